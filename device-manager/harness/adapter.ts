@@ -1,0 +1,122 @@
+import type { RunEventBody } from '../../shared/runs/events.ts'
+import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
+import type { HarnessName, RunSpec, ToolPermissions } from '../../shared/runs/spec.ts'
+
+/**
+ * What a harness is to the run host. An adapter holds no state and does no I/O except in `detect`; what one run needs
+ * to remember lives in the session it makes.
+ */
+export interface HarnessAdapter {
+  readonly name: HarnessName
+  readonly can: {
+    /** Goes on with an earlier session. */
+    resume: boolean
+    /** Takes text from a person while it runs. */
+    input: boolean
+    /** Asks before each tool call, so that the lists and the gate decide. */
+    gate: boolean
+  }
+  /** Installed, version, signed in: by looking, never by using credentials. Bounded in time by the probe. */
+  detect(probe: HarnessProbe): Promise<HarnessReadiness>
+  /** How to launch it. Pure. */
+  command(spec: RunSpec, launch: LaunchFacts): HarnessLaunch
+  session(spec: RunSpec): HarnessSession
+}
+
+/** The door to the machine for `detect`. */
+export interface HarnessProbe {
+  env: Readonly<Record<string, string>>
+  homeDir: string
+  /** Absolute path of a program on env's PATH, or null. */
+  which(program: string): Promise<string | null>
+  /** Runs a program with a time limit, its whole process group killed at the end. Never throws. */
+  run(file: string, args: readonly string[], timeoutMs: number): Promise<ProbeResult>
+  exists(path: string): Promise<boolean>
+}
+export interface ProbeResult {
+  exitCode: number | null
+  stdout: string
+  stderr: string
+  timedOut: boolean
+}
+
+export interface HarnessReadiness {
+  installed: boolean
+  version: string | null
+  signedIn: boolean | null
+  message: string | null
+}
+
+/** Facts of this launch that are not part of the spec. */
+export interface LaunchFacts {
+  /** Environment of the person's login shell, already cut to the allow-list. */
+  env: Readonly<Record<string, string>>
+  cwd: string
+  /** An empty folder of this run's own (0700), removed after the run. */
+  runDir: string
+  isRoot: boolean
+  loginShell: string
+  /** What `detect` said last, when it is known. */
+  version: string | null
+}
+
+export interface HarnessLaunch {
+  file: string
+  args: readonly string[]
+  /** Added to the environment given in the facts. */
+  env: Readonly<Record<string, string>>
+  /** `pty`: all in a pseudo-terminal. `pipes`: stdin, stdout and stderr are pipes, in a session of its own. */
+  io: 'pty' | 'pipes'
+  /** Written before the launch, mode 0600; paths are inside `runDir`. */
+  files: readonly { path: string; content: string }[]
+}
+
+/** Reads one run's output and answers its requests. Incremental and pure: never throws, never waits. */
+export interface HarnessSession {
+  /** What to write to standard input at once after the launch (pipes only). */
+  open(): SessionOutput
+  /** Bytes from stdout or the pty, in any cut. */
+  push(chunk: Uint8Array): SessionOutput
+  pushStderr(chunk: Uint8Array): SessionOutput
+  /** The decision on a question that `asks` carried. */
+  answer(askId: string, decision: GateDecision): SessionOutput
+  /** A person's text, when `can.input`. */
+  input(text: string): SessionOutput
+  /** Standard output ended; what is still buffered comes out. */
+  end(): SessionOutput
+  /** How the run ended, from what was read and how the process left. */
+  outcome(exit: ProcessExit): HarnessOutcome
+}
+
+export interface SessionOutput {
+  events: readonly RunEventBody[]
+  /** To be written to standard input, in order. */
+  write?: string
+  /** The harness gave its result: it has a grace time to exit by itself. */
+  finished?: boolean
+  /** Close standard input after `write`. */
+  closeInput?: boolean
+  asks?: readonly ToolAsk[]
+}
+export interface ToolAsk {
+  askId: string
+  toolCallId: string | null
+  name: string
+  input: unknown
+}
+export type GateDecision = { behavior: 'allow'; rule: string | null } | { behavior: 'deny'; message: string }
+
+export interface ProcessExit {
+  exitCode: number | null
+  signal: string | null
+  /** The run host ended it, for this reason. */
+  stoppedFor: ExitReason | null
+}
+export interface HarnessOutcome {
+  exitReason: ExitReason
+  message: string | null
+  sessionId: string | null
+  /** The harness said the session it was told to resume does not exist. */
+  resumeRefused: boolean
+}
+export type { ToolPermissions }

@@ -1,0 +1,44 @@
+import { z } from 'zod'
+
+/** One changed path of a change-set. Line counts are null for binary files and submodules. */
+export const changedFile = z.object({
+  path: z.string(),
+  oldPath: z.string().nullable(),
+  status: z.enum(['added', 'modified', 'deleted', 'renamed', 'type_changed']),
+  oldMode: z.string().nullable(),
+  newMode: z.string().nullable(),
+  kind: z.enum(['file', 'symlink', 'submodule']),
+  binary: z.boolean(),
+  additions: z.number().int().nullable(),
+  deletions: z.number().int().nullable(),
+  /** The file's own patch was left out of `diff` because it is over the limit for one file. */
+  patchOmitted: z.boolean(),
+})
+
+const point = z.object({
+  /** null on a branch without a commit. */
+  commit: z.string().nullable(),
+  /** null when the head is detached. */
+  branch: z.string().nullable(),
+})
+
+/** What a run changed in its folder: the tree at its end against the tree at its start. */
+export const changeSet = z.object({
+  base: point,
+  head: point,
+  files: z.array(changedFile),
+  additions: z.number().int(),
+  deletions: z.number().int(),
+  /** Unified diff with a/ and b/ prefixes, as `git apply` reads it. */
+  diff: z.string(),
+  capturedAt: z.number().int(),
+})
+export type ChangeSet = z.infer<typeof changeSet>
+export type ChangedFile = z.infer<typeof changedFile>
+
+export const changeSetErrorCodes = ['source_unknown', 'repo_unavailable', 'too_large', 'diff_unavailable'] as const
+export const changeSetResult = z.discriminatedUnion('ok', [
+  z.object({ ok: z.literal(true), changeSet }),
+  z.object({ ok: z.literal(false), code: z.enum(changeSetErrorCodes), message: z.string() }),
+])
+export type ChangeSetResult = z.infer<typeof changeSetResult>

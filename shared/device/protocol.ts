@@ -1,0 +1,182 @@
+import { z } from 'zod'
+import { exitReasonNames } from '../runs/exit-reasons.ts'
+import { usageData } from '../runs/events.ts'
+import { runSpec } from '../runs/spec.ts'
+import { folderCheck } from './folder-check.ts'
+
+/**
+ * The messages of a link, one union per direction. Messages are added, never changed: `docs/link-protocol.md` tells the
+ * order, and recorded frames of each version must parse for ever. Unknown fields are passed over by the receiver.
+ *
+ * State-carrying messages are repeated until the other end answered: `run.accepted` until `run.start` or
+ * `run.withdrawn`, `run.ended` until `run.closed`, events until `ack`; what the server must tell a device (start,
+ * cancel, give up) is told again in `welcome` after each reconnect.
+ */
+
+const runId = z.string().regex(/^run_[0-9A-Za-z]{16}$/)
+const fence = z.number().int().positive()
+const seq = z.number().int().nonnegative()
+const ofRun = { runId, fence }
+
+/** Installed and signed-in harnesses, for display and for choosing a device. */
+export const providerReadiness = z.object({
+  harnesses: z.record(
+    z.string(),
+    z.object({
+      installed: z.boolean(),
+      version: z.string().nullable(),
+      /** null: cannot be known without using credentials. */
+      signedIn: z.boolean().nullable(),
+      message: z.string().nullable(),
+    }),
+  ),
+})
+export type ProviderReadiness = z.infer<typeof providerReadiness>
+
+/** Whether the device takes runs, and why not. */
+export const claimState = z.object({
+  accepting: z.boolean(),
+  reason: z.enum(['draining', 'disk_full', 'spool_unavailable', 'capacity', 'paused']).nullable(),
+  message: z.string().nullable(),
+  activeRuns: z.number().int().nonnegative(),
+})
+export type ClaimState = z.infer<typeof claimState>
+
+/** A run the device knows of when it connects. `state` is the daemon's; `lastSeq` the last event it has spooled. */
+export const knownRun = z.object({ ...ofRun, state: z.enum(['accepted', 'live', 'ended']), lastSeq: seq })
+
+export const declineReasons = [
+  'capacity',
+  'draining',
+  'disk_full',
+  'spool_unavailable',
+  'folder_missing',
+  'harness_unavailable',
+  'already_running',
+] as const
+
+/** The report with which a run ends on the device. */
+export const endReport = z.object({
+  exitReason: z.enum(exitReasonNames),
+  exitCode: z.number().int().nullable(),
+  signal: z.string().nullable(),
+  message: z.string().max(4000).nullable(),
+  /** Number of events of this fence, the `ended` event included. */
+  eventCount: z.number().int().nonnegative(),
+  /** SHA-256 (hex) over all event lines, each with its newline. */
+  logHash: z.string(),
+  gapBytes: z.number().int().nonnegative(),
+  usage: usageData.nullable(),
+  toolCallCount: z.number().int().nonnegative().nullable(),
+  sessionId: z.string().max(200).nullable(),
+  harnessVersion: z.string().max(200).nullable(),
+  forced: z.boolean(),
+})
+export type EndReport = z.infer<typeof endReport>
+
+export const deviceMessage = z.discriminatedUnion('type', [
+  z.object({
+    type: z.literal('hello'),
+    protocol: z.number().int(),
+    token: z.string().max(200),
+    publicId: z.string().max(64),
+    /** New for each start of a daemon: tells a reconnect of the same daemon from a second one. */
+    instance: z.string().min(8).max(64),
+    version: z.string().max(64),
+    platform: z.string().max(64),
+    hostname: z.string().max(255),
+    runs: z.array(knownRun).max(100),
+    claimState,
+  }),
+  z.object({ type: z.literal('heartbeat'), claimState }),
+  z.object({ type: z.literal('readiness'), providerReadiness, capturedAt: z.number().int() }),
+  z.object({ type: z.literal('run.accepted'), ...ofRun }),
+  z.object({
+    type: z.literal('run.declined'),
+    ...ofRun,
+    reason: z.enum(declineReasons),
+    message: z.string().max(1000).nullable(),
+  }),
+  z.object({ type: z.literal('run.started'), ...ofRun, harnessStartedAt: z.number().int() }),
+  z.object({ type: z.literal('run.ended'), ...ofRun, report: endReport }),
+  z.object({
+    type: z.literal('folder.result'),
+    requestId: z.string().max(64),
+    result: folderCheck,
+  }),
+])
+export type DeviceMessage = z.infer<typeof deviceMessage>
+
+export const serverMessage = z.discriminatedUnion('type', [
+  z.object({
+    type: z.literal('welcome'),
+    deviceId: z.string(),
+    displayName: z.string(),
+    heartbeatMs: z.number().int().positive(),
+    leaseMs: z.number().int().positive(),
+    serverTime: z.number().int(),
+    capacity: z.number().int().positive(),
+    remoteControlRevoked: z.boolean(),
+    /** What to do with each run of hello: go on from `ackSeq`, start it, give it up, or forget it (its ending is stored). */
+    runs: z.array(z.object({ ...ofRun, verdict: z.enum(['go_on', 'give_up', 'closed']), ackSeq: seq })),
+    /** Set when the token was rotated; the old one works until this one was used. */
+    newToken: z.string().nullable(),
+  }),
+  z.object({ type: z.literal('heartbeat.ack'), serverTime: z.number().int() }),
+  z.object({ type: z.literal('run.offer'), ...ofRun, spec: runSpec, expiresInMs: z.number().int().positive() }),
+  z.object({
+    type: z.literal('run.start'),
+    ...ofRun,
+    /** The run's own token; never written to disk. */
+    token: z.string(),
+    apiUrl: z.string(),
+    /** Secrets for the harness's environment; redacted from all output and never written to disk. */
+    secrets: z.record(z.string(), z.string()),
+  }),
+  z.object({ type: z.literal('run.withdrawn'), ...ofRun, reason: z.string() }),
+  z.object({ type: z.literal('run.cancel'), ...ofRun, exitReason: z.enum(exitReasonNames), reason: z.string().nullable() }),
+  z.object({ type: z.literal('run.input'), ...ofRun, inputId: z.string(), text: z.string() }),
+  /** All events of this run and fence up to `seq` are stored. */
+  z.object({ type: z.literal('ack'), ...ofRun, seq }),
+  z.object({ type: z.literal('run.closed'), ...ofRun }),
+  /** The fence is old or the run is over: end the harness, keep nothing. */
+  z.object({ type: z.literal('run.refused'), ...ofRun, reason: z.enum(['stale_fence', 'run_ended', 'run_unknown']) }),
+  z.object({ type: z.literal('change_set.get'), requestId: z.string(), ...ofRun }),
+  z.object({ type: z.literal('folder.check'), requestId: z.string(), rootPath: z.string() }),
+  z.object({ type: z.literal('readiness.get') }),
+  z.object({
+    type: z.literal('config.changed'),
+    displayName: z.string(),
+    capacity: z.number().int().positive(),
+    remoteControlRevoked: z.boolean(),
+  }),
+  z.object({ type: z.literal('revoked'), reason: z.string() }),
+])
+export type ServerMessage = z.infer<typeof serverMessage>
+
+/** Header of a binary frame with events; the body is their lines. */
+export const eventsHeader = z.object({
+  type: z.literal('run.events'),
+  ...ofRun,
+  firstSeq: z.number().int().positive(),
+  lastSeq: z.number().int().positive(),
+  /** How many events of each kind the body holds. */
+  kinds: z.record(z.string(), z.number().int().positive()),
+  /** The run's totals so far, when the body holds a `usage` event. */
+  usage: usageData.optional(),
+  sessionId: z.string().max(200).optional(),
+  /** SHA-256 (hex) of the body. */
+  sha256: z.string().length(64),
+})
+export type EventsHeader = z.infer<typeof eventsHeader>
+
+/** Header of a binary frame with a change-set; the body is a `changeSetResult` as JSON. `requestId` null: the run's last. */
+export const changeSetHeader = z.object({
+  type: z.literal('change_set'),
+  ...ofRun,
+  requestId: z.string().max(64).nullable(),
+})
+export type ChangeSetHeader = z.infer<typeof changeSetHeader>
+export const binaryHeader = z.discriminatedUnion('type', [eventsHeader, changeSetHeader])
+export type BinaryHeader = z.infer<typeof binaryHeader>
+

@@ -1,0 +1,50 @@
+import { base62 } from './base62.ts'
+
+/**
+ * The outside world as a value: what a function would otherwise take from the clock, from chance, or by waiting.
+ * Tests pass a world of their own and move its clock.
+ */
+export interface World {
+  /** Wall clock, milliseconds since 1970 UTC. */
+  now(): number
+  /** Milliseconds from an arbitrary start; never goes back. */
+  monotonic(): number
+  /** `prefix` + 16 random base62 characters, for example `run_8fK2...`. */
+  id(prefix: string): string
+  uuid(): string
+  /** `byteCount` random bytes from a cryptographic source. */
+  bytes(byteCount: number): Uint8Array
+  /** Uniform in [0, 1). */
+  random(): number
+  /** Resolves after `ms`; rejects with the signal's reason when aborted. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>
+  /** Calls `fn` once after `ms`. The timer does not keep the process alive. Returns a function that cancels it. */
+  after(ms: number, fn: () => void): () => void
+}
+
+export const realWorld: World = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  id: (prefix) => prefix + base62(crypto.getRandomValues(new Uint8Array(24)), 16),
+  uuid: () => crypto.randomUUID(),
+  bytes: (byteCount) => crypto.getRandomValues(new Uint8Array(byteCount)),
+  random: () => Math.random(),
+  sleep: (ms, signal) =>
+    new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason as Error)
+      const timer = setTimeout(() => {
+        signal?.removeEventListener('abort', onAbort)
+        resolve()
+      }, ms)
+      const onAbort = () => {
+        clearTimeout(timer)
+        reject(signal?.reason as Error)
+      }
+      signal?.addEventListener('abort', onAbort, { once: true })
+    }),
+  after: (ms, fn) => {
+    const timer = setTimeout(fn, ms)
+    timer.unref()
+    return () => clearTimeout(timer)
+  },
+}

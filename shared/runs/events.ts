@@ -1,0 +1,99 @@
+import { z } from 'zod'
+
+/**
+ * What a harness does, as the run host writes it to the spool and as clients read it. One event is one line of JSON in
+ * a frame's body: `{"seq":1,"at":1767225600000,"kind":"text","data":{...}}`. `seq` starts at 1 and has no holes within
+ * one (run, fence); `at` is the device's wall clock in milliseconds, for display only.
+ */
+
+/** Output as text when it is valid UTF-8, else as base64, so that no byte is lost. */
+export const outputData = z.object({
+  text: z.string().optional(),
+  base64: z.string().optional(),
+})
+
+const totals = {
+  inputTokens: z.number().int().nonnegative().optional(),
+  outputTokens: z.number().int().nonnegative().optional(),
+  cacheReadTokens: z.number().int().nonnegative().optional(),
+  cacheWriteTokens: z.number().int().nonnegative().optional(),
+  /** Decimal string in US dollars, when the harness says it. */
+  costUsd: z
+    .string()
+    .regex(/^\d+(\.\d+)?$/)
+    .optional(),
+}
+/** What one run used, in tokens. The last `usage` event of a run holds the run's totals so far. */
+export const usageData = z.object({ ...totals, model: z.string().optional() })
+
+export const runEventSchemas = {
+  /** The harness was launched. */
+  started: z.object({ harness: z.string(), pid: z.number().int().optional(), cwd: z.string(), argv0: z.string() }),
+  /** The harness named its session; a later run can resume it by this id. */
+  session: z.object({ sessionId: z.string(), model: z.string().optional(), resumed: z.boolean().optional() }),
+  /** What the agent says. For the `command` harness: its terminal output as it came. */
+  text: outputData.extend({ parentToolCallId: z.string().optional() }),
+  thinking: z.object({ text: z.string(), parentToolCallId: z.string().optional() }),
+  tool_call: z.object({
+    toolCallId: z.string(),
+    name: z.string(),
+    input: z.unknown(),
+    parentToolCallId: z.string().optional(),
+  }),
+  tool_result: z.object({
+    toolCallId: z.string(),
+    isError: z.boolean(),
+    output: z.string(),
+    truncatedBytes: z.number().int().optional(),
+    parentToolCallId: z.string().optional(),
+  }),
+  usage: usageData,
+  /** Trouble on the way. `class` is one of the harness's error classes; `willRetry`: the harness goes on by itself. */
+  error: z.object({
+    class: z.string(),
+    message: z.string(),
+    httpStatus: z.number().int().optional(),
+    willRetry: z.boolean(),
+  }),
+  /** The outcome the harness itself declared: its final answer. */
+  result: z.object({ text: z.string(), isError: z.boolean(), truncatedBytes: z.number().int().optional() }),
+  /** Bytes that no parser understood, kept as they came. */
+  raw: outputData.extend({ stream: z.enum(['stdout', 'stderr', 'pty']) }),
+  /** A permission decision that the run host took by the agent's lists. */
+  permission: z.object({
+    toolCallId: z.string().optional(),
+    name: z.string(),
+    decision: z.enum(['allow', 'deny', 'ask']),
+    rule: z.string().optional(),
+  }),
+  /** A range of output that was read but not kept; `bytes` counts it. */
+  gap: z.object({ bytes: z.number().int().positive(), reason: z.string() }),
+  /** Text a person sent to the harness while it ran. */
+  input: z.object({ text: z.string() }),
+  /** The last event of every run. */
+  ended: z.object({
+    exitReason: z.string(),
+    exitCode: z.number().int().nullable(),
+    signal: z.string().nullable(),
+    message: z.string().optional(),
+    forced: z.boolean().optional(),
+  }),
+} as const
+
+export type RunEventKind = keyof typeof runEventSchemas
+export const runEventKinds = Object.keys(runEventSchemas) as [RunEventKind, ...RunEventKind[]]
+
+/** What a parser or the run host yields before a sequence number and a time are given. */
+export type RunEventBody = {
+  [K in RunEventKind]: { kind: K; data: z.infer<(typeof runEventSchemas)[K]> }
+}[RunEventKind]
+
+/** A line of a frame as a reader parses it: an unknown kind from a newer device is passed on as it is. */
+export const storedEvent = z.object({
+  seq: z.number().int().positive(),
+  at: z.number().int(),
+  kind: z.string().max(64),
+  data: z.record(z.string(), z.unknown()),
+})
+export type StoredEvent = z.infer<typeof storedEvent>
+export type RunUsage = z.infer<typeof usageData>

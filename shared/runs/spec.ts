@@ -1,0 +1,56 @@
+import { z } from 'zod'
+
+/** The tool lists of an agent (document 1, config.permissions.tools). A rule is a tool name or a pattern. */
+export const toolRule = z.union([z.string().min(1).max(500), z.object({ tool: z.string().min(1).max(200), pattern: z.string().max(500) })])
+export type ToolRule = z.infer<typeof toolRule>
+
+export const toolPermissionModes = ['strict', 'ask', 'full'] as const
+export const toolPermissions = z.object({
+  allow: z.array(toolRule).max(500),
+  ask: z.array(toolRule).max(500),
+  deny: z.array(toolRule).max(500),
+  defaultMode: z.enum(toolPermissionModes),
+})
+export type ToolPermissions = z.infer<typeof toolPermissions>
+
+export const harnessNames = ['claude', 'opencode', 'cursor', 'codex', 'command'] as const
+export type HarnessName = (typeof harnessNames)[number]
+
+export const reasoningEfforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
+
+/** A command line for the `command` harness: a string for the login shell, or an argv array. */
+export const harnessCommand = z.union([z.string().min(1).max(16_384), z.array(z.string().max(16_384)).min(1).max(256)])
+export type HarnessCommand = z.infer<typeof harnessCommand>
+
+/**
+ * All that a device needs to execute one run; sent with the offer, journalled, and never changed. The run's token and
+ * the values of secrets are not part of it: they come with `run.start` and are kept in memory only.
+ */
+export const runSpec = z.object({
+  runId: z.string(),
+  workspaceId: z.string(),
+  agent: z.object({ id: z.string(), handle: z.string(), name: z.string() }),
+  harness: z.enum(harnessNames),
+  /** null: the person's home folder. */
+  folder: z.object({ shortId: z.string(), rootPath: z.string() }).nullable(),
+  prompt: z.string(),
+  agentMd: z.string(),
+  model: z.string().nullable(),
+  backupModel: z.string().nullable(),
+  reasoningEffort: z.enum(reasoningEfforts).nullable(),
+  maxTurns: z.number().int().min(1).max(1000).nullable(),
+  command: harnessCommand.nullable(),
+  permissions: toolPermissions,
+  /** A harness session to go on with: that of the run this one continues. */
+  resumeSessionId: z.string().nullable(),
+  limits: z.object({
+    /** The run's whole time, from its start. */
+    runMs: z.number().int().positive(),
+    noProgressMs: z.number().int().positive(),
+    firstEventMs: z.number().int().positive(),
+    toolCalls: z.number().int().positive(),
+    /** The device stops the harness when the control plane was out of reach for this long. */
+    silentMs: z.number().int().positive(),
+  }),
+})
+export type RunSpec = z.infer<typeof runSpec>
