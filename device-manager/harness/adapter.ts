@@ -18,7 +18,7 @@ export interface HarnessAdapter {
   }
   /** Installed, version, signed in: by looking, never by using credentials. Bounded in time by the probe. */
   detect(probe: HarnessProbe): Promise<HarnessReadiness>
-  /** How to launch it. Pure. */
+  /** How to launch it. Pure. Throws HarnessLaunchError (adapter-errors.ts) when the spec does not say enough. */
   command(spec: RunSpec, launch: LaunchFacts): HarnessLaunch
   session(spec: RunSpec): HarnessSession
 }
@@ -61,6 +61,7 @@ export interface LaunchFacts {
 }
 
 export interface HarnessLaunch {
+  /** An absolute path, or a name to be looked up on the PATH of the environment that the harness gets. */
   file: string
   args: readonly string[]
   /** Added to the environment given in the facts. */
@@ -82,8 +83,8 @@ export interface HarnessSession {
   answer(askId: string, decision: GateDecision): SessionOutput
   /** A person's text, when `can.input`. */
   input(text: string): SessionOutput
-  /** Standard output ended; what is still buffered comes out. */
-  end(): SessionOutput
+  /** Standard output ended; what is still buffered comes out. `exit`, where it is known by then, goes into a result. */
+  end(exit?: ProcessExit): SessionOutput
   /** How the run ended, from what was read and how the process left. */
   outcome(exit: ProcessExit): HarnessOutcome
 }

@@ -1,0 +1,13 @@
+import type { HarnessAdapter } from '../adapter.ts'
+import { commandLaunch } from './launch.ts'
+import { commandSession } from './session.ts'
+
+/** Any program: its output is the transcript, its exit status the outcome. It asks nothing and resumes nothing. */
+export const commandAdapter: HarnessAdapter = {
+  name: 'command',
+  can: { resume: false, input: true, gate: false },
+  // What it runs is the agent's config, not a program of its own; there is nothing to install or to sign in to.
+  detect: () => Promise.resolve({ installed: true, version: null, signedIn: null, message: null }),
+  command: commandLaunch,
+  session: () => commandSession(),
+}

@@ -1,0 +1,67 @@
+import { basename, join } from 'node:path'
+import type { RunSpec } from '../../../shared/runs/spec.ts'
+import type { HarnessLaunch, LaunchFacts } from '../adapter.ts'
+import { HarnessLaunchError } from '../adapter-errors.ts'
+import { cutText } from '../utf8.ts'
+
+/** The system takes at most 128 KiB in one variable; half of that leaves room for the others. */
+export const maxPromptVariableBytes = 64 * 1024
+
+/** Launches what the agent's config says, in a pty: a string through the login shell, an argv array as it is. */
+export function commandLaunch(spec: RunSpec, launch: LaunchFacts): HarnessLaunch {
+  const promptFile = join(launch.runDir, 'prompt')
+  return {
+    ...program(spec, launch.loginShell),
+    env: {
+      // A variable cannot hold a zero byte; the file has the prompt as it is.
+      SVC_PROMPT: cutText(spec.prompt.replaceAll('\0', '\u{fffd}'), maxPromptVariableBytes).text,
+      SVC_PROMPT_FILE: promptFile,
+    },
+    io: 'pty',
+    files: [{ path: promptFile, content: spec.prompt }],
+  }
+}
+
+function program(spec: RunSpec, loginShell: string): { file: string; args: readonly string[] } {
+  const { command } = spec
+  const isEmpty = command === null || (typeof command === 'string' ? command.trim() === '' : command[0] === '')
+  if (isEmpty) {
+    throw new HarnessLaunchError(
+      `The agent ${spec.agent.handle} uses the command harness but has no command. ` +
+        `Set one with: svc agent config set ${spec.agent.handle} --command '<command line>'`,
+    )
+  }
+  if (typeof command === 'string') return throughShell(command, loginShell)
+  const [file, ...args] = command as [string, ...string[]]
+  return { file, args }
+}
+
+/**
+ * A login shell reads the person's profile; it is not interactive, so it does no job control and stays in the process
+ * group that signals go to. System profiles set PATH anew (Debian) or reorder it (macOS), which would hide the `svc`
+ * that the run host puts first; so the PATH of the launch is carried past the profile and put in front again.
+ */
+function throughShell(script: string, loginShell: string): { file: string; args: readonly string[] } {
+  const shell = loginShell === '' || refusingShells.has(basename(loginShell)) ? '/bin/sh' : loginShell
+  const restorePath = restorePathIn[basename(shell)]
+  // csh takes -l only as its sole flag, and of other shells nothing is known but -c; the environment was probed from
+  // the login shell before, so they miss little.
+  if (restorePath === undefined) return { file: shell, args: ['-c', script] }
+  return {
+    file: '/bin/sh',
+    args: ['-c', 'SVC_LAUNCH_PATH=$PATH; export SVC_LAUNCH_PATH; exec "$0" -l -c "$1"', shell, restorePath + script],
+  }
+}
+
+const refusingShells: ReadonlySet<string> = new Set(['nologin', 'false', 'true'])
+const posixRestore = 'PATH=$SVC_LAUNCH_PATH${PATH:+:$PATH}; export PATH; unset SVC_LAUNCH_PATH; '
+const restorePathIn: Readonly<Partial<Record<string, string>>> = {
+  sh: posixRestore,
+  ash: posixRestore,
+  bash: posixRestore,
+  dash: posixRestore,
+  ksh: posixRestore,
+  mksh: posixRestore,
+  zsh: posixRestore,
+  fish: 'set -gx PATH (string split : -- $SVC_LAUNCH_PATH) $PATH; set -e SVC_LAUNCH_PATH; ',
+}

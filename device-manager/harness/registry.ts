@@ -1,0 +1,16 @@
+import type { HarnessName } from '../../shared/runs/spec.ts'
+import type { HarnessAdapter } from './adapter.ts'
+import { commandAdapter } from './command/adapter.ts'
+
+/** The harnesses that this device can launch. */
+export const adapters: readonly HarnessAdapter[] = [commandAdapter]
+
+/** null: no adapter is written for it; the run host ends such a run `harness_start_failed` with `noAdapterMessage`. */
+export function adapterOf(name: HarnessName): HarnessAdapter | null {
+  return adapters.find((adapter) => adapter.name === name) ?? null
+}
+
+export function noAdapterMessage(name: HarnessName): string {
+  const known = adapters.map((adapter) => adapter.name).join(', ')
+  return `This version of svc cannot launch the harness ${name}. It can launch: ${known}. Choose one of them with: svc agent config set <agent> --harness <name>`
+}
