@@ -1,0 +1,44 @@
+import type { Knex } from 'knex'
+import { dialectOfDb } from './dialect.ts'
+import { migrations } from './migrations/index.ts'
+
+export interface Migration {
+  version: number
+  name: string
+  up(tx: Knex.Transaction): Promise<void>
+}
+
+const lockKey = 7_331_001
+
+/**
+ * Brings the schema up to this release: numbered, forward only, each in its own transaction. Several replicas may start
+ * at once; on PostgreSQL an advisory lock lets one of them work while the others wait.
+ */
+export async function migrate(root: Knex, now: number): Promise<number> {
+  let applied = 0
+  for (const migration of migrations) {
+    await root.transaction(async (tx) => {
+      if (dialectOfDb(tx) === 'postgres') await tx.raw('select pg_advisory_xact_lock(?)', [lockKey])
+      await ensureTable(tx)
+      const done = await tx('schema_migrations').where({ version: migration.version }).first()
+      if (done) return
+      await migration.up(tx)
+      await tx('schema_migrations').insert({ version: migration.version, name: migration.name, applied_at: now })
+      applied++
+    })
+  }
+  return applied
+}
+
+async function ensureTable(tx: Knex.Transaction): Promise<void> {
+  await tx.raw(
+    'create table if not exists schema_migrations (version integer primary key, name text not null, applied_at bigint not null)',
+  )
+}
+
+/** True when the schema is the one this release was written for; `/readyz` asks. */
+export async function isMigrated(root: Knex): Promise<boolean> {
+  const last = migrations.at(-1)
+  const row = await root('schema_migrations').max({ version: 'version' }).first()
+  return Number(row?.version ?? 0) >= (last?.version ?? 0)
+}

@@ -1,0 +1,89 @@
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import knex, { type Knex } from 'knex'
+import type BetterSqlite3 from 'better-sqlite3'
+import { dialectOf, type Dialect } from './dialect.ts'
+
+/** A handle or a transaction: what store functions take as their first argument. */
+export type Db = Knex | Knex.Transaction
+export type Tx = Knex.Transaction
+
+export interface Database {
+  /** The root handle. On SQLite it has one connection: never use it inside a transaction. */
+  readonly root: Knex
+  readonly dialect: Dialect
+  close(): Promise<void>
+}
+
+export interface DatabaseOptions {
+  /** `postgres://...`, or the path of a SQLite file, or `:memory:`. */
+  url: string
+  /** PostgreSQL connections of this process. */
+  poolSize?: number
+  /** Bytes of a serialized database to open instead of a file (tests). */
+  image?: Buffer
+}
+
+export function openDatabase(options: DatabaseOptions): Database {
+  const dialect = dialectOf(options.url)
+  const root = dialect === 'postgres' ? openPostgres(options) : openSqlite(options)
+  return { root, dialect, close: () => root.destroy() }
+}
+
+function openSqlite(options: DatabaseOptions): Knex {
+  const inMemory = options.url === ':memory:'
+  if (!inMemory) mkdirSync(dirname(options.url), { recursive: true, mode: 0o700 })
+  return knex({
+    client: 'better-sqlite3',
+    connection: { filename: (options.image ?? options.url) as string },
+    useNullAsDefault: true,
+    pool: {
+      min: 1,
+      max: 1,
+      // A queued request gives up when the one connection does not come free (answered 503 database_unavailable).
+      acquireTimeoutMillis: 10_000,
+      afterCreate: (raw: BetterSqlite3.Database, done: (error: Error | null) => void) => {
+        // Rows over one page's quarter spill on small pages; frames are large rows. Takes effect on a new file only.
+        raw.pragma('page_size = 16384')
+        raw.pragma('journal_mode = WAL')
+        // WAL falls back to NORMAL on the second open of a file unless told again each time.
+        raw.pragma('synchronous = FULL')
+        raw.pragma('foreign_keys = ON')
+        raw.pragma('busy_timeout = 5000')
+        raw.pragma('journal_size_limit = 67108864')
+        if (process.platform === 'darwin') {
+          raw.pragma('fullfsync = 1')
+          raw.pragma('checkpoint_fullfsync = 1')
+        }
+        done(null)
+      },
+    },
+  })
+}
+
+function openPostgres(options: DatabaseOptions): Knex {
+  return knex({
+    client: 'pg',
+    connection: {
+      connectionString: options.url,
+      application_name: 'svc-server',
+      // Times are milliseconds and sequence numbers are counters: both fit a double exactly, so int8 is read as number.
+      types: { getTypeParser: bigintAsNumber },
+      statement_timeout: 30_000,
+      idle_in_transaction_session_timeout: 60_000,
+    } as Knex.PgConnectionConfig,
+    pool: { min: 0, max: options.poolSize ?? 8, acquireTimeoutMillis: 10_000 },
+  })
+}
+
+const int8 = 20
+const bytea = 17
+const bool = 16
+/** Replaces pg's parsers for the few types the schema has; the rest stays text. */
+function bigintAsNumber(oid: number, format?: string): (value: never) => unknown {
+  if (format === 'binary') return (value: Buffer) => value
+  if (oid === int8 || oid === 23 || oid === 21) return (value: string) => Number(value)
+  if (oid === bool) return (value: string) => value === 't'
+  if (oid === bytea) return (value: string) => Buffer.from(value.slice(2), 'hex')
+  return (value: string) => value
+}

@@ -1,0 +1,106 @@
+import { z } from 'zod'
+import type { Db } from '../../db/open.ts'
+import { text, time } from '../../db/columns.ts'
+
+export const roles = ['owner', 'admin', 'member'] as const
+export type Role = (typeof roles)[number]
+
+const userRow = z
+  .object({ id: text, public_id: text, name: text, email: text, created_at: time })
+  .transform((r) => ({ id: r.id, publicId: r.public_id, name: r.name, email: r.email, createdAt: r.created_at }))
+export type UserRow = z.infer<typeof userRow>
+
+/** Throws the database's unique violation when the address is known. */
+export async function insertUser(db: Db, user: UserRow): Promise<void> {
+  await db('users').insert({
+    id: user.id,
+    public_id: user.publicId,
+    name: user.name,
+    email: user.email,
+    created_at: user.createdAt,
+  })
+}
+
+export async function findUser(db: Db, id: string): Promise<UserRow | null> {
+  const found: unknown = await db('users').where({ id }).first()
+  return found === undefined ? null : userRow.parse(found)
+}
+
+export async function findUserByEmail(db: Db, email: string): Promise<UserRow | null> {
+  const found: unknown = await db('users').where({ email: email.toLowerCase() }).first()
+  return found === undefined ? null : userRow.parse(found)
+}
+
+export async function countUsers(db: Db): Promise<number> {
+  const counted: unknown = await db('users').count({ n: '*' }).first()
+  return Number((counted as { n: unknown }).n)
+}
+
+/** Makes a person a member; a member already keeps the row and gets the role. */
+export async function replaceMember(
+  db: Db,
+  member: { workspaceId: string; userId: string; role: Role; at: number },
+): Promise<void> {
+  await db('members')
+    .insert({ workspace_id: member.workspaceId, user_id: member.userId, role: member.role, created_at: member.at })
+    .onConflict(['workspace_id', 'user_id'])
+    .merge(['role'])
+}
+
+export interface MemberRow extends UserRow {
+  role: Role
+  joinedAt: number
+}
+
+const memberRow = z
+  .object({ id: text, public_id: text, name: text, email: text, created_at: time, role: z.enum(roles), joined_at: time })
+  .transform(
+    (r): MemberRow => ({
+      id: r.id,
+      publicId: r.public_id,
+      name: r.name,
+      email: r.email,
+      createdAt: r.created_at,
+      role: r.role,
+      joinedAt: r.joined_at,
+    }),
+  )
+
+/** First joined first. */
+export async function listMembers(db: Db, workspaceId: string): Promise<MemberRow[]> {
+  const rows: unknown[] = await db('members')
+    .join('users', 'users.id', 'members.user_id')
+    .where({ workspace_id: workspaceId })
+    .orderBy([{ column: 'members.created_at' }, { column: 'users.id' }])
+    .select('users.*', 'members.role', 'members.created_at as joined_at')
+  return rows.map((value) => memberRow.parse(value))
+}
+
+export async function findRole(db: Db, workspaceId: string, userId: string): Promise<Role | null> {
+  const found: unknown = await db('members').where({ workspace_id: workspaceId, user_id: userId }).first('role')
+  return found === undefined ? null : z.enum(roles).parse((found as { role: unknown }).role)
+}
+
+export async function insertLoginToken(
+  db: Db,
+  token: { id: string; userId: string; workspaceId: string; tokenHash: string; name: string; at: number },
+): Promise<void> {
+  await db('login_tokens').insert({
+    id: token.id,
+    user_id: token.userId,
+    workspace_id: token.workspaceId,
+    token_hash: token.tokenHash,
+    name: token.name,
+    created_at: token.at,
+  })
+}
+
+/** By its id or by the hash of the token itself. False when there is no such token still valid. */
+export async function revokeLoginToken(
+  db: Db,
+  token: { id: string } | { tokenHash: string },
+  at: number,
+): Promise<boolean> {
+  const where = 'id' in token ? { id: token.id } : { token_hash: token.tokenHash }
+  return (await db('login_tokens').where(where).whereNull('revoked_at').update({ revoked_at: at })) === 1
+}

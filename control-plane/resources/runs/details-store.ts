@@ -1,0 +1,53 @@
+import { z } from 'zod'
+import { runSpec, type RunSpec } from '../../../shared/runs/spec.ts'
+import { json, nullableJson, nullableText, nullableTime, text, toJson, toNullableJson } from '../../db/columns.ts'
+import type { Db } from '../../db/open.ts'
+
+/** What a run was told to do, apart from its row because it is large and seldom read. */
+const row = z
+  .object({
+    run_id: text,
+    prompt: nullableText,
+    spec: json(runSpec),
+    manifest: nullableJson(z.record(z.string(), z.unknown())),
+    output: nullableJson(z.unknown()),
+    output_schema: nullableText,
+    output_at: nullableTime,
+  })
+  .transform((r) => ({
+    runId: r.run_id,
+    prompt: r.prompt,
+    spec: r.spec,
+    manifest: r.manifest,
+    output: r.output,
+    outputSchema: r.output_schema,
+    outputAt: r.output_at,
+  }))
+export type RunDetails = z.infer<typeof row>
+
+export async function insertDetails(
+  db: Db,
+  details: { runId: string; prompt: string | null; spec: RunSpec; manifest: Record<string, unknown> | null },
+): Promise<void> {
+  await db('run_details').insert({
+    run_id: details.runId,
+    prompt: details.prompt,
+    spec: toJson(details.spec),
+    manifest: toNullableJson(details.manifest),
+  })
+}
+
+export async function findDetails(db: Db, runId: string): Promise<RunDetails | null> {
+  const found: unknown = await db('run_details').where({ run_id: runId }).first()
+  return found === undefined ? null : row.parse(found)
+}
+
+/** Sets the run's typed output; a later one replaces it. */
+export async function replaceOutput(
+  db: Db,
+  output: { runId: string; schema: string | null; value: unknown; at: number },
+): Promise<void> {
+  await db('run_details')
+    .where({ run_id: output.runId })
+    .update({ output: toJson(output.value), output_schema: output.schema, output_at: output.at })
+}

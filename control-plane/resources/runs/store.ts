@@ -1,0 +1,361 @@
+import { z } from 'zod'
+import { usageData, type RunUsage } from '../../../shared/runs/events.ts'
+import { statusOfExitReason, type ExitReason } from '../../../shared/runs/exit-reasons.ts'
+import { runStatuses } from '../../../shared/runs/exit-reasons.ts'
+import { harnessNames } from '../../../shared/runs/spec.ts'
+import {
+  int,
+  nullableInt,
+  nullableJson,
+  nullableText,
+  nullableTime,
+  text,
+  time,
+  toNullableJson,
+} from '../../db/columns.ts'
+import type { Db } from '../../db/open.ts'
+
+/** A row of `runs`. `leaseState`: none, offered (to `device` until `offerExpiresAt`), claimed (by `device`). */
+const row = z
+  .object({
+    id: text,
+    workspace_id: text,
+    agent_id: text,
+    status: z.enum(runStatuses),
+    trigger_source: text,
+    requested_by: nullableText,
+    harness: z.enum(harnessNames),
+    environment_type: z.enum(['device', 'cloud']),
+    folder_id: nullableText,
+    task_id: nullableText,
+    task_key: nullableText,
+    task_title: nullableText,
+    conversation_id: nullableText,
+    parent_run_id: nullableText,
+    successor_run_id: nullableText,
+    fence: int,
+    lease_state: z.enum(['none', 'offered', 'claimed']),
+    device: nullableText,
+    offer_expires_at: nullableTime,
+    ungated_since: nullableTime,
+    cancel_exit_reason: nullableText,
+    cancel_reason: nullableText,
+    cancel_requested_at: nullableTime,
+    exit_reason: nullableText,
+    error_code: nullableText,
+    error_message: nullableText,
+    model_id: nullableText,
+    reasoning_effort: nullableText,
+    permission_mode: nullableText,
+    session_id: nullableText,
+    usage: nullableJson(usageData),
+    cost_usd: nullableText,
+    tool_call_count: nullableInt,
+    event_seq: int,
+    event_bytes: int,
+    gap_bytes: int,
+    log_verified: nullableInt,
+    harness_started_at: nullableTime,
+    created_at: time,
+    started_at: nullableTime,
+    ended_at: nullableTime,
+    version: int,
+  })
+  .transform((r) => ({
+    id: r.id,
+    workspaceId: r.workspace_id,
+    agentId: r.agent_id,
+    status: r.status,
+    triggerSource: r.trigger_source,
+    requestedBy: r.requested_by,
+    harness: r.harness,
+    environmentType: r.environment_type,
+    folderId: r.folder_id,
+    taskId: r.task_id,
+    taskKey: r.task_key,
+    taskTitle: r.task_title,
+    conversationId: r.conversation_id,
+    parentRunId: r.parent_run_id,
+    successorRunId: r.successor_run_id,
+    fence: r.fence,
+    leaseState: r.lease_state,
+    device: r.device,
+    offerExpiresAt: r.offer_expires_at,
+    ungatedSince: r.ungated_since,
+    cancelExitReason: r.cancel_exit_reason,
+    cancelReason: r.cancel_reason,
+    cancelRequestedAt: r.cancel_requested_at,
+    exitReason: r.exit_reason,
+    errorCode: r.error_code,
+    errorMessage: r.error_message,
+    modelId: r.model_id,
+    reasoningEffort: r.reasoning_effort,
+    permissionMode: r.permission_mode,
+    sessionId: r.session_id,
+    usage: r.usage,
+    costUsd: r.cost_usd,
+    toolCallCount: r.tool_call_count,
+    eventSeq: r.event_seq,
+    eventBytes: r.event_bytes,
+    gapBytes: r.gap_bytes,
+    logVerified: r.log_verified === null ? null : r.log_verified === 1,
+    harnessStartedAt: r.harness_started_at,
+    createdAt: r.created_at,
+    startedAt: r.started_at,
+    endedAt: r.ended_at,
+    version: r.version,
+  }))
+export type RunRow = z.infer<typeof row>
+
+const parseRow = (value: unknown): RunRow => row.parse(value)
+const parseMaybe = (value: unknown): RunRow | null => (value === undefined ? null : parseRow(value))
+
+export interface NewRun {
+  id: string
+  workspaceId: string
+  agentId: string
+  triggerSource: string
+  requestedBy: string | null
+  harness: string
+  environmentType: 'device' | 'cloud'
+  folderId: string | null
+  taskId: string | null
+  taskKey: string | null
+  taskTitle: string | null
+  parentRunId: string | null
+  modelId: string | null
+  reasoningEffort: string | null
+  permissionMode: string
+  createdAt: number
+}
+
+export async function insertRun(db: Db, run: NewRun): Promise<void> {
+  await db('runs').insert({
+    id: run.id,
+    workspace_id: run.workspaceId,
+    agent_id: run.agentId,
+    status: 'queued',
+    trigger_source: run.triggerSource,
+    requested_by: run.requestedBy,
+    harness: run.harness,
+    environment_type: run.environmentType,
+    folder_id: run.folderId,
+    task_id: run.taskId,
+    task_key: run.taskKey,
+    task_title: run.taskTitle,
+    parent_run_id: run.parentRunId,
+    model_id: run.modelId,
+    reasoning_effort: run.reasoningEffort,
+    permission_mode: run.permissionMode,
+    created_at: run.createdAt,
+  })
+}
+
+export async function findRun(db: Db, id: string): Promise<RunRow | null> {
+  return parseMaybe(await db('runs').where({ id }).first())
+}
+
+export async function findRunInWorkspace(db: Db, workspaceId: string, id: string): Promise<RunRow | null> {
+  return parseMaybe(await db('runs').where({ id, workspace_id: workspaceId }).first())
+}
+
+export async function listRunsByIds(db: Db, workspaceId: string, ids: readonly string[]): Promise<RunRow[]> {
+  const rows: unknown[] = await db('runs').where({ workspace_id: workspaceId }).whereIn('id', [...ids])
+  return rows.map(parseRow)
+}
+
+export interface RunFilter {
+  workspaceId: string
+  agentIds?: readonly string[]
+  excludeAgentIds?: readonly string[]
+  task?: string
+  statuses?: readonly string[]
+  triggerSource?: string
+  since?: number
+  until?: number
+  /** Keyset: runs older than this one in (createdAt, id) order. */
+  before?: { createdAt: number; id: string }
+  limit: number
+}
+
+/** Newest first; asks for one row more than `limit` so that the caller knows whether there is a next page. */
+export async function listRuns(db: Db, filter: RunFilter): Promise<RunRow[]> {
+  const query = db('runs').where({ workspace_id: filter.workspaceId })
+  if (filter.agentIds) void query.whereIn('agent_id', [...filter.agentIds])
+  if (filter.excludeAgentIds?.length) void query.whereNotIn('agent_id', [...filter.excludeAgentIds])
+  if (filter.task !== undefined) {
+    const task = filter.task
+    void query.where((either) => either.where({ task_key: task }).orWhere({ task_id: task }))
+  }
+  if (filter.statuses) void query.whereIn('status', [...filter.statuses])
+  if (filter.triggerSource !== undefined) void query.where({ trigger_source: filter.triggerSource })
+  if (filter.since !== undefined) void query.where('created_at', '>=', filter.since)
+  if (filter.until !== undefined) void query.where('created_at', '<', filter.until)
+  if (filter.before) {
+    const { createdAt, id } = filter.before
+    // A row comparison, so that both databases walk the index instead of filtering.
+    void query.whereRaw('(created_at, id) < (?, ?)', [createdAt, id])
+  }
+  const rows: unknown[] = await query
+    .orderBy([
+      { column: 'created_at', order: 'desc' },
+      { column: 'id', order: 'desc' },
+    ])
+    .limit(filter.limit + 1)
+  return rows.map(parseRow)
+}
+
+/** Runs of a workspace that no device holds, oldest first. */
+export async function listQueued(db: Db, filter: { workspaceId?: string; limit: number }): Promise<RunRow[]> {
+  const query = db('runs').whereNull('ended_at').where({ status: 'queued' })
+  if (filter.workspaceId !== undefined) void query.where({ workspace_id: filter.workspaceId })
+  const rows: unknown[] = await query.orderBy([{ column: 'created_at' }, { column: 'id' }]).limit(filter.limit)
+  return rows.map(parseRow)
+}
+
+/** Live runs that a device holds or is offered. */
+export async function listLiveOfDevice(db: Db, device: string): Promise<RunRow[]> {
+  const rows: unknown[] = await db('runs').whereNull('ended_at').where({ device }).whereNot({ lease_state: 'none' })
+  return rows.map(parseRow)
+}
+
+export async function countLiveOfDevices(db: Db, devices: readonly string[]): Promise<Map<string, number>> {
+  const rows: { device: string; n: number | string }[] = await db('runs')
+    .whereNull('ended_at')
+    .whereNot({ lease_state: 'none' })
+    .whereIn('device', [...devices])
+    .groupBy('device')
+    .select('device')
+    .count({ n: '*' })
+  return new Map(rows.map((r) => [r.device, Number(r.n)]))
+}
+
+export async function listLiveRuns(db: Db, filter: { status: 'queued' | 'running'; limit: number }): Promise<RunRow[]> {
+  const rows: unknown[] = await db('runs')
+    .whereNull('ended_at')
+    .where({ status: filter.status })
+    .orderBy('created_at')
+    .limit(filter.limit)
+  return rows.map(parseRow)
+}
+
+export async function listLiveOfAgent(db: Db, agentId: string): Promise<RunRow[]> {
+  const rows: unknown[] = await db('runs').whereNull('ended_at').where({ agent_id: agentId }).orderBy('created_at')
+  return rows.map(parseRow)
+}
+
+export interface Offer {
+  runId: string
+  /** The fence the run had when it was read; the offer raises it by one. */
+  fence: number
+  device: string
+  expiresAt: number
+}
+
+/** Offers a queued run to a device under a higher fence. False when another writer was first. */
+export async function offerRun(db: Db, offer: Offer): Promise<boolean> {
+  const changed = await db('runs')
+    .where({ id: offer.runId, fence: offer.fence, status: 'queued', lease_state: 'none' })
+    .whereNull('ended_at')
+    .update({
+      fence: offer.fence + 1,
+      lease_state: 'offered',
+      device: offer.device,
+      offer_expires_at: offer.expiresAt,
+      ungated_since: null,
+      event_seq: 0,
+    })
+  return changed === 1
+}
+
+/** Takes an offer back; the run is queued again. The fence stays, so a late answer to it is refused by `lease_state`. */
+export async function withdrawOffer(db: Db, runId: string, fence: number): Promise<boolean> {
+  const changed = await db('runs')
+    .where({ id: runId, fence, status: 'queued', lease_state: 'offered' })
+    .whereNull('ended_at')
+    .update({ lease_state: 'none', device: null, offer_expires_at: null })
+  return changed === 1
+}
+
+/** The device that was offered the run takes it. Repeating it changes nothing and answers false. */
+export async function claimRun(
+  db: Db,
+  claim: { runId: string; fence: number; device: string; at: number },
+): Promise<boolean> {
+  const changed = await db('runs')
+    .where({ id: claim.runId, fence: claim.fence, device: claim.device, status: 'queued', lease_state: 'offered' })
+    .whereNull('ended_at')
+    .update({ status: 'running', lease_state: 'claimed', started_at: claim.at, offer_expires_at: null })
+  return changed === 1
+}
+
+export async function markHarnessStarted(db: Db, run: { id: string; fence: number; at: number }): Promise<void> {
+  await db('runs')
+    .where({ id: run.id, fence: run.fence })
+    .whereNull('harness_started_at')
+    .update({ harness_started_at: run.at })
+}
+
+export async function setUngatedSince(db: Db, runId: string, at: number | null): Promise<void> {
+  await db('runs').where({ id: runId, status: 'queued' }).update({ ungated_since: at })
+}
+
+export async function requestCancel(
+  db: Db,
+  cancel: { runId: string; exitReason: ExitReason; reason: string | null; at: number },
+): Promise<boolean> {
+  const changed = await db('runs')
+    .where({ id: cancel.runId })
+    .whereNull('ended_at')
+    .whereNull('cancel_requested_at')
+    .update({
+      cancel_exit_reason: cancel.exitReason,
+      cancel_reason: cancel.reason,
+      cancel_requested_at: cancel.at,
+    })
+  return changed === 1
+}
+
+export async function setSuccessor(db: Db, runId: string, successorRunId: string): Promise<void> {
+  await db('runs').where({ id: runId }).update({ successor_run_id: successorRunId })
+}
+
+export interface Ending {
+  runId: string
+  /** Only the lease with this fence may end the run; null: the control plane ends it whoever holds it. */
+  fence: number | null
+  exitReason: ExitReason
+  errorCode: string | null
+  errorMessage: string | null
+  at: number
+  usage?: RunUsage | null
+  toolCallCount?: number | null
+  sessionId?: string | null
+  gapBytes?: number
+  logVerified?: boolean | null
+}
+
+/** Ends a live run: the one place a run gets its ending. False when it had ended, or the fence is not the run's. */
+export async function endRun(db: Db, ending: Ending): Promise<boolean> {
+  const query = db('runs').where({ id: ending.runId }).whereNull('ended_at')
+  if (ending.fence !== null) void query.where({ fence: ending.fence, lease_state: 'claimed' })
+  const changed = await query.update({
+    status: statusOfExitReason(ending.exitReason),
+    exit_reason: ending.exitReason,
+    error_code: ending.errorCode,
+    error_message: ending.errorMessage,
+    ended_at: ending.at,
+    lease_state: 'none',
+    offer_expires_at: null,
+    ...(ending.usage === undefined
+      ? {}
+      : { usage: toNullableJson(ending.usage), cost_usd: ending.usage?.costUsd ?? null }),
+    ...(ending.toolCallCount === undefined ? {} : { tool_call_count: ending.toolCallCount }),
+    ...(ending.sessionId === undefined ? {} : { session_id: ending.sessionId }),
+    ...(ending.gapBytes === undefined ? {} : { gap_bytes: ending.gapBytes }),
+    ...(ending.logVerified === undefined || ending.logVerified === null
+      ? {}
+      : { log_verified: ending.logVerified ? 1 : 0 }),
+  })
+  return changed === 1
+}
