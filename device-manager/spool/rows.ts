@@ -1,0 +1,57 @@
+import { crc32 } from 'node:zlib'
+import type { ChangeSetResult } from '../../shared/device/change-set.ts'
+import type { EndReport } from '../../shared/device/protocol.ts'
+import type { RunUsage } from '../../shared/runs/events.ts'
+
+/** One lease's events: a run that was given out again under a higher fence begins at seq 1 again. */
+export interface RunKey {
+  runId: string
+  fence: number
+}
+/** `line` is one event as JSON with its newline. */
+export interface SpoolRow {
+  seq: number
+  line: Uint8Array
+}
+/** Totals so far, kept beside the rows: with them the daemon finishes a run whose host died. */
+export interface RunStats {
+  gapBytes: number
+  toolCalls: number
+  usage: RunUsage | null
+  sessionId: string | null
+}
+export interface RunEnding {
+  report: EndReport
+  changeSet: ChangeSetResult | null
+}
+export interface RunSummary extends RunKey {
+  lastSeq: number
+  ackedSeq: number
+  rows: number
+  bytes: number
+  ended: boolean
+}
+/** What became of one run's events when a damaged spool was set aside. */
+export interface SalvagedRun extends RunKey {
+  ackedSeq: number
+  /** Rows up to here are in the new spool or were acknowledged. */
+  keptSeq: number
+  /** The last row the damaged file knew of; more than `keptSeq` means that events were lost. */
+  knownSeq: number
+  hadEnding: boolean
+}
+export interface Salvage {
+  asidePath: string
+  reason: string
+  runs: SalvagedRun[]
+  /** False when not even the list of runs could be read: runs that are not in `runs` may have lost events. */
+  runListRead: boolean
+}
+
+/** The highest seq one run can have in the spool's integer key. */
+export const maxSeq = 0xffff_ffff
+
+/** Tied to the seq, so that a row that landed at another place is noticed as well. */
+export function rowCrc(seq: number, line: Uint8Array): number {
+  return crc32(line, seq)
+}

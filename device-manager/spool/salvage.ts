@@ -1,0 +1,171 @@
+import { closeSync, existsSync, openSync, readSync, renameSync, writeSync } from 'node:fs'
+import Database from 'better-sqlite3'
+import { openConnection, pageBytes, type Connection, type ConnectionOptions } from './connection.ts'
+import { maxSeq, rowCrc, type Salvage, type SalvagedRun } from './rows.ts'
+
+interface DamagedRun {
+  run_no: number
+  run_id: string
+  fence: number
+  last_seq: number
+  acked_seq: number
+  gap_bytes: number
+  tool_calls: number
+  usage: string | null
+  session_id: string | null
+}
+interface DamagedRow {
+  seq: number
+  crc: number
+  line: Buffer
+}
+
+/**
+ * Sets a damaged spool aside (`<path>.corrupt-<time>`) and fills a new one with what can be trusted: of each run the rows
+ * that follow the acknowledged one without a hole and whose checksum holds. What is after a hole stays in the file set
+ * aside; it is never sent.
+ */
+export function salvage(path: string, options: ConnectionOptions, facts: { now: number; reason: string }): Salvage {
+  const asidePath = `${path}.corrupt-${new Date(facts.now).toISOString().replaceAll(/[:.]/g, '-')}`
+  // The write-ahead log holds committed rows: it goes along under the name SQLite looks for.
+  for (const suffix of ['', '-wal']) if (existsSync(path + suffix)) renameSync(path + suffix, asidePath + suffix)
+  if (existsSync(`${path}-shm`)) renameSync(`${path}-shm`, `${asidePath}-shm`)
+  const fresh = openConnection(path, options)
+  try {
+    return { asidePath, reason: facts.reason, ...copyRuns(asidePath, fresh, path) }
+  } finally {
+    fresh.close()
+  }
+}
+
+function copyRuns(asidePath: string, fresh: Connection, freshPath: string): Pick<Salvage, 'runs' | 'runListRead'> {
+  const runs: SalvagedRun[] = []
+  let old: Connection | null = null
+  try {
+    old = openDamaged(asidePath, freshPath)
+    const list = readUntilDamage<DamagedRun>(old.prepare('select * from runs order by run_no').iterate())
+    for (const run of list.rows) if (isPlausible(run)) runs.push(copyRun(old, fresh, run))
+    return { runs, runListRead: list.whole }
+  } catch {
+    return { runs, runListRead: false }
+  } finally {
+    old?.close()
+  }
+}
+
+/** With a header that is no longer one, the new file's header is put in its place: all our spools have the same. */
+function openDamaged(asidePath: string, freshPath: string): Connection {
+  try {
+    return probed(asidePath)
+  } catch {
+    const header = Buffer.alloc(100)
+    const from = openSync(freshPath, 'r')
+    readSync(from, header, 0, 100, 0)
+    closeSync(from)
+    if (header.readUInt16BE(16) !== pageBytes) throw new Error('no header to borrow')
+    // Zero pages: SQLite counts them itself when the change counter and "version valid for" differ.
+    header.writeUInt32BE(0, 28)
+    header.writeUInt32BE(1, 24)
+    header.writeUInt32BE(0, 92)
+    const to = openSync(asidePath, 'r+')
+    writeSync(to, header, 0, 100, 0)
+    closeSync(to)
+    return probed(asidePath)
+  }
+}
+
+function probed(path: string): Connection {
+  const db = new Database(path, { timeout: 5_000 })
+  try {
+    db.prepare('select count(*) from runs').get()
+    return db
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
+
+function copyRun(old: Connection, fresh: Connection, run: DamagedRun): SalvagedRun {
+  const events = old
+    .prepare<[number, number, number, number], DamagedRow>(
+      'select id & 4294967295 as seq, crc, line from events where id > (? << 32 | ?) and id <= (? << 32 | ?) order by id',
+    )
+    .iterate(run.run_no, run.acked_seq, run.run_no, maxSeq)
+  const insertEvent = fresh.prepare('insert into events (id, crc, line) values (? << 32 | ?, ?, ?)')
+  let keptSeq = run.acked_seq
+  let keptBytes = 0
+  let hadEnding = false
+  fresh.transaction(() => {
+    try {
+      for (const row of events) {
+        if (row.seq !== keptSeq + 1 || rowCrc(row.seq, row.line) !== row.crc) break
+        insertEvent.run(run.run_no, row.seq, row.crc, row.line)
+        keptSeq = row.seq
+        keptBytes += row.line.length
+      }
+    } catch {
+      // The damaged place of this run: what came before it is kept.
+    }
+    fresh
+      .prepare(
+        `insert into runs (run_no, run_id, fence, last_seq, acked_seq, pending_bytes, gap_bytes, tool_calls, usage, session_id)
+         values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      )
+      .run(
+        run.run_no,
+        run.run_id,
+        run.fence,
+        keptSeq,
+        run.acked_seq,
+        keptBytes,
+        run.gap_bytes,
+        run.tool_calls,
+        run.usage,
+        run.session_id,
+      )
+    hadEnding = copyEnding(old, fresh, { runNo: run.run_no, whole: keptSeq === run.last_seq })
+  })()
+  return { runId: run.run_id, fence: run.fence, ackedSeq: run.acked_seq, keptSeq, knownSeq: run.last_seq, hadEnding }
+}
+
+/** An ending counts events: it is kept only with all of them, else the daemon makes an honest one. */
+function copyEnding(old: Connection, fresh: Connection, run: { runNo: number; whole: boolean }): boolean {
+  try {
+    const ending = old
+      .prepare<[number], { report: string; change_set: string | null }>(
+        'select report, change_set from endings where run_no = ?',
+      )
+      .get(run.runNo)
+    if (!ending) return false
+    JSON.parse(ending.report)
+    if (ending.change_set !== null) JSON.parse(ending.change_set)
+    if (run.whole) {
+      fresh
+        .prepare('insert into endings (run_no, report, change_set) values (?, ?, ?)')
+        .run(run.runNo, ending.report, ending.change_set)
+    }
+    return true
+  } catch {
+    return false
+  }
+}
+
+function isPlausible(run: DamagedRun): boolean {
+  return (
+    [run.run_no, run.fence, run.last_seq, run.acked_seq].every((value) => Number.isSafeInteger(value) && value >= 0) &&
+    run.acked_seq <= run.last_seq &&
+    run.last_seq <= maxSeq &&
+    typeof run.run_id === 'string' &&
+    run.run_id.length <= 64
+  )
+}
+
+function readUntilDamage<Row>(rows: IterableIterator<unknown>): { rows: Row[]; whole: boolean } {
+  const read: Row[] = []
+  try {
+    for (const row of rows) read.push(row as Row)
+    return { rows: read, whole: true }
+  } catch {
+    return { rows: read, whole: false }
+  }
+}
