@@ -1,0 +1,108 @@
+/**
+ * The ways in which the value of a secret shows up in output. `text` forms are matched as they stand, a run of white
+ * space in them against any run of white space (a terminal turns \n into \r\n and programs wrap at spaces). `encoded`
+ * forms are matched with line ends inside them passed over, since `base64` and `xxd` wrap their lines.
+ */
+export interface SecretForms {
+  text: Uint8Array[]
+  encoded: Uint8Array[]
+}
+
+/** Shorter values are not looked for: they would redact ordinary words. */
+export const minSecretBytes = 6
+
+/** Beyond this a hex dump of the value is not looked for; the tables would cost more than it is worth. */
+const maxHexBytes = 1024
+
+const encoder = new TextEncoder()
+
+export function formsOf(value: string): SecretForms {
+  const trimmed = value.toWellFormed().trim()
+  const bytes = encoder.encode(trimmed)
+  if (bytes.length < minSecretBytes) return { text: [], encoded: [] }
+  const text = new Set([trimmed, ...jsonForms(trimmed), ...urlForms(trimmed)])
+  const encoded = new Set([...base64Forms(bytes), ...hexForms(bytes)])
+  return {
+    text: [...text].map((form) => encoder.encode(form)),
+    encoded: [...encoded].map((form) => encoder.encode(form)),
+  }
+}
+
+/** As JSON string content: plain, as a string inside a string, and as encoders that escape more write it. */
+function jsonForms(value: string): string[] {
+  const plain = inJson(value)
+  const ascii = (hex: (code: string) => string) =>
+    plain.replace(/[^\0-\x7e]/g, (unit) => `\\u${hex(unit.charCodeAt(0).toString(16).padStart(4, '0'))}`)
+  const html = (text: string) =>
+    text.replace(/[<>&\u2028\u2029]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  const lower = ascii((code) => code)
+  const upper = ascii((code) => code.toUpperCase())
+  return [
+    plain,
+    inJson(plain),
+    lower,
+    upper,
+    html(plain),
+    html(lower),
+    plain.replaceAll('/', '\\/'),
+    lower.replaceAll('/', '\\/'),
+  ]
+}
+
+function inJson(value: string): string {
+  return JSON.stringify(value).slice(1, -1)
+}
+
+/** Percent-encoded with each usual set of characters left alone, hex digits in upper and in lower case. */
+function urlForms(value: string): string[] {
+  const component = encodeURIComponent(value)
+  const strict = component.replace(/[!'()*]/g, percentOf)
+  const form = strict.replaceAll('%20', '+')
+  const formStar = form.replaceAll('%2A', '*')
+  const path = strict.replaceAll('%2F', '/')
+  const all = [
+    component,
+    strict,
+    form,
+    formStar,
+    form.replaceAll('~', '%7E'),
+    formStar.replaceAll('~', '%7E'),
+    path,
+    encodeURI(value),
+  ]
+  return [...all, ...all.map((each) => each.replace(/%[0-9A-F]{2}/g, (code) => code.toLowerCase()))]
+}
+
+function percentOf(char: string): string {
+  return `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`
+}
+
+/**
+ * Base64 of any text that holds the value depends on where in a group of three bytes the value begins. Of each of the
+ * three only the characters are taken that the value alone decides; the edges mix with what stands beside it.
+ */
+function base64Forms(bytes: Uint8Array): string[] {
+  const forms: string[] = []
+  for (let shift = 0; shift < 3; shift++) {
+    const padded = new Uint8Array(shift + bytes.length)
+    padded.set(bytes, shift)
+    const first = Math.ceil((8 * shift) / 6)
+    const last = Math.floor((8 * padded.length) / 6)
+    const form = base64(padded).slice(first, last)
+    forms.push(form, form.replaceAll('+', '-').replaceAll('/', '_'))
+  }
+  return forms
+}
+
+function base64(bytes: Uint8Array): string {
+  let binary = ''
+  for (const byte of bytes) binary += String.fromCharCode(byte)
+  return btoa(binary)
+}
+
+function hexForms(bytes: Uint8Array): string[] {
+  if (bytes.length > maxHexBytes) return []
+  let hex = ''
+  for (const byte of bytes) hex += byte.toString(16).padStart(2, '0')
+  return [hex, hex.toUpperCase()]
+}

@@ -1,0 +1,171 @@
+import { type Automaton, decodeState, escapeByte, skipByte } from './redact-automaton.ts'
+
+export interface Match {
+  start: number
+  end: number
+  label: string
+}
+
+/** Bytes passed over inside a partial match: more of a run of white space, a line end, an escape sequence. */
+interface Gap {
+  at: number
+  length: number
+}
+
+/** More passed-over bytes than this inside one partial match end it: what is held back stays bounded. */
+const maxSkippedBytes = 8192
+const maxEscapeBytes = 64
+
+/** Where a scan stands in a colour or cursor sequence: ESC [ parameters letter, or ESC ( letter. */
+type EscapeState = 'none' | 'escape' | 'control' | 'charset'
+
+/**
+ * One pass of one automaton over a stream that comes in chunks. Offsets are those of the buffer its owner holds.
+ *
+ * Colour and cursor sequences inside a partial match are passed over, since a program may colour a part of a secret.
+ * The bytes of the sequence may themselves begin a secret, so from the ESC on a second scan, `branch`, reads the same
+ * bytes as they stand. It is dropped once its own partial match begins behind the sequence: from there both hold the
+ * same. A sequence that turns out not to be one is given up by going on as the branch.
+ */
+export class Scan {
+  private readonly automaton: Automaton
+  private state = 0
+  private gaps: Gap[] = []
+  private skippedBytes = 0
+  private escape: EscapeState = 'none'
+  private escapeBytes = 0
+  private branch: Scan | null = null
+  private branchFrom = 0
+
+  constructor(automaton: Automaton) {
+    this.automaton = automaton
+  }
+
+  /** Reads `buffer` from `from` to its end; adds the longest pattern that ends at each place. Ends never go back. */
+  feed(buffer: Uint8Array, from: number, matches: Match[]): void {
+    const { table, columnOf } = this.automaton
+    const end = buffer.length
+    let i = from
+    while (i < end) {
+      if (this.escape !== 'none' || this.branch !== null) {
+        this.slowStep(buffer[i]!, i, matches)
+        i++
+        continue
+      }
+      let state = this.state
+      let entry = 0
+      for (; i < end; i++) {
+        entry = table[state + columnOf[buffer[i]!]!]!
+        if (entry < 0) break
+        state = entry
+      }
+      this.state = state
+      if (entry < 0 && i < end) this.event(entry, i++, matches)
+    }
+  }
+
+  /** Offset of the first byte of a partial match that is open at `end`; `end` when there is none. */
+  heldFrom(end: number): number {
+    const own = this.state === 0 ? end : this.startOf(this.automaton.depth[this.state / this.automaton.columns]!, end)
+    return this.branch === null ? own : Math.min(own, this.branch.heldFrom(end))
+  }
+
+  /** The owner dropped bytes from the front of its buffer, none of them held. */
+  shift(dropped: number): void {
+    this.forgetGapsBefore(dropped)
+    for (const gap of this.gaps) gap.at -= dropped
+    this.branchFrom -= dropped
+    this.branch?.shift(dropped)
+  }
+
+  private slowStep(byte: number, at: number, matches: Match[]): void {
+    this.branch?.step(byte, at, matches)
+    if (this.escape === 'none') this.stepOwn(byte, at, matches)
+    else this.stepEscape(byte, at)
+    if (this.escape === 'none' && this.branch !== null && this.branch.heldFrom(at + 1) >= this.branchFrom)
+      this.branch = null
+  }
+
+  private step(byte: number, at: number, matches: Match[]): void {
+    if (this.escape === 'none' && this.branch === null) this.stepOwn(byte, at, matches)
+    else this.slowStep(byte, at, matches)
+  }
+
+  private stepOwn(byte: number, at: number, matches: Match[]): void {
+    const entry = this.automaton.table[this.state + this.automaton.columnOf[byte]!]!
+    if (entry >= 0) this.state = entry
+    else this.event(entry, at, matches)
+  }
+
+  private event(entry: number, at: number, matches: Match[]): void {
+    if (entry === skipByte) return this.skip(at)
+    if (entry === escapeByte) {
+      this.escape = 'escape'
+      this.escapeBytes = 0
+      // An older branch holds a partial match too and makes this branch for itself.
+      this.branch ??= new Scan(this.automaton)
+      return this.skip(at)
+    }
+    this.state = decodeState(entry)
+    const { columns, outLength, outLabel, labels } = this.automaton
+    const node = this.state / columns
+    matches.push({ start: this.startOf(outLength[node]!, at + 1), end: at + 1, label: labels[outLabel[node]!]! })
+  }
+
+  private stepEscape(byte: number, at: number): void {
+    const next = afterEscape(this.escape, byte)
+    if (next === null || ++this.escapeBytes > maxEscapeBytes) return this.giveUp()
+    this.escape = next
+    if (next === 'none') this.branchFrom = at + 1
+    this.skip(at)
+  }
+
+  private skip(at: number): void {
+    const last = this.gaps.at(-1)
+    if (last !== undefined && last.at + last.length === at) last.length++
+    else this.gaps.push({ at, length: 1 })
+    if (++this.skippedBytes <= maxSkippedBytes) return
+    this.forgetGapsBefore(this.startOf(this.automaton.depth[this.state / this.automaton.columns]!, at + 1))
+    if (this.skippedBytes > maxSkippedBytes) this.giveUp()
+  }
+
+  /** Ends the partial match; what its branch found, if there is one, goes on. */
+  private giveUp(): void {
+    const branch = this.branch
+    this.state = branch?.state ?? 0
+    this.gaps = branch?.gaps ?? []
+    this.skippedBytes = branch?.skippedBytes ?? 0
+    this.escape = branch?.escape ?? 'none'
+    this.escapeBytes = branch?.escapeBytes ?? 0
+    this.branchFrom = branch?.branchFrom ?? 0
+    this.branch = branch?.branch ?? null
+  }
+
+  private forgetGapsBefore(offset: number): void {
+    this.gaps = this.gaps.filter((gap) => gap.at >= offset)
+    this.skippedBytes = this.gaps.reduce((sum, gap) => sum + gap.length, 0)
+  }
+
+  /** Goes back from `end` over `symbols` bytes that counted; gaps between them do not count. */
+  private startOf(symbols: number, end: number): number {
+    let left = symbols
+    let position = end
+    for (let i = this.gaps.length - 1; i >= 0; i--) {
+      const gap = this.gaps[i]!
+      const counted = position - (gap.at + gap.length)
+      if (left <= counted) break
+      left -= counted
+      position = gap.at
+    }
+    return position - left
+  }
+}
+
+/** The state after `byte`, or null when this is no colour or cursor sequence. */
+function afterEscape(state: EscapeState, byte: number): EscapeState | null {
+  if (byte === 0x1b) return 'escape'
+  if (state === 'charset') return 'none'
+  if (state === 'escape') return byte === 0x5b ? 'control' : byte === 0x28 || byte === 0x29 ? 'charset' : null
+  if (byte >= 0x20 && byte <= 0x3f) return 'control'
+  return byte >= 0x40 && byte <= 0x7e ? 'none' : null
+}

@@ -1,0 +1,162 @@
+import { type Automaton, buildAutomaton } from './redact-automaton.ts'
+import { formsOf } from './redact-forms.ts'
+import { type Match, Scan } from './redact-scan.ts'
+
+export interface Secret {
+  name: string
+  value: string
+}
+
+const nothing = new Uint8Array(0)
+
+/**
+ * Takes the values of secrets out of a stream of bytes that comes in any chunks, and puts `[redacted:NAME]` in their
+ * place. What it puts out does not depend on the cuts. It holds back only bytes that may still become a secret, so
+ * `flush` must be called at the end and only there: a prompt that ends like a secret begins is late, never wrong.
+ *
+ * It finds a value as it is, with other white space or colour sequences inside it, as JSON and URL encoders write it, in
+ * base64 and in hex, also where these are a part of something longer. Values under 6 bytes are passed over. Matches that
+ * overlap are replaced together, by the name of the longest.
+ */
+export class Redactor {
+  private readonly secrets: Secret[] = []
+  private automata: readonly Automaton[] = []
+  private scans: readonly Scan[] = []
+  private pending: Uint8Array = nothing
+  /** Found in `pending`, in order, not overlapping; the last of them may still grow. */
+  private found: Match[] = []
+
+  constructor(secrets: Iterable<Secret>) {
+    this.add(...secrets)
+  }
+
+  /** Applies to what comes later and to what is still held back. */
+  add(...secrets: readonly Secret[]): void {
+    if (secrets.length === 0) return
+    this.secrets.push(...secrets)
+    this.automata = automataOf(this.secrets)
+    this.scans = this.automata.map((automaton) => new Scan(automaton))
+    const held = this.pending
+    this.found = scanAll(this.scans, { buffer: held, from: 0 }, [])
+  }
+
+  /** The bytes that are safe now: it may be `chunk` itself. `chunk` is not kept. */
+  push(chunk: Uint8Array): Uint8Array {
+    if (this.scans.length === 0 || chunk.length === 0) return chunk
+    const buffer = this.pending.length === 0 ? chunk : concat(this.pending, chunk)
+    this.found = scanAll(this.scans, { buffer, from: this.pending.length }, this.found)
+    const safe = this.safeLength(buffer.length)
+    const done = this.found.filter((match) => match.end <= safe)
+    this.found = this.found.slice(done.length)
+    if (safe > 0) {
+      for (const match of this.found) {
+        match.start -= safe
+        match.end -= safe
+      }
+      for (const scan of this.scans) scan.shift(safe)
+    }
+    this.pending = safe === buffer.length ? nothing : buffer.slice(safe)
+    return replaced(buffer.subarray(0, safe), done)
+  }
+
+  /** What is still held back, at the end of the stream. */
+  flush(): Uint8Array {
+    const rest = replaced(this.pending, this.found)
+    this.pending = nothing
+    this.found = []
+    this.scans = this.automata.map((automaton) => new Scan(automaton))
+    return rest
+  }
+
+  /** A whole text by itself; the stream is not touched. */
+  redactText(text: string): string {
+    if (this.automata.length === 0 || text.length === 0) return text
+    const buffer = new TextEncoder().encode(text)
+    const scans = this.automata.map((automaton) => new Scan(automaton))
+    const found = scanAll(scans, { buffer, from: 0 }, [])
+    return found.length === 0 ? text : new TextDecoder('utf-8', { ignoreBOM: true }).decode(replaced(buffer, found))
+  }
+
+  /** All strings in a JSON value, names of fields included. */
+  redactJson(value: unknown): unknown {
+    if (typeof value === 'string') return this.redactText(value)
+    if (this.automata.length === 0 || typeof value !== 'object' || value === null) return value
+    if (Array.isArray(value)) return value.map((item) => this.redactJson(item))
+    return Object.fromEntries(
+      Object.entries(value).map(([name, item]) => [this.redactText(name), this.redactJson(item)]),
+    )
+  }
+
+  /** Up to here nothing can change any more: no open partial match, and no match that one of them may join. */
+  private safeLength(length: number): number {
+    const open = Math.min(...this.scans.map((scan) => scan.heldFrom(length)))
+    const growing = this.found.find((match) => match.end > open)
+    return growing === undefined ? open : Math.min(open, growing.start)
+  }
+}
+
+function automataOf(secrets: readonly Secret[]): Automaton[] {
+  const forms = secrets.map((secret) => ({ label: labelOf(secret.name), ...formsOf(secret.value) }))
+  const text = forms.flatMap((form) => form.text.map((bytes) => ({ bytes, label: form.label })))
+  if (text.length === 0) return []
+  const encoded = forms.flatMap((form) => form.encoded.map((bytes) => ({ bytes, label: form.label })))
+  return [buildAutomaton(text, 'white_space'), buildAutomaton(encoded, 'line_ends')]
+}
+
+/** Safe inside JSON and URLs, so that a redacted line of JSON is still one. */
+function labelOf(name: string): string {
+  return `[redacted:${name.replace(/[^A-Za-z0-9_.-]/g, '_').slice(0, 100)}]`
+}
+
+/** The matches known so far and those that the scans find from `from` on, those that overlap made one. */
+function scanAll(scans: readonly Scan[], input: { buffer: Uint8Array; from: number }, known: Match[]): Match[] {
+  const matches: Match[] = []
+  for (const scan of scans) scan.feed(input.buffer, input.from, matches)
+  return matches.length === 0 ? known : merged([...known, ...matches])
+}
+
+interface Region extends Match {
+  longest: number
+}
+
+function merged(matches: (Match & { longest?: number })[]): Region[] {
+  const sorted = matches.map((match) => ({ ...match, longest: match.longest ?? match.end - match.start }))
+  sorted.sort((a, b) => a.start - b.start || a.end - b.end)
+  const regions: Region[] = []
+  for (const match of sorted) {
+    const last = regions.at(-1)
+    if (last === undefined || match.start >= last.end) {
+      regions.push(match)
+      continue
+    }
+    if (match.longest > last.longest) {
+      last.longest = match.longest
+      last.label = match.label
+    }
+    last.end = Math.max(last.end, match.end)
+  }
+  return regions
+}
+
+function replaced(bytes: Uint8Array, regions: readonly Match[]): Uint8Array {
+  if (regions.length === 0) return bytes
+  const encoder = new TextEncoder()
+  const pieces: Uint8Array[] = []
+  let from = 0
+  for (const region of regions) {
+    pieces.push(bytes.subarray(from, region.start), encoder.encode(region.label))
+    from = region.end
+  }
+  pieces.push(bytes.subarray(from))
+  return concat(...pieces)
+}
+
+function concat(...parts: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0))
+  let at = 0
+  for (const part of parts) {
+    whole.set(part, at)
+    at += part.length
+  }
+  return whole
+}
