@@ -1,9 +1,10 @@
 import type { HarnessName } from '../../shared/runs/spec.ts'
 import type { HarnessAdapter } from './adapter.ts'
+import { claudeAdapter } from './claude/adapter.ts'
 import { commandAdapter } from './command/adapter.ts'
 
 /** The harnesses that this device can launch. */
-export const adapters: readonly HarnessAdapter[] = [commandAdapter]
+export const adapters: readonly HarnessAdapter[] = [claudeAdapter, commandAdapter]
 
 /** null: no adapter is written for it; the run host ends such a run `harness_start_failed` with `noAdapterMessage`. */
 export function adapterOf(name: HarnessName): HarnessAdapter | null {

@@ -1,9 +1,9 @@
 import { stripVTControlCharacters } from 'node:util'
+import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { HarnessOutcome, HarnessSession, ProcessExit, SessionOutput } from '../adapter.ts'
-import { cutBytes, incompleteTail, outputOf } from '../utf8.ts'
+import { bytePieces, rawEvents } from '../event-pieces.ts'
+import { incompleteTail, outputOf } from '../utf8.ts'
 
-/** One event holds at most this much, so that a row of the spool stays small whatever the host reads at once. */
-const maxEventBytes = 64 * 1024
 export const maxResultBytes = 64 * 1024
 
 /**
@@ -26,7 +26,7 @@ export function commandSession(): HarnessSession {
       return { events: textEvents(whole) }
     },
     // A pty has one stream; a host that gives another loses nothing.
-    pushStderr: (chunk) => ({ events: [{ kind: 'raw', data: { ...outputOf(chunk), stream: 'stderr' } }] }),
+    pushStderr: (chunk) => ({ events: rawEvents(chunk, 'stderr') }),
     answer: () => nothing,
     input: (text) => ({ events: [], write: `${text}\n` }),
     end(exit) {
@@ -51,14 +51,8 @@ export function commandSession(): HarnessSession {
   }
 }
 
-function textEvents(bytes: Uint8Array) {
-  const events: { kind: 'text'; data: { text: string } | { base64: string } }[] = []
-  for (let rest = bytes; rest.length > 0;) {
-    const piece = cutBytes(rest, maxEventBytes)
-    events.push({ kind: 'text', data: outputOf(piece) })
-    rest = rest.subarray(piece.length)
-  }
-  return events
+function textEvents(bytes: Uint8Array): RunEventBody[] {
+  return bytePieces(bytes).map((piece) => ({ kind: 'text', data: outputOf(piece) }))
 }
 
 /** The end of the output as a person would read it in a file: no escape sequences, plain line ends. */

@@ -1,0 +1,51 @@
+import { z } from 'zod'
+import type { HarnessProbe, HarnessReadiness } from '../adapter.ts'
+import { versionIn } from './version.ts'
+
+const probeMs = 5_000
+const authStatus = z.object({ loggedIn: z.boolean() })
+
+export const signInHint =
+  'claude is not signed in; run `claude` once in a terminal and sign in, or set ANTHROPIC_API_KEY.'
+
+/** Looks at what is installed; `auth status` says whether credentials are present, without using them. */
+export async function detectClaude(probe: HarnessProbe): Promise<HarnessReadiness> {
+  const file = await probe.which('claude')
+  if (file === null) {
+    return {
+      installed: false,
+      version: null,
+      signedIn: null,
+      message:
+        'claude was not found on the PATH of the login shell; install it with: npm install -g @anthropic-ai/claude-code',
+    }
+  }
+  const [versionRun, authRun] = await Promise.all([
+    probe.run(file, ['--version'], probeMs),
+    probe.run(file, ['auth', 'status'], probeMs),
+  ])
+  const version = versionIn(versionRun.stdout)
+  const signedIn = signedInBy(authRun.stdout)
+  return {
+    installed: true,
+    version,
+    signedIn,
+    message: messageFor({ version, signedIn, timedOut: versionRun.timedOut }),
+  }
+}
+
+/** null: a version without the command, or one that did not answer in time. */
+function signedInBy(stdout: string): boolean | null {
+  try {
+    const status = authStatus.safeParse(JSON.parse(stdout))
+    return status.success ? status.data.loggedIn : null
+  } catch {
+    return null
+  }
+}
+
+function messageFor(found: { version: string | null; signedIn: boolean | null; timedOut: boolean }): string | null {
+  if (found.timedOut) return `claude --version did not answer within ${probeMs / 1000} s.`
+  if (found.version === null) return 'claude --version did not name a version.'
+  return found.signedIn === false ? signInHint : null
+}

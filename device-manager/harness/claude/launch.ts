@@ -1,0 +1,77 @@
+import { join } from 'node:path'
+import type { RunSpec } from '../../../shared/runs/spec.ts'
+import type { HarnessLaunch, LaunchFacts } from '../adapter.ts'
+import { isAtLeast } from './version.ts'
+
+/**
+ * `claude -p` with JSON lines in both directions. The prompt goes over standard input, so it has no size limit and is
+ * not seen in the process list.
+ */
+export function claudeLaunch(spec: RunSpec, launch: LaunchFacts): HarnessLaunch {
+  const agentMdFile = join(launch.runDir, 'AGENT.md')
+  const hasAgentMd = spec.agentMd.trim() !== ''
+  return {
+    file: 'claude',
+    args: [
+      ...protocolArgs,
+      // Values are joined with `=`, so that none is taken for a flag; no list comes last, since it would take what follows.
+      ...(spec.model === null ? [] : [`--model=${spec.model}`]),
+      ...fallbackArgs(spec),
+      ...effortArgs(spec),
+      ...(spec.maxTurns === null ? [] : [`--max-turns=${spec.maxTurns}`]),
+      ...(hasAgentMd ? [`--append-system-prompt-file=${agentMdFile}`] : []),
+      ...(spec.resumeSessionId === null ? [] : resumeArgs(spec.resumeSessionId, launch.version)),
+    ],
+    env: launchEnv,
+    io: 'pipes',
+    files: hasAgentMd ? [{ path: agentMdFile, content: spec.agentMd }] : [],
+  }
+}
+
+/**
+ * The mode is `default` in all of svc's modes: the gate hook is asked before every tool call and decides by the agent's
+ * lists, so `bypassPermissions` (which fails open when a hook answer is lost, and is refused to root) is never needed.
+ */
+const protocolArgs: readonly string[] = [
+  '-p',
+  '--input-format=stream-json',
+  '--output-format=stream-json',
+  '--verbose',
+  '--permission-prompt-tool=stdio',
+  '--permission-mode=default',
+  // A person's `disableAllHooks` would switch the gate off as well.
+  '--settings={"disableAllHooks":false}',
+  // The first three wait for a person at a terminal. The last two promise a later turn, which an ended run has not.
+  '--disallowedTools=AskUserQuestion,EnterPlanMode,ExitPlanMode,ScheduleWakeup,CronCreate',
+]
+
+const launchEnv: Readonly<Record<string, string>> = {
+  CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+  DISABLE_AUTOUPDATER: '1',
+  // The default of ten retries holds a run for minutes before it says why; trying again later is not the harness's work.
+  CLAUDE_CODE_MAX_RETRIES: '3',
+  // The result ends the run, so a task in the background could only be killed half done.
+  CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: '1',
+}
+
+/** claude refuses to start when both models are the same. */
+function fallbackArgs({ model, backupModel }: RunSpec): string[] {
+  return backupModel === null || backupModel === model ? [] : [`--fallback-model=${backupModel}`]
+}
+
+/**
+ * claude knows nothing below `low`. `none` and `minimal` become `low`: leaving the flag out would mean claude's own
+ * default, which is more than was asked for.
+ */
+function effortArgs({ reasoningEffort }: RunSpec): string[] {
+  if (reasoningEffort === null) return []
+  return [`--effort=${reasoningEffort === 'none' || reasoningEffort === 'minimal' ? 'low' : reasoningEffort}`]
+}
+
+/**
+ * Newer versions keep the system prompt of a session's first turn, so a changed AGENT.md would be passed over on resume.
+ * 2.1.197 does not know the flag and exits; where it came in between is not known, so it is given from 2.1.329 on.
+ */
+function resumeArgs(sessionId: string, version: string | null): string[] {
+  return [`--resume=${sessionId}`, ...(isAtLeast(version, '2.1.329') ? ['--system-prompt-snapshot=off'] : [])]
+}

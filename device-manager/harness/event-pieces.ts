@@ -1,0 +1,34 @@
+import type { RunEventBody } from '../../shared/runs/events.ts'
+import { cutBytes, cutText, outputOf } from './utf8.ts'
+
+/** One event holds at most this much output, so that rows and frames stay small whatever a harness writes at once. */
+export const maxPieceBytes = 64 * 1024
+
+/** Bytes that no parser understood, as `raw` events of bounded size. */
+export function rawEvents(bytes: Uint8Array, stream: 'stdout' | 'stderr' | 'pty'): RunEventBody[] {
+  return bytePieces(bytes).map((piece) => ({ kind: 'raw', data: { ...outputOf(piece), stream } }))
+}
+
+/** Cut where no character is cut in two; together the pieces are the bytes. */
+export function bytePieces(bytes: Uint8Array): Uint8Array[] {
+  const pieces: Uint8Array[] = []
+  for (let rest = bytes; rest.length > 0;) {
+    const piece = cutBytes(rest, maxPieceBytes)
+    pieces.push(piece)
+    rest = rest.subarray(piece.length)
+  }
+  return pieces
+}
+
+/** The text in pieces; together they are the text. An empty text has no piece. */
+export function textPieces(text: string): string[] {
+  if (text === '') return []
+  if (text.length * 3 <= maxPieceBytes) return [text]
+  return bytePieces(Buffer.from(text, 'utf8')).map((piece) => Buffer.from(piece).toString('utf8'))
+}
+
+/** A text that must stay one piece, cut to the limit. */
+export function cappedText(text: string): { text: string; truncatedBytes?: number } {
+  const cut = cutText(text, maxPieceBytes)
+  return cut.truncatedBytes === 0 ? { text } : cut
+}
