@@ -30,7 +30,7 @@ export function claudeLaunch(spec: RunSpec, launch: LaunchFacts): HarnessLaunch 
 
 /**
  * The mode is `default` in all of svc's modes: the gate hook is asked before every tool call and decides by the agent's
- * lists, so `bypassPermissions` (which fails open when a hook answer is lost, and is refused to root) is never needed.
+ * lists (also where a person's settings allow the tool or disable hooks: theirs, not those of the protocol), so `bypassPermissions` (which fails open when a hook answer is lost, and is refused to root) is never needed.
  */
 const protocolArgs: readonly string[] = [
   '-p',
@@ -39,8 +39,6 @@ const protocolArgs: readonly string[] = [
   '--verbose',
   '--permission-prompt-tool=stdio',
   '--permission-mode=default',
-  // A person's `disableAllHooks` would switch the gate off as well.
-  '--settings={"disableAllHooks":false}',
   // The first three wait for a person at a terminal. The last two promise a later turn, which an ended run has not.
   '--disallowedTools=AskUserQuestion,EnterPlanMode,ExitPlanMode,ScheduleWakeup,CronCreate',
 ]

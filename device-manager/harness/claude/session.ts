@@ -136,8 +136,10 @@ class ClaudeRun {
         const data = { class: retry.data.error, message, ...(httpStatus && { httpStatus }), willRetry: true }
         return { events: [{ kind: 'error', data }] }
       }
+      // For a screen only.
       case 'thinking_tokens':
       case 'status':
+      case 'ui_invalidate':
         return { events: [] }
       default:
         return null

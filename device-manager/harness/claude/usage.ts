@@ -31,11 +31,13 @@ export function usageMeter(options: { resumed: boolean; model: () => string | nu
   let sinceResult = none
   let seen = new Set<string>()
 
-  const report = (totals: Totals): RunUsage => {
-    const { costUsd, ...tokens } = totals
+  const report = (totals: Totals, isWhole: boolean): RunUsage => {
+    const { costUsd, outputTokens, ...tokens } = totals
     const model = options.model()
     return {
       ...tokens,
+      // Nothing known is left out; a zero would claim that there was none.
+      ...((isWhole || outputTokens > 0) && { outputTokens }),
       ...(costUsd !== null && { costUsd: decimal(costUsd) }),
       ...(model !== null && { model }),
     }
@@ -47,7 +49,7 @@ export function usageMeter(options: { resumed: boolean; model: () => string | nu
       const added = { ...tokensOf(usage), outputTokens: 0, costUsd: null }
       if (added.inputTokens + added.cacheReadTokens + added.cacheWriteTokens === 0) return null
       sinceResult = sum(sinceResult, added)
-      return report(sum(atResult, sinceResult))
+      return report(sum(atResult, sinceResult), false)
     },
     result(line, version) {
       const { model_usage_since_last_result: since, modelUsage } = line
@@ -57,7 +59,7 @@ export function usageMeter(options: { resumed: boolean; model: () => string | nu
       else if (line.usage !== undefined) atResult = sum(atResult, { ...tokensOf(line.usage), costUsd: null })
       sinceResult = none
       seen = new Set()
-      return report(atResult)
+      return report(atResult, true)
     },
   }
 }
