@@ -1,0 +1,191 @@
+import { z } from 'zod'
+import { harnessCommand, harnessNames, reasoningEfforts, toolPermissionModes, toolRule } from '../runs/spec.ts'
+import {
+  agentMdText,
+  agentParams,
+  environments,
+  modelId,
+  ownAgentPositional,
+  platformChange,
+  sandboxSizes,
+} from './agents.ts'
+import { agentId, timestamp, uuid } from './ids.ts'
+import { defineRoute } from './route.ts'
+
+/** An agent's settings and AGENT.md (document 1, "Agent settings" and "Config revision"). */
+
+export const capabilities = ['manage_agents', 'manage_projects', 'manage_runs', 'manage_secrets'] as const
+
+const runtime = {
+  model: modelId.nullable().describe('Model; null inherits.'),
+  backupModel: modelId.nullable().describe('Model for when the first one fails; null inherits.'),
+  reasoningEffort: z.enum(reasoningEfforts).nullable().describe('Reasoning effort; null inherits.'),
+  sandboxSize: z.enum(sandboxSizes).nullable().describe('Size of its cloud sandbox; null inherits.'),
+  harness: z.enum(harnessNames).nullable().describe('Agent program; null: by the model.'),
+  environment: z.enum(environments).describe('Where its runs execute.'),
+  maxTurns: z.number().int().min(1).max(1000).nullable().describe("Most turns of one run; null: the workspace's."),
+  command: harnessCommand
+    .nullable()
+    .describe('What the `command` harness runs: a line for the login shell, or an array of arguments.'),
+}
+const triggers = {
+  wakeOnAssignment: z.boolean().describe('Wake when a task is assigned to it.'),
+  wakeOnHook: z.boolean().describe('Wake on a webhook.'),
+}
+const rules = z.array(toolRule).max(500)
+const tools = {
+  allow: rules.describe('Tools that run without asking.'),
+  ask: rules.describe('Tools a person is asked for.'),
+  deny: rules.describe('Tools that never run.'),
+  defaultMode: z.enum(toolPermissionModes).nullable().describe('For all other tools; null inherits.'),
+}
+const capabilityList = z.array(z.enum(capabilities)).max(capabilities.length)
+
+export const agentConfig = z
+  .object({
+    runtime: z.object({ ...runtime, triggers: z.object(triggers) }),
+    permissions: z.object({ tools: z.object(tools), capabilities: capabilityList }),
+  })
+  .meta({ id: 'AgentConfig' })
+export type AgentConfig = z.infer<typeof agentConfig>
+
+/** Keys present are written, null inherits, absent keys stay as they are (silence agents.configPut). */
+export const agentConfigPatch = z
+  .object({
+    runtime: z.object({ ...runtime, triggers: z.object(triggers).partial() }).partial(),
+    permissions: z
+      .object({
+        tools: z.object(tools).partial(),
+        capabilities: capabilityList.describe('What the agent may manage.'),
+      })
+      .partial(),
+  })
+  .partial()
+  .meta({ id: 'AgentConfigPatch' })
+export type AgentConfigPatch = z.infer<typeof agentConfigPatch>
+
+const agentMdHash = z.string().max(128)
+
+export const agentSettings = z
+  .object({
+    config: agentConfig,
+    agentMd: z.string(),
+    agentMdHash: agentMdHash.describe('SHA-256 (hex) of agentMd; send it back when you save AGENT.md.'),
+    slug: z.string().describe('The handle without the @.'),
+  })
+  .meta({ id: 'AgentSettings' })
+
+export const configRevision = z
+  .object({
+    id: uuid,
+    agentId,
+    beforeConfig: z.record(z.string(), z.unknown()),
+    afterConfig: z.record(z.string(), z.unknown()),
+    changedKeys: z.array(z.string()),
+    changeDescription: z.string(),
+    source: z.enum(['patch', 'rollback']),
+    createdAt: timestamp,
+  })
+  .meta({ id: 'ConfigRevision' })
+export type ConfigRevision = z.infer<typeof configRevision>
+
+export const agentIdentity = z
+  .object({
+    agentMd: z.string(),
+    agentMdHash,
+    rules: z.array(z.string()).describe('Rules every run of the agent reads.'),
+  })
+  .meta({ id: 'AgentIdentity' })
+
+const configFlag = (path: string) => ({ target: `body.config.${path}` }) as const
+const configCommand = configFlag('runtime.command')
+
+export const agentConfigRoutes = {
+  configGet: defineRoute({
+    id: 'agents.config.get',
+    method: 'GET',
+    path: '/agents/{agentId}/config',
+    summary: "Read an agent's settings and AGENT.md",
+    params: agentParams,
+    reply: agentSettings,
+    errors: ['agent_self_only'],
+    cli: { command: 'agent config get', positionals: [ownAgentPositional], example: 'svc agent config get @builder' },
+  }),
+
+  configPut: defineRoute({
+    id: 'agents.config.put',
+    method: 'PUT',
+    path: '/agents/{agentId}/config',
+    summary: "Change an agent's settings, its AGENT.md, or both",
+    description:
+      'Keys that are present are written, null inherits, absent keys stay. An agent changes only its own AGENT.md, model, backupModel, reasoningEffort, sandboxSize, harness and maxTurns; another change of its own waits for approval (202).',
+    params: agentParams,
+    body: z.object({
+      config: agentConfigPatch.optional(),
+      agentMd: agentMdText.optional(),
+      agentMdHash: agentMdHash.optional().describe('Hash of the AGENT.md you read; an agent must send it.'),
+    }),
+    reply: agentSettings.extend({ revision: configRevision.nullable().describe('null when nothing changed.') }),
+    otherReplies: { 202: platformChange },
+    errors: ['folder_requires_device_environment', 'agent_self_only', 'agent_md_stale', 'platform_change_requires_run'],
+    cli: {
+      command: 'agent config set',
+      positionals: [ownAgentPositional],
+      flags: {
+        model: configFlag('runtime.model'),
+        'backup-model': configFlag('runtime.backupModel'),
+        effort: configFlag('runtime.reasoningEffort'),
+        'max-turns': configFlag('runtime.maxTurns'),
+        harness: configFlag('runtime.harness'),
+        environment: configFlag('runtime.environment'),
+        'sandbox-size': configFlag('runtime.sandboxSize'),
+        command: { ...configCommand, kind: 'string' },
+        'command-json': { ...configCommand, kind: 'json', description: 'The same as a JSON array of arguments.' },
+        'wake-on-assignment': configFlag('runtime.triggers.wakeOnAssignment'),
+        'wake-on-hook': configFlag('runtime.triggers.wakeOnHook'),
+        mode: configFlag('permissions.tools.defaultMode'),
+        allow: { ...configFlag('permissions.tools.allow'), kind: 'string' },
+        ask: { ...configFlag('permissions.tools.ask'), kind: 'string' },
+        deny: { ...configFlag('permissions.tools.deny'), kind: 'string' },
+        capability: configFlag('permissions.capabilities'),
+        'agent-md': null,
+        'agent-md-file': {
+          target: 'body.agentMd',
+          kind: 'file',
+          description: 'File with the AGENT.md text (`-`: standard input).',
+        },
+      },
+      example: 'svc agent config set @builder --model claude-opus-4-5 --max-turns 200',
+    },
+  }),
+
+  identityGet: defineRoute({
+    id: 'agents.identity.get',
+    method: 'GET',
+    path: '/agents/{agentId}/identity',
+    summary: "Read an agent's AGENT.md, its hash and its rules",
+    params: agentParams,
+    reply: agentIdentity,
+    cli: {
+      command: 'agent identity',
+      positionals: [ownAgentPositional],
+      print: { stdout: 'agentMd', stderr: 'agentMdHash' },
+      example: 'svc agent identity > AGENT.md',
+    },
+  }),
+
+  identityPutAgentMd: defineRoute({
+    id: 'agents.identity.putAgentMd',
+    method: 'PUT',
+    path: '/agents/{agentId}/identity/agent-md',
+    summary: "Replace an agent's AGENT.md",
+    params: agentParams,
+    body: z.object({
+      agentMd: agentMdText,
+      agentMdHash: agentMdHash.optional().describe('Hash of the AGENT.md you read; an agent must send it.'),
+    }),
+    reply: agentIdentity,
+    errors: ['agent_self_only', 'agent_md_stale'],
+    cli: null,
+  }),
+} as const

@@ -1,0 +1,112 @@
+import { z } from 'zod'
+import { exitReasonNames } from '../runs/exit-reasons.ts'
+import { agentParams, agentPositional } from './agents.ts'
+import { approvalId, questionId, runId, taskRef } from './ids.ts'
+import { defineRoute } from './route.ts'
+
+/** Starting a run (document 1, "Start-run response"). */
+
+export const gateReasons = [
+  'rate_limit',
+  'capacity',
+  'no_device',
+  'task_locked',
+  'no_ready_route',
+  'pinned_route_not_ready',
+  'governance_refused',
+  'provider_overloaded',
+] as const
+export type GateReason = (typeof gateReasons)[number]
+
+export const notDispatchedReasons = [
+  'agent_inactive',
+  'agent_tombstoned',
+  'workspace_agents_paused',
+  'budget_blocked',
+  'timer_all_tasks_hitl_paused',
+  'task_hitl_open',
+  'task_blocked_dependency',
+  'task_already_finished',
+  'task_not_started',
+  'task_unassigned',
+  'folder_bind_failed',
+  'route_gate_declined',
+  'internal_error',
+  'dispatch_build_failed',
+] as const
+export type NotDispatchedReason = (typeof notDispatchedReasons)[number]
+
+export const startRunReply = z
+  .discriminatedUnion('kind', [
+    z.object({ kind: z.literal('queued'), runPublicId: runId }),
+    z.object({ kind: z.literal('pending'), runPublicId: runId, gateReason: z.enum(gateReasons) }),
+    z.object({ kind: z.literal('coalesced'), coalescedIntoRunPublicId: runId }),
+    z.object({ kind: z.literal('declined'), runPublicId: runId, exitReason: z.enum(exitReasonNames) }),
+    z.object({
+      kind: z.literal('not_dispatched'),
+      reason: z.enum(notDispatchedReasons),
+      message: z.string(),
+      blockedBy: z
+        .object({ kind: z.enum(['approval', 'question']), id: z.union([approvalId, questionId]) })
+        .optional()
+        .describe('With reason `task_hitl_open`: what waits for a person.'),
+    }),
+  ])
+  .meta({ id: 'StartRunReply' })
+export type StartRunReply = z.infer<typeof startRunReply>
+
+const runFlags = {
+  model: { target: null, hidden: true, dropped: true, description: 'Accepted; the request drops it.' },
+  effort: { target: null, hidden: true, dropped: true, description: 'Accepted; the request drops it.' },
+  env: { target: null, hidden: true, dropped: true, description: 'Accepted; the request drops it.' },
+} as const
+
+export const agentRunRoutes = {
+  start: defineRoute({
+    id: 'agents.runs.start',
+    method: 'POST',
+    path: '/agents/{agentId}/runs',
+    aliases: ['/agents/{agentId}/wakeup'],
+    summary: 'Wake an agent',
+    description:
+      'Always answers 200; `kind` says what became of the wake. A repeated `idempotencyKey` for the same agent is the same wake and gets the first answer.',
+    params: agentParams,
+    body: z.object({
+      taskId: taskRef.optional(),
+      prompt: z.string().max(1_000_000).optional().describe('What the agent is asked to do.'),
+      source: z.enum(['on_demand', 'assignment', 'mention']).default('on_demand').describe('Why it is woken.'),
+      idempotencyKey: z
+        .string()
+        .min(1)
+        .max(255)
+        .optional()
+        .describe('A repeated key for the same agent is the same wake.'),
+    }),
+    reply: startRunReply,
+    errors: ['credits_harness_unsupported', 'credential_unbrokerable'],
+    cli: [
+      {
+        command: 'agent run',
+        positionals: [agentPositional],
+        flags: runFlags,
+        example: 'svc agent run @builder --prompt "Fix the failing test"',
+      },
+      {
+        command: 'run create',
+        flags: {
+          agent: { target: 'params.agentId', required: true, description: 'The agent to wake.' },
+          wait: {
+            target: null,
+            kind: 'number',
+            bare: 300_000,
+            description:
+              'Wait for the end, this many milliseconds at most (300,000 without a number; up to 86,400,000).',
+          },
+          ...runFlags,
+        },
+        flow: true,
+        example: 'svc run create --agent @builder --prompt "Fix the failing test" --wait',
+      },
+    ],
+  }),
+} as const

@@ -1,0 +1,249 @@
+import { z } from 'zod'
+import { harnessCommand, harnessNames, reasoningEfforts, toolPermissionModes } from '../runs/spec.ts'
+import { agentId, agentRef, approvalId, folderShortId, timestamp, uuid } from './ids.ts'
+import { idsParam, listOrBatchOf, pageParams } from './paging.ts'
+import { defineRoute, orPlatformChange } from './route.ts'
+
+/** Agents: their identity (document 1, "Agent"). Settings are in agent-config.ts, runs they start in agent-runs.ts. */
+
+export const agentStatuses = ['active', 'idle', 'running', 'terminated', 'error'] as const
+export type AgentStatus = (typeof agentStatuses)[number]
+export const environments = ['device', 'cloud'] as const
+export const visibilities = ['company', 'private'] as const
+export const sandboxSizes = ['small', 'medium', 'large'] as const
+
+export const agentName = z.string().trim().min(1).max(100).describe('Name.')
+export const modelId = z.string().trim().min(1).max(200).describe('Model id.')
+export const agentMdText = z.string().max(1_000_000).describe('AGENT.md, the instructions each run reads.')
+
+export const agentParams = z.object({ agentId: agentRef })
+/** The positional of commands about one agent. */
+export const agentPositional = { name: 'agent', target: 'params.agentId' } as const
+export const ownAgentPositional = { ...agentPositional, default: 'me' } as const
+
+export const agent = z
+  .object({
+    object: z.literal('agent'),
+    id: agentId,
+    handle: z.string().describe('@handle made from the name; the `agt_` id when there is none.'),
+    name: z.string(),
+    role: z.string(),
+    description: z.string().nullable(),
+    status: z.enum(agentStatuses),
+    model: z.string().nullable().describe("null: the workspace's default."),
+    backupModel: z.string().nullable(),
+    harness: z.enum(harnessNames),
+    environment: z.enum(environments),
+    workspaceId: uuid,
+    defaultFolderId: folderShortId.nullable().describe('Folder its runs start in; null: the home folder.'),
+    defaultRepoId: uuid.nullable(),
+    ownerUserId: uuid.nullable(),
+    visibility: z.enum(visibilities),
+    reportingTo: uuid.nullable().describe('UUID of the agent this one reports to.'),
+    wakeOnAssignment: z.boolean(),
+    wakeOnHook: z.boolean(),
+    toolPermissionMode: z.enum(toolPermissionModes).nullable().describe('null inherits.'),
+    spentMonthlyCents: z.number().int(),
+    lastRunAt: timestamp.nullable(),
+    deletedAt: timestamp.nullable(),
+    createdAt: timestamp,
+    updatedAt: timestamp,
+  })
+  .meta({ id: 'Agent' })
+export type Agent = z.infer<typeof agent>
+
+/** A finding of the agent doctor. It never blocks a write. */
+export const agentWarning = z
+  .object({
+    code: z.string(),
+    severity: z.enum(['info', 'warning', 'error']),
+    message: z.string(),
+    param: z.string().nullable().describe('The setting it is about.'),
+  })
+  .meta({ id: 'AgentWarning' })
+export type AgentWarning = z.infer<typeof agentWarning>
+
+export const agentWithAudit = agent.extend({ audit: z.array(agentWarning) }).meta({ id: 'AgentWithAudit' })
+
+/** What an agent gets for a write that a person must approve first. */
+export const platformChange = z
+  .object({ object: z.literal('platform_change'), approvalId, status: z.literal('pending') })
+  .meta({ id: 'PlatformChange' })
+export type PlatformChange = z.infer<typeof platformChange>
+
+const identity = {
+  role: z.string().trim().min(1).max(100).describe('A label; it changes nothing.'),
+  description: z
+    .string()
+    .max(2000)
+    .nullable()
+    .describe('What the agent is good for; the service reads it to pick one.'),
+  visibility: z.enum(visibilities).describe('`private`: only its owner and workspace admins see it.'),
+  reportingTo: agentRef.nullable().describe('The agent it reports to.'),
+  defaultFolderId: folderShortId.nullable().describe('Folder its runs start in (`fs_` id).'),
+  defaultRepoId: uuid.nullable().describe('Repo for cloud runs.'),
+  identityMd: agentMdText,
+}
+
+const createBody = z
+  .object({
+    name: agentName,
+    role: identity.role.default('agent'),
+    description: identity.description.optional(),
+    environment: z.enum(environments).default('device').describe('Where its runs execute.'),
+    model: modelId.nullable().optional(),
+    backupModel: modelId.nullable().optional().describe('Model for when the first one fails.'),
+    reasoningEffort: z.enum(reasoningEfforts).nullable().optional().describe('Reasoning effort.'),
+    maxTurns: z.number().int().min(1).max(1000).nullable().optional().describe('Most turns of one run.'),
+    sandboxSize: z.enum(sandboxSizes).nullable().optional().describe('Size of its cloud sandbox.'),
+    harness: z.enum(harnessNames).nullable().optional().describe('Agent program; null: by the model.'),
+    command: harnessCommand.nullable().optional().describe('What the `command` harness runs.'),
+    defaultFolderId: identity.defaultFolderId.optional(),
+    defaultRepoId: identity.defaultRepoId.optional(),
+    visibility: identity.visibility.default('company'),
+    reportingTo: identity.reportingTo.optional(),
+    wakeOnAssignment: z.boolean().default(true).describe('Wake when a task is assigned to it.'),
+    wakeOnHook: z.boolean().default(true).describe('Wake on a webhook.'),
+    toolPermissionMode: z.enum(toolPermissionModes).nullable().optional().describe('How tool calls are permitted.'),
+    identityMd: identity.identityMd.optional(),
+  })
+  .meta({ id: 'AgentCreate' })
+
+const updateBody = z
+  .object({
+    name: agentName,
+    ...identity,
+    status: z.enum(agentStatuses).describe('New status.'),
+  })
+  .partial()
+  .meta({ id: 'AgentUpdate' })
+
+/** Keys of the settings, which PATCH refuses (silence agents.settingsKeys). */
+const settingsKeys = [
+  'model',
+  'backupModel',
+  'reasoningEffort',
+  'sandboxSize',
+  'harness',
+  'environment',
+  'maxTurns',
+  'command',
+  'triggers',
+  'wakeOnAssignment',
+  'wakeOnHook',
+  'toolPermissionMode',
+  'tools',
+  'capabilities',
+  'permissions',
+  'runtime',
+  'config',
+] as const
+
+const identityErrors = [
+  'reporting_cycle',
+  'handle_taken',
+  'folder_requires_device_environment',
+  'default_folder_forbidden',
+  'default_repo_forbidden',
+  'platform_change_requires_run',
+] as const
+
+const agentMdFlag = {
+  target: 'body.identityMd',
+  kind: 'file',
+  description: 'File with the AGENT.md text (`-`: standard input).',
+} as const
+
+/** Shorter names of the flags, as document 1 words them. */
+const referenceFlags = {
+  'default-folder-id': { aliases: ['folder'] },
+  'default-repo-id': { aliases: ['repo'] },
+  'reporting-to': { aliases: ['manager'] },
+} as const
+
+export const agentRoutes = {
+  list: defineRoute({
+    id: 'agents.list',
+    method: 'GET',
+    path: '/agents',
+    summary: 'List the agents you can see, newest first, or read several by `ids`',
+    query: z.object({
+      ids: idsParam,
+      q: z.string().max(100).optional().describe('Text in name, handle or description.'),
+      status: z
+        .array(z.enum([...agentStatuses, 'deleted']))
+        .optional()
+        .describe('Only these; `deleted` lists deleted agents (people only).'),
+      role: z.string().max(100).optional().describe('Only agents with this role.'),
+      ...pageParams,
+    }),
+    reply: listOrBatchOf(agent),
+    errors: ['list_deleted_forbidden'],
+    cli: { command: 'agent list', flags: { cursor: null }, example: 'svc agent list --status active' },
+  }),
+
+  create: defineRoute({
+    id: 'agents.create',
+    method: 'POST',
+    path: '/agents',
+    summary: 'Create an agent',
+    callers: orPlatformChange,
+    body: createBody,
+    reply: agentWithAudit,
+    status: 201,
+    otherReplies: { 202: platformChange },
+    errors: identityErrors,
+    cli: {
+      command: 'agent create',
+      flags: {
+        role: { default: 'agent' },
+        effort: { target: 'body.reasoningEffort' },
+        mode: { target: 'body.toolPermissionMode' },
+        command: { target: 'body.command', kind: 'string', description: 'Command line for the `command` harness.' },
+        'command-json': { target: 'body.command', kind: 'json', description: 'The same as a JSON array of arguments.' },
+        'agent-md-file': agentMdFlag,
+        ...referenceFlags,
+      },
+      example: 'svc agent create --name Builder --model claude-opus-4-5',
+    },
+  }),
+
+  get: defineRoute({
+    id: 'agents.get',
+    method: 'GET',
+    path: '/agents/{agentId}',
+    summary: 'Read one agent',
+    params: agentParams,
+    reply: agent,
+    cli: {
+      command: 'agent get',
+      positionals: [{ ...ownAgentPositional, variadic: true }],
+      batch: 'agents.list',
+      example: 'svc agent get @builder',
+    },
+  }),
+
+  update: defineRoute({
+    id: 'agents.update',
+    method: 'PATCH',
+    path: '/agents/{agentId}',
+    summary: "Change an agent's identity, status, visibility, manager, folder or repo",
+    description: 'Settings such as `model` are refused; they are changed with PUT /agents/{agentId}/config.',
+    callers: orPlatformChange,
+    params: agentParams,
+    body: updateBody,
+    reply: agentWithAudit,
+    otherReplies: { 202: platformChange },
+    errors: ['config_write_forbidden', 'identity_write_forbidden', ...identityErrors],
+    refusedBodyKeys: Object.fromEntries(settingsKeys.map((key) => [key, 'config_write_forbidden' as const])),
+    cli: {
+      command: 'agent update',
+      positionals: [agentPositional],
+      flags: {
+        'agent-md-file': agentMdFlag,
+        ...referenceFlags,
+      },
+      example: 'svc agent update @builder --status running',
+    },
+  }),
+} as const

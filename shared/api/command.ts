@@ -1,0 +1,49 @@
+/**
+ * How `svc` spells a route. Flags come from the keys of query and body (kebab-case); `flags` overrides or adds, and null
+ * leaves one out. Targets are dotted paths that begin with `params`, `query` or `body`.
+ */
+export interface CommandSpec {
+  /** `agent config set` */
+  command: string
+  positionals?: readonly PositionalSpec[]
+  flags?: Readonly<Record<string, FlagOverride | null>>
+  example: string
+  /** Prints these fields of the reply as text instead of the whole as JSON. */
+  print?: { stdout: string; stderr?: string }
+  /** With several values of the variadic positional, this list route is called with them as `ids`. */
+  batch?: string
+  /** The command does more than one call; its flow is written by hand and uses this route. */
+  flow?: true
+}
+
+export interface PositionalSpec {
+  name: string
+  target: string
+  /** Used when it is left out. Without one it is required. */
+  default?: string
+  variadic?: boolean
+  /** This word means null. */
+  nullWord?: string
+}
+
+export interface FlagOverride {
+  /** null: the flag is not sent as it is; the command's own flow reads it, unless it is `dropped`. */
+  target?: string | null
+  kind?: FlagKind
+  required?: boolean
+  default?: unknown
+  hidden?: boolean
+  /** Accepted and dropped, as the documents say. */
+  dropped?: true
+  aliases?: readonly string[]
+  repeatable?: boolean
+  nullWord?: string
+  description?: string
+  /** Left out, the command takes this machine's device. */
+  fallback?: 'this_device'
+  /** The value when the flag is given without one. */
+  bare?: unknown
+}
+
+/** `file`: a path (`-` is standard input) whose text is sent. `json`: JSON text. */
+export type FlagKind = 'string' | 'number' | 'boolean' | 'json' | 'file'

@@ -1,0 +1,110 @@
+import { z } from 'zod'
+import { claimState, providerReadiness } from '../device/protocol.ts'
+import { devicePublicId, timestamp, uuid } from './ids.ts'
+import { defineRoute, peopleOnly } from './route.ts'
+
+/** Devices (document 1, "Device"): people only. */
+
+export const livenessStatuses = ['connected', 'disconnected', 'retired'] as const
+export type LivenessStatus = (typeof livenessStatuses)[number]
+
+export const liveness = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('host'),
+    status: z.enum(livenessStatuses),
+    expiresAt: timestamp.nullable().describe('null before the first heartbeat.'),
+  }),
+  z.object({ kind: z.literal('controller') }),
+])
+
+const displayName = z.string().trim().min(1).max(100).describe('Name shown for the device.')
+
+export const device = z
+  .object({
+    deviceId: uuid.describe('Of the connection; PATCH and DELETE take this one.'),
+    publicId: devicePublicId.describe('Stays the same when the device connects anew.'),
+    displayName: z.string(),
+    hostname: z.string().nullable(),
+    platform: z.string().nullable(),
+    version: z.string().nullable(),
+    maxConcurrent: z.number().int().min(1).max(10),
+    isWorkspaceDefault: z.boolean(),
+    liveness,
+    online: z.boolean(),
+    retired: z.boolean(),
+    lastHeartbeatAt: timestamp.nullable(),
+    liveUntil: timestamp,
+    providerReadiness: z.union([providerReadiness, z.object({})]).describe('Installed and signed-in harnesses.'),
+    providerReadinessCapturedAt: timestamp.nullable(),
+    claimState: claimState
+      .nullable()
+      .describe('Whether the device takes runs, and why not; null before its first report.'),
+    remoteControlRevokedAt: timestamp.nullable(),
+    createdAt: timestamp,
+    updatedAt: timestamp,
+  })
+  .meta({ id: 'Device' })
+export type Device = z.infer<typeof device>
+
+const params = z.object({ id: uuid })
+
+export const deviceRoutes = {
+  list: defineRoute({
+    id: 'devices.list',
+    method: 'GET',
+    path: '/devices',
+    summary: 'List your devices in this workspace',
+    callers: peopleOnly,
+    reply: z.object({ devices: z.array(device) }),
+    cli: { command: 'device list', example: 'svc device list' },
+  }),
+
+  update: defineRoute({
+    id: 'devices.update',
+    method: 'PATCH',
+    path: '/devices/{id}',
+    summary: 'Change a device',
+    description: '`isWorkspaceDefault: false` does nothing; `remoteControlRevoked: false` gives the control back.',
+    callers: peopleOnly,
+    params,
+    body: z
+      .strictObject({
+        displayName,
+        hostname: z.string().trim().min(1).max(255).describe('Host name shown for the device.'),
+        maxConcurrentRuns: z.number().int().min(1).max(10).describe('Runs it takes at once.'),
+        isWorkspaceDefault: z.boolean().describe('true: runs without a folder go to this device.'),
+        remoteControlRevoked: z.boolean().describe('true: it takes no runs from others; false: it does again.'),
+      })
+      .partial()
+      .meta({ id: 'DeviceUpdate' }),
+    reply: device,
+    errors: ['remote_access_forbidden', 'device_not_found'],
+    plainErrors: ['plain.device_not_found', 'plain.device_not_owned'],
+    cli: {
+      command: 'device set',
+      flags: {
+        'max-concurrent-runs': null,
+        'is-workspace-default': null,
+        'max-concurrent': { target: 'body.maxConcurrentRuns' },
+        default: { target: 'body.isWorkspaceDefault' },
+        device: { target: 'params.id', required: false, fallback: 'this_device', description: 'UUID of the device.' },
+      },
+      example: 'svc device set --max-concurrent 5',
+    },
+  }),
+
+  delete: defineRoute({
+    id: 'devices.delete',
+    method: 'DELETE',
+    path: '/devices/{id}',
+    summary: 'Remove a device and revoke its token',
+    callers: peopleOnly,
+    params,
+    plainErrors: ['plain.device_not_found', 'plain.device_not_owned'],
+    cli: {
+      command: 'device remove',
+      positionals: [{ name: 'device', target: 'params.id' }],
+      example: 'svc device remove 5b0c7d0e-6a7e-4b52-9a8e-2f9d1c3e4a6b',
+    },
+  }),
+} as const

@@ -1,0 +1,144 @@
+/**
+ * The closed list of error codes (document 1, "Errors"; documents 2 and 3 add theirs). A code's type follows from its
+ * HTTP status by the type table, but for the four idempotency codes.
+ */
+
+export interface ErrorEntry {
+  /** The first is the usual one; `fail` takes another of the list by name. */
+  readonly status: readonly [number, ...number[]]
+  /** What the caller reads when the thrower says nothing more exact. */
+  readonly message: string
+  /** Short name of the fix. */
+  readonly remediation: string | null
+}
+
+const entry = (status: number | readonly [number, ...number[]], message: string, remediation: string | null = null) =>
+  ({ status: typeof status === 'number' ? ([status] as const) : status, message, remediation }) satisfies ErrorEntry
+
+/** Any route may answer these; a route lists only its own codes beside them. */
+export const sharedErrors = {
+  validation_error: entry([400, 413], 'The request does not fit its schema.', 'fix_request'),
+  payload_too_large: entry(413, 'The body is larger than this route takes.', 'shrink_body'),
+  auth_missing: entry(401, 'Send a bearer token in the Authorization header.', 'sign_in'),
+  auth_invalid: entry(401, 'The token is unknown, expired or revoked.', 'sign_in'),
+  auth_revoked: entry(401, 'The run that holds this token has ended or was given up.', 'stop'),
+  'auth.agent_jwt_revoked': entry(401, "The agent's tokens were reset.", 'stop'),
+  not_permitted: entry(403, 'You are not a member of the named workspace.', 'switch_workspace'),
+  http_exception: entry([403, 400, 404, 405, 409, 410, 422, 501], 'This call is refused.'),
+  resource_not_found: entry(404, 'There is nothing with this id.', 'check_id'),
+  not_found_or_denied: entry(404, 'There is nothing with this id, or you may not see it.', 'check_id'),
+  route_not_found: entry(404, 'No route has this method and path.', 'check_path'),
+  invalid_id_format: entry(400, 'The id is not in a form this route reads.', 'check_id'),
+  duplicate_resource: entry(409, 'A record with these values exists.', 'change_values'),
+  invalid_status_transition: entry(422, 'The status cannot change that way.', 'use_allowed_value'),
+  transient_conflict: entry(503, 'Another write got in between. Try again.', 'retry'),
+  database_unavailable: entry(503, 'The database cannot be reached or is at its capacity. Try again.', 'retry'),
+  query_timeout: entry(504, 'The query took too long.', 'retry'),
+  internal_error: entry(500, 'Something unexpected failed. The request id names it in the log.', 'retry'),
+  unsupported_api_version: entry(400, 'This server speaks another version of the API.', 'change_version'),
+  too_many_ids: entry(400, '`ids` holds more than 100 values.', 'split_request'),
+  ids_exclusive: entry(400, '`ids` cannot be combined with a filter or with paging.', 'drop_parameters'),
+  invalid_cursor: entry(400, 'The cursor is not one this list has given out.', 'start_over'),
+  invalid_include: entry(400, 'An unknown value was asked to be included.', 'use_allowed_value'),
+  rate_limit_exceeded: entry(429, 'Too many requests. Try again after the time given in Retry-After.', 'wait'),
+  rate_limiter_unavailable: entry(503, 'The rate limiter cannot be reached. Try again.', 'retry'),
+  rate_limited: entry(429, 'The agent cannot take a turn yet.', 'wait'),
+  idempotency_invalid_key: entry(
+    400,
+    'Idempotency-Key must have 1 to 255 characters without spaces and control characters.',
+    'send_key',
+  ),
+  idempotency_key_reused: entry(409, 'This Idempotency-Key was used with another body.', 'new_key'),
+  idempotency_request_in_progress: entry(409, 'The first request with this Idempotency-Key is still running.', 'wait'),
+  idempotency_effect_unknown: entry(
+    409,
+    'The first request with this Idempotency-Key failed partway. Look at the record, then use a new key.',
+    'check_record',
+  ),
+} as const
+
+export const agentErrors = {
+  config_write_forbidden: entry(400, 'Settings are changed with PUT /agents/{agentId}/config.', 'use_config_route'),
+  identity_write_forbidden: entry(
+    400,
+    'An agent changes its AGENT.md with PUT .../identity/agent-md.',
+    'use_identity_route',
+  ),
+  reporting_cycle: entry(400, 'The new manager reports to this agent.', 'choose_another'),
+  handle_taken: entry(409, 'Another agent took this handle in the meantime. Try again.', 'retry'),
+  folder_requires_device_environment: entry(
+    422,
+    'An agent that runs in the cloud has no default folder.',
+    'change_environment',
+  ),
+  default_folder_forbidden: entry(
+    403,
+    "Only the agent's owner or a workspace admin sets its default folder.",
+    'ask_owner',
+  ),
+  default_repo_forbidden: entry(403, "Only the agent's owner or a workspace admin sets its default repo.", 'ask_owner'),
+  agent_self_only: entry(403, 'An agent reads and writes only its own configuration.', 'use_own_agent'),
+  agent_config_human_only: entry(403, 'Only a person changes this setting.', 'ask_person'),
+  agent_md_stale: entry(409, 'AGENT.md was changed since. Read it again.', 'read_again'),
+  config_revert_unsupported: entry(422, 'This kind of change cannot be reverted.'),
+  restore_forbidden: entry(403, 'Only the owner or a workspace admin restores this.', 'ask_owner'),
+  not_deleted: entry(409, 'This is not deleted.'),
+  list_deleted_forbidden: entry(403, 'An agent cannot list what is deleted.', 'ask_person'),
+  'owner_transfer.forbidden': entry(403, 'Only the owner or a workspace admin names a new owner.', 'ask_owner'),
+  'owner_transfer.same_owner': entry(409, 'This is the owner already.'),
+  'owner_transfer.user_not_found': entry(404, 'The new owner is not a member of this workspace.', 'check_id'),
+  platform_change_requires_run: entry(403, 'An agent asks for such a change only within a live run.'),
+} as const
+
+export const runErrors = {
+  'run.not_cancellable': entry(409, 'The run has ended.'),
+  'run.not_retriable': entry([409, 503], 'Only a run that failed or was cancelled can be retried.'),
+  'run.cancel_forbidden': entry(403, 'You may not cancel or retry this run.', 'ask_owner'),
+  'run.manifest_not_pinned': entry(404, 'No manifest is stored for this run.'),
+  'run.context_not_stored': entry(404, 'No prompt is stored for this run.'),
+  'expand.not_allowed_on_list': entry(400, 'A list takes no `expand`. Read the single object.', 'drop_parameters'),
+  expand_unknown: entry(400, 'An unknown value was asked to be expanded.', 'use_allowed_value'),
+  'run_output.not_this_run': entry(403, "Only the run's own token records its output.", 'use_run_token'),
+  'run_output.run_terminal': entry(409, 'The run has ended.'),
+  'run_output.invalid': entry(422, 'The output does not fit the named schema.', 'fix_request'),
+  credits_harness_unsupported: entry(422, 'A cloud run paid by credits cannot use this harness.', 'change_harness'),
+  credential_unbrokerable: entry(
+    422,
+    "The provider's key cannot be used on this harness in the cloud.",
+    'change_harness',
+  ),
+  source_unknown: entry(404, 'It is not known where this run worked.'),
+  repo_unavailable: entry(409, 'The repository of this run cannot be read now.', 'retry'),
+  too_large: entry(413, 'The change-set is too large.'),
+  diff_unavailable: entry(502, 'The change-set could not be computed.', 'retry'),
+} as const
+
+export const workspaceErrors = {
+  slug_taken: entry(409, 'The slug is used or was used by another workspace.', 'change_values'),
+  agent_no_workspace_access: entry(403, 'An agent has no access to members, invites and leaving.', 'ask_person'),
+} as const
+
+export const deviceErrors = {
+  remote_access_forbidden: entry(403, 'Only the owner of the device changes this.', 'ask_owner'),
+  device_not_found: entry(404, 'There is no such device in this workspace.', 'check_id'),
+  repo_already_mapped: entry(409, 'Another folder on this device holds this repo.', 'choose_another'),
+} as const
+
+export const errorCodes = {
+  ...sharedErrors,
+  ...agentErrors,
+  ...runErrors,
+  ...workspaceErrors,
+  ...deviceErrors,
+} satisfies Record<string, ErrorEntry>
+
+export type ErrorCode = keyof typeof errorCodes
+export type SharedErrorCode = keyof typeof sharedErrors
+
+/** Answers of older routes: `{ "error": "<message>" }` without a code (contract/errors.json, plainErrors). */
+export const plainErrors = {
+  'plain.device_not_found': { status: 404, message: 'Device not found' },
+  'plain.device_not_owned': { status: 403, message: 'Device not owned by the caller' },
+} as const satisfies Record<string, { status: number; message: string }>
+
+export type PlainErrorId = keyof typeof plainErrors

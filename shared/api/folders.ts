@@ -1,0 +1,124 @@
+import { z } from 'zod'
+import { devicePublicId, folderShortId, timestamp, uuid } from './ids.ts'
+import { defineRoute, peopleOnly } from './route.ts'
+
+/** Folders: directories on devices that runs work in (document 1, "Folder"): people only. */
+
+export const folder = z
+  .object({
+    shortId: folderShortId,
+    displayName: z.string(),
+    config: z.object({
+      deviceId: devicePublicId,
+      rootPath: z.string(),
+      bindingState: z.enum(['active', 'manual_rebind_required']),
+    }),
+    status: z.enum(['active', 'disconnected', 'revoked']),
+    repoId: uuid.nullable().describe('The repo this folder holds; device runs for it start here.'),
+    createdAt: timestamp,
+  })
+  .meta({ id: 'Folder' })
+export type Folder = z.infer<typeof folder>
+
+export const folderRemote = z
+  .object({
+    shortId: folderShortId,
+    state: z
+      .enum(['ok', 'missing', 'not_a_directory', 'not_permitted', 'device_disconnected'])
+      .describe('What the device said of the folder.'),
+    url: z.string().nullable().describe('The remote `origin`, else the first one; without credentials.'),
+    remotes: z.array(z.object({ name: z.string(), url: z.string() })),
+    branch: z.string().nullable(),
+    commit: z.string().nullable(),
+    repoId: uuid.nullable().describe('The repo of the workspace that the remote names; null: none does.'),
+  })
+  .meta({ id: 'FolderRemote' })
+
+/** Absolute on POSIX or Windows. */
+export const absolutePath = z
+  .string()
+  .min(1)
+  .max(4096)
+  .regex(/^(\/|[A-Za-z]:[\\/]|\\\\)/, 'not an absolute path')
+
+const params = z.object({ shortId: folderShortId })
+const positional = { name: 'fs_id', target: 'params.shortId' } as const
+
+export const folderRoutes = {
+  list: defineRoute({
+    id: 'folders.list',
+    method: 'GET',
+    path: '/folders',
+    summary: 'List your folders',
+    callers: peopleOnly,
+    reply: z.object({ sources: z.array(folder) }),
+    cli: { command: 'folder list', example: 'svc folder list' },
+  }),
+
+  create: defineRoute({
+    id: 'folders.create',
+    method: 'POST',
+    path: '/folders',
+    summary: 'Add a folder of a device',
+    callers: peopleOnly,
+    body: z.object({
+      displayName: z.string().trim().min(1).max(100).describe('Name shown for the folder.'),
+      rootPath: absolutePath.describe('Absolute path on the device.'),
+      deviceId: z.union([devicePublicId, uuid]).describe('The device: its `dvc_` id, or the UUID of its connection.'),
+    }),
+    reply: folder,
+    status: 201,
+    plainErrors: ['plain.device_not_found', 'plain.device_not_owned'],
+    cli: {
+      command: 'folder add',
+      positionals: [
+        { name: 'name', target: 'body.displayName' },
+        { name: 'path', target: 'body.rootPath' },
+      ],
+      flags: { 'device-id': { kind: 'string', required: false, fallback: 'this_device' } },
+      example: 'svc folder add website ~/code/website',
+    },
+  }),
+
+  update: defineRoute({
+    id: 'folders.update',
+    method: 'PATCH',
+    path: '/folders/{shortId}',
+    summary: 'Say which repo a folder holds',
+    callers: peopleOnly,
+    params,
+    body: z.object({ repoId: uuid.nullable().describe('null clears.') }),
+    reply: folder,
+    errors: ['repo_already_mapped'],
+    cli: {
+      command: 'folder set-repo',
+      positionals: [positional, { name: 'repo-id', target: 'body.repoId', nullWord: 'none' }],
+      example: 'svc folder set-repo fs_0mN4bV8cQwE2rT6y none',
+    },
+  }),
+
+  delete: defineRoute({
+    id: 'folders.delete',
+    method: 'DELETE',
+    path: '/folders/{shortId}',
+    summary: 'Remove a folder; nothing on the device changes',
+    callers: peopleOnly,
+    params,
+    cli: { command: 'folder remove', positionals: [positional], example: 'svc folder remove fs_0mN4bV8cQwE2rT6y' },
+  }),
+
+  gitRemote: defineRoute({
+    id: 'folders.gitRemote',
+    method: 'GET',
+    path: '/folders/{shortId}/git-remote',
+    summary: "Read a folder's git remote and the repo of the workspace it names",
+    callers: peopleOnly,
+    params,
+    reply: folderRemote,
+    cli: {
+      command: 'folder git-remote',
+      positionals: [positional],
+      example: 'svc folder git-remote fs_0mN4bV8cQwE2rT6y',
+    },
+  }),
+} as const

@@ -1,0 +1,59 @@
+import { z } from 'zod'
+
+/** Identifier forms (document 1, "Identifier forms"). */
+
+const prefixed = (prefix: string, example: string) =>
+  z
+    .string()
+    .regex(new RegExp(`^${prefix}_[0-9A-Za-z]{16}$`))
+    .meta({ example })
+
+export const agentId = prefixed('agt', 'agt_8fK2mQ0xPzL4tR7v')
+export const runId = prefixed('run', 'run_3nB7cW1yHsD5jK9q')
+export const approvalId = prefixed('apr', 'apr_6tG4kV2zMxF8pL0w')
+export const questionId = prefixed('qst', 'qst_1rT5nY9bJcQ3dH7s')
+export const taskId = prefixed('tsk', 'tsk_9wE3mU7xKfA1gN5z')
+export const conversationId = prefixed('cnv', 'cnv_4yI8oP2cLhS6jB0d')
+export const userPublicId = prefixed('usr', 'usr_7aZ1qX5vNmG9kT3r')
+export const workspacePublicId = prefixed('ws', 'ws_2sD6fH0lWeR4tY8u')
+export const devicePublicId = prefixed('dvc', 'dvc_5dF9gJ3kZxC7vB1n')
+export const folderShortId = prefixed('fs', 'fs_0mN4bV8cQwE2rT6y')
+
+/** Lower-cased, as the store holds it. */
+export const uuid = z
+  .string()
+  .toLowerCase()
+  .regex(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/)
+  .meta({ format: 'uuid', example: '5b0c7d0e-6a7e-4b52-9a8e-2f9d1c3e4a6b' })
+
+/** `agt_` id, @handle, name, UUID or `me`: never malformed, only unknown. */
+export const agentRef = z
+  .string()
+  .min(1)
+  .max(200)
+  .describe('An agent: `agt_` id, @handle, name, UUID, or `me` for the calling agent.')
+
+/** `run_` id, or `current` within a run. */
+export const runRef = z
+  .string()
+  .regex(/^(run_[0-9A-Za-z]{16}|current)$/)
+  .meta({ description: 'A run: `run_` id, or `current` within a run.', example: 'run_3nB7cW1yHsD5jK9q' })
+
+export const taskRef = z.string().min(1).max(100).describe('A task: `tsk_` id, task key, or `current` within a run.')
+
+/** A time in a reply. */
+export const timestamp = z.string().meta({ format: 'date-time', example: '2026-03-01T09:30:00.000Z' })
+
+/** A time from a caller: ISO 8601 with a date, and a zone when it has a time of day. */
+export const timestampInput = z
+  .string()
+  .max(40)
+  .regex(/^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2}))?$/)
+  .refine((text) => !Number.isNaN(Date.parse(text)), 'not a time')
+  .meta({ example: '2026-03-01T09:30:00Z' })
+
+export function toTimestamp(ms: number): string
+export function toTimestamp(ms: number | null): string | null
+export function toTimestamp(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString()
+}

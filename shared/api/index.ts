@@ -1,0 +1,31 @@
+import { agentConfigRoutes } from './agent-config.ts'
+import { agentRunRoutes } from './agent-runs.ts'
+import { agentRoutes } from './agents.ts'
+import { deviceRoutes } from './devices.ts'
+import { folderRoutes } from './folders.ts'
+import { openapiRoutes } from './openapi.ts'
+import type { AnyRoute } from './route.ts'
+import { runEventRoutes } from './run-events.ts'
+import { runRecordRoutes } from './run-records.ts'
+import { runRoutes } from './runs.ts'
+import { memberRoutes, workspaceRoutes } from './workspaces.ts'
+
+/** All routes, by the file that describes them. `implement` takes one group, or several spread together. */
+export const groups = {
+  agents: agentRoutes,
+  agentConfig: agentConfigRoutes,
+  agentRuns: agentRunRoutes,
+  runs: runRoutes,
+  runEvents: runEventRoutes,
+  runRecords: runRecordRoutes,
+  devices: deviceRoutes,
+  folders: folderRoutes,
+  workspaces: workspaceRoutes,
+  members: memberRoutes,
+  openapi: openapiRoutes,
+} as const
+
+/** The whole contract. */
+export const contract: readonly AnyRoute[] = Object.values(groups).flatMap(
+  (group) => Object.values(group) as AnyRoute[],
+)

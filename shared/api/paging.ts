@@ -1,0 +1,83 @@
+import { z } from 'zod'
+import { decodeCursor, encodeCursor } from '../lib/cursor.ts'
+import { fail } from './errors.ts'
+
+/** Lists and batch reads (document 1, "Limits > Shared"; silences shared.listEnvelope and shared.ids.nullSlots). */
+
+export const limitParam = (options: { max: number; default: number }) =>
+  z.number().int().min(1).max(options.max).default(options.default).describe(`Rows per page, at most ${options.max}.`)
+
+/** Query keys of a list that pages forward with `after`; `cursor` is another name for it. */
+export const pageParams = {
+  limit: limitParam({ max: 100, default: 25 }),
+  after: z.string().max(1024).optional().describe('`nextCursor` of the page before.'),
+  cursor: z.string().max(1024).optional().describe('Another name for `after`.'),
+}
+
+/**
+ * Query key of a batch read. More than 100 are refused as `too_many_ids`, together with a filter or paging as
+ * `ids_exclusive`; the kernel sees to both, since defaults hide what was sent.
+ */
+export const idsParam = z
+  .array(z.string().max(200))
+  .optional()
+  .describe('Up to 100 ids: reads these, one slot each, null for what is not found.')
+export const maxIds = 100
+
+const paging = {
+  hasMore: z.boolean(),
+  nextCursor: z.string().nullable().describe('Send it as `after` to get the next page; null on the last.'),
+  cursor: z.string().nullable().describe('The same as nextCursor.'),
+}
+
+export const listOf = <T extends z.ZodType>(item: T) =>
+  z.object({ object: z.literal('list'), data: z.array(item), ...paging })
+
+/** The reply of a list that also takes `ids`: a page, or one slot per id in the order asked. */
+export const listOrBatchOf = <T extends z.ZodType>(item: T) =>
+  z.union([listOf(item), z.object({ object: z.literal('list'), data: z.array(item.nullable()) })])
+
+export interface Page<T> {
+  object: 'list'
+  data: T[]
+  hasMore: boolean
+  nextCursor: string | null
+  cursor: string | null
+}
+
+/** Makes a page of `limit + 1` rows read from the store: the row too many only says that there are more. */
+export function pageOf<Row, T>(options: {
+  rows: readonly Row[]
+  limit: number
+  keyOf: (row: Row) => readonly (string | number)[]
+  present: (row: Row) => T
+}): Page<T> {
+  const shown = options.rows.slice(0, options.limit)
+  const last = shown.at(-1)
+  const hasMore = options.rows.length > options.limit && last !== undefined
+  const nextCursor = hasMore ? encodeCursor(options.keyOf(last)) : null
+  return { object: 'list', data: shown.map(options.present), hasMore, nextCursor, cursor: nextCursor }
+}
+
+/** One slot per id in the order asked (a repeated id repeats its slot). */
+export function batchOf<T>(
+  ids: readonly string[],
+  find: (id: string) => T | null | undefined,
+): { object: 'list'; data: (T | null)[] } {
+  return { object: 'list', data: ids.map((id) => find(id) ?? null) }
+}
+
+/**
+ * The sort key in `after` (or `cursor`), or null on the first page. Fails with `invalid_cursor` when it is not of this
+ * list, or when both names are sent with different values.
+ */
+export function cursorOf<T extends z.ZodType>(
+  query: { after?: string | undefined; cursor?: string | undefined },
+  schema: T,
+): z.output<T> | null {
+  const { after, cursor } = query
+  if (after !== undefined && cursor !== undefined && after !== cursor) fail('invalid_cursor', { param: 'cursor' })
+  const sent = after ?? cursor
+  if (sent === undefined) return null
+  return decodeCursor(sent, schema) ?? fail('invalid_cursor', { param: after === undefined ? 'cursor' : 'after' })
+}

@@ -1,0 +1,176 @@
+import { z } from 'zod'
+import type { ErrorCode, PlainErrorId } from './error-codes.ts'
+import type { CommandSpec } from './command.ts'
+
+/** The vocabulary of the contract: one value of `Route` is all that is said about a route (DESIGN, section 5). */
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+export const roles = ['owner', 'admin', 'member'] as const
+export type Role = (typeof roles)[number]
+
+/** 403 with this code. */
+export interface Refusal {
+  refused: ErrorCode
+}
+
+/** `none`: no token is asked for. */
+export type Callers =
+  | 'none'
+  | {
+      /** The least role a person needs (others get 403 `http_exception`), or that no person may call. */
+      person: Role | Refusal
+      /**
+       * `allowed`: the handler decides what is finer. `platform_change`: the handler stores the write for approval and
+       * answers 202.
+       */
+      agent: 'allowed' | 'platform_change' | Refusal
+    }
+
+export const anyone: Callers = { person: 'member', agent: 'allowed' }
+export const peopleOnly: Callers = { person: 'member', agent: { refused: 'http_exception' } }
+export const orPlatformChange: Callers = { person: 'member', agent: 'platform_change' }
+
+export const mebibyte = 1024 * 1024
+/** Limits of whole requests by class; the numbers are the server's configuration. */
+export type RateClass = 'general' | 'sign_in' | 'webhook' | 'none'
+
+export type QueryKeyCodes = Readonly<Record<string, ErrorCode>>
+
+/** What a route is; `defineRoute` fills in what is left out. */
+export interface RouteInput<
+  P extends z.ZodObject,
+  Q extends z.ZodObject,
+  B extends z.ZodType,
+  R extends z.ZodType,
+  O extends Readonly<Record<number, z.ZodType>>,
+> {
+  /** As in the contract tables, for example `agents.runs.start`. */
+  id: string
+  method: Method
+  /** Below `/api/v1` (or `base`), for example `/agents/{agentId}/runs`. */
+  path: string
+  base?: '/api/v1' | '/api'
+  aliases?: readonly string[]
+  summary: string
+  description?: string
+  /** Default: any person or agent of the workspace. */
+  callers?: Callers
+  /** Whether `Idempotency-Key` is needed, honoured when sent (default of writes), or passed over (GET). */
+  idempotency?: 'required' | 'accepted' | 'none'
+  /** Bytes, after inflating. Default 2 MiB. */
+  bodyLimit?: number
+  rate?: RateClass
+  params?: P
+  query?: Q
+  body?: B
+  /** Leave out for 204. */
+  reply?: R
+  /** Default: 204 without a reply schema, else 200. */
+  status?: number
+  /** Other good answers by status; the handler gives them with `answer(status, body)`. */
+  otherReplies?: O
+  /** Codes of this route beside the shared ones. */
+  errors?: readonly ErrorCode[]
+  plainErrors?: readonly PlainErrorId[]
+  /** A path parameter that does not fit is answered so. Default `invalid_id_format`. */
+  malformedParam?: 'invalid_id_format' | 'resource_not_found'
+  /** Query keys that have a code of their own: sent at all (`refuse`), or sent with a value that does not fit (`invalid`). */
+  queryCodes?: { refuse?: QueryKeyCodes; invalid?: QueryKeyCodes }
+  /** Body keys that are refused with a code of their own when sent. */
+  refusedBodyKeys?: Readonly<Record<string, ErrorCode>>
+  /** Writes run in a transaction unless this is false. */
+  transaction?: boolean
+  /** With `Accept: text/event-stream` the handler may answer a stream. */
+  stream?: 'sse'
+  cli?: CommandSpec | readonly CommandSpec[] | null
+}
+
+export interface Route<
+  P extends z.ZodObject = z.ZodObject,
+  Q extends z.ZodObject = z.ZodObject,
+  B extends z.ZodType = z.ZodType,
+  R extends z.ZodType = z.ZodType,
+  O extends Readonly<Record<number, z.ZodType>> = Readonly<Record<number, z.ZodType>>,
+> {
+  readonly id: string
+  readonly method: Method
+  readonly path: string
+  readonly base: '/api/v1' | '/api'
+  readonly aliases: readonly string[]
+  readonly summary: string
+  readonly description: string | null
+  readonly callers: Callers
+  readonly idempotency: 'required' | 'accepted' | 'none'
+  readonly bodyLimit: number
+  readonly rate: RateClass
+  readonly params: P
+  readonly query: Q
+  /** `noBody` when the route takes none. */
+  readonly body: B
+  /** `noReply` for 204. */
+  readonly reply: R
+  readonly status: number
+  readonly otherReplies: O
+  readonly errors: readonly ErrorCode[]
+  readonly plainErrors: readonly PlainErrorId[]
+  readonly malformedParam: 'invalid_id_format' | 'resource_not_found'
+  readonly queryCodes: { readonly refuse: QueryKeyCodes; readonly invalid: QueryKeyCodes }
+  readonly refusedBodyKeys: Readonly<Record<string, ErrorCode>>
+  readonly transaction: boolean
+  readonly stream: 'sse' | null
+  readonly commands: readonly CommandSpec[]
+}
+
+/** A route of any schemas, as lists of routes hold it. */
+export type AnyRoute = Route<z.ZodObject, z.ZodObject, z.ZodType, z.ZodType, Readonly<Record<number, z.ZodType>>>
+
+const nothing = z.object({})
+type Nothing = typeof nothing
+export const noBody = z.undefined()
+export const noReply = z.void()
+const noOther = {} as const
+
+export function defineRoute<
+  P extends z.ZodObject = Nothing,
+  Q extends z.ZodObject = Nothing,
+  B extends z.ZodType = typeof noBody,
+  R extends z.ZodType = typeof noReply,
+  O extends Readonly<Record<number, z.ZodType>> = typeof noOther,
+>(route: RouteInput<P, Q, B, R, O>): Route<P, Q, B, R, O> {
+  const isRead = route.method === 'GET'
+  return {
+    id: route.id,
+    method: route.method,
+    path: route.path,
+    base: route.base ?? '/api/v1',
+    aliases: route.aliases ?? [],
+    summary: route.summary,
+    description: route.description ?? null,
+    callers: route.callers ?? anyone,
+    idempotency: route.idempotency ?? (isRead ? 'none' : 'accepted'),
+    bodyLimit: route.bodyLimit ?? 2 * mebibyte,
+    rate: route.rate ?? 'general',
+    // The defaults of the type parameters are these very schemas, so the casts only tell the compiler so.
+    params: route.params ?? (nothing as unknown as P),
+    query: route.query ?? (nothing as unknown as Q),
+    body: route.body ?? (noBody as unknown as B),
+    reply: route.reply ?? (noReply as unknown as R),
+    status: route.status ?? (route.reply === undefined ? 204 : 200),
+    otherReplies: route.otherReplies ?? (noOther as unknown as O),
+    errors: route.errors ?? [],
+    plainErrors: route.plainErrors ?? [],
+    malformedParam: route.malformedParam ?? 'invalid_id_format',
+    queryCodes: { refuse: route.queryCodes?.refuse ?? {}, invalid: route.queryCodes?.invalid ?? {} },
+    refusedBodyKeys: route.refusedBodyKeys ?? {},
+    transaction: route.transaction ?? !isRead,
+    stream: route.stream ?? null,
+    commands: route.cli == null ? [] : 'command' in route.cli ? [route.cli] : route.cli,
+  }
+}
+
+export type ParamsOf<T extends AnyRoute> = z.output<T['params']>
+export type QueryOf<T extends AnyRoute> = z.output<T['query']>
+export type BodyOf<T extends AnyRoute> = z.output<T['body']>
+/** What a handler gives; what a client gets is the same, as JSON. */
+export type ReplyOf<T extends AnyRoute> = z.input<T['reply']>
+export type OtherReplyOf<T extends AnyRoute, S extends keyof T['otherReplies']> = z.input<T['otherReplies'][S]>

@@ -1,0 +1,114 @@
+import { z } from 'zod'
+import { changedFile, changeSet } from '../device/change-set.ts'
+import { harnessNames, reasoningEfforts, toolPermissions } from '../runs/spec.ts'
+import { runId, timestamp } from './ids.ts'
+import { defineRoute, mebibyte } from './route.ts'
+import { runParams, runPositional } from './runs.ts'
+
+/** What is kept about a run: its prompt, its setup, what it changed, what it gave (silence runs.bodiesNotShown). */
+
+export const runContext = z.object({ prompt: z.string() }).meta({ id: 'RunContext' })
+
+export const runManifest = z
+  .object({
+    runId,
+    agent: z.object({ id: z.string(), handle: z.string(), name: z.string() }),
+    harness: z.enum(harnessNames),
+    model: z.string().nullable(),
+    backupModel: z.string().nullable(),
+    reasoningEffort: z.enum(reasoningEfforts).nullable(),
+    maxTurns: z.number().int().nullable(),
+    folder: z.object({ shortId: z.string(), rootPath: z.string() }).nullable().describe('null: the home folder.'),
+    rules: z.array(z.string()).describe('Rules the run was given beside its AGENT.md.'),
+    skills: z.array(z.object({ id: z.string(), name: z.string(), version: z.string().nullable() })),
+    permissions: toolPermissions,
+    envKeys: z.array(z.string()).describe('Names of the environment variables; never their values.'),
+  })
+  .meta({ id: 'RunManifest' })
+export type RunManifest = z.infer<typeof runManifest>
+
+export const runChangeSet = z
+  .object({
+    runId,
+    base: changeSet.shape.base.describe('The commit the run began on.'),
+    head: changeSet.shape.head,
+    files: z.array(changedFile),
+    additions: z.number().int(),
+    deletions: z.number().int(),
+    diff: z.string().describe('Unified diff, as `git apply` reads it.'),
+    live: z.boolean().describe('true: taken just now while the run works; false: taken at its end.'),
+    capturedAt: timestamp,
+  })
+  .meta({ id: 'RunChangeSet' })
+export type RunChangeSet = z.infer<typeof runChangeSet>
+
+export const runRecordRoutes = {
+  context: defineRoute({
+    id: 'runs.context',
+    method: 'GET',
+    path: '/runs/{runId}/context',
+    summary: 'Read the prompt the harness received',
+    params: runParams,
+    reply: runContext,
+    errors: ['run.context_not_stored'],
+    cli: { command: 'run context', positionals: [runPositional], example: 'svc run context current' },
+  }),
+
+  manifest: defineRoute({
+    id: 'runs.manifest',
+    method: 'GET',
+    path: '/runs/{runId}/manifest',
+    summary: "Read the run's setup: rules, skills, permissions, names of environment variables",
+    params: runParams,
+    reply: runManifest,
+    errors: ['run.manifest_not_pinned'],
+    cli: { command: 'run manifest', positionals: [runPositional], example: 'svc run manifest current' },
+  }),
+
+  changeSet: defineRoute({
+    id: 'runs.changeSet',
+    method: 'GET',
+    path: '/runs/{runId}/change-set',
+    summary: 'Read what the run changed: the diff against the commit it began on',
+    params: runParams,
+    reply: runChangeSet,
+    errors: ['source_unknown', 'repo_unavailable', 'too_large', 'diff_unavailable'],
+    cli: {
+      command: 'run change-set',
+      positionals: [runPositional],
+      flags: { patch: { target: null, kind: 'boolean', description: 'Print the diff alone, for `git apply`.' } },
+      flow: true,
+      example: 'svc run change-set current --patch',
+    },
+  }),
+
+  output: defineRoute({
+    id: 'runs.output',
+    method: 'POST',
+    path: '/runs/{runId}/output',
+    summary: "Record the run's typed output",
+    description: 'Only with the token of the run itself. Without `schema` any JSON is taken.',
+    callers: { person: { refused: 'run_output.not_this_run' }, agent: 'allowed' },
+    bodyLimit: 2 * mebibyte,
+    params: runParams,
+    body: z.object({
+      schema: z.string().min(1).max(200).optional().describe('Name of the schema that `data` fits.'),
+      data: z
+        .unknown()
+        .refine((data) => data !== undefined, 'required')
+        .describe('The output.'),
+    }),
+    reply: z.object({ runId, recorded: z.literal(true) }),
+    errors: ['run_output.not_this_run', 'run_output.run_terminal', 'run_output.invalid'],
+    cli: {
+      command: 'run output',
+      positionals: [{ ...runPositional, default: 'current' }],
+      flags: {
+        data: { kind: 'json', required: false, description: 'The output as JSON text.' },
+        file: { target: null, description: 'File with the output as JSON (`-`: standard input).' },
+      },
+      flow: true,
+      example: 'svc run output --file result.json',
+    },
+  }),
+} as const
