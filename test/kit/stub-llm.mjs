@@ -131,14 +131,18 @@ async function answer(res, body, step) {
   }
   const stop = step.stopReason ?? (content.some((block) => block.type === 'tool_use') ? 'tool_use' : 'end_turn')
   const head = { id: newId('msg_'), type: 'message', role: 'assistant', model: body.model, stop_sequence: null }
-  if (!body.stream) return json(res, 200, { ...head, content, stop_reason: stop, usage })
+  if (!body.stream) {
+    json(res, 200, { ...head, content, stop_reason: stop, usage })
+    return
+  }
   const send = eventWriter(res, step)
   const started = { ...head, content: [], stop_reason: null, usage: { ...usage, output_tokens: 1 } }
   await send('message_start', { message: started })
   for (const [index, block] of content.entries()) await streamBlock(send, index, block)
   if (step.streamError) {
     await send('error', { error: { type: 'overloaded_error', message: 'Overloaded', ...step.streamError } })
-    return res.end()
+    res.end()
+    return
   }
   await send('message_delta', { delta: { stop_reason: stop, stop_sequence: null }, usage })
   await send('message_stop', {})
@@ -185,14 +189,14 @@ async function serve(req, res) {
   if (!path.endsWith('/messages')) return json(res, 404, errorBody({ status: 404, message: req.url }))
   const step = pickStep(scenario, body.tools ?? [])
   await pause(step.delayMs)
-  if (step.hang) return
+  if (step.hang) return undefined
   if (step.drop) return res.destroy()
   if (step.error) {
     const { retryAfter } = step.error
     const headers = retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }
     return json(res, step.error.status, errorBody(step.error), headers)
   }
-  await answer(res, body, step)
+  return answer(res, body, step)
 }
 
 const server = createServer((req, res) => {

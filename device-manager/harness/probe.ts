@@ -1,0 +1,116 @@
+import { spawn } from 'node:child_process'
+import { constants } from 'node:fs'
+import { access, stat } from 'node:fs/promises'
+import { delimiter, isAbsolute, join } from 'node:path'
+import type { HarnessProbe, ProbeResult } from './adapter.ts'
+
+/** More than any version or status needs; the rest is read and dropped. */
+const maxOutputBytes = 256 * 1024
+/** A program's children may hold its output open after it has left; they are not waited for longer than this. */
+const drainMs = 200
+
+/**
+ * The door to the machine for `detect`: looks programs up and runs them with the environment that a run would get.
+ * Programs run in a session of their own and their whole group is killed at the end.
+ */
+export function harnessProbe(options: { env: Readonly<Record<string, string>>; homeDir: string }): HarnessProbe {
+  const env = { ...options.env, ...quiet }
+  return {
+    env,
+    homeDir: options.homeDir,
+    which: (program) => which(program, env['PATH'] ?? ''),
+    run: (file, args, timeoutMs) => run({ file, args, timeoutMs, env, cwd: options.homeDir }),
+    exists: (path) =>
+      stat(path).then(
+        () => true,
+        () => false,
+      ),
+  }
+}
+
+/** A look at what is installed must not start an update, or ask the network for anything. */
+const quiet: Readonly<Record<string, string>> = {
+  DISABLE_AUTOUPDATER: '1',
+  CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+  OPENCODE_DISABLE_AUTOUPDATE: '1',
+  OPENCODE_DISABLE_MODELS_FETCH: '1',
+  NO_COLOR: '1',
+}
+
+async function which(program: string, path: string): Promise<string | null> {
+  for (const folder of path.split(delimiter)) {
+    // An entry that is not absolute would be looked up in the daemon's folder, not in the run's.
+    if (!isAbsolute(folder)) continue
+    const file = join(folder, program)
+    if (await isProgram(file)) return file
+  }
+  return null
+}
+
+async function isProgram(file: string): Promise<boolean> {
+  try {
+    await access(file, constants.X_OK)
+    return (await stat(file)).isFile()
+  } catch {
+    return false
+  }
+}
+
+interface ProbeRun {
+  file: string
+  args: readonly string[]
+  timeoutMs: number
+  env: Readonly<Record<string, string>>
+  cwd: string
+}
+
+function run({ file, args, timeoutMs, env, cwd }: ProbeRun): Promise<ProbeResult> {
+  return new Promise((resolve) => {
+    const child = spawn(file, args, { env, cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+    const stdout = collector()
+    const stderr = collector()
+    child.stdout.on('data', (chunk: Buffer) => stdout.take(chunk))
+    child.stderr.on('data', (chunk: Buffer) => stderr.take(chunk))
+    let timedOut = false
+    let drain: NodeJS.Timeout | null = null
+    const limit = setTimeout(() => {
+      timedOut = true
+      killGroup(child.pid)
+    }, timeoutMs)
+    const finish = (exitCode: number | null) => {
+      clearTimeout(limit)
+      if (drain !== null) clearTimeout(drain)
+      child.stdout.destroy()
+      child.stderr.destroy()
+      resolve({ exitCode, stdout: stdout.text(), stderr: stderr.text(), timedOut })
+    }
+    child.on('error', () => finish(null))
+    child.on('exit', (exitCode) => {
+      // The leader is gone, but its group may live on; its number is not given to another while a member lives.
+      killGroup(child.pid)
+      drain = setTimeout(() => finish(exitCode), drainMs)
+    })
+    child.on('close', (exitCode) => finish(exitCode))
+  })
+}
+
+function killGroup(pid: number | undefined): void {
+  if (pid === undefined) return
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch {
+    // None is left.
+  }
+}
+
+function collector() {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  return {
+    take(chunk: Buffer) {
+      if (bytes < maxOutputBytes) chunks.push(chunk.subarray(0, maxOutputBytes - bytes))
+      bytes += chunk.length
+    },
+    text: () => Buffer.concat(chunks).toString('utf8'),
+  }
+}
