@@ -231,6 +231,11 @@ export async function promoteToken(db: Db, deviceId: string, tokenHash: string, 
     .update({ token_hash: tokenHash, next_token_hash: null, token_issued_at: at })
 }
 
+/** The replica no longer holds a link of the device. */
+export async function clearLink(db: Db, deviceId: string, replicaId: string): Promise<void> {
+  await db('devices').where({ device_id: deviceId, replica_id: replicaId }).update({ replica_id: null })
+}
+
 /** Forgets links of replicas that are gone; called when a replica starts for its own id. */
 export async function clearLinksOf(db: Db, replicaId: string): Promise<void> {
   await db('devices').where({ replica_id: replicaId }).update({ replica_id: null })

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { changeSetResult, type ChangeSetResult } from '../../../shared/device/change-set.ts'
+import type { RunUsage } from '../../../shared/runs/events.ts'
 import { int, json, text, time, toJson } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
 
@@ -96,6 +97,20 @@ export async function advanceLog(
     .whereNull('ended_at')
     .update({ event_seq: step.toSeq, event_bytes: db.raw('event_bytes + ?', [step.bytes]) })
   return changed === 1
+}
+
+/** What a live run's events said of its session and its usage so far. */
+export async function recordProgress(
+  db: Db,
+  runId: string,
+  progress: { usage: RunUsage | undefined; sessionId: string | undefined },
+): Promise<void> {
+  await db('runs')
+    .where({ id: runId })
+    .update({
+      ...(progress.usage ? { usage: toJson(progress.usage), cost_usd: progress.usage.costUsd ?? null } : {}),
+      ...(progress.sessionId ? { session_id: progress.sessionId } : {}),
+    })
 }
 
 export interface Evidence {

@@ -1,0 +1,46 @@
+import type { AgentRow } from '../resources/agents/store.ts'
+import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
+
+/** What a wake becomes, decided from facts (document 1, "Start-run response"). */
+export type Admission =
+  | { kind: 'admit' }
+  | { kind: 'coalesced'; intoRunId: string }
+  | { kind: 'declined'; exitReason: ExitReason; message: string }
+  | { kind: 'not_dispatched'; reason: NotDispatchedReason; message: string }
+
+export type NotDispatchedReason =
+  | 'agent_inactive'
+  | 'agent_tombstoned'
+  | 'workspace_agents_paused'
+  | 'folder_bind_failed'
+  | 'dispatch_build_failed'
+
+export interface WakeFacts {
+  agent: Pick<AgentRow, 'status' | 'deletedAt' | 'environment' | 'defaultFolderId' | 'name'>
+  workspace: { agentsPaused: boolean; status: 'active' | 'archived' }
+  /** null: the agent has no default folder. */
+  folder: 'bound' | 'missing' | null
+  cloudEnabled: boolean
+  /** A queued run of the same agent, source and task whose prompt says the same or to which nothing is added. */
+  sameQueuedRunId: string | null
+}
+
+export function admit(facts: WakeFacts): Admission {
+  const { agent, workspace } = facts
+  const refuse = (reason: NotDispatchedReason, message: string): Admission => ({
+    kind: 'not_dispatched',
+    reason,
+    message,
+  })
+  if (agent.deletedAt !== null) return refuse('agent_tombstoned', `${agent.name} is deleted; restore it to run it.`)
+  if (agent.status !== 'active')
+    return refuse('agent_inactive', `${agent.name} is ${agent.status}; only an active agent takes wakes.`)
+  if (workspace.agentsPaused) return refuse('workspace_agents_paused', 'The agents of this workspace are paused.')
+  if (workspace.status === 'archived') return refuse('workspace_agents_paused', 'This workspace is archived.')
+  if (agent.environment === 'cloud' && !facts.cloudEnabled)
+    return { kind: 'declined', exitReason: 'cloud_disabled', message: 'Cloud runs are off on this server.' }
+  if (facts.folder === 'missing')
+    return refuse('folder_bind_failed', `The default folder of ${agent.name} was removed; give it another one.`)
+  if (facts.sameQueuedRunId !== null) return { kind: 'coalesced', intoRunId: facts.sameQueuedRunId }
+  return { kind: 'admit' }
+}

@@ -1,0 +1,53 @@
+import { runLimits } from '../../shared/device/limits.ts'
+import { reasoningEfforts, type RunSpec } from '../../shared/runs/spec.ts'
+import type { AgentRow } from '../resources/agents/store.ts'
+import type { FolderRow } from '../resources/folders/store.ts'
+import type { WorkspaceRow } from '../resources/workspaces/store.ts'
+import { harnessOf } from './harness-of.ts'
+
+export interface SpecInput {
+  runId: string
+  agent: AgentRow
+  workspace: WorkspaceRow
+  folder: FolderRow | null
+  prompt: string
+  resumeSessionId: string | null
+  limits?: Partial<RunSpec['limits']>
+}
+
+/** All a device needs to execute the run, with the workspace's defaults filled in. */
+export function buildSpec(input: SpecInput): RunSpec {
+  const { agent, workspace, folder } = input
+  const model = agent.model ?? workspace.defaultModel
+  return {
+    runId: input.runId,
+    workspaceId: workspace.id,
+    agent: { id: agent.id, handle: `@${agent.handle}`, name: agent.name },
+    harness: harnessOf(agent.harness, model),
+    folder: folder && { shortId: folder.shortId, rootPath: folder.rootPath },
+    prompt: input.prompt,
+    agentMd: [workspace.contextMd, agent.agentMd].filter(Boolean).join('\n\n'),
+    model,
+    backupModel: agent.backupModel ?? workspace.backupModel,
+    reasoningEffort: agent.reasoningEffort ?? effortOf(workspace.defaultReasoningEffort),
+    maxTurns: agent.maxTurns ?? workspace.defaultMaxTurns,
+    command: agent.command,
+    permissions: {
+      ...agent.tools,
+      defaultMode: agent.toolPermissionMode ?? workspace.toolPermissionDefault ?? 'full',
+    },
+    resumeSessionId: input.resumeSessionId,
+    limits: {
+      runMs: runLimits.runMs,
+      noProgressMs: runLimits.noProgressMs,
+      firstEventMs: runLimits.firstEventMs,
+      toolCalls: runLimits.toolCalls,
+      silentMs: runLimits.silentMs,
+      ...input.limits,
+    },
+  }
+}
+
+function effortOf(value: string | null): RunSpec['reasoningEffort'] {
+  return reasoningEfforts.find((effort) => effort === value) ?? null
+}

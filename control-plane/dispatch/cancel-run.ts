@@ -1,0 +1,46 @@
+import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
+import { publish } from '../db/outbox.ts'
+import type { Tx } from '../db/open.ts'
+import { livenessOf } from '../resources/devices/rules.ts'
+import { findDeviceByPublicId } from '../resources/devices/store.ts'
+import { requestCancel, type RunRow } from '../resources/runs/store.ts'
+import { finishRun } from './end-run.ts'
+
+export interface Cancel {
+  exitReason: ExitReason
+  /** Words of the person who cancelled. */
+  reason: string | null
+  now: number
+  leaseMs: number
+}
+
+/**
+ * Cancels a live run, in the caller's transaction. A run that no device executes, or whose device is out of reach, ends
+ * at once (a device that returns is refused by its lease and ends the harness); else its device is told and reports
+ * the ending. False when the run had ended already.
+ */
+export async function cancelRun(tx: Tx, run: RunRow, cancel: Cancel): Promise<boolean> {
+  if (run.endedAt !== null) return false
+  const { now } = cancel
+  if (run.leaseState === 'claimed' && (await isReachable(tx, run, cancel))) {
+    await requestCancel(tx, { runId: run.id, exitReason: cancel.exitReason, reason: cancel.reason, at: now })
+    await publish(tx, { topic: 'run.cancel', key: run.id, at: now })
+    return true
+  }
+  const ended = await finishRun(tx, run, {
+    fence: null,
+    exitReason: cancel.exitReason,
+    errorCode: null,
+    errorMessage: cancel.reason,
+    at: now,
+  })
+  if (ended && run.leaseState !== 'none')
+    await publish(tx, { topic: 'run.cancel', key: run.id, payload: { withdrawn: run.leaseState === 'offered' }, at: now })
+  return ended
+}
+
+async function isReachable(tx: Tx, run: RunRow, cancel: Cancel): Promise<boolean> {
+  if (run.device === null) return false
+  const device = await findDeviceByPublicId(tx, run.device)
+  return device !== null && livenessOf(device, cancel.now, cancel.leaseMs) === 'connected'
+}

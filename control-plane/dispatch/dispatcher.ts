@@ -1,0 +1,171 @@
+import type { Knex } from 'knex'
+import type { ServerMessage } from '../../shared/device/protocol.ts'
+import type { World } from '../../shared/lib/world.ts'
+import type { Bus } from '../link/bus.ts'
+import type { Log } from '../log.ts'
+import { findDetails } from '../resources/runs/details-store.ts'
+import { findDeviceByPublicId } from '../resources/devices/store.ts'
+import { findRun, listQueued, offerRun, withdrawOffer, type RunRow } from '../resources/runs/store.ts'
+import { loadPlacementFacts, loadRunFacts } from './facts.ts'
+import { placeRun } from './placement.ts'
+
+/**
+ * Gives queued runs to devices. It owns the step none -> offered of a lease and back; the claim (offered -> claimed) is
+ * made by the link when the device answers.
+ *
+ * What may interleave: two dispatches of one run (compare-and-set on the fence lets one win), a claim that arrives while
+ * the offer expires (both are compare-and-set on `lease_state`, so one of them finds nothing to change), another replica
+ * dispatching the same run (each offers only to devices linked to itself).
+ */
+
+/** The links of this replica, as far as dispatch needs them. */
+export interface OfferPort {
+  isLinked(publicId: string): boolean
+  /** False when the link is gone. */
+  send(publicId: string, message: ServerMessage): boolean
+}
+
+export interface DispatcherOptions {
+  root: Knex
+  world: World
+  log: Log
+  bus: Bus
+  links: OfferPort
+  replicaId: string
+  leaseMs: number
+  offerMs: number
+}
+
+/** Queued runs looked at when capacity came free; more wait for the next event. */
+const batch = 100
+
+export class Dispatcher {
+  private readonly options: DispatcherOptions
+  private readonly offers = new Map<string, () => void>()
+  private readonly unsubscribe: (() => void)[] = []
+  private work: Promise<void> = Promise.resolve()
+  private stopped = true
+  private readonly queuedRuns = new Set<string>()
+
+  constructor(options: DispatcherOptions) {
+    this.options = options
+  }
+
+  start(): void {
+    if (!this.stopped) return
+    this.stopped = false
+    const { bus } = this.options
+    this.unsubscribe.push(
+      bus.on('run.queued', (row) => this.runQueued(row.key)),
+      bus.on('run.ended', (row) => {
+        if (typeof row.payload.workspaceId === 'string') this.capacityChanged(row.payload.workspaceId)
+      }),
+      bus.on('device.changed', (row) => {
+        if (typeof row.payload.workspaceId === 'string') this.capacityChanged(row.payload.workspaceId)
+      }),
+    )
+  }
+
+  async stop(): Promise<void> {
+    this.stopped = true
+    for (const off of this.unsubscribe.splice(0)) off()
+    for (const cancel of this.offers.values()) cancel()
+    this.offers.clear()
+    await this.work
+  }
+
+  /** A run was queued (or is again): looks for a device at once. */
+  runQueued(runId: string): void {
+    if (this.queuedRuns.has(runId)) return
+    this.queuedRuns.add(runId)
+    this.enqueue(async () => {
+      this.queuedRuns.delete(runId)
+      await this.dispatch(runId)
+    })
+  }
+
+  /** A device of the workspace connected, changed or has room: looks at what waits, oldest first. */
+  capacityChanged(workspaceId: string): void {
+    const key = `workspace:${workspaceId}`
+    if (this.queuedRuns.has(key)) return
+    this.queuedRuns.add(key)
+    this.enqueue(async () => {
+      this.queuedRuns.delete(key)
+      const waiting = await listQueued(this.options.root, { workspaceId, limit: batch })
+      for (const run of waiting) if (run.leaseState === 'none') await this.dispatch(run.id)
+    })
+  }
+
+  /** The device answered the offer, or the run ended: its time limit is off. */
+  settled(runId: string, fence: number): void {
+    const key = `${runId}/${fence}`
+    this.offers.get(key)?.()
+    this.offers.delete(key)
+  }
+
+  /** Takes an offer back and looks for another device. */
+  async withdraw(runId: string, fence: number): Promise<void> {
+    this.settled(runId, fence)
+    if (await withdrawOffer(this.options.root, runId, fence)) this.runQueued(runId)
+  }
+
+  /** Resolves when nothing that was asked for is still being done. */
+  async idle(): Promise<void> {
+    await this.work
+  }
+
+  private enqueue(task: () => Promise<void>): void {
+    this.work = this.work.then(async () => {
+      if (this.stopped) return
+      try {
+        await task()
+      } catch (error) {
+        this.options.log.error({ err: error }, 'dispatch failed; the sweep tries again')
+      }
+    })
+  }
+
+  private async dispatch(runId: string): Promise<void> {
+    const { root, world, links, log } = this.options
+    const offered = await root.transaction(async (tx) => {
+      const run = await findRun(tx, runId)
+      if (!run || run.status !== 'queued' || run.leaseState !== 'none' || run.endedAt !== null) return null
+      const facts = await loadPlacementFacts(tx, run.workspaceId, {
+        now: world.now(),
+        leaseMs: this.options.leaseMs,
+        lock: true,
+      })
+      const placement = placeRun(await loadRunFacts(tx, run), facts)
+      if (placement.kind === 'gate' || !links.isLinked(placement.publicId)) return null
+      const details = await findDetails(tx, runId)
+      if (!details) return null
+      const expiresAt = world.now() + this.options.offerMs
+      if (!(await offerRun(tx, { runId, fence: run.fence, device: placement.publicId, expiresAt }))) return null
+      return { run, device: placement.publicId, fence: run.fence + 1, spec: details.spec }
+    })
+    if (!offered) return
+    const { device, fence, spec } = offered
+    this.watchOffer(offered.run, fence)
+    const sent = links.send(device, { type: 'run.offer', runId, fence, spec, expiresInMs: this.options.offerMs })
+    log.info({ runId, fence, device }, 'run offered')
+    if (!sent) await this.withdraw(runId, fence)
+  }
+
+  private watchOffer(run: RunRow, fence: number): void {
+    const key = `${run.id}/${fence}`
+    this.offers.set(
+      key,
+      this.options.world.after(this.options.offerMs, () => {
+        this.offers.delete(key)
+        this.options.log.warn({ runId: run.id, fence }, 'offer not answered in time')
+        this.enqueue(() => this.withdraw(run.id, fence))
+      }),
+    )
+  }
+
+  /** The device's workspace, for callers that only know the device. */
+  async deviceFreed(publicId: string): Promise<void> {
+    const device = await findDeviceByPublicId(this.options.root, publicId)
+    if (device) this.capacityChanged(device.workspaceId)
+  }
+}

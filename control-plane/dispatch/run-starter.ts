@@ -1,0 +1,112 @@
+import type { Knex } from 'knex'
+import type { World } from '../../shared/lib/world.ts'
+import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
+import { publish } from '../db/outbox.ts'
+import type { Bus } from '../link/bus.ts'
+import type { Link, LinkRegistry } from '../link/registry.ts'
+import type { Log } from '../log.ts'
+import { findAgent } from '../resources/agents/store.ts'
+import { claimRun, findRun, type RunRow } from '../resources/runs/store.ts'
+import { mintRunToken } from './run-token.ts'
+
+export interface RunStarterOptions {
+  root: Knex
+  world: World
+  log: Log
+  bus: Bus
+  links: LinkRegistry
+  runTokenKey: Uint8Array
+  /** Where a run's `svc` reaches the API. */
+  apiUrl(): string
+}
+
+/** The second half of dispatch: the device took the run, so it becomes the device's, and gets what it needs to start. */
+export class RunStarter {
+  private readonly options: RunStarterOptions
+  private readonly unsubscribe: (() => void)[] = []
+
+  constructor(options: RunStarterOptions) {
+    this.options = options
+  }
+
+  listen(): void {
+    this.unsubscribe.push(
+      this.options.bus.on('run.cancel', (row) => {
+        this.forward(row.key, row.payload.withdrawn === true).catch((error: unknown) =>
+          this.options.log.error({ err: error, runId: row.key }, 'a cancel was not handed on'),
+        )
+      }),
+    )
+  }
+
+  stop(): void {
+    for (const off of this.unsubscribe.splice(0)) off()
+  }
+
+  /** Answer to `run.accepted`. Said again, it gets the same answer and changes nothing. */
+  async claim(link: Link, accepted: { runId: string; fence: number }): Promise<void> {
+    const { root, world, log } = this.options
+    const { runId, fence } = accepted
+    const claimed = await root.transaction(async (tx) => {
+      if (!(await claimRun(tx, { runId, fence, device: link.publicId, at: world.now() }))) return false
+      await publish(tx, { topic: 'run.claimed', key: runId, at: world.now() })
+      return true
+    })
+    const run = await findRun(root, runId)
+    const ours = run && run.fence === fence && run.device === link.publicId && run.leaseState === 'claimed'
+    if (!ours) return void link.send({ type: 'run.withdrawn', runId, fence, reason: 'no longer offered' })
+    if (claimed) {
+      log.info({ runId, fence, device: link.publicId }, 'run claimed')
+      this.options.bus.signal(`run:${runId}`)
+      this.options.bus.poke()
+    }
+    await this.start(link, run)
+    // A cancel that came between offer and claim.
+    if (run.cancelRequestedAt !== null) this.cancel(link, run)
+  }
+
+  async start(link: Link, run: RunRow): Promise<void> {
+    const { root, world } = this.options
+    const agent = await findAgent(root, run.agentId)
+    const token = await mintRunToken(
+      this.options.runTokenKey,
+      {
+        runId: run.id,
+        fence: run.fence,
+        agentId: run.agentId,
+        workspaceId: run.workspaceId,
+        tokenGeneration: agent?.tokenGeneration ?? 0,
+      },
+      world.now(),
+    )
+    link.send({
+      type: 'run.start',
+      runId: run.id,
+      fence: run.fence,
+      token,
+      apiUrl: this.options.apiUrl(),
+      secrets: {},
+    })
+  }
+
+  cancel(link: Link, run: RunRow): void {
+    link.send({
+      type: 'run.cancel',
+      runId: run.id,
+      fence: run.fence,
+      exitReason: (run.cancelExitReason ?? 'interrupted') as ExitReason,
+      reason: run.cancelReason,
+    })
+  }
+
+  /** A cancel was committed, here or on another replica: tells the device if its link is ours. */
+  private async forward(runId: string, withdrawn: boolean): Promise<void> {
+    const { root, links } = this.options
+    const run = await findRun(root, runId)
+    const link = run?.device ? links.find(run.device) : null
+    if (!run || !link) return
+    if (withdrawn) link.send({ type: 'run.withdrawn', runId, fence: run.fence, reason: 'cancelled' })
+    else if (run.endedAt === null) this.cancel(link, run)
+    else link.send({ type: 'run.refused', runId, fence: run.fence, reason: 'run_ended' })
+  }
+}

@@ -1,0 +1,155 @@
+import type { World } from '../../shared/lib/world.ts'
+import type { RunSpec } from '../../shared/runs/spec.ts'
+import { publish } from '../db/outbox.ts'
+import type { Tx } from '../db/open.ts'
+import { recordLastRun, type AgentRow } from '../resources/agents/store.ts'
+import { findFolder, findFolderByRepo } from '../resources/folders/store.ts'
+import { findDetails, insertDetails } from '../resources/runs/details-store.ts'
+import { endRun, findRun, insertRun, listLiveOfAgent, setSuccessor, type RunRow } from '../resources/runs/store.ts'
+import { findWorkspace } from '../resources/workspaces/store.ts'
+import { admit, type Admission, type NotDispatchedReason } from './admission.ts'
+import { buildSpec } from './build-spec.ts'
+import { loadPlacementFacts, loadRunFacts } from './facts.ts'
+import { harnessOf } from './harness-of.ts'
+import { placeRun, type GateReason } from './placement.ts'
+
+export interface Wake {
+  agent: AgentRow
+  /** One of the trigger sources of document 1. */
+  triggerSource: string
+  /** Public id of the person (`usr_`) or agent (`agt_`) behind the wake. */
+  requestedBy: string | null
+  prompt: string | null
+  /** The run this one continues. */
+  parent: RunRow | null
+}
+
+export type WakeAnswer =
+  | { kind: 'queued'; runId: string }
+  | { kind: 'pending'; runId: string; gateReason: GateReason }
+  | { kind: 'coalesced'; runId: string }
+  | { kind: 'declined'; runId: string; exitReason: string; message: string }
+  | { kind: 'not_dispatched'; reason: NotDispatchedReason; message: string }
+
+export interface WakeContext {
+  world: World
+  leaseMs: number
+  cloudEnabled: boolean
+  limits: Partial<RunSpec['limits']>
+}
+
+/** Turns a wake into what admission says, in the caller's transaction. A new run is dispatched by whoever reads the outbox. */
+export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promise<WakeAnswer> {
+  const { agent } = wake
+  const workspace = await findWorkspace(tx, agent.workspaceId)
+  if (!workspace) return { kind: 'not_dispatched', reason: 'dispatch_build_failed', message: 'The workspace is gone.' }
+  const folder = await folderOf(tx, wake)
+  const admission = admit({
+    agent,
+    workspace,
+    folder: agent.defaultFolderId === null ? null : folder ? 'bound' : 'missing',
+    cloudEnabled: context.cloudEnabled,
+    sameQueuedRunId: await findSameQueued(tx, wake),
+  })
+  if (admission.kind === 'not_dispatched') return admission
+  if (admission.kind === 'coalesced') return { kind: 'coalesced', runId: admission.intoRunId }
+  const now = context.world.now()
+  const runId = context.world.id('run_')
+  const resume = wake.parent && (await resumable(tx, wake.parent, agent)) ? wake.parent.sessionId : null
+  const prompt = wake.prompt ?? `You were woken by ${wake.triggerSource}. No prompt was given.`
+  const spec = buildSpec({ runId, agent, workspace, folder, prompt, resumeSessionId: resume, limits: context.limits })
+  await insertRun(tx, {
+    id: runId,
+    workspaceId: agent.workspaceId,
+    agentId: agent.id,
+    triggerSource: wake.triggerSource,
+    requestedBy: wake.requestedBy,
+    harness: spec.harness,
+    environmentType: agent.environment,
+    folderId: folder?.shortId ?? null,
+    taskId: null,
+    taskKey: null,
+    taskTitle: null,
+    parentRunId: wake.parent?.id ?? null,
+    modelId: spec.model,
+    reasoningEffort: spec.reasoningEffort,
+    permissionMode: spec.permissions.defaultMode,
+    createdAt: now,
+  })
+  await insertDetails(tx, { runId, prompt, spec, manifest: manifestOf(spec) })
+  if (wake.parent) await setSuccessor(tx, wake.parent.id, runId)
+  return admission.kind === 'declined' ? decline(tx, { runId, agent, admission, now }) : queue(tx, runId, agent, context)
+}
+
+async function queue(tx: Tx, runId: string, agent: AgentRow, context: WakeContext): Promise<WakeAnswer> {
+  const now = context.world.now()
+  await publish(tx, { topic: 'run.queued', key: runId, at: now })
+  const run = await findRun(tx, runId)
+  if (!run) throw new Error('the run just inserted is not there')
+  const facts = await loadPlacementFacts(tx, agent.workspaceId, { now, leaseMs: context.leaseMs, lock: false })
+  const placement = placeRun(await loadRunFacts(tx, run, agent), facts)
+  return placement.kind === 'gate'
+    ? { kind: 'pending', runId, gateReason: placement.reason }
+    : { kind: 'queued', runId }
+}
+
+async function decline(
+  tx: Tx,
+  input: { runId: string; agent: AgentRow; admission: Admission & { kind: 'declined' }; now: number },
+): Promise<WakeAnswer> {
+  const { runId, admission, now } = input
+  await endRun(tx, {
+    runId,
+    fence: null,
+    exitReason: admission.exitReason,
+    errorCode: admission.exitReason,
+    errorMessage: admission.message,
+    at: now,
+  })
+  await recordLastRun(tx, input.agent.id, now)
+  await publish(tx, { topic: 'run.ended', key: runId, at: now })
+  return { kind: 'declined', runId, exitReason: admission.exitReason, message: admission.message }
+}
+
+async function folderOf(tx: Tx, wake: Wake) {
+  const { agent } = wake
+  if (agent.defaultFolderId !== null) return findFolder(tx, agent.workspaceId, agent.defaultFolderId)
+  // A device run for a repo starts in the folder that holds it (document 1, "Folder").
+  const workspace = agent.defaultRepoId === null ? null : await findWorkspace(tx, agent.workspaceId)
+  if (!workspace?.defaultDevice || agent.defaultRepoId === null) return null
+  return findFolderByRepo(tx, workspace.defaultDevice, agent.defaultRepoId)
+}
+
+/** A wake by assignment or mention that adds nothing to one still waiting is folded into it; a person's own wake never is. */
+async function findSameQueued(tx: Tx, wake: Wake): Promise<string | null> {
+  if (wake.triggerSource !== 'assignment' && wake.triggerSource !== 'mention') return null
+  for (const run of await listLiveOfAgent(tx, wake.agent.id)) {
+    if (run.status !== 'queued' || run.triggerSource !== wake.triggerSource || run.taskId !== null) continue
+    const details = await findDetails(tx, run.id)
+    if (wake.prompt === null || details?.prompt === wake.prompt) return run.id
+  }
+  return null
+}
+
+/** A session is gone on with where it lies: same harness, and its folder was not exchanged for another. */
+async function resumable(tx: Tx, parent: RunRow, agent: AgentRow): Promise<boolean> {
+  if (!parent.sessionId || parent.agentId !== agent.id) return false
+  const details = await findDetails(tx, parent.id)
+  const model = agent.model ?? details?.spec.model ?? null
+  return parent.harness === harnessOf(agent.harness, model) && parent.folderId === agent.defaultFolderId
+}
+
+/** The setup of a run as clients may read it: names of environment keys, never values. */
+function manifestOf(spec: RunSpec): Record<string, unknown> {
+  return {
+    rules: spec.agentMd === '' ? [] : [{ name: 'AGENT.md', text: spec.agentMd }],
+    skills: [],
+    permissions: spec.permissions,
+    envKeys: ['SVC_API_URL', 'SVC_TOKEN', 'SVC_RUN_ID', 'SVC_AGENT_ID'],
+    harness: spec.harness,
+    model: spec.model,
+    reasoningEffort: spec.reasoningEffort,
+    maxTurns: spec.maxTurns,
+    folder: spec.folder,
+  }
+}

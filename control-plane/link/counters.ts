@@ -1,0 +1,23 @@
+import type { Log } from '../log.ts'
+import type { Metrics } from '../metrics.ts'
+
+/** What the intake of events counts: metrics, and a log line where a person should look. */
+export interface IngestCounters {
+  stored(events: number, bytes: number): void
+  refused(reason: string): void
+  integrity(runId: string, message: string): void
+}
+
+export function ingestCounters(metrics: Metrics, log: Log): IngestCounters {
+  return {
+    stored: (events, bytes) => {
+      metrics.eventsStored.inc(events)
+      metrics.eventBytesStored.inc(bytes)
+    },
+    refused: (reason) => metrics.writesRefused.inc({ reason }),
+    integrity: (runId, message) => {
+      metrics.integrityErrors.inc()
+      log.error({ runId }, message)
+    },
+  }
+}

@@ -1,0 +1,115 @@
+import type { Knex } from 'knex'
+import { linkLimits, type CloseName } from '../../shared/device/limits.ts'
+import type { DeviceMessage, ServerMessage } from '../../shared/device/protocol.ts'
+import type { World } from '../../shared/lib/world.ts'
+import { publish } from '../db/outbox.ts'
+import type { Tx } from '../db/open.ts'
+import { finishRun } from '../dispatch/end-run.ts'
+import { livenessOf } from '../resources/devices/rules.ts'
+import { findDeviceByToken, markLinked, promoteToken, setNextToken, type DeviceRow } from '../resources/devices/store.ts'
+import { claimRun, findRun, listLiveOfDevice, withdrawOffer, type RunRow } from '../resources/runs/store.ts'
+import { hashToken, newToken } from './device-tokens.ts'
+import { reconcile, type Reconciliation } from './reconcile.ts'
+
+type Hello = DeviceMessage & { type: 'hello' }
+
+/** Who says hello; a name of a close code when it may not. Nothing is written. */
+export async function authenticate(
+  root: Knex,
+  hello: Hello,
+  now: number,
+): Promise<{ ok: true; device: DeviceRow } | { ok: false; close: CloseName }> {
+  if (hello.protocol !== linkLimits.protocol) return { ok: false, close: 'protocol_unsupported' }
+  const device = await findDeviceByToken(root, hashToken(hello.token))
+  if (!device || device.publicId !== hello.publicId) return { ok: false, close: 'auth_failed' }
+  if (device.removedAt !== null) return { ok: false, close: 'revoked' }
+  if (livenessOf(device, now) === 'retired') return { ok: false, close: 'retired' }
+  return { ok: true, device }
+}
+
+export interface Admitted {
+  welcome: ServerMessage & { type: 'welcome' }
+  outcome: Reconciliation
+}
+
+/** Takes the device in: records the link, rotates an old token, and settles what it and the database hold. */
+export async function admitDevice(
+  root: Knex,
+  input: { device: DeviceRow; hello: Hello; replicaId: string; world: World; heartbeatMs: number; leaseMs: number },
+): Promise<Admitted> {
+  const { device, hello, world } = input
+  const now = world.now()
+  return root.transaction(async (tx) => {
+    await markLinked(tx, {
+      deviceId: device.deviceId,
+      replicaId: input.replicaId,
+      instance: hello.instance,
+      at: now,
+      version: hello.version,
+      platform: hello.platform,
+      hostname: hello.hostname,
+      claimState: hello.claimState,
+    })
+    const newToken = await rotate(tx, device, hashToken(hello.token), world)
+    const outcome = await settle(tx, { device, hello, now })
+    await publish(tx, {
+      topic: 'device.changed',
+      key: device.publicId,
+      payload: { workspaceId: device.workspaceId },
+      at: now,
+    })
+    return {
+      outcome,
+      welcome: {
+        type: 'welcome',
+        deviceId: device.deviceId,
+        displayName: device.displayName,
+        heartbeatMs: input.heartbeatMs,
+        leaseMs: input.leaseMs,
+        serverTime: now,
+        capacity: device.maxConcurrent,
+        remoteControlRevoked: device.remoteControlRevokedAt !== null,
+        runs: outcome.verdicts,
+        newToken,
+      },
+    }
+  })
+}
+
+/** The new token works beside the old one until it was used once, so a lost welcome costs nothing (fault matrix, row 37). */
+async function rotate(tx: Tx, device: DeviceRow, usedHash: string, world: World): Promise<string | null> {
+  if (device.nextTokenHash === usedHash) {
+    await promoteToken(tx, device.deviceId, usedHash, world.now())
+    return null
+  }
+  if (world.now() - device.tokenIssuedAt < linkLimits.tokenRotateMs) return null
+  const token = newToken(world, 'svc_dev_')
+  await setNextToken(tx, device.deviceId, hashToken(token))
+  return token
+}
+
+async function settle(tx: Tx, input: { device: DeviceRow; hello: Hello; now: number }): Promise<Reconciliation> {
+  const { device, hello, now } = input
+  const rows = new Map<string, RunRow>()
+  for (const known of hello.runs) {
+    const run = await findRun(tx, known.runId)
+    if (run && run.workspaceId === device.workspaceId) rows.set(run.id, run)
+  }
+  const held = await listLiveOfDevice(tx, device.publicId)
+  const outcome = reconcile({ device: device.publicId, known: hello.runs, rows, held })
+  for (const run of outcome.claim)
+    await claimRun(tx, { runId: run.id, fence: run.fence, device: device.publicId, at: now })
+  for (const run of outcome.withdraw) {
+    await withdrawOffer(tx, run.id, run.fence)
+    await publish(tx, { topic: 'run.queued', key: run.id, at: now })
+  }
+  for (const run of outcome.lost)
+    await finishRun(tx, run, {
+      fence: run.fence,
+      exitReason: 'runner_lost',
+      errorCode: 'runner_lost',
+      errorMessage: 'The device came back without this run.',
+      at: now,
+    })
+  return outcome
+}

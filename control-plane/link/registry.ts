@@ -1,0 +1,51 @@
+import type { CloseName } from '../../shared/device/limits.ts'
+import type { ClaimState, ServerMessage } from '../../shared/device/protocol.ts'
+
+/** An open link: a device that said hello to this replica and was welcomed. */
+export interface Link {
+  readonly deviceId: string
+  readonly publicId: string
+  readonly workspaceId: string
+  readonly instance: string
+  claimState: ClaimState
+  lastHeardAt: number
+  send(message: ServerMessage): boolean
+  close(name: CloseName): void
+  /** Resolves true when the other end answered a ping within `ms`. */
+  challenge(ms: number): Promise<boolean>
+}
+
+/** The links of this replica, by the device's durable id. */
+export class LinkRegistry {
+  private readonly links = new Map<string, Link>()
+
+  isLinked(publicId: string): boolean {
+    return this.links.has(publicId)
+  }
+
+  find(publicId: string): Link | null {
+    return this.links.get(publicId) ?? null
+  }
+
+  send(publicId: string, message: ServerMessage): boolean {
+    return this.links.get(publicId)?.send(message) ?? false
+  }
+
+  add(link: Link): void {
+    this.links.set(link.publicId, link)
+  }
+
+  /** Removes this link; a later link of the same device stays. */
+  remove(link: Link): boolean {
+    if (this.links.get(link.publicId) !== link) return false
+    return this.links.delete(link.publicId)
+  }
+
+  all(): Link[] {
+    return [...this.links.values()]
+  }
+
+  get size(): number {
+    return this.links.size
+  }
+}

@@ -1,0 +1,107 @@
+import { z } from 'zod'
+import type { Knex } from 'knex'
+import { changeSetResult, type ChangeSetResult } from '../../shared/device/change-set.ts'
+import { folderCheck, type FolderCheck } from '../../shared/device/folder-check.ts'
+import type { ServerMessage } from '../../shared/device/protocol.ts'
+import type { World } from '../../shared/lib/world.ts'
+import { findReply, insertReply } from '../db/device-replies.ts'
+import { publish } from '../db/outbox.ts'
+import type { Log } from '../log.ts'
+import type { Bus } from './bus.ts'
+import type { LinkRegistry } from './registry.ts'
+
+/**
+ * Questions to a device whose link may be on another replica: the question travels as an outbox row, the answer as a row
+ * of `device_replies` whose id comes back in the outbox.
+ */
+export type DeviceRequest =
+  | { type: 'change_set.get'; runId: string; fence: number }
+  | { type: 'folder.check'; rootPath: string }
+
+const reply = z.union([changeSetResult, folderCheck])
+export type DeviceReply = z.infer<typeof reply>
+
+export class DeviceRequests {
+  private readonly waiting = new Map<string, (reply: DeviceReply | null) => void>()
+  private readonly options: { root: Knex; world: World; bus: Bus; links: LinkRegistry; log: Log }
+  private readonly unsubscribe: (() => void)[] = []
+
+  constructor(options: { root: Knex; world: World; bus: Bus; links: LinkRegistry; log: Log }) {
+    this.options = options
+  }
+
+  start(): void {
+    const { bus, links } = this.options
+    this.unsubscribe.push(
+      bus.on('device.request', (row) => {
+        if (links.isLinked(row.key) && !this.waiting.has(String(row.payload.requestId)))
+          links.send(row.key, row.payload as unknown as ServerMessage)
+      }),
+      bus.on('device.reply', (row) => {
+        if (this.waiting.has(row.key)) void this.fetchReply(row.key)
+      }),
+    )
+  }
+
+  stop(): void {
+    for (const off of this.unsubscribe.splice(0)) off()
+    for (const resolve of this.waiting.values()) resolve(null)
+    this.waiting.clear()
+  }
+
+  async changeSet(device: string, run: { runId: string; fence: number }, ms: number): Promise<ChangeSetResult | null> {
+    const answer = await this.ask(device, { type: 'change_set.get', ...run }, ms)
+    const parsed = changeSetResult.safeParse(answer)
+    return parsed.success ? parsed.data : null
+  }
+
+  async checkFolder(device: string, rootPath: string, ms: number): Promise<FolderCheck | null> {
+    const parsed = folderCheck.safeParse(await this.ask(device, { type: 'folder.check', rootPath }, ms))
+    return parsed.success ? parsed.data : null
+  }
+
+  /** The answer arrived on a link of this replica. */
+  async answered(requestId: string, answer: DeviceReply): Promise<void> {
+    const resolve = this.waiting.get(requestId)
+    if (resolve) {
+      this.waiting.delete(requestId)
+      return resolve(answer)
+    }
+    const { root, world, bus } = this.options
+    await root.transaction(async (tx) => {
+      await insertReply(tx, { requestId, body: JSON.stringify(answer), at: world.now() })
+      await publish(tx, { topic: 'device.reply', key: requestId, at: world.now() })
+    })
+    bus.poke()
+  }
+
+  private async ask(device: string, request: DeviceRequest, ms: number): Promise<DeviceReply | null> {
+    const { world, links, root, bus } = this.options
+    const requestId = world.uuid()
+    const message = { ...request, requestId } as ServerMessage
+    const answer = new Promise<DeviceReply | null>((resolve) => {
+      this.waiting.set(requestId, resolve)
+      world.after(ms, () => {
+        if (this.waiting.delete(requestId)) resolve(null)
+      })
+    })
+    if (!links.send(device, message)) {
+      await publish(root, { topic: 'device.request', key: device, payload: message, at: world.now() })
+      bus.poke()
+    }
+    return answer
+  }
+
+  private async fetchReply(requestId: string): Promise<void> {
+    const { root, log } = this.options
+    try {
+      const body = await findReply(root, requestId)
+      if (body === null) return
+      const parsed = reply.safeParse(JSON.parse(body))
+      this.waiting.get(requestId)?.(parsed.success ? parsed.data : null)
+      this.waiting.delete(requestId)
+    } catch (error) {
+      log.warn({ err: error }, 'the answer of a device could not be read')
+    }
+  }
+}

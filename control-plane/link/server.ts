@@ -1,0 +1,247 @@
+import type { IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { WebSocketServer } from 'ws'
+import type { Knex } from 'knex'
+import { changeSetResult, type ChangeSetResult } from '../../shared/device/change-set.ts'
+import { linkLimits } from '../../shared/device/limits.ts'
+import type { BinaryHeader, DeviceMessage } from '../../shared/device/protocol.ts'
+import type { World } from '../../shared/lib/world.ts'
+import { publish } from '../db/outbox.ts'
+import type { Dispatcher } from '../dispatch/dispatcher.ts'
+import type { RunStarter } from '../dispatch/run-starter.ts'
+import type { Log } from '../log.ts'
+import type { Metrics } from '../metrics.ts'
+import { markUnlinked, recordClaimState, recordReadiness } from '../resources/devices/store.ts'
+import { markHarnessStarted } from '../resources/runs/store.ts'
+import type { Bus } from './bus.ts'
+import { admitDevice, authenticate } from './hello.ts'
+import { Heartbeats } from './heartbeats.ts'
+import type { Ingest } from './ingest.ts'
+import { LinkRegistry, type Link } from './registry.ts'
+import type { DeviceRequests } from './requests.ts'
+import { Session } from './session.ts'
+import { Takeover } from './takeover.ts'
+
+export const linkPath = '/api/device/link'
+
+export interface LinkServerOptions {
+  root: Knex
+  world: World
+  log: Log
+  bus: Bus
+  metrics: Metrics
+  links: LinkRegistry
+  ingest: Ingest
+  dispatcher: Dispatcher
+  starter: RunStarter
+  requests: DeviceRequests
+  replicaId: string
+  heartbeatMs: number
+  leaseMs: number
+  /** Shorter waits, for tests. */
+  session?: { helloMs?: number; pingMs?: number; deadMs?: number }
+}
+
+/** Accepts devices' WebSockets, keeps the registry of links, and hands each message to the part that owns its subject. */
+export class LinkServer {
+  private readonly options: LinkServerOptions
+  private readonly sockets = new WebSocketServer({
+    noServer: true,
+    maxPayload: linkLimits.frameBytes,
+    // Bodies are compressed by nobody: loopback and LAN are quick, and a bomb must not be inflated.
+    perMessageDeflate: false,
+  })
+  private readonly bySession = new Map<Session, Link>()
+  private readonly sessions = new Set<Session>()
+  private readonly heartbeats: Heartbeats
+  private readonly takeover: Takeover
+  private draining = false
+
+  constructor(options: LinkServerOptions) {
+    this.options = options
+    this.heartbeats = new Heartbeats(options)
+    this.takeover = new Takeover(options)
+  }
+
+  start(): void {
+    this.heartbeats.start()
+    this.takeover.start()
+  }
+
+  /** Closes every link with a code that makes its device connect again elsewhere. */
+  async stop(): Promise<void> {
+    this.draining = true
+    this.takeover.stop()
+    for (const session of this.sessions) session.close('going_away')
+    await this.heartbeats.stop()
+    this.sockets.close()
+  }
+
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    if (this.draining) return void socket.end('HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\nConnection: close\r\n\r\n')
+    this.sockets.handleUpgrade(request, socket, head, (ws) => {
+      const session = new Session({
+        socket: ws,
+        world: this.options.world,
+        log: this.options.log,
+        ...this.options.session,
+        onClose: (name) => this.options.metrics.linkCloses.inc({ reason: name }),
+        handlers: {
+          hello: (s, hello) => this.hello(s, hello),
+          message: (s, message) => this.message(s, message),
+          frame: (s, header, body) => this.frame(s, header, body),
+          closed: (s) => this.closed(s),
+        },
+      })
+      this.sessions.add(session)
+    })
+  }
+
+  private async hello(session: Session, hello: DeviceMessage & { type: 'hello' }): Promise<boolean> {
+    const { root, world, links, log } = this.options
+    const who = await authenticate(root, hello, world.now())
+    if (!who.ok) {
+      log.info({ publicId: hello.publicId, close: who.close }, 'device refused')
+      session.close(who.close)
+      return false
+    }
+    const { device } = who
+    if (!(await this.takeover.mayConnect(device, hello.instance))) {
+      log.warn({ device: device.publicId, hostname: hello.hostname }, 'a second daemon with this identity was refused')
+      session.close('duplicate_device')
+      return false
+    }
+    const admitted = await admitDevice(root, { ...this.options, device, hello })
+    const link: Link = {
+      deviceId: device.deviceId,
+      publicId: device.publicId,
+      workspaceId: device.workspaceId,
+      instance: hello.instance,
+      claimState: hello.claimState,
+      lastHeardAt: world.monotonic(),
+      send: (message) => session.send(message),
+      close: (name) => session.close(name),
+      challenge: (ms) => session.challenge(ms),
+    }
+    if (!session.send(admitted.welcome)) return false
+    this.bySession.set(session, link)
+    links.add(link)
+    this.options.metrics.links.set(links.size)
+    log.info({ device: device.publicId, hostname: hello.hostname, runs: hello.runs.length }, 'device connected')
+    const { outcome } = admitted
+    const starting = new Set(outcome.start.map((run) => run.id))
+    for (const run of outcome.claim) this.options.dispatcher.settled(run.id, run.fence)
+    for (const run of outcome.start) await this.options.starter.start(link, run)
+    for (const run of outcome.cancel) if (!starting.has(run.id)) this.options.starter.cancel(link, run)
+    for (const run of outcome.cancel) if (starting.has(run.id)) this.options.starter.cancel(link, run)
+    this.options.bus.poke()
+    this.options.dispatcher.capacityChanged(device.workspaceId)
+    return true
+  }
+
+  private async message(session: Session, message: DeviceMessage): Promise<void> {
+    const link = this.bySession.get(session)
+    if (!link || message.type === 'hello') return
+    switch (message.type) {
+      case 'heartbeat':
+        this.options.metrics.heartbeats.inc()
+        this.heartbeats.beat(link.deviceId)
+        link.send({ type: 'heartbeat.ack', serverTime: this.options.world.now() })
+        return this.claimState(link, message.claimState)
+      case 'readiness': {
+        const { root } = this.options
+        return recordReadiness(root, link.deviceId, message.providerReadiness, message.capturedAt)
+      }
+      case 'run.accepted':
+        this.options.dispatcher.settled(message.runId, message.fence)
+        return this.options.starter.claim(link, message)
+      case 'run.declined':
+        return this.declined(link, message)
+      case 'run.started':
+        return markHarnessStarted(this.options.root, {
+          id: message.runId,
+          fence: message.fence,
+          at: message.harnessStartedAt,
+        })
+      case 'run.ended':
+        return this.options.ingest.push({ kind: 'ended', ...message, ...this.from(session, link) })
+      case 'folder.result':
+        return this.options.requests.answered(message.requestId, message.result)
+    }
+  }
+
+  private frame(session: Session, header: BinaryHeader, body: Buffer): void {
+    const link = this.bySession.get(session)
+    if (!link) return
+    if (header.type === 'run.events') {
+      this.options.ingest.push({ kind: 'events', header, body, ...this.from(session, link) })
+      return
+    }
+    const result = parseChangeSet(body)
+    if (!result) return session.close('malformed_frame')
+    if (header.requestId !== null) {
+      this.options.requests.answered(header.requestId, result).catch((error: unknown) => {
+        this.options.log.warn({ err: error }, 'a change-set could not be handed on')
+      })
+      return
+    }
+    const { runId, fence } = header
+    this.options.ingest.push({ kind: 'change_set', runId, fence, result, ...this.from(session, link) })
+  }
+
+  private from(session: Session, link: Link) {
+    return {
+      device: link.publicId,
+      send: (message: Parameters<Link['send']>[0]) => void link.send(message),
+      giveUp: () => session.close('going_away'),
+    }
+  }
+
+  private async declined(link: Link, message: DeviceMessage & { type: 'run.declined' }): Promise<void> {
+    const { root, log, dispatcher } = this.options
+    log.info({ runId: message.runId, reason: message.reason, device: link.publicId }, 'run declined')
+    // Until it reports otherwise the device takes nothing, so the same offer does not go round in a circle.
+    const state = { ...link.claimState, accepting: false, message: message.message }
+    await this.claimState(link, { ...state, reason: reasonOf(message.reason) })
+    await recordClaimState(root, link.deviceId, link.claimState)
+    await dispatcher.withdraw(message.runId, message.fence)
+  }
+
+  private async claimState(link: Link, state: Link['claimState']): Promise<void> {
+    const changed = state.accepting !== link.claimState.accepting || state.reason !== link.claimState.reason
+    link.claimState = state
+    if (!changed) return
+    await recordClaimState(this.options.root, link.deviceId, state)
+    if (state.accepting) this.options.dispatcher.capacityChanged(link.workspaceId)
+  }
+
+  private closed(session: Session): void {
+    this.sessions.delete(session)
+    const link = this.bySession.get(session)
+    if (!link) return
+    this.bySession.delete(session)
+    if (!this.options.links.remove(link)) return
+    const { root, world, log, metrics, links, replicaId, bus } = this.options
+    metrics.links.set(links.size)
+    log.info({ device: link.publicId }, 'device disconnected')
+    const unlink = async () => {
+      await markUnlinked(root, { deviceId: link.deviceId, replicaId, instance: link.instance })
+      await publish(root, { topic: 'device.changed', key: link.publicId, at: world.now() })
+      bus.poke()
+    }
+    this.heartbeats.after(unlink)
+  }
+}
+
+function reasonOf(reason: (DeviceMessage & { type: 'run.declined' })['reason']): Link['claimState']['reason'] {
+  return reason === 'draining' || reason === 'disk_full' || reason === 'spool_unavailable' ? reason : 'capacity'
+}
+
+function parseChangeSet(body: Buffer): ChangeSetResult | null {
+  try {
+    const parsed = changeSetResult.safeParse(JSON.parse(body.toString('utf8')))
+    return parsed.success ? parsed.data : null
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,195 @@
+import { WebSocket, type RawData } from 'ws'
+import { closeCodes, linkLimits, type CloseName } from '../../shared/device/limits.ts'
+import { decodeFrame } from '../../shared/device/frame.ts'
+import { deviceMessage, type BinaryHeader, type DeviceMessage, type ServerMessage } from '../../shared/device/protocol.ts'
+import type { World } from '../../shared/lib/world.ts'
+import type { Log } from '../log.ts'
+
+/**
+ * One WebSocket of a device, from accept to close.
+ *
+ *     waiting --hello--> opening --welcome--> open --> closed
+ *        |                  |                   |
+ *        +-- 5 s, other frame, too large -------+--> closed (with a named code)
+ *
+ * Messages are handled one after another in their order of arrival; a frame of events is only queued by its handler, so
+ * a slow commit does not hold up the heartbeats behind it. A peer that is silent for 45 s although pinged every 20 s is
+ * given up: TCP alone would take a quarter of an hour to notice a cut wire.
+ */
+export interface SessionHandlers {
+  /** Resolves when the device was welcomed; false closed the socket already. */
+  hello(session: Session, hello: DeviceMessage & { type: 'hello' }): Promise<boolean>
+  message(session: Session, message: DeviceMessage): Promise<void>
+  frame(session: Session, header: BinaryHeader, body: Buffer): void
+  closed(session: Session): void
+}
+
+export interface SessionOptions {
+  socket: WebSocket
+  world: World
+  log: Log
+  handlers: SessionHandlers
+  onClose(name: CloseName | 'peer'): void
+  /** Durations, for tests. */
+  helloMs?: number
+  pingMs?: number
+  deadMs?: number
+}
+
+type State = 'waiting' | 'opening' | 'open' | 'closed'
+/** Bytes that may wait in the socket before a device that does not read is given up. */
+const maxBuffered = 32 * 1024 * 1024
+
+export class Session {
+  private readonly options: SessionOptions
+  private state: State = 'waiting'
+  private work: Promise<void> = Promise.resolve()
+  private cancels: (() => void)[] = []
+  private pongs: (() => void)[] = []
+  lastHeardAt: number
+
+  constructor(options: SessionOptions) {
+    this.options = options
+    this.lastHeardAt = options.world.monotonic()
+    const { socket, world } = options
+    this.cancels.push(world.after(options.helloMs ?? linkLimits.helloMs, () => {
+      if (this.state === 'waiting') this.close('hello_expected')
+    }))
+    socket.on('message', (data, isBinary) => this.received(data, isBinary))
+    socket.on('pong', () => {
+      this.lastHeardAt = world.monotonic()
+      for (const heard of this.pongs.splice(0)) heard()
+    })
+    socket.on('ping', () => (this.lastHeardAt = world.monotonic()))
+    // `ws` reports a frame over its limit as an error before it closes; the close handler does the rest.
+    socket.on('error', (error) => options.log.debug({ err: error }, 'link error'))
+    socket.on('close', () => this.gone('peer'))
+    this.keepAlive()
+  }
+
+  send(message: ServerMessage): boolean {
+    const { socket } = this.options
+    if (this.state === 'closed' || socket.readyState !== WebSocket.OPEN) return false
+    if (socket.bufferedAmount > maxBuffered) {
+      this.close('silent')
+      return false
+    }
+    socket.send(JSON.stringify(message))
+    return true
+  }
+
+  close(name: CloseName): void {
+    if (this.state === 'closed') return
+    const { socket, world } = this.options
+    socket.close(closeCodes[name].code, closeCodes[name].text.slice(0, 120))
+    // A peer that does not answer the close is cut off.
+    world.after(1_000, () => socket.terminate())
+    this.gone(name)
+  }
+
+  /** Pings and resolves true if anything was heard within `ms`. */
+  challenge(ms: number): Promise<boolean> {
+    const { socket, world } = this.options
+    if (this.state === 'closed' || socket.readyState !== WebSocket.OPEN) return Promise.resolve(false)
+    return new Promise((resolve) => {
+      const cancel = world.after(ms, () => resolve(false))
+      this.pongs.push(() => {
+        cancel()
+        resolve(true)
+      })
+      socket.ping()
+    })
+  }
+
+  private received(data: RawData, isBinary: boolean): void {
+    if (this.state === 'closed') return
+    this.lastHeardAt = this.options.world.monotonic()
+    const bytes = Array.isArray(data) ? Buffer.concat(data) : Buffer.isBuffer(data) ? data : Buffer.from(data)
+    if (this.state === 'waiting') {
+      if (bytes.length > linkLimits.helloBytes) return this.close('frame_too_large')
+      if (isBinary) return this.close('hello_expected')
+    }
+    if (isBinary) return this.receivedFrame(bytes)
+    const message = parseMessage(bytes)
+    if (message === 'malformed') return this.close('malformed_frame')
+    // A type this version does not know comes from a newer device: it is passed over.
+    if (message === 'unknown') return this.options.log.info({}, 'link message of an unknown type')
+    if (this.state === 'waiting') {
+      if (message.type !== 'hello') return this.close('hello_expected')
+      this.state = 'opening'
+      this.enqueue(async () => {
+        if (await this.options.handlers.hello(this, message)) this.state = this.isClosed() ? 'closed' : 'open'
+      })
+      return
+    }
+    if (message.type === 'hello') return this.close('malformed_frame')
+    this.enqueue(() => this.options.handlers.message(this, message))
+  }
+
+  private receivedFrame(bytes: Buffer): void {
+    const decoded = decodeFrame(bytes)
+    if (!decoded.ok) {
+      this.options.log.warn({ error: decoded.error }, 'malformed frame')
+      return this.close('malformed_frame')
+    }
+    const body = Buffer.from(decoded.body.buffer, decoded.body.byteOffset, decoded.body.byteLength)
+    this.enqueue(async () => this.options.handlers.frame(this, decoded.header, body))
+  }
+
+  private enqueue(task: () => Promise<void>): void {
+    this.work = this.work.then(async () => {
+      if (this.isClosed()) return
+      try {
+        await task()
+      } catch (error) {
+        this.options.log.error({ err: error }, 'a link message could not be handled')
+        // What was not handled is told again by the device after it connected anew.
+        this.close('going_away')
+      }
+    })
+  }
+
+  private isClosed(): boolean {
+    return this.state === 'closed'
+  }
+
+  private keepAlive(): void {
+    const { world, socket } = this.options
+    const pingMs = this.options.pingMs ?? linkLimits.pingMs
+    const deadMs = this.options.deadMs ?? linkLimits.deadMs
+    const tick = () => {
+      if (this.state === 'closed') return
+      if (world.monotonic() - this.lastHeardAt > deadMs - pingMs / 4) {
+        this.close('silent')
+        socket.terminate()
+        return
+      }
+      if (socket.readyState === WebSocket.OPEN) socket.ping()
+      this.cancels.push(world.after(pingMs, tick))
+      if (this.cancels.length > 8) this.cancels = this.cancels.slice(-2)
+    }
+    this.cancels.push(world.after(pingMs, tick))
+  }
+
+  private gone(name: CloseName | 'peer'): void {
+    if (this.state === 'closed') return
+    this.state = 'closed'
+    for (const cancel of this.cancels.splice(0)) cancel()
+    this.options.onClose(name)
+    this.options.handlers.closed(this)
+  }
+}
+
+function parseMessage(bytes: Buffer): DeviceMessage | 'malformed' | 'unknown' {
+  let value: unknown
+  try {
+    value = JSON.parse(bytes.toString('utf8'))
+  } catch {
+    return 'malformed'
+  }
+  const parsed = deviceMessage.safeParse(value)
+  if (parsed.success) return parsed.data
+  const type = (value as { type?: unknown } | null)?.type
+  const known = deviceMessage.options.some((option) => option.shape.type.value === type)
+  return typeof type === 'string' && !known ? 'unknown' : 'malformed'
+}

@@ -1,0 +1,97 @@
+import type { Knex } from 'knex'
+import type { World } from '../../shared/lib/world.ts'
+import { publish } from '../db/outbox.ts'
+import type { Log } from '../log.ts'
+import { clearLink, findDevice, recordHeartbeats, type DeviceRow } from '../resources/devices/store.ts'
+import type { Bus } from './bus.ts'
+import type { LinkRegistry } from './registry.ts'
+
+/**
+ * Whether a device that says hello may have the link, when there seems to be one already: a half-open link is given up,
+ * a daemon that reconnects replaces its own old link, and a second daemon with the same identity is refused.
+ */
+export interface TakeoverOptions {
+  root: Knex
+  world: World
+  log: Log
+  bus: Bus
+  links: LinkRegistry
+  replicaId: string
+  leaseMs: number
+}
+
+/** An old link must answer a ping within this time to keep its place. */
+const challengeMs = 2_000
+
+export class Takeover {
+  private readonly options: TakeoverOptions
+  private off: (() => void) | null = null
+
+  constructor(options: TakeoverOptions) {
+    this.options = options
+  }
+
+  start(): void {
+    this.off = this.options.bus.on('link.challenge', (row) => {
+      if (row.payload.replicaId !== this.options.replicaId) return
+      this.answer(row.key, String(row.payload.deviceId), String(row.payload.instance)).catch((error: unknown) =>
+        this.options.log.warn({ err: error }, 'a challenge was not answered'),
+      )
+    })
+  }
+
+  stop(): void {
+    this.off?.()
+  }
+
+  async mayConnect(device: DeviceRow, instance: string): Promise<boolean> {
+    const { links, replicaId, world, leaseMs } = this.options
+    const local = links.find(device.publicId)
+    if (local) return this.challengeLocal(device.publicId, instance)
+    const elsewhere = device.replicaId !== null && device.replicaId !== replicaId
+    const fresh = device.lastHeartbeatAt !== null && world.now() - device.lastHeartbeatAt < leaseMs
+    if (!elsewhere || !fresh) return true
+    return this.challengeRemote(device, instance)
+  }
+
+  /** True when the old link is gone afterwards. */
+  private async challengeLocal(publicId: string, instance: string): Promise<boolean> {
+    const link = this.options.links.find(publicId)
+    if (!link) return true
+    if (link.instance === instance || !(await link.challenge(challengeMs))) {
+      link.close('going_away')
+      this.options.links.remove(link)
+      return true
+    }
+    return false
+  }
+
+  private async challengeRemote(device: DeviceRow, instance: string): Promise<boolean> {
+    const { root, bus, world } = this.options
+    await publish(root, {
+      topic: 'link.challenge',
+      key: device.publicId,
+      payload: { replicaId: device.replicaId, instance, deviceId: device.deviceId },
+      at: world.now(),
+    })
+    bus.poke()
+    // The other replica clears the row when its link is dead and moves its heartbeat when it is alive. When that replica
+    // is dead itself nobody answers, and the device is let in.
+    for (let waited = 0; waited < challengeMs + 1_500; waited += 100) {
+      await world.sleep(100)
+      const now = await findDevice(root, device.deviceId)
+      if (!now || now.replicaId !== device.replicaId) return true
+    }
+    const row = await findDevice(root, device.deviceId)
+    return row?.lastHeartbeatAt === device.lastHeartbeatAt
+  }
+
+  private async answer(publicId: string, deviceId: string, instance: string): Promise<void> {
+    const { root, links, replicaId, world } = this.options
+    const link = links.find(publicId)
+    // Confirms a live link with a heartbeat of its own, by which the asking replica sees that it is alive.
+    if (link && !(await this.challengeLocal(publicId, instance)))
+      return recordHeartbeats(root, [{ deviceId: link.deviceId, at: world.now() }])
+    await clearLink(root, deviceId, replicaId)
+  }
+}
