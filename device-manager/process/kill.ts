@@ -1,0 +1,199 @@
+import type { World } from '../../shared/lib/world.ts'
+import { killCgroup, processesInCgroup } from './cgroup.ts'
+import { aliveOf, type ProcessIdentity } from './identity.ts'
+import { findProcessesOfRun, type RunProcesses } from './orphans.ts'
+import { isStopped, type ProcessRow } from './process-row.ts'
+
+/**
+ * Ends all processes of a run.
+ *
+ *     SIGINT to the group -> interruptMs -> SIGTERM to all -> terminateMs -> SIGKILL to all, again and again,
+ *     until two searches in a row find nothing, for sweepMs at most
+ *
+ * It returns as soon as nothing of the run lives. Everything found in one search is remembered for the next ones, so that
+ * a process whose parent has ended meanwhile is still known by its descent. A pid is signalled only if its start
+ * time is still the one that was seen.
+ */
+export interface EscalationSteps {
+  interruptMs: number
+  terminateMs: number
+  /** How long the last step tries; what lives then is reported as a survivor. */
+  sweepMs: number
+}
+export const escalationSteps: EscalationSteps = { interruptMs: 7500, terminateMs: 2500, sweepMs: 15_000 }
+
+export interface EndTreeOptions {
+  runId: string
+  leader: ProcessIdentity | null
+  /** The group that the interrupt goes to: the leader's. */
+  pgid: number | null
+  cgroup: string | null
+  /** Never signalled: the daemon and the run host. */
+  exclude: readonly number[]
+  world: World
+  steps?: Partial<EscalationSteps>
+  skipTo?: 'terminate' | 'kill'
+  /**
+   * The caller saw the leader exit just now, so what is left in session and group `pgid` is the run's even where it
+   * carries no mark. Not to be set for a leader that is known from a record only: its number may be someone else's.
+   */
+  leaderExitSeen?: boolean
+  onStep?(signal: NodeJS.Signals): void
+}
+
+export interface EndTreeResult {
+  survivors: ProcessIdentity[]
+  /** The steps taken, in order; empty when nothing lived. */
+  signals: NodeJS.Signals[]
+}
+
+export async function endTree(options: EndTreeOptions): Promise<EndTreeResult> {
+  const hunt: Hunt = { options, known: new Map(), signals: [] }
+  if (options.leader !== null) remember(hunt, [options.leader])
+  const steps = { ...escalationSteps, ...options.steps }
+  const skip = options.skipTo
+  if (await nothingLives(hunt)) return { survivors: [], signals: [] }
+  if (skip === undefined) {
+    await interrupt(hunt)
+    if (await gone(hunt, steps.interruptMs)) return { survivors: [], signals: hunt.signals }
+  }
+  if (skip !== 'kill') {
+    await terminate(hunt)
+    if (await gone(hunt, steps.terminateMs)) return { survivors: [], signals: hunt.signals }
+  }
+  return { survivors: await sweep(hunt, steps.sweepMs), signals: hunt.signals }
+}
+
+interface Hunt {
+  options: EndTreeOptions
+  /** By pid; the last start time seen with it. */
+  known: Map<number, ProcessIdentity>
+  signals: NodeJS.Signals[]
+}
+
+function remember(hunt: Hunt, found: readonly ProcessIdentity[]): void {
+  for (const { pid, startTime } of found) hunt.known.set(pid, { pid, startTime })
+}
+
+async function look(hunt: Hunt, onMarked?: (row: ProcessRow) => void): Promise<RunProcesses> {
+  const { runId, cgroup, exclude, pgid, leaderExitSeen } = hunt.options
+  const ownGroups = leaderExitSeen === true && pgid !== null ? [pgid] : []
+  const found = await findProcessesOfRun(
+    { runId, roots: [...hunt.known.values()], cgroup, exclude, ownGroups },
+    onMarked,
+  )
+  remember(hunt, found.own)
+  return found
+}
+
+/** Two searches: a process may have been between the pages of the first one. */
+async function nothingLives(hunt: Hunt): Promise<boolean> {
+  for (let pass = 0; pass < 2; pass++) if ((await look(hunt)).own.length > 0) return false
+  return true
+}
+
+function step(hunt: Hunt, signal: NodeJS.Signals): void {
+  hunt.signals.push(signal)
+  hunt.options.onStep?.(signal)
+}
+
+/**
+ * Once to the group and to nothing else: many programs take a second interrupt as an order to leave their work as it is.
+ * A stopped process is woken, or it would not see it.
+ */
+async function interrupt(hunt: Hunt): Promise<void> {
+  const { pgid, leader } = hunt.options
+  const { own, groups } = await look(hunt)
+  step(hunt, 'SIGINT')
+  const inGroup = own.filter((row) => row.pgid === pgid)
+  if (pgid !== null && inGroup.length > 0 && groups.includes(pgid)) signalGroup(pgid, inGroup, 'SIGINT')
+  else signalEach(targetsWithoutGroup(own, leader), ['SIGINT'])
+  signalEach(
+    own.filter((row) => isStopped(row.state)),
+    ['SIGCONT'],
+  )
+}
+
+function targetsWithoutGroup(own: readonly ProcessRow[], leader: ProcessIdentity | null): readonly ProcessRow[] {
+  const led = own.filter((row) => row.pid === leader?.pid && row.startTime === leader.startTime)
+  return led.length > 0 ? led : own
+}
+
+async function terminate(hunt: Hunt): Promise<void> {
+  const { own } = await look(hunt)
+  step(hunt, 'SIGTERM')
+  signalEach(own, ['SIGTERM', 'SIGCONT'])
+}
+
+/** Waits until nothing of the run lives, or `ms` have passed. Now and then searches anew, to learn of new children. */
+async function gone(hunt: Hunt, ms: number): Promise<boolean> {
+  const { world } = hunt.options
+  const deadline = world.monotonic() + ms
+  let lastLook = world.monotonic()
+  for (let pause = 5; ; pause = Math.min(pause * 1.5, 100)) {
+    const isQuiet = !anyAlive(hunt)
+    if (isQuiet && (await nothingLives(hunt))) return true
+    if (!isQuiet && world.monotonic() - lastLook >= 500) {
+      await look(hunt)
+      lastLook = world.monotonic()
+    }
+    const left = deadline - world.monotonic()
+    if (left <= 0) return false
+    await world.sleep(Math.min(pause, left))
+  }
+}
+
+/** Looks at the newest ones first, which are the likeliest to live, and stops at the first that does. */
+function anyAlive(hunt: Hunt): boolean {
+  return aliveOf([...hunt.known.values()].reverse()).next().done !== true
+}
+
+async function sweep(hunt: Hunt, ms: number): Promise<ProcessIdentity[]> {
+  const { world } = hunt.options
+  const deadline = world.monotonic() + ms
+  step(hunt, 'SIGKILL')
+  let quietPasses = 0
+  let pause = 1
+  for (;;) {
+    killWholeCgroup(hunt.options)
+    const { own, groups } = await look(hunt, (row) => signal(row.pid, 'SIGKILL'))
+    quietPasses = own.length === 0 ? quietPasses + 1 : 0
+    if (quietPasses === 2) return []
+    for (const pgid of groups)
+      signalGroup(
+        pgid,
+        own.filter((row) => row.pgid === pgid),
+        'SIGKILL',
+      )
+    signalEach(own, ['SIGKILL'])
+    if (world.monotonic() >= deadline) return [...aliveOf(own)].map(({ pid, startTime }) => ({ pid, startTime }))
+    await world.sleep(pause)
+    pause = Math.min(pause * 2, 100)
+  }
+}
+
+function killWholeCgroup({ cgroup, exclude }: EndTreeOptions): void {
+  if (cgroup === null) return
+  const inside = processesInCgroup(cgroup)
+  const kept = new Set([process.pid, ...exclude])
+  if (inside.length > 0 && !inside.some((pid) => kept.has(pid))) killCgroup(cgroup)
+}
+
+/** The kernel lets no member fork away under a signal to its group, which one pid after the other cannot do. */
+function signalGroup(pgid: number, members: readonly ProcessIdentity[], name: NodeJS.Signals): void {
+  if (aliveOf(members).next().done !== true) signal(-pgid, name)
+}
+
+function signalEach(identities: readonly ProcessIdentity[], names: readonly NodeJS.Signals[]): void {
+  for (const { pid } of aliveOf(identities)) for (const name of names) signal(pid, name)
+}
+
+/** Gone already, or another user's: the next search tells. */
+function signal(target: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(target, name)
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code
+    if (code !== 'ESRCH' && code !== 'EPERM') throw error
+  }
+}
