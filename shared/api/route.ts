@@ -26,9 +26,9 @@ export type Callers =
       agent: 'allowed' | 'platform_change' | Refusal
     }
 
-export const anyone: Callers = { person: 'member', agent: 'allowed' }
-export const peopleOnly: Callers = { person: 'member', agent: { refused: 'http_exception' } }
-export const orPlatformChange: Callers = { person: 'member', agent: 'platform_change' }
+export const anyone = { person: 'member', agent: 'allowed' } as const satisfies Callers
+export const peopleOnly = { person: 'member', agent: { refused: 'http_exception' } } as const satisfies Callers
+export const orPlatformChange = { person: 'member', agent: 'platform_change' } as const satisfies Callers
 
 export const mebibyte = 1024 * 1024
 /** Limits of whole requests by class; the numbers are the server's configuration. */
@@ -43,6 +43,7 @@ export interface RouteInput<
   B extends z.ZodType,
   R extends z.ZodType,
   O extends Readonly<Record<number, z.ZodType>>,
+  C extends Callers,
 > {
   /** As in the contract tables, for example `agents.runs.start`. */
   id: string
@@ -54,7 +55,7 @@ export interface RouteInput<
   summary: string
   description?: string
   /** Default: any person or agent of the workspace. */
-  callers?: Callers
+  callers?: C
   /** Whether `Idempotency-Key` is needed, honoured when sent (default of writes), or passed over (GET). */
   idempotency?: 'required' | 'accepted' | 'none'
   /** Bytes, after inflating. Default 2 MiB. */
@@ -91,6 +92,7 @@ export interface Route<
   B extends z.ZodType = z.ZodType,
   R extends z.ZodType = z.ZodType,
   O extends Readonly<Record<number, z.ZodType>> = Readonly<Record<number, z.ZodType>>,
+  C extends Callers = Callers,
 > {
   readonly id: string
   readonly method: Method
@@ -99,7 +101,7 @@ export interface Route<
   readonly aliases: readonly string[]
   readonly summary: string
   readonly description: string | null
-  readonly callers: Callers
+  readonly callers: C
   readonly idempotency: 'required' | 'accepted' | 'none'
   readonly bodyLimit: number
   readonly rate: RateClass
@@ -122,7 +124,7 @@ export interface Route<
 }
 
 /** A route of any schemas, as lists of routes hold it. */
-export type AnyRoute = Route<z.ZodObject, z.ZodObject, z.ZodType, z.ZodType, Readonly<Record<number, z.ZodType>>>
+export type AnyRoute = Route
 
 const nothing = z.object({})
 type Nothing = typeof nothing
@@ -136,7 +138,8 @@ export function defineRoute<
   B extends z.ZodType = typeof noBody,
   R extends z.ZodType = typeof noReply,
   O extends Readonly<Record<number, z.ZodType>> = typeof noOther,
->(route: RouteInput<P, Q, B, R, O>): Route<P, Q, B, R, O> {
+  const C extends Callers = typeof anyone,
+>(route: RouteInput<P, Q, B, R, O, C>): Route<P, Q, B, R, O, C> {
   const isRead = route.method === 'GET'
   return {
     id: route.id,
@@ -146,7 +149,7 @@ export function defineRoute<
     aliases: route.aliases ?? [],
     summary: route.summary,
     description: route.description ?? null,
-    callers: route.callers ?? anyone,
+    callers: route.callers ?? (anyone as unknown as C),
     idempotency: route.idempotency ?? (isRead ? 'none' : 'accepted'),
     bodyLimit: route.bodyLimit ?? 2 * mebibyte,
     rate: route.rate ?? 'general',
