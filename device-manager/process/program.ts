@@ -1,0 +1,174 @@
+import { constants } from 'node:fs'
+import { access, open, stat } from 'node:fs/promises'
+import path from 'node:path'
+
+export const spawnErrorCodes = [
+  'program_not_found',
+  'program_not_executable',
+  'wrong_architecture',
+  'interpreter_not_found',
+  'folder_not_found',
+  'arguments_too_long',
+  'out_of_resources',
+  'spawn_failed',
+] as const
+export type SpawnErrorCode = (typeof spawnErrorCodes)[number]
+
+/** Why a program could not be started; `message` is a sentence for the person who owns the machine. */
+export class SpawnError extends Error {
+  readonly code: SpawnErrorCode
+  readonly file: string
+
+  constructor(code: SpawnErrorCode, file: string, message: string) {
+    super(message)
+    this.name = 'SpawnError'
+    this.code = code
+    this.file = file
+  }
+}
+
+export interface ProgramQuery {
+  /** A path, or a name that is looked up in env's PATH. */
+  file: string
+  cwd: string
+  env: Readonly<Record<string, string | undefined>>
+}
+
+/**
+ * Absolute path of a program that the system would start, or a SpawnError. It is looked at before the launch since
+ * neither a pty nor execvp tells: the C library hands what the kernel refuses, a program for another processor as well, to
+ * /bin/sh as a script, and a pty's child reports a missing program by an exit status like any other.
+ */
+export async function findProgram(query: ProgramQuery): Promise<string> {
+  const { file, cwd } = query
+  if (!(await isFolder(cwd))) throw new SpawnError('folder_not_found', file, `The folder ${cwd} does not exist.`)
+  let refused: SpawnError | null = null
+  for (const candidate of candidatesOf(query)) {
+    const problem = await checkProgram(candidate, file)
+    if (problem === null) return candidate
+    if (problem.code !== 'program_not_found') refused ??= problem
+  }
+  throw refused ?? notFound(file)
+}
+
+function candidatesOf({ file, cwd, env }: ProgramQuery): string[] {
+  if (file.includes('/')) return [path.resolve(cwd, file)]
+  if (file === '') return []
+  const folders = (env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin').split(':')
+  return folders.map((folder) => path.resolve(cwd, folder, file))
+}
+
+async function checkProgram(candidate: string, file: string): Promise<SpawnError | null> {
+  try {
+    const found = await stat(candidate)
+    if (!found.isFile()) return new SpawnError('program_not_executable', file, `${candidate} is not a program file.`)
+    await access(candidate, constants.X_OK)
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code
+    if (code === 'ENOENT' || code === 'ENOTDIR') return notFound(file)
+    return new SpawnError('program_not_executable', file, `${candidate} may not be executed by this user.`)
+  }
+  const head = await firstBytes(candidate)
+  if (head === null) return null
+  if (head.subarray(0, 2).toString('latin1') === '#!') return checkInterpreter(head, { candidate, file })
+  if (!isForeignBinary(head, process.platform, process.arch)) return null
+  return new SpawnError(
+    'wrong_architecture',
+    file,
+    `${candidate} was built for another system or processor than this ${process.platform}-${process.arch}.`,
+  )
+}
+
+/** The head of a file that may be executed but not read says nothing; the launch itself will tell. */
+async function firstBytes(candidate: string): Promise<Buffer | null> {
+  try {
+    await using handle = await open(candidate, 'r')
+    const buffer = Buffer.alloc(256)
+    const { bytesRead } = await handle.read(buffer, 0, buffer.length, 0)
+    return buffer.subarray(0, bytesRead)
+  } catch {
+    return null
+  }
+}
+
+async function checkInterpreter(head: Buffer, where: { candidate: string; file: string }): Promise<SpawnError | null> {
+  const interpreter = /^#![ \t]*(\/[^\s\0]+)/.exec(head.toString('utf8'))?.[1]
+  if (interpreter === undefined) return null
+  try {
+    await access(interpreter, constants.X_OK)
+    return null
+  } catch {
+    const message = `${where.candidate} needs ${interpreter}, which is not there or may not be executed.`
+    return new SpawnError('interpreter_not_found', where.file, message)
+  }
+}
+
+const elfMachines: Partial<Record<NodeJS.Architecture, readonly number[]>> = {
+  x64: [62, 3],
+  ia32: [3],
+  arm64: [183, 40],
+  arm: [40],
+}
+
+/** Only what is certain: a binary format of another system, or an ELF file for another processor. Exported for its test. */
+export function isForeignBinary(head: Buffer, platform: NodeJS.Platform, arch: NodeJS.Architecture): boolean {
+  if (head.length < 20) return false
+  const magic = head.readUInt32BE(0)
+  const isElf = magic === 0x7f454c46
+  const isMachO = [0xfeedface, 0xfeedfacf, 0xcefaedfe, 0xcffaedfe, 0xcafebabe].includes(magic)
+  if (head.subarray(0, 2).toString('latin1') === 'MZ') return !isRegisteredFormat(platform)
+  if (platform === 'darwin') return isElf
+  if (isMachO) return true
+  if (!isElf) return false
+  const machine = head[5] === 2 ? head.readUInt16BE(18) : head.readUInt16LE(18)
+  const known = elfMachines[arch]
+  return known !== undefined && !known.includes(machine)
+}
+
+/** Linux may run Windows programs through binfmt_misc (WSL, wine), so they are not refused there. */
+function isRegisteredFormat(platform: NodeJS.Platform): boolean {
+  return platform === 'linux'
+}
+
+async function isFolder(folder: string): Promise<boolean> {
+  try {
+    return (await stat(folder)).isDirectory()
+  } catch {
+    return false
+  }
+}
+
+function notFound(file: string): SpawnError {
+  return new SpawnError('program_not_found', file, `There is no program ${file} on this machine.`)
+}
+
+/** What the system said when a program was started, as a SpawnError. */
+export function explainSpawnError(error: unknown, file: string): SpawnError {
+  if (error instanceof SpawnError) return error
+  const code = (error as NodeJS.ErrnoException | null)?.code
+  switch (code) {
+    case 'ENOENT':
+    case 'ENOTDIR':
+      return notFound(file)
+    case 'EACCES':
+    case 'EPERM':
+    case 'EISDIR':
+    case 'ETXTBSY':
+      return new SpawnError('program_not_executable', file, `${file} could not be executed (${code}).`)
+    case 'ENOEXEC':
+      return new SpawnError('wrong_architecture', file, `${file} is no program that this machine can execute.`)
+    case 'E2BIG':
+      return new SpawnError(
+        'arguments_too_long',
+        file,
+        `The arguments and environment of ${file} are too long for this system.`,
+      )
+    case 'EAGAIN':
+    case 'EMFILE':
+    case 'ENFILE':
+    case 'ENOMEM':
+      return new SpawnError('out_of_resources', file, `This machine has no room to start ${file} (${code}).`)
+    default:
+      return new SpawnError('spawn_failed', file, `${file} could not be started (${code ?? String(error)}).`)
+  }
+}

@@ -1,0 +1,74 @@
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import type { Readable, Writable } from 'node:stream'
+import { identityOf, type ProcessIdentity } from './identity.ts'
+import { explainSpawnError, findProgram } from './program.ts'
+
+export interface SessionLaunch {
+  file: string
+  args: readonly string[]
+  cwd: string
+  /** The whole environment; nothing is inherited. */
+  env: Readonly<Record<string, string>>
+}
+
+export interface SessionExit {
+  exitCode: number | null
+  signal: NodeJS.Signals | null
+}
+
+/** A program on pipes that leads a session and process group of its own: pid = group = session. */
+export interface PipedSession {
+  /** null when it was gone before it could be looked at. */
+  identity: ProcessIdentity | null
+  pid: number
+  stdin: Writable
+  stdout: Readable
+  stderr: Readable
+  /** The leader ended. Output may follow: a child of its may hold the pipes. */
+  exited: Promise<SessionExit>
+  /** The leader ended and both outputs are at their end. */
+  closed: Promise<SessionExit>
+}
+
+/** Starts a program. Rejects with a SpawnError. Writing to a program that has closed its input is no error. */
+export async function spawnSession(launch: SessionLaunch): Promise<PipedSession> {
+  const file = await findProgram(launch)
+  let child: ChildProcessByStdio<Writable, Readable, Readable>
+  try {
+    child = spawn(file, [...launch.args], {
+      argv0: launch.file,
+      cwd: launch.cwd,
+      env: { ...launch.env },
+      stdio: ['pipe', 'pipe', 'pipe'],
+      // setsid: out of the daemon's session, so that no terminal or group signal of the one reaches the other.
+      detached: true,
+    })
+  } catch (error) {
+    throw explainSpawnError(error, launch.file)
+  }
+  const exited = new Promise<SessionExit>((resolve) => {
+    child.once('exit', (exitCode, signal) => resolve({ exitCode, signal }))
+  })
+  const closed = new Promise<SessionExit>((resolve) => {
+    child.once('close', (exitCode, signal) => resolve({ exitCode, signal }))
+  })
+  child.stdin.on('error', passOver)
+  await new Promise<void>((resolve, reject) => {
+    child.once('spawn', resolve)
+    child.once('error', (error) => reject(explainSpawnError(error, launch.file)))
+  })
+  // A later error event says only that a signal could not be sent.
+  child.on('error', passOver)
+  const pid = child.pid!
+  return {
+    identity: identityOf(pid),
+    pid,
+    stdin: child.stdin,
+    stdout: child.stdout,
+    stderr: child.stderr,
+    exited,
+    closed,
+  }
+}
+
+function passOver(): void {}
