@@ -1,0 +1,166 @@
+import { realpath, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { ChangedFile, ChangeSetResult } from '../../shared/device/change-set.ts'
+import type { World } from '../../shared/lib/world.ts'
+import { indexMarkOf, linkIndex, readRecord, refNameOf, writeConfig, type BaseRecord } from './base-store.ts'
+import { binaryPatches } from './binary-patches.ts'
+import { chooseCandidates, type Candidates, type UnreadChange } from './candidates.ts'
+import { comparePaths } from './compare.ts'
+import { asRefusal, ChangeSetFailure } from './failure.ts'
+import { defaultLimits, type ChangeSetLimits } from './limits.ts'
+import { listDirty, listStaged, listUntracked, type DirtyEntry, type View } from './listing.ts'
+import type { PatchedFile } from './patch.ts'
+import { pathText } from './path-text.ts'
+import { readHead } from './repository.ts'
+import type { BaseSnapshot } from './snapshot.ts'
+
+export interface ChangeSetOptions {
+  base: BaseSnapshot
+  /** The run's folder; a base of another folder or another run is not compared. */
+  folder: string
+  runId: string
+  world: World
+  limits?: ChangeSetLimits
+}
+
+/** A working tree that changes under the eyes of git makes it fail or contradict itself; then it is read again. */
+const attempts = 3
+
+/**
+ * What changed in the run's folder since its base was taken. Never throws, and changes nothing in the repository; it may
+ * be called while the harness works, and several times at once.
+ */
+export async function computeChangeSet(options: ChangeSetOptions): Promise<ChangeSetResult> {
+  const { base, world, limits = defaultLimits } = options
+  try {
+    await demandSameSource(options)
+    const record = await readRecord(base.storeDir)
+    await writeConfig(base.storeDir, record, limits.fileBytes)
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return { ok: true, changeSet: await capture({ base, record, limits, world }) }
+      } catch (error) {
+        const isFinal = attempt >= attempts || !(error instanceof ChangeSetFailure) || error.code !== 'diff_unavailable'
+        if (isFinal) throw error
+      }
+    }
+  } catch (error) {
+    return asRefusal(error)
+  }
+}
+
+async function demandSameSource({ base, folder, runId }: ChangeSetOptions): Promise<void> {
+  if (base.refName !== refNameOf(runId))
+    throw new ChangeSetFailure('source_unknown', 'The base is that of another run.')
+  const expected = base.prefix === '' ? base.topLevel : join(base.topLevel, base.prefix)
+  const [now, then] = await Promise.all([realpath(folder), realpath(expected)])
+  if (now !== then)
+    throw new ChangeSetFailure('repo_unavailable', 'The folder is another one than when the base was taken.')
+}
+
+interface Capture {
+  base: BaseSnapshot
+  record: BaseRecord
+  limits: ChangeSetLimits
+  world: World
+}
+
+async function capture({
+  base,
+  record,
+  limits,
+  world,
+}: Capture): Promise<Extract<ChangeSetResult, { ok: true }>['changeSet']> {
+  const capturedAt = world.now()
+  const { storeDir, topLevel, prefix } = base
+  const view: View = { storeDir, topLevel, prefix, indexFile: join(storeDir, 'index'), limits }
+  const [dirty, untracked, newlyTracked, head] = await Promise.all([
+    listDirty(view),
+    listUntracked(view),
+    listNewlyTracked(view, record, base.tree),
+    readHead(record.gitDir, limits.gitMs),
+  ])
+  const candidates = await chooseCandidates(view, record, { dirty, untracked, newlyTracked })
+  const patched = await comparePaths({ view, record, entries: candidates.entries })
+  const { files, patches } = await assemble(view, record, candidates, patched)
+  const diff = Buffer.concat(patches)
+  if (files.length > limits.files) throw new ChangeSetFailure('too_large', `More than ${limits.files} files changed.`)
+  if (diff.length > limits.diffBytes)
+    throw new ChangeSetFailure('too_large', `The diff is over ${limits.diffBytes} bytes.`)
+  return {
+    base: { commit: base.commit, branch: base.branch },
+    head,
+    files,
+    additions: files.reduce((sum, file) => sum + (file.additions ?? 0), 0),
+    deletions: files.reduce((sum, file) => sum + (file.deletions ?? 0), 0),
+    diff: diff.toString('utf8'),
+    capturedAt,
+  }
+}
+
+/** Only asked when the repository's index is another one than at the base. */
+async function listNewlyTracked(view: View, record: BaseRecord, tree: string): Promise<DirtyEntry[]> {
+  const mark = await indexMarkOf(record.gitDir)
+  if (mark === null || mark === record.indexMark) return []
+  const indexFile = join(view.storeDir, `capture-${crypto.randomUUID()}`)
+  try {
+    if (!(await linkIndex(join(record.gitDir, 'index'), indexFile))) return []
+    return await listStaged({ ...view, indexFile }, tree, 'new')
+  } finally {
+    await rm(indexFile, { force: true })
+  }
+}
+
+async function assemble(
+  view: View,
+  record: BaseRecord,
+  candidates: Candidates,
+  patched: PatchedFile[],
+): Promise<{ files: ChangedFile[]; patches: Buffer[] }> {
+  const literals = await binaryPatches({ view, record, entries: candidates.entries, files: patched })
+  const patches: Buffer[] = []
+  const listed: { key: string; file: ChangedFile }[] = []
+  for (const file of patched) {
+    const patch = literals.get(file.path) ?? (file.binary ? null : file.patch)
+    if (patch !== null) patches.push(patch)
+    listed.push({ key: file.path, file: describe(file, patch === null) })
+  }
+  for (const change of candidates.unread) listed.push({ key: change.path, file: describeUnread(change) })
+  listed.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0))
+  return { files: listed.map((one) => one.file), patches }
+}
+
+const statuses: Record<string, ChangedFile['status']> = { A: 'added', D: 'deleted', R: 'renamed', T: 'type_changed' }
+
+function describe(file: PatchedFile, patchOmitted: boolean): ChangedFile {
+  const oldMode = file.oldMode === '000000' ? null : file.oldMode
+  const newMode = file.newMode === '000000' ? null : file.newMode
+  const kind = kindOf(newMode ?? oldMode)
+  const isCounted = !file.binary && kind !== 'submodule'
+  return {
+    path: pathText(file.path),
+    oldPath: file.letter === 'R' ? pathText(file.oldPath) : null,
+    status: statuses[file.letter] ?? 'modified',
+    oldMode,
+    newMode,
+    kind,
+    binary: file.binary,
+    additions: isCounted ? file.additions : null,
+    deletions: isCounted ? file.deletions : null,
+    patchOmitted,
+  }
+}
+
+function describeUnread(change: UnreadChange): ChangedFile {
+  const { path, status, oldMode, newMode } = change
+  const kind = kindOf(newMode ?? oldMode)
+  const unread = { binary: true, additions: null, deletions: null, patchOmitted: true }
+  return { path: pathText(path), oldPath: null, status, oldMode, newMode, kind, ...unread }
+}
+
+function kindOf(mode: string | null): ChangedFile['kind'] {
+  if (mode === '120000') return 'symlink'
+  return mode === '160000' ? 'submodule' : 'file'
+}
+
+export { releaseBase } from './release.ts'

@@ -1,0 +1,149 @@
+import { lstat } from 'node:fs/promises'
+import type { WatchedFile } from './base-store.ts'
+import { failureOf } from './failure.ts'
+import { runGit, type GitCall } from './git.ts'
+import type { ChangeSetLimits } from './limits.ts'
+
+/** A private git folder over the working tree it looks at; see base-store.ts. */
+export interface View {
+  storeDir: string
+  topLevel: string
+  prefix: string
+  indexFile: string
+  limits: ChangeSetLimits
+}
+
+/** A tracked path whose working file is not known to be what the index holds. Paths are latin1 text of their bytes. */
+export interface DirtyEntry {
+  path: string
+  mode: string
+  oid: string
+  /** Letter of git's raw format: M, D, T, U or A. */
+  letter: string
+}
+
+export function callIn(view: View, args: readonly string[]): GitCall {
+  const { storeDir, topLevel, indexFile, limits } = view
+  return {
+    args,
+    cwd: topLevel,
+    gitDir: storeDir,
+    workTree: topLevel,
+    indexFile,
+    timeoutMs: limits.gitMs,
+    maxBytes: limits.listingBytes,
+  }
+}
+
+function within(view: View): string[] {
+  return view.prefix === '' ? [] : ['--', view.prefix]
+}
+
+/** Tracked files that differ from the index, by stat data. Submodules count by their commit, nothing is run in them. */
+export async function listDirty(view: View): Promise<DirtyEntry[]> {
+  const args = [
+    'diff-files',
+    '--raw',
+    '-z',
+    '--no-renames',
+    '--no-abbrev',
+    '--ignore-submodules=dirty',
+    ...within(view),
+  ]
+  const outcome = await runGit(callIn(view, args))
+  if (!outcome.ok) throw failureOf(outcome, 'listing the changed files')
+  return parseRaw(outcome.stdout)
+}
+
+/** Files that are neither tracked nor ignored. A nested repository is listed with a slash at its end. */
+export async function listUntracked(view: View): Promise<string[]> {
+  const outcome = await runGit(callIn(view, ['ls-files', '-o', '-z', '--exclude-standard', ...within(view)]))
+  if (!outcome.ok) throw failureOf(outcome, 'listing the new files')
+  return fields(outcome.stdout)
+}
+
+/**
+ * What the index holds that the tree does not: paths that are new to it and, unless only those are asked for, other
+ * content of the same path. Reversed, so that mode and id are those of the index.
+ */
+export async function listStaged(view: View, tree: string, only: 'new' | 'all'): Promise<DirtyEntry[]> {
+  const filter = only === 'new' ? 'D' : 'DMT'
+  const args = [
+    'diff-index',
+    '--cached',
+    '--raw',
+    '-z',
+    '-R',
+    '--no-renames',
+    '--no-abbrev',
+    `--diff-filter=${filter}`,
+    tree,
+  ]
+  const outcome = await runGit(callIn(view, [...args, ...within(view)]))
+  if (!outcome.ok) throw failureOf(outcome, 'listing the staged files')
+  return parseRaw(outcome.stdout)
+}
+
+function fields(bytes: Buffer): string[] {
+  const parts = bytes.toString('latin1').split('\0')
+  parts.pop()
+  return parts
+}
+
+/** Entries of `--raw -z --no-renames`: `:<old mode> <new mode> <old id> <new id> <letter>` NUL path NUL. */
+export function parseRaw(bytes: Buffer): DirtyEntry[] {
+  const parts = fields(bytes)
+  const entries: DirtyEntry[] = []
+  const seen = new Set<string>()
+  for (let at = 0; at + 1 < parts.length; at += 2) {
+    const [mode = '', , oid = '', , letter = ''] = parts[at]!.slice(1).split(' ')
+    const path = parts[at + 1]!
+    // An unmerged path comes once per stage and once more as modified.
+    if (seen.has(path)) continue
+    seen.add(path)
+    entries.push({ path, mode, oid, letter: letter.charAt(0) })
+  }
+  return entries
+}
+
+export type FoundKind = 'file' | 'symlink' | 'folder' | 'special' | 'missing'
+export interface Found {
+  kind: FoundKind
+  size: bigint
+  mtimeNs: bigint
+  inode: bigint
+  isExecutable: boolean
+}
+
+const missing: Found = { kind: 'missing', size: 0n, mtimeNs: 0n, inode: 0n, isExecutable: false }
+
+/** The path on disk, without following a symlink. What cannot be looked at is missing. */
+export async function look(topLevel: string, path: string): Promise<Found> {
+  const whole = Buffer.concat([Buffer.from(`${topLevel}/`), Buffer.from(path, 'latin1')])
+  const found = await lstat(whole, { bigint: true }).catch(() => null)
+  if (found === null) return missing
+  const kind = found.isFile() ? 'file' : found.isSymbolicLink() ? 'symlink' : found.isDirectory() ? 'folder' : 'special'
+  return {
+    kind,
+    size: found.size,
+    mtimeNs: found.mtimeNs,
+    inode: found.ino,
+    isExecutable: (found.mode & 0o100n) !== 0n,
+  }
+}
+
+export async function lookAtAll(topLevel: string, paths: readonly string[]): Promise<Map<string, Found>> {
+  const all = new Map<string, Found>()
+  for (let at = 0; at < paths.length; at += 256) {
+    const part = paths.slice(at, at + 256)
+    const found = await Promise.all(part.map((path) => look(topLevel, path)))
+    for (const [index, path] of part.entries()) all.set(path, found[index]!)
+  }
+  return all
+}
+
+/** What tells a file as changed without reading it. */
+export function watch(path: string, found: Found): WatchedFile {
+  const mode = found.kind === 'symlink' ? '120000' : found.isExecutable ? '100755' : '100644'
+  return { path, size: String(found.size), mtimeNs: String(found.mtimeNs), inode: String(found.inode), mode }
+}

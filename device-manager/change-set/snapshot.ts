@@ -1,0 +1,186 @@
+import type { World } from '../../shared/lib/world.ts'
+import {
+  createStore,
+  indexMarkOf,
+  refNameOf,
+  removeStore,
+  storeDirOf,
+  writeRecord,
+  type BaseRecord,
+  type WatchedFile,
+} from './base-store.ts'
+import { readSettings } from './carried-settings.ts'
+import { asRefusal, ChangeSetFailure, failureOf, type ChangeSetErrorCode } from './failure.ts'
+import { runGit } from './git.ts'
+import { defaultLimits, type ChangeSetLimits } from './limits.ts'
+import {
+  callIn,
+  listDirty,
+  listStaged,
+  listUntracked,
+  lookAtAll,
+  watch,
+  type DirtyEntry,
+  type View,
+} from './listing.ts'
+import { resolveNested } from './nested.ts'
+import { pathsUnderFilters } from './filtered.ts'
+import { locateRepository, type Repository } from './repository.ts'
+
+/** The working tree as it was before a run. Plain JSON, so that whoever outlives the run's host can make its change-set. */
+export interface BaseSnapshot {
+  topLevel: string
+  /** The run's folder below `topLevel`, with a slash at its end; only what lies in it counts. Empty: all of it. */
+  prefix: string
+  /** null on a branch without a commit. */
+  commit: string | null
+  branch: string | null
+  tree: string
+  /** Keeps the commit from being collected. */
+  refName: string
+  takenAt: number
+  /** The private git folder with all the rest; see base-store.ts. */
+  storeDir: string
+}
+
+export type BaseResult = { ok: true; base: BaseSnapshot } | { ok: false; code: ChangeSetErrorCode; message: string }
+
+export interface TakeBaseOptions {
+  folder: string
+  runId: string
+  world: World
+  limits?: ChangeSetLimits
+}
+
+/**
+ * Records the base of a run's change-set. Never throws: no repository is `source_unknown`; one that is bare, foreign or
+ * broken is `repo_unavailable`. Calling it again for the same run replaces the base.
+ */
+export async function takeBase(options: TakeBaseOptions): Promise<BaseResult> {
+  const { folder, runId, world, limits = defaultLimits } = options
+  let storeDir: string | null = null
+  try {
+    const [repository, settings] = await Promise.all([
+      locateRepository(folder, limits.gitMs),
+      readSettingsOrNone(folder, limits),
+    ])
+    storeDir = storeDirOf(repository.commonDir, runId)
+    const record: BaseRecord = {
+      gitDir: repository.gitDir,
+      objectFormat: repository.objectFormat,
+      settings,
+      indexMark: await indexMarkOf(repository.gitDir),
+      watched: [],
+    }
+    await createStore(storeDir, record, limits.fileBytes)
+    const refName = refNameOf(runId)
+    const { topLevel, prefix, commit, branch } = repository
+    const view: View = { storeDir, topLevel, prefix, indexFile: `${storeDir}/index`, limits }
+    const [dirty, untracked] = await Promise.all([
+      listDirty(view),
+      listUntracked(view),
+      keepCommit(repository, refName, limits.gitMs),
+      keepStaged(view, commit),
+    ])
+    record.watched = await recordWorkingTree(view, record, { dirty, untracked })
+    const [tree] = await Promise.all([writeTree(view), writeRecord(storeDir, record)])
+    return { ok: true, base: { topLevel, prefix, commit, branch, tree, refName, takenAt: world.now(), storeDir } }
+  } catch (error) {
+    if (storeDir !== null) await removeStore(storeDir).catch(() => undefined)
+    return asRefusal(error)
+  }
+}
+
+/** Without a repository both questions fail; the one about the repository gives the better answer. */
+async function readSettingsOrNone(folder: string, limits: ChangeSetLimits): Promise<BaseRecord['settings']> {
+  return readSettings(folder, limits.gitMs).catch(() => ({ values: {}, filters: [] }))
+}
+
+async function keepCommit(repository: Repository, refName: string, timeoutMs: number): Promise<void> {
+  const { commit, gitDir, topLevel } = repository
+  if (commit === null) return
+  const outcome = await runGit({ args: ['update-ref', refName, commit], cwd: topLevel, gitDir, timeoutMs })
+  if (!outcome.ok) throw failureOf(outcome, 'keeping the base commit')
+}
+
+/**
+ * What is staged and not committed is held by the person's index alone: once that moves on, `git gc --prune=now` may
+ * drop it. So it is packed into the private store.
+ */
+async function keepStaged(view: View, commit: string | null): Promise<void> {
+  const entries =
+    commit === null
+      ? await listAllStaged(view)
+      : (await listStaged({ ...view, prefix: '' }, commit, 'all')).map((entry) => entry.oid)
+  if (entries.length === 0) return
+  const args = ['pack-objects', '-q', '--threads=1', `${view.storeDir}/objects/pack/pack`]
+  const outcome = await runGit({ ...callIn(view, args), input: Buffer.from([...new Set(entries)].join('\n') + '\n') })
+  if (!outcome.ok) throw failureOf(outcome, 'keeping the staged files')
+}
+
+async function listAllStaged(view: View): Promise<string[]> {
+  const outcome = await runGit(callIn(view, ['ls-files', '-s', '-z']))
+  if (!outcome.ok) throw failureOf(outcome, 'listing the staged files')
+  const entries = outcome.stdout.toString('latin1').split('\0')
+  return entries.filter((entry) => entry !== '' && !entry.startsWith('160000')).map((entry) => entry.split(' ')[1]!)
+}
+
+/** Brings the private index up to the working tree, hashing only what is dirty or untracked. Answers what was too much to hash. */
+async function recordWorkingTree(
+  view: View,
+  record: BaseRecord,
+  listed: { dirty: DirtyEntry[]; untracked: string[] },
+): Promise<WatchedFile[]> {
+  const nested = await resolveNested(view, listed.untracked)
+  const changed = listed.dirty.filter((entry) => entry.letter !== 'D').map((entry) => entry.path)
+  const plain = listed.untracked.filter((path) => !path.endsWith('/'))
+  const looked = await lookAtAll(view.topLevel, [...changed, ...plain])
+  const filtered = await pathsUnderFilters(view, record.settings.filters, [...looked.keys()])
+  const removed = new Set(listed.dirty.filter((entry) => entry.letter === 'D').map((entry) => entry.path))
+  const hashed: string[] = [...nested]
+  const watched: WatchedFile[] = []
+  let bytes = 0
+  for (const [path, found] of looked) {
+    if (found.kind === 'missing') continue
+    const size = Number(found.size)
+    const isPlain = found.kind !== 'special' && size <= view.limits.fileBytes && !filtered.has(path)
+    if (isPlain && hashed.length < view.limits.baseFiles && bytes + size <= view.limits.baseBytes) {
+      hashed.push(path)
+      bytes += size
+    } else {
+      watched.push(watch(path, found))
+      removed.add(path)
+    }
+  }
+  await updateIndex(view, ['--force-remove'], [...removed])
+  await updateIndex(view, ['--add', '--remove', '--replace'], hashed)
+  return watched
+}
+
+async function updateIndex(view: View, flags: string[], paths: readonly string[]): Promise<void> {
+  if (paths.length === 0) return
+  const input = Buffer.from(paths.join('\0') + '\0', 'latin1')
+  const outcome = await runGit({ ...callIn(view, ['update-index', ...flags, '-z', '--stdin']), input })
+  if (!outcome.ok) throw failureOf(outcome, 'recording the working tree')
+}
+
+async function writeTree(view: View): Promise<string> {
+  let outcome = await runGit(callIn(view, ['write-tree']))
+  if (!outcome.ok && /unmerged/.test(outcome.stderr)) {
+    // Conflicts outside the run's folder: they belong to no change-set of this run.
+    const unmerged = await runGit(callIn(view, ['ls-files', '-u', '-z']))
+    if (!unmerged.ok) throw failureOf(unmerged, 'listing the conflicts')
+    const paths = unmerged.stdout.toString('latin1').split('\0').filter(Boolean)
+    await updateIndex(
+      view,
+      ['--force-remove'],
+      [...new Set(paths.map((entry) => entry.slice(entry.indexOf('\t') + 1)))],
+    )
+    outcome = await runGit(callIn(view, ['write-tree']))
+  }
+  if (!outcome.ok) throw failureOf(outcome, 'recording the working tree')
+  const tree = outcome.stdout.toString('latin1').trim()
+  if (!/^[0-9a-f]{40,64}$/.test(tree))
+    throw new ChangeSetFailure('diff_unavailable', 'git gave no tree for the working tree.')
+  return tree
+}
