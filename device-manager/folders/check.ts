@@ -1,0 +1,98 @@
+import { constants } from 'node:fs'
+import { access, lstat, realpath, stat } from 'node:fs/promises'
+import { isAbsolute } from 'node:path'
+import type { FolderCheck } from '../../shared/device/folder-check.ts'
+import { realWorld, type World } from '../../shared/lib/world.ts'
+import { runGit } from '../change-set/git.ts'
+import { ChangeSetFailure } from '../change-set/failure.ts'
+import { locateRepository } from '../change-set/repository.ts'
+import { withoutCredentials } from './remote-url.ts'
+
+/** A network mount that does not answer holds a file system call for ever; no check takes longer than this. */
+const checkMs = 5_000
+
+/** What the folder is now. Never throws, and nothing of the repository in it is executed. */
+export async function checkFolder(
+  rootPath: string,
+  world: World = realWorld,
+  limitMs: number = checkMs,
+): Promise<FolderCheck> {
+  const waiting = new AbortController()
+  const late = world.sleep(limitMs, waiting.signal).then(
+    () => nothing(rootPath, 'not_permitted', `The folder did not answer within ${limitMs / 1000} s.`),
+    () => nothing(rootPath, 'not_permitted', null),
+  )
+  try {
+    return await Promise.race([inspect(rootPath, limitMs), late])
+  } finally {
+    waiting.abort()
+  }
+}
+
+function nothing(rootPath: string, state: FolderCheck['state'], message: string | null): FolderCheck {
+  return { rootPath, state, realPath: null, isSymlink: false, writable: false, git: null, message }
+}
+
+async function inspect(rootPath: string, limitMs: number): Promise<FolderCheck> {
+  if (!isAbsolute(rootPath) || rootPath.includes('\0')) return nothing(rootPath, 'missing', 'The path is not absolute.')
+  let isSymlink = false
+  try {
+    isSymlink = (await lstat(rootPath)).isSymbolicLink()
+    const realPath = await realpath(rootPath)
+    const found = { ...nothing(rootPath, 'ok', null), realPath, isSymlink }
+    if (!(await stat(realPath)).isDirectory())
+      return { ...found, state: 'not_a_directory', message: 'The path is not a folder.' }
+    if (!(await may(realPath, constants.R_OK | constants.X_OK))) {
+      return { ...found, state: 'not_permitted', message: 'The folder may not be read or entered.' }
+    }
+    const writable = await may(realPath, constants.W_OK)
+    return { ...found, writable, ...(await inspectGit(realPath, limitMs)) }
+  } catch (error) {
+    return { ...refusal(rootPath, error), isSymlink }
+  }
+}
+
+function refusal(rootPath: string, error: unknown): FolderCheck {
+  const code = (error as NodeJS.ErrnoException).code
+  if (code === 'EACCES' || code === 'EPERM')
+    return nothing(rootPath, 'not_permitted', 'The folder may not be looked at.')
+  if (code === 'ENOTDIR') return nothing(rootPath, 'missing', 'A part of the path is not a folder.')
+  if (code === 'ELOOP') return nothing(rootPath, 'missing', 'The path is a loop of symlinks.')
+  if (code === 'ENOENT') return nothing(rootPath, 'missing', 'The folder does not exist.')
+  return nothing(rootPath, 'missing', `The folder cannot be looked at (${code ?? 'unknown error'}).`)
+}
+
+async function may(path: string, mode: number): Promise<boolean> {
+  return access(path, mode).then(
+    () => true,
+    () => false,
+  )
+}
+
+async function inspectGit(folder: string, limitMs: number): Promise<Pick<FolderCheck, 'git' | 'message'>> {
+  try {
+    const [repository, remotes] = await Promise.all([locateRepository(folder, limitMs), listRemotes(folder, limitMs)])
+    const { topLevel, branch, commit } = repository
+    return { git: { topLevel, branch, commit, remotes }, message: null }
+  } catch (error) {
+    const isPlainFolder = error instanceof ChangeSetFailure && error.code === 'source_unknown'
+    return { git: null, message: isPlainFolder ? null : (error as Error).message }
+  }
+}
+
+async function listRemotes(folder: string, timeoutMs: number): Promise<{ name: string; url: string }[]> {
+  const outcome = await runGit({
+    args: ['config', '-z', '--get-regexp', '^remote\\..*\\.url$'],
+    cwd: folder,
+    timeoutMs,
+  })
+  if (!outcome.ok) return []
+  const remotes = new Map<string, string>()
+  for (const entry of outcome.stdout.toString('utf8').split('\0')) {
+    const [, name, url] = /^remote\.(.*)\.url\n(.*)$/s.exec(entry) ?? []
+    // The first of several URLs is the one that is fetched from.
+    if (name !== undefined && url !== undefined && !remotes.has(name))
+      remotes.set(name, withoutCredentials(url).slice(0, 2_000))
+  }
+  return [...remotes].slice(0, 100).map(([name, url]) => ({ name: name.slice(0, 200), url }))
+}
