@@ -1,0 +1,157 @@
+import { z } from 'zod'
+import { claimState, providerReadiness } from './protocol.ts'
+
+/**
+ * What `svc device ...` and the daemon say to each other over `<state>/daemon.sock`: one request as a line of JSON, one
+ * reply as a line of JSON, then the daemon closes. The socket is its owner's alone (0600), so nothing else is proven.
+ */
+
+/** The longest line of a request, and of a reply, in bytes. */
+export const controlLimits = { requestBytes: 16 * 1024, replyBytes: 16 * 1024 * 1024, replyMs: 10_000 } as const
+
+const runId = z.string().max(64)
+
+export const controlRequest = z.discriminatedUnion('op', [
+  z.object({ op: z.literal('status') }),
+  /** Looks at folders and harnesses again, and reports what changed. */
+  z.object({ op: z.literal('refresh') }),
+  /** Asks the server for this device's settings now. */
+  z.object({ op: z.literal('sync_config') }),
+  /** Takes no new runs (true), or takes them again (false). Live runs go on. */
+  z.object({ op: z.literal('drain'), on: z.boolean() }),
+  z.object({ op: z.literal('spool') }),
+  /** Sends again what the spool holds and the server has not acknowledged. */
+  z.object({ op: z.literal('spool_replay'), runId: runId.optional() }),
+  /** Logs an error and counts it, so that one can see where errors go. */
+  z.object({ op: z.literal('test_error'), message: z.string().max(1000).optional() }),
+  /** Ends the daemon after the reply. Its runs go on in their run hosts; the next daemon finds them. */
+  z.object({ op: z.literal('stop') }),
+])
+export type ControlRequest = z.infer<typeof controlRequest>
+export type ControlOp = ControlRequest['op']
+
+export const controlLink = z.object({
+  state: z.enum(['connected', 'connecting', 'stopped']),
+  /** Milliseconds since 1970, of the last change of `state`. */
+  since: z.number().int().nullable(),
+  lastError: z.string().max(4000).nullable(),
+})
+
+export const controlRun = z.object({
+  runId,
+  fence: z.number().int().positive(),
+  /** As the daemon's run machine calls it. */
+  state: z.string().max(64),
+  agent: z.string().max(200).nullable(),
+  startedAt: z.number().int().nullable(),
+})
+export type ControlRun = z.infer<typeof controlRun>
+
+export const spooledRun = z.object({
+  runId,
+  fence: z.number().int().positive(),
+  lastSeq: z.number().int().nonnegative(),
+  ackedSeq: z.number().int().nonnegative(),
+  rows: z.number().int().nonnegative(),
+  bytes: z.number().int().nonnegative(),
+  ended: z.boolean(),
+})
+export type SpooledRun = z.infer<typeof spooledRun>
+
+/** The value of a good reply, by operation. */
+export const controlValues = {
+  status: z.object({
+    pid: z.number().int().positive(),
+    version: z.string().max(64),
+    startedAt: z.number().int(),
+    publicId: z.string().max(64),
+    deviceId: z.string().max(64),
+    displayName: z.string().max(255),
+    server: z.string().max(2000),
+    link: controlLink,
+    capacity: z.number().int().nonnegative(),
+    accepting: z.boolean(),
+    reason: claimState.shape.reason,
+    runs: z.array(controlRun),
+    readiness: providerReadiness.nullable(),
+    spool: z.object({ rows: z.number().int().nonnegative(), bytes: z.number().int().nonnegative() }),
+    /** null: cannot be told on this platform. */
+    service: z.object({ installed: z.boolean() }).nullable(),
+  }),
+  refresh: z.object({
+    readiness: providerReadiness,
+    folders: z.array(
+      z.object({
+        shortId: z.string().max(64),
+        rootPath: z.string().max(4096),
+        ok: z.boolean(),
+        message: z.string().nullable(),
+      }),
+    ),
+  }),
+  sync_config: z.object({
+    displayName: z.string().max(255),
+    capacity: z.number().int().nonnegative(),
+    remoteControlRevoked: z.boolean(),
+  }),
+  drain: z.object({ draining: z.boolean(), runs: z.array(controlRun) }),
+  spool: z.object({ runs: z.array(spooledRun) }),
+  spool_replay: z.object({ runs: z.number().int().nonnegative(), rows: z.number().int().nonnegative() }),
+  test_error: z.object({
+    logPath: z.string().max(4096),
+    errorId: z.string().max(200),
+    count: z.number().int().positive(),
+  }),
+  stop: z.object({ pid: z.number().int().positive(), runs: z.array(controlRun) }),
+} satisfies Record<ControlOp, z.ZodType>
+export type ControlValue<O extends ControlOp> = z.infer<(typeof controlValues)[O]>
+export type ControlStatus = ControlValue<'status'>
+
+/** `not_connected`: the operation needs the link, which is down. */
+export const controlErrorCodes = ['bad_request', 'unknown_op', 'not_connected', 'no_such_run', 'failed'] as const
+
+/** `value` is parsed once more, by `controlValues` of the operation. */
+export const controlReply = z.discriminatedUnion('ok', [
+  z.object({ ok: z.literal(true), value: z.unknown() }),
+  z.object({
+    ok: z.literal(false),
+    error: z.object({ code: z.enum(controlErrorCodes), message: z.string().max(4000) }),
+  }),
+])
+export type ControlReply = z.infer<typeof controlReply>
+
+/** What `POST /api/device/enrol` is sent and answers. Sent with a login token; an earlier `publicId` is taken again. */
+export const enrolRequest = z.object({
+  publicId: z.string().max(64).optional(),
+  displayName: z.string().min(1).max(255).optional(),
+  hostname: z.string().min(1).max(255),
+  platform: z.string().min(1).max(64),
+  version: z.string().min(1).max(64),
+})
+export type EnrolRequest = z.infer<typeof enrolRequest>
+
+export const enrolReply = z.object({
+  publicId: z.string().max(64),
+  deviceId: z.string().max(64),
+  token: z.string().min(1).max(200),
+  displayName: z.string().max(255),
+  server: z.string().max(2000),
+})
+export type EnrolReply = z.infer<typeof enrolReply>
+
+/** `<state>/identity.json`: what this machine is to its server. The token lies in a file of its own. */
+export const deviceIdentity = z.object({
+  publicId: z.string().max(64),
+  deviceId: z.string().max(64),
+  displayName: z.string().max(255),
+  server: z.string().max(2000),
+})
+export type DeviceIdentity = z.infer<typeof deviceIdentity>
+
+/** `<state>/daemon.json`, there while a daemon runs. */
+export const daemonRecord = z.object({
+  pid: z.number().int().positive(),
+  version: z.string().max(64).optional(),
+  startedAt: z.number().int().optional(),
+})
+export type DaemonRecord = z.infer<typeof daemonRecord>

@@ -1,0 +1,38 @@
+/** Names of files and environment variables by which the three programs find each other on one machine. */
+
+export const appName = 'svc'
+
+/** Each names a folder; without it the platform's usual place for `appName` is taken. */
+export const placeVariables = {
+  /** The login. */
+  config: 'SVC_CONFIG_DIR',
+  /** The device: identity, token, journal, spool, logs. */
+  state: 'SVC_STATE_DIR',
+  /** The server: database, files, keys. */
+  data: 'SVC_DATA_DIR',
+} as const
+
+export const configFiles = { login: 'login.json' } as const
+
+export const stateFiles = {
+  identity: 'identity.json',
+  token: 'device-token',
+  /** Written by the daemon when it is ready, removed when it ends. */
+  daemon: 'daemon.json',
+  socket: 'daemon.sock',
+  logs: 'logs',
+  daemonLog: 'logs/daemon.log',
+  /** What the daemon prints before its log is open, and when it dies. */
+  daemonOut: 'logs/daemon.out',
+  spool: 'spool.db',
+} as const
+
+export const dataFiles = {
+  /** Where a running server on this machine listens: `{ url, pid }`. */
+  server: 'server.json',
+  /** The login token of the first person. */
+  loginToken: 'login-token',
+} as const
+
+/** In the environment of a harness, so that `svc` inside a run is the agent's. */
+export const runVariables = { apiUrl: 'SVC_API_URL', token: 'SVC_TOKEN', runId: 'SVC_RUN_ID' } as const
