@@ -203,9 +203,9 @@ class ClaudeRun {
   #controlResponse(value: Record<string, unknown>): SessionOutput | null {
     const line = controlResponse.safeParse(value)
     if (!line.success) return null
-    const { subtype, request_id: requestId, error } = line.data.response
+    const { subtype, request_id: requestId, error, response } = line.data.response
     if (requestId !== initializeRequestId || this.#phase !== 'opening') return { events: [] }
-    if (subtype === 'success') {
+    if (subtype === 'success' && response?.hooks_applied !== false) {
       this.#phase = 'working'
       const write = [this.#prompt, ...this.#early].map(userMessage).join('')
       this.#early = []

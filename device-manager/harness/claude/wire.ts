@@ -110,6 +110,12 @@ export const canUseTool = z.object({
   tool_use_id: id.nullish(),
 })
 export const controlResponse = z.object({
-  response: z.object({ subtype: z.string(), request_id: z.string(), error: z.string().optional() }),
+  response: z.object({
+    subtype: z.string(),
+    request_id: z.string(),
+    error: z.string().optional(),
+    /** false: the gate hook was not installed. Older versions do not say. */
+    response: z.object({ hooks_applied: z.boolean().optional() }).optional(),
+  }),
 })
 export const controlCancel = z.object({ request_id: id })

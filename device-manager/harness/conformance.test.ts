@@ -1,0 +1,157 @@
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { runEventSchemas } from '../../shared/runs/events.ts'
+import { exitReasonNames } from '../../shared/runs/exit-reasons.ts'
+import { canonical, merged, outputBytes, recording, specOf } from '../../test/kit/harness-recordings.ts'
+import type { HarnessAdapter, ProcessExit, SessionOutput } from './adapter.ts'
+import { adapters } from './registry.ts'
+
+const claudeRecordings = [
+  'success',
+  'cbhook-ask',
+  'v197-gate',
+  'err-401',
+  'err-429',
+  'err-529',
+  'err-400-toolong',
+  'noauth',
+  'max-turns',
+  'resume-bad',
+  'resume-2b',
+  'model-SIGINT',
+  'tool-SIGTERM',
+  'mid-stream-overload',
+]
+const terminalOutput = Buffer.from('\x1b[32m✓\x1b[0m häßlich \u{1f980}\r\nline two\r\n')
+
+/** Every adapter must be here: one that is not fails the test. */
+const transcripts: Record<string, { name: string; bytes: Uint8Array }[]> = {
+  claude: claudeRecordings.map((name) => ({ name, bytes: recording('claude', name) })),
+  command: [
+    { name: 'colours and characters', bytes: terminalOutput },
+    { name: 'no text', bytes: Buffer.concat([Buffer.from([0xff, 0xfe, 0x80, 0x6f, 0xc3]), terminalOutput]) },
+    { name: 'long', bytes: Buffer.alloc(300_000, 'äöü€') },
+  ],
+}
+
+const exits: ProcessExit[] = [
+  { exitCode: 0, signal: null, stoppedFor: null },
+  { exitCode: 1, signal: null, stoppedFor: null },
+  { exitCode: null, signal: 'SIGKILL', stoppedFor: null },
+  { exitCode: null, signal: 'SIGTERM', stoppedFor: 'interrupted' },
+]
+
+/** All that comes out when the bytes arrive in these chunks, each in memory that is then used again. */
+function read(adapter: HarnessAdapter, chunks: readonly Uint8Array[]): Required<SessionOutput> {
+  const session = adapter.session(specOf({ harness: adapter.name }))
+  const outputs = chunks.map((chunk) => {
+    const memory = Uint8Array.from(chunk)
+    const output = session.push(memory)
+    memory.fill(0x2a)
+    return output
+  })
+  return merged([...outputs, session.end()])
+}
+
+function cut(bytes: Uint8Array, at: readonly number[]): Uint8Array[] {
+  const places = [0, ...at.map((place) => place % (bytes.length + 1)).sort((a, b) => a - b), bytes.length]
+  return places.slice(1).map((place, index) => bytes.subarray(places[index], place))
+}
+
+function expectValid(output: Required<SessionOutput>): void {
+  for (const event of output.events) {
+    const parsed = runEventSchemas[event.kind].safeParse(event.data)
+    expect(parsed.error, `${event.kind} ${JSON.stringify(event.data).slice(0, 300)}`).toBeUndefined()
+    expect(Buffer.byteLength(JSON.stringify(event))).toBeLessThan(4 * 1024 * 1024)
+  }
+}
+
+const cuts = fc.array(fc.nat(400_000), { maxLength: 40 })
+
+describe.each(adapters.map((adapter) => ({ adapter, name: adapter.name })))('$name', ({ adapter, name }) => {
+  const recorded = transcripts[name] ?? []
+
+  it('has transcripts here', () => {
+    expect(recorded.length).toBeGreaterThan(0)
+  })
+
+  it.each(recorded)('gives the same for "$name" wherever its bytes are cut', ({ bytes }) => {
+    const whole = read(adapter, [bytes])
+    expectValid(whole)
+    fc.assert(
+      fc.property(cuts, (at) => {
+        const parts = read(adapter, cut(bytes, at))
+        expect({ ...parts, events: canonical(parts.events) }).toEqual({ ...whole, events: canonical(whole.events) })
+      }),
+      { numRuns: 40 },
+    )
+  })
+
+  it.each(recorded.filter(({ bytes }) => bytes.length < 20_000))(
+    'gives one byte at a time what "$name" gives at once',
+    ({ bytes }) => {
+      const single = read(adapter, cut(bytes, [...bytes.keys()]))
+      expect(canonical(single.events)).toEqual(canonical(read(adapter, [bytes]).events))
+    },
+  )
+
+  it.each(recorded)('pairs the tool calls and results of "$name"', ({ bytes }) => {
+    const called = new Set<string>()
+    const unasked: string[] = []
+    for (const { kind, data } of read(adapter, [bytes]).events) {
+      if (kind === 'tool_call') called.add(data.toolCallId)
+      if (kind === 'tool_result' && !called.has(data.toolCallId)) unasked.push(data.toolCallId)
+    }
+    expect(unasked).toEqual([])
+  })
+
+  it('never throws, yields only valid events and always has an outcome, whatever it reads', () => {
+    const damaged = fc
+      .tuple(
+        fc.constantFrom(...recorded.map(({ bytes }) => bytes)),
+        fc.array(fc.tuple(fc.nat(), fc.nat(255)), { maxLength: 30 }),
+      )
+      .map(([bytes, changes]) => {
+        const copy = Uint8Array.from(bytes)
+        for (const [place, byte] of changes) copy[place % copy.length] = byte
+        return copy
+      })
+    const lines = fc
+      .array(fc.json({ maxDepth: 3 }), { maxLength: 10 })
+      .map((values) => Buffer.from(values.join('\n') + '\n') as Uint8Array)
+    fc.assert(
+      fc.property(
+        fc.oneof(fc.uint8Array({ maxLength: 2_000 }), damaged, lines),
+        fc.constantFrom(...exits),
+        cuts,
+        (bytes, exit, at) => {
+          const session = adapter.session(specOf({ harness: adapter.name }))
+          session.open()
+          const outputs = cut(bytes, at).flatMap((chunk) => [session.push(chunk), session.pushStderr(chunk)])
+          expectValid(merged([...outputs, session.end(exit)]))
+          const { exitReason } = session.outcome(exit)
+          expect(exit.stoppedFor === null ? exitReasonNames : [exit.stoppedFor]).toContain(exitReason)
+        },
+      ),
+      { numRuns: 300 },
+    )
+  })
+
+  it('loses no byte of what it does not understand', () => {
+    // No byte of these lines can be JSON, so all of them must come out as they went in.
+    const noise = fc.uint8Array({ min: 0x80, max: 0xff, maxLength: 3_000 })
+    fc.assert(
+      fc.property(noise, cuts, (bytes, at) => {
+        const kept = read(adapter, cut(bytes, at)).events.flatMap((event) => outputBytes(event) ?? [])
+        expect(Buffer.concat(kept).toString('hex')).toBe(Buffer.from(bytes).toString('hex'))
+      }),
+    )
+  })
+
+  it('takes text from a person only where it says so', () => {
+    const session = adapter.session(specOf({ harness: adapter.name }))
+    const answer = `{"type":"control_response","response":{"subtype":"success","request_id":"initialize"}}\n`
+    session.push(Buffer.from(answer))
+    expect(session.input('go on').write?.includes('go on') === true).toBe(adapter.can.input)
+  })
+})
