@@ -43,7 +43,7 @@ function copyRuns(asidePath: string, fresh: Connection, freshPath: string): Pick
   let old: Connection | null = null
   try {
     old = openDamaged(asidePath, freshPath)
-    const list = readUntilDamage<DamagedRun>(old.prepare('select * from runs order by run_no').iterate())
+    const list = readUntilDamage(old.prepare<[], DamagedRun>('select * from runs order by run_no').iterate())
     for (const run of list.rows) if (isPlausible(run)) runs.push(copyRun(old, fresh, run))
     return { runs, runListRead: list.whole }
   } catch {
@@ -160,10 +160,10 @@ function isPlausible(run: DamagedRun): boolean {
   )
 }
 
-function readUntilDamage<Row>(rows: IterableIterator<unknown>): { rows: Row[]; whole: boolean } {
+function readUntilDamage<Row>(rows: IterableIterator<Row>): { rows: Row[]; whole: boolean } {
   const read: Row[] = []
   try {
-    for (const row of rows) read.push(row as Row)
+    for (const row of rows) read.push(row)
     return { rows: read, whole: true }
   } catch {
     return { rows: read, whole: false }

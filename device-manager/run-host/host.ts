@@ -1,0 +1,219 @@
+import type { World } from '../../shared/lib/world.ts'
+import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
+import type { EndReport } from '../../shared/device/protocol.ts'
+import type { ProcessIdentity } from '../process/identity.ts'
+import { HarnessLaunchError } from '../harness/adapter-errors.ts'
+import { openSpool, type Spool } from '../spool/spool.ts'
+import { changeSetOf } from './ending.ts'
+import { planLaunch, type StartRequest } from './launch.ts'
+import { messageOf, type HostLog } from './log.ts'
+import { cleanUp, prepare, type Assignment, type Prepared } from './preparation.ts'
+import type { HostRequest, HostReply, hostPhases } from './protocol.ts'
+import { endedEvent, reportMaker } from './report.ts'
+import { LiveRun } from './run.ts'
+import { EventWriter, type WriterLimits } from './writer.ts'
+
+type Phase = (typeof hostPhases)[number]
+
+export interface HostOptions {
+  world: World
+  log: HostLog
+  stateDir: string
+  hostId: string
+  openSpool(): Spool
+  writerLimits: WriterLimits
+  /** How long a host that has not started waits for a daemon. */
+  lonelyMs: number
+  reply(message: HostReply): void
+  spooled(lastSeq: number): void
+  /** The host's record changed. */
+  record(run: { runId: string; fence: number; harness: ProcessIdentity | null } | null): void
+  /** All is done; the process leaves. */
+  leave(exitCode: number): void
+}
+
+/**
+ * One run's host, from its assignment to its ending. One run per host, ever.
+ *
+ *     idle -- assign -> preparing -> prepared -- start -> running -- harness gone -> ending -> ended (leaves)
+ *       \________________________________/ discard, or no daemon for `lonelyMs` (leaves, nothing is told)
+ *                       preparing, prepared -- stop -> ended without a launch
+ *
+ * A start or stop may come while the base is still being recorded: it is kept until that is done. Once started the host
+ * does not care whether a daemon is there.
+ */
+export class RunHost {
+  readonly #options: HostOptions
+  #phase: Phase = 'idle'
+  #assignment: Assignment | null = null
+  #prepared: Prepared | null = null
+  #start: StartRequest | null = null
+  #earlyStop: { exitReason: ExitReason; message: string | null } | null = null
+  #earlyInputs: { inputId: string; text: string }[] = []
+  #writer: EventWriter | null = null
+  #run: LiveRun | null = null
+  #cancelLonely: (() => void) | null = null
+  #isLeaving = false
+
+  constructor(options: HostOptions) {
+    this.#options = options
+  }
+
+  hello(): HostReply {
+    return {
+      type: 'hello',
+      hostId: this.#options.hostId,
+      pid: process.pid,
+      runId: this.#assignment?.spec.runId ?? null,
+      fence: this.#assignment?.fence ?? null,
+      phase: this.#phase,
+      lastSeq: this.#writer?.lastSeq ?? 0,
+    }
+  }
+
+  daemonCame(): void {
+    this.#cancelLonely?.()
+    this.#cancelLonely = null
+  }
+
+  daemonLeft(): void {
+    if (this.#start || this.#earlyStop) return
+    this.#cancelLonely ??= this.#options.world.after(this.#options.lonelyMs, () => this.#discard())
+  }
+
+  onRequest(request: HostRequest): void {
+    switch (request.type) {
+      case 'assign':
+        return void this.#assign(request)
+      case 'start':
+        return this.#onStart(request)
+      case 'stop':
+        return this.stop(request.exitReason, request.message)
+      case 'input':
+        if (this.#run) this.#run.input(request.inputId, request.text)
+        else if (this.#earlyInputs.length < 100) this.#earlyInputs.push(request)
+        return
+      case 'change_set.get':
+        return void this.#sendChangeSet(request.requestId)
+      case 'discard':
+        return this.#discard()
+    }
+  }
+
+  stop(exitReason: ExitReason, message: string | null): void {
+    if (this.#run) return this.#run.stop(exitReason, message)
+    if (this.#phase !== 'preparing' && this.#phase !== 'prepared') return
+    this.#earlyStop ??= { exitReason, message }
+    if (this.#phase === 'prepared') void this.#endWithoutHarness(this.#earlyStop.exitReason, this.#earlyStop.message)
+  }
+
+  async #assign(request: Assignment): Promise<void> {
+    if (this.#assignment) return
+    this.#assignment = request
+    this.#phase = 'preparing'
+    const { world, log, stateDir } = this.#options
+    const key = { runId: request.spec.runId, fence: request.fence }
+    try {
+      this.#options.record({ ...key, harness: null })
+      // A spool that cannot be opened must show before a harness is started.
+      const spool = this.#options.openSpool()
+      this.#writer = new EventWriter({
+        world,
+        key,
+        log,
+        spool,
+        openSpool: () => this.#options.openSpool(),
+        limits: this.#options.writerLimits,
+        onSpooled: (lastSeq) => this.#options.spooled(lastSeq),
+        onBroken: (message) => this.#run?.stop('crashed', message),
+      })
+      this.#prepared = await prepare(stateDir, request, world)
+    } catch (error) {
+      log('prepare_failed', { ...key, error: messageOf(error) })
+      return this.#leave(74)
+    }
+    this.#phase = 'prepared'
+    this.#options.reply({ type: 'prepared' })
+    if (this.#earlyStop) return this.#endWithoutHarness(this.#earlyStop.exitReason, this.#earlyStop.message)
+    if (this.#start) this.#launch(this.#prepared, this.#start)
+  }
+
+  #onStart(request: StartRequest): void {
+    if (this.#start || this.#earlyStop || !this.#assignment) return
+    this.#start = request
+    this.daemonCame()
+    if (this.#prepared) this.#launch(this.#prepared, request)
+  }
+
+  #launch(prepared: Prepared, start: StartRequest): void {
+    const { world, log } = this.#options
+    const { spec, fence } = prepared.assignment
+    this.#phase = 'running'
+    try {
+      const plan = planLaunch(prepared)
+      this.#run = new LiveRun({ world, log, prepared, plan, start, writer: this.#writer! })
+    } catch (error) {
+      this.#options.reply({ type: 'started', pid: null, at: world.now() })
+      if (!(error instanceof HarnessLaunchError)) log('launch_failed', { runId: spec.runId, error: messageOf(error) })
+      return void this.#endWithoutHarness('harness_start_failed', messageOf(error))
+    }
+    // The harness runs from here on; all the rest may fail without changing that.
+    const run = this.#run
+    this.#options.reply({ type: 'started', pid: run.harness.pid, at: world.now() })
+    run.begin()
+    for (const { inputId, text } of this.#earlyInputs) run.input(inputId, text)
+    this.#earlyInputs = []
+    this.#options.record({ runId: spec.runId, fence, harness: run.harness })
+    void run.untilEnded(() => (this.#phase = 'ending')).then((report) => this.#ended(report))
+  }
+
+  async #endWithoutHarness(exitReason: ExitReason, message: string | null): Promise<void> {
+    if (this.#phase === 'ending') return
+    this.#phase = 'ending'
+    const { assignment } = this.#prepared!
+    const reported = { exitReason, exitCode: null, signal: null, message, sessionId: null, forced: false }
+    const changeSet = await changeSetOf(this.#prepared!, this.#options.world)
+    const report = await this.#writer!.finish(endedEvent(reported), changeSet, reportMaker(reported, assignment))
+    await this.#ended(report)
+  }
+
+  async #ended(report: EndReport): Promise<void> {
+    this.#phase = 'ended'
+    this.#options.reply({ type: 'ended', report })
+    await this.#leave(0)
+  }
+
+  async #sendChangeSet(requestId: string): Promise<void> {
+    if (!this.#prepared) return
+    const { spec, fence } = this.#prepared.assignment
+    const stored = this.#phase === 'ended' ? this.#stored({ runId: spec.runId, fence }) : null
+    const result = stored ?? (await changeSetOf(this.#prepared, this.#options.world))
+    this.#options.reply({ type: 'change_set', requestId, result })
+  }
+
+  #stored(key: { runId: string; fence: number }) {
+    const spool = this.#options.openSpool()
+    try {
+      return spool.ending(key)?.changeSet ?? null
+    } finally {
+      spool.close()
+    }
+  }
+
+  #discard(): void {
+    if (this.#start || this.#earlyStop) return
+    void this.#leave(0)
+  }
+
+  async #leave(exitCode: number): Promise<void> {
+    if (this.#isLeaving) return
+    this.#isLeaving = true
+    this.#writer?.close()
+    if (this.#prepared) await cleanUp(this.#prepared)
+    this.#options.leave(exitCode)
+  }
+}
+
+export function spoolOpener(path: string, maxPageCount: number | undefined): () => Spool {
+  return () => openSpool(path, { repair: false, ...(maxPageCount !== undefined && { maxPageCount }) })
+}

@@ -1,0 +1,60 @@
+import { join, relative, isAbsolute, dirname } from 'node:path'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import type { HarnessAdapter, HarnessLaunch } from '../harness/adapter.ts'
+import { HarnessLaunchError } from '../harness/adapter-errors.ts'
+import { adapterOf, noAdapterMessage } from '../harness/registry.ts'
+import type { Child, ChildLaunch } from './child.ts'
+import { harnessEnv } from './environment.ts'
+import { launchOnPipes } from './pipes.ts'
+import type { Prepared } from './preparation.ts'
+import { findProgram } from './program.ts'
+import type { HostRequest } from './protocol.ts'
+import { launchInPty } from './pty.ts'
+
+export type StartRequest = Extract<HostRequest, { type: 'start' }>
+
+export interface LaunchPlan {
+  adapter: HarnessAdapter
+  launch: HarnessLaunch
+}
+
+/** What to launch, from the spec alone. Throws HarnessLaunchError. */
+export function planLaunch({ assignment, paths, cwd }: Prepared): LaunchPlan {
+  const { spec, env, loginShell, harnessVersion } = assignment
+  const adapter = adapterOf(spec.harness)
+  if (!adapter) throw new HarnessLaunchError(noAdapterMessage(spec.harness))
+  const isRoot = process.getuid?.() === 0
+  const facts = { env, cwd, runDir: paths.harness, isRoot, loginShell, version: harnessVersion }
+  return { adapter, launch: adapter.command(spec, facts) }
+}
+
+/** Launches it. Throws HarnessLaunchError when the program or the folder is not what it should be. */
+export function launchHarness(
+  prepared: Prepared,
+  plan: LaunchPlan,
+  start: StartRequest,
+  on: Pick<ChildLaunch, 'onOutput' | 'onStderr'>,
+): Child {
+  const { assignment, cwd, paths } = prepared
+  const env = harnessEnv({
+    base: assignment.env,
+    ofHarness: plan.launch.env,
+    secrets: start.secrets,
+    runId: assignment.spec.runId,
+    agentId: assignment.spec.agent.id,
+    token: start.token,
+    apiUrl: start.apiUrl,
+    svcBinDir: assignment.svcBinDir,
+  })
+  const file = findProgram(plan.launch.file, { path: env['PATH'] ?? '', cwd })
+  for (const { path, content } of plan.launch.files) writeHarnessFile(paths.harness, path, content)
+  const launch = { file, args: plan.launch.args, env, cwd, ...on }
+  return plan.launch.io === 'pty' ? launchInPty(launch) : launchOnPipes(launch)
+}
+
+function writeHarnessFile(runDir: string, path: string, content: string): void {
+  const inside = relative(runDir, path)
+  if (inside.startsWith('..') || isAbsolute(inside)) throw new Error(`${path} is outside of the run's folder`)
+  mkdirSync(dirname(join(runDir, inside)), { recursive: true, mode: 0o700 })
+  writeFileSync(path, content, { mode: 0o600 })
+}

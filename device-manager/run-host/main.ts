@@ -1,0 +1,104 @@
+import { parseArgs } from 'node:util'
+import { z } from 'zod'
+import { realWorld } from '../../shared/lib/world.ts'
+import { bootId, startTimeOf } from '../process/identity.ts'
+import { RunHost, spoolOpener } from './host.ts'
+import { messageOf, stderrLog } from './log.ts'
+import type { HostRecord } from './protocol.ts'
+import { hostPaths, removeHostFiles, writeRecord } from './record.ts'
+import { HostSocket } from './socket.ts'
+import { writerLimits } from './writer.ts'
+
+const count = z.coerce.number().int().positive()
+const settings = z.object({
+  'state-dir': z.string().min(1),
+  'host-id': z.string().regex(/^[A-Za-z0-9_-]{1,64}$/),
+  /** Limits of the spool and of output that is not acknowledged; the daemon passes its configuration on. */
+  'spool-pages': count.optional(),
+  'unsent-bytes': count.default(writerLimits.unsentBytes),
+  'lonely-ms': count.default(120_000),
+})
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      'state-dir': { type: 'string' },
+      'host-id': { type: 'string' },
+      'spool-pages': { type: 'string' },
+      'unsent-bytes': { type: 'string' },
+      'lonely-ms': { type: 'string' },
+    },
+  })
+  const options = settings.parse(values)
+  const hostId = options['host-id']
+  const world = realWorld
+  const log = stderrLog(world, hostId)
+  const paths = hostPaths(options['state-dir'], hostId)
+
+  const host = new RunHost({
+    world,
+    log,
+    stateDir: options['state-dir'],
+    hostId,
+    openSpool: spoolOpener(paths.spool, options['spool-pages']),
+    writerLimits: { ...writerLimits, unsentBytes: options['unsent-bytes'] },
+    lonelyMs: options['lonely-ms'],
+    reply: (message) => socket.reply(message),
+    spooled: (lastSeq) => socket.spooled(lastSeq),
+    record: (run) => keepRecord(run ? { runId: run.runId, fence: run.fence, harness: run.harness } : {}),
+    leave: (exitCode) => void leave(exitCode),
+  })
+  const socket = new HostSocket({
+    path: paths.socket,
+    log,
+    hello: () => host.hello(),
+    onConnect: () => host.daemonCame(),
+    onRequest: (request) => host.onRequest(request),
+    onDisconnect: () => host.daemonLeft(),
+  })
+  const own: HostRecord = {
+    hostId,
+    pid: process.pid,
+    startTime: startTimeOf(process.pid) ?? '',
+    bootId: bootId(),
+    socket: paths.socket,
+    runId: null,
+    fence: null,
+    harness: null,
+  }
+  const keepRecord = (change: Partial<HostRecord>) => {
+    try {
+      writeRecord(paths, Object.assign(own, change))
+    } catch (error) {
+      // A full disk must not stop a harness that runs: its mark is in its environment as well.
+      log('record_failed', { error: messageOf(error) })
+    }
+  }
+  const leave = async (exitCode: number) => {
+    await socket.close()
+    removeHostFiles(paths)
+    process.exit(exitCode)
+  }
+
+  process.on('uncaughtException', (error) => {
+    log('uncaught', { error: error.stack ?? messageOf(error) })
+    process.exit(70)
+  })
+  // The daemon's terminal or service is not this process's: it leaves when its run has ended.
+  for (const signal of ['SIGHUP', 'SIGINT'] as const) process.on(signal, () => {})
+  process.on('SIGTERM', () => host.stop('crashed', 'The run host was told to stop, as when the machine shuts down.'))
+
+  await socket.listen()
+  keepRecord({})
+  host.daemonLeft()
+}
+
+// libuv before 1.52 loses the end of a terminal's output when the program exits.
+const [major = 0, minor = 0] = (process.versions['uv'] ?? '').split('.').map(Number)
+if (major < 1 || (major === 1 && minor < 52)) {
+  process.stderr.write(
+    `The run host needs libuv 1.52 or newer; this is Node ${process.version} with libuv ${process.versions['uv']}.\n`,
+  )
+  process.exit(78)
+}
+await main()

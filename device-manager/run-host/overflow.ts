@@ -1,0 +1,65 @@
+import type { PendingEvent } from './event-lines.ts'
+
+export type GapReason = 'spool_full' | 'unsent_limit'
+
+/**
+ * Where output goes that cannot be kept: a ring of the last events, and a count of what fell out of it. What comes out is
+ * a gap event with the count and then the tail.
+ */
+export class Overflow {
+  readonly reason: GapReason
+  readonly #ringBytes: number
+  #ring: PendingEvent[] = []
+  #first = 0
+  #held = 0
+  #lost = 0
+
+  constructor(reason: GapReason, ringBytes: number) {
+    this.reason = reason
+    this.#ringBytes = ringBytes
+  }
+
+  push(event: PendingEvent): void {
+    this.#ring.push(event)
+    this.#held += event.heldBytes
+    while (this.#held > this.#ringBytes && this.#first < this.#ring.length) {
+      const oldest = this.#ring[this.#first++]!
+      this.#held -= oldest.heldBytes
+      this.#lost += oldest.outputBytes
+    }
+    if (this.#first > 1_000) {
+      this.#ring = this.#ring.slice(this.#first)
+      this.#first = 0
+    }
+  }
+
+  /** The gap, then the tail. */
+  take(at: number): PendingEvent[] {
+    const events = [...gapOf(at, this.#lost, this.reason), ...this.#kept()]
+    this.#clear()
+    return events
+  }
+
+  /** One gap for all of it: something that must be kept comes next. */
+  takeAsGap(at: number): PendingEvent[] {
+    const tailBytes = this.#kept().reduce((sum, event) => sum + event.outputBytes, 0)
+    const events = gapOf(at, this.#lost + tailBytes, this.reason)
+    this.#clear()
+    return events
+  }
+
+  #kept(): PendingEvent[] {
+    return this.#ring.slice(this.#first)
+  }
+
+  #clear(): void {
+    this.#ring = []
+    this.#first = 0
+    this.#held = 0
+    this.#lost = 0
+  }
+}
+
+export function gapOf(at: number, bytes: number, reason: GapReason): PendingEvent[] {
+  return bytes === 0 ? [] : [{ at, body: { kind: 'gap', data: { bytes, reason } }, outputBytes: bytes, heldBytes: 128 }]
+}

@@ -1,0 +1,123 @@
+import type { RunEventBody } from '../../shared/runs/events.ts'
+import type { Redactor } from '../../shared/lib/redact.ts'
+import type { GateDecision, HarnessSession, ProcessExit, SessionOutput, ToolAsk } from '../harness/adapter.ts'
+import { refusal, type Decision, type ToolCall } from './gate.ts'
+import { redactBody } from './redaction.ts'
+
+export interface PipelineOptions {
+  session: HarnessSession
+  redactor: Redactor
+  /** `pty`: bytes are the transcript and are redacted as a stream. `pipes`: events are redacted after parsing. */
+  io: 'pty' | 'pipes'
+  decide(call: ToolCall): Decision
+  emit(bodies: readonly RunEventBody[]): void
+  write(text: string): void
+  closeInput(): void
+  /** The harness gave its result. */
+  onFinished(): void
+}
+
+/** What is read of a terminal within one turn of the event loop becomes one event of at most this size. */
+const pieceBytes = 16 * 1024
+
+/** Bytes of the harness -> redaction -> parser -> events, and the answers of parser and gate back to the harness. */
+export class Pipeline {
+  readonly #options: PipelineOptions
+  #chunks: Uint8Array[] = []
+  #held = 0
+  #isScheduled = false
+
+  constructor(options: PipelineOptions) {
+    this.#options = options
+  }
+
+  open(): void {
+    this.#apply(this.#options.session.open())
+  }
+
+  output(chunk: Uint8Array): void {
+    if (this.#options.io === 'pipes') return this.#apply(this.#options.session.push(chunk))
+    this.#chunks.push(chunk)
+    this.#held += chunk.length
+    if (this.#held >= pieceBytes) return this.#pushHeld()
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    setImmediate(() => {
+      this.#isScheduled = false
+      this.#pushHeld()
+    })
+  }
+
+  stderr(chunk: Uint8Array): void {
+    this.#apply(this.#options.session.pushStderr(chunk))
+  }
+
+  input(text: string): void {
+    this.#options.emit([{ kind: 'input', data: { text: this.#options.redactor.redactText(text) } }])
+    this.#apply(this.#options.session.input(text))
+  }
+
+  /** All output was read. */
+  end(exit: ProcessExit): void {
+    this.#pushHeld()
+    if (this.#options.io === 'pty') this.#parse(this.#options.redactor.flush())
+    this.#apply(this.#options.session.end(exit))
+  }
+
+  #pushHeld(): void {
+    if (this.#held === 0) return
+    const bytes = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks)
+    this.#chunks = []
+    this.#held = 0
+    this.#parse(this.#options.redactor.push(bytes))
+  }
+
+  #parse(bytes: Uint8Array): void {
+    for (let at = 0; at < bytes.length; at += pieceBytes) {
+      this.#apply(this.#options.session.push(bytes.subarray(at, at + pieceBytes)))
+    }
+  }
+
+  /** An answer to a question may bring events and questions in turn; a loop, so that no harness can fill the stack. */
+  #apply(first: SessionOutput): void {
+    const outputs = [first]
+    for (let output = outputs.shift(); output; output = outputs.shift()) {
+      this.#emit(output.events)
+      if (output.write !== undefined) this.#options.write(output.write)
+      if (output.closeInput) this.#options.closeInput()
+      for (const ask of output.asks ?? []) outputs.push(this.#answer(ask))
+      if (output.finished) this.#options.onFinished()
+    }
+  }
+
+  #emit(events: readonly RunEventBody[]): void {
+    if (events.length === 0) return
+    const { io, redactor } = this.#options
+    const isTranscript = (body: RunEventBody) => io === 'pty' && (body.kind === 'text' || body.kind === 'raw')
+    const redactText = (text: string) => redactor.redactText(text)
+    this.#options.emit(events.map((body) => (isTranscript(body) ? body : redactBody(body, redactText))))
+  }
+
+  #answer(ask: ToolAsk): SessionOutput {
+    const call = { name: ask.name, input: ask.input }
+    const decision = this.#options.decide(call)
+    this.#emit([
+      {
+        kind: 'permission',
+        data: {
+          ...(ask.toolCallId !== null && { toolCallId: ask.toolCallId }),
+          name: ask.name,
+          decision: decision.decision,
+          ...(decision.rule !== null && { rule: decision.rule }),
+        },
+      },
+    ])
+    return this.#options.session.answer(ask.askId, answerTo(decision, call))
+  }
+}
+
+function answerTo(decision: Decision, call: ToolCall): GateDecision {
+  if (decision.decision === 'allow') return { behavior: 'allow', rule: decision.rule }
+  // An `ask` is refused as well: nobody can be asked while the run works, and the harness is told so.
+  return { behavior: 'deny', message: refusal(decision, call) }
+}

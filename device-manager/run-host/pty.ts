@@ -1,0 +1,59 @@
+import type { Socket } from 'node:net'
+import { constants } from 'node:os'
+import { spawn, type IPty } from 'node-pty'
+import type { Child, ChildLaunch, LeaderExit } from './child.ts'
+
+/**
+ * Launches in a pseudo-terminal. Bytes come as they are and the terminal is never paused: output that waits near the exit
+ * is lost. node-pty closes the terminal 200 ms after the leader's exit, with what a child in the background still writes;
+ * that close is held back here until the output ended by itself or `abandon` was called.
+ */
+export function launchInPty(launch: ChildLaunch): Child {
+  const pty = spawn(launch.file, [...launch.args], {
+    name: 'xterm-256color',
+    cols: 120,
+    rows: 40,
+    cwd: launch.cwd,
+    env: { ...launch.env },
+    encoding: null,
+  })
+  // The listener comes first: what the program prints at once must find it.
+  pty.onData((chunk) => launch.onOutput(chunk))
+  const gone = Promise.withResolvers<void>()
+  const closed = Promise.withResolvers<LeaderExit>()
+  const close = holdClose(pty, gone.resolve)
+  pty.onExit(({ exitCode, signal }) => {
+    gone.resolve()
+    closed.resolve(signal ? { exitCode: null, signal: signalName(signal) } : { exitCode, signal: null })
+  })
+  return {
+    pid: pty.pid,
+    write: (text) => pty.write(text),
+    closeInput: () => pty.write('\u{4}'),
+    leaderGone: gone.promise,
+    closed: closed.promise,
+    abandon: close,
+  }
+}
+
+/**
+ * Takes over when the terminal's socket is destroyed. An end or an error of the stream itself passes; a bare `destroy()`
+ * is node-pty's own timer, which says that the leader has exited. `_socket` is not of node-pty's public interface, so its
+ * version is pinned and a change of it fails the launch loudly.
+ */
+function holdClose(pty: IPty, onLeaderGone: () => void): () => void {
+  const socket = (pty as unknown as Record<string, Socket | undefined>)['_socket']
+  if (typeof socket?.destroy !== 'function') throw new Error('this version of node-pty has no socket to hold open')
+  const destroy = socket.destroy.bind(socket)
+  socket.destroy = (error?: Error) => {
+    if (error || socket.readableEnded) return destroy(error)
+    onLeaderGone()
+    return socket
+  }
+  return () => void destroy()
+}
+
+function signalName(signal: number): string {
+  const found = Object.entries(constants.signals).find(([, value]) => value === signal)
+  return found ? found[0] : `signal ${signal}`
+}

@@ -1,0 +1,170 @@
+import type { ChangeSetResult } from '../../shared/device/change-set.ts'
+import type { EndReport } from '../../shared/device/protocol.ts'
+import { Redactor } from '../../shared/lib/redact.ts'
+import type { World } from '../../shared/lib/world.ts'
+import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
+import type { RunSpec } from '../../shared/runs/spec.ts'
+import { enterRunCgroup, makeRunCgroup, removeRunCgroup } from '../process/cgroup.ts'
+import { identityOf, type ProcessIdentity } from '../process/identity.ts'
+import type { HarnessSession, ProcessExit } from '../harness/adapter.ts'
+import type { Child } from './child.ts'
+import { changeSetOf, drain, stopTree, type Tree } from './ending.ts'
+import { decide } from './gate.ts'
+import { launchHarness, type LaunchPlan, type StartRequest } from './launch.ts'
+import { Limits, type Trip } from './limits.ts'
+import type { HostLog } from './log.ts'
+import { Pipeline } from './pipeline.ts'
+import type { Prepared } from './preparation.ts'
+import { endedEvent, reportMaker } from './report.ts'
+import type { EventWriter } from './writer.ts'
+
+/** A harness that has given its result has this long to exit by itself. */
+const exitGraceMs = 30_000
+
+export interface RunParts {
+  world: World
+  log: HostLog
+  prepared: Prepared
+  plan: LaunchPlan
+  start: StartRequest
+  writer: EventWriter
+}
+interface Stop {
+  exitReason: ExitReason
+  message: string | null
+}
+
+/**
+ * A launched harness, until its ending is in the spool. Whatever asks for its end (a person, a limit, a broken spool, its
+ * own result), the first reason counts and there is one ending.
+ *
+ *     launched -- leader exits / stop -> tree ended, output drained -> change-set -> ending stored
+ */
+export class LiveRun {
+  readonly harness: ProcessIdentity
+  readonly #parts: RunParts
+  readonly #child: Child
+  readonly #pipeline: Pipeline
+  readonly #limits: Limits
+  readonly #session: HarnessSession
+  readonly #redactor: Redactor
+  readonly #tree: Tree
+  readonly #seenInputs = new Set<string>()
+  #stop: Stop | null = null
+  #stopping: Promise<void> | null = null
+  #isForced = false
+  #cancelExitGrace: (() => void) | null = null
+
+  /** Launches it. Throws HarnessLaunchError. */
+  constructor(parts: RunParts) {
+    this.#parts = parts
+    const { prepared, plan, start, world } = parts
+    const { spec } = prepared.assignment
+    // First of all, so that nothing delays it; output comes in a later turn, when the rest of this is set up.
+    this.#child = launchHarness(prepared, plan, start, {
+      onOutput: (chunk) => this.#pipeline.output(chunk),
+      onStderr: (chunk) => this.#pipeline.stderr(chunk),
+    })
+    const { pid } = this.#child
+    const cgroup = makeRunCgroup(spec.runId)
+    if (cgroup !== null) enterRunCgroup(cgroup, pid)
+    // A harness that is gone already has no start time; its group is still known by its number.
+    this.harness = identityOf(pid) ?? { pid, startTime: '' }
+    this.#tree = { runId: spec.runId, child: this.#child, leader: this.harness, cgroup, world, log: parts.log }
+    const secrets = Object.entries(start.secrets).map(([name, value]) => ({ name, value }))
+    this.#redactor = new Redactor([{ name: 'SVC_TOKEN', value: start.token }, ...secrets])
+    this.#session = plan.adapter.session(spec)
+    this.#limits = makeLimits(world, spec, (trip) => this.stop(trip.exitReason, trip.message))
+    this.#pipeline = this.#makePipeline()
+    this.#limits.start()
+  }
+
+  /** After `started` was told: what the harness is sent first, and the first event. */
+  begin(): void {
+    const { prepared, plan, writer } = this.#parts
+    const { pid } = this.#child
+    const { harness } = prepared.assignment.spec
+    writer.emit([{ kind: 'started', data: { harness, pid, cwd: prepared.cwd, argv0: plan.launch.file } }])
+    this.#pipeline.open()
+  }
+
+  stop(exitReason: ExitReason, message: string | null): void {
+    this.#stop ??= { exitReason, message }
+    this.#limits.stop()
+    this.#stopping ??= stopTree(this.#tree)
+  }
+
+  /** A person's text; one that was sent again is passed over. */
+  input(inputId: string, text: string): void {
+    if (this.#seenInputs.has(inputId)) return
+    this.#seenInputs.add(inputId)
+    this.#pipeline.input(text)
+  }
+
+  changeSet(): Promise<ChangeSetResult> {
+    return changeSetOf(this.#parts.prepared, this.#parts.world)
+  }
+
+  /** Resolves with the report once the ending is on disk. */
+  async untilEnded(onEnding: () => void): Promise<EndReport> {
+    const exit = await drain(this.#tree, () => this.#stopping)
+    onEnding()
+    this.#limits.stop()
+    this.#cancelExitGrace?.()
+    if (this.#tree.cgroup !== null) removeRunCgroup(this.#tree.cgroup)
+    const processExit: ProcessExit = { ...exit, stoppedFor: this.#stop?.exitReason ?? null }
+    this.#pipeline.end(processExit)
+    const outcome = this.#session.outcome(processExit)
+    const reported = {
+      ...exit,
+      exitReason: this.#stop?.exitReason ?? outcome.exitReason,
+      message: this.#redacted(this.#stop ? this.#stop.message : outcome.message),
+      sessionId: outcome.sessionId,
+      forced: this.#isForced,
+    }
+    const changeSet = await this.changeSet()
+    return this.#parts.writer.finish(
+      endedEvent(reported),
+      changeSet,
+      reportMaker(reported, this.#parts.prepared.assignment),
+    )
+  }
+
+  #redacted(message: string | null): string | null {
+    return message === null ? null : this.#redactor.redactText(message)
+  }
+
+  #makePipeline(): Pipeline {
+    const { prepared, plan, writer } = this.#parts
+    const { permissions } = prepared.assignment.spec
+    const place = { cwd: prepared.cwd, homeDir: prepared.assignment.homeDir }
+    return new Pipeline({
+      session: this.#session,
+      redactor: this.#redactor,
+      io: plan.launch.io,
+      decide: (call) => decide(permissions, place, call),
+      emit: (bodies) => {
+        this.#limits.sawEvent()
+        for (const body of bodies) if (body.kind === 'tool_call') this.#limits.sawToolCall()
+        writer.emit(bodies)
+      },
+      write: (text) => this.#child.write(text),
+      closeInput: () => this.#child.closeInput(),
+      onFinished: () => this.#giveExitGrace(),
+    })
+  }
+
+  #giveExitGrace(): void {
+    this.#cancelExitGrace ??= this.#parts.world.after(exitGraceMs, () => {
+      // The result counts; that it did not leave is only noted.
+      this.#isForced = this.#stop === null
+      this.#limits.stop()
+      this.#stopping ??= stopTree(this.#tree, 'terminate')
+    })
+  }
+}
+
+/** A command may be silent for as long as it likes at its start; a structured harness tells at once that it is there. */
+function makeLimits(world: World, { harness, limits }: RunSpec, onTrip: (trip: Trip) => void): Limits {
+  return new Limits(world, { ...limits, firstEventMs: harness === 'command' ? null : limits.firstEventMs }, onTrip)
+}

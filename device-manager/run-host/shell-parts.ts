@@ -1,0 +1,77 @@
+/** Redirections that read and write nothing of the person's. */
+const harmlessRedirection = /^(?:[12&]?>>?\s*\/dev\/null|2>&1|<\s*\/dev\/null)(?=$|[\s;|&])/
+
+/**
+ * The simple commands of a shell command line, for a list that allows; null when it cannot be said for certain what the
+ * shell would run: substitution, redirection, subshells, here-documents, an open quote.
+ */
+export function shellParts(command: string): string[] | null {
+  const parts: string[] = []
+  let part = ''
+  let quote: '"' | "'" | null = null
+  for (let at = 0; at < command.length; at++) {
+    const char = command[at]!
+    if (quote === "'") {
+      if (char === "'") quote = null
+      part += char
+      continue
+    }
+    if (char === '\\') {
+      // A backslash before a line end joins lines; elsewhere the next character is itself.
+      part += char + (command[++at] ?? '')
+      continue
+    }
+    if (char === '`' || char === '$') return null
+    if (quote === '"') {
+      if (char === '"') quote = null
+      part += char
+      continue
+    }
+    if (char === "'" || char === '"') {
+      quote = char
+      part += char
+      continue
+    }
+    const redirection =
+      /[12&<>]/.test(char) && /(^|\s)$/.test(part) ? harmlessRedirection.exec(command.slice(at)) : null
+    if (redirection) {
+      at += redirection[0].length - 1
+      continue
+    }
+    if (/[<>(){}]/.test(char)) return null
+    if (/[;|&\n\r]/.test(char)) {
+      parts.push(part)
+      part = ''
+      continue
+    }
+    part += char
+  }
+  if (quote !== null) return null
+  const named = [...parts, part].map((text) => text.trim()).filter((text) => text !== '')
+  return named.length === 0 ? null : named
+}
+
+/**
+ * All that may be a command somewhere in the line, for a list that forbids: quotes are taken as separators as well, so
+ * that `sh -c "rm -rf ."` holds `rm -rf .`. Finds too much rather than too little.
+ */
+export function shellFragments(command: string): string[] {
+  const cut = command.split(/[;|&\n\r(){}`"']|\$\(/)
+  const fragments = [command, ...cut].map((text) => text.trim()).filter((text) => text !== '')
+  return [...new Set(fragments.flatMap((text) => [text, withoutWrappers(text)]))]
+}
+
+/** `FOO=1 sudo -n rm x` is `rm x`, and so is `/bin/rm x`. */
+function withoutWrappers(text: string): string {
+  const words = text.split(/\s+/)
+  let first = 0
+  while (
+    first < words.length &&
+    /^([A-Za-z_]\w*=.*|sudo|env|command|exec|nohup|time|nice|then|do|else|!|-[A-Za-z]+)$/.test(words[first]!)
+  ) {
+    first++
+  }
+  const program = words[first]
+  if (program === undefined) return text
+  return [program.slice(program.lastIndexOf('/') + 1), ...words.slice(first + 1)].join(' ')
+}

@@ -1,0 +1,281 @@
+import type { World } from '../../shared/lib/world.ts'
+import type { ChangeSetResult } from '../../shared/device/change-set.ts'
+import type { EndReport } from '../../shared/device/protocol.ts'
+import type { RunEventBody } from '../../shared/runs/events.ts'
+import { SpoolFullError, SpoolOrderError, SpoolReplacedError, type RunKey, type Spool } from '../spool/spool.ts'
+import { isEssential, nothingWritten, pendingEvent, toRows, type PendingEvent, type Written } from './event-lines.ts'
+import { messageOf, type HostLog } from './log.ts'
+import { gapOf, Overflow, type GapReason } from './overflow.ts'
+
+export interface WriterOptions {
+  world: World
+  key: RunKey
+  /** Open already, for the first row to be quick. */
+  spool: Spool
+  openSpool(): Spool
+  log: HostLog
+  /** Rows up to `lastSeq` are on disk. */
+  onSpooled(lastSeq: number): void
+  /** The spool lost rows of this run: nothing more can be written to it, and the run must end. */
+  onBroken(message: string): void
+  limits: WriterLimits
+}
+export interface WriterLimits {
+  /** Bytes of this run in the spool without an acknowledgement, above which output is dropped. */
+  unsentBytes: number
+  /** Bytes held in memory while the spool takes nothing. */
+  heldBytes: number
+  /** The tail of dropped output that is kept. */
+  ringBytes: number
+}
+export const writerLimits: WriterLimits = {
+  unsentBytes: 64 * 1024 * 1024,
+  heldBytes: 4 * 1024 * 1024,
+  ringBytes: 256 * 1024,
+}
+
+/** What the writer adds to a report from what it wrote. */
+export type ReportOf = (
+  totals: Pick<EndReport, 'eventCount' | 'logHash' | 'gapBytes' | 'usage' | 'sessionId'> & { toolCalls: number },
+) => EndReport
+
+const batchRows = 100
+const batchMs = 50
+const retryMinMs = 100
+const retryMaxMs = 5_000
+
+/**
+ * Gives events their seq and writes them to the spool: at once when the last write is a while ago, in batches under load.
+ * One owner, one thread; every call to the spool is synchronous, so nothing interleaves within a flush.
+ *
+ *     taking    -- more than `unsentBytes` unacknowledged -->  dropping (events go to the overflow)
+ *     taking    -- the spool refuses (full, busy, I/O)    -->  stuck: events are held, tried again with back-off
+ *     stuck     -- more than `heldBytes` held             -->  stuck and dropping
+ *     stuck     -- a try succeeds                         -->  taking, once the held ones are written
+ *     dropping  -- room again (looked at each second)     -->  taking, after the gap and the tail were written
+ *     any       -- rows of this run are lost              -->  broken: nothing is written but an ending without events
+ */
+export class EventWriter {
+  readonly #options: WriterOptions
+  #spool: Spool | null
+  #queue: PendingEvent[] = []
+  #queueBytes = 0
+  #written: Written = nothingWritten()
+  #unsentBytes = 0
+  #overflow: Overflow | null = null
+  #stuckMs = 0
+  #isBroken = false
+  #isEnding = false
+  #lastFlush = -Infinity
+  #cancelTimer: (() => void) | null = null
+
+  constructor(options: WriterOptions) {
+    this.#options = options
+    this.#spool = options.spool
+  }
+
+  get lastSeq(): number {
+    return this.#written.lastSeq
+  }
+
+  emit(bodies: readonly RunEventBody[]): void {
+    if (bodies.length === 0 || this.#isBroken || this.#isEnding) return
+    const at = this.#options.world.now()
+    for (const body of bodies) this.#take(pendingEvent(at, body))
+    this.#schedule()
+  }
+
+  /**
+   * Writes what is held, the `ended` event and the ending, in one transaction; waits for as long as the spool cannot take
+   * even that. When room is short it gives up, in this order, the change-set and the output that is still held.
+   */
+  async finish(ended: RunEventBody, changeSet: ChangeSetResult | null, reportOf: ReportOf): Promise<EndReport> {
+    this.#cancelTimer?.()
+    this.#flush()
+    this.#cancelTimer?.()
+    this.#isEnding = true
+    for (let waitMs = retryMinMs; ; waitMs = Math.min(waitMs * 2, 30_000)) {
+      const report = this.#tryEnding(ended, changeSet, reportOf)
+      if (report) return report
+      await this.#options.world.sleep(waitMs)
+    }
+  }
+
+  close(): void {
+    this.#cancelTimer?.()
+    this.#spool?.close()
+    this.#spool = null
+  }
+
+  #take(event: PendingEvent): void {
+    if (this.#overflow) {
+      // What must be kept is small; a harness that floods with it is not trusted to be.
+      const isKept = isEssential(event) && this.#queueBytes < 2 * this.#options.limits.heldBytes
+      if (!isKept) return this.#overflow.push(event)
+      for (const gap of this.#overflow.takeAsGap(event.at)) this.#enqueue(gap)
+    }
+    this.#enqueue(event)
+    if (this.#unsentBytes + this.#queueBytes > this.#options.limits.unsentBytes) this.#startDropping('unsent_limit')
+    else if (this.#stuckMs > 0 && this.#queueBytes > this.#options.limits.heldBytes) this.#startDropping('spool_full')
+  }
+
+  #enqueue(event: PendingEvent): void {
+    this.#queue.push(event)
+    this.#queueBytes += event.heldBytes
+  }
+
+  #startDropping(reason: GapReason): void {
+    if (this.#overflow) return
+    this.#overflow = new Overflow(reason, this.#options.limits.ringBytes)
+    this.#options.log('output_dropping', { runId: this.#options.key.runId, reason })
+  }
+
+  #schedule(): void {
+    if (this.#stuckMs > 0) return
+    const { world } = this.#options
+    const wait = this.#lastFlush + batchMs - world.monotonic()
+    if (this.#queue.length > 0 && (wait <= 0 || this.#queue.length >= batchRows)) return this.#flush()
+    if (this.#overflow && this.#queue.length === 0) return this.#arm(1_000)
+    if (this.#queue.length > 0) this.#arm(Math.max(1, wait))
+  }
+
+  #arm(ms: number): void {
+    if (this.#cancelTimer || this.#isEnding) return
+    this.#cancelTimer = this.#options.world.after(ms, () => {
+      this.#cancelTimer = null
+      this.#flush()
+    })
+  }
+
+  #flush(): void {
+    const before = this.lastSeq
+    try {
+      while (this.#queue.length > 0 && !this.#isBroken) this.#writeBatch()
+      this.#stuckMs = 0
+      this.#resume()
+    } catch (error) {
+      this.#stuckMs = Math.min(Math.max(this.#stuckMs * 2, retryMinMs), retryMaxMs)
+      this.#options.log('spool_write_failed', {
+        runId: this.#options.key.runId,
+        error: messageOf(error),
+        retryMs: this.#stuckMs,
+      })
+      this.#arm(this.#stuckMs)
+    }
+    this.#lastFlush = this.#options.world.monotonic()
+    if (this.lastSeq > before) this.#options.onSpooled(this.lastSeq)
+    if (this.#stuckMs === 0 && (this.#overflow || this.#queue.length > 0)) this.#schedule()
+  }
+
+  #writeBatch(): void {
+    const batch = this.#queue.slice(0, batchRows)
+    const { rows, after } = toRows(this.#written, batch)
+    this.#onSpool((spool) => {
+      this.#unsentBytes = spool.append(this.#options.key, rows, after.stats).pendingBytes
+    })
+    if (this.#isBroken) return
+    this.#written = after
+    this.#queue = this.#queue.slice(batch.length)
+    for (const event of batch) this.#queueBytes -= event.heldBytes
+  }
+
+  /** With half of the limit free again (so that it does not flap) the gap and the tail are written. */
+  #resume(): void {
+    if (!this.#overflow || this.#isBroken) return
+    this.#onSpool((spool) => {
+      this.#unsentBytes = spool.stats(this.#options.key)?.pendingBytes ?? 0
+    })
+    if (this.#unsentBytes > this.#options.limits.unsentBytes / 2) return
+    for (const event of this.#overflow.take(this.#options.world.now())) this.#enqueue(event)
+    this.#overflow = null
+  }
+
+  /** Opens the file again when it was set aside, and looks whether this run is still whole in the new one. */
+  #onSpool(work: (spool: Spool) => void): void {
+    try {
+      this.#spool ??= this.#options.openSpool()
+      work(this.#spool)
+    } catch (error) {
+      if (error instanceof SpoolOrderError) return this.#break(messageOf(error))
+      if (!(error instanceof SpoolReplacedError)) throw error
+      this.#spool?.close()
+      this.#spool = null
+      const spool = this.#options.openSpool()
+      this.#spool = spool
+      const left = spool.stats(this.#options.key)?.lastSeq ?? 0
+      if (left !== this.lastSeq) return this.#break(`the spool was damaged: it holds ${left} of ${this.lastSeq} events`)
+      work(spool)
+    }
+  }
+
+  #break(message: string): void {
+    if (this.#isBroken) return
+    this.#isBroken = true
+    this.#queue = []
+    this.#overflow = null
+    this.#options.log('spool_broken', { runId: this.#options.key.runId, error: message })
+    this.#options.onBroken(message)
+  }
+
+  #tryEnding(ended: RunEventBody, changeSet: ChangeSetResult | null, reportOf: ReportOf): EndReport | null {
+    const at = this.#options.world.now()
+    const tail = this.#overflow?.take(at) ?? []
+    this.#overflow = null
+    for (const event of tail) this.#enqueue(event)
+    const noRoom: ChangeSetResult = {
+      ok: false,
+      code: 'too_large',
+      message: 'The device had no room for the change-set.',
+    }
+    const attempts = [
+      { events: this.#queue, changeSet },
+      { events: this.#queue, changeSet: changeSet && noRoom },
+      { events: this.#withoutOutput(at), changeSet: changeSet && noRoom },
+    ]
+    for (const attempt of attempts) {
+      try {
+        return this.#writeEnding([...attempt.events, pendingEvent(at, ended)], attempt.changeSet, reportOf)
+      } catch (error) {
+        this.#options.log('ending_write_failed', { runId: this.#options.key.runId, error: messageOf(error) })
+        if (!(error instanceof SpoolFullError)) return null
+      }
+    }
+    return null
+  }
+
+  #writeEnding(events: readonly PendingEvent[], changeSet: ChangeSetResult | null, reportOf: ReportOf): EndReport {
+    let report: EndReport | null = null
+    const { rows, after } = toRows(this.#written, events)
+    if (!this.#isBroken) {
+      const whole = reportOf(totalsOf(after))
+      this.#onSpool((spool) => spool.end(this.#options.key, rows, { report: whole, changeSet }, after.stats))
+      report = whole
+    }
+    if (!this.#isBroken) {
+      this.#written = after
+      this.#options.onSpooled(this.lastSeq)
+      return report!
+    }
+    return this.#endBroken(changeSet, reportOf)
+  }
+
+  /** Seqs whose rows were lost are not used again, with other content: the ending counts the events that are left. */
+  #endBroken(changeSet: ChangeSetResult | null, reportOf: ReportOf): EndReport {
+    this.#spool ??= this.#options.openSpool()
+    const lastSeq = this.#spool.stats(this.#options.key)?.lastSeq ?? 0
+    const report = { ...reportOf({ ...totalsOf(this.#written), eventCount: lastSeq }), logHash: '' }
+    this.#spool.end(this.#options.key, [], { report, changeSet })
+    return report
+  }
+
+  /** What is held with its output counted as lost. */
+  #withoutOutput(at: number): PendingEvent[] {
+    const lost = this.#queue.filter((event) => !isEssential(event)).reduce((sum, event) => sum + event.outputBytes, 0)
+    return [...this.#queue.filter(isEssential), ...gapOf(at, lost, 'spool_full')]
+  }
+}
+
+function totalsOf({ lastSeq, stats, hash }: Written) {
+  const { gapBytes, usage, sessionId, toolCalls } = stats
+  return { eventCount: lastSeq, logHash: hash.copy().digest('hex'), gapBytes, usage, sessionId, toolCalls }
+}
