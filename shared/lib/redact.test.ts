@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { buildAutomaton } from './redact-automaton.ts'
 import { Scan } from './redact-scan.ts'
@@ -67,7 +67,7 @@ describe('what is found', () => {
   })
 
   test('in the last bytes, and in one byte chunks', () => {
-    expect(text([secret('hunter2')], ...'so it is hunter2')).toBe('so it is [redacted:KEY]')
+    expect(text([secret('hunter2')], ...'so it is hunter2'.split(''))).toBe('so it is [redacted:KEY]')
   })
 
   test('base64 in each of the three alignments, also wrapped at 76', () => {
@@ -174,11 +174,11 @@ describe('what is left alone', () => {
 const writers: ((value: string) => string)[] = [
   (value) => value,
   (value) => value.replaceAll('\n', '\r\n'),
-  (value) => JSON.stringify(value),
-  (value) => JSON.stringify(JSON.stringify([value])),
+  (value) => JSON.stringify(value).slice(1, -1),
+  (value) => JSON.stringify(JSON.stringify(value)).slice(3, -3),
   (value) => encodeURIComponent(value),
   (value) => encodeURIComponent(value).replace(/%../g, (code) => code.toLowerCase()),
-  (value) => new URLSearchParams({ v: value }).toString(),
+  (value) => new URLSearchParams({ v: value }).toString().slice(2),
   (value) => Buffer.from(value).toString('hex'),
   ...['', '1', '12'].flatMap((before) => [
     (value: string) => Buffer.from(`${before}${value}`).toString('base64'),
@@ -222,7 +222,7 @@ describe('for any secrets, texts and cuts', () => {
         const out = stream(named(each.secrets), cut(encoder.encode(written(each)), each.cuts)).toString()
         for (const one of each.secrets) {
           // At their edges these two have characters that are not the value's alone.
-          for (const write of writers.slice(0, 8)) expect(out).not.toContain(write(one.trim()).replace(/^"|"$/g, ''))
+          for (const write of writers.slice(0, 8)) expect(out).not.toContain(write(one.trim()))
           for (const [shift, from] of [
             [0, 0],
             [1, 2],
@@ -239,14 +239,15 @@ describe('for any secrets, texts and cuts', () => {
   })
 
   test('a text is changed where a value stands and nowhere else', () => {
-    // Letters that the text around does not have, and that end no colour sequence: it is known where each value ends.
+    // Letters that the text around does not have, and no value overlaps with itself: it is known where each one ends.
     const apart = fc.string({ unit: fc.constantFrom('ä', 'ö', 'ü'), minLength: 3, maxLength: 12 })
+    const one = apart.map((each) => `ß${each}`)
     const texts = fc.array(
       fc.string({ unit: fc.constantFrom('a', '\n', ' ', '\x1b[1m', '\x1b', 'é', '[', '7'), minLength: 1 }),
       { minLength: 1, maxLength: 6 },
     )
     fc.assert(
-      fc.property(apart, texts, fc.array(fc.nat(), { maxLength: 8 }), (one, pieces, cuts) => {
+      fc.property(one, texts, fc.array(fc.nat(), { maxLength: 8 }), (one, pieces, cuts) => {
         const bytes = encoder.encode(pieces.join(one))
         expect(stream([secret(one)], cut(bytes, cuts)).toString()).toBe(pieces.join('[redacted:KEY]'))
       }),
@@ -303,7 +304,7 @@ describe('the automaton, on patterns shorter than a secret may be', () => {
         for (let at = whole.indexOf(pattern); at >= 0; at = whole.indexOf(pattern, at + 1))
           expected.push([at, at + pattern.length])
         expect(ends(pattern, [whole])).toEqual(expected)
-        expect(ends(pattern, [...whole])).toEqual(expected)
+        expect(ends(pattern, whole.split(''))).toEqual(expected)
       }
     }
   })
