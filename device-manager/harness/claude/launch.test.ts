@@ -1,0 +1,93 @@
+import { describe, expect, it } from 'vitest'
+import { specOf } from '../../../test/kit/harness-recordings.ts'
+import type { RunSpec } from '../../../shared/runs/spec.ts'
+import { claudeLaunch } from './launch.ts'
+import { isAtLeast, versionIn } from './version.ts'
+
+const launch = (changes: Partial<RunSpec> = {}, version: string | null = '2.1.329') =>
+  claudeLaunch(specOf(changes), { env: {}, cwd: '/w', runDir: '/run/1', isRoot: true, loginShell: '/bin/sh', version })
+
+describe('claude is launched', () => {
+  it('over pipes, with JSON lines both ways, asking svc before every tool', () => {
+    const { file, args, io, env } = launch()
+    expect({ file, io }).toEqual({ file: 'claude', io: 'pipes' })
+    expect(args).toEqual(
+      expect.arrayContaining([
+        '-p',
+        '--input-format=stream-json',
+        '--output-format=stream-json',
+        '--permission-prompt-tool=stdio',
+      ]),
+    )
+    expect(args).toContain('--permission-mode=default')
+    expect(args.join(' ')).not.toMatch(/bypass|dangerously/)
+    expect(args.join(' ')).toContain('AskUserQuestion')
+    expect(env).toMatchObject({ DISABLE_AUTOUPDATER: '1', CLAUDE_CODE_MAX_RETRIES: '3' })
+  })
+
+  it('with nothing in its arguments that a spec does not ask for', () => {
+    expect(launch().args.join(' ')).not.toMatch(/--model|--effort|--max-turns|--resume|--append|--fallback|--mcp/)
+    expect(launch().files).toEqual([])
+  })
+
+  it('with what the spec asks for', () => {
+    const { args, files } = launch({
+      model: 'opus',
+      backupModel: 'haiku',
+      reasoningEffort: 'high',
+      maxTurns: 7,
+      agentMd: '# Ada',
+    })
+    expect(args).toEqual(
+      expect.arrayContaining(['--model=opus', '--fallback-model=haiku', '--effort=high', '--max-turns=7']),
+    )
+    expect(args).toContain('--append-system-prompt-file=/run/1/AGENT.md')
+    expect(files).toEqual([{ path: '/run/1/AGENT.md', content: '# Ada' }])
+  })
+
+  it.each([
+    ['none', 'low'],
+    ['minimal', 'low'],
+    ['low', 'low'],
+    ['max', 'max'],
+  ] as const)('with effort %s as %s', (reasoningEffort, expected) => {
+    expect(launch({ reasoningEffort }).args).toContain(`--effort=${expected}`)
+  })
+
+  it('without the prompt or anything secret in its arguments', () => {
+    const { args, env } = launch({ prompt: 'very private', agentMd: 'also private' })
+    expect(JSON.stringify({ args, env })).not.toContain('private')
+  })
+
+  it('without a fallback that is the model itself, which claude refuses', () => {
+    expect(launch({ model: 'opus', backupModel: 'opus' }).args.join(' ')).not.toContain('--fallback-model')
+  })
+
+  it('so that no value is read as a flag', () => {
+    const { args } = launch({ model: '--dangerously-skip-permissions', resumeSessionId: '-x' })
+    expect(args).not.toContain('--dangerously-skip-permissions')
+    expect(args).not.toContain('-x')
+  })
+
+  it.each([
+    ['2.1.329', true],
+    ['2.2.0', true],
+    ['2.1.328', false],
+    ['2.1.197', false],
+    [null, false],
+  ])('to resume, with a fresh AGENT.md where version %s knows how: %s', (version, expected) => {
+    const { args } = launch({ resumeSessionId: 's-1' }, version)
+    expect(args).toContain('--resume=s-1')
+    expect(args.includes('--system-prompt-snapshot=off')).toBe(expected)
+  })
+})
+
+describe('versions', () => {
+  it('are read from what a program says, and compared by number', () => {
+    expect(versionIn('2.1.329 (Claude Code)\n')).toBe('2.1.329')
+    expect(versionIn('command not found')).toBeNull()
+    expect(isAtLeast('2.1.1000', '2.1.329')).toBe(true)
+    expect(isAtLeast('2.0.999', '2.1.0')).toBe(false)
+    expect(isAtLeast('3.0.0', '2.1.329')).toBe(true)
+  })
+})

@@ -1,0 +1,113 @@
+import { mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { realWorld } from '../../shared/lib/world.ts'
+import { harnessNames } from '../../shared/runs/spec.ts'
+import type { HarnessProbe, ProbeResult } from './adapter.ts'
+import { harnessDetector } from './detect-all.ts'
+import { adapterOf, noAdapterMessage } from './registry.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'svc-detect-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const said = (stdout: string): ProbeResult => ({ exitCode: 0, stdout, stderr: '', timedOut: false })
+
+/** A machine with these programs; notes what was run on it. */
+function machine(programs: Record<string, (args: readonly string[]) => ProbeResult>) {
+  const runs: string[] = []
+  const paths = new Map(Object.keys(programs).map((name) => [name, join(folder, name)]))
+  for (const path of paths.values()) writeFileSync(path, '')
+  const probe: HarnessProbe = {
+    env: {},
+    homeDir: folder,
+    which: (name) => Promise.resolve(paths.get(name) ?? null),
+    exists: () => Promise.resolve(false),
+    run(file, args) {
+      const name = [...paths].find(([, path]) => path === file)?.[0] ?? ''
+      runs.push(`${name} ${args.join(' ')}`)
+      return Promise.resolve(programs[name]?.(args) ?? said(''))
+    },
+  }
+  return { probe, runs, paths }
+}
+const claude = (loggedIn: boolean) => (args: readonly string[]) =>
+  said(args[0] === '--version' ? '2.1.329 (Claude Code)\n' : JSON.stringify({ loggedIn, authMethod: 'none' }))
+const world = () => {
+  let now = 0
+  return { ...realWorld, monotonic: () => now, pass: (ms: number) => void (now += ms) }
+}
+
+describe('readiness', () => {
+  it('names every harness, with what is installed and what to do where it is not', async () => {
+    const readiness = await harnessDetector({ world: world() }).detect(machine({}).probe)
+    expect(Object.keys(readiness).sort()).toEqual([...harnessNames].sort())
+    expect(readiness['command']).toMatchObject({ installed: true })
+    expect(readiness['claude']).toMatchObject({ installed: false, message: expect.stringContaining('npm install -g') })
+  })
+
+  it.each([true, false])('says whether claude is signed in: %s', async (loggedIn) => {
+    const detector = harnessDetector({ world: world() })
+    const readiness = await detector.detect(machine({ claude: claude(loggedIn) }).probe)
+    expect(readiness['claude']).toMatchObject({ installed: true, version: '2.1.329', signedIn: loggedIn })
+    expect(readiness['claude']?.message === null).toBe(loggedIn)
+    expect(detector.versionOf('claude')).toBe('2.1.329')
+  })
+
+  it('does not guess where claude does not answer', async () => {
+    const slow: ProbeResult = { exitCode: null, stdout: '', stderr: '', timedOut: true }
+    const readiness = await harnessDetector({ world: world() }).detect(machine({ claude: () => slow }).probe)
+    expect(readiness['claude']).toMatchObject({ installed: true, version: null, signedIn: null })
+    expect(readiness['claude']?.message).toContain('did not answer within 5 s')
+  })
+
+  it('tells of a harness that is installed but cannot be launched', async () => {
+    const readiness = await harnessDetector({ world: world() }).detect(
+      machine({ codex: () => said('codex-cli 0.169.0') }).probe,
+    )
+    expect(readiness['codex']).toMatchObject({
+      installed: true,
+      version: '0.169.0',
+      message: expect.stringContaining('cannot launch'),
+    })
+  })
+})
+
+describe('looking again', () => {
+  it('asks a program for its version only when the program has changed, and for the sign-in each time', async () => {
+    const { probe, runs, paths } = machine({ claude: claude(true) })
+    const detector = harnessDetector({ world: world() })
+    await detector.detect(probe)
+    await detector.detect(probe)
+    expect(runs.toSorted()).toEqual(['claude --version', 'claude auth status', 'claude auth status'].toSorted())
+    utimesSync(paths.get('claude') ?? '', 1, 1)
+    await detector.detect(probe)
+    expect(runs.filter((run) => run === 'claude --version')).toHaveLength(2)
+  })
+
+  it('is not done for callers who come together, or soon after', async () => {
+    const { probe, runs } = machine({ claude: claude(true) })
+    const clock = world()
+    const detector = harnessDetector({ world: clock })
+    expect(detector.known()).toBeNull()
+    await Promise.all([detector.detect(probe), detector.detect(probe)])
+    await detector.detect(probe, 60_000)
+    expect(runs).toHaveLength(2)
+    clock.pass(60_000)
+    await detector.detect(probe, 60_000)
+    expect(runs).toHaveLength(3)
+  })
+
+  it('goes on when one harness cannot be looked at', async () => {
+    const broken = { name: 'codex' as const, detect: () => Promise.reject(new Error('disk on fire')) }
+    const readiness = await harnessDetector({ world: world(), harnesses: [broken] }).detect(machine({}).probe)
+    expect(readiness['codex']).toMatchObject({ installed: false, message: expect.stringContaining('disk on fire') })
+  })
+})
+
+describe('the registry', () => {
+  it('has an adapter for claude and command, and a message for the others', () => {
+    expect(harnessNames.filter((name) => adapterOf(name) !== null).sort()).toEqual(['claude', 'command'])
+    expect(noAdapterMessage('codex')).toMatch(/cannot launch the harness codex.*claude, command/)
+  })
+})
