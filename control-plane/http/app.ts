@@ -1,0 +1,110 @@
+import helmet from 'helmet'
+import Koa from 'koa'
+import { ApiError } from '../../shared/api/errors.ts'
+import type { ImplementedRoute } from './implement.ts'
+import type { Kernel, RequestState } from './kernel.ts'
+import { declaredRefusal, sendRefusal } from './reply.ts'
+import { createRouteTable, type RouteTable } from './router.ts'
+
+/**
+ * The HTTP application: every request gets an id, safe headers, an answer whatever is thrown, and one line in the log.
+ * `before` are middlewares for what is not of the contract (health, metrics, pages); they see all requests first.
+ */
+export function createApp(
+  implemented: readonly ImplementedRoute[],
+  kernel: Kernel,
+  before: readonly Koa.Middleware[] = [],
+): Koa {
+  const app = new Koa({ proxy: kernel.isBehindProxy })
+  const routes = new Map(implemented.map(({ route }) => [route.id, route] as const))
+  const table = createRouteTable(implemented, kernel)
+  // Errors of the socket reach this listener after the answer is decided; without one Koa prints them.
+  app.on('error', (error: unknown) => kernel.log.debug({ err: error }, 'a connection failed'))
+  app.use(async (ctx, next) => {
+    const state: RequestState = { requestId: kernel.world.id('req_'), routeId: null, caller: null, code: null }
+    ctx.state = state
+    const startedAt = kernel.world.monotonic()
+    ctx.set('Request-Id', state.requestId)
+    try {
+      await next()
+    } catch (error) {
+      const route = state.routeId === null ? null : (routes.get(state.routeId) ?? null)
+      const refusal = declaredRefusal(route, error, kernel.isChecking)
+      state.code = 'id' in refusal ? refusal.id : refusal.code
+      if (refusal.status >= 500) logFailure(kernel, { state, error, refusal })
+      // A stream that fails has its status sent already: all that is left is to end it.
+      if (ctx.res.headersSent) ctx.res.destroy()
+      else sendRefusal(ctx, refusal, state.requestId)
+    }
+    finish(kernel, ctx, startedAt)
+  })
+  app.use(safeHeaders(kernel.isHttps))
+  for (const middleware of before) app.use(middleware)
+  app.use((ctx) => dispatch(table, ctx))
+  return app
+}
+
+async function dispatch(table: RouteTable, ctx: Koa.Context): Promise<void> {
+  ctx.set('Cache-Control', 'no-store')
+  if (await table.handle(ctx)) return
+  const methods = table.allowed(ctx.path)
+  const headers: Record<string, string> = methods.length === 0 ? {} : { Allow: methods.join(', ') }
+  throw new ApiError('route_not_found', {
+    headers,
+    message: `No route answers ${ctx.method} ${ctx.path.slice(0, 200)}.`,
+  })
+}
+
+/** The API serves data, never a page: nothing may be loaded by it or frame it. */
+function safeHeaders(isHttps: boolean): Koa.Middleware {
+  const set = helmet({
+    contentSecurityPolicy: {
+      useDefaults: false,
+      directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
+    },
+    strictTransportSecurity: isHttps,
+  })
+  return async (ctx, next) => {
+    set(ctx.req, ctx.res, () => undefined)
+    await next()
+  }
+}
+
+function logFailure(
+  kernel: Kernel,
+  { state, error, refusal }: { state: RequestState; error: unknown; refusal: Error },
+) {
+  const err = error instanceof ApiError && error.options.cause !== undefined ? error.options.cause : error
+  const detail = error instanceof ApiError ? error.options.logDetail : undefined
+  const cause = refusal === error ? undefined : (refusal.cause as Error | undefined)?.message
+  kernel.log.error(
+    { err, requestId: state.requestId, route: state.routeId, code: state.code, detail, cause },
+    'a request failed',
+  )
+}
+
+/** The path is not logged: it may hold a secret (webhooks, shares). The route's id says enough. */
+function finish(kernel: Kernel, ctx: Koa.Context, startedAt: number): void {
+  const { requestId, routeId, caller, code } = ctx.state as RequestState
+  const { method, status } = ctx
+  const durationMs = kernel.world.monotonic() - startedAt
+  const who =
+    caller === null
+      ? {}
+      : caller.kind === 'person'
+        ? { user: caller.userPublicId }
+        : { agent: caller.agentId, run: caller.runId }
+  kernel.log.info(
+    {
+      requestId,
+      route: routeId,
+      method,
+      status,
+      ...(code === null ? {} : { code }),
+      ms: Math.round(durationMs * 10) / 10,
+      ...who,
+    },
+    'request',
+  )
+  kernel.observe?.({ requestId, routeId, method, status, code, durationMs })
+}

@@ -1,0 +1,130 @@
+import { createHash } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import { fail } from '../../shared/api/errors.ts'
+import type { World } from '../../shared/lib/world.ts'
+import type { Db } from '../db/open.ts'
+import { findLogin, findRunOfToken, findSession, markLoginUsed, type SessionRow } from './caller-store.ts'
+import type { AgentCaller, Caller, PersonCaller } from './callers.ts'
+import { createRunTokenReader, type RunTokenReader } from './run-token-reader.ts'
+
+/**
+ * Finds the caller of a request (document 1, "Authentication"). Each request asks the database, so that a revocation
+ * holds from the next request on; only the signature of an agent's token, which cannot change, is remembered.
+ */
+export interface CallerLookup {
+  /** Fails with 401 or 403. */
+  callerOf(request: IncomingMessage): Promise<Caller>
+}
+
+export const sessionCookie = 'svc_session'
+export const loginTokenPrefix = 'svc_pat_'
+/** A use of a login token is noted at most this often. */
+const usedEveryMs = 60_000
+
+/** As tokens are stored. */
+export function hashToken(token: string): string {
+  return createHash('sha256').update(token).digest('hex')
+}
+
+export function createCallerLookup(options: { db: Db; runTokenKey: Uint8Array; world: World }): CallerLookup {
+  const lookup: Lookup = { ...options, readRunToken: createRunTokenReader(options) }
+  return {
+    async callerOf(request) {
+      const wanted = headerOf(request, 'svc-workspace-id')?.toLowerCase() ?? null
+      const authorization = request.headers.authorization
+      if (authorization !== undefined) return callerOfBearer(lookup, authorization, wanted)
+      const cookie = cookieOf(request, sessionCookie)
+      if (cookie === null) return fail('auth_missing')
+      refuseForeignOrigin(request)
+      return callerOfSession(lookup, cookie, wanted)
+    },
+  }
+}
+
+interface Lookup {
+  db: Db
+  world: World
+  readRunToken: RunTokenReader
+}
+
+async function callerOfBearer(lookup: Lookup, authorization: string, wanted: string | null): Promise<Caller> {
+  const token = /^Bearer +([!-~]{1,4096})$/i.exec(authorization)?.[1]
+  if (token === undefined) return fail('auth_invalid', { message: 'The Authorization header is not a bearer token.' })
+  const caller = token.startsWith(loginTokenPrefix)
+    ? await callerOfLogin(lookup, token)
+    : await callerOfRunToken(lookup, token)
+  if (wanted !== null && wanted !== caller.workspaceId) fail('not_permitted', { param: 'Svc-Workspace-Id' })
+  return caller
+}
+
+async function callerOfLogin({ db, world }: Lookup, token: string): Promise<PersonCaller> {
+  const row = await findLogin(db, hashToken(token))
+  if (row === null) return fail('auth_invalid')
+  const caller = personOf(row, 'login_token', world.now())
+  const now = world.now()
+  if (row.last_used_at === null || row.last_used_at < now - usedEveryMs) await markLoginUsed(db, row.id, now)
+  return caller
+}
+
+async function callerOfSession({ db, world }: Lookup, cookie: string, wanted: string | null): Promise<PersonCaller> {
+  const row = await findSession(db, { tokenHash: hashToken(cookie), workspaceId: wanted })
+  if (row === null) return fail('auth_invalid')
+  return personOf(row, 'dashboard_session', world.now())
+}
+
+function personOf(row: SessionRow, via: PersonCaller['via'], now: number): PersonCaller {
+  if (row.revoked_at !== null || (row.expires_at !== null && row.expires_at <= now)) fail('auth_invalid')
+  if (row.workspace_id === null || row.role === null) return fail('not_permitted')
+  return {
+    kind: 'person',
+    via,
+    userId: row.user_id,
+    userPublicId: row.public_id,
+    name: row.name,
+    email: row.email,
+    workspaceId: row.workspace_id,
+    role: row.role,
+  }
+}
+
+/** A token is the run's for as long as the run lives and its lease has not gone to another device. */
+async function callerOfRunToken({ db, readRunToken }: Lookup, token: string): Promise<AgentCaller> {
+  const claims = await readRunToken(token)
+  if (claims === null) return fail('auth_invalid')
+  const row = await findRunOfToken(db, claims.runId, claims.agentId)
+  if (row === null || row.workspace_id !== claims.workspaceId) return fail('auth_invalid')
+  if (row.token_generation !== claims.tokenGeneration) fail('auth.agent_jwt_revoked')
+  if (row.ended_at !== null || row.deleted_at !== null || row.fence !== claims.fence) fail('auth_revoked')
+  return {
+    kind: 'agent',
+    agentId: claims.agentId,
+    agentUuid: row.uuid,
+    workspaceId: row.workspace_id,
+    runId: claims.runId,
+    fence: claims.fence,
+  }
+}
+
+function headerOf(request: IncomingMessage, name: string): string | undefined {
+  const value = request.headers[name]
+  return Array.isArray(value) ? value.join(', ') : value
+}
+
+function cookieOf(request: IncomingMessage, name: string): string | null {
+  for (const part of (request.headers.cookie ?? '').split(';')) {
+    const at = part.indexOf('=')
+    if (at > 0 && part.slice(0, at).trim() === name) return part.slice(at + 1).trim() || null
+  }
+  return null
+}
+
+/** A browser sends the cookie along with requests that other sites make; those must not act for the person. */
+function refuseForeignOrigin(request: IncomingMessage): void {
+  if (request.method === 'GET' || request.method === 'HEAD') return
+  const { origin, host } = request.headers
+  const isOwn =
+    origin === undefined
+      ? ['same-origin', 'none', undefined].includes(headerOf(request, 'sec-fetch-site'))
+      : URL.canParse(origin) && new URL(origin).host === host
+  if (!isOwn) fail('http_exception', { message: 'This request comes from another site.' })
+}

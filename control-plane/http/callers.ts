@@ -1,0 +1,48 @@
+import type { AnyRoute, Refusal, Role } from '../../shared/api/route.ts'
+
+/** Who calls: a person by login token or dashboard session, or an agent by the token of its run. */
+
+export interface PersonCaller {
+  readonly kind: 'person'
+  readonly via: 'login_token' | 'dashboard_session'
+  /** UUID. */
+  readonly userId: string
+  /** `usr_...` */
+  readonly userPublicId: string
+  readonly name: string
+  readonly email: string
+  readonly workspaceId: string
+  readonly role: Role
+}
+
+export interface AgentCaller {
+  readonly kind: 'agent'
+  /** `agt_...` */
+  readonly agentId: string
+  readonly agentUuid: string
+  readonly workspaceId: string
+  readonly runId: string
+  readonly fence: number
+}
+
+export type Caller = PersonCaller | AgentCaller
+
+/** The caller a route's handler gets: kinds that the route refuses do not reach it. */
+export type CallerOf<R extends AnyRoute> = R['callers'] extends 'none'
+  ? null
+  : R['callers'] extends { agent: Refusal }
+    ? PersonCaller
+    : R['callers'] extends { person: Refusal }
+      ? AgentCaller
+      : Caller
+
+const rank: Record<Role, number> = { member: 0, admin: 1, owner: 2 }
+
+export function hasRole(caller: Caller, least: Role): boolean {
+  return caller.kind === 'person' && rank[caller.role] >= rank[least]
+}
+
+/** Names the caller in idempotency scopes and rate limits; an agent's runs share one. */
+export function callerKey(caller: Caller): string {
+  return caller.kind === 'person' ? `person:${caller.userId}` : `agent:${caller.agentId}`
+}

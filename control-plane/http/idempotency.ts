@@ -1,0 +1,135 @@
+import { createHash } from 'node:crypto'
+import { fail } from '../../shared/api/errors.ts'
+import type { World } from '../../shared/lib/world.ts'
+import type { Db } from '../db/open.ts'
+import { callerKey, type Caller } from './callers.ts'
+import { claimKey, completeKey, findKey, freeKey, markKeyUnknown, removeExpiredKey } from './idempotency-store.ts'
+
+/**
+ * Idempotency-Key (document 1, "Limits > Shared").
+ *
+ *   (none) --claim--> running:<instance> --the effect's own transaction--> done --24 h--> (none)
+ *                          |-- a refusal, nothing was done --> (none)
+ *                          |-- an unexpected failure --------> unknown --24 h--> (none)
+ *
+ * The claim commits before the work begins, so that two requests with one key never both work; the answer is stored in
+ * the transaction of the effect, so that a kill leaves either both or neither. A claim whose process is gone counts as
+ * unknown. Two requests that race for the claim are told apart by the row's primary key.
+ */
+export interface Idempotency {
+  /** Claims the key, or gives the stored answer. Fails with one of the three 409 codes. */
+  begin(request: KeyedRequest): Promise<Claim | Replay>
+  /** Stores the answer within the transaction of the effect. */
+  complete(tx: Db, claim: Claim, answer: StoredAnswer): Promise<void>
+  /** After a failure: `nothing` was done, so the key is free again, or it is not known what was. */
+  release(claim: Claim, effect: 'nothing' | 'unknown'): Promise<void>
+}
+
+export interface KeyedRequest {
+  key: string
+  caller: Caller
+  method: string
+  path: string
+  search: string
+  body: unknown
+}
+export interface StoredAnswer {
+  status: number
+  headers: Record<string, string>
+  /** JSON text; null for 204. */
+  body: string | null
+}
+export interface Claim {
+  kind: 'claim'
+  scopeHash: string
+  state: string
+}
+export interface Replay {
+  kind: 'replay'
+  answer: StoredAnswer
+}
+
+const keptMs = 24 * 3_600_000
+/** A claim by another process this old is taken for abandoned, where there may be other processes. */
+const abandonedMs = 10 * 60_000
+
+export interface IdempotencyOptions {
+  db: Db
+  world: World
+  /** Names this start of this process. */
+  instance: string
+  /** True when no other process serves this database (SQLite): claims of others are then those of dead ones. */
+  isSole: boolean
+}
+
+export function createIdempotency(options: IdempotencyOptions): Idempotency {
+  const state = `running:${options.instance}`
+  return {
+    async begin(request) {
+      const hashes = { scopeHash: scopeOf(request), requestHash: hash([request.search, request.body]) }
+      const now = options.world.now()
+      const row = { ...hashes, state, createdAt: now, expiresAt: now + keptMs }
+      const claim: Claim = { kind: 'claim', scopeHash: hashes.scopeHash, state }
+      // Twice: the first look may find only an expired row in the way.
+      for (let attempt = 0; attempt < 2; attempt++) {
+        if (await claimKey(options.db, row)) return claim
+        const stored = await findKey(options.db, hashes.scopeHash)
+        if (stored !== null && stored.expiresAt > now) return settle(options, { stored, ...hashes })
+        await removeExpiredKey(options.db, hashes.scopeHash, now)
+      }
+      return fail('idempotency_request_in_progress', { param: 'Idempotency-Key' })
+    },
+    async complete(tx, claim, answer) {
+      const isOurs = await completeKey(tx, { ...claim, ...answer })
+      if (!isOurs) throw new Error('the claim of an idempotency key was lost')
+    },
+    async release(claim, effect) {
+      if (effect === 'nothing') await freeKey(options.db, claim)
+      else await markKeyUnknown(options.db, claim)
+    },
+  }
+}
+
+type StoredKey = NonNullable<Awaited<ReturnType<typeof findKey>>>
+
+function settle(
+  options: IdempotencyOptions,
+  { stored, requestHash }: { stored: StoredKey; requestHash: string },
+): Replay {
+  const param = 'Idempotency-Key'
+  if (stored.requestHash !== requestHash) fail('idempotency_key_reused', { param })
+  if (stored.state === 'done') return { kind: 'replay', answer: stored.answer }
+  if (stored.state === 'unknown') fail('idempotency_effect_unknown', { param })
+  const isMine = stored.state === `running:${options.instance}`
+  const isAbandoned = !isMine && (options.isSole || stored.createdAt < options.world.now() - abandonedMs)
+  return fail(isAbandoned ? 'idempotency_effect_unknown' : 'idempotency_request_in_progress', { param })
+}
+
+/** The key of the header, or null when none is sent. Fails with `idempotency_invalid_key`. */
+export function readKey(header: string | undefined, need: 'required' | 'accepted' | 'none'): string | null {
+  if (need === 'none') return null
+  if (header === undefined) {
+    if (need === 'accepted') return null
+    return fail('idempotency_invalid_key', {
+      message: 'This route needs an Idempotency-Key header.',
+      param: 'Idempotency-Key',
+    })
+  }
+  // Visible characters only; a space or control character, or a second header (joined by ", "), does not fit.
+  if (!/^[^\s\p{Cc}]{1,255}$/u.test(header)) return fail('idempotency_invalid_key', { param: 'Idempotency-Key' })
+  return header
+}
+
+function scopeOf({ caller, method, path, key }: KeyedRequest): string {
+  return hash([callerKey(caller), caller.workspaceId, method, path, key])
+}
+
+function hash(value: unknown): string {
+  return createHash('sha256').update(JSON.stringify(value, sortKeys)).digest('hex')
+}
+
+/** The order of keys is no difference between two bodies. */
+function sortKeys(_key: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+}

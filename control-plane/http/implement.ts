@@ -1,0 +1,84 @@
+import type { z } from 'zod'
+import type { AnyRoute, BodyOf, ParamsOf, QueryOf, ReplyOf } from '../../shared/api/route.ts'
+import type { World } from '../../shared/lib/world.ts'
+import type { Db } from '../db/open.ts'
+import type { Log } from '../log.ts'
+import type { CallerOf } from './callers.ts'
+import type { EventStream } from './sse.ts'
+
+/** What the handler of a route gets. */
+export interface HandlerInput<R extends AnyRoute> {
+  params: ParamsOf<R>
+  query: QueryOf<R>
+  body: BodyOf<R>
+  caller: CallerOf<R>
+  /**
+   * The transaction of this request on a write (for routes with `transaction: false` and on reads: the root handle).
+   * Nothing else is awaited in it: sockets, git and HTTP wait for `afterCommit`.
+   */
+  db: Db
+  world: World
+  log: Log
+  requestId: string
+  /** Runs `run` once the transaction has committed, before the answer is sent; never when it was rolled back. */
+  afterCommit(run: () => void): void
+  /** Aborted when the client is gone or the server stops. */
+  signal: AbortSignal
+  /** Set when the client asked for a stream, on routes that have one. */
+  stream: { lastEventId: string | null } | null
+}
+
+/** An answer with another status, or with headers. */
+export class Answer<S extends number, B> {
+  readonly status: S
+  readonly body: B
+  readonly headers: Record<string, string>
+
+  constructor(status: S, body: B, headers: Record<string, string> = {}) {
+    this.status = status
+    this.body = body
+    this.headers = headers
+  }
+}
+
+export function answer<const S extends number, B>(status: S, body: B, headers?: Record<string, string>): Answer<S, B> {
+  return new Answer(status, body, headers)
+}
+
+type OtherAnswer<R extends AnyRoute> = {
+  [S in keyof R['otherReplies'] & number]: Answer<S, z.input<R['otherReplies'][S]>>
+}[keyof R['otherReplies'] & number]
+
+export type HandlerResult<R extends AnyRoute> =
+  | ReplyOf<R>
+  | OtherAnswer<R>
+  | Answer<200 | 201, ReplyOf<R>>
+  | EventStream
+
+export type Handler<R extends AnyRoute> = (input: HandlerInput<R>) => Promise<HandlerResult<R>>
+export type Handlers<G extends Readonly<Record<string, AnyRoute>>> = { [K in keyof G]: Handler<G[K]> }
+
+/** A route with its handler; the types of its schemas have been checked where it was made. */
+export interface ImplementedRoute {
+  route: AnyRoute
+  handler: (input: HandlerInput<AnyRoute>) => Promise<unknown>
+}
+
+/** Joins routes with their handlers. Does not compile while one of them has none, or gives what its schema does not hold. */
+export function implement<G extends Readonly<Record<string, AnyRoute>>>(
+  group: G,
+  handlers: Handlers<G>,
+): ImplementedRoute[] {
+  return Object.entries(group).map(([name, route]) => ({
+    route,
+    // Each handler takes the input that its own route's schemas have parsed; the list forgets which.
+    handler: handlers[name] as unknown as ImplementedRoute['handler'],
+  }))
+}
+
+/** Throws when a route of the contract has no handler: the server does not start with half an API. */
+export function assertComplete(contract: readonly AnyRoute[], implemented: readonly ImplementedRoute[]): void {
+  const known = new Set(implemented.map(({ route }) => route.id))
+  const missing = contract.filter((route) => !known.has(route.id)).map((route) => route.id)
+  if (missing.length > 0) throw new Error(`no handler for ${missing.join(', ')}`)
+}

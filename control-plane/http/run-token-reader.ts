@@ -1,0 +1,60 @@
+import { errors, jwtVerify } from 'jose'
+import { z } from 'zod'
+import type { World } from '../../shared/lib/world.ts'
+import { runTokenClaims, type RunTokenSubject } from '../dispatch/run-token.ts'
+
+/** The claims of an agent's token, or null when it is not one of ours or its time is over. */
+export type RunTokenReader = (token: string) => Promise<RunTokenSubject | null>
+
+const payloadSchema = z.object({
+  sub: z.string(),
+  run: z.string(),
+  fence: z.number().int(),
+  ws: z.string(),
+  gen: z.number().int(),
+  exp: z.number(),
+})
+/** Checked tokens that are remembered: about one per live run. */
+const remembered = 2_000
+
+/**
+ * What a token says cannot change, so a checked one is remembered until it expires: the signature is checked once per
+ * run and not at each request. Whether it still counts is asked of the database each time, by the caller of this.
+ */
+export function createRunTokenReader(options: { runTokenKey: Uint8Array; world: World }): RunTokenReader {
+  const checked = new Map<string, { subject: RunTokenSubject; expiresAt: number }>()
+  return async (token) => {
+    const now = options.world.now()
+    const known = checked.get(token)
+    if (known !== undefined) return known.expiresAt > now ? known.subject : null
+    const fresh = await verify(token, options.runTokenKey, now)
+    if (fresh === null) return null
+    if (checked.size >= remembered) checked.delete(checked.keys().next().value as string)
+    checked.set(token, fresh)
+    return fresh.subject
+  }
+}
+
+async function verify(token: string, key: Uint8Array, now: number) {
+  try {
+    const { payload } = await jwtVerify(token, key, {
+      algorithms: [runTokenClaims.algorithm],
+      issuer: runTokenClaims.issuer,
+      audience: runTokenClaims.audience,
+      typ: runTokenClaims.type,
+      currentDate: new Date(now),
+    })
+    const claims = payloadSchema.parse(payload)
+    const subject: RunTokenSubject = {
+      runId: claims.run,
+      fence: claims.fence,
+      agentId: claims.sub,
+      workspaceId: claims.ws,
+      tokenGeneration: claims.gen,
+    }
+    return { subject, expiresAt: claims.exp * 1000 }
+  } catch (error) {
+    if (error instanceof errors.JOSEError || error instanceof z.ZodError) return null
+    throw error
+  }
+}

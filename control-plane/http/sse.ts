@@ -1,0 +1,122 @@
+import type { ServerResponse } from 'node:http'
+import type { World } from '../../shared/lib/world.ts'
+
+/** Server-sent events with back-pressure: what the reader does not take is not read from the source either. */
+
+export interface StreamMessage {
+  /** Sent as `id:`; the reader comes back with it as Last-Event-ID. */
+  id: string | null
+  event: string | null
+  /** A string is sent as it is (JSON text, for example); anything else as JSON. */
+  data: unknown
+}
+
+/** What a handler returns to answer with a stream. Its source is ended (`return`) when the reader is gone. */
+export class EventStream {
+  readonly source: AsyncIterable<StreamMessage>
+  constructor(source: AsyncIterable<StreamMessage>) {
+    this.source = source
+  }
+}
+
+export interface StreamLimits {
+  heartbeatMs: number
+  /** A reader with more than this waiting for it gets `stallMs` to take it, then is cut off. */
+  bufferedBytes: number
+  stallMs: number
+}
+export const streamLimits: StreamLimits = { heartbeatMs: 15_000, bufferedBytes: 1024 * 1024, stallMs: 30_000 }
+
+export interface StreamOptions {
+  source: AsyncIterable<StreamMessage>
+  world: World
+  /** Ends the stream: the client is gone, or the server stops. */
+  signal: AbortSignal
+  limits?: StreamLimits
+}
+
+/** Resolves when the stream is over, for whatever reason; rejects only when the source does. */
+export async function sendStream(response: ServerResponse, options: StreamOptions): Promise<void> {
+  const { world, signal } = options
+  const limits = options.limits ?? streamLimits
+  response.statusCode = 200
+  response.setHeader('Content-Type', 'text/event-stream; charset=utf-8')
+  response.setHeader('Cache-Control', 'no-store')
+  // Proxies that collect answers would hold events back.
+  response.setHeader('X-Accel-Buffering', 'no')
+  response.flushHeaders()
+  const stopHeartbeat = repeat(world, limits.heartbeatMs, () => {
+    if (response.writableLength === 0) response.write(':\n\n')
+  })
+  const iterator = options.source[Symbol.asyncIterator]()
+  const reader = abortable(iterator, signal)
+  try {
+    for (;;) {
+      const next = await reader.next()
+      if (next === null || next.done) break
+      response.write(formatMessage(next.value))
+      if (response.writableLength <= limits.bufferedBytes) continue
+      if (!(await drained(response, { ...options, stallMs: limits.stallMs }))) {
+        response.destroy()
+        break
+      }
+    }
+  } finally {
+    stopHeartbeat()
+    reader.stop()
+    response.end()
+    // Not awaited: a source that waits for its next event ends when it is told, which may be later.
+    iterator.return?.().catch(() => undefined)
+  }
+}
+
+export function formatMessage({ id, event, data }: StreamMessage): string {
+  const text = typeof data === 'string' ? data : JSON.stringify(data)
+  const lines = text.split(/\r\n|\r|\n/).map((line) => `data: ${line}\n`)
+  return (id === null ? '' : `id: ${id}\n`) + (event === null ? '' : `event: ${event}\n`) + lines.join('') + '\n'
+}
+
+function repeat(world: World, ms: number, run: () => void): () => void {
+  let stop = world.after(ms, tick)
+  function tick() {
+    run()
+    stop = world.after(ms, tick)
+  }
+  return () => stop()
+}
+
+/**
+ * `next` of an iterator that gives null once the signal is aborted. One listener for the whole stream: a race against a
+ * promise that lives as long as the stream would keep a reaction for every message.
+ */
+function abortable(iterator: AsyncIterator<StreamMessage>, signal: AbortSignal) {
+  let giveUp = () => {}
+  const onAbort = () => giveUp()
+  signal.addEventListener('abort', onAbort, { once: true })
+  return {
+    next: () =>
+      new Promise<IteratorResult<StreamMessage> | null>((resolve, reject) => {
+        giveUp = () => resolve(null)
+        if (signal.aborted) giveUp()
+        else iterator.next().then(resolve, reject)
+      }),
+    stop: () => signal.removeEventListener('abort', onAbort),
+  }
+}
+
+/** False when the reader took nothing of what waits for it in time. */
+function drained(response: ServerResponse, options: { world: World; signal: AbortSignal; stallMs: number }) {
+  return new Promise<boolean>((resolve) => {
+    const done = (isDrained: boolean) => {
+      stopTimer()
+      response.off('drain', onDrain)
+      options.signal.removeEventListener('abort', onAbort)
+      resolve(isDrained)
+    }
+    const onDrain = () => done(true)
+    const onAbort = () => done(true)
+    const stopTimer = options.world.after(options.stallMs, () => done(false))
+    response.once('drain', onDrain)
+    options.signal.addEventListener('abort', onAbort, { once: true })
+  })
+}

@@ -1,0 +1,25 @@
+import { ApiError, PlainApiError } from '../../shared/api/errors.ts'
+import { troubleOf } from '../db/dialect.ts'
+
+export type Refused = ApiError | PlainApiError
+
+/** What an error means to the caller. What is not known is `internal_error`, and its text stays in the log. */
+export function refusalOf(error: unknown): Refused {
+  if (error instanceof ApiError || error instanceof PlainApiError) return error
+  const trouble = troubleOf(error)
+  if (trouble === null) return new ApiError('internal_error', { cause: error })
+  if (trouble === 'duplicate') return new ApiError('duplicate_resource', { cause: error })
+  const headers = trouble === 'query_timeout' ? {} : { 'Retry-After': '1' }
+  return new ApiError(trouble, { cause: error, headers })
+}
+
+/**
+ * Whether a write that ended so is known to have done nothing: its transaction was rolled back by a refusal of ours, or by
+ * the database itself. After anything else the commit may have happened.
+ */
+export function isWithoutEffect(error: unknown): boolean {
+  if (error instanceof ApiError) return error.code !== 'internal_error'
+  if (error instanceof PlainApiError) return true
+  const trouble = troubleOf(error)
+  return trouble === 'transient_conflict' || trouble === 'duplicate'
+}

@@ -1,0 +1,122 @@
+import type { z } from 'zod'
+import { fail, type FieldError } from '../../shared/api/errors.ts'
+import { maxIds } from '../../shared/api/paging.ts'
+import type { AnyRoute } from '../../shared/api/route.ts'
+import { shapeOf, type ValueShape } from '../../shared/api/schema-shape.ts'
+import { isStorable } from './body.ts'
+
+/** Turns the texts of a request into what the schemas of its route say. Made once per route. */
+export interface Validator {
+  params(raw: Readonly<Record<string, string>>): object
+  query(search: string): object
+  body(value: unknown): unknown
+}
+
+const nothing = {}
+
+export function createValidator(route: AnyRoute): Validator {
+  const hasParams = Object.keys(route.params.shape).length > 0
+  const readQuery = createQueryReader(route)
+  return {
+    params: (raw) => (hasParams ? readParams(route, raw) : nothing),
+    query: readQuery,
+    body: (value) => readBody(route, value),
+  }
+}
+
+function readParams(route: AnyRoute, raw: Readonly<Record<string, string>>): object {
+  for (const [param, value] of Object.entries(raw)) if (!isStorable(value)) fail(route.malformedParam, { param })
+  const parsed = route.params.safeParse(raw)
+  if (parsed.success) return parsed.data
+  return fail(route.malformedParam, { param: String(parsed.error.issues[0]?.path[0]) })
+}
+
+function readBody(route: AnyRoute, value: unknown): unknown {
+  if (route.body.def.type === 'undefined') return undefined
+  for (const [key, code] of Object.entries(route.refusedBodyKeys)) {
+    if (typeof value === 'object' && value !== null && Object.hasOwn(value, key)) fail(code, { param: key })
+  }
+  const parsed = route.body.safeParse(value)
+  return parsed.success ? parsed.data : failFields(parsed.error, 'body')
+}
+
+function failFields(error: z.ZodError, whole: string): never {
+  const fields = error.issues.slice(0, 50).flatMap(fieldsOf)
+  return fail('validation_error', { param: fields[0]?.path || whole, details: { fields } })
+}
+
+function fieldsOf(issue: z.core.$ZodIssue): FieldError[] {
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => ({ path: [...issue.path, key].join('.'), message: 'unknown key' }))
+  }
+  return [{ path: issue.path.join('.'), message: issue.message }]
+}
+
+/**
+ * Query keys are read as their schemas want them: numbers, true and false, lists (`name` or `name[]`, repeated or separated
+ * by commas). Unknown keys are passed over.
+ */
+function createQueryReader(route: AnyRoute): (search: string) => object {
+  const shapes = new Map(
+    Object.entries(route.query.shape).map(([key, schema]) => [key, shapeOf(schema as z.ZodType)] as const),
+  )
+  const { refuse, invalid } = route.queryCodes
+  if (shapes.size === 0 && Object.keys(refuse).length === 0) return () => nothing
+  return (search) => {
+    const raw = search === '' ? {} : collect(search, { shapes, refuse })
+    if (raw['ids'] !== undefined) checkIds(raw)
+    const parsed = route.query.safeParse(raw)
+    if (parsed.success) return parsed.data
+    const key = String(parsed.error.issues[0]?.path[0])
+    const code = invalid[key]
+    if (code === undefined) return failFields(parsed.error, 'query')
+    const { choices } = shapes.get(key) ?? { choices: null }
+    return fail(code, { param: key, ...(choices === null ? {} : { allowedValues: choices }) })
+  }
+}
+
+interface QueryShape {
+  shapes: ReadonlyMap<string, ValueShape>
+  refuse: AnyRoute['queryCodes']['refuse']
+}
+
+function collect(search: string, { shapes, refuse }: QueryShape): Record<string, unknown> {
+  const values = new Map<string, string[]>()
+  for (const [name, value] of new URLSearchParams(search)) {
+    const key = name.endsWith('[]') ? name.slice(0, -2) : name
+    if (Object.hasOwn(refuse, key)) fail(refuse[key]!, { param: key })
+    if (!shapes.has(key)) continue
+    if (!isStorable(value))
+      fail('validation_error', { param: key, details: { fields: [{ path: key, message: 'NUL' }] } })
+    const list = values.get(key)
+    if (list === undefined) values.set(key, [value])
+    else list.push(value)
+  }
+  const raw: Record<string, unknown> = {}
+  for (const [key, texts] of values) raw[key] = fromTexts(texts, shapes.get(key)!)
+  return raw
+}
+
+/** What does not read as its kind stays text, which the schema then refuses with its own message. */
+function fromTexts(texts: readonly string[], shape: ValueShape): unknown {
+  if (shape.kind === 'array') {
+    const items = texts.flatMap((text) => text.split(',')).filter((text) => text !== '')
+    return items.map((text) => fromText(text, shape.item?.kind))
+  }
+  return texts.length === 1 ? fromText(texts[0]!, shape.kind) : texts
+}
+
+function fromText(text: string, kind: ValueShape['kind'] | undefined): unknown {
+  if (kind === 'number' && /^-?\d{1,15}(\.\d{1,15})?$/.test(text)) return Number(text)
+  if (kind === 'boolean' && (text === 'true' || text === 'false')) return text === 'true'
+  return text
+}
+
+/** `include` and `expand` say how an object is shown; any other key filters or pages (silence shared.expandOnIds). */
+const presentation = new Set(['ids', 'include', 'expand'])
+
+function checkIds(raw: Record<string, unknown>): void {
+  if ((raw['ids'] as unknown[]).length > maxIds) fail('too_many_ids', { param: 'ids' })
+  const other = Object.keys(raw).find((key) => !presentation.has(key))
+  if (other !== undefined) fail('ids_exclusive', { param: other })
+}
