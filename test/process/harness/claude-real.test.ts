@@ -1,0 +1,245 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { HarnessReadiness } from '../../../device-manager/harness/adapter.ts'
+import { detectClaude } from '../../../device-manager/harness/claude/detect.ts'
+import { harnessProbe } from '../../../device-manager/harness/probe.ts'
+import type { RunEventBody } from '../../../shared/runs/events.ts'
+import { claudeMachine, driveClaude, fetchClaude } from '../../kit/real-claude.ts'
+import type { ClaudeMachine, DriveOptions } from '../../kit/real-claude.ts'
+import { startStubLlm } from '../../kit/stub-llm.ts'
+import type { StubLlm, StubStep } from '../../kit/stub-llm.ts'
+
+/** Drives the real Claude Code over real pipes; only the model's server is scripted. */
+
+let found: ReturnType<typeof fetchClaude>
+let stub: StubLlm
+let machine: ClaudeMachine
+let readiness: HarnessReadiness
+const machines: ClaudeMachine[] = []
+
+function newMachine(options: { apiKey: string | null }): ClaudeMachine {
+  const binDir = 'binDir' in found ? found.binDir : ''
+  const made = claudeMachine({ binDir, baseUrl: `${stub.url}/s/run`, ...options })
+  machines.push(made)
+  return made
+}
+const detect = (on: ClaudeMachine) => detectClaude(harnessProbe({ env: on.env, homeDir: on.home }))
+const drive = (options: Partial<DriveOptions> = {}) =>
+  driveClaude({ machine, version: readiness.version ?? '', ...options })
+const script = (...steps: StubStep[]) => stub.script({ run: { steps } })
+
+type EventData<K extends RunEventBody['kind']> = Extract<RunEventBody, { kind: K }>['data']
+function dataOf<K extends RunEventBody['kind']>(events: readonly RunEventBody[], kind: K): EventData<K>[] {
+  return events.filter((event) => event.kind === kind).map(({ data }) => data as EventData<K>)
+}
+const writeFile: StubStep = { text: 'I write it.', tool: { kind: 'write', path: 'made.txt', content: 'by claude\n' } }
+
+beforeAll(async () => {
+  found = fetchClaude()
+  if ('missing' in found) {
+    process.stderr.write(`\n*** NOT TESTED: the real claude is not available here. ${found.missing}\n\n`)
+    return
+  }
+  stub = await startStubLlm()
+  machine = newMachine({ apiKey: 'dummy' })
+  readiness = await detect(machine)
+})
+beforeEach((context) => {
+  if ('missing' in found) context.skip(found.missing)
+})
+afterEach(async () => {
+  for (const made of machines.splice(1)) await made.remove()
+})
+afterAll(async () => {
+  for (const made of machines) await made.remove()
+  await stub?.stop()
+})
+
+describe('claude is found', () => {
+  it('with its version, signed in by a key', () => {
+    expect(readiness).toEqual({ installed: true, version: '2.1.329', signedIn: true, message: null })
+  })
+
+  it('not signed in without one', async () => {
+    const stranger = newMachine({ apiKey: null })
+    expect(await detect(stranger)).toMatchObject({
+      installed: true,
+      signedIn: false,
+      message: expect.stringContaining('not signed in'),
+    })
+  })
+})
+
+describe('a run', () => {
+  it('says its words, calls its tool, ends with its result, usage and session', async () => {
+    await script(
+      { thinking: 'A file, then.', ...writeFile, usage: { input: 300, output: 30, cacheRead: 7 } },
+      { text: 'The file is there.', usage: { input: 400, output: 40 } },
+    )
+    const run = drive({
+      spec: { agentMd: 'You are Ada of the harbour.', prompt: 'Make the file.', model: 'claude-opus-5-5' },
+    })
+    const { outcome, exitCode } = await run.done
+    expect(outcome).toMatchObject({ exitReason: 'completed', message: null, resumeRefused: false })
+    expect(exitCode).toBe(0)
+    expect(readFileSync(join(machine.cwd, 'made.txt'), 'utf8')).toBe('by claude\n')
+    expect(dataOf(run.events, 'session')).toEqual([{ sessionId: outcome.sessionId, model: 'claude-opus-5-5' }])
+    expect(dataOf(run.events, 'thinking')).toEqual([{ text: 'A file, then.' }])
+    expect(dataOf(run.events, 'text').map(({ text }) => text)).toEqual(['I write it.', 'The file is there.'])
+    const [call] = dataOf(run.events, 'tool_call')
+    expect(call).toMatchObject({ name: 'Write' })
+    expect(dataOf(run.events, 'tool_result')).toMatchObject([{ toolCallId: call?.toolCallId, isError: false }])
+    expect(run.asks).toMatchObject([{ toolCallId: call?.toolCallId, name: 'Write', input: { content: 'by claude\n' } }])
+    expect(dataOf(run.events, 'usage').at(-1)).toMatchObject({ inputTokens: 700, outputTokens: 70, cacheReadTokens: 7 })
+    expect(run.events.at(-1)).toEqual({ kind: 'result', data: { text: 'The file is there.', isError: false } })
+    const [request] = await stub.requests()
+    expect(JSON.stringify(request?.body['system'])).toContain('You are Ada of the harbour.')
+    expect(JSON.stringify(request?.body['messages'])).toContain('Make the file.')
+  })
+
+  it('sends the effort that was asked for, and stops at the limit of turns', async () => {
+    await stub.script({ run: { loop: true, steps: [{ tool: { kind: 'shell', command: 'echo again' } }] } })
+    const run = drive({ spec: { reasoningEffort: 'minimal', maxTurns: 2, backupModel: 'claude-haiku-4-5' } })
+    expect((await run.done).outcome).toMatchObject({ exitReason: 'budget_exceeded' })
+    const [request] = await stub.requests()
+    expect(request?.body['output_config']).toMatchObject({ effort: 'low' })
+    expect(dataOf(run.events, 'tool_result')).toHaveLength(2)
+  })
+
+  it('goes on with its session in a later process, counts only itself, and reads the new AGENT.md', async () => {
+    await script({ text: 'My name is Ada.' })
+    const first = await drive({ spec: { prompt: 'Who are you?', agentMd: 'You are Ada.' } }).done
+    await script({ text: 'As I said.' })
+    const run = drive({
+      spec: { prompt: 'Once more?', agentMd: 'You are Ada the second.', resumeSessionId: first.outcome.sessionId },
+    })
+    const { outcome } = await run.done
+    expect(outcome).toMatchObject({ exitReason: 'completed', sessionId: first.outcome.sessionId })
+    expect(dataOf(run.events, 'session')).toMatchObject([{ sessionId: first.outcome.sessionId, resumed: true }])
+    expect(dataOf(run.events, 'usage').at(-1)).toMatchObject({ inputTokens: 100, outputTokens: 20 })
+    const [request] = await stub.requests()
+    const messages = JSON.stringify(request?.body['messages'])
+    expect(messages).toContain('Who are you?')
+    expect(messages).toContain('My name is Ada.')
+    expect(JSON.stringify(request?.body['system'])).toContain('You are Ada the second.')
+  })
+
+  it('says so when the session to resume is not there', async () => {
+    const run = drive({ spec: { resumeSessionId: '00000000-0000-4000-8000-000000000000' } })
+    expect((await run.done).outcome).toMatchObject({
+      resumeRefused: true,
+      exitReason: 'harness_start_failed',
+      sessionId: null,
+    })
+  })
+
+  it('takes a word from a person in the middle of a tool call', async () => {
+    const waitForGo = 'while [ ! -e go ]; do sleep 0.05; done; cat go'
+    await script({ tool: { kind: 'shell', command: waitForGo } }, { text: 'Heard.' })
+    const run = drive()
+    await run.event(({ kind }) => kind === 'tool_call')
+    run.input('Also mind the gap.')
+    writeFileSync(join(machine.cwd, 'go'), 'now')
+    expect((await run.done).outcome).toMatchObject({ exitReason: 'completed' })
+    const requests = await stub.requests()
+    expect(JSON.stringify(requests.at(-1)?.body['messages'])).toContain('Also mind the gap.')
+  })
+})
+
+describe('a tool call', () => {
+  it('that is denied is not run, and the model reads why', async () => {
+    await script({ tool: { kind: 'write', path: 'forbidden.txt', content: 'x' } }, { text: 'Then not.' })
+    const run = drive({ decide: () => ({ behavior: 'deny', message: 'Not on the list of this agent.' }) })
+    expect((await run.done).outcome).toMatchObject({ exitReason: 'completed' })
+    expect(existsSync(join(machine.cwd, 'forbidden.txt'))).toBe(false)
+    expect(dataOf(run.events, 'tool_result')).toMatchObject([
+      { isError: true, output: expect.stringContaining('Not on the list') },
+    ])
+    expect(JSON.stringify((await stub.requests()).at(-1)?.body['messages'])).toContain('Not on the list of this agent.')
+  })
+
+  it.each([
+    ['hooks are disabled and the tool is allowed', { disableAllHooks: true, permissions: { allow: ['Bash'] } }],
+    ['permissions are bypassed', { permissions: { defaultMode: 'bypassPermissions' } }],
+  ])("is asked also where the person's settings say that %s", async (_, settings) => {
+    const careless = newMachine({ apiKey: 'dummy' })
+    mkdirSync(join(careless.home, '.claude'))
+    writeFileSync(join(careless.home, '.claude', 'settings.json'), JSON.stringify(settings))
+    await script({ tool: { kind: 'shell', command: 'echo made > forbidden.txt' } }, { text: 'Then not.' })
+    const run = drive({ machine: careless, decide: () => ({ behavior: 'deny', message: 'No.' }) })
+    await run.done
+    expect(run.asks).toMatchObject([{ name: 'Bash' }])
+    expect(existsSync(join(careless.cwd, 'forbidden.txt'))).toBe(false)
+  })
+
+  it("is asked once although the person's settings want to ask too", async () => {
+    const careful = newMachine({ apiKey: 'dummy' })
+    mkdirSync(join(careful.home, '.claude'))
+    writeFileSync(join(careful.home, '.claude', 'settings.json'), JSON.stringify({ permissions: { ask: ['Bash'] } }))
+    await script({ tool: { kind: 'shell', command: 'echo made > asked.txt' } }, { text: 'Done.' })
+    const run = drive({ machine: careful })
+    await run.done
+    expect(run.asks).toHaveLength(1)
+    expect(readFileSync(join(careful.cwd, 'asked.txt'), 'utf8')).toBe('made\n')
+  })
+
+  it('that only reads is asked too', async () => {
+    writeFileSync(join(machine.cwd, 'secret.txt'), 'the secret')
+    await script(
+      { tool: { name: 'Read', input: { file_path: join(machine.cwd, 'secret.txt') } } },
+      { text: 'Then not.' },
+    )
+    const run = drive({ decide: () => ({ behavior: 'deny', message: 'No.' }) })
+    await run.done
+    expect(run.asks).toMatchObject([{ name: 'Read' }])
+    expect(JSON.stringify((await stub.requests()).at(-1)?.body)).not.toContain('the secret')
+  })
+})
+
+describe('trouble', () => {
+  it('with a rate limit ends as that, after retries that are told', async () => {
+    await stub.script({ run: { loop: true, steps: [{ error: { status: 429 } }] } })
+    const run = drive()
+    const { outcome, exitCode } = await run.done
+    expect(outcome).toMatchObject({ exitReason: 'rate_limited', message: expect.stringContaining('429') })
+    expect(exitCode).toBe(1)
+    expect(dataOf(run.events, 'error').map((error) => [error.httpStatus, error.willRetry])).toEqual([
+      [429, true],
+      [429, true],
+      [429, true],
+      [429, false],
+    ])
+  })
+
+  it('without a sign-in is a failed start, with a hint, and asks no server', async () => {
+    await script({ text: 'unreachable' })
+    const run = drive({ machine: newMachine({ apiKey: null }) })
+    expect((await run.done).outcome).toMatchObject({
+      exitReason: 'harness_start_failed',
+      message: expect.stringContaining('not signed in; run `claude` once'),
+    })
+    expect(await stub.requests()).toEqual([])
+  })
+
+  it('of being interrupted while the model thinks ends at once and keeps the session', async () => {
+    await script({ hang: true })
+    const run = drive()
+    const session = await run.event(({ kind }) => kind === 'session')
+    run.signal('SIGINT')
+    const { outcome } = await run.done
+    expect(outcome).toMatchObject({ exitReason: 'error', message: 'claude was interrupted from outside.' })
+    expect(session).toMatchObject({ data: { sessionId: outcome.sessionId } })
+  })
+
+  it('of being killed in a tool call is no success', async () => {
+    await script({ tool: { kind: 'shell', command: 'tail -f /dev/null' } })
+    const run = drive()
+    await run.event(({ kind }) => kind === 'tool_call')
+    run.signal('SIGTERM')
+    const { outcome } = await run.done
+    expect(outcome.exitReason).toBe('error')
+    expect(outcome.message).toMatch(/without a result/)
+    expect(dataOf(run.events, 'result')).toEqual([])
+  })
+})
