@@ -84,6 +84,14 @@ describe('usage', () => {
     })
   })
 
+  it('grows with every message of the model, by what went in', () => {
+    const usages = replay('success').output.events.flatMap((event) => (event.kind === 'usage' ? event.data : []))
+    expect(usages.slice(0, -1)).toMatchObject([
+      { inputTokens: 120, cacheReadTokens: 10, cacheWriteTokens: 5 },
+      { inputTokens: 320, cacheReadTokens: 10, cacheWriteTokens: 5 },
+    ])
+  })
+
   it('counts only this run of a session that other runs have used', () => {
     const resumed = { resumeSessionId: '5a8a0036-d636-4afc-8e99-d54e5868f2f3' }
     expect(usageAfter('resume-2b', resumed)).toMatchObject({ inputTokens: 100, outputTokens: 20, costUsd: '0.0008' })
