@@ -1,0 +1,56 @@
+import envPaths from 'env-paths'
+import { z } from 'zod'
+
+/** The only reader of the daemon's environment. */
+const count = (fallback: number, max = Number.MAX_SAFE_INTEGER) => z.coerce.number().int().min(1).max(max).default(fallback)
+const environment = z.object({
+  SVC_STATE_DIR: z.string().min(1).optional(),
+  SVC_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
+  SHELL: z.string().optional(),
+  HOME: z.string().optional(),
+  SVC_SPOOL_PAGES: count(65_536),
+  SVC_SPOOL_UNSENT_BYTES: count(64 * 1024 * 1024),
+  SVC_RECONNECT_MIN_MS: count(1_000),
+  SVC_RECONNECT_MAX_MS: count(60_000),
+  SVC_PING_MS: count(20_000),
+  SVC_DEAD_MS: count(45_000),
+})
+
+export interface DaemonConfig {
+  stateDir: string
+  logLevel: string
+  shell: string
+  homeDir: string
+  spoolPages: number
+  unsentBytes: number
+  reconnectMinMs: number
+  reconnectMaxMs: number
+  pingMs: number
+  deadMs: number
+}
+
+export class ConfigError extends Error {}
+
+export function readConfig(
+  env: Record<string, string | undefined>,
+  system: { homeDir: string; shell: string | null },
+): DaemonConfig {
+  const parsed = environment.safeParse(env)
+  if (!parsed.success) {
+    const lines = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`)
+    throw new ConfigError(`The configuration cannot be used.\n${lines.join('\n')}`)
+  }
+  const value = parsed.data
+  return {
+    stateDir: value.SVC_STATE_DIR ?? envPaths('svc-device', { suffix: '' }).data,
+    logLevel: value.SVC_LOG_LEVEL,
+    shell: value.SHELL ?? system.shell ?? '/bin/sh',
+    homeDir: value.HOME ?? system.homeDir,
+    spoolPages: value.SVC_SPOOL_PAGES,
+    unsentBytes: value.SVC_SPOOL_UNSENT_BYTES,
+    reconnectMinMs: value.SVC_RECONNECT_MIN_MS,
+    reconnectMaxMs: value.SVC_RECONNECT_MAX_MS,
+    pingMs: value.SVC_PING_MS,
+    deadMs: value.SVC_DEAD_MS,
+  }
+}

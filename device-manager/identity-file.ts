@@ -1,0 +1,33 @@
+import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { deviceIdentity, type DeviceIdentity } from '../shared/device/control.ts'
+import type { Places } from './places.ts'
+
+/** Why the daemon cannot run as it is set up; its text says what to type. */
+export class SetupError extends Error {}
+
+export function readIdentity(places: Places): { identity: DeviceIdentity; token: string } {
+  const notEnrolled = 'This machine is not connected to a server. Type: svc device connect'
+  let identity: unknown
+  let token: string
+  try {
+    identity = JSON.parse(readFileSync(places.identity, 'utf8'))
+    token = readFileSync(places.token, 'utf8').trim()
+  } catch (error) {
+    if ((error as { code?: string }).code === 'ENOENT') throw new SetupError(notEnrolled)
+    throw new SetupError(`${places.identity} cannot be read: ${error instanceof Error ? error.message : String(error)}`)
+  }
+  const parsed = deviceIdentity.safeParse(identity)
+  if (!parsed.success || token === '') throw new SetupError(`${places.identity} is damaged. Type: svc device connect`)
+  return { identity: parsed.data, token }
+}
+
+/** Whole or not at all: a crash between leaves the old token, which the server still takes. */
+export function replaceToken(places: Places, token: string): void {
+  writePrivately(places.token, `${token}\n`)
+}
+
+export function writePrivately(path: string, content: string): void {
+  const temporary = `${path}.${process.pid}.new`
+  writeFileSync(temporary, content, { mode: 0o600, flush: true })
+  renameSync(temporary, path)
+}

@@ -1,0 +1,228 @@
+import { WebSocket, type RawData } from 'ws'
+import type { CloseName } from '../../shared/device/limits.ts'
+import { linkLimits } from '../../shared/device/limits.ts'
+import { serverMessage, type DeviceMessage, type ServerMessage } from '../../shared/device/protocol.ts'
+import type { World } from '../../shared/lib/world.ts'
+import type { Log } from '../log.ts'
+import { linkStep, startState, type LinkEffect, type LinkEvent, type LinkState } from './machine.ts'
+
+export interface LinkClientOptions {
+  url: string
+  world: World
+  log: Log
+  reconnectMinMs: number
+  reconnectMaxMs: number
+  pingMs: number
+  deadMs: number
+  hello(): DeviceMessage & { type: 'hello' }
+  onWelcome(welcome: ServerMessage & { type: 'welcome' }): void
+  onMessage(message: ServerMessage): void
+  onDown(): void
+  onFatal(reason: CloseName, text: string): void
+}
+
+/** Keeps one WebSocket to the control plane up, by the link machine. */
+export class LinkClient {
+  private readonly options: LinkClientOptions
+  private state: LinkState = startState
+  private socket: WebSocket | null = null
+  private lastHeardAt = 0
+  private retryAfterMs: number | null = null
+  private cancelWait: (() => void) | null = null
+  private cancelPing: (() => void) | null = null
+  private cancelTick: (() => void) | null = null
+  private since: number
+  private lastError: string | null = null
+
+  constructor(options: LinkClientOptions) {
+    this.options = options
+    this.since = options.world.now()
+  }
+
+  start(): void {
+    this.apply({ type: 'start' })
+    this.watchClock()
+  }
+
+  stop(): void {
+    this.cancelTick?.()
+    this.apply({ type: 'stop' })
+  }
+
+  /** State as `svc device status` shows it. */
+  describe(): { state: 'connected' | 'connecting' | 'stopped'; since: number; lastError: string | null } {
+    const state = this.isOpen() ? 'connected' : this.state.phase === 'stopped' ? 'stopped' : 'connecting'
+    return { state, since: this.since, lastError: this.lastError }
+  }
+
+  isOpen(): boolean {
+    return this.state.phase === 'open' && this.socket?.readyState === WebSocket.OPEN
+  }
+
+  send(message: DeviceMessage): boolean {
+    if (!this.isOpen()) return false
+    this.socket?.send(JSON.stringify(message))
+    return true
+  }
+
+  sendBinary(frame: Uint8Array): boolean {
+    if (!this.isOpen()) return false
+    this.socket?.send(frame, { binary: true })
+    return true
+  }
+
+  buffered(): number {
+    return this.socket?.bufferedAmount ?? 0
+  }
+
+  /** Connects now instead of waiting out the delay. */
+  hurry(): void {
+    if (this.state.phase !== 'waiting') return
+    this.cancelWait?.()
+    this.apply({ type: 'due' })
+  }
+
+  private apply(event: LinkEvent): void {
+    const before = this.state.phase
+    const [next, effects] = linkStep(this.state, event, {
+      minMs: this.options.reconnectMinMs,
+      maxMs: this.options.reconnectMaxMs,
+    })
+    this.state = next
+    if ((before === 'open') !== (next.phase === 'open')) this.since = this.options.world.now()
+    if (before === 'open' && next.phase !== 'open') this.options.onDown()
+    for (const effect of effects) this.perform(effect)
+  }
+
+  private perform(effect: LinkEffect): void {
+    switch (effect.type) {
+      case 'connect':
+        return this.connect()
+      case 'hello':
+        return void this.socket?.send(JSON.stringify(this.options.hello()))
+      case 'wait':
+        this.options.log.info({ ms: effect.ms, lastError: this.lastError }, 'link down, connecting again')
+        this.cancelWait = this.options.world.after(effect.ms, () => this.apply({ type: 'due' }))
+        return
+      case 'fatal':
+        this.lastError = effect.text
+        return this.options.onFatal(effect.reason, effect.text)
+      case 'disconnect':
+        this.cancelWait?.()
+        this.cancelPing?.()
+        this.socket?.close(1000)
+    }
+  }
+
+  private connect(): void {
+    const { world, url } = this.options
+    this.retryAfterMs = null
+    const socket = new WebSocket(url, {
+      perMessageDeflate: false,
+      maxPayload: linkLimits.frameBytes,
+      handshakeTimeout: 10_000,
+    })
+    this.socket = socket
+    this.lastHeardAt = world.monotonic()
+    socket.on('open', () => this.current(socket) && this.apply({ type: 'opened' }))
+    socket.on('message', (data, isBinary) => this.current(socket) && this.received(data, isBinary))
+    socket.on('ping', () => (this.lastHeardAt = world.monotonic()))
+    socket.on('pong', () => (this.lastHeardAt = world.monotonic()))
+    // A proxy's page or a server that starts: tried again, whatever the status says.
+    socket.on('unexpected-response', (request, response) => {
+      const seconds = Number(response.headers['retry-after'])
+      if (Number.isFinite(seconds)) this.retryAfterMs = Math.min(seconds * 1_000, this.options.reconnectMaxMs)
+      this.lastError = `the server answered ${response.statusCode ?? 'nothing'} instead of a WebSocket`
+      request.destroy()
+      this.down(socket, 1006)
+    })
+    socket.on('error', (error) => {
+      this.lastError = error.message
+    })
+    socket.on('close', (code, reason) => {
+      if (reason.length > 0) this.lastError = reason.toString('utf8')
+      this.down(socket, code)
+    })
+    this.keepAlive(socket)
+  }
+
+  private current(socket: WebSocket): boolean {
+    return this.socket === socket
+  }
+
+  private down(socket: WebSocket, code: number): void {
+    if (!this.current(socket)) return
+    this.socket = null
+    this.cancelPing?.()
+    this.apply({
+      type: 'closed',
+      code,
+      now: this.options.world.monotonic(),
+      random: this.options.world.random(),
+      retryAfterMs: this.retryAfterMs,
+    })
+  }
+
+  private received(data: RawData, isBinary: boolean): void {
+    this.lastHeardAt = this.options.world.monotonic()
+    const bytes = Array.isArray(data) ? Buffer.concat(data) : Buffer.isBuffer(data) ? data : Buffer.from(data)
+    if (isBinary) return
+    let value: unknown
+    try {
+      value = JSON.parse(bytes.toString('utf8'))
+    } catch {
+      this.options.log.warn({}, 'the server sent what is not JSON')
+      return
+    }
+    const parsed = serverMessage.safeParse(value)
+    if (!parsed.success) {
+      // A newer server may say what this daemon does not know yet.
+      this.options.log.warn({ type: (value as { type?: unknown } | null)?.type }, 'link message passed over')
+      return
+    }
+    if (parsed.data.type === 'welcome') {
+      this.lastError = null
+      this.apply({ type: 'welcomed', now: this.options.world.monotonic() })
+      return this.options.onWelcome(parsed.data)
+    }
+    this.options.onMessage(parsed.data)
+  }
+
+  /** Pings, and gives a silent socket up: a cut wire is noticed by nothing else for a quarter of an hour. */
+  private keepAlive(socket: WebSocket): void {
+    const { world, pingMs, deadMs } = this.options
+    this.cancelPing?.()
+    const tick = () => {
+      if (!this.current(socket)) return
+      if (world.monotonic() - this.lastHeardAt > deadMs - pingMs / 4) {
+        this.lastError = 'nothing was heard from the server'
+        socket.terminate()
+        return this.down(socket, 1006)
+      }
+      if (socket.readyState === WebSocket.OPEN) socket.ping()
+      this.cancelPing = world.after(pingMs, tick)
+    }
+    this.cancelPing = world.after(pingMs, tick)
+  }
+
+  /**
+   * A tick that comes late tells that the machine slept (or was blocked, which looks the same): the socket is pinged at
+   * once, and a delay that was being waited out is over.
+   */
+  private watchClock(): void {
+    const { world } = this.options
+    const everyMs = 5_000
+    let wall = world.now()
+    const tick = () => {
+      const late = world.now() - wall
+      wall = world.now()
+      if (late > everyMs * 2) {
+        this.options.log.info({ ms: late }, 'the machine slept or was held up')
+        this.hurry()
+        if (this.socket?.readyState === WebSocket.OPEN) this.socket.ping()
+      }
+      this.cancelTick = world.after(everyMs, tick)
+    }
+    this.cancelTick = world.after(everyMs, tick)
+  }
+}

@@ -1,0 +1,186 @@
+import { createHash } from 'node:crypto'
+import { encodeFrame } from '../../shared/device/frame.ts'
+import { linkLimits } from '../../shared/device/limits.ts'
+import type { DeviceMessage, EventsHeader } from '../../shared/device/protocol.ts'
+import { usageData, type RunUsage } from '../../shared/runs/events.ts'
+import type { Log } from '../log.ts'
+import type { Spool, SpoolRow } from '../spool/spool.ts'
+
+/**
+ * Sends what the spool holds, run by run, in order: events, then the change-set, then the ending. It owns how far each
+ * run was sent over the present link; what is acknowledged is deleted from the spool, and a new link begins again at the
+ * first row that is not. Sending again is harmless, so nothing here has to be exact across a crash.
+ *
+ * The control plane answers every frame with the highest number it has stored. When all answers are in and it has less
+ * than was sent, something was lost on the way and sending goes back to there.
+ */
+export interface ForwarderLink {
+  sendBinary(frame: Uint8Array): boolean
+  send(message: DeviceMessage): boolean
+  /** Bytes waiting in the socket. */
+  buffered(): number
+  isOpen(): boolean
+}
+
+interface Cursor {
+  runId: string
+  fence: number
+  sentSeq: number
+  ackedSeq: number
+  /** Frames and endings sent and not answered yet. */
+  inFlight: number
+  inFlightBytes: number
+  endedSent: boolean
+}
+
+export class Forwarder {
+  private readonly options: { spool: Spool; link: ForwarderLink; log: Log }
+  private readonly cursors = new Map<string, Cursor>()
+
+  constructor(options: { spool: Spool; link: ForwarderLink; log: Log }) {
+    this.options = options
+  }
+
+  /** A run of this link: `ackSeq` is what the control plane has. */
+  begin(run: { runId: string; fence: number }, ackSeq: number): void {
+    this.options.spool.ack(run, ackSeq)
+    const acked = Math.max(ackSeq, this.options.spool.stats(run)?.ackedSeq ?? 0)
+    this.cursors.set(run.runId, {
+      runId: run.runId,
+      fence: run.fence,
+      sentSeq: acked,
+      ackedSeq: acked,
+      inFlight: 0,
+      inFlightBytes: 0,
+      endedSent: false,
+    })
+    this.pump(run.runId)
+  }
+
+  forget(runId: string): void {
+    this.cursors.delete(runId)
+  }
+
+  /** The link is gone: what was under way counts as lost. */
+  reset(): void {
+    this.cursors.clear()
+  }
+
+  isSending(runId: string): boolean {
+    return this.cursors.has(runId)
+  }
+
+  pump(runId: string): void {
+    const cursor = this.cursors.get(runId)
+    if (!cursor) return
+    try {
+      this.sendRows(cursor)
+      this.sendEnding(cursor)
+    } catch (error) {
+      this.options.log.error({ err: error, runId }, 'the spool could not be read')
+    }
+  }
+
+  pumpAll(): void {
+    for (const runId of this.cursors.keys()) this.pump(runId)
+  }
+
+  acknowledged(ack: { runId: string; fence: number; seq: number }): void {
+    const cursor = this.cursors.get(ack.runId)
+    if (!cursor || cursor.fence !== ack.fence) return
+    cursor.inFlight = Math.max(0, cursor.inFlight - 1)
+    if (cursor.inFlight === 0) cursor.inFlightBytes = 0
+    if (ack.seq > cursor.ackedSeq) {
+      this.options.spool.ack(cursor, ack.seq)
+      cursor.ackedSeq = Math.min(ack.seq, cursor.sentSeq)
+    }
+    if (cursor.inFlight === 0 && ack.seq < cursor.sentSeq) {
+      cursor.sentSeq = ack.seq
+      cursor.endedSent = false
+    }
+    this.pump(ack.runId)
+  }
+
+  /** The control plane keeps the frame as evidence but will not count it: it is done with. */
+  refused(run: { runId: string; fence: number }): void {
+    const cursor = this.cursors.get(run.runId)
+    if (!cursor || cursor.fence !== run.fence) return
+    cursor.inFlight = Math.max(0, cursor.inFlight - 1)
+    this.options.spool.ack(cursor, cursor.sentSeq)
+    cursor.ackedSeq = cursor.sentSeq
+    this.pump(run.runId)
+  }
+
+  private sendRows(cursor: Cursor): void {
+    const { spool, link } = this.options
+    while (link.isOpen() && cursor.inFlightBytes < linkLimits.windowBytes && link.buffered() < linkLimits.windowBytes) {
+      const rows = spool.read(cursor, cursor.sentSeq, linkLimits.frameTargetBytes)
+      const last = rows.at(-1)
+      if (!last) return
+      const body = rows.length === 1 ? last.line : Buffer.concat(rows.map((row) => row.line))
+      if (!link.sendBinary(encodeFrame(headerOf(cursor, rows, body), body))) return
+      cursor.sentSeq = last.seq
+      cursor.inFlight++
+      cursor.inFlightBytes += body.length
+    }
+  }
+
+  private sendEnding(cursor: Cursor): void {
+    const { spool, link } = this.options
+    if (cursor.endedSent || !link.isOpen()) return
+    const ending = spool.ending(cursor)
+    if (!ending || cursor.sentSeq < ending.report.eventCount) return
+    const { runId, fence } = cursor
+    if (ending.changeSet) {
+      const body = new TextEncoder().encode(JSON.stringify(ending.changeSet))
+      link.sendBinary(encodeFrame({ type: 'change_set', runId, fence, requestId: null }, body))
+    }
+    if (!link.send({ type: 'run.ended', runId, fence, report: ending.report })) return
+    cursor.endedSent = true
+    cursor.inFlight++
+  }
+}
+
+/** Counts kinds, and lifts usage and session out of the rows that hold them; the other rows are not parsed. */
+function headerOf(cursor: Cursor, rows: readonly SpoolRow[], body: Uint8Array): EventsHeader {
+  const kinds: Record<string, number> = {}
+  let usage: RunUsage | undefined
+  let sessionId: string | undefined
+  for (const row of rows) {
+    const line = Buffer.from(row.line.buffer, row.line.byteOffset, row.line.byteLength)
+    const kind = kindOf(line)
+    kinds[kind] = (kinds[kind] ?? 0) + 1
+    if (kind === 'usage') {
+      const parsed = usageData.safeParse(dataOf(line))
+      if (parsed.success) usage = parsed.data
+    } else if (kind === 'session') {
+      const data = dataOf(line) as { sessionId?: unknown } | null
+      if (typeof data?.sessionId === 'string') sessionId = data.sessionId.slice(0, 200)
+    }
+  }
+  return {
+    type: 'run.events',
+    runId: cursor.runId,
+    fence: cursor.fence,
+    firstSeq: rows[0]?.seq ?? 0,
+    lastSeq: rows.at(-1)?.seq ?? 0,
+    kinds,
+    ...(usage ? { usage } : {}),
+    ...(sessionId ? { sessionId } : {}),
+    sha256: createHash('sha256').update(body).digest('hex'),
+  }
+}
+
+/** The `kind` of a line, which the run host writes as `{"seq":..,"at":..,"kind":"..`. */
+function kindOf(line: Buffer): string {
+  const match = /"kind":"([a-z_]{1,64})"/.exec(line.toString('latin1', 0, Math.min(line.length, 160)))
+  return match?.[1] ?? 'raw'
+}
+
+function dataOf(line: Buffer): unknown {
+  try {
+    return (JSON.parse(line.toString('utf8')) as { data?: unknown }).data
+  } catch {
+    return null
+  }
+}

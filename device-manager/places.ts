@@ -1,0 +1,22 @@
+import { join } from 'node:path'
+
+/** Where the device manager keeps things, under its state folder; all of it is this user's alone. */
+export function placesIn(stateDir: string) {
+  return {
+    stateDir,
+    /** publicId, deviceId, displayName, server. */
+    identity: join(stateDir, 'identity.json'),
+    token: join(stateDir, 'device-token'),
+    /** The daemon that runs now: pid, start time, version. Removed at its exit. */
+    daemon: join(stateDir, 'daemon.json'),
+    controlSocket: join(stateDir, 'daemon.sock'),
+    journal: join(stateDir, 'journal.db'),
+    spool: join(stateDir, 'spool.db'),
+    hosts: join(stateDir, 'hosts'),
+    bin: join(stateDir, 'bin'),
+    logs: join(stateDir, 'logs'),
+    log: join(stateDir, 'logs', 'daemon.log'),
+    hostLog: join(stateDir, 'logs', 'run-hosts.log'),
+  }
+}
+export type Places = ReturnType<typeof placesIn>

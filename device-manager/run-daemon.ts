@@ -1,0 +1,99 @@
+import { homedir, userInfo } from 'node:os'
+import { realWorld } from '../shared/lib/world.ts'
+import { version } from '../shared/lib/version.ts'
+import { ConfigError, readConfig } from './config.ts'
+import { ControlSocket } from './control.ts'
+import { controlHandlers } from './control-handlers.ts'
+import { Daemon } from './daemon.ts'
+import { readIdentity, SetupError } from './identity-file.ts'
+import { leavePlace, takePlace } from './lock.ts'
+import { createFileLog } from './log.ts'
+import { placesIn } from './places.ts'
+import { isServiceInstalled } from './service/installed.ts'
+
+/** Not to be started again by a service: revoked, retired, another daemon has the place, or the set-up is wrong. */
+const doNotRestart = 78
+/** A daemon that must go has this long to end its harnesses. */
+const lastWorkMs = 25_000
+
+export async function runDaemon(): Promise<void> {
+  try {
+    await run()
+  } catch (error) {
+    if (!(error instanceof SetupError || error instanceof ConfigError)) throw error
+    process.stderr.write(`${error.message}\n`)
+    process.exit(doNotRestart)
+  }
+}
+
+async function run(): Promise<void> {
+  const world = realWorld
+  const config = readConfig(process.env, { homeDir: homedir(), shell: userInfo().shell })
+  const places = placesIn(config.stateDir)
+  const { identity, token } = readIdentity(places)
+  const holder = takePlace(places.daemon, { version, startedAt: world.now() })
+  if (holder !== null)
+    throw new SetupError(`Another daemon of this device runs already (pid ${holder}). See: svc device status`)
+  const log = createFileLog(places.log, config.logLevel)
+  log.info({ pid: process.pid, version, server: identity.server }, 'daemon starting')
+
+  let exiting = false
+  const exit = async (code: number) => {
+    if (exiting) return
+    exiting = true
+    log.info({ code }, 'daemon ends')
+    await control.close().catch(() => undefined)
+    await daemon.stop().catch((error: unknown) => log.error({ err: error }, 'the daemon did not stop cleanly'))
+    leavePlace(places.daemon)
+    log.close()
+    process.exit(code)
+  }
+  const daemon = new Daemon({
+    config,
+    places,
+    world,
+    log,
+    identity,
+    token,
+    version,
+    onFatal: (reason, text) => {
+      log.error({ reason }, text)
+      process.stderr.write(`${text}\n`)
+      void whenQuiet(daemon).then(() => exit(doNotRestart))
+    },
+  })
+  const control = new ControlSocket({
+    path: places.controlSocket,
+    log,
+    handlers: controlHandlers({
+      daemon,
+      places,
+      world,
+      log,
+      identity,
+      version,
+      token: () => daemon.deviceToken,
+      serviceInstalled: () => isServiceInstalled({ homeDir: config.homeDir, platform: process.platform }),
+    }),
+    afterReply: (op) => {
+      if (op === 'stop') void exit(0)
+    },
+  })
+  process.on('SIGTERM', () => void exit(0))
+  process.on('SIGINT', () => void exit(0))
+  process.on('uncaughtException', (error) => {
+    log.error({ err: error }, 'uncaught')
+    process.stderr.write(`${error.stack ?? error.message}\n`)
+    // The run hosts go on; the service starts a new daemon, which finds them.
+    leavePlace(places.daemon)
+    process.exit(70)
+  })
+  await control.listen()
+  await daemon.start()
+}
+
+/** Resolves when no harness of the daemon lives, or its time for that is up. */
+async function whenQuiet(daemon: Daemon): Promise<void> {
+  const deadline = realWorld.monotonic() + lastWorkMs
+  while (daemon.supervisor.active().length > 0 && realWorld.monotonic() < deadline) await realWorld.sleep(100)
+}

@@ -1,0 +1,54 @@
+import type { Log } from '../log.ts'
+import type { HostRecord } from '../run-host/protocol.ts'
+import type { Spool } from '../spool/spool.ts'
+import type { HostPool } from './host-pool.ts'
+import type { RunState } from './machine.ts'
+import type { Supervisor } from './supervisor.ts'
+
+/**
+ * A daemon that starts finds what an earlier one left: for each run of the journal its run host, alive or not, and
+ * hosts that belong to no run. Done before the link is opened, so that hello tells the truth.
+ */
+export async function adoptRuns(options: {
+  states: readonly RunState[]
+  supervisor: Supervisor
+  pool: HostPool
+  spool: Spool
+  log: Log
+}): Promise<void> {
+  const { supervisor, pool, log, spool } = options
+  supervisor.adopt(options.states)
+  const survivors = pool.survivors()
+  const known = new Set(options.states.map((state) => state.runId))
+  for (const record of survivors) if (!record.runId || !known.has(record.runId)) await dismiss(record, options)
+  for (const state of options.states) {
+    if (state.phase === 'ended') continue
+    const record = survivors.find((each) => each.runId === state.runId && each.fence === state.fence)
+    const host = record ? await pool.connect(record).catch(() => null) : null
+    log.info({ runId: state.runId, phase: state.phase, host: host !== null }, 'run found in the journal')
+    if (host) {
+      supervisor.attach(state.runId, host)
+      continue
+    }
+    supervisor.handle(state.runId, { type: spool.ending(state) ? 'host_ended' : 'host_lost' })
+  }
+  forgetStrays(spool, known, log)
+}
+
+/** A host without a run is not wanted; one whose run the journal does not know ends its harness and itself. */
+async function dismiss(record: HostRecord, options: { pool: HostPool; log: Log }): Promise<void> {
+  const host = await options.pool.connect(record).catch(() => null)
+  options.log.warn({ hostId: record.hostId, runId: record.runId }, 'a run host of an earlier daemon is dismissed')
+  host?.attach({ reply: () => undefined, lost: () => undefined })
+  if (record.runId === null) host?.send({ type: 'discard' })
+  else host?.send({ type: 'stop', exitReason: 'runner_lost', message: 'The device lost its record of this run.' })
+}
+
+/** Rows of runs that nobody remembers cannot be sent with a lease: the control plane has ended those runs. */
+function forgetStrays(spool: Spool, known: ReadonlySet<string>, log: Log): void {
+  for (const run of spool.runs()) {
+    if (known.has(run.runId) || !run.ended) continue
+    log.warn({ runId: run.runId, rows: run.rows }, 'events of an unknown run are dropped')
+    spool.remove(run)
+  }
+}

@@ -1,0 +1,108 @@
+import { readFileSync, rmSync } from 'node:fs'
+import { z } from 'zod'
+import type { ChangeSetResult } from '../../shared/device/change-set.ts'
+import type { EndReport } from '../../shared/device/protocol.ts'
+import type { World } from '../../shared/lib/world.ts'
+import { computeChangeSet, releaseBase } from '../change-set/diff.ts'
+import type { BaseSnapshot } from '../change-set/snapshot.ts'
+import type { Log } from '../log.ts'
+import type { Places } from '../places.ts'
+import { endTree } from '../process/kill.ts'
+import { runPaths } from '../run-host/record.ts'
+import type { HostRecord } from '../run-host/protocol.ts'
+import type { Spool } from '../spool/spool.ts'
+import type { RunState, Stop } from './machine.ts'
+
+/** Endings that the daemon writes because no run host is there to write them. */
+export interface EndingContext {
+  places: Places
+  spool: Spool
+  world: World
+  log: Log
+}
+
+/** The run was never launched: one event and its ending. Repeating it changes nothing: the spool keeps the first ending. */
+export function endWithoutHost(context: EndingContext, state: RunState, stop: Stop): void {
+  writeEnding(context, state, { stop, changeSet: null })
+}
+
+/**
+ * The run host died. Ends what is left of the harness, makes the change-set from the base the host recorded, and writes
+ * the ending `crashed`. May run again after a crash of its own.
+ */
+export async function endCrashed(context: EndingContext, state: RunState, record: HostRecord | null): Promise<void> {
+  const { world, log, places } = context
+  const leader = record?.harness ?? null
+  const { survivors } = await endTree({
+    runId: state.runId,
+    leader,
+    pgid: leader?.pid ?? null,
+    cgroup: null,
+    exclude: [process.pid],
+    world,
+    skipTo: 'terminate',
+  })
+  if (survivors.length > 0) log.error({ runId: state.runId, survivors }, 'processes of the run could not be ended')
+  const base = readBase(places, state.runId)
+  const changeSet = await changeSetOf(context, state, base)
+  const stop: Stop = { exitReason: 'crashed', message: 'The process that held the run died.' }
+  writeEnding(context, state, { stop, changeSet })
+  if (base) await releaseBase(base).catch(() => undefined)
+  rmSync(runPaths(places.stateDir, state.runId).root, { recursive: true, force: true })
+}
+
+const baseFile = z.object({ base: z.union([z.object({ ok: z.literal(true), base: z.custom<BaseSnapshot>() }), z.object({ ok: z.literal(false) })]) })
+
+function readBase(places: Places, runId: string): BaseSnapshot | null {
+  try {
+    const parsed = baseFile.safeParse(JSON.parse(readFileSync(runPaths(places.stateDir, runId).base, 'utf8')))
+    return parsed.success && parsed.data.base.ok ? parsed.data.base.base : null
+  } catch {
+    return null
+  }
+}
+
+async function changeSetOf(
+  context: EndingContext,
+  state: RunState,
+  base: BaseSnapshot | null,
+): Promise<ChangeSetResult> {
+  if (!state.spec.folder) return { ok: false, code: 'source_unknown', message: 'The run has no folder.' }
+  if (!base) return { ok: false, code: 'source_unknown', message: 'No commit was recorded for the run to begin on.' }
+  try {
+    return await computeChangeSet({ base, folder: state.spec.folder.rootPath, runId: state.runId, world: context.world })
+  } catch (error) {
+    return { ok: false, code: 'diff_unavailable', message: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+function writeEnding(
+  context: EndingContext,
+  state: RunState,
+  ending: { stop: Stop; changeSet: ChangeSetResult | null },
+): void {
+  const { spool, world } = context
+  const key = { runId: state.runId, fence: state.fence }
+  if (spool.ending(key)) return
+  const stats = spool.stats(key)
+  const seq = (stats?.lastSeq ?? 0) + 1
+  const { exitReason, message } = ending.stop
+  const data = { exitReason, exitCode: null, signal: null, ...(message === null ? {} : { message }) }
+  const line = Buffer.from(`${JSON.stringify({ seq, at: world.now(), kind: 'ended', data })}\n`)
+  const report: EndReport = {
+    exitReason,
+    exitCode: null,
+    signal: null,
+    message,
+    eventCount: seq,
+    // The hash over the whole log died with the host; empty says that nobody can tell.
+    logHash: '',
+    gapBytes: stats?.gapBytes ?? 0,
+    usage: stats?.usage ?? null,
+    toolCallCount: state.spec.harness === 'command' ? null : (stats?.toolCalls ?? 0),
+    sessionId: stats?.sessionId ?? null,
+    harnessVersion: null,
+    forced: false,
+  }
+  spool.end(key, [{ seq, line }], { report, changeSet: ending.changeSet })
+}

@@ -1,0 +1,100 @@
+import { connect, type Socket } from 'node:net'
+import { hostReply, type HostReply, type HostRequest } from '../run-host/protocol.ts'
+
+export interface HostConnectionHandlers {
+  reply(reply: HostReply): void
+  /** The socket is gone: the host ended, died, or another daemon took its place. */
+  lost(): void
+}
+
+/** The daemon's end of a run host's socket. */
+export class HostConnection {
+  readonly hostId: string
+  readonly pid: number
+  private readonly socket: Socket
+  private handlers: HostConnectionHandlers = { reply: () => undefined, lost: () => undefined }
+  private early: HostReply[] | null = []
+  private buffered = ''
+  private closed = false
+
+  private constructor(socket: Socket, host: { hostId: string; pid: number }) {
+    this.socket = socket
+    this.hostId = host.hostId
+    this.pid = host.pid
+  }
+
+  /** Rejects when nobody listens there or it does not say hello in time. */
+  static open(path: string, host: { hostId: string; pid: number }, timeoutMs: number): Promise<HostConnection> {
+    return new Promise((resolve, reject) => {
+      const socket = connect(path)
+      const connection = new HostConnection(socket, host)
+      socket.setTimeout(timeoutMs, () => socket.destroy(new Error('the run host did not answer')))
+      socket.once('connect', () => {
+        socket.setTimeout(0)
+        socket.off('error', reject)
+        connection.listen()
+        resolve(connection)
+      })
+      socket.once('error', reject)
+    })
+  }
+
+  /** From now on replies go to these; what came before is handed over at once. */
+  attach(handlers: HostConnectionHandlers): void {
+    this.handlers = handlers
+    const early = this.early ?? []
+    this.early = null
+    for (const reply of early) handlers.reply(reply)
+    if (this.closed) handlers.lost()
+  }
+
+  send(request: HostRequest): boolean {
+    if (this.closed) return false
+    this.socket.write(`${JSON.stringify(request)}\n`)
+    return true
+  }
+
+  get isOpen(): boolean {
+    return !this.closed
+  }
+
+  /** Leaves the host to itself. */
+  detach(): void {
+    this.handlers = { reply: () => undefined, lost: () => undefined }
+    this.closed = true
+    this.socket.destroy()
+  }
+
+  private listen(): void {
+    this.socket.setEncoding('utf8')
+    this.socket.on('data', (chunk: string) => {
+      this.buffered += chunk
+      for (let end = this.buffered.indexOf('\n'); end >= 0; end = this.buffered.indexOf('\n')) {
+        const line = this.buffered.slice(0, end)
+        this.buffered = this.buffered.slice(end + 1)
+        this.receive(line)
+      }
+    })
+    const lost = () => {
+      if (this.closed) return
+      this.closed = true
+      if (!this.early) this.handlers.lost()
+    }
+    this.socket.on('error', lost)
+    this.socket.on('close', lost)
+  }
+
+  private receive(line: string): void {
+    let value: unknown
+    try {
+      value = JSON.parse(line)
+    } catch {
+      return
+    }
+    // A host of another release may say what this daemon does not know: passed over.
+    const parsed = hostReply.safeParse(value)
+    if (!parsed.success) return
+    if (this.early) this.early.push(parsed.data)
+    else this.handlers.reply(parsed.data)
+  }
+}

@@ -1,0 +1,181 @@
+import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
+import type { RunSpec } from '../../shared/runs/spec.ts'
+
+/**
+ * The life of one run on this device, as a pure function: `step(state, event)` answers the next state and the effects it
+ * calls for. State and effects are journalled before an effect runs, and every effect may run again after a crash.
+ *
+ *     (nothing) --offered--> accepted --start--> starting --host started--> live --host ended--> ended --closed--> (nothing)
+ *                               |                    |                        |                    ^
+ *                               |                    +------ host lost: the tree is killed, -------+
+ *                               |                            the ending is `crashed`
+ *                               +-- withdrawn, given up --> (nothing)
+ *                               +-- host lost --> another host prepares it: nothing was launched
+ *
+ * May interleave: a start that comes twice (the host passes over the second), a cancel before the start (the host ends
+ * the run without launching anything), `given up` in any phase (the run is ended here and what it left is sent as
+ * evidence), the host's end while a cancel is under way (the host's ending counts: there is one ending).
+ *
+ * A harness is launched at most once: only `starting` leads to a launch, and a run found in `starting` or `live`
+ * without its host is never given to another one.
+ */
+export type RunPhase = 'accepted' | 'starting' | 'live' | 'ended'
+
+export interface RunState {
+  runId: string
+  fence: number
+  phase: RunPhase
+  spec: RunSpec
+  hostId: string | null
+  /** How many hosts were given the run without launching it. */
+  hostsLost: number
+  cancel: Stop | null
+  /** The control plane gave the run up: its lease is over. */
+  givenUp: boolean
+  acceptedAt: number
+}
+export interface Stop {
+  exitReason: ExitReason
+  message: string | null
+}
+
+export type RunEvent =
+  | { type: 'offered'; spec: RunSpec; fence: number; at: number }
+  | { type: 'host_taken'; hostId: string }
+  | { type: 'start_received' }
+  | { type: 'host_started' }
+  | { type: 'host_ended' }
+  | { type: 'host_lost' }
+  | { type: 'prepare_failed'; stop: Stop }
+  | { type: 'cancel_received'; stop: Stop }
+  | { type: 'withdrawn' }
+  | { type: 'given_up' }
+  | { type: 'closed' }
+
+export type RunEffect =
+  | { type: 'accept' }
+  | { type: 'prepare' }
+  | { type: 'start_host' }
+  | { type: 'report_started' }
+  | { type: 'stop_host'; stop: Stop }
+  | { type: 'discard_host' }
+  /** Writes the ending itself: no host has the run and nothing was launched. */
+  | { type: 'end_without_host'; stop: Stop }
+  /** Ends what the dead host left, then writes the ending `crashed`. */
+  | { type: 'end_crashed' }
+  | { type: 'forward' }
+  | { type: 'forget' }
+
+export type Step = [RunState | null, RunEffect[]]
+
+const lostLease: Stop = { exitReason: 'runner_lost', message: 'The control plane gave the run up.' }
+const maxHostsLost = 3
+
+export function step(state: RunState | null, event: RunEvent): Step {
+  if (!state) return event.type === 'offered' ? offered(event) : [null, []]
+  switch (state.phase) {
+    case 'accepted':
+      return inAccepted(state, event)
+    case 'starting':
+    case 'live':
+      return inHands(state, event)
+    case 'ended':
+      return inEnded(state, event)
+  }
+}
+
+function offered(event: RunEvent & { type: 'offered' }): Step {
+  const state: RunState = {
+    runId: event.spec.runId,
+    fence: event.fence,
+    phase: 'accepted',
+    spec: event.spec,
+    hostId: null,
+    hostsLost: 0,
+    cancel: null,
+    givenUp: false,
+    acceptedAt: event.at,
+  }
+  return [state, [{ type: 'accept' }, { type: 'prepare' }]]
+}
+
+function inAccepted(state: RunState, event: RunEvent): Step {
+  switch (event.type) {
+    case 'offered':
+      // The answer was lost on its way.
+      return [state, [{ type: 'accept' }]]
+    case 'host_taken':
+      return [{ ...state, hostId: event.hostId }, []]
+    case 'start_received':
+      if (state.cancel) return [state, [{ type: 'stop_host', stop: state.cancel }]]
+      return [{ ...state, phase: 'starting' }, [{ type: 'start_host' }]]
+    case 'cancel_received':
+      return [{ ...state, cancel: event.stop }, [{ type: 'stop_host', stop: event.stop }]]
+    case 'prepare_failed':
+      return [{ ...state, phase: 'ended' }, [{ type: 'end_without_host', stop: event.stop }]]
+    case 'host_ended':
+      return [{ ...state, phase: 'ended' }, [{ type: 'forward' }]]
+    case 'host_lost': {
+      const lost = { ...state, hostId: null, hostsLost: state.hostsLost + 1 }
+      if (state.cancel) return [{ ...lost, phase: 'ended' }, [{ type: 'end_without_host', stop: state.cancel }]]
+      if (lost.hostsLost < maxHostsLost) return [lost, [{ type: 'prepare' }]]
+      const stop: Stop = { exitReason: 'dispatch_error', message: 'The run host could not be kept running.' }
+      return [{ ...lost, phase: 'ended' }, [{ type: 'end_without_host', stop }]]
+    }
+    case 'withdrawn':
+    case 'given_up':
+    case 'closed':
+      return [null, [{ type: 'discard_host' }, { type: 'forget' }]]
+    case 'host_started':
+      // Found running after a restart of the daemon whose journal is a step behind.
+      return [{ ...state, phase: 'live' }, [{ type: 'report_started' }]]
+  }
+}
+
+function inHands(state: RunState, event: RunEvent): Step {
+  switch (event.type) {
+    case 'offered':
+      return [state, [{ type: 'accept' }]]
+    case 'host_taken':
+      return [{ ...state, hostId: event.hostId }, []]
+    case 'start_received':
+      return [state, state.phase === 'starting' ? [{ type: 'start_host' }] : []]
+    case 'host_started':
+      return [{ ...state, phase: 'live' }, [{ type: 'report_started' }]]
+    case 'host_ended':
+      return [{ ...state, phase: 'ended' }, [{ type: 'forward' }]]
+    case 'host_lost':
+      return [state, [{ type: 'end_crashed' }]]
+    case 'cancel_received':
+      if (state.givenUp) return [state, []]
+      return [{ ...state, cancel: event.stop }, [{ type: 'stop_host', stop: event.stop }]]
+    case 'withdrawn':
+    case 'given_up':
+    case 'closed':
+      return [{ ...state, givenUp: true }, [{ type: 'stop_host', stop: lostLease }]]
+    case 'prepare_failed':
+      return [state, [{ type: 'stop_host', stop: event.stop }]]
+  }
+}
+
+function inEnded(state: RunState, event: RunEvent): Step {
+  switch (event.type) {
+    case 'closed':
+      return [null, [{ type: 'forget' }]]
+    case 'withdrawn':
+    case 'given_up':
+      return [{ ...state, givenUp: true }, [{ type: 'forward' }]]
+    default:
+      return [state, []]
+  }
+}
+
+/** What hello says of the run. A run whose start may not have reached its host is told as `accepted`: start comes again. */
+export function helloState(state: RunState): 'accepted' | 'live' | 'ended' {
+  return state.phase === 'starting' ? 'accepted' : state.phase
+}
+
+/** Runs that take up one of the device's places: an ended run only waits to be sent. */
+export function holdsPlace(state: RunState): boolean {
+  return state.phase !== 'ended'
+}

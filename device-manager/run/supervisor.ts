@@ -1,0 +1,300 @@
+import { stat } from 'node:fs/promises'
+import type { DeviceMessage, ServerMessage } from '../../shared/device/protocol.ts'
+import type { World } from '../../shared/lib/world.ts'
+import type { Log } from '../log.ts'
+import type { Places } from '../places.ts'
+import type { HostReply, HostRequest } from '../run-host/protocol.ts'
+import type { Spool } from '../spool/spool.ts'
+import { endCrashed, endWithoutHost } from './crashed.ts'
+import type { HostConnection } from './host-connection.ts'
+import type { HostPool } from './host-pool.ts'
+import type { Journal } from './journal.ts'
+import { helloState, holdsPlace, step, type RunEffect, type RunEvent, type RunState } from './machine.ts'
+
+/** The base environment for harnesses of this machine, ready before a run needs it. */
+export interface HarnessSurroundings {
+  env(): Promise<Record<string, string>>
+  homeDir: string
+  shell: string
+  svcBinDir: string | null
+  versionOf(harness: RunState['spec']['harness']): string | null
+}
+
+export interface SupervisorOptions {
+  places: Places
+  world: World
+  log: Log
+  spool: Spool
+  journal: Journal
+  pool: HostPool
+  surroundings: HarnessSurroundings
+  send(message: DeviceMessage): boolean
+  sendChangeSet(run: { runId: string; fence: number; requestId: string }, result: unknown): void
+  /** The run's rows or ending are to be sent. */
+  forward(run: { runId: string; fence: number }): void
+  /** The run is over and forgotten. */
+  forgotten(runId: string): void
+  /** Runs were taken or ended. */
+  changed(): void
+}
+
+type Start = Extract<HostRequest, { type: 'start' }>
+
+/** Carries out what the run machine decides: journals each step, then performs its effects. */
+export class Supervisor {
+  private readonly options: SupervisorOptions
+  private readonly states = new Map<string, RunState>()
+  private readonly hosts = new Map<string, HostConnection>()
+  private readonly starts = new Map<string, Start>()
+  /** Preparations under way, so that a start waits for its host. */
+  private readonly preparing = new Map<string, Promise<void>>()
+  private readonly crashing = new Set<string>()
+
+  constructor(options: SupervisorOptions) {
+    this.options = options
+  }
+
+  /** Takes up the runs of the daemon before this one (see adoption.ts for who finds their hosts). */
+  adopt(states: readonly RunState[]): void {
+    for (const state of states) this.states.set(state.runId, state)
+  }
+
+  attach(runId: string, host: HostConnection): void {
+    this.hosts.set(runId, host)
+    host.attach({
+      reply: (reply) => this.hostSaid(runId, host, reply),
+      lost: () => this.hostLost(runId, host),
+    })
+  }
+
+  find(runId: string): RunState | null {
+    return this.states.get(runId) ?? null
+  }
+
+  list(): RunState[] {
+    return [...this.states.values()]
+  }
+
+  /** Runs that hold one of the device's places. */
+  active(): RunState[] {
+    return this.list().filter(holdsPlace)
+  }
+
+  known(): (DeviceMessage & { type: 'hello' })['runs'] {
+    return this.list().map((state) => ({
+      runId: state.runId,
+      fence: state.fence,
+      state: helloState(state),
+      lastSeq: this.options.spool.stats(state)?.lastSeq ?? 0,
+    }))
+  }
+
+  handle(runId: string, event: RunEvent): void {
+    const before = this.states.get(runId) ?? null
+    const [after, effects] = step(before, event)
+    if (after !== before) {
+      this.options.journal.write(runId, after)
+      if (after) this.states.set(runId, after)
+      else this.states.delete(runId)
+    }
+    for (const effect of effects) this.perform(runId, after ?? before, effect)
+    if (before?.phase !== after?.phase) this.options.changed()
+  }
+
+  start(message: ServerMessage & { type: 'run.start' }): void {
+    const state = this.states.get(message.runId)
+    if (!state || state.fence !== message.fence) return
+    this.starts.set(message.runId, {
+      type: 'start',
+      token: message.token,
+      apiUrl: message.apiUrl,
+      secrets: message.secrets,
+    })
+    this.handle(message.runId, { type: 'start_received' })
+  }
+
+  input(message: ServerMessage & { type: 'run.input' }): void {
+    const state = this.states.get(message.runId)
+    if (state?.fence !== message.fence) return
+    this.hosts.get(message.runId)?.send({ type: 'input', inputId: message.inputId, text: message.text })
+  }
+
+  changeSet(message: ServerMessage & { type: 'change_set.get' }): void {
+    const { runId, fence, requestId } = message
+    const run = { runId, fence, requestId }
+    const ending = this.options.spool.ending(run)
+    if (ending?.changeSet) return this.options.sendChangeSet(run, ending.changeSet)
+    if (!this.hosts.get(runId)?.send({ type: 'change_set.get', requestId }))
+      this.options.sendChangeSet(run, { ok: false, code: 'repo_unavailable', message: 'The run is not live here.' })
+  }
+
+  private perform(runId: string, state: RunState | null, effect: RunEffect): void {
+    if (!state) return
+    const { log } = this.options
+    switch (effect.type) {
+      case 'accept':
+        this.options.send({ type: 'run.accepted', runId, fence: state.fence })
+        return
+      case 'prepare':
+        return this.prepare(state)
+      case 'start_host':
+        return this.startHost(runId)
+      case 'report_started':
+        this.options.send({
+          type: 'run.started',
+          runId,
+          fence: state.fence,
+          harnessStartedAt: this.options.world.now(),
+        })
+        return
+      case 'stop_host':
+        return this.stopHost(state, { type: 'stop', ...effect.stop })
+      case 'discard_host':
+        this.hosts.get(runId)?.send({ type: 'discard' })
+        return this.release(runId)
+      case 'end_without_host':
+        endWithoutHost(this.options, state, effect.stop)
+        this.hosts.get(runId)?.send({ type: 'discard' })
+        this.release(runId)
+        return this.options.forward(state)
+      case 'end_crashed':
+        return void this.endCrashed(state)
+      case 'forward':
+        this.release(runId)
+        return this.options.forward(state)
+      case 'forget':
+        this.options.spool.remove(state)
+        this.release(runId)
+        log.info({ runId, fence: state.fence }, 'run forgotten')
+        return this.options.forgotten(runId)
+    }
+  }
+
+  private release(runId: string): void {
+    this.starts.delete(runId)
+    this.hosts.get(runId)?.detach()
+    this.hosts.delete(runId)
+  }
+
+  private prepare(state: RunState): void {
+    const work = this.assign(state).catch((error: unknown) => {
+      this.options.log.error({ err: error, runId: state.runId }, 'the run could not be prepared')
+      this.handle(state.runId, { type: 'host_lost' })
+    })
+    this.preparing.set(state.runId, work)
+    void work.finally(() => {
+      if (this.preparing.get(state.runId) === work) this.preparing.delete(state.runId)
+    })
+  }
+
+  private async assign(state: RunState): Promise<void> {
+    const { runId, fence, spec } = state
+    const { pool, surroundings } = this.options
+    const folder = await folderTrouble(spec.folder?.rootPath ?? surroundings.homeDir)
+    if (this.states.get(runId)?.fence !== fence) return
+    if (folder) {
+      return this.handle(runId, { type: 'prepare_failed', stop: { exitReason: 'dispatch_error', message: folder } })
+    }
+    const [host, env] = await Promise.all([pool.take(), surroundings.env()])
+    if (this.states.get(runId)?.fence !== fence) return void host.send({ type: 'discard' })
+    this.handle(runId, { type: 'host_taken', hostId: host.hostId })
+    this.attach(runId, host)
+    host.send({
+      type: 'assign',
+      spec,
+      fence,
+      env,
+      homeDir: surroundings.homeDir,
+      loginShell: surroundings.shell,
+      svcBinDir: surroundings.svcBinDir,
+      harnessVersion: surroundings.versionOf(spec.harness),
+    })
+  }
+
+  private startHost(runId: string): void {
+    const start = this.starts.get(runId)
+    if (!start) return
+    const host = this.hosts.get(runId)
+    if (host) return void host.send(start)
+    // The start came while a host was being taken: it follows the assignment.
+    void this.preparing.get(runId)?.then(() => this.hosts.get(runId)?.send(start))
+  }
+
+  private stopHost(state: RunState, stop: Extract<HostRequest, { type: 'stop' }>): void {
+    const host = this.hosts.get(state.runId)
+    if (host) return void host.send(stop)
+    const preparing = this.preparing.get(state.runId)
+    if (preparing) void preparing.then(() => this.hosts.get(state.runId)?.send(stop))
+  }
+
+  private hostSaid(runId: string, host: HostConnection, reply: HostReply): void {
+    if (this.hosts.get(runId) !== host) return
+    const state = this.states.get(runId)
+    if (!state) return
+    switch (reply.type) {
+      case 'hello':
+        return this.hostFound(state, reply)
+      case 'started':
+        this.options.pool.warm()
+        return this.handle(runId, { type: 'host_started' })
+      case 'spooled':
+        return this.options.forward(state)
+      case 'change_set':
+        return this.options.sendChangeSet({ runId, fence: state.fence, requestId: reply.requestId }, reply.result)
+      case 'ended':
+        this.options.pool.warm()
+        return this.handle(runId, { type: 'host_ended' })
+      case 'prepared':
+        return
+    }
+  }
+
+  /** What a host says of itself when a daemon connects: the journal may be a step behind it. */
+  private hostFound(state: RunState, hello: Extract<HostReply, { type: 'hello' }>): void {
+    if (hello.runId === null || hello.fence !== state.fence) return
+    if (hello.phase === 'running' || hello.phase === 'ending') {
+      if (state.phase === 'accepted' || state.phase === 'starting') this.handle(state.runId, { type: 'host_started' })
+      if (state.cancel) this.stopHost(state, { type: 'stop', ...state.cancel })
+    }
+    if (hello.phase === 'ended') this.handle(state.runId, { type: 'host_ended' })
+    else if (hello.lastSeq > 0) this.options.forward(state)
+  }
+
+  private hostLost(runId: string, host: HostConnection): void {
+    if (this.hosts.get(runId) !== host) return
+    this.hosts.delete(runId)
+    const state = this.states.get(runId)
+    if (!state || state.phase === 'ended') return
+    // A host that finished writes its ending, says so and leaves; what it said may have been cut off by its leaving.
+    const ended = this.options.spool.ending(state) !== null
+    this.options.log.warn({ runId, ended }, 'the run host is gone')
+    this.handle(runId, { type: ended ? 'host_ended' : 'host_lost' })
+  }
+
+  private async endCrashed(state: RunState): Promise<void> {
+    const { runId } = state
+    if (this.crashing.has(runId)) return
+    this.crashing.add(runId)
+    try {
+      const record = state.hostId === null ? null : this.options.pool.record(state.hostId)
+      await endCrashed(this.options, state, record)
+      this.handle(runId, { type: 'host_ended' })
+    } catch (error) {
+      // A spool that takes nothing now may take it later.
+      this.options.log.error({ err: error, runId }, 'the ending of a crashed run could not be written')
+      this.options.world.after(5_000, () => this.handle(runId, { type: 'host_lost' }))
+    } finally {
+      this.crashing.delete(runId)
+    }
+  }
+}
+
+async function folderTrouble(path: string): Promise<string | null> {
+  try {
+    return (await stat(path)).isDirectory() ? null : `${path} is not a folder.`
+  } catch (error) {
+    const code = (error as { code?: string }).code
+    if (code === 'ENOENT') return `The folder ${path} does not exist on this device.`
+    return `The folder ${path} cannot be used: ${error instanceof Error ? error.message : String(error)}`
+  }
+}
