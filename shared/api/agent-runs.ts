@@ -83,7 +83,7 @@ export const agentRunRoutes = {
         .describe('A repeated key for the same agent is the same wake.'),
     }),
     reply: startRunReply,
-    errors: ['credits_harness_unsupported', 'credential_unbrokerable'],
+    errors: ['task_not_found', 'credits_harness_unsupported', 'credential_unbrokerable'],
     cli: [
       {
         command: 'agent run',

@@ -118,6 +118,10 @@ export const workspaceErrors = {
   agent_no_workspace_access: entry(403, 'An agent has no access to members, invites and leaving.', 'ask_person'),
 } as const
 
+export const taskErrors = {
+  task_not_found: entry(404, 'There is no task with this id or key that you can see.', 'check_id'),
+} as const
+
 export const deviceErrors = {
   remote_access_forbidden: entry(403, 'Only the owner of the device changes this.', 'ask_owner'),
   device_not_found: entry(404, 'There is no such device in this workspace.', 'check_id'),
@@ -129,6 +133,7 @@ export const errorCodes = {
   ...agentErrors,
   ...runErrors,
   ...workspaceErrors,
+  ...taskErrors,
   ...deviceErrors,
 } satisfies Record<string, ErrorEntry>
 

@@ -1,5 +1,6 @@
 import type { Migration } from '../migrate.ts'
 import { foundation } from './001-foundation.ts'
+import { platformChanges } from './002-platform-changes.ts'
 
 /** In the order of their numbers; a released one is never changed. */
-export const migrations: readonly Migration[] = [foundation]
+export const migrations: readonly Migration[] = [foundation, platformChanges]

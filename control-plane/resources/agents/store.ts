@@ -1,5 +1,12 @@
+import type { Knex } from 'knex'
 import { z } from 'zod'
-import { harnessCommand, harnessNames, reasoningEfforts, toolPermissionModes, toolRule } from '../../../shared/runs/spec.ts'
+import {
+  harnessCommand,
+  harnessNames,
+  reasoningEfforts,
+  toolPermissionModes,
+  toolRule,
+} from '../../../shared/runs/spec.ts'
 import {
   flag,
   int,
@@ -160,42 +167,61 @@ export async function findAgent(db: Db, id: string): Promise<AgentRow | null> {
   return parseMaybe(await db('agents').where({ id }).first())
 }
 
-/** By id, UUID, `@handle`, handle or name within a workspace, deleted ones last. */
-export async function findAgentByReference(db: Db, workspaceId: string, reference: string): Promise<AgentRow | null> {
-  const handle = reference.startsWith('@') ? reference.slice(1) : reference
-  const rows: unknown[] = await db('agents')
-    .where({ workspace_id: workspaceId })
-    .where((any) => {
-      void any.where({ id: reference }).orWhere({ uuid: reference.toLowerCase() }).orWhere({ handle })
-      if (!reference.startsWith('@')) void any.orWhere({ name: reference })
-    })
-    .orderBy([{ column: 'created_at' }, { column: 'id' }])
-    .limit(50)
-  const agents = rows.map((value) => row.parse(value))
-  const exact = (agent: AgentRow) => (agent.id === reference || agent.uuid === reference.toLowerCase() ? 0 : 1)
-  const byHandle = (agent: AgentRow) => (agent.handle === handle ? 0 : 1)
-  const gone = (agent: AgentRow) => (agent.deletedAt === null ? 0 : 1)
-  agents.sort((a, b) => exact(a) - exact(b) || gone(a) - gone(b) || byHandle(a) - byHandle(b))
-  return agents[0] ?? null
-}
-
 export async function listAgentsByIds(db: Db, ids: readonly string[]): Promise<AgentRow[]> {
   if (ids.length === 0) return []
   const rows: unknown[] = await db('agents').whereIn('id', [...ids])
   return rows.map((value) => row.parse(value))
 }
 
+/** All that one of these references may mean, deleted ones included. */
+export async function listAgentsByReferences(db: Db, workspaceId: string, references: readonly string[]) {
+  if (references.length === 0) return []
+  const handles = references.map((reference) => reference.replace(/^@/, ''))
+  const rows: unknown[] = await db('agents')
+    .where({ workspace_id: workspaceId })
+    .where((any) =>
+      any
+        .whereIn('id', [...references])
+        .orWhereIn(
+          'uuid',
+          references.map((reference) => reference.toLowerCase()),
+        )
+        .orWhereIn('handle', handles)
+        .orWhereIn('name', [...references]),
+    )
+    .orderBy([{ column: 'created_at' }, { column: 'id' }])
+  return rows.map((value) => row.parse(value))
+}
+
+/** The one of `agents` (oldest first) that a reference means: by id or UUID, else a live one by handle, then by name. */
+export function matchReference(agents: readonly AgentRow[], reference: string): AgentRow | null {
+  const uuid = reference.toLowerCase()
+  const exact = agents.find((agent) => agent.id === reference || agent.uuid === uuid)
+  if (exact) return exact
+  const handle = reference.replace(/^@/, '')
+  const named = agents.filter(
+    (agent) => agent.handle === handle || (agent.name === reference && !reference.startsWith('@')),
+  )
+  const rank = (agent: AgentRow) => (agent.deletedAt === null ? 0 : 2) + (agent.handle === handle ? 0 : 1)
+  return named.toSorted((a, b) => rank(a) - rank(b))[0] ?? null
+}
+
+/** By id, UUID, `@handle`, handle or name within a workspace, deleted ones last. */
+export async function findAgentByReference(db: Db, workspaceId: string, reference: string): Promise<AgentRow | null> {
+  return matchReference(await listAgentsByReferences(db, workspaceId, [reference]), reference)
+}
+
 export interface AgentFilter {
   workspaceId: string
-  deleted: boolean
-  status?: string
+  /** Live agents with one of these; left out: all live agents. */
+  statuses?: readonly string[]
+  /** Deleted agents too. */
+  withDeleted?: boolean
   role?: string
   /** Matched case-insensitively against name, handle and description. */
   q?: string
-  /** When set, private agents are only listed if this person owns them. */
-  visibleTo?: string | null
-  /** The agent that asks sees itself though it is private. */
-  self?: string
+  /** When set, private agents are listed only if this person owns them or this agent is one. */
+  visibleTo?: { userId: string | null; agentId: string | null }
   before?: { createdAt: number; id: string }
   limit: number
 }
@@ -203,8 +229,13 @@ export interface AgentFilter {
 /** Newest first; one row more than `limit`. */
 export async function listAgents(db: Db, filter: AgentFilter): Promise<AgentRow[]> {
   const query = db('agents').where({ workspace_id: filter.workspaceId })
-  void (filter.deleted ? query.whereNotNull('deleted_at') : query.whereNull('deleted_at'))
-  if (filter.status !== undefined) void query.where({ status: filter.status })
+  void query.where((either) => {
+    void either.where((live) => {
+      void live.whereNull('deleted_at')
+      if (filter.statuses) void live.whereIn('status', [...filter.statuses])
+    })
+    if (filter.withDeleted) void either.orWhereNotNull('deleted_at')
+  })
   if (filter.role !== undefined) void query.where({ role: filter.role })
   if (filter.q !== undefined && filter.q !== '') {
     const like = `%${filter.q.toLowerCase().replaceAll(/[\\%_]/g, (c) => `\\${c}`)}%`
@@ -213,14 +244,7 @@ export async function listAgents(db: Db, filter: AgentFilter): Promise<AgentRow[
         void any.orWhereRaw(`lower(coalesce(${column}, '')) like ? escape '\\'`, [like])
     })
   }
-  if (filter.visibleTo !== undefined) {
-    const { visibleTo, self } = filter
-    void query.where((any) => {
-      void any.where({ visibility: 'company' })
-      if (visibleTo !== null) void any.orWhere({ owner_user_id: visibleTo })
-      if (self !== undefined) void any.orWhere({ id: self })
-    })
-  }
+  if (filter.visibleTo !== undefined) void query.where((any) => onlyVisible(any, filter.visibleTo!))
   if (filter.before) void query.whereRaw('(created_at, id) < (?, ?)', [filter.before.createdAt, filter.before.id])
   const rows: unknown[] = await query
     .orderBy([
@@ -229,6 +253,12 @@ export async function listAgents(db: Db, filter: AgentFilter): Promise<AgentRow[
     ])
     .limit(filter.limit + 1)
   return rows.map((value) => row.parse(value))
+}
+
+function onlyVisible(any: Knex.QueryBuilder, viewer: { userId: string | null; agentId: string | null }): void {
+  void any.where({ visibility: 'company' })
+  if (viewer.userId !== null) void any.orWhere({ owner_user_id: viewer.userId })
+  if (viewer.agentId !== null) void any.orWhere({ id: viewer.agentId })
 }
 
 /** Handles in use that begin like this one, to find a free suffix. */

@@ -1,5 +1,10 @@
 import { z } from 'zod'
-import { claimState, providerReadiness, type ClaimState, type ProviderReadiness } from '../../../shared/device/protocol.ts'
+import {
+  claimState,
+  providerReadiness,
+  type ClaimState,
+  type ProviderReadiness,
+} from '../../../shared/device/protocol.ts'
 import { int, json, nullableJson, nullableText, nullableTime, text, time, toJson } from '../../db/columns.ts'
 import { lockRows } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
@@ -126,7 +131,9 @@ export async function listDevicesOfUser(db: Db, workspaceId: string, userId: str
 
 export async function listDevicesByPublicId(db: Db, publicIds: readonly string[]): Promise<DeviceRow[]> {
   if (publicIds.length === 0) return []
-  const rows: unknown[] = await db('devices').whereIn('public_id', [...publicIds]).orderBy('created_at')
+  const rows: unknown[] = await db('devices')
+    .whereIn('public_id', [...publicIds])
+    .orderBy('created_at')
   return rows.map((value) => row.parse(value))
 }
 
@@ -178,16 +185,18 @@ export interface LinkUp {
 }
 
 export async function markLinked(db: Db, link: LinkUp): Promise<void> {
-  await db('devices').where({ device_id: link.deviceId }).update({
-    replica_id: link.replicaId,
-    link_instance: link.instance,
-    last_heartbeat_at: link.at,
-    version: link.version,
-    platform: link.platform,
-    hostname: link.hostname,
-    claim_state: toJson(link.claimState),
-    updated_at: link.at,
-  })
+  await db('devices')
+    .where({ device_id: link.deviceId })
+    .update({
+      replica_id: link.replicaId,
+      link_instance: link.instance,
+      last_heartbeat_at: link.at,
+      version: link.version,
+      platform: link.platform,
+      hostname: link.hostname,
+      claim_state: toJson(link.claimState),
+      updated_at: link.at,
+    })
 }
 
 /** The link is gone; another replica or a later link of the same device is not touched. */
@@ -210,7 +219,9 @@ export async function recordHeartbeats(db: Db, beats: readonly { deviceId: strin
 }
 
 export async function recordClaimState(db: Db, deviceId: string, state: ClaimState): Promise<void> {
-  await db('devices').where({ device_id: deviceId }).update({ claim_state: toJson(state) })
+  await db('devices')
+    .where({ device_id: deviceId })
+    .update({ claim_state: toJson(state) })
 }
 
 export async function recordReadiness(db: Db, deviceId: string, readiness: ProviderReadiness, at: number) {

@@ -68,15 +68,11 @@ export async function listFolders(db: Db, workspaceId: string): Promise<FolderRo
 
 /** Throws the database's unique violation when another live folder of the device holds the repo. */
 export async function replaceRepo(db: Db, shortId: string, repoId: string | null): Promise<boolean> {
-  return (
-    (await db('folders').where({ short_id: shortId }).whereNull('removed_at').update({ repo_id: repoId })) === 1
-  )
+  return (await db('folders').where({ short_id: shortId }).whereNull('removed_at').update({ repo_id: repoId })) === 1
 }
 
 export async function removeFolder(db: Db, shortId: string, at: number): Promise<boolean> {
-  return (
-    (await db('folders').where({ short_id: shortId }).whereNull('removed_at').update({ removed_at: at })) === 1
-  )
+  return (await db('folders').where({ short_id: shortId }).whereNull('removed_at').update({ removed_at: at })) === 1
 }
 
 export async function findFolderByRepo(db: Db, device: string, repoId: string): Promise<FolderRow | null> {

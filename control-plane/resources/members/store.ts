@@ -53,18 +53,24 @@ export interface MemberRow extends UserRow {
 }
 
 const memberRow = z
-  .object({ id: text, public_id: text, name: text, email: text, created_at: time, role: z.enum(roles), joined_at: time })
-  .transform(
-    (r): MemberRow => ({
-      id: r.id,
-      publicId: r.public_id,
-      name: r.name,
-      email: r.email,
-      createdAt: r.created_at,
-      role: r.role,
-      joinedAt: r.joined_at,
-    }),
-  )
+  .object({
+    id: text,
+    public_id: text,
+    name: text,
+    email: text,
+    created_at: time,
+    role: z.enum(roles),
+    joined_at: time,
+  })
+  .transform((r): MemberRow => ({
+    id: r.id,
+    publicId: r.public_id,
+    name: r.name,
+    email: r.email,
+    createdAt: r.created_at,
+    role: r.role,
+    joinedAt: r.joined_at,
+  }))
 
 /** First joined first. */
 export async function listMembers(db: Db, workspaceId: string): Promise<MemberRow[]> {

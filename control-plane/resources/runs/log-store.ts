@@ -25,17 +25,15 @@ const row = z
     body: z.instanceof(Buffer),
     received_at: time,
   })
-  .transform(
-    (r): Frame => ({
-      runId: r.run_id,
-      fence: r.fence,
-      firstSeq: r.first_seq,
-      lastSeq: r.last_seq,
-      sha256: r.sha256,
-      body: r.body,
-      receivedAt: r.received_at,
-    }),
-  )
+  .transform((r): Frame => ({
+    runId: r.run_id,
+    fence: r.fence,
+    firstSeq: r.first_seq,
+    lastSeq: r.last_seq,
+    sha256: r.sha256,
+    body: r.body,
+    receivedAt: r.received_at,
+  }))
 
 export async function insertFrames(db: Db, frames: readonly Frame[]): Promise<void> {
   await db('run_frames').insert(
@@ -52,10 +50,7 @@ export async function insertFrames(db: Db, frames: readonly Frame[]): Promise<vo
 }
 
 /** Frames that hold events after `afterSeq`, in order, at most `limit`. */
-export async function listFrames(
-  db: Db,
-  range: { runId: string; afterSeq: number; limit: number },
-): Promise<Frame[]> {
+export async function listFrames(db: Db, range: { runId: string; afterSeq: number; limit: number }): Promise<Frame[]> {
   const rows: unknown[] = await db('run_frames')
     .where({ run_id: range.runId })
     .where('last_seq', '>', range.afterSeq)

@@ -160,7 +160,9 @@ export async function findRunInWorkspace(db: Db, workspaceId: string, id: string
 }
 
 export async function listRunsByIds(db: Db, workspaceId: string, ids: readonly string[]): Promise<RunRow[]> {
-  const rows: unknown[] = await db('runs').where({ workspace_id: workspaceId }).whereIn('id', [...ids])
+  const rows: unknown[] = await db('runs')
+    .where({ workspace_id: workspaceId })
+    .whereIn('id', [...ids])
   return rows.map(parseRow)
 }
 

@@ -1,0 +1,119 @@
+import type { AgentWarning } from '../../../shared/api/agents.ts'
+import type { ProviderReadiness } from '../../../shared/device/protocol.ts'
+import type { HarnessName } from '../../../shared/runs/spec.ts'
+import type { LivenessStatus } from '../devices/rules.ts'
+import type { AgentRow } from './store.ts'
+
+/** The agent doctor: what of an agent's setup will keep its runs from working. It only warns. */
+
+export interface DoctorDevice {
+  displayName: string
+  liveness: LivenessStatus
+  readiness: ProviderReadiness['harnesses'] | null
+}
+
+export interface DoctorFacts {
+  agent: AgentRow
+  harness: HarnessName
+  cloudEnabled: boolean
+  /** null: none is set; `missing`: it was removed. */
+  folder: { displayName: string } | 'missing' | null
+  /** Devices its runs may go to; with a folder only the folder's, empty when that device was removed. */
+  devices: readonly DoctorDevice[]
+  /** null: it reports to nobody. */
+  manager: 'present' | 'missing' | null
+  /** The mode its runs use after inheriting. */
+  permissionMode: 'strict' | 'ask' | 'full'
+}
+
+export function diagnose(facts: DoctorFacts): AgentWarning[] {
+  const { agent } = facts
+  return [...(agent.environment === 'device' ? deviceWarnings(facts) : cloudWarnings(facts)), ...setupWarnings(facts)]
+}
+
+const warning = (
+  code: string,
+  severity: AgentWarning['severity'],
+  rest: { message: string; param: string | null },
+): AgentWarning => ({ code, severity, ...rest })
+
+function deviceWarnings(facts: DoctorFacts): AgentWarning[] {
+  const param = 'defaultFolderId'
+  if (facts.folder === 'missing')
+    return [
+      warning('folder_missing', 'error', { message: 'Its default folder was removed; give it another one.', param }),
+    ]
+  const found: AgentWarning[] = []
+  if (facts.folder === null)
+    found.push(
+      warning('no_folder', 'info', {
+        message: 'It has no default folder, so its runs start in the home folder.',
+        param,
+      }),
+    )
+  const where = facts.folder === null ? null : facts.folder.displayName
+  if (facts.devices.length === 0) {
+    const message = where === null ? 'No device may take its runs.' : `The device of its folder ${where} was removed.`
+    return [...found, warning(where === null ? 'no_device' : 'folder_device_gone', 'error', { message, param })]
+  }
+  if (!facts.devices.some((device) => device.liveness === 'connected')) {
+    const names = facts.devices.map((device) => device.displayName).join(', ')
+    const message = `Not connected: ${names}. Its runs wait until a device is.`
+    found.push(warning('device_disconnected', 'warning', { message, param }))
+  }
+  return [...found, ...harnessWarnings(facts)]
+}
+
+/** Only devices that reported say anything; one that is ready is enough. */
+function harnessWarnings({ harness, devices }: DoctorFacts): AgentWarning[] {
+  if (harness === 'command') return []
+  const reported = devices.flatMap((device) =>
+    device.readiness === null ? [] : [{ device, state: device.readiness[harness] }],
+  )
+  if (reported.length === 0) return []
+  const param = 'harness'
+  const installed = reported.filter(({ state }) => state?.installed === true)
+  const names = reported.map(({ device }) => device.displayName).join(', ')
+  if (installed.length === 0)
+    return [warning('harness_not_installed', 'warning', { message: `${harness} is not installed on ${names}.`, param })]
+  // null: the device cannot tell without using credentials.
+  if (installed.some(({ state }) => state?.signedIn !== false)) return []
+  return [warning('harness_not_signed_in', 'warning', { message: `${harness} is not signed in on ${names}.`, param })]
+}
+
+function cloudWarnings({ cloudEnabled }: DoctorFacts): AgentWarning[] {
+  if (cloudEnabled) return []
+  const message = 'Cloud runs are off on this server; its wakes are declined.'
+  return [warning('cloud_disabled', 'error', { message, param: 'environment' })]
+}
+
+function setupWarnings({ agent, harness, manager, permissionMode }: DoctorFacts): AgentWarning[] {
+  const found: AgentWarning[] = []
+  if (harness === 'command' && agent.command === null)
+    found.push(
+      warning('command_missing', 'error', {
+        message: 'Its harness is `command` and no command is set; its runs cannot start.',
+        param: 'command',
+      }),
+    )
+  const { deny, ask } = agent.tools
+  if (permissionMode === 'full' && deny.length === 0 && ask.length === 0 && harness !== 'command')
+    found.push(
+      warning('permissions_allow_everything', 'warning', {
+        message: 'Every tool runs without asking, and none is denied.',
+        param: 'permissions.tools',
+      }),
+    )
+  if (manager === 'missing')
+    found.push(
+      warning('manager_missing', 'warning', { message: 'The agent it reports to is gone.', param: 'reportingTo' }),
+    )
+  if (agent.agentMd.trim() === '')
+    found.push(
+      warning('agent_md_empty', 'info', {
+        message: 'Its AGENT.md is empty: it has no instructions.',
+        param: 'agentMd',
+      }),
+    )
+  return found
+}

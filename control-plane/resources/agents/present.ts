@@ -1,0 +1,64 @@
+import type { Agent } from '../../../shared/api/agents.ts'
+import type { ConfigRevision } from '../../../shared/api/agent-config.ts'
+import { toTimestamp } from '../../../shared/api/ids.ts'
+import { harnessOf } from '../../dispatch/harness-of.ts'
+import { configOf } from './rules.ts'
+import type { RevisionRow } from './revision-store.ts'
+import type { AgentRow } from './store.ts'
+
+/** `@handle`, or the `agt_` id when the name gives none. */
+export function handleText(agent: Pick<AgentRow, 'id' | 'handle'>): string {
+  return agent.handle === agent.id ? agent.id : `@${agent.handle}`
+}
+
+export function presentAgent(agent: AgentRow, workspace: { defaultModel: string | null }): Agent {
+  return {
+    object: 'agent',
+    id: agent.id,
+    handle: handleText(agent),
+    name: agent.name,
+    role: agent.role,
+    description: agent.description,
+    status: agent.status,
+    model: agent.model,
+    backupModel: agent.backupModel,
+    harness: harnessOf(agent.harness, agent.model ?? workspace.defaultModel),
+    environment: agent.environment,
+    workspaceId: agent.workspaceId,
+    defaultFolderId: agent.defaultFolderId,
+    defaultRepoId: agent.defaultRepoId,
+    ownerUserId: agent.ownerUserId,
+    visibility: agent.visibility,
+    reportingTo: agent.reportingTo,
+    wakeOnAssignment: agent.wakeOnAssignment,
+    wakeOnHook: agent.wakeOnHook,
+    toolPermissionMode: agent.toolPermissionMode,
+    spentMonthlyCents: agent.spentMonthlyCents,
+    lastRunAt: toTimestamp(agent.lastRunAt),
+    deletedAt: toTimestamp(agent.deletedAt),
+    createdAt: toTimestamp(agent.createdAt),
+    updatedAt: toTimestamp(agent.updatedAt),
+  }
+}
+
+export function presentSettings(agent: AgentRow) {
+  return { config: configOf(agent), agentMd: agent.agentMd, agentMdHash: agent.agentMdHash, slug: agent.handle }
+}
+
+/** An agent has no rules of its own beside its AGENT.md. */
+export function presentIdentity(agent: AgentRow) {
+  return { agentMd: agent.agentMd, agentMdHash: agent.agentMdHash, rules: [] }
+}
+
+export function presentRevision(revision: RevisionRow): ConfigRevision {
+  return {
+    id: revision.id,
+    agentId: revision.agentId,
+    beforeConfig: revision.beforeConfig,
+    afterConfig: revision.afterConfig,
+    changedKeys: revision.changedKeys,
+    changeDescription: revision.changeDescription,
+    source: revision.source,
+    createdAt: toTimestamp(revision.createdAt),
+  }
+}

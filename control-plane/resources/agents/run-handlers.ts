@@ -1,0 +1,72 @@
+import { agentRunRoutes, startRunReply, type StartRunReply } from '../../../shared/api/agent-runs.ts'
+import { fail } from '../../../shared/api/errors.ts'
+import type { ExitReason } from '../../../shared/runs/exit-reasons.ts'
+import type { Tx } from '../../db/open.ts'
+import { startRun, type WakeAnswer } from '../../dispatch/start-run.ts'
+import type { Caller } from '../../http/callers.ts'
+import { implement, type HandlerInput, type ImplementedRoute } from '../../http/implement.ts'
+import type { ResourceDependencies } from '../dependencies.ts'
+import { claimWakeKey, findWakeAnswer, replaceWakeAnswer } from '../runs/wake-store.ts'
+import { lookUpAgent } from './lookup.ts'
+import type { AgentRow } from './store.ts'
+
+type Start = HandlerInput<typeof agentRunRoutes.start>
+const keptMs = 24 * 3_600_000
+
+export function agentRunHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+  return implement(agentRunRoutes, {
+    async start(input) {
+      const { db, caller, body, world } = input
+      // A wake to a deleted agent is answered, not refused, so it is looked up for agents too.
+      const agent = await lookUpAgent(db, caller, input.params.agentId)
+      if (agent === null) return fail('resource_not_found', { param: 'agentId' })
+      if (body.taskId !== undefined) fail('task_not_found', { param: 'taskId' })
+      const key = body.idempotencyKey
+      if (key === undefined) return wake(input, { agent, deps })
+      const now = world.now()
+      if (!(await claimWakeKey(db, { agentId: agent.id, key, now, expiresAt: now + keptMs }))) {
+        const first = await findWakeAnswer(db, agent.id, key)
+        // Taken by a transaction that was undone since: the caller's next try gets it.
+        return first === null || first === '' ? fail('transient_conflict') : startRunReply.parse(JSON.parse(first))
+      }
+      const reply = await wake(input, { agent, deps })
+      await replaceWakeAnswer(db, { agentId: agent.id, key, answer: JSON.stringify(reply) })
+      return reply
+    },
+  })
+}
+
+async function wake(input: Start, { agent, deps }: { agent: AgentRow; deps: ResourceDependencies }) {
+  const { db, caller, body, world } = input
+  const answer = await startRun(
+    db as Tx,
+    {
+      agent,
+      triggerSource: body.source === 'on_demand' ? onDemand(caller) : body.source,
+      requestedBy: caller.kind === 'person' ? caller.userPublicId : caller.agentId,
+      prompt: body.prompt ?? null,
+      parent: null,
+    },
+    { world, leaseMs: deps.leaseMs, cloudEnabled: deps.cloudEnabled, limits: deps.runLimits },
+  )
+  input.afterCommit(() => deps.bus.poke())
+  return toReply(answer)
+}
+
+/** Silence runs.sourceToTrigger. */
+const onDemand = (caller: Caller) => (caller.kind === 'person' ? 'manual' : 'agent_request')
+
+function toReply(answer: WakeAnswer): StartRunReply {
+  switch (answer.kind) {
+    case 'queued':
+      return { kind: 'queued', runPublicId: answer.runId }
+    case 'pending':
+      return { kind: 'pending', runPublicId: answer.runId, gateReason: answer.gateReason }
+    case 'coalesced':
+      return { kind: 'coalesced', coalescedIntoRunPublicId: answer.runId }
+    case 'declined':
+      return { kind: 'declined', runPublicId: answer.runId, exitReason: answer.exitReason as ExitReason }
+    case 'not_dispatched':
+      return { kind: 'not_dispatched', reason: answer.reason, message: answer.message }
+  }
+}

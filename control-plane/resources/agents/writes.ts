@@ -1,0 +1,119 @@
+import { fail } from '../../../shared/api/errors.ts'
+import type { Caller } from '../../http/callers.ts'
+import { troubleOf } from '../../db/dialect.ts'
+import type { Db } from '../../db/open.ts'
+import type { World } from '../../../shared/lib/world.ts'
+import { findFolder } from '../folders/store.ts'
+import { insertRevision, type RevisionRow } from './revision-store.ts'
+import {
+  changedKeys,
+  describeChange,
+  freeHandle,
+  isReportingCycle,
+  mayUseFolder,
+  ownsOrAdministers,
+  revisedOf,
+  slugOf,
+} from './rules.ts'
+import { findWorkspace, type WorkspaceRow } from '../workspaces/store.ts'
+import { listHandlesLike, listManagers, replaceAgent, type AgentRow } from './store.ts'
+import { lookUpAgent } from './lookup.ts'
+
+/** Steps that the writes of an agent share. */
+
+/** The caller's workspace; a caller of a workspace that is gone has no token any more. */
+export async function workspaceOf(db: Db, caller: Caller): Promise<WorkspaceRow> {
+  return (await findWorkspace(db, caller.workspaceId)) ?? fail('resource_not_found', { param: 'workspaceId' })
+}
+
+/** A free handle made from the name; the agent's id when nothing of the name can be written in one. */
+export async function chooseHandle(db: Db, agent: { workspaceId: string; id: string; name: string }): Promise<string> {
+  const slug = slugOf(agent.name)
+  if (slug === '') return agent.id
+  return freeHandle(slug, new Set(await listHandlesLike(db, agent.workspaceId, slug)))
+}
+
+/** UUID of the new manager. Fails when it does not exist or reports to the agent. */
+export async function checkManager(
+  db: Db,
+  caller: Caller,
+  change: { agentUuid: string; reference: string | null },
+): Promise<string | null> {
+  if (change.reference === null) return null
+  const param = 'reportingTo'
+  const manager = await lookUpAgent(db, caller, change.reference)
+  if (manager === null || manager.deletedAt !== null) return fail('resource_not_found', { param })
+  const above = await listManagers(db, caller.workspaceId, manager.uuid)
+  if (isReportingCycle(change.agentUuid, above)) fail('reporting_cycle', { param })
+  return manager.uuid
+}
+
+/** Fails when the folder does not exist, is not the caller's to give, or the agent runs in the cloud. */
+export async function checkFolder(
+  db: Db,
+  caller: Caller,
+  change: { agent: AgentRow; folderId: string | null; workspace: WorkspaceRow },
+): Promise<void> {
+  const param = 'defaultFolderId'
+  const { agent, folderId } = change
+  if (!ownsOrAdministers(agent, caller)) fail('default_folder_forbidden', { param })
+  if (folderId === null) return
+  if (agent.environment === 'cloud') fail('folder_requires_device_environment', { param })
+  const folder = await findFolder(db, agent.workspaceId, folderId)
+  if (folder === null) return fail('resource_not_found', { param, message: 'There is no such folder.' })
+  const { defaultDevice } = change.workspace
+  if (!mayUseFolder({ folder, agent, caller, defaultDevice }))
+    fail('default_folder_forbidden', { param, message: 'This folder is on a device of somebody else.' })
+}
+
+export function checkRepo(agent: AgentRow, caller: Caller): void {
+  if (!ownsOrAdministers(agent, caller)) fail('default_repo_forbidden', { param: 'defaultRepoId' })
+}
+
+export interface AgentWrite {
+  before: AgentRow
+  after: AgentRow
+  caller: Caller
+  world: World
+}
+
+/**
+ * Stores the changed agent, and a revision when its settings or AGENT.md are other than before. Fails with `handle_taken`
+ * or `transient_conflict` when somebody else wrote in between.
+ */
+export async function storeAgent(
+  db: Db,
+  write: AgentWrite,
+): Promise<{ agent: AgentRow; revision: RevisionRow | null }> {
+  const { before, caller, world } = write
+  const now = world.now()
+  const after = { ...write.after, updatedAt: now }
+  await refusingTakenHandle(async () => {
+    if (!(await replaceAgent(db, before, after))) fail('transient_conflict')
+  })
+  const keys = changedKeys(before, after)
+  if (keys.length === 0) return { agent: after, revision: null }
+  const revision: RevisionRow = {
+    id: world.uuid(),
+    agentId: after.id,
+    beforeConfig: revisedOf(before),
+    afterConfig: revisedOf(after),
+    changedKeys: keys,
+    changeDescription: describeChange(keys),
+    source: 'patch',
+    changedBy: caller.kind === 'person' ? caller.userPublicId : caller.agentId,
+    createdAt: now,
+  }
+  await insertRevision(db, revision)
+  return { agent: after, revision }
+}
+
+/** Handles are looked up before they are written, so a taken one means that another write got in between. */
+export async function refusingTakenHandle(write: () => Promise<void>): Promise<void> {
+  try {
+    await write()
+  } catch (error) {
+    if (troubleOf(error) === 'duplicate') fail('handle_taken', { param: 'name', cause: error })
+    throw error
+  }
+}

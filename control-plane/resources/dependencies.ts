@@ -1,0 +1,16 @@
+import type { RunSpec } from '../../shared/runs/spec.ts'
+import type { Bus } from '../link/bus.ts'
+import type { DeviceRequests } from '../link/requests.ts'
+
+/** What handlers need beside their request; made once when the server is assembled. */
+export interface ResourceDependencies {
+  bus: Pick<Bus, 'poke' | 'on' | 'onSignal'>
+  requests: Pick<DeviceRequests, 'changeSet' | 'checkFolder'>
+  heartbeatMs: number
+  leaseMs: number
+  cloudEnabled: boolean
+  /** What every run's limits are cut down to. */
+  runLimits: Partial<RunSpec['limits']>
+  /** Where this server is reached, without a slash at its end. */
+  publicUrl(): string
+}

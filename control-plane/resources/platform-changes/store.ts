@@ -1,0 +1,50 @@
+import { z } from 'zod'
+import { json, text, time, toJson } from '../../db/columns.ts'
+import type { Db } from '../../db/open.ts'
+
+/** Writes that an agent asked for and a person must approve; the approval with the same id is built on them. */
+const row = z
+  .object({
+    id: text,
+    workspace_id: text,
+    agent_id: text,
+    run_id: text,
+    route_id: text,
+    params: json(z.record(z.string(), z.unknown())),
+    body: json(z.unknown()),
+    status: z.enum(['pending', 'approved', 'rejected', 'expired']),
+    created_at: time,
+  })
+  .transform((r) => ({
+    /** `apr_...` */
+    id: r.id,
+    workspaceId: r.workspace_id,
+    agentId: r.agent_id,
+    runId: r.run_id,
+    /** The contract's id of the route to call when it is approved. */
+    routeId: r.route_id,
+    params: r.params,
+    body: r.body,
+    status: r.status,
+    createdAt: r.created_at,
+  }))
+export type PlatformChangeRow = z.infer<typeof row>
+
+export async function insertPlatformChange(db: Db, change: Omit<PlatformChangeRow, 'status'>): Promise<void> {
+  await db('platform_changes').insert({
+    id: change.id,
+    workspace_id: change.workspaceId,
+    agent_id: change.agentId,
+    run_id: change.runId,
+    route_id: change.routeId,
+    params: toJson(change.params),
+    body: toJson(change.body ?? null),
+    status: 'pending',
+    created_at: change.createdAt,
+  })
+}
+
+export async function findPlatformChange(db: Db, workspaceId: string, id: string): Promise<PlatformChangeRow | null> {
+  const found: unknown = await db('platform_changes').where({ workspace_id: workspaceId, id }).first()
+  return found === undefined ? null : row.parse(found)
+}
