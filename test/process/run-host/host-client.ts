@@ -5,6 +5,7 @@ import { tmpdir, userInfo } from 'node:os'
 import { join, resolve } from 'node:path'
 import { hostReply, type HostReply, type HostRequest } from '../../../device-manager/run-host/protocol.ts'
 import { openSpool, type RunKey } from '../../../device-manager/spool/spool.ts'
+import { realWorld } from '../../../shared/lib/world.ts'
 import { storedEvent, type StoredEvent } from '../../../shared/runs/events.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 
@@ -20,12 +21,12 @@ export function testDevice() {
   mkdirSync(workDir)
   const children: ChildProcess[] = []
   let hosts = 0
-  let runs = 0
   return {
     stateDir,
     workDir,
     spoolPath: join(stateDir, 'spool.db'),
-    nextRunId: () => `run_${String(++runs).padStart(16, '0')}`,
+    // Random: a run's processes are found by its id, on the whole machine, and other tests run at the same time.
+    nextRunId: () => realWorld.id('run_'),
     async host(args: readonly string[] = []): Promise<TestHost> {
       const hostId = `host${++hosts}`
       const log = openSync(join(stateDir, `${hostId}.log`), 'w')
@@ -110,6 +111,11 @@ export class TestHost {
   disconnect(): void {
     this.#socket?.destroy()
     this.#socket = null
+  }
+
+  /** Reads no more of what the host says. */
+  pause(): void {
+    this.#socket?.pause()
   }
 
   send(request: HostRequest): void {

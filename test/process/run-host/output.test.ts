@@ -1,0 +1,118 @@
+import { createHash } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { launchInPty } from '../../../device-manager/run-host/pty.ts'
+import { outputOf, specOf, spooled, testDevice, type TestDevice } from './host-client.ts'
+
+let device: TestDevice
+beforeAll(() => {
+  device = testDevice()
+})
+afterAll(() => device.remove())
+
+async function runCommand(command: string | string[], { secrets = {}, prompt = '' } = {}) {
+  const host = await device.host()
+  const spec = specOf(device, { command, prompt })
+  await host.launch(spec, { secrets })
+  const { report } = await host.reply('ended')
+  expect(await host.exited, host.log).toBe(0)
+  return { report, ...spooled(device, spec.runId) }
+}
+
+describe('output of a command', () => {
+  test('arrives as it was printed, between started and ended, and the report matches the log', async () => {
+    const { report, events, log, ending } = await runCommand(['printf', 'one\\ntwo \\342\\202\\254\\n'])
+    expect(outputOf(events).toString()).toBe('one\r\ntwo €\r\n')
+    expect(events.map(({ kind }) => kind)).toEqual(['started', 'text', 'result', 'ended'])
+    expect(events.at(-1)!.data).toMatchObject({ exitReason: 'completed', exitCode: 0, signal: null })
+    expect(report).toMatchObject({ exitReason: 'completed', eventCount: events.length, gapBytes: 0 })
+    expect(report.logHash).toBe(createHash('sha256').update(log).digest('hex'))
+    expect(ending?.report).toEqual(report)
+  })
+
+  test('bytes that are no text are kept, NUL and escape sequences too', async () => {
+    const bytes = Buffer.concat([
+      Buffer.from([0xff, 0xfe, 0, 0x1b]),
+      Buffer.from('[31mred\x07 60%\r99%'),
+      Buffer.from([0xc3]),
+    ])
+    const file = join(device.workDir, 'bytes')
+    writeFileSync(file, bytes)
+    const { events } = await runCommand(['cat', file])
+    expect(outputOf(events)).toEqual(bytes)
+  })
+
+  test('a line of 20 MB without an end is byte-equal', async () => {
+    const { events, report } = await runCommand(`head -c 20000000 /dev/zero | tr '\\0' 'x'`)
+    const output = outputOf(events)
+    expect(output.length + report.gapBytes).toBe(20_000_000)
+    expect(report.gapBytes).toBe(0)
+    expect(output.every((byte) => byte === 0x78)).toBe(true)
+  })
+
+  test('secrets and the run’s token are redacted, in every form, and the device has none to print', async () => {
+    const secret = 'hunter2-and-"more"'
+    const { log } = await runCommand(
+      `env; printf %s "$API_KEY"; printf %s "$API_KEY" | base64; printf 'tok_0123456789'; printf 'abcdefghij\\n'; cat /proc/$PPID/environ | tr '\\0' '\\n'`,
+      { secrets: { API_KEY: secret } },
+    )
+    const text = log.toString()
+    expect(text).toContain('[redacted:API_KEY]')
+    expect(text).toContain('[redacted:SVC_TOKEN]')
+    expect(text).not.toContain('tok_0123456789abcdefghij')
+    expect(text).not.toContain('hunter2')
+    expect(text).not.toContain(Buffer.from(secret).toString('base64').slice(0, -4))
+    expect(text).toMatch(/SVC_RUN_ID=run_/)
+  })
+
+  test('the prompt is in its variable and its file, and typed input reaches the command', async () => {
+    const host = await device.host()
+    const spec = specOf(device, {
+      command: 'cat "$SVC_PROMPT_FILE"; echo; read line; echo "got $line"',
+      prompt: 'Say ü.',
+    })
+    await host.launch(spec)
+    host.send({ type: 'input', inputId: 'i1', text: 'hello' })
+    host.send({ type: 'input', inputId: 'i1', text: 'hello' })
+    await host.reply('ended')
+    await host.exited
+    const { events } = spooled(device, spec.runId)
+    expect(outputOf(events).toString()).toContain('Say ü.')
+    expect(outputOf(events).toString()).toContain('got hello')
+    expect(events.filter(({ kind }) => kind === 'input').map(({ data }) => data)).toEqual([{ text: 'hello' }])
+  })
+})
+
+describe('the end of the output', () => {
+  test('200 programs that print 20 KiB and exit lose no byte', async () => {
+    const text = Buffer.alloc(20 * 1024, 'abcdefghij')
+    for (let round = 0; round < 200; round++) {
+      const chunks: Uint8Array[] = []
+      const child = launchInPty({
+        file: '/bin/echo',
+        args: ['-n', text.toString()],
+        env: { PATH: '/usr/bin:/bin' },
+        cwd: '/',
+        onOutput: (chunk) => chunks.push(chunk),
+        onStderr: () => {},
+      })
+      const exit = await child.closed
+      expect(exit).toEqual({ exitCode: 0, signal: null })
+      expect(Buffer.concat(chunks).equals(text), `round ${round}`).toBe(true)
+    }
+  })
+
+  test('20 whole runs of the same lose no byte', async () => {
+    for (let round = 0; round < 20; round++) {
+      const { events } = await runCommand('exec /bin/echo -n "$SVC_PROMPT"', { prompt: 'x'.repeat(20 * 1024) })
+      expect(outputOf(events).toString()).toBe('x'.repeat(20 * 1024))
+    }
+  })
+
+  test('what a child in the background prints after the leader’s exit is kept', async () => {
+    const { events, report } = await runCommand(`(trap '' HUP; sleep 1; echo late) & echo early`)
+    expect(outputOf(events).toString()).toBe('early\r\nlate\r\n')
+    expect(report.exitReason).toBe('completed')
+  })
+})
