@@ -1,4 +1,17 @@
-import { link, copyFile, mkdir, readFile, rename, rm, rmdir, stat, symlink, utimes, writeFile } from 'node:fs/promises'
+import {
+  link,
+  copyFile,
+  mkdir,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  rmdir,
+  stat,
+  symlink,
+  utimes,
+  writeFile,
+} from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { z } from 'zod'
 import { carriedKeys, renderConfig } from './carried-settings.ts'
@@ -62,14 +75,15 @@ export async function createStore(storeDir: string, record: BaseRecord, fileByte
     symlink('../../../../info/exclude', join(storeDir, 'info', 'exclude')),
     symlink('../../../../info/attributes', join(storeDir, 'info', 'attributes')),
     writeConfig(storeDir, record, fileBytes),
-    linkIndex(join(record.gitDir, 'index'), join(storeDir, 'index')),
+    linkIndex(record.gitDir, storeDir, 'index'),
   ])
 }
 
-/** Written anew before each use: what a harness may have put there is not in force. */
+/** Made certain before each use: what a harness may have put there is not in force. */
 export async function writeConfig(storeDir: string, record: BaseRecord, fileBytes: number): Promise<void> {
   const text = renderConfig(record.settings.values, record.objectFormat, fileBytes)
-  await replaceFile(join(storeDir, 'config'), text)
+  const path = join(storeDir, 'config')
+  if ((await readFile(path, 'utf8').catch(() => null)) !== text) await replaceFile(path, text)
 }
 
 async function replaceFile(path: string, text: string): Promise<void> {
@@ -83,12 +97,21 @@ async function replaceFile(path: string, text: string): Promise<void> {
  * names keep what they had; and the file's time stays, by which git tells which entries are too young to be trusted. A
  * copy, where links are not possible, is dated back for the same reason. Answers false when there is no index yet.
  */
-export async function linkIndex(from: string, to: string): Promise<boolean> {
+export async function linkIndex(gitDir: string, storeDir: string, name: string): Promise<boolean> {
+  // A split index names a shared one beside it.
+  const shared = (await readdir(gitDir)).filter((entry) => entry.startsWith('sharedindex.'))
+  await Promise.all(shared.map((entry) => linkFile(join(gitDir, entry), join(storeDir, entry))))
+  return linkFile(join(gitDir, 'index'), join(storeDir, name))
+}
+
+async function linkFile(from: string, to: string): Promise<boolean> {
   try {
     await link(from, to)
     return true
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false
+    const code = (error as NodeJS.ErrnoException).code
+    if (code === 'ENOENT') return false
+    if (code === 'EEXIST') return true
   }
   const found = await stat(from)
   await copyFile(from, to)

@@ -5,13 +5,20 @@ import { renderConfig } from './carried-settings.ts'
 import { ChangeSetFailure, failureOf } from './failure.ts'
 import { runGit, type GitCall } from './git.ts'
 import { renderIndex, type IndexEntry } from './index-file.ts'
+import type { ChangeSetLimits } from './limits.ts'
 import { callIn, type View } from './listing.ts'
 import { PatchReader, type PatchedFile } from './patch.ts'
 
-const diffArgs = (
-  'diff --raw -p -z -M -l1000 -U3 --inter-hunk-context=0 --full-index --no-color --no-relative --no-ext-diff ' +
+const flags = (
+  '--raw -p -z -M -l1000 -U3 --inter-hunk-context=0 --full-index --no-abbrev --no-color --no-relative --no-ext-diff ' +
   '--no-textconv --ignore-submodules=dirty --submodule=short --src-prefix=a/ --dst-prefix=b/'
 ).split(' ')
+
+/**
+ * `diff` tells files that only have new stat data from changed ones, by reading everything twice. So the plumbing command
+ * is asked first, and `diff` only when that one met such a file.
+ */
+const commands = ['diff-files', 'diff'] as const
 
 export interface Comparison {
   view: View
@@ -21,45 +28,52 @@ export interface Comparison {
   asBinary?: boolean
 }
 
-/** Compares the given paths of the base with the working tree, in one git process. */
+/** Compares the given paths of the base with the working tree, in one or two git processes. */
 export async function comparePaths({ view, record, entries, asBinary = false }: Comparison): Promise<PatchedFile[]> {
   if (entries.length === 0) return []
-  const captureDir = join(view.storeDir, `capture-${crypto.randomUUID()}`)
+  const indexFile = join(view.storeDir, `capture-${crypto.randomUUID()}`)
+  const binaryDir = `${indexFile}.git`
   try {
-    await mkdir(captureDir)
-    const indexFile = join(captureDir, 'index')
     await writeFile(indexFile, renderIndex(entries, record.objectFormat))
-    const reader = new PatchReader(view.limits)
-    const call = asBinary ? await binaryCall(view, record, captureDir) : callIn(view, diffArgs)
-    const outcome = await runGit({ ...call, indexFile, onChunk: (chunk) => reader.push(chunk) })
-    if (!outcome.ok && outcome.reason === 'too_much_output') {
-      throw new ChangeSetFailure('too_large', `The diff is over ${view.limits.diffBytes} bytes.`)
+    const place = asBinary ? await binaryPlace(view, record, binaryDir) : {}
+    for (const command of commands) {
+      const args = [command, ...flags, ...(asBinary ? ['--binary'] : [])]
+      const files = await readFiles({ ...callIn(view, args), indexFile, ...place }, view.limits)
+      if (files !== null) return files
     }
-    if (!outcome.ok) throw failureOf(outcome, 'comparing the files')
-    const files = reader.end()
-    if (files === null) throw new ChangeSetFailure('diff_unavailable', 'The files changed while they were compared.')
-    return files
+    throw new ChangeSetFailure('diff_unavailable', 'The files changed while they were compared.')
   } finally {
-    await rm(captureDir, { recursive: true, force: true })
+    await rm(indexFile, { force: true })
+    if (asBinary) await rm(binaryDir, { recursive: true, force: true })
   }
 }
 
+async function readFiles(call: GitCall, limits: ChangeSetLimits): Promise<PatchedFile[] | null> {
+  const reader = new PatchReader(limits)
+  const outcome = await runGit({ ...call, onChunk: (chunk) => reader.push(chunk) })
+  if (outcome.ok) return reader.end()
+  if (outcome.reason !== 'too_much_output') throw failureOf(outcome, 'comparing the files')
+  throw new ChangeSetFailure('too_large', `The diff is over ${limits.diffBytes} bytes.`)
+}
+
 /**
- * Makes the capture's folder a git folder of its own, for `info/attributes` is the only place that wins over the
+ * Makes a git folder for this one comparison, for `info/attributes` is the only place that wins over the
  * attributes files of the working tree.
  */
-async function binaryCall(view: View, record: BaseRecord, captureDir: string): Promise<GitCall> {
-  await Promise.all([mkdir(join(captureDir, 'info')), mkdir(join(captureDir, 'refs'))])
+async function binaryPlace(
+  view: View,
+  record: BaseRecord,
+  gitDir: string,
+): Promise<Pick<GitCall, 'gitDir' | 'objectDir'>> {
+  await mkdir(join(gitDir, 'info'), { recursive: true })
+  await mkdir(join(gitDir, 'refs'))
   const own = await readAttributes(join(view.storeDir, 'info', 'attributes'))
   await Promise.all([
-    writeFile(join(captureDir, 'HEAD'), 'ref: refs/heads/none\n'),
-    writeFile(
-      join(captureDir, 'config'),
-      renderConfig(record.settings.values, record.objectFormat, view.limits.fileBytes),
-    ),
-    writeFile(join(captureDir, 'info', 'attributes'), `${own}\n* -diff\n`, 'latin1'),
+    writeFile(join(gitDir, 'HEAD'), 'ref: refs/heads/none\n'),
+    writeFile(join(gitDir, 'config'), renderConfig(record.settings.values, record.objectFormat, view.limits.fileBytes)),
+    writeFile(join(gitDir, 'info', 'attributes'), `${own}\n* -diff\n`, 'latin1'),
   ])
-  return { ...callIn(view, [...diffArgs, '--binary']), gitDir: captureDir, objectDir: join(view.storeDir, 'objects') }
+  return { gitDir, objectDir: join(view.storeDir, 'objects') }
 }
 
 async function readAttributes(path: string): Promise<string> {

@@ -1,5 +1,5 @@
 import { realpath, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { ChangedFile, ChangeSetResult } from '../../shared/device/change-set.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { indexMarkOf, linkIndex, readRecord, refNameOf, writeConfig, type BaseRecord } from './base-store.ts'
@@ -78,7 +78,7 @@ async function capture({
     listDirty(view),
     listUntracked(view),
     listNewlyTracked(view, record, base.tree),
-    readHead(record.gitDir, limits.gitMs),
+    readHead(record.gitDir, dirname(dirname(dirname(storeDir))), limits.gitMs),
   ])
   const candidates = await chooseCandidates(view, record, { dirty, untracked, newlyTracked })
   const patched = await comparePaths({ view, record, entries: candidates.entries })
@@ -102,9 +102,10 @@ async function capture({
 async function listNewlyTracked(view: View, record: BaseRecord, tree: string): Promise<DirtyEntry[]> {
   const mark = await indexMarkOf(record.gitDir)
   if (mark === null || mark === record.indexMark) return []
-  const indexFile = join(view.storeDir, `capture-${crypto.randomUUID()}`)
+  const name = `capture-${crypto.randomUUID()}`
+  const indexFile = join(view.storeDir, name)
   try {
-    if (!(await linkIndex(join(record.gitDir, 'index'), indexFile))) return []
+    if (!(await linkIndex(record.gitDir, view.storeDir, name))) return []
     return await listStaged({ ...view, indexFile }, tree, 'new')
   } finally {
     await rm(indexFile, { force: true })

@@ -62,7 +62,7 @@ export class PatchReader {
     return this.#keptBytes <= this.#limits.diffBytes
   }
 
-  /** The files, or null when patch and listing do not agree because the working tree changed in between. */
+  /** The files, or null when patch and listing do not agree: a file has new stat data and the same content. */
   end(): PatchedFile[] | null {
     if (this.#phase === 'raw' && this.#held.length > 0) return null
     if (this.#phase === 'patch' && this.#held.length > 0) this.#line(this.#held)

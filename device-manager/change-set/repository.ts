@@ -1,4 +1,5 @@
-import { realpath } from 'node:fs/promises'
+import { readFile, realpath } from 'node:fs/promises'
+import { join } from 'node:path'
 import { ChangeSetFailure, failureOf } from './failure.ts'
 import { runGit } from './git.ts'
 
@@ -89,13 +90,33 @@ function branchOf(fullName: string | undefined): string | null {
 }
 
 /** Commit and branch as they are now, by the git folder alone; nulls when they cannot be told. */
-export async function readHead(
-  gitDir: string,
-  timeoutMs: number,
-): Promise<{ commit: string | null; branch: string | null }> {
+export async function readHead(gitDir: string, commonDir: string, timeoutMs: number): Promise<Head> {
+  const quick = await readHeadFiles(gitDir, commonDir)
+  if (quick !== null) return quick
   const args = ['rev-parse', 'HEAD', '--symbolic-full-name', 'HEAD']
   const outcome = await runGit({ args, cwd: gitDir, gitDir, timeoutMs })
   if (!outcome.ok) return { commit: null, branch: await unbornBranch(gitDir, timeoutMs) }
   const [commit, fullName] = outcome.stdout.toString('utf8').split('\n')
   return { commit: commit ?? null, branch: branchOf(fullName) }
 }
+
+export interface Head {
+  commit: string | null
+  branch: string | null
+}
+
+/** The usual case without a process: a plain head, or one that names a branch with a file of its own. Else null. */
+async function readHeadFiles(gitDir: string, commonDir: string): Promise<Head | null> {
+  try {
+    const head = (await readFile(join(gitDir, 'HEAD'), 'utf8')).trimEnd()
+    if (objectId.test(head)) return { commit: head, branch: null }
+    const branch = /^ref: refs\/heads\/([\w./-]+)$/.exec(head)?.[1]
+    if (branch === undefined || branch.includes('..')) return null
+    const commit = (await readFile(join(commonDir, 'refs', 'heads', branch), 'utf8')).trimEnd()
+    return objectId.test(commit) ? { commit, branch } : null
+  } catch {
+    return null
+  }
+}
+
+const objectId = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/

@@ -1,0 +1,174 @@
+import { cpSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import {
+  baseOf,
+  changesOf,
+  lines,
+  proveAgainstCopy,
+  repoAt,
+  resultOf,
+  runIn,
+  summary,
+  tempDir,
+  tempRepo,
+} from './repo.ts'
+
+test('commits, amends, new branches and merges of the harness count from the base', async () => {
+  const repo = tempRepo()
+  repo.write('mine.txt', 'mine, not committed\n')
+  const changeSet = await runIn(repo, () => {
+    repo.write('one.txt', 'one\n')
+    repo.commit('one')
+    repo.write('two.txt', 'two\n')
+    repo.git('add', '-A')
+    repo.git('commit', '-q', '--amend', '-m', 'one and two')
+    repo.git('checkout', '-q', '-b', 'feature')
+    repo.remove('src/a.ts')
+    repo.commit('without a')
+    repo.git('checkout', '-q', 'main')
+    repo.git('merge', '-q', '--no-ff', '-m', 'merge', 'feature')
+  })
+  expect(summary(changeSet.files)).toEqual(['added one.txt', 'deleted src/a.ts', 'added two.txt'])
+  expect(changeSet.head).toEqual({ commit: repo.git('rev-parse', 'main').trim(), branch: 'main' })
+  expect(changeSet.base.commit).not.toBe(changeSet.head.commit)
+})
+
+test('a rebase and a switch of branches count as what they change in the working tree', async () => {
+  const repo = tempRepo()
+  repo.git('checkout', '-q', '-b', 'upstream')
+  repo.write('upstream.txt', 'up\n')
+  repo.commit('upstream')
+  repo.git('checkout', '-q', 'main')
+  repo.write('local.txt', 'local\n')
+  repo.commit('local')
+  const changeSet = await runIn(repo, () => {
+    repo.git('rebase', '-q', 'upstream')
+    repo.git('checkout', '-q', '-b', 'elsewhere')
+  })
+  expect(summary(changeSet.files)).toEqual(['added upstream.txt'])
+  expect(changeSet.head.branch).toBe('elsewhere')
+})
+
+test('a reset that throws dirty work away is counted', async () => {
+  const repo = tempRepo()
+  repo.write('readme.md', 'work of a person\n')
+  repo.write('new.txt', 'work of a person\n')
+  const changeSet = await runIn(repo, () => {
+    repo.git('reset', '-q', '--hard')
+    repo.git('clean', '-fdq')
+  })
+  expect(summary(changeSet.files)).toEqual(['deleted new.txt', 'modified readme.md'])
+  expect(changeSet.diff).toContain('-work of a person')
+})
+
+test('the base outlives gc, expired reflogs and a moved branch, staged files included', async () => {
+  const repo = tempRepo()
+  repo.write('readme.md', 'second\n')
+  repo.commit('second')
+  repo.write('staged.txt', lines('staged', 50))
+  repo.git('add', 'staged.txt')
+  repo.write('dirty.txt', 'dirty\n')
+  const base = await baseOf(repo.dir)
+  repo.git('reset', '-q', '--hard', 'HEAD~1')
+  rmSync(join(repo.dir, 'dirty.txt'))
+  repo.git('reflog', 'expire', '--expire=now', '--all')
+  repo.git('gc', '-q', '--prune=now', '--aggressive')
+  expect(repo.git('cat-file', '-t', base.commit!).trim()).toBe('commit')
+  const changeSet = await changesOf(base)
+  expect(summary(changeSet.files)).toEqual(['deleted dirty.txt', 'modified readme.md', 'deleted staged.txt'])
+  expect(changeSet.diff).toContain('-staged 49')
+  proveAgainstCopy(base, changeSet)
+  expect(() => repo.git('fsck', '--strict')).not.toThrow()
+})
+
+test('a deleted or broken .git is a typed refusal', async () => {
+  const repo = tempRepo()
+  const base = await baseOf(repo.dir)
+  repo.write('readme.md', 'x\n')
+  rmSync(join(repo.dir, '.git', 'objects'), { recursive: true })
+  expect(await resultOf(base)).toMatchObject({ ok: false, code: 'diff_unavailable' })
+  rmSync(join(repo.dir, '.git'), { recursive: true })
+  expect(await resultOf(base)).toMatchObject({ ok: false, code: 'repo_unavailable' })
+  rmSync(repo.dir, { recursive: true })
+  expect(await resultOf(base)).toMatchObject({ ok: false, code: 'repo_unavailable' })
+})
+
+test('a new repository in the place of the old one is a typed refusal', async () => {
+  const repo = tempRepo()
+  const base = await baseOf(repo.dir)
+  rmSync(join(repo.dir, '.git'), { recursive: true })
+  repo.git('init', '-q')
+  expect(await resultOf(base)).toMatchObject({ ok: false, code: 'repo_unavailable' })
+})
+
+test('a moved private folder, a wrong record and a wrong index are typed refusals', async () => {
+  for (const name of ['base.json', 'index', 'objects/info/alternates']) {
+    const repo = tempRepo()
+    const base = await baseOf(repo.dir)
+    repo.write('readme.md', 'x\n')
+    rmSync(join(base.storeDir, name))
+    writeFileSync(join(base.storeDir, name), '{"junk":')
+    expect(await resultOf(base)).toMatchObject({ ok: false })
+  }
+})
+
+test('an ignore rule of the harness does not hide what was there, and a removed one shows what was ignored', async () => {
+  const repo = tempRepo()
+  repo.write('notes.txt', 'notes\n')
+  repo.write('debug.log', 'ignored\n')
+  const changeSet = await runIn(repo, () => {
+    repo.write('.gitignore', 'ignored/\n')
+    repo.write('notes.txt', 'changed\n')
+  })
+  expect(summary(changeSet.files)).toEqual(['modified .gitignore', 'added debug.log', 'modified notes.txt'])
+})
+
+test('two runs in one repository: each counts all that changed since its own base', async () => {
+  const repo = tempRepo()
+  const first = await baseOf(repo.dir, 'run_first')
+  repo.write('one.txt', 'by the first\n')
+  const second = await baseOf(repo.dir, 'run_second')
+  repo.write('two.txt', 'by either\n')
+  const [one, two] = await Promise.all([changesOf(first), changesOf(second)])
+  expect(summary(one.files)).toEqual(['added one.txt', 'added two.txt'])
+  expect(summary(two.files)).toEqual(['added two.txt'])
+  proveAgainstCopy(first, one)
+  proveAgainstCopy(second, two)
+})
+
+test('asked again and again while files change, it answers each time and ends right', async () => {
+  const repo = tempRepo()
+  for (let at = 0; at < 50; at++) repo.write(`busy/${at}`, lines('start', 50))
+  const base = await baseOf(repo.dir)
+  const done = new AbortController()
+  const harness = (async () => {
+    for (let round = 0; round < 60; round++) {
+      for (let at = 0; at < 50; at++) {
+        if ((at + round) % 7 === 0) rmSync(join(repo.dir, `busy/${at}`), { force: true })
+        else repo.write(`busy/${at}`, lines(`round ${round}`, 50))
+        if (at % 10 === 0) repo.write(`busy/new-${round % 5}-${at}`, lines('new', round))
+      }
+      await wait(1)
+    }
+    done.abort()
+  })()
+  const codes = new Set<string>()
+  while (!done.signal.aborted) {
+    for (const result of await Promise.all([resultOf(base), resultOf(base)])) codes.add(result.ok ? 'ok' : result.code)
+  }
+  await harness
+  expect(codes).toContain('ok')
+  for (const code of codes) expect(['ok', 'diff_unavailable']).toContain(code)
+  proveAgainstCopy(base, await changesOf(base))
+})
+
+test('a tree that was copied with cp and has foreign stat data', async () => {
+  const origin = tempRepo()
+  const dir = join(tempDir(), 'copy')
+  cpSync(origin.dir, dir, { recursive: true })
+  const repo = repoAt(dir)
+  const changeSet = await runIn(repo, () => repo.write('readme.md', 'x\n'))
+  expect(summary(changeSet.files)).toEqual(['modified readme.md'])
+})
