@@ -20,8 +20,17 @@ export interface HarnessAdapter {
   detect(probe: HarnessProbe): Promise<HarnessReadiness>
   /** How to launch it. Pure. Throws HarnessLaunchError (adapter-errors.ts) when the spec does not say enough. */
   command(spec: RunSpec, launch: LaunchFacts): HarnessLaunch
-  session(spec: RunSpec): HarnessSession
+  session(spec: RunSpec, options?: SessionOptions): HarnessSession
 }
+
+export interface SessionOptions {
+  /**
+   * Takes secrets out of a text. A session that cuts texts applies it before the cut: half a secret is not recognised
+   * afterwards. The run host redacts all events besides.
+   */
+  redactText?: RedactText
+}
+export type RedactText = (text: string) => string
 
 /** The door to the machine for `detect`. */
 export interface HarnessProbe {

@@ -1,46 +1,55 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
+import type { RedactText } from '../adapter.ts'
 import { cappedText, maxPieceBytes, rawEvents, textPieces } from '../event-pieces.ts'
 import { cutText } from '../utf8.ts'
 import { textBlock, thinkingBlock, toolResultBlock, toolUseBlock } from './wire.ts'
 import type { assistantLine, userLine } from './wire.ts'
 import type { z } from 'zod'
 
-type Parent = { parentToolCallId?: string }
+/** What holds for all blocks of a line. */
+interface Of {
+  parent: { parentToolCallId?: string }
+  redactText: RedactText
+}
 
 /** Input beyond this is cut in the event; the gate judges the whole of it. */
 const maxInputBytes = 1024 * 1024
 
-export function assistantEvents(line: z.infer<typeof assistantLine>): RunEventBody[] {
-  const parent = parentOf(line.parent_tool_use_id)
-  return line.message.content.flatMap((block) => assistantBlock(block, parent))
+export function assistantEvents(line: z.infer<typeof assistantLine>, redactText: RedactText): RunEventBody[] {
+  const of = { parent: parentOf(line.parent_tool_use_id), redactText }
+  return line.message.content.flatMap((block) => assistantBlock(block, of))
 }
 
-function assistantBlock(block: unknown, parent: Parent): RunEventBody[] {
+function assistantBlock(block: unknown, of: Of): RunEventBody[] {
+  const { parent, redactText } = of
   const text = textBlock.safeParse(block)
   if (text.success)
-    return textPieces(text.data.text).map((piece) => ({ kind: 'text', data: { text: piece, ...parent } }))
+    return textPieces(text.data.text, redactText).map((piece) => ({ kind: 'text', data: { text: piece, ...parent } }))
   const thinking = thinkingBlock.safeParse(block)
   if (thinking.success) {
-    return textPieces(thinking.data.thinking).map((piece) => ({ kind: 'thinking', data: { text: piece, ...parent } }))
+    return textPieces(thinking.data.thinking, redactText).map((piece) => ({
+      kind: 'thinking',
+      data: { text: piece, ...parent },
+    }))
   }
   const use = toolUseBlock.safeParse(block)
   if (use.success) {
     const { id: toolCallId, name, input } = use.data
-    return [{ kind: 'tool_call', data: { toolCallId, name, input: cappedInput(input), ...parent } }]
+    return [{ kind: 'tool_call', data: { toolCallId, name, input: cappedInput(input, redactText), ...parent } }]
   }
-  return resultBlock(block, parent) ?? keptRaw(block)
+  return resultBlock(block, of) ?? keptRaw(block, redactText)
 }
 
 /** Tool results; other text in a user line is claude's own note to the model and is kept raw. */
-export function userEvents(line: z.infer<typeof userLine>): RunEventBody[] {
-  const parent = parentOf(line.parent_tool_use_id)
-  return line.message.content.flatMap((block) => resultBlock(block, parent) ?? keptRaw(block))
+export function userEvents(line: z.infer<typeof userLine>, redactText: RedactText): RunEventBody[] {
+  const of = { parent: parentOf(line.parent_tool_use_id), redactText }
+  return line.message.content.flatMap((block) => resultBlock(block, of) ?? keptRaw(block, redactText))
 }
 
-function resultBlock(block: unknown, parent: Parent): RunEventBody[] | null {
+function resultBlock(block: unknown, { parent, redactText }: Of): RunEventBody[] | null {
   const result = toolResultBlock.safeParse(block)
   if (!result.success) return null
-  const { text: output, ...cut } = cappedText(contentText(result.data.content))
+  const { text: output, ...cut } = cappedText(contentText(result.data.content), redactText)
   const data = {
     toolCallId: result.data.tool_use_id,
     isError: result.data.is_error === true,
@@ -66,19 +75,19 @@ function contentText(content: unknown): string {
     .join('\n')
 }
 
-function cappedInput(input: unknown): unknown {
+function cappedInput(input: unknown, redactText: RedactText): unknown {
   const json = JSON.stringify(input) ?? 'null'
   if (json.length * 3 <= maxInputBytes || Buffer.byteLength(json) <= maxInputBytes) return input ?? null
-  const { text, truncatedBytes } = cutText(json, maxPieceBytes)
+  const { text, truncatedBytes } = cutText(redactText(json), maxPieceBytes)
   return { truncatedJson: text, truncatedBytes }
 }
 
-function keptRaw(block: unknown): RunEventBody[] {
+function keptRaw(block: unknown, redactText: RedactText): RunEventBody[] {
   // Thinking that the provider encrypted says nothing to anyone but the model.
   if (typeof block === 'object' && block !== null && 'type' in block && block.type === 'redacted_thinking') return []
-  return rawEvents(Buffer.from(`${JSON.stringify(block)}\n`), 'stdout')
+  return rawEvents(Buffer.from(`${JSON.stringify(block)}\n`), 'stdout', redactText)
 }
 
-function parentOf(toolCallId: string | null | undefined): Parent {
+function parentOf(toolCallId: string | null | undefined): Of['parent'] {
   return toolCallId === null || toolCallId === undefined ? {} : { parentToolCallId: toolCallId }
 }

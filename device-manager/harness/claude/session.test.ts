@@ -293,6 +293,34 @@ describe('lines', () => {
   })
 })
 
+describe('secrets', () => {
+  it('are taken out of a text before it is cut, so that no half of one is left', () => {
+    const secret = 'correct-horse-battery-staple'
+    const redactText = (text: string) => text.replaceAll(secret, '[redacted]')
+    const long = 'x'.repeat(65_536 - 10) + secret + 'y'.repeat(70_000)
+    const content = [
+      { type: 'text', text: long },
+      { type: 'thinking', thinking: long },
+      { type: 'tool_use', id: 't', name: 'Write', input: { content: `${long}${'z'.repeat(1_100_000)}` } },
+      { type: 'unknown', text: long },
+    ]
+    const session = claudeSession(specOf(), { redactText })
+    const output = pushAll(
+      session,
+      Buffer.concat([
+        line({ type: 'assistant', message: { content } }),
+        line({ type: 'user', message: { content: [{ type: 'tool_result', tool_use_id: 't', content: long }] } }),
+        Buffer.from(`${long}\n`),
+        line({ type: 'result', subtype: 'success', result: long }),
+      ]),
+    )
+    const kinds = new Set(output.events.map((event) => event.kind))
+    expect(kinds).toEqual(new Set(['text', 'thinking', 'tool_call', 'raw', 'tool_result', 'usage', 'result']))
+    expect(JSON.stringify(output.events)).not.toContain('correct-ho')
+    expect(JSON.stringify(output.events)).not.toContain('staple')
+  })
+})
+
 function pushAll(session: HarnessSession, bytes: Uint8Array) {
   const outputs = []
   for (let at = 0; at < bytes.length; at += 65_536) outputs.push(session.push(bytes.subarray(at, at + 65_536)))

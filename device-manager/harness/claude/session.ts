@@ -1,7 +1,7 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
-import type { HarnessSession, SessionOutput, ToolAsk } from '../adapter.ts'
-import { cappedText, maxPieceBytes, rawEvents } from '../event-pieces.ts'
+import type { HarnessSession, RedactText, SessionOptions, SessionOutput, ToolAsk } from '../adapter.ts'
+import { asItIs, cappedText, maxPieceBytes, rawEvents } from '../event-pieces.ts'
 import { lineReader } from '../lines.ts'
 import type { Piece } from '../lines.ts'
 import { gate, initializeRequest, initializeRequestId, userMessage } from './gate.ts'
@@ -24,14 +24,16 @@ const stderrTailChars = 4_096
  *
  * A person's text in `opening` is sent after the prompt; in `finished` it is too late, and an event says so.
  */
-export function claudeSession(spec: RunSpec): HarnessSession {
-  const run = new ClaudeRun(spec)
+export function claudeSession(spec: RunSpec, options: SessionOptions = {}): HarnessSession {
+  const redactText = options.redactText ?? asItIs
+  const run = new ClaudeRun(spec, redactText)
   const stdout = lineReader(maxLineBytes)
   const stderr = lineReader(maxPieceBytes)
 
   const readErr = (bytes: Uint8Array): RunEventBody[] => {
-    run.facts.stderrTail = (run.facts.stderrTail + Buffer.from(bytes).toString('utf8')).slice(-stderrTailChars)
-    return rawEvents(bytes, 'stderr')
+    const text = redactText(Buffer.from(bytes).toString('utf8'))
+    run.facts.stderrTail = (run.facts.stderrTail + text).slice(-stderrTailChars)
+    return rawEvents(bytes, 'stderr', redactText)
   }
   return {
     open: () => ({ events: [], write: initializeRequest }),
@@ -47,7 +49,7 @@ export function claudeSession(spec: RunSpec): HarnessSession {
       const err = stderr.end()
       return {
         // Half a line is what a killed process leaves; it is never read as if it were whole.
-        events: [...(out === null ? [] : rawEvents(out, 'stdout')), ...(err === null ? [] : readErr(err))],
+        events: [...(out === null ? [] : rawEvents(out, 'stdout', redactText)), ...(err === null ? [] : readErr(err))],
       }
     },
     outcome: (exit) => claudeOutcome(run.facts, exit),
@@ -58,14 +60,16 @@ class ClaudeRun {
   readonly gate = gate()
   readonly facts: OutcomeFacts
   readonly #prompt: string
+  readonly #redactText: RedactText
   readonly #usage: ReturnType<typeof usageMeter>
   #phase: 'opening' | 'working' | 'finished' = 'opening'
   #early: string[] = []
   #model: string | null = null
   #version: string | null = null
 
-  constructor(spec: RunSpec) {
+  constructor(spec: RunSpec, redactText: RedactText) {
     this.#prompt = spec.prompt
+    this.#redactText = redactText
     this.#usage = usageMeter({ resumed: spec.resumeSessionId !== null, model: () => this.#model })
     this.facts = {
       resumeSessionId: spec.resumeSessionId,
@@ -91,7 +95,9 @@ class ClaudeRun {
   read(piece: Piece): SessionOutput {
     const value = piece.kind === 'line' ? jsonObject(piece.bytes) : null
     return (
-      (value !== null && this.#line(value)) || { events: blank(piece.bytes) ? [] : rawEvents(piece.bytes, 'stdout') }
+      (value !== null && this.#line(value)) || {
+        events: blank(piece.bytes) ? [] : rawEvents(piece.bytes, 'stdout', this.#redactText),
+      }
     )
   }
 
@@ -164,11 +170,16 @@ class ClaudeRun {
     const line = assistantLine.safeParse(value)
     if (!line.success) return null
     const { error, api_error_status: httpStatus, message } = line.data
-    const events = assistantEvents(line.data)
+    const events = assistantEvents(line.data, this.#redactText)
     if (typeof error === 'string') {
       const said = events.flatMap((event) => (event.kind === 'text' ? (event.data.text ?? '') : [])).join('')
       this.facts.lastError = { class: error, httpStatus: httpStatus ?? null, message: said }
-      const data = { class: error, message: cappedText(said).text, ...(httpStatus && { httpStatus }), willRetry: false }
+      const data = {
+        class: error,
+        message: cappedText(said, this.#redactText).text,
+        ...(httpStatus && { httpStatus }),
+        willRetry: false,
+      }
       return { events: [{ kind: 'error', data }] }
     }
     if (events.length > 0) this.facts.didWork = true
@@ -179,7 +190,7 @@ class ClaudeRun {
   #user(value: Record<string, unknown>): SessionOutput | null {
     const line = userLine.safeParse(value)
     if (!line.success) return null
-    const events = userEvents(line.data)
+    const events = userEvents(line.data, this.#redactText)
     for (const event of events) if (event.kind === 'tool_result') this.gate.settled(event.data.toolCallId)
     return { events }
   }
@@ -187,9 +198,14 @@ class ClaudeRun {
   #result(value: Record<string, unknown>): SessionOutput | null {
     const line = resultLine.safeParse(value)
     if (!line.success) return null
-    const result = line.data
+    // The outcome's message is cut from these.
+    const result = {
+      ...line.data,
+      result: line.data.result && this.#redactText(line.data.result),
+      errors: line.data.errors?.map(this.#redactText),
+    }
     this.facts.result = result
-    const { text, ...cut } = cappedText(result.result ?? result.errors?.join('\n') ?? '')
+    const { text, ...cut } = cappedText(result.result ?? result.errors?.join('\n') ?? '', asItIs)
     const events: RunEventBody[] = [
       { kind: 'usage', data: this.#usage.result(result, this.#version) },
       { kind: 'result', data: { text, isError: result.is_error, ...cut } },
@@ -212,7 +228,7 @@ class ClaudeRun {
       return { events: [], write }
     }
     this.#phase = 'finished'
-    const message = `claude did not take the permission gate (${cappedText(error ?? subtype).text}); update claude.`
+    const message = `claude did not take the permission gate (${cappedText(error ?? subtype, this.#redactText).text}); update claude.`
     this.facts.gateRefusal = message
     const refused: RunEventBody = { kind: 'error', data: { class: 'gate_refused', message, willRetry: false } }
     return { events: [refused], finished: true, closeInput: true }

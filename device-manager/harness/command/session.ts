@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { HarnessOutcome, HarnessSession, ProcessExit, SessionOutput } from '../adapter.ts'
-import { bytePieces, rawEvents } from '../event-pieces.ts'
+import { asItIs, bytePieces, rawEvents } from '../event-pieces.ts'
 import { incompleteTail, outputOf } from '../utf8.ts'
 
 export const maxResultBytes = 64 * 1024
@@ -26,7 +26,7 @@ export function commandSession(): HarnessSession {
       return { events: textEvents(whole) }
     },
     // A pty has one stream; a host that gives another loses nothing.
-    pushStderr: (chunk) => ({ events: rawEvents(chunk, 'stderr') }),
+    pushStderr: (chunk) => ({ events: rawEvents(chunk, 'stderr', asItIs) }),
     answer: () => nothing,
     input: (text) => ({ events: [], write: `${text}\n` }),
     end(exit) {
