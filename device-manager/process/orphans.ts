@@ -58,6 +58,7 @@ export async function findProcessesOfRun(
 }
 
 const rowsPerStep = 50
+const maxRounds = 20
 
 function* searchSteps(search: RunSearch, onMarked?: (row: ProcessRow) => void): Generator<void, RunProcesses> {
   const excluded = new Set([1, process.pid, ...search.exclude])
@@ -80,15 +81,22 @@ function* readProcTable(
 ): Generator<void, Table> {
   const table: Table = { rows: new Map(), marked: new Set() }
   const environ = environReader()
-  let count = 0
-  for (const pid of listPids()) {
-    if (++count % rowsPerStep === 0) yield
-    const row = readStat(pid)
-    if (row === null) continue
-    table.rows.set(pid, row)
-    if (isGone(row.state) || excluded.has(pid) || !environ.holds(pid, `${markName}=${runId}`)) continue
-    table.marked.add(pid)
-    onMarked?.(row)
+  const seen = new Set<number>()
+  // Processes that were started during the search are looked at too: one that forks and exits again and again is
+  // else between the lists each time. The later rounds are short.
+  for (let round = 0; round < maxRounds; round++) {
+    const fresh = listPids().filter((pid) => !seen.has(pid))
+    if (fresh.length === 0) break
+    for (const [i, pid] of fresh.entries()) {
+      if (i % rowsPerStep === rowsPerStep - 1) yield
+      seen.add(pid)
+      const row = readStat(pid)
+      if (row === null) continue
+      table.rows.set(pid, row)
+      if (isGone(row.state) || excluded.has(pid) || !environ.holds(pid, `${markName}=${runId}`)) continue
+      table.marked.add(pid)
+      onMarked?.(row)
+    }
   }
   return table
 }

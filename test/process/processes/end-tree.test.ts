@@ -72,7 +72,7 @@ describe('the escalation', () => {
   })
 
   test('nothing is signalled when all is over already, and again is harmless', async () => {
-    const run = await family('touch $D/up; sleep 0.05')
+    const run = await family('touch $D/up')
     await run.exited
     expect(await run.end()).toEqual({ survivors: [], signals: [] })
     expect(await run.end()).toEqual({ survivors: [], signals: [] })
@@ -90,8 +90,9 @@ describe('the escalation', () => {
 
   test.each(['INT', 'TERM'])('a stopped tree is woken and ends on SIG%s', async (signal) => {
     const ignored = signal === 'TERM' ? 'trap "" INT' : ':'
+    const child = '$SIG{INT} = "DEFAULT"; open F, ">", "$ENV{D}/a"; close F; sleep 1000'
     const run = await family(
-      `${ignored}; trap "exit 5" ${signal}; (touch $D/a; exec sleep 1000) & touch $D/b; wait; wait; sleep 1000`,
+      `${ignored}; trap "exit 5" ${signal}; perl -e '${child}' & touch $D/b; wait; wait; sleep 1000`,
     )
     await run.present(2)
     process.kill(-run.leader.pid, 'SIGSTOP')

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { expect } from 'vitest'
@@ -26,17 +26,21 @@ export interface Family {
 /** Short steps: the order and the effects are the same as with the long ones. */
 export const shortSteps = { interruptMs: 400, terminateMs: 300, sweepMs: 10_000 }
 
+/** Keeps the script from being over before its leader was looked at. */
+const waitForGo = 'until [ -e $D/.go ]; do sleep 0.01; done; rm $D/.go'
+
 /** Runs a Bash script. `$D` is the folder; `touch $D/name` says that a process is there and has set up its signals. */
 export async function startFamily(script: string, options: { mark?: boolean } = {}): Promise<Family> {
   const folder = mkdtempSync(path.join(tmpdir(), 'svc-family-'))
   const runId = realWorld.id('run_')
   const env = { PATH: process.env['PATH'], D: folder, ...(options.mark === false ? {} : { [markName]: runId }) }
-  const child = spawn('bash', ['-c', script], { detached: true, stdio: 'ignore', env })
+  const child = spawn('bash', ['-c', `${waitForGo}\n${script}`], { detached: true, stdio: 'ignore', env })
   const exited = new Promise<{ exitCode: number | null; signal: NodeJS.Signals | null }>((resolve) => {
     child.once('exit', (exitCode, signal) => resolve({ exitCode, signal }))
   })
   const leader = identityOf(child.pid!)
-  if (leader === null) throw new Error('The script was over at once.')
+  if (leader === null) throw new Error('The script could not be started.')
+  writeFileSync(path.join(folder, '.go'), '')
   return {
     runId,
     folder,
@@ -44,7 +48,7 @@ export async function startFamily(script: string, options: { mark?: boolean } = 
     leader,
     exited,
     present: async (count) => {
-      await until(() => readdirSync(folder).length >= count)
+      await until(() => !existsSync(path.join(folder, '.go')) && readdirSync(folder).length >= count)
       return readdirSync(folder)
     },
     end: (more) =>
