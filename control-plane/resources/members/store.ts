@@ -101,12 +101,15 @@ export async function insertLoginToken(
   })
 }
 
-/** By its id or by the hash of the token itself. False when there is no such token still valid. */
+/** By its id or by the hash of the token itself. Answers its id, or null when no such token is still valid. */
 export async function revokeLoginToken(
   db: Db,
   token: { id: string } | { tokenHash: string },
   at: number,
-): Promise<boolean> {
+): Promise<string | null> {
   const where = 'id' in token ? { id: token.id } : { token_hash: token.tokenHash }
-  return (await db('login_tokens').where(where).whereNull('revoked_at').update({ revoked_at: at })) === 1
+  const found: unknown = await db('login_tokens').where(where).whereNull('revoked_at').first('id')
+  if (found === undefined) return null
+  const { id } = z.object({ id: text }).parse(found)
+  return (await db('login_tokens').where({ id }).whereNull('revoked_at').update({ revoked_at: at })) === 1 ? id : null
 }

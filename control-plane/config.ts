@@ -1,0 +1,114 @@
+import { join } from 'node:path'
+import envPaths from 'env-paths'
+import { z } from 'zod'
+import { linkLimits, runLimits } from '../shared/device/limits.ts'
+
+/** The only reader of the environment. Unknown `SVC_*` variables are passed over; a bad value stops the start with a sentence. */
+
+const milliseconds = (fallback: number) => z.coerce.number().int().min(1).max(30 * 86_400_000).default(fallback)
+const flag = z
+  .enum(['0', '1', 'true', 'false'])
+  .default('0')
+  .transform((value) => value === '1' || value === 'true')
+
+const environment = z.object({
+  SVC_HOST: z.string().min(1).default('127.0.0.1'),
+  SVC_PORT: z.coerce.number().int().min(0).max(65_535).default(4400),
+  SVC_DATA_DIR: z.string().min(1).optional(),
+  SVC_DATABASE_URL: z
+    .string()
+    .regex(/^postgres(ql)?:\/\//, 'must begin with postgres://')
+    .optional(),
+  SVC_DATABASE_POOL: z.coerce.number().int().min(1).max(200).default(8),
+  SVC_PUBLIC_URL: z.url().optional(),
+  SVC_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
+  SVC_RATE_LIMIT_PER_MINUTE: z.coerce.number().int().min(1).default(6_000),
+  SVC_CHECK_REPLIES: flag,
+  SVC_HEARTBEAT_MS: milliseconds(linkLimits.heartbeatMs),
+  SVC_LEASE_MS: milliseconds(linkLimits.leaseMs),
+  SVC_OFFER_MS: milliseconds(linkLimits.offerMs),
+  SVC_DISPATCH_TIMEOUT_MS: milliseconds(runLimits.dispatchMs),
+  SVC_GATE_TIMEOUT_MS: milliseconds(runLimits.gateMs),
+  SVC_RUNNER_LOST_MS: milliseconds(runLimits.silentMs),
+  SVC_RUN_TIMEOUT_MS: milliseconds(runLimits.runMs),
+  SVC_NO_PROGRESS_MS: milliseconds(runLimits.noProgressMs),
+  SVC_FIRST_EVENT_MS: milliseconds(runLimits.firstEventMs),
+  SVC_SWEEP_MS: milliseconds(15_000),
+  SVC_PING_MS: milliseconds(linkLimits.pingMs),
+  SVC_DEAD_MS: milliseconds(linkLimits.deadMs),
+})
+
+export interface ServerConfig {
+  host: string
+  port: number
+  dataDir: string
+  /** `postgres://...` or the path of the SQLite file. */
+  databaseUrl: string
+  databasePool: number
+  publicUrl: string | null
+  logLevel: string
+  requestsPerMinute: number
+  /** Replies are parsed by their schemas; a reply or code the contract does not name is a failure. */
+  checkReplies: boolean
+  heartbeatMs: number
+  leaseMs: number
+  offerMs: number
+  dispatchMs: number
+  gateMs: number
+  runnerLostMs: number
+  sweepMs: number
+  pingMs: number
+  deadMs: number
+  runLimits: { runMs: number; noProgressMs: number; firstEventMs: number; silentMs: number }
+}
+
+export interface ServerFlags {
+  host?: string | undefined
+  port?: number | undefined
+  dataDir?: string | undefined
+  databaseUrl?: string | undefined
+}
+
+export class ConfigError extends Error {}
+
+export function readConfig(env: Record<string, string | undefined>, flags: ServerFlags): ServerConfig {
+  const parsed = environment.safeParse({
+    ...env,
+    ...(flags.host === undefined ? {} : { SVC_HOST: flags.host }),
+    ...(flags.port === undefined ? {} : { SVC_PORT: flags.port }),
+    ...(flags.dataDir === undefined ? {} : { SVC_DATA_DIR: flags.dataDir }),
+    ...(flags.databaseUrl === undefined ? {} : { SVC_DATABASE_URL: flags.databaseUrl }),
+  })
+  if (!parsed.success) {
+    const lines = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`)
+    throw new ConfigError(`The configuration cannot be used.\n${lines.join('\n')}`)
+  }
+  const value = parsed.data
+  const dataDir = value.SVC_DATA_DIR ?? envPaths('svc', { suffix: '' }).data
+  return {
+    host: value.SVC_HOST,
+    port: value.SVC_PORT,
+    dataDir,
+    databaseUrl: value.SVC_DATABASE_URL ?? join(dataDir, 'svc.db'),
+    databasePool: value.SVC_DATABASE_POOL,
+    publicUrl: value.SVC_PUBLIC_URL?.replace(/\/+$/, '') ?? null,
+    logLevel: value.SVC_LOG_LEVEL,
+    requestsPerMinute: value.SVC_RATE_LIMIT_PER_MINUTE,
+    checkReplies: value.SVC_CHECK_REPLIES,
+    heartbeatMs: value.SVC_HEARTBEAT_MS,
+    leaseMs: value.SVC_LEASE_MS,
+    offerMs: value.SVC_OFFER_MS,
+    dispatchMs: value.SVC_DISPATCH_TIMEOUT_MS,
+    gateMs: value.SVC_GATE_TIMEOUT_MS,
+    runnerLostMs: value.SVC_RUNNER_LOST_MS,
+    sweepMs: value.SVC_SWEEP_MS,
+    pingMs: value.SVC_PING_MS,
+    deadMs: value.SVC_DEAD_MS,
+    runLimits: {
+      runMs: value.SVC_RUN_TIMEOUT_MS,
+      noProgressMs: value.SVC_NO_PROGRESS_MS,
+      firstEventMs: value.SVC_FIRST_EVENT_MS,
+      silentMs: value.SVC_RUNNER_LOST_MS,
+    },
+  }
+}

@@ -1,0 +1,57 @@
+import type Koa from 'koa'
+import type { Knex } from 'knex'
+import { isMigrated } from '../db/migrate.ts'
+import type { Metrics } from '../metrics.ts'
+import type { CallerLookup } from './auth.ts'
+
+export interface OperationsOptions {
+  root: Knex
+  metrics: Metrics
+  callers: CallerLookup
+  isDraining(): boolean
+}
+
+const paths = new Set(['/healthz', '/readyz', '/metrics'])
+
+/**
+ * Liveness (`/healthz`: the process answers), readiness (`/readyz`: the database answers with this release's schema and
+ * no drain is under way) and metrics. Callers on this machine need no token; `/metrics` from elsewhere does.
+ */
+export function operations(options: OperationsOptions): Koa.Middleware {
+  return async (ctx, next) => {
+    if (!paths.has(ctx.path)) return next()
+    if (ctx.method !== 'GET' && ctx.method !== 'HEAD') {
+      ctx.status = 405
+      ctx.set('Allow', 'GET, HEAD')
+      ctx.body = { error: 'Only GET is answered here.' }
+      return
+    }
+    if (ctx.path === '/healthz') ctx.body = { status: 'ok' }
+    else if (ctx.path === '/readyz') await ready(ctx, options)
+    else await metrics(ctx, options)
+  }
+}
+
+async function ready(ctx: Koa.Context, options: OperationsOptions): Promise<void> {
+  const trouble = options.isDraining() ? 'draining' : await databaseTrouble(options.root)
+  ctx.status = trouble === null ? 200 : 503
+  ctx.body = trouble === null ? { status: 'ready' } : { status: 'not_ready', reason: trouble }
+}
+
+async function databaseTrouble(root: Knex): Promise<string | null> {
+  try {
+    return (await isMigrated(root)) ? null : 'schema_outdated'
+  } catch {
+    return 'database_unavailable'
+  }
+}
+
+async function metrics(ctx: Koa.Context, options: OperationsOptions): Promise<void> {
+  if (!isLoopback(ctx.req.socket.remoteAddress)) await options.callers.callerOf(ctx.req)
+  ctx.type = options.metrics.registry.contentType
+  ctx.body = await options.metrics.registry.metrics()
+}
+
+export function isLoopback(address: string | undefined): boolean {
+  return address !== undefined && /^(127\.|::1$|::ffff:127\.)/.test(address)
+}

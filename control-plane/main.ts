@@ -1,0 +1,10 @@
+import { nodeTrouble } from './node-version.ts'
+
+// Checked before anything native is loaded: under an old Node the addons crash instead of failing.
+const trouble = nodeTrouble(process.versions.node)
+if (trouble) {
+  process.stderr.write(`${trouble}\n`)
+  process.exit(78)
+}
+const { runCommand } = await import('./command.ts')
+await runCommand(process.argv.slice(2))

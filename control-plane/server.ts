@@ -1,0 +1,228 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { contract } from '../shared/api/index.ts'
+import type { World } from '../shared/lib/world.ts'
+import type { ServerConfig } from './config.ts'
+import type { Database } from './db/open.ts'
+import { serverKey } from './db/server-keys.ts'
+import { Dispatcher } from './dispatch/dispatcher.ts'
+import { RunStarter } from './dispatch/run-starter.ts'
+import { createApp } from './http/app.ts'
+import { createCallerLookup } from './http/auth.ts'
+import { createIdempotency } from './http/idempotency.ts'
+import { assertComplete } from './http/implement.ts'
+import type { Kernel } from './http/kernel.ts'
+import { createLimiter, defaultRateRules } from './http/limits.ts'
+import { operations } from './http/operations.ts'
+import { createBus, type Bus } from './link/bus.ts'
+import { ingestCounters } from './link/counters.ts'
+import { Ingest } from './link/ingest.ts'
+import { LinkRegistry } from './link/registry.ts'
+import { DeviceRequests } from './link/requests.ts'
+import { LinkServer, linkPath } from './link/server.ts'
+import type { Log } from './log.ts'
+import { createMetrics, type Metrics } from './metrics.ts'
+import { implementResources } from './resources/routes.ts'
+import { oldRowsSweep } from './sweeps/old-rows.ts'
+import { queuedRunsSweep } from './sweeps/queued-runs.ts'
+import { runningRunsSweep } from './sweeps/running-runs.ts'
+import { Sweeper } from './sweeps/sweeper.ts'
+
+export interface ControlPlaneOptions {
+  config: ServerConfig
+  database: Database
+  world: World
+  log: Log
+  /** Process metrics too; off where several servers share a process. */
+  processMetrics: boolean
+}
+
+/** A drain gives open requests this long, then cuts them. */
+const drainMs = 25_000
+
+/** One replica of the control plane, assembled. `start` listens, `stop` drains in order; both may be called twice. */
+export class ControlPlane {
+  readonly dispatcher: Dispatcher
+  readonly sweeper: Sweeper
+  readonly ingest: Ingest
+  readonly links = new LinkRegistry()
+  readonly bus: Bus
+  readonly metrics: Metrics
+  private readonly options: ControlPlaneOptions
+  private readonly starter: RunStarter
+  private readonly requests: DeviceRequests
+  private readonly linkServer: LinkServer
+  private readonly stopping = new AbortController()
+  private readonly http: Server
+  private address: AddressInfo | null = null
+  private stopped: Promise<void> | null = null
+
+  static async create(options: ControlPlaneOptions): Promise<ControlPlane> {
+    const { database, world } = options
+    const fresh = { value: Buffer.from(world.bytes(32)).toString('base64'), at: world.now() }
+    const key = await serverKey(database.root, 'run_token', fresh)
+    const plane = new ControlPlane(options, Buffer.from(key, 'base64'))
+    await plane.mount(Buffer.from(key, 'base64'))
+    return plane
+  }
+
+  private constructor(options: ControlPlaneOptions, runTokenKey: Uint8Array) {
+    this.options = options
+    const { config, database, world, log } = options
+    const { root, dialect } = database
+    const replicaId = world.uuid()
+    this.metrics = createMetrics({ defaults: options.processMetrics })
+    this.bus = createBus({ root, dialect, databaseUrl: config.databaseUrl, world, log })
+    const common = { root, world, log, bus: this.bus, links: this.links, replicaId }
+    this.dispatcher = new Dispatcher({ ...common, leaseMs: config.leaseMs, offerMs: config.offerMs })
+    this.starter = new RunStarter({ ...common, runTokenKey, apiUrl: () => this.url })
+    this.requests = new DeviceRequests(common)
+    this.ingest = new Ingest({
+      ...common,
+      counters: ingestCounters(this.metrics, log),
+      onEnded: (run) => this.dispatcher.capacityChanged(run.workspaceId),
+    })
+    this.linkServer = new LinkServer({
+      ...common,
+      metrics: this.metrics,
+      ingest: this.ingest,
+      dispatcher: this.dispatcher,
+      starter: this.starter,
+      requests: this.requests,
+      heartbeatMs: config.heartbeatMs,
+      leaseMs: config.leaseMs,
+      session: { pingMs: config.pingMs, deadMs: config.deadMs },
+    })
+    this.sweeper = this.createSweeper()
+    this.http = createServer()
+  }
+
+  /** Where this replica is reached: the public address when one is set, else the one it listens on. */
+  get url(): string {
+    if (this.options.config.publicUrl) return this.options.config.publicUrl
+    return this.localUrl
+  }
+
+  get localUrl(): string {
+    const { host } = this.options.config
+    const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host
+    return `http://${name}:${this.address?.port ?? this.options.config.port}`
+  }
+
+  async start(): Promise<void> {
+    if (this.address) return
+    await this.bus.start()
+    this.dispatcher.start()
+    this.starter.listen()
+    this.requests.start()
+    this.linkServer.start()
+    await new Promise<void>((resolve, reject) => {
+      this.http.once('error', reject)
+      this.http.listen(this.options.config.port, this.options.config.host, () => {
+        this.http.off('error', reject)
+        resolve()
+      })
+    })
+    this.address = this.http.address() as AddressInfo
+    this.sweeper.start()
+  }
+
+  /** Stops accepting, sends links elsewhere, lets requests finish, then stops what works behind them. */
+  stop(): Promise<void> {
+    this.stopped ??= this.drain()
+    return this.stopped
+  }
+
+  private async drain(): Promise<void> {
+    this.stopping.abort()
+    const closed = new Promise<void>((resolve) => this.http.close(() => resolve()))
+    this.http.closeIdleConnections()
+    await this.sweeper.stop()
+    await this.linkServer.stop()
+    const cancel = this.options.world.after(drainMs, () => this.http.closeAllConnections())
+    await closed
+    cancel()
+    await this.ingest.idle()
+    this.requests.stop()
+    this.starter.stop()
+    await this.dispatcher.stop()
+    await this.bus.stop()
+  }
+
+  private async mount(runTokenKey: Uint8Array): Promise<void> {
+    const { config, database, world, log } = this.options
+    const { root } = database
+    const callers = createCallerLookup({ db: root, runTokenKey, world })
+    const kernel: Kernel = {
+      root,
+      world,
+      log,
+      callers,
+      limiter: await createLimiter({
+        rules: { ...defaultRateRules, general: { points: config.requestsPerMinute, windowS: 60 } },
+        world,
+        shared: database.dialect === 'postgres' ? root : null,
+      }),
+      idempotency: createIdempotency({
+        db: root,
+        world,
+        instance: world.uuid(),
+        isSole: database.dialect === 'sqlite',
+      }),
+      isChecking: config.checkReplies,
+      isHttps: config.publicUrl?.startsWith('https:') ?? false,
+      isBehindProxy: config.publicUrl !== null,
+      stopping: this.stopping.signal,
+      observe: (record) => {
+        const route = record.routeId ?? 'none'
+        this.metrics.requests.inc({ route, method: record.method, status: String(record.status) })
+        this.metrics.requestSeconds.observe({ route }, record.durationMs / 1000)
+      },
+    }
+    const implemented = implementResources({
+      bus: this.bus,
+      requests: this.requests,
+      heartbeatMs: config.heartbeatMs,
+      leaseMs: config.leaseMs,
+      cloudEnabled: false,
+      runLimits: config.runLimits,
+      publicUrl: () => this.url,
+    })
+    assertComplete(contract, implemented)
+    const isDraining = () => this.stopping.signal.aborted
+    const app = createApp(implemented, kernel, [operations({ root, metrics: this.metrics, callers, isDraining })])
+    const handle = app.callback()
+    this.http.on('request', (request, response) => void handle(request, response))
+    this.http.on('upgrade', (request, socket, head) => {
+      if (request.url?.split('?')[0] === linkPath) this.linkServer.upgrade(request, socket, head)
+      else socket.end('HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n')
+    })
+  }
+
+  private createSweeper(): Sweeper {
+    const { config, database, world, log } = this.options
+    return new Sweeper({
+      root: database.root,
+      world,
+      log,
+      tickMs: Math.min(1_000, config.sweepMs),
+      sweeps: [
+        queuedRunsSweep({
+          dispatchMs: config.dispatchMs,
+          gateMs: config.gateMs,
+          leaseMs: config.leaseMs,
+          everyMs: config.sweepMs,
+          dispatch: (runId) => this.dispatcher.runQueued(runId),
+        }),
+        runningRunsSweep({
+          runnerLostMs: config.runnerLostMs,
+          runMs: config.runLimits.runMs,
+          everyMs: config.sweepMs,
+          graceMs: config.leaseMs,
+          startedAt: world.now(),
+        }),
+        oldRowsSweep,
+      ],
+    })
+  }
+}

@@ -1,0 +1,17 @@
+import { pruneReplies } from '../db/device-replies.ts'
+import { pruneOutbox } from '../db/outbox.ts'
+import type { Sweep } from './sweeper.ts'
+
+const hour = 3_600_000
+
+/** Removes rows whose time is over: the outbox's history, answers nobody fetched, idempotency keys, wake keys. */
+export const oldRowsSweep: Sweep = {
+  name: 'old_rows',
+  everyMs: 5 * 60_000,
+  async run({ root, now }) {
+    await pruneOutbox(root, now - hour)
+    await pruneReplies(root, now - 10 * 60_000)
+    await root('idempotency').where('expires_at', '<', now).delete()
+    await root('wake_keys').where('expires_at', '<', now).delete()
+  },
+}

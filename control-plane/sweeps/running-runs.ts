@@ -1,0 +1,67 @@
+import { publish } from '../db/outbox.ts'
+import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
+import { finishRun } from '../dispatch/end-run.ts'
+import { findDeviceByPublicId } from '../resources/devices/store.ts'
+import { listLiveRuns, type RunRow } from '../resources/runs/store.ts'
+import type { Sweep, SweepContext } from './sweeper.ts'
+
+export interface RunningRunsOptions {
+  runnerLostMs: number
+  runMs: number
+  everyMs: number
+  /** No device is judged before the server has been up this long: after a restart all of them were silent. */
+  graceMs: number
+  startedAt: number
+}
+
+/** A device that was told to stop its run has this long before the control plane ends the run itself. */
+const stopMs = 5 * 60_000
+
+/**
+ * Ends runs whose device is gone for too long (`runner_lost`) or that outlived their time although the device should
+ * have ended them (`timeout`). A device that comes back later is refused by its fence.
+ */
+export function runningRunsSweep(options: RunningRunsOptions): Sweep {
+  return {
+    name: 'running_runs',
+    everyMs: options.everyMs,
+    async run(context) {
+      if (context.now - options.startedAt < options.graceMs) return
+      for (const run of await listLiveRuns(context.root, { status: 'running', limit: 5_000 })) {
+        const ending = await judge(context, run, options)
+        if (!ending) continue
+        await context.root.transaction(async (tx) => {
+          const ended = await finishRun(tx, run, {
+            fence: null,
+            exitReason: ending.reason,
+            errorCode: ending.reason,
+            errorMessage: ending.message,
+            at: context.now,
+          })
+          if (ended) await publish(tx, { topic: 'run.cancel', key: run.id, at: context.now })
+        })
+        context.log.warn({ runId: run.id, exitReason: ending.reason }, 'run ended by time')
+      }
+    },
+  }
+}
+
+async function judge(
+  context: SweepContext,
+  run: RunRow,
+  options: RunningRunsOptions,
+): Promise<{ reason: ExitReason; message: string } | null> {
+  const { now } = context
+  if (run.startedAt !== null && now - run.startedAt > options.runMs + stopMs)
+    return { reason: 'timeout', message: 'The run took longer than a run may take.' }
+  const device = run.device === null ? null : await findDeviceByPublicId(context.root, run.device)
+  const lastHeard = device?.lastHeartbeatAt ?? run.startedAt ?? run.createdAt
+  if (!device || now - Math.max(lastHeard, options.startedAt) > options.runnerLostMs)
+    return { reason: 'runner_lost', message: 'The device that held the run stopped reporting.' }
+  if (run.cancelRequestedAt !== null && now - run.cancelRequestedAt > stopMs)
+    return {
+      reason: (run.cancelExitReason ?? 'interrupted') as ExitReason,
+      message: run.cancelReason ?? 'The device did not confirm that it ended the run.',
+    }
+  return null
+}

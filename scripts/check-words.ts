@@ -1,0 +1,54 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/**
+ * Ratchets over the text of tracked files: no host name of a package registry, no focused or silently skipped test, no
+ * module mock, no clock or chance but through World, and no file far over its role's size.
+ */
+const root = join(import.meta.dirname, '..')
+const files = execFileSync('git', ['ls-files', '-z'], { cwd: root, encoding: 'utf8' }).split('\0').filter(Boolean)
+const problems: string[] = []
+
+interface Rule {
+  files: RegExp
+  except?: RegExp
+  pattern: RegExp
+  why: string
+}
+const rules: Rule[] = [
+  { files: /./, except: /\.jsonl$/, pattern: /\b(?:registry|deb|security|mirror)\.[a-z]+\.(?:org|com)\b/, why: 'names a registry host' },
+  { files: /package-lock\.json$/, pattern: /"resolved":/, why: 'the lockfile holds addresses' },
+  { files: /\.test\.ts$/, pattern: /\b(?:it|test|describe)\.(?:only|skip|todo)\b|\bx(?:it|describe)\(/, why: 'a focused or skipped test' },
+  { files: /\.test\.ts$/, pattern: /\bvi\.(?:mock|stubGlobal|stubEnv)\b/, why: 'fakes our own code instead of the other end of the wire' },
+  {
+    files: /^(?:control-plane|device-manager|shared)\/.*\.ts$/,
+    except: /\.test\.ts$|world\.ts$/,
+    pattern: /\bDate\.now\(\)|\bnew Date\(\)|\bMath\.random\(\)/,
+    why: 'reads the clock or chance directly; take World',
+  },
+  { files: /\.(?:ts|md)$|^scripts\//, except: /check-words\.ts$/, pattern: /\b(?:TODO|FIXME|XXX|HACK)\b/, why: 'words of unfinished work' },
+]
+const maxLines = 420
+
+for (const file of files) {
+  if (/\.(?:png|db|bin|gz)$/.test(file)) continue
+  let text: string
+  try {
+    text = readFileSync(join(root, file), 'utf8')
+  } catch {
+    continue
+  }
+  for (const rule of rules) {
+    if (!rule.files.test(file) || rule.except?.test(file)) continue
+    const line = text.split('\n').findIndex((each) => rule.pattern.test(each))
+    if (line >= 0) problems.push(`${file}:${line + 1}: ${rule.why}`)
+  }
+  const lines = text.split('\n').length
+  if (/\.ts$/.test(file) && !/\.test\.ts$/.test(file) && lines > maxLines) problems.push(`${file}: ${lines} lines; split it by role`)
+}
+
+if (problems.length > 0) {
+  process.stderr.write(`${problems.join('\n')}\n${problems.length} problem(s)\n`)
+  process.exit(1)
+}

@@ -1,0 +1,90 @@
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { z } from 'zod'
+
+/**
+ * Every check, then every test, then one line that counts them. A part that could not run (no PostgreSQL, no Claude
+ * Code) says so itself and counts as skipped; it is named again at the end, so that nobody overlooks it.
+ */
+const root = join(import.meta.dirname, '..')
+const scratch = mkdtempSync(join(tmpdir(), 'svc-test-'))
+const reportFile = join(scratch, 'report.json')
+
+function run(command: string, args: readonly string[], env: Record<string, string> = {}): Promise<number> {
+  return new Promise((resolve) => {
+    const child = spawn(command, args, { cwd: root, stdio: 'inherit', env: { ...process.env, ...env } })
+    child.on('close', (code) => resolve(code ?? 1))
+  })
+}
+
+const report = z.object({
+  numPassedTests: z.number(),
+  numFailedTests: z.number(),
+  numPendingTests: z.number(),
+  numTodoTests: z.number().default(0),
+  numFailedTestSuites: z.number().default(0),
+  testResults: z.array(
+    z.object({
+      name: z.string(),
+      message: z.string().default(''),
+      status: z.string(),
+      assertionResults: z.array(z.object({ fullName: z.string(), status: z.string() })),
+    }),
+  ),
+})
+
+async function main(): Promise<number> {
+  const checks = ['check:format', 'check:lint', 'check:types', 'check:imports', 'check:words']
+  let failed = 0
+  let passed = 0
+  for (const check of checks) {
+    process.stdout.write(`== ${check}\n`)
+    if ((await run('npm', ['run', '--silent', check])) === 0) passed++
+    else failed++
+  }
+  // The real Claude Code, for the tests that drive it; where it cannot be had the tests say so and are skipped.
+  process.stdout.write('== fetching Claude Code for its tests\n')
+  await run('bash', ['scripts/fetch-claude'])
+  process.stdout.write('== tests\n')
+  const code = await run(
+    join(root, 'node_modules', '.bin', 'vitest'),
+    ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`, ...process.argv.slice(2)],
+    { NODE_OPTIONS: '--disable-warning=ExperimentalWarning' },
+  )
+  const result = readReport()
+  if (!result) {
+    process.stderr.write('the test runner left no report\n')
+    process.stdout.write(`${passed} passed, ${failed + 1} failed, 0 skipped\n`)
+    return 1
+  }
+  const skipped = result.testResults.flatMap((file) =>
+    file.assertionResults.filter((test) => test.status === 'skipped' || test.status === 'pending'),
+  )
+  if (skipped.length > 0) {
+    process.stdout.write('\nCOULD NOT RUN HERE:\n')
+    for (const test of skipped) process.stdout.write(`  ${test.fullName}\n`)
+  }
+  // A file that cannot be loaded has no failing test of its own.
+  const brokenFiles = result.testResults.filter(
+    (file) => file.status === 'failed' && !file.assertionResults.some((test) => test.status === 'failed'),
+  ).length
+  passed += result.numPassedTests
+  failed += result.numFailedTests + brokenFiles
+  if (code !== 0 && failed === 0) failed = 1
+  process.stdout.write(`${passed} passed, ${failed} failed, ${skipped.length} skipped\n`)
+  return failed === 0 ? 0 : 1
+}
+
+function readReport(): z.infer<typeof report> | null {
+  try {
+    return report.parse(JSON.parse(readFileSync(reportFile, 'utf8')))
+  } catch {
+    return null
+  }
+}
+
+const status = await main()
+rmSync(scratch, { recursive: true, force: true })
+process.exit(status)
