@@ -5,7 +5,7 @@ import type { IndexEntry } from './index-file.ts'
 import { look, lookAtAll, watch, type DirtyEntry, type Found, type View } from './listing.ts'
 import { resolveNested } from './nested.ts'
 
-/** A change told without its content: the file is too large, goes through a filter, or is no file any more. */
+/** A change told without its content: the file is too large, goes through a filter, may not be read, or is no file any more. */
 export interface UnreadChange {
   path: string
   status: 'added' | 'modified' | 'deleted' | 'type_changed'
@@ -59,7 +59,7 @@ function unreadChange(view: View, entry: DirtyEntry, found: Found, isFiltered: b
   const { path, mode } = entry
   if (found.kind === 'special') return { path, status: 'type_changed', oldMode: mode, newMode: null }
   if (found.kind !== 'file' || mode === '160000') return null
-  if (!isFiltered && found.size <= view.limits.fileBytes) return null
+  if (!isFiltered && found.isReadable && found.size <= view.limits.fileBytes) return null
   return { path, status: 'modified', oldMode: mode, newMode: watch(path, found).mode }
 }
 
@@ -73,7 +73,7 @@ function addFresh(
     file.record.settings.values['core.filemode'] === 'false' && found.kind === 'file'
       ? '100644'
       : watch(path, found).mode
-  if (found.kind === 'file' && (file.isFiltered || found.size > file.view.limits.fileBytes)) {
+  if (found.kind === 'file' && (file.isFiltered || !found.isReadable || found.size > file.view.limits.fileBytes)) {
     chosen.unread.push({ path, status: 'added', oldMode: null, newMode: mode })
   } else chosen.entries.push({ path, mode, oid: null })
 }

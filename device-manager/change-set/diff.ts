@@ -24,7 +24,7 @@ export interface ChangeSetOptions {
 }
 
 /** A working tree that changes under the eyes of git makes it fail or contradict itself; then it is read again. */
-const attempts = 3
+const attempts = 5
 
 /**
  * What changed in the run's folder since its base was taken. Never throws, and changes nothing in the repository; it may

@@ -97,7 +97,7 @@ export async function runGit(call: GitCall): Promise<GitOutcome> {
     encoding: 'buffer',
     stripFinalNewline: false,
     buffer: { stdout: call.onChunk === undefined, stderr: true },
-    maxBuffer: { stdout: call.maxBytes ?? 1024 * 1024, stderr: 64 * 1024 },
+    maxBuffer: { stdout: call.maxBytes ?? 1024 * 1024, stderr: 1024 * 1024 },
     timeout: call.timeoutMs,
     killSignal: 'SIGKILL',
     reject: false,

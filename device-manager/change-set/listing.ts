@@ -1,4 +1,5 @@
-import { lstat } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { access, lstat } from 'node:fs/promises'
 import type { WatchedFile } from './base-store.ts'
 import { failureOf } from './failure.ts'
 import { runGit, type GitCall } from './git.ts'
@@ -113,9 +114,10 @@ export interface Found {
   mtimeNs: bigint
   inode: bigint
   isExecutable: boolean
+  isReadable: boolean
 }
 
-const missing: Found = { kind: 'missing', size: 0n, mtimeNs: 0n, inode: 0n, isExecutable: false }
+const missing: Found = { kind: 'missing', size: 0n, mtimeNs: 0n, inode: 0n, isExecutable: false, isReadable: false }
 
 /** The path on disk, without following a symlink. What cannot be looked at is missing. */
 export async function look(topLevel: string, path: string): Promise<Found> {
@@ -129,7 +131,15 @@ export async function look(topLevel: string, path: string): Promise<Found> {
     mtimeNs: found.mtimeNs,
     inode: found.ino,
     isExecutable: (found.mode & 0o100n) !== 0n,
+    isReadable: kind !== 'file' || (found.mode & 0o444n) === 0o444n || (await mayRead(whole)),
   }
+}
+
+async function mayRead(path: Buffer): Promise<boolean> {
+  return access(path, constants.R_OK).then(
+    () => true,
+    () => false,
+  )
 }
 
 export async function lookAtAll(topLevel: string, paths: readonly string[]): Promise<Map<string, Found>> {

@@ -143,7 +143,7 @@ async function recordWorkingTree(
   for (const [path, found] of looked) {
     if (found.kind === 'missing') continue
     const size = Number(found.size)
-    const isPlain = found.kind !== 'special' && size <= view.limits.fileBytes && !filtered.has(path)
+    const isPlain = found.kind !== 'special' && found.isReadable && size <= view.limits.fileBytes && !filtered.has(path)
     if (isPlain && hashed.length < view.limits.baseFiles && bytes + size <= view.limits.baseBytes) {
       hashed.push(path)
       bytes += size

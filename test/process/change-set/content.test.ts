@@ -1,10 +1,21 @@
-import { mkdirSync, renameSync, truncateSync, utimesSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, renameSync, truncateSync, utimesSync, writeFileSync } from 'node:fs'
 import { execFileSync } from 'node:child_process'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { defaultLimits } from '../../../device-manager/change-set/limits.ts'
 import { changeSet as changeSetSchema } from '../../../shared/device/change-set.ts'
-import { baseOf, changesOf, gitIn, lines, proveAgainstCopy, resultOf, runIn, summary, tempRepo } from './repo.ts'
+import {
+  baseOf,
+  changesOf,
+  gitIn,
+  lines,
+  proveAgainstCopy,
+  resultOf,
+  runIn,
+  summary,
+  tempDir,
+  tempRepo,
+} from './repo.ts'
 
 test('nothing changed: no files, an empty diff', async () => {
   const repo = tempRepo()
@@ -286,4 +297,57 @@ test('a file that git ignores but the harness committed is counted', async () =>
   const changeSet = await changesOf(base)
   expect(summary(changeSet.files)).toEqual(['added ignored/kept.txt'])
   proveAgainstCopy(base, changeSet)
+})
+
+test('the person’s ignore file, the repository’s exclude file and their attributes are in force', async () => {
+  const repo = tempRepo()
+  const home = tempDir()
+  writeFileSync(join(home, '.gitconfig'), '[core]\n\texcludesFile = ~/ignored-by-me\n')
+  writeFileSync(join(home, 'ignored-by-me'), '*.mine\n')
+  repo.write('.git/info/exclude', '*.here\n')
+  repo.write('.git/info/attributes', '*.blob -diff\n')
+  const before = process.env['HOME']
+  process.env['HOME'] = home
+  try {
+    const base = await baseOf(repo.dir)
+    for (const name of ['a.mine', 'a.here', 'a.blob', 'a.txt']) repo.write(name, 'x\n')
+    const { files } = await changesOf(base)
+    expect(files.map(({ path, binary }) => [path, binary])).toEqual([
+      ['a.blob', true],
+      ['a.txt', false],
+    ])
+  } finally {
+    process.env['HOME'] = before
+  }
+})
+
+const asOtherUser = `
+  const [dir, module] = process.argv.slice(1)
+  const { takeBase } = await import(module + 'snapshot.ts')
+  const { computeChangeSet } = await import(module + 'diff.ts')
+  const { realWorld: world } = await import(module + '../../shared/lib/world.ts')
+  const { chmodSync, writeFileSync } = await import('node:fs')
+  const options = { folder: dir, runId: 'run_test', world }
+  const taken = await takeBase(options)
+  if (!taken.ok) throw new Error(taken.message)
+  writeFileSync(dir + '/later', 'x', { mode: 0o200 })
+  writeFileSync(dir + '/readme.md', 'closed')
+  chmodSync(dir + '/readme.md', 0o200)
+  const result = await computeChangeSet({ ...options, base: taken.base })
+  console.log(JSON.stringify(result.ok ? result.changeSet.files : result))`
+
+test('files that may not be read are listed without content and stop nothing', () => {
+  const repo = tempRepo()
+  repo.write('closed', 'x\n')
+  chmodSync(join(repo.dir, 'closed'), 0o200)
+  // Root may read everything, so this runs as another user where there is the right to become one.
+  const user = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {}
+  if (user.uid !== undefined) execFileSync('chown', ['-R', String(user.uid), dirname(repo.dir)])
+  const module = new URL('../../../device-manager/change-set/', import.meta.url).pathname
+  const args = ['--input-type=module', '-e', asOtherUser, repo.dir, module]
+  const files: unknown = JSON.parse(execFileSync(process.execPath, args, { cwd: '/', encoding: 'utf8', ...user }))
+  expect(files).toMatchObject([
+    { path: 'later', status: 'added', patchOmitted: true },
+    { path: 'readme.md', status: 'modified', patchOmitted: true },
+  ])
 })
