@@ -2,31 +2,20 @@ import type { IncomingMessage } from 'node:http'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 import { getRawBody } from 'raw-body'
 import { fail } from '../../shared/api/errors.ts'
-import type { World } from '../../shared/lib/world.ts'
 
 /** Reads request bodies: the limit counts bytes after inflating, and what is not JSON we can store is refused. */
 
 /** Deeper JSON is refused before recursive code sees it. */
 const maxDepth = 100
-/** What is still read of a refused body, so that its sender gets to see the answer. */
-const drainBytes = 16 * 1024 * 1024
-const drainMs = 2_000
 
-export interface BodyOptions {
-  /** Bytes, counted after inflating. */
-  limit: number
-  world: World
-}
-
-/** Fails with `payload_too_large` when more than `limit` bytes come, or an encoding or length that cannot be read. */
-export async function readBytes(request: IncomingMessage, options: BodyOptions): Promise<Buffer> {
-  const { limit } = options
+/** Fails with `payload_too_large` when more than `limit` bytes come, counted after inflating. */
+export async function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
   const length = request.headers['content-length']
   if (length === undefined && request.headers['transfer-encoding'] === undefined) return Buffer.alloc(0)
+  // What is packed is never larger than what it holds, but for a few bytes: the limit goes for both.
+  if (Number(length) > limit) return refuseTooLarge(request, limit)
   const encoding = (request.headers['content-encoding'] ?? 'identity').trim().toLowerCase()
   const inflate = inflaterOf(encoding)
-  // What is packed is never larger than what it holds, but for a few bytes: the limit goes for both.
-  if (Number(length) > limit) return refuseTooLarge(request, options)
   try {
     if (inflate === null) return await getRawBody(request, { limit, length: length ?? null })
     request.on('error', (error) => inflate.destroy(error))
@@ -40,7 +29,7 @@ export async function readBytes(request: IncomingMessage, options: BodyOptions):
       inflate.destroy()
     }
     const { type } = error as { type?: string }
-    if (type === 'entity.too.large') return refuseTooLarge(request, options)
+    if (type === 'entity.too.large') return refuseTooLarge(request, limit)
     return fail('validation_error', {
       message: inflate === null ? 'The body was cut off.' : 'The body is not what Content-Encoding says.',
       param: inflate === null ? 'body' : 'Content-Encoding',
@@ -61,36 +50,15 @@ function inflaterOf(encoding: string) {
   })
 }
 
-/** A sender that gets its answer and a reset in the middle of sending often sees only the reset. */
-async function refuseTooLarge(request: IncomingMessage, { limit, world }: BodyOptions): Promise<never> {
-  const isDrained = await drain(request, world)
+/**
+ * The rest is read and thrown away while the answer goes out: closing on a sender that still sends would reset the
+ * connection, and it would see only that. The server's request timeout ends a sender that never stops.
+ */
+function refuseTooLarge(request: IncomingMessage, limit: number): never {
+  request.resume()
   return fail('payload_too_large', {
     message: `The body is larger than the ${limit} bytes this route takes.`,
     details: { limitBytes: limit },
-    ...(isDrained ? {} : { headers: { Connection: 'close' } }),
-  })
-}
-
-/** Reads on and throws away, within bounds. True when the request was read to its end. */
-function drain(request: IncomingMessage, world: World): Promise<boolean> {
-  if (request.complete && request.readableEnded) return Promise.resolve(true)
-  return new Promise((resolve) => {
-    let bytes = 0
-    const done = (isDrained: boolean) => {
-      stopTimer()
-      request.off('data', onData)
-      if (!isDrained) request.pause()
-      resolve(isDrained)
-    }
-    const onData = (chunk: Buffer) => {
-      bytes += chunk.length
-      if (bytes > drainBytes) done(false)
-    }
-    const stopTimer = world.after(drainMs, () => done(false))
-    request.once('end', () => done(true))
-    request.once('close', () => done(false))
-    request.on('data', onData)
-    request.resume()
   })
 }
 

@@ -21,7 +21,7 @@ export interface HandlerInput<R extends AnyRoute> {
   log: Log
   requestId: string
   /** Runs `run` once the transaction has committed, before the answer is sent; never when it was rolled back. */
-  afterCommit(run: () => void): void
+  afterCommit: (run: () => void) => void
   /** Aborted when the client is gone or the server stops. */
   signal: AbortSignal
   /** Set when the client asked for a stream, on routes that have one. */
@@ -65,9 +65,11 @@ export interface ImplementedRoute {
 }
 
 /** Joins routes with their handlers. Does not compile while one of them has none, or gives what its schema does not hold. */
-export function implement<G extends Readonly<Record<string, AnyRoute>>>(
+// The handlers have a type parameter of their own so that literals which an async one returns are not widened.
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters
+export function implement<G extends Readonly<Record<string, AnyRoute>>, H extends Handlers<G>>(
   group: G,
-  handlers: Handlers<G>,
+  handlers: H,
 ): ImplementedRoute[] {
   return Object.entries(group).map(([name, route]) => ({
     route,

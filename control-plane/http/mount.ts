@@ -78,8 +78,8 @@ async function takeFromLimit({ route, kernel }: Mounted, ctx: Koa.Context, calle
 }
 
 /** The bytes are read, within the limit, even when the route takes no body. */
-async function readBody({ route, kernel }: Mounted, ctx: Koa.Context): Promise<unknown> {
-  const bytes = await readBytes(ctx.req, { limit: route.bodyLimit, world: kernel.world })
+async function readBody({ route }: Mounted, ctx: Koa.Context): Promise<unknown> {
+  const bytes = await readBytes(ctx.req, route.bodyLimit)
   return route.body.def.type === 'undefined' ? undefined : parseJson(bytes, headerOf(ctx, 'content-type'))
 }
 

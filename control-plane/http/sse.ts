@@ -50,6 +50,7 @@ export async function sendStream(response: ServerResponse, options: StreamOption
   })
   const iterator = options.source[Symbol.asyncIterator]()
   const reader = abortable(iterator, signal)
+  let isFailed = true
   try {
     for (;;) {
       const next = await reader.next()
@@ -61,10 +62,13 @@ export async function sendStream(response: ServerResponse, options: StreamOption
         break
       }
     }
+    isFailed = false
   } finally {
     stopHeartbeat()
     reader.stop()
-    response.end()
+    // An answer cut off in the middle tells the reader to come back; a clean end would say that there is no more.
+    if (isFailed) response.destroy()
+    else response.end()
     // Not awaited: a source that waits for its next event ends when it is told, which may be later.
     iterator.return?.().catch(() => undefined)
   }

@@ -93,10 +93,7 @@ export const runRecordRoutes = {
     params: runParams,
     body: z.object({
       schema: z.string().min(1).max(200).optional().describe('Name of the schema that `data` fits.'),
-      data: z
-        .unknown()
-        .refine((data) => data !== undefined, 'required')
-        .describe('The output.'),
+      data: z.unknown().describe('The output.'),
     }),
     reply: z.object({ runId, recorded: z.literal(true) }),
     errors: ['run_output.not_this_run', 'run_output.run_terminal', 'run_output.invalid'],

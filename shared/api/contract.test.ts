@@ -1,0 +1,85 @@
+import { expect, test } from 'vitest'
+import { errorCodes } from './error-codes.ts'
+import { ApiError, errorTypeOf } from './errors.ts'
+import { flagsOf } from './flags.ts'
+import { contract } from './index.ts'
+import { parseRunEventId, runEventId } from './run-events.ts'
+
+const commands = contract.flatMap((route) => route.commands.map((command) => ({ route, command })))
+
+test('no two routes have the same id, or the same method and path', () => {
+  const ids = contract.map(({ id }) => id)
+  expect(new Set(ids).size).toBe(ids.length)
+  const places = contract.flatMap(({ method, base, path, aliases }) =>
+    [path, ...aliases].map((one) => `${method} ${base}${one.replaceAll(/\{\w+\}/g, '{}')}`),
+  )
+  expect(new Set(places).size).toBe(places.length)
+})
+
+test('the parameters of each path are those of its schema', () => {
+  for (const { path, aliases, params } of contract) {
+    for (const one of [path, ...aliases]) {
+      expect([...one.matchAll(/\{(\w+)\}/g)].map((match) => match[1])).toEqual(Object.keys(params.shape))
+    }
+  }
+})
+
+test('no two commands have the same words, and each example begins with its own', () => {
+  const words = commands.map(({ command }) => command.command)
+  expect(new Set(words).size).toBe(words.length)
+  for (const { command } of commands) expect(command.example.startsWith(`svc ${command.command}`)).toBe(true)
+})
+
+test('every flag has a target, or is read by its command, and says what it is', () => {
+  for (const { route, command } of commands) {
+    const flags = flagsOf(route, command)
+    const names = flags.flatMap(({ name, aliases }) => [name, ...aliases])
+    expect(new Set(names).size).toBe(names.length)
+    for (const flag of flags) {
+      expect([command.command, flag.name, flag.description]).toEqual([
+        command.command,
+        flag.name,
+        expect.stringMatching(/./),
+      ])
+      const isRead = flag.target !== null || flag.dropped || command.flow === true
+      expect([command.command, flag.name, isRead]).toEqual([command.command, flag.name, true])
+    }
+  }
+})
+
+test('what a command must send can be sent: required parameters, query and body keys have a flag or a positional', () => {
+  for (const { route, command } of commands) {
+    const targets = new Set([
+      ...(command.positionals ?? []).map(({ target }) => target),
+      ...flagsOf(route, command).map(({ target }) => target),
+    ])
+    for (const key of Object.keys(route.params.shape)) expect(targets).toContain(`params.${key}`)
+  }
+})
+
+test('the type of an error follows from its status', () => {
+  expect(errorTypeOf('run.not_retriable', 409)).toBe('conflict_error')
+  expect(errorTypeOf('run.not_retriable', 503)).toBe('api_error')
+  expect(errorTypeOf('diff_unavailable', 502)).toBe('api_error')
+  expect(errorTypeOf('too_large', 413)).toBe('invalid_request_error')
+  expect(errorTypeOf('idempotency_invalid_key', 400)).toBe('invalid_request_error')
+  expect(errorTypeOf('idempotency_key_reused', 409)).toBe('idempotency_error')
+  expect(() => new ApiError('run.cancel_forbidden', { status: 404 })).toThrow('never answered with 404')
+  for (const { message } of Object.values(errorCodes)) expect(message).toMatch(/^[A-Z`].*\.$/)
+})
+
+test("an event's id tells fence and seq, within its own run only", () => {
+  const run = 'run_3nB7cW1yHsD5jK9q'
+  const seen = new Set<string>()
+  for (const fence of [1, 2, 255, 2 ** 31]) {
+    for (const seq of [1, 2, 16, 2 ** 40]) {
+      const id = runEventId(run, fence, seq)
+      expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$/)
+      expect(parseRunEventId(run, id)).toEqual({ fence, seq })
+      expect(parseRunEventId('run_3nB7cW1yHsD5jK9z', id)).toBeNull()
+      seen.add(id)
+    }
+  }
+  expect(seen.size).toBe(16)
+  expect(parseRunEventId(run, '00000000-0000-4000-8000-000000000000')).toBeNull()
+})

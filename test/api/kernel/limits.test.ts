@@ -1,0 +1,134 @@
+import type { Knex } from 'knex'
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+import { realWorld } from '../../../shared/lib/world.ts'
+import { defineRoute } from '../../../shared/api/route.ts'
+import { implement } from '../../../control-plane/http/implement.ts'
+import { createLimiter } from '../../../control-plane/http/limits.ts'
+import { call, codeOf, startServer } from './server.ts'
+
+const routes = {
+  count: defineRoute({ id: 'limited.get', method: 'GET', path: '/count', summary: 'Count', reply: z.object({}) }),
+  sign: defineRoute({
+    id: 'limited.sign',
+    method: 'GET',
+    path: '/sign-in',
+    summary: 'Sign in',
+    callers: 'none',
+    rate: 'sign_in',
+    reply: z.object({}),
+  }),
+  free: defineRoute({
+    id: 'limited.free',
+    method: 'GET',
+    path: '/free',
+    summary: 'Free',
+    rate: 'none',
+    reply: z.object({}),
+  }),
+}
+const handlers = implement(routes, {
+  count: () => Promise.resolve({}),
+  sign: () => Promise.resolve({}),
+  free: () => Promise.resolve({}),
+})
+
+test('who is over the limit gets 429 and is told when to come back; others go on', async () => {
+  const server = await startServer({ routes: handlers, rules: { general: { points: 3, windowS: 60 } } })
+  try {
+    const replies = []
+    for (let n = 0; n < 4; n++) replies.push(await call(server, '/count'))
+    expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 429])
+    expect(replies[0]!.headers.get('ratelimit-policy')).toBe('"general";q=3;w=60')
+    expect(replies.map(({ headers }) => /r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1])).toEqual([
+      '2',
+      '1',
+      '0',
+      '0',
+    ])
+    const refused = replies[3]!
+    expect(codeOf(refused)).toBe('rate_limit_exceeded')
+    expect(refused.body.error.type).toBe('rate_limit_error')
+    const seconds = refused.body.error.details.retryAfter
+    expect(seconds).toBeGreaterThan(0)
+    expect(seconds).toBeLessThanOrEqual(60)
+    expect(refused.headers.get('retry-after')).toBe(String(seconds))
+    expect((await call(server, '/count', { token: server.seed.memberToken })).status).toBe(200)
+    expect((await call(server, '/count', { token: server.seed.agentToken })).status).toBe(200)
+    expect((await call(server, '/free')).status).toBe(200)
+  } finally {
+    await server.close()
+  }
+})
+
+test('routes for signing in count by address', async () => {
+  const server = await startServer({ routes: handlers, rules: { sign_in: { points: 2, windowS: 60 } } })
+  try {
+    const statuses = []
+    for (const token of [null, server.seed.ownerToken, server.seed.memberToken]) {
+      statuses.push((await call(server, '/sign-in', { token })).status)
+    }
+    expect(statuses).toEqual([200, 200, 429])
+  } finally {
+    await server.close()
+  }
+})
+
+/** A PostgreSQL of which only the wire to it can be cut: the counter's store asks it for connections. */
+function cuttableStore() {
+  const rows = new Map<string, { points: number; expire: number }>()
+  const state = { isCut: false, queries: 0 }
+  const query = ({ values }: { values?: (string | number)[] }) => {
+    if (values === undefined || values.length < 3) return Promise.resolve({ rows: [] })
+    state.queries++
+    const [key, points, expire] = values as [string, number, number]
+    const row = rows.get(key) ?? { points: 0, expire }
+    rows.set(key, { ...row, points: row.points + points })
+    return Promise.resolve({ rows: [rows.get(key)] })
+  }
+  const client = {
+    acquireConnection: () =>
+      state.isCut ? Promise.reject(new Error('connection refused')) : Promise.resolve({ query }),
+    releaseConnection: () => Promise.resolve(),
+  }
+  return { state, shared: { client } as unknown as Knex }
+}
+
+test('a limiter that cannot count lets nobody through', async () => {
+  const { state, shared } = cuttableStore()
+  const limiter = await createLimiter({
+    rules: { general: { points: 10, windowS: 60 }, sign_in: null, webhook: null },
+    world: realWorld,
+    shared,
+  })
+  const server = await startServer({ routes: handlers, limiter })
+  try {
+    expect((await call(server, '/count')).status).toBe(200)
+    state.isCut = true
+    const refused = await call(server, '/count')
+    expect([refused.status, codeOf(refused)]).toEqual([503, 'rate_limiter_unavailable'])
+    expect(JSON.stringify(refused.body)).not.toContain('connection refused')
+    state.isCut = false
+    expect((await call(server, '/count')).status).toBe(200)
+  } finally {
+    await server.close()
+  }
+})
+
+test('a shared count is asked for in portions, and still ends', async () => {
+  const { state, shared } = cuttableStore()
+  const limiter = await createLimiter({
+    rules: { general: { points: 1000, windowS: 60 }, sign_in: null, webhook: null },
+    world: realWorld,
+    shared,
+  })
+  let taken = 0
+  let refused = 0
+  for (let n = 0; n < 1100; n++)
+    await limiter.take('general', 'person:a').then(
+      () => taken++,
+      () => refused++,
+    )
+  expect([taken, refused]).toEqual([1000, 100])
+  expect(state.queries).toBeLessThan(350)
+})
