@@ -113,6 +113,7 @@ export class LiveRun {
     this.#cancelExitGrace?.()
     if (this.#tree.cgroup !== null) removeRunCgroup(this.#tree.cgroup)
     const processExit: ProcessExit = { ...exit, stoppedFor: this.#stop?.exitReason ?? null }
+    this.#parts.writer.keepTail()
     this.#pipeline.end(processExit)
     const outcome = this.#session.outcome(processExit)
     const reported = {

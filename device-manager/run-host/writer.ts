@@ -65,6 +65,7 @@ export class EventWriter {
   #overflow: Overflow | null = null
   #stuckMs = 0
   #isBroken = false
+  #isAtEnd = false
   #isEnding = false
   #lastFlush = -Infinity
   #cancelTimer: (() => void) | null = null
@@ -85,15 +86,22 @@ export class EventWriter {
     this.#schedule()
   }
 
+  /** The output is at its end: the tail is kept, and from here on nothing is dropped. */
+  keepTail(): void {
+    for (const event of this.#overflow?.take(this.#options.world.now()) ?? []) this.#enqueue(event)
+    this.#overflow = null
+    this.#isAtEnd = true
+  }
+
   /**
    * Writes what is held, the `ended` event and the ending, in one transaction; waits for as long as the spool cannot take
    * even that. When room is short it gives up, in this order, the change-set and the output that is still held.
    */
   async finish(ended: RunEventBody, changeSet: ChangeSetResult | null, reportOf: ReportOf): Promise<EndReport> {
-    this.#cancelTimer?.()
+    this.keepTail()
     this.#flush()
-    this.#cancelTimer?.()
     this.#isEnding = true
+    this.#cancelTimer?.()
     for (let waitMs = retryMinMs; ; waitMs = Math.min(waitMs * 2, 30_000)) {
       const report = this.#tryEnding(ended, changeSet, reportOf)
       if (report) return report
@@ -125,7 +133,7 @@ export class EventWriter {
   }
 
   #startDropping(reason: GapReason): void {
-    if (this.#overflow) return
+    if (this.#overflow || this.#isAtEnd) return
     this.#overflow = new Overflow(reason, this.#options.limits.ringBytes)
     this.#options.log('output_dropping', { runId: this.#options.key.runId, reason })
   }
@@ -219,9 +227,6 @@ export class EventWriter {
 
   #tryEnding(ended: RunEventBody, changeSet: ChangeSetResult | null, reportOf: ReportOf): EndReport | null {
     const at = this.#options.world.now()
-    const tail = this.#overflow?.take(at) ?? []
-    this.#overflow = null
-    for (const event of tail) this.#enqueue(event)
     const noRoom: ChangeSetResult = {
       ok: false,
       code: 'too_large',

@@ -43,8 +43,11 @@ export function openConnection(path: string, options: ConnectionOptions): Connec
   if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
   const db = new Database(path, { timeout: options.busyTimeoutMs })
   try {
-    db.pragma(`page_size = ${pageBytes}`)
-    db.pragma('auto_vacuum = incremental')
+    // Of a new file only: on an old one `auto_vacuum` would write, and so wait for the others' locks, at every open.
+    if (Number(db.pragma('page_count', { simple: true })) === 0) {
+      db.pragma(`page_size = ${pageBytes}`)
+      db.pragma('auto_vacuum = incremental')
+    }
     switchToWal(db, options.busyTimeoutMs)
     // A file that is in WAL mode already would open with NORMAL, which a power cut can roll back.
     db.pragma('synchronous = full')

@@ -1,0 +1,156 @@
+import { describe, expect, test } from 'vitest'
+import type { ToolPermissions, ToolRule } from '../../shared/runs/spec.ts'
+import { decide, glob, refusal } from './gate.ts'
+
+const place = { cwd: '/work/app', homeDir: '/home/ada' }
+const bash = (command: string) => ({ name: 'Bash', input: { command } })
+const lists = (change: Partial<ToolPermissions>): ToolPermissions => ({
+  allow: [],
+  ask: [],
+  deny: [],
+  defaultMode: 'ask',
+  ...change,
+})
+const decided = (change: Partial<ToolPermissions>, call: { name: string; input: unknown }) =>
+  decide(lists(change), place, call)
+const allows = (rule: ToolRule, call: { name: string; input: unknown }) =>
+  decided({ allow: [rule], defaultMode: 'strict' }, call).decision === 'allow'
+const denies = (rule: ToolRule, call: { name: string; input: unknown }) =>
+  decided({ deny: [rule], defaultMode: 'full' }, call).decision === 'deny'
+
+describe('order of the lists', () => {
+  test('deny before ask before allow before the default mode', () => {
+    const call = bash('git push')
+    expect(decided({ deny: ['Bash'], ask: ['Bash'], allow: ['Bash'] }, call)).toEqual({
+      decision: 'deny',
+      rule: 'Bash',
+    })
+    expect(decided({ ask: ['Bash(git push:*)'], allow: ['Bash'] }, call)).toEqual({
+      decision: 'ask',
+      rule: 'Bash(git push:*)',
+    })
+    expect(decided({ allow: [{ tool: 'Bash', pattern: 'git *' }] }, call)).toEqual({
+      decision: 'allow',
+      rule: 'Bash(git *)',
+    })
+  })
+
+  test.for([
+    ['strict', 'deny'],
+    ['ask', 'ask'],
+    ['full', 'allow'],
+  ] as const)('mode %s without a rule: %s', ([defaultMode, decision]) => {
+    expect(decided({ defaultMode }, { name: 'Task', input: {} })).toEqual({ decision, rule: null })
+  })
+})
+
+describe('rules that allow a shell command', () => {
+  test.for([
+    ['Bash', 'anything; at all'],
+    ['Bash(*)', 'anything'],
+    ['bash(ls)', 'ls'],
+    ['Bash(npm run:*)', 'npm run'],
+    ['Bash(npm run:*)', 'npm run test -- --watch'],
+    ['Bash(git *)', 'git status'],
+    ['Bash(git *)', 'git add . && git commit -m "a; b | c"'],
+    ['Bash(git *)', `git log --format='$(x) > y'`],
+    ['Bash(npm test)', 'npm test 2>&1'],
+    ['Bash(npm test)', 'npm test > /dev/null 2>&1'],
+    ['Bash(echo *)', 'echo a \\; b'],
+  ] as const)('%s allows: %s', ([rule, command]) => expect(allows(rule, bash(command))).toBe(true))
+
+  test.for([
+    ['Bash(npm run:*)', 'npm runner'],
+    ['Bash(git *)', 'git status; rm -rf .'],
+    ['Bash(git *)', 'git status && rm -rf .'],
+    ['Bash(git *)', 'git status | sh'],
+    ['Bash(git *)', 'git status & rm x'],
+    ['Bash(git *)', 'git status\nrm -rf .'],
+    ['Bash(git *)', 'git log $(rm x)'],
+    ['Bash(git *)', 'git log `rm x`'],
+    ['Bash(git *)', 'git log "$(rm x)"'],
+    ['Bash(git *)', 'git log > ~/.bashrc'],
+    ['Bash(git *)', 'git log >/dev/nullx'],
+    ['Bash(git *)', 'git diff <(rm x)'],
+    ['Bash(git *)', `git log 'open`],
+    ['Bash(git *)', 'PAGER=x git log'],
+    ['Bash(git *)', ''],
+    ['Bash(git *)', ';'],
+    ['Edit', 'git'],
+  ] as const)('%s does not allow: %s', ([rule, command]) => expect(allows(rule, bash(command))).toBe(false))
+
+  test('two rules allow a chain together', () => {
+    const allow = ['Bash(cd:*)', 'Bash(npm test)']
+    expect(decided({ allow }, bash('cd app && npm test'))).toEqual({
+      decision: 'allow',
+      rule: 'Bash(cd:*), Bash(npm test)',
+    })
+    expect(decided({ allow }, bash('cd app && npm publish')).decision).toBe('ask')
+  })
+
+  test('an argv array is what a shell would be told', () => {
+    expect(allows('shell(git status)', { name: 'shell', input: { command: ['bash', '-lc', 'git status'] } })).toBe(true)
+    expect(allows('shell(git *)', { name: 'shell', input: { command: ['bash', '-lc', 'git status; rm x'] } })).toBe(
+      false,
+    )
+    expect(allows('shell(git *)', { name: 'shell', input: { command: ['git', 'status'] } })).toBe(true)
+  })
+})
+
+describe('rules that forbid a shell command', () => {
+  test.for([
+    'rm -rf /',
+    'ls; rm x',
+    'ls | xargs echo && rm x',
+    'sudo -n rm x',
+    'FOO=1 rm x',
+    '/bin/rm x',
+    'sh -c "rm x"',
+    'echo $(rm x)',
+    'echo `rm x`',
+    '(cd a; rm x)',
+    'if true; then rm x; fi',
+    'ls\nrm x',
+  ])('Bash(rm:*) denies: %s', (command) => expect(denies('Bash(rm:*)', bash(command))).toBe(true))
+  test.for(['ls', 'rmdir x', 'echo farm rm'])('and leaves: %s', (command) =>
+    expect(denies('Bash(rm:*)', bash(command))).toBe(false),
+  )
+})
+
+describe('paths and addresses', () => {
+  const edit = (file_path: string) => ({ name: 'Edit', input: { file_path } })
+  test('are resolved before they are compared', () => {
+    expect(allows('Edit(src/**)', edit('/work/app/src/a/b.ts'))).toBe(true)
+    expect(allows('Edit(src/**)', edit('src/a.ts'))).toBe(true)
+    expect(allows('Edit(src/**)', edit('/work/app/src/../../../etc/passwd'))).toBe(false)
+    expect(allows('Edit(/work/app/**)', edit('/work/app/../other/x'))).toBe(false)
+    expect(allows('Read(~/notes/*)', { name: 'Read', input: { file_path: '/home/ada/notes/x' } })).toBe(true)
+    expect(denies('Read(**/.env)', { name: 'Read', input: { file_path: '/work/app/sub/.env' } })).toBe(true)
+    expect(denies('Read(.env)', { name: 'Read', input: { file_path: './sub/../.env' } })).toBe(true)
+  })
+  test('a domain holds its subdomains and nothing that only looks alike', () => {
+    const fetch = (url: string) => ({ name: 'WebFetch', input: { url } })
+    expect(allows('WebFetch(domain:example.com)', fetch('https://docs.example.com/x'))).toBe(true)
+    expect(allows('WebFetch(domain:example.com)', fetch('https://example.com.evil.org/'))).toBe(false)
+    expect(allows('WebFetch(domain:example.com)', fetch('https://notexample.com/'))).toBe(false)
+    expect(allows('WebFetch(domain:example.com)', fetch('no address'))).toBe(false)
+  })
+  test('tool names may have a star; a pattern does not match an input without a main part', () => {
+    expect(allows('mcp__github__*', { name: 'mcp__github__list', input: null })).toBe(true)
+    expect(allows('mcp__github__*', { name: 'mcp__other', input: null })).toBe(false)
+    expect(allows('Task(x*)', { name: 'Task', input: { weird: 1 } })).toBe(false)
+  })
+})
+
+test('a pattern made to be slow is not', () => {
+  const before = performance.now()
+  expect(glob('*a*a*a*a*a*a*a*a*a*b', 'a'.repeat(20_000))).toBe(false)
+  expect(performance.now() - before).toBeLessThan(2_000)
+})
+
+test('the refusal says what to do', () => {
+  expect(refusal({ decision: 'ask', rule: null }, bash('git push'))).toMatch(
+    /Bash\(git push\) needs a person's approval.*permissions\.tools\.allow/,
+  )
+  expect(refusal({ decision: 'deny', rule: 'Bash(git push:*)' }, bash('git push'))).toContain('Bash(git push:*)')
+})
