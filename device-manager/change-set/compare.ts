@@ -6,7 +6,7 @@ import { ChangeSetFailure, failureOf } from './failure.ts'
 import { runGit, type GitCall } from './git.ts'
 import { renderIndex, type IndexEntry } from './index-file.ts'
 import type { ChangeSetLimits } from './limits.ts'
-import { callIn, type View } from './listing.ts'
+import { callIn, lookAtAll, within, type View } from './listing.ts'
 import { PatchReader, type PatchedFile } from './patch.ts'
 
 const flags = (
@@ -46,6 +46,27 @@ export async function comparePaths({ view, record, entries, asBinary = false }: 
     await rm(indexFile, { force: true })
     if (asBinary) await rm(binaryDir, { recursive: true, force: true })
   }
+}
+
+/** A named pipe or a huge file among the tracked ones would hold the quick comparison up. */
+const quickMs = 3_000
+
+/**
+ * Compares all tracked files with the working tree in the same process that finds the changed ones. null when that does
+ * not come to an end, or met what must not be read; then the paths are listed first and chosen one by one.
+ */
+export async function compareTracked(view: View): Promise<PatchedFile[] | null> {
+  const reader = new PatchReader(view.limits)
+  const call = callIn(view, ['diff-files', ...flags, ...within(view)])
+  const timeoutMs = Math.min(quickMs, view.limits.gitMs)
+  const outcome = await runGit({ ...call, timeoutMs, onChunk: (chunk) => reader.push(chunk) })
+  const files = outcome.ok ? reader.end() : null
+  if (files === null) return null
+  const paths = files.filter((file) => file.letter !== 'D').map((file) => file.path)
+  for (const found of (await lookAtAll(view.topLevel, paths)).values()) {
+    if (found.kind === 'special' || !found.isReadable || found.size > view.limits.fileBytes) return null
+  }
+  return files
 }
 
 async function readFiles(call: GitCall, limits: ChangeSetLimits): Promise<PatchedFile[] | null> {

@@ -4,9 +4,10 @@ import type { ChangedFile, ChangeSetResult } from '../../shared/device/change-se
 import type { World } from '../../shared/lib/world.ts'
 import { indexMarkOf, linkIndex, readRecord, refNameOf, writeConfig, type BaseRecord } from './base-store.ts'
 import { binaryPatches } from './binary-patches.ts'
-import { chooseCandidates, type Candidates, type UnreadChange } from './candidates.ts'
-import { comparePaths } from './compare.ts'
+import { chooseCandidates, type Listed, type UnreadChange } from './candidates.ts'
+import { comparePaths, compareTracked } from './compare.ts'
 import { asRefusal, ChangeSetFailure } from './failure.ts'
+import type { IndexEntry } from './index-file.ts'
 import { defaultLimits, type ChangeSetLimits } from './limits.ts'
 import { listDirty, listStaged, listUntracked, type DirtyEntry, type View } from './listing.ts'
 import type { PatchedFile } from './patch.ts'
@@ -74,15 +75,14 @@ async function capture({
   const capturedAt = world.now()
   const { storeDir, topLevel, prefix } = base
   const view: View = { storeDir, topLevel, prefix, indexFile: join(storeDir, 'index'), limits }
-  const [dirty, untracked, newlyTracked, head] = await Promise.all([
-    listDirty(view),
+  const [tracked, untracked, newlyTracked, head] = await Promise.all([
+    record.settings.filters.length === 0 ? compareTracked(view) : null,
     listUntracked(view),
     listNewlyTracked(view, record, base.tree),
     readHead(record.gitDir, dirname(dirname(dirname(storeDir))), limits.gitMs),
   ])
-  const candidates = await chooseCandidates(view, record, { dirty, untracked, newlyTracked })
-  const patched = await comparePaths({ view, record, entries: candidates.entries })
-  const { files, patches } = await assemble(view, record, candidates, patched)
+  const compared = await compareRest({ view, record, tracked, untracked, newlyTracked })
+  const { files, patches } = await assemble(view, record, compared)
   const diff = Buffer.concat(patches)
   if (files.length > limits.files) throw new ChangeSetFailure('too_large', `More than ${limits.files} files changed.`)
   if (diff.length > limits.diffBytes)
@@ -96,6 +96,36 @@ async function capture({
     diff: diff.toString('utf8'),
     capturedAt,
   }
+}
+
+interface Compared {
+  entries: IndexEntry[]
+  unread: UnreadChange[]
+  patched: PatchedFile[]
+}
+
+interface Rest extends Omit<Listed, 'dirty'> {
+  view: View
+  record: BaseRecord
+  tracked: PatchedFile[] | null
+}
+
+/** What the quick comparison of the tracked files left: all of it, or the new files, to be paired with deleted ones. */
+async function compareRest({ view, record, tracked, ...listed }: Rest): Promise<Compared> {
+  if (tracked === null) {
+    const { entries, unread } = await chooseCandidates(view, record, { ...listed, dirty: await listDirty(view) })
+    return { entries, unread, patched: await comparePaths({ view, record, entries }) }
+  }
+  const deleted = tracked.filter((file) => file.letter === 'D')
+  const others = tracked.filter((file) => file.letter !== 'D')
+  const { entries, unread } = await chooseCandidates(view, record, { ...listed, dirty: deleted.map(entryOf) })
+  const hasNew = entries.some((entry) => entry.oid === null)
+  const rest = hasNew ? await comparePaths({ view, record, entries }) : deleted
+  return { entries: [...entries, ...others.map(entryOf)], unread, patched: [...others, ...rest] }
+}
+
+function entryOf(file: PatchedFile): DirtyEntry {
+  return { path: file.oldPath, mode: file.oldMode, oid: file.oldOid, letter: file.letter }
 }
 
 /** Only asked when the repository's index is another one than at the base. */
@@ -115,18 +145,18 @@ async function listNewlyTracked(view: View, record: BaseRecord, tree: string): P
 async function assemble(
   view: View,
   record: BaseRecord,
-  candidates: Candidates,
-  patched: PatchedFile[],
+  { entries, unread, patched }: Compared,
 ): Promise<{ files: ChangedFile[]; patches: Buffer[] }> {
-  const literals = await binaryPatches({ view, record, entries: candidates.entries, files: patched })
+  const sorted = patched.toSorted((a, b) => (a.path < b.path ? -1 : 1))
+  const literals = await binaryPatches({ view, record, entries, files: sorted })
   const patches: Buffer[] = []
   const listed: { key: string; file: ChangedFile }[] = []
-  for (const file of patched) {
+  for (const file of sorted) {
     const patch = literals.get(file.path) ?? (file.binary ? null : file.patch)
     if (patch !== null) patches.push(patch)
     listed.push({ key: file.path, file: describe(file, patch === null) })
   }
-  for (const change of candidates.unread) listed.push({ key: change.path, file: describeUnread(change) })
+  for (const change of unread) listed.push({ key: change.path, file: describeUnread(change) })
   listed.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0))
   return { files: listed.map((one) => one.file), patches }
 }

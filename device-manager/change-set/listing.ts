@@ -36,7 +36,7 @@ export function callIn(view: View, args: readonly string[]): GitCall {
   }
 }
 
-function within(view: View): string[] {
+export function within(view: View): string[] {
   return view.prefix === '' ? [] : ['--', view.prefix]
 }
 

@@ -5,6 +5,7 @@ export interface PatchedFile {
   letter: string
   oldMode: string
   newMode: string
+  oldOid: string
   oldPath: string
   path: string
   binary: boolean
@@ -15,7 +16,7 @@ export interface PatchedFile {
   isText: boolean
 }
 
-type RawEntry = Pick<PatchedFile, 'letter' | 'oldMode' | 'newMode' | 'oldPath' | 'path'>
+type RawEntry = Pick<PatchedFile, 'letter' | 'oldMode' | 'newMode' | 'oldOid' | 'oldPath' | 'path'>
 
 interface Section {
   chunks: Buffer[]
@@ -90,13 +91,15 @@ export class PatchReader {
       const headEnd = bytes.indexOf(NUL, at)
       const pathEnd = headEnd < 0 ? -1 : bytes.indexOf(NUL, headEnd + 1)
       if (pathEnd < 0) return at
-      const [oldMode = '', newMode = '', , , letters = ''] = bytes.toString('latin1', at + 1, headEnd).split(' ')
+      const [oldMode = '', newMode = '', oldOid = '', , letters = ''] = bytes
+        .toString('latin1', at + 1, headEnd)
+        .split(' ')
       const letter = letters.charAt(0)
       const oldPath = bytes.toString('latin1', headEnd + 1, pathEnd)
       const newEnd = letter === 'R' ? bytes.indexOf(NUL, pathEnd + 1) : pathEnd
       if (newEnd < 0) return at
       const path = letter === 'R' ? bytes.toString('latin1', pathEnd + 1, newEnd) : oldPath
-      this.#entries.push({ letter, oldMode, newMode, oldPath, path })
+      this.#entries.push({ letter, oldMode, newMode, oldOid, oldPath, path })
       at = newEnd + 1
     }
     return at
