@@ -6,7 +6,7 @@ import type { ServerConfig } from './config.ts'
 import { migrate } from './db/migrate.ts'
 import { openDatabase } from './db/open.ts'
 import { createLog } from './log.ts'
-import { firstStart } from './operator/people.ts'
+import { firstStart } from './operator/first-start.ts'
 import { ControlPlane } from './server.ts'
 
 /** A drain that is not done by then is cut short. */

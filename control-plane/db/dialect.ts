@@ -21,6 +21,11 @@ export function lockRows<T extends Knex.QueryBuilder>(query: T, skipLocked = fal
   return (skipLocked ? locked.skipLocked() : locked) as T
 }
 
+/** Other transactions that take the same lock wait until this one ended. SQLite has one writer, so there is nothing to lock. */
+export async function lockTable(db: Db, table: 'users'): Promise<void> {
+  if (dialectOfDb(db) === 'postgres') await db.raw('lock table ?? in share row exclusive mode', [table])
+}
+
 /**
  * Rows of a table that other transactions can no longer precede. On PostgreSQL a later `seq` may be committed before an
  * earlier one, so a reader stops at the oldest transaction still open.

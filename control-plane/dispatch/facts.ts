@@ -2,7 +2,7 @@ import type { Db } from '../db/open.ts'
 import { findAgent, type AgentRow } from '../resources/agents/store.ts'
 import { isController, livenessOf } from '../resources/devices/rules.ts'
 import { listDevicesOfWorkspace } from '../resources/devices/store.ts'
-import { findFolder } from '../resources/folders/store.ts'
+import { findFolder, type FolderRow } from '../resources/folders/store.ts'
 import { countLiveOfDevices, findRun, type RunRow } from '../resources/runs/store.ts'
 import { findWorkspace } from '../resources/workspaces/store.ts'
 import type { PlacementFacts, RunFacts } from './placement.ts'
@@ -38,13 +38,26 @@ export async function loadPlacementFacts(
 
 /** What `placeRun` must know of one run. The agent may be given when it is at hand. */
 export async function loadRunFacts(db: Db, run: RunRow, agent?: AgentRow | null): Promise<RunFacts> {
-  const owner = agent ?? (await findAgent(db, run.agentId))
-  const folder = run.folderId === null ? null : await findFolder(db, run.workspaceId, run.folderId)
-  const parent = run.parentRunId === null ? null : await findRun(db, run.parentRunId)
+  return toRunFacts(run, {
+    agent: agent ?? (await findAgent(db, run.agentId)),
+    folder: run.folderId === null ? null : await findFolder(db, run.workspaceId, run.folderId),
+    parent: run.parentRunId === null ? null : await findRun(db, run.parentRunId),
+  })
+}
+
+/** The same from rows at hand. */
+export function toRunFacts(
+  run: RunRow,
+  rows: {
+    agent: Pick<AgentRow, 'ownerUserId'> | null
+    folder: Pick<FolderRow, 'device'> | null
+    parent: Pick<RunRow, 'sessionId' | 'device'> | null
+  },
+): RunFacts {
   return {
     // A folder that was removed while the run waited names no device, so the run waits until its time is up.
-    folderDevice: run.folderId === null ? null : (folder?.device ?? ''),
-    sessionDevice: parent?.sessionId ? parent.device : null,
-    ownerUserId: owner?.ownerUserId ?? null,
+    folderDevice: run.folderId === null ? null : (rows.folder?.device ?? ''),
+    sessionDevice: rows.parent?.sessionId ? rows.parent.device : null,
+    ownerUserId: rows.agent?.ownerUserId ?? null,
   }
 }

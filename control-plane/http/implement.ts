@@ -24,6 +24,8 @@ export interface HandlerInput<R extends AnyRoute> {
   afterCommit: (run: () => void) => void
   /** Aborted when the client is gone or the server stops. */
   signal: AbortSignal
+  /** The bearer token as it was sent, for routes of callers `none` that check one of their own. */
+  bearer: string | null
   /** Set when the client asked for a stream, on routes that have one. */
   stream: { lastEventId: string | null } | null
 }

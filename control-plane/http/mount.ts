@@ -104,6 +104,7 @@ function inputOf(mounted: Mounted, ctx: Koa.Context, given: { caller: Caller | n
     get signal() {
       return (signal ??= endOf(ctx, kernel))
     },
+    bearer: /^Bearer +([!-~]{1,4096})$/i.exec(headerOf(ctx, 'authorization') ?? '')?.[1] ?? null,
     stream: isStream ? { lastEventId: headerOf(ctx, 'last-event-id') ?? null } : null,
   }
 }

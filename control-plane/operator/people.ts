@@ -1,8 +1,10 @@
+import { z } from 'zod'
 import type { World } from '../../shared/lib/world.ts'
-import type { Tx } from '../db/open.ts'
+import { workspaceSlug } from '../../shared/api/workspaces.ts'
+import type { Db } from '../db/open.ts'
 import { hashToken, newToken } from '../link/device-tokens.ts'
 import {
-  countUsers,
+  findRole,
   findUserByEmail,
   insertLoginToken,
   insertUser,
@@ -12,117 +14,138 @@ import {
   type UserRow,
 } from '../resources/members/store.ts'
 import {
+  findWorkspace,
   findWorkspaceBySlug,
   insertCompany,
   insertWorkspace,
+  listAllWorkspaces,
   listMemberships,
   type WorkspaceRow,
 } from '../resources/workspaces/store.ts'
 
-/** What an operator asked for cannot be done; the text says why and what to type. */
-export class OperatorError extends Error {}
+/** What an operator does to people and their login tokens, on the database itself (DESIGN, "Callers and tokens"). */
 
-export interface NewLogin {
-  userId: string
-  workspaceId: string
-  token: string
-  tokenId: string
+/** A sentence for the operator. */
+export class OperatorError extends Error {
+  override name = 'OperatorError'
 }
 
-export interface AddUser {
+export interface NewUser {
   name: string
   email: string
-  /** Slug; one that does not exist is created with its company. Without it: the first workspace there is. */
-  workspace: string | null
   role: Role
+  /** Slug, made with its company when it does not exist. null: the only workspace there is. */
+  workspace: string | null
 }
 
-/** Adds a person to a workspace and gives out a login token. A known address keeps its person. */
-export async function addUser(tx: Tx, world: World, input: AddUser): Promise<NewLogin> {
-  const email = input.email.trim().toLowerCase()
-  if (!/^[^\s@]+@[^\s@]+$/.test(email)) throw new OperatorError(`${input.email} is not an e-mail address.`)
-  if (input.name.trim() === '') throw new OperatorError('A person needs a name (--name).')
-  const user = (await findUserByEmail(tx, email)) ?? (await createUser(tx, world, { name: input.name.trim(), email }))
-  const workspace = await workspaceFor(tx, world, input.workspace ?? 'main')
-  await replaceMember(tx, { workspaceId: workspace.id, userId: user.id, role: input.role, at: world.now() })
-  return giveToken(tx, world, { user, workspaceId: workspace.id, name: 'svc-server user add' })
+export interface NewToken {
+  userId: string
+  workspaceId: string
+  tokenId: string
+  /** The login token itself; it is shown only here. */
+  token: string
 }
 
-/** A new login token for a person who is a member already. */
+const personName = z.string().trim().min(1).max(200)
+const emailAddress = z.email().max(320).toLowerCase()
+
+/** Makes a person a member of a workspace, with a login token. A person that is known keeps its name. */
+export async function addUser(db: Db, world: World, input: NewUser): Promise<NewToken & { workspace: string }> {
+  const name = parse(personName, input.name, 'The name')
+  const email = parse(emailAddress, input.email, 'The email address')
+  const workspace = await workspaceFor(db, world, input.workspace)
+  const user = (await findUserByEmail(db, email)) ?? (await makeUser(db, world, { name, email }))
+  await replaceMember(db, { workspaceId: workspace.id, userId: user.id, role: input.role, at: world.now() })
+  const token = await issueToken(db, world, { user, workspaceId: workspace.id, name: 'user add' })
+  return { ...token, workspace: workspace.slug }
+}
+
+/** A new login token for a member; its older ones stay valid. */
 export async function createToken(
-  tx: Tx,
+  db: Db,
   world: World,
   input: { email: string; workspace: string | null; name: string | null },
-): Promise<NewLogin> {
-  const user = await findUserByEmail(tx, input.email.trim())
-  if (!user) throw new OperatorError(`No person has the address ${input.email}. Type: svc-server user add`)
-  const memberships = await listMemberships(tx, user.id)
-  const found =
-    input.workspace === null
-      ? memberships[0]
-      : memberships.find(({ workspace }) => workspace.slug === input.workspace || workspace.id === input.workspace)
-  if (!found) throw new OperatorError(`${input.email} is not a member of ${input.workspace ?? 'any workspace'}.`)
-  return giveToken(tx, world, { user, workspaceId: found.workspace.id, name: input.name ?? 'svc-server token create' })
+): Promise<NewToken> {
+  const user = await findUserByEmail(db, parse(emailAddress, input.email, 'The email address'))
+  if (user === null) throw new OperatorError(`Nobody has the address ${input.email}.`)
+  const workspaceId = await joinedWorkspace(db, user, input.workspace)
+  return issueToken(db, world, { user, workspaceId, name: input.name ?? 'token create' })
 }
 
-/** By the token's id or the token itself. */
-export async function revokeToken(tx: Tx, world: World, token: string): Promise<{ tokenId: string }> {
-  const tokenId = await revokeLoginToken(
-    tx,
-    token.startsWith('svc_pat_') ? { tokenHash: hashToken(token) } : { id: token },
-    world.now(),
-  )
-  if (tokenId === null) throw new OperatorError('There is no such login token, or it is revoked already.')
-  return { tokenId }
+/** Revokes a login token by its id or by the token itself. */
+export async function revokeToken(db: Db, world: World, token: string): Promise<{ revoked: true }> {
+  const by = token.startsWith('svc_pat_') ? { tokenHash: hashToken(token) } : { id: token }
+  if (!(await revokeLoginToken(db, by, world.now())))
+    throw new OperatorError('No valid login token has this id or text.')
+  return { revoked: true }
 }
 
-
-/**
- * The first start of an empty database: a person, a company and a workspace, so that `svc login` works at once. Null when
- * there are people already. Safe when replicas start together: the address is unique.
- */
-export async function firstStart(tx: Tx, world: World): Promise<NewLogin | null> {
-  if ((await countUsers(tx)) > 0) return null
-  return addUser(tx, world, { name: 'Owner', email: 'owner@localhost', workspace: 'main', role: 'owner' })
+export async function issueToken(
+  db: Db,
+  world: World,
+  grant: { user: Pick<UserRow, 'id' | 'publicId'>; workspaceId: string; name: string },
+): Promise<NewToken> {
+  const token = newToken(world, 'svc_pat_')
+  const tokenId = world.id('tok_')
+  await insertLoginToken(db, {
+    id: tokenId,
+    userId: grant.user.id,
+    workspaceId: grant.workspaceId,
+    tokenHash: hashToken(token),
+    name: parse(personName, grant.name, 'The name of the token'),
+    at: world.now(),
+  })
+  return { userId: grant.user.publicId, workspaceId: grant.workspaceId, tokenId, token }
 }
 
-async function createUser(tx: Tx, world: World, person: { name: string; email: string }): Promise<UserRow> {
-  const user: UserRow = { id: world.uuid(), publicId: world.id('usr_'), createdAt: world.now(), ...person }
-  await insertUser(tx, user)
+export async function makeUser(db: Db, world: World, person: { name: string; email: string }): Promise<UserRow> {
+  const user = { id: world.uuid(), publicId: world.id('usr_'), ...person, createdAt: world.now() }
+  await insertUser(db, user)
   return user
 }
 
-async function workspaceFor(tx: Tx, world: World, slug: string): Promise<{ id: string }> {
-  const known: WorkspaceRow | null = await findWorkspaceBySlug(tx, slug)
-  if (known) return known
-  if (!/^[a-z][a-z0-9-]{1,62}$/.test(slug))
-    throw new OperatorError(
-      `${slug} cannot be a slug: 2 to 63 lowercase letters, digits and hyphens, starting with a letter.`,
-    )
+export async function makeWorkspace(db: Db, world: World, slug: string): Promise<{ id: string; slug: string }> {
+  const words = slug.split('-').filter((word) => word !== '')
+  const name = words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join(' ')
   const at = world.now()
-  const name = slug.replaceAll('-', ' ').replace(/^./, (first) => first.toUpperCase())
   const companyId = world.uuid()
-  await insertCompany(tx, { id: companyId, name, at })
+  await insertCompany(db, { id: companyId, name, at })
   const id = world.uuid()
-  const issuePrefix = slug.replaceAll(/[^a-z]/g, '').slice(0, 4).toUpperCase()
-  await insertWorkspace(tx, { id, publicId: world.id('ws_'), companyId, name, slug, issuePrefix, at })
-  return { id }
+  const issuePrefix = slug
+    .replaceAll(/[^a-z]/g, '')
+    .slice(0, 3)
+    .toUpperCase()
+  await insertWorkspace(db, { id, publicId: world.id('ws_'), companyId, name, slug, issuePrefix, at })
+  return { id, slug }
 }
 
-async function giveToken(
-  tx: Tx,
-  world: World,
-  input: { user: UserRow; workspaceId: string; name: string },
-): Promise<NewLogin> {
-  const token = newToken(world, 'svc_pat_')
-  const tokenId = world.uuid()
-  await insertLoginToken(tx, {
-    id: tokenId,
-    userId: input.user.id,
-    workspaceId: input.workspaceId,
-    tokenHash: hashToken(token),
-    name: input.name,
-    at: world.now(),
-  })
-  return { userId: input.user.publicId, workspaceId: input.workspaceId, token, tokenId }
+async function workspaceFor(db: Db, world: World, slug: string | null): Promise<{ id: string; slug: string }> {
+  if (slug !== null) {
+    parse(workspaceSlug, slug, 'The slug of the workspace')
+    return (await findWorkspaceBySlug(db, slug)) ?? makeWorkspace(db, world, slug)
+  }
+  const [only, ...others] = await listAllWorkspaces(db, 2)
+  if (only === undefined) throw new OperatorError('There is no workspace yet; name one with --workspace.')
+  if (others.length > 0) throw new OperatorError('There are several workspaces; name one with --workspace.')
+  return only
+}
+
+async function joinedWorkspace(db: Db, user: UserRow, named: string | null): Promise<string> {
+  if (named === null) {
+    const [first] = await listMemberships(db, user.id)
+    if (first === undefined) throw new OperatorError(`${user.email} belongs to no workspace.`)
+    return first.workspace.id
+  }
+  const workspace: WorkspaceRow | null =
+    (await findWorkspaceBySlug(db, named)) ?? (await findWorkspace(db, named.toLowerCase()))
+  if (workspace === null) throw new OperatorError(`There is no workspace ${named}.`)
+  if ((await findRole(db, workspace.id, user.id)) === null)
+    throw new OperatorError(`${user.email} is not a member of ${workspace.slug}.`)
+  return workspace.id
+}
+
+function parse<T extends z.ZodType>(schema: T, value: unknown, what: string): z.output<T> {
+  const parsed = schema.safeParse(value)
+  if (parsed.success) return parsed.data
+  throw new OperatorError(`${what} cannot be used: ${parsed.error.issues[0]?.message ?? 'not valid'}.`)
 }

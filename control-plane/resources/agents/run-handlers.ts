@@ -66,7 +66,7 @@ function toReply(answer: WakeAnswer): StartRunReply {
       return { kind: 'coalesced', coalescedIntoRunPublicId: answer.runId }
     case 'declined':
       return { kind: 'declined', runPublicId: answer.runId, exitReason: answer.exitReason as ExitReason }
-    case 'not_dispatched':
+    default:
       return { kind: 'not_dispatched', reason: answer.reason, message: answer.message }
   }
 }

@@ -179,15 +179,16 @@ export async function listAgentsByReferences(db: Db, workspaceId: string, refere
   const handles = references.map((reference) => reference.replace(/^@/, ''))
   const rows: unknown[] = await db('agents')
     .where({ workspace_id: workspaceId })
-    .where((any) =>
-      any
-        .whereIn('id', [...references])
-        .orWhereIn(
-          'uuid',
-          references.map((reference) => reference.toLowerCase()),
-        )
-        .orWhereIn('handle', handles)
-        .orWhereIn('name', [...references]),
+    .where(
+      (any) =>
+        void any
+          .whereIn('id', [...references])
+          .orWhereIn(
+            'uuid',
+            references.map((reference) => reference.toLowerCase()),
+          )
+          .orWhereIn('handle', handles)
+          .orWhereIn('name', [...references]),
     )
     .orderBy([{ column: 'created_at' }, { column: 'id' }])
   return rows.map((value) => row.parse(value))
@@ -265,7 +266,7 @@ function onlyVisible(any: Knex.QueryBuilder, viewer: { userId: string | null; ag
 export async function listHandlesLike(db: Db, workspaceId: string, handle: string): Promise<string[]> {
   const rows: { handle: string }[] = await db('agents')
     .where({ workspace_id: workspaceId })
-    .where((any) => any.where({ handle }).orWhere('handle', 'like', `${handle}-%`))
+    .where((any) => void any.where({ handle }).orWhere('handle', 'like', `${handle}-%`))
     .select('handle')
   return rows.map((r) => r.handle)
 }

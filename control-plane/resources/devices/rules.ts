@@ -22,6 +22,18 @@ export function livenessOf(
 }
 
 /** Until when the device counts as connected, in milliseconds; before its first heartbeat that time is its creation. */
-export function liveUntil(device: { lastHeartbeatAt: number | null; createdAt: number }, leaseMs = linkLimits.leaseMs) {
+export function liveUntil(
+  device: { lastHeartbeatAt: number | null; createdAt: number },
+  leaseMs: number = linkLimits.leaseMs,
+): number {
   return device.lastHeartbeatAt === null ? device.createdAt : device.lastHeartbeatAt + leaseMs
+}
+
+/** A replica holds its link, so it can be asked something now. */
+export function isLinked(
+  device: { lastHeartbeatAt: number | null; createdAt: number; replicaId: string | null },
+  now: number,
+  leaseMs: number,
+): boolean {
+  return device.replicaId !== null && livenessOf(device, now, leaseMs) === 'connected'
 }

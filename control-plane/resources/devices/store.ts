@@ -73,6 +73,7 @@ export interface NewDevice {
   platform: string | null
   version: string | null
   maxConcurrent: number
+  remoteControlRevokedAt: number | null
   tokenHash: string
   at: number
 }
@@ -88,6 +89,7 @@ export async function insertDevice(db: Db, device: NewDevice): Promise<void> {
     platform: device.platform,
     version: device.version,
     max_concurrent: device.maxConcurrent,
+    remote_control_revoked_at: device.remoteControlRevokedAt,
     token_hash: device.tokenHash,
     token_issued_at: device.at,
     provider_readiness: '{}',
@@ -108,7 +110,9 @@ export async function findDeviceByPublicId(db: Db, publicId: string): Promise<De
 
 /** The device with this id even if it was removed since: names in old runs. */
 export async function findDeviceEver(db: Db, publicId: string): Promise<DeviceRow | null> {
-  return parseMaybe(await db('devices').where({ public_id: publicId }).orderBy('created_at', 'desc').first())
+  const rows: unknown[] = await db('devices').where({ public_id: publicId }).orderBy('created_at', 'desc')
+  const devices = rows.map((value) => row.parse(value))
+  return devices.find((device) => device.removedAt === null) ?? devices[0] ?? null
 }
 
 /** By the hash of its token, or of the token it was given last and has not used yet; also removed ones. */

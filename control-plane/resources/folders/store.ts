@@ -54,10 +54,19 @@ export async function findFolder(db: Db, workspaceId: string, shortId: string): 
   return found === undefined ? null : row.parse(found)
 }
 
-/** Newest first. */
-export async function listFolders(db: Db, workspaceId: string): Promise<FolderRow[]> {
+export async function listFoldersByIds(db: Db, workspaceId: string, shortIds: readonly string[]): Promise<FolderRow[]> {
+  if (shortIds.length === 0) return []
   const rows: unknown[] = await db('folders')
     .where({ workspace_id: workspaceId })
+    .whereIn('short_id', [...shortIds])
+    .whereNull('removed_at')
+  return rows.map((value) => row.parse(value))
+}
+
+/** The folders that a person added, newest first. */
+export async function listFoldersOfUser(db: Db, workspaceId: string, userId: string): Promise<FolderRow[]> {
+  const rows: unknown[] = await db('folders')
+    .where({ workspace_id: workspaceId, created_by: userId })
     .whereNull('removed_at')
     .orderBy([
       { column: 'created_at', order: 'desc' },

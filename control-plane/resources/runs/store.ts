@@ -1,3 +1,4 @@
+import type { Knex } from 'knex'
 import { z } from 'zod'
 import { usageData, type RunUsage } from '../../../shared/runs/events.ts'
 import { statusOfExitReason, type ExitReason } from '../../../shared/runs/exit-reasons.ts'
@@ -159,20 +160,29 @@ export async function findRunInWorkspace(db: Db, workspaceId: string, id: string
   return parseMaybe(await db('runs').where({ id, workspace_id: workspaceId }).first())
 }
 
-export async function listRunsByIds(db: Db, workspaceId: string, ids: readonly string[]): Promise<RunRow[]> {
-  const rows: unknown[] = await db('runs')
+export async function listRunsByIds(
+  db: Db,
+  workspaceId: string,
+  ids: readonly string[],
+  visibleTo?: RunFilter['visibleTo'],
+): Promise<RunRow[]> {
+  if (ids.length === 0) return []
+  const query = db('runs')
     .where({ workspace_id: workspaceId })
     .whereIn('id', [...ids])
+  if (visibleTo) void query.whereNotExists((hidden) => hiddenAgents(hidden, visibleTo))
+  const rows: unknown[] = await query
   return rows.map(parseRow)
 }
 
 export interface RunFilter {
   workspaceId: string
-  agentIds?: readonly string[]
-  excludeAgentIds?: readonly string[]
+  agentId?: string
+  /** When set, runs of private agents are listed only if this person owns the agent or it is this agent. */
+  visibleTo?: { userId: string | null; agentId: string | null }
   task?: string
   statuses?: readonly string[]
-  triggerSource?: string
+  triggerSources?: readonly string[]
   since?: number
   until?: number
   /** Keyset: runs older than this one in (createdAt, id) order. */
@@ -183,14 +193,14 @@ export interface RunFilter {
 /** Newest first; asks for one row more than `limit` so that the caller knows whether there is a next page. */
 export async function listRuns(db: Db, filter: RunFilter): Promise<RunRow[]> {
   const query = db('runs').where({ workspace_id: filter.workspaceId })
-  if (filter.agentIds) void query.whereIn('agent_id', [...filter.agentIds])
-  if (filter.excludeAgentIds?.length) void query.whereNotIn('agent_id', [...filter.excludeAgentIds])
+  if (filter.agentId !== undefined) void query.where({ agent_id: filter.agentId })
+  if (filter.visibleTo) void query.whereNotExists((hidden) => hiddenAgents(hidden, filter.visibleTo!))
   if (filter.task !== undefined) {
     const task = filter.task
-    void query.where((either) => either.where({ task_key: task }).orWhere({ task_id: task }))
+    void query.where((either) => void either.where({ task_key: task }).orWhere({ task_id: task }))
   }
   if (filter.statuses) void query.whereIn('status', [...filter.statuses])
-  if (filter.triggerSource !== undefined) void query.where({ trigger_source: filter.triggerSource })
+  if (filter.triggerSources) void query.whereIn('trigger_source', [...filter.triggerSources])
   if (filter.since !== undefined) void query.where('created_at', '>=', filter.since)
   if (filter.until !== undefined) void query.where('created_at', '<', filter.until)
   if (filter.before) {
@@ -205,6 +215,14 @@ export async function listRuns(db: Db, filter: RunFilter): Promise<RunRow[]> {
     ])
     .limit(filter.limit + 1)
   return rows.map(parseRow)
+}
+
+/** The run's agent, when it is private and this viewer is neither its owner nor itself. */
+function hiddenAgents(query: Knex.QueryBuilder, viewer: { userId: string | null; agentId: string | null }): void {
+  void query.from('agents').select('agents.id').whereRaw('agents.id = runs.agent_id').where({ visibility: 'private' })
+  if (viewer.userId !== null)
+    void query.where((other) => void other.whereNull('owner_user_id').orWhereNot({ owner_user_id: viewer.userId }))
+  if (viewer.agentId !== null) void query.whereNot('agents.id', viewer.agentId)
 }
 
 /** Runs of a workspace that no device holds, oldest first. */

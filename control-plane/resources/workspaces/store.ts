@@ -114,6 +114,14 @@ export async function findWorkspaceBySlug(db: Db, slug: string): Promise<Workspa
   return found === undefined ? null : row.parse(found)
 }
 
+/** First made first. */
+export async function listAllWorkspaces(db: Db, limit: number): Promise<WorkspaceRow[]> {
+  const rows: unknown[] = await db('workspaces')
+    .orderBy([{ column: 'created_at' }, { column: 'id' }])
+    .limit(limit)
+  return rows.map((value) => row.parse(value))
+}
+
 /** One default device per workspace; setting another replaces it. */
 export async function replaceDefaultDevice(db: Db, workspaceId: string, device: string | null, at: number) {
   await db('workspaces').where({ id: workspaceId }).update({ default_device: device, updated_at: at })

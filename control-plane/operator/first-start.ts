@@ -1,0 +1,19 @@
+import type { World } from '../../shared/lib/world.ts'
+import { lockTable } from '../db/dialect.ts'
+import type { Db } from '../db/open.ts'
+import { countUsers, replaceMember } from '../resources/members/store.ts'
+import { issueToken, makeUser, makeWorkspace, type NewToken } from './people.ts'
+
+/**
+ * On an empty database: the first person, company and workspace, and a login token. null when somebody is known already.
+ * Replicas that start together on one empty database wait for each other, so that one of them makes them.
+ */
+export async function firstStart(db: Db, world: World): Promise<NewToken | null> {
+  if ((await countUsers(db)) > 0) return null
+  await lockTable(db, 'users')
+  if ((await countUsers(db)) > 0) return null
+  const user = await makeUser(db, world, { name: 'Owner', email: 'owner@localhost' })
+  const workspace = await makeWorkspace(db, world, 'main')
+  await replaceMember(db, { workspaceId: workspace.id, userId: user.id, role: 'owner', at: world.now() })
+  return issueToken(db, world, { user, workspaceId: workspace.id, name: 'first start' })
+}

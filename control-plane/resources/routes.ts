@@ -1,0 +1,34 @@
+import { contract } from '../../shared/api/index.ts'
+import type { ImplementedRoute } from '../http/implement.ts'
+import { implementOpenApi } from '../http/openapi.ts'
+import { agentConfigHandlers } from './agents/config-handlers.ts'
+import { agentHandlers } from './agents/handlers.ts'
+import { agentRunHandlers } from './agents/run-handlers.ts'
+import type { ResourceDependencies } from './dependencies.ts'
+import { deviceHandlers } from './devices/handlers.ts'
+import { deviceInternalHandlers } from './devices/internal-handlers.ts'
+import { folderHandlers } from './folders/handlers.ts'
+import { memberHandlers } from './members/handlers.ts'
+import { runEventHandlers } from './runs/event-handlers.ts'
+import { runHandlers } from './runs/handlers.ts'
+import { runRecordHandlers } from './runs/record-handlers.ts'
+import { workspaceHandlers } from './workspaces/handlers.ts'
+
+/** Every route of the contract with its handler, and the internal ones of devices. */
+export function implementResources(deps: ResourceDependencies): ImplementedRoute[] {
+  return [
+    ...agentHandlers(deps),
+    ...agentConfigHandlers(),
+    ...agentRunHandlers(deps),
+    ...runHandlers(deps),
+    ...runEventHandlers(deps),
+    ...runRecordHandlers(deps),
+    ...deviceHandlers(deps),
+    ...deviceInternalHandlers(deps),
+    ...folderHandlers(deps),
+    ...workspaceHandlers(),
+    ...memberHandlers(),
+    // The document's server is where it was read from.
+    ...implementOpenApi(contract, '/'),
+  ]
+}

@@ -1,0 +1,141 @@
+import { toTimestamp } from '../../../shared/api/ids.ts'
+import { runEventId, type RunEvent } from '../../../shared/api/run-events.ts'
+import { storedEvent } from '../../../shared/runs/events.ts'
+import type { Db } from '../../db/open.ts'
+import { linesOf } from '../../link/log-lines.ts'
+import { findFrame, listFrames, listFramesBackward, type Frame } from './log-store.ts'
+
+/** Single events, cut out of the frames in which devices sent them. */
+
+/** Frames read at once: a frame aims at 256 KiB. */
+const framesAtOnce = 8
+/** A page ends early when its events hold more bytes than this. */
+const pageBytes = 4 * 1024 * 1024
+/** The latest time that a Date holds. */
+const maxTime = 8_640_000_000_000_000
+
+interface Line {
+  event: RunEvent
+  bytes: number
+}
+
+/** Events of a frame, in order. Their numbers follow from their places: what a line says of itself is not relied on. */
+function* eventsOf(frame: Frame): Generator<Line> {
+  let seq = frame.firstSeq
+  for (const line of linesOf(frame.body)) yield { event: toEvent(frame, seq++, line), bytes: line.length }
+}
+
+function toEvent(frame: Frame, seq: number, line: Uint8Array): RunEvent {
+  const text = Buffer.from(line.buffer, line.byteOffset, line.byteLength).toString('utf8')
+  const stored = storedEvent.safeParse(parseJson(text))
+  const event = stored.success
+    ? { kind: stored.data.kind, at: stored.data.at, data: stored.data.data }
+    : { kind: 'raw', at: frame.receivedAt, data: { text } }
+  return {
+    id: runEventId(frame.runId, frame.fence, seq),
+    object: 'run_event',
+    runId: frame.runId,
+    seq,
+    kind: event.kind,
+    createdAt: toTimestamp(Math.abs(event.at) <= maxTime ? event.at : frame.receivedAt),
+    data: event.data,
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+export interface EventPage {
+  events: RunEvent[]
+  hasMore: boolean
+}
+
+/** Events after `afterSeq`, oldest first: at most `limit`, fewer when they are large. */
+export async function listEvents(
+  db: Db,
+  range: { runId: string; afterSeq: number; limit: number },
+): Promise<EventPage> {
+  const page = new Page(range.limit)
+  let after = range.afterSeq
+  for (;;) {
+    const frames = await listFrames(db, { runId: range.runId, afterSeq: after, limit: framesAtOnce })
+    for (const frame of frames)
+      for (const line of eventsOf(frame)) if (line.event.seq > range.afterSeq && !page.take(line)) return page.full()
+    after = frames.at(-1)?.lastSeq ?? after
+    if (frames.length < framesAtOnce) return page.done()
+  }
+}
+
+/** Events before `beforeSeq`, newest first. */
+export async function listEventsBackward(
+  db: Db,
+  range: { runId: string; beforeSeq: number; limit: number },
+): Promise<EventPage> {
+  const page = new Page(range.limit)
+  let before = range.beforeSeq
+  for (;;) {
+    const frames = await listFramesBackward(db, { runId: range.runId, beforeSeq: before, limit: framesAtOnce })
+    for (const frame of frames)
+      for (const line of [...eventsOf(frame)].reverse())
+        if (line.event.seq < range.beforeSeq && !page.take(line)) return page.full()
+    before = frames.at(-1)?.firstSeq ?? before
+    if (frames.length < framesAtOnce) return page.done()
+  }
+}
+
+class Page {
+  private readonly events: RunEvent[] = []
+  private readonly limit: number
+  private bytes = 0
+
+  constructor(limit: number) {
+    this.limit = limit
+  }
+
+  /** False when the page has no room for it; the first event always has. */
+  take(line: Line): boolean {
+    if (this.events.length >= this.limit || (this.events.length > 0 && this.bytes + line.bytes > pageBytes))
+      return false
+    this.bytes += line.bytes
+    this.events.push(line.event)
+    return true
+  }
+
+  full = (): EventPage => ({ events: this.events, hasMore: true })
+  done = (): EventPage => ({ events: this.events, hasMore: false })
+}
+
+/** The event with this number and fence, or null. */
+export async function findEvent(db: Db, key: { runId: string; fence: number; seq: number }): Promise<RunEvent | null> {
+  const frame = await findFrame(db, key.runId, key.seq)
+  if (frame === null || frame.fence !== key.fence) return null
+  for (const { event } of eventsOf(frame)) if (event.seq === key.seq) return event
+  return null
+}
+
+/** Pages of events that are searched for the final answer, from the end. */
+const answerPages = 4
+
+/** What the agent said last: the result it declared, else its last words. */
+export async function findFinalAnswer(db: Db, runId: string): Promise<{ text: string; isError: boolean } | null> {
+  let before = Number.MAX_SAFE_INTEGER
+  let said: string | null = null
+  for (let page = 0; page < answerPages; page++) {
+    const { events, hasMore } = await listEventsBackward(db, { runId, beforeSeq: before, limit: 500 })
+    for (const event of events) {
+      const { text, isError, parentToolCallId } = event.data
+      if (typeof text !== 'string') continue
+      if (event.kind === 'result') return { text, isError: isError === true }
+      if (event.kind === 'text' && parentToolCallId === undefined) said ??= text
+    }
+    const last = events.at(-1)
+    if (!hasMore || last === undefined) break
+    before = last.seq
+  }
+  return said === null ? null : { text: said, isError: false }
+}

@@ -1,0 +1,87 @@
+import { encodeCursor } from '../../../shared/lib/cursor.ts'
+import type { World } from '../../../shared/lib/world.ts'
+import type { Db } from '../../db/open.ts'
+import type { StreamMessage } from '../../http/sse.ts'
+import type { Bus } from '../../link/bus.ts'
+import { listEvents } from './event-log.ts'
+import { findRun } from './store.ts'
+
+export interface FollowOptions {
+  /** The root handle: the stream outlives every transaction. */
+  db: Db
+  bus: Pick<Bus, 'on' | 'onSignal'>
+  world: World
+  signal: AbortSignal
+  runId: string
+  afterSeq: number
+}
+
+const eventsAtOnce = 500
+/** A follower that heard nothing looks again by itself: a wake-up between replicas may be lost. */
+const lookAgainMs = 5_000
+
+/**
+ * Events of a run as they are stored, then one message `end` when the run ended and all was sent. The log is the truth and
+ * signals only wake: a follower on a replica without the run's link reads the same frames.
+ */
+export async function* followRun(options: FollowOptions): AsyncGenerator<StreamMessage> {
+  const { db, runId } = options
+  const doorbell = openDoorbell(options)
+  let seq = options.afterSeq
+  try {
+    while (!options.signal.aborted) {
+      doorbell.clear()
+      // Read before the events: no event is stored after the ending, so those read next are all there are.
+      const run = await findRun(db, runId)
+      const { events, hasMore } = await listEvents(db, { runId, afterSeq: seq, limit: eventsAtOnce })
+      for (const event of events) {
+        seq = event.seq
+        yield { id: encodeCursor([seq]), event: event.kind, data: event }
+      }
+      if (hasMore) continue
+      if (run === null || run.endedAt !== null) {
+        const data = { runId, status: run?.status ?? null, exitReason: run?.exitReason ?? null, lastSeq: seq }
+        yield { id: encodeCursor([seq]), event: 'end', data }
+        return
+      }
+      await doorbell.rung()
+    }
+  } finally {
+    doorbell.close()
+  }
+}
+
+/** Rings when the run's log grew, the run ended, the reader is gone, or nothing was heard for a while. */
+function openDoorbell({ bus, world, signal, runId }: FollowOptions) {
+  let isRung = false
+  let wake = () => {}
+  const ring = () => {
+    isRung = true
+    wake()
+  }
+  const close = [
+    bus.onSignal(`run:${runId}`, ring),
+    // A run that the control plane ended by itself has no last frame.
+    bus.on('run.ended', (row) => {
+      if (row.key === runId) ring()
+    }),
+    () => signal.removeEventListener('abort', ring),
+  ]
+  signal.addEventListener('abort', ring, { once: true })
+  return {
+    clear: () => void (isRung = false),
+    async rung() {
+      if (isRung || signal.aborted) return
+      await new Promise<void>((resolve) => {
+        const cancel = world.after(lookAgainMs, resolve)
+        wake = () => {
+          cancel()
+          resolve()
+        }
+      })
+    },
+    close: () => {
+      for (const off of close) off()
+    },
+  }
+}

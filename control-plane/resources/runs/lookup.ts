@@ -1,0 +1,31 @@
+import { fail } from '../../../shared/api/errors.ts'
+import type { Db } from '../../db/open.ts'
+import type { Caller } from '../../http/callers.ts'
+import { isVisible, viewerOf } from '../agents/rules.ts'
+import { findAgent, type AgentRow } from '../agents/store.ts'
+import { findRunInWorkspace, type RunRow } from './store.ts'
+
+/** The run a reference names in the caller's workspace, seen or not, with its agent. */
+export async function lookUpRun(
+  db: Db,
+  caller: Caller,
+  reference: string,
+): Promise<{ run: RunRow; agent: AgentRow | null; isVisible: boolean } | null> {
+  const id = reference === 'current' ? (caller.kind === 'agent' ? caller.runId : null) : reference
+  const run = id === null ? null : await findRunInWorkspace(db, caller.workspaceId, id)
+  if (run === null) return null
+  const agent = await findAgent(db, run.agentId)
+  return { run, agent, isVisible: agent === null || isVisible(agent, viewerOf(caller)) }
+}
+
+/** A run is seen by who sees its agent; one whose agent is gone by everybody. */
+export async function readableRun(db: Db, caller: Caller, reference: string): Promise<RunRow> {
+  const found = await lookUpRun(db, caller, reference)
+  return found?.isVisible ? found.run : unknownRun(reference)
+}
+
+export function unknownRun(reference: string): never {
+  const message =
+    reference === 'current' ? '`current` names a run only within that run.' : 'There is no such run that you can see.'
+  return fail('resource_not_found', { param: 'runId', message })
+}

@@ -1,0 +1,138 @@
+import type { GateReason } from '../../../shared/api/agent-runs.ts'
+import { toTimestamp } from '../../../shared/api/ids.ts'
+import { triggerSources, type Run, type RunDetail } from '../../../shared/api/runs.ts'
+import { exitReasonNames } from '../../../shared/runs/exit-reasons.ts'
+import { reasoningEfforts } from '../../../shared/runs/spec.ts'
+import type { Db } from '../../db/open.ts'
+import { loadPlacementFacts, toRunFacts } from '../../dispatch/facts.ts'
+import { describeGate, placeRun, type PlacementFacts } from '../../dispatch/placement.ts'
+import { handleText } from '../agents/present.ts'
+import { listAgentsByIds, type AgentRow } from '../agents/store.ts'
+import { livenessOf } from '../devices/rules.ts'
+import { listDevicesByPublicId, type DeviceRow } from '../devices/store.ts'
+import { listFoldersByIds, type FolderRow } from '../folders/store.ts'
+import { listRunsByIds, type RunRow } from './store.ts'
+
+/** What runs look like to clients. What a page of runs needs beside its rows is loaded once for all of them. */
+
+export interface Moment {
+  now: number
+  leaseMs: number
+}
+
+interface Surroundings extends Moment {
+  agents: ReadonlyMap<string, AgentRow>
+  devices: ReadonlyMap<string, DeviceRow>
+  folders: ReadonlyMap<string, FolderRow>
+  parents: ReadonlyMap<string, RunRow>
+  /** null when no run of the page waits. */
+  placement: PlacementFacts | null
+}
+
+export async function presentRuns(db: Db, runs: readonly RunRow[], moment: Moment): Promise<Run[]> {
+  const around = await load(db, runs, moment)
+  return runs.map((run) => presentRun(run, around))
+}
+
+export async function presentRunDetail(db: Db, run: RunRow, moment: Moment): Promise<RunDetail> {
+  return { ...presentRun(run, await load(db, [run], moment)), ...detailOf(run) }
+}
+
+/** Waits for a device and is not being offered to one: something may gate it. */
+const isWaiting = (run: RunRow) =>
+  run.status === 'queued' && run.leaseState === 'none' && run.environmentType === 'device'
+
+async function load(db: Db, runs: readonly RunRow[], moment: Moment): Promise<Surroundings> {
+  const unique = (ids: readonly (string | null)[]) => [...new Set(ids)].filter((id) => id !== null)
+  const waiting = runs.filter(isWaiting)
+  const workspaceId = runs[0]?.workspaceId ?? ''
+  const parents = unique(waiting.map((run) => run.parentRunId))
+  return {
+    ...moment,
+    agents: byKey(await listAgentsByIds(db, unique(runs.map((run) => run.agentId))), 'id'),
+    // A device that connected anew has several rows with one durable id; the last one is the one of now.
+    devices: byKey(await listDevicesByPublicId(db, unique(runs.map(executedOn))), 'publicId'),
+    folders: byKey(await listFoldersByIds(db, workspaceId, unique(waiting.map((run) => run.folderId))), 'shortId'),
+    parents: byKey(parents.length === 0 ? [] : await listRunsByIds(db, workspaceId, parents), 'id'),
+    placement: waiting.length === 0 ? null : await loadPlacementFacts(db, workspaceId, { ...moment, lock: false }),
+  }
+}
+
+function byKey<K extends string, T extends Record<K, string>>(rows: readonly T[], key: K): Map<string, T> {
+  return new Map(rows.map((row) => [row[key], row]))
+}
+
+/** Durable id of the device that executes or executed the run; an offer alone does not count. */
+const executedOn = (run: RunRow): string | null => (run.startedAt === null ? null : run.device)
+
+function presentRun(run: RunRow, around: Surroundings): Run {
+  const agent = around.agents.get(run.agentId) ?? null
+  const gate = gateOf(run, around)
+  return {
+    object: 'run',
+    id: run.id,
+    status: run.status,
+    agent: agent && { id: agent.id, handle: handleText(agent), name: agent.name },
+    task: run.taskKey === null ? null : { id: run.taskKey, title: run.taskTitle ?? '' },
+    triggerSource: triggerSources.find((source) => source === run.triggerSource) ?? 'unknown',
+    errorCode: run.errorCode,
+    gateReason: gate,
+    gateDescription: gate === null ? null : describeGate(gate),
+    waitingOn: null,
+    harness: { id: run.harness },
+    environment: environmentOf(run, around),
+    costUsd: run.costUsd,
+    createdAt: toTimestamp(run.createdAt),
+    startedAt: toTimestamp(run.startedAt),
+    completedAt: toTimestamp(run.endedAt),
+  }
+}
+
+/** Derived at read time by the same decision that places runs, so what is read is what the dispatcher does. */
+function gateOf(run: RunRow, around: Surroundings): (GateReason & ('no_device' | 'capacity')) | null {
+  if (!isWaiting(run) || around.placement === null) return null
+  const facts = toRunFacts(run, {
+    agent: around.agents.get(run.agentId) ?? null,
+    folder: (run.folderId === null ? undefined : around.folders.get(run.folderId)) ?? null,
+    parent: (run.parentRunId === null ? undefined : around.parents.get(run.parentRunId)) ?? null,
+  })
+  const placement = placeRun(facts, around.placement)
+  return placement.kind === 'gate' ? placement.reason : null
+}
+
+function environmentOf(run: RunRow, around: Surroundings): Run['environment'] {
+  const type = run.environmentType
+  const publicId = executedOn(run)
+  const device = publicId === null ? null : (around.devices.get(publicId) ?? null)
+  return {
+    id: type,
+    type,
+    cwd: type === 'cloud' ? 'sandbox-root' : run.folderId === null ? 'home' : 'repo-root',
+    deviceName: device?.displayName ?? null,
+    deviceId: device?.deviceId ?? null,
+    deviceLiveness: device && livenessOf(device, around.now, around.leaseMs),
+  }
+}
+
+function detailOf(run: RunRow) {
+  return {
+    exitReason: exitReasonNames.find((reason) => reason === run.exitReason) ?? null,
+    errorMessage: run.errorMessage,
+    parentRunId: run.parentRunId,
+    successorRunId: run.successorRunId,
+    conversationId: run.conversationId,
+    effectiveSettings:
+      run.sessionId === null
+        ? null
+        : {
+            modelId: run.modelId,
+            // A harness on a person's device uses that person's own sign-in.
+            accessMode: 'subscription' as const,
+            providerKeyId: null,
+            reasoningEffort: reasoningEfforts.find((effort) => effort === run.reasoningEffort) ?? null,
+            mode: 'agent_default' as const,
+          },
+    toolCallCount: run.toolCallCount,
+    terminalAt: toTimestamp(run.endedAt),
+  }
+}

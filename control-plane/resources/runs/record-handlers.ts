@@ -1,0 +1,109 @@
+import { z } from 'zod'
+import { fail } from '../../../shared/api/errors.ts'
+import { toTimestamp } from '../../../shared/api/ids.ts'
+import { runRecordRoutes, type RunChangeSet, type RunManifest } from '../../../shared/api/run-records.ts'
+import type { ChangeSetResult } from '../../../shared/device/change-set.ts'
+import type { Db } from '../../db/open.ts'
+import { implement, type ImplementedRoute } from '../../http/implement.ts'
+import type { ResourceDependencies } from '../dependencies.ts'
+import { isLinked } from '../devices/rules.ts'
+import { findDeviceByPublicId } from '../devices/store.ts'
+import { findDetails, replaceOutput, type RunDetails } from './details-store.ts'
+import { findChangeSet } from './log-store.ts'
+import { lookUpRun, readableRun, unknownRun } from './lookup.ts'
+import { findRun, type RunRow } from './store.ts'
+
+/** A device that works on a large repository answers within this time, or not at all. */
+const changeSetMs = 25_000
+
+export function runRecordHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+  return implement(runRecordRoutes, {
+    async context({ db, caller, params }) {
+      const run = await readableRun(db, caller, params.runId)
+      const prompt = (await findDetails(db, run.id))?.prompt ?? null
+      return prompt === null ? fail('run.context_not_stored') : { prompt }
+    },
+
+    async manifest({ db, caller, params }) {
+      const run = await readableRun(db, caller, params.runId)
+      const details = await findDetails(db, run.id)
+      return details === null || details.manifest === null ? fail('run.manifest_not_pinned') : manifestOf(details)
+    },
+
+    async changeSet({ db, caller, params, world }) {
+      const run = await readableRun(db, caller, params.runId)
+      return readChangeSet(db, run, { deps, now: world.now() })
+    },
+
+    async output({ db, caller, params, body, world }) {
+      const found = await lookUpRun(db, caller, params.runId)
+      if (found === null || !found.isVisible) return unknownRun(params.runId)
+      const { run } = found
+      if (run.id !== caller.runId) fail('run_output.not_this_run')
+      if (run.endedAt !== null) fail('run_output.run_terminal')
+      if (body.schema !== undefined)
+        fail('run_output.invalid', { param: 'schema', message: `No schema is named ${body.schema}.` })
+      await replaceOutput(db, { runId: run.id, schema: null, value: body.data, at: world.now() })
+      return { runId: run.id, recorded: true as const }
+    },
+  })
+}
+
+const storedManifest = z.object({
+  rules: z.array(z.object({ name: z.string(), text: z.string() })).default([]),
+  envKeys: z.array(z.string()).default([]),
+})
+
+function manifestOf({ runId, spec, manifest }: RunDetails): RunManifest {
+  const stored = storedManifest.parse(manifest)
+  return {
+    runId,
+    agent: spec.agent,
+    harness: spec.harness,
+    model: spec.model,
+    backupModel: spec.backupModel,
+    reasoningEffort: spec.reasoningEffort,
+    maxTurns: spec.maxTurns,
+    folder: spec.folder,
+    rules: stored.rules.filter((rule) => rule.name !== 'AGENT.md').map((rule) => rule.text),
+    skills: [],
+    permissions: spec.permissions,
+    envKeys: stored.envKeys,
+  }
+}
+
+/** What the run's device stored last; while the run works, what its device finds now. */
+async function readChangeSet(
+  db: Db,
+  run: RunRow,
+  { deps, now }: { deps: ResourceDependencies; now: number },
+): Promise<RunChangeSet> {
+  if (run.startedAt === null) return fail('source_unknown', { message: 'The run never started to work.' })
+  if (run.endedAt === null) {
+    const live = await askDevice(db, run, { deps, now })
+    if (live !== null) return toReply(run, live, true)
+    // It may have ended while its device was asked.
+    if ((await findRun(db, run.id))?.endedAt === null)
+      return fail('repo_unavailable', { message: 'The device of this run does not answer.' })
+  }
+  const stored = await findChangeSet(db, run.id)
+  if (stored === null)
+    return fail('diff_unavailable', { message: 'The device sent no change-set before the run ended.' })
+  return toReply(run, stored.result, false)
+}
+
+async function askDevice(
+  db: Db,
+  run: RunRow,
+  { deps, now }: { deps: ResourceDependencies; now: number },
+): Promise<ChangeSetResult | null> {
+  const device = run.device === null ? null : await findDeviceByPublicId(db, run.device)
+  if (device === null || !isLinked(device, now, deps.leaseMs)) return null
+  return deps.requests.changeSet(device.publicId, { runId: run.id, fence: run.fence }, changeSetMs)
+}
+
+function toReply(run: RunRow, result: ChangeSetResult, live: boolean): RunChangeSet {
+  if (!result.ok) return fail(result.code, { message: result.message })
+  const { changeSet } = result
+  return { ...changeSet, runId: run.id, live, capturedAt: toTimestamp(changeSet.capturedAt) }
+}

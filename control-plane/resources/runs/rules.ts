@@ -1,0 +1,32 @@
+import { hasRole, type Caller } from '../../http/callers.ts'
+import type { AgentRow } from '../agents/store.ts'
+import type { RunRow } from './store.ts'
+
+/** Decisions about runs (document 1, "Runs"). */
+
+/**
+ * A workspace admin any run; the owner of the run's agent, or of an agent above it (`managers`); an agent its own runs.
+ * `agent` is null when its row is gone: then only an admin may.
+ */
+export function mayCancel(
+  run: Pick<RunRow, 'agentId'>,
+  caller: Caller,
+  owners: { agent: Pick<AgentRow, 'ownerUserId'> | null; managers: readonly Pick<AgentRow, 'ownerUserId'>[] },
+): boolean {
+  if (caller.kind === 'agent') return run.agentId === caller.agentId
+  if (hasRole(caller, 'admin')) return true
+  return [owners.agent, ...owners.managers].some((agent) => agent?.ownerUserId === caller.userId)
+}
+
+export const isRetriable = (run: Pick<RunRow, 'status'>): boolean =>
+  run.status === 'failed' || run.status === 'cancelled'
+
+/** The prompt of a retry: that of the run it retries, and why. */
+export function retryPrompt(
+  prompt: string | null,
+  retry: { runId: string; reason: string | undefined },
+): string | null {
+  if (retry.reason === undefined || retry.reason.trim() === '') return prompt
+  const why = `This run retries ${retry.runId}: ${retry.reason.trim()}`
+  return prompt === null ? why : `${prompt}\n\n${why}`
+}

@@ -1,0 +1,66 @@
+import { z } from 'zod'
+import { enrolReply } from '../device/control.ts'
+import { devicePublicId, uuid } from './ids.ts'
+import { defineRoute } from './route.ts'
+
+/**
+ * Routes between `svc device` and the control plane (silence devices.protocol). They are no part of the written API: the
+ * OpenAPI document and `svc` leave them out. The link itself is a WebSocket (shared/device).
+ */
+
+export const deviceInternalRoutes = {
+  enrol: defineRoute({
+    id: 'device.enrol',
+    method: 'POST',
+    base: '/api',
+    path: '/device/enrol',
+    summary: 'Make this machine a device of the person, or give it a new connection',
+    description: 'Only with a login token. An earlier `publicId` of the person is kept and its old token revoked.',
+    callers: { person: 'member', agent: { refused: 'http_exception' } },
+    idempotency: 'none',
+    body: z.object({
+      publicId: devicePublicId.optional(),
+      displayName: z.string().trim().min(1).max(100).optional(),
+      hostname: z.string().trim().min(1).max(255),
+      platform: z.string().min(1).max(64),
+      version: z.string().min(1).max(64),
+    }),
+    reply: enrolReply,
+    status: 201,
+    cli: null,
+  }),
+
+  disconnect: defineRoute({
+    id: 'device.disconnect',
+    method: 'POST',
+    base: '/api',
+    path: '/device/disconnect',
+    summary: 'Remove the device whose token is sent; refused while it holds live runs',
+    callers: 'none',
+    idempotency: 'none',
+    errors: ['http_exception', 'auth_missing', 'auth_invalid'],
+    cli: null,
+  }),
+
+  config: defineRoute({
+    id: 'device.config',
+    method: 'GET',
+    base: '/api',
+    path: '/device/config',
+    summary: 'Read the settings of the device whose token is sent',
+    callers: 'none',
+    reply: z.object({
+      publicId: devicePublicId,
+      deviceId: uuid,
+      workspaceId: uuid,
+      displayName: z.string(),
+      maxConcurrent: z.number().int(),
+      isWorkspaceDefault: z.boolean(),
+      remoteControlRevoked: z.boolean(),
+      heartbeatMs: z.number().int(),
+      leaseMs: z.number().int(),
+    }),
+    errors: ['auth_missing', 'auth_invalid'],
+    cli: null,
+  }),
+} as const
