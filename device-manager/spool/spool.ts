@@ -325,6 +325,13 @@ export class Spool {
   }
 
   #giveBack(): void {
+    if (!this.#reserve.ensure()) {
+      // The disk is full: what the log and free pages hold of it goes back now, so that appends can go on.
+      this.#db.pragma('incremental_vacuum')
+      this.#db.pragma('wal_checkpoint(truncate)')
+      this.#reserve.ensure()
+      return
+    }
     const free = Number(this.#db.pragma('freelist_count', { simple: true }))
     if (free > 2 * sparePages) this.#db.pragma(`incremental_vacuum(${free - sparePages})`)
   }

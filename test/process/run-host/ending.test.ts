@@ -15,7 +15,7 @@ const liveOf = (runId: string) => processesOfRun({ runId, roots: [], cgroup: nul
 
 async function ended(host: TestHost, runId: string) {
   const { report } = await host.reply('ended')
-  expect(await host.exited, host.log).toBe(0)
+  await host.left()
   const held = spooled(device, runId)
   // Whatever happened: one ending, it is the last event, and nothing of the run lives.
   expect(held.events.filter(({ kind }) => kind === 'ended')).toHaveLength(1)
@@ -139,7 +139,7 @@ describe('how a run ends', () => {
     host.assign(spec)
     await host.reply('prepared')
     host.send({ type: 'discard' })
-    expect(await host.exited).toBe(0)
+    await host.left()
     expect(spooled(device, spec.runId).stats).toBeNull()
     expect(existsSync(host.recordPath)).toBe(false)
     expect(existsSync(join(device.stateDir, 'runs', spec.runId))).toBe(false)

@@ -116,7 +116,7 @@ describe('more output than there is room for', () => {
       const spec = specOf(small, { command: flood(lines) })
       await host.launch(spec)
       const { report } = await host.reply('ended')
-      expect(await host.exited).toBe(0)
+      await host.left()
       const { events, ending } = spooled(small, spec.runId)
       const { gapBytes } = checkAccount(events, lines)
       expect(gapBytes).toBeGreaterThan(10_000_000)

@@ -83,6 +83,12 @@ export class TestHost {
     this.exited = new Promise((resolve) => parts.child.once('exit', (code) => resolve(code)))
   }
 
+  /** Waits for its exit, which must be a good one. */
+  async left(): Promise<void> {
+    const code = await this.exited
+    if (code !== 0) throw new Error(`${this.hostId} left with ${code}; its log: ${this.log}`)
+  }
+
   get recordPath(): string {
     return join(this.#stateDir, 'hosts', `${this.hostId}.json`)
   }

@@ -16,7 +16,7 @@ async function runCommand(command: string | string[], { secrets = {}, prompt = '
   const spec = specOf(device, { command, prompt })
   await host.launch(spec, { secrets })
   const { report } = await host.reply('ended')
-  expect(await host.exited, host.log).toBe(0)
+  await host.left()
   return { report, ...spooled(device, spec.runId) }
 }
 
@@ -99,7 +99,7 @@ describe('the end of the output', () => {
       })
       const exit = await child.closed
       expect(exit).toEqual({ exitCode: 0, signal: null })
-      expect(Buffer.concat(chunks).equals(text), `round ${round}`).toBe(true)
+      expect({ round, whole: Buffer.concat(chunks).equals(text) }).toEqual({ round, whole: true })
     }
   })
 
