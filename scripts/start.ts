@@ -1,0 +1,177 @@
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
+import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { homedir, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { z } from 'zod'
+import { DemoApi, runDemo, type DemoResult } from './start-demo.ts'
+
+/**
+ * Starts a control plane and this machine's device manager, proves them with one real job, and serves until Ctrl-C.
+ * With `--once` everything lies in a scratch folder and is gone afterwards (SVC_DATA_DIR, SVC_STATE_DIR and
+ * SVC_CONFIG_DIR still name other folders); the last line is JSON.
+ */
+const root = join(import.meta.dirname, '..')
+const { values: flags } = parseArgs({ options: { once: { type: 'boolean', default: false }, help: { type: 'boolean', default: false } } })
+if (flags.help) {
+  process.stdout.write('usage: scripts/start [--once]\n')
+  process.exit(0)
+}
+
+const say = (text: string) => process.stderr.write(`${text}\n`)
+const scratch = flags.once ? mkdtempSync(join(tmpdir(), 'svc-start-')) : null
+const env: Record<string, string | undefined> = { ...process.env }
+if (scratch) {
+  env.SVC_DATA_DIR ??= join(scratch, 'data')
+  env.SVC_STATE_DIR ??= join(scratch, 'state')
+  env.SVC_CONFIG_DIR ??= join(scratch, 'config')
+}
+const node = (script: string, args: readonly string[]) => ['--disable-warning=ExperimentalWarning', join(root, script), ...args]
+
+interface Server {
+  child: ChildProcess
+  url: string
+  dataDir: string
+}
+
+const serverFile = z.object({ url: z.string(), pid: z.number() })
+
+async function startServer(): Promise<Server> {
+  const { readConfig } = await import('../control-plane/config.ts')
+  const config = readConfig(env, { port: flags.once ? 0 : undefined })
+  mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
+  const path = join(config.dataDir, 'server.json')
+  const running = readServerFile(path)
+  if (running && isAlive(running.pid))
+    throw new Error(`A control plane runs on this data folder already: ${running.url} (pid ${running.pid}). Stop it first.`)
+  rmSync(path, { force: true })
+  const log = openSync(join(config.dataDir, 'server.log'), 'a', 0o600)
+  const args = ['start', '--data-dir', config.dataDir, ...(flags.once ? ['--port', '0'] : [])]
+  const child = spawn(process.execPath, node('control-plane/main.ts', args), { cwd: root, env, stdio: ['ignore', log, log] })
+  closeSync(log)
+  for (let waited = 0; waited < 30_000; waited += 25) {
+    const ready = readServerFile(path)
+    if (ready?.pid === child.pid && ready) return { child, url: ready.url, dataDir: config.dataDir }
+    if (child.exitCode !== null) throw new Error(`The control plane ended at its start:\n${tail(join(config.dataDir, 'server.log'))}`)
+    await sleep(25)
+  }
+  throw new Error(`The control plane was not ready in time; see ${join(config.dataDir, 'server.log')}`)
+}
+
+function readServerFile(path: string): z.infer<typeof serverFile> | null {
+  try {
+    return serverFile.parse(JSON.parse(readFileSync(path, 'utf8')))
+  } catch {
+    return null
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const tail = (path: string) => readFileSync(path, 'utf8').split('\n').slice(-15).join('\n')
+
+/** Does as a person would: signs in and connects this machine. The token: the first person's, or a new one of theirs. */
+function connectDevice(server: Server): string {
+  const tokenFile = join(server.dataDir, 'login-token')
+  if (!existsSync(tokenFile)) {
+    const made = execFileSync(
+      process.execPath,
+      node('control-plane/main.ts', ['token', 'create', '--email', 'owner@localhost', '--data-dir', server.dataDir]),
+      { cwd: root, env, encoding: 'utf8' },
+    )
+    writeFileSync(tokenFile, `${z.object({ token: z.string() }).parse(JSON.parse(made)).token}\n`, { mode: 0o600 })
+  }
+  const token = readFileSync(tokenFile, 'utf8').trim()
+  svc(['login', '--server', server.url, '--token', '-'], token)
+  svc(['device', 'connect'])
+  return token
+}
+
+function svc(args: readonly string[], input?: string): string {
+  return execFileSync(process.execPath, node('cli/main.ts', args), {
+    cwd: root,
+    env,
+    encoding: 'utf8',
+    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'inherit'],
+    ...(input === undefined ? {} : { input }),
+  })
+}
+
+/** The demonstration's repository: in the scratch folder, or kept beside the server's data. */
+function demoFolder(server: Server): string {
+  const folder = join(scratch ?? server.dataDir, 'demo')
+  if (existsSync(join(folder, '.git'))) return folder
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, 'README.md'), '# Demo\n\nA small repository for a first run.\n')
+  const git = (...args: string[]) =>
+    execFileSync('git', ['-c', 'user.name=svc', '-c', 'user.email=svc@localhost', ...args], { cwd: folder, stdio: 'pipe' })
+  git('init', '--quiet', '--initial-branch=main')
+  git('add', '.')
+  git('commit', '--quiet', '-m', 'Begin')
+  return folder
+}
+
+async function stopAll(server: Server): Promise<void> {
+  try {
+    const { placesIn } = await import('../device-manager/places.ts')
+    const { readConfig } = await import('../device-manager/config.ts')
+    const { stateDir } = readConfig(env, { homeDir: homedir(), shell: null })
+    const record = z.object({ pid: z.number() }).safeParse(JSON.parse(readFileSync(placesIn(stateDir).daemon, 'utf8')))
+    if (record.success) await endProcess(record.data.pid)
+  } catch {
+    // No daemon runs.
+  }
+  if (server.child.pid !== undefined) await endProcess(server.child.pid)
+}
+
+async function endProcess(pid: number): Promise<void> {
+  if (!isAlive(pid)) return
+  process.kill(pid, 'SIGTERM')
+  for (let waited = 0; waited < 35_000 && isAlive(pid); waited += 25) await sleep(25)
+}
+
+function report(result: DemoResult): string {
+  const { runId, status, exitReason, events, changeSet, wakeToStartMs } = result
+  return JSON.stringify({ runId, status, exitReason, events, changeSet, wakeToStartMs })
+}
+
+async function main(): Promise<number> {
+  const server = await startServer()
+  say(`control plane: ${server.url} (data in ${server.dataDir})`)
+  const interrupted = new Promise<void>((resolve) => {
+    process.once('SIGINT', () => resolve())
+    process.once('SIGTERM', () => resolve())
+  })
+  try {
+    const token = connectDevice(server)
+    say('device manager: connected')
+    const result = await runDemo(new DemoApi(server.url, token), demoFolder(server), say)
+    say(`run ${result.runId}: ${result.status} (${result.exitReason}), ${result.events} events`)
+    if (flags.once) {
+      process.stdout.write(`${report(result)}\n`)
+      return result.status === 'succeeded' ? 0 : 1
+    }
+    process.stdout.write(`${report(result)}\n`)
+    say('\nServing until Ctrl-C. Try in another terminal:\n  scripts/svc whoami\n  scripts/svc run list')
+    await interrupted
+    return 0
+  } finally {
+    await stopAll(server)
+    if (scratch) rmSync(scratch, { recursive: true, force: true, maxRetries: 5 })
+  }
+}
+
+try {
+  process.exitCode = await main()
+} catch (error) {
+  say(`start: ${error instanceof Error ? error.message : String(error)}`)
+  process.exitCode = 1
+}
