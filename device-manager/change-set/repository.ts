@@ -1,4 +1,4 @@
-import { readFile, realpath } from 'node:fs/promises'
+import { readFile, realpath, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ChangeSetFailure, failureOf } from './failure.ts'
 import { runGit } from './git.ts'
@@ -105,18 +105,26 @@ export interface Head {
   branch: string | null
 }
 
-/** The usual case without a process: a plain head, or one that names a branch with a file of its own. Else null. */
+/** The usual case without a process: a plain head, or one that names a branch with a loose or packed ref. Else null. */
 async function readHeadFiles(gitDir: string, commonDir: string): Promise<Head | null> {
   try {
     const head = (await readFile(join(gitDir, 'HEAD'), 'utf8')).trimEnd()
     if (objectId.test(head)) return { commit: head, branch: null }
     const branch = /^ref: refs\/heads\/([\w./-]+)$/.exec(head)?.[1]
     if (branch === undefined || branch.includes('..')) return null
-    const commit = (await readFile(join(commonDir, 'refs', 'heads', branch), 'utf8')).trimEnd()
-    return objectId.test(commit) ? { commit, branch } : null
+    const loose = await readFile(join(commonDir, 'refs', 'heads', branch), 'utf8').catch(() => null)
+    const commit = loose === null ? await findPacked(commonDir, branch) : loose.trimEnd()
+    return commit !== null && objectId.test(commit) ? { commit, branch } : null
   } catch {
     return null
   }
+}
+
+async function findPacked(commonDir: string, branch: string): Promise<string | null> {
+  const path = join(commonDir, 'packed-refs')
+  if ((await stat(path)).size > 4 * 1024 * 1024) return null
+  const line = (await readFile(path, 'utf8')).split('\n').find((one) => one.endsWith(` refs/heads/${branch}`))
+  return line?.split(' ')[0] ?? null
 }
 
 const objectId = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/

@@ -52,6 +52,22 @@ test('a rebase and a switch of branches count as what they change in the working
   expect(changeSet.head.branch).toBe('elsewhere')
 })
 
+test('the head is told with loose, packed, nested and symbolic refs', async () => {
+  const repo = tempRepo()
+  const base = await baseOf(repo.dir)
+  const commit = repo.git('rev-parse', 'HEAD').trim()
+  repo.git('pack-refs', '--all')
+  expect((await changesOf(base)).head).toEqual({ commit, branch: 'main' })
+  const next = repo.commit('next')
+  expect((await changesOf(base)).head).toEqual({ commit: next, branch: 'main' })
+  repo.git('checkout', '-q', '-b', 'team/ünï/x')
+  expect((await changesOf(base)).head).toEqual({ commit: next, branch: 'team/ünï/x' })
+  repo.git('checkout', '-q', '--detach', commit)
+  expect((await changesOf(base)).head).toEqual({ commit, branch: null })
+  repo.git('checkout', '-q', '--orphan', 'fresh')
+  expect((await changesOf(base)).head).toEqual({ commit: null, branch: 'fresh' })
+})
+
 test('a reset that throws dirty work away is counted', async () => {
   const repo = tempRepo()
   repo.write('readme.md', 'work of a person\n')
