@@ -1,0 +1,111 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestProject } from 'vitest/node'
+import type BetterSqlite3 from 'better-sqlite3'
+import { migrate } from '../../control-plane/db/migrate.ts'
+import { openDatabase } from '../../control-plane/db/open.ts'
+import { realWorld } from '../../shared/lib/world.ts'
+import { findPostgres, startPostgres } from '../../scripts/postgres.ts'
+
+/**
+ * What all tests of a run share: an image of the migrated SQLite schema, and a throw-away PostgreSQL whose template
+ * database is migrated. Made once, although each project of the test run asks for it.
+ */
+export interface SharedDatabases {
+  /** File with the image; null when the migrations failed. */
+  sqliteImage: string | null
+  /** Of the cluster's database `postgres`; null where PostgreSQL is not installed. */
+  postgresUrl: string | null
+  /** Why one of them is missing. */
+  trouble: string | null
+}
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    databases: SharedDatabases
+  }
+}
+
+interface Shared {
+  databases: SharedDatabases
+  users: number
+  stop(): Promise<void>
+}
+
+// Each project loads this file anew, so what they share hangs on the one process that runs them.
+const slot = Symbol.for('svc.test.databases')
+type Holder = { [slot]?: Promise<Shared> | undefined }
+const holder = globalThis as unknown as Holder
+
+export const templateName = 'svc_template'
+
+export async function setup(project: TestProject): Promise<void> {
+  const shared = await (holder[slot] ??= prepare())
+  shared.users++
+  project.provide('databases', shared.databases)
+}
+
+export async function teardown(): Promise<void> {
+  const shared = await holder[slot]
+  if (shared === undefined || --shared.users > 0) return
+  holder[slot] = undefined
+  await shared.stop()
+}
+
+async function prepare(): Promise<Shared> {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-tests-'))
+  const databases: SharedDatabases = { sqliteImage: null, postgresUrl: null, trouble: null }
+  const [postgres] = await Promise.all([preparePostgres(databases), prepareSqlite(folder, databases)])
+  return {
+    databases,
+    users: 0,
+    async stop() {
+      await postgres?.stop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+async function prepareSqlite(folder: string, databases: SharedDatabases): Promise<void> {
+  const database = openDatabase({ url: ':memory:' })
+  try {
+    await migrate(database.root, realWorld.now())
+    const raw = (await database.root.client.acquireConnection()) as BetterSqlite3.Database
+    const image = raw.serialize()
+    await database.root.client.releaseConnection(raw)
+    // A database in memory keeps no log, yet the image may say so: opened again it would look for one.
+    image[18] = 1
+    image[19] = 1
+    databases.sqliteImage = join(folder, 'migrated.db')
+    writeFileSync(databases.sqliteImage, image)
+  } catch (error) {
+    databases.trouble = String(error)
+  } finally {
+    await database.close()
+  }
+}
+
+async function preparePostgres(databases: SharedDatabases) {
+  const programs = findPostgres()
+  if (programs === null) {
+    process.stderr.write(
+      '\nPostgreSQL is not installed: what needs it is skipped and counted as skipped. Install it to run those tests.\n\n',
+    )
+    return null
+  }
+  const postgres = await startPostgres(programs)
+  try {
+    const admin = openDatabase({ url: postgres.url })
+    await admin.root.raw(`create database ${templateName}`)
+    await admin.close()
+    const template = openDatabase({ url: postgres.urlOf(templateName) })
+    await migrate(template.root, realWorld.now())
+    await template.close()
+    databases.postgresUrl = postgres.url
+  } catch (error) {
+    await postgres.stop()
+    throw error
+  }
+  return postgres
+}
