@@ -21,12 +21,14 @@ export interface ControlContext {
   serviceInstalled(): boolean | null
 }
 
-const deviceConfig = z.object({
-  displayName: z.string(),
-  capacity: z.number().int(),
-  remoteControlRevoked: z.boolean(),
-  folders: z.array(z.object({ shortId: z.string(), rootPath: z.string() })).default([]),
-})
+const deviceConfig = z
+  .object({
+    displayName: z.string(),
+    maxConcurrent: z.number().int().positive(),
+    remoteControlRevoked: z.boolean(),
+    folders: z.array(z.object({ shortId: z.string(), rootPath: z.string() })).default([]),
+  })
+  .transform(({ maxConcurrent, ...rest }) => ({ ...rest, capacity: maxConcurrent }))
 
 /** What `svc device ...` may ask of the daemon. */
 export function controlHandlers(context: ControlContext): ControlHandlers {

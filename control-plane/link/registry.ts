@@ -8,7 +8,8 @@ export interface Link {
   readonly workspaceId: string
   readonly instance: string
   claimState: ClaimState
-  lastHeardAt: number
+  /** What the daemon was told last of its settings. */
+  settings: { displayName: string; capacity: number; remoteControlRevoked: boolean }
   send(message: ServerMessage): boolean
   close(name: CloseName): void
   /** Resolves true when the other end answered a ping within `ms`. */

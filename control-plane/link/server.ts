@@ -11,7 +11,13 @@ import type { Dispatcher } from '../dispatch/dispatcher.ts'
 import type { RunStarter } from '../dispatch/run-starter.ts'
 import type { Log } from '../log.ts'
 import type { Metrics } from '../metrics.ts'
-import { markUnlinked, recordClaimState, recordReadiness } from '../resources/devices/store.ts'
+import {
+  findDevice,
+  markUnlinked,
+  recordClaimState,
+  recordReadiness,
+  type DeviceRow,
+} from '../resources/devices/store.ts'
 import { markHarnessStarted } from '../resources/runs/store.ts'
 import type { Bus } from './bus.ts'
 import { admitDevice, authenticate } from './hello.ts'
@@ -55,6 +61,7 @@ export class LinkServer {
   private readonly sessions = new Set<Session>()
   private readonly heartbeats: Heartbeats
   private readonly takeover: Takeover
+  private readonly unsubscribe: (() => void)[] = []
   private draining = false
 
   constructor(options: LinkServerOptions) {
@@ -66,11 +73,21 @@ export class LinkServer {
   start(): void {
     this.heartbeats.start()
     this.takeover.start()
+    this.unsubscribe.push(
+      this.options.bus.on('device.changed', (row) => {
+        const link = this.options.links.find(row.key)
+        if (!link) return
+        this.deviceChanged(link).catch((error: unknown) =>
+          this.options.log.warn({ err: error, device: row.key }, 'a change of a device was not handed on'),
+        )
+      }),
+    )
   }
 
   /** Closes every link with a code that makes its device connect again elsewhere. */
   async stop(): Promise<void> {
     this.draining = true
+    for (const off of this.unsubscribe.splice(0)) off()
     this.takeover.stop()
     for (const session of this.sessions) session.close('going_away')
     await this.heartbeats.stop()
@@ -118,7 +135,7 @@ export class LinkServer {
       workspaceId: device.workspaceId,
       instance: hello.instance,
       claimState: hello.claimState,
-      lastHeardAt: world.monotonic(),
+      settings: settingsOf(device),
       send: (message) => session.send(message),
       close: (name) => session.close(name),
       challenge: (ms) => session.challenge(ms),
@@ -129,11 +146,9 @@ export class LinkServer {
     this.options.metrics.links.set(links.size)
     log.info({ device: device.publicId, hostname: hello.hostname, runs: hello.runs.length }, 'device connected')
     const { outcome } = admitted
-    const starting = new Set(outcome.start.map((run) => run.id))
     for (const run of outcome.claim) this.options.dispatcher.settled(run.id, run.fence)
     for (const run of outcome.start) await this.options.starter.start(link, run)
-    for (const run of outcome.cancel) if (!starting.has(run.id)) this.options.starter.cancel(link, run)
-    for (const run of outcome.cancel) if (starting.has(run.id)) this.options.starter.cancel(link, run)
+    for (const run of outcome.cancel) this.options.starter.cancel(link, run)
     this.options.bus.poke()
     this.options.dispatcher.capacityChanged(device.workspaceId)
     return true
@@ -189,6 +204,19 @@ export class LinkServer {
     this.options.ingest.push({ kind: 'change_set', runId, fence, result, ...this.from(session, link) })
   }
 
+  /** Settings changed, or the device was removed: the daemon hears of it at once. */
+  private async deviceChanged(link: Link): Promise<void> {
+    const device = await findDevice(this.options.root, link.deviceId)
+    if (!device) {
+      link.send({ type: 'revoked', reason: 'The device was removed or connected anew.' })
+      return link.close('revoked')
+    }
+    const settings = settingsOf(device)
+    if (JSON.stringify(settings) === JSON.stringify(link.settings)) return
+    link.settings = settings
+    link.send({ type: 'config.changed', ...settings })
+  }
+
   private from(session: Session, link: Link) {
     return {
       device: link.publicId,
@@ -232,6 +260,12 @@ export class LinkServer {
     this.heartbeats.after(unlink)
   }
 }
+
+const settingsOf = (device: DeviceRow): Link['settings'] => ({
+  displayName: device.displayName,
+  capacity: device.maxConcurrent,
+  remoteControlRevoked: device.remoteControlRevokedAt !== null,
+})
 
 function reasonOf(reason: (DeviceMessage & { type: 'run.declined' })['reason']): Link['claimState']['reason'] {
   return reason === 'draining' || reason === 'disk_full' || reason === 'spool_unavailable' ? reason : 'capacity'
