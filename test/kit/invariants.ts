@@ -1,0 +1,189 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import type { RunEvent } from '../../shared/api/run-events.ts'
+import type { RunDetail } from '../../shared/api/runs.ts'
+import { statusOfExitReason } from '../../shared/runs/exit-reasons.ts'
+import { processesNaming, waitFor } from './programs.ts'
+import { git, gitWith, treeOf, type Scenario } from './system-scenario.ts'
+import type { TestSystem } from './system.ts'
+
+/** The invariants of the fault matrix, I1 to I9, of one run that has ended. Called after every fault. */
+
+export interface Expected {
+  exitReason: string
+  /** What the harness printed, as far as the test knows it; with `atLeast`, its beginning. */
+  output?: string
+  /** The output may stop anywhere (the harness was killed): what there is must be a beginning of `output`. */
+  isCutOff?: boolean
+  /** Output may be missing where a `gap` event says so. */
+  mayHaveGaps?: boolean
+  /** How often the harness was started (default 1). */
+  starts?: number
+  /** false: the folder was changed by others too, or the daemon could not make a change-set. */
+  hasChangeSet?: boolean
+  /** false: the device does not know the run any more, or is not running. */
+  isOnDevice?: boolean
+}
+
+export interface Checked {
+  run: RunDetail
+  events: RunEvent[]
+  output: Buffer
+  gapBytes: number
+}
+
+/** I8: a daemon's memory, in bytes. */
+const maxRss = 200 * 1024 * 1024
+/** I1: time in which the last process of a run must be gone after its end. */
+const goneMs = 30_000
+
+export async function checkInvariants(
+  system: TestSystem,
+  { api, device, ...scenario }: Scenario,
+  runId: string,
+  expected: Expected,
+): Promise<Checked> {
+  const { exitReason, starts = 1, hasChangeSet = true, isOnDevice = true } = expected
+  const run = await api.waitForRun(runId, statusOfExitReason(exitReason))
+  expect(run.exitReason, JSON.stringify(run)).toBe(exitReason)
+  await nothingLives(runId)
+  const events = await api.events(runId)
+  wholeLog(events, exitReason)
+  const { output, gapBytes } = outputOf(events)
+  if (expected.output !== undefined) deliveredOutput(events, { ...expected, output: expected.output })
+  expect(scenario.starts(), 'I9: starts of the harness').toBe(starts)
+  if (hasChangeSet) changeSetIsRight(scenario.folder, await api.changeSet(runId))
+  if (isOnDevice) {
+    await waitFor(
+      async () => (await device.spoolRuns()).every((spooled) => spooled.runId !== runId),
+      `${runId} left the spool`,
+    )
+    expect(rssOf(device.program.pid), 'I8: memory of the daemon').toBeLessThan(maxRss)
+  }
+  const again = await api.run(runId)
+  expect({ ...again, latestEvents: null }, 'I3: an ended run stays as it is').toEqual({ ...run, latestEvents: null })
+  noSecrets(system)
+  return { run, events, output, gapBytes }
+}
+
+/** I1. */
+export async function nothingLives(runId: string): Promise<void> {
+  const left = () => processesNaming(runId)
+  await waitFor(() => left().length === 0, `I1: no process of ${runId} lives`, {
+    ms: goneMs,
+    about: () =>
+      left()
+        .map(({ pid, command }) => `${pid} ${command}`)
+        .join('\n'),
+  })
+}
+
+/** I2 and I3: seq 1 to N without a hole or a second one, one ending, and it is the last. */
+export function wholeLog(events: readonly RunEvent[], exitReason: string): void {
+  expect(
+    events.map(({ seq }) => seq),
+    'I2: sequence numbers',
+  ).toEqual(events.map((_, index) => index + 1))
+  const endings = events.filter(({ kind }) => kind === 'ended')
+  expect(
+    endings.map(({ data }) => data['exitReason']),
+    'I3: endings',
+  ).toEqual([exitReason])
+  expect(events.at(-1)?.kind, 'I3: the last event').toBe('ended')
+}
+
+export function outputOf(events: readonly RunEvent[]): { output: Buffer; gapBytes: number } {
+  const pieces = events.filter(({ kind }) => kind === 'text' || kind === 'raw').map(bytesOf)
+  return { output: Buffer.concat(pieces), gapBytes: gapBytesOf(events) }
+}
+
+function gapBytesOf(events: readonly RunEvent[]): number {
+  return events.filter(({ kind }) => kind === 'gap').reduce((sum, { data }) => sum + Number(data['bytes']), 0)
+}
+
+function bytesOf({ data }: RunEvent): Buffer {
+  return typeof data['text'] === 'string' ? Buffer.from(data['text']) : Buffer.from(String(data['base64']), 'base64')
+}
+
+/** I2 and I5: each byte is where the harness wrote it, or counted in a gap that stands in its place. */
+function deliveredOutput(events: readonly RunEvent[], expected: Expected & { output: string }): void {
+  const printed = Buffer.from(expected.output)
+  let at = 0
+  for (const event of events) {
+    if (event.kind === 'gap') at += Number(event.data['bytes'])
+    if (event.kind !== 'text' && event.kind !== 'raw') continue
+    const bytes = bytesOf(event)
+    const wanted = printed.subarray(at, at + bytes.length)
+    if (!bytes.equals(wanted)) expect(bytes.toString(), `I2: output from byte ${at}`).toBe(wanted.toString())
+    at += bytes.length
+  }
+  if (!expected.mayHaveGaps) expect(gapBytesOf(events), 'I5: bytes declared lost').toBe(0)
+  if (!expected.isCutOff) expect(at, 'I5: bytes delivered and declared lost').toBe(printed.length)
+}
+
+/** I7: the reported diff makes of the base what the folder holds, and names each file that differs. */
+export function changeSetIsRight(
+  folder: string,
+  changeSet: { base: { commit: string | null }; diff: string; files: readonly { path: string }[] },
+): void {
+  const base = changeSet.base.commit ?? ''
+  const scratch = mkdtempSync(`${folder}-check-`)
+  try {
+    git(folder, 'worktree', 'add', '-q', '--detach', join(scratch, 'tree'), base)
+    if (changeSet.diff !== '')
+      gitWith(join(scratch, 'tree'), ['apply', '--binary', '--whitespace=nowarn'], { input: changeSet.diff })
+    const index = join(scratch, 'index')
+    gitWith(join(scratch, 'tree'), ['read-tree', 'HEAD'], { index })
+    gitWith(join(scratch, 'tree'), ['add', '-A'], { index })
+    const now = treeOf(folder)
+    expect(gitWith(join(scratch, 'tree'), ['write-tree'], { index }), 'I7: the diff applied to its base').toBe(now)
+    const differing = git(folder, 'diff', '--name-only', '--no-renames', base, now).split('\n').filter(Boolean)
+    expect(changeSet.files.map(({ path }) => path).sort(), 'I7: the files named').toEqual(differing.sort())
+  } finally {
+    git(folder, 'worktree', 'remove', '--force', join(scratch, 'tree'))
+    rmSync(scratch, { recursive: true, force: true })
+  }
+}
+
+/**
+ * I6: no run's token (they all begin with the same header), no device's and no login's stands in any file of server and
+ * device but the two files that are there to hold one.
+ */
+export function noSecrets(system: TestSystem, more: readonly string[] = []): void {
+  const runToken = Buffer.from(JSON.stringify({ alg: 'HS256', typ: 'svc-run+jwt' })).toString('base64url')
+  const tokens = system.devices.flatMap((device) => [device.identity.token])
+  const secrets = [runToken, system.server.token, ...tokens, ...more].map((secret) => Buffer.from(secret))
+  const folders = [...system.servers.map(({ dataDir }) => dataDir), ...system.devices.map(({ stateDir }) => stateDir)]
+  const logs = [...system.servers, ...system.devices].map(({ logPath }) => logPath)
+  for (const file of [...folders.flatMap(filesIn), ...logs]) {
+    if (/\/(login-token|device-token)$/.test(file)) continue
+    const content = contentOf(file)
+    const found = secrets.findIndex((secret) => content.includes(secret))
+    if (found >= 0) expect.fail(`I6: ${file} holds secret number ${found}`)
+  }
+}
+
+function filesIn(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+}
+
+function contentOf(path: string): Buffer {
+  try {
+    // The spool's reserve is megabytes of chance.
+    return statSync(path).size > 2 ** 28 || path.endsWith('.reserve') ? Buffer.alloc(0) : readFileSync(path)
+  } catch {
+    return Buffer.alloc(0)
+  }
+}
+
+/** Resident memory of a process in bytes; 0 where the system does not tell. */
+export function rssOf(pid: number): number {
+  try {
+    return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) * 1024
+  } catch {
+    return 0
+  }
+}

@@ -1,0 +1,137 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { closeSync, openSync, readFileSync } from 'node:fs'
+import { allProcesses } from './programs-processes.ts'
+
+/** The programs of the system as real processes, and waiting for what they do. */
+
+export interface ProgramOptions {
+  name: string
+  args: readonly string[]
+  env: Readonly<Record<string, string>>
+  cwd: string
+  /** Both outputs are appended there. */
+  logPath: string
+}
+
+export interface ProgramExit {
+  code: number | null
+  signal: string | null
+}
+
+/** One process of a program, from its start to its exit. */
+export class Program {
+  readonly pid: number
+  readonly exited: Promise<ProgramExit>
+  readonly #options: ProgramOptions
+  readonly #child: ChildProcess
+  #exit: ProgramExit | null = null
+
+  constructor(options: ProgramOptions) {
+    this.#options = options
+    const log = openSync(options.logPath, 'a')
+    this.#child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', ...options.args], {
+      cwd: options.cwd,
+      env: options.env,
+      stdio: ['ignore', log, log],
+    })
+    closeSync(log)
+    this.pid = this.#child.pid ?? 0
+    this.exited = new Promise((resolve) => {
+      this.#child.once('exit', (code, signal) => {
+        this.#exit = { code, signal }
+        resolve(this.#exit)
+      })
+    })
+  }
+
+  get isRunning(): boolean {
+    return this.#exit === null
+  }
+
+  /** What it printed, for messages of failed tests. */
+  get log(): string {
+    return readFileSync(this.#options.logPath, 'utf8')
+  }
+
+  /** Power off: no handler of the program runs. */
+  async kill9(): Promise<void> {
+    if (this.isRunning) this.#child.kill('SIGKILL')
+    await this.exited
+  }
+
+  /** Asks it to end and waits. */
+  async end(ms = 30_000): Promise<ProgramExit> {
+    if (this.isRunning) this.#child.kill('SIGTERM')
+    return this.exit(ms)
+  }
+
+  /** Its exit, for which it is given `ms`. */
+  async exit(ms: number): Promise<ProgramExit> {
+    await waitFor(() => !this.isRunning, `${this.#options.name} (pid ${this.pid}) ends`, { ms, about: () => this.log })
+    return this.exited
+  }
+
+  /** `SIGSTOP`: as a machine that sleeps. */
+  signal(name: NodeJS.Signals): void {
+    this.#child.kill(name)
+  }
+}
+
+export interface WaitOptions {
+  ms?: number
+  everyMs?: number
+  /** More for the message of a failure. */
+  about?(): string
+}
+
+/** Asks until the answer is neither null, undefined nor false, and gives it; fails when that takes longer than `ms`. */
+export async function waitFor<Value>(
+  ask: () => Value | Promise<Value>,
+  what: string,
+  { ms = 30_000, everyMs = 20, about }: WaitOptions = {},
+): Promise<NonNullable<Exclude<Value, false>>> {
+  const deadline = performance.now() + ms
+  let trouble: unknown
+  for (;;) {
+    try {
+      const value = await ask()
+      if (value !== null && value !== undefined && value !== false) return value as NonNullable<Exclude<Value, false>>
+      trouble = undefined
+    } catch (error) {
+      // A program that is being started again refuses connections for a while.
+      trouble = error
+    }
+    if (performance.now() > deadline) {
+      const more = [trouble && String(trouble), about?.().split('\n').slice(-30).join('\n')].filter(Boolean).join('\n')
+      throw new Error(`not within ${ms} ms: ${what}${more ? `\n${more}` : ''}`)
+    }
+    await delay(everyMs)
+  }
+}
+
+/** For faults at random points in time; never to wait for something. */
+export function delay(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}
+
+/**
+ * Processes that name `text` in their arguments or environment, which they inherit: with the folder of a test, all that
+ * came of it. Asked of the system itself, not of the code under test.
+ */
+export function processesNaming(text: string): { pid: number; command: string }[] {
+  return allProcesses(text).filter(({ pid }) => pid !== process.pid)
+}
+
+/** A run of pseudo-random numbers that a seed repeats; the seed is printed, `FAULT_SEED` sets it. */
+export function seededRandom(name: string): () => number {
+  const seed = Number(process.env['FAULT_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+  process.stderr.write(`${name}: FAULT_SEED=${seed}\n`)
+  let state = seed >>> 0
+  return () => {
+    // mulberry32
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}

@@ -1,0 +1,158 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { join, resolve } from 'node:path'
+import { hostRecord, type HostRecord } from '../../device-manager/run-host/protocol.ts'
+import type { ControlStatus, EnrolReply, SpooledRun } from '../../shared/device/control.ts'
+import { Program, waitFor, type ProgramExit } from './programs.ts'
+import type { TestApi } from './system-api.ts'
+
+const mainFile = resolve(import.meta.dirname, '../../device-manager/main.ts')
+
+export interface DeviceOptions {
+  name: string
+  root: string
+  env: Readonly<Record<string, string>>
+}
+
+/** One device: its state folder and the real daemon that runs on it. */
+export class TestDevice {
+  readonly name: string
+  readonly stateDir: string
+  readonly homeDir: string
+  readonly logPath: string
+  readonly #options: DeviceOptions
+  #program: Program | null = null
+  #identity: EnrolReply | null = null
+
+  constructor(options: DeviceOptions) {
+    this.name = options.name
+    this.#options = options
+    this.stateDir = join(options.root, `${options.name}-state`)
+    this.homeDir = join(options.root, `${options.name}-home`)
+    this.logPath = join(options.root, `${options.name}.log`)
+    mkdirSync(this.stateDir, { mode: 0o700 })
+    mkdirSync(this.homeDir)
+  }
+
+  /** As `svc device connect` does. `url`: where the daemon reaches the server, when that is not the server itself. */
+  async enrol(api: TestApi, url?: string): Promise<void> {
+    const identity = await api.call<EnrolReply>('POST', '/api/device/enrol', {
+      displayName: this.name,
+      hostname: this.name,
+      platform: process.platform,
+      version: '0.0.0-test',
+    })
+    this.identify(url === undefined ? identity : { ...identity, server: url })
+  }
+
+  /** Makes this folder the device of that identity. */
+  identify(identity: EnrolReply): void {
+    this.#identity = identity
+    const { token, ...rest } = identity
+    writeFileSync(join(this.stateDir, 'identity.json'), `${JSON.stringify(rest)}\n`, { mode: 0o600 })
+    writeFileSync(join(this.stateDir, 'device-token'), `${token}\n`, { mode: 0o600 })
+  }
+
+  get identity(): EnrolReply {
+    if (!this.#identity) throw new Error(`${this.name} is not enrolled`)
+    return this.#identity
+  }
+  get program(): Program {
+    if (!this.#program) throw new Error(`the daemon of ${this.name} was not started`)
+    return this.#program
+  }
+  get isRunning(): boolean {
+    return this.#program?.isRunning ?? false
+  }
+  /** All that the daemon and its run hosts logged. */
+  get log(): string {
+    const files = [this.logPath, ...['daemon.log', 'run-hosts.log'].map((name) => join(this.stateDir, 'logs', name))]
+    return files.map((file) => (existsSync(file) ? readFileSync(file, 'utf8') : '')).join('')
+  }
+
+  /** Starts the daemon's process and does not wait for anything. */
+  launch(): Program {
+    this.#program = new Program({
+      name: `the daemon of ${this.name}`,
+      cwd: this.#options.root,
+      logPath: this.logPath,
+      args: [mainFile, 'run'],
+      env: {
+        PATH: process.env['PATH'] ?? '',
+        HOME: this.homeDir,
+        SHELL: '/bin/sh',
+        SVC_STATE_DIR: this.stateDir,
+        ...this.#options.env,
+      },
+    })
+    return this.#program
+  }
+
+  /** Starts the daemon and waits until its link is up. */
+  async start(): Promise<void> {
+    const program = this.launch()
+    await waitFor(
+      async () => {
+        if (!program.isRunning) throw new Error(`the daemon of ${this.name} ended at its start`)
+        return (await this.status()).link.state === 'connected'
+      },
+      `${this.name} is connected`,
+      { about: () => this.log },
+    )
+  }
+
+  kill9(): Promise<void> {
+    return this.program.kill9()
+  }
+  end(): Promise<ProgramExit> {
+    return this.program.end()
+  }
+
+  /** What `svc device status` asks the daemon. */
+  async status(): Promise<ControlStatus> {
+    return (await this.control({ op: 'status' })) as ControlStatus
+  }
+  async spoolRuns(): Promise<SpooledRun[]> {
+    return ((await this.control({ op: 'spool' })) as { runs: SpooledRun[] }).runs
+  }
+
+  control(request: Record<string, unknown>): Promise<unknown> {
+    return new Promise((done, fail) => {
+      const socket = connect(join(this.stateDir, 'daemon.sock'))
+      let text = ''
+      socket.setEncoding('utf8')
+      socket.setTimeout(5_000, () => socket.destroy(new Error('the daemon did not answer')))
+      socket.on('data', (chunk: string) => (text += chunk))
+      socket.on('error', fail)
+      socket.on('end', () => {
+        const reply = JSON.parse(text) as { ok: boolean; value?: unknown }
+        if (reply.ok) done(reply.value)
+        else fail(new Error(text))
+      })
+      socket.write(`${JSON.stringify(request)}\n`)
+    })
+  }
+
+  /** Records of the run hosts that live on this device, or died without a trace. */
+  hosts(): HostRecord[] {
+    const folder = join(this.stateDir, 'hosts')
+    if (!existsSync(folder)) return []
+    const names = readdirSync(folder).filter((name) => name.endsWith('.json'))
+    return names.flatMap((name) => {
+      try {
+        return [hostRecord.parse(JSON.parse(readFileSync(join(folder, name), 'utf8')))]
+      } catch {
+        // Removed between the two reads.
+        return []
+      }
+    })
+  }
+  /** The run's host, once it has launched the harness. */
+  hostOf(runId: string): Promise<HostRecord> {
+    return waitFor(
+      () => this.hosts().find((host) => host.runId === runId && host.harness !== null),
+      `a run host with the harness of ${runId}`,
+      { about: () => this.log },
+    )
+  }
+}

@@ -1,0 +1,121 @@
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { realWorld } from '../../shared/lib/world.ts'
+import { waitFor } from './programs.ts'
+import type { TestApi } from './system-api.ts'
+import type { TestDevice } from './system-device.ts'
+import type { TestSystem } from './system.ts'
+
+const harnessFile = resolve(import.meta.dirname, 'fake-harness.mjs')
+
+export interface ScenarioOptions {
+  /** Steps of the scripted harness; `GATES/name` stands for a file by which the test and the harness meet. */
+  steps: readonly string[]
+  device?: TestDevice
+  api?: TestApi
+}
+
+/** An agent that runs the scripted harness in a git repository of its own. */
+export interface Scenario {
+  agentId: string
+  folder: string
+  /** The commit the repository begins on. */
+  commit: string
+  api: TestApi
+  device: TestDevice
+  start(): Promise<string>
+  /** How often the harness was started, by its own account. */
+  starts(): number
+  /** Lets the harness go on past `await=GATES/name`. */
+  open(name: string): void
+  /** Waits until the harness was at `touch=GATES/name`. */
+  reached(name: string): Promise<void>
+}
+
+export async function scenario(system: TestSystem, options: ScenarioOptions): Promise<Scenario> {
+  const { api = system.api, device = system.device } = options
+  const name = realWorld.id('s')
+  const gates = join(system.root, `${name}-gates`)
+  const starts = join(system.root, `${name}-starts`)
+  mkdirSync(gates)
+  const folder = join(system.root, `${name}-repo`)
+  const commit = makeRepo(folder)
+  const steps = options.steps.map((step) => step.replaceAll('GATES/', `${gates}/`))
+  const { shortId } = await api.addFolder({ displayName: name, rootPath: folder, deviceId: device.identity.publicId })
+  const agent = await api.createAgent({
+    name,
+    harness: 'command',
+    defaultFolderId: shortId,
+    command: [process.execPath, harnessFile, `starts=${starts}`, ...steps],
+  })
+  return {
+    agentId: agent.id,
+    folder,
+    commit,
+    api,
+    device,
+    start: () => api.startRun(agent.id),
+    starts: () => (existsSync(starts) ? readFileSync(starts, 'utf8').split('\n').filter(Boolean).length : 0),
+    open: (gate) => writeFileSync(join(gates, gate), ''),
+    reached: async (gate) => {
+      await waitFor(() => existsSync(join(gates, gate)), `the harness is at ${gate}`, { about: () => device.log })
+    },
+  }
+}
+
+/** A repository with one commit, whatever this machine's git is set up to. */
+export function makeRepo(folder: string): string {
+  mkdirSync(folder, { recursive: true })
+  git(folder, 'init', '-q', '-b', 'main')
+  writeFileSync(join(folder, 'README.md'), '# Test\n\nA repository.\n')
+  writeFileSync(join(folder, '.gitignore'), 'ignored/\n')
+  git(folder, 'add', '-A')
+  git(folder, '-c', 'user.name=Test', '-c', 'user.email=test@example.com', 'commit', '-q', '-m', 'Begin')
+  return git(folder, 'rev-parse', 'HEAD')
+}
+
+export function git(folder: string, ...args: readonly string[]): string {
+  return gitWith(folder, args, {})
+}
+
+export function gitWith(folder: string, args: readonly string[], options: { input?: string; index?: string }): string {
+  const { input, index } = options
+  return execFileSync('git', args, {
+    cwd: folder,
+    encoding: 'utf8',
+    maxBuffer: 2 ** 28,
+    ...(input === undefined ? {} : { input }),
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      GIT_CONFIG_GLOBAL: '/dev/null',
+      GIT_CONFIG_NOSYSTEM: '1',
+      ...(index === undefined ? {} : { GIT_INDEX_FILE: index }),
+    },
+  }).trim()
+}
+
+/** The tree of the folder's files as they are now, by git itself and with an index of its own. */
+export function treeOf(folder: string): string {
+  const index = join(folder, '.git', 'index-of-test')
+  rmSync(index, { force: true })
+  gitWith(folder, ['read-tree', 'HEAD'], { index })
+  gitWith(folder, ['add', '-A'], { index })
+  const tree = gitWith(folder, ['write-tree'], { index })
+  rmSync(index, { force: true })
+  return tree
+}
+
+/** What `lines=count` prints from line `from` on, as a terminal shows it. Computed here, not taken from the harness. */
+export function printedLines(count: number, { from = 1, size = 32 } = {}): string {
+  let text = ''
+  for (let number = from; number < from + count; number++) {
+    const payload = `${number}:${'abcdefghijklmnopqrstuvwxyz0123456789'.repeat(1 + Math.ceil(size / 36))}`.slice(
+      0,
+      size,
+    )
+    text += `${number} ${payload} ${createHash('sha256').update(payload).digest('hex')}\r\n`
+  }
+  return text
+}

@@ -1,0 +1,101 @@
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { Program, waitFor, type ProgramExit } from './programs.ts'
+import { TestApi } from './system-api.ts'
+
+const mainFile = resolve(import.meta.dirname, '../../control-plane/main.ts')
+
+export interface ServerOptions {
+  name: string
+  root: string
+  env: Readonly<Record<string, string>>
+  /** null: SQLite in the data folder. */
+  databaseUrl: string | null
+  /** Of the replica that made the first person; null: this one does. */
+  tokenOf: TestServer | null
+}
+
+/** One replica of the real control plane. It keeps its port over restarts, as a service does. */
+export class TestServer {
+  readonly dataDir: string
+  readonly logPath: string
+  readonly api: TestApi
+  readonly #options: ServerOptions
+  #program: Program | null = null
+  #port = 0
+
+  constructor(options: ServerOptions) {
+    this.#options = options
+    this.dataDir = join(options.root, options.name)
+    this.logPath = join(options.root, `${options.name}.log`)
+    mkdirSync(this.dataDir)
+    this.api = new TestApi(() => ({ url: this.url, token: this.token }))
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}`
+  }
+  get port(): number {
+    return this.#port
+  }
+  get token(): string {
+    return this.#options.tokenOf?.token ?? readFileSync(join(this.dataDir, 'login-token'), 'utf8').trim()
+  }
+  get program(): Program {
+    if (!this.#program) throw new Error(`${this.#options.name} was not started`)
+    return this.#program
+  }
+  get isRunning(): boolean {
+    return this.#program?.isRunning ?? false
+  }
+  get log(): string {
+    return readFileSync(this.logPath, 'utf8')
+  }
+
+  async start(): Promise<void> {
+    const { name, root, env, databaseUrl } = this.#options
+    const program = new Program({
+      name,
+      cwd: root,
+      logPath: this.logPath,
+      args: [mainFile, 'start', '--port', String(this.#port), '--data-dir', this.dataDir],
+      env: {
+        PATH: process.env['PATH'] ?? '',
+        HOME: root,
+        SVC_CHECK_REPLIES: '1',
+        SVC_RATE_LIMIT_PER_MINUTE: '1000000',
+        ...(databaseUrl === null ? {} : { SVC_DATABASE_URL: databaseUrl }),
+        ...env,
+      },
+    })
+    this.#program = program
+    const file = join(this.dataDir, 'server.json')
+    const { url } = await waitFor(
+      () => {
+        if (!program.isRunning) throw new Error(`${name} ended at its start:\n${program.log}`)
+        if (!existsSync(file)) return null
+        const record = JSON.parse(readFileSync(file, 'utf8')) as { url: string; pid: number }
+        return record.pid === program.pid ? record : null
+      },
+      `${name} listens`,
+      { about: () => program.log },
+    )
+    this.#port = Number(new URL(url).port)
+  }
+
+  kill9(): Promise<void> {
+    return this.program.kill9()
+  }
+
+  /** SIGTERM, and its exit. */
+  end(): Promise<ProgramExit> {
+    return this.program.end()
+  }
+
+  /** The value of a metric, its labels in braces where it has any: `svc_events_stored_total`. */
+  async metric(name: string): Promise<number> {
+    const text = await (await fetch(`${this.url}/metrics`)).text()
+    const line = text.split('\n').find((each) => each.startsWith(`${name} `))
+    return line === undefined ? 0 : Number(line.slice(name.length + 1))
+  }
+}

@@ -1,0 +1,127 @@
+import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { processesNaming, waitFor } from './programs.ts'
+import { startProxy, type TestProxy } from './proxy.ts'
+import type { TestApi } from './system-api.ts'
+import { TestDevice } from './system-device.ts'
+import { TestServer } from './system-server.ts'
+
+export interface SystemOptions {
+  /** Settings of the control plane and of the daemon (`SVC_...`). */
+  serverEnv?: Readonly<Record<string, string>>
+  deviceEnv?: Readonly<Record<string, string>>
+  /** Replicas of the control plane; more than one need a PostgreSQL. */
+  replicas?: number
+  databaseUrl?: string
+  /** The daemon reaches the control plane through a proxy of the test. */
+  withProxy?: boolean
+  /** Devices to start with (default 1). */
+  devices?: number
+  /** Runs each device takes at once (default 10). */
+  capacity?: number
+}
+
+/** The whole system as real processes in a folder of its own: control plane, devices, and what runs on them. */
+export class TestSystem {
+  readonly root: string
+  readonly servers: readonly TestServer[]
+  readonly devices: TestDevice[] = []
+  readonly #options: SystemOptions
+  #proxy: TestProxy | null = null
+
+  private constructor(options: SystemOptions) {
+    this.#options = options
+    this.root = realpathSync(mkdtempSync(join(tmpdir(), 'svc-system-')))
+    const { serverEnv = {}, databaseUrl = null, replicas = 1 } = options
+    const servers: TestServer[] = []
+    for (let number = 1; number <= replicas; number++) {
+      const name = `server${number}`
+      servers.push(new TestServer({ name, root: this.root, env: serverEnv, databaseUrl, tokenOf: servers[0] ?? null }))
+    }
+    this.servers = servers
+  }
+
+  static async start(options: SystemOptions = {}): Promise<TestSystem> {
+    const system = new TestSystem(options)
+    try {
+      await system.#begin()
+      return system
+    } catch (error) {
+      await system.stop().catch(() => undefined)
+      throw error
+    }
+  }
+
+  async #begin(): Promise<void> {
+    const { devices = 1, withProxy = false } = this.#options
+    for (const server of this.servers) await server.start()
+    if (withProxy) this.#proxy = await startProxy(() => ({ host: '127.0.0.1', port: this.server.port }))
+    for (let number = 1; number <= devices; number++) await this.addDevice()
+  }
+
+  get server(): TestServer {
+    return this.servers[0]!
+  }
+  get api(): TestApi {
+    return this.server.api
+  }
+  get device(): TestDevice {
+    return this.devices[0]!
+  }
+  get proxy(): TestProxy {
+    if (!this.#proxy) throw new Error('this system has no proxy')
+    return this.#proxy
+  }
+
+  /** Makes a device and starts its daemon. `server`: the replica it is linked to. */
+  async addDevice(server: TestServer = this.server, env: Readonly<Record<string, string>> = {}): Promise<TestDevice> {
+    const device = this.makeDevice(env)
+    await device.enrol(server.api, this.#proxy?.url ?? server.url)
+    const { deviceId } = device.identity
+    await server.api.call('PATCH', `/devices/${deviceId}`, { maxConcurrentRuns: this.#options.capacity ?? 10 })
+    await device.start()
+    return device
+  }
+
+  /** A device without an identity, not started. */
+  makeDevice(env: Readonly<Record<string, string>> = {}): TestDevice {
+    const name = `device${this.devices.length + 1}`
+    const device = new TestDevice({ name, root: this.root, env: { ...this.#options.deviceEnv, ...env } })
+    this.devices.push(device)
+    return device
+  }
+
+  /** Ends all programs, fails when something of them lives on, and removes all files. */
+  async stop(): Promise<void> {
+    this.#proxy?.heal()
+    const running = [
+      ...this.devices.filter((device) => device.isRunning),
+      ...this.servers.filter((server) => server.isRunning),
+    ]
+    const ends = await Promise.allSettled(running.map((program) => program.end()))
+    await this.#proxy?.close()
+    try {
+      const left = () => processesNaming(this.root)
+      await waitFor(() => left().length === 0, 'nothing of the system lives', {
+        ms: 10_000,
+        about: () =>
+          left()
+            .map(({ pid, command }) => `${pid} ${command}`)
+            .join('\n'),
+      })
+      for (const end of ends) if (end.status === 'rejected') throw end.reason
+    } finally {
+      for (const { pid } of processesNaming(this.root)) kill(pid)
+      rmSync(this.root, { recursive: true, force: true, maxRetries: 5 })
+    }
+  }
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It left by itself.
+  }
+}
