@@ -22,6 +22,7 @@ export interface HostOptions {
   hostId: string
   openSpool(): Spool
   writerLimits: WriterLimits
+  exitGraceMs: number
   /** How long a host that has not started waits for a daemon. */
   lonelyMs: number
   reply(message: HostReply): void
@@ -146,12 +147,12 @@ export class RunHost {
   }
 
   #launch(prepared: Prepared, start: StartRequest): void {
-    const { world, log } = this.#options
+    const { world, log, exitGraceMs } = this.#options
     const { spec, fence } = prepared.assignment
     this.#phase = 'running'
     try {
       const plan = planLaunch(prepared)
-      this.#run = new LiveRun({ world, log, prepared, plan, start, writer: this.#writer! })
+      this.#run = new LiveRun({ world, log, prepared, plan, start, writer: this.#writer!, exitGraceMs })
     } catch (error) {
       this.#options.reply({ type: 'started', pid: null, at: world.now() })
       if (!(error instanceof HarnessLaunchError)) log('launch_failed', { runId: spec.runId, error: messageOf(error) })
@@ -214,6 +215,10 @@ export class RunHost {
   }
 }
 
+/** A host waits only shortly for the others' locks: its event loop serves the terminal and the daemon as well. */
+const busyTimeoutMs = 250
+
 export function spoolOpener(path: string, maxPageCount: number | undefined): () => Spool {
-  return () => openSpool(path, { repair: false, ...(maxPageCount !== undefined && { maxPageCount }) })
+  const limit = maxPageCount === undefined ? {} : { maxPageCount }
+  return () => openSpool(path, { repair: false, busyTimeoutMs, ...limit })
 }

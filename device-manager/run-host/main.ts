@@ -16,7 +16,10 @@ const settings = z.object({
   /** Limits of the spool and of output that is not acknowledged; the daemon passes its configuration on. */
   'spool-pages': count.optional(),
   'unsent-bytes': count.default(writerLimits.unsentBytes),
+  /** How long a host that has not started waits for a daemon. */
   'lonely-ms': count.default(120_000),
+  /** How long a harness that has given its result may take to exit. */
+  'exit-grace-ms': count.default(30_000),
 })
 
 async function main(): Promise<void> {
@@ -27,6 +30,7 @@ async function main(): Promise<void> {
       'spool-pages': { type: 'string' },
       'unsent-bytes': { type: 'string' },
       'lonely-ms': { type: 'string' },
+      'exit-grace-ms': { type: 'string' },
     },
   })
   const options = settings.parse(values)
@@ -43,6 +47,7 @@ async function main(): Promise<void> {
     openSpool: spoolOpener(paths.spool, options['spool-pages']),
     writerLimits: { ...writerLimits, unsentBytes: options['unsent-bytes'] },
     lonelyMs: options['lonely-ms'],
+    exitGraceMs: options['exit-grace-ms'],
     reply: (message) => socket.reply(message),
     spooled: (lastSeq) => socket.spooled(lastSeq),
     record: (run) => keepRecord(run ? { runId: run.runId, fence: run.fence, harness: run.harness } : {}),

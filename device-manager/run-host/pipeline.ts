@@ -2,11 +2,14 @@ import type { RunEventBody } from '../../shared/runs/events.ts'
 import type { Redactor } from '../../shared/lib/redact.ts'
 import type { GateDecision, HarnessSession, ProcessExit, SessionOutput, ToolAsk } from '../harness/adapter.ts'
 import { refusal, type Decision, type ToolCall } from './gate.ts'
-import { redactBody } from './redaction.ts'
+import { redactBody, type Redact } from './redaction.ts'
 
 export interface PipelineOptions {
   session: HarnessSession
+  /** Of the stream of a terminal. */
   redactor: Redactor
+  /** Of events and texts. */
+  redact: Redact
   /** `pty`: bytes are the transcript and are redacted as a stream. `pipes`: events are redacted after parsing. */
   io: 'pty' | 'pipes'
   decide(call: ToolCall): Decision
@@ -53,7 +56,7 @@ export class Pipeline {
   }
 
   input(text: string): void {
-    this.#options.emit([{ kind: 'input', data: { text: this.#options.redactor.redactText(text) } }])
+    this.#options.emit([{ kind: 'input', data: { text: this.#options.redact.text(text) } }])
     this.#apply(this.#options.session.input(text))
   }
 
@@ -92,10 +95,9 @@ export class Pipeline {
 
   #emit(events: readonly RunEventBody[]): void {
     if (events.length === 0) return
-    const { io, redactor } = this.#options
+    const { io, redact } = this.#options
     const isTranscript = (body: RunEventBody) => io === 'pty' && (body.kind === 'text' || body.kind === 'raw')
-    const redactText = (text: string) => redactor.redactText(text)
-    this.#options.emit(events.map((body) => (isTranscript(body) ? body : redactBody(body, redactText))))
+    this.#options.emit(events.map((body) => (isTranscript(body) ? body : redactBody(body, redact))))
   }
 
   #answer(ask: ToolAsk): SessionOutput {

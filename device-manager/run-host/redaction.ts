@@ -1,3 +1,4 @@
+import { Redactor } from '../../shared/lib/redact.ts'
 import type { RunEventBody } from '../../shared/runs/events.ts'
 
 const maxDepth = 100
@@ -7,8 +8,27 @@ const maxDepth = 100
  * parsed and not as bytes before: a secret that holds a quote would break the line it is found in, and a tool's input
  * must go back to the harness as it was when the gate allows the call.
  */
-export function redactBody(body: RunEventBody, redactText: (text: string) => string): RunEventBody {
-  return { kind: body.kind, data: redactValue(body.data, redactText, 0) } as RunEventBody
+export function redactBody(body: RunEventBody, redact: Redact): RunEventBody {
+  if ((body.kind === 'raw' || body.kind === 'text') && body.data.base64 !== undefined) {
+    const bytes = redact.bytes(Buffer.from(body.data.base64, 'base64'))
+    return { kind: body.kind, data: { ...body.data, base64: Buffer.from(bytes).toString('base64') } } as RunEventBody
+  }
+  return { kind: body.kind, data: redactValue(body.data, redact.text, 0) } as RunEventBody
+}
+
+export interface Redact {
+  text: (text: string) => string
+  /** Of bytes that are no text: base64 of them would hide a secret, and replacing in it would spoil the rest. */
+  bytes: (bytes: Uint8Array) => Uint8Array
+}
+
+/** Redaction of whole values, beside the stream. */
+export function wholeValues(secrets: readonly { name: string; value: string }[]): Redact {
+  const redactor = new Redactor(secrets)
+  return {
+    text: (text) => redactor.redactText(text),
+    bytes: (bytes) => Buffer.concat([redactor.push(bytes), redactor.flush()]),
+  }
 }
 
 function redactValue(value: unknown, redactText: (text: string) => string, depth: number): unknown {

@@ -15,11 +15,9 @@ import { Limits, type Trip } from './limits.ts'
 import type { HostLog } from './log.ts'
 import { Pipeline } from './pipeline.ts'
 import type { Prepared } from './preparation.ts'
+import { wholeValues, type Redact } from './redaction.ts'
 import { endedEvent, reportMaker } from './report.ts'
 import type { EventWriter } from './writer.ts'
-
-/** A harness that has given its result has this long to exit by itself. */
-const exitGraceMs = 30_000
 
 export interface RunParts {
   world: World
@@ -28,6 +26,8 @@ export interface RunParts {
   plan: LaunchPlan
   start: StartRequest
   writer: EventWriter
+  /** A harness that has given its result has this long to exit by itself. */
+  exitGraceMs: number
 }
 interface Stop {
   exitReason: ExitReason
@@ -47,7 +47,7 @@ export class LiveRun {
   readonly #pipeline: Pipeline
   readonly #limits: Limits
   readonly #session: HarnessSession
-  readonly #redactor: Redactor
+  readonly #redact: Redact
   readonly #tree: Tree
   readonly #seenInputs = new Set<string>()
   #stop: Stop | null = null
@@ -72,10 +72,11 @@ export class LiveRun {
     this.harness = identityOf(pid) ?? { pid, startTime: '' }
     this.#tree = { runId: spec.runId, child: this.#child, leader: this.harness, cgroup, world, log: parts.log }
     const secrets = Object.entries(start.secrets).map(([name, value]) => ({ name, value }))
-    this.#redactor = new Redactor([{ name: 'SVC_TOKEN', value: start.token }, ...secrets])
-    this.#session = plan.adapter.session(spec)
+    const allSecrets = [{ name: 'SVC_TOKEN', value: start.token }, ...secrets]
+    this.#redact = wholeValues(allSecrets)
+    this.#session = plan.adapter.session(spec, { redactText: this.#redact.text })
     this.#limits = makeLimits(world, spec, (trip) => this.stop(trip.exitReason, trip.message))
-    this.#pipeline = this.#makePipeline()
+    this.#pipeline = this.#makePipeline(new Redactor(allSecrets))
     this.#limits.start()
   }
 
@@ -132,16 +133,17 @@ export class LiveRun {
   }
 
   #redacted(message: string | null): string | null {
-    return message === null ? null : this.#redactor.redactText(message)
+    return message === null ? null : this.#redact.text(message)
   }
 
-  #makePipeline(): Pipeline {
+  #makePipeline(redactor: Redactor): Pipeline {
     const { prepared, plan, writer } = this.#parts
     const { permissions } = prepared.assignment.spec
     const place = { cwd: prepared.cwd, homeDir: prepared.assignment.homeDir }
     return new Pipeline({
       session: this.#session,
-      redactor: this.#redactor,
+      redactor,
+      redact: this.#redact,
       io: plan.launch.io,
       decide: (call) => decide(permissions, place, call),
       emit: (bodies) => {
@@ -156,7 +158,7 @@ export class LiveRun {
   }
 
   #giveExitGrace(): void {
-    this.#cancelExitGrace ??= this.#parts.world.after(exitGraceMs, () => {
+    this.#cancelExitGrace ??= this.#parts.world.after(this.#parts.exitGraceMs, () => {
       // The result counts; that it did not leave is only noted.
       this.#isForced = this.#stop === null
       this.#limits.stop()

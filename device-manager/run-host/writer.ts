@@ -102,7 +102,7 @@ export class EventWriter {
     this.#flush()
     this.#isEnding = true
     this.#cancelTimer?.()
-    for (let waitMs = retryMinMs; ; waitMs = Math.min(waitMs * 2, 30_000)) {
+    for (let waitMs = retryMinMs; ; waitMs = Math.min(waitMs * 2, retryMaxMs)) {
       const report = this.#tryEnding(ended, changeSet, reportOf)
       if (report) return report
       await this.#options.world.sleep(waitMs)

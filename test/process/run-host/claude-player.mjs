@@ -1,0 +1,40 @@
+#!/usr/bin/env node
+// Stands in for the claude program: speaks its line protocol from a recording, over real pipes. Prints the recording line by
+// line; after a question (control_request) it waits for the answer and keeps it in PLAYER_ANSWERS.
+//     PLAYER_RECORDING  the recording          PLAYER_CALLS  how often a tool call is printed (with ids of its own)
+//     PLAYER_SAY        printed as one more text of the assistant
+//     PLAYER_MODE       silent: says nothing; stay: does not exit after its result
+import { appendFileSync, readFileSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+
+const { PLAYER_RECORDING, PLAYER_ANSWERS, PLAYER_CALLS = '1', PLAYER_SAY, PLAYER_MODE } = process.env
+const input = createInterface({ input: process.stdin })[Symbol.asyncIterator]()
+const out = (value) => process.stdout.write(`${JSON.stringify(value)}\n`)
+
+if (PLAYER_MODE === 'silent') await new Promise(() => setInterval(() => {}, 1000))
+const hello = JSON.parse((await input.next()).value)
+for (const text of readFileSync(PLAYER_RECORDING, 'utf8').trimEnd().split('\n')) {
+  const line = JSON.parse(text)
+  if (line.type === 'control_response') {
+    line.response.request_id = hello.request_id
+    out(line)
+    await input.next()
+    continue
+  }
+  const call = line.message?.content?.[0]
+  const copies = call?.type === 'tool_use' ? Number(PLAYER_CALLS) : 1
+  for (let copy = 0; copy < copies; copy++) {
+    if (copy > 0) call.id = `${call.id}x`
+    out(line)
+  }
+  if (line.type === 'control_request') appendFileSync(PLAYER_ANSWERS, `${(await input.next()).value}\n`)
+  if (line.type === 'assistant' && call.type === 'text' && PLAYER_SAY) {
+    out({
+      ...line,
+      message: { ...line.message, id: `${line.message.id}s`, content: [{ type: 'text', text: PLAYER_SAY }] },
+    })
+    process.stderr.write(`stderr: ${PLAYER_SAY}\n`)
+  }
+}
+if (PLAYER_MODE === 'stay') await new Promise(() => setInterval(() => {}, 1000))
+process.stdin.destroy()

@@ -1,0 +1,134 @@
+import { chmodSync, copyFileSync, mkdirSync, readFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { RunSpec } from '../../../shared/runs/spec.ts'
+import { specOf, spooled, testDevice, type TestDevice } from './host-client.ts'
+
+let device: TestDevice
+let bin: string
+beforeAll(() => {
+  device = testDevice()
+  bin = join(device.stateDir, 'bin')
+  mkdirSync(bin)
+  copyFileSync(join(import.meta.dirname, 'claude-player.mjs'), join(bin, 'claude'))
+  chmodSync(join(bin, 'claude'), 0o755)
+})
+afterAll(() => device.remove())
+
+const recording = resolve(import.meta.dirname, '../../fixtures/harness/claude/cbhook-ask.jsonl')
+
+async function play(
+  change: Partial<RunSpec>,
+  player: Record<string, string> = {},
+  { args = [], secrets = {} }: { args?: string[]; secrets?: Record<string, string> } = {},
+) {
+  const host = await device.host(args)
+  const spec = specOf(device, { harness: 'claude', command: null, ...change })
+  const answers = join(device.workDir, `${spec.runId}.answers`)
+  await host.connect()
+  host.assign(spec, {
+    env: {
+      PATH: `${bin}:${dirname(process.execPath)}:/usr/bin:/bin`,
+      PLAYER_RECORDING: recording,
+      PLAYER_ANSWERS: answers,
+      ...player,
+    },
+  })
+  await host.reply('prepared')
+  host.start({ secrets })
+  const { report } = await host.reply('ended')
+  await host.left()
+  const answered = () =>
+    readFileSync(answers, 'utf8')
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { response: { response: unknown } })
+  return { report, answered, ...spooled(device, spec.runId) }
+}
+const permissions = (change: Partial<RunSpec['permissions']>) => ({
+  permissions: { allow: [], ask: [], deny: [], defaultMode: 'ask' as const, ...change },
+})
+
+describe('a structured harness', () => {
+  test('session, calls, usage and result become events and totals', async () => {
+    const { report, events, stats } = await play(permissions({ defaultMode: 'full' }))
+    expect(report).toMatchObject({ exitReason: 'completed', exitCode: 0, toolCallCount: 1, forced: false })
+    expect(report.sessionId).toBe('0daf4b85-4a04-4615-a93c-15ac4b358767')
+    expect(report.usage).toMatchObject({ inputTokens: 200, outputTokens: 40 })
+    expect(stats).toMatchObject({ toolCalls: 1, usage: report.usage, sessionId: report.sessionId })
+    expect(events.map(({ kind }) => kind)).toEqual(
+      expect.arrayContaining([
+        'started',
+        'session',
+        'text',
+        'tool_call',
+        'permission',
+        'tool_result',
+        'usage',
+        'result',
+        'ended',
+      ]),
+    )
+  })
+
+  test.for([
+    [{ allow: ['Bash'] }, 'allow', 'Bash', /allow/],
+    [{ deny: ['Bash(echo hello:*)'], allow: ['Bash'] }, 'deny', 'Bash(echo hello:*)', /deny.*Bash\(echo hello/],
+    [{}, 'ask', undefined, /deny.*needs a person's approval.*permissions\.tools\.allow/],
+  ] as const)('its question is answered by the lists: %o gives %s', async ([lists, decision, rule, answer]) => {
+    const { events, answered } = await play(
+      permissions({
+        ...lists,
+        allow: [...('allow' in lists ? lists.allow : [])],
+        deny: [...('deny' in lists ? lists.deny : [])],
+      }),
+    )
+    const decided = events.filter(({ kind }) => kind === 'permission').map(({ data }) => data)
+    expect(decided[0]).toEqual({
+      toolCallId: 'toolu_02401bc531833d4ff4ae5730',
+      name: 'Bash',
+      decision,
+      ...(rule !== undefined && { rule }),
+    })
+    expect(JSON.stringify(answered()[0]!.response.response)).toMatch(answer)
+  })
+
+  test('more tool calls than the limit end it', async () => {
+    const limits = { runMs: 600_000, noProgressMs: 600_000, firstEventMs: 600_000, toolCalls: 5, silentMs: 600_000 }
+    const { report } = await play(
+      { limits, ...permissions({ defaultMode: 'full' }) },
+      { PLAYER_CALLS: '6', PLAYER_MODE: 'stay' },
+    )
+    expect(report.exitReason).toBe('budget_exceeded')
+  })
+
+  test('no first event in time is harness_start_failed', async () => {
+    const limits = { runMs: 600_000, noProgressMs: 600_000, firstEventMs: 300, toolCalls: 5, silentMs: 600_000 }
+    const { report } = await play({ limits }, { PLAYER_MODE: 'silent' })
+    expect(report.exitReason).toBe('harness_start_failed')
+  })
+
+  test('a result counts though the program does not exit; it is ended and that is noted', async () => {
+    const { report, events } = await play(
+      permissions({ defaultMode: 'full' }),
+      { PLAYER_MODE: 'stay' },
+      { args: ['--exit-grace-ms', '300'] },
+    )
+    expect(report).toMatchObject({ exitReason: 'completed', forced: true })
+    expect(events.at(-1)!.data).toMatchObject({ exitReason: 'completed', forced: true })
+  })
+
+  test('a secret in what it says is redacted, also one that looks like its protocol; what goes back to it is not', async () => {
+    const secrets = { ODD: '","type":"text","x', COMMAND: 'echo hello > hello.txt' }
+    const { log, events, report, answered } = await play(
+      permissions({ defaultMode: 'full' }),
+      { PLAYER_SAY: `I know ${secrets.ODD} and ${Buffer.from(secrets.ODD).toString('base64')}` },
+      { secrets },
+    )
+    expect(report.exitReason).toBe('completed')
+    const said = events.filter(({ kind }) => kind === 'text' || kind === 'raw').map(({ data }) => data['text'])
+    expect(said).toContain('I know [redacted:ODD] and [redacted:ODD]')
+    expect(log.toString()).not.toContain('hello.txt &&')
+    expect(JSON.stringify(answered().at(-1)!.response.response)).toContain('echo hello > hello.txt')
+  })
+})
