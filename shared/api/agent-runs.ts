@@ -95,6 +95,12 @@ export const agentRunRoutes = {
         command: 'run create',
         flags: {
           agent: { target: 'params.agentId', required: true, description: 'The agent to wake.' },
+          prompt: {},
+          'prompt-file': {
+            target: 'body.prompt',
+            kind: 'file',
+            description: 'File with the prompt (`-`: standard input).',
+          },
           wait: {
             target: null,
             kind: 'number',

@@ -1,8 +1,9 @@
 /** Names of files and environment variables by which the three programs find each other on one machine. */
 
-export const appName = 'svc'
+/** The platform's usual folders are taken by these names: for the login and the server, and for the device. */
+export const appNames = { svc: 'svc', device: 'svc-device' } as const
 
-/** Each names a folder; without it the platform's usual place for `appName` is taken. */
+/** Each names a folder; without it the platform's usual place is taken (`config`, or `data` for the other two). */
 export const placeVariables = {
   /** The login. */
   config: 'SVC_CONFIG_DIR',

@@ -1,0 +1,26 @@
+import type { World } from '../shared/lib/world.ts'
+import type { Command, ParsedArguments } from './command.ts'
+import type { CliEnvironment } from './environment.ts'
+import type { Client } from './http.ts'
+import type { Output } from './output.ts'
+import type { Values } from './values.ts'
+
+/** What a command gets to do its work. */
+export interface CommandContext {
+  command: Command
+  commands: readonly Command[]
+  values: Values
+  /** As they were given, by name. */
+  positionals: ParsedArguments['positionals']
+  out: Output
+  env: CliEnvironment
+  world: World
+  cwd: string
+  /** Standard input to its end. */
+  readInput: () => Promise<Buffer>
+  /** A client that calls as the run's agent or with the login. Fails with exit status 4 without one. */
+  connect(): Promise<Client>
+}
+
+/** Does the work of a command and gives the exit status. */
+export type Flow = (context: CommandContext) => Promise<number>

@@ -1,0 +1,59 @@
+import type { ExitName } from './exit-codes.ts'
+
+export interface CliErrorOptions {
+  exit: ExitName
+  /** What to type, or do, next. */
+  remediation?: string
+  details?: Record<string, unknown>
+  cause?: unknown
+}
+
+/** A failure that svc itself found. Shown as an envelope like the server's, its code beginning with `cli.`. */
+export class CliError extends Error {
+  readonly code: string
+  readonly exit: ExitName
+  readonly remediation: string | null
+  readonly details: Record<string, unknown> | null
+
+  constructor(code: string, message: string, options: CliErrorOptions) {
+    super(message, options.cause === undefined ? {} : { cause: options.cause })
+    this.name = 'CliError'
+    this.code = `cli.${code}`
+    this.exit = options.exit
+    this.remediation = options.remediation ?? null
+    this.details = options.details ?? null
+  }
+}
+
+/** What the server answered instead of what was asked for. `body` is its JSON as it came, or its text. */
+export class ApiFailure extends Error {
+  readonly status: number
+  readonly body: unknown
+  /** The envelope's code; null for an older route's plain error and for answers that are not the server's. */
+  readonly code: string | null
+
+  constructor(status: number, body: unknown) {
+    const { code, message } = describeBody(body)
+    super(message ?? `The server answered with status ${status}.`)
+    this.name = 'ApiFailure'
+    this.status = status
+    this.body = body
+    this.code = code
+  }
+
+  get exit(): ExitName {
+    return this.status === 401 ? 'not_signed_in' : 'refused'
+  }
+}
+
+export function usageError(message: string, remediation?: string): CliError {
+  return new CliError('usage', message, { exit: 'usage', ...(remediation === undefined ? {} : { remediation }) })
+}
+
+function describeBody(body: unknown): { code: string | null; message: string | null } {
+  const error = typeof body === 'object' && body !== null ? (body as { error?: unknown }).error : undefined
+  if (typeof error === 'string') return { code: null, message: error }
+  if (typeof error !== 'object' || error === null) return { code: null, message: null }
+  const { code, message } = error as { code?: unknown; message?: unknown }
+  return { code: typeof code === 'string' ? code : null, message: typeof message === 'string' ? message : null }
+}

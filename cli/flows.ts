@@ -1,0 +1,40 @@
+import type { Command } from './command.ts'
+import type { Flow } from './context.ts'
+
+/** Where the work of each command is written. All others are one call of the API. Loaded one by one: start-up is paid per call. */
+const flows: Readonly<Record<string, () => Promise<Flow>>> = {
+  'agent get': async () => (await import('./flows/batch-get.ts')).batchGet,
+  'run get': async () => (await import('./flows/batch-get.ts')).batchGet,
+  'run create': async () => (await import('./flows/run-create.ts')).runCreate,
+  'run read': async () => (await import('./flows/run-read.ts')).runRead,
+  'run events': async () => (await import('./flows/run-events.ts')).runEvents,
+  'run cancel': async () => (await import('./flows/run-cancel.ts')).runCancel,
+  'run output': async () => (await import('./flows/run-output.ts')).runOutput,
+  'run change-set': async () => (await import('./flows/run-change-set.ts')).runChangeSet,
+  'folder add': async () => (await import('./flows/folder-add.ts')).folderAdd,
+  'device set': async () => (await import('./flows/device-set.ts')).deviceSet,
+  'device connect': async () => (await import('./flows/device-connect.ts')).deviceConnect,
+  'device disconnect': async () => (await import('./flows/device-disconnect.ts')).deviceDisconnect,
+  'device status': async () => (await import('./flows/device-status.ts')).deviceStatus,
+  'device refresh': async () => (await import('./flows/device-operations.ts')).deviceRefresh,
+  'device sync-config': async () => (await import('./flows/device-operations.ts')).deviceSyncConfig,
+  'device spool': async () => (await import('./flows/device-operations.ts')).deviceSpool,
+  'device test-error': async () => (await import('./flows/device-operations.ts')).deviceTestError,
+  'device restart': async () => (await import('./flows/device-restart.ts')).deviceRestart,
+  'device logs': async () => (await import('./flows/device-logs.ts')).deviceLogs,
+  login: async () => (await import('./flows/login.ts')).login,
+  logout: async () => (await import('./flows/login.ts')).logout,
+  whoami: async () => (await import('./flows/whoami.ts')).whoami,
+  api: async () => (await import('./flows/api.ts')).api,
+  completion: async () => (await import('./flows/completion.ts')).completion,
+  'complete-words': async () => (await import('./flows/completion.ts')).completeWords,
+  help: async () => (await import('./flows/help.ts')).help,
+  version: async () => (await import('./flows/help.ts')).version,
+}
+
+export const flowNames: readonly string[] = Object.keys(flows)
+
+export async function flowOf(command: Command): Promise<Flow> {
+  const load = Object.hasOwn(flows, command.name) ? flows[command.name]! : null
+  return load === null ? (await import('./route-call.ts')).callRoute : load()
+}

@@ -1,0 +1,112 @@
+import { hostname } from 'node:os'
+import { enrolReply, type ControlStatus, type EnrolRequest } from '../../shared/device/control.ts'
+import { version } from '../../shared/lib/version.ts'
+import type { CommandContext, Flow } from '../context.ts'
+import { askDaemonIfThere } from '../daemon-control.ts'
+import { runDaemonHere, startDaemon } from '../daemon-process.ts'
+import { CliError, usageError } from '../errors.ts'
+import { readIfThere, writePrivately } from '../files.ts'
+import { devicePlaces, type DevicePlaces } from '../paths.ts'
+import { openSession } from '../session.ts'
+import { readIdentity, type Identity } from '../this-device.ts'
+
+/**
+ * `device connect`: enrols this machine unless it is enrolled, starts the daemon unless it runs. Each step that is done
+ * already is passed over, so the command may be given at any time.
+ */
+export const deviceConnect: Flow = async (context) => {
+  const { env, out, values, world } = context
+  if (env.run !== null)
+    throw usageError(
+      'A device is connected with a login, not within a run.',
+      'Unset SVC_TOKEN, or type this in your own shell.',
+    )
+  const places = await devicePlaces(env)
+  const running = await askDaemonIfThere(places, { op: 'status' })
+  if (running !== null) {
+    await checkSameServer(context, running)
+    await show(context, running)
+    out.message(`svc: the device manager runs already (pid ${running.pid}).`)
+    return 0
+  }
+  const known = readIdentity(places)
+  const isEnrolled = known !== null && readIfThere(places.token) !== null && (await isOfThisLogin(context, known))
+  const identity = isEnrolled ? known : await enrol(context, places, known)
+  if (isEnrolled && values.local['name'] !== undefined) {
+    out.message('svc: this device has its name already; change it with `svc device set --display-name`.')
+  }
+  if (values.local['foreground'] === true) {
+    out.message(`svc: device ${identity.publicId} (${identity.displayName}) of ${identity.server}; Ctrl-C ends it.`)
+    return runDaemonHere(places)
+  }
+  const status = await startDaemon(places, world)
+  await show(context, status)
+  out.message(`svc: connected as ${identity.displayName} (${identity.publicId}). See \`svc device status\`.`)
+  return 0
+}
+
+async function show({ out }: CommandContext, status: ControlStatus): Promise<void> {
+  const { publicId, deviceId, displayName, server, pid, link } = status
+  await out.result({ publicId, deviceId, displayName, server, pid, link: link.state })
+}
+
+/** Without a login an enrolled device can still be started: it has a token of its own. */
+async function isOfThisLogin(context: CommandContext, known: Identity): Promise<boolean> {
+  const session = await openSession(context.env, null).catch((error: unknown) => {
+    if (error instanceof CliError && error.code === 'cli.not_signed_in') return null
+    throw error
+  })
+  if (session === null || sameServer(session.server, known.server)) return true
+  throw otherServer(session.server, known.server)
+}
+
+async function checkSameServer(context: CommandContext, running: ControlStatus): Promise<void> {
+  await isOfThisLogin(context, running)
+}
+
+/** The server may name itself otherwise than the login did (`localhost`, a proxy): only plain difference is told. */
+function sameServer(a: string, b: string): boolean {
+  const parts = (text: string) => {
+    const url = new URL(text)
+    const host = ['localhost', '127.0.0.1', '[::1]'].includes(url.hostname) ? 'here' : url.hostname
+    return `${host}:${url.port === '' ? (url.protocol === 'https:' ? '443' : '80') : url.port}`
+  }
+  return parts(a) === parts(b)
+}
+
+function otherServer(login: string, device: string): CliError {
+  return new CliError(
+    'device_of_another_server',
+    `This machine is a device of ${device}, but you are signed in to ${login}.`,
+    {
+      exit: 'refused',
+      remediation: 'Type `svc device disconnect` first, or give this device another folder with SVC_STATE_DIR.',
+    },
+  )
+}
+
+async function enrol(context: CommandContext, places: DevicePlaces, known: Identity | null): Promise<Identity> {
+  const client = await context.connect()
+  const name = context.values.local['name']
+  const request: EnrolRequest = {
+    ...(known === null ? {} : { publicId: known.publicId }),
+    ...(typeof name === 'string' ? { displayName: name } : {}),
+    hostname: hostname().slice(0, 255) || 'unknown',
+    platform: process.platform,
+    version,
+  }
+  const { body } = await client.call({ method: 'POST', path: '/api/device/enrol', body: request })
+  const reply = enrolReply.safeParse(body)
+  if (!reply.success) {
+    throw new CliError('not_our_server', `What ${client.session.server} answered cannot be read.`, {
+      exit: 'unreachable',
+    })
+  }
+  const { token, ...identity } = reply.data
+  // The address by which this machine reached the server surely works from here; the server's own may not.
+  const kept = { ...identity, server: client.session.server }
+  // The token first: an identity without a token is enrolled anew, a token without an identity is never used.
+  await writePrivately(places.token, `${token}\n`)
+  await writePrivately(places.identity, `${JSON.stringify(kept, null, 2)}\n`)
+  return kept
+}

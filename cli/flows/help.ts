@@ -1,0 +1,26 @@
+import { version as programVersion } from '../../shared/lib/version.ts'
+import { matchCommand } from '../arguments.ts'
+import type { Flow } from '../context.ts'
+import { usageError } from '../errors.ts'
+import { exitCodesText, overviewOf } from '../help.ts'
+
+export const help: Flow = async ({ commands, out, positionals }) => {
+  const words = positionals['topic'] ?? []
+  const topic = words.join(' ')
+  if (topic === 'exit-codes') out.text(exitCodesText())
+  else if (topic === '' || commands.some((command) => command.name.startsWith(`${topic} `))) {
+    out.text(overviewOf(commands, topic))
+  } else {
+    const match = matchCommand(commands, words)
+    if (match === null || match.rest.length > 0)
+      throw usageError(`There is no command \`svc ${topic}\`.`, 'Type `svc help`.')
+    const { helpOf } = await import('../arguments-yargs.ts')
+    out.text(await helpOf(match.command))
+  }
+  return 0
+}
+
+export const version: Flow = async ({ out }) => {
+  out.text(programVersion)
+  return 0
+}

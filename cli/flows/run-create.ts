@@ -1,0 +1,70 @@
+import type { CommandContext, Flow } from '../context.ts'
+import { usageError } from '../errors.ts'
+import { exitStatus } from '../exit-codes.ts'
+import { textAt } from '../fields.ts'
+import { followRun } from '../follow.ts'
+import type { Client } from '../http.ts'
+import { callOf, printReply } from '../route-call.ts'
+
+const maxWaitMs = 86_400_000
+
+/** `run create`: wakes the agent; with --wait prints the run at its end and tells by the exit status how it ended. */
+export const runCreate: Flow = async (context) => {
+  const { values, out } = context
+  const waitMs = values.local['wait']
+  if (typeof waitMs === 'number' && (waitMs < 1 || waitMs > maxWaitMs || !Number.isInteger(waitMs))) {
+    throw usageError(`--wait takes 1 to ${maxWaitMs} milliseconds.`)
+  }
+  const client = await context.connect()
+  const { body: wake } = await client.call(callOf(context))
+  if (typeof waitMs !== 'number') {
+    await printReply(context, wake)
+    return 0
+  }
+  const runId = textAt(wake, 'runPublicId') ?? textAt(wake, 'coalescedIntoRunPublicId')
+  if (runId === null) {
+    await printReply(context, wake)
+    out.message(`svc: no run came of this: ${textAt(wake, 'message') ?? textAt(wake, 'reason') ?? 'not said why'}`)
+    return exitStatus('not_started')
+  }
+  out.message(`svc: waiting for ${runId} (${textAt(wake, 'kind')})`)
+  const isInTime = await waitForEnd(context, { client, runId, waitMs })
+  const { body: run } = await client.call({
+    method: 'GET',
+    path: `/api/v1/runs/${runId}`,
+    query: { 'expand[]': 'transcriptRead' },
+  })
+  await printReply(context, run)
+  if (!isInTime) {
+    out.message(`svc: ${runId} is still ${textAt(run, 'status')}. Follow it with \`svc run events ${runId} --follow\`.`)
+    return exitStatus('wait_timed_out')
+  }
+  return statusOf(context, run)
+}
+
+/** False when the time was over first. */
+async function waitForEnd(
+  { world }: CommandContext,
+  { client, runId, waitMs }: { client: Client; runId: string; waitMs: number },
+): Promise<boolean> {
+  const timeUp = new AbortController()
+  const stopTimer = world.after(waitMs, () => timeUp.abort(new Error('the time to wait is over')))
+  try {
+    await followRun({ client, world, runId, after: null, signal: timeUp.signal, onEvent: () => undefined })
+    return true
+  } catch (error) {
+    if (timeUp.signal.aborted) return false
+    throw error
+  } finally {
+    stopTimer()
+  }
+}
+
+function statusOf({ out }: CommandContext, run: unknown): number {
+  const status = textAt(run, 'status')
+  const waitsFor = textAt(run, 'waitingOn', 'label')
+  if (waitsFor !== null) out.message(`svc: the run ended to wait for a person: ${waitsFor}`)
+  if (status === 'succeeded') return exitStatus('ok')
+  out.message(`svc: the run ${status}: ${textAt(run, 'errorMessage') ?? textAt(run, 'exitReason') ?? 'not said why'}`)
+  return exitStatus(status === 'cancelled' ? 'run_cancelled' : 'run_failed')
+}

@@ -1,0 +1,28 @@
+import type { Flow } from '../context.ts'
+import { fieldAt, textAt } from '../fields.ts'
+import { rowsOf } from '../pages.ts'
+import { callOf, fillPath, withRun } from '../route-call.ts'
+import { createTranscript } from '../transcript.ts'
+
+/** `run read`: what the agent said last, as text; with --full all that happened, readable by a person. */
+export const runRead: Flow = async (context) => {
+  const { out, values } = context
+  const client = await context.connect()
+  if (values.local['full'] === true) {
+    const path = fillPath('/api/v1/runs/{runId}/events', withRun(context, values.params))
+    const transcript = createTranscript()
+    for await (const event of rowsOf(client, { method: 'GET', path, query: { limit: 500 } })) {
+      if (out.isJsonWanted) out.jsonLine(event)
+      else for (const line of transcript.lines(event)) out.text(line)
+    }
+    if (!out.isJsonWanted) for (const line of transcript.end()) out.text(line)
+    return 0
+  }
+  const { body } = await client.call(callOf(context, { query: { 'expand[]': 'transcriptRead' } }))
+  const answer = textAt(body, 'transcriptRead', 'finalAnswer')
+  if (out.isJsonWanted) await out.result(fieldAt(body, 'transcriptRead') ?? null)
+  else if (answer !== null) out.text(answer)
+  if (answer === null) out.message(`svc: the run (${textAt(body, 'status')}) has given no answer.`)
+  else if (fieldAt(body, 'transcriptRead', 'isError') === true) out.message('svc: the agent called this an error.')
+  return 0
+}

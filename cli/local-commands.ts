@@ -1,0 +1,148 @@
+import type { Command, CommandFlag } from './command.ts'
+
+/** Commands that are no route of the API: the login, this machine's device, and svc itself. */
+
+const local = (command: Pick<Command, 'name' | 'summary' | 'example'> & Partial<Command>): Command => ({
+  positionals: [],
+  flags: [],
+  route: null,
+  ...command,
+})
+
+const flag = (name: string, description: string, more: Partial<CommandFlag> = {}): CommandFlag => ({
+  name,
+  target: null,
+  kind: 'string',
+  description,
+  ...more,
+})
+const yes = { kind: 'boolean' } as const
+
+const loginCommands = [
+  local({
+    name: 'login',
+    summary: 'Sign in: keep the address of a server and a login token on this machine',
+    description:
+      'Without --server and --token it takes the server that runs on this machine and the login token of its first person.',
+    example: 'svc login --server https://svc.example.com --token - < token.txt',
+    flags: [
+      flag('server', 'Address of the server.', { aliases: ['base-url'] }),
+      flag('token', 'The login token; `-` reads it from standard input, where no other program can see it.'),
+    ],
+  }),
+  local({
+    name: 'logout',
+    summary: 'Forget the login of this machine; nothing else is revoked',
+    example: 'svc logout',
+  }),
+  local({
+    name: 'whoami',
+    summary: 'Show who calls: the person or the agent, the workspace, the server',
+    example: 'svc whoami',
+  }),
+]
+
+const deviceCommands = [
+  local({
+    name: 'device connect',
+    summary: 'Make this machine a device of your workspace and start its device manager',
+    example: 'svc device connect --name "my laptop"',
+    flags: [
+      flag('name', 'Name shown for the device. Default: the host name.'),
+      flag('foreground', 'Run the device manager in this terminal instead of the background.', yes),
+    ],
+  }),
+  local({
+    name: 'device disconnect',
+    summary: 'Stop the device manager and revoke the token of this device; refused while runs are active',
+    example: 'svc device disconnect',
+  }),
+  local({
+    name: 'device status',
+    summary: 'Show the device manager of this machine, its link, its runs, and what is wrong',
+    example: 'svc device status',
+  }),
+  local({
+    name: 'device refresh',
+    summary: 'Look at the folders and harnesses of this machine again',
+    example: 'svc device refresh',
+  }),
+  local({
+    name: 'device sync-config',
+    summary: "Get this device's settings from the server now",
+    example: 'svc device sync-config',
+  }),
+  local({
+    name: 'device restart',
+    summary: 'Restart the device manager; live runs go on and are taken up by the new one',
+    example: 'svc device restart --drain',
+    flags: [flag('drain', 'Take no new runs and wait up to 30 minutes for the live ones to end first.', yes)],
+  }),
+  local({
+    name: 'device logs',
+    summary: 'Show the last lines of the log of the device manager',
+    example: 'svc device logs --lines 50 --follow',
+    flags: [
+      flag('lines', 'How many lines.', { kind: 'number', default: 200 }),
+      flag('follow', 'Go on printing lines as they come.', yes),
+    ],
+  }),
+  local({
+    name: 'device spool',
+    summary: 'Show the run events on this machine that the server has not acknowledged',
+    example: 'svc device spool --replay',
+    flags: [flag('replay', 'Send them again.', yes), flag('run', 'With --replay: only those of this run.')],
+  }),
+  local({
+    name: 'device test-error',
+    summary: 'Report a test error through the device manager, to see where errors go',
+    example: 'svc device test-error',
+    flags: [flag('message', 'Text of the error.')],
+  }),
+]
+
+const ownCommands = [
+  local({
+    name: 'api',
+    summary: 'Call any route of the API',
+    description:
+      'PATH is taken below /api/v1 unless it begins with /api/. With fields or --input the method is POST when none is given. Fields of a GET go into the query. In --field, `true`, `false`, `null` and numbers are typed, `@file` is the text of a file (`@-`: standard input), `a[b]=1` and `a[]=1` make objects and lists.',
+    example: 'svc api GET /runs --field status=running --paginate',
+    positionals: [
+      { name: 'method', target: null, description: 'GET, POST, PUT, PATCH or DELETE.' },
+      { name: 'path', target: null, isOptional: true, description: 'For example /agents/me.' },
+    ],
+    flags: [
+      flag('field', 'Adds key=value to the body or the query.', { repeatable: true, aliases: ['f'] }),
+      flag('raw-field', 'The same, but the value is always text.', { repeatable: true, aliases: ['F'] }),
+      flag('input', 'File whose bytes are the body (`-`: standard input).'),
+      flag('header', 'Adds a header, `Name: value`.', { repeatable: true, aliases: ['H'] }),
+      flag('paginate', 'Read all pages of a list and print them as one.', yes),
+      flag('include', 'Print the status and the headers of the answer on standard error.', { ...yes, aliases: ['i'] }),
+    ],
+  }),
+  local({
+    name: 'completion',
+    summary: 'Print the script that completes svc commands in a shell',
+    example: 'svc completion bash > ~/.local/share/bash-completion/completions/svc',
+    positionals: [{ name: 'shell', target: null, description: 'bash, zsh or fish.' }],
+  }),
+  local({
+    name: 'complete-words',
+    summary: 'Print what may follow the given words; completion scripts call it',
+    example: 'svc complete-words -- run get --ex',
+    hidden: true,
+    positionals: [{ name: 'words', target: null, isOptional: true, variadic: true }],
+  }),
+  local({
+    name: 'help',
+    summary: 'Show all commands, one command, or the exit codes',
+    example: 'svc help exit-codes',
+    positionals: [
+      { name: 'topic', target: null, isOptional: true, variadic: true, description: 'A command, or exit-codes.' },
+    ],
+  }),
+  local({ name: 'version', summary: 'Show the version of svc', example: 'svc version' }),
+]
+
+export const localCommands: readonly Command[] = [...loginCommands, ...deviceCommands, ...ownCommands]

@@ -1,0 +1,108 @@
+import { exitStatus } from './exit-codes.ts'
+import { ApiFailure, CliError } from './errors.ts'
+
+/** The only part of svc that prints: results on standard output, all else on standard error. */
+export interface Output {
+  readonly format: 'json' | 'table'
+  /** The format was asked for, so commands that print text print JSON instead. */
+  readonly isJsonWanted: boolean
+  /** A result, in the format. `columns` make a table of the rows of a list. */
+  result(value: unknown, columns?: readonly string[]): Promise<void>
+  /** One line of JSON, for streams. */
+  jsonLine(value: unknown): void
+  /** Text as it is, with a newline at its end. */
+  text(text: string): void
+  /** A remark for a person. */
+  message(text: string): void
+  /** Prints the failure and gives the exit status. */
+  failure(error: unknown): number
+}
+
+export interface OutputOptions {
+  stdout: NodeJS.WriteStream
+  stderr: NodeJS.WriteStream
+  /** What `--output` says. */
+  wanted: 'json' | 'table' | null
+  isDebugging: boolean
+}
+
+export function createOutput(options: OutputOptions): Output {
+  const { stdout, stderr } = options
+  const isTerminal = stdout.isTTY
+  const format = options.wanted ?? (isTerminal ? 'table' : 'json')
+  const writeJson = (value: unknown) => stdout.write(`${JSON.stringify(value, null, isTerminal ? 2 : 0)}\n`)
+  return {
+    format,
+    isJsonWanted: options.wanted === 'json',
+    async result(value, columns) {
+      if (value === undefined) return
+      if (format === 'json') {
+        writeJson(value)
+        return
+      }
+      const { renderTable } = await import('./table.ts')
+      const table = renderTable(value, { columns: columns ?? null, width: stdout.columns ?? null })
+      stdout.write(table ?? `${JSON.stringify(value, null, 2)}\n`)
+    },
+    jsonLine: (value) => void stdout.write(`${JSON.stringify(value)}\n`),
+    text: (text) => void stdout.write(text.endsWith('\n') ? text : `${text}\n`),
+    message: (text) => void stderr.write(`${text}\n`),
+    failure(error) {
+      stderr.write(format === 'json' ? `${JSON.stringify(envelopeOf(error))}\n` : sentenceOf(error))
+      if (options.isDebugging) stderr.write(`${traceOf(error)}\n`)
+      return exitStatus(exitNameOf(error))
+    },
+  }
+}
+
+/** A reader that has seen enough (`| head`) is no failure. */
+export function endQuietlyWhenReaderIsGone(stream: NodeJS.WriteStream): void {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(0)
+    throw error
+  })
+}
+
+function exitNameOf(error: unknown) {
+  return error instanceof CliError || error instanceof ApiFailure ? error.exit : 'bug'
+}
+
+/** The server's envelope as it came; for what svc found itself, one of the same shape. */
+function envelopeOf(error: unknown): unknown {
+  if (error instanceof ApiFailure) {
+    if (typeof error.body === 'object' && error.body !== null) return error.body
+    return { error: { type: 'api_error', code: 'cli.unexpected_answer', message: error.message, status: error.status } }
+  }
+  if (error instanceof CliError) {
+    const { code, message, remediation, details } = error
+    return {
+      error: {
+        type: 'cli_error',
+        code,
+        message,
+        ...(remediation === null ? {} : { remediation }),
+        ...(details === null ? {} : { details }),
+      },
+    }
+  }
+  return {
+    error: { type: 'cli_error', code: 'cli.bug', message: error instanceof Error ? error.message : String(error) },
+  }
+}
+
+function sentenceOf(error: unknown): string {
+  const { error: envelope } = envelopeOf(error) as { error: string | Record<string, unknown> }
+  if (typeof envelope === 'string') return `svc: ${envelope}\n`
+  const lines = [`svc: ${String(envelope['message'])}`]
+  const { code, param, remediation, requestId, allowedValues } = envelope
+  const fields = (envelope['details'] as { fields?: { path: string; message: string }[] } | undefined)?.fields
+  for (const field of Array.isArray(fields) ? fields : []) lines.push(`  ${field.path}: ${field.message}`)
+  if (typeof param === 'string' && !Array.isArray(fields)) lines.push(`  at: ${param}`)
+  if (Array.isArray(allowedValues)) lines.push(`  allowed: ${allowedValues.map(String).join(', ')}`)
+  if (typeof remediation === 'string') lines.push(error instanceof CliError ? remediation : `  fix: ${remediation}`)
+  const facts = [code, requestId].filter((fact) => typeof fact === 'string' && fact !== 'cli.usage')
+  if (facts.length > 0) lines.push(`  (${facts.join(', ')})`)
+  return `${lines.join('\n')}\n`
+}
+
+const traceOf = (error: unknown) => (error instanceof Error ? (error.stack ?? error.message) : String(error))

@@ -1,0 +1,77 @@
+import type { Command } from './command.ts'
+import type { CommandContext, Flow } from './context.ts'
+import { textAt } from './fields.ts'
+import type { ApiCall } from './http.ts'
+import type { Values } from './values.ts'
+
+/** A command that is one call: sends its values, prints the reply. */
+export const callRoute: Flow = async (context) => {
+  const client = await context.connect()
+  const { body } = await client.call(callOf(context))
+  await printReply(context, body)
+  return 0
+}
+
+export interface CallChanges {
+  params?: Record<string, string>
+  query?: Record<string, unknown>
+  body?: Record<string, unknown> | undefined
+}
+
+export function callOf(context: CommandContext, changes: CallChanges = {}): ApiCall {
+  const { command, values } = context
+  const route = routeOf(command)
+  const body = { ...values.body, ...changes.body }
+  return {
+    method: route.method,
+    path: fillPath(route.path, withRun(context, { ...values.params, ...changes.params })),
+    query: { ...values.query, ...changes.query },
+    ...(route.method === 'GET' || Object.keys(body).length === 0 ? {} : { body }),
+    isKeyed: route.takesKey,
+  }
+}
+
+/** `current` is the run this shell is in. Where none is known the server says so. */
+export function withRun({ env }: Pick<CommandContext, 'env'>, params: Values['params']): Values['params'] {
+  return params['runId'] === 'current' && env.runId !== null ? { ...params, runId: env.runId } : params
+}
+
+export function fillPath(path: string, params: Readonly<Record<string, string>>): string {
+  return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ''))
+}
+
+export async function printReply({ command, out }: CommandContext, body: unknown): Promise<void> {
+  const { print } = command
+  if (print !== undefined && !out.isJsonWanted) {
+    out.text(textAt(body, print.stdout) ?? '')
+    if (print.stderr !== undefined) out.message(`${print.stderr}: ${textAt(body, print.stderr) ?? ''}`)
+    return
+  }
+  await out.result(body, columnsOf[command.name])
+}
+
+function routeOf(command: Command) {
+  if (command.route === null) throw new Error(`${command.name} is no call of the API`)
+  return command.route
+}
+
+/** What a person wants to see of a list; other lists show the fields that tell the most. */
+const columnsOf: Readonly<Record<string, readonly string[]>> = {
+  'agent list': ['id', 'handle', 'name', 'status', 'harness', 'environment', 'lastRunAt'],
+  'agent get': ['id', 'handle', 'name', 'status', 'harness', 'environment', 'lastRunAt'],
+  'run list': ['id', 'status', 'agent.handle', 'triggerSource', 'gateReason', 'environment.deviceName', 'createdAt'],
+  'run get': ['id', 'status', 'agent.handle', 'triggerSource', 'gateReason', 'environment.deviceName', 'createdAt'],
+  'run events': ['seq', 'kind', 'createdAt', 'data'],
+  'device list': [
+    'publicId',
+    'deviceId',
+    'displayName',
+    'liveness.status',
+    'maxConcurrent',
+    'isWorkspaceDefault',
+    'platform',
+  ],
+  'folder list': ['shortId', 'displayName', 'config.rootPath', 'config.deviceId', 'status', 'repoId'],
+  'company list': ['id', 'slug', 'name', 'role', 'companyName', 'status'],
+  'member list': ['userId', 'name', 'email', 'role'],
+}

@@ -1,0 +1,72 @@
+import type { CliEnvironment } from './environment.ts'
+import { CliError } from './errors.ts'
+import { fieldAt, textAt } from './fields.ts'
+import { parseJsonText, readIfThere } from './files.ts'
+import { loginPath } from './paths.ts'
+
+/** Who calls, and where: the run's own token inside a run, else the login kept by `svc login`. */
+export interface Session {
+  /** Without a slash at its end. */
+  server: string
+  token: string
+  source: 'run' | 'login'
+  /** Sent with each call, when another workspace was named. */
+  workspaceId: string | null
+}
+
+/** What `<config>/login.json` holds. */
+export interface Login {
+  server: string
+  token: string
+  workspace: { id: string; slug: string; name: string } | null
+}
+
+export async function findLogin(env: CliEnvironment): Promise<Login | null> {
+  const path = await loginPath(env)
+  const text = readIfThere(path)
+  if (text === null) return null
+  const value = parseJsonText(text)
+  const server = textAt(value, 'server')
+  const token = textAt(value, 'token')
+  if (server === null || token === null || serverUrl(server) === null) {
+    throw new CliError('login_unreadable', `The login in ${path} cannot be read.`, {
+      exit: 'not_signed_in',
+      remediation: 'Type `svc login` to sign in again.',
+    })
+  }
+  const [id, slug, name] = ['id', 'slug', 'name'].map((key) => textAt(value, 'workspace', key) ?? '')
+  const hasWorkspace = fieldAt(value, 'workspace') != null
+  return { server, token, workspace: hasWorkspace ? { id: id!, slug: slug!, name: name! } : null }
+}
+
+/** Fails with exit status 4 when nobody is signed in. */
+export async function openSession(env: CliEnvironment, workspaceId: string | null): Promise<Session> {
+  if (env.run !== null) {
+    const apiUrl = env.run.apiUrl ?? (await findLogin(env))?.server ?? null
+    const server = apiUrl === null ? null : serverUrl(apiUrl)
+    if (server === null) {
+      throw new CliError('no_server', 'SVC_TOKEN is set, but SVC_API_URL names no server.', {
+        exit: 'not_signed_in',
+        remediation: 'Set SVC_API_URL to the address of the server, or unset SVC_TOKEN to use your login.',
+      })
+    }
+    return { server, token: env.run.token, source: 'run', workspaceId }
+  }
+  const login = await findLogin(env)
+  if (login === null) {
+    throw new CliError('not_signed_in', 'You are not signed in.', {
+      exit: 'not_signed_in',
+      remediation: 'Type `svc login --server URL --token -`, or `svc login` alone for a server on this machine.',
+    })
+  }
+  return { server: login.server, token: login.token, source: 'login', workspaceId }
+}
+
+/** The address of a server in its one spelling (no path of the API, no slash at the end), or null. */
+export function serverUrl(text: string): string | null {
+  const withScheme = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`
+  if (!URL.canParse(withScheme)) return null
+  const url = new URL(withScheme)
+  if ((url.protocol !== 'http:' && url.protocol !== 'https:') || url.username !== '' || url.search !== '') return null
+  return url.origin + url.pathname.replace(/\/api(\/v1)?\/?$/, '').replace(/\/+$/, '')
+}

@@ -1,0 +1,120 @@
+import { realWorld } from '../shared/lib/world.ts'
+import { bindValues, flagsFor, matchCommand, parseQuickly } from './arguments.ts'
+import type { Command } from './command.ts'
+import type { CommandContext } from './context.ts'
+import { readEnvironment } from './environment.ts'
+import { usageError } from './errors.ts'
+import { flowOf } from './flows.ts'
+import { createClient } from './http.ts'
+import { createOutput, endQuietlyWhenReaderIsGone, type Output } from './output.ts'
+import { openSession } from './session.ts'
+import { valuesOf } from './values.ts'
+
+/** Runs one command line and gives the exit status. */
+export async function start(argv: readonly string[]): Promise<number> {
+  const env = readEnvironment(process.env)
+  endQuietlyWhenReaderIsGone(process.stdout)
+  const outputFor = (wanted: 'json' | 'table' | null) =>
+    createOutput({ stdout: process.stdout, stderr: process.stderr, wanted, isDebugging: env.isDebugging })
+  const wanted = wantedFormat(argv)
+  const out = outputFor(wanted)
+  try {
+    const { allCommands } = await import('./commands.ts')
+    const commands = allCommands()
+    const words = argv.length === 0 ? ['help'] : argv
+    const match = matchCommand(commands, words)
+    if (match === null) return await helpOrFault(commands, words, out)
+    if (asksForHelp(match.command, match.rest)) {
+      const { helpOf } = await import('./arguments-yargs.ts')
+      out.text(await helpOf(match.command))
+      return 0
+    }
+    return await run({ ...match, commands, out, env })
+  } catch (error) {
+    return out.failure(error)
+  }
+}
+
+interface Invocation {
+  command: Command
+  rest: readonly string[]
+  commands: readonly Command[]
+  out: Output
+  env: ReturnType<typeof readEnvironment>
+}
+
+async function run({ command, rest, commands, out, env }: Invocation): Promise<number> {
+  const bound = bindValues(command, rest)
+  const parsed = parseQuickly(command, bound) ?? (await import('./arguments-yargs.ts')).parseWithYargs(command, bound)
+  const sources = { cwd: process.cwd(), readInput }
+  const values = await valuesOf(command, parsed, sources)
+  if (values.dropped.length > 0) {
+    out.message(`svc: ${values.dropped.map((name) => `--${name}`).join(', ')} is accepted, but changes nothing.`)
+  }
+  const workspaceId = values.local['workspace']
+  const context: CommandContext = {
+    command,
+    commands,
+    values,
+    positionals: parsed.positionals,
+    out,
+    env,
+    world: realWorld,
+
+    ...sources,
+    connect: async () =>
+      createClient(await openSession(env, typeof workspaceId === 'string' ? workspaceId : null), realWorld),
+  }
+  const flow = await flowOf(command)
+  return flow(context)
+}
+
+/** Asked for before the command line is read, since its faults are shown in this format too. */
+function wantedFormat(argv: readonly string[]): 'json' | 'table' | null {
+  const at = argv.findLastIndex((word) => word === '--output' || word.startsWith('--output='))
+  const value = at === -1 ? null : argv[at] === '--output' ? argv[at + 1] : argv[at]!.slice('--output='.length)
+  return value === 'json' || value === 'table' ? value : null
+}
+
+function asksForHelp(command: Command, rest: readonly string[]): boolean {
+  const end = rest.indexOf('--')
+  const words = bindValues(command, end === -1 ? rest : rest.slice(0, end))
+  const isTaken = flagsFor(command).some((flag) => flag.name === 'help' || flag.aliases?.includes('h') === true)
+  return !isTaken && (words.includes('--help') || words.includes('-h'))
+}
+
+async function helpOrFault(commands: readonly Command[], words: readonly string[], out: Output): Promise<number> {
+  if (words[0] === '--version' || words[0] === '-v')
+    return run({
+      command: matchCommand(commands, ['version'])!.command,
+      rest: [],
+      commands,
+      out,
+      env: readEnvironment({}),
+    })
+  const { overviewOf } = await import('./help.ts')
+  const isHelp = words.includes('--help') || words.includes('-h')
+  const names = words.filter((word) => !word.startsWith('-'))
+  let prefix = names.slice(0, 2).join(' ')
+  while (prefix !== '' && !commands.some((command) => command.name.startsWith(`${prefix} `))) {
+    prefix = prefix.includes(' ') ? prefix.split(' ')[0]! : ''
+  }
+  const isWhole = prefix === names.join(' ')
+  if (isWhole && (isHelp || names.length > 0)) {
+    out.text(overviewOf(commands, prefix))
+    return isHelp ? 0 : 2
+  }
+  const near = commands.filter((command) => prefix !== '' && command.name.startsWith(`${prefix} `))
+  throw usageError(
+    `There is no command \`svc ${names.join(' ')}\`.`,
+    near.length === 0
+      ? 'Type `svc help` to see all commands.'
+      : `There are: ${near.map((command) => command.name).join(', ')}.`,
+  )
+}
+
+async function readInput(): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  for await (const chunk of process.stdin as AsyncIterable<Buffer>) chunks.push(chunk)
+  return Buffer.concat(chunks)
+}
