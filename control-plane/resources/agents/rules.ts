@@ -65,12 +65,16 @@ export function mayUseFolder(facts: {
 const reserved = new Set(['me', 'current'])
 const longestHandle = 60
 
+/** Letters that do not come apart into a base letter and its marks. */
+const ligatures: Readonly<Record<string, string>> = { ß: 'ss', æ: 'ae', œ: 'oe', ø: 'o', ł: 'l', đ: 'd', ð: 'd', þ: 'th' }
+
 /** Lower-case slug of a name, empty when nothing of it can be written so (silence agents.handle). */
 export function slugOf(name: string): string {
   return name
     .normalize('NFKD')
     .replaceAll(/\p{M}/gu, '')
     .toLowerCase()
+    .replaceAll(/[ßæœøłđðþ]/g, (letter) => ligatures[letter] ?? letter)
     .replaceAll(/[^a-z0-9]+/g, '-')
     .slice(0, longestHandle)
     .replaceAll(/^-+|-+$/g, '')

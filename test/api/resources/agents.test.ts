@@ -1,0 +1,362 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { endRun } from '../../../control-plane/resources/runs/store.ts'
+import { findPlatformChange } from '../../../control-plane/resources/platform-changes/store.ts'
+import { enrol } from '../../kit/fake-device.ts'
+import { halfRequest } from '../../kit/half-request.ts'
+import { codeOf, outcomeOf, TestServer, type Person } from '../../kit/server.ts'
+
+let server: TestServer
+let admin: Person
+let member: Person
+let other: Person
+beforeAll(async () => {
+  server = await TestServer.start()
+  admin = await server.addPerson('admin')
+  member = await server.addPerson('member')
+  other = await server.addPerson('member')
+})
+afterAll(() => server.stop())
+
+/** An agent with a run that waits for a device, and that run's token. */
+async function agentCaller(body: Record<string, unknown> = {}) {
+  const agent = await server.createAgent(body)
+  const runId = await server.startRun(agent.id)
+  return { agent, runId, token: await server.runToken(runId) }
+}
+
+const patch = (id: string, body: unknown, token?: string) =>
+  server.call(`/agents/${id}`, { method: 'PATCH', body, ...(token === undefined ? {} : { token }) })
+
+async function folderOf(person: Person): Promise<string> {
+  const device = await enrol(server, { token: person.token })
+  const folder = await server.ok('/folders', {
+    token: person.token,
+    body: { displayName: 'code', rootPath: '/home/x/code', deviceId: device.publicId },
+  })
+  return folder.shortId as string
+}
+
+describe('create', () => {
+  test('gives the agent with all its fields, its handle and the doctor’s warnings', async () => {
+    const reply = await server.call('/agents', {
+      body: { name: 'Çelik Straße 9', description: 'Builds', model: 'gpt-5', reportingTo: null, unknownKey: 1 },
+      token: member.token,
+    })
+    expect(reply.status).toBe(201)
+    const { audit, ...agent } = reply.body
+    expect(agent).toMatchObject({
+      object: 'agent',
+      handle: '@celik-strasse-9',
+      role: 'agent',
+      status: 'active',
+      harness: 'codex',
+      environment: 'device',
+      visibility: 'company',
+      ownerUserId: member.uuid,
+      workspaceId: member.workspaceId,
+      wakeOnAssignment: true,
+      spentMonthlyCents: 0,
+      deletedAt: null,
+    })
+    expect(agent.id).toMatch(/^agt_[0-9A-Za-z]{16}$/)
+    expect(audit.map((warning: { code: string }) => warning.code)).toEqual(
+      expect.arrayContaining(['no_device', 'agent_md_empty', 'permissions_allow_everything']),
+    )
+    expect(await server.ok(`/agents/${agent.id}`, { token: member.token })).toEqual(agent)
+  })
+
+  test('numbers handles that are taken, keeps references free, and takes the id where a name gives none', async () => {
+    const make = async (name: string) => (await server.createAgent({ name })).handle as string
+    expect(await make('Twin')).toBe('@twin')
+    expect(await make('twin')).toBe('@twin-2')
+    expect(await make('TWIN!')).toBe('@twin-3')
+    expect(await make('me')).toBe('@me-2')
+    const nameless = await server.createAgent({ name: '测试' })
+    expect(nameless.handle).toBe(nameless.id)
+  })
+
+  test('two writes at once never share a handle', async () => {
+    const replies = await Promise.all(
+      Array.from({ length: 5 }, () => server.call('/agents', { body: { name: 'Racer' } })),
+    )
+    const handles = replies.filter(({ status }) => status === 201).map(({ body }) => body.handle as string)
+    expect(new Set(handles).size).toBe(handles.length)
+    for (const reply of replies) expect(['201', '409 handle_taken']).toContain(outcomeOf(reply))
+  })
+
+  test('refuses what does not fit', async () => {
+    const refused = async (body: unknown) => outcomeOf(await server.call('/agents', { body }))
+    expect(await refused({})).toBe('400 validation_error')
+    expect(await refused({ name: 'x', maxTurns: 1001 })).toBe('400 validation_error')
+    expect(await refused({ name: 'x', reportingTo: 'agt_0000000000000000' })).toBe('404 resource_not_found')
+    expect(await refused({ name: 'x', defaultFolderId: 'fs_0000000000000000' })).toBe('404 resource_not_found')
+    const folder = await folderOf(server.owner)
+    expect(await refused({ name: 'x', environment: 'cloud', defaultFolderId: folder })).toBe(
+      '422 folder_requires_device_environment',
+    )
+  })
+
+  test('a folder on somebody else’s device is not given away, but by an admin', async () => {
+    const folder = await folderOf(member)
+    const body = { name: 'Borrower', defaultFolderId: folder }
+    const refused = await server.call('/agents', { body, token: other.token })
+    expect(outcomeOf(refused)).toBe('403 default_folder_forbidden')
+    expect(refused.body.error.param).toBe('defaultFolderId')
+    expect((await server.call('/agents', { body, token: member.token })).status).toBe(201)
+    expect((await server.call('/agents', { body, token: admin.token })).status).toBe(201)
+  })
+
+  test('by an agent waits for approval', async () => {
+    const { token, agent, runId } = await agentCaller()
+    const reply = await server.call('/agents', { body: { name: 'Child', role: 'helper' }, token })
+    expect(reply.status).toBe(202)
+    expect(reply.body).toEqual({
+      object: 'platform_change',
+      approvalId: expect.stringMatching(/^apr_/),
+      status: 'pending',
+    })
+    const stored = await findPlatformChange(server.database.root, server.owner.workspaceId, reply.body.approvalId)
+    expect(stored).toMatchObject({ routeId: 'agents.create', agentId: agent.id, runId, status: 'pending' })
+    expect(stored?.body).toMatchObject({ name: 'Child', role: 'helper' })
+    expect((await server.ok('/agents?q=Child')).data).toEqual([])
+  })
+})
+
+/** Ends the run while a request of it is under way. */
+const endRunBehind = (runId: string) => async () => {
+  await endRun(server.database.root, {
+    runId,
+    fence: null,
+    exitReason: 'interrupted',
+    errorCode: null,
+    errorMessage: null,
+    at: server.world.now(),
+  })
+}
+
+test('a change asked for by a run that has just ended is refused', async () => {
+  for (const [method, path] of [
+    ['POST', '/agents'],
+    ['PATCH', '/agents/me'],
+  ] as const) {
+    const { token, runId } = await agentCaller()
+    const between = endRunBehind(runId)
+    const reply = await halfRequest(server, path, { method, token, body: { name: 'Late' }, between })
+    expect(outcomeOf(reply)).toBe('403 platform_change_requires_run')
+  }
+})
+
+describe('read', () => {
+  test('by id, UUID, handle, bare handle and name', async () => {
+    const agent = await server.createAgent({ name: 'Reader One' })
+    const { uuid } = (await server.database.root('agents').where({ id: agent.id }).first('uuid')) as { uuid: string }
+    for (const reference of [agent.id, uuid, uuid.toUpperCase(), '@reader-one', 'reader-one', 'Reader%20One'])
+      expect((await server.ok(`/agents/${reference}`)).id).toBe(agent.id)
+    expect(outcomeOf(await server.call('/agents/@nobody'))).toBe('404 resource_not_found')
+    expect(outcomeOf(await server.call('/agents/agt_0000000000000000'))).toBe('404 resource_not_found')
+  })
+
+  test('`me` is the calling agent, and nobody for a person', async () => {
+    const { agent, token } = await agentCaller()
+    expect((await server.ok('/agents/me', { token })).id).toBe(agent.id)
+    expect(outcomeOf(await server.call('/agents/me'))).toBe('404 resource_not_found')
+  })
+
+  test('a private agent is seen by its owner, by admins and by itself', async () => {
+    const agent = await server.createAgent({ name: 'Secretive', visibility: 'private' }, member.token)
+    const runId = (await server.ok(`/agents/${agent.id}/runs`, { body: {}, token: member.token })).runPublicId
+    const own = await server.runToken(runId)
+    const { token: stranger } = await agentCaller()
+    for (const token of [member.token, admin.token, own]) {
+      expect((await server.ok(`/agents/${agent.id}`, { token })).id).toBe(agent.id)
+      expect((await server.ok('/agents?q=secretive', { token })).data).toHaveLength(1)
+    }
+    for (const token of [other.token, stranger]) {
+      expect(outcomeOf(await server.call(`/agents/${agent.id}`, { token }))).toBe('404 resource_not_found')
+      expect((await server.ok('/agents?q=secretive', { token })).data).toEqual([])
+      expect((await server.ok(`/agents?ids=${agent.id}`, { token })).data).toEqual([null])
+      expect(outcomeOf(await server.call(`/agents/${agent.id}/runs`, { body: {}, token }))).toBe(
+        '404 resource_not_found',
+      )
+      expect(outcomeOf(await server.call(`/agents/${agent.id}/config`, { token }))).toBe('404 resource_not_found')
+    }
+  })
+
+  test('an agent of another workspace does not exist', async () => {
+    const foreign = await server.addPerson('owner', 'elsewhere')
+    const agent = await server.createAgent({ name: 'Foreign' }, foreign.token)
+    expect(outcomeOf(await server.call(`/agents/${agent.id}`))).toBe('404 resource_not_found')
+    expect((await server.ok(`/agents?ids=${agent.id}`)).data).toEqual([null])
+    expect(outcomeOf(await patch(agent.id, { name: 'Mine' }))).toBe('404 resource_not_found')
+  })
+})
+
+describe('list', () => {
+  test('pages newest first through cursors, by both names of the cursor', async () => {
+    const role = crypto.randomUUID()
+    const ids: string[] = []
+    for (let n = 0; n < 5; n++) ids.unshift((await server.createAgent({ role })).id)
+    const first = await server.ok(`/agents?role=${role}&limit=2`)
+    expect(first).toMatchObject({ object: 'list', hasMore: true, cursor: first.nextCursor })
+    const second = await server.ok(`/agents?role=${role}&limit=2&after=${first.cursor}`)
+    const third = await server.ok(`/agents?role=${role}&limit=2&cursor=${second.cursor}`)
+    const seen = [first, second, third].flatMap((page) => page.data.map((agent: { id: string }) => agent.id))
+    expect(seen).toEqual(ids)
+    expect(third).toMatchObject({ hasMore: false, nextCursor: null })
+    expect(outcomeOf(await server.call('/agents?after=nonsense'))).toBe('400 invalid_cursor')
+    expect(outcomeOf(await server.call('/agents?limit=101'))).toBe('400 validation_error')
+    expect(outcomeOf(await server.call(`/agents?q=${'x'.repeat(101)}`))).toBe('400 validation_error')
+  })
+
+  test('filters by status, role and text, in which % and _ are letters', async () => {
+    const role = crypto.randomUUID()
+    const busy = await server.createAgent({ role, name: 'Hundred%Agent', description: 'Knows SQL' })
+    await server.createAgent({ role, name: 'HundredXAgent' })
+    await patch(busy.id, { status: 'running' })
+    const found = async (query: string) => (await server.ok(`/agents?role=${role}&${query}`)).data.length as number
+    expect(await found('status=running')).toBe(1)
+    expect(await found('status=running,active')).toBe(2)
+    expect(await found('status=idle')).toBe(0)
+    expect(await found('q=hundred%25a')).toBe(1)
+    expect(await found('q=knows%20sql')).toBe(1)
+    expect(outcomeOf(await server.call('/agents?status=asleep'))).toBe('400 validation_error')
+  })
+
+  test('deleted agents are listed for people only', async () => {
+    const agent = await server.createAgent({ name: 'Gone Soon' })
+    const { token } = await agentCaller()
+    const { root } = server.database
+    await root('agents').where({ id: agent.id }).update({ deleted_at: server.world.now() })
+    const listed = async (query: string) =>
+      (await server.ok(`/agents?q=gone%20soon${query}`)).data.map((row: { id: string }) => row.id)
+    expect(await listed('')).toEqual([])
+    expect(await listed('&status=deleted')).toEqual([agent.id])
+    expect((await server.ok(`/agents/${agent.id}`)).deletedAt).not.toBeNull()
+    expect(outcomeOf(await server.call('/agents?status=deleted', { token }))).toBe('403 list_deleted_forbidden')
+    expect(outcomeOf(await server.call(`/agents/${agent.id}`, { token }))).toBe('404 resource_not_found')
+    expect((await server.ok(`/agents?ids=${agent.id}`, { token })).data).toEqual([null])
+    expect(outcomeOf(await patch(agent.id, { name: 'Back' }))).toBe('404 resource_not_found')
+  })
+
+  test('reads several by any reference, one slot each', async () => {
+    const a = await server.createAgent({ name: 'Batch A' })
+    const b = await server.createAgent({ name: 'Batch B' })
+    const reply = await server.ok(`/agents?ids=${b.id},nobody,@batch-a,${b.id}`)
+    expect(reply.data.map((slot: { id: string } | null) => slot?.id ?? null)).toEqual([b.id, null, a.id, b.id])
+    expect(reply).not.toHaveProperty('nextCursor')
+    expect(outcomeOf(await server.call(`/agents?ids=${a.id}&limit=5`))).toBe('400 ids_exclusive')
+    const many = Array.from({ length: 101 }, () => a.id).join(',')
+    expect(outcomeOf(await server.call(`/agents?ids=${many}`))).toBe('400 too_many_ids')
+  })
+})
+
+describe('update', () => {
+  test('changes the identity and answers with the audit; a new name gives a new handle', async () => {
+    const agent = await server.createAgent({ name: 'Before' })
+    const reply = await patch(agent.id, { name: 'After', role: 'lead', description: null, visibility: 'private' })
+    expect(reply.status).toBe(200)
+    expect(reply.body).toMatchObject({ handle: '@after', name: 'After', role: 'lead', visibility: 'private' })
+    expect(Array.isArray(reply.body.audit)).toBe(true)
+    // The same slug again keeps the handle.
+    expect((await patch(agent.id, { name: 'AFTER' })).body.handle).toBe('@after')
+    await server.createAgent({ name: 'Occupied' })
+    expect((await patch(agent.id, { name: 'Occupied' })).body.handle).toBe('@occupied-2')
+    expect((await patch(agent.id, { name: 'occupied' })).body.handle).toBe('@occupied-2')
+  })
+
+  test('the status moves as the table says and no other way', async () => {
+    const moves: Record<string, string[]> = {
+      active: ['running', 'terminated'],
+      idle: ['running', 'terminated'],
+      running: ['idle', 'active', 'error', 'terminated'],
+      error: ['idle', 'active', 'terminated'],
+      terminated: [],
+    }
+    const { root } = server.database
+    const agent = await server.createAgent()
+    for (const [from, allowed] of Object.entries(moves))
+      for (const to of Object.keys(moves)) {
+        await root('agents').where({ id: agent.id }).update({ status: from })
+        const reply = await patch(agent.id, { status: to })
+        if (from === to || allowed.includes(to)) expect([from, to, reply.body.status]).toEqual([from, to, to])
+        else {
+          expect([from, to, outcomeOf(reply)]).toEqual([from, to, '422 invalid_status_transition'])
+          expect(reply.body.error.allowedValues).toEqual(allowed)
+        }
+      }
+  })
+
+  test('settings are refused by name', async () => {
+    const agent = await server.createAgent()
+    for (const key of ['model', 'maxTurns', 'harness', 'environment', 'permissions', 'toolPermissionMode', 'config']) {
+      const reply = await patch(agent.id, { [key]: null })
+      expect([key, outcomeOf(reply)]).toEqual([key, '400 config_write_forbidden'])
+      expect(reply.body.error.param).toBe(key)
+    }
+  })
+
+  test('nobody reports to somebody below', async () => {
+    const a = await server.createAgent({ name: 'Chief' })
+    const b = await server.createAgent({ name: 'Middle', reportingTo: '@chief' })
+    const c = await server.createAgent({ name: 'Low', reportingTo: b.id })
+    for (const reference of [a.id, b.id, c.id])
+      expect(outcomeOf(await patch(a.id, { reportingTo: reference }))).toBe('400 reporting_cycle')
+    expect((await patch(c.id, { reportingTo: a.id })).status).toBe(200)
+    expect((await patch(c.id, { reportingTo: null })).body.reportingTo).toBeNull()
+    expect(outcomeOf(await patch(c.id, { reportingTo: '@nobody-at-all' }))).toBe('404 resource_not_found')
+  })
+
+  test('folder and repo are set by the owner or an admin', async () => {
+    const agent = await server.createAgent({}, member.token)
+    const folder = await folderOf(member)
+    const repo = crypto.randomUUID()
+    expect(outcomeOf(await patch(agent.id, { defaultFolderId: folder }, other.token))).toBe(
+      '403 default_folder_forbidden',
+    )
+    expect(outcomeOf(await patch(agent.id, { defaultRepoId: repo }, other.token))).toBe('403 default_repo_forbidden')
+    for (const person of [member, admin]) {
+      const reply = await patch(agent.id, { defaultFolderId: folder, defaultRepoId: repo }, person.token)
+      expect(reply.body).toMatchObject({ defaultFolderId: folder, defaultRepoId: repo })
+      await patch(agent.id, { defaultFolderId: null, defaultRepoId: null }, person.token)
+    }
+    expect(outcomeOf(await patch(agent.id, { defaultFolderId: 'fs_0000000000000000' }, member.token))).toBe(
+      '404 resource_not_found',
+    )
+    const cloud = await server.createAgent({ environment: 'cloud' }, member.token)
+    expect(outcomeOf(await patch(cloud.id, { defaultFolderId: folder }, member.token))).toBe(
+      '422 folder_requires_device_environment',
+    )
+  })
+
+  test('AGENT.md sent by a person is stored with a revision', async () => {
+    const agent = await server.createAgent()
+    expect((await patch(agent.id, { identityMd: '# Hello' })).status).toBe(200)
+    expect((await server.ok(`/agents/${agent.id}/identity`)).agentMd).toBe('# Hello')
+    expect(await server.database.root('agent_revisions').where({ agent_id: agent.id })).toHaveLength(1)
+  })
+
+  test('by an agent waits for approval, also of itself; AGENT.md never goes this way', async () => {
+    const { agent, token } = await agentCaller({ name: 'Ambitious' })
+    const target = await server.createAgent({ name: 'Target' })
+    for (const reference of ['me', target.id, '@target']) {
+      const reply = await patch(reference, { name: 'Renamed' }, token)
+      expect(reply.status).toBe(202)
+      const stored = await findPlatformChange(server.database.root, server.owner.workspaceId, reply.body.approvalId)
+      expect(stored?.params).toEqual({ agentId: reference === 'me' ? agent.id : target.id })
+      expect(stored?.body).toEqual({ name: 'Renamed' })
+    }
+    expect((await server.ok(`/agents/${target.id}`)).name).toBe('Target')
+    expect(outcomeOf(await patch('me', { identityMd: 'x' }, token))).toBe('400 identity_write_forbidden')
+    expect(outcomeOf(await patch('me', { model: 'x' }, token))).toBe('400 config_write_forbidden')
+    expect(outcomeOf(await patch('@nobody', { name: 'x' }, token))).toBe('404 resource_not_found')
+  })
+
+  test('two writers do not overwrite each other in silence', async () => {
+    const agent = await server.createAgent({ name: 'Contended' })
+    const replies = await Promise.all(
+      Array.from({ length: 4 }, (_, n) => patch(agent.id, { description: `from ${n}` })),
+    )
+    for (const reply of replies) expect(['200', '503 transient_conflict']).toContain(outcomeOf(reply))
+    expect(codeOf(await patch(agent.id, { name: '' }))).toBe('validation_error')
+  })
+})

@@ -1,0 +1,53 @@
+import { request } from 'node:http'
+import type { Reply, TestServer } from './server.ts'
+
+/**
+ * A request whose body comes late: `between` happens after the server has accepted the caller's token and before it has
+ * read the body, so that a test can change the world under a request that is under way.
+ */
+export async function halfRequest(
+  server: TestServer,
+  path: string,
+  options: { method?: string; token: string; body: unknown; between: () => Promise<void> },
+): Promise<Reply> {
+  const text = JSON.stringify(options.body)
+  const accepted = new Promise<void>((resolve) => {
+    const root = server.database.root
+    // The query by which the kernel finds the caller.
+    const onAnswer = (_answer: unknown, query: { sql: string }) => {
+      if (!query.sql.includes('token_generation')) return
+      root.off('query-response', onAnswer)
+      resolve()
+    }
+    root.on('query-response', onAnswer)
+  })
+  const call = request(`${server.url}/api/v1${path}`, {
+    method: options.method ?? 'POST',
+    headers: {
+      authorization: `Bearer ${options.token}`,
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(text),
+    },
+  })
+  const answered = new Promise<Reply>((resolve, reject) => {
+    call.once('error', reject)
+    call.once('response', (response) => {
+      let body = ''
+      response.setEncoding('utf8')
+      response.on('data', (chunk: string) => (body += chunk))
+      response.once('error', reject)
+      response.once('end', () =>
+        resolve({
+          status: response.statusCode ?? 0,
+          headers: new Headers({ 'request-id': String(response.headers['request-id']) }),
+          body: body === '' ? null : JSON.parse(body),
+        }),
+      )
+    })
+  })
+  call.write(text.slice(0, 1))
+  await accepted
+  await options.between()
+  call.end(text.slice(1))
+  return answered
+}

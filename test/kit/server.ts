@@ -1,0 +1,197 @@
+import { tmpdir } from 'node:os'
+import { readConfig } from '../../control-plane/config.ts'
+import type { Database } from '../../control-plane/db/open.ts'
+import { mintRunToken } from '../../control-plane/dispatch/run-token.ts'
+import { silentLog, type Log } from '../../control-plane/log.ts'
+import { firstStart } from '../../control-plane/operator/first-start.ts'
+import { addUser } from '../../control-plane/operator/people.ts'
+import { findAgent } from '../../control-plane/resources/agents/store.ts'
+import { findUserByEmail } from '../../control-plane/resources/members/store.ts'
+import { findRun } from '../../control-plane/resources/runs/store.ts'
+import { ControlPlane } from '../../control-plane/server.ts'
+import type { Role } from '../../shared/api/route.ts'
+import { realWorld, type World } from '../../shared/lib/world.ts'
+import { openPostgres, openSqlite } from './database.ts'
+
+/** The assembled control plane on a loopback port, in this process, asked by real HTTP requests. */
+
+/** The real world with a wall clock that a test moves. */
+export interface MovableWorld extends World {
+  /** Milliseconds; negative ones move it back. */
+  advance(ms: number): void
+}
+
+export function movableWorld(): MovableWorld {
+  let offset = 0
+  return {
+    ...realWorld,
+    now: () => Date.now() + offset,
+    advance: (ms) => void (offset += ms),
+  }
+}
+
+export interface Person {
+  /** A login token. */
+  token: string
+  /** `usr_...` */
+  userId: string
+  uuid: string
+  email: string
+  workspaceId: string
+}
+
+export interface Reply {
+  status: number
+  headers: Headers
+  // Tests look into answers of all shapes.
+  // oxlint-disable-next-line typescript/no-explicit-any
+  body: any
+}
+
+export interface CallOptions {
+  /** Default: POST with a body, else GET. */
+  method?: string
+  /** Default: the owner's; null: none. */
+  token?: string | null
+  /** Sent as JSON. */
+  body?: unknown
+  headers?: Record<string, string>
+  /** Default `/api/v1`. */
+  base?: string
+}
+
+export interface ServerOptions {
+  /** The databases of `test/kit/database.ts`; default a SQLite in memory. */
+  database?: 'sqlite' | 'postgres'
+  /** Another replica of this server. */
+  beside?: TestServer
+  /** Environment variables of the server. */
+  settings?: Record<string, string>
+  log?: Log
+}
+
+export class TestServer {
+  readonly plane: ControlPlane
+  readonly database: Database & { url?: string }
+  readonly world: MovableWorld
+  readonly owner: Person
+  private readonly ownsDatabase: boolean
+
+  static async start(options: ServerOptions = {}): Promise<TestServer> {
+    const { beside } = options
+    const world = beside?.world ?? movableWorld()
+    const database: TestServer['database'] =
+      beside?.database ?? (options.database === 'postgres' ? await openPostgres() : openSqlite())
+    const config = readConfig(
+      { SVC_PORT: '0', SVC_DATA_DIR: tmpdir(), SVC_CHECK_REPLIES: '1', ...options.settings },
+      { databaseUrl: database.url },
+    )
+    const owner = beside?.owner ?? (await makeOwner(database, world))
+    const log = options.log ?? silentLog
+    const plane = await ControlPlane.create({ config, database, world, log, processMetrics: false })
+    await plane.start()
+    return new TestServer({ plane, database, world, owner, ownsDatabase: beside === undefined })
+  }
+
+  private constructor(parts: Pick<TestServer, 'plane' | 'database' | 'world' | 'owner'> & { ownsDatabase: boolean }) {
+    this.plane = parts.plane
+    this.database = parts.database
+    this.world = parts.world
+    this.owner = parts.owner
+    this.ownsDatabase = parts.ownsDatabase
+  }
+
+  get url(): string {
+    return this.plane.localUrl
+  }
+
+  async stop(): Promise<void> {
+    await this.plane.stop()
+    if (this.ownsDatabase) await this.database.close()
+  }
+
+  /** A request as the owner, unless another token is given. */
+  async call(path: string, options: CallOptions = {}): Promise<Reply> {
+    const token = options.token === undefined ? this.owner.token : options.token
+    const body = options.body === undefined ? undefined : JSON.stringify(options.body)
+    const response = await fetch(`${this.url}${options.base ?? '/api/v1'}${path}`, {
+      method: options.method ?? (body === undefined ? 'GET' : 'POST'),
+      redirect: 'manual',
+      headers: {
+        ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...options.headers,
+      },
+      ...(body === undefined ? {} : { body }),
+    })
+    const text = await response.text()
+    return { status: response.status, headers: response.headers, body: text === '' ? null : JSON.parse(text) }
+  }
+
+  /** The same, for calls that must succeed: fails with the answer when they do not. */
+  // oxlint-disable-next-line typescript/no-explicit-any
+  async ok(path: string, options: CallOptions = {}): Promise<any> {
+    const reply = await this.call(path, options)
+    if (reply.status >= 300)
+      throw new Error(`${options.method ?? ''} ${path}: ${reply.status} ${JSON.stringify(reply.body)}`)
+    return reply.body
+  }
+
+  /** A person in the owner's workspace, or in another one (made when it does not exist). */
+  async addPerson(role: Role, workspace = 'main'): Promise<Person> {
+    const email = `${crypto.randomUUID()}@example.com`
+    const { root } = this.database
+    const added = await root.transaction((tx) => addUser(tx, this.world, { name: role, email, role, workspace }))
+    const user = await findUserByEmail(root, email)
+    return { token: added.token, userId: added.userId, uuid: user!.id, email, workspaceId: added.workspaceId }
+  }
+
+  // oxlint-disable-next-line typescript/no-explicit-any
+  async createAgent(body: Record<string, unknown> = {}, token?: string): Promise<any> {
+    return this.ok('/agents', {
+      body: { name: `Agent ${crypto.randomUUID().slice(0, 8)}`, harness: 'command', command: 'true', ...body },
+      ...(token === undefined ? {} : { token }),
+    })
+  }
+
+  /** Wakes the agent and gives the new run's id. */
+  async startRun(agentId: string, body: Record<string, unknown> = {}): Promise<string> {
+    const reply = await this.ok(`/agents/${agentId}/runs`, { body })
+    if (reply.runPublicId === undefined) throw new Error(`no run: ${JSON.stringify(reply)}`)
+    return reply.runPublicId as string
+  }
+
+  /** A token as the run would get it if it were started now. */
+  async runToken(runId: string): Promise<string> {
+    const { root } = this.database
+    const run = await findRun(root, runId)
+    const agent = run && (await findAgent(root, run.agentId))
+    if (!run || !agent) throw new Error(`no run ${runId}`)
+    const { value } = (await root('server_keys').where({ name: 'run_token' }).first('value')) as { value: string }
+    const { fence, agentId, workspaceId } = run
+    const subject = { runId, fence, agentId, workspaceId, tokenGeneration: agent.tokenGeneration }
+    return mintRunToken(Buffer.from(value, 'base64'), subject, this.world.now())
+  }
+}
+
+async function makeOwner({ root }: Database, world: World): Promise<Person> {
+  const first = await root.transaction((tx) => firstStart(tx, world))
+  if (first === null) throw new Error('the database is not empty')
+  const email = 'owner@localhost'
+  const user = await findUserByEmail(root, email)
+  return { token: first.token, userId: first.userId, uuid: user!.id, email, workspaceId: first.workspaceId }
+}
+
+/** The code of a standard error answer, with what holds for each of them checked. */
+export function codeOf(reply: Reply): string {
+  const { error } = reply.body as { error: { code: string; type: string; message: string; requestId: string } }
+  if (typeof error !== 'object') throw new Error(`not a standard error: ${reply.status} ${JSON.stringify(reply.body)}`)
+  if (error.requestId !== reply.headers.get('request-id')) throw new Error('requestId is not that of the header')
+  if (typeof error.message !== 'string' || typeof error.type !== 'string') throw new Error('not a standard envelope')
+  return error.code
+}
+
+/** `404 resource_not_found`, or `200` for an answer that is no error. */
+export function outcomeOf(reply: Reply): string {
+  return reply.status < 400 ? String(reply.status) : `${reply.status} ${codeOf(reply)}`
+}
