@@ -30,7 +30,8 @@ export async function adoptRuns(options: {
       supervisor.attach(state.runId, host)
       continue
     }
-    supervisor.handle(state.runId, { type: spool.ending(state) ? 'host_ended' : 'host_lost' })
+    const isLost = state.hostId === null ? 'found_without_host' : 'host_lost'
+    supervisor.handle(state.runId, { type: spool.ending(state) ? 'host_ended' : isLost })
   }
   forgetStrays(spool, known, log)
 }

@@ -10,14 +10,15 @@ import type { RunSpec } from '../../shared/runs/spec.ts'
  *                               |                    +------ host lost: the tree is killed, -------+
  *                               |                            the ending is `crashed`
  *                               +-- withdrawn, given up --> (nothing)
- *                               +-- host lost --> another host prepares it: nothing was launched
+ *                               +-- host lost --> another host prepares it: nothing was launched (nor was anything in
+ *                                   `starting` when the start came before a host was taken)
  *
  * May interleave: a start that comes twice (the host passes over the second), a cancel before the start (the host ends
  * the run without launching anything), `given up` in any phase (the run is ended here and what it left is sent as
  * evidence), the host's end while a cancel is under way (the host's ending counts: there is one ending).
  *
- * A harness is launched at most once: only `starting` leads to a launch, and a run found in `starting` or `live`
- * without its host is never given to another one.
+ * A harness is launched at most once: only `starting` leads to a launch, and a run found in `starting` or `live` whose
+ * host is gone is never given to another one.
  */
 export type RunPhase = 'accepted' | 'starting' | 'live' | 'ended'
 
@@ -46,6 +47,8 @@ export type RunEvent =
   | { type: 'host_started' }
   | { type: 'host_ended' }
   | { type: 'host_lost' }
+  /** By a daemon that was started again, before a host was taken. */
+  | { type: 'found_without_host' }
   | { type: 'prepare_failed'; stop: Stop }
   | { type: 'cancel_received'; stop: Stop }
   | { type: 'withdrawn' }
@@ -115,13 +118,10 @@ function inAccepted(state: RunState, event: RunEvent): Step {
       return [{ ...state, phase: 'ended' }, [{ type: 'end_without_host', stop: event.stop }]]
     case 'host_ended':
       return [{ ...state, phase: 'ended' }, [{ type: 'forward' }]]
-    case 'host_lost': {
-      const lost = { ...state, hostId: null, hostsLost: state.hostsLost + 1 }
-      if (state.cancel) return [{ ...lost, phase: 'ended' }, [{ type: 'end_without_host', stop: state.cancel }]]
-      if (lost.hostsLost < maxHostsLost) return [lost, [{ type: 'prepare' }]]
-      const stop: Stop = { exitReason: 'dispatch_error', message: 'The run host could not be kept running.' }
-      return [{ ...lost, phase: 'ended' }, [{ type: 'end_without_host', stop }]]
-    }
+    case 'host_lost':
+      return prepareAgain(state, state.hostsLost + 1)
+    case 'found_without_host':
+      return prepareAgain(state, state.hostsLost)
     case 'withdrawn':
     case 'given_up':
     case 'closed':
@@ -130,6 +130,16 @@ function inAccepted(state: RunState, event: RunEvent): Step {
       // Found running after a restart of the daemon whose journal is a step behind.
       return [{ ...state, phase: 'live' }, [{ type: 'report_started' }]]
   }
+}
+
+/** Nothing was launched: another host is given the run, unless it is not wanted any more or hosts do not stay. */
+function prepareAgain(state: RunState, hostsLost: number): Step {
+  const lost = { ...state, hostId: null, hostsLost }
+  const stop = state.givenUp ? lostLease : state.cancel
+  if (stop) return [{ ...lost, phase: 'ended' }, [{ type: 'end_without_host', stop }]]
+  if (hostsLost < maxHostsLost) return [lost, [{ type: 'prepare' }, { type: 'start_host' }]]
+  const failed: Stop = { exitReason: 'dispatch_error', message: 'The run host could not be kept running.' }
+  return [{ ...lost, phase: 'ended' }, [{ type: 'end_without_host', stop: failed }]]
 }
 
 function inHands(state: RunState, event: RunEvent): Step {
@@ -145,7 +155,11 @@ function inHands(state: RunState, event: RunEvent): Step {
     case 'host_ended':
       return [{ ...state, phase: 'ended' }, [{ type: 'forward' }]]
     case 'host_lost':
+      // The start came before a host was there: none can have launched anything.
+      if (state.hostId === null) return prepareAgain(state, state.hostsLost + 1)
       return [state, [{ type: 'end_crashed' }]]
+    case 'found_without_host':
+      return prepareAgain(state, state.hostsLost)
     case 'cancel_received':
       if (state.givenUp) return [state, []]
       return [{ ...state, cancel: event.stop }, [{ type: 'stop_host', stop: event.stop }]]
@@ -154,7 +168,8 @@ function inHands(state: RunState, event: RunEvent): Step {
     case 'closed':
       return [{ ...state, givenUp: true }, [{ type: 'stop_host', stop: lostLease }]]
     case 'prepare_failed':
-      return [state, [{ type: 'stop_host', stop: event.stop }]]
+      // Fails before a host is taken, so nobody else would write the ending.
+      return [{ ...state, phase: 'ended' }, [{ type: 'end_without_host', stop: event.stop }]]
   }
 }
 
