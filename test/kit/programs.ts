@@ -81,7 +81,7 @@ export interface WaitOptions {
   ms?: number
   everyMs?: number
   /** More for the message of a failure. */
-  about?(): string
+  about?: () => string
 }
 
 /** Asks until the answer is neither null, undefined nor false, and gives it; fails when that takes longer than `ms`. */
@@ -102,7 +102,9 @@ export async function waitFor<Value>(
       trouble = error
     }
     if (performance.now() > deadline) {
-      const more = [trouble && String(trouble), about?.().split('\n').slice(-30).join('\n')].filter(Boolean).join('\n')
+      const more = [trouble instanceof Error && trouble.message, about?.().split('\n').slice(-30).join('\n')]
+        .filter(Boolean)
+        .join('\n')
       throw new Error(`not within ${ms} ms: ${what}${more ? `\n${more}` : ''}`)
     }
     await delay(everyMs)

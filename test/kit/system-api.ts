@@ -102,7 +102,7 @@ export class TestApi {
       onEvent,
       lastEventId,
       signal,
-    }: { onEvent?(event: RunEvent): void; lastEventId?: string; signal?: AbortSignal } = {},
+    }: { onEvent?: (event: RunEvent) => void; lastEventId?: string; signal?: AbortSignal } = {},
   ): Promise<{ events: RunEvent[]; lastEventId: string | null }> {
     const { url, token } = this.#where()
     const response = await fetch(`${url}/api/v1/runs/${runId}/events`, {

@@ -92,7 +92,7 @@ export class TestSystem {
     return device
   }
 
-  /** Ends all programs, fails when something of them lives on, and removes all files. */
+  /** Ends all programs, fails when something of them lives on, and removes all files (`FAULT_KEEP` keeps them). */
   async stop(): Promise<void> {
     this.#proxy?.heal()
     const running = [
@@ -113,7 +113,8 @@ export class TestSystem {
       for (const end of ends) if (end.status === 'rejected') throw end.reason
     } finally {
       for (const { pid } of processesNaming(this.root)) kill(pid)
-      rmSync(this.root, { recursive: true, force: true, maxRetries: 5 })
+      if (process.env['FAULT_KEEP']) process.stderr.write(`kept: ${this.root}\n`)
+      else rmSync(this.root, { recursive: true, force: true, maxRetries: 5 })
     }
   }
 }

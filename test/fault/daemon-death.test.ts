@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { parseRunEventId } from '../../shared/api/run-events.ts'
+import { checkInvariants } from '../kit/invariants.ts'
+import { delay, processesNaming, seededRandom, waitFor } from '../kit/programs.ts'
+import { TestSystem } from '../kit/system.ts'
+import { printedLines, scenario } from '../kit/system-scenario.ts'
+
+/** Fault matrix, rows 1 and 2: kill -9 of the daemon. `FAULT_KILLS` sets how often row 2 kills. */
+
+const kills = Number(process.env['FAULT_KILLS'] ?? 6)
+
+let system: TestSystem
+beforeAll(async () => {
+  system = await TestSystem.start()
+})
+afterAll(() => system.stop())
+
+describe('kill -9 of the daemon', () => {
+  test('row 1: the harness works on, and the next daemon takes the run up where it is', async () => {
+    const run = await scenario(system, {
+      steps: [
+        'lines=50',
+        'touch=GATES/half',
+        'await=GATES/more',
+        'lines=500',
+        'touch=GATES/alone',
+        'await=GATES/end',
+        'lines=50',
+      ],
+    })
+    const runId = await run.start()
+    await run.reached('half')
+    const before = await run.device.hostOf(runId)
+    await run.device.kill9()
+    run.open('more')
+    await run.reached('alone')
+    expect(await run.api.run(runId)).toMatchObject({ status: 'running' })
+
+    const restartedAt = performance.now()
+    await run.device.start()
+    // All that it printed while nobody was there.
+    const wanted = Buffer.byteLength(printedLines(550))
+    await waitFor(async () => bytesOf(await run.api.events(runId)) === wanted, 'what was printed meanwhile arrives')
+    expect(performance.now() - restartedAt, 'adopted within').toBeLessThan(10_000)
+    const after = await run.device.hostOf(runId)
+    expect(after).toMatchObject({ pid: before.pid, harness: before.harness })
+
+    run.open('end')
+    const { events } = await checkInvariants(system, run, runId, { exitReason: 'completed', output: printedLines(600) })
+    expect(new Set(events.map(({ id }) => parseRunEventId(runId, id)?.fence)), 'one fence').toEqual(new Set([1]))
+  })
+
+  test('a run that ends while no daemon is there is told in full by the next one', async () => {
+    const run = await scenario(system, { steps: ['touch=GATES/up', 'await=GATES/go', 'lines=300', 'write=made.txt:x'] })
+    const runId = await run.start()
+    await run.reached('up')
+    await run.device.kill9()
+    run.open('go')
+    await waitFor(() => processesNaming(runId).length === 0, 'harness and run host leave')
+    await run.device.start()
+    await checkInvariants(system, run, runId, { exitReason: 'completed', output: printedLines(300) })
+  })
+
+  test(
+    `row 2: ${kills} times at random points of the lives of two runs`,
+    { timeout: 60_000 + kills * 3_000 },
+    async () => {
+      const random = seededRandom('row 2')
+      const lines = 60 * kills
+      const [long, short] = await Promise.all([
+        scenario(system, { steps: ['rate=100', `lines=${lines}`, 'write=made.txt:x'] }),
+        scenario(system, { steps: ['lines=100', 'touch=GATES/on', 'lines=100'] }),
+      ])
+      const [longId, shortId] = await Promise.all([long.start(), short.start()])
+      for (let killed = 0; killed < kills; killed++) {
+        // From the moment of the wake, through a daemon's start (some hundred milliseconds), to a while after it.
+        await delay(random() * (killed % 2 === 0 ? 400 : 1_200))
+        await system.device.kill9()
+        system.device.launch()
+      }
+      await system.device.kill9()
+      await system.device.start()
+      await checkInvariants(system, long, longId, { exitReason: 'completed', output: printedLines(lines) })
+      await checkInvariants(system, short, shortId, { exitReason: 'completed', output: printedLines(200) })
+    },
+  )
+})
+
+function bytesOf(events: readonly { kind: string; data: Record<string, unknown> }[]): number {
+  return events.reduce(
+    (sum, { data }) => sum + (typeof data['text'] === 'string' ? Buffer.byteLength(data['text']) : 0),
+    0,
+  )
+}
