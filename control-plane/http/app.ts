@@ -1,6 +1,8 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import helmet from 'helmet'
 import Koa from 'koa'
 import { ApiError } from '../../shared/api/errors.ts'
+import type { World } from '../../shared/lib/world.ts'
 import type { ImplementedRoute } from './implement.ts'
 import type { Kernel, RequestState } from './kernel.ts'
 import { declaredRefusal, sendRefusal } from './reply.ts'
@@ -18,13 +20,16 @@ export function createApp(
   const app = new Koa({ proxy: kernel.isBehindProxy })
   const routes = new Map(implemented.map(({ route }) => [route.id, route] as const))
   const table = createRouteTable(implemented, kernel)
+  const nextRequestId = requestIds(kernel.world)
+  const headers = Object.entries(safeHeaders(kernel.isHttps))
   // Errors of the socket reach this listener after the answer is decided; without one Koa prints them.
   app.on('error', (error: unknown) => kernel.log.debug({ err: error }, 'a connection failed'))
   app.use(async (ctx, next) => {
-    const state: RequestState = { requestId: kernel.world.id('req_'), routeId: null, caller: null, code: null }
+    const state: RequestState = { requestId: nextRequestId(), routeId: null, caller: null, code: null }
     ctx.state = state
     const startedAt = kernel.world.monotonic()
-    ctx.set('Request-Id', state.requestId)
+    ctx.res.setHeader('Request-Id', state.requestId)
+    for (const [name, value] of headers) ctx.res.setHeader(name, value)
     try {
       await next()
     } catch (error) {
@@ -38,7 +43,6 @@ export function createApp(
     }
     finish(kernel, ctx, startedAt)
   })
-  app.use(safeHeaders(kernel.isHttps))
   for (const middleware of before) app.use(middleware)
   app.use((ctx) => dispatch(table, ctx))
   return app
@@ -55,19 +59,34 @@ async function dispatch(table: RouteTable, ctx: Koa.Context): Promise<void> {
   })
 }
 
-/** The API serves data, never a page: nothing may be loaded by it or frame it. */
-function safeHeaders(isHttps: boolean): Koa.Middleware {
-  const set = helmet({
+/** `req_` and 16 characters: ten are random and of this start of the server, six count its requests. */
+function requestIds(world: World): () => string {
+  const start = world.id('req_').slice(0, -6)
+  let count = 0
+  return () => start + (++count % 36 ** 6).toString(36).padStart(6, '0')
+}
+
+/**
+ * What helmet sets, worked out once. The API serves data, never a page: nothing may be loaded by it or frame it. Headers
+ * that only matter to pages are left out.
+ */
+function safeHeaders(isHttps: boolean): Record<string, string> {
+  const set: Record<string, string> = {}
+  const response = { setHeader: (name: string, value: string) => (set[name] = value), removeHeader: () => undefined }
+  const middleware = helmet({
     contentSecurityPolicy: {
       useDefaults: false,
       directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
     },
     strictTransportSecurity: isHttps,
+    originAgentCluster: false,
+    xDnsPrefetchControl: false,
+    xDownloadOptions: false,
+    xPermittedCrossDomainPolicies: false,
+    xXssProtection: false,
   })
-  return async (ctx, next) => {
-    set(ctx.req, ctx.res, () => undefined)
-    await next()
-  }
+  middleware({} as IncomingMessage, response as unknown as ServerResponse, () => undefined)
+  return set
 }
 
 function logFailure(

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { realWorld, type World } from '../../../shared/lib/world.ts'
 import { createApp } from '../../../control-plane/http/app.ts'
 import { createCallerLookup } from '../../../control-plane/http/auth.ts'
+import { sqliteSource } from '../../../control-plane/http/caller-source.ts'
 import { createIdempotency } from '../../../control-plane/http/idempotency.ts'
 import type { ImplementedRoute } from '../../../control-plane/http/implement.ts'
 import type { Kernel, RequestRecord } from '../../../control-plane/http/kernel.ts'
@@ -45,6 +46,9 @@ export async function startServer(options: ServerOptions): Promise<TestServer> {
   const database = openDatabase({ url: options.database?.url ?? options.url ?? ':memory:' })
   if (options.database === undefined) await migrate(database.root, world.now())
   const seeded = options.database?.seed ?? (await seed(database.root, world))
+  // As the server does: a file is also read by a connection of its own, memory is not.
+  const file = options.database?.url ?? options.url ?? null
+  const source = file === null || database.dialect === 'postgres' ? null : sqliteSource(file)
   const logged: TestServer['logged'] = []
   const records: RequestRecord[] = []
   const stopping = new AbortController()
@@ -52,7 +56,7 @@ export async function startServer(options: ServerOptions): Promise<TestServer> {
     root: database.root,
     world,
     log: recordingLog(logged),
-    callers: createCallerLookup({ db: database.root, runTokenKey, world }),
+    callers: createCallerLookup({ db: database.root, runTokenKey, world, ...(source === null ? {} : { source }) }),
     limiter: options.limiter ?? (await createLimiter({ rules: { ...noRules, ...options.rules }, world, shared: null })),
     idempotency: createIdempotency({
       db: database.root,
@@ -78,7 +82,10 @@ export async function startServer(options: ServerOptions): Promise<TestServer> {
     logged,
     records,
     stop: () => stopping.abort(),
-    close: () => close(server, database),
+    close: async () => {
+      source?.close()
+      await close(server, database)
+    },
   }
 }
 
