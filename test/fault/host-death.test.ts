@@ -1,0 +1,85 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { checkInvariants, outputOf } from '../kit/invariants.ts'
+import { waitFor } from '../kit/programs.ts'
+import { TestSystem } from '../kit/system.ts'
+import { printedLines, scenario } from '../kit/system-scenario.ts'
+
+/** Fault matrix, rows 3 and 4: kill -9 of run hosts, with and without their daemon. */
+
+let system: TestSystem
+beforeAll(async () => {
+  system = await TestSystem.start()
+})
+afterAll(() => system.stop())
+
+const steps = [
+  'child=setsid',
+  'child=escaped',
+  'lines=200',
+  'write=made.txt:x',
+  'append=README.md:more',
+  'touch=GATES/up',
+  'forever',
+]
+/** What `child=` prints is not known before; the numbered lines follow it. */
+const crashed = { exitReason: 'crashed' }
+
+describe('kill -9 of the run host', () => {
+  test('row 3: its tree is ended, what the spool holds is delivered, the change-set is made, the run is `crashed`', async () => {
+    const run = await scenario(system, { steps })
+    const runId = await run.start()
+    await run.reached('up')
+    const host = await run.device.hostOf(runId)
+    await outputIsStored(runId)
+    process.kill(host.pid, 'SIGKILL')
+    const { output, run: ended } = await checkInvariants(system, run, runId, crashed)
+    expect(output.toString()).toContain(printedLines(200))
+    expect(ended).toMatchObject({ status: 'failed', errorCode: 'crashed' })
+    const changeSet = await run.api.changeSet(runId)
+    expect(changeSet.files.map(({ path }) => path)).toEqual(['README.md', 'made.txt'])
+  })
+
+  test('row 4: daemon and run host together: survivors are found and ended, nothing is started again', async () => {
+    const run = await scenario(system, { steps })
+    const runId = await run.start()
+    await run.reached('up')
+    const host = await run.device.hostOf(runId)
+    await outputIsStored(runId)
+    process.kill(host.pid, 'SIGKILL')
+    await run.device.kill9()
+    await run.device.start()
+    const { output } = await checkInvariants(system, run, runId, crashed)
+    expect(output.toString()).toContain(printedLines(200))
+  })
+
+  test('row 4: everything at once, as when the machine goes down', async () => {
+    const run = await scenario(system, { steps })
+    const runId = await run.start()
+    await run.reached('up')
+    const host = await run.device.hostOf(runId)
+    await outputIsStored(runId)
+    process.kill(-(host.harness?.pid ?? 0), 'SIGKILL')
+    process.kill(host.pid, 'SIGKILL')
+    await run.device.kill9()
+    await system.server.kill9()
+    await system.server.start()
+    await run.device.start()
+    const { output } = await checkInvariants(system, run, runId, crashed)
+    expect(output.toString()).toContain(printedLines(200))
+  })
+
+  test('one that has not started a harness is replaced, and the run goes its way', async () => {
+    const run = await scenario(system, { steps: ['lines=100'] })
+    // The spare that waits for the next run.
+    const spare = await waitFor(() => run.device.hosts().find(({ runId }) => runId === null), 'a spare run host')
+    process.kill(spare.pid, 'SIGKILL')
+    const runId = await run.start()
+    await checkInvariants(system, run, runId, { exitReason: 'completed', output: printedLines(100) })
+  })
+})
+
+/** What a host had read and not written when it died is nobody's, so that much is waited for. */
+function outputIsStored(runId: string): Promise<unknown> {
+  const last = printedLines(1, { from: 200 })
+  return waitFor(async () => outputOf(await system.api.events(runId)).output.includes(last), 'the output is stored')
+}
