@@ -5,7 +5,7 @@ import type { ProcessIdentity } from '../process/identity.ts'
 import { HarnessLaunchError } from '../harness/adapter-errors.ts'
 import { openSpool, type Spool } from '../spool/spool.ts'
 import { changeSetOf } from './ending.ts'
-import { planLaunch, type StartRequest } from './launch.ts'
+import type { StartRequest } from './launch.ts'
 import { messageOf, type HostLog } from './log.ts'
 import { cleanUp, prepare, type Assignment, type Prepared } from './preparation.ts'
 import type { HostRequest, HostReply, hostPhases } from './protocol.ts'
@@ -151,8 +151,10 @@ export class RunHost {
     const { spec, fence } = prepared.assignment
     this.#phase = 'running'
     try {
-      const plan = planLaunch(prepared)
-      this.#run = new LiveRun({ world, log, prepared, plan, start, writer: this.#writer!, exitGraceMs })
+      const { plan } = prepared
+      if ('problem' in plan) throw plan.problem
+      const onLaunched = ({ pid }: ProcessIdentity) => this.#options.reply({ type: 'started', pid, at: world.now() })
+      this.#run = new LiveRun({ world, log, prepared, plan, start, writer: this.#writer!, exitGraceMs, onLaunched })
     } catch (error) {
       this.#options.reply({ type: 'started', pid: null, at: world.now() })
       if (!(error instanceof HarnessLaunchError)) log('launch_failed', { runId: spec.runId, error: messageOf(error) })
@@ -160,7 +162,6 @@ export class RunHost {
     }
     // The harness runs from here on; all the rest may fail without changing that.
     const run = this.#run
-    this.#options.reply({ type: 'started', pid: run.harness.pid, at: world.now() })
     run.begin()
     for (const { inputId, text } of this.#earlyInputs) run.input(inputId, text)
     this.#earlyInputs = []

@@ -1,32 +1,14 @@
 import { join, relative, isAbsolute, dirname } from 'node:path'
 import { mkdirSync, writeFileSync } from 'node:fs'
-import type { HarnessAdapter, HarnessLaunch } from '../harness/adapter.ts'
-import { HarnessLaunchError } from '../harness/adapter-errors.ts'
-import { adapterOf, noAdapterMessage } from '../harness/registry.ts'
 import type { Child, ChildLaunch } from './child.ts'
 import { harnessEnv } from './environment.ts'
 import { launchOnPipes } from './pipes.ts'
-import type { Prepared } from './preparation.ts'
+import type { LaunchPlan, Prepared } from './preparation.ts'
 import { findProgram } from './program.ts'
 import type { HostRequest } from './protocol.ts'
 import { launchInPty } from './pty.ts'
 
 export type StartRequest = Extract<HostRequest, { type: 'start' }>
-
-export interface LaunchPlan {
-  adapter: HarnessAdapter
-  launch: HarnessLaunch
-}
-
-/** What to launch, from the spec alone. Throws HarnessLaunchError. */
-export function planLaunch({ assignment, paths, cwd }: Prepared): LaunchPlan {
-  const { spec, env, loginShell, harnessVersion } = assignment
-  const adapter = adapterOf(spec.harness)
-  if (!adapter) throw new HarnessLaunchError(noAdapterMessage(spec.harness))
-  const isRoot = process.getuid?.() === 0
-  const facts = { env, cwd, runDir: paths.harness, isRoot, loginShell, version: harnessVersion }
-  return { adapter, launch: adapter.command(spec, facts) }
-}
 
 /** Launches it. Throws HarnessLaunchError when the program or the folder is not what it should be. */
 export function launchHarness(

@@ -7,6 +7,7 @@ import { messageOf, stderrLog } from './log.ts'
 import type { HostRecord } from './protocol.ts'
 import { hostPaths, removeHostFiles, writeRecord } from './record.ts'
 import { HostSocket } from './socket.ts'
+import { warmUp } from './warm-up.ts'
 import { writerLimits } from './writer.ts'
 
 const count = z.coerce.number().int().positive()
@@ -96,6 +97,7 @@ async function main(): Promise<void> {
   await socket.listen()
   keepRecord({})
   host.daemonLeft()
+  await warmUp(world, log)
 }
 
 // libuv before 1.52 loses the end of a terminal's output when the program exits.

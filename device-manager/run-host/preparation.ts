@@ -2,6 +2,10 @@ import { rmSync } from 'node:fs'
 import { releaseBase } from '../change-set/diff.ts'
 import { takeBase } from '../change-set/snapshot.ts'
 import type { World } from '../../shared/lib/world.ts'
+import type { HarnessAdapter, HarnessLaunch } from '../harness/adapter.ts'
+import { HarnessLaunchError } from '../harness/adapter-errors.ts'
+import { adapterOf, noAdapterMessage } from '../harness/registry.ts'
+import { makeRunCgroup, removeRunCgroup } from '../process/cgroup.ts'
 import { messageOf } from './log.ts'
 import type { HostRequest } from './protocol.ts'
 import { makePrivateFolder, runPaths, writePrivateFile, type RunPaths } from './record.ts'
@@ -9,12 +13,19 @@ import { makePrivateFolder, runPaths, writePrivateFile, type RunPaths } from './
 export type Assignment = Extract<HostRequest, { type: 'assign' }>
 export type BaseResult = Awaited<ReturnType<typeof takeBase>>
 
+export interface LaunchPlan {
+  adapter: HarnessAdapter
+  launch: HarnessLaunch
+}
+
 /** All that is ready before the run may start. */
 export interface Prepared {
   assignment: Assignment
   paths: RunPaths
   cwd: string
   base: BaseResult
+  plan: LaunchPlan | { problem: unknown }
+  cgroup: string | null
 }
 
 /**
@@ -33,7 +44,21 @@ export async function prepare(stateDir: string, assignment: Assignment, world: W
     paths.base,
     `${JSON.stringify({ runId: spec.runId, fence: assignment.fence, folder: spec.folder?.rootPath ?? null, base })}\n`,
   )
-  return { assignment, paths, cwd: spec.folder?.rootPath ?? assignment.homeDir, base }
+  const cwd = spec.folder?.rootPath ?? assignment.homeDir
+  return { assignment, paths, cwd, base, plan: planOf(assignment, paths, cwd), cgroup: makeRunCgroup(spec.runId) }
+}
+
+/** What to launch, from the spec alone; a spec that does not say enough is a problem for the launch to tell. */
+function planOf({ spec, env, loginShell, harnessVersion }: Assignment, paths: RunPaths, cwd: string): Prepared['plan'] {
+  try {
+    const adapter = adapterOf(spec.harness)
+    if (!adapter) throw new HarnessLaunchError(noAdapterMessage(spec.harness))
+    const isRoot = process.getuid?.() === 0
+    const facts = { env, cwd, runDir: paths.harness, isRoot, loginShell, version: harnessVersion }
+    return { adapter, launch: adapter.command(spec, facts) }
+  } catch (problem) {
+    return { problem }
+  }
 }
 
 async function baseOf({ spec }: Assignment, world: World): Promise<BaseResult> {
@@ -50,5 +75,6 @@ async function baseOf({ spec }: Assignment, world: World): Promise<BaseResult> {
 /** The run is over, or was never wanted: nothing of it stays but what is in the spool. */
 export async function cleanUp(prepared: Prepared): Promise<void> {
   if (prepared.base.ok) await releaseBase(prepared.base.base).catch(() => {})
+  if (prepared.cgroup !== null) removeRunCgroup(prepared.cgroup)
   rmSync(prepared.paths.root, { recursive: true, force: true })
 }

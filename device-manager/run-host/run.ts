@@ -1,20 +1,21 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { ChangeSetResult } from '../../shared/device/change-set.ts'
 import type { EndReport } from '../../shared/device/protocol.ts'
 import { Redactor } from '../../shared/lib/redact.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
-import { enterRunCgroup, makeRunCgroup, removeRunCgroup } from '../process/cgroup.ts'
 import { identityOf, type ProcessIdentity } from '../process/identity.ts'
 import type { HarnessSession, ProcessExit } from '../harness/adapter.ts'
 import type { Child } from './child.ts'
 import { changeSetOf, drain, stopTree, type Tree } from './ending.ts'
 import { decide } from './gate.ts'
-import { launchHarness, type LaunchPlan, type StartRequest } from './launch.ts'
+import { launchHarness, type StartRequest } from './launch.ts'
 import { Limits, type Trip } from './limits.ts'
 import type { HostLog } from './log.ts'
 import { Pipeline } from './pipeline.ts'
-import type { Prepared } from './preparation.ts'
+import type { LaunchPlan, Prepared } from './preparation.ts'
 import { wholeValues, type Redact } from './redaction.ts'
 import { endedEvent, reportMaker } from './report.ts'
 import type { EventWriter } from './writer.ts'
@@ -26,6 +27,8 @@ export interface RunParts {
   plan: LaunchPlan
   start: StartRequest
   writer: EventWriter
+  /** Called within the constructor, before what the launch does not need. */
+  onLaunched(harness: ProcessIdentity): void
   /** A harness that has given its result has this long to exit by itself. */
   exitGraceMs: number
 }
@@ -66,10 +69,11 @@ export class LiveRun {
       onStderr: (chunk) => this.#pipeline.stderr(chunk),
     })
     const { pid } = this.#child
-    const cgroup = makeRunCgroup(spec.runId)
-    if (cgroup !== null) enterRunCgroup(cgroup, pid)
+    const { cgroup } = prepared
     // A harness that is gone already has no start time; its group is still known by its number.
     this.harness = identityOf(pid) ?? { pid, startTime: '' }
+    parts.onLaunched(this.harness)
+    if (cgroup !== null) void enterCgroup(cgroup, pid)
     this.#tree = { runId: spec.runId, child: this.#child, leader: this.harness, cgroup, world, log: parts.log }
     const secrets = Object.entries(start.secrets).map(([name, value]) => ({ name, value }))
     const allSecrets = [{ name: 'SVC_TOKEN', value: start.token }, ...secrets]
@@ -80,7 +84,7 @@ export class LiveRun {
     this.#limits.start()
   }
 
-  /** After `started` was told: what the harness is sent first, and the first event. */
+  /** What the harness is sent first, and the first event. */
   begin(): void {
     const { prepared, plan, writer } = this.#parts
     const { pid } = this.#child
@@ -112,7 +116,6 @@ export class LiveRun {
     onEnding()
     this.#limits.stop()
     this.#cancelExitGrace?.()
-    if (this.#tree.cgroup !== null) removeRunCgroup(this.#tree.cgroup)
     const processExit: ProcessExit = { ...exit, stoppedFor: this.#stop?.exitReason ?? null }
     this.#parts.writer.keepTail()
     this.#pipeline.end(processExit)
@@ -170,4 +173,12 @@ export class LiveRun {
 /** A command may be silent for as long as it likes at its start; a structured harness tells at once that it is there. */
 function makeLimits(world: World, { harness, limits }: RunSpec, onTrip: (trip: Trip) => void): Limits {
   return new Limits(world, { ...limits, firstEventMs: harness === 'command' ? null : limits.firstEventMs }, onTrip)
+}
+
+/**
+ * Not awaited: the kernel takes ten milliseconds and more to move a process. What the harness starts before that is found
+ * by its mark and its descent.
+ */
+async function enterCgroup(cgroup: string, pid: number): Promise<void> {
+  await writeFile(join(cgroup, 'cgroup.procs'), String(pid)).catch(() => {})
 }

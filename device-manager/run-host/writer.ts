@@ -41,11 +41,13 @@ export type ReportOf = (
 
 const batchRows = 100
 const batchMs = 50
+/** Writes within `batchMs` that count as little load. */
+const quickWrites = 8
 const retryMinMs = 100
 const retryMaxMs = 5_000
 
 /**
- * Gives events their seq and writes them to the spool: at once when the last write is a while ago, in batches under load.
+ * Gives events their seq and writes them to the spool: at once while there is little to write, in batches under load.
  * One owner, one thread; every call to the spool is synchronous, so nothing interleaves within a flush.
  *
  *     taking    -- more than `unsentBytes` unacknowledged -->  dropping (events go to the overflow)
@@ -67,7 +69,8 @@ export class EventWriter {
   #isBroken = false
   #isAtEnd = false
   #isEnding = false
-  #lastFlush = -Infinity
+  #window = { startedAt: -Infinity, writes: 0 }
+  #isSoon = false
   #cancelTimer: (() => void) | null = null
 
   constructor(options: WriterOptions) {
@@ -138,13 +141,27 @@ export class EventWriter {
     this.#options.log('output_dropping', { runId: this.#options.key.runId, reason })
   }
 
+  /** At once, after what else this turn of the event loop brings; once `batchMs` has seen `quickWrites` of them, in batches. */
   #schedule(): void {
     if (this.#stuckMs > 0) return
-    const { world } = this.#options
-    const wait = this.#lastFlush + batchMs - world.monotonic()
-    if (this.#queue.length > 0 && (wait <= 0 || this.#queue.length >= batchRows)) return this.#flush()
-    if (this.#overflow && this.#queue.length === 0) return this.#arm(1_000)
-    if (this.#queue.length > 0) this.#arm(Math.max(1, wait))
+    if (this.#queue.length >= batchRows) return this.#flush()
+    if (this.#queue.length === 0) {
+      if (this.#overflow) this.#arm(1_000)
+      return
+    }
+    const now = this.#options.world.monotonic()
+    if (now >= this.#window.startedAt + batchMs) this.#window = { startedAt: now, writes: 0 }
+    if (this.#window.writes < quickWrites) this.#flushSoon()
+    else this.#arm(Math.max(1, this.#window.startedAt + batchMs - now))
+  }
+
+  #flushSoon(): void {
+    if (this.#isSoon) return
+    this.#isSoon = true
+    setImmediate(() => {
+      this.#isSoon = false
+      if (this.#stuckMs === 0 && this.#queue.length > 0 && !this.#isEnding) this.#flush()
+    })
   }
 
   #arm(ms: number): void {
@@ -170,7 +187,7 @@ export class EventWriter {
       })
       this.#arm(this.#stuckMs)
     }
-    this.#lastFlush = this.#options.world.monotonic()
+    this.#window.writes++
     if (this.lastSeq > before) this.#options.onSpooled(this.lastSeq)
     if (this.#stuckMs === 0 && (this.#overflow || this.#queue.length > 0)) this.#schedule()
   }

@@ -111,7 +111,7 @@ describe('the end of the output', () => {
   })
 
   test('what a child in the background prints after the leader’s exit is kept', async () => {
-    const { events, report } = await runCommand(`(trap '' HUP; sleep 1; echo late) & echo early`)
+    const { events, report } = await runCommand(`trap '' HUP; (sleep 1; echo late) & echo early`)
     expect(outputOf(events).toString()).toBe('early\r\nlate\r\n')
     expect(report.exitReason).toBe('completed')
   })
