@@ -5,7 +5,13 @@ import { linkLimits, runLimits } from '../shared/device/limits.ts'
 
 /** The only reader of the environment. Unknown `SVC_*` variables are passed over; a bad value stops the start with a sentence. */
 
-const milliseconds = (fallback: number) => z.coerce.number().int().min(1).max(30 * 86_400_000).default(fallback)
+const milliseconds = (fallback: number) =>
+  z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(30 * 86_400_000)
+    .default(fallback)
 const flag = z
   .enum(['0', '1', 'true', 'false'])
   .default('0')

@@ -29,7 +29,11 @@ export function createMetrics(options: { defaults: boolean }) {
     }),
     heartbeats: new Counter({ name: 'svc_heartbeats_total', help: 'Heartbeats received.', registers }),
     eventsStored: new Counter({ name: 'svc_run_events_total', help: 'Run events stored.', registers }),
-    eventBytesStored: new Counter({ name: 'svc_run_event_bytes_total', help: 'Bytes of run events stored.', registers }),
+    eventBytesStored: new Counter({
+      name: 'svc_run_event_bytes_total',
+      help: 'Bytes of run events stored.',
+      registers,
+    }),
     writesRefused: new Counter({
       name: 'svc_fence_refusals_total',
       help: 'Writes about a run that were refused, by reason.',

@@ -15,7 +15,7 @@ const exitMs = 30_000
 /** Runs the control plane until it is told to stop. */
 export async function serve(config: ServerConfig): Promise<void> {
   const world = realWorld
-  const log = createLog({ level: config.logLevel, pretty: process.stderr.isTTY === true })
+  const log = createLog({ level: config.logLevel, pretty: process.stderr.isTTY })
   mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
   const database = openDatabase({ url: config.databaseUrl, poolSize: config.databasePool })
   const applied = await migrate(database.root, world.now())

@@ -2,7 +2,8 @@ import envPaths from 'env-paths'
 import { z } from 'zod'
 
 /** The only reader of the daemon's environment. */
-const count = (fallback: number, max = Number.MAX_SAFE_INTEGER) => z.coerce.number().int().min(1).max(max).default(fallback)
+const count = (fallback: number, max = Number.MAX_SAFE_INTEGER) =>
+  z.coerce.number().int().min(1).max(max).default(fallback)
 const environment = z.object({
   SVC_STATE_DIR: z.string().min(1).optional(),
   SVC_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),

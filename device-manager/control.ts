@@ -1,6 +1,12 @@
 import { rmSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
-import { controlLimits, controlRequest, type ControlOp, type ControlRequest, type ControlValue } from '../shared/device/control.ts'
+import {
+  controlLimits,
+  controlRequest,
+  type ControlOp,
+  type ControlRequest,
+  type ControlValue,
+} from '../shared/device/control.ts'
 import type { Log } from './log.ts'
 
 export class ControlError extends Error {
@@ -51,7 +57,10 @@ export class ControlSocket {
     socket.on('error', () => socket.destroy())
     socket.on('data', (chunk: string) => {
       text += chunk
-      if (text.length > controlLimits.requestBytes) return socket.destroy()
+      if (text.length > controlLimits.requestBytes) {
+        socket.destroy()
+        return
+      }
       const end = text.indexOf('\n')
       if (end < 0) return
       socket.removeAllListeners('data')

@@ -267,10 +267,7 @@ export class Daemon {
     }
   }
 
-  private ofRun(
-    message: { runId: string; fence: number },
-    event: Parameters<Supervisor['handle']>[1],
-  ): void {
+  private ofRun(message: { runId: string; fence: number }, event: Parameters<Supervisor['handle']>[1]): void {
     if (this.supervisor.find(message.runId)?.fence === message.fence) this.supervisor.handle(message.runId, event)
   }
 

@@ -11,6 +11,8 @@ const [command, ...rest] = process.argv.slice(2)
 if (command === 'run' && rest.length === 0) await runDaemon()
 else if (command === '--version') process.stdout.write(`${(await import('../shared/lib/version.ts')).version}\n`)
 else {
-  process.stderr.write('usage: svc-device run\nThe daemon of this device; `svc device connect` sets it up and starts it.\n')
+  process.stderr.write(
+    'usage: svc-device run\nThe daemon of this device; `svc device connect` sets it up and starts it.\n',
+  )
   process.exit(command === undefined || command === '--help' ? 0 : 2)
 }

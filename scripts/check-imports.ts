@@ -39,20 +39,36 @@ function check(file: string): void {
       if (targetPart !== null && targetPart !== 'shared') complain('shared imports nothing of the other parts')
       if (target === null && specifier !== 'zod') complain('shared imports zod and itself only')
     }
-    if (['cli', 'device-manager'].includes(part) && targetPart !== null && ![part, 'shared', 'test'].includes(targetPart))
+    if (
+      ['cli', 'device-manager'].includes(part) &&
+      targetPart !== null &&
+      ![part, 'shared', 'test'].includes(targetPart)
+    )
       complain(`${part} imports itself and shared only`)
-    if (part === 'control-plane' && ['cli', 'device-manager'].includes(targetPart ?? '')) complain('the control plane imports neither')
-    if (specifier === 'knex' && !typeOnly && !isTest && !/^control-plane\/db\//.test(file)) complain('knex is opened in db/ only')
-    if (/\/(rules|machine|[a-z-]+-machine)\.ts$/.test(file) && !typeOnly && /^node:|^(ws|knex|pg|execa)$/.test(specifier))
+    if (part === 'control-plane' && ['cli', 'device-manager'].includes(targetPart ?? ''))
+      complain('the control plane imports neither')
+    if (specifier === 'knex' && !typeOnly && !isTest && !file.startsWith('control-plane/db/'))
+      complain('knex is opened in db/ only')
+    if (
+      /\/(rules|machine|[a-z-]+-machine)\.ts$/.test(file) &&
+      !typeOnly &&
+      /^node:|^(ws|knex|pg|execa)$/.test(specifier)
+    )
       complain('rules and machines do no I/O')
     if (target?.endsWith('/handlers.ts') && /\/resources\//.test(file) && !file.endsWith('/routes.ts'))
       complain('a resource uses another by its store and rules, never by its handlers')
-    if (/\/index\.ts$/.test(target ?? '') && !/shared\/api\/index\.ts$|migrations\/index\.ts$/.test(target ?? '')) complain('no barrel files')
+    if ((target ?? '').endsWith('/index.ts') && !/shared\/api\/index\.ts$|migrations\/index\.ts$/.test(target ?? ''))
+      complain('no barrel files')
   }
   if (/\/(rules|machine)\.ts$/.test(file) && /Date\.now\(|new Date\(\)|Math\.random\(|process\.env/.test(text))
     problems.push(`${file}: a rule or machine reads the clock, chance or the environment`)
   const queries = /\b(db|tx|root)\('[a-z_]+'\)/
-  if (part === 'control-plane' && !isTest && queries.test(text) && !/(-store|\/store)\.ts$|\/db\/|\/sweeps\/|\/dispatch\//.test(file))
+  if (
+    part === 'control-plane' &&
+    !isTest &&
+    queries.test(text) &&
+    !/(-store|\/store)\.ts$|\/db\/|\/sweeps\/|\/dispatch\//.test(file)
+  )
     problems.push(`${file}: queries rows outside a store`)
 }
 

@@ -17,17 +17,35 @@ interface Rule {
   why: string
 }
 const rules: Rule[] = [
-  { files: /./, except: /\.jsonl$/, pattern: /\b(?:registry|deb|security|mirror)\.[a-z]+\.(?:org|com)\b/, why: 'names a registry host' },
+  {
+    files: /./,
+    except: /\.jsonl$/,
+    pattern: /\b(?:registry|deb|security|mirror)\.[a-z]+\.(?:org|com)\b/,
+    why: 'names a registry host',
+  },
   { files: /package-lock\.json$/, pattern: /"resolved":/, why: 'the lockfile holds addresses' },
-  { files: /\.test\.ts$/, pattern: /\b(?:it|test|describe)\.(?:only|skip|todo)\b|\bx(?:it|describe)\(/, why: 'a focused or skipped test' },
-  { files: /\.test\.ts$/, pattern: /\bvi\.(?:mock|stubGlobal|stubEnv)\b/, why: 'fakes our own code instead of the other end of the wire' },
+  {
+    files: /\.test\.ts$/,
+    pattern: /\b(?:it|test|describe)\.(?:only|skip|todo)\b|\bx(?:it|describe)\(/,
+    why: 'a focused or skipped test',
+  },
+  {
+    files: /\.test\.ts$/,
+    pattern: /\bvi\.(?:mock|stubGlobal|stubEnv)\b/,
+    why: 'fakes our own code instead of the other end of the wire',
+  },
   {
     files: /^(?:control-plane|device-manager|shared)\/.*\.ts$/,
     except: /\.test\.ts$|world\.ts$/,
     pattern: /\bDate\.now\(\)|\bnew Date\(\)|\bMath\.random\(\)/,
     why: 'reads the clock or chance directly; take World',
   },
-  { files: /\.(?:ts|md)$|^scripts\//, except: /check-words\.ts$/, pattern: /\b(?:TODO|FIXME|XXX|HACK)\b/, why: 'words of unfinished work' },
+  {
+    files: /\.(?:ts|md)$|^scripts\//,
+    except: /check-words\.ts$/,
+    pattern: /\b(?:TODO|FIXME|XXX|HACK)\b/,
+    why: 'words of unfinished work',
+  },
 ]
 const maxLines = 420
 
@@ -45,7 +63,8 @@ for (const file of files) {
     if (line >= 0) problems.push(`${file}:${line + 1}: ${rule.why}`)
   }
   const lines = text.split('\n').length
-  if (/\.ts$/.test(file) && !/\.test\.ts$/.test(file) && lines > maxLines) problems.push(`${file}: ${lines} lines; split it by role`)
+  if (file.endsWith('.ts') && !file.endsWith('.test.ts') && lines > maxLines)
+    problems.push(`${file}: ${lines} lines; split it by role`)
 }
 
 if (problems.length > 0) {

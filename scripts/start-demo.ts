@@ -49,7 +49,12 @@ const run = z.object({
   errorMessage: z.string().nullable(),
   createdAt: z.string(),
 })
-const changeSet = z.object({ files: z.array(z.unknown()), additions: z.number(), deletions: z.number(), diff: z.string() })
+const changeSet = z.object({
+  files: z.array(z.unknown()),
+  additions: z.number(),
+  deletions: z.number(),
+  diff: z.string(),
+})
 
 export interface DemoResult {
   runId: string
@@ -69,14 +74,23 @@ const command = [
 ].join('\n')
 
 export async function runDemo(api: DemoApi, folder: string, say: (text: string) => void): Promise<DemoResult> {
-  const devices = await api.call('GET', '/devices', z.object({ devices: z.array(z.object({ publicId: z.string(), online: z.boolean() })) }))
+  const devices = await api.call(
+    'GET',
+    '/devices',
+    z.object({ devices: z.array(z.object({ publicId: z.string(), online: z.boolean() })) }),
+  )
   const device = devices.devices.find((each) => each.online)
   if (!device) throw new Error('No device of this person is connected.')
   const folderId = await findOrAddFolder(api, folder, device.publicId)
   const agentId = await findOrCreateAgent(api, folderId)
-  const started = await api.call('POST', `/agents/${agentId}/runs`, z.looseObject({ kind: z.string(), runPublicId: z.string().optional() }), {
-    prompt: 'Add a note to the README.',
-  })
+  const started = await api.call(
+    'POST',
+    `/agents/${agentId}/runs`,
+    z.looseObject({ kind: z.string(), runPublicId: z.string().optional() }),
+    {
+      prompt: 'Add a note to the README.',
+    },
+  )
   const runId = started.runPublicId
   if (runId === undefined) throw new Error(`The run was not started: ${JSON.stringify(started)}`)
   let events = 0
@@ -87,7 +101,8 @@ export async function runDemo(api: DemoApi, folder: string, say: (text: string) 
     say(`  ${each.kind.padEnd(8)} ${describe(each.data)}`)
   }
   const ended = await api.call('GET', `/runs/${runId}`, run)
-  if (ended.status !== 'succeeded') throw new Error(`The run ended ${ended.status}: ${ended.errorMessage ?? ended.exitReason}`)
+  if (ended.status !== 'succeeded')
+    throw new Error(`The run ended ${ended.status}: ${ended.errorMessage ?? ended.exitReason}`)
   const changes = await api.call('GET', `/runs/${runId}/change-set`, changeSet)
   say(changes.diff)
   return {
@@ -108,11 +123,17 @@ async function findOrAddFolder(api: DemoApi, rootPath: string, deviceId: string)
   const { sources } = await api.call('GET', '/folders', z.object({ sources: z.array(source) }))
   const known = sources.find((each) => each.config.rootPath === rootPath && each.config.deviceId === deviceId)
   if (known) return known.shortId
-  return (await api.call('POST', '/folders', z.object({ shortId: z.string() }), { displayName: 'demo', rootPath, deviceId })).shortId
+  return (
+    await api.call('POST', '/folders', z.object({ shortId: z.string() }), { displayName: 'demo', rootPath, deviceId })
+  ).shortId
 }
 
 async function findOrCreateAgent(api: DemoApi, defaultFolderId: string): Promise<string> {
-  const { data } = await api.call('GET', '/agents?q=demo', z.object({ data: z.array(withId.extend({ name: z.string() })) }))
+  const { data } = await api.call(
+    'GET',
+    '/agents?q=demo',
+    z.object({ data: z.array(withId.extend({ name: z.string() })) }),
+  )
   const known = data.find((agent) => agent.name === 'Demo')
   if (known) {
     await api.call('PATCH', `/agents/${known.id}`, z.unknown(), { defaultFolderId })

@@ -13,7 +13,9 @@ import { DemoApi, runDemo, type DemoResult } from './start-demo.ts'
  * SVC_CONFIG_DIR still name other folders); the last line is JSON.
  */
 const root = join(import.meta.dirname, '..')
-const { values: flags } = parseArgs({ options: { once: { type: 'boolean', default: false }, help: { type: 'boolean', default: false } } })
+const { values: flags } = parseArgs({
+  options: { once: { type: 'boolean', default: false }, help: { type: 'boolean', default: false } },
+})
 if (flags.help) {
   process.stdout.write('usage: scripts/start [--once]\n')
   process.exit(0)
@@ -27,7 +29,11 @@ if (scratch) {
   env.SVC_STATE_DIR ??= join(scratch, 'state')
   env.SVC_CONFIG_DIR ??= join(scratch, 'config')
 }
-const node = (script: string, args: readonly string[]) => ['--disable-warning=ExperimentalWarning', join(root, script), ...args]
+const node = (script: string, args: readonly string[]) => [
+  '--disable-warning=ExperimentalWarning',
+  join(root, script),
+  ...args,
+]
 
 interface Server {
   child: ChildProcess
@@ -44,16 +50,23 @@ async function startServer(): Promise<Server> {
   const path = join(config.dataDir, 'server.json')
   const running = readServerFile(path)
   if (running && isAlive(running.pid))
-    throw new Error(`A control plane runs on this data folder already: ${running.url} (pid ${running.pid}). Stop it first.`)
+    throw new Error(
+      `A control plane runs on this data folder already: ${running.url} (pid ${running.pid}). Stop it first.`,
+    )
   rmSync(path, { force: true })
   const log = openSync(join(config.dataDir, 'server.log'), 'a', 0o600)
   const args = ['start', '--data-dir', config.dataDir, ...(flags.once ? ['--port', '0'] : [])]
-  const child = spawn(process.execPath, node('control-plane/main.ts', args), { cwd: root, env, stdio: ['ignore', log, log] })
+  const child = spawn(process.execPath, node('control-plane/main.ts', args), {
+    cwd: root,
+    env,
+    stdio: ['ignore', log, log],
+  })
   closeSync(log)
   for (let waited = 0; waited < 30_000; waited += 25) {
     const ready = readServerFile(path)
     if (ready?.pid === child.pid && ready) return { child, url: ready.url, dataDir: config.dataDir }
-    if (child.exitCode !== null) throw new Error(`The control plane ended at its start:\n${tail(join(config.dataDir, 'server.log'))}`)
+    if (child.exitCode !== null)
+      throw new Error(`The control plane ended at its start:\n${tail(join(config.dataDir, 'server.log'))}`)
     await sleep(25)
   }
   throw new Error(`The control plane was not ready in time; see ${join(config.dataDir, 'server.log')}`)
@@ -112,7 +125,10 @@ function demoFolder(server: Server): string {
   mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, 'README.md'), '# Demo\n\nA small repository for a first run.\n')
   const git = (...args: string[]) =>
-    execFileSync('git', ['-c', 'user.name=svc', '-c', 'user.email=svc@localhost', ...args], { cwd: folder, stdio: 'pipe' })
+    execFileSync('git', ['-c', 'user.name=svc', '-c', 'user.email=svc@localhost', ...args], {
+      cwd: folder,
+      stdio: 'pipe',
+    })
   git('init', '--quiet', '--initial-branch=main')
   git('add', '.')
   git('commit', '--quiet', '-m', 'Begin')

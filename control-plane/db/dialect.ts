@@ -76,7 +76,7 @@ export function troubleOf(error: unknown): DatabaseTrouble {
   const code = (error as { code?: unknown }).code
   if (typeof code === 'string' && code in byCode) return byCode[code] ?? null
   if (typeof code === 'string' && /^SQLITE_(IOERR|CORRUPT|NOTADB)/.test(code)) return 'database_unavailable'
-  if (typeof code === 'string' && /^08/.test(code)) return 'database_unavailable'
+  if (typeof code === 'string' && code.startsWith('08')) return 'database_unavailable'
   if (/Connection terminated|connection is closed|Unable to acquire a connection/i.test(error.message))
     return 'database_unavailable'
   return null

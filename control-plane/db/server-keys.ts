@@ -2,10 +2,7 @@ import type { Db } from './open.ts'
 
 /** The server's own key of that name, made on first use. Every replica on the same database gets the same one. */
 export async function serverKey(db: Db, name: string, fresh: { value: string; at: number }): Promise<string> {
-  await db('server_keys')
-    .insert({ name, value: fresh.value, created_at: fresh.at })
-    .onConflict('name')
-    .ignore()
+  await db('server_keys').insert({ name, value: fresh.value, created_at: fresh.at }).onConflict('name').ignore()
   const row: unknown = await db('server_keys').where({ name }).first('value')
   return (row as { value: string }).value
 }

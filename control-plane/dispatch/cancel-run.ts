@@ -35,7 +35,12 @@ export async function cancelRun(tx: Tx, run: RunRow, cancel: Cancel): Promise<bo
     at: now,
   })
   if (ended && run.leaseState !== 'none')
-    await publish(tx, { topic: 'run.cancel', key: run.id, payload: { withdrawn: run.leaseState === 'offered' }, at: now })
+    await publish(tx, {
+      topic: 'run.cancel',
+      key: run.id,
+      payload: { withdrawn: run.leaseState === 'offered' },
+      at: now,
+    })
   return ended
 }
 

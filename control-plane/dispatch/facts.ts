@@ -27,6 +27,7 @@ export async function loadPlacementFacts(
       publicId: device.publicId,
       userId: device.userId,
       liveness: livenessOf(device, options.now, options.leaseMs),
+      isLinked: device.replicaId !== null,
       isController: isController(device.platform),
       remoteControlRevoked: device.remoteControlRevokedAt !== null,
       accepting: device.claimState?.accepting ?? true,

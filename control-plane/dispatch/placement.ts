@@ -9,6 +9,8 @@ export interface DeviceFacts {
   publicId: string
   userId: string
   liveness: LivenessStatus
+  /** A replica holds its link now. A device counts as connected for a while after its link was lost. */
+  isLinked: boolean
   isController: boolean
   remoteControlRevoked: boolean
   /** What the device said last of itself; true before its first report. */
@@ -43,7 +45,9 @@ export function placeRun(run: RunFacts, facts: PlacementFacts): Placement {
   const able = candidates(run, facts).filter(
     (device) => device.liveness === 'connected' && !device.isController && !device.remoteControlRevoked,
   )
-  const free = able.find((device) => device.accepting && device.used < device.capacity)
+  const ready = able.filter((device) => device.accepting && device.used < device.capacity)
+  // A device that lost its link is passed over, but not the one with the session: it may only be restarting its daemon.
+  const free = ready.find((device) => device.isLinked || device.publicId === run.sessionDevice) ?? ready[0]
   if (free) return { kind: 'device', publicId: free.publicId }
   return { kind: 'gate', reason: able.length === 0 ? 'no_device' : 'capacity' }
 }

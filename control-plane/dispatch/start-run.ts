@@ -78,7 +78,9 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
   })
   await insertDetails(tx, { runId, prompt, spec, manifest: manifestOf(spec) })
   if (wake.parent) await setSuccessor(tx, wake.parent.id, runId)
-  return admission.kind === 'declined' ? decline(tx, { runId, agent, admission, now }) : queue(tx, runId, agent, context)
+  return admission.kind === 'declined'
+    ? decline(tx, { runId, agent, admission, now })
+    : queue(tx, runId, agent, context)
 }
 
 async function queue(tx: Tx, runId: string, agent: AgentRow, context: WakeContext): Promise<WakeAnswer> {

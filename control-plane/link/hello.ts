@@ -6,7 +6,13 @@ import { publish } from '../db/outbox.ts'
 import type { Tx } from '../db/open.ts'
 import { finishRun } from '../dispatch/end-run.ts'
 import { livenessOf } from '../resources/devices/rules.ts'
-import { findDeviceByToken, markLinked, promoteToken, setNextToken, type DeviceRow } from '../resources/devices/store.ts'
+import {
+  findDeviceByToken,
+  markLinked,
+  promoteToken,
+  setNextToken,
+  type DeviceRow,
+} from '../resources/devices/store.ts'
 import { claimRun, findRun, listLiveOfDevice, withdrawOffer, type RunRow } from '../resources/runs/store.ts'
 import { hashToken, newToken } from './device-tokens.ts'
 import { reconcile, type Reconciliation } from './reconcile.ts'

@@ -273,7 +273,12 @@ export class Ingest {
       // The run has its ending (perhaps this very one, whose answer was lost), or belongs to a later lease.
       if (run && (run.fence !== fence || run.exitReason !== report.exitReason)) {
         const body = Buffer.from(JSON.stringify(report))
-        await this.keepEvidence(batch, { run, header: { ...item, firstSeq: null, lastSeq: null }, body, reason: 'late_ending' })
+        await this.keepEvidence(batch, {
+          run,
+          header: { ...item, firstSeq: null, lastSeq: null },
+          body,
+          reason: 'late_ending',
+        })
         this.options.counters.refused(run.endedAt !== null ? 'run_ended' : 'stale_fence')
       }
       batch.replies.push(closed)
@@ -309,7 +314,7 @@ export class Ingest {
     if (state && state.fence === run.fence && state.seq === run.eventSeq) hash = state.hash.copy()
     else {
       hash = createHash('sha256')
-      for (let seq = 0; seq < run.eventSeq; ) {
+      for (let seq = 0; seq < run.eventSeq;) {
         const frames = await listFrames(batch.tx, { runId: run.id, afterSeq: seq, limit: 16 })
         if (frames.length === 0) break
         for (const frame of frames) hash.update(frame.body)

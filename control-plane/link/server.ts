@@ -23,7 +23,7 @@ import type { Bus } from './bus.ts'
 import { admitDevice, authenticate } from './hello.ts'
 import { Heartbeats } from './heartbeats.ts'
 import type { Ingest } from './ingest.ts'
-import { LinkRegistry, type Link } from './registry.ts'
+import type { Link, LinkRegistry } from './registry.ts'
 import type { DeviceRequests } from './requests.ts'
 import { Session } from './session.ts'
 import { Takeover } from './takeover.ts'
@@ -95,7 +95,8 @@ export class LinkServer {
   }
 
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    if (this.draining) return void socket.end('HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\nConnection: close\r\n\r\n')
+    if (this.draining)
+      return void socket.end('HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\nConnection: close\r\n\r\n')
     this.sockets.handleUpgrade(request, socket, head, (ws) => {
       const session = new Session({
         socket: ws,

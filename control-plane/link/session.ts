@@ -1,7 +1,12 @@
 import { WebSocket, type RawData } from 'ws'
 import { closeCodes, linkLimits, type CloseName } from '../../shared/device/limits.ts'
 import { decodeFrame } from '../../shared/device/frame.ts'
-import { deviceMessage, type BinaryHeader, type DeviceMessage, type ServerMessage } from '../../shared/device/protocol.ts'
+import {
+  deviceMessage,
+  type BinaryHeader,
+  type DeviceMessage,
+  type ServerMessage,
+} from '../../shared/device/protocol.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Log } from '../log.ts'
 
@@ -52,9 +57,11 @@ export class Session {
     this.options = options
     this.lastHeardAt = options.world.monotonic()
     const { socket, world } = options
-    this.cancels.push(world.after(options.helloMs ?? linkLimits.helloMs, () => {
-      if (this.state === 'waiting') this.close('hello_expected')
-    }))
+    this.cancels.push(
+      world.after(options.helloMs ?? linkLimits.helloMs, () => {
+        if (this.state === 'waiting') this.close('hello_expected')
+      }),
+    )
     socket.on('message', (data, isBinary) => this.received(data, isBinary))
     socket.on('pong', () => {
       this.lastHeardAt = world.monotonic()

@@ -99,7 +99,8 @@ export class LinkClient {
       case 'connect':
         return this.connect()
       case 'hello':
-        return void this.socket?.send(JSON.stringify(this.options.hello()))
+        this.socket?.send(JSON.stringify(this.options.hello()))
+        return
       case 'wait':
         this.options.log.info({ ms: effect.ms, lastError: this.lastError }, 'link down, connecting again')
         this.cancelWait = this.options.world.after(effect.ms, () => this.apply({ type: 'due' }))

@@ -51,7 +51,12 @@ export async function endCrashed(context: EndingContext, state: RunState, record
   rmSync(runPaths(places.stateDir, state.runId).root, { recursive: true, force: true })
 }
 
-const baseFile = z.object({ base: z.union([z.object({ ok: z.literal(true), base: z.custom<BaseSnapshot>() }), z.object({ ok: z.literal(false) })]) })
+const baseFile = z.object({
+  base: z.union([
+    z.object({ ok: z.literal(true), base: z.custom<BaseSnapshot>() }),
+    z.object({ ok: z.literal(false) }),
+  ]),
+})
 
 function readBase(places: Places, runId: string): BaseSnapshot | null {
   try {
@@ -70,7 +75,12 @@ async function changeSetOf(
   if (!state.spec.folder) return { ok: false, code: 'source_unknown', message: 'The run has no folder.' }
   if (!base) return { ok: false, code: 'source_unknown', message: 'No commit was recorded for the run to begin on.' }
   try {
-    return await computeChangeSet({ base, folder: state.spec.folder.rootPath, runId: state.runId, world: context.world })
+    return await computeChangeSet({
+      base,
+      folder: state.spec.folder.rootPath,
+      runId: state.runId,
+      world: context.world,
+    })
   } catch (error) {
     return { ok: false, code: 'diff_unavailable', message: error instanceof Error ? error.message : String(error) }
   }

@@ -135,8 +135,22 @@ export class HostPool {
 
 /** What a Node needs to start, and nothing of the daemon's own settings. */
 function hostEnvironment(): Record<string, string> {
-  const kept = ['PATH', 'HOME', 'USER', 'LOGNAME', 'SHELL', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'XDG_RUNTIME_DIR', 'NODE_EXTRA_CA_CERTS']
-  return Object.fromEntries(kept.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])))
+  const kept = [
+    'PATH',
+    'HOME',
+    'USER',
+    'LOGNAME',
+    'SHELL',
+    'LANG',
+    'LC_ALL',
+    'TZ',
+    'TMPDIR',
+    'XDG_RUNTIME_DIR',
+    'NODE_EXTRA_CA_CERTS',
+  ]
+  return Object.fromEntries(
+    kept.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
+  )
 }
 
 function readRecord(path: string): HostRecord | null {

@@ -31,7 +31,9 @@ export class Journal {
     this.db.pragma('synchronous = FULL')
     this.db.pragma('busy_timeout = 5000')
     if (process.platform === 'darwin') this.db.pragma('fullfsync = 1')
-    this.db.exec('create table if not exists runs (run_id text primary key, fence integer not null, state text not null)')
+    this.db.exec(
+      'create table if not exists runs (run_id text primary key, fence integer not null, state text not null)',
+    )
     this.put = this.db.prepare(
       'insert into runs (run_id, fence, state) values (?, ?, ?) on conflict (run_id) do update set fence = excluded.fence, state = excluded.state',
     )

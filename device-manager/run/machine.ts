@@ -149,6 +149,8 @@ function inHands(state: RunState, event: RunEvent): Step {
     case 'host_taken':
       return [{ ...state, hostId: event.hostId }, []]
     case 'start_received':
+      // The start came again after a cancel: the host must not launch what is not wanted any more.
+      if (state.cancel) return [state, [{ type: 'stop_host', stop: state.cancel }]]
       return [state, state.phase === 'starting' ? [{ type: 'start_host' }] : []]
     case 'host_started':
       return [{ ...state, phase: 'live' }, [{ type: 'report_started' }]]
@@ -159,7 +161,7 @@ function inHands(state: RunState, event: RunEvent): Step {
       if (state.hostId === null) return prepareAgain(state, state.hostsLost + 1)
       return [state, [{ type: 'end_crashed' }]]
     case 'found_without_host':
-      return prepareAgain(state, state.hostsLost)
+      return state.hostId === null ? prepareAgain(state, state.hostsLost) : [state, [{ type: 'end_crashed' }]]
     case 'cancel_received':
       if (state.givenUp) return [state, []]
       return [{ ...state, cancel: event.stop }, [{ type: 'stop_host', stop: event.stop }]]

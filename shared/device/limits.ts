@@ -49,7 +49,11 @@ export const closeCodes = {
   revoked: { code: 4011, fatal: true, text: 'The device was removed, or its token revoked.' },
   retired: { code: 4012, fatal: true, text: 'The device was away for more than seven days and is retired.' },
   duplicate_device: { code: 4013, fatal: true, text: 'Another daemon is connected with this identity.' },
-  protocol_unsupported: { code: 4014, fatal: true, text: 'The server does not speak this version of the link protocol.' },
+  protocol_unsupported: {
+    code: 4014,
+    fatal: true,
+    text: 'The server does not speak this version of the link protocol.',
+  },
 } as const
 export type CloseName = keyof typeof closeCodes
 

@@ -134,7 +134,12 @@ export const serverMessage = z.discriminatedUnion('type', [
     secrets: z.record(z.string(), z.string()),
   }),
   z.object({ type: z.literal('run.withdrawn'), ...ofRun, reason: z.string() }),
-  z.object({ type: z.literal('run.cancel'), ...ofRun, exitReason: z.enum(exitReasonNames), reason: z.string().nullable() }),
+  z.object({
+    type: z.literal('run.cancel'),
+    ...ofRun,
+    exitReason: z.enum(exitReasonNames),
+    reason: z.string().nullable(),
+  }),
   z.object({ type: z.literal('run.input'), ...ofRun, inputId: z.string(), text: z.string() }),
   /** All events of this run and fence up to `seq` are stored. */
   z.object({ type: z.literal('ack'), ...ofRun, seq }),
@@ -179,4 +184,3 @@ export const changeSetHeader = z.object({
 export type ChangeSetHeader = z.infer<typeof changeSetHeader>
 export const binaryHeader = z.discriminatedUnion('type', [eventsHeader, changeSetHeader])
 export type BinaryHeader = z.infer<typeof binaryHeader>
-

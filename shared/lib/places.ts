@@ -18,6 +18,8 @@ export const configFiles = { login: 'login.json' } as const
 export const stateFiles = {
   identity: 'identity.json',
   token: 'device-token',
+  /** Which device this machine was before it was disconnected: `{ publicId, server }`. */
+  previous: 'previous-device.json',
   /** Written by the daemon when it is ready, removed when it ends. */
   daemon: 'daemon.json',
   socket: 'daemon.sock',

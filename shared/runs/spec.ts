@@ -1,7 +1,10 @@
 import { z } from 'zod'
 
 /** The tool lists of an agent (document 1, config.permissions.tools). A rule is a tool name or a pattern. */
-export const toolRule = z.union([z.string().min(1).max(500), z.object({ tool: z.string().min(1).max(200), pattern: z.string().max(500) })])
+export const toolRule = z.union([
+  z.string().min(1).max(500),
+  z.object({ tool: z.string().min(1).max(200), pattern: z.string().max(500) }),
+])
 export type ToolRule = z.infer<typeof toolRule>
 
 export const toolPermissionModes = ['strict', 'ask', 'full'] as const

@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest'
+import { admit, type WakeFacts } from './admission.ts'
+import { harnessOf } from './harness-of.ts'
+
+const agent = { status: 'active', deletedAt: null, environment: 'device', defaultFolderId: null, name: 'A' } as const
+const facts = (changes: Partial<WakeFacts> = {}): WakeFacts => ({
+  agent,
+  workspace: { agentsPaused: false, status: 'active' },
+  folder: null,
+  cloudEnabled: false,
+  sameQueuedRunId: null,
+  ...changes,
+})
+
+describe('what a wake becomes', () => {
+  it.each([
+    ['an active agent', facts(), { kind: 'admit' }],
+    [
+      'a deleted agent',
+      facts({ agent: { ...agent, deletedAt: 1 } }),
+      { kind: 'not_dispatched', reason: 'agent_tombstoned' },
+    ],
+    [
+      'an idle agent',
+      facts({ agent: { ...agent, status: 'idle' } }),
+      { kind: 'not_dispatched', reason: 'agent_inactive' },
+    ],
+    [
+      'a paused workspace',
+      facts({ workspace: { agentsPaused: true, status: 'active' } }),
+      { kind: 'not_dispatched', reason: 'workspace_agents_paused' },
+    ],
+    ['a removed folder', facts({ folder: 'missing' }), { kind: 'not_dispatched', reason: 'folder_bind_failed' }],
+    [
+      'a cloud agent where cloud runs are off',
+      facts({ agent: { ...agent, environment: 'cloud' } }),
+      { kind: 'declined', exitReason: 'cloud_disabled' },
+    ],
+    ['a wake that adds nothing', facts({ sameQueuedRunId: 'run_1' }), { kind: 'coalesced', intoRunId: 'run_1' }],
+  ])('%s', (_name, given, expected) => {
+    expect(admit(given)).toMatchObject(expected)
+  })
+
+  it('says first what cannot be helped by waiting', () => {
+    const dead = facts({ agent: { ...agent, deletedAt: 1, status: 'idle' }, sameQueuedRunId: 'run_1' })
+    expect(admit(dead)).toMatchObject({ reason: 'agent_tombstoned' })
+  })
+})
+
+it('derives the harness from the model when none is set', () => {
+  expect(harnessOf('command', 'gpt-5')).toBe('command')
+  expect(harnessOf(null, null)).toBe('claude')
+  expect(harnessOf(null, 'claude-opus-4-5')).toBe('claude')
+  expect(harnessOf(null, 'gpt-5.1-codex')).toBe('codex')
+  expect(harnessOf(null, 'composer-1')).toBe('cursor')
+  expect(harnessOf(null, 'mistral/large')).toBe('opencode')
+})

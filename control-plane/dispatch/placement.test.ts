@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest'
+import { placeRun, type DeviceFacts, type RunFacts } from './placement.ts'
+
+const device = (publicId: string, changes: Partial<DeviceFacts> = {}): DeviceFacts => ({
+  publicId,
+  userId: 'me',
+  liveness: 'connected',
+  isController: false,
+  remoteControlRevoked: false,
+  accepting: true,
+  capacity: 3,
+  used: 0,
+  ...changes,
+})
+const run = (changes: Partial<RunFacts> = {}): RunFacts => ({
+  folderDevice: null,
+  sessionDevice: null,
+  ownerUserId: 'me',
+  ...changes,
+})
+const place = (facts: RunFacts, devices: DeviceFacts[], defaultDevice: string | null = null) =>
+  placeRun(facts, { devices, defaultDevice })
+const on = (publicId: string) => ({ kind: 'device', publicId })
+const gate = (reason: string) => ({ kind: 'gate', reason })
+
+describe('which device a run goes to', () => {
+  it('prefers the folder, then the session, then the default device, then the emptiest of the owner', () => {
+    const devices = [device('a', { used: 2 }), device('b'), device('c', { userId: 'you' })]
+    expect(place(run(), devices)).toEqual(on('b'))
+    expect(place(run(), devices, 'a')).toEqual(on('a'))
+    expect(place(run({ sessionDevice: 'a' }), devices, 'b')).toEqual(on('a'))
+    expect(place(run({ folderDevice: 'c' }), devices, 'a')).toEqual(on('c'))
+  })
+
+  it('takes a default device of somebody else, but no other device of theirs', () => {
+    expect(place(run(), [device('c', { userId: 'you' })])).toEqual(gate('no_device'))
+    expect(place(run(), [device('c', { userId: 'you' })], 'c')).toEqual(on('c'))
+  })
+
+  it('waits for the device of the folder and no other', () => {
+    const devices = [device('a', { liveness: 'disconnected' }), device('b')]
+    expect(place(run({ folderDevice: 'a' }), devices)).toEqual(gate('no_device'))
+    expect(place(run({ folderDevice: 'gone' }), devices)).toEqual(gate('no_device'))
+  })
+
+  it('counts a full or refusing device as capacity, an unusable one as none', () => {
+    expect(place(run(), [device('a', { used: 3 })])).toEqual(gate('capacity'))
+    expect(place(run(), [device('a', { accepting: false })])).toEqual(gate('capacity'))
+    for (const unusable of [{ remoteControlRevoked: true }, { isController: true }, { liveness: 'retired' as const }])
+      expect(place(run(), [device('a', unusable)])).toEqual(gate('no_device'))
+  })
+})

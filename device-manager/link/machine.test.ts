@@ -1,0 +1,91 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { closeCodes, linkLimits } from '../../shared/device/limits.ts'
+import { linkStep, startState, type LinkEvent, type LinkState } from './machine.ts'
+
+const delays = { minMs: 1_000, maxMs: 60_000 }
+const closed = (changes: Partial<LinkEvent & { type: 'closed' }> = {}): LinkEvent => ({
+  type: 'closed',
+  code: 1006,
+  now: 0,
+  random: 1,
+  retryAfterMs: null,
+  ...changes,
+})
+
+function play(...events: LinkEvent[]) {
+  let state: LinkState = startState
+  const waits: number[] = []
+  const effects: string[] = []
+  for (const event of events) {
+    const [next, wanted] = linkStep(state, event, delays)
+    state = next
+    for (const effect of wanted) {
+      effects.push(effect.type)
+      if (effect.type === 'wait') waits.push(effect.ms)
+    }
+  }
+  return { state, waits, effects }
+}
+
+const fall: LinkEvent[] = [{ type: 'due' }, closed()]
+
+describe('the link machine', () => {
+  it('connects, greets and opens', () => {
+    const { state, effects } = play({ type: 'start' }, { type: 'opened' }, { type: 'welcomed', now: 5 })
+    expect(effects).toEqual(['connect', 'hello'])
+    expect(state).toMatchObject({ phase: 'open', openedAt: 5 })
+  })
+
+  it('doubles the delay up to a minute', () => {
+    const { waits } = play({ type: 'start' }, closed(), ...fall, ...fall, ...fall, ...fall, ...fall, ...fall, ...fall)
+    expect(waits).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000])
+  })
+
+  it('starts over only after a stable minute', () => {
+    const up = (now: number): LinkEvent[] => [{ type: 'due' }, { type: 'opened' }, { type: 'welcomed', now }]
+    const short = play({ type: 'start' }, closed(), ...up(0), closed({ now: 10_000 }))
+    expect(short.waits.at(-1)).toBe(2_000)
+    const long = play({ type: 'start' }, closed(), ...fall, ...up(0), closed({ now: linkLimits.stableMs }))
+    expect(long.waits.at(-1)).toBe(1_000)
+  })
+
+  it('keeps a Retry-After', () => {
+    expect(play({ type: 'start' }, closed({ retryAfterMs: 7_000 })).waits).toEqual([7_000])
+  })
+
+  it('stops for ever at a fatal close and at no other', () => {
+    for (const [name, { code, fatal }] of Object.entries(closeCodes)) {
+      const { state, effects } = play({ type: 'start' }, { type: 'opened' }, closed({ code }))
+      expect([name, effects.includes('fatal')]).toEqual([name, fatal])
+      expect(state.phase).toBe(fatal ? 'stopped' : 'waiting')
+    }
+  })
+
+  it('never connects twice at once and never leaves `stopped`', () => {
+    const event = fc.constantFrom<LinkEvent>(
+      { type: 'start' },
+      { type: 'due' },
+      { type: 'opened' },
+      { type: 'welcomed', now: 1 },
+      closed(),
+      closed({ code: closeCodes.revoked.code }),
+      { type: 'stop' },
+    )
+    fc.assert(
+      fc.property(fc.array(event, { maxLength: 60 }), (events) => {
+        let state: LinkState = startState
+        let sockets = 0
+        for (const each of events) {
+          const [next, effects] = linkStep(state, each, delays)
+          if (each.type === 'closed' && state.phase !== next.phase) sockets = 0
+          for (const effect of effects) if (effect.type === 'connect') sockets++
+          expect(sockets).toBeLessThanOrEqual(1)
+          if (state.phase === 'stopped') expect(next).toBe(state)
+          state = next
+        }
+      }),
+      { numRuns: 5_000 },
+    )
+  })
+})

@@ -1,0 +1,144 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { runSpecFixture } from '../../test/kit/run-spec.ts'
+import { helloState, holdsPlace, step, type RunEffect, type RunEvent, type RunState } from './machine.ts'
+
+const spec = runSpecFixture('run_0123456789abcdef')
+const offered: RunEvent = { type: 'offered', spec, fence: 1, at: 0 }
+const stop = { exitReason: 'interrupted', message: null } as const
+
+function play(...events: RunEvent[]): { state: RunState | null; effects: RunEffect['type'][] } {
+  let state: RunState | null = null
+  const effects: RunEffect['type'][] = []
+  for (const event of events) {
+    const [next, wanted] = step(state, event)
+    state = next
+    effects.push(...wanted.map((effect) => effect.type))
+  }
+  return { state, effects }
+}
+
+describe('the life of a run', () => {
+  it('goes from the offer to its forgetting', () => {
+    const { state, effects } = play(
+      offered,
+      { type: 'host_taken', hostId: 'h1' },
+      { type: 'start_received' },
+      { type: 'host_started' },
+      { type: 'host_ended' },
+      { type: 'closed' },
+    )
+    expect(state).toBeNull()
+    expect(effects).toEqual(['accept', 'prepare', 'start_host', 'report_started', 'forward', 'forget'])
+  })
+
+  it('answers a repeated offer and prepares once', () => {
+    expect(play(offered, offered, offered).effects).toEqual(['accept', 'prepare', 'accept', 'accept'])
+  })
+
+  it('ends a cancelled run without launching it', () => {
+    const { effects } = play(offered, { type: 'cancel_received', stop }, { type: 'start_received' })
+    expect(effects).not.toContain('start_host')
+    expect(effects).toContain('stop_host')
+  })
+
+  it('takes another host when one dies before the start, and gives up after three', () => {
+    const lost: RunEvent = { type: 'host_lost' }
+    const twice = play(offered, lost, lost)
+    expect(twice.effects.filter((effect) => effect === 'prepare')).toHaveLength(3)
+    const thrice = play(offered, lost, lost, lost)
+    expect(thrice.effects.at(-1)).toBe('end_without_host')
+    expect(thrice.state?.phase).toBe('ended')
+  })
+
+  it('never gives a run that may have been launched to another host', () => {
+    const taken: RunEvent = { type: 'host_taken', hostId: 'h1' }
+    const { effects } = play(
+      offered,
+      taken,
+      { type: 'start_received' },
+      { type: 'host_lost' },
+      { type: 'start_received' },
+    )
+    expect(effects).toEqual(['accept', 'prepare', 'start_host', 'end_crashed', 'start_host'])
+  })
+
+  it('takes a host for a run whose start came before one was taken', () => {
+    const { effects, state } = play(offered, { type: 'start_received' }, { type: 'found_without_host' })
+    expect(effects).toEqual(['accept', 'prepare', 'start_host', 'prepare', 'start_host'])
+    expect(state?.phase).toBe('starting')
+  })
+
+  it('forgets a withdrawn run that was not started, and ends one that was', () => {
+    expect(play(offered, { type: 'withdrawn' }).state).toBeNull()
+    const started = play(offered, { type: 'start_received' }, { type: 'host_started' }, { type: 'given_up' })
+    expect(started.effects.at(-1)).toBe('stop_host')
+    expect(started.state?.givenUp).toBe(true)
+  })
+
+  it('says of a start that may not have reached the host that the run is only accepted', () => {
+    const { state } = play(offered, { type: 'start_received' })
+    expect(state && helloState(state)).toBe('accepted')
+  })
+})
+
+const anyEvent: fc.Arbitrary<RunEvent> = fc.oneof(
+  fc.constant(offered),
+  fc.constant<RunEvent>({ type: 'host_taken', hostId: 'h' }),
+  fc.constantFrom<RunEvent>(
+    { type: 'start_received' },
+    { type: 'host_started' },
+    { type: 'host_ended' },
+    { type: 'host_lost' },
+    { type: 'found_without_host' },
+    { type: 'withdrawn' },
+    { type: 'given_up' },
+    { type: 'closed' },
+    { type: 'cancel_received', stop },
+    { type: 'prepare_failed', stop },
+  ),
+)
+
+describe('any history of events', () => {
+  it('launches only between accepted and ended, and ends once', () => {
+    fc.assert(
+      fc.property(fc.array(anyEvent, { maxLength: 40 }), (events) => {
+        let state: RunState | null = null
+        let endings = 0
+        for (const event of events) {
+          const before: RunState | null = state
+          const [after, effects] = step(before, event)
+          for (const effect of effects) {
+            if (effect.type === 'start_host' && event.type === 'start_received') {
+              expect(after?.phase).toBe('starting')
+              expect(before?.cancel ?? null).toBeNull()
+            }
+            // A run that may have been launched is never handed to a new host.
+            if (effect.type === 'prepare' && before?.phase !== 'accepted') expect(before?.hostId ?? null).toBeNull()
+            if (effect.type === 'forget') expect(after).toBeNull()
+          }
+          if (before === null && after !== null) endings = 0
+          if (before && before.phase !== 'ended' && after?.phase === 'ended') endings++
+          expect(endings).toBeLessThanOrEqual(1)
+          if (before?.phase === 'ended' && after) expect(after.phase).toBe('ended')
+          if (after) expect(holdsPlace(after)).toBe(after.phase !== 'ended')
+          state = after
+        }
+      }),
+      { numRuns: 20_000 },
+    )
+  })
+
+  it('gives the same answer to the same event twice in a row where effects may be repeated', () => {
+    fc.assert(
+      fc.property(fc.array(anyEvent, { maxLength: 20 }), anyEvent, (events, event) => {
+        let state: RunState | null = null
+        for (const each of events) state = step(state, each)[0]
+        const [after] = step(state, event)
+        // A frozen copy: the machine does not write into what it was given.
+        expect(step(structuredClone(state), event)[0]).toEqual(after)
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+})
