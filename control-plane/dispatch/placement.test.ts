@@ -5,6 +5,7 @@ const device = (publicId: string, changes: Partial<DeviceFacts> = {}): DeviceFac
   publicId,
   userId: 'me',
   liveness: 'connected',
+  isLinked: true,
   isController: false,
   remoteControlRevoked: false,
   accepting: true,
@@ -30,6 +31,14 @@ describe('which device a run goes to', () => {
     expect(place(run(), devices, 'a')).toEqual(on('a'))
     expect(place(run({ sessionDevice: 'a' }), devices, 'b')).toEqual(on('a'))
     expect(place(run({ folderDevice: 'c' }), devices, 'a')).toEqual(on('c'))
+  })
+
+  it('passes over a device that lost its link, but waits for the one with the session', () => {
+    const devices = [device('a', { isLinked: false }), device('b', { used: 2 })]
+    expect(place(run(), devices, 'a')).toEqual(on('b'))
+    expect(place(run({ sessionDevice: 'a' }), devices)).toEqual(on('a'))
+    // Alone it is waited for: nothing gates the run.
+    expect(place(run(), [device('a', { isLinked: false })])).toEqual(on('a'))
   })
 
   it('takes a default device of somebody else, but no other device of theirs', () => {
