@@ -28,7 +28,7 @@ const environment = z.object({
   SVC_DATABASE_POOL: z.coerce.number().int().min(1).max(200).default(8),
   SVC_PUBLIC_URL: z.url().optional(),
   SVC_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
-  SVC_RATE_LIMIT_PER_MINUTE: z.coerce.number().int().min(1).default(6_000),
+  SVC_RATE_LIMIT_PER_MINUTE: z.coerce.number().int().min(1).default(600_000),
   SVC_CHECK_REPLIES: flag,
   SVC_HEARTBEAT_MS: milliseconds(linkLimits.heartbeatMs),
   SVC_LEASE_MS: milliseconds(linkLimits.leaseMs),

@@ -3,6 +3,7 @@ import { dirname } from 'node:path'
 import knex, { type Knex } from 'knex'
 import type BetterSqlite3 from 'better-sqlite3'
 import { dialectOf, type Dialect } from './dialect.ts'
+import { cacheStatements } from './statement-cache.ts'
 
 /** A handle or a transaction: what store functions take as their first argument. */
 export type Db = Knex | Knex.Transaction
@@ -55,6 +56,7 @@ function openSqlite(options: DatabaseOptions): Knex {
           raw.pragma('fullfsync = 1')
           raw.pragma('checkpoint_fullfsync = 1')
         }
+        cacheStatements(raw)
         done(null)
       },
     },

@@ -1,0 +1,25 @@
+import type BetterSqlite3 from 'better-sqlite3'
+
+const kept = 500
+
+/**
+ * Keeps prepared statements by their text: knex prepares anew for each query, which costs more than most of our queries
+ * do. A statement that is being iterated is not given out twice, and a change of the schema empties the cache.
+ */
+export function cacheStatements(raw: BetterSqlite3.Database): void {
+  const prepare = raw.prepare.bind(raw)
+  const cache = new Map<string, BetterSqlite3.Statement>()
+  const cached = (source: string): BetterSqlite3.Statement => {
+    const known = cache.get(source)
+    if (known && !known.busy) return known
+    const statement = prepare(source)
+    if (/^\s*(?:create|alter|drop|vacuum|pragma)\b/i.test(source)) {
+      cache.clear()
+      return statement
+    }
+    if (cache.size >= kept) cache.delete(cache.keys().next().value ?? '')
+    cache.set(source, statement)
+    return statement
+  }
+  raw.prepare = cached as typeof raw.prepare
+}
