@@ -28,7 +28,7 @@ export interface HostOptions {
   reply(message: HostReply): void
   spooled(lastSeq: number): void
   /** The host's record changed. */
-  record(run: { runId: string; fence: number; harness: ProcessIdentity | null } | null): void
+  record(run: { runId: string; fence: number; harness: ProcessIdentity | null }): void
   /** All is done; the process leaves. */
   leave(exitCode: number): void
 }
@@ -103,6 +103,7 @@ export class RunHost {
 
   stop(exitReason: ExitReason, message: string | null): void {
     if (this.#run) return this.#run.stop(exitReason, message)
+    if (this.#phase === 'idle') return this.#discard()
     if (this.#phase !== 'preparing' && this.#phase !== 'prepared') return
     this.#earlyStop ??= { exitReason, message }
     if (this.#phase === 'prepared') void this.#endWithoutHarness(this.#earlyStop.exitReason, this.#earlyStop.message)

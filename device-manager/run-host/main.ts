@@ -51,7 +51,7 @@ async function main(): Promise<void> {
     exitGraceMs: options['exit-grace-ms'],
     reply: (message) => socket.reply(message),
     spooled: (lastSeq) => socket.spooled(lastSeq),
-    record: (run) => keepRecord(run ? { runId: run.runId, fence: run.fence, harness: run.harness } : {}),
+    record: (run) => keepRecord(run),
     leave: (exitCode) => void leave(exitCode),
   })
   const socket = new HostSocket({

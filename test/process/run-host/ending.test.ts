@@ -132,6 +132,19 @@ describe('how a run ends', () => {
     expect(existsSync(proof)).toBe(false)
   })
 
+  test('a host told to terminate leaves when idle, and ends its run when it has one', async () => {
+    const idle = await device.host()
+    await idle.connect()
+    idle.child.kill('SIGTERM')
+    await idle.left()
+    const host = await device.host()
+    const spec = specOf(device, { command: 'echo ready; sleep 300' })
+    await host.launch(spec)
+    await saidReady(spec.runId)
+    host.child.kill('SIGTERM')
+    expect((await ended(host, spec.runId)).report.exitReason).toBe('crashed')
+  })
+
   test('discard leaves nothing', async () => {
     const host = await device.host()
     const spec = specOf(device, { command: 'true' })
