@@ -1,0 +1,31 @@
+import { contract } from '../../../shared/api/index.ts'
+import type { AnyRoute } from '../../../shared/api/route.ts'
+
+/** Routes as clients reach them: one entry for each path and alias. */
+export interface Reach {
+  route: AnyRoute
+  path: string
+  label: string
+}
+
+export const reaches: readonly Reach[] = contract.flatMap((route) =>
+  [route.path, ...route.aliases].map((path) => ({ route, path, label: `${route.method} ${path}` })),
+)
+
+/** Well-formed ids that name nothing, by the parameter that carries them. */
+export const unknownIds: Readonly<Record<string, string>> = {
+  agentId: 'agt_0000000000000000',
+  runId: 'run_0000000000000000',
+  eventId: '00000000-0000-8000-8000-000000000001',
+  id: '00000000-0000-4000-8000-000000000009',
+  shortId: 'fs_0000000000000000',
+}
+
+/** The path with its parameters filled in. Fails for a parameter this test knows nothing of, so that none is left out. */
+export function fill(path: string, values: Readonly<Record<string, string>>): string {
+  return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+    const value = values[name]
+    if (value === undefined) throw new Error(`no value for {${name}} of ${path}`)
+    return value
+  })
+}

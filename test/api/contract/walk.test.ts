@@ -1,0 +1,131 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { contract } from '../../../shared/api/index.ts'
+import { codeOf, outcomeOf, TestServer, type CallOptions, type Person } from '../../kit/server.ts'
+import { fill, reaches, unknownIds } from './every-route.ts'
+
+/** What holds for every route, whichever routes there are: written from the shared rules, run over the contract. */
+
+let server: TestServer
+let member: Person
+let agentToken: string
+/** Ids of things in a workspace that nobody of ours belongs to. */
+let foreign: Record<string, string>
+
+beforeAll(async () => {
+  server = await TestServer.start()
+  member = await server.addPerson('member')
+  const agent = await server.createAgent()
+  agentToken = await server.runToken(await server.startRun(agent.id))
+  foreign = await strangersThings()
+})
+afterAll(() => server.stop())
+
+async function strangersThings(): Promise<Record<string, string>> {
+  const stranger = await server.addPerson('owner', 'elsewhere')
+  const agent = await server.createAgent({}, stranger.token)
+  const run = await server.ok(`/agents/${agent.id}/runs`, { token: stranger.token, body: {} })
+  const device = await server.ok('/device/enrol', {
+    base: '/api',
+    token: stranger.token,
+    body: { hostname: 'theirs', platform: 'linux', version: '1' },
+  })
+  const folder = await server.ok('/folders', {
+    token: stranger.token,
+    body: { displayName: 'theirs', rootPath: '/tmp', deviceId: device.publicId },
+  })
+  return {
+    agentId: agent.id,
+    runId: run.runPublicId,
+    eventId: unknownIds['eventId'] ?? '',
+    id: device.deviceId,
+    shortId: folder.shortId,
+  }
+}
+
+/** A request that fits as far as ids and method go; a body that no route is harmed by. */
+function request(reach: (typeof reaches)[number], token: string | null, ids = unknownIds) {
+  const { method, base } = reach.route
+  const options: CallOptions = { method, base, token }
+  if (method !== 'GET' && method !== 'DELETE') options.body = {}
+  return server.call(fill(reach.path, ids), options)
+}
+
+describe.each(reaches)('$label', (reach) => {
+  const { callers } = reach.route
+
+  it.skipIf(callers === 'none')('asks for a token', async () => {
+    expect(outcomeOf(await request(reach, null))).toBe('401 auth_missing')
+    expect(outcomeOf(await request(reach, 'svc_pat_unknown'))).toBe('401 auth_invalid')
+  })
+
+  it.skipIf(callers === 'none')('refuses whom the contract refuses', async () => {
+    if (callers === 'none') return
+    if (typeof callers.agent === 'object') {
+      const reply = await request(reach, agentToken)
+      expect([reply.status, codeOf(reply)]).toEqual([403, callers.agent.refused])
+    }
+    if (typeof callers.person === 'object') {
+      const reply = await request(reach, server.owner.token)
+      expect([reply.status, codeOf(reply)]).toEqual([403, callers.person.refused])
+    }
+    if (callers.person === 'admin' || callers.person === 'owner')
+      expect((await request(reach, member.token)).status).toBe(403)
+  })
+
+  it('answers an unsupported version and a foreign workspace', async () => {
+    const { method, base } = reach.route
+    const path = fill(reach.path, unknownIds)
+    // As somebody whom the route does not refuse for what they are.
+    const isForAgents = callers !== 'none' && typeof callers.person === 'object'
+    const token = isForAgents ? agentToken : server.owner.token
+    const version = await server.call(path, { method, base, token, headers: { 'Svc-Version': '2020-01' } })
+    expect(outcomeOf(version)).toBe('400 unsupported_api_version')
+    const headers = { 'Svc-Workspace-Id': crypto.randomUUID() }
+    expect(outcomeOf(await server.call(path, { method, base, token, headers }))).toBe('403 not_permitted')
+  })
+
+  it('answers a stranger’s id as it answers an unknown one', async () => {
+    for (const token of [server.owner.token, member.token, agentToken]) {
+      const [unknown, theirs] = [await request(reach, token), await request(reach, token, foreign)]
+      expect(shapeOf(theirs)).toEqual(shapeOf(unknown))
+    }
+  })
+
+  it('answers junk with an error of the contract', async () => {
+    const { method, base } = reach.route
+    if (method === 'GET') return
+    for (const body of [[], 1, 'text', null, { name: { deep: [[[[]]]] } }, { a: 'x'.repeat(10_000) }]) {
+      const reply = await server.call(fill(reach.path, unknownIds), { method, base, body })
+      expect(reply.status).toBeLessThan(500)
+    }
+  })
+})
+
+/** All of an answer but the parts that differ from request to request. */
+function shapeOf(reply: { status: number; body: unknown }) {
+  const text = JSON.stringify(reply.body ?? null)
+  return { status: reply.status, text: text.replaceAll(/req_\w+|(?:agt|run|fs)_\w{16}|[0-9a-f-]{36}/g, 'ID') }
+}
+
+describe('the contract', () => {
+  it('names no path twice and gives every route a command', () => {
+    const labels = reaches.map((reach) => `${reach.route.base} ${reach.label}`)
+    expect(new Set(labels).size).toBe(labels.length)
+    const without = contract.filter((route) => route.commands.length === 0).map((route) => route.id)
+    // AGENT.md is written with `agent config set --agent-md-file`, and the OpenAPI document is for programs.
+    expect(without).toEqual(['agents.identity.putAgentMd', 'openapi.get'])
+  })
+
+  it('answers a wrong method with the methods there are, and an unknown path with 404', async () => {
+    const wrong = await server.call('/agents', { method: 'DELETE' })
+    expect(outcomeOf(wrong)).toBe('404 route_not_found')
+    expect(wrong.headers.get('allow')).toBe('GET, HEAD, POST')
+    expect(outcomeOf(await server.call('/nothing'))).toBe('404 route_not_found')
+  })
+
+  it('gives every answer a Request-Id of its own', async () => {
+    const [a, b] = [await server.call('/agents'), await server.call('/agents')]
+    expect(a.headers.get('request-id')).toMatch(/^req_/)
+    expect(a.headers.get('request-id')).not.toBe(b.headers.get('request-id'))
+  })
+})
