@@ -37,9 +37,11 @@ describe('the link machine', () => {
     expect(state).toMatchObject({ phase: 'open', openedAt: 5 })
   })
 
-  it('doubles the delay up to a minute', () => {
-    const { waits } = play({ type: 'start' }, closed(), ...fall, ...fall, ...fall, ...fall, ...fall, ...fall, ...fall)
-    expect(waits).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000])
+  it('doubles the delay, up to 4 s at first, then 12 s, then a minute', () => {
+    const { waits } = play({ type: 'start' }, closed(), ...Array.from({ length: 41 }, () => fall).flat())
+    expect(waits.slice(0, 5)).toEqual([1_000, 2_000, 4_000, 4_000, 4_000])
+    expect(waits.slice(11, 13)).toEqual([4_000, 12_000])
+    expect(waits.slice(39)).toEqual([12_000, 60_000, 60_000])
   })
 
   it('starts over only after a stable minute', () => {

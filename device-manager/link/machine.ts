@@ -11,7 +11,9 @@ import { backoffMs } from '../../shared/lib/backoff.ts'
  *     a fatal close (removed, retired, a second daemon with this identity) --> stopped: the daemon exits with 78
  *
  * The delay has full jitter and doubles; it starts over only when a link stayed open for a minute, so that a server that
- * drops everybody does not get everybody back in the same second.
+ * drops everybody does not get everybody back in the same second. How long it may become grows in steps: a wire that was
+ * cut for seconds or a minute or two must be in use again soon after it is healed (fault matrix, rows 18 and 19), and one
+ * that is down for long is not asked all the time.
  */
 export type LinkState =
   | { phase: 'idle'; attempt: number }
@@ -40,6 +42,12 @@ export interface LinkDelays {
   minMs: number
   maxMs: number
 }
+
+/** Tries, each with its longest delay as a part of `maxMs`: of a minute 4 s, 12 s, then all of it. */
+const ceilings = [
+  { tries: 12, part: 1 / 15 },
+  { tries: 40, part: 1 / 5 },
+]
 
 export const startState: LinkState = { phase: 'idle', attempt: 0 }
 
@@ -76,7 +84,12 @@ function closed(
   }
   const wasStable = state.phase === 'open' && event.now - state.openedAt >= linkLimits.stableMs
   const attempt = wasStable ? 0 : state.attempt
-  const ms = event.retryAfterMs ?? backoffMs(attempt, { ...delays, random: event.random })
+  const ms = event.retryAfterMs ?? backoffMs(attempt, { ...withCeiling(attempt, delays), random: event.random })
   const waiting: LinkState = { phase: 'waiting', attempt: attempt + 1, dueAt: event.now + ms }
   return [waiting, [{ type: 'wait', ms }]]
+}
+
+function withCeiling(attempt: number, { minMs, maxMs }: LinkDelays): LinkDelays {
+  const part = ceilings.find(({ tries }) => attempt < tries)?.part ?? 1
+  return { minMs, maxMs: Math.max(minMs, maxMs * part) }
 }
