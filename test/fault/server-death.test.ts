@@ -79,16 +79,17 @@ describe('kill -9 of the control plane', () => {
     ['the ending', 'run.closed'],
   ])('row 6: after the commit of %s and before its answer', async (_, message) => {
     const run = await scenario(system, { steps: ['lines=300', 'write=made.txt:x'] })
-    let killed: Promise<void> | null = null
+    const killed = Promise.withResolvers<void>()
+    let isKilled = false
     system.proxy.intercept((chunk) => {
-      if (killed) return 'drop'
+      if (isKilled) return 'drop'
       if (!chunk.includes(`"type":"${message}"`)) return 'pass'
-      killed = system.server.kill9()
+      isKilled = true
+      void system.server.kill9().then(killed.resolve)
       return 'cut'
     })
     const runId = await run.start()
-    await waitFor(() => killed !== null, `the answer ${message}`)
-    await killed
+    await killed.promise
     system.proxy.heal()
     await system.server.start()
     await checkInvariants(system, run, runId, { exitReason: 'completed', output: printedLines(300) })

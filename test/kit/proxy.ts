@@ -1,12 +1,8 @@
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 
 /**
- * A TCP proxy in the test's own process, between daemon and control plane, that does to a connection what networks do.
- *
- * `cut` ends what is open and refuses what is new (the other side sees it). `blackHole` keeps connections open and
- * passes nothing on, as a cable that was pulled out: nobody sees it. `delayMs` holds every chunk back, in order.
- * `duplicate` sends what the client says over two connections at once. `intercept` sees each chunk towards the client
- * before it is passed on (what a server says is not masked, so its messages can be read there).
+ * A TCP proxy in the test's own process, between daemon and control plane, that does to connections what networks do.
+ * Each fault lasts until `heal`.
  */
 export interface TestProxy {
   readonly url: string
@@ -14,17 +10,26 @@ export interface TestProxy {
   readonly open: number
   /** Connections accepted so far, refused ones included. */
   readonly accepted: number
+  /** Ends what is open and refuses what is new: both sides see it. */
   cut(): void
+  /** Passes nothing on, as when a cable is pulled for a moment: what was sent arrives after `heal`. */
+  stall(): void
+  /** Loses what is sent and keeps connections open, new ones too: no side sees it. `heal` ends what was so lost. */
   blackHole(): void
+  /** The same for the connections that are open now; new ones work. */
+  halfOpen(): void
+  /** Holds every chunk back, in order. */
   delayMs(ms: number): void
+  /** Sends what the client says over two connections at once; the first one answers. */
   duplicate(on: boolean): void
-  intercept(look: ((chunk: string) => 'pass' | 'cut' | 'drop') | null): void
-  /** All of it is undone; connections that were in a black hole are dropped. */
+  /** Sees each chunk towards the client before it is passed on: what a server says is not masked. */
+  intercept(look: ((chunk: string) => Verdict) | null): void
   heal(): void
   close(): Promise<void>
 }
 
-type Mode = 'pass' | 'cut' | 'black_hole'
+export type Verdict = 'pass' | 'cut' | 'drop'
+type Mode = 'pass' | 'cut' | 'stall' | 'black_hole'
 
 export async function startProxy(target: () => { host: string; port: number }): Promise<TestProxy> {
   const proxy = new Proxy(target)
@@ -35,6 +40,7 @@ export async function startProxy(target: () => { host: string; port: number }): 
 interface Pair {
   client: Socket
   servers: Socket[]
+  isDead: boolean
 }
 
 class Proxy implements TestProxy {
@@ -44,7 +50,7 @@ class Proxy implements TestProxy {
   #mode: Mode = 'pass'
   #delayMs = 0
   #isDuplicating = false
-  #look: ((chunk: string) => 'pass' | 'cut' | 'drop') | null = null
+  #look: ((chunk: string) => Verdict) | null = null
   #accepted = 0
 
   constructor(target: () => { host: string; port: number }) {
@@ -68,11 +74,21 @@ class Proxy implements TestProxy {
 
   cut(): void {
     this.#mode = 'cut'
-    this.#dropAll()
+    for (const pair of this.#pairs) this.#drop(pair)
+  }
+
+  stall(): void {
+    this.#mode = 'stall'
+    for (const socket of this.#sockets()) socket.pause()
   }
 
   blackHole(): void {
     this.#mode = 'black_hole'
+    this.halfOpen()
+  }
+
+  halfOpen(): void {
+    for (const pair of this.#pairs) pair.isDead = true
   }
 
   delayMs(ms: number): void {
@@ -83,27 +99,27 @@ class Proxy implements TestProxy {
     this.#isDuplicating = on
   }
 
-  intercept(look: ((chunk: string) => 'pass' | 'cut' | 'drop') | null): void {
+  intercept(look: ((chunk: string) => Verdict) | null): void {
     this.#look = look
   }
 
   heal(): void {
-    const wasDead = this.#mode === 'black_hole'
     this.#mode = 'pass'
     this.#delayMs = 0
     this.#isDuplicating = false
     this.#look = null
-    // What was swallowed is missing from the stream: no real network goes on with such a connection.
-    if (wasDead) this.#dropAll()
+    // What was lost is missing from the stream: no real network goes on with such a connection.
+    for (const pair of this.#pairs) if (pair.isDead) this.#drop(pair)
+    for (const socket of this.#sockets()) socket.resume()
   }
 
   async close(): Promise<void> {
-    this.#dropAll()
+    for (const pair of this.#pairs) this.#drop(pair)
     await new Promise<void>((resolve) => this.#server.close(() => resolve()))
   }
 
-  #dropAll(): void {
-    for (const pair of this.#pairs) this.#drop(pair)
+  #sockets(): Socket[] {
+    return [...this.#pairs].flatMap(({ client, servers }) => [client, ...servers])
   }
 
   #drop(pair: Pair): void {
@@ -116,11 +132,12 @@ class Proxy implements TestProxy {
     if (this.#mode === 'cut') return void client.destroy()
     const servers = [connect(this.#target())]
     if (this.#isDuplicating) servers.push(connect(this.#target()))
-    const pair: Pair = { client, servers }
+    const pair: Pair = { client, servers, isDead: this.#mode === 'black_hole' }
     this.#pairs.add(pair)
-    this.#carry(pair, client, (chunk) => servers.forEach((server) => server.writable && server.write(chunk)))
+    this.#carry(pair, client, (chunk) => {
+      for (const server of servers) if (server.writable) server.write(chunk)
+    })
     servers.forEach((server, index) => {
-      // Only the first answers; the second is the echo of a network that delivers twice.
       this.#carry(pair, server, (chunk) => {
         if (index > 0) return
         const verdict = this.#look?.(chunk.toString('latin1')) ?? 'pass'
@@ -134,21 +151,22 @@ class Proxy implements TestProxy {
     let queue = Promise.resolve()
     let queued = 0
     from.setNoDelay(true)
+    if (this.#mode === 'stall') from.pause()
     from.on('data', (chunk: Buffer) => {
-      if (this.#mode !== 'pass') return
+      if (pair.isDead) return
       if (this.#delayMs === 0 && queued === 0) return write(chunk)
       const due = performance.now() + this.#delayMs
       queued++
       queue = queue.then(async () => {
         await new Promise((resolve) => setTimeout(resolve, due - performance.now()))
         queued--
-        if (this.#mode === 'pass') write(chunk)
+        if (!pair.isDead) write(chunk)
       })
     })
     from.on('error', () => {})
     from.on('close', () => {
       const isEcho = pair.servers.indexOf(from) > 0
-      if (!isEcho && this.#mode !== 'black_hole') this.#drop(pair)
+      if (!isEcho && !pair.isDead) this.#drop(pair)
     })
   }
 }

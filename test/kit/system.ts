@@ -1,6 +1,7 @@
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { linkLimits } from '../../shared/device/limits.ts'
 import { processesNaming, waitFor } from './programs.ts'
 import { startProxy, type TestProxy } from './proxy.ts'
 import type { TestApi } from './system-api.ts'
@@ -20,6 +21,21 @@ export interface SystemOptions {
   devices?: number
   /** Runs each device takes at once (default 10). */
   capacity?: number
+}
+
+/** All durations of the link, divided: a cut of 100 s becomes one of `100 / factor`. */
+export function shortDurations(factor: number): Pick<SystemOptions, 'serverEnv' | 'deviceEnv'> {
+  const divided = (durations: Record<string, number>) =>
+    Object.fromEntries(Object.entries(durations).map(([name, ms]) => [name, String(Math.round(ms / factor))]))
+  const both = { SVC_PING_MS: linkLimits.pingMs, SVC_DEAD_MS: linkLimits.deadMs }
+  return {
+    serverEnv: divided({ ...both, SVC_HEARTBEAT_MS: linkLimits.heartbeatMs, SVC_LEASE_MS: linkLimits.leaseMs }),
+    deviceEnv: divided({
+      ...both,
+      SVC_RECONNECT_MIN_MS: linkLimits.reconnectMinMs,
+      SVC_RECONNECT_MAX_MS: linkLimits.reconnectMaxMs,
+    }),
+  }
 }
 
 /** The whole system as real processes in a folder of its own: control plane, devices, and what runs on them. */
