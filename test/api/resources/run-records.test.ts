@@ -1,0 +1,197 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { ChangeSetResult } from '../../../shared/device/change-set.ts'
+import { endRun } from '../../../control-plane/resources/runs/store.ts'
+import { findDetails } from '../../../control-plane/resources/runs/details-store.ts'
+import { FakeDevice, type FakeRun } from '../../kit/fake-device.ts'
+import { halfRequest } from '../../kit/half-request.ts'
+import { outcomeOf, TestServer } from '../../kit/server.ts'
+
+let server: TestServer
+let device: FakeDevice
+let agentId: string
+beforeAll(async () => {
+  server = await TestServer.start()
+  device = await FakeDevice.connect(server)
+  agentId = (await server.createAgent({ name: 'Recorder', identityMd: 'Secret plans', maxTurns: 9 })).id
+})
+afterAll(async () => {
+  await device.disconnect()
+  await server.stop()
+})
+
+async function begin(body: Record<string, unknown> = {}): Promise<FakeRun> {
+  await server.startRun(agentId, body)
+  return device.take()
+}
+const read = (runId: string, what: string) => server.call(`/runs/${runId}/${what}`)
+const root = () => server.database.root
+
+describe('context', () => {
+  test('is the prompt the harness received', async () => {
+    const run = await begin({ prompt: 'Count the files' })
+    expect((await read(run.runId, 'context')).body).toEqual({ prompt: 'Count the files' })
+    expect(run.spec.prompt).toBe('Count the files')
+    await root()('run_details').where({ run_id: run.runId }).update({ prompt: null })
+    expect(outcomeOf(await read(run.runId, 'context'))).toBe('404 run.context_not_stored')
+    await root()('run_details').where({ run_id: run.runId }).delete()
+    expect(outcomeOf(await read(run.runId, 'context'))).toBe('404 run.context_not_stored')
+    expect(outcomeOf(await read('run_0000000000000000', 'context'))).toBe('404 resource_not_found')
+    expect(outcomeOf(await read('x', 'context'))).toBe('400 invalid_id_format')
+    await run.end()
+  })
+})
+
+describe('manifest', () => {
+  test('is the setup without secrets', async () => {
+    const run = await begin()
+    const { body } = await read(run.runId, 'manifest')
+    expect(body).toMatchObject({
+      runId: run.runId,
+      agent: { id: agentId, handle: '@recorder', name: 'Recorder' },
+      harness: 'command',
+      maxTurns: 9,
+      folder: null,
+      rules: [],
+      skills: [],
+      permissions: { allow: [], ask: [], deny: [], defaultMode: 'full' },
+    })
+    expect(body.envKeys).toContain('SVC_RUN_ID')
+    expect(JSON.stringify(body)).not.toContain(run.token)
+    await root()('run_details').where({ run_id: run.runId }).update({ manifest: null })
+    expect(outcomeOf(await read(run.runId, 'manifest'))).toBe('404 run.manifest_not_pinned')
+    expect(outcomeOf(await read('run_0000000000000000', 'manifest'))).toBe('404 resource_not_found')
+    await run.end()
+  })
+})
+
+const changed = (diff: string): ChangeSetResult => ({
+  ok: true,
+  changeSet: {
+    base: { commit: 'a'.repeat(40), branch: 'main' },
+    head: { commit: 'b'.repeat(40), branch: 'main' },
+    files: [
+      {
+        path: 'x',
+        oldPath: null,
+        status: 'modified',
+        oldMode: '100644',
+        newMode: '100644',
+        kind: 'file',
+        binary: false,
+        additions: 1,
+        deletions: 0,
+        patchOmitted: false,
+      },
+    ],
+    additions: 1,
+    deletions: 0,
+    diff,
+    capturedAt: 1_760_000_000_000,
+  },
+})
+
+describe('change-set', () => {
+  test('of a live run comes from its device now, of an ended run from what was stored', async () => {
+    const run = await begin()
+    device.changeSetAnswer = () => changed('live diff')
+    const live = await read(run.runId, 'change-set')
+    expect(live.body).toEqual({
+      runId: run.runId,
+      base: { commit: 'a'.repeat(40), branch: 'main' },
+      head: { commit: 'b'.repeat(40), branch: 'main' },
+      files: [expect.objectContaining({ path: 'x', status: 'modified' })],
+      additions: 1,
+      deletions: 0,
+      diff: 'live diff',
+      live: true,
+      capturedAt: new Date(1_760_000_000_000).toISOString(),
+    })
+    device.changeSetAnswer = null
+    device.sendChangeSet({ runId: run.runId, fence: run.fence, requestId: null }, changed('last diff'))
+    await run.end()
+    expect((await read(run.runId, 'change-set')).body).toMatchObject({ live: false, diff: 'last diff' })
+  })
+
+  test('what the device says it cannot do is told with its code, live and stored', async () => {
+    const statuses = { source_unknown: 404, repo_unavailable: 409, too_large: 413, diff_unavailable: 502 } as const
+    for (const [code, status] of Object.entries(statuses)) {
+      const failed = { ok: false, code: code as keyof typeof statuses, message: `because of ${code}` } as const
+      const run = await begin()
+      device.changeSetAnswer = () => failed
+      expect(outcomeOf(await read(run.runId, 'change-set'))).toBe(`${status} ${code}`)
+      device.changeSetAnswer = null
+      device.sendChangeSet({ runId: run.runId, fence: run.fence, requestId: null }, failed)
+      await run.end()
+      const stored = await read(run.runId, 'change-set')
+      expect(outcomeOf(stored)).toBe(`${status} ${code}`)
+      expect(stored.body.error.message).toBe(`because of ${code}`)
+    }
+  })
+
+  test('is unknown before the run works, unavailable when its device is away or sent none', async () => {
+    const person = await server.addPerson('member')
+    const agent = await server.createAgent({}, person.token)
+    const waiting = await server.startRun(agent.id)
+    expect(outcomeOf(await read(waiting, 'change-set'))).toBe('404 source_unknown')
+    const away = await FakeDevice.connect(server, { token: person.token })
+    const run = await away.take()
+    await away.disconnect()
+    await expect.poll(async () => outcomeOf(await read(run.runId, 'change-set'))).toBe('409 repo_unavailable')
+    await endRun(root(), {
+      runId: run.runId,
+      fence: null,
+      exitReason: 'runner_lost',
+      errorCode: 'runner_lost',
+      errorMessage: null,
+      at: server.world.now(),
+    })
+    expect(outcomeOf(await read(run.runId, 'change-set'))).toBe('502 diff_unavailable')
+    expect(outcomeOf(await read('run_0000000000000000', 'change-set'))).toBe('404 resource_not_found')
+  })
+})
+
+describe('output', () => {
+  const record = (runId: string, token: string | undefined, body: unknown) =>
+    server.call(`/runs/${runId}/output`, { body, ...(token === undefined ? {} : { token }) })
+
+  test('is recorded by the run itself, and the last one counts', async () => {
+    const run = await begin()
+    for (const data of [{ answer: [1, null, 'x'] }, 'text', null, false, 0]) {
+      const reply = await record('current', run.token, { data })
+      expect(reply.status).toBe(200)
+      expect(reply.body).toEqual({ runId: run.runId, recorded: true })
+      expect((await findDetails(root(), run.runId))?.output).toEqual(data)
+    }
+    expect((await record(run.runId, run.token, { data: 'x'.repeat(2_000_000) })).status).toBe(200)
+    expect(outcomeOf(await record(run.runId, run.token, { data: 'x'.repeat(2 * 1024 * 1024) }))).toBe(
+      '413 payload_too_large',
+    )
+    expect(outcomeOf(await record('current', run.token, {}))).toBe('400 validation_error')
+    await run.end()
+  })
+
+  test('is refused to everybody else', async () => {
+    const [run, other] = [await begin(), await begin()]
+    expect(outcomeOf(await record(run.runId, undefined, { data: 1 }))).toBe('403 run_output.not_this_run')
+    expect(outcomeOf(await record(run.runId, other.token, { data: 1 }))).toBe('403 run_output.not_this_run')
+    expect(outcomeOf(await record('run_0000000000000000', other.token, { data: 1 }))).toBe('404 resource_not_found')
+    await run.end()
+    await other.end()
+    expect(outcomeOf(await record(run.runId, run.token, { data: 1 }))).toBe('401 auth_revoked')
+  })
+
+  test('comes too late when the run ends while it is sent', async () => {
+    const run = await begin()
+    const between = () => run.end()
+    const reply = await halfRequest(server, '/runs/current/output', { token: run.token, body: { data: 1 }, between })
+    expect(outcomeOf(reply)).toBe('409 run_output.run_terminal')
+  })
+
+  test('a schema that is named must be known', async () => {
+    const run = await begin()
+    const reply = await record('current', run.token, { schema: 'Invoice', data: {} })
+    expect(outcomeOf(reply)).toBe('422 run_output.invalid')
+    expect(reply.body.error.param).toBe('schema')
+    await run.end()
+  })
+})
