@@ -73,7 +73,7 @@ export const globalFlags: readonly CommandFlag[] = [
     target: null,
     kind: 'string',
     choices: ['json', 'table'],
-    description: 'How the result is printed. Default: a table on a terminal, else JSON.',
+    description: 'How the result is printed. Default: a table on a terminal, else (and in a run) JSON.',
   },
   {
     name: 'workspace',

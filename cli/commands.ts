@@ -1,9 +1,9 @@
 import type { Command } from './command.ts'
 import contractTable from './command-table.json' with { type: 'json' }
-import { localCommands } from './local-commands.ts'
 
 /** All commands, sorted by name. */
-export function allCommands(): readonly Command[] {
+export async function allCommands(): Promise<readonly Command[]> {
+  const { localCommands } = await import('./local-commands.ts')
   return [...contractCommands, ...localCommands].sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 

@@ -8,7 +8,6 @@ import type { Values } from './values.ts'
 /** What a command gets to do its work. */
 export interface CommandContext {
   command: Command
-  commands: readonly Command[]
   values: Values
   /** As they were given, by name. */
   positionals: ParsedArguments['positionals']

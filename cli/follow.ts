@@ -1,8 +1,7 @@
 import type { World } from '../shared/lib/world.ts'
 import { backoffMs } from '../shared/lib/backoff.ts'
 import { ApiFailure } from './errors.ts'
-import { textAt } from './fields.ts'
-import { parseJsonText } from './files.ts'
+import { parseJsonText, textAt } from './fields.ts'
 import type { Client } from './http.ts'
 import { SseReader, type SseMessage } from './sse.ts'
 

@@ -2,7 +2,7 @@ import type { IncomingMessage, RequestOptions } from 'node:http'
 import type { World } from '../shared/lib/world.ts'
 import { backoffMs } from '../shared/lib/backoff.ts'
 import { ApiFailure, CliError } from './errors.ts'
-import { parseJsonText } from './files.ts'
+import { parseJsonText } from './fields.ts'
 import type { Session } from './session.ts'
 
 /** Calls of the API over HTTP, with the caller's token, with retries that cannot repeat an effect. */

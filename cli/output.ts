@@ -6,6 +6,8 @@ export interface Output {
   readonly format: 'json' | 'table'
   /** The format was asked for, so commands that print text print JSON instead. */
   readonly isJsonWanted: boolean
+  /** Columns of the terminal, at most 100. */
+  readonly width: number
   /** A result, in the format. `columns` make a table of the rows of a list. */
   result(value: unknown, columns?: readonly string[]): Promise<void>
   /** One line of JSON, for streams. */
@@ -20,20 +22,25 @@ export interface Output {
 
 export interface OutputOptions {
   stdout: NodeJS.WriteStream
-  stderr: NodeJS.WriteStream
+  /** Opened when it is written to: most calls write nothing there. */
+  stderr(): NodeJS.WriteStream
   /** What `--output` says. */
   wanted: 'json' | 'table' | null
   isDebugging: boolean
+  /** Within a run an agent reads, even where its harness gives it a terminal. */
+  isInRun: boolean
 }
 
 export function createOutput(options: OutputOptions): Output {
-  const { stdout, stderr } = options
-  const isTerminal = stdout.isTTY
+  const { stdout } = options
+  const complain = (text: string) => void options.stderr().write(text)
+  const isTerminal = stdout.isTTY && !options.isInRun
   const format = options.wanted ?? (isTerminal ? 'table' : 'json')
   const writeJson = (value: unknown) => stdout.write(`${JSON.stringify(value, null, isTerminal ? 2 : 0)}\n`)
   return {
     format,
     isJsonWanted: options.wanted === 'json',
+    width: Math.min(100, stdout.columns ?? 100),
     async result(value, columns) {
       if (value === undefined) return
       if (format === 'json') {
@@ -46,10 +53,10 @@ export function createOutput(options: OutputOptions): Output {
     },
     jsonLine: (value) => void stdout.write(`${JSON.stringify(value)}\n`),
     text: (text) => void stdout.write(text.endsWith('\n') ? text : `${text}\n`),
-    message: (text) => void stderr.write(`${text}\n`),
+    message: (text) => complain(`${text}\n`),
     failure(error) {
-      stderr.write(format === 'json' ? `${JSON.stringify(envelopeOf(error))}\n` : sentenceOf(error))
-      if (options.isDebugging) stderr.write(`${traceOf(error)}\n`)
+      complain(format === 'json' ? `${JSON.stringify(envelopeOf(error))}\n` : sentenceOf(error))
+      if (options.isDebugging) complain(`${traceOf(error)}\n`)
       return exitStatus(exitNameOf(error))
     },
   }

@@ -19,6 +19,7 @@ export async function devicePlaces(env: CliEnvironment) {
     dir,
     identity: join(dir, stateFiles.identity),
     token: join(dir, stateFiles.token),
+    previous: join(dir, stateFiles.previous),
     daemon: join(dir, stateFiles.daemon),
     socket: join(dir, stateFiles.socket),
     logs: join(dir, stateFiles.logs),

@@ -1,8 +1,5 @@
 import type { CliEnvironment } from './environment.ts'
 import { CliError } from './errors.ts'
-import { fieldAt, textAt } from './fields.ts'
-import { parseJsonText, readIfThere } from './files.ts'
-import { loginPath } from './paths.ts'
 
 /** Who calls, and where: the run's own token inside a run, else the login kept by `svc login`. */
 export interface Session {
@@ -14,35 +11,10 @@ export interface Session {
   workspaceId: string | null
 }
 
-/** What `<config>/login.json` holds. */
-export interface Login {
-  server: string
-  token: string
-  workspace: { id: string; slug: string; name: string } | null
-}
-
-export async function findLogin(env: CliEnvironment): Promise<Login | null> {
-  const path = await loginPath(env)
-  const text = readIfThere(path)
-  if (text === null) return null
-  const value = parseJsonText(text)
-  const server = textAt(value, 'server')
-  const token = textAt(value, 'token')
-  if (server === null || token === null || serverUrl(server) === null) {
-    throw new CliError('login_unreadable', `The login in ${path} cannot be read.`, {
-      exit: 'not_signed_in',
-      remediation: 'Type `svc login` to sign in again.',
-    })
-  }
-  const [id, slug, name] = ['id', 'slug', 'name'].map((key) => textAt(value, 'workspace', key) ?? '')
-  const hasWorkspace = fieldAt(value, 'workspace') != null
-  return { server, token, workspace: hasWorkspace ? { id: id!, slug: slug!, name: name! } : null }
-}
-
 /** Fails with exit status 4 when nobody is signed in. */
 export async function openSession(env: CliEnvironment, workspaceId: string | null): Promise<Session> {
   if (env.run !== null) {
-    const apiUrl = env.run.apiUrl ?? (await findLogin(env))?.server ?? null
+    const apiUrl = env.run.apiUrl ?? (await kept(env))?.server ?? null
     const server = apiUrl === null ? null : serverUrl(apiUrl)
     if (server === null) {
       throw new CliError('no_server', 'SVC_TOKEN is set, but SVC_API_URL names no server.', {
@@ -52,7 +24,7 @@ export async function openSession(env: CliEnvironment, workspaceId: string | nul
     }
     return { server, token: env.run.token, source: 'run', workspaceId }
   }
-  const login = await findLogin(env)
+  const login = await kept(env)
   if (login === null) {
     throw new CliError('not_signed_in', 'You are not signed in.', {
       exit: 'not_signed_in',
@@ -69,4 +41,9 @@ export function serverUrl(text: string): string | null {
   const url = new URL(withScheme)
   if ((url.protocol !== 'http:' && url.protocol !== 'https:') || url.username !== '' || url.search !== '') return null
   return url.origin + url.pathname.replace(/\/api(\/v1)?\/?$/, '').replace(/\/+$/, '')
+}
+
+/** Loaded where it is needed: a run has its token in the environment. */
+async function kept(env: CliEnvironment) {
+  return (await import('./login-file.ts')).findLogin(env)
 }

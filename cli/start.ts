@@ -1,13 +1,12 @@
 import { realWorld } from '../shared/lib/world.ts'
-import { bindValues, flagsFor, matchCommand, parseQuickly } from './arguments.ts'
+import { bindValues, matchCommand, parseQuickly } from './arguments.ts'
 import type { Command } from './command.ts'
 import type { CommandContext } from './context.ts'
+import { allCommands, contractCommands } from './commands.ts'
 import { readEnvironment } from './environment.ts'
 import { usageError } from './errors.ts'
 import { flowOf } from './flows.ts'
-import { createClient } from './http.ts'
 import { createOutput, endQuietlyWhenReaderIsGone, type Output } from './output.ts'
-import { openSession } from './session.ts'
 import { valuesOf } from './values.ts'
 
 /** Runs one command line and gives the exit status. */
@@ -15,21 +14,26 @@ export async function start(argv: readonly string[]): Promise<number> {
   const env = readEnvironment(process.env)
   endQuietlyWhenReaderIsGone(process.stdout)
   const outputFor = (wanted: 'json' | 'table' | null) =>
-    createOutput({ stdout: process.stdout, stderr: process.stderr, wanted, isDebugging: env.isDebugging })
+    createOutput({
+      stdout: process.stdout,
+      stderr: () => process.stderr,
+      wanted,
+      isDebugging: env.isDebugging,
+      isInRun: env.run !== null,
+    })
   const wanted = wantedFormat(argv)
   const out = outputFor(wanted)
   try {
-    const { allCommands } = await import('./commands.ts')
-    const commands = allCommands()
     const words = argv.length === 0 ? ['help'] : argv
-    const match = matchCommand(commands, words)
-    if (match === null) return await helpOrFault(commands, words, out)
-    if (asksForHelp(match.command, match.rest)) {
-      const { helpOf } = await import('./arguments-yargs.ts')
-      out.text(await helpOf(match.command))
+    // Those of the contract first: an agent's calls need not load the rest.
+    const match = matchCommand(contractCommands, words) ?? matchCommand(await allCommands(), words)
+    if (match === null) return await helpOrFault({ words, out, env })
+    if (asksForHelp(match.rest)) {
+      const { helpOf } = await import('./help.ts')
+      out.text(await helpOf(match.command, out.width))
       return 0
     }
-    return await run({ ...match, commands, out, env })
+    return await run({ ...match, out, env })
   } catch (error) {
     return out.failure(error)
   }
@@ -38,12 +42,11 @@ export async function start(argv: readonly string[]): Promise<number> {
 interface Invocation {
   command: Command
   rest: readonly string[]
-  commands: readonly Command[]
   out: Output
   env: ReturnType<typeof readEnvironment>
 }
 
-async function run({ command, rest, commands, out, env }: Invocation): Promise<number> {
+async function run({ command, rest, out, env }: Invocation): Promise<number> {
   const bound = bindValues(command, rest)
   const parsed = parseQuickly(command, bound) ?? (await import('./arguments-yargs.ts')).parseWithYargs(command, bound)
   const sources = { cwd: process.cwd(), readInput }
@@ -54,7 +57,6 @@ async function run({ command, rest, commands, out, env }: Invocation): Promise<n
   const workspaceId = values.local['workspace']
   const context: CommandContext = {
     command,
-    commands,
     values,
     positionals: parsed.positionals,
     out,
@@ -62,8 +64,11 @@ async function run({ command, rest, commands, out, env }: Invocation): Promise<n
     world: realWorld,
 
     ...sources,
-    connect: async () =>
-      createClient(await openSession(env, typeof workspaceId === 'string' ? workspaceId : null), realWorld),
+    async connect() {
+      const { openSession } = await import('./session.ts')
+      const { createClient } = await import('./http.ts')
+      return createClient(await openSession(env, typeof workspaceId === 'string' ? workspaceId : null), realWorld)
+    },
   }
   const flow = await flowOf(command)
   return flow(context)
@@ -76,22 +81,17 @@ function wantedFormat(argv: readonly string[]): 'json' | 'table' | null {
   return value === 'json' || value === 'table' ? value : null
 }
 
-function asksForHelp(command: Command, rest: readonly string[]): boolean {
+function asksForHelp(rest: readonly string[]): boolean {
   const end = rest.indexOf('--')
-  const words = bindValues(command, end === -1 ? rest : rest.slice(0, end))
-  const isTaken = flagsFor(command).some((flag) => flag.name === 'help' || flag.aliases?.includes('h') === true)
-  return !isTaken && (words.includes('--help') || words.includes('-h'))
+  const words = end === -1 ? rest : rest.slice(0, end)
+  return words.includes('--help') || words.includes('-h')
 }
 
-async function helpOrFault(commands: readonly Command[], words: readonly string[], out: Output): Promise<number> {
-  if (words[0] === '--version' || words[0] === '-v')
-    return run({
-      command: matchCommand(commands, ['version'])!.command,
-      rest: [],
-      commands,
-      out,
-      env: readEnvironment({}),
-    })
+async function helpOrFault({ words, out, env }: Omit<Invocation, 'command' | 'rest'> & { words: readonly string[] }) {
+  const commands = await allCommands()
+  if (words[0] === '--version' || words[0] === '-v') {
+    return run({ command: matchCommand(commands, ['version'])!.command, rest: [], out, env })
+  }
   const { overviewOf } = await import('./help.ts')
   const isHelp = words.includes('--help') || words.includes('-h')
   const names = words.filter((word) => !word.startsWith('-'))

@@ -1,7 +1,7 @@
 import type { CommandContext } from './context.ts'
 import { CliError } from './errors.ts'
-import { listAt, textAt } from './fields.ts'
-import { parseJsonText, readIfThere } from './files.ts'
+import { listAt, parseJsonText, textAt } from './fields.ts'
+import { readIfThere } from './files.ts'
 import type { Client } from './http.ts'
 import { devicePlaces, type DevicePlaces } from './paths.ts'
 

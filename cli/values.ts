@@ -1,5 +1,3 @@
-import { readFile } from 'node:fs/promises'
-import { resolve } from 'node:path'
 import { flagsFor } from './arguments.ts'
 import type { Command, CommandFlag, ParsedArguments } from './command.ts'
 import { usageError } from './errors.ts'
@@ -81,7 +79,7 @@ async function itemValue(flag: CommandFlag, item: string | boolean, sources: Val
     case 'json':
       return jsonFrom(item, `--${flag.name}`)
     case 'file':
-      return (await readFileOrInput(item, sources)).toString('utf8')
+      return (await (await import('./input.ts')).readFileOrInput(item, sources)).toString('utf8')
     default:
       return item
   }
@@ -103,16 +101,6 @@ export function jsonFrom(text: string, where: string): unknown {
     return JSON.parse(text) as unknown
   } catch (error) {
     throw usageError(`${where} is not JSON: ${(error as Error).message}.`)
-  }
-}
-
-/** The bytes of a file; `-` is standard input. */
-export async function readFileOrInput(path: string, { cwd, readInput }: ValueSources): Promise<Buffer> {
-  if (path === '-') return readInput()
-  try {
-    return await readFile(resolve(cwd, path))
-  } catch (error) {
-    throw usageError(`The file ${path} cannot be read: ${(error as Error).message}.`)
   }
 }
 

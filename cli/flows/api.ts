@@ -4,7 +4,8 @@ import { fieldAt, listAt } from '../fields.ts'
 import { failureOf, type ApiCall, type ApiReply, type Client } from '../http.ts'
 import { addField, type FieldTree } from '../field-tree.ts'
 import { pagesOf } from '../pages.ts'
-import { localText, localTexts, readFileOrInput } from '../values.ts'
+import { readFileOrInput } from '../input.ts'
+import { localText, localTexts } from '../values.ts'
 
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 

@@ -1,4 +1,5 @@
 import { matchCommand, dashed, flagsFor } from '../arguments.ts'
+import { allCommands } from '../commands.ts'
 import type { Command } from '../command.ts'
 import type { Flow } from '../context.ts'
 import { usageError } from '../errors.ts'
@@ -52,8 +53,8 @@ export const completion: Flow = async ({ out, values }) => {
   return 0
 }
 
-export const completeWords: Flow = async ({ commands, out, positionals }) => {
-  const candidates = candidatesFor(commands, positionals['words'] ?? [])
+export const completeWords: Flow = async ({ out, positionals }) => {
+  const candidates = candidatesFor(await allCommands(), positionals['words'] ?? [])
   for (const { word, description } of candidates) out.text(`${word}\t${description}`)
   return 0
 }

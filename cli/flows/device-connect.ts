@@ -4,8 +4,11 @@ import { version } from '../../shared/lib/version.ts'
 import type { CommandContext, Flow } from '../context.ts'
 import { askDaemonIfThere } from '../daemon-control.ts'
 import { runDaemonHere, startDaemon } from '../daemon-process.ts'
-import { CliError, usageError } from '../errors.ts'
-import { readIfThere, writePrivately } from '../files.ts'
+import { ApiFailure, CliError, usageError } from '../errors.ts'
+import { parseJsonText, textAt } from '../fields.ts'
+import { readIfThere } from '../files.ts'
+import { writePrivately } from '../private-file.ts'
+import { createClient, type Client } from '../http.ts'
 import { devicePlaces, type DevicePlaces } from '../paths.ts'
 import { openSession } from '../session.ts'
 import { readIdentity, type Identity } from '../this-device.ts'
@@ -24,13 +27,14 @@ export const deviceConnect: Flow = async (context) => {
   const places = await devicePlaces(env)
   const running = await askDaemonIfThere(places, { op: 'status' })
   if (running !== null) {
-    await checkSameServer(context, running)
+    await checkLogin(context, running.server)
     await show(context, running)
     out.message(`svc: the device manager runs already (pid ${running.pid}).`)
     return 0
   }
   const known = readIdentity(places)
-  const isEnrolled = known !== null && readIfThere(places.token) !== null && (await isOfThisLogin(context, known))
+  if (known !== null) await checkLogin(context, known.server)
+  const isEnrolled = known !== null && (await hasToken(context, { places, known }))
   const identity = isEnrolled ? known : await enrol(context, places, known)
   if (isEnrolled && values.local['name'] !== undefined) {
     out.message('svc: this device has its name already; change it with `svc device set --display-name`.')
@@ -51,17 +55,31 @@ async function show({ out }: CommandContext, status: ControlStatus): Promise<voi
 }
 
 /** Without a login an enrolled device can still be started: it has a token of its own. */
-async function isOfThisLogin(context: CommandContext, known: Identity): Promise<boolean> {
-  const session = await openSession(context.env, null).catch((error: unknown) => {
-    if (error instanceof CliError && error.code === 'cli.not_signed_in') return null
-    throw error
-  })
-  if (session === null || sameServer(session.server, known.server)) return true
-  throw otherServer(session.server, known.server)
+async function checkLogin(context: CommandContext, server: string): Promise<void> {
+  try {
+    const session = await openSession(context.env, null)
+    if (!sameServer(session.server, server)) throw otherServer(session.server, server)
+  } catch (error) {
+    if (!(error instanceof CliError) || error.code !== 'cli.not_signed_in') throw error
+  }
 }
 
-async function checkSameServer(context: CommandContext, running: ControlStatus): Promise<void> {
-  await isOfThisLogin(context, running)
+/** False when the server does not take the token any more (removed, retired): then the device is enrolled anew. */
+async function hasToken(
+  { world }: CommandContext,
+  { places, known }: { places: DevicePlaces; known: Identity },
+): Promise<boolean> {
+  const token = readIfThere(places.token)?.trim() ?? ''
+  if (token === '') return false
+  const client = createClient({ server: known.server, token, source: 'login', workspaceId: null }, world)
+  try {
+    const reply = await client.send({ method: 'GET', path: '/api/device/config' })
+    return reply.status !== 401
+  } catch (error) {
+    // Out of reach: the daemon starts all the same and goes on trying.
+    if (error instanceof CliError && error.exit === 'unreachable') return true
+    throw error
+  }
 }
 
 /** The server may name itself otherwise than the login did (`localhost`, a proxy): only plain difference is told. */
@@ -88,14 +106,14 @@ function otherServer(login: string, device: string): CliError {
 async function enrol(context: CommandContext, places: DevicePlaces, known: Identity | null): Promise<Identity> {
   const client = await context.connect()
   const name = context.values.local['name']
+  const previous = known ?? previousDevice(places, client.session.server)
   const request: EnrolRequest = {
-    ...(known === null ? {} : { publicId: known.publicId }),
     ...(typeof name === 'string' ? { displayName: name } : {}),
     hostname: hostname().slice(0, 255) || 'unknown',
     platform: process.platform,
     version,
   }
-  const { body } = await client.call({ method: 'POST', path: '/api/device/enrol', body: request })
+  const body = await askToEnrol(client, request, previous?.publicId ?? null)
   const reply = enrolReply.safeParse(body)
   if (!reply.success) {
     throw new CliError('not_our_server', `What ${client.session.server} answered cannot be read.`, {
@@ -109,4 +127,23 @@ async function enrol(context: CommandContext, places: DevicePlaces, known: Ident
   await writePrivately(places.token, `${token}\n`)
   await writePrivately(places.identity, `${JSON.stringify(kept, null, 2)}\n`)
   return kept
+}
+
+/** A device that now belongs to somebody else, or to another workspace, looks unknown: this machine becomes a new one. */
+async function askToEnrol(client: Client, request: EnrolRequest, publicId: string | null): Promise<unknown> {
+  const call = { method: 'POST', path: '/api/device/enrol' }
+  if (publicId === null) return (await client.call({ ...call, body: request })).body
+  try {
+    return (await client.call({ ...call, body: { ...request, publicId } })).body
+  } catch (error) {
+    if (!(error instanceof ApiFailure) || error.code !== 'resource_not_found') throw error
+    return (await client.call({ ...call, body: request })).body
+  }
+}
+
+/** Which device of this server the machine was before it was disconnected. */
+function previousDevice(places: DevicePlaces, server: string): { publicId: string } | null {
+  const value = parseJsonText(readIfThere(places.previous) ?? '')
+  const publicId = textAt(value, 'publicId')
+  return publicId !== null && textAt(value, 'server') === server ? { publicId } : null
 }

@@ -5,6 +5,7 @@ import { askDaemonIfThere } from '../daemon-control.ts'
 import { waitUntilStopped } from '../daemon-process.ts'
 import { ApiFailure, CliError } from '../errors.ts'
 import { readIfThere } from '../files.ts'
+import { writePrivately } from '../private-file.ts'
 import { createClient } from '../http.ts'
 import { devicePlaces, type DevicePlaces } from '../paths.ts'
 import { readIdentity, type Identity } from '../this-device.ts'
@@ -36,6 +37,11 @@ export const deviceDisconnect: Flow = async (context) => {
         remediation: 'Type `svc device disconnect` again in a moment.',
       })
     }
+  }
+  if (identity !== null) {
+    // Connected again to the same server, this machine is the same device: its folders are found again.
+    const { publicId, server } = identity
+    await writePrivately(places.previous, `${JSON.stringify({ publicId, server })}\n`)
   }
   await rm(places.token, { force: true })
   await rm(places.identity, { force: true })

@@ -1,10 +1,12 @@
 import { version as programVersion } from '../../shared/lib/version.ts'
 import { matchCommand } from '../arguments.ts'
+import { allCommands } from '../commands.ts'
 import type { Flow } from '../context.ts'
 import { usageError } from '../errors.ts'
-import { exitCodesText, overviewOf } from '../help.ts'
+import { exitCodesText, helpOf, overviewOf } from '../help.ts'
 
-export const help: Flow = async ({ commands, out, positionals }) => {
+export const help: Flow = async ({ out, positionals }) => {
+  const commands = await allCommands()
   const words = positionals['topic'] ?? []
   const topic = words.join(' ')
   if (topic === 'exit-codes') out.text(exitCodesText())
@@ -14,8 +16,7 @@ export const help: Flow = async ({ commands, out, positionals }) => {
     const match = matchCommand(commands, words)
     if (match === null || match.rest.length > 0)
       throw usageError(`There is no command \`svc ${topic}\`.`, 'Type `svc help`.')
-    const { helpOf } = await import('../arguments-yargs.ts')
-    out.text(await helpOf(match.command))
+    out.text(await helpOf(match.command, out.width))
   }
   return 0
 }

@@ -1,12 +1,14 @@
 import { rm } from 'node:fs/promises'
 import type { CommandContext, Flow } from '../context.ts'
 import { ApiFailure, CliError, usageError } from '../errors.ts'
-import { fieldAt, listAt, textAt } from '../fields.ts'
-import { parseJsonText, readIfThere, writePrivately } from '../files.ts'
+import { fieldAt, listAt, parseJsonText, textAt } from '../fields.ts'
+import { readIfThere } from '../files.ts'
+import { writePrivately } from '../private-file.ts'
 import { createClient } from '../http.ts'
 import { loginPath, serverPlaces } from '../paths.ts'
 import { localText } from '../values.ts'
-import { serverUrl, type Login } from '../session.ts'
+import type { Login } from '../login-file.ts'
+import { serverUrl } from '../session.ts'
 
 /** `login`: tries the token before it is kept, so that a wrong one is noticed now. */
 export const login: Flow = async (context) => {

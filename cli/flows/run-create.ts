@@ -36,6 +36,8 @@ export const runCreate: Flow = async (context) => {
   })
   await printReply(context, run)
   if (!isInTime) {
+    const gate = textAt(run, 'gateDescription')
+    if (gate !== null) out.message(`svc: it waits: ${gate}`)
     out.message(`svc: ${runId} is still ${textAt(run, 'status')}. Follow it with \`svc run events ${runId} --follow\`.`)
     return exitStatus('wait_timed_out')
   }

@@ -1,7 +1,8 @@
 import type { Flow } from '../context.ts'
 import { usageError } from '../errors.ts'
 import { callOf, printReply } from '../route-call.ts'
-import { jsonFrom, localText, readFileOrInput } from '../values.ts'
+import { readFileOrInput } from '../input.ts'
+import { jsonFrom, localText } from '../values.ts'
 
 /** `run output`: records the run's typed output, from --data, --file or standard input. */
 export const runOutput: Flow = async (context) => {

@@ -1,0 +1,14 @@
+import { readFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { usageError } from './errors.ts'
+import type { ValueSources } from './values.ts'
+
+/** The bytes of a file; `-` is standard input. */
+export async function readFileOrInput(path: string, { cwd, readInput }: ValueSources): Promise<Buffer> {
+  if (path === '-') return readInput()
+  try {
+    return await readFile(resolve(cwd, path))
+  } catch (error) {
+    throw usageError(`The file ${path} cannot be read: ${(error as Error).message}.`)
+  }
+}
