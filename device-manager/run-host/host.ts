@@ -33,6 +33,9 @@ export interface HostOptions {
   leave(exitCode: number): void
 }
 
+/** How long before the control plane gives a silent device's run up the host ends it. */
+const aloneMarginMs = 5 * 60_000
+
 /**
  * One run's host, from its assignment to its ending. One run per host, ever.
  *
@@ -41,7 +44,7 @@ export interface HostOptions {
  *                       preparing, prepared -- stop -> ended without a launch
  *
  * A start or stop may come while the base is still being recorded: it is kept until that is done. Once started the host
- * does not care whether a daemon is there.
+ * works on without a daemon, until the control plane is about to give the run up.
  */
 export class RunHost {
   readonly #options: HostOptions
@@ -78,8 +81,19 @@ export class RunHost {
   }
 
   daemonLeft(): void {
-    if (this.#start || this.#earlyStop) return
+    if (this.#earlyStop) return
+    if (this.#start) return this.#endIfAlone()
     this.#cancelLonely ??= this.#options.world.after(this.#options.lonelyMs, () => this.#discard())
+  }
+
+  /** Without a daemon nobody hears of the run: it is ended here before the control plane gives it up. */
+  #endIfAlone(): void {
+    const silentMs = this.#assignment?.spec.limits.silentMs
+    if (silentMs === undefined) return
+    const limit = Math.max(silentMs - aloneMarginMs, silentMs / 2)
+    this.#cancelLonely ??= this.#options.world.after(limit, () =>
+      this.stop('runner_lost', 'No device manager was there to report the run for too long.'),
+    )
   }
 
   onRequest(request: HostRequest): void {
@@ -187,10 +201,12 @@ export class RunHost {
   }
 
   async #sendChangeSet(requestId: string): Promise<void> {
-    if (!this.#prepared) return
-    const { spec, fence } = this.#prepared.assignment
+    const prepared = this.#prepared
+    if (!prepared) return
+    const { spec, fence } = prepared.assignment
     const stored = this.#phase === 'ended' ? this.#stored({ runId: spec.runId, fence }) : null
-    const result = stored ?? (await changeSetOf(this.#prepared, this.#options.world))
+    const fresh = () => this.#run?.changeSet() ?? changeSetOf(prepared, this.#options.world)
+    const result = stored ?? (await fresh())
     this.#options.reply({ type: 'change_set', requestId, result })
   }
 

@@ -31,6 +31,11 @@ export function wholeValues(secrets: readonly { name: string; value: string }[])
   }
 }
 
+/** The same for any value that is sent on: what a harness wrote into a file is in the change-set. */
+export function redactWhole<Value>(value: Value, redact: Redact): Value {
+  return redactValue(value, redact.text, 0) as Value
+}
+
 function redactValue(value: unknown, redactText: (text: string) => string, depth: number): unknown {
   if (typeof value === 'string') return redactText(value)
   if (typeof value !== 'object' || value === null) return value

@@ -16,7 +16,7 @@ import { Limits, type Trip } from './limits.ts'
 import type { HostLog } from './log.ts'
 import { Pipeline } from './pipeline.ts'
 import type { LaunchPlan, Prepared } from './preparation.ts'
-import { wholeValues, type Redact } from './redaction.ts'
+import { redactWhole, wholeValues, type Redact } from './redaction.ts'
 import { endedEvent, reportMaker } from './report.ts'
 import type { EventWriter } from './writer.ts'
 
@@ -106,8 +106,8 @@ export class LiveRun {
     this.#pipeline.input(text)
   }
 
-  changeSet(): Promise<ChangeSetResult> {
-    return changeSetOf(this.#parts.prepared, this.#parts.world)
+  async changeSet(): Promise<ChangeSetResult> {
+    return redactWhole(await changeSetOf(this.#parts.prepared, this.#parts.world), this.#redact)
   }
 
   /** Resolves with the report once the ending is on disk. */
