@@ -82,7 +82,14 @@ export class Daemon {
     const { log } = this.options
     const { states, unreadable } = this.journal.load()
     if (unreadable.length > 0) log.error({ runs: unreadable }, 'journal rows could not be read')
-    await adoptRuns({ states, supervisor: this.supervisor, pool: this.pool, spool: this.spool, log })
+    await adoptRuns({
+      states,
+      supervisor: this.supervisor,
+      pool: this.pool,
+      spool: this.spool,
+      places: this.options.places,
+      log,
+    })
     void this.surroundings.probe()
     this.pool.warm()
     this.link.start()
@@ -190,6 +197,7 @@ export class Daemon {
       journal: this.journal,
       pool: this.pool,
       surroundings: this.surroundings,
+      server: this.options.identity.server,
       send: (message) => this.link.send(message),
       sendChangeSet: ({ runId, fence, requestId }, result) => {
         const body = new TextEncoder().encode(JSON.stringify(result))

@@ -1,8 +1,10 @@
 import type { Log } from '../log.ts'
+import type { Places } from '../places.ts'
 import type { HostRecord } from '../run-host/protocol.ts'
 import type { Spool } from '../spool/spool.ts'
 import type { HostPool } from './host-pool.ts'
 import type { RunState } from './machine.ts'
+import { removeLeftovers } from './leftovers.ts'
 import type { Supervisor } from './supervisor.ts'
 
 /**
@@ -14,6 +16,7 @@ export async function adoptRuns(options: {
   supervisor: Supervisor
   pool: HostPool
   spool: Spool
+  places: Places
   log: Log
 }): Promise<void> {
   const { supervisor, pool, log, spool } = options
@@ -34,6 +37,9 @@ export async function adoptRuns(options: {
     supervisor.handle(state.runId, { type: spool.ending(state) ? 'host_ended' : isLost })
   }
   forgetStrays(spool, known, log)
+  // A dismissed host still needs its folder to make its ending.
+  const inUse = new Set([...known, ...survivors.flatMap((record) => record.runId ?? [])])
+  await removeLeftovers(options.places, inUse, log)
 }
 
 /** A host without a run is not wanted; one whose run the journal does not know ends its harness and itself. */

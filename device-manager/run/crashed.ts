@@ -1,16 +1,14 @@
-import { readFileSync, rmSync } from 'node:fs'
-import { z } from 'zod'
 import type { ChangeSetResult } from '../../shared/device/change-set.ts'
 import type { EndReport } from '../../shared/device/protocol.ts'
 import type { World } from '../../shared/lib/world.ts'
-import { computeChangeSet, releaseBase } from '../change-set/diff.ts'
+import { computeChangeSet } from '../change-set/diff.ts'
 import type { BaseSnapshot } from '../change-set/snapshot.ts'
 import type { Log } from '../log.ts'
 import type { Places } from '../places.ts'
 import { endTree } from '../process/kill.ts'
-import { runPaths } from '../run-host/record.ts'
 import type { HostRecord } from '../run-host/protocol.ts'
 import type { Spool } from '../spool/spool.ts'
+import { readBase, removeRunFolder } from './leftovers.ts'
 import type { RunState, Stop } from './machine.ts'
 
 /** Endings that the daemon writes because no run host is there to write them. */
@@ -47,24 +45,7 @@ export async function endCrashed(context: EndingContext, state: RunState, record
   const changeSet = await changeSetOf(context, state, base)
   const stop: Stop = { exitReason: 'crashed', message: 'The process that held the run died.' }
   writeEnding(context, state, { stop, changeSet })
-  if (base) await releaseBase(base).catch(() => undefined)
-  rmSync(runPaths(places.stateDir, state.runId).root, { recursive: true, force: true })
-}
-
-const baseFile = z.object({
-  base: z.union([
-    z.object({ ok: z.literal(true), base: z.custom<BaseSnapshot>() }),
-    z.object({ ok: z.literal(false) }),
-  ]),
-})
-
-function readBase(places: Places, runId: string): BaseSnapshot | null {
-  try {
-    const parsed = baseFile.safeParse(JSON.parse(readFileSync(runPaths(places.stateDir, runId).base, 'utf8')))
-    return parsed.success && parsed.data.base.ok ? parsed.data.base.base : null
-  } catch {
-    return null
-  }
+  await removeRunFolder(places, state.runId)
 }
 
 async function changeSetOf(

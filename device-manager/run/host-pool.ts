@@ -18,6 +18,7 @@ export interface HostPoolOptions {
 }
 
 const startMs = 15_000
+const dismissMs = 2_000
 const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
 const hostMain = join(dirname(fileURLToPath(import.meta.url)), '..', 'run-host', `main.${extension}`)
 
@@ -56,7 +57,7 @@ export class HostPool {
     this.stopped = true
     const spare = await this.spare?.catch(() => null)
     this.spare = null
-    spare?.send({ type: 'discard' })
+    if (spare) await this.dismiss(spare)
   }
 
   /** Hosts of this machine's present boot that still live, by their records; records of dead ones are removed. */
@@ -84,6 +85,13 @@ export class HostPool {
 
   connect(record: HostRecord): Promise<HostConnection> {
     return HostConnection.open(record.socket, record, 5_000)
+  }
+
+  /** Sees the host leave: what a daemon says as the last thing before its exit may not be read any more. */
+  private async dismiss(host: HostConnection): Promise<void> {
+    const gone = new Promise<void>((resolve) => host.attach({ reply: () => undefined, lost: resolve }))
+    host.send({ type: 'discard' })
+    await Promise.race([gone, this.options.world.sleep(dismissMs)])
   }
 
   private async start(): Promise<HostConnection> {

@@ -28,6 +28,8 @@ export interface SupervisorOptions {
   journal: Journal
   pool: HostPool
   surroundings: HarnessSurroundings
+  /** Where this device reaches the control plane, and so its runs too: the server itself may know another address. */
+  server: string
   send(message: DeviceMessage): boolean
   sendChangeSet(run: { runId: string; fence: number; requestId: string }, result: unknown): void
   /** The run's rows or ending are to be sent. */
@@ -107,7 +109,7 @@ export class Supervisor {
     this.starts.set(message.runId, {
       type: 'start',
       token: message.token,
-      apiUrl: message.apiUrl,
+      apiUrl: this.options.server,
       secrets: message.secrets,
     })
     this.handle(message.runId, { type: 'start_received' })

@@ -1,0 +1,49 @@
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { releaseBase } from '../change-set/diff.ts'
+import type { BaseSnapshot } from '../change-set/snapshot.ts'
+import type { Log } from '../log.ts'
+import type { Places } from '../places.ts'
+import { runPaths } from '../run-host/record.ts'
+
+const baseFile = z.object({
+  base: z.union([
+    z.object({ ok: z.literal(true), base: z.custom<BaseSnapshot>() }),
+    z.object({ ok: z.literal(false) }),
+  ]),
+})
+
+/** The base that a run's host recorded, or null when there was none or it cannot be read. */
+export function readBase(places: Places, runId: string): BaseSnapshot | null {
+  try {
+    const parsed = baseFile.safeParse(JSON.parse(readFileSync(runPaths(places.stateDir, runId).base, 'utf8')))
+    return parsed.success && parsed.data.base.ok ? parsed.data.base.base : null
+  } catch {
+    return null
+  }
+}
+
+/** Removes a run's folder here and what its base keeps in the person's repository. */
+export async function removeRunFolder(places: Places, runId: string): Promise<void> {
+  const base = readBase(places, runId)
+  if (base) await releaseBase(base).catch(() => undefined)
+  rmSync(runPaths(places.stateDir, runId).root, { recursive: true, force: true })
+}
+
+/** Folders of runs that the journal does not know: their hosts died before they could clean up. */
+export async function removeLeftovers(places: Places, known: ReadonlySet<string>, log: Log): Promise<void> {
+  for (const runId of runFolders(places)) {
+    if (known.has(runId)) continue
+    log.info({ runId }, 'the folder of a forgotten run is removed')
+    await removeRunFolder(places, runId)
+  }
+}
+
+function runFolders(places: Places): string[] {
+  try {
+    return readdirSync(join(places.stateDir, 'runs'))
+  } catch {
+    return []
+  }
+}
