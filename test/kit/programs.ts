@@ -124,6 +124,18 @@ export function processesNaming(text: string): { pid: number; command: string }[
   return allProcesses(text).filter(({ pid }) => pid !== process.pid)
 }
 
+/** Waits until no process names `text` any more; a failure tells which did last. */
+export async function nothingNames(text: string, ms = 10_000): Promise<void> {
+  let last: { pid: number; command: string }[] = []
+  const isGone = () => {
+    const found = processesNaming(text)
+    if (found.length > 0) last = found
+    return found.length === 0
+  }
+  const about = () => last.map(({ pid, command }) => `${pid} ${command}`).join('\n')
+  await waitFor(isGone, `no process of ${text} lives`, { ms, about })
+}
+
 /** A run of pseudo-random numbers that a seed repeats; the seed is printed, `FAULT_SEED` sets it. */
 export function seededRandom(name: string): () => number {
   const seed = Number(process.env['FAULT_SEED'] ?? Math.floor(Math.random() * 2 ** 31))

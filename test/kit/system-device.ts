@@ -53,6 +53,9 @@ export class TestDevice {
     writeFileSync(join(this.stateDir, 'device-token'), `${token}\n`, { mode: 0o600 })
   }
 
+  get isEnrolled(): boolean {
+    return this.#identity !== null
+  }
   get identity(): EnrolReply {
     if (!this.#identity) throw new Error(`${this.name} is not enrolled`)
     return this.#identity
@@ -86,6 +89,11 @@ export class TestDevice {
       },
     })
     return this.#program
+  }
+
+  /** The daemon of this device is that one again, after another was tried. */
+  adopt(program: Program): void {
+    this.#program = program
   }
 
   /** Starts the daemon and waits until its link is up. */

@@ -2,7 +2,7 @@ import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { linkLimits } from '../../shared/device/limits.ts'
-import { processesNaming, waitFor } from './programs.ts'
+import { nothingNames, processesNaming } from './programs.ts'
 import { startProxy, type TestProxy } from './proxy.ts'
 import type { TestApi } from './system-api.ts'
 import { TestDevice } from './system-device.ts'
@@ -118,14 +118,7 @@ export class TestSystem {
     const ends = await Promise.allSettled(running.map((program) => program.end()))
     await this.#proxy?.close()
     try {
-      const left = () => processesNaming(this.root)
-      await waitFor(() => left().length === 0, 'nothing of the system lives', {
-        ms: 10_000,
-        about: () =>
-          left()
-            .map(({ pid, command }) => `${pid} ${command}`)
-            .join('\n'),
-      })
+      await nothingNames(this.root)
       for (const end of ends) if (end.status === 'rejected') throw end.reason
     } finally {
       for (const { pid } of processesNaming(this.root)) kill(pid)

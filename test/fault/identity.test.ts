@@ -1,0 +1,81 @@
+import { cpSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { checkInvariants, goneMs, outputOf } from '../kit/invariants.ts'
+import { nothingNames, waitFor } from '../kit/programs.ts'
+import { TestSystem } from '../kit/system.ts'
+import { printedLines, scenario } from '../kit/system-scenario.ts'
+
+/** Fault matrix, rows 35 and 36: who a daemon is, and when it may no longer be. */
+
+const doNotRestart = 78
+
+let system: TestSystem
+beforeAll(async () => {
+  system = await TestSystem.start()
+})
+afterAll(() => system.stop())
+
+describe('row 35: two daemons with one identity', () => {
+  test('on one machine the second ends with 78 and says which one has the place', async () => {
+    const { device } = system
+    const first = device.program
+    const run = await scenario(system, { steps: ['lines=100', 'touch=GATES/up', 'await=GATES/end', 'lines=100'] })
+    const runId = await run.start()
+    await run.reached('up')
+    const second = device.launch()
+    expect(await second.exit(15_000)).toEqual({ code: doNotRestart, signal: null })
+    expect(device.log).toContain(`Another daemon of this device runs already (pid ${first.pid})`)
+    device.adopt(first)
+    run.open('end')
+    await checkInvariants(system, run, runId, { exitReason: 'completed', output: printedLines(200) })
+  })
+
+  test('on two machines the second is refused and ends with 78; the first goes on, and its run', async () => {
+    const { device } = system
+    const run = await scenario(system, { steps: ['lines=100', 'touch=GATES/up', 'await=GATES/end', 'lines=100'] })
+    const runId = await run.start()
+    await run.reached('up')
+    const clone = system.makeDevice()
+    for (const file of ['identity.json', 'device-token'])
+      cpSync(join(device.stateDir, file), join(clone.stateDir, file))
+    const second = clone.launch()
+    expect(await second.exit(15_000)).toEqual({ code: doNotRestart, signal: null })
+    // A person sees it on both sides.
+    expect(clone.log).toContain('Another daemon is connected with this identity.')
+    expect(system.server.log).toContain('a second daemon with this identity was refused')
+    expect((await device.status()).link.state).toBe('connected')
+    run.open('end')
+    await checkInvariants(system, run, runId, { exitReason: 'completed', output: printedLines(200) })
+  })
+})
+
+describe('row 36: the device is removed in mid-run', () => {
+  test('its harness is ended within 30 s, its events are kept, its daemon ends with 78', async () => {
+    const device = await system.addDevice()
+    const run = await scenario(system, { device, steps: ['child=setsid', 'lines=200', 'touch=GATES/up', 'forever'] })
+    const runId = await run.start()
+    await run.reached('up')
+    await waitFor(
+      async () => outputOf(await run.api.events(runId)).output.includes(printedLines(1, { from: 200 })),
+      'the output is stored',
+    )
+    await run.api.call('DELETE', `/devices/${device.identity.deviceId}`)
+    await nothingNames(runId, goneMs)
+    expect(await device.program.exit(30_000)).toEqual({ code: doNotRestart, signal: null })
+    expect(device.log).toMatch(/The device was removed/)
+
+    const ended = await run.api.waitForRun(runId, 'failed')
+    expect(ended.exitReason).toBe('runner_lost')
+    expect(outputOf(await run.api.events(runId)).output.toString()).toContain(printedLines(200))
+    expect(run.starts()).toBe(1)
+    // Its token is worth nothing any more, on the link and on routes.
+    const answer = await fetch(`${system.server.url}/api/device/config`, {
+      headers: { authorization: `Bearer ${device.identity.token}` },
+    })
+    expect(answer.status).toBe(401)
+    const again = device.launch()
+    expect(await again.exit(15_000)).toEqual({ code: doNotRestart, signal: null })
+    await nothingNames(device.stateDir)
+  })
+})
