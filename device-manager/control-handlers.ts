@@ -19,6 +19,7 @@ export interface ControlContext {
   /** The device's token as it is now. */
   token(): string
   serviceInstalled(): boolean | null
+  startedByService: boolean
 }
 
 const deviceConfig = z
@@ -92,7 +93,7 @@ function statusOf(context: ControlContext) {
       rows: spooled.reduce((sum, run) => sum + run.rows, 0),
       bytes: spooled.reduce((sum, run) => sum + run.bytes, 0),
     },
-    service: installed === null ? null : { installed },
+    service: installed === null ? null : { installed, startedByService: context.startedByService },
   }
 }
 

@@ -1,18 +1,32 @@
 import { nodeTrouble } from './node-version.ts'
+import { fitLaunchd } from './service/under-launchd.ts'
 
+const [command, ...rest] = process.argv.slice(2)
+const service = rest.length === 2 && rest[0] === '--service' ? serviceNamed(rest[1]) : null
+if (service === 'launchd') fitLaunchd()
 // Checked before anything native is loaded: under an old Node the addons crash instead of failing.
 const trouble = nodeTrouble(process.versions)
 if (trouble) {
   process.stderr.write(`${trouble}\n`)
   process.exit(78)
 }
-const { runDaemon } = await import('./run-daemon.ts')
-const [command, ...rest] = process.argv.slice(2)
-if (command === 'run' && rest.length === 0) await runDaemon()
-else if (command === '--version') process.stdout.write(`${(await import('../shared/lib/version.ts')).version}\n`)
+if (command === 'run' && (rest.length === 0 || service !== null)) {
+  await (await import('./run-daemon.ts')).runDaemon(service)
+} else if (command === 'service') {
+  const { realWorld } = await import('../shared/lib/world.ts')
+  const { thisSystem } = await import('./service/context.ts')
+  const { runServiceCommand } = await import('./service/command.ts')
+  const { reply, exitStatus } = await runServiceCommand(rest, thisSystem(realWorld))
+  process.stdout.write(`${JSON.stringify(reply)}\n`)
+  process.exitCode = exitStatus
+} else if (command === '--version') process.stdout.write(`${(await import('../shared/lib/version.ts')).version}\n`)
 else {
   process.stderr.write(
-    'usage: svc-device run\nThe daemon of this device; `svc device connect` sets it up and starts it.\n',
+    'usage: svc-device run\n       svc-device service install|uninstall|start|stop|restart|status\nThe daemon of this device; `svc device connect` sets it up and starts it.\n',
   )
   process.exit(command === undefined || command === '--help' ? 0 : 2)
+}
+
+function serviceNamed(name: string | undefined): 'systemd' | 'launchd' | null {
+  return name === 'systemd' || name === 'launchd' ? name : null
 }

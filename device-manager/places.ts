@@ -16,6 +16,10 @@ export function placesIn(stateDir: string) {
     bin: join(stateDir, 'bin'),
     logs: join(stateDir, 'logs'),
     log: join(stateDir, 'logs', 'daemon.log'),
+    /** What the daemon prints, where no journal takes it. */
+    out: join(stateDir, 'logs', 'daemon.out'),
+    /** Starts under a service that did not end in order (service/restart-pace.ts). */
+    starts: join(stateDir, 'starts.json'),
     hostLog: join(stateDir, 'logs', 'run-hosts.log'),
   }
 }

@@ -10,15 +10,17 @@ import { leavePlace, takePlace } from './lock.ts'
 import { createFileLog } from './log.ts'
 import { placesIn } from './places.ts'
 import { isServiceInstalled } from './service/installed.ts'
+import { forgetStarts, paceStart } from './service/restart-pace.ts'
 
 /** Not to be started again by a service: revoked, retired, another daemon has the place, or the set-up is wrong. */
 const doNotRestart = 78
 /** A daemon that must go has this long to end its harnesses. */
 const lastWorkMs = 25_000
 
-export async function runDaemon(): Promise<void> {
+/** `service`: what started it and will start it again; null: a person did. */
+export async function runDaemon(service: 'systemd' | 'launchd' | null): Promise<void> {
   try {
-    await run()
+    await run(service)
   } catch (error) {
     if (!(error instanceof SetupError || error instanceof ConfigError)) throw error
     process.stderr.write(`${error.message}\n`)
@@ -26,11 +28,12 @@ export async function runDaemon(): Promise<void> {
   }
 }
 
-async function run(): Promise<void> {
+async function run(service: 'systemd' | 'launchd' | null): Promise<void> {
   const world = realWorld
   const config = readConfig(process.env, { homeDir: homedir(), shell: userInfo().shell })
   const places = placesIn(config.stateDir)
   const { identity, token } = readIdentity(places)
+  if (service !== null) await paceStart(places.starts, world)
   const holder = takePlace(places.daemon, { version, startedAt: world.now() })
   if (holder !== null)
     throw new SetupError(`Another daemon of this device runs already (pid ${holder}). See: svc device status`)
@@ -45,6 +48,7 @@ async function run(): Promise<void> {
     await control.close().catch(() => undefined)
     await daemon.stop().catch((error: unknown) => log.error({ err: error }, 'the daemon did not stop cleanly'))
     leavePlace(places.daemon)
+    if (service !== null) forgetStarts(places.starts)
     log.close()
     process.exit(code)
   }
@@ -74,6 +78,7 @@ async function run(): Promise<void> {
       version,
       token: () => daemon.deviceToken,
       serviceInstalled: () => isServiceInstalled({ homeDir: config.homeDir, platform: process.platform }),
+      startedByService: service !== null,
     }),
     afterReply: (op) => {
       if (op === 'stop') void exit(0)

@@ -76,7 +76,7 @@ export const controlValues = {
     readiness: providerReadiness.nullable(),
     spool: z.object({ rows: z.number().int().nonnegative(), bytes: z.number().int().nonnegative() }),
     /** null: cannot be told on this platform. */
-    service: z.object({ installed: z.boolean() }).nullable(),
+    service: z.object({ installed: z.boolean(), startedByService: z.boolean().optional() }).nullable(),
   }),
   refresh: z.object({
     readiness: providerReadiness,

@@ -1,0 +1,121 @@
+import { accessSync, constants, statSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import type { ServiceProblem, ServiceValue } from '../../shared/device/service.ts'
+import { installedText, type ServiceContext } from './context.ts'
+import { daemonStatus } from './daemon-client.ts'
+import { realPathOf } from './definition.ts'
+import { lingeringProblem } from './linger.ts'
+import { isCrashLoop, recentStarts } from './restart-pace.ts'
+import { ServiceError } from './service-error.ts'
+import type { ServiceState } from './service-manager.ts'
+import { daemonPlaces } from './start.ts'
+import type { InstalledService } from './systemd-unit.ts'
+
+/** How the service is, and what about it should be mended. Changes nothing; asks only what an installed one has to answer. */
+export async function status(context: ServiceContext): Promise<ServiceValue<'status'>> {
+  const { manager } = context
+  const text = installedText(context)
+  const known = { manager: manager.kind, file: manager.file, installed: text !== null }
+  const nothing = { enabled: null, running: null, pid: null, lingering: null, problems: [] }
+  if (text === null) return { ...known, ...nothing }
+  const installed = manager.read(text)
+  const ofFile = installed === null ? [unreadable(manager.file)] : fileProblems(context, installed)
+  if (installed !== null && installed.stateDir !== context.places.stateDir)
+    return { ...known, ...nothing, problems: ofFile }
+  try {
+    await manager.reach()
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error
+    const problem = { code: 'no_service_manager' as const, message: error.message, fix: error.remediation }
+    return { ...known, ...nothing, problems: [...ofFile, problem] }
+  }
+  const state = await manager.state()
+  const lingering = await manager.lingering()
+  const { enabled, running, pid } = state
+  const problems = [...ofFile, ...(await stateProblems(context, state)), ...lingeringProblem(lingering)]
+  return { ...known, enabled, running, pid, lingering, problems }
+}
+
+const installAgain = 'svc device install-service'
+
+const unreadable = (file: string): ServiceProblem => ({
+  code: 'unreadable',
+  message: `The service in ${file} was not written by svc, or was changed since.`,
+  fix: installAgain,
+})
+
+/** What the file names and the machine does not have, or has elsewhere by now. */
+function fileProblems(context: ServiceContext, installed: InstalledService): ServiceProblem[] {
+  const { places, definition } = context
+  if (installed.stateDir !== places.stateDir)
+    return [
+      {
+        code: 'state_dir_differs',
+        message: `The service is that of another device of yours, in ${installed.stateDir}.`,
+        fix: `SVC_STATE_DIR='${installed.stateDir}' svc device status`,
+      },
+    ]
+  const problems: ServiceProblem[] = []
+  const say = (code: ServiceProblem['code'], message: string) => problems.push({ code, message, fix: installAgain })
+  if (!isProgram(installed.node)) say('node_missing', `The Node that the service starts is gone: ${installed.node}.`)
+  const main = realPathOf(installed.main)
+  if (main === null) say('main_missing', `The program that the service starts is gone: ${installed.main}.`)
+  else if (main !== realPathOf(definition.main))
+    say('program_changed', `The service starts another installation of svc than this one: ${installed.main}.`)
+  const missing = missingPrograms(installed.path, definition.env['PATH'] ?? '')
+  if (missing.length > 0)
+    say(
+      'path_changed',
+      `Your PATH has changed since the service was installed; it does not find ${missing.join(', ')}.`,
+    )
+  return problems
+}
+
+/** What harnesses and change-sets are made with. */
+const programs = ['git', 'claude', 'codex', 'opencode', 'cursor-agent']
+
+function missingPrograms(servicePath: string, currentPath: string): string[] {
+  return programs.flatMap((name) => {
+    const found = findIn(currentPath, name)
+    return found !== null && findIn(servicePath, name) === null ? [`${name} (${found})`] : []
+  })
+}
+
+const findIn = (path: string, name: string) =>
+  path
+    .split(delimiter)
+    .map((directory) => join(directory, name))
+    .find(isProgram) ?? null
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return statSync(path).isFile()
+  } catch {
+    return false
+  }
+}
+
+async function stateProblems(context: ServiceContext, state: ServiceState): Promise<ServiceProblem[]> {
+  const { manager, places, world } = context
+  const problems: ServiceProblem[] = []
+  const crashes = recentStarts(places.starts, world.now()).length - (state.running ? 1 : 0)
+  if (!state.loaded || !state.enabled) {
+    const message = `${manager.kind} does not start the service at your next login.`
+    problems.push({ code: 'not_enabled', message, fix: installAgain })
+  }
+  const daemon = await daemonStatus(daemonPlaces(context))
+  if (isCrashLoop(crashes)) {
+    const message = `The device manager ended unexpectedly ${crashes} times in the last hour, so it waits before each start.`
+    problems.push({ code: 'crash_loop', message, fix: 'svc device logs' })
+  } else if (daemon !== null && daemon.pid !== state.pid) {
+    const message = `The device manager that runs (pid ${daemon.pid}) was started by hand, not by the service.`
+    problems.push({ code: 'other_daemon', message, fix: 'svc device restart' })
+  } else if (state.failed !== null) {
+    const message = `The service has given up: its program ended (${state.failed}).`
+    problems.push({ code: 'failed', message, fix: 'svc device logs' })
+  } else if (!state.running) {
+    problems.push({ code: 'not_running', message: 'The service is stopped.', fix: 'svc device restart' })
+  }
+  return problems
+}

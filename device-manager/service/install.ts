@@ -1,0 +1,121 @@
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { ServiceValue } from '../../shared/device/service.ts'
+import { readIdentity, SetupError } from '../identity-file.ts'
+import { installedText, refuseOtherStateDir, type ServiceContext } from './context.ts'
+import { startDaemonByHand, stopDaemon } from './daemon-client.ts'
+import { pathWarnings } from './definition.ts'
+import { lingeringProblem, switchLingeringBack, switchLingeringOn } from './linger.ts'
+import { ServiceError } from './service-error.ts'
+import { daemonPlaces, startService, whoRuns } from './start.ts'
+
+type Undo = { what: string; act: () => Promise<void> | void }
+
+/**
+ * Installs the service, or brings it up to date, and puts it in the place of a daemon that was started by hand. What is done
+ * already is passed over. A step that fails undoes those before it, so that afterwards the machine is as it was.
+ */
+export async function install(context: ServiceContext): Promise<ServiceValue<'install'>> {
+  mustBeDevice(context)
+  await context.manager.reach()
+  const before = installedText(context)
+  refuseOtherStateDir(context, before)
+  const undo: Undo[] = []
+  try {
+    return await carryOut(context, { before, undo })
+  } catch (error) {
+    const left = await undoAll(undo)
+    if (left.length === 0) throw error
+    const { code, message, remediation } =
+      error instanceof ServiceError ? error : new ServiceError('failed', String(error), '')
+    throw new ServiceError(code, `${message} These could not be undone: ${left.join('; ')}.`, remediation)
+  }
+}
+
+async function carryOut(
+  context: ServiceContext,
+  { before, undo }: { before: string | null; undo: Undo[] },
+): Promise<ServiceValue<'install'>> {
+  const { manager, definition } = context
+  const text = manager.write(definition)
+  const { daemon, state, isOfService } = await whoRuns(context)
+  const report = async (more: Pick<ServiceValue<'install'>, 'changed' | 'tookOver' | 'pid' | 'link'>) => ({
+    manager: manager.kind,
+    file: manager.file,
+    ...more,
+    warnings: [...pathWarnings(definition), ...lingeringProblem(await manager.lingering())],
+  })
+  const isUpToDate = text === before && state.loaded && state.enabled
+  if (isUpToDate && isOfService && daemon !== null) {
+    await switchLingeringOn(context)
+    return report({ changed: false, tookOver: null, pid: daemon.pid, link: daemon.link.state })
+  }
+  // Undone last, when the files are as they were: what ran is started again.
+  const wasStopped = { it: false }
+  undo.push({
+    what: 'the earlier device manager',
+    act: () => (wasStopped.it ? startAgain(context, state.running) : undefined),
+  })
+  mkdirSync(definition.logsDir, { recursive: true, mode: 0o700 })
+  undo.push({ what: manager.file, act: () => putBack(context, before) })
+  replaceFile(manager.file, text)
+  if (!state.enabled) undo.push({ what: 'the enabled service', act: () => manager.disable() })
+  await manager.enable()
+  if (await switchLingeringOn(context)) undo.push({ what: 'lingering', act: () => switchLingeringBack(context) })
+  wasStopped.it = daemon !== null || state.running
+  if (daemon !== null && !isOfService) await stopDaemon(daemonPlaces(context), context.world)
+  await manager.stop()
+  undo.push({ what: 'the started service', act: () => manager.stop() })
+  const started = await startService(context)
+  return report({ changed: true, tookOver: daemon !== null && !isOfService ? daemon.pid : null, ...started })
+}
+
+function mustBeDevice({ places }: ServiceContext): void {
+  try {
+    readIdentity(places)
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error
+    throw new ServiceError('not_connected', error.message, 'Type `svc device connect`, then this command again.')
+  }
+}
+
+/** launchd takes no file that others could write; a reader of a half-written one would see no service. */
+function replaceFile(path: string, text: string): void {
+  mkdirSync(dirname(path), { recursive: true })
+  const draft = `${path}.${process.pid}.new`
+  try {
+    writeFileSync(draft, text, { mode: 0o644, flush: true })
+    renameSync(draft, path)
+  } catch (error) {
+    rmSync(draft, { force: true })
+    throw new ServiceError(
+      'failed',
+      `${path} cannot be written: ${error instanceof Error ? error.message : String(error)}`,
+      'Make the folder writable for your user, then type the command again.',
+    )
+  }
+}
+
+async function putBack({ manager }: ServiceContext, before: string | null): Promise<void> {
+  if (before === null) rmSync(manager.file, { force: true })
+  else replaceFile(manager.file, before)
+  await manager.reload()
+}
+
+async function startAgain(context: ServiceContext, wasOfService: boolean): Promise<void> {
+  if (wasOfService) return context.manager.start()
+  const { node, main } = context.definition
+  startDaemonByHand(daemonPlaces(context), { node, main, env: context.env })
+}
+
+async function undoAll(undo: readonly Undo[]): Promise<string[]> {
+  const left: string[] = []
+  for (const { what, act } of undo.toReversed()) {
+    try {
+      await act()
+    } catch (error) {
+      left.push(`${what} (${error instanceof Error ? error.message : String(error)})`)
+    }
+  }
+  return left
+}

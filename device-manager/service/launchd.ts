@@ -1,0 +1,92 @@
+import { existsSync } from 'node:fs'
+import type { World } from '../../shared/lib/world.ts'
+import { serviceLabel } from '../../shared/device/service.ts'
+import { stopSeconds } from './definition.ts'
+import { plistText, readPlist } from './launchd-plist.ts'
+import { ServiceError } from './service-error.ts'
+import type { ServiceManager, ServiceState } from './service-manager.ts'
+import { mustRun, type RunTool } from './tool.ts'
+
+export interface LaunchdOptions {
+  file: string
+  run: RunTool
+  world: World
+  uid: number
+}
+
+const pollMs = 200
+
+/** launchd's domain of a person who is logged in on the screen: only there a keychain is open. */
+export function launchdManager({ file, run, world, uid }: LaunchdOptions): ServiceManager {
+  const domain = `gui/${uid}`
+  const target = `${domain}/${serviceLabel}`
+  const launchctl = (...args: string[]) => mustRun(run, 'launchctl', args)
+
+  const state = async (): Promise<ServiceState> => {
+    const [shown, disabled] = [
+      await run('launchctl', ['print', target]),
+      await run('launchctl', ['print-disabled', domain]),
+    ]
+    return {
+      ...stateOf(shown.status === 0 ? shown.stdout : null),
+      enabled: existsSync(file) && !new RegExp(`"${serviceLabel}" => (disabled|true)`).test(disabled.stdout),
+    }
+  }
+
+  /** `bootout` answers before the job has ended, and a `bootstrap` in between fails. */
+  const unload = async () => {
+    if (!(await state()).loaded) return
+    const { said } = await run('launchctl', ['bootout', target])
+    const giveUpAt = world.monotonic() + (stopSeconds + 15) * 1000
+    while ((await state()).loaded) {
+      if (world.monotonic() > giveUpAt)
+        throw new ServiceError(
+          'daemon_stays',
+          `launchd did not end ${target}: ${said}`,
+          `See: launchctl print ${target}`,
+        )
+      await world.sleep(pollMs)
+    }
+  }
+
+  return {
+    kind: 'launchd',
+    file,
+    write: plistText,
+    read: readPlist,
+    reach: () => reach(run, domain),
+    state,
+    enable: async () => void (await launchctl('enable', target)),
+    start: async () =>
+      void (await ((await state()).loaded ? launchctl('kickstart', target) : launchctl('bootstrap', domain, file))),
+    stop: unload,
+    disable: unload,
+    reload: async () => undefined,
+    lingering: async () => null,
+    setLingering: async () => false,
+  }
+}
+
+async function reach(run: RunTool, domain: string): Promise<void> {
+  const { status, said } = await run('launchctl', ['print', domain])
+  if (status === 0) return
+  throw new ServiceError(
+    'no_service_manager',
+    `There is no session on the screen (${domain}) in which launchd could run the device manager: ${said}`,
+    'Log in on the screen of this Mac as this user and type the command there; by ssh alone it works only while that session lasts.',
+  )
+}
+
+/** Reads `launchctl print`; null: launchd does not know the service. Exported for its test. */
+export function stateOf(shown: string | null): Omit<ServiceState, 'enabled'> {
+  if (shown === null) return { loaded: false, running: false, failed: null, pid: null }
+  const pid = Number(/^\s*pid = (\d+)$/m.exec(shown)?.[1] ?? 0)
+  const exit = /^\s*last exit code = (\d+)/m.exec(shown)?.[1]
+  const isRunning = pid > 0
+  return {
+    loaded: true,
+    running: isRunning,
+    failed: !isRunning && exit !== undefined ? `last status ${exit}` : null,
+    pid: isRunning ? pid : null,
+  }
+}

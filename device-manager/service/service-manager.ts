@@ -1,0 +1,39 @@
+import type { ServiceDefinition } from './definition.ts'
+import type { InstalledService } from './systemd-unit.ts'
+
+export interface ServiceState {
+  /** The service manager knows the service. */
+  loaded: boolean
+  /** It is started with the person's login, or with the machine. */
+  enabled: boolean
+  running: boolean
+  /** Why it is down for good; null otherwise. */
+  failed: string | null
+  pid: number | null
+}
+
+/** What systemd and launchd do alike. All but `write`, `read` and `state` fail with a ServiceError. */
+export interface ServiceManager {
+  readonly kind: 'systemd' | 'launchd'
+  /** Where the service is described. */
+  readonly file: string
+  write(definition: ServiceDefinition): string
+  /** What it runs; null when the text is not ours. */
+  read(text: string): InstalledService | null
+  /** Fails when the person's service manager cannot be talked to; nothing has been done then. */
+  reach(): Promise<void>
+  state(): Promise<ServiceState>
+  /** Takes the file as it is now, to be started at each login. Starts nothing. */
+  enable(): Promise<void>
+  start(): Promise<void>
+  /** Resolves when the daemon has ended. Does nothing to one that is down. */
+  stop(): Promise<void>
+  /** The reverse of `enable`; the file may be gone. */
+  disable(): Promise<void>
+  /** To be called when the file was removed or put back. */
+  reload(): Promise<void>
+  /** Whether it runs without a login; null where that is not a choice. */
+  lingering(): Promise<boolean | null>
+  /** False when it could not be done. */
+  setLingering(on: boolean): Promise<boolean>
+}

@@ -1,0 +1,72 @@
+import { nodeFlags, restartSeconds, type ServiceDefinition, stopSeconds } from './definition.ts'
+
+/** What the doctor needs to know of an installed service. */
+export interface InstalledService {
+  node: string
+  main: string
+  path: string
+  stateDir: string
+}
+
+/**
+ * The systemd user unit. `KillMode=process`: run hosts are in the unit's control group and must outlive the daemon
+ * (docs/adr/0007). `StartLimitIntervalSec=0`: systemd never gives up; a crash loop is slowed by restart-pace.ts.
+ */
+export function unitText(definition: ServiceDefinition): string {
+  const { node, main, env, umask } = definition
+  const command = [quoted(escapePercent(node)), ...[...nodeFlags, main, 'run', '--service', 'systemd'].map(argument)]
+  return `# Written by \`svc device install-service\`, which writes it anew; settings of your own belong in a drop-in
+# (systemctl --user edit svc-device).
+[Unit]
+Description=svc device manager
+StartLimitIntervalSec=0
+
+[Service]
+Type=exec
+ExecStart=${command.join(' ')}
+${Object.entries(env)
+  .map(([name, value]) => `Environment=${quoted(escapePercent(`${name}=${value}`))}`)
+  .join('\n')}
+UMask=${umask.toString(8).padStart(4, '0')}
+Restart=always
+RestartSec=${restartSeconds.systemd}
+RestartPreventExitStatus=78
+KillMode=process
+TimeoutStopSec=${stopSeconds}
+OOMPolicy=continue
+Delegate=yes
+TasksMax=infinity
+LimitNOFILE=65536
+
+[Install]
+WantedBy=default.target
+`
+}
+
+const escapePercent = (text: string) => text.replaceAll('%', '%%')
+const quoted = (text: string) => `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
+/** Variables are put into arguments, but neither into the program's path nor into `Environment=`. */
+const argument = (text: string) => quoted(escapePercent(text).replaceAll('$', '$$$$'))
+
+/** Reads what `unitText` wrote; null for a unit it did not write. */
+export function readUnit(text: string): InstalledService | null {
+  const command = /^ExecStart=(.*)$/m.exec(text)?.[1]
+  const [node, ...rest] = command === undefined ? [] : wordsOf(command)
+  const main = rest.map((word) => word.replaceAll('$$', '$')).find((word) => !word.startsWith('--'))
+  const env = new Map<string, string>()
+  for (const match of text.matchAll(/^Environment=(.*)$/gm)) {
+    const [word = ''] = wordsOf(match[1]!)
+    const equals = word.indexOf('=')
+    if (equals > 0) env.set(word.slice(0, equals), word.slice(equals + 1))
+  }
+  const path = env.get('PATH')
+  const stateDir = env.get('SVC_STATE_DIR')
+  if (node === undefined || main === undefined || path === undefined || stateDir === undefined) return null
+  return { node, main, path, stateDir }
+}
+
+function wordsOf(line: string): string[] {
+  return [...line.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, word = '']) =>
+    word.replaceAll(/\\(.)/g, '$1').replaceAll('%%', '%'),
+  )
+}

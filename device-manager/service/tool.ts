@@ -1,0 +1,47 @@
+import { execFile } from 'node:child_process'
+import { ServiceError } from './service-error.ts'
+
+/** The programs of the service managers: systemctl, loginctl, launchctl. */
+
+export interface ToolResult {
+  /** null: the program is not there, or did not end in time. */
+  status: number | null
+  stdout: string
+  /** What it said, cut; or why it could not be run. */
+  said: string
+}
+
+export type RunTool = (name: string, args: readonly string[]) => Promise<ToolResult>
+
+/** Stopping a service waits for its daemon, which is given a minute (`stopSeconds` of definition.ts). */
+const limitMs = 90_000
+const maxOutputBytes = 1024 * 1024
+
+/** Runs tools found on the PATH of `env`. Never fails by itself: the caller knows what a status means. */
+export function toolRunner(env: Readonly<Record<string, string | undefined>>): RunTool {
+  const toolEnv = { ...env, LC_ALL: 'C', SYSTEMD_COLORS: '0', SYSTEMD_PAGER: '' }
+  return (name, args) =>
+    new Promise((resolve) => {
+      const options = { env: toolEnv, timeout: limitMs, maxBuffer: maxOutputBytes, encoding: 'utf8' } as const
+      execFile(name, [...args], options, (error, stdout, stderr) => {
+        if (error === null) return resolve({ status: 0, stdout, said: lastOf(stderr) })
+        const status = typeof error.code === 'number' ? error.code : null
+        const trouble = error.killed ? 'it did not end in time' : (error.code ?? error.message)
+        const said = lastOf(stderr) || lastOf(stdout) || (status === null ? String(trouble) : `status ${status}`)
+        resolve({ status, stdout, said })
+      })
+    })
+}
+
+const lastOf = (text: string) => text.trim().slice(-2000)
+
+/** Runs a tool that must succeed. */
+export async function mustRun(run: RunTool, name: string, args: readonly string[]): Promise<string> {
+  const { status, stdout, said } = await run(name, args)
+  if (status === 0) return stdout
+  throw new ServiceError(
+    'tool_failed',
+    `\`${[name, ...args].join(' ')}\` failed: ${said}`,
+    'Mend what it says, then type the command again.',
+  )
+}
