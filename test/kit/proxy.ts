@@ -158,7 +158,7 @@ class Proxy implements TestProxy {
       const due = performance.now() + this.#delayMs
       queued++
       queue = queue.then(async () => {
-        await new Promise((resolve) => setTimeout(resolve, due - performance.now()))
+        await new Promise((resolve) => setTimeout(resolve, Math.max(0, due - performance.now())))
         queued--
         if (!pair.isDead) write(chunk)
       })

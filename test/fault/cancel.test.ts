@@ -1,0 +1,97 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { checkInvariants } from '../kit/invariants.ts'
+import { seededRandom, delay } from '../kit/programs.ts'
+import { ApiFailure } from '../kit/system-api.ts'
+import { TestSystem } from '../kit/system.ts'
+import { printedLines, scenario } from '../kit/system-scenario.ts'
+
+/** Fault matrix, row 40: a cancel at every point of a run's life gives exactly one ending. */
+
+let system: TestSystem
+beforeAll(async () => {
+  system = await TestSystem.start({ withProxy: true })
+})
+afterAll(() => system.stop())
+
+const interrupted = { exitReason: 'interrupted' }
+
+describe('row 40: a cancel', () => {
+  test('before the start, with no device there: ended at once, nothing is ever started', async () => {
+    const run = await scenario(system, { steps: ['lines=10'] })
+    await system.device.end()
+    const runId = await run.start()
+    expect(await run.api.run(runId)).toMatchObject({ status: 'queued' })
+    expect(await run.api.cancel(runId, 'not now')).toMatchObject({ status: 'cancelled', exitReason: 'interrupted' })
+    await system.device.start()
+    const ended = await run.api.waitForRun(runId, 'cancelled')
+    expect(ended).toMatchObject({ errorMessage: 'not now', startedAt: null })
+    expect(run.starts()).toBe(0)
+    expect((await system.device.status()).runs).toEqual([])
+  })
+
+  test('while the offer is on its way: the device gives it up', async () => {
+    const run = await scenario(system, { steps: ['lines=10'] })
+    system.proxy.delayMs(300)
+    const runId = await run.start()
+    await delay(100)
+    await run.api.cancel(runId)
+    system.proxy.heal()
+    const ended = await run.api.waitForRun(runId, 'cancelled')
+    expect(ended.exitReason).toBe('interrupted')
+    expect(run.starts()).toBe(0)
+  })
+
+  test('at random points of the spawn: one ending, at most one start, and a device with nothing left', async () => {
+    const random = seededRandom('row 40')
+    for (let round = 0; round < 12; round++) {
+      const run = await scenario(system, { steps: ['lines=20', 'forever'] })
+      const runId = await run.start()
+      await delay(random() * 150)
+      await run.api.cancel(runId)
+      await run.api.waitForRun(runId, 'cancelled')
+      const starts = run.starts()
+      expect(starts).toBeLessThanOrEqual(1)
+      const { events } = await endedOnce(runId)
+      if (events > 0) await checkInvariants(system, run, runId, { ...interrupted, starts: run.starts() })
+      expect((await system.device.status()).runs.map((each) => each.runId)).not.toContain(runId)
+    }
+  })
+
+  test('in mid-run, twice: the second changes nothing', async () => {
+    const run = await scenario(system, { steps: ['lines=100', 'touch=GATES/up', 'forever'] })
+    const runId = await run.start()
+    await run.reached('up')
+    const [first, second] = await Promise.allSettled([run.api.cancel(runId, 'once'), run.api.cancel(runId, 'twice')])
+    expect([first.status, second.status]).toContain('fulfilled')
+    const { run: ended } = await checkInvariants(system, run, runId, {
+      ...interrupted,
+      output: printedLines(100),
+    })
+    expect(['once', 'twice']).toContain(ended.errorMessage)
+  })
+
+  test('of a harness that ignores it: escalates, and ends as `interrupted` all the same', async () => {
+    const run = await scenario(system, { steps: ['ignore=SIGINT', 'lines=50', 'touch=GATES/up', 'forever'] })
+    const runId = await run.start()
+    await run.reached('up')
+    await run.api.cancel(runId)
+    const { output } = await checkInvariants(system, run, runId, interrupted)
+    expect(output.toString()).toBe(`${printedLines(50)}ignored SIGINT\r\n`)
+  })
+
+  test('after the end: refused, and the run stays as it ended', async () => {
+    const run = await scenario(system, { steps: ['lines=10'] })
+    const runId = await run.start()
+    const ended = await run.api.waitForRun(runId, 'succeeded')
+    await expect(run.api.cancel(runId)).rejects.toThrow(ApiFailure)
+    expect(await run.api.run(runId)).toEqual(ended)
+    await checkInvariants(system, run, runId, { exitReason: 'completed', output: printedLines(10) })
+  })
+})
+
+/** A run may be cancelled before there is anything to tell of it; else its log has its one ending. */
+async function endedOnce(runId: string): Promise<{ events: number }> {
+  const events = await system.api.events(runId)
+  expect(events.filter(({ kind }) => kind === 'ended').length).toBe(events.length > 0 ? 1 : 0)
+  return { events: events.length }
+}
