@@ -100,7 +100,12 @@ export class Supervisor {
       else this.states.delete(runId)
     }
     for (const effect of effects) this.perform(runId, after ?? before, effect)
-    if (before?.phase !== after?.phase) this.options.changed()
+    if (before?.phase === after?.phase) return
+    this.options.log.info(
+      { runId, fence: (after ?? before)?.fence, phase: after?.phase ?? 'gone', event: event.type },
+      'run',
+    )
+    this.options.changed()
   }
 
   start(message: ServerMessage & { type: 'run.start' }): void {
@@ -247,6 +252,7 @@ export class Supervisor {
         this.options.pool.warm()
         return this.handle(runId, { type: 'host_ended' })
       case 'prepared':
+        this.options.log.debug({ runId }, 'run prepared')
         return
     }
   }

@@ -37,31 +37,14 @@ function program(spec: RunSpec, loginShell: string): { file: string; args: reado
 }
 
 /**
- * A login shell reads the person's profile; it is not interactive, so it does no job control and stays in the process
- * group that signals go to. System profiles set PATH anew (Debian) or reorder it (macOS), which would hide the `svc`
- * that the run host puts first; so the PATH of the launch is carried past the profile and put in front again.
+ * The person's own shell, without reading its profile again: the environment was taken from a login shell before
+ * (docs/adr/0004), asking it twice costs a tenth of a second and more, and system profiles set PATH anew, which would
+ * hide the `svc` that the run host puts first. It is not interactive, so it does no job control and stays in the process
+ * group that signals go to.
  */
 function throughShell(script: string, loginShell: string): { file: string; args: readonly string[] } {
   const shell = loginShell === '' || refusingShells.has(basename(loginShell)) ? '/bin/sh' : loginShell
-  const restorePath = restorePathIn[basename(shell)]
-  // csh takes -l only as its sole flag, and of other shells nothing is known but -c; the environment was probed from
-  // the login shell before, so they miss little.
-  if (restorePath === undefined) return { file: shell, args: ['-c', script] }
-  return {
-    file: '/bin/sh',
-    args: ['-c', 'SVC_LAUNCH_PATH=$PATH; export SVC_LAUNCH_PATH; exec "$0" -l -c "$1"', shell, restorePath + script],
-  }
+  return { file: shell, args: ['-c', script] }
 }
 
 const refusingShells: ReadonlySet<string> = new Set(['nologin', 'false', 'true'])
-const posixRestore = 'PATH=$SVC_LAUNCH_PATH${PATH:+:$PATH}; export PATH; unset SVC_LAUNCH_PATH; '
-const restorePathIn: Readonly<Partial<Record<string, string>>> = {
-  sh: posixRestore,
-  ash: posixRestore,
-  bash: posixRestore,
-  dash: posixRestore,
-  ksh: posixRestore,
-  mksh: posixRestore,
-  zsh: posixRestore,
-  fish: 'set -gx PATH (string split : -- $SVC_LAUNCH_PATH) $PATH; set -e SVC_LAUNCH_PATH; ',
-}
