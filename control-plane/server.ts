@@ -24,6 +24,7 @@ import { DeviceRequests } from './link/requests.ts'
 import { LinkServer, linkPath } from './link/server.ts'
 import type { Log } from './log.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
+import { clearAllLinks } from './resources/devices/store.ts'
 import { implementResources } from './resources/routes.ts'
 import { oldRowsSweep } from './sweeps/old-rows.ts'
 import { queuedRunsSweep } from './sweeps/queued-runs.ts'
@@ -115,6 +116,9 @@ export class ControlPlane {
 
   async start(): Promise<void> {
     if (this.address) return
+    const { root, dialect } = this.options.database
+    // With SQLite no other replica can hold a link, so devices that come back need not wait for one to answer.
+    if (dialect === 'sqlite') await clearAllLinks(root)
     await this.bus.start()
     this.dispatcher.start()
     this.starter.listen()

@@ -251,7 +251,7 @@ export async function clearLink(db: Db, deviceId: string, replicaId: string): Pr
   await db('devices').where({ device_id: deviceId, replica_id: replicaId }).update({ replica_id: null })
 }
 
-/** Forgets links of replicas that are gone; called when a replica starts for its own id. */
-export async function clearLinksOf(db: Db, replicaId: string): Promise<void> {
-  await db('devices').where({ replica_id: replicaId }).update({ replica_id: null })
+/** Forgets all links: for the start of a server that shares its database with no other. */
+export async function clearAllLinks(db: Db): Promise<void> {
+  await db('devices').whereNotNull('replica_id').update({ replica_id: null })
 }
