@@ -1,5 +1,5 @@
 import yargs, { type Argv, type Options } from 'yargs'
-import { dashed, flagsFor, hint, placePositionals } from './arguments.ts'
+import { flagsFor, hint, placePositionals, spellingsOf } from './arguments.ts'
 import type { Command, CommandFlag, ParsedArguments } from './command.ts'
 import { usageError } from './errors.ts'
 
@@ -50,12 +50,12 @@ function optionOf({ kind, aliases }: CommandFlag): Options {
 
 /** yargs reads a flag without its value as the empty text; `--flag=` means the empty text. */
 function isBare(flag: CommandFlag, rest: readonly string[]): boolean {
-  return [flag.name, ...(flag.aliases ?? [])].some((name) => rest.includes(dashed(name)))
+  return spellingsOf(flag).some((spelling) => rest.includes(spelling))
 }
 
 function sentence(fault: string): string {
   const unknown = /^Unknown arguments?: (.*)$/.exec(fault)?.[1]
   if (unknown === undefined) return fault
-  const names = [...new Set(unknown.split(', '))].map(dashed)
+  const names = [...new Set(unknown.split(', '))].map((name) => (name.length === 1 ? `-${name}` : `--${name}`))
   return names.length === 1 ? `There is no flag ${names[0]}.` : `There are no flags ${names.join(', ')}.`
 }

@@ -27,8 +27,7 @@ export function matchCommand(
  */
 export function bindValues(command: Command, rest: readonly string[]): string[] {
   const flags = new Map<string, CommandFlag>()
-  for (const flag of flagsFor(command))
-    for (const name of [flag.name, ...(flag.aliases ?? [])]) flags.set(dashed(name), flag)
+  for (const flag of flagsFor(command)) for (const spelling of spellingsOf(flag)) flags.set(spelling, flag)
   const bound: string[] = []
   for (let at = 0; at < rest.length; at++) {
     const word = rest[at]!
@@ -45,7 +44,11 @@ export function bindValues(command: Command, rest: readonly string[]): string[] 
   return bound
 }
 
-export const dashed = (name: string) => (name.length === 1 ? `-${name}` : `--${name}`)
+/** How a flag is written: `--q` by its name, `-f` by an alias of one letter. */
+export const spellingsOf = ({ name, aliases }: CommandFlag): string[] => [
+  `--${name}`,
+  ...(aliases ?? []).map((alias) => (alias.length === 1 ? `-${alias}` : `--${alias}`)),
+]
 
 /** Reads what is plainly well formed; null leaves it to yargs. */
 export function parseQuickly(command: Command, rest: readonly string[]): ParsedArguments | null {

@@ -23,7 +23,7 @@ export function daemonProgram(): string {
   return fileURLToPath(new URL(`../device-manager/main.${extension}`, import.meta.url))
 }
 
-function daemonEnvironment(places: DevicePlaces): NodeJS.ProcessEnv {
+export function daemonEnvironment(places: DevicePlaces): NodeJS.ProcessEnv {
   const env = { ...process.env, SVC_STATE_DIR: places.dir }
   for (const name of notForTheDaemon) Reflect.deleteProperty(env, name)
   return env
@@ -63,18 +63,27 @@ export async function startDaemon(places: DevicePlaces, world: World): Promise<C
   const ended: { how: string | null } = { how: null }
   child.on('error', (error) => (ended.how = error.message))
   child.on('exit', (code, signal) => (ended.how = signal ?? `status ${code}`))
+  try {
+    return await waitForLink(places, world, { exit: () => ended.how })
+  } finally {
+    child.unref()
+  }
+}
+
+/** Resolves when the daemon has its link; fails when `exit` tells how it ended, or when there is no link in time. */
+export async function waitForLink(
+  places: DevicePlaces,
+  world: World,
+  { exit }: { exit: () => string | null },
+): Promise<ControlStatus> {
   const giveUpAt = world.monotonic() + startMs
   let last: ControlStatus | null = null
-  while (world.monotonic() < giveUpAt && ended.how === null) {
+  while (world.monotonic() < giveUpAt && exit() === null) {
     if (existsSync(places.daemon)) last = await askDaemonIfThere(places, { op: 'status' })
-    if (last?.link.state === 'connected') {
-      child.unref()
-      return last
-    }
+    if (last?.link.state === 'connected') return last
     await world.sleep(pollMs)
   }
-  child.unref()
-  throw startFailure(places, { exit: ended.how, last })
+  throw startFailure(places, { exit: exit(), last })
 }
 
 function startFailure(places: DevicePlaces, seen: { exit: string | null; last: ControlStatus | null }): CliError {

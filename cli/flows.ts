@@ -21,6 +21,8 @@ const flows: Readonly<Record<string, () => Promise<Flow>>> = {
   'device spool': async () => (await import('./flows/device-operations.ts')).deviceSpool,
   'device test-error': async () => (await import('./flows/device-operations.ts')).deviceTestError,
   'device restart': async () => (await import('./flows/device-restart.ts')).deviceRestart,
+  'device install-service': async () => (await import('./flows/device-service.ts')).deviceInstallService,
+  'device uninstall-service': async () => (await import('./flows/device-service.ts')).deviceUninstallService,
   'device logs': async () => (await import('./flows/device-logs.ts')).deviceLogs,
   login: async () => (await import('./flows/login.ts')).login,
   logout: async () => (await import('./flows/login.ts')).logout,

@@ -1,4 +1,4 @@
-import { dashed, flagsFor } from './arguments.ts'
+import { flagsFor, spellingsOf } from './arguments.ts'
 import type { Command, CommandFlag } from './command.ts'
 import { exitCodes } from './exit-codes.ts'
 
@@ -36,7 +36,7 @@ function usageOf(command: Command): string {
 }
 
 function spellingOf(flag: CommandFlag): string {
-  const names = [flag.name, ...(flag.aliases ?? [])].map(dashed).join(', ')
+  const names = spellingsOf(flag).join(', ')
   if (flag.kind === 'boolean') return names
   return flag.bare === undefined ? `${names} <${flag.kind}>` : `${names} [${flag.kind}]`
 }

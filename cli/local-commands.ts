@@ -79,6 +79,18 @@ const deviceCommands = [
     flags: [flag('drain', 'Take no new runs and wait up to 30 minutes for the live ones to end first.', yes)],
   }),
   local({
+    name: 'device install-service',
+    summary: 'Let systemd or launchd keep the device manager of this machine running, from login to login',
+    description:
+      'On Linux a systemd user unit, on macOS a launchd agent. Type it again after Node or svc moved, or your PATH changed. A device manager that runs is replaced; its runs go on.',
+    example: 'svc device install-service',
+  }),
+  local({
+    name: 'device uninstall-service',
+    summary: 'Stop the device manager and let nothing start it again; refused while runs are active',
+    example: 'svc device uninstall-service',
+  }),
+  local({
     name: 'device logs',
     summary: 'Show the last lines of the log of the device manager',
     example: 'svc device logs --lines 50 --follow',

@@ -1,4 +1,4 @@
-import { matchCommand, dashed, flagsFor } from '../arguments.ts'
+import { flagsFor, matchCommand } from '../arguments.ts'
 import { allCommands } from '../commands.ts'
 import type { Command } from '../command.ts'
 import type { Flow } from '../context.ts'
@@ -88,19 +88,19 @@ function nextWords(commands: readonly Command[], before: readonly string[]): Can
 function followers(command: Command, rest: readonly string[], typed: string): Candidate[] {
   const flags = flagsFor(command)
   const last = rest.at(-1)
-  const open = flags.find((flag) => flag.kind !== 'boolean' && last === dashed(flag.name))
+  const open = flags.find((flag) => flag.kind !== 'boolean' && last === `--${flag.name}`)
   if (open !== undefined) return (open.choices ?? []).map((word) => ({ word, description: open.description }))
   const [name, value] = typed.split('=') as [string, string | undefined]
-  const named = flags.find((flag) => dashed(flag.name) === name)
+  const named = flags.find((flag) => `--${flag.name}` === name)
   if (value !== undefined && named !== undefined) {
     return (named.choices ?? []).map((choice) => ({ word: `${name}=${choice}`, description: named.description }))
   }
   const shown = flags.filter(
-    (flag) => flag.hidden !== true && (flag.repeatable === true || !rest.includes(dashed(flag.name))),
+    (flag) => flag.hidden !== true && (flag.repeatable === true || !rest.includes(`--${flag.name}`)),
   )
   const asked = typed.startsWith('-') ? shown : []
   return [
-    ...asked.map((flag) => ({ word: dashed(flag.name), description: flag.description })),
+    ...asked.map((flag) => ({ word: `--${flag.name}`, description: flag.description })),
     ...wordsFor(command, rest),
   ]
 }

@@ -3,13 +3,14 @@ import { enrolReply, type ControlStatus, type EnrolRequest } from '../../shared/
 import { version } from '../../shared/lib/version.ts'
 import type { CommandContext, Flow } from '../context.ts'
 import { askDaemonIfThere } from '../daemon-control.ts'
-import { runDaemonHere, startDaemon } from '../daemon-process.ts'
+import { runDaemonHere } from '../daemon-process.ts'
 import { ApiFailure, CliError, usageError } from '../errors.ts'
 import { parseJsonText, textAt } from '../fields.ts'
 import { readIfThere } from '../files.ts'
 import { writePrivately } from '../private-file.ts'
 import { createClient, type Client } from '../http.ts'
 import { devicePlaces, type DevicePlaces } from '../paths.ts'
+import { startInBackground } from '../service-program.ts'
 import { openSession } from '../session.ts'
 import { readIdentity, type Identity } from '../this-device.ts'
 
@@ -43,7 +44,7 @@ export const deviceConnect: Flow = async (context) => {
     out.message(`svc: device ${identity.publicId} (${identity.displayName}) of ${identity.server}; Ctrl-C ends it.`)
     return runDaemonHere(places)
   }
-  const status = await startDaemon(places, world)
+  const status = await startInBackground(places, world)
   await show(context, status)
   out.message(`svc: connected as ${identity.displayName} (${identity.publicId}). See \`svc device status\`.`)
   return 0

@@ -8,6 +8,7 @@ import { readIfThere } from '../files.ts'
 import { writePrivately } from '../private-file.ts'
 import { createClient } from '../http.ts'
 import { devicePlaces, type DevicePlaces } from '../paths.ts'
+import { askService, serviceOfThisDevice } from '../service-program.ts'
 import { readIdentity, type Identity } from '../this-device.ts'
 
 const stopMs = 30_000
@@ -30,7 +31,8 @@ export const deviceDisconnect: Flow = async (context) => {
   if (identity !== null) await revoke(context, { places, identity })
   if (status !== null) {
     // The daemon may have ended by itself, told by the server that it was removed.
-    await askDaemonIfThere(places, { op: 'stop' })
+    if (status.service?.startedByService === true) await askService(places, 'stop')
+    else await askDaemonIfThere(places, { op: 'stop' })
     if (!(await waitUntilStopped(places, world, stopMs))) {
       throw new CliError('daemon_still_runs', `The device manager (pid ${status.pid}) has not ended yet.`, {
         exit: 'no_daemon',
@@ -49,6 +51,8 @@ export const deviceDisconnect: Flow = async (context) => {
   const unsent = status?.spool.rows ?? 0
   if (unsent > 0)
     out.message(`svc: the spool in ${places.dir} still holds ${unsent} events that were not sent; it is kept.`)
+  if ((await serviceOfThisDevice(places)) !== null)
+    out.message('svc: the service stays installed, and starts nothing until `svc device connect`.')
   out.message('svc: this machine is no device any more.')
   return 0
 }

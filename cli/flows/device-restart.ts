@@ -1,8 +1,9 @@
 import type { CommandContext, Flow } from '../context.ts'
 import { askDaemon, askDaemonIfThere } from '../daemon-control.ts'
-import { startDaemon, waitUntilStopped } from '../daemon-process.ts'
+import { startDaemon, waitForLink, waitUntilStopped } from '../daemon-process.ts'
 import { CliError } from '../errors.ts'
 import { devicePlaces, type DevicePlaces } from '../paths.ts'
+import { askService, serviceOfThisDevice } from '../service-program.ts'
 import { readIdentity } from '../this-device.ts'
 
 const stopMs = 30_000
@@ -24,8 +25,15 @@ export const deviceRestart: Flow = async (context) => {
       remediation: 'Type `svc device connect`.',
     })
   }
+  if (status !== null && values.local['drain'] === true) await drain(context, places)
+  if ((await serviceOfThisDevice(places)) !== null) {
+    // One that systemd or launchd keeps running is restarted by them, or there would be two.
+    await askService(places, 'restart')
+    const { pid, link } = await waitForLink(places, world, { exit: () => null })
+    await out.result({ restarted: true, pid, link: link.state })
+    return 0
+  }
   if (status !== null) {
-    if (values.local['drain'] === true) await drain(context, places)
     const { runs } = await askDaemon(places, { op: 'stop' })
     if (runs.length > 0) out.message(`svc: ${runs.length} live runs go on; the new device manager takes them up.`)
     if (!(await waitUntilStopped(places, world, stopMs))) {

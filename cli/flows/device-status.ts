@@ -1,8 +1,10 @@
 import type { ControlStatus } from '../../shared/device/control.ts'
 import type { Flow } from '../context.ts'
 import { askDaemonIfThere } from '../daemon-control.ts'
+import { CliError } from '../errors.ts'
 import { exitStatus } from '../exit-codes.ts'
-import { devicePlaces } from '../paths.ts'
+import { devicePlaces, type DevicePlaces } from '../paths.ts'
+import { serviceOfThisDevice } from '../service-program.ts'
 import { readIdentity, type Identity } from '../this-device.ts'
 
 interface Problem {
@@ -16,10 +18,25 @@ export const deviceStatus: Flow = async (context) => {
   const places = await devicePlaces(env)
   const identity = readIdentity(places)
   const status = await askDaemonIfThere(places, { op: 'status' })
-  const problems = problemsOf(identity, status)
-  if (out.format === 'json') await out.result({ running: status !== null, identity, ...status, problems })
+  const service = await serviceState(places)
+  const problems = [...problemsOf(identity, status), ...service.problems]
+  if (out.format === 'json')
+    await out.result({ running: status !== null, identity, ...status, ...service.facts, problems })
   else out.text(asText(identity, status, problems))
   return status === null ? exitStatus('no_daemon') : 0
+}
+
+/** A doctor that fails is a problem of its own: the rest of the status is still of use. */
+async function serviceState(places: DevicePlaces): Promise<{ facts: object; problems: readonly Problem[] }> {
+  try {
+    const service = await serviceOfThisDevice(places)
+    if (service === null) return { facts: {}, problems: [] }
+    const { problems, ...facts } = service
+    return { facts: { service: facts }, problems }
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error
+    return { facts: {}, problems: [{ message: error.message, fix: error.remediation ?? 'svc device install-service' }] }
+  }
 }
 
 function problemsOf(identity: Identity | null, status: ControlStatus | null): Problem[] {

@@ -1,0 +1,218 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { askDaemon } from '../../cli/daemon-control.ts'
+import { readEnvironment } from '../../cli/environment.ts'
+import { devicePlaces } from '../../cli/paths.ts'
+import { controlValues, type ControlRequest } from '../../shared/device/control.ts'
+import { makeHome, type Finished, type Home } from './run-svc.ts'
+
+/** The commands about this machine's device, against a real control plane and a real daemon; one story in order. */
+
+const root = join(import.meta.dirname, '../..')
+let home: Home
+let server: ChildProcess
+let serverEnded = false
+
+beforeAll(async () => {
+  home = makeHome()
+  mkdirSync(join(home.dir, 'work'))
+  const flags = ['--disable-warning=ExperimentalWarning', join(root, 'control-plane/main.ts'), 'start', '--port', '0']
+  server = spawn(process.execPath, flags, {
+    env: { ...home.env, SVC_LOG_LEVEL: 'error' },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  server.on('exit', () => (serverEnded = true))
+  await until(() => serverEnded || existsSync(join(home.dir, 'data/server.json')))
+  const login = await home.svc(['login'])
+  if (serverEnded || login.status !== 0) throw new Error(`the set-up failed: ${login.stderr}`)
+})
+
+afterAll(async () => {
+  for (const run of await liveRuns()) await home.svc(['run', 'cancel', run, '--force'])
+  await until(async () => (await liveRuns()).length === 0)
+  await home.svc(['device', 'disconnect'])
+  const pid = daemonPid()
+  if (pid !== null) process.kill(pid, 'SIGTERM')
+  await until(() => daemonPid() === null)
+  server.kill('SIGTERM')
+  await until(() => serverEnded)
+  home.remove()
+}, 60_000)
+
+async function until(isSo: () => boolean | Promise<boolean>, limitMs = 30_000): Promise<void> {
+  const giveUpAt = performance.now() + limitMs
+  while (!(await isSo())) {
+    if (performance.now() > giveUpAt) throw new Error('it did not come to be')
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+
+const json = (end: Finished) => JSON.parse(end.stdout) as Record<string, unknown>
+const statePath = (name: string) => join(home.dir, 'state', name)
+const liveRuns = async () => {
+  const { data } = json(await home.svc(['run', 'list', '--status', 'running', '--status', 'queued'])) as {
+    data: { id: string }[]
+  }
+  return data.map((run) => run.id)
+}
+
+function daemonPid(): number | null {
+  if (!existsSync(statePath('daemon.json'))) return null
+  const { pid } = JSON.parse(readFileSync(statePath('daemon.json'), 'utf8')) as { pid: number }
+  try {
+    process.kill(pid, 0)
+    return pid
+  } catch {
+    return null
+  }
+}
+
+test('a machine that is no device is told what to type', async () => {
+  const end = await home.svc(['device', 'status'])
+  expect(end.status).toBe(9)
+  expect(json(end)).toMatchObject({ running: false, identity: null, problems: [{ fix: 'svc device connect' }] })
+  expect((await home.svc(['device', 'spool'])).status).toBe(9)
+  expect((await home.svc(['device', 'logs'])).status).toBe(1)
+  expect((await home.svc(['device', 'disconnect'])).status).toBe(0)
+})
+
+let publicId: string
+
+test('connect enrols the machine, starts the daemon and waits for its link; given again it says so', async () => {
+  const end = await home.svc(['device', 'connect', '--name', 'test box'])
+  expect(end).toMatchObject({ status: 0 })
+  expect(json(end)).toMatchObject({ displayName: 'test box', link: 'connected', pid: daemonPid() })
+  publicId = String(json(end)['publicId'])
+  expect(statSync(statePath('device-token')).mode & 0o777).toBe(0o600)
+  expect(statSync(statePath('identity.json')).mode & 0o777).toBe(0o600)
+  const pid = daemonPid()
+  const again = await home.svc(['device', 'connect'])
+  expect(again).toMatchObject({ status: 0 })
+  expect(json(again)).toMatchObject({ publicId, pid })
+  const status = json(await home.svc(['device', 'status']))
+  expect(status).toMatchObject({ running: true, link: { state: 'connected' }, runs: [], accepting: true })
+  const { devices } = json(await home.svc(['device', 'list'])) as { devices: unknown[] }
+  expect(devices).toMatchObject([{ publicId, online: true, displayName: 'test box' }])
+})
+
+test('a daemon that died is started again without a new enrolment', async () => {
+  const token = readFileSync(statePath('device-token'), 'utf8')
+  process.kill(daemonPid()!, 'SIGKILL')
+  await until(() => daemonPid() === null)
+  expect((await home.svc(['device', 'status'])).status).toBe(9)
+  expect(json(await home.svc(['device', 'connect']))).toMatchObject({ publicId, link: 'connected' })
+  expect(readFileSync(statePath('device-token'), 'utf8')).toBe(token)
+})
+
+test('the daemon is asked over its socket: settings, harnesses, spool, a test error that its log then holds', async () => {
+  expect((await home.svc(['device', 'set', '--max-concurrent', '2'])).status).toBe(0)
+  expect(json(await home.svc(['device', 'sync-config']))).toMatchObject({ displayName: 'test box', capacity: 2 })
+  expect(json(await home.svc(['device', 'refresh']))).toMatchObject({
+    readiness: { harnesses: { command: { installed: true } } },
+  })
+  expect(json(await home.svc(['device', 'spool']))).toEqual({ runs: [] })
+  expect(json(await home.svc(['device', 'spool', '--replay']))).toEqual({ runs: 0, rows: 0 })
+  const report = json(await home.svc(['device', 'test-error', '--message', 'is this seen?']))
+  expect(report).toMatchObject({ count: 1, logPath: statePath('logs/daemon.log') })
+  await until(async () =>
+    (await home.svc(['device', 'logs', '--lines', '20'])).stdout.includes(String(report['errorId'])),
+  )
+})
+
+test('the daemon keeps to what shared/device/control.ts says of its replies', async () => {
+  const places = await devicePlaces(readEnvironment(home.env))
+  const requests = [
+    { op: 'status' },
+    { op: 'refresh' },
+    { op: 'sync_config' },
+    { op: 'drain', on: true },
+    { op: 'drain', on: false },
+    { op: 'spool' },
+    { op: 'spool_replay' },
+    { op: 'test_error' },
+  ] as const satisfies ControlRequest[]
+  for (const request of requests) {
+    const value = await askDaemon(places, request)
+    expect(controlValues[request.op].safeParse(value), request.op).toMatchObject({ success: true })
+  }
+  await expect(askDaemon(places, { op: 'spool_replay', runId: 'run_0000000000000000' })).rejects.toMatchObject({
+    code: 'daemon.no_such_run',
+    exit: 'refused',
+  })
+})
+
+test('logs --follow prints what is added', async () => {
+  const running = home.start(['device', 'logs', '--lines', '1', '--follow'])
+  await running.lines(1)
+  const { errorId } = json(await home.svc(['device', 'test-error']))
+  for (let count = 2; !(await running.lines(count)).join().includes(String(errorId));) count++
+  running.child.kill('SIGTERM')
+  await running.finished
+})
+
+test('a run goes through: folder, wake, wait, and svc inside the run as its agent', async () => {
+  const folder = json(await home.svc(['folder', 'add', 'work', join(home.dir, 'work')]))
+  const inside = 'svc whoami; svc run get current; echo "{\\"n\\":1}" | svc run output --file -'
+  const line = ['agent', 'create', '--name', 'Worker', '--harness', 'command', '--command', inside]
+  expect((await home.svc([...line, '--folder', String(folder['shortId'])])).status).toBe(0)
+  const end = await home.svc(['run', 'create', '--agent', '@worker', '--prompt', 'go', '--wait', '60000'])
+  expect(end).toMatchObject({ status: 0 })
+  const lines = (await home.svc(['run', 'read', String(json(end)['id'])])).stdout.trim().split('\n')
+  expect(lines.map((text) => JSON.parse(text) as unknown)).toMatchObject([
+    { kind: 'agent', agent: { handle: '@worker' }, runId: json(end)['id'] },
+    { id: json(end)['id'], status: 'running' },
+    { recorded: true },
+  ])
+})
+
+test('disconnect names the runs that hold it back; a restart leaves them working', async () => {
+  const line = ['agent', 'create', '--name', 'Sleeper', '--harness', 'command', '--command', 'echo up; read line']
+  expect((await home.svc(line)).status).toBe(0)
+  const wake = json(await home.svc(['agent', 'run', '@sleeper', '--prompt', 'x']))
+  const runId = String(wake['runPublicId'])
+  const following = home.start(['run', 'events', runId, '--follow'])
+  await following.lines(2)
+  const refused = await home.svc(['device', 'disconnect'])
+  expect(refused.status).toBe(1)
+  expect(JSON.parse(refused.stderr)).toMatchObject({ error: { code: 'cli.runs_active', details: { runIds: [runId] } } })
+  const before = daemonPid()
+  expect(json(await home.svc(['device', 'restart']))).toMatchObject({ restarted: true, link: 'connected' })
+  expect(daemonPid()).not.toBe(before)
+  await until(async () => JSON.stringify(json(await home.svc(['device', 'status']))['runs']).includes(runId))
+  expect((await home.svc(['run', 'cancel', runId])).status).toBe(0)
+  const end = await following.finished
+  expect(end.status).toBe(0)
+  expect(end.stdout).toContain('"kind":"ended"')
+  expect(json(await home.svc(['run', 'get', runId]))).toMatchObject({ status: 'cancelled' })
+})
+
+test('disconnect revokes the token and forgets it; connected again this is the same device', async () => {
+  const token = readFileSync(statePath('device-token'), 'utf8').trim()
+  await until(async () => (json(await home.svc(['device', 'status']))['runs'] as unknown[]).length === 0)
+  expect(await home.svc(['device', 'disconnect'])).toMatchObject({ status: 0 })
+  expect(daemonPid()).toBeNull()
+  expect(existsSync(statePath('device-token'))).toBe(false)
+  const { url } = JSON.parse(readFileSync(join(home.dir, 'data/server.json'), 'utf8')) as { url: string }
+  const answer = await fetch(`${url}/api/device/config`, { headers: { Authorization: `Bearer ${token}` } })
+  expect(answer.status).toBe(401)
+  expect(json(await home.svc(['device', 'connect']))).toMatchObject({ publicId, link: 'connected' })
+})
+
+test('a device that was removed from elsewhere is enrolled anew by connect', async () => {
+  const { devices } = json(await home.svc(['device', 'list'])) as { devices: { deviceId: string }[] }
+  expect((await home.svc(['device', 'remove', devices[0]!.deviceId])).status).toBe(0)
+  await until(() => daemonPid() === null)
+  expect(json(await home.svc(['device', 'connect']))).toMatchObject({ publicId, link: 'connected' })
+})
+
+test('--foreground keeps the daemon in the terminal until it is told to end', async () => {
+  expect((await home.svc(['device', 'disconnect'])).status).toBe(0)
+  const running = home.start(['device', 'connect', '--foreground'])
+  await until(() => daemonPid() !== null)
+  await until(async () => json(await home.svc(['device', 'status']))['running'] === true)
+  running.child.kill('SIGTERM')
+  expect((await running.finished).status).toBe(0)
+  await until(() => daemonPid() === null)
+})

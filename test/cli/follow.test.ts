@@ -1,0 +1,183 @@
+import type { ServerResponse } from 'node:http'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { createClient } from '../../cli/http.ts'
+import { realWorld, type World } from '../../shared/lib/world.ts'
+import { formatMessages } from '../kit/sse-text.ts'
+import { refusal, startApi, type Answer, type ApiServer, type Received } from './api-server.ts'
+import { makeHome, type Home } from './run-svc.ts'
+
+const runId = 'run_3nB7cW1yHsD5jK9q'
+const eventsPath = `/api/v1/runs/${runId}/events`
+let home: Home
+let api: ApiServer | null = null
+
+beforeEach(() => {
+  home = makeHome()
+})
+afterEach(async () => {
+  await api?.close()
+  api = null
+  home.remove()
+})
+
+async function serve(answer: (request: Received, before: number) => Answer): Promise<Record<string, string>> {
+  api = await startApi(answer)
+  return { SVC_TOKEN: 't', SVC_API_URL: api.url, SVC_RUN_ID: runId }
+}
+
+const message = (seq: number, kind = 'text') => ({
+  id: `c${seq}`,
+  event: kind,
+  data: JSON.stringify({ seq, kind, data: {} }),
+})
+const run = (status: string, more: Record<string, unknown> = {}) => ({ body: { id: runId, status, ...more } })
+
+function stream(messages: ReturnType<typeof message>[], end: 'end' | 'cut' | 'open'): Answer {
+  return (response: ServerResponse) => {
+    response.writeHead(200, { 'Content-Type': 'text/event-stream' })
+    response.write(formatMessages(messages), () => {
+      if (end === 'end') response.end()
+      if (end === 'cut') response.destroy()
+    })
+  }
+}
+
+test('a stream that is cut is opened again after the last event: none is missed, none comes twice', async () => {
+  const env = await serve(({ path }, before) => {
+    if (path !== eventsPath) return run('running')
+    if (before === 0) return stream([message(1), message(2)], 'cut')
+    if (before === 1) return refusal(503, 'database_unavailable')
+    if (before === 2) return stream([message(3)], 'end')
+    return stream([message(4, 'ended')], 'open')
+  })
+  const end = await home.svc(['run', 'events', 'current', '--follow'], { env })
+  expect(end.status).toBe(0)
+  expect(
+    end.stdout
+      .trim()
+      .split('\n')
+      .map((line) => (JSON.parse(line) as { seq: number }).seq),
+  ).toEqual([1, 2, 3, 4])
+  const opened = api!.received.filter((call) => call.path === eventsPath)
+  expect(opened.map((call) => call.headers['last-event-id'])).toEqual([undefined, 'c2', 'c2', 'c3'])
+  expect(opened[0]!.headers.accept).toBe('text/event-stream')
+})
+
+test('events are printed as they come', async () => {
+  const env = await serve(() => stream([message(1), message(2)], 'open'))
+  const running = home.start(['run', 'events', 'current', '--follow'], { env })
+  const lines = await running.lines(2)
+  expect(lines.map((line) => (JSON.parse(line) as { seq: number }).seq)).toEqual([1, 2])
+  running.child.kill('SIGINT')
+  await running.finished
+})
+
+test('a run that ended without an event is over; what was stored meanwhile is still read', async () => {
+  const env = await serve(({ path }, before) => {
+    if (path !== eventsPath) return run('cancelled')
+    return stream(before === 0 ? [] : [message(1)], 'end')
+  })
+  const end = await home.svc(['run', 'events', 'current', '--follow', '--after', 'c0'], { env })
+  expect(end).toMatchObject({ status: 0, stdout: '{"seq":1,"kind":"text","data":{}}\n' })
+  expect(api!.received[0]!.headers['last-event-id']).toBe('c0')
+})
+
+test('what the server refuses ends following at once', async () => {
+  const env = await serve(() => refusal(404, 'resource_not_found'))
+  expect((await home.svc(['run', 'events', 'current', '--follow'], { env })).status).toBe(1)
+  expect(api!.received).toHaveLength(1)
+  expect((await home.svc(['run', 'events', 'current', '--follow', '--sort', 'desc'], { env })).status).toBe(2)
+})
+
+test.each([
+  ['succeeded', 0],
+  ['failed', 6],
+  ['cancelled', 7],
+])('run create --wait prints the run at its end and tells by the status that it %s', async (status, expected) => {
+  const env = await serve(({ method, path }) => {
+    if (method === 'POST') return { body: { kind: 'queued', runPublicId: runId } }
+    return path === eventsPath ? stream([message(1, 'ended')], 'end') : run(status, { errorMessage: 'why' })
+  })
+  const end = await home.svc(['run', 'create', '--agent', '@b', '--prompt', 'x', '--wait', '60000'], { env })
+  expect(end.status).toBe(expected)
+  expect(JSON.parse(end.stdout)).toMatchObject({ id: runId, status })
+})
+
+test('run create --wait: another run that took the wake is waited for; status 5 when the time is over, 8 when no run came', async () => {
+  let wake: Record<string, unknown> = { kind: 'coalesced', coalescedIntoRunPublicId: runId }
+  const env = await serve(({ method, path }) => {
+    if (method === 'POST') return { body: wake }
+    return path === eventsPath ? stream([message(1)], 'open') : run('queued', { gateDescription: 'No device.' })
+  })
+  const line = ['run', 'create', '--agent', '@b', '--prompt', 'x', '--wait']
+  const late = await home.svc([...line, '400'], { env })
+  expect(late.status).toBe(5)
+  expect(JSON.parse(late.stdout)).toMatchObject({ status: 'queued' })
+  expect(late.stderr).toContain('No device.')
+  wake = { kind: 'not_dispatched', reason: 'agent_inactive', message: 'It sleeps.' }
+  const none = await home.svc(line, { env })
+  expect(none.status).toBe(8)
+  expect(none.stdout).toBe(`${JSON.stringify(wake)}\n`)
+  expect((await home.svc([...line, '86400001'], { env })).status).toBe(2)
+  expect((await home.svc(line.slice(0, -1), { env })).status).toBe(0)
+})
+
+test('run read prints the answer alone; --full all that happened, over all pages', async () => {
+  const event = (seq: number, kind: string, data: unknown) => ({ seq, kind, data })
+  const env = await serve(({ path, query }) => {
+    if (path !== eventsPath) {
+      const asked = query.get('expand[]') === 'transcriptRead'
+      return run('succeeded', asked ? { transcriptRead: { finalAnswer: 'Done.', isError: false, eventCount: 4 } } : {})
+    }
+    return query.get('after') === null
+      ? {
+          body: {
+            object: 'list',
+            data: [event(1, 'text', { text: 'Hel' }), event(2, 'text', { text: 'lo' })],
+            hasMore: true,
+            nextCursor: 'n',
+          },
+        }
+      : {
+          body: {
+            object: 'list',
+            data: [
+              event(3, 'tool_call', { name: 'Bash', input: { c: 1 } }),
+              event(4, 'ended', { exitReason: 'completed' }),
+            ],
+            hasMore: false,
+            nextCursor: null,
+          },
+        }
+  })
+  expect(await home.svc(['run', 'read', 'current'], { env })).toEqual({ status: 0, stdout: 'Done.\n', stderr: '' })
+  const full = await home.svc(['run', 'read', 'current', '--full'], { env })
+  expect(full.stdout).toBe('Hello\n[tool] Bash {"c":1}\n[ended] completed\n')
+})
+
+test('within a run a server that restarts is waited for; a person is told at once', async () => {
+  const { url } = await closedServer()
+  const session = { server: url, token: 't', workspaceId: null }
+  let sleeps = 0
+  const world: World = {
+    ...realWorld,
+    // The server comes back while the client waits after its second refusal.
+    async sleep() {
+      sleeps++
+      if (sleeps === 2) api = await startApi(() => ({ body: { ok: true } }), Number(new URL(url).port))
+    },
+  }
+  const person = createClient({ ...session, source: 'login' }, world)
+  await expect(person.call({ method: 'GET', path: '/x' })).rejects.toMatchObject({ code: 'cli.server_refuses' })
+  expect(sleeps).toBe(0)
+  const agent = createClient({ ...session, source: 'run' }, world)
+  expect((await agent.call({ method: 'POST', path: '/x' })).body).toEqual({ ok: true })
+  expect(sleeps).toBe(2)
+  expect(api!.received).toHaveLength(1)
+})
+
+async function closedServer(): Promise<{ url: string }> {
+  const server = await startApi(() => ({ body: {} }))
+  await server.close()
+  return server
+}

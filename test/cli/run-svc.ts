@@ -1,0 +1,86 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** Runs the real program in a process of its own, with folders of its own. */
+export const svcProgram = join(import.meta.dirname, '../../cli/main.ts')
+
+export interface Finished {
+  status: number | null
+  stdout: string
+  stderr: string
+}
+
+export interface Home {
+  dir: string
+  env: Record<string, string>
+  svc(line: readonly string[], options?: SvcOptions): Promise<Finished>
+  start(line: readonly string[], options?: SvcOptions): Running
+  remove(): void
+}
+export interface SvcOptions {
+  env?: Record<string, string>
+  input?: string
+  cwd?: string
+  nodeFlags?: readonly string[]
+}
+
+export interface Running {
+  child: ChildProcess
+  finished: Promise<Finished>
+  /** Resolves when standard output holds so many lines. */
+  lines(count: number): Promise<string[]>
+}
+
+export function makeHome(): Home {
+  const dir = mkdtempSync(join(tmpdir(), 'svc-cli-'))
+  const env = {
+    PATH: process.env['PATH'] ?? '',
+    HOME: dir,
+    SVC_CONFIG_DIR: join(dir, 'config'),
+    SVC_STATE_DIR: join(dir, 'state'),
+    SVC_DATA_DIR: join(dir, 'data'),
+  }
+  const start = (line: readonly string[], options: SvcOptions = {}) =>
+    startSvc(line, { ...options, env: { ...env, ...options.env } })
+  return {
+    dir,
+    env,
+    start,
+    svc: (line, options) => start(line, options).finished,
+    remove: () => rmSync(dir, { recursive: true, force: true }),
+  }
+}
+
+function startSvc(line: readonly string[], { env, input, cwd, nodeFlags }: SvcOptions): Running {
+  const flags = ['--disable-warning=ExperimentalWarning', ...(nodeFlags ?? [])]
+  const child = spawn(process.execPath, [...flags, svcProgram, ...line], { env, cwd, stdio: 'pipe' })
+  const text = { stdout: '', stderr: '' }
+  const waiting: (() => void)[] = []
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    text.stdout += chunk
+    for (const look of waiting) look()
+  })
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => (text.stderr += chunk))
+  child.stdin.on('error', () => undefined)
+  child.stdin.end(input ?? '')
+  const finished = new Promise<Finished>((resolve, reject) => {
+    child.on('error', reject)
+    child.on('close', (status) => resolve({ status, ...text }))
+  })
+  return {
+    child,
+    finished,
+    lines: (count) =>
+      new Promise((resolve, reject) => {
+        const look = () => {
+          const lines = text.stdout.split('\n').slice(0, -1)
+          if (lines.length >= count) resolve(lines)
+        }
+        waiting.push(look)
+        look()
+        void finished.then((end) => reject(new Error(`svc ended first: ${JSON.stringify(end)}`)))
+      }),
+  }
+}
