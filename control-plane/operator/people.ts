@@ -34,7 +34,7 @@ export interface NewUser {
   name: string
   email: string
   role: Role
-  /** Slug, made with its company when it does not exist. null: the only workspace there is. */
+  /** Slug, made with its company when it does not exist. null: the only workspace there is, `main` when there is none. */
   workspace: string | null
 }
 
@@ -45,6 +45,9 @@ export interface NewToken {
   /** The login token itself; it is shown only here. */
   token: string
 }
+
+/** Of the workspace that is made when none is named. */
+export const firstSlug = 'main'
 
 const personName = z.string().trim().min(1).max(200)
 const emailAddress = z.email().max(320).toLowerCase()
@@ -73,11 +76,11 @@ export async function createToken(
 }
 
 /** Revokes a login token by its id or by the token itself. */
-export async function revokeToken(db: Db, world: World, token: string): Promise<{ revoked: true }> {
+export async function revokeToken(db: Db, world: World, token: string): Promise<{ tokenId: string; revoked: true }> {
   const by = token.startsWith('svc_pat_') ? { tokenHash: hashToken(token) } : { id: token }
-  if (!(await revokeLoginToken(db, by, world.now())))
-    throw new OperatorError('No valid login token has this id or text.')
-  return { revoked: true }
+  const tokenId = await revokeLoginToken(db, by, world.now())
+  if (tokenId === null) throw new OperatorError('No valid login token has this id or text.')
+  return { tokenId, revoked: true }
 }
 
 export async function issueToken(
@@ -125,7 +128,7 @@ async function workspaceFor(db: Db, world: World, slug: string | null): Promise<
     return (await findWorkspaceBySlug(db, slug)) ?? makeWorkspace(db, world, slug)
   }
   const [only, ...others] = await listAllWorkspaces(db, 2)
-  if (only === undefined) throw new OperatorError('There is no workspace yet; name one with --workspace.')
+  if (only === undefined) return makeWorkspace(db, world, firstSlug)
   if (others.length > 0) throw new OperatorError('There are several workspaces; name one with --workspace.')
   return only
 }

@@ -82,10 +82,8 @@ export class TestServer {
     const world = beside?.world ?? movableWorld()
     const database: TestServer['database'] =
       beside?.database ?? (options.database === 'postgres' ? await openPostgres() : openSqlite())
-    const config = readConfig(
-      { SVC_PORT: '0', SVC_DATA_DIR: tmpdir(), SVC_CHECK_REPLIES: '1', ...options.settings },
-      { databaseUrl: database.url },
-    )
+    const settings = { SVC_PORT: '0', SVC_DATA_DIR: tmpdir(), SVC_CHECK_REPLIES: '1', ...options.settings }
+    const config = { ...readConfig(settings, {}), databaseUrl: database.url ?? ':memory:' }
     const owner = beside?.owner ?? (await makeOwner(database, world))
     const log = options.log ?? silentLog
     const plane = await ControlPlane.create({ config, database, world, log, processMetrics: false })

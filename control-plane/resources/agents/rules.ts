@@ -66,7 +66,16 @@ const reserved = new Set(['me', 'current'])
 const longestHandle = 60
 
 /** Letters that do not come apart into a base letter and its marks. */
-const ligatures: Readonly<Record<string, string>> = { ß: 'ss', æ: 'ae', œ: 'oe', ø: 'o', ł: 'l', đ: 'd', ð: 'd', þ: 'th' }
+const ligatures: Readonly<Record<string, string>> = {
+  ß: 'ss',
+  æ: 'ae',
+  œ: 'oe',
+  ø: 'o',
+  ł: 'l',
+  đ: 'd',
+  ð: 'd',
+  þ: 'th',
+}
 
 /** Lower-case slug of a name, empty when nothing of it can be written so (silence agents.handle). */
 export function slugOf(name: string): string {

@@ -100,11 +100,13 @@ export async function recordProgress(
   runId: string,
   progress: { usage: RunUsage | undefined; sessionId: string | undefined },
 ): Promise<void> {
+  const { usage, sessionId } = progress
+  if (!usage && !sessionId) return
   await db('runs')
     .where({ id: runId })
     .update({
-      ...(progress.usage ? { usage: toJson(progress.usage), cost_usd: progress.usage.costUsd ?? null } : {}),
-      ...(progress.sessionId ? { session_id: progress.sessionId } : {}),
+      ...(usage ? { usage: toJson(usage), cost_usd: usage.costUsd ?? null } : {}),
+      ...(sessionId ? { session_id: sessionId } : {}),
     })
 }
 

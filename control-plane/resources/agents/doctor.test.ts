@@ -1,0 +1,83 @@
+import { describe, expect, it } from 'vitest'
+import { diagnose, type DoctorDevice, type DoctorFacts } from './doctor.ts'
+import type { AgentRow } from './store.ts'
+
+const healthyAgent = {
+  environment: 'device',
+  command: null,
+  agentMd: 'Work well.',
+  tools: { allow: [], ask: [], deny: ['Bash'] },
+} as unknown as AgentRow
+
+const device = (changes: Partial<DoctorDevice> = {}): DoctorDevice => ({
+  displayName: 'laptop',
+  liveness: 'connected',
+  readiness: { claude: { installed: true, version: '1', signedIn: true, message: null } },
+  ...changes,
+})
+
+const healthy: DoctorFacts = {
+  agent: healthyAgent,
+  harness: 'claude',
+  cloudEnabled: true,
+  folder: { displayName: 'code' },
+  devices: [device()],
+  manager: null,
+  permissionMode: 'ask',
+}
+const codes = (changes: Partial<DoctorFacts>) => diagnose({ ...healthy, ...changes }).map((warning) => warning.code)
+const claude = (installed: boolean, signedIn: boolean | null) =>
+  device({ readiness: { claude: { installed, version: null, signedIn, message: null } } })
+
+describe('the agent doctor', () => {
+  it('has nothing to say of a healthy agent', () => {
+    expect(codes({})).toEqual([])
+  })
+
+  it('looks at the folder and its device', () => {
+    expect(codes({ folder: null })).toEqual(['no_folder'])
+    expect(codes({ folder: 'missing' })).toEqual(['folder_missing'])
+    expect(codes({ devices: [] })).toEqual(['folder_device_gone'])
+    expect(codes({ folder: null, devices: [] })).toEqual(['no_folder', 'no_device'])
+    expect(codes({ devices: [device({ liveness: 'disconnected' })] })).toEqual(['device_disconnected'])
+    expect(codes({ devices: [device({ liveness: 'retired' }), device()] })).toEqual([])
+  })
+
+  it('looks at the harness on the devices that reported', () => {
+    expect(codes({ devices: [claude(false, null)] })).toEqual(['harness_not_installed'])
+    expect(codes({ devices: [claude(true, false)] })).toEqual(['harness_not_signed_in'])
+    expect(codes({ devices: [claude(true, null)] })).toEqual([])
+    expect(codes({ devices: [claude(false, null), claude(true, true)] })).toEqual([])
+    expect(codes({ devices: [device({ readiness: null })] })).toEqual([])
+    expect(codes({ harness: 'codex' })).toEqual(['harness_not_installed'])
+  })
+
+  it('misses the command of a command agent', () => {
+    expect(codes({ harness: 'command' })).toEqual(['command_missing'])
+    expect(codes({ harness: 'command', agent: { ...healthyAgent, command: 'make' } })).toEqual([])
+  })
+
+  it('warns of permissions that let everything through', () => {
+    const agent = { ...healthyAgent, tools: { allow: [], ask: [], deny: [] } }
+    expect(codes({ agent, permissionMode: 'full' })).toEqual(['permissions_allow_everything'])
+    expect(codes({ agent, permissionMode: 'strict' })).toEqual([])
+    expect(codes({ permissionMode: 'full' })).toEqual([])
+  })
+
+  it('looks at the manager, AGENT.md and the cloud', () => {
+    expect(codes({ manager: 'missing' })).toEqual(['manager_missing'])
+    expect(codes({ manager: 'present' })).toEqual([])
+    expect(codes({ agent: { ...healthyAgent, agentMd: ' \n' } })).toEqual(['agent_md_empty'])
+    const cloud: AgentRow = { ...healthyAgent, environment: 'cloud' }
+    expect(codes({ agent: cloud, cloudEnabled: false, devices: [] })).toEqual(['cloud_disabled'])
+    expect(codes({ agent: cloud, devices: [] })).toEqual([])
+  })
+
+  it('names severity and setting of each warning', () => {
+    for (const warning of diagnose({ ...healthy, folder: null, devices: [], manager: 'missing' })) {
+      expect(['info', 'warning', 'error']).toContain(warning.severity)
+      expect(warning.message).not.toBe('')
+      expect(warning.param).not.toBe('')
+    }
+  })
+})

@@ -1,0 +1,157 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { agentStatuses } from '../../../shared/api/agents.ts'
+import type { Caller } from '../../http/callers.ts'
+import {
+  changedKeys,
+  configOf,
+  freeHandle,
+  isHandleOf,
+  isReportingCycle,
+  isVisible,
+  mayChangeItself,
+  mayMove,
+  mayUseFolder,
+  nextStatuses,
+  ownsOrAdministers,
+  slugOf,
+  viewerOf,
+  withConfig,
+} from './rules.ts'
+import type { AgentRow } from './store.ts'
+
+const person = (role: 'owner' | 'admin' | 'member', userId = 'me'): Caller => ({
+  kind: 'person',
+  via: 'login_token',
+  userId,
+  userPublicId: 'usr_1',
+  name: 'n',
+  email: 'e',
+  workspaceId: 'w',
+  role,
+})
+const agent: Caller = { kind: 'agent', agentId: 'agt_me', agentUuid: 'u', workspaceId: 'w', runId: 'r', fence: 1 }
+
+const row: AgentRow = {
+  id: 'agt_1',
+  uuid: 'u1',
+  workspaceId: 'w',
+  handle: 'a',
+  name: 'A',
+  role: 'agent',
+  description: null,
+  status: 'active',
+  model: 'm',
+  backupModel: null,
+  reasoningEffort: null,
+  sandboxSize: null,
+  harness: null,
+  environment: 'device',
+  maxTurns: null,
+  command: null,
+  defaultFolderId: null,
+  defaultRepoId: null,
+  ownerUserId: 'me',
+  visibility: 'private',
+  reportingTo: null,
+  wakeOnAssignment: true,
+  wakeOnHook: true,
+  toolPermissionMode: 'ask',
+  tools: { allow: ['Read'], ask: [], deny: [] },
+  capabilities: [],
+  agentMd: '',
+  agentMdHash: '',
+  spentMonthlyCents: 0,
+  lastRunAt: null,
+  tokenGeneration: 1,
+  deletedAt: null,
+  version: 1,
+  createdAt: 0,
+  updatedAt: 0,
+}
+
+describe('the status', () => {
+  it('never leaves terminated, reaches every other one, and idle becomes active only through running', () => {
+    for (const from of agentStatuses) expect(mayMove(from, from)).toBe(true)
+    expect(nextStatuses('terminated')).toEqual([])
+    expect(mayMove('idle', 'active')).toBe(false)
+    expect(mayMove('idle', 'running') && mayMove('running', 'active')).toBe(true)
+  })
+})
+
+describe('handles', () => {
+  it('are made of letters, digits and single hyphens, whatever the name', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 40 }), (name) => {
+        const slug = slugOf(name)
+        expect(slug).toMatch(/^([a-z0-9]+(-[a-z0-9]+)*)?$/)
+        expect(slug.length).toBeLessThanOrEqual(60)
+        expect(slugOf(slug)).toBe(slug)
+      }),
+    )
+    expect(slugOf('Crème Brûlée & Co.')).toBe('creme-brulee-co')
+    expect(slugOf('Øre-Ærø Straße')).toBe('ore-aero-strasse')
+    expect(slugOf('日本')).toBe('')
+  })
+
+  it('take the first free number, and a rename to the same slug keeps them', () => {
+    expect(freeHandle('a', new Set())).toBe('a')
+    expect(freeHandle('a', new Set(['a', 'a-3']))).toBe('a-2')
+    expect(freeHandle('a', new Set(['a', 'a-2', 'a-3']))).toBe('a-4')
+    expect(freeHandle('me', new Set())).toBe('me-2')
+    expect(isHandleOf('a-2', 'a')).toBe(true)
+    expect(isHandleOf('a', 'a')).toBe(true)
+    expect(isHandleOf('a-b', 'a')).toBe(false)
+    expect(isHandleOf('ab', 'a')).toBe(false)
+  })
+})
+
+describe('who sees and owns', () => {
+  it('a private agent: owner, admins, itself', () => {
+    expect(isVisible(row, viewerOf(person('member')))).toBe(true)
+    expect(isVisible(row, viewerOf(person('member', 'you')))).toBe(false)
+    expect(isVisible(row, viewerOf(person('admin', 'you')))).toBe(true)
+    expect(isVisible(row, viewerOf(agent))).toBe(false)
+    expect(isVisible({ ...row, id: 'agt_me' }, viewerOf(agent))).toBe(true)
+    expect(isVisible({ ...row, ownerUserId: null }, viewerOf(person('member')))).toBe(false)
+    expect(isVisible({ ...row, visibility: 'company' }, viewerOf(agent))).toBe(true)
+  })
+
+  it('its folder: given by owner or admin, from whom it may be taken', () => {
+    expect(ownsOrAdministers(row, agent)).toBe(false)
+    const use = (caller: Caller, createdBy: string, defaultDevice: string | null = null) =>
+      mayUseFolder({ folder: { createdBy, device: 'd' }, agent: row, caller, defaultDevice })
+    expect(use(person('member'), 'me')).toBe(true)
+    expect(use(person('member'), 'you')).toBe(false)
+    expect(use(person('member'), 'you', 'd')).toBe(true)
+    expect(use(person('member', 'you'), 'you')).toBe(false)
+    expect(use(person('owner', 'you'), 'them')).toBe(true)
+    expect(use(agent, 'me')).toBe(false)
+  })
+
+  it('a manager that is the agent or below it closes a cycle', () => {
+    expect(isReportingCycle('a', [{ uuid: 'b' }, { uuid: 'a' }])).toBe(true)
+    expect(isReportingCycle('a', [{ uuid: 'b' }])).toBe(false)
+  })
+})
+
+describe('settings', () => {
+  it('written back as they were read change nothing', () => {
+    expect(changedKeys(row, withConfig(row, configOf(row)))).toEqual([])
+    expect(changedKeys(row, withConfig(row, {}))).toEqual([])
+  })
+
+  it('change by what is present: null inherits, absent stays', () => {
+    const after = withConfig(row, {
+      runtime: { model: null, triggers: { wakeOnHook: false } },
+      permissions: { tools: { deny: ['Bash'] } },
+    })
+    expect(after).toMatchObject({ model: null, wakeOnAssignment: true, wakeOnHook: false, toolPermissionMode: 'ask' })
+    expect(after.tools).toEqual({ allow: ['Read'], ask: [], deny: ['Bash'] })
+    const keys = changedKeys(row, after)
+    expect(keys.toSorted()).toEqual(['permissions.tools.deny', 'runtime.model', 'runtime.triggers.wakeOnHook'])
+    expect(mayChangeItself(keys)).toBe(false)
+    expect(mayChangeItself(['runtime.model', 'agentMd'])).toBe(true)
+    expect(mayChangeItself([])).toBe(true)
+  })
+})

@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest'
+import type { Caller } from '../../http/callers.ts'
+import { isRetriable, mayCancel, retryPrompt } from './rules.ts'
+
+const person = (role: 'owner' | 'admin' | 'member', userId: string): Caller => ({
+  kind: 'person',
+  via: 'dashboard_session',
+  userId,
+  userPublicId: 'usr_1',
+  name: 'n',
+  email: 'e',
+  workspaceId: 'w',
+  role,
+})
+const agent = (agentId: string): Caller => ({
+  kind: 'agent',
+  agentId,
+  agentUuid: 'u',
+  workspaceId: 'w',
+  runId: 'r',
+  fence: 1,
+})
+
+describe('who cancels and retries', () => {
+  const run = { agentId: 'agt_1' }
+  const owners = { agent: { ownerUserId: 'a' }, managers: [{ ownerUserId: null }, { ownerUserId: 'c' }] }
+
+  it('admins any run, owners theirs and those below, agents their own', () => {
+    for (const caller of [person('owner', 'x'), person('admin', 'x'), person('member', 'a'), person('member', 'c')])
+      expect(mayCancel(run, caller, owners)).toBe(true)
+    expect(mayCancel(run, person('member', 'b'), owners)).toBe(false)
+    expect(mayCancel(run, agent('agt_1'), owners)).toBe(true)
+    expect(mayCancel(run, agent('agt_2'), owners)).toBe(false)
+  })
+
+  it('only admins when the agent is gone', () => {
+    const gone = { agent: null, managers: [] }
+    expect(mayCancel(run, person('member', 'a'), gone)).toBe(false)
+    expect(mayCancel(run, person('admin', 'a'), gone)).toBe(true)
+  })
+})
+
+it('what failed or was cancelled can be retried', () => {
+  const statuses = ['queued', 'running', 'succeeded', 'failed', 'cancelled'] as const
+  expect(statuses.filter((status) => isRetriable({ status }))).toEqual(['failed', 'cancelled'])
+})
+
+it('a retry says why after the prompt it repeats', () => {
+  const why = (prompt: string | null, reason: string | undefined) => retryPrompt(prompt, { runId: 'run_1', reason })
+  expect(why('Do', undefined)).toBe('Do')
+  expect(why('Do', '  ')).toBe('Do')
+  expect(why('Do', ' full disk ')).toBe('Do\n\nThis run retries run_1: full disk')
+  expect(why(null, 'x')).toBe('This run retries run_1: x')
+  expect(why(null, undefined)).toBeNull()
+})

@@ -1,0 +1,149 @@
+import { expect } from 'vitest'
+import { troubleOf } from '../../control-plane/db/dialect.ts'
+import {
+  findRevision,
+  insertRevision,
+  listRevisions,
+  type RevisionRow,
+} from '../../control-plane/resources/agents/revision-store.ts'
+import {
+  findAgent,
+  findAgentByReference,
+  insertAgent,
+  listAgents,
+  listAgentsByIds,
+  listAgentsByReferences,
+  listHandlesLike,
+  listManagers,
+  matchReference,
+  recordLastRun,
+  replaceAgent,
+} from '../../control-plane/resources/agents/store.ts'
+import { onBoth } from '../kit/database.ts'
+import { agentRow, at, seedAgent, seedPerson, seedWorkspace } from './seed.ts'
+
+onBoth(
+  'an agent comes back as it was stored, and is replaced only from the version that was read',
+  async ({ root }) => {
+    const workspaceId = await seedWorkspace(root)
+    const agent = await seedAgent(root, workspaceId, {
+      name: 'Größe 测试',
+      description: '"quoted"',
+      command: ['a', 'b c'],
+      tools: { allow: ['Bash'], ask: [{ tool: 'Write', pattern: '*' }], deny: [] },
+      capabilities: ['manage_runs'],
+      maxTurns: 5,
+      reasoningEffort: 'high',
+      spentMonthlyCents: 9_000_000_000,
+      wakeOnAssignment: false,
+      deletedAt: at + 1,
+    })
+    expect(await findAgent(root, agent.id)).toEqual(agent)
+    expect(await findAgent(root, 'agt_0000000000000000')).toBeNull()
+    const changed = { ...agent, name: 'New', command: null }
+    expect(await replaceAgent(root, agent, changed)).toBe(true)
+    expect(await replaceAgent(root, agent, changed)).toBe(false)
+    expect(await findAgent(root, agent.id)).toEqual({ ...changed, version: 2 })
+    await recordLastRun(root, agent.id, at + 5)
+    expect((await findAgent(root, agent.id))?.lastRunAt).toBe(at + 5)
+  },
+)
+
+onBoth('a handle is one agent’s in its workspace', async ({ root }) => {
+  const [here, there] = [await seedWorkspace(root), await seedWorkspace(root)]
+  await seedAgent(root, here, { handle: 'twin' })
+  await seedAgent(root, here, { handle: 'twin-2', deletedAt: at })
+  await seedAgent(root, here, { handle: 'twinset' })
+  await seedAgent(root, there, { handle: 'twin' })
+  const taken = await insertAgent(root, agentRow(here, { handle: 'twin' })).catch(troubleOf)
+  expect(taken).toBe('duplicate')
+  expect((await listHandlesLike(root, here, 'twin')).toSorted()).toEqual(['twin', 'twin-2'])
+})
+
+onBoth('references: id and UUID before a live handle, a live name, then what is deleted', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const gone = await seedAgent(root, workspaceId, { handle: 'x-old', name: 'builder', deletedAt: at })
+  const named = await seedAgent(root, workspaceId, { handle: 'other', name: 'builder', createdAt: at + 1 })
+  const handled = await seedAgent(root, workspaceId, { handle: 'builder', name: 'Z', createdAt: at + 2 })
+  const find = async (reference: string) => (await findAgentByReference(root, workspaceId, reference))?.id
+  expect(await find(gone.id)).toBe(gone.id)
+  expect(await find(named.uuid.toUpperCase())).toBe(named.id)
+  expect(await find('builder')).toBe(handled.id)
+  expect(await find('@builder')).toBe(handled.id)
+  expect(await find('@Z')).toBeUndefined()
+  expect(await find('Z')).toBe(handled.id)
+  expect(await find('nobody')).toBeUndefined()
+  expect(await findAgentByReference(root, await seedWorkspace(root), handled.id)).toBeNull()
+  const known = await listAgentsByReferences(root, workspaceId, ['builder', gone.id])
+  expect(known.map((agent) => agent.id)).toEqual([gone.id, named.id, handled.id])
+  expect(matchReference([gone, named], 'builder')?.id).toBe(named.id)
+  expect(await listAgentsByReferences(root, workspaceId, [])).toEqual([])
+  const byId = await listAgentsByIds(root, [named.id, handled.id, 'x'])
+  expect(new Set(byId.map((agent) => agent.id))).toEqual(new Set([named.id, handled.id]))
+  expect(await listAgentsByIds(root, [])).toEqual([])
+})
+
+onBoth('lists filter, hide what is private, and page without gaps among equal times', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const [me, you] = [await seedPerson(root, workspaceId), await seedPerson(root, workspaceId)]
+  const open = await seedAgent(root, workspaceId, { role: 'dev', description: '100% sure', status: 'idle' })
+  const mine = await seedAgent(root, workspaceId, { visibility: 'private', ownerUserId: me, name: 'UPPER_case' })
+  const yours = await seedAgent(root, workspaceId, { visibility: 'private', ownerUserId: you })
+  const deleted = await seedAgent(root, workspaceId, { deletedAt: at })
+  const nobodys = await seedAgent(root, workspaceId, { visibility: 'private' })
+  await seedAgent(root, await seedWorkspace(root))
+  const ids = async (filter: Partial<Parameters<typeof listAgents>[1]>) =>
+    new Set((await listAgents(root, { workspaceId, limit: 50, ...filter })).map((agent) => agent.id))
+  expect(await ids({})).toEqual(new Set([open.id, mine.id, yours.id, nobodys.id]))
+  expect(await ids({ visibleTo: { userId: me, agentId: null } })).toEqual(new Set([open.id, mine.id]))
+  expect(await ids({ visibleTo: { userId: null, agentId: yours.id } })).toEqual(new Set([open.id, yours.id]))
+  expect(await ids({ withDeleted: true, statuses: [] })).toEqual(new Set([deleted.id]))
+  expect(await ids({ withDeleted: true, statuses: ['idle'] })).toEqual(new Set([deleted.id, open.id]))
+  expect(await ids({ role: 'dev' })).toEqual(new Set([open.id]))
+  expect(await ids({ q: '0% S' })).toEqual(new Set([open.id]))
+  expect(await ids({ q: 'r_c' })).toEqual(new Set([mine.id]))
+  expect(await ids({ q: '\\' })).toEqual(new Set())
+  const walked: string[] = []
+  let before: { createdAt: number; id: string } | undefined
+  for (;;) {
+    const rows = await listAgents(root, { workspaceId, limit: 1, ...(before ? { before } : {}) })
+    walked.push(...rows.slice(0, 1).map((agent) => agent.id))
+    if (rows.length < 2) break
+    before = rows[0]
+  }
+  expect(walked).toEqual([open.id, mine.id, yours.id, nobodys.id].toSorted().reverse())
+})
+
+onBoth('managers are walked upwards, and a loop ends', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const top = await seedAgent(root, workspaceId)
+  const middle = await seedAgent(root, workspaceId, { reportingTo: top.uuid })
+  expect((await listManagers(root, workspaceId, middle.uuid)).map((agent) => agent.id)).toEqual([middle.id, top.id])
+  await replaceAgent(root, top, { ...top, reportingTo: middle.uuid })
+  expect(await listManagers(root, workspaceId, middle.uuid)).toHaveLength(2)
+  expect(await listManagers(root, workspaceId, null)).toEqual([])
+  expect(await listManagers(root, workspaceId, crypto.randomUUID())).toEqual([])
+})
+
+onBoth('revisions are kept for each agent, newest first', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const [agent, other] = [await seedAgent(root, workspaceId), await seedAgent(root, workspaceId)]
+  const revision = (createdAt: number): RevisionRow => ({
+    id: crypto.randomUUID(),
+    agentId: agent.id,
+    beforeConfig: { runtime: { model: null } },
+    afterConfig: { runtime: { model: 'm' } },
+    changedKeys: ['runtime.model'],
+    changeDescription: 'Changed runtime.model.',
+    source: 'patch',
+    changedBy: 'usr_0000000000000000',
+    createdAt,
+  })
+  const [first, second] = [revision(at), revision(at + 1)]
+  await insertRevision(root, first)
+  await insertRevision(root, second)
+  expect(await listRevisions(root, { agentId: agent.id, limit: 10 })).toEqual([second, first])
+  expect(await listRevisions(root, { agentId: agent.id, limit: 10, before: second })).toEqual([first])
+  expect(await findRevision(root, agent.id, first.id)).toEqual(first)
+  expect(await findRevision(root, other.id, first.id)).toBeNull()
+})

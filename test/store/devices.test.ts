@@ -1,0 +1,211 @@
+import { expect } from 'vitest'
+import { troubleOf } from '../../control-plane/db/dialect.ts'
+import {
+  clearAllLinks,
+  clearLink,
+  findDevice,
+  findDeviceByPublicId,
+  findDeviceByToken,
+  findDeviceEver,
+  insertDevice,
+  listDevicesByPublicId,
+  listDevicesOfUser,
+  listDevicesOfWorkspace,
+  markLinked,
+  markUnlinked,
+  promoteToken,
+  recordClaimState,
+  recordHeartbeats,
+  recordReadiness,
+  replaceDevice,
+  setNextToken,
+} from '../../control-plane/resources/devices/store.ts'
+import {
+  findFolder,
+  findFolderByRepo,
+  insertFolder,
+  listFoldersByIds,
+  listFoldersOfUser,
+  removeFolder,
+  replaceRepo,
+} from '../../control-plane/resources/folders/store.ts'
+import type { Db } from '../../control-plane/db/open.ts'
+import { onBoth } from '../kit/database.ts'
+import { at, seedDevice, seedPerson, seedWorkspace } from './seed.ts'
+
+async function seedOwner(db: Db) {
+  const workspaceId = await seedWorkspace(db)
+  return { workspaceId, userId: await seedPerson(db, workspaceId) }
+}
+const claimState = { accepting: true, reason: null, message: null, activeRuns: 2 }
+
+onBoth(
+  'a device is found by each of its ids until it is removed, and after that by its durable one',
+  async ({ root }) => {
+    const owner = await seedOwner(root)
+    const device = await seedDevice(root, owner)
+    const stored = await findDevice(root, device.deviceId)
+    expect(stored).toMatchObject({
+      deviceId: device.deviceId,
+      publicId: device.publicId,
+      ...owner,
+      displayName: 'laptop',
+      maxConcurrent: 3,
+      providerReadiness: {},
+      claimState: null,
+      lastHeartbeatAt: null,
+      createdAt: at,
+    })
+    expect(await findDeviceByPublicId(root, device.publicId)).toEqual(stored)
+    expect(await findDeviceByToken(root, device.tokenHash)).toEqual(stored)
+    const removed = await replaceDevice(root, stored!, { removedAt: at + 1, at: at + 1 })
+    expect(removed).toBe(true)
+    expect(await replaceDevice(root, stored!, { displayName: 'late', at })).toBe(false)
+    expect(await findDevice(root, device.deviceId)).toBeNull()
+    expect(await findDeviceByPublicId(root, device.publicId)).toBeNull()
+    expect((await findDeviceEver(root, device.publicId))?.removedAt).toBe(at + 1)
+    expect((await findDeviceByToken(root, device.tokenHash))?.removedAt).toBe(at + 1)
+    // The durable id may be taken by a new connection, and then that one is meant.
+    const next = await seedDevice(root, owner, { publicId: device.publicId })
+    expect((await findDeviceEver(root, device.publicId))?.deviceId).toBe(next.deviceId)
+    expect((await findDeviceByPublicId(root, device.publicId))?.deviceId).toBe(next.deviceId)
+    expect(await insertDevice(root, { ...next, deviceId: 'x', tokenHash: 'y' }).catch(troubleOf)).toBe('duplicate')
+    expect(await findDeviceEver(root, 'dvc_0000000000000000')).toBeNull()
+  },
+)
+
+onBoth('lists: of a person, of a workspace, by durable ids', async ({ root }) => {
+  const owner = await seedOwner(root)
+  const other = await seedPerson(root, owner.workspaceId)
+  const a = await seedDevice(root, owner)
+  const b = await seedDevice(root, owner, { at: at + 1 })
+  const c = await seedDevice(root, { ...owner, userId: other })
+  await seedDevice(root, { workspaceId: await seedWorkspace(root), userId: owner.userId })
+  const mine = await listDevicesOfUser(root, owner.workspaceId, owner.userId)
+  expect(mine.map((device) => device.deviceId)).toEqual([b.deviceId, a.deviceId])
+  await root.transaction(async (tx) => {
+    const all = await listDevicesOfWorkspace(tx, owner.workspaceId, true)
+    expect(new Set(all.map((device) => device.deviceId))).toEqual(new Set([a.deviceId, b.deviceId, c.deviceId]))
+  })
+  const named = await listDevicesByPublicId(root, [a.publicId, c.publicId])
+  expect(new Set(named.map((device) => device.deviceId))).toEqual(new Set([a.deviceId, c.deviceId]))
+  expect(await listDevicesByPublicId(root, [])).toEqual([])
+})
+
+onBoth('a change is made from the row that was read', async ({ root }) => {
+  const device = await seedDevice(root, await seedOwner(root))
+  const read = (await findDevice(root, device.deviceId))!
+  expect(await replaceDevice(root, read, { displayName: 'A', maxConcurrent: 9, at: at + 1 })).toBe(true)
+  expect(await replaceDevice(root, read, { displayName: 'B', at: at + 2 })).toBe(false)
+  expect(await findDevice(root, device.deviceId)).toMatchObject({
+    displayName: 'A',
+    maxConcurrent: 9,
+    updatedAt: at + 1,
+  })
+})
+
+onBoth('links, heartbeats and reports', async ({ root }) => {
+  const device = await seedDevice(root, await seedOwner(root))
+  const { deviceId } = device
+  const link = {
+    deviceId,
+    replicaId: 'r1',
+    instance: 'i1',
+    at: at + 1,
+    version: '2',
+    platform: 'darwin',
+    hostname: 'h',
+  }
+  await markLinked(root, { ...link, claimState })
+  expect(await findDevice(root, deviceId)).toMatchObject({
+    replicaId: 'r1',
+    linkInstance: 'i1',
+    lastHeartbeatAt: at + 1,
+    version: '2',
+    platform: 'darwin',
+    claimState,
+  })
+  // Another start of the daemon has taken the link since: the old one's end changes nothing.
+  await markLinked(root, { ...link, instance: 'i2', claimState })
+  await markUnlinked(root, link)
+  expect((await findDevice(root, deviceId))?.replicaId).toBe('r1')
+  await markUnlinked(root, { ...link, instance: 'i2' })
+  expect((await findDevice(root, deviceId))?.replicaId).toBeNull()
+  await markLinked(root, { ...link, claimState })
+  await clearLink(root, deviceId, 'r2')
+  expect((await findDevice(root, deviceId))?.replicaId).toBe('r1')
+  await clearLink(root, deviceId, 'r1')
+  expect((await findDevice(root, deviceId))?.replicaId).toBeNull()
+  await markLinked(root, { ...link, claimState })
+  await clearAllLinks(root)
+  expect((await findDevice(root, deviceId))?.replicaId).toBeNull()
+  const second = await seedDevice(root, await seedOwner(root))
+  await recordHeartbeats(root, [
+    { deviceId, at: at + 10 },
+    { deviceId: second.deviceId, at: at + 11 },
+  ])
+  expect((await findDevice(root, deviceId))?.lastHeartbeatAt).toBe(at + 10)
+  expect((await findDevice(root, second.deviceId))?.lastHeartbeatAt).toBe(at + 11)
+  const full = { ...claimState, accepting: false, reason: 'capacity' as const }
+  await recordClaimState(root, deviceId, full)
+  const readiness = { harnesses: { claude: { installed: true, version: '1', signedIn: null, message: null } } }
+  await recordReadiness(root, deviceId, readiness, at + 12)
+  expect(await findDevice(root, deviceId)).toMatchObject({
+    claimState: full,
+    providerReadiness: readiness,
+    providerReadinessAt: at + 12,
+  })
+})
+
+onBoth('a new token works beside the old one until it was used', async ({ root }) => {
+  const device = await seedDevice(root, await seedOwner(root))
+  await setNextToken(root, device.deviceId, 'next')
+  for (const hash of [device.tokenHash, 'next'])
+    expect((await findDeviceByToken(root, hash))?.deviceId).toBe(device.deviceId)
+  await promoteToken(root, device.deviceId, 'something else', at + 1)
+  expect((await findDeviceByToken(root, device.tokenHash))?.deviceId).toBe(device.deviceId)
+  await promoteToken(root, device.deviceId, 'next', at + 1)
+  expect(await findDeviceByToken(root, device.tokenHash)).toBeNull()
+  expect(await findDeviceByToken(root, 'next')).toMatchObject({ nextTokenHash: null, tokenIssuedAt: at + 1 })
+})
+
+onBoth('folders: found until removed; one of a device holds a repo', async ({ root }) => {
+  const owner = await seedOwner(root)
+  const { publicId } = await seedDevice(root, owner)
+  const make = async (shortId: string, createdAt: number, device = publicId) => {
+    const place = { workspaceId: owner.workspaceId, device, displayName: shortId, rootPath: `/${shortId}` }
+    await insertFolder(root, { shortId, ...place, createdBy: owner.userId, createdAt })
+  }
+  await make('fs_a', at)
+  await make('fs_b', at + 1)
+  await make('fs_c', at + 2, 'dvc_other')
+  const { workspaceId } = owner
+  expect(await findFolder(root, workspaceId, 'fs_a')).toEqual({
+    shortId: 'fs_a',
+    workspaceId,
+    device: publicId,
+    displayName: 'fs_a',
+    rootPath: '/fs_a',
+    repoId: null,
+    bindingState: 'active',
+    createdBy: owner.userId,
+    removedAt: null,
+    createdAt: at,
+  })
+  expect(await findFolder(root, 'elsewhere', 'fs_a')).toBeNull()
+  const listed = await listFoldersOfUser(root, workspaceId, owner.userId)
+  expect(listed.map((folder) => folder.shortId)).toEqual(['fs_c', 'fs_b', 'fs_a'])
+  expect(await listFoldersOfUser(root, workspaceId, await seedPerson(root, workspaceId))).toEqual([])
+  expect(await listFoldersByIds(root, workspaceId, ['fs_b', 'fs_x'])).toHaveLength(1)
+  expect(await listFoldersByIds(root, workspaceId, [])).toEqual([])
+  expect(await replaceRepo(root, 'fs_a', 'repo')).toBe(true)
+  expect(await replaceRepo(root, 'fs_c', 'repo')).toBe(true)
+  expect(await replaceRepo(root, 'fs_b', 'repo').catch(troubleOf)).toBe('duplicate')
+  expect((await findFolderByRepo(root, publicId, 'repo'))?.shortId).toBe('fs_a')
+  expect(await removeFolder(root, 'fs_a', at + 3)).toBe(true)
+  expect(await removeFolder(root, 'fs_a', at + 4)).toBe(false)
+  expect(await findFolder(root, workspaceId, 'fs_a')).toBeNull()
+  expect(await findFolderByRepo(root, publicId, 'repo')).toBeNull()
+  expect(await replaceRepo(root, 'fs_a', null)).toBe(false)
+  expect(await replaceRepo(root, 'fs_b', 'repo')).toBe(true)
+})

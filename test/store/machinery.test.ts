@@ -1,0 +1,95 @@
+import { expect, test } from 'vitest'
+import { findReply, insertReply, pruneReplies } from '../../control-plane/db/device-replies.ts'
+import { isMigrated, migrate } from '../../control-plane/db/migrate.ts'
+import { hasUnsettled, listOutbox, outboxEnd, pruneOutbox, publish } from '../../control-plane/db/outbox.ts'
+import { serverKey } from '../../control-plane/db/server-keys.ts'
+import {
+  claimKey,
+  completeKey,
+  findKey,
+  freeKey,
+  markKeyUnknown,
+  pruneKeys,
+  removeExpiredKey,
+} from '../../control-plane/http/idempotency-store.ts'
+import { hasPostgres, onBoth, openPostgres } from '../kit/database.ts'
+import { at } from './seed.ts'
+
+onBoth('migrating again changes nothing', async ({ root }) => {
+  expect(await isMigrated(root)).toBe(true)
+  expect(await migrate(root, at)).toBe(0)
+})
+
+onBoth('the outbox is read in order, from where a reader is, and is pruned by time', async ({ root }) => {
+  const start = await outboxEnd(root)
+  await publish(root, { topic: 'run.queued', key: 'a', at })
+  await publish(root, { topic: 'run.ended', key: 'b', payload: { exitReason: 'completed' }, at: at + 1 })
+  const rows = await listOutbox(root, start, 10)
+  expect(rows.map(({ topic, key, payload }) => ({ topic, key, payload }))).toEqual([
+    { topic: 'run.queued', key: 'a', payload: {} },
+    { topic: 'run.ended', key: 'b', payload: { exitReason: 'completed' } },
+  ])
+  expect(await listOutbox(root, rows[0]!.seq, 10)).toHaveLength(1)
+  expect(await listOutbox(root, start, 1)).toHaveLength(1)
+  expect(await outboxEnd(root)).toBe(rows[1]!.seq)
+  expect(await hasUnsettled(root, rows[1]!.seq)).toBe(false)
+  expect(await pruneOutbox(root, at + 1)).toBe(1)
+  expect(await listOutbox(root, start, 10)).toHaveLength(1)
+})
+
+test.skipIf(!hasPostgres())('a reader never passes a row that a transaction still open may fill', async () => {
+  const database = await openPostgres()
+  const { root } = database
+  const open = await root.transaction()
+  await publish(open, { topic: 'run.queued', key: 'slow', at })
+  await publish(root, { topic: 'run.queued', key: 'fast', at })
+  expect(await listOutbox(root, 0, 10)).toEqual([])
+  expect(await hasUnsettled(root, 0)).toBe(true)
+  await open.commit()
+  expect((await listOutbox(root, 0, 10)).map((row) => row.key)).toEqual(['slow', 'fast'])
+  await database.close()
+})
+
+onBoth('replies of devices are kept once and pruned', async ({ root }) => {
+  await insertReply(root, { requestId: 'r', body: '1', at })
+  await insertReply(root, { requestId: 'r', body: '2', at: at + 1 })
+  expect(await findReply(root, 'r')).toBe('1')
+  expect(await findReply(root, 'x')).toBeNull()
+  expect(await pruneReplies(root, at)).toBe(0)
+  expect(await pruneReplies(root, at + 1)).toBe(1)
+})
+
+onBoth('a server key is made on first use and stays', async ({ root }) => {
+  expect(await serverKey(root, 'k', { value: 'one', at })).toBe('one')
+  expect(await serverKey(root, 'k', { value: 'two', at })).toBe('one')
+  expect(await serverKey(root, 'other', { value: 'three', at })).toBe('three')
+})
+
+onBoth('an idempotency key is claimed, completed, freed or unknown, and expires', async ({ root }) => {
+  const row = { scopeHash: 's', requestHash: 'r', state: 'running:1', createdAt: at, expiresAt: at + 10 }
+  expect(await claimKey(root, row)).toBe(true)
+  expect(await claimKey(root, { ...row, state: 'running:2' })).toBe(false)
+  await freeKey(root, { scopeHash: 's', state: 'running:2' })
+  expect((await findKey(root, 's'))?.state).toBe('running:1')
+  const answer = { status: 201, headers: { a: 'b' }, body: '{}' }
+  expect(await completeKey(root, { scopeHash: 's', state: 'running:2', ...answer })).toBe(false)
+  expect(await completeKey(root, { scopeHash: 's', state: 'running:1', ...answer })).toBe(true)
+  expect(await findKey(root, 's')).toEqual({
+    requestHash: 'r',
+    state: 'done',
+    createdAt: at,
+    expiresAt: at + 10,
+    answer,
+  })
+  await claimKey(root, { ...row, scopeHash: 't' })
+  await markKeyUnknown(root, { scopeHash: 't', state: 'running:1' })
+  expect((await findKey(root, 't'))?.state).toBe('unknown')
+  await removeExpiredKey(root, 't', at + 9)
+  expect(await findKey(root, 't')).not.toBeNull()
+  await removeExpiredKey(root, 't', at + 10)
+  expect(await findKey(root, 't')).toBeNull()
+  await claimKey(root, { ...row, scopeHash: 'u' })
+  await freeKey(root, { scopeHash: 'u', state: 'running:1' })
+  expect(await findKey(root, 'u')).toBeNull()
+  expect(await pruneKeys(root, at + 10)).toBe(1)
+})

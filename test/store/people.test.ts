@@ -1,0 +1,133 @@
+import { expect } from 'vitest'
+import { sharedSource } from '../../control-plane/http/caller-source.ts'
+import { findLogin, findRunOfToken, findSession, markLoginUsed } from '../../control-plane/http/caller-store.ts'
+import { troubleOf } from '../../control-plane/db/dialect.ts'
+import {
+  countUsers,
+  findRole,
+  findUser,
+  findUserByEmail,
+  insertLoginToken,
+  insertUser,
+  listMembers,
+  replaceMember,
+  revokeLoginToken,
+} from '../../control-plane/resources/members/store.ts'
+import {
+  clearDefaultDevice,
+  findWorkspace,
+  findWorkspaceBySlug,
+  idleCompactionDefault,
+  insertCompany,
+  insertWorkspace,
+  listAllWorkspaces,
+  listMemberships,
+  replaceDefaultDevice,
+} from '../../control-plane/resources/workspaces/store.ts'
+import { onBoth } from '../kit/database.ts'
+import { at, seedAgent, seedPerson, seedRun, seedWorkspace } from './seed.ts'
+
+onBoth('people and their roles', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  expect(await countUsers(root)).toBe(0)
+  const user = { id: 'u1', publicId: 'usr_1', name: 'Ada', email: 'ada@example.com', createdAt: at }
+  await insertUser(root, user)
+  expect(await insertUser(root, { ...user, id: 'u2', publicId: 'usr_2' }).catch(troubleOf)).toBe('duplicate')
+  expect(await countUsers(root)).toBe(1)
+  expect(await findUser(root, 'u1')).toEqual(user)
+  expect(await findUser(root, 'u9')).toBeNull()
+  expect(await findUserByEmail(root, 'ADA@example.com')).toEqual(user)
+  expect(await findUserByEmail(root, 'x@example.com')).toBeNull()
+  expect(await findRole(root, workspaceId, 'u1')).toBeNull()
+  await replaceMember(root, { workspaceId, userId: 'u1', role: 'member', at })
+  await replaceMember(root, { workspaceId, userId: 'u1', role: 'admin', at: at + 9 })
+  expect(await findRole(root, workspaceId, 'u1')).toBe('admin')
+  const second = await seedPerson(root, workspaceId)
+  await replaceMember(root, { workspaceId, userId: second, role: 'owner', at: at + 1 })
+  const members = await listMembers(root, workspaceId)
+  expect(members.map((member) => [member.id, member.role, member.joinedAt])).toEqual(
+    [
+      ['u1', 'admin', at],
+      [second, 'owner', at],
+    ].toSorted((a, b) => (String(a[0]) < String(b[0]) ? -1 : 1)),
+  )
+})
+
+onBoth('workspaces with their defaults, memberships and default device', async ({ root }) => {
+  await insertCompany(root, { id: 'c', name: 'Company', at })
+  const created = { id: 'w', publicId: 'ws_1', companyId: 'c', name: 'One', slug: 'one', issuePrefix: 'ONE', at }
+  await insertWorkspace(root, created)
+  const workspace = await findWorkspace(root, 'w')
+  expect(workspace).toMatchObject({
+    slug: 'one',
+    status: 'active',
+    issueCounter: 0,
+    agentsPaused: false,
+    oomResume: false,
+    mcpServers: null,
+    idleCompaction: idleCompactionDefault,
+    defaultDevice: null,
+  })
+  expect(await findWorkspaceBySlug(root, 'one')).toEqual(workspace)
+  expect(await findWorkspaceBySlug(root, 'two')).toBeNull()
+  expect(await findWorkspace(root, 'x')).toBeNull()
+  const again = insertWorkspace(root, { ...created, id: 'w2', publicId: 'ws_2' }).catch(troubleOf)
+  expect(await again).toBe('duplicate')
+  await seedWorkspace(root, 'later')
+  expect(await listAllWorkspaces(root, 1)).toHaveLength(1)
+  expect(await listAllWorkspaces(root, 5)).toHaveLength(2)
+  const user = await seedPerson(root, 'w', 'owner')
+  expect(await listMemberships(root, user)).toMatchObject([
+    { workspace: { id: 'w' }, companyName: 'Company', role: 'owner' },
+  ])
+  await replaceDefaultDevice(root, 'w', 'dvc_a', at + 1)
+  expect((await findWorkspace(root, 'w'))?.defaultDevice).toBe('dvc_a')
+  await clearDefaultDevice(root, 'w', 'dvc_b')
+  expect((await findWorkspace(root, 'w'))?.defaultDevice).toBe('dvc_a')
+  await clearDefaultDevice(root, 'w', 'dvc_a')
+  expect((await findWorkspace(root, 'w'))?.defaultDevice).toBeNull()
+})
+
+onBoth('login tokens, sessions and run tokens lead to their callers', async ({ root }) => {
+  const [one, two] = [await seedWorkspace(root), await seedWorkspace(root)]
+  const userId = await seedPerson(root, one, 'admin')
+  const source = sharedSource(root)
+  await insertLoginToken(root, { id: 'tok_1', userId, workspaceId: one, tokenHash: 'h1', name: 'x', at })
+  await insertLoginToken(root, { id: 'tok_2', userId, workspaceId: two, tokenHash: 'h2', name: 'x', at })
+  expect(await findLogin(source, 'h1')).toMatchObject({
+    id: 'tok_1',
+    user_id: userId,
+    workspace_id: one,
+    role: 'admin',
+  })
+  // A token for a workspace whose member the person is no more.
+  expect((await findLogin(source, 'h2'))?.role).toBeNull()
+  expect(await findLogin(source, 'h3')).toBeNull()
+  await markLoginUsed(root, 'tok_1', at + 1)
+  expect((await findLogin(source, 'h1'))?.last_used_at).toBe(at + 1)
+  expect(await revokeLoginToken(root, { tokenHash: 'h1' }, at + 2)).toBe('tok_1')
+  expect(await revokeLoginToken(root, { id: 'tok_1' }, at + 3)).toBeNull()
+  expect(await revokeLoginToken(root, { id: 'tok_2' }, at + 3)).toBe('tok_2')
+  expect((await findLogin(source, 'h1'))?.revoked_at).toBe(at + 2)
+  await root('dashboard_sessions').insert({
+    id: 's',
+    user_id: userId,
+    token_hash: 'sh',
+    created_at: at,
+    expires_at: at + 100,
+  })
+  expect(await findSession(source, { tokenHash: 'sh', workspaceId: null })).toMatchObject({ workspace_id: one })
+  expect(await findSession(source, { tokenHash: 'sh', workspaceId: one })).toMatchObject({ role: 'admin' })
+  expect(await findSession(source, { tokenHash: 'sh', workspaceId: two })).toMatchObject({ workspace_id: null })
+  expect(await findSession(source, { tokenHash: 'no', workspaceId: null })).toBeNull()
+  const agent = await seedAgent(root, one, { tokenGeneration: 3 })
+  const run = await seedRun(root, agent)
+  expect(await findRunOfToken(source, run.id, agent.id)).toMatchObject({
+    uuid: agent.uuid,
+    workspace_id: one,
+    token_generation: 3,
+    fence: 0,
+    ended_at: null,
+  })
+  expect(await findRunOfToken(source, run.id, 'agt_0000000000000000')).toBeNull()
+})

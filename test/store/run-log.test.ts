@@ -1,0 +1,145 @@
+import { expect } from 'vitest'
+import type { Db } from '../../control-plane/db/open.ts'
+import { findPlatformChange, insertPlatformChange } from '../../control-plane/resources/platform-changes/store.ts'
+import { findDetails, insertDetails, replaceOutput } from '../../control-plane/resources/runs/details-store.ts'
+import {
+  advanceLog,
+  countEvidence,
+  findChangeSet,
+  findFrame,
+  insertEvidence,
+  insertFrames,
+  listFrames,
+  listFramesBackward,
+  recordProgress,
+  replaceChangeSet,
+  type Frame,
+} from '../../control-plane/resources/runs/log-store.ts'
+import { claimRun, findRun, offerRun } from '../../control-plane/resources/runs/store.ts'
+import { claimWakeKey, findWakeAnswer, replaceWakeAnswer } from '../../control-plane/resources/runs/wake-store.ts'
+import { onBoth } from '../kit/database.ts'
+import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'
+
+async function seedRunning(db: Db): Promise<string> {
+  const { id } = await seedRun(db, await seedAgent(db, await seedWorkspace(db)))
+  await offerRun(db, { runId: id, fence: 0, device: 'dvc_a', expiresAt: at })
+  await claimRun(db, { runId: id, fence: 1, device: 'dvc_a', at })
+  return id
+}
+
+const frame = (runId: string, firstSeq: number, lastSeq: number): Frame => ({
+  runId,
+  fence: 1,
+  firstSeq,
+  lastSeq,
+  sha256: 'x',
+  body: Buffer.from([0, 255, firstSeq]),
+  receivedAt: at,
+})
+
+onBoth('frames keep their bytes and are read forwards, backwards and by event', async ({ root }) => {
+  const runId = await seedRunning(root)
+  const [a, b, c] = [frame(runId, 1, 3), frame(runId, 4, 4), frame(runId, 5, 9)]
+  await insertFrames(root, [a, b])
+  await insertFrames(root, [c])
+  await insertFrames(root, [frame(await seedRunning(root), 1, 1)])
+  expect(await listFrames(root, { runId, afterSeq: 0, limit: 10 })).toEqual([a, b, c])
+  expect(await listFrames(root, { runId, afterSeq: 3, limit: 1 })).toEqual([b])
+  expect(await listFrames(root, { runId, afterSeq: 9, limit: 10 })).toEqual([])
+  expect(await listFramesBackward(root, { runId, beforeSeq: 99, limit: 2 })).toEqual([c, b])
+  expect(await listFramesBackward(root, { runId, beforeSeq: 5, limit: 10 })).toEqual([b, a])
+  expect(await findFrame(root, runId, 6)).toEqual(c)
+  expect(await findFrame(root, runId, 10)).toBeNull()
+})
+
+onBoth('the log moves forward from where it is, for the lease that holds the run', async ({ root }) => {
+  const runId = await seedRunning(root)
+  const step = { runId, fence: 1, fromSeq: 0, toSeq: 3, bytes: 10 }
+  expect(await advanceLog(root, { ...step, fence: 2 })).toBe(false)
+  expect(await advanceLog(root, step)).toBe(true)
+  expect(await advanceLog(root, step)).toBe(false)
+  expect(await advanceLog(root, { ...step, fromSeq: 3, toSeq: 5, bytes: 5 })).toBe(true)
+  await recordProgress(root, runId, { usage: { costUsd: '0.5', outputTokens: 2 }, sessionId: 's' })
+  await recordProgress(root, runId, { usage: undefined, sessionId: undefined })
+  expect(await findRun(root, runId)).toMatchObject({
+    eventSeq: 5,
+    eventBytes: 15,
+    usage: { costUsd: '0.5', outputTokens: 2 },
+    costUsd: '0.5',
+    sessionId: 's',
+  })
+})
+
+onBoth('evidence is counted; the last change-set replaces the one before', async ({ root }) => {
+  const runId = await seedRunning(root)
+  const evidence = { runId, fence: 1, firstSeq: null, lastSeq: null, device: 'dvc_a', reason: 'late', receivedAt: at }
+  expect(await countEvidence(root, runId)).toBe(0)
+  await insertEvidence(root, { id: 'e1', ...evidence, body: Buffer.from('x') })
+  await insertEvidence(root, { id: 'e2', ...evidence, firstSeq: 1, lastSeq: 2, body: Buffer.alloc(0) })
+  expect(await countEvidence(root, runId)).toBe(2)
+  expect(await findChangeSet(root, runId)).toBeNull()
+  const failed = { ok: false, code: 'too_large', message: 'x' } as const
+  await replaceChangeSet(root, { runId, fence: 1, result: failed, at })
+  const gone = { ...failed, code: 'repo_unavailable' } as const
+  await replaceChangeSet(root, { runId, fence: 2, result: gone, at: at + 1 })
+  expect(await findChangeSet(root, runId)).toEqual({ runId, fence: 2, result: gone, receivedAt: at + 1 })
+})
+
+const spec = {
+  runId: 'run_0000000000000000',
+  workspaceId: 'w',
+  agent: { id: 'a', handle: '@a', name: 'A' },
+  harness: 'claude',
+  folder: null,
+  prompt: 'p',
+  agentMd: '',
+  model: null,
+  backupModel: null,
+  reasoningEffort: null,
+  maxTurns: null,
+  command: null,
+  permissions: { allow: [], ask: [], deny: [], defaultMode: 'full' },
+  resumeSessionId: null,
+  limits: { runMs: 1, noProgressMs: 1, firstEventMs: 1, toolCalls: 1, silentMs: 1 },
+} as const
+
+onBoth('details hold the prompt, the spec, and the last output, whatever JSON it is', async ({ root }) => {
+  const runId = await seedRunning(root)
+  expect(await findDetails(root, runId)).toBeNull()
+  const stored = { ...spec, permissions: { allow: [], ask: [], deny: [], defaultMode: 'full' as const } }
+  await insertDetails(root, { runId, prompt: 'Größe 🙂', spec: stored, manifest: null })
+  expect(await findDetails(root, runId)).toMatchObject({ prompt: 'Größe 🙂', spec, manifest: null, output: null })
+  for (const value of [{ a: [1] }, null, 'text', false])
+    await replaceOutput(root, { runId, schema: 's', value, at: at + 1 })
+  expect(await findDetails(root, runId)).toMatchObject({ output: false, outputSchema: 's', outputAt: at + 1 })
+})
+
+onBoth('a wake key is taken once until it expires', async ({ root }) => {
+  const wake = { agentId: 'agt_a', key: 'k', now: at, expiresAt: at + 10 }
+  expect(await claimWakeKey(root, wake)).toBe(true)
+  expect(await claimWakeKey(root, wake)).toBe(false)
+  expect(await claimWakeKey(root, { ...wake, agentId: 'agt_b' })).toBe(true)
+  await replaceWakeAnswer(root, { agentId: 'agt_a', key: 'k', answer: '{"kind":"queued"}' })
+  expect(await findWakeAnswer(root, 'agt_a', 'k')).toBe('{"kind":"queued"}')
+  expect(await findWakeAnswer(root, 'agt_a', 'other')).toBeNull()
+  expect(await claimWakeKey(root, { ...wake, now: at + 9 })).toBe(false)
+  expect(await claimWakeKey(root, { ...wake, now: at + 10, expiresAt: at + 20 })).toBe(true)
+  expect(await findWakeAnswer(root, 'agt_a', 'k')).toBe('')
+})
+
+onBoth('a platform change is found in its workspace', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const change = {
+    id: 'apr_0000000000000000',
+    workspaceId,
+    agentId: 'agt_a',
+    runId: 'run_a',
+    routeId: 'agents.update',
+    params: { agentId: 'agt_b' },
+    body: { name: 'x', nested: [null] },
+    createdAt: at,
+  }
+  await insertPlatformChange(root, change)
+  expect(await findPlatformChange(root, workspaceId, change.id)).toEqual({ ...change, status: 'pending' })
+  expect(await findPlatformChange(root, await seedWorkspace(root), change.id)).toBeNull()
+})

@@ -1,0 +1,199 @@
+import { describe, expect } from 'vitest'
+import type { Db } from '../../control-plane/db/open.ts'
+import {
+  claimRun,
+  countLiveOfDevices,
+  endRun,
+  findRun,
+  findRunInWorkspace,
+  listLiveOfAgent,
+  listLiveOfDevice,
+  listLiveRuns,
+  listQueued,
+  listRuns,
+  listRunsByIds,
+  markHarnessStarted,
+  offerRun,
+  requestCancel,
+  setSuccessor,
+  setUngatedSince,
+  withdrawOffer,
+  type RunFilter,
+} from '../../control-plane/resources/runs/store.ts'
+import { onBoth } from '../kit/database.ts'
+import { at, seedAgent, seedPerson, seedRun, seedWorkspace } from './seed.ts'
+
+const device = 'dvc_a'
+const offer = (db: Db, runId: string, fence = 0) => offerRun(db, { runId, fence, device, expiresAt: at + 10 })
+const claim = (db: Db, runId: string, fence = 1) => claimRun(db, { runId, fence, device, at: at + 5 })
+const completed = { exitReason: 'completed', errorCode: null, errorMessage: null, at: at + 9 } as const
+
+async function seedAgentIn(db: Db) {
+  return seedAgent(db, await seedWorkspace(db))
+}
+
+describe('one run', () => {
+  onBoth('is found in its workspace only, as it was stored', async ({ root }) => {
+    const agent = await seedAgentIn(root)
+    const run = await seedRun(root, agent, { modelId: 'm', folderId: 'fs_a' })
+    expect(await findRun(root, run.id)).toMatchObject({
+      ...run,
+      status: 'queued',
+      fence: 0,
+      leaseState: 'none',
+      device: null,
+      endedAt: null,
+      eventSeq: 0,
+      usage: null,
+      logVerified: null,
+    })
+    expect((await findRunInWorkspace(root, agent.workspaceId, run.id))?.id).toBe(run.id)
+    expect(await findRunInWorkspace(root, await seedWorkspace(root), run.id)).toBeNull()
+    expect(await findRun(root, 'run_0000000000000000')).toBeNull()
+  })
+
+  onBoth('is offered, withdrawn, offered again and claimed once, under growing fences', async ({ root }) => {
+    const { id } = await seedRun(root, await seedAgentIn(root))
+    expect(await offer(root, id, 5)).toBe(false)
+    expect(await offer(root, id)).toBe(true)
+    expect(await offer(root, id)).toBe(false)
+    expect(await offer(root, id, 1)).toBe(false)
+    expect(await withdrawOffer(root, id, 9)).toBe(false)
+    expect(await withdrawOffer(root, id, 1)).toBe(true)
+    // A late answer to the offer that was withdrawn.
+    expect(await claim(root, id)).toBe(false)
+    expect(await offer(root, id, 1)).toBe(true)
+    expect(await claim(root, id, 1)).toBe(false)
+    expect(await claimRun(root, { runId: id, fence: 2, device: 'dvc_b', at })).toBe(false)
+    expect(await claim(root, id, 2)).toBe(true)
+    expect(await claim(root, id, 2)).toBe(false)
+    expect(await withdrawOffer(root, id, 2)).toBe(false)
+    expect(await findRun(root, id)).toMatchObject({
+      status: 'running',
+      leaseState: 'claimed',
+      fence: 2,
+      startedAt: at + 5,
+    })
+    await markHarnessStarted(root, { id, fence: 1, at: at + 6 })
+    expect((await findRun(root, id))?.harnessStartedAt).toBeNull()
+    await markHarnessStarted(root, { id, fence: 2, at: at + 6 })
+    await markHarnessStarted(root, { id, fence: 2, at: at + 7 })
+    expect((await findRun(root, id))?.harnessStartedAt).toBe(at + 6)
+  })
+
+  onBoth('ends once, for its lease or for the control plane', async ({ root }) => {
+    const agent = await seedAgentIn(root)
+    const { id } = await seedRun(root, agent)
+    // Nobody holds a lease yet.
+    expect(await endRun(root, { runId: id, fence: 0, ...completed })).toBe(false)
+    await offer(root, id)
+    await claim(root, id)
+    expect(await endRun(root, { runId: id, fence: 2, ...completed })).toBe(false)
+    const totals = { usage: { costUsd: '1.5', inputTokens: 3 }, toolCallCount: 4, sessionId: 's', gapBytes: 7 }
+    expect(await endRun(root, { runId: id, fence: 1, ...completed, ...totals, logVerified: true })).toBe(true)
+    expect(await endRun(root, { runId: id, fence: 1, ...completed })).toBe(false)
+    expect(await endRun(root, { runId: id, fence: null, ...completed })).toBe(false)
+    expect(await findRun(root, id)).toMatchObject({
+      status: 'succeeded',
+      exitReason: 'completed',
+      leaseState: 'none',
+      endedAt: at + 9,
+      costUsd: '1.5',
+      ...totals,
+      logVerified: true,
+    })
+    expect(await offer(root, id, 1)).toBe(false)
+    const waiting = await seedRun(root, agent)
+    const ending = { exitReason: 'gate_timeout', errorCode: 'gate_timeout', errorMessage: 'late', at } as const
+    expect(await endRun(root, { runId: waiting.id, fence: null, ...ending, logVerified: null })).toBe(true)
+    expect(await findRun(root, waiting.id)).toMatchObject({ status: 'failed', errorCode: 'gate_timeout', usage: null })
+  })
+
+  onBoth('keeps its first cancel, its successor and since when nothing gates it', async ({ root }) => {
+    const agent = await seedAgentIn(root)
+    const { id } = await seedRun(root, agent)
+    const cancel = { runId: id, exitReason: 'interrupted', at: at + 1 } as const
+    expect(await requestCancel(root, { ...cancel, reason: 'first' })).toBe(true)
+    expect(await requestCancel(root, { ...cancel, reason: 'second' })).toBe(false)
+    const next = await seedRun(root, agent, { parentRunId: id })
+    await setSuccessor(root, id, next.id)
+    await setUngatedSince(root, id, at + 2)
+    expect(await findRun(root, id)).toMatchObject({
+      cancelReason: 'first',
+      cancelRequestedAt: at + 1,
+      successorRunId: next.id,
+      ungatedSince: at + 2,
+    })
+    await offer(root, id)
+    expect((await findRun(root, id))?.ungatedSince).toBeNull()
+    await claim(root, id)
+    await setUngatedSince(root, id, at + 3)
+    expect((await findRun(root, id))?.ungatedSince).toBeNull()
+  })
+})
+
+describe('lists', () => {
+  onBoth('of live runs leave out what has ended', async ({ root }) => {
+    const agent = await seedAgentIn(root)
+    const queued = await seedRun(root, agent, { createdAt: at })
+    const offered = await seedRun(root, agent, { createdAt: at + 1 })
+    const running = await seedRun(root, agent, { createdAt: at + 2 })
+    const ended = await seedRun(root, agent, { createdAt: at + 3 })
+    for (const run of [offered, running, ended]) await offer(root, run.id)
+    for (const run of [running, ended]) await claim(root, run.id)
+    await endRun(root, { runId: ended.id, fence: 1, ...completed })
+    const ids = (runs: { id: string }[]) => runs.map((run) => run.id)
+    expect(ids(await listQueued(root, { limit: 10 }))).toEqual([queued.id, offered.id])
+    expect(ids(await listQueued(root, { workspaceId: agent.workspaceId, limit: 1 }))).toEqual([queued.id])
+    expect(await listQueued(root, { workspaceId: await seedWorkspace(root), limit: 10 })).toEqual([])
+    expect(ids(await listLiveRuns(root, { status: 'running', limit: 10 }))).toEqual([running.id])
+    expect(ids(await listLiveRuns(root, { status: 'queued', limit: 10 }))).toEqual([queued.id, offered.id])
+    expect(ids(await listLiveOfAgent(root, agent.id))).toEqual([queued.id, offered.id, running.id])
+    expect(new Set(ids(await listLiveOfDevice(root, device)))).toEqual(new Set([offered.id, running.id]))
+    expect(await countLiveOfDevices(root, [device, 'dvc_b'])).toEqual(new Map([[device, 2]]))
+  })
+
+  onBoth('filter and hide runs of private agents', async ({ root }) => {
+    const workspaceId = await seedWorkspace(root)
+    const me = await seedPerson(root, workspaceId)
+    const open = await seedAgent(root, workspaceId)
+    const mine = await seedAgent(root, workspaceId, { visibility: 'private', ownerUserId: me })
+    const secret = await seedAgent(root, workspaceId, { visibility: 'private' })
+    const a = await seedRun(root, open, { taskId: 'tsk_1', taskKey: 'ABC-1', createdAt: at + 1 })
+    const b = await seedRun(root, mine, { triggerSource: 'cron', createdAt: at + 2 })
+    const c = await seedRun(root, secret, { createdAt: at + 3 })
+    const orphan = await seedRun(root, { ...open, id: 'agt_gone' }, { createdAt: at + 4 })
+    await endRun(root, { runId: b.id, fence: null, ...completed })
+    await seedRun(root, await seedAgentIn(root))
+    const ids = async (filter: Partial<RunFilter>) =>
+      (await listRuns(root, { workspaceId, limit: 50, ...filter })).map((run) => run.id)
+    expect(await ids({})).toEqual([orphan.id, c.id, b.id, a.id])
+    expect(await ids({ visibleTo: { userId: me, agentId: null } })).toEqual([orphan.id, b.id, a.id])
+    expect(await ids({ visibleTo: { userId: null, agentId: secret.id } })).toEqual([orphan.id, c.id, a.id])
+    expect(await ids({ agentId: open.id })).toEqual([a.id])
+    expect(await ids({ task: 'ABC-1' })).toEqual([a.id])
+    expect(await ids({ task: 'tsk_1' })).toEqual([a.id])
+    expect(await ids({ statuses: ['succeeded', 'failed'] })).toEqual([b.id])
+    expect(await ids({ triggerSources: ['cron', 'webhook'] })).toEqual([b.id])
+    expect(await ids({ since: at + 2, until: at + 4 })).toEqual([c.id, b.id])
+    const named = await listRunsByIds(root, workspaceId, [a.id, c.id, 'x'], { userId: me, agentId: null })
+    expect(named.map((run) => run.id)).toEqual([a.id])
+    expect(await listRunsByIds(root, workspaceId, [a.id, c.id])).toHaveLength(2)
+    expect(await listRunsByIds(root, workspaceId, [])).toEqual([])
+  })
+
+  onBoth('page through runs of one moment without gaps or repeats', async ({ root }) => {
+    const agent = await seedAgentIn(root)
+    const all: string[] = []
+    for (let n = 0; n < 7; n++) all.push((await seedRun(root, agent)).id)
+    const seen: string[] = []
+    let before: { createdAt: number; id: string } | undefined
+    for (;;) {
+      const page = await listRuns(root, { workspaceId: agent.workspaceId, limit: 3, ...(before ? { before } : {}) })
+      seen.push(...page.slice(0, 3).map((run) => run.id))
+      if (page.length <= 3) break
+      before = page[2]
+    }
+    expect(seen).toEqual(all.toSorted().reverse())
+  })
+})

@@ -1,0 +1,124 @@
+import type { Db } from '../../control-plane/db/open.ts'
+import { insertAgent, type AgentRow } from '../../control-plane/resources/agents/store.ts'
+import { insertDevice, type NewDevice } from '../../control-plane/resources/devices/store.ts'
+import { insertUser, replaceMember, type Role } from '../../control-plane/resources/members/store.ts'
+import { insertRun, type NewRun } from '../../control-plane/resources/runs/store.ts'
+import { insertCompany, insertWorkspace } from '../../control-plane/resources/workspaces/store.ts'
+import { realWorld } from '../../shared/lib/world.ts'
+
+/** Rows for store tests. Every value that a test does not name is made up anew, so that no two rows meet by chance. */
+
+export const at = 1_760_000_000_000
+const id = (prefix: string) => realWorld.id(prefix)
+const uuid = () => realWorld.uuid()
+
+export async function seedWorkspace(db: Db, slug = `w-${uuid().slice(0, 8)}`): Promise<string> {
+  const [companyId, workspaceId] = [uuid(), uuid()]
+  await insertCompany(db, { id: companyId, name: `${slug} company`, at })
+  const publicId = id('ws_')
+  await insertWorkspace(db, { id: workspaceId, publicId, companyId, name: slug, slug, issuePrefix: 'ABC', at })
+  return workspaceId
+}
+
+export async function seedPerson(db: Db, workspaceId: string, role: Role = 'member'): Promise<string> {
+  const userId = uuid()
+  const email = `${userId}@example.com`
+  await insertUser(db, { id: userId, publicId: id('usr_'), name: 'Somebody', email, createdAt: at })
+  await replaceMember(db, { workspaceId, userId, role, at })
+  return userId
+}
+
+export function agentRow(workspaceId: string, changes: Partial<AgentRow> = {}): AgentRow {
+  const agentId = id('agt_')
+  return {
+    id: agentId,
+    uuid: uuid(),
+    workspaceId,
+    handle: agentId.toLowerCase(),
+    name: 'Agent',
+    role: 'agent',
+    description: null,
+    status: 'active',
+    model: null,
+    backupModel: null,
+    reasoningEffort: null,
+    sandboxSize: null,
+    harness: null,
+    environment: 'device',
+    maxTurns: null,
+    command: null,
+    defaultFolderId: null,
+    defaultRepoId: null,
+    ownerUserId: null,
+    visibility: 'company',
+    reportingTo: null,
+    wakeOnAssignment: true,
+    wakeOnHook: false,
+    toolPermissionMode: null,
+    tools: { allow: [], ask: [], deny: [] },
+    capabilities: [],
+    agentMd: '',
+    agentMdHash: '',
+    spentMonthlyCents: 0,
+    lastRunAt: null,
+    tokenGeneration: 1,
+    deletedAt: null,
+    version: 1,
+    createdAt: at,
+    updatedAt: at,
+    ...changes,
+  }
+}
+
+export async function seedAgent(db: Db, workspaceId: string, changes: Partial<AgentRow> = {}): Promise<AgentRow> {
+  const agent = agentRow(workspaceId, changes)
+  await insertAgent(db, agent)
+  return agent
+}
+
+export async function seedDevice(
+  db: Db,
+  owner: { workspaceId: string; userId: string },
+  changes: Partial<NewDevice> = {},
+): Promise<NewDevice> {
+  const device = {
+    deviceId: uuid(),
+    publicId: id('dvc_'),
+    ...owner,
+    displayName: 'laptop',
+    hostname: 'laptop.lan',
+    platform: 'linux',
+    version: '1',
+    maxConcurrent: 3,
+    remoteControlRevokedAt: null,
+    tokenHash: uuid(),
+    at,
+    ...changes,
+  }
+  await insertDevice(db, device)
+  return device
+}
+
+export async function seedRun(db: Db, agent: AgentRow, changes: Partial<NewRun> = {}): Promise<NewRun> {
+  const run = {
+    id: id('run_'),
+    workspaceId: agent.workspaceId,
+    agentId: agent.id,
+    triggerSource: 'manual',
+    requestedBy: 'usr_0000000000000000',
+    harness: 'claude',
+    environmentType: 'device' as const,
+    folderId: null,
+    taskId: null,
+    taskKey: null,
+    taskTitle: null,
+    parentRunId: null,
+    modelId: null,
+    reasoningEffort: null,
+    permissionMode: 'full',
+    createdAt: at,
+    ...changes,
+  }
+  await insertRun(db, run)
+  return run
+}
