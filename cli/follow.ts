@@ -96,6 +96,11 @@ async function readStream(options: FollowOptions, place: { lastId: string | null
 
 function take(options: FollowOptions, place: { lastId: string | null; hasEnded: boolean }, message: SseMessage): void {
   if (message.id !== null) place.lastId = message.id
+  // The server's last word; it is about the run and no event of it.
+  if (message.event === 'end') {
+    place.hasEnded = true
+    return
+  }
   const event = parseJsonText(message.data)
   if (typeof event === 'object' && event !== null) options.onEvent(event)
   if (message.event === 'ended') place.hasEnded = true

@@ -32,7 +32,7 @@ export const runEventRoutes = {
     path: '/runs/{runId}/events',
     summary: "List a run's events, oldest first, or follow them",
     description:
-      'With `Accept: text/event-stream` the answer is a stream: one message per event (`id`: the cursor after it, `event`: its kind, `data`: the event as JSON), ended by the event `ended`. `Last-Event-ID` goes on after that message.',
+      'With `Accept: text/event-stream` the answer is a stream: one message per event (`id`: the cursor after it, `event`: its kind, `data`: the event as JSON), and a last message `end` with the run’s status and exit reason, which also ends the stream of a run that never began. When `ended` comes, the run’s ending is recorded. `Last-Event-ID` goes on after that message.',
     params,
     query: z.object({
       limit: limitParam({ max: 500, default: 100 }),

@@ -224,6 +224,11 @@ export class FakeRun {
   /** Writes the last event and reports the ending; resolves when it is stored. */
   async end(exitReason: ExitReason = 'completed', report: Partial<EndReport> = {}): Promise<void> {
     await this.events({ kind: 'ended', data: { exitReason, exitCode: 0, signal: null } })
+    await this.report(exitReason, report)
+  }
+
+  /** Reports the ending alone. */
+  async report(exitReason: ExitReason, report: Partial<EndReport> = {}): Promise<void> {
     this.device.send({
       type: 'run.ended',
       runId: this.runId,

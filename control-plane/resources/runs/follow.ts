@@ -34,12 +34,15 @@ export async function* followRun(options: FollowOptions): AsyncGenerator<StreamM
       // Read before the events: no event is stored after the ending, so those read next are all there are.
       const run = await findRun(db, runId)
       const { events, hasMore } = await listEvents(db, { runId, afterSeq: seq, limit: eventsAtOnce })
+      const isOver = run === null || run.endedAt !== null
       for (const event of events) {
+        // Who has read the last event may look at the run and must find it ended: its ending is stored a moment later.
+        if (event.kind === 'ended' && !isOver) break
         seq = event.seq
         yield { id: encodeCursor([seq]), event: event.kind, data: event }
       }
       if (hasMore) continue
-      if (run === null || run.endedAt !== null) {
+      if (isOver) {
         const data = { runId, status: run?.status ?? null, exitReason: run?.exitReason ?? null, lastSeq: seq }
         yield { id: encodeCursor([seq]), event: 'end', data }
         return

@@ -147,6 +147,18 @@ describe('follow', () => {
     expect(await stream.rest()).toEqual([])
   })
 
+  test('whoever reads the last event finds the run ended', async () => {
+    const run = await begin()
+    const stream = await openStream(server, `/runs/${run.runId}/events`)
+    const status = stream
+      .take(1)
+      .then(async ([message]) => [message?.event, (await server.ok(`/runs/${run.runId}`)).status])
+    await run.events({ kind: 'ended', data: { exitReason: 'completed', exitCode: 0, signal: null } })
+    expect((await server.ok(`/runs/${run.runId}`)).status).toBe('running')
+    await run.report('completed')
+    expect(await status).toEqual(['ended', 'succeeded'])
+  })
+
   test('goes on after Last-Event-ID, or after a cursor', async () => {
     const run = await begin()
     await run.events(...texts(1, 4))
