@@ -43,8 +43,8 @@ function isProgram(path: string): boolean {
   }
 }
 
-/** Starts a cluster in a folder of its own. About a second; durability is off. */
-export async function startPostgres(programs: string): Promise<ThrowAwayPostgres> {
+/** Starts a cluster in a folder of its own. About a second; durability is off unless it is what one wants to measure. */
+export async function startPostgres(programs: string, { isDurable = false } = {}): Promise<ThrowAwayPostgres> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-postgres-'))
   const asUser = otherUser(folder)
   try {
@@ -71,8 +71,8 @@ export async function startPostgres(programs: string): Promise<ThrowAwayPostgres
       folder,
       '-p',
       String(port),
-      '-F',
-      ...settings({ listen_addresses: '', full_page_writes: 'off', max_connections: '200', log_min_messages: 'fatal' }),
+      ...(isDurable ? [] : ['-F', ...settings({ full_page_writes: 'off' })]),
+      ...settings({ listen_addresses: '', max_connections: '200', log_min_messages: 'fatal' }),
     ])
     const urlOf = (database: string) =>
       `postgres:///${database}?host=${encodeURIComponent(folder)}&port=${port}&user=postgres`

@@ -1,0 +1,68 @@
+import { execFile } from 'node:child_process'
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import type { Bench } from './context.ts'
+import { atMost, compare, type Result } from './measure.ts'
+import { startServer } from './stack.ts'
+
+const run = promisify(execFile)
+
+/** From the start of the process to its exit, the request to a server on loopback included. */
+export const cliStart: Bench = {
+  name: 'cli',
+  about: "start of `svc`, against `node -e ''`",
+  async run(context) {
+    const server = await startServer(context, { name: 'cli' })
+    const home = join(context.scratch, 'cli-home')
+    mkdirSync(home)
+    const env = {
+      PATH: process.env['PATH'] ?? '',
+      HOME: home,
+      SVC_CONFIG_DIR: home,
+      SVC_API_URL: server.url,
+      SVC_TOKEN: server.token,
+    }
+    const main = join(context.dist, 'cli/main.js')
+    const node =
+      (...args: string[]) =>
+      () =>
+        timed(args, env)
+    const results: Result[] = []
+    try {
+      for (const [name, args, limit] of [
+        ['svc --version', ['--version'], 1.5],
+        ['svc run list', ['run', 'list'], 1.5],
+        ['svc --help', ['--help'], 2.8],
+        ['svc run create --help', ['run', 'create', '--help'], 2.8],
+      ] as const) {
+        await node(main, ...args)()
+        results.push(
+          await compare({
+            goal: 17,
+            name,
+            unit: 'ms',
+            peerIs: "node -e ''",
+            target: atMost(limit),
+            rounds: context.rounds,
+            ours: node(main, ...args),
+            peer: node('-e', ''),
+          }),
+        )
+      }
+      return results
+    } finally {
+      await server.end()
+    }
+  },
+}
+
+async function timed(args: readonly string[], env: Record<string, string>): Promise<number[]> {
+  const samples: number[] = []
+  for (let i = 0; i < 5; i++) {
+    const start = performance.now()
+    await run(process.execPath, [...args], { env })
+    samples.push(performance.now() - start)
+  }
+  return samples
+}

@@ -1,0 +1,107 @@
+import { WebSocket } from 'ws'
+import { linkLimits } from '../../shared/device/limits.ts'
+import { serverMessage, type DeviceMessage, type ServerMessage } from '../../shared/device/protocol.ts'
+import { enrol, type BenchServer } from './stack.ts'
+
+type Named<T extends ServerMessage['type']> = ServerMessage & { type: T }
+
+/** The device's end of a link without a device manager behind it, so that the other end alone is measured. */
+export interface DeviceSocket {
+  socket: WebSocket
+  publicId: string
+  send(message: DeviceMessage): void
+  next<T extends ServerMessage['type']>(type: T): Promise<Named<T>>
+  /** From now on messages go there, until `reset`. */
+  onMessage(handler: (message: ServerMessage) => void): void
+  reset(): void
+  close(): Promise<void>
+}
+
+export async function connectDevice(server: BenchServer, name: string): Promise<DeviceSocket> {
+  const identity = await enrol(server, name)
+  const socket = new WebSocket(`${server.url.replace('http', 'ws')}/api/device/link`, { perMessageDeflate: false })
+  const inbox: ServerMessage[] = []
+  let wake = () => {}
+  const keep = (message: ServerMessage) => {
+    inbox.push(message)
+    wake()
+  }
+  let handler = keep
+  socket.on('message', (bytes: Buffer) => handler(JSON.parse(bytes.toString('utf8')) as ServerMessage))
+  await new Promise<void>((resolve, reject) => {
+    socket.once('open', resolve)
+    socket.once('error', reject)
+  })
+  const device: DeviceSocket = {
+    socket,
+    publicId: identity.publicId,
+    send: (message) => socket.send(JSON.stringify(message)),
+    async next<T extends ServerMessage['type']>(type: T): Promise<Named<T>> {
+      for (;;) {
+        const at = inbox.findIndex((message) => message.type === type)
+        if (at >= 0) return serverMessage.parse(inbox.splice(at, 1)[0]) as Named<T>
+        await new Promise<void>((resolve) => (wake = resolve))
+      }
+    },
+    onMessage: (next) => void (handler = next),
+    reset: () => void (handler = keep),
+    async close() {
+      const closed = new Promise((resolve) => socket.once('close', resolve))
+      socket.close()
+      await closed
+    },
+  }
+  device.send({
+    type: 'hello',
+    protocol: linkLimits.protocol,
+    token: identity.token,
+    publicId: identity.publicId,
+    instance: crypto.randomUUID(),
+    version: '0.0.0',
+    platform: 'linux',
+    hostname: name,
+    runs: [],
+    claimState: { accepting: true, reason: null, message: null, activeRuns: 0 },
+  })
+  await device.next('welcome')
+  return device
+}
+
+/** Wakes the agent and takes its run. */
+export async function takeRun(
+  server: BenchServer,
+  { device, agentId }: { device: DeviceSocket; agentId: string },
+): Promise<{ runId: string; fence: number }> {
+  await server.call('POST', `/agents/${agentId}/runs`, { prompt: 'Go.' })
+  const { runId, fence } = await device.next('run.offer')
+  device.send({ type: 'run.accepted', runId, fence })
+  await device.next('run.start')
+  return { runId, fence }
+}
+
+/** Ends it, so that its place on the device is free again. */
+export async function endRun(
+  device: DeviceSocket,
+  run: { runId: string; fence: number },
+  eventCount: number,
+): Promise<void> {
+  device.send({
+    type: 'run.ended',
+    ...run,
+    report: {
+      exitReason: 'completed',
+      exitCode: 0,
+      signal: null,
+      message: null,
+      eventCount,
+      logHash: '',
+      gapBytes: 0,
+      usage: null,
+      toolCallCount: 0,
+      sessionId: null,
+      harnessVersion: null,
+      forced: false,
+    },
+  })
+  await device.next('run.closed')
+}
