@@ -63,7 +63,7 @@ export async function startPostgres(programs: string, { isDurable = false } = {}
       '--no-sync',
     ])
     const port = await freePort()
-    const server = launch(asUser, [
+    const server = launch(asUser, folder, [
       join(programs, 'postgres'),
       '-D',
       data,
@@ -102,11 +102,11 @@ function run(asUser: readonly string[], command: readonly string[]): void {
 
 /**
  * A group of its own, so that Ctrl-C in a terminal reaches the starter first and it can stop the server in order. The shell
- * waits for its standard input to close, which happens when the starter dies however it dies, and then stops the server.
+ * waits for its standard input to close, which happens when the starter dies however it dies, and then stops the server and removes its folder.
  */
-function launch(asUser: readonly string[], command: readonly string[]): ChildProcess {
-  const script = '"$@" & server=$!; cat >/dev/null; kill -INT "$server"; wait "$server"'
-  const [program, ...args] = [...asUser, 'sh', '-c', script, 'sh', ...command]
+function launch(asUser: readonly string[], folder: string, command: readonly string[]): ChildProcess {
+  const script = '"$@" & server=$!; cat >/dev/null; kill -INT "$server"; wait "$server"; rm -rf "$0"'
+  const [program, ...args] = [...asUser, 'sh', '-c', script, folder, ...command]
   const child = spawn(program!, args, { stdio: ['pipe', 'ignore', 'ignore'], cwd: '/', detached: true })
   child.unref()
   return child
