@@ -6,7 +6,11 @@ import { usageError } from './errors.ts'
  * plainly well formed is read by Node's own parser before. Both give the same, which a test proves.
  */
 
-export const flagsFor = (command: Command): readonly CommandFlag[] => [...command.flags, ...globalFlags]
+/** The command's own flags, and those of all commands but where it has one of the same name. */
+export function flagsFor(command: Command): readonly CommandFlag[] {
+  const own = new Set(command.flags.map((flag) => flag.name))
+  return [...command.flags, ...globalFlags.filter((flag) => !own.has(flag.name))]
+}
 
 /** The command whose words `words` begin with (the longest name), and the rest. */
 export function matchCommand(

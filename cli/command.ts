@@ -61,7 +61,8 @@ export interface CommandFlag {
   aliases?: readonly string[]
   choices?: readonly string[]
   nullWord?: string
-  fallback?: 'this_device'
+  /** What is taken when it is left out. */
+  fallback?: 'this_device' | 'own_workspace'
   /** The value when the flag is given without one. */
   bare?: unknown
 }

@@ -24,6 +24,7 @@ const flows: Readonly<Record<string, () => Promise<Flow>>> = {
   'device install-service': async () => (await import('./flows/device-service.ts')).deviceInstallService,
   'device uninstall-service': async () => (await import('./flows/device-service.ts')).deviceUninstallService,
   'device logs': async () => (await import('./flows/device-logs.ts')).deviceLogs,
+  'company use': async () => (await import('./flows/company-use.ts')).companyUse,
   login: async () => (await import('./flows/login.ts')).login,
   logout: async () => (await import('./flows/login.ts')).logout,
   whoami: async () => (await import('./flows/whoami.ts')).whoami,

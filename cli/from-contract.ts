@@ -54,7 +54,7 @@ function leanFlag(flag: Flag): CommandFlag {
     kind: flag.kind,
     description: flag.description,
     ...(flag.repeatable ? { repeatable: true } : {}),
-    ...(flag.required ? { required: true } : {}),
+    ...(flag.required && flag.fallback === null ? { required: true } : {}),
     ...(flag.default === undefined ? {} : { default: flag.default }),
     ...(flag.hidden ? { hidden: true } : {}),
     ...(flag.dropped ? { dropped: true } : {}),

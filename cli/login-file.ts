@@ -1,32 +1,60 @@
 import type { CliEnvironment } from './environment.ts'
 import { CliError } from './errors.ts'
-import { fieldAt, parseJsonText, textAt } from './fields.ts'
+import { listAt, parseJsonText, textAt } from './fields.ts'
 import { readIfThere } from './files.ts'
 import { loginPath } from './paths.ts'
 import { serverUrl } from './session.ts'
 
-/** What `<config>/login.json` holds. */
+/** A login token works in one workspace only, so there may be one login for each. */
 export interface Login {
   server: string
   token: string
   workspace: { id: string; slug: string; name: string } | null
 }
 
-/** The login of this machine, or null. Fails with exit status 4 when the file is damaged. */
-export async function findLogin(env: CliEnvironment): Promise<Login | null> {
+/** What `<config>/login.json` holds: the login in use, and those that `svc company use` can change to. */
+export interface KeptLogins extends Login {
+  others: readonly Login[]
+}
+
+/** The logins of this machine, or null. Fails with exit status 4 when the file is damaged. */
+export async function findLogins(env: CliEnvironment): Promise<KeptLogins | null> {
   const path = await loginPath(env)
   const text = readIfThere(path)
   if (text === null) return null
   const value = parseJsonText(text)
-  const server = textAt(value, 'server')
-  const token = textAt(value, 'token')
-  if (server === null || token === null || serverUrl(server) === null) {
+  const login = loginFrom(value)
+  if (login === null) {
     throw new CliError('login_unreadable', `The login in ${path} cannot be read.`, {
       exit: 'not_signed_in',
       remediation: 'Type `svc login` to sign in again.',
     })
   }
-  const [id, slug, name] = ['id', 'slug', 'name'].map((key) => textAt(value, 'workspace', key) ?? '')
-  const hasWorkspace = fieldAt(value, 'workspace') != null
-  return { server, token, workspace: hasWorkspace ? { id: id!, slug: slug!, name: name! } : null }
+  const others = listAt(value, 'others')
+    .map(loginFrom)
+    .filter((other) => other !== null)
+  return { ...login, others }
+}
+
+/** Makes a login the one in use; the earlier ones are kept, but for one of the same workspace. */
+export async function useLogin(env: CliEnvironment, login: Login): Promise<string> {
+  // A damaged file is written anew: signing in again is what was asked for.
+  const before = await findLogins(env).catch(() => null)
+  const earlier = before === null ? [] : [before, ...before.others]
+  const others = earlier.filter((other) => !isSamePlace(other, login)).map(bare)
+  const path = await loginPath(env)
+  const { writePrivately } = await import('./private-file.ts')
+  await writePrivately(path, `${JSON.stringify({ ...bare(login), others }, null, 2)}\n`)
+  return path
+}
+
+const bare = ({ server, token, workspace }: Login): Login => ({ server, token, workspace })
+const isSamePlace = (a: Login, b: Login) => a.server === b.server && a.workspace?.id === b.workspace?.id
+
+function loginFrom(value: unknown): Login | null {
+  const server = textAt(value, 'server')
+  const token = textAt(value, 'token')
+  if (server === null || token === null || serverUrl(server) === null) return null
+  const [id, slug, name] = ['id', 'slug', 'name'].map((key) => textAt(value, 'workspace', key))
+  return { server, token, workspace: id == null || slug == null || name == null ? null : { id, slug, name } }
 }

@@ -1,15 +1,26 @@
 import type { Command } from './command.ts'
 import type { CommandContext, Flow } from './context.ts'
 import { textAt } from './fields.ts'
-import type { ApiCall } from './http.ts'
+import type { ApiCall, Client } from './http.ts'
 import type { Values } from './values.ts'
 
 /** A command that is one call: sends its values, prints the reply. */
 export const callRoute: Flow = async (context) => {
   const client = await context.connect()
-  const { body } = await client.call(callOf(context))
+  const { body } = await client.call(callOf(context, { params: await fallbacks(context, client) }))
   await printReply(context, body)
   return 0
+}
+
+/** Parameters that were left out and have something to fall back on: the workspace of the caller. */
+async function fallbacks({ command, values }: CommandContext, client: Client): Promise<Record<string, string>> {
+  const flag = command.flags.find((candidate) => candidate.fallback === 'own_workspace')
+  const name = flag?.target?.split('.')[1]
+  if (name === undefined || values.params[name] !== undefined) return {}
+  const known = client.session.ownWorkspaceId
+  if (known !== null) return { [name]: known }
+  const { body } = await client.call({ method: 'GET', path: '/api/v1/workspaces' })
+  return { [name]: textAt(body, 'id') ?? '' }
 }
 
 export interface CallChanges {

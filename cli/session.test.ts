@@ -21,5 +21,6 @@ test('inside a run the calls are those of the run, without a look at any file', 
     token: 'jwt',
     source: 'run',
     workspaceId: null,
+    ownWorkspaceId: null,
   })
 })

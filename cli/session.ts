@@ -9,6 +9,8 @@ export interface Session {
   source: 'run' | 'login'
   /** Sent with each call, when another workspace was named. */
   workspaceId: string | null
+  /** The workspace the login is bound to; null: the server knows. */
+  ownWorkspaceId: string | null
 }
 
 /** Fails with exit status 4 when nobody is signed in. */
@@ -22,7 +24,7 @@ export async function openSession(env: CliEnvironment, workspaceId: string | nul
         remediation: 'Set SVC_API_URL to the address of the server, or unset SVC_TOKEN to use your login.',
       })
     }
-    return { server, token: env.run.token, source: 'run', workspaceId }
+    return { server, token: env.run.token, source: 'run', workspaceId, ownWorkspaceId: null }
   }
   const login = await kept(env)
   if (login === null) {
@@ -31,7 +33,13 @@ export async function openSession(env: CliEnvironment, workspaceId: string | nul
       remediation: 'Type `svc login --server URL --token -`, or `svc login` alone for a server on this machine.',
     })
   }
-  return { server: login.server, token: login.token, source: 'login', workspaceId }
+  return {
+    server: login.server,
+    token: login.token,
+    source: 'login',
+    workspaceId,
+    ownWorkspaceId: login.workspace?.id ?? null,
+  }
 }
 
 /** The address of a server in its one spelling (no path of the API, no slash at the end), or null. */
@@ -45,5 +53,5 @@ export function serverUrl(text: string): string | null {
 
 /** Loaded where it is needed: a run has its token in the environment. */
 async function kept(env: CliEnvironment) {
-  return (await import('./login-file.ts')).findLogin(env)
+  return (await import('./login-file.ts')).findLogins(env)
 }

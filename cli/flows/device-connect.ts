@@ -72,7 +72,10 @@ async function hasToken(
 ): Promise<boolean> {
   const token = readIfThere(places.token)?.trim() ?? ''
   if (token === '') return false
-  const client = createClient({ server: known.server, token, source: 'login', workspaceId: null }, world)
+  const client = createClient(
+    { server: known.server, token, source: 'login', workspaceId: null, ownWorkspaceId: null },
+    world,
+  )
   try {
     const reply = await client.send({ method: 'GET', path: '/api/device/config' })
     return reply.status !== 401

@@ -63,7 +63,10 @@ async function revoke(
 ): Promise<void> {
   const token = readIfThere(places.token)?.trim() ?? ''
   if (token === '') return
-  const client = createClient({ server: identity.server, token, source: 'login', workspaceId: null }, context.world)
+  const client = createClient(
+    { server: identity.server, token, source: 'login', workspaceId: null, ownWorkspaceId: null },
+    context.world,
+  )
   try {
     await client.call({ method: 'POST', path: '/api/device/disconnect' })
   } catch (error) {

@@ -3,11 +3,10 @@ import type { CommandContext, Flow } from '../context.ts'
 import { ApiFailure, CliError, usageError } from '../errors.ts'
 import { fieldAt, listAt, parseJsonText, textAt } from '../fields.ts'
 import { readIfThere } from '../files.ts'
-import { writePrivately } from '../private-file.ts'
 import { createClient } from '../http.ts'
 import { loginPath, serverPlaces } from '../paths.ts'
 import { localText } from '../values.ts'
-import type { Login } from '../login-file.ts'
+import { useLogin } from '../login-file.ts'
 import { serverUrl } from '../session.ts'
 
 /** `login`: tries the token before it is kept, so that a wrong one is noticed now. */
@@ -16,9 +15,7 @@ export const login: Flow = async (context) => {
   const server = await chooseServer(context)
   const token = await chooseToken(context, server)
   const { workspace, role } = await tryToken(context, { server, token })
-  const kept: Login = { server, token, workspace }
-  const path = await loginPath(env)
-  await writePrivately(path, `${JSON.stringify(kept, null, 2)}\n`)
+  const path = await useLogin(env, { server, token, workspace })
   await out.result({ server, workspace, role, file: path })
   out.message(`svc: signed in to ${server}, workspace ${workspace.name}.`)
   if (env.run !== null) out.message('svc: SVC_TOKEN is set here, so commands in this shell go on calling with it.')
@@ -83,7 +80,7 @@ async function chooseToken(context: CommandContext, server: string): Promise<str
 }
 
 async function tryToken({ world }: CommandContext, { server, token }: { server: string; token: string }) {
-  const client = createClient({ server, token, source: 'login', workspaceId: null }, world)
+  const client = createClient({ server, token, source: 'login', workspaceId: null, ownWorkspaceId: null }, world)
   const current = await client.call({ method: 'GET', path: '/api/v1/workspaces' })
   const [id, slug, name] = ['id', 'slug', 'name'].map((key) => textAt(current.body, key))
   if (id == null || slug == null || name == null) {

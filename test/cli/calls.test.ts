@@ -277,3 +277,32 @@ test('an old Node is told so before anything else', async () => {
   expect(end).toMatchObject({ status: 70, stdout: '' })
   expect(end.stderr).toContain('needs Node 24.12 or newer; this is Node 22.4.0')
 })
+
+test('there is a login per workspace: company use changes between them, commands fall back on its workspace', async () => {
+  const workspaces: Record<string, { id: string; slug: string; name: string }> = {
+    svc_pat_one: { id: 'w-1', slug: 'one', name: 'One' },
+    svc_pat_two: { id: 'w-2', slug: 'two', name: 'Two' },
+  }
+  api = await startApi(({ path, headers }) => {
+    const own = workspaces[headers.authorization!.slice('Bearer '.length)]!
+    if (path === '/api/v1/user/workspaces') return { body: { object: 'list', data: [{ ...own, role: 'owner' }] } }
+    if (path === '/api/v1/workspaces/by-slug/uno') return { status: 308, body: { slug: 'one' } }
+    if (path.startsWith('/api/v1/workspaces/by-slug/')) {
+      return path.endsWith(`/${own.slug}`) ? { body: own } : refusal(404, 'resource_not_found')
+    }
+    return { body: own }
+  })
+  for (const token of Object.keys(workspaces)) await home.svc(['login', '--server', api.url, '--token', token])
+  const reads = async (line: readonly string[]) => {
+    await home.svc(line)
+    return api!.received.at(-1)!.path
+  }
+  expect(await reads(['workspace', 'get'])).toBe('/api/v1/workspaces/w-2')
+  expect((await home.svc(['company', 'use', 'one'])).status).toBe(0)
+  expect(await reads(['workspace', 'get'])).toBe('/api/v1/workspaces/w-1')
+  expect(await reads(['workspace', 'get', '--workspace', 'w-9'])).toBe('/api/v1/workspaces/w-9')
+  expect((await home.svc(['company', 'use', 'uno'])).status).toBe(0)
+  expect((await home.svc(['company', 'use', 'three'])).status).toBe(1)
+  expect((await home.svc(['company', 'use', 'two'])).status).toBe(0)
+  expect(await reads(['workspace', 'get'])).toBe('/api/v1/workspaces/w-2')
+})

@@ -14,6 +14,7 @@ const root = join(import.meta.dirname, '../..')
 let home: Home
 let server: ChildProcess
 let serverEnded = false
+let isSignedIn = false
 
 beforeAll(async () => {
   home = makeHome()
@@ -27,12 +28,15 @@ beforeAll(async () => {
   await until(() => serverEnded || existsSync(join(home.dir, 'data/server.json')))
   const login = await home.svc(['login'])
   if (serverEnded || login.status !== 0) throw new Error(`the set-up failed: ${login.stderr}`)
+  isSignedIn = true
 })
 
 afterAll(async () => {
-  for (const run of await liveRuns()) await home.svc(['run', 'cancel', run, '--force'])
-  await until(async () => (await liveRuns()).length === 0)
-  await home.svc(['device', 'disconnect'])
+  if (isSignedIn) {
+    for (const run of await liveRuns()) await home.svc(['run', 'cancel', run, '--force'])
+    await until(async () => (await liveRuns()).length === 0)
+    await home.svc(['device', 'disconnect'])
+  }
   const pid = daemonPid()
   if (pid !== null) process.kill(pid, 'SIGTERM')
   await until(() => daemonPid() === null)
@@ -138,7 +142,7 @@ test('the daemon keeps to what shared/device/control.ts says of its replies', as
     expect(controlValues[request.op].safeParse(value), request.op).toMatchObject({ success: true })
   }
   await expect(askDaemon(places, { op: 'spool_replay', runId: 'run_0000000000000000' })).rejects.toMatchObject({
-    code: 'daemon.no_such_run',
+    code: 'cli.daemon.no_such_run',
     exit: 'refused',
   })
 })

@@ -157,7 +157,7 @@ test('run read prints the answer alone; --full all that happened, over all pages
 
 test('within a run a server that restarts is waited for; a person is told at once', async () => {
   const { url } = await closedServer()
-  const session = { server: url, token: 't', workspaceId: null }
+  const session = { server: url, token: 't', workspaceId: null, ownWorkspaceId: null }
   let sleeps = 0
   const world: World = {
     ...realWorld,
