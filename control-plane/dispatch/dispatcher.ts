@@ -1,11 +1,15 @@
 import type { Knex } from 'knex'
 import type { ServerMessage } from '../../shared/device/protocol.ts'
 import type { World } from '../../shared/lib/world.ts'
+import type { Tx } from '../db/open.ts'
 import type { Bus } from '../link/bus.ts'
 import type { Log } from '../log.ts'
 import { findDetails } from '../resources/runs/details-store.ts'
 import { findDeviceByPublicId } from '../resources/devices/store.ts'
 import { findRun, listQueued, offerRun, withdrawOffer, type RunRow } from '../resources/runs/store.ts'
+import { isHalted } from '../resources/workspaces/rules.ts'
+import { findWorkspace } from '../resources/workspaces/store.ts'
+import { cancelRun } from './cancel-run.ts'
 import { loadPlacementFacts, loadRunFacts } from './facts.ts'
 import { placeRun } from './placement.ts'
 
@@ -135,6 +139,7 @@ export class Dispatcher {
         leaseMs: this.options.leaseMs,
         lock: true,
       })
+      if (await this.isRefused(tx, run)) return null
       const placement = placeRun(await loadRunFacts(tx, run), facts)
       if (placement.kind === 'gate' || !links.isLinked(placement.publicId)) return null
       const details = await findDetails(tx, runId)
@@ -149,6 +154,18 @@ export class Dispatcher {
     const sent = links.send(device, { type: 'run.offer', runId, fence, spec, expiresInMs: this.options.offerMs })
     log.info({ runId, fence, device }, 'run offered')
     if (!sent) await this.withdraw(runId, fence)
+  }
+
+  /**
+   * The workspace was halted while the run was being queued, so whoever halted it did not see the run. Reading with a lock
+   * waits for a halt that is just being committed. Locked after the devices, as elsewhere.
+   */
+  private async isRefused(tx: Tx, run: RunRow): Promise<boolean> {
+    const workspace = await findWorkspace(tx, run.workspaceId, true)
+    if (workspace !== null && !isHalted(workspace)) return false
+    const { world, leaseMs } = this.options
+    await cancelRun(tx, run, { exitReason: 'company_paused', reason: null, now: world.now(), leaseMs })
+    return true
   }
 
   private watchOffer(run: RunRow, fence: number): void {

@@ -36,7 +36,8 @@ export function createApp(
       const route = state.routeId === null ? null : (routes.get(state.routeId) ?? null)
       const refusal = declaredRefusal(route, error, kernel.isChecking)
       state.code = 'id' in refusal ? refusal.id : refusal.code
-      if (refusal.status >= 500) logFailure(kernel, { state, error, refusal })
+      // 501 is what a route is written down to answer, no failure of ours.
+      if (refusal.status >= 500 && refusal.status !== 501) logFailure(kernel, { state, error, refusal })
       // A stream that fails has its status sent already: all that is left is to end it.
       if (ctx.res.headersSent) ctx.res.destroy()
       else sendRefusal(ctx, refusal, state.requestId)

@@ -20,6 +20,8 @@ export interface HandlerInput<R extends AnyRoute> {
   world: World
   log: Log
   requestId: string
+  /** As it was called, an alias perhaps; without the query. */
+  path: string
   /** Runs `run` once the transaction has committed, before the answer is sent; never when it was rolled back. */
   afterCommit: (run: () => void) => void
   /** Aborted when the client is gone or the server stops. */

@@ -100,6 +100,7 @@ function inputOf(mounted: Mounted, ctx: Koa.Context, given: { caller: Caller | n
       return kernel.log.child({ requestId })
     },
     requestId,
+    path: ctx.path,
     afterCommit: (run) => run(),
     get signal() {
       return (signal ??= endOf(ctx, kernel))

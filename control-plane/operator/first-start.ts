@@ -2,7 +2,7 @@ import type { World } from '../../shared/lib/world.ts'
 import { lockTable } from '../db/dialect.ts'
 import type { Db } from '../db/open.ts'
 import { countUsers, replaceMember } from '../resources/members/store.ts'
-import { firstSlug, issueToken, makeUser, makeWorkspace, type NewToken } from './people.ts'
+import { firstSlug, issueToken, makeUser, makeNamedWorkspace, type NewToken } from './people.ts'
 
 /**
  * On an empty database: the first person, company and workspace, and a login token. null when somebody is known already.
@@ -13,7 +13,7 @@ export async function firstStart(db: Db, world: World): Promise<NewToken | null>
   await lockTable(db, 'users')
   if ((await countUsers(db)) > 0) return null
   const user = await makeUser(db, world, { name: 'Owner', email: 'owner@localhost' })
-  const workspace = await makeWorkspace(db, world, firstSlug)
+  const workspace = await makeNamedWorkspace(db, world, firstSlug)
   await replaceMember(db, { workspaceId: workspace.id, userId: user.id, role: 'owner', at: world.now() })
   return issueToken(db, world, { user, workspaceId: workspace.id, name: 'first start' })
 }

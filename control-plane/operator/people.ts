@@ -13,11 +13,11 @@ import {
   type Role,
   type UserRow,
 } from '../resources/members/store.ts'
+import { makeWorkspace } from '../resources/workspaces/make.ts'
+import { findSlugOwner } from '../resources/workspaces/slug-store.ts'
 import {
   findWorkspace,
   findWorkspaceBySlug,
-  insertCompany,
-  insertWorkspace,
   listAllWorkspaces,
   listMemberships,
   type WorkspaceRow,
@@ -107,28 +107,22 @@ export async function makeUser(db: Db, world: World, person: { name: string; ema
   return user
 }
 
-export async function makeWorkspace(db: Db, world: World, slug: string): Promise<{ id: string; slug: string }> {
+/** A workspace with the words of its slug for a name. */
+export async function makeNamedWorkspace(db: Db, world: World, slug: string): Promise<{ id: string; slug: string }> {
+  if ((await findSlugOwner(db, slug)) !== null)
+    throw new OperatorError(`Another workspace had the slug ${slug}; it stays reserved.`)
   const words = slug.split('-').filter((word) => word !== '')
   const name = words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join(' ')
-  const at = world.now()
-  const companyId = world.uuid()
-  await insertCompany(db, { id: companyId, name, at })
-  const id = world.uuid()
-  const issuePrefix = slug
-    .replaceAll(/[^a-z]/g, '')
-    .slice(0, 3)
-    .toUpperCase()
-  await insertWorkspace(db, { id, publicId: world.id('ws_'), companyId, name, slug, issuePrefix, at })
-  return { id, slug }
+  return makeWorkspace(db, world, { name, slug })
 }
 
 async function workspaceFor(db: Db, world: World, slug: string | null): Promise<{ id: string; slug: string }> {
   if (slug !== null) {
     parse(workspaceSlug, slug, 'The slug of the workspace')
-    return (await findWorkspaceBySlug(db, slug)) ?? makeWorkspace(db, world, slug)
+    return (await findWorkspaceBySlug(db, slug)) ?? makeNamedWorkspace(db, world, slug)
   }
   const [only, ...others] = await listAllWorkspaces(db, 2)
-  if (only === undefined) return makeWorkspace(db, world, firstSlug)
+  if (only === undefined) return makeNamedWorkspace(db, world, firstSlug)
   if (others.length > 0) throw new OperatorError('There are several workspaces; name one with --workspace.')
   return only
 }

@@ -9,9 +9,11 @@ import { deviceHandlers } from './devices/handlers.ts'
 import { deviceInternalHandlers } from './devices/internal-handlers.ts'
 import { folderHandlers } from './folders/handlers.ts'
 import { memberHandlers } from './members/handlers.ts'
+import { projectHandlers } from './projects/handlers.ts'
 import { runEventHandlers } from './runs/event-handlers.ts'
 import { runHandlers } from './runs/handlers.ts'
 import { runRecordHandlers } from './runs/record-handlers.ts'
+import { workspaceActionHandlers } from './workspaces/action-handlers.ts'
 import { workspaceHandlers } from './workspaces/handlers.ts'
 
 /** Every route of the contract with its handler, and the internal ones of devices. */
@@ -27,7 +29,9 @@ export function implementResources(deps: ResourceDependencies): ImplementedRoute
     ...deviceInternalHandlers(deps),
     ...folderHandlers(deps),
     ...workspaceHandlers(),
-    ...memberHandlers(),
+    ...workspaceActionHandlers(deps),
+    ...memberHandlers(deps),
+    ...projectHandlers(),
     // The document's server is where it was read from.
     ...implementOpenApi(contract, '/'),
   ]

@@ -39,11 +39,13 @@ export interface FlagOverride {
   repeatable?: boolean
   nullWord?: string
   description?: string
-  /** Left out, the command takes this machine's device. */
-  fallback?: 'this_device'
+  /** Left out, the command takes this machine's device, or the workspace of the login. */
+  fallback?: Fallback
   /** The value when the flag is given without one. */
   bare?: unknown
 }
+
+export type Fallback = 'this_device' | 'own_workspace'
 
 /** `file`: a path (`-` is standard input) whose text is sent. `json`: JSON text. */
 export type FlagKind = 'string' | 'number' | 'boolean' | 'json' | 'file'

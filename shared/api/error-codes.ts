@@ -118,6 +118,12 @@ export const workspaceErrors = {
   agent_no_workspace_access: entry(403, 'An agent has no access to members, invites and leaving.', 'ask_person'),
 } as const
 
+export const projectErrors = {
+  prefix_reserved: entry(422, "This is the prefix of the workspace's task keys.", 'change_values'),
+  duplicate_prefix: entry(409, 'Another project of this workspace has this prefix, deleted or not.', 'change_values'),
+  agent_not_found: entry(404, 'There is no such agent in this workspace.', 'check_id'),
+} as const
+
 export const taskErrors = {
   task_not_found: entry(404, 'There is no task with this id or key that you can see.', 'check_id'),
 } as const
@@ -133,6 +139,7 @@ export const errorCodes = {
   ...agentErrors,
   ...runErrors,
   ...workspaceErrors,
+  ...projectErrors,
   ...taskErrors,
   ...deviceErrors,
 } satisfies Record<string, ErrorEntry>
@@ -144,6 +151,8 @@ export type SharedErrorCode = keyof typeof sharedErrors
 export const plainErrors = {
   'plain.device_not_found': { status: 404, message: 'Device not found' },
   'plain.device_not_owned': { status: 403, message: 'Device not owned by the caller' },
+  'plain.workspace_slug_exists': { status: 409, message: 'A workspace with this slug exists or existed' },
+  'plain.members_unavailable': { status: 501, message: 'Multi-user workspaces are unavailable' },
 } as const satisfies Record<string, { status: number; message: string }>
 
 export type PlainErrorId = keyof typeof plainErrors

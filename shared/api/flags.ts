@@ -1,4 +1,4 @@
-import type { CommandSpec, FlagKind, FlagOverride } from './command.ts'
+import type { CommandSpec, Fallback, FlagKind, FlagOverride } from './command.ts'
 import type { AnyRoute } from './route.ts'
 import { schemaAt, shapeOf, type ValueShape } from './schema-shape.ts'
 
@@ -17,7 +17,7 @@ export interface Flag {
   /** Given this word, null is sent. */
   nullWord: string | null
   description: string
-  fallback: 'this_device' | null
+  fallback: Fallback | null
   bare: unknown
 }
 

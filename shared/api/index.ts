@@ -3,12 +3,15 @@ import { agentRunRoutes } from './agent-runs.ts'
 import { agentRoutes } from './agents.ts'
 import { deviceRoutes } from './devices.ts'
 import { folderRoutes } from './folders.ts'
+import { memberRoutes } from './members.ts'
 import { openapiRoutes } from './openapi.ts'
+import { projectRoutes } from './projects.ts'
 import type { AnyRoute } from './route.ts'
 import { runEventRoutes } from './run-events.ts'
 import { runRecordRoutes } from './run-records.ts'
 import { runRoutes } from './runs.ts'
-import { memberRoutes, workspaceRoutes } from './workspaces.ts'
+import { workspaceActionRoutes } from './workspace-actions.ts'
+import { workspaceRoutes } from './workspaces.ts'
 
 /** All routes, by the file that describes them. `implement` takes one group, or several spread together. */
 export const groups = {
@@ -21,7 +24,9 @@ export const groups = {
   devices: deviceRoutes,
   folders: folderRoutes,
   workspaces: workspaceRoutes,
+  workspaceActions: workspaceActionRoutes,
   members: memberRoutes,
+  projects: projectRoutes,
   openapi: openapiRoutes,
 } as const
 

@@ -1,13 +1,17 @@
 import { z } from 'zod'
-import { reasoningEfforts } from '../runs/spec.ts'
-import { sandboxSizes } from './agents.ts'
-import { timestamp, userPublicId, uuid, workspacePublicId } from './ids.ts'
+import { reasoningEfforts, toolPermissionModes } from '../runs/spec.ts'
+import { modelId, sandboxSizes } from './agents.ts'
+import type { CommandSpec } from './command.ts'
+import { kebab } from './flags.ts'
+import { timestamp, uuid, workspacePublicId } from './ids.ts'
 import { listOf } from './paging.ts'
 import { defineRoute, peopleOnly, roles } from './route.ts'
 
-/** Workspaces and their members (document 1, "Workspace"). */
+/** Workspaces (document 1, "Workspace"). What an admin does to one as a whole is in workspace-actions.ts. */
 
+/** 2 to 63: lowercase letters, digits, hyphens, starting with a letter. */
 export const workspaceSlug = z.string().regex(/^[a-z][a-z0-9-]{1,62}$/)
+export const maxTurns = z.number().int().min(1).max(1000)
 
 export const workspace = z
   .object({
@@ -52,10 +56,66 @@ export const userWorkspace = z
   .meta({ id: 'UserWorkspace' })
 export type UserWorkspace = z.infer<typeof userWorkspace>
 
-export const member = z
-  .object({ userId: userPublicId, name: z.string(), email: z.string(), role: z.enum(roles) })
-  .meta({ id: 'Member' })
-export type Member = z.infer<typeof member>
+/** What PATCH takes, and POST beside it (silence ws.patchFields). */
+const settings = {
+  name: z.string().trim().min(1).max(100).describe('Name.'),
+  slug: workspaceSlug.describe('Its name in addresses; one that was renamed away from stays reserved.'),
+  description: z.string().max(2000).nullable().describe('Description.'),
+  contextMd: z.string().max(1_000_000).nullable().describe('Context that each run reads, as Markdown.'),
+  defaultModel: modelId.nullable().describe('Model of agents that name none.'),
+  defaultReasoningEffort: z.enum(reasoningEfforts).nullable().describe('Reasoning effort of agents that name none.'),
+  defaultMaxTurns: maxTurns.nullable().describe('Most turns of a run whose agent sets no limit.'),
+  backupModel: modelId.nullable().describe('Model for when the first one fails.'),
+  mcpServers: z
+    .record(z.string().min(1).max(200), z.unknown())
+    .nullable()
+    .describe("MCP servers added to each agent's own, by name; kept as sent."),
+  idleCompaction: z
+    .strictObject({
+      enabled: z.boolean().describe('Whether idle sessions are compacted.'),
+      afterMinutes: z.number().int().min(1).max(59).describe('Minutes of idling before it, 1 to 59.'),
+      minTokens: z.number().int().min(0).max(100_000_000).describe('Sessions below this context size are left alone.'),
+    })
+    .partial()
+    .describe('Compacts an idle session before its prompt cache expires; keys left out stay.'),
+  sandboxSize: z.enum(sandboxSizes).nullable().describe('Size of cloud sandboxes; null: small.'),
+  oomResume: z.boolean().describe('Resume a run that ran out of memory on the next size up.'),
+}
+
+const createBody = z
+  .object(settings)
+  .partial()
+  .extend({
+    name: settings.name,
+    slug: settings.slug.optional().describe('Its name in addresses; made from the name when left out.'),
+    issuePrefix: z
+      .string()
+      .regex(/^[A-Z][A-Z0-9]{0,9}$/)
+      .optional()
+      .describe('Prefix of every task key; made from the slug when left out.'),
+  })
+  .meta({ id: 'WorkspaceCreate' })
+
+const updateBody = z.strictObject(settings).partial().meta({ id: 'WorkspaceUpdate' })
+
+export const workspaceParams = z.object({ workspaceId: uuid.describe('UUID of the workspace.') })
+
+/** Workspace verbs of svc use the login's workspace unless `--workspace` names one. */
+export const workspaceFlag = {
+  workspace: {
+    target: 'params.workspaceId',
+    description: "UUID of the workspace. Default: the login's.",
+    fallback: 'own_workspace',
+  },
+} as const satisfies CommandSpec['flags']
+
+/** No flag but those named: the command is about one setting. */
+const noOthers = Object.fromEntries(Object.keys(settings).map((key) => [kebab(key), null]))
+const isEnabled = (value: boolean) => ({
+  ...noOthers,
+  ...workspaceFlag,
+  enabled: { target: 'body.idleCompaction.enabled', default: value, hidden: true },
+})
 
 export const workspaceRoutes = {
   current: defineRoute({
@@ -65,7 +125,111 @@ export const workspaceRoutes = {
     aliases: ['/companies'],
     summary: 'Read your workspace',
     reply: workspace,
-    cli: { command: 'workspace get', example: 'svc workspace get' },
+  }),
+
+  create: defineRoute({
+    id: 'workspaces.create',
+    method: 'POST',
+    path: '/workspaces',
+    aliases: ['/companies'],
+    summary: 'Create a workspace and its billing company; you become its owner',
+    description: 'Your login token stays bound to its own workspace: the new one needs a token of its own.',
+    callers: peopleOnly,
+    body: createBody,
+    reply: workspace,
+    status: 201,
+    plainErrors: ['plain.workspace_slug_exists'],
+    cli: { command: 'workspace create', example: 'svc workspace create --name Acme --slug acme' },
+  }),
+
+  bySlug: defineRoute({
+    id: 'workspaces.bySlug',
+    method: 'GET',
+    path: '/workspaces/by-slug/{slug}',
+    aliases: ['/companies/by-slug/{slug}'],
+    summary: 'Read the workspace with this slug; a slug it had before leads to the one it has now',
+    params: z.object({ slug: z.string().min(1).max(200).describe('Slug of a workspace.') }),
+    malformedParam: 'resource_not_found',
+    reply: workspace,
+    otherReplies: { 308: z.object({ slug: z.string().describe('The slug it has now.') }) },
+    cli: {
+      command: 'company use',
+      positionals: [{ name: 'slug', target: 'params.slug' }],
+      flow: true,
+      example: 'svc company use acme',
+    },
+  }),
+
+  get: defineRoute({
+    id: 'workspaces.get',
+    method: 'GET',
+    path: '/workspaces/{workspaceId}',
+    aliases: ['/companies/{workspaceId}', '/workspaces/{workspaceId}/settings', '/companies/{workspaceId}/settings'],
+    summary: 'Read one workspace',
+    params: workspaceParams,
+    reply: workspace,
+    cli: { command: 'workspace get', flags: workspaceFlag, example: 'svc workspace get' },
+  }),
+
+  update: defineRoute({
+    id: 'workspaces.update',
+    method: 'PATCH',
+    path: '/workspaces/{workspaceId}',
+    aliases: ['/companies/{workspaceId}'],
+    summary: 'Change settings of a workspace',
+    description: 'Keys that are present are written, absent keys stay, unknown keys are refused.',
+    callers: { person: 'admin', agent: { refused: 'http_exception' } },
+    params: workspaceParams,
+    body: updateBody,
+    reply: workspace,
+    errors: ['slug_taken'],
+    cli: [
+      {
+        command: 'workspace update',
+        flags: {
+          ...workspaceFlag,
+          'context-md': null,
+          'context-md-file': {
+            target: 'body.contextMd',
+            kind: 'file',
+            description: 'File with the context that each run reads (`-`: standard input).',
+          },
+        },
+        example: 'svc workspace update --sandbox-size medium --oom-resume',
+      },
+      {
+        command: 'workspace idle-compaction',
+        flags: {
+          ...noOthers,
+          ...workspaceFlag,
+          'after-minutes': { target: 'body.idleCompaction.afterMinutes', required: false },
+          'min-tokens': { target: 'body.idleCompaction.minTokens', required: false },
+        },
+        example: 'svc workspace idle-compaction --after-minutes 50 --min-tokens 80000',
+      },
+      {
+        command: 'workspace enable-idle-compaction',
+        flags: isEnabled(true),
+        example: 'svc workspace enable-idle-compaction',
+      },
+      {
+        command: 'workspace disable-idle-compaction',
+        flags: isEnabled(false),
+        example: 'svc workspace disable-idle-compaction',
+      },
+    ],
+  }),
+
+  stats: defineRoute({
+    id: 'workspaces.stats',
+    method: 'GET',
+    path: '/workspaces/stats',
+    aliases: ['/companies/stats'],
+    summary: 'Count the agents, tasks and projects that you can see in your workspace',
+    reply: z
+      .object({ agents: z.number().int(), tasks: z.number().int(), projects: z.number().int() })
+      .meta({ id: 'WorkspaceStats' }),
+    cli: { command: 'workspace stats', example: 'svc workspace stats' },
   }),
 
   userList: defineRoute({
@@ -80,15 +244,10 @@ export const workspaceRoutes = {
   }),
 } as const
 
-export const memberRoutes = {
-  list: defineRoute({
-    id: 'members.list',
-    method: 'GET',
-    path: '/members',
-    summary: 'List the people in your workspace',
-    callers: { person: 'member', agent: { refused: 'agent_no_workspace_access' } },
-    reply: listOf(member),
-    errors: ['agent_no_workspace_access'],
-    cli: { command: 'member list', example: 'svc member list' },
-  }),
-} as const
+/** The defaults of a company's runs: `maxTurns` is the workspace's `defaultMaxTurns` (silence ws.companyConfig). */
+export const companyConfig = z
+  .object({
+    toolPermissionDefault: z.enum(toolPermissionModes).nullable(),
+    maxTurns: maxTurns.nullable(),
+  })
+  .meta({ id: 'CompanyConfig' })

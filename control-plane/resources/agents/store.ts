@@ -256,6 +256,18 @@ export async function listAgents(db: Db, filter: AgentFilter): Promise<AgentRow[
   return rows.map((value) => row.parse(value))
 }
 
+/** Live agents that this viewer sees. */
+export async function countAgents(
+  db: Db,
+  workspaceId: string,
+  viewer: { seesAll: boolean; userId: string | null; agentId: string | null },
+): Promise<number> {
+  const query = db('agents').where({ workspace_id: workspaceId }).whereNull('deleted_at')
+  if (!viewer.seesAll) void query.where((any) => onlyVisible(any, viewer))
+  const counted: unknown = await query.count({ n: '*' }).first()
+  return Number((counted as { n: unknown }).n)
+}
+
 function onlyVisible(any: Knex.QueryBuilder, viewer: { userId: string | null; agentId: string | null }): void {
   void any.where({ visibility: 'company' })
   if (viewer.userId !== null) void any.orWhere({ owner_user_id: viewer.userId })

@@ -113,3 +113,29 @@ export async function revokeLoginToken(
   const { id } = z.object({ id: text }).parse(found)
   return (await db('login_tokens').where({ id }).whereNull('revoked_at').update({ revoked_at: at })) === 1 ? id : null
 }
+
+/** A person of this workspace, by `usr_` id or UUID. */
+export async function findMemberByReference(db: Db, workspaceId: string, reference: string): Promise<UserRow | null> {
+  const column = reference.startsWith('usr_') ? 'users.public_id' : 'users.id'
+  const found: unknown = await db('members')
+    .join('users', 'users.id', 'members.user_id')
+    .where({ workspace_id: workspaceId, [column]: column === 'users.id' ? reference.toLowerCase() : reference })
+    .first('users.*')
+  return found === undefined ? null : userRow.parse(found)
+}
+
+export async function removeMember(db: Db, member: { workspaceId: string; userId: string }): Promise<boolean> {
+  return (await db('members').where({ workspace_id: member.workspaceId, user_id: member.userId }).delete()) === 1
+}
+
+/** All login tokens of a person in one workspace. */
+export async function revokeLoginTokensOf(
+  db: Db,
+  member: { workspaceId: string; userId: string },
+  at: number,
+): Promise<void> {
+  await db('login_tokens')
+    .where({ workspace_id: member.workspaceId, user_id: member.userId })
+    .whereNull('revoked_at')
+    .update({ revoked_at: at })
+}

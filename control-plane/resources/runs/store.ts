@@ -259,6 +259,14 @@ export async function listLiveRuns(db: Db, filter: { status: 'queued' | 'running
   return rows.map(parseRow)
 }
 
+export async function listLiveOfWorkspace(db: Db, workspaceId: string): Promise<RunRow[]> {
+  const rows: unknown[] = await db('runs')
+    .whereNull('ended_at')
+    .where({ workspace_id: workspaceId })
+    .orderBy('created_at')
+  return rows.map(parseRow)
+}
+
 export async function listLiveOfAgent(db: Db, agentId: string): Promise<RunRow[]> {
   const rows: unknown[] = await db('runs').whereNull('ended_at').where({ agent_id: agentId }).orderBy('created_at')
   return rows.map(parseRow)

@@ -1,6 +1,20 @@
 import { z } from 'zod'
-import { flag, int, json, nullableInt, nullableJson, nullableText, text, time } from '../../db/columns.ts'
+import {
+  flag,
+  int,
+  json,
+  nullableInt,
+  nullableJson,
+  nullableText,
+  text,
+  time,
+  toFlag,
+  toJson,
+  toNullableJson,
+} from '../../db/columns.ts'
+import { lockRows } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
+import { insertSlug } from './slug-store.ts'
 
 export const idleCompaction = z.object({
   enabled: z.boolean(),
@@ -89,7 +103,9 @@ export async function insertCompany(db: Db, company: { id: string; name: string;
   })
 }
 
+/** Throws the database's unique violation when the slug is or was another workspace's. */
 export async function insertWorkspace(db: Db, workspace: NewWorkspace): Promise<void> {
+  await insertSlug(db, { slug: workspace.slug, workspaceId: workspace.id, at: workspace.at })
   await db('workspaces').insert({
     id: workspace.id,
     public_id: workspace.publicId,
@@ -104,9 +120,40 @@ export async function insertWorkspace(db: Db, workspace: NewWorkspace): Promise<
   })
 }
 
-export async function findWorkspace(db: Db, id: string): Promise<WorkspaceRow | null> {
-  const found: unknown = await db('workspaces').where({ id }).first()
+/** With `lock`, nobody else changes it until the transaction ends. */
+export async function findWorkspace(db: Db, id: string, lock = false): Promise<WorkspaceRow | null> {
+  const query = db('workspaces').where({ id }).limit(1)
+  const [found]: unknown[] = await (lock ? lockRows(query) : query)
   return found === undefined ? null : row.parse(found)
+}
+
+/**
+ * Writes what its admins decide (not its counter and its default device, which others write); false when somebody else
+ * changed it since it was read.
+ */
+export async function replaceWorkspace(db: Db, before: WorkspaceRow, after: WorkspaceRow): Promise<boolean> {
+  const changed = await db('workspaces')
+    .where({ id: before.id, version: before.version })
+    .update({
+      name: after.name,
+      slug: after.slug,
+      description: after.description,
+      status: after.status,
+      context_md: after.contextMd,
+      default_model: after.defaultModel,
+      default_reasoning_effort: after.defaultReasoningEffort,
+      default_max_turns: after.defaultMaxTurns,
+      backup_model: after.backupModel,
+      mcp_servers: toNullableJson(after.mcpServers),
+      agents_paused: toFlag(after.agentsPaused),
+      idle_compaction: toJson(after.idleCompaction),
+      sandbox_size: after.sandboxSize,
+      oom_resume: toFlag(after.oomResume),
+      tool_permission_default: after.toolPermissionDefault,
+      version: before.version + 1,
+      updated_at: after.updatedAt,
+    })
+  return changed === 1
 }
 
 export async function findWorkspaceBySlug(db: Db, slug: string): Promise<WorkspaceRow | null> {

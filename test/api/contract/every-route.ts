@@ -19,7 +19,15 @@ export const unknownIds: Readonly<Record<string, string>> = {
   eventId: '00000000-0000-8000-8000-000000000001',
   id: '00000000-0000-4000-8000-000000000009',
   shortId: 'fs_0000000000000000',
+  workspaceId: '00000000-0000-4000-8000-00000000000a',
+  slug: 'nobodys-slug',
+  userId: 'usr_0000000000000000',
+  projectId: '00000000-0000-4000-8000-00000000000b',
+  token: 'unknown-invite',
 }
+
+/** Routes that are written down to answer 501, whoever calls with whatever. */
+export const isUnavailable = (route: AnyRoute): boolean => route.plainErrors.includes('plain.members_unavailable')
 
 /** The path with its parameters filled in. Fails for a parameter this test knows nothing of, so that none is left out. */
 export function fill(path: string, values: Readonly<Record<string, string>>): string {

@@ -1,0 +1,23 @@
+import { fail } from '../../../shared/api/errors.ts'
+import type { Db } from '../../db/open.ts'
+import type { Caller } from '../../http/callers.ts'
+import { isVisible, projectViewerOf } from './rules.ts'
+import { findProject, hasGrant, type ProjectRow } from './store.ts'
+
+/** What the id names for this caller, deleted or not. Fails with `resource_not_found`. */
+export async function visibleProject(db: Db, caller: Caller, id: string): Promise<ProjectRow> {
+  const project = await findProject(db, caller.workspaceId, id)
+  if (project === null) return unknownProject()
+  const isGranted = caller.kind === 'agent' && (await hasGrant(db, project.id, caller.agentId))
+  return isVisible(project, projectViewerOf(caller), isGranted) ? project : unknownProject()
+}
+
+/** The same, when it is not deleted. */
+export async function liveProject(db: Db, caller: Caller, id: string): Promise<ProjectRow> {
+  const project = await visibleProject(db, caller, id)
+  return project.deletedAt === null ? project : unknownProject()
+}
+
+export function unknownProject(): never {
+  return fail('resource_not_found', { param: 'projectId', message: 'There is no such project that you can see.' })
+}

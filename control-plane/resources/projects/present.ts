@@ -1,0 +1,35 @@
+import { toTimestamp } from '../../../shared/api/ids.ts'
+import type { Project, ProjectConfig, ProjectSummary } from '../../../shared/api/projects.ts'
+import { previewOf } from './rules.ts'
+import type { ProjectRow } from './store.ts'
+
+export function presentProject(project: ProjectRow): Project {
+  const { workspaceId, description, ownerUserId, visibility, repoUrl } = project
+  return {
+    ...presentSummary(project),
+    workspaceId,
+    description,
+    ownerUserId,
+    visibility,
+    repoUrl,
+    deletedAt: toTimestamp(project.deletedAt),
+  }
+}
+
+export function presentSummary(project: ProjectRow): ProjectSummary {
+  return {
+    object: 'project',
+    id: project.id,
+    name: project.name,
+    descriptionPreview: previewOf(project.description),
+    status: project.status,
+    prefix: project.prefix,
+    leadAgentId: project.leadAgentId,
+    createdAt: toTimestamp(project.createdAt),
+    updatedAt: toTimestamp(project.updatedAt),
+  }
+}
+
+export function presentConfig({ status, leadAgentId, repoUrl, prefix }: ProjectRow): ProjectConfig {
+  return { status, leadAgentId, repoUrl, prefix }
+}

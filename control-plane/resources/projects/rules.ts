@@ -1,0 +1,37 @@
+import { hasRole, type Caller } from '../../http/callers.ts'
+import type { ProjectRow, ProjectViewer } from './store.ts'
+
+/** Decisions about projects (document 1, "Project"; silences projects.who and agents.privateVisibility). */
+
+/** Workspace admins see private projects too. */
+export function projectViewerOf(caller: Caller): ProjectViewer {
+  if (caller.kind === 'agent') return { agentId: caller.agentId, agentUuid: caller.agentUuid }
+  return hasRole(caller, 'admin') ? null : { userId: caller.userId }
+}
+
+/** A private project is its owner's, the workspace admins' and of the agents that were let into it or lead it. */
+export function isVisible(
+  project: Pick<ProjectRow, 'visibility' | 'ownerUserId' | 'leadAgentId'>,
+  viewer: ProjectViewer,
+  isGranted: boolean,
+): boolean {
+  if (project.visibility === 'company' || viewer === null) return true
+  if ('userId' in viewer) return project.ownerUserId === viewer.userId
+  return isGranted || project.leadAgentId === viewer.agentUuid
+}
+
+/** Restoring and giving away are for the project's owner and workspace admins. */
+export function ownsOrAdministers(project: Pick<ProjectRow, 'ownerUserId'>, caller: Caller): boolean {
+  return caller.kind === 'person' && (hasRole(caller, 'admin') || project.ownerUserId === caller.userId)
+}
+
+const previewLength = 220
+
+/** The first 220 characters, none of them cut in two; null when there is no description. */
+export function previewOf(description: string): string | null {
+  return description === ''
+    ? null
+    : Array.from(description.slice(0, previewLength * 2))
+        .slice(0, previewLength)
+        .join('')
+}

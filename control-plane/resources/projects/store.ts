@@ -1,0 +1,186 @@
+import type { Knex } from 'knex'
+import { z } from 'zod'
+import { projectStatuses } from '../../../shared/api/projects.ts'
+import { int, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import type { Db } from '../../db/open.ts'
+
+const row = z
+  .object({
+    id: text,
+    workspace_id: text,
+    name: text,
+    description: text,
+    status: z.enum(projectStatuses),
+    prefix: nullableText,
+    lead_agent_id: nullableText,
+    owner_user_id: nullableText,
+    visibility: z.enum(['company', 'private']),
+    repo_url: nullableText,
+    deleted_at: nullableTime,
+    version: int,
+    created_at: time,
+    updated_at: time,
+  })
+  .transform((r) => ({
+    id: r.id,
+    workspaceId: r.workspace_id,
+    name: r.name,
+    description: r.description,
+    status: r.status,
+    prefix: r.prefix,
+    /** UUID of the agent. */
+    leadAgentId: r.lead_agent_id,
+    ownerUserId: r.owner_user_id,
+    visibility: r.visibility,
+    repoUrl: r.repo_url,
+    deletedAt: r.deleted_at,
+    version: r.version,
+    createdAt: r.created_at,
+    updatedAt: r.updated_at,
+  }))
+export type ProjectRow = z.infer<typeof row>
+
+/** What may change; the prefix is fixed once a project is created. */
+function toColumns(project: ProjectRow) {
+  return {
+    name: project.name,
+    description: project.description,
+    status: project.status,
+    lead_agent_id: project.leadAgentId,
+    owner_user_id: project.ownerUserId,
+    visibility: project.visibility,
+    repo_url: project.repoUrl,
+    deleted_at: project.deletedAt,
+    updated_at: project.updatedAt,
+  }
+}
+
+/** Throws the database's unique violation when another project of the workspace has the prefix. */
+export async function insertProject(db: Db, project: ProjectRow): Promise<void> {
+  await db('projects').insert({
+    ...toColumns(project),
+    id: project.id,
+    workspace_id: project.workspaceId,
+    prefix: project.prefix,
+    version: 1,
+    created_at: project.createdAt,
+  })
+}
+
+/** False when somebody else changed it since it was read. */
+export async function replaceProject(db: Db, before: ProjectRow, after: ProjectRow): Promise<boolean> {
+  const changed = await db('projects')
+    .where({ id: before.id, version: before.version })
+    .update({ ...toColumns(after), version: before.version + 1 })
+  return changed === 1
+}
+
+export async function findProject(db: Db, workspaceId: string, id: string): Promise<ProjectRow | null> {
+  const found: unknown = await db('projects').where({ workspace_id: workspaceId, id }).first()
+  return found === undefined ? null : row.parse(found)
+}
+
+/** Deleted projects count too. */
+export async function isPrefixTaken(db: Db, workspaceId: string, prefix: string): Promise<boolean> {
+  return (await db('projects').where({ workspace_id: workspaceId, prefix }).first('id')) !== undefined
+}
+
+/** Lets an agent into a project; one that was let in already stays so. */
+export async function insertGrant(db: Db, grant: { projectId: string; agentId: string; at: number }): Promise<void> {
+  await db('project_grants')
+    .insert({ project_id: grant.projectId, agent_id: grant.agentId, created_at: grant.at })
+    .onConflict(['project_id', 'agent_id'])
+    .ignore()
+}
+
+export async function hasGrant(db: Db, projectId: string, agentId: string): Promise<boolean> {
+  return (
+    (await db('project_grants').where({ project_id: projectId, agent_id: agentId }).first('agent_id')) !== undefined
+  )
+}
+
+/** An agent was let into a project by a row, or leads it. */
+export interface GrantedAgent {
+  agentId: string
+  agentUuid: string
+}
+
+/** Whose eyes a list is made for; null sees all. */
+export type ProjectViewer = { userId: string } | GrantedAgent | null
+
+export interface ProjectFilter {
+  workspaceId: string
+  /** Live projects with one of these; left out: all live ones. */
+  statuses?: readonly string[]
+  /** Deleted projects too. */
+  withDeleted?: boolean
+  /** UUID of the agent. */
+  leadAgentId?: string
+  /** Matched case-insensitively against name, description and prefix. */
+  q?: string
+  visibleTo?: ProjectViewer
+  /** Only projects this agent was let into. */
+  grantedTo?: GrantedAgent
+  before?: { createdAt: number; id: string }
+  limit: number
+}
+
+/** Newest first; one row more than `limit`. */
+export async function listProjects(db: Db, filter: ProjectFilter): Promise<ProjectRow[]> {
+  const query = db('projects').where({ workspace_id: filter.workspaceId })
+  void query.where((either) => {
+    void either.where((live) => {
+      void live.whereNull('deleted_at')
+      if (filter.statuses) void live.whereIn('status', [...filter.statuses])
+    })
+    if (filter.withDeleted) void either.orWhereNotNull('deleted_at')
+  })
+  if (filter.leadAgentId !== undefined) void query.where({ lead_agent_id: filter.leadAgentId })
+  if (filter.q !== undefined && filter.q !== '') onlyMatching(query, filter.q)
+  if (filter.visibleTo) onlyVisible(query, filter.visibleTo)
+  if (filter.grantedTo) {
+    const agent = filter.grantedTo
+    void query.where((any) => granted(any, agent))
+  }
+  if (filter.before) void query.whereRaw('(created_at, id) < (?, ?)', [filter.before.createdAt, filter.before.id])
+  const rows: unknown[] = await query
+    .orderBy([
+      { column: 'created_at', order: 'desc' },
+      { column: 'id', order: 'desc' },
+    ])
+    .limit(filter.limit + 1)
+  return rows.map((value) => row.parse(value))
+}
+
+/** Live projects that this viewer sees. */
+export async function countProjects(db: Db, workspaceId: string, viewer: ProjectViewer): Promise<number> {
+  const query = db('projects').where({ workspace_id: workspaceId }).whereNull('deleted_at')
+  if (viewer) onlyVisible(query, viewer)
+  const counted: unknown = await query.count({ n: '*' }).first()
+  return Number((counted as { n: unknown }).n)
+}
+
+function onlyMatching(query: Knex.QueryBuilder, q: string): void {
+  const like = `%${q.toLowerCase().replaceAll(/[\\%_]/g, (c) => `\\${c}`)}%`
+  void query.where((any) => {
+    for (const column of ['name', 'description', 'prefix'])
+      void any.orWhereRaw(`lower(coalesce(${column}, '')) like ? escape '\\'`, [like])
+  })
+}
+
+function onlyVisible(query: Knex.QueryBuilder, viewer: NonNullable<ProjectViewer>): void {
+  void query.where((any) => {
+    void any.where({ visibility: 'company' })
+    if ('userId' in viewer) void any.orWhere({ owner_user_id: viewer.userId })
+    else void any.orWhere((own) => granted(own, viewer))
+  })
+}
+
+function granted(any: Knex.QueryBuilder, agent: GrantedAgent): void {
+  void any
+    .where({ lead_agent_id: agent.agentUuid })
+    .orWhereIn(
+      'id',
+      (grants) => void grants.from('project_grants').select('project_id').where({ agent_id: agent.agentId }),
+    )
+}

@@ -1,0 +1,23 @@
+import type { World } from '../../../shared/lib/world.ts'
+import type { Db } from '../../db/open.ts'
+import { issuePrefixOf } from './rules.ts'
+import { insertCompany, insertWorkspace } from './store.ts'
+
+/**
+ * Makes a workspace with its billing company, which has the same name at first. Throws the database's unique violation
+ * when the slug is or was another workspace's.
+ */
+export async function makeWorkspace(
+  db: Db,
+  world: World,
+  workspace: { name: string; slug: string; issuePrefix?: string | undefined },
+): Promise<{ id: string; slug: string }> {
+  const at = world.now()
+  const { name, slug } = workspace
+  const issuePrefix = workspace.issuePrefix ?? issuePrefixOf(slug)
+  const companyId = world.uuid()
+  await insertCompany(db, { id: companyId, name, at })
+  const id = world.uuid()
+  await insertWorkspace(db, { id, publicId: world.id('ws_'), companyId, name, slug, issuePrefix, at })
+  return { id, slug }
+}

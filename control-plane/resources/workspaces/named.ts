@@ -1,0 +1,19 @@
+import { fail } from '../../../shared/api/errors.ts'
+import type { Db } from '../../db/open.ts'
+import type { Caller } from '../../http/callers.ts'
+import { findWorkspace, type WorkspaceRow } from './store.ts'
+
+/**
+ * The workspace that a path names: the caller's own. A token works in its own workspace only, and a dashboard session
+ * picks one by the header `Svc-Workspace-Id` (document 1, "Authentication", rule 3), so every other id, known or not,
+ * gets the same 403 `not_permitted`.
+ */
+export async function namedWorkspace(db: Db, caller: Caller, workspaceId: string): Promise<WorkspaceRow> {
+  if (workspaceId !== caller.workspaceId) fail('not_permitted', { param: 'workspaceId' })
+  return ownWorkspace(db, caller)
+}
+
+export async function ownWorkspace(db: Db, caller: Caller): Promise<WorkspaceRow> {
+  // A caller whose workspace was removed while its request was under way.
+  return (await findWorkspace(db, caller.workspaceId)) ?? fail('resource_not_found', { param: 'workspaceId' })
+}

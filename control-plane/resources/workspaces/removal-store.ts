@@ -1,0 +1,46 @@
+import type { Db } from '../../db/open.ts'
+
+/** Everything that belongs to a workspace, for its removal. */
+
+type Owner = 'runs' | 'agents' | 'projects'
+
+interface OwnedTable {
+  table: string
+  /** The column that names the workspace, or the row of `owner` that does. */
+  column: string
+  owner?: Owner
+}
+
+/**
+ * Rows that refer to others stand before them. A table of a later migration is added here; a test fails until it is here
+ * or among those that stay.
+ */
+export const ownedTables: readonly OwnedTable[] = [
+  { table: 'run_frames', column: 'run_id', owner: 'runs' },
+  { table: 'run_evidence', column: 'run_id', owner: 'runs' },
+  { table: 'run_change_sets', column: 'run_id', owner: 'runs' },
+  { table: 'run_details', column: 'run_id', owner: 'runs' },
+  { table: 'wake_keys', column: 'agent_id', owner: 'agents' },
+  { table: 'agent_revisions', column: 'agent_id', owner: 'agents' },
+  { table: 'project_grants', column: 'project_id', owner: 'projects' },
+  { table: 'platform_changes', column: 'workspace_id' },
+  { table: 'runs', column: 'workspace_id' },
+  { table: 'projects', column: 'workspace_id' },
+  { table: 'folders', column: 'workspace_id' },
+  { table: 'devices', column: 'workspace_id' },
+  { table: 'agents', column: 'workspace_id' },
+  { table: 'login_tokens', column: 'workspace_id' },
+  { table: 'members', column: 'workspace_id' },
+  { table: 'workspaces', column: 'id' },
+]
+
+/** Removes the workspace and all that is in it; its slugs stay reserved. */
+export async function removeWorkspaceRows(db: Db, workspaceId: string): Promise<void> {
+  for (const { table, column, owner } of ownedTables) {
+    const rows = db(table)
+    if (owner === undefined) void rows.where({ [column]: workspaceId })
+    else
+      void rows.whereIn(column, (owners) => void owners.from(owner).select('id').where({ workspace_id: workspaceId }))
+    await rows.delete()
+  }
+}

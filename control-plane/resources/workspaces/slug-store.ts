@@ -1,0 +1,29 @@
+import { z } from 'zod'
+import type { Db } from '../../db/open.ts'
+
+/** Slugs that workspaces have or had. A row stays when its workspace is renamed or removed: the slug is nobody else's. */
+
+export interface SlugClaim {
+  slug: string
+  workspaceId: string
+  at: number
+}
+
+/** Throws the database's unique violation when the slug is or was a workspace's. */
+export async function insertSlug(db: Db, claim: SlugClaim): Promise<void> {
+  await db('workspace_slugs').insert(toColumns(claim))
+}
+
+/** Gives the slug to the workspace, if nobody else has or had it. Two that claim one slug at once wait for each other. */
+export async function claimSlug(db: Db, claim: SlugClaim): Promise<boolean> {
+  await db('workspace_slugs').insert(toColumns(claim)).onConflict('slug').ignore()
+  return (await findSlugOwner(db, claim.slug)) === claim.workspaceId
+}
+
+/** The workspace that has or had the slug; it may be gone. */
+export async function findSlugOwner(db: Db, slug: string): Promise<string | null> {
+  const found: unknown = await db('workspace_slugs').where({ slug }).first('workspace_id')
+  return found === undefined ? null : z.object({ workspace_id: z.string() }).parse(found).workspace_id
+}
+
+const toColumns = ({ slug, workspaceId, at }: SlugClaim) => ({ slug, workspace_id: workspaceId, created_at: at })

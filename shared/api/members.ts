@@ -1,0 +1,101 @@
+import { z } from 'zod'
+import { userPublicId, uuid } from './ids.ts'
+import { listOf } from './paging.ts'
+import { defineRoute, roles } from './route.ts'
+import { workspaceFlag, workspaceParams } from './workspaces.ts'
+
+/**
+ * People of a workspace (document 1, "Workspaces and companies"). These routes answer under `/workspaces` only. Inviting,
+ * changing a role, removing a member and accepting an invite are not offered: people are added by the operator.
+ */
+
+export const member = z
+  .object({ userId: userPublicId, name: z.string(), email: z.string(), role: z.enum(roles) })
+  .meta({ id: 'Member' })
+export type Member = z.infer<typeof member>
+
+const notForAgents = { person: 'member', agent: { refused: 'agent_no_workspace_access' } } as const
+const unavailable = {
+  callers: notForAgents,
+  errors: ['agent_no_workspace_access'],
+  plainErrors: ['plain.members_unavailable'],
+} as const
+
+export const memberRoutes = {
+  list: defineRoute({
+    id: 'members.list',
+    method: 'GET',
+    path: '/members',
+    summary: 'List the people in your workspace',
+    callers: notForAgents,
+    reply: listOf(member),
+    errors: ['agent_no_workspace_access'],
+    cli: { command: 'member list', example: 'svc member list' },
+  }),
+
+  ofWorkspace: defineRoute({
+    id: 'workspaces.members.list',
+    method: 'GET',
+    path: '/workspaces/{workspaceId}/members',
+    summary: 'List the people in a workspace; admins also get the pending invites',
+    callers: notForAgents,
+    params: workspaceParams,
+    reply: listOf(member).extend({
+      invites: z
+        .array(z.object({ email: z.string(), role: z.enum(roles) }))
+        .optional()
+        .describe('For admins. Empty, since nobody can be invited.'),
+    }),
+    errors: ['agent_no_workspace_access'],
+    cli: { command: 'workspace members', flags: workspaceFlag, example: 'svc workspace members' },
+  }),
+
+  leave: defineRoute({
+    id: 'workspaces.leave',
+    method: 'POST',
+    path: '/workspaces/{workspaceId}/leave',
+    summary: 'Leave a workspace: your tokens and devices in it stop working; the owner cannot leave',
+    callers: notForAgents,
+    params: workspaceParams,
+    reply: z.object({ workspaceId: uuid, left: z.literal(true) }).meta({ id: 'WorkspaceLeft' }),
+    errors: ['agent_no_workspace_access', 'http_exception'],
+    cli: { command: 'workspace leave', flags: workspaceFlag, example: 'svc workspace leave' },
+  }),
+
+  invite: defineRoute({
+    id: 'members.invite',
+    method: 'POST',
+    path: '/workspaces/{workspaceId}/invites',
+    aliases: ['/workspaces/{workspaceId}/members'],
+    summary: 'Inviting people is not available (501)',
+    params: workspaceParams,
+    ...unavailable,
+  }),
+
+  changeRole: defineRoute({
+    id: 'members.changeRole',
+    method: 'PATCH',
+    path: '/workspaces/{workspaceId}/members/{userId}',
+    summary: 'Changing a role is not available (501)',
+    params: workspaceParams.extend({ userId: userPublicId }),
+    ...unavailable,
+  }),
+
+  remove: defineRoute({
+    id: 'members.remove',
+    method: 'DELETE',
+    path: '/workspaces/{workspaceId}/members/{userId}',
+    summary: 'Removing a member is not available (501)',
+    params: workspaceParams.extend({ userId: userPublicId }),
+    ...unavailable,
+  }),
+
+  acceptInvite: defineRoute({
+    id: 'members.acceptInvite',
+    method: 'POST',
+    path: '/invites/{token}/accept',
+    summary: 'Accepting an invite is not available (501)',
+    params: z.object({ token: z.string().min(1).max(500) }),
+    ...unavailable,
+  }),
+} as const

@@ -1,0 +1,149 @@
+import { z } from 'zod'
+import { toolPermissionModes } from '../runs/spec.ts'
+import { defineRoute } from './route.ts'
+import { companyConfig, maxTurns, workspace, workspaceFlag, workspaceParams } from './workspaces.ts'
+
+/** What is done to a workspace as a whole, and its company (document 1, "Workspaces and companies"). */
+
+const adminsOnly = { person: 'admin', agent: { refused: 'http_exception' } } as const
+const ownersOnly = { person: 'owner', agent: { refused: 'http_exception' } } as const
+
+export const workspaceActionRoutes = {
+  pauseAgents: defineRoute({
+    id: 'workspaces.pauseAgents',
+    method: 'POST',
+    path: '/workspaces/{workspaceId}/pause-agents',
+    aliases: ['/companies/{workspaceId}/pause-agents'],
+    summary: 'Pause all agents: none starts a run, and runs that wait are cancelled; running ones go on',
+    callers: adminsOnly,
+    params: workspaceParams,
+    reply: workspace,
+    cli: { command: 'workspace pause-agents', flags: workspaceFlag, example: 'svc workspace pause-agents' },
+  }),
+
+  resumeAgents: defineRoute({
+    id: 'workspaces.resumeAgents',
+    method: 'POST',
+    path: '/workspaces/{workspaceId}/resume-agents',
+    aliases: ['/companies/{workspaceId}/resume-agents'],
+    summary: 'Let agents start runs again',
+    callers: adminsOnly,
+    params: workspaceParams,
+    reply: workspace,
+    cli: { command: 'workspace resume-agents', flags: workspaceFlag, example: 'svc workspace resume-agents' },
+  }),
+
+  archive: defineRoute({
+    id: 'workspaces.archive',
+    method: 'POST',
+    path: '/workspaces/{workspaceId}/archive',
+    aliases: ['/companies/{workspaceId}/archive'],
+    summary: 'Archive a workspace for good: no agent starts a run in it any more, and runs that wait are cancelled',
+    callers: adminsOnly,
+    params: workspaceParams,
+    reply: workspace,
+    cli: { command: 'workspace archive', flags: workspaceFlag, example: 'svc workspace archive' },
+  }),
+
+  export: defineRoute({
+    id: 'workspaces.export',
+    method: 'POST',
+    path: '/workspaces/{workspaceId}/export',
+    aliases: ['/companies/{workspaceId}/export'],
+    summary: 'Get the agents, tasks and projects of a workspace as a Markdown manifest',
+    callers: adminsOnly,
+    params: workspaceParams,
+    reply: z.object({ manifest: z.string().describe('Markdown.') }).meta({ id: 'WorkspaceExport' }),
+    cli: {
+      command: 'workspace export',
+      flags: workspaceFlag,
+      print: { stdout: 'manifest' },
+      example: 'svc workspace export > workspace.md',
+    },
+  }),
+
+  delete: defineRoute({
+    id: 'workspaces.delete',
+    method: 'DELETE',
+    path: '/workspaces/{workspaceId}',
+    aliases: ['/companies/{workspaceId}'],
+    summary: 'Delete a workspace with everything in it; nothing brings it back',
+    description:
+      "Live runs end, devices and tokens stop working. With a company's last workspace the company goes too.",
+    callers: ownersOnly,
+    params: workspaceParams,
+    body: z
+      .object({ confirmName: z.string().max(200).describe('The name of the workspace, to be sure.') })
+      .meta({ id: 'WorkspaceDelete' }),
+    reply: z
+      .object({
+        billing: z.object({
+          companyDeleted: z.boolean().describe('It was the last workspace of its company.'),
+          subscriptionCancelled: z.boolean().describe('The company had a subscription, and it was cancelled.'),
+        }),
+      })
+      .meta({ id: 'WorkspaceDeleted' }),
+    cli: {
+      command: 'workspace delete',
+      flags: workspaceFlag,
+      example: 'svc workspace delete --confirm-name "Acme"',
+    },
+  }),
+
+  updateCompany: defineRoute({
+    id: 'workspaces.company.update',
+    method: 'PATCH',
+    path: '/workspaces/{workspaceId}/company',
+    aliases: ['/companies/{workspaceId}/company'],
+    summary: 'Rename the company of a workspace',
+    callers: adminsOnly,
+    params: workspaceParams,
+    body: z
+      .object({ name: z.string().trim().min(1).max(100).describe('Name of the company.') })
+      .meta({ id: 'CompanyUpdate' }),
+    reply: z.object({ id: z.string(), name: z.string() }).meta({ id: 'Company' }),
+    cli: {
+      command: 'company rename',
+      positionals: [{ name: 'name', target: 'body.name' }],
+      flags: workspaceFlag,
+      example: 'svc company rename "Acme Inc."',
+    },
+  }),
+
+  companyConfig: defineRoute({
+    id: 'workspaces.companyConfig.get',
+    method: 'GET',
+    path: '/companies/{workspaceId}/company-config',
+    aliases: ['/workspaces/{workspaceId}/company-config'],
+    summary: 'Read the security defaults of runs',
+    params: workspaceParams,
+    reply: companyConfig,
+    cli: { command: 'company config get', flags: workspaceFlag, example: 'svc company config get' },
+  }),
+
+  updateCompanyConfig: defineRoute({
+    id: 'workspaces.companyConfig.update',
+    method: 'PATCH',
+    path: '/companies/{workspaceId}/company-config',
+    aliases: ['/workspaces/{workspaceId}/company-config'],
+    summary: 'Change the security defaults of runs',
+    callers: adminsOnly,
+    params: workspaceParams,
+    body: z
+      .object({
+        toolPermissionDefault: z
+          .enum(toolPermissionModes)
+          .nullable()
+          .describe('How tool calls of agents are permitted that set no mode of their own.'),
+        maxTurns: maxTurns.nullable().describe('Most turns of a run whose agent sets no limit; null: no cap.'),
+      })
+      .partial()
+      .meta({ id: 'CompanyConfigUpdate' }),
+    reply: companyConfig,
+    cli: {
+      command: 'company config set',
+      flags: { mode: { target: 'body.toolPermissionDefault' }, ...workspaceFlag },
+      example: 'svc company config set --mode ask',
+    },
+  }),
+} as const
