@@ -25,7 +25,7 @@ export interface Scenario {
   commit: string
   api: TestApi
   device: TestDevice
-  start(): Promise<string>
+  start(prompt?: string): Promise<string>
   /** How often the harness was started, by its own account. */
   starts(): number
   /** Lets the harness go on past `await=GATES/name`. */
@@ -56,7 +56,7 @@ export async function scenario(system: TestSystem, options: ScenarioOptions): Pr
     commit,
     api,
     device,
-    start: () => api.startRun(agent.id),
+    start: (prompt) => api.startRun(agent.id, prompt),
     starts: () => (existsSync(starts) ? readFileSync(starts, 'utf8').split('\n').filter(Boolean).length : 0),
     open: (gate) => writeFileSync(join(gates, gate), ''),
     reached: async (gate) => {
