@@ -86,7 +86,8 @@ export function stateOf(shown: string | null): Omit<ServiceState, 'enabled'> {
   return {
     loaded: true,
     running: isRunning,
-    failed: !isRunning && exit !== undefined ? `last status ${exit}` : null,
+    // After any other end launchd is about to start it again.
+    failed: !isRunning && exit === '0' ? 'by itself, status 0' : null,
     pid: isRunning ? pid : null,
   }
 }

@@ -1,3 +1,4 @@
+import { ServiceError } from './service-error.ts'
 import { nodeFlags, restartSeconds, type ServiceDefinition, stopSeconds } from './definition.ts'
 
 /** What the doctor needs to know of an installed service. */
@@ -14,6 +15,12 @@ export interface InstalledService {
  */
 export function unitText(definition: ServiceDefinition): string {
   const { node, main, env, umask } = definition
+  if (/["'\\]/.test(node))
+    throw new ServiceError(
+      'unusable_path',
+      `systemd starts no program in a folder with a quote or backslash in its name: ${node}`,
+      'Put a Node elsewhere first on your PATH.',
+    )
   const command = [quoted(escapePercent(node)), ...[...nodeFlags, main, 'run', '--service', 'systemd'].map(argument)]
   return `# Written by \`svc device install-service\`, which writes it anew; settings of your own belong in a drop-in
 # (systemctl --user edit svc-device).

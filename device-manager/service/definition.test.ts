@@ -1,0 +1,128 @@
+import { describe, expect, it } from 'vitest'
+import { defineService, pathWarnings, servicePath, stableNode, type DefinitionSource } from './definition.ts'
+import { plistText, readPlist } from './launchd-plist.ts'
+import { readUnit, unitText } from './systemd-unit.ts'
+import { parse } from 'plist'
+import fc from 'fast-check'
+
+const source = (more: Partial<DefinitionSource> = {}): DefinitionSource => ({
+  env: { PATH: '/opt/tools:relative::/usr/bin:/opt/tools:/state/bin' },
+  execPath: '/usr/bin/node',
+  main: '/opt/svc/device-manager/main.js',
+  homeDir: '/home/ada',
+  places: { stateDir: '/state', bin: '/state/bin', logs: '/state/logs', out: '/state/logs/daemon.out' },
+  umask: 0o027,
+  ...more,
+})
+
+describe('defineService', () => {
+  it('takes over the settings of the daemon and nothing else of the shell', () => {
+    const env = { PATH: '/usr/bin', SVC_LOG_LEVEL: 'debug', SVC_TOKEN: 'secret', AWS_SECRET_ACCESS_KEY: 'secret' }
+    expect(defineService(source({ env })).env).toEqual({
+      PATH: '/usr/bin:/usr/local/bin:/bin',
+      SVC_LOG_LEVEL: 'debug',
+      SVC_STATE_DIR: '/state',
+    })
+  })
+
+  it('keeps absolute folders of the PATH once each, without that of the runs', () => {
+    expect(servicePath('/opt/tools:relative::.:/usr/bin:/opt/tools:/state/bin', '/state/bin')).toEqual([
+      '/opt/tools',
+      '/usr/bin',
+      '/usr/local/bin',
+      '/bin',
+    ])
+  })
+
+  it('refuses what no line of a unit can hold', () => {
+    expect(() => defineService(source({ main: '/opt/a\nExecStartPre=/bin/evil/main.js' }))).toThrow(
+      /control characters/,
+    )
+  })
+})
+
+describe('the Node of the service', () => {
+  it('is the running one where its path holds no version', () => {
+    expect(stableNode('/usr/bin/node', '/opt/bin')).toBe('/usr/bin/node')
+  })
+  it('is the versioned one where nothing else leads to it, with a warning', () => {
+    const node = '/home/ada/.nvm/versions/node/v24.1.0/bin/node'
+    expect(stableNode(node, '/usr/bin:/bin')).toBe(node)
+    expect(pathWarnings({ node, main: '/opt/svc/main.js' })).toMatchObject([{ code: 'unstable_path' }])
+    expect(pathWarnings({ node: '/opt/homebrew/opt/node@24/bin/node', main: '/opt/svc/main.js' })).toEqual([])
+    expect(pathWarnings({ node: '/usr/bin/node', main: '/home/ada/.npm/_npx/3f/svc/main.js' })).toHaveLength(1)
+  })
+})
+
+const path = fc.string({ unit: 'binary', minLength: 1, maxLength: 30 }).map((text) => {
+  // oxlint-disable-next-line no-control-regex
+  return `/${text.replaceAll(/[\u0000-\u001f\u007f\uD800-\uDFFF\uFFFE\uFFFF:]/g, '')}`
+})
+
+const nodePath = path.map((text) => text.replaceAll(/["'\\]/g, ''))
+
+describe('the files', () => {
+  it('give back what was put in, whatever characters the paths have', () => {
+    fc.assert(
+      fc.property(nodePath, path, path, (execPath, stateDir, tools) => {
+        const places = { stateDir, bin: `${stateDir}/bin`, logs: `${stateDir}/logs`, out: `${stateDir}/logs/out` }
+        const definition = defineService(source({ execPath, env: { PATH: tools }, places, main: `${tools}/m.js` }))
+        const wanted = { node: definition.node, main: definition.main, path: definition.env['PATH'], stateDir }
+        expect(readUnit(unitText(definition))).toEqual(wanted)
+        expect(readPlist(plistText(definition))).toEqual(wanted)
+      }),
+    )
+  })
+
+  it('are not taken for ours when others wrote them', () => {
+    expect(readUnit('[Service]\nExecStart=/bin/true\n')).toBeNull()
+    expect(readPlist('not a plist')).toBeNull()
+    expect(readPlist('<plist version="1.0"><dict><key>Label</key><string>x</string></dict></plist>')).toBeNull()
+  })
+
+  it('put a unit in words systemd reads', () => {
+    const odd = defineService(source({ execPath: '/a b/100%/$x/node', main: '/c"d/\\e/$HOME/50%/main.js' }))
+    const lines = unitText(odd).split('\n')
+    expect(lines).toContain(
+      String.raw`ExecStart="/a b/100%%/$x/node" "--disable-warning=ExperimentalWarning" "/c\"d/\\e/$$HOME/50%%/main.js" "run" "--service" "systemd"`,
+    )
+    expect(lines).toContain('UMask=0027')
+    for (const line of ['Restart=always', 'RestartPreventExitStatus=78', 'KillMode=process', 'OOMPolicy=continue'])
+      expect(lines).toContain(line)
+  })
+
+  it('refuse a Node in a folder that systemd takes no program from', () => {
+    expect(() => unitText(defineService(source({ execPath: '/a"b/node' })))).toThrow(/quote or backslash/)
+  })
+
+  it('put an agent in keys launchd knows', () => {
+    const plist = parse(plistText(defineService(source())))
+    expect(plist).toEqual({
+      Label: 'dev.svc.device',
+      ProgramArguments: [
+        '/usr/bin/node',
+        '--disable-warning=ExperimentalWarning',
+        '/opt/svc/device-manager/main.js',
+        'run',
+        '--service',
+        'launchd',
+      ],
+      EnvironmentVariables: {
+        HOME: '/home/ada',
+        PATH: '/opt/tools:/usr/bin:/usr/local/bin:/bin',
+        SVC_STATE_DIR: '/state',
+      },
+      WorkingDirectory: '/home/ada',
+      Umask: 0o027,
+      RunAtLoad: true,
+      KeepAlive: { SuccessfulExit: false },
+      ThrottleInterval: 10,
+      ExitTimeOut: 60,
+      AbandonProcessGroup: true,
+      ProcessType: 'Interactive',
+      SoftResourceLimits: { NumberOfFiles: 65_536 },
+      StandardOutPath: '/state/logs/daemon.out',
+      StandardErrorPath: '/state/logs/daemon.out',
+    })
+  })
+})
