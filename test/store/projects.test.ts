@@ -1,0 +1,138 @@
+import { expect } from 'vitest'
+import { troubleOf } from '../../control-plane/db/dialect.ts'
+import {
+  countProjects,
+  findProject,
+  hasGrant,
+  insertGrant,
+  insertProject,
+  isPrefixTaken,
+  listProjects,
+  replaceProject,
+  type ProjectRow,
+} from '../../control-plane/resources/projects/store.ts'
+import { realWorld } from '../../shared/lib/world.ts'
+import { onBoth } from '../kit/database.ts'
+import { at, seedAgent, seedPerson, seedWorkspace } from './seed.ts'
+
+const projectRow = (workspaceId: string, changes: Partial<ProjectRow> = {}): ProjectRow => ({
+  id: realWorld.uuid(),
+  workspaceId,
+  name: 'Project',
+  description: '',
+  status: 'active',
+  prefix: null,
+  leadAgentId: null,
+  ownerUserId: null,
+  visibility: 'company',
+  repoUrl: null,
+  deletedAt: null,
+  version: 1,
+  createdAt: at,
+  updatedAt: at,
+  ...changes,
+})
+
+onBoth(
+  'a project comes back as it was stored, and is replaced only from the version that was read',
+  async ({ root }) => {
+    const workspaceId = await seedWorkspace(root)
+    const project = projectRow(workspaceId, {
+      name: 'Größe 测试',
+      description: 'd\n"q"',
+      prefix: 'WEB',
+      leadAgentId: realWorld.uuid(),
+      ownerUserId: await seedPerson(root, workspaceId),
+      visibility: 'private',
+      repoUrl: 'https://example.com/x.git',
+    })
+    await insertProject(root, project)
+    expect(await findProject(root, workspaceId, project.id)).toEqual(project)
+    expect(await findProject(root, await seedWorkspace(root), project.id)).toBeNull()
+    const changed: ProjectRow = {
+      ...project,
+      name: 'Other',
+      status: 'completed',
+      leadAgentId: null,
+      deletedAt: at + 5,
+      updatedAt: at + 5,
+    }
+    expect(await replaceProject(root, project, changed)).toBe(true)
+    expect(await findProject(root, workspaceId, project.id)).toEqual({ ...changed, version: 2 })
+    expect(await replaceProject(root, project, project)).toBe(false)
+  },
+)
+
+onBoth(
+  'a prefix is one project’s in its workspace, also once it is deleted; having none is no prefix',
+  async ({ root }) => {
+    const [one, two] = [await seedWorkspace(root), await seedWorkspace(root)]
+    await insertProject(root, projectRow(one, { prefix: 'AB', deletedAt: at }))
+    expect(await isPrefixTaken(root, one, 'AB')).toBe(true)
+    expect(await isPrefixTaken(root, two, 'AB')).toBe(false)
+    expect(await insertProject(root, projectRow(one, { prefix: 'AB' })).catch(troubleOf)).toBe('duplicate')
+    await insertProject(root, projectRow(two, { prefix: 'AB' }))
+    await insertProject(root, projectRow(one))
+    await insertProject(root, projectRow(one))
+  },
+)
+
+onBoth('lists page newest first and filter by status, lead and text', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const lead = realWorld.uuid()
+  const rows = [
+    projectRow(workspaceId, { name: 'One%hundred', createdAt: at + 1 }),
+    projectRow(workspaceId, { description: 'Sells Shoes', status: 'archived', createdAt: at + 2 }),
+    projectRow(workspaceId, { leadAgentId: lead, prefix: 'SHOP', createdAt: at + 3 }),
+    projectRow(workspaceId, { deletedAt: at, createdAt: at + 4 }),
+  ]
+  for (const row of rows) await insertProject(root, row)
+  await insertProject(root, projectRow(await seedWorkspace(root)))
+  const listed = async (filter: Partial<Parameters<typeof listProjects>[1]>) =>
+    (await listProjects(root, { workspaceId, limit: 25, ...filter })).map((row) =>
+      rows.findIndex((r) => r.id === row.id),
+    )
+  expect(await listed({})).toEqual([2, 1, 0])
+  expect(await listed({ limit: 1 })).toEqual([2, 1])
+  expect(await listed({ before: { createdAt: at + 2, id: rows[1]!.id } })).toEqual([0])
+  expect(await listed({ withDeleted: true })).toEqual([3, 2, 1, 0])
+  expect(await listed({ statuses: [], withDeleted: true })).toEqual([3])
+  expect(await listed({ statuses: ['archived'] })).toEqual([1])
+  expect(await listed({ leadAgentId: lead })).toEqual([2])
+  expect(await listed({ q: 'E%H' })).toEqual([0])
+  expect(await listed({ q: 'sh' })).toEqual([2, 1])
+  expect(await listed({ q: 'nothing' })).toEqual([])
+})
+
+onBoth('a private project is listed and counted for whom it is', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const owner = { userId: await seedPerson(root, workspaceId) }
+  const other = { userId: await seedPerson(root, workspaceId) }
+  const [lead, let_, stranger] = [
+    await seedAgent(root, workspaceId),
+    await seedAgent(root, workspaceId),
+    await seedAgent(root, workspaceId),
+  ].map((agent) => ({ agentId: agent.id, agentUuid: agent.uuid }))
+  const hidden = projectRow(workspaceId, {
+    visibility: 'private',
+    ownerUserId: owner.userId,
+    leadAgentId: lead!.agentUuid,
+  })
+  await insertProject(root, hidden)
+  await insertProject(root, projectRow(workspaceId))
+  await insertGrant(root, { projectId: hidden.id, agentId: let_!.agentId, at })
+  await insertGrant(root, { projectId: hidden.id, agentId: let_!.agentId, at: at + 1 })
+  expect(await hasGrant(root, hidden.id, let_!.agentId)).toBe(true)
+  expect(await hasGrant(root, hidden.id, lead!.agentId)).toBe(false)
+  for (const viewer of [null, owner, lead!, let_!]) {
+    expect(await countProjects(root, workspaceId, viewer)).toBe(2)
+    expect(await listProjects(root, { workspaceId, visibleTo: viewer, limit: 5 })).toHaveLength(2)
+  }
+  for (const viewer of [other, stranger!]) {
+    expect(await countProjects(root, workspaceId, viewer)).toBe(1)
+    expect(await listProjects(root, { workspaceId, visibleTo: viewer, limit: 5 })).toHaveLength(1)
+  }
+  for (const grantedTo of [lead!, let_!])
+    expect(await listProjects(root, { workspaceId, grantedTo, limit: 5 })).toMatchObject([{ id: hidden.id }])
+  expect(await listProjects(root, { workspaceId, grantedTo: stranger!, limit: 5 })).toEqual([])
+})

@@ -1,0 +1,273 @@
+import { expect, test } from 'vitest'
+import { migrations } from '../../control-plane/db/migrations/index.ts'
+import type { Db } from '../../control-plane/db/open.ts'
+import { countAgents } from '../../control-plane/resources/agents/store.ts'
+import {
+  findMemberByReference,
+  findRole,
+  findUser,
+  insertLoginToken,
+  removeMember,
+  revokeLoginTokensOf,
+} from '../../control-plane/resources/members/store.ts'
+import { insertGrant, insertProject } from '../../control-plane/resources/projects/store.ts'
+import { endRun, listLiveOfWorkspace } from '../../control-plane/resources/runs/store.ts'
+import {
+  findCompany,
+  removeEmptyCompany,
+  replaceCompany,
+} from '../../control-plane/resources/workspaces/company-store.ts'
+import { ownedTables, removeWorkspaceRows } from '../../control-plane/resources/workspaces/removal-store.ts'
+import { claimSlug, findSlugOwner, insertSlug } from '../../control-plane/resources/workspaces/slug-store.ts'
+import {
+  findWorkspace,
+  insertWorkspace,
+  replaceWorkspace,
+  type WorkspaceRow,
+} from '../../control-plane/resources/workspaces/store.ts'
+import { realWorld } from '../../shared/lib/world.ts'
+import { onBoth, openSqlite } from '../kit/database.ts'
+import { at, seedAgent, seedDevice, seedPerson, seedRun, seedWorkspace } from './seed.ts'
+
+const workspaceOf = async (db: Db, id: string): Promise<WorkspaceRow> => (await findWorkspace(db, id))!
+
+onBoth('the settings of a workspace are replaced only from the version that was read', async ({ root }) => {
+  const before = await workspaceOf(root, await seedWorkspace(root, 'first'))
+  const after: WorkspaceRow = {
+    ...before,
+    name: 'Renamed',
+    slug: 'second',
+    description: 'd',
+    status: 'archived',
+    contextMd: '# c',
+    defaultModel: 'm',
+    defaultReasoningEffort: 'high',
+    defaultMaxTurns: 7,
+    backupModel: 'b',
+    mcpServers: { files: { url: 'x' } },
+    agentsPaused: true,
+    idleCompaction: { enabled: true, afterMinutes: 5, minTokens: 9 },
+    sandboxSize: 'large',
+    oomResume: true,
+    toolPermissionDefault: 'ask',
+    updatedAt: at + 1,
+  }
+  expect(await replaceWorkspace(root, before, after)).toBe(true)
+  expect(await findWorkspace(root, before.id)).toEqual({ ...after, version: before.version + 1 })
+  expect(await replaceWorkspace(root, before, before)).toBe(false)
+  await root.transaction(async (tx) => expect((await findWorkspace(tx, before.id, true))?.name).toBe('Renamed'))
+})
+
+onBoth('a slug is one workspace’s for ever', async ({ root }) => {
+  const [one, two] = [await seedWorkspace(root, 'one'), await seedWorkspace(root, 'two')]
+  expect(await findSlugOwner(root, 'one')).toBe(one)
+  expect(await findSlugOwner(root, 'three')).toBeNull()
+  expect(await claimSlug(root, { slug: 'one', workspaceId: two, at })).toBe(false)
+  expect(await claimSlug(root, { slug: 'uno', workspaceId: one, at })).toBe(true)
+  expect(await claimSlug(root, { slug: 'one', workspaceId: one, at })).toBe(true)
+  await expect(insertSlug(root, { slug: 'uno', workspaceId: two, at })).rejects.toThrow()
+  const row = await workspaceOf(root, one)
+  await replaceWorkspace(root, row, { ...row, slug: 'uno' })
+  await expect(
+    insertWorkspace(root, {
+      id: realWorld.uuid(),
+      publicId: realWorld.id('ws_'),
+      companyId: row.companyId,
+      name: 'x',
+      slug: 'one',
+      issuePrefix: 'X',
+      at,
+    }),
+  ).rejects.toThrow()
+})
+
+onBoth('of several that claim one slug at once, one gets it', async ({ root }) => {
+  const claimants = ['w1', 'w2', 'w3', 'w4']
+  const won = await Promise.all(
+    claimants.map((workspaceId) => root.transaction((tx) => claimSlug(tx, { slug: 'contended', workspaceId, at }))),
+  )
+  expect(won.filter(Boolean)).toHaveLength(1)
+  expect(await findSlugOwner(root, 'contended')).toBe(claimants[won.indexOf(true)])
+})
+
+onBoth('a company is renamed, and removed with its last workspace', async ({ root }) => {
+  const workspace = await workspaceOf(root, await seedWorkspace(root))
+  const company = (await findCompany(root, workspace.companyId))!
+  expect(await replaceCompany(root, company, { name: 'Acme', at: at + 1 })).toBe(true)
+  expect(await replaceCompany(root, company, { name: 'Late', at: at + 1 })).toBe(false)
+  expect((await findCompany(root, company.id))?.name).toBe('Acme')
+  expect(await removeEmptyCompany(root, company.id)).toBe(false)
+  await removeWorkspaceRows(root, workspace.id)
+  expect(await removeEmptyCompany(root, company.id)).toBe(true)
+  expect(await findCompany(root, company.id)).toBeNull()
+})
+
+onBoth('a member leaves with its login tokens of this workspace', async ({ root }) => {
+  const [here, there] = [await seedWorkspace(root), await seedWorkspace(root)]
+  const userId = await seedPerson(root, here)
+  const user = (await findUser(root, userId))!
+  expect(await findMemberByReference(root, here, user.publicId)).toEqual(user)
+  expect(await findMemberByReference(root, here, userId.toUpperCase())).toEqual(user)
+  expect(await findMemberByReference(root, there, user.publicId)).toBeNull()
+  expect(await findMemberByReference(root, here, 'usr_0000000000000000')).toBeNull()
+  for (const [id, workspaceId] of [
+    ['a', here],
+    ['b', there],
+  ] as const)
+    await insertLoginToken(root, { id, userId, workspaceId, tokenHash: id, name: 'x', at })
+  await revokeLoginTokensOf(root, { workspaceId: here, userId }, at + 1)
+  const tokens: unknown = await root('login_tokens').orderBy('id').select('id', 'revoked_at')
+  expect(tokens).toEqual([
+    { id: 'a', revoked_at: at + 1 },
+    { id: 'b', revoked_at: null },
+  ])
+  expect(await removeMember(root, { workspaceId: here, userId })).toBe(true)
+  expect(await removeMember(root, { workspaceId: here, userId })).toBe(false)
+  expect(await findRole(root, here, userId)).toBeNull()
+})
+
+onBoth('live agents and runs of a workspace are counted and listed', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const userId = await seedPerson(root, workspaceId)
+  const agent = await seedAgent(root, workspaceId, { visibility: 'private', ownerUserId: userId })
+  await seedAgent(root, workspaceId)
+  await seedAgent(root, workspaceId, { deletedAt: at })
+  const count = (viewer: Partial<Parameters<typeof countAgents>[2]>) =>
+    countAgents(root, workspaceId, { seesAll: false, userId: null, agentId: null, ...viewer })
+  expect(await count({ seesAll: true })).toBe(2)
+  expect(await count({ userId })).toBe(2)
+  expect(await count({ agentId: agent.id })).toBe(2)
+  expect(await count({ userId: 'somebody' })).toBe(1)
+  const [live, ended] = [await seedRun(root, agent), await seedRun(root, agent)]
+  const ending = { fence: null, exitReason: 'completed', errorCode: null, errorMessage: null, at } as const
+  await endRun(root, { runId: ended.id, ...ending })
+  await seedRun(root, await seedAgent(root, await seedWorkspace(root)))
+  expect((await listLiveOfWorkspace(root, workspaceId)).map((run) => run.id)).toEqual([live.id])
+})
+
+/** Tables whose rows belong to no workspace, or stay when one is removed. */
+const keptTables = [
+  'companies',
+  'dashboard_sessions',
+  'device_replies',
+  'idempotency',
+  'outbox',
+  'schema_migrations',
+  'server_keys',
+  'users',
+  'workspace_slugs',
+]
+
+test('each table is either emptied with its workspace or known to stay', async () => {
+  const database = openSqlite()
+  const tables: { name: string }[] = await database
+    .root('sqlite_master')
+    .where({ type: 'table' })
+    .whereNot('name', 'like', 'sqlite_%')
+    .orderBy('name')
+    .select('name')
+  const known = [...ownedTables.map(({ table }) => table), ...keptTables].toSorted()
+  expect(tables.map(({ name }) => name)).toEqual(known)
+  await database.close()
+})
+
+onBoth('a removed workspace leaves nothing behind but its slugs, and another one keeps all', async ({ root }) => {
+  const kept = await furnished(root)
+  const before = await countsOf(root)
+  const removed = await furnished(root)
+  expect(Object.values(await countsOf(root)).every((count) => count >= 2)).toBe(true)
+  await removeWorkspaceRows(root, removed.workspaceId)
+  expect(await countsOf(root)).toEqual(before)
+  expect(await findWorkspace(root, removed.workspaceId)).toBeNull()
+  expect(await findSlugOwner(root, removed.slug)).toBe(removed.workspaceId)
+  expect((await findWorkspace(root, kept.workspaceId))?.slug).toBe(kept.slug)
+})
+
+async function countsOf(db: Db): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {}
+  for (const { table } of ownedTables) {
+    const counted: unknown = await db(table).count({ n: '*' }).first()
+    counts[table] = Number((counted as { n: unknown }).n)
+  }
+  return counts
+}
+
+/** A workspace with a row in every table that belongs to it. */
+async function furnished(db: Db) {
+  const slug = `w-${realWorld.uuid()}`
+  const workspaceId = await seedWorkspace(db, slug)
+  const userId = await seedPerson(db, workspaceId)
+  const agent = await seedAgent(db, workspaceId)
+  const { id: runId } = await seedRun(db, agent)
+  const device = await seedDevice(db, { workspaceId, userId })
+  await insertLoginToken(db, { id: realWorld.uuid(), userId, workspaceId, tokenHash: realWorld.uuid(), name: 'x', at })
+  const projectId = realWorld.uuid()
+  await insertProject(db, {
+    id: projectId,
+    workspaceId,
+    name: 'p',
+    description: '',
+    status: 'active',
+    prefix: null,
+    leadAgentId: null,
+    ownerUserId: null,
+    visibility: 'company',
+    repoUrl: null,
+    deletedAt: null,
+    version: 1,
+    createdAt: at,
+    updatedAt: at,
+  })
+  await insertGrant(db, { projectId, agentId: agent.id, at })
+  const id = realWorld.uuid()
+  const body = Buffer.from('x')
+  const rows: Record<string, Record<string, unknown>> = {
+    run_frames: { run_id: runId, fence: 1, first_seq: 1, last_seq: 1, sha256: 'x', body, received_at: at },
+    run_evidence: { id, run_id: runId, fence: 1, device: 'd', reason: 'r', body, received_at: at },
+    run_change_sets: { run_id: runId, fence: 1, result: '{}', received_at: at },
+    run_details: { run_id: runId, spec: '{}' },
+    wake_keys: { agent_id: agent.id, wake_key: 'k', answer: '{}', expires_at: at },
+    agent_revisions: {
+      id,
+      agent_id: agent.id,
+      before_config: '{}',
+      after_config: '{}',
+      changed_keys: '[]',
+      source: 'patch',
+      created_at: at,
+    },
+    platform_changes: {
+      id,
+      workspace_id: workspaceId,
+      agent_id: agent.id,
+      run_id: runId,
+      route_id: 'r',
+      params: '{}',
+      body: '{}',
+      status: 'pending',
+      created_at: at,
+    },
+    folders: {
+      short_id: id,
+      workspace_id: workspaceId,
+      device: device.publicId,
+      display_name: 'f',
+      root_path: '/',
+      binding_state: 'active',
+      created_by: userId,
+      created_at: at,
+    },
+  }
+  for (const [table, row] of Object.entries(rows)) await db(table).insert(row)
+  return { workspaceId, slug }
+}
+
+onBoth('the slugs of workspaces made by an earlier release are reserved by the migration', async ({ root }) => {
+  const projects = migrations.find((migration) => migration.name === 'projects')!
+  await root.schema.dropTable('project_grants')
+  await root.schema.dropTable('projects')
+  const workspaceId = await seedWorkspace(root, 'early')
+  await root.schema.dropTable('workspace_slugs')
+  await root.transaction((tx) => projects.up(tx))
+  expect(await findSlugOwner(root, 'early')).toBe(workspaceId)
+})
