@@ -354,6 +354,7 @@ export class Daemon {
         const message = 'The control plane was out of reach for too long.'
         this.supervisor.handle(state.runId, { type: 'cancel_received', stop: { exitReason: 'runner_lost', message } })
       }
+      this.forwarder.pumpAll()
       this.reportClaimState()
       this.watch()
     })

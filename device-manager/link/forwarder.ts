@@ -43,8 +43,8 @@ export class Forwarder {
 
   /** A run of this link: `ackSeq` is what the control plane has. */
   begin(run: { runId: string; fence: number }, ackSeq: number): void {
-    this.options.spool.ack(run, ackSeq)
-    const acked = Math.max(ackSeq, this.options.spool.stats(run)?.ackedSeq ?? 0)
+    this.delete(run, ackSeq)
+    const acked = Math.max(ackSeq, this.ackedSeq(run))
     this.cursors.set(run.runId, {
       runId: run.runId,
       fence: run.fence,
@@ -91,7 +91,7 @@ export class Forwarder {
     cursor.inFlight = Math.max(0, cursor.inFlight - 1)
     if (cursor.inFlight === 0) cursor.inFlightBytes = 0
     if (ack.seq > cursor.ackedSeq) {
-      this.options.spool.ack(cursor, ack.seq)
+      this.delete(cursor, ack.seq)
       cursor.ackedSeq = Math.min(ack.seq, cursor.sentSeq)
     }
     if (cursor.inFlight === 0 && ack.seq < cursor.sentSeq) {
@@ -106,9 +106,26 @@ export class Forwarder {
     const cursor = this.cursors.get(run.runId)
     if (!cursor || cursor.fence !== run.fence) return
     cursor.inFlight = Math.max(0, cursor.inFlight - 1)
-    this.options.spool.ack(cursor, cursor.sentSeq)
+    this.delete(cursor, cursor.sentSeq)
     cursor.ackedSeq = cursor.sentSeq
     this.pump(run.runId)
+  }
+
+  /** A spool that is locked or damaged for a moment keeps its rows: the next acknowledgement covers them too. */
+  private delete(run: { runId: string; fence: number }, seq: number): void {
+    try {
+      this.options.spool.ack(run, seq)
+    } catch (error) {
+      this.options.log.warn({ err: error, runId: run.runId }, 'acknowledged rows could not be deleted yet')
+    }
+  }
+
+  private ackedSeq(run: { runId: string; fence: number }): number {
+    try {
+      return this.options.spool.stats(run)?.ackedSeq ?? 0
+    } catch {
+      return 0
+    }
   }
 
   private sendRows(cursor: Cursor): void {

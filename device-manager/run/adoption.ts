@@ -25,7 +25,10 @@ export async function adoptRuns(options: {
   const known = new Set(options.states.map((state) => state.runId))
   for (const record of survivors) if (!record.runId || !known.has(record.runId)) await dismiss(record, options)
   for (const state of options.states) {
-    if (state.phase === 'ended') continue
+    if (state.phase === 'ended') {
+      supervisor.ensureEnding(state)
+      continue
+    }
     const record = survivors.find((each) => each.runId === state.runId && each.fence === state.fence)
     const host = record ? await pool.connect(record).catch(() => null) : null
     log.info({ runId: state.runId, phase: state.phase, host: host !== null }, 'run found in the journal')

@@ -9,7 +9,7 @@ import { endCrashed, endWithoutHost } from './crashed.ts'
 import type { HostConnection } from './host-connection.ts'
 import type { HostPool } from './host-pool.ts'
 import type { Journal } from './journal.ts'
-import { helloState, holdsPlace, step, type RunEffect, type RunEvent, type RunState } from './machine.ts'
+import { helloState, holdsPlace, step, type RunEffect, type RunEvent, type RunState, type Stop } from './machine.ts'
 
 /** The base environment for harnesses of this machine, ready before a run needs it. */
 export interface HarnessSurroundings {
@@ -87,7 +87,7 @@ export class Supervisor {
       runId: state.runId,
       fence: state.fence,
       state: helloState(state),
-      lastSeq: this.options.spool.stats(state)?.lastSeq ?? 0,
+      lastSeq: this.lastSeq(state),
     }))
   }
 
@@ -137,7 +137,6 @@ export class Supervisor {
 
   private perform(runId: string, state: RunState | null, effect: RunEffect): void {
     if (!state) return
-    const { log } = this.options
     switch (effect.type) {
       case 'accept':
         this.options.send({ type: 'run.accepted', runId, fence: state.fence })
@@ -160,20 +159,48 @@ export class Supervisor {
         this.hosts.get(runId)?.send({ type: 'discard' })
         return this.release(runId)
       case 'end_without_host':
-        endWithoutHost(this.options, state, effect.stop)
         this.hosts.get(runId)?.send({ type: 'discard' })
         this.release(runId)
-        return this.options.forward(state)
+        return this.untilDone(state, 'the ending was not written', () => {
+          endWithoutHost(this.options, state, effect.stop)
+          this.options.forward(state)
+        })
       case 'end_crashed':
         return void this.endCrashed(state)
       case 'forward':
         this.release(runId)
         return this.options.forward(state)
       case 'forget':
-        this.options.spool.remove(state)
         this.release(runId)
-        log.info({ runId, fence: state.fence }, 'run forgotten')
-        return this.options.forgotten(runId)
+        this.options.forgotten(runId)
+        return this.untilDone(state, 'the rows of a finished run were not removed', () => {
+          // Taken anew meanwhile: then its rows are those of the new lease.
+          if (this.states.get(runId)?.fence !== state.fence) this.options.spool.remove(state)
+        })
+    }
+  }
+
+  /** The daemon died between the journal's step to `ended` and the ending's row, or the spool lost it: it is written now. */
+  ensureEnding(state: RunState): void {
+    const lost: Stop = { exitReason: 'crashed', message: 'The device was interrupted while it recorded the ending.' }
+    this.untilDone(state, 'the ending was not written', () => endWithoutHost(this.options, state, state.cancel ?? lost))
+  }
+
+  /** A spool that is locked, full or damaged for a moment must not end the daemon: the work is done when it can be. */
+  private untilDone(state: RunState, trouble: string, work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      this.options.log.error({ err: error, runId: state.runId }, trouble)
+      this.options.world.after(2_000, () => this.untilDone(state, trouble, work))
+    }
+  }
+
+  private lastSeq(state: RunState): number {
+    try {
+      return this.options.spool.stats(state)?.lastSeq ?? 0
+    } catch {
+      return 0
     }
   }
 
@@ -274,9 +301,17 @@ export class Supervisor {
     const state = this.states.get(runId)
     if (!state || state.phase === 'ended') return
     // A host that finished writes its ending, says so and leaves; what it said may have been cut off by its leaving.
-    const ended = this.options.spool.ending(state) !== null
+    const ended = this.hasEnding(state)
     this.options.log.warn({ runId, ended }, 'the run host is gone')
     this.handle(runId, { type: ended ? 'host_ended' : 'host_lost' })
+  }
+
+  private hasEnding(state: RunState): boolean {
+    try {
+      return this.options.spool.ending(state) !== null
+    } catch {
+      return false
+    }
   }
 
   private async endCrashed(state: RunState): Promise<void> {

@@ -1,3 +1,4 @@
+import { becomeNobody } from '../../kit/nobody.ts'
 import { chmodSync, mkdirSync, renameSync, truncateSync, utimesSync, writeFileSync } from 'node:fs'
 import { execFileSync } from 'node:child_process'
 import { dirname, join } from 'node:path'
@@ -327,6 +328,7 @@ const asOtherUser = `
   const { computeChangeSet } = await import(module + 'diff.ts')
   const { realWorld: world } = await import(module + '../../shared/lib/world.ts')
   const { chmodSync, writeFileSync } = await import('node:fs')
+  ${becomeNobody}
   const options = { folder: dir, runId: 'run_test', world }
   const taken = await takeBase(options)
   if (!taken.ok) throw new Error(taken.message)
@@ -341,11 +343,10 @@ test('files that may not be read are listed without content and stop nothing', (
   repo.write('closed', 'x\n')
   chmodSync(join(repo.dir, 'closed'), 0o200)
   // Root may read everything, so this runs as another user where there is the right to become one.
-  const user = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {}
-  if (user.uid !== undefined) execFileSync('chown', ['-R', String(user.uid), dirname(repo.dir)])
+  if (process.getuid?.() === 0) execFileSync('chown', ['-R', '65534', dirname(repo.dir)])
   const module = new URL('../../../device-manager/change-set/', import.meta.url).pathname
   const args = ['--input-type=module', '-e', asOtherUser, repo.dir, module]
-  const files: unknown = JSON.parse(execFileSync(process.execPath, args, { cwd: '/', encoding: 'utf8', ...user }))
+  const files: unknown = JSON.parse(execFileSync(process.execPath, args, { cwd: '/', encoding: 'utf8' }))
   expect(files).toMatchObject([
     { path: 'later', status: 'added', patchOmitted: true },
     { path: 'readme.md', status: 'modified', patchOmitted: true },

@@ -1,3 +1,4 @@
+import { becomeNobody } from '../../kit/nobody.ts'
 import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -111,11 +112,11 @@ test('permissions of a person who is not root', () => {
   // Root may do everything, so the check runs in a process of another user where there is the right to become one.
   const module = new URL('../../../device-manager/folders/check.ts', import.meta.url).pathname
   const program = `import(process.argv[1]).then(async ({ checkFolder }) => {
+    ${becomeNobody}
     const checks = []
     for (const path of process.argv.slice(2)) checks.push(await checkFolder(path))
     console.log(JSON.stringify(checks))
   })`
-  const user = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {}
   const args = [
     '--input-type=module',
     '-e',
@@ -125,7 +126,7 @@ test('permissions of a person who is not root', () => {
     join(dir, 'closed', 'x'),
     join(dir, 'read-only'),
   ]
-  const checks: unknown = JSON.parse(execFileSync(process.execPath, args, { cwd: '/', encoding: 'utf8', ...user }))
+  const checks: unknown = JSON.parse(execFileSync(process.execPath, args, { cwd: '/', encoding: 'utf8' }))
   expect(checks).toMatchObject([
     { state: 'not_permitted', writable: false },
     { state: 'not_permitted', realPath: null },
