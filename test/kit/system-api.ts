@@ -126,6 +126,8 @@ export class TestApi {
           if (id !== null) seen = id
           if (data === null) continue
           const event = JSON.parse(data) as RunEvent
+          // The stream's own last message is no event of the run.
+          if (event.object !== 'run_event') continue
           events.push(event)
           onEvent?.(event)
         }

@@ -21,6 +21,8 @@ export interface ScenarioOptions {
 export interface Scenario {
   agentId: string
   folder: string
+  /** What `GATES/` stands for. */
+  gates: string
   /** The commit the repository begins on. */
   commit: string
   api: TestApi
@@ -53,6 +55,7 @@ export async function scenario(system: TestSystem, options: ScenarioOptions): Pr
   return {
     agentId: agent.id,
     folder,
+    gates,
     commit,
     api,
     device,

@@ -45,6 +45,7 @@ export class TestSystem {
   readonly devices: TestDevice[] = []
   readonly #options: SystemOptions
   #proxy: TestProxy | null = null
+  #behindProxy: TestServer | null = null
 
   private constructor(options: SystemOptions) {
     this.#options = options
@@ -72,7 +73,8 @@ export class TestSystem {
   async #begin(): Promise<void> {
     const { devices = 1, withProxy = false } = this.#options
     for (const server of this.servers) await server.start()
-    if (withProxy) this.#proxy = await startProxy(() => ({ host: '127.0.0.1', port: this.server.port }))
+    if (withProxy)
+      this.#proxy = await startProxy(() => ({ host: '127.0.0.1', port: (this.#behindProxy ?? this.server).port }))
     for (let number = 1; number <= devices; number++) await this.addDevice()
   }
 
@@ -88,6 +90,11 @@ export class TestSystem {
   get proxy(): TestProxy {
     if (!this.#proxy) throw new Error('this system has no proxy')
     return this.#proxy
+  }
+
+  /** The proxy leads new connections to that replica, as a load balancer does. */
+  routeTo(server: TestServer): void {
+    this.#behindProxy = server
   }
 
   /** Makes a device and starts its daemon. `server`: the replica it is linked to. */

@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { changeSetIsRight, checkInvariants, outputOf } from '../kit/invariants.ts'
+import { waitFor } from '../kit/programs.ts'
+import { TestSystem } from '../kit/system.ts'
+import { git, printedLines, scenario } from '../kit/system-scenario.ts'
+
+/** The main job, on a real control plane, a real device and a real repository. */
+
+let system: TestSystem
+beforeAll(async () => {
+  system = await TestSystem.start()
+})
+afterAll(() => system.stop())
+
+describe('a run', () => {
+  test('from the wake to its change-set, followed while it works', async () => {
+    const run = await scenario(system, {
+      steps: ['prompt', 'cwd', 'write=src/made.txt:hello', 'append=README.md:more', 'remove=.gitignore', 'lines=200'],
+    })
+    const runId = await run.start('Make it so.')
+    const { events: followed } = await run.api.follow(runId)
+    const { run: ended, events, output } = await checkInvariants(system, run, runId, { exitReason: 'completed' })
+    expect(followed).toEqual(events)
+    expect(output.toString()).toContain('prompt: Make it so.\r\n')
+    expect(output.toString()).toContain(`cwd: ${run.folder}\r\n`)
+    expect(output.toString()).toContain(printedLines(200))
+    expect(ended).toMatchObject({ status: 'succeeded', exitReason: 'completed', triggerSource: 'manual' })
+    expect(ended.environment).toMatchObject({ type: 'device', deviceLiveness: 'connected', cwd: 'repo-root' })
+
+    const changeSet = await run.api.changeSet(runId)
+    expect(changeSet).toMatchObject({ base: { commit: run.commit, branch: 'main' }, live: false })
+    expect(changeSet.files.map(({ path, status }) => [path, status])).toEqual([
+      ['.gitignore', 'deleted'],
+      ['README.md', 'modified'],
+      ['src/made.txt', 'added'],
+    ])
+    const numbers = git(run.folder, 'diff', '--shortstat', run.commit, '--', 'README.md', '.gitignore')
+    expect(numbers).toMatch(/1 insertion\(\+\), 1 deletion/)
+    expect([changeSet.additions, changeSet.deletions]).toEqual([2, 1])
+    expect(git(run.folder, 'status', '--porcelain').split('\n').length, 'the index is untouched').toBe(3)
+  })
+
+  test('shows what it changed while it works, and is told apart from what was there before', async () => {
+    const run = await scenario(system, {
+      steps: ['write=one.txt:1', 'touch=GATES/one', 'await=GATES/go', 'write=two.txt:2'],
+    })
+    git(run.folder, 'config', 'user.name', 'Somebody')
+    const runId = await run.start()
+    await run.reached('one')
+    const live = await run.api.changeSet(runId)
+    expect(live).toMatchObject({ live: true, files: [{ path: 'one.txt', status: 'added', additions: 1 }] })
+    changeSetIsRight(run.folder, live)
+    run.open('go')
+    await checkInvariants(system, run, runId, { exitReason: 'completed' })
+    expect((await run.api.changeSet(runId)).files.map(({ path }) => path)).toEqual(['one.txt', 'two.txt'])
+  })
+
+  test('is followed across a broken stream, each event once', async () => {
+    const run = await scenario(system, { steps: ['rate=300', 'lines=300', 'await=GATES/end', 'lines=10'] })
+    const runId = await run.start()
+    const leave = new AbortController()
+    const first = await run.api.follow(runId, {
+      signal: leave.signal,
+      onEvent: ({ seq }) => void (seq >= 4 && leave.abort()),
+    })
+    run.open('end')
+    const rest = await run.api.follow(runId, { lastEventId: first.lastEventId ?? '' })
+    const all = [...first.events, ...rest.events]
+    expect(all).toEqual(await run.api.events(runId, 3))
+    await checkInvariants(system, run, runId, { exitReason: 'completed', output: printedLines(310) })
+  })
+
+  test('that fails is retried: a new run that names the old one', async () => {
+    const run = await scenario(system, { steps: ['lines=5', 'exit=3'] })
+    const runId = await run.start()
+    await checkInvariants(system, run, runId, { exitReason: 'error', output: printedLines(5) })
+    const retryId = await run.api.retry(runId)
+    expect(retryId).not.toBe(runId)
+    await checkInvariants(system, run, retryId, { exitReason: 'error', output: printedLines(5), starts: 2 })
+    expect(await run.api.run(retryId)).toMatchObject({ parentRunId: runId })
+    expect(await run.api.run(runId)).toMatchObject({ successorRunId: retryId })
+  })
+
+  test('has a svc of its own, which acts as its agent', async () => {
+    const run = await scenario(system, { steps: ['run=svc run get current', 'run=svc agent get me'] })
+    const runId = await run.start()
+    const { output } = await checkInvariants(system, run, runId, { exitReason: 'completed' })
+    expect(output.toString()).toContain(runId)
+    expect(output.toString()).toContain(run.agentId)
+    expect(output.toString().match(/run exited 0/g)).toHaveLength(2)
+  })
+
+  test('whose program is missing ends as harness_start_failed with a sentence that helps', async () => {
+    const run = await scenario(system, { steps: [] })
+    await run.api.call('PUT', `/agents/${run.agentId}/config`, {
+      config: { runtime: { command: ['/no/such/program'] } },
+    })
+    const runId = await run.start()
+    const { run: ended } = await checkInvariants(system, run, runId, { exitReason: 'harness_start_failed', starts: 0 })
+    expect(ended.errorMessage).toContain('/no/such/program')
+  })
+})
+
+describe('a control plane that is told to end', () => {
+  test('sends its devices away to come again, and goes; runs do not notice', async () => {
+    const run = await scenario(system, { steps: ['lines=50', 'touch=GATES/up', 'await=GATES/end', 'lines=50'] })
+    const runId = await run.start()
+    await run.reached('up')
+    const followed = run.api.follow(runId)
+    const endedAt = performance.now()
+    expect(await system.server.end()).toEqual({ code: 0, signal: null })
+    expect(performance.now() - endedAt).toBeLessThan(30_000)
+    // Its streams end; what they gave is kept.
+    expect((await followed).events.length).toBeGreaterThan(0)
+    await waitFor(async () => (await run.device.status()).link.state === 'connecting', 'the daemon looks for it')
+    expect((await run.device.status()).link.lastError).toBeTruthy()
+    expect(run.device.log).toContain('The server is restarting; connect again.')
+    await system.server.start()
+    await waitFor(async () => (await run.device.status()).link.state === 'connected', 'the daemon is back')
+    run.open('end')
+    const { events } = await checkInvariants(system, run, runId, { exitReason: 'completed', output: printedLines(100) })
+    expect(outputOf(events).gapBytes).toBe(0)
+  })
+})
