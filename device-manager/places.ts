@@ -14,6 +14,8 @@ export function placesIn(stateDir: string) {
     spool: join(stateDir, 'spool.db'),
     hosts: join(stateDir, 'hosts'),
     bin: join(stateDir, 'bin'),
+    /** Node's cache of compiled sources, for programs that are started often. */
+    compileCache: join(stateDir, 'compile-cache'),
     logs: join(stateDir, 'logs'),
     log: join(stateDir, 'logs', 'daemon.log'),
     /** What the daemon prints, where no journal takes it. */

@@ -33,7 +33,7 @@ export class Surroundings implements HarnessSurroundings {
     this.shell = options.config.shell
     this.svcBinDir = options.places.bin
     this.detector = harnessDetector({ world: options.world })
-    writeSvcProgram(options.places.bin)
+    writeSvcProgram(options.places)
   }
 
   async env(): Promise<Record<string, string>> {
@@ -77,13 +77,14 @@ export class Surroundings implements HarnessSurroundings {
 }
 
 /** `svc` for agents inside their runs: started with the Node and the code of this daemon. */
-function writeSvcProgram(folder: string): void {
+function writeSvcProgram({ bin: folder, compileCache }: Places): void {
   const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
   const main = join(dirname(fileURLToPath(import.meta.url)), '..', 'cli', `main.${extension}`)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const quote = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
   const path = join(folder, 'svc')
-  const content = `#!/bin/sh\nexec ${quote(process.execPath)} --disable-warning=ExperimentalWarning ${quote(main)} "$@"\n`
+  const cache = `NODE_COMPILE_CACHE=${quote(compileCache)} `
+  const content = `#!/bin/sh\n${cache}exec ${quote(process.execPath)} --disable-warning=ExperimentalWarning ${quote(main)} "$@"\n`
   writeFileSync(path, content, { mode: 0o700 })
   chmodSync(path, 0o700)
 }
