@@ -1,0 +1,114 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { RunEvent } from '../../shared/api/run-events.ts'
+import { changeSetIsRight, goneMs, wholeLog } from '../kit/invariants.ts'
+import { nothingNames, waitFor } from '../kit/programs.ts'
+import { fetchClaude } from '../kit/real-claude.ts'
+import { startStubLlm, type StubLlm } from '../kit/stub-llm.ts'
+import { TestSystem } from '../kit/system.ts'
+import { makeRepo } from '../kit/system-scenario.ts'
+
+/** The real Claude Code through the whole system; only the model's server is scripted. */
+
+let found: ReturnType<typeof fetchClaude>
+let stub: StubLlm
+let system: TestSystem
+let folder: string
+let agentId: string
+
+beforeAll(async () => {
+  found = fetchClaude()
+  if ('missing' in found) {
+    process.stderr.write(`\n*** NOT TESTED: the real claude is not available here. ${found.missing}\n\n`)
+    return
+  }
+  stub = await startStubLlm()
+  system = await TestSystem.start({ devices: 0 })
+  const device = system.makeDevice()
+  // As on a person's machine: found and signed in by the login shell's profile.
+  const profile = [
+    `export PATH='${found.binDir}':"$PATH"`,
+    `export ANTHROPIC_BASE_URL='${stub.url}/s/run'`,
+    'export ANTHROPIC_API_KEY=dummy',
+    `export CLAUDE_CONFIG_DIR='${join(device.homeDir, '.claude')}'`,
+  ]
+  writeFileSync(join(device.homeDir, '.profile'), `${profile.join('\n')}\n`)
+  await device.enrol(system.api, system.server.url)
+  await device.start()
+  folder = join(system.root, 'repo')
+  makeRepo(folder)
+  const { publicId } = device.identity
+  const { shortId } = await system.api.addFolder({ displayName: 'repo', rootPath: folder, deviceId: publicId })
+  const agent = await system.api.createAgent({ name: 'Claude', harness: 'claude', defaultFolderId: shortId })
+  agentId = agent.id
+})
+beforeEach((context) => {
+  if ('missing' in found) context.skip(found.missing)
+})
+afterAll(async () => {
+  await system?.stop()
+  await stub?.stop()
+})
+
+function dataOf(events: readonly RunEvent[], kind: string): Record<string, unknown>[] {
+  return events.filter((event) => event.kind === kind).map(({ data }) => data)
+}
+
+test('what it says, calls and gets are events of the run; its file is in the change-set', async () => {
+  await stub.script({
+    run: {
+      steps: [
+        {
+          text: 'I write it.',
+          tool: { kind: 'write', path: 'made.txt', content: 'by claude\n' },
+          usage: { input: 300, output: 30 },
+        },
+        { text: 'The file is there.', usage: { input: 400, output: 40 } },
+      ],
+    },
+  })
+  const runId = await system.api.startRun(agentId, 'Make a file.')
+  const run = await system.api.waitForRun(runId, 'succeeded')
+  const events = await system.api.events(runId)
+  wholeLog(events, 'completed')
+  expect(dataOf(events, 'session')[0]).toMatchObject({ sessionId: expect.stringMatching(/^[0-9a-f-]{36}$/) })
+  expect(dataOf(events, 'text').map(({ text }) => text)).toEqual(['I write it.', 'The file is there.'])
+  const [call] = dataOf(events, 'tool_call')
+  expect(call).toMatchObject({ name: 'Write', input: { content: 'by claude\n' } })
+  expect(dataOf(events, 'tool_result')).toMatchObject([{ toolCallId: call!['toolCallId'], isError: false }])
+  expect(dataOf(events, 'usage').at(-1)).toMatchObject({ outputTokens: 70 })
+  expect(dataOf(events, 'result')).toMatchObject([{ text: 'The file is there.', isError: false }])
+  expect(run).toMatchObject({ exitReason: 'completed', toolCallCount: 1, harness: { id: 'claude' } })
+  const changeSet = await system.api.changeSet(runId)
+  expect(changeSet.files).toMatchObject([{ path: 'made.txt', status: 'added', additions: 1 }])
+  changeSetIsRight(folder, changeSet)
+  await nothingNames(runId, goneMs)
+})
+
+test('cancelled in the middle of an answer and retried: the new run goes on with the session', async () => {
+  await stub.script({
+    run: { steps: [{ text: 'One moment.', tool: { kind: 'shell', command: 'true' } }, { hang: true }] },
+  })
+  const runId = await system.api.startRun(agentId, 'Think for long.')
+  await waitFor(
+    async () => dataOf(await system.api.events(runId), 'tool_result').length > 0,
+    'claude waits for the model',
+  )
+  await system.api.cancel(runId)
+  await system.api.waitForRun(runId, 'cancelled')
+  const [session] = dataOf(await system.api.events(runId), 'session')
+
+  await stub.script({ run: { steps: [{ text: 'Done after all.' }] } })
+  const retryId = await system.api.retry(runId)
+  await system.api.waitForRun(retryId, 'succeeded')
+  const events = await system.api.events(retryId)
+  wholeLog(events, 'completed')
+  expect(dataOf(events, 'session')[0]).toMatchObject({ sessionId: session!['sessionId'] })
+  expect(dataOf(events, 'result')).toMatchObject([{ text: 'Done after all.' }])
+  // The model was sent what was said before.
+  const last = (await stub.requests()).at(-1)
+  expect(JSON.stringify(last?.body)).toContain('One moment.')
+  await nothingNames(runId, goneMs)
+  await nothingNames(retryId, goneMs)
+})
