@@ -1,0 +1,434 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createHash } from 'node:crypto'
+import { addUser, createToken } from '../../../control-plane/operator/people.ts'
+import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
+
+let server: TestServer
+let agentToken: string
+beforeAll(async () => {
+  server = await TestServer.start()
+  agentToken = await server.runToken(await server.startRun((await server.createAgent()).id))
+})
+afterAll(() => server.stop())
+
+/** A workspace of its own with one person in it. */
+let count = 0
+const home = (role: 'owner' | 'admin' | 'member' = 'owner') => server.addPerson(role, `home-${++count}`)
+const slugOf = async (person: Person) => (await server.ok('/workspaces', { token: person.token })).slug as string
+const patch = (person: Person, body: unknown, path = '/workspaces') =>
+  server.call(`${path}/${person.workspaceId}`, { method: 'PATCH', body, token: person.token })
+
+describe('create', () => {
+  test('gives the workspace, its company and the caller’s place as owner', async () => {
+    const person = await server.addPerson('member')
+    const reply = await server.call('/workspaces', {
+      token: person.token,
+      body: {
+        name: ' Acme Works ',
+        slug: 'acme-works',
+        description: 'd',
+        defaultMaxTurns: 9,
+        oomResume: true,
+        extra: 1,
+      },
+    })
+    expect(reply.status).toBe(201)
+    expect(reply.body).toEqual({
+      id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      name: 'Acme Works',
+      slug: 'acme-works',
+      description: 'd',
+      status: 'active',
+      issuePrefix: 'ACM',
+      issueCounter: 0,
+      contextMd: null,
+      defaultModel: null,
+      defaultReasoningEffort: null,
+      defaultMaxTurns: 9,
+      backupModel: null,
+      mcpServers: null,
+      agentsPaused: false,
+      idleCompaction: { enabled: false, afterMinutes: 55, minTokens: 100_000 },
+      sandboxSize: null,
+      oomResume: true,
+      createdAt: expect.any(String),
+      updatedAt: expect.any(String),
+    })
+    const own = (await server.ok('/user/workspaces', { token: person.token })).data
+    expect(own).toHaveLength(2)
+    expect(own[1]).toMatchObject({ id: reply.body.id, role: 'owner', companyName: 'Acme Works' })
+    expect(own[1].companyId).not.toBe(own[0].companyId)
+    // The caller's token stays in its workspace; one of the new workspace reads the same.
+    const { token } = await server.database.root.transaction((tx) =>
+      createToken(tx, server.world, { email: person.email, workspace: 'acme-works', name: null }),
+    )
+    expect(await server.ok('/workspaces', { token })).toEqual(reply.body)
+  })
+
+  test('makes the slug from the name, numbered when it is taken', async () => {
+    const slug = async (name: string) => (await server.ok('/companies', { body: { name } })).slug as string
+    expect(await slug('Übung & Söhne')).toBe('ubung-sohne')
+    expect(await slug('Ubung Sohne')).toBe('ubung-sohne-2')
+    expect(await slug('42 Things')).toBe('things')
+    expect(await slug('x'.repeat(100))).toBe('x'.repeat(60))
+    expect(outcomeOf(await server.call('/workspaces', { body: { name: '测试' } }))).toBe('400 validation_error')
+    expect(
+      (await server.ok('/workspaces', { body: { name: '测试', slug: 'ceshi', issuePrefix: 'CS' } })).issuePrefix,
+    ).toBe('CS')
+  })
+
+  test('a slug that exists is refused with a plain sentence', async () => {
+    const reply = await server.call('/workspaces', { body: { name: 'Copy', slug: 'main' } })
+    expect([reply.status, reply.body]).toEqual([409, { error: expect.any(String) }])
+    const body = { name: 'Race', slug: 'raced' }
+    const replies = await Promise.all(Array.from({ length: 4 }, () => server.call('/workspaces', { body })))
+    expect(replies.map(({ status }) => status).toSorted()).toEqual([201, 409, 409, 409])
+  })
+
+  test('is for people, and refuses what does not fit', async () => {
+    expect(outcomeOf(await server.call('/workspaces', { body: { name: 'x' }, token: agentToken }))).toBe(
+      '403 http_exception',
+    )
+    for (const body of [
+      {},
+      { name: '' },
+      { name: 'x'.repeat(101) },
+      { name: 'ok', slug: 'a' },
+      { name: 'ok', slug: 'x'.repeat(64) },
+      { name: 'ok', slug: 'Upper' },
+      { name: 'ok', slug: '1digit' },
+      { name: 'ok', slug: 'under_score' },
+      { name: 'ok', idleCompaction: { afterMinutes: 60 } },
+    ])
+      expect([body, outcomeOf(await server.call('/workspaces', { body }))]).toEqual([body, '400 validation_error'])
+  })
+})
+
+describe('read', () => {
+  test('by its UUID under each name, by every member and its agents', async () => {
+    const workspace = await server.ok('/workspaces')
+    const member = await server.addPerson('member')
+    for (const path of ['/workspaces/ID', '/companies/ID', '/workspaces/ID/settings', '/companies/ID/settings'])
+      for (const token of [server.owner.token, member.token, agentToken])
+        expect(await server.ok(path.replace('ID', workspace.id), { token })).toEqual(workspace)
+    expect((await server.call(`/workspaces/${workspace.id.toUpperCase()}`)).status).toBe(200)
+    expect(outcomeOf(await server.call('/workspaces/main'))).toBe('400 invalid_id_format')
+  })
+
+  test('another workspace is refused, whether it exists, and whether the person belongs to it or not', async () => {
+    const person = await home()
+    const { root } = server.database
+    await root.transaction((tx) =>
+      addUser(tx, server.world, { name: 'x', email: person.email, role: 'admin', workspace: 'main' }),
+    )
+    for (const id of [server.owner.workspaceId, '00000000-0000-4000-8000-00000000000a'])
+      for (const [method, path, body] of [
+        ['GET', ''],
+        ['PATCH', '', {}],
+        ['DELETE', '', { confirmName: 'Main' }],
+        ['PATCH', '/company', { name: 'x' }],
+        ['POST', '/pause-agents'],
+        ['POST', '/resume-agents'],
+        ['POST', '/archive'],
+        ['POST', '/export'],
+        ['GET', '/company-config'],
+        ['PATCH', '/company-config', {}],
+        ['GET', '/members'],
+        ['POST', '/leave'],
+        ['POST', '/invites', {}],
+        ['POST', '/members', {}],
+        ['PATCH', `/members/${person.userId}`, {}],
+        ['DELETE', `/members/${person.userId}`],
+      ] as const) {
+        const reply = await server.call(`/workspaces/${id}${path}`, { method, body, token: person.token })
+        expect([method, path, outcomeOf(reply)]).toEqual([method, path, '403 not_permitted'])
+      }
+  })
+
+  test('a dashboard session picks its workspace by the header', async () => {
+    const person = await home()
+    const { root } = server.database
+    await root.transaction((tx) =>
+      addUser(tx, server.world, { name: 'x', email: person.email, role: 'member', workspace: 'main' }),
+    )
+    const cookie = crypto.randomUUID()
+    const now = server.world.now()
+    await root('dashboard_sessions').insert({
+      id: crypto.randomUUID(),
+      user_id: person.uuid,
+      token_hash: createHash('sha256').update(cookie).digest('hex'),
+      created_at: now,
+      expires_at: now + 60_000,
+    })
+    const call = (path: string, workspace?: string) =>
+      server.call(path, {
+        token: null,
+        headers: {
+          cookie: `svc_session=${cookie}`,
+          ...(workspace === undefined ? {} : { 'Svc-Workspace-Id': workspace }),
+        },
+      })
+    const main = server.owner.workspaceId
+    expect(outcomeOf(await call(`/workspaces/${main}`))).toBe('403 not_permitted')
+    expect((await call(`/workspaces/${main}`, main)).body.slug).toBe('main')
+    // Which workspace a slug is of can be asked before one is picked.
+    expect((await call('/workspaces/by-slug/main')).body.id).toBe(main)
+    expect(outcomeOf(await call(`/workspaces/by-slug/${await slugOf(await home())}`))).toBe('404 resource_not_found')
+  })
+})
+
+describe('slugs', () => {
+  test('lead to their workspace, old ones by 308 under the name that was called', async () => {
+    const person = await home()
+    const old = await slugOf(person)
+    const { id } = (await patch(person, { slug: 'moved-on' })).body
+    const call = (path: string) => server.call(path, { token: person.token })
+    expect((await call('/workspaces/by-slug/moved-on')).body.id).toBe(id)
+    for (const prefix of ['workspaces', 'companies']) {
+      const reply = await call(`/${prefix}/by-slug/${old}`)
+      expect(reply.status).toBe(308)
+      expect(reply.headers.get('location')).toBe(`/api/v1/${prefix}/by-slug/moved-on`)
+      expect(reply.body).toEqual({ slug: 'moved-on' })
+    }
+    for (const slug of ['nobodys', 'No%20Slug', 'main'])
+      expect(outcomeOf(await call(`/workspaces/by-slug/${slug}`))).toBe('404 resource_not_found')
+    expect(outcomeOf(await server.call(`/workspaces/by-slug/${old}`))).toBe('404 resource_not_found')
+    expect((await server.call('/workspaces/by-slug/main', { token: agentToken })).status).toBe(200)
+  })
+
+  test('a login token is refused the slug of another workspace of its person', async () => {
+    const person = await home()
+    const { root } = server.database
+    await root.transaction((tx) =>
+      addUser(tx, server.world, { name: 'x', email: person.email, role: 'admin', workspace: 'main' }),
+    )
+    expect(outcomeOf(await server.call('/workspaces/by-slug/main', { token: person.token }))).toBe('403 not_permitted')
+  })
+
+  test('are taken while in use and after they were renamed away, but by the one that had them', async () => {
+    const [first, second] = [await home(), await home()]
+    const old = await slugOf(first)
+    expect(outcomeOf(await patch(second, { slug: old }))).toBe('409 slug_taken')
+    await patch(first, { slug: 'renamed-away' })
+    const refused = await patch(second, { slug: old, name: 'Must not change' })
+    expect(outcomeOf(refused)).toBe('409 slug_taken')
+    expect(refused.body.error.param).toBe('slug')
+    expect((await server.ok('/workspaces', { token: second.token })).name).not.toBe('Must not change')
+    expect((await server.call('/workspaces', { body: { name: 'x', slug: old } })).status).toBe(409)
+    expect((await patch(first, { slug: old })).body.slug).toBe(old)
+    expect((await patch(first, { slug: old })).status).toBe(200)
+  })
+})
+
+describe('update', () => {
+  test('writes the keys that are there', async () => {
+    const person = await home('admin')
+    const settings = {
+      name: 'New Name',
+      description: 'text',
+      contextMd: '# Context',
+      defaultModel: 'claude-opus-4-5',
+      defaultReasoningEffort: 'high',
+      defaultMaxTurns: 1000,
+      backupModel: 'gpt-5',
+      mcpServers: { files: { command: ['x'], deep: { er: [1] } } },
+      sandboxSize: 'large',
+      oomResume: true,
+    }
+    expect((await patch(person, settings)).body).toMatchObject(settings)
+    expect((await patch(person, {}, '/companies')).body).toMatchObject(settings)
+    const cleared = {
+      description: null,
+      contextMd: null,
+      defaultModel: null,
+      defaultReasoningEffort: null,
+      defaultMaxTurns: null,
+      backupModel: null,
+      mcpServers: null,
+      sandboxSize: null,
+    }
+    const reply = await patch(person, cleared)
+    expect(reply.body).toMatchObject({ ...cleared, name: 'New Name', oomResume: true })
+    expect(await server.ok('/workspaces', { token: person.token })).toEqual(reply.body)
+  })
+
+  test('takes the parts of idle compaction one by one', async () => {
+    const person = await home()
+    await patch(person, { idleCompaction: { enabled: true } })
+    const { body } = await patch(person, { idleCompaction: { afterMinutes: 1, minTokens: 0 } })
+    expect(body.idleCompaction).toEqual({ enabled: true, afterMinutes: 1, minTokens: 0 })
+  })
+
+  test('refuses unknown keys, keys of other routes and values out of range', async () => {
+    const person = await home()
+    for (const body of [
+      { nonsense: 1 },
+      { status: 'archived' },
+      { agentsPaused: true },
+      { issuePrefix: 'X' },
+      { issueCounter: 5 },
+      { id: person.workspaceId },
+      { createdAt: '2026-01-01' },
+      { name: '' },
+      { name: null },
+      { slug: 'A' },
+      { defaultMaxTurns: 0 },
+      { defaultMaxTurns: 1001 },
+      { defaultReasoningEffort: 'huge' },
+      { sandboxSize: 'tiny' },
+      { oomResume: null },
+      { mcpServers: [] },
+      { idleCompaction: { afterMinutes: 0 } },
+      { idleCompaction: { afterMinutes: 60 } },
+      { idleCompaction: { afterMinutes: 1.5 } },
+      { idleCompaction: { nonsense: 1 } },
+    ])
+      expect([body, outcomeOf(await patch(person, body))]).toEqual([body, '400 validation_error'])
+  })
+
+  test('is for admins', async () => {
+    const member = await server.addPerson('member')
+    for (const token of [member.token, agentToken])
+      expect(
+        outcomeOf(await server.call(`/workspaces/${member.workspaceId}`, { method: 'PATCH', body: {}, token })),
+      ).toBe('403 http_exception')
+  })
+
+  test('defaults reach the next run', async () => {
+    const person = await home()
+    const run = async (agentId: string) => {
+      const { runPublicId } = await server.ok(`/agents/${agentId}/runs`, { body: {}, token: person.token })
+      const row: { spec: string } = await server.database
+        .root('run_details')
+        .where({ run_id: runPublicId })
+        .first('spec')
+      return JSON.parse(row.spec)
+    }
+    const agent = await server.createAgent({ harness: null, model: null }, person.token)
+    await patch(person, { defaultModel: 'gpt-5', defaultMaxTurns: 7, contextMd: 'Know this.' })
+    await server.ok(`/companies/${person.workspaceId}/company-config`, {
+      method: 'PATCH',
+      body: { toolPermissionDefault: 'strict' },
+      token: person.token,
+    })
+    const spec = await run(agent.id)
+    expect(spec).toMatchObject({ model: 'gpt-5', maxTurns: 7, permissions: { defaultMode: 'strict' } })
+    expect(JSON.stringify(spec)).toContain('Know this.')
+  })
+})
+
+test('the company is renamed by owners and admins', async () => {
+  const person = await home('admin')
+  const rename = (name: unknown, prefix = 'workspaces') =>
+    server.call(`/${prefix}/${person.workspaceId}/company`, { method: 'PATCH', body: { name }, token: person.token })
+  const own = async () => (await server.ok('/user/workspaces', { token: person.token })).data[0]
+  const { companyId } = await own()
+  expect((await rename('  Acme Inc. ')).body).toEqual({ id: companyId, name: 'Acme Inc.' })
+  expect((await rename('Acme Ltd.', 'companies')).body.name).toBe('Acme Ltd.')
+  expect((await own()).companyName).toBe('Acme Ltd.')
+  for (const name of ['', '   ', 'x'.repeat(101), null, undefined])
+    expect(outcomeOf(await rename(name))).toBe('400 validation_error')
+  expect((await rename(`  ${'x'.repeat(100)}  `)).status).toBe(200)
+  const member = await server.addPerson('member')
+  for (const token of [member.token, agentToken]) {
+    const path = `/workspaces/${member.workspaceId}/company`
+    expect(outcomeOf(await server.call(path, { method: 'PATCH', body: { name: 'x' }, token }))).toBe(
+      '403 http_exception',
+    )
+  }
+})
+
+test('the company’s security defaults are read by all and written by admins', async () => {
+  const person = await home('admin')
+  const path = `/company-config`
+  const at = (prefix: string) => `/${prefix}/${person.workspaceId}${path}`
+  const write = (body: unknown, prefix = 'companies') =>
+    server.call(at(prefix), { method: 'PATCH', body, token: person.token })
+  expect(await server.ok(at('companies'), { token: person.token })).toEqual({
+    toolPermissionDefault: null,
+    maxTurns: null,
+  })
+  expect((await write({ toolPermissionDefault: 'ask' })).body).toEqual({ toolPermissionDefault: 'ask', maxTurns: null })
+  expect((await write({ maxTurns: 40 }, 'workspaces')).body).toEqual({ toolPermissionDefault: 'ask', maxTurns: 40 })
+  expect((await server.ok('/workspaces', { token: person.token })).defaultMaxTurns).toBe(40)
+  await patch(person, { defaultMaxTurns: 50 })
+  expect(await server.ok(at('workspaces'), { token: person.token })).toEqual({
+    toolPermissionDefault: 'ask',
+    maxTurns: 50,
+  })
+  expect((await write({ toolPermissionDefault: null, maxTurns: null })).body).toEqual({
+    toolPermissionDefault: null,
+    maxTurns: null,
+  })
+  for (const body of [{ toolPermissionDefault: 'never' }, { maxTurns: 0 }, { maxTurns: 1001 }])
+    expect(outcomeOf(await write(body))).toBe('400 validation_error')
+  const member = await server.addPerson('member')
+  for (const token of [member.token, agentToken]) {
+    const main = `/companies/${member.workspaceId}${path}`
+    expect((await server.call(main, { token })).status).toBe(200)
+    expect(outcomeOf(await server.call(main, { method: 'PATCH', body: {}, token }))).toBe('403 http_exception')
+  }
+})
+
+test('stats count what the caller sees', async () => {
+  const person = await home()
+  const member = await server.addPerson('member', await slugOf(person))
+  await server.createAgent({}, person.token)
+  await server.createAgent({ visibility: 'private' }, person.token)
+  await server.ok('/projects', { token: person.token, body: { name: 'a' } })
+  await server.ok('/projects', { token: person.token, body: { name: 'b', visibility: 'private' } })
+  const gone = await server.ok('/projects', { token: person.token, body: { name: 'c' } })
+  await server.call(`/projects/${gone.id}`, { method: 'DELETE', token: person.token })
+  for (const path of ['/workspaces/stats', '/companies/stats']) {
+    expect(await server.ok(path, { token: person.token })).toEqual({ agents: 2, tasks: 0, projects: 2 })
+    expect(await server.ok(path, { token: member.token })).toEqual({ agents: 1, tasks: 0, projects: 1 })
+  }
+})
+
+describe('members', () => {
+  test('admins get the pending invites beside them', async () => {
+    const owner = await home()
+    const member = await server.addPerson('member', await slugOf(owner))
+    const path = `/workspaces/${owner.workspaceId}/members`
+    const rows = (await server.ok('/members', { token: owner.token })).data
+    expect(rows).toHaveLength(2)
+    expect(await server.ok(path, { token: owner.token })).toMatchObject({ data: rows, invites: [] })
+    const seen = await server.ok(path, { token: member.token })
+    expect(seen.data).toEqual(rows)
+    expect(seen).not.toHaveProperty('invites')
+    expect(outcomeOf(await server.call(`/companies/${owner.workspaceId}/members`, { token: owner.token }))).toBe(
+      '404 route_not_found',
+    )
+  })
+
+  test('inviting, changing a role, removing and accepting answer 501 with a plain sentence; agents are refused', async () => {
+    const id = server.owner.workspaceId
+    for (const [method, path] of [
+      ['POST', `/workspaces/${id}/invites`],
+      ['POST', `/workspaces/${id}/members`],
+      ['PATCH', `/workspaces/${id}/members/${server.owner.userId}`],
+      ['DELETE', `/workspaces/${id}/members/${server.owner.userId}`],
+      ['POST', '/invites/some-token/accept'],
+    ] as const) {
+      const headers = { 'Idempotency-Key': crypto.randomUUID() }
+      for (let again = 0; again < 2; again++) {
+        const reply = await server.call(path, {
+          method,
+          headers,
+          ...(method === 'DELETE' ? {} : { body: { role: 'admin' } }),
+        })
+        expect([path, reply.status, reply.body]).toEqual([
+          path,
+          501,
+          { error: 'Multi-user workspaces are unavailable' },
+        ])
+      }
+      expect(outcomeOf(await server.call(path, { method, token: agentToken }))).toBe('403 agent_no_workspace_access')
+    }
+    for (const method of ['PATCH', 'DELETE'])
+      expect(outcomeOf(await server.call(`/workspaces/${id}/members/somebody`, { method }))).toBe(
+        '400 invalid_id_format',
+      )
+    expect((await server.ok('/members')).data.length).toBeGreaterThan(0)
+  })
+})
