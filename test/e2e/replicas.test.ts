@@ -20,7 +20,7 @@ describe.skipIf(!hasPostgres())('several replicas', () => {
     })
   })
   afterAll(async () => {
-    await system.stop()
+    await system?.stop()
     await database.close()
   })
   const connected = () =>

@@ -12,7 +12,7 @@ let system: TestSystem
 beforeAll(async () => {
   system = await TestSystem.start()
 })
-afterAll(() => system.stop())
+afterAll(() => system?.stop())
 
 /** Forms in which a program may print a token. */
 const printing = [

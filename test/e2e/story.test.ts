@@ -10,7 +10,7 @@ let system: TestSystem
 beforeAll(async () => {
   system = await TestSystem.start()
 })
-afterAll(() => system.stop())
+afterAll(() => system?.stop())
 
 describe('a run', () => {
   test('from the wake to its change-set, followed while it works', async () => {

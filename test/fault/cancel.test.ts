@@ -11,7 +11,7 @@ let system: TestSystem
 beforeAll(async () => {
   system = await TestSystem.start({ withProxy: true })
 })
-afterAll(() => system.stop())
+afterAll(() => system?.stop())
 
 const interrupted = { exitReason: 'interrupted' }
 

@@ -45,7 +45,7 @@ describe('with the real durations', () => {
   beforeAll(async () => {
     system = await TestSystem.start({ withProxy: true })
   })
-  afterAll(() => system.stop())
+  afterAll(() => system?.stop())
 
   test('row 18: a cut of 10 s is invisible to a user, and over 5 s after it was healed', async () => {
     const { run, runId } = await begun(system)
@@ -76,7 +76,7 @@ describe(`with durations divided by ${factor}`, () => {
   beforeAll(async () => {
     system = await TestSystem.start({ ...shortDurations(factor), withProxy: true })
   })
-  afterAll(() => system.stop())
+  afterAll(() => system?.stop())
 
   test.each(['cut', 'blackHole'] as const)(
     'row 19: 100 s of %s: disconnected after 90 s, no run failed, same fence after',
@@ -132,5 +132,21 @@ describe(`with durations divided by ${factor}`, () => {
     run.device.program.signal('SIGCONT')
     run.open('end')
     await checkInvariants(system, run, runId, expected)
+  })
+
+  test('row 30: a network that delivers every connection twice', async () => {
+    const { run, runId } = await begun(system)
+    system.proxy.duplicate(true)
+    // The next connections come in pairs, with the same words on both.
+    for (let times = 0; times < 4; times++) {
+      system.proxy.halfOpen()
+      const { accepted } = system.proxy
+      await waitFor(() => system.proxy.accepted > accepted, 'the daemon connects', { ms: 45_000 / factor + slownessMs })
+    }
+    system.proxy.heal()
+    await connected(system, 15_000 / factor + slownessMs)
+    run.open('end')
+    await checkInvariants(system, run, runId, expected)
+    await waitFor(async () => (await system.server.metric('svc_links')) === 1, 'there is one link')
   })
 })

@@ -13,7 +13,7 @@ let system: TestSystem
 beforeAll(async () => {
   system = await TestSystem.start()
 })
-afterAll(() => system.stop())
+afterAll(() => system?.stop())
 
 describe('kill -9 of the daemon', () => {
   test('row 1: the harness works on, and the next daemon takes the run up where it is', async () => {

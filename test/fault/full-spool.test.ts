@@ -13,7 +13,7 @@ beforeAll(async () => {
     deviceEnv: { SVC_SPOOL_PAGES: '128', SVC_RECONNECT_MIN_MS: '100', SVC_RECONNECT_MAX_MS: '500' },
   })
 })
-afterAll(() => system.stop())
+afterAll(() => system?.stop())
 
 test('row 43: the harness is read on, loss is declared, no new run is taken, and it recovers without a restart', async () => {
   const lines = 60_000

@@ -10,7 +10,7 @@ let system: TestSystem
 beforeAll(async () => {
   system = await TestSystem.start()
 })
-afterAll(() => system.stop())
+afterAll(() => system?.stop())
 
 const steps = [
   'child=setsid',

@@ -14,7 +14,7 @@ let system: TestSystem
 beforeAll(async () => {
   system = await TestSystem.start()
 })
-afterAll(() => system.stop())
+afterAll(() => system?.stop())
 
 describe('row 35: two daemons with one identity', () => {
   test('on one machine the second ends with 78 and says which one has the place', async () => {
@@ -53,7 +53,7 @@ describe('row 35: two daemons with one identity', () => {
 describe('row 36: the device is removed in mid-run', () => {
   test('its harness is ended within 30 s, its events are kept, its daemon ends with 78', async () => {
     const device = await system.addDevice()
-    const run = await scenario(system, { device, steps: ['child=setsid', 'lines=200', 'touch=GATES/up', 'forever'] })
+    const run = await scenario(system, { device, steps: ['child=plain', 'lines=200', 'touch=GATES/up', 'forever'] })
     const runId = await run.start()
     await run.reached('up')
     await waitFor(

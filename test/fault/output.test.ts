@@ -10,7 +10,7 @@ let system: TestSystem
 beforeAll(async () => {
   system = await TestSystem.start()
 })
-afterAll(() => system.stop())
+afterAll(() => system?.stop())
 
 const text = Buffer.alloc(20 * 1024, 'abcdefghij').toString()
 

@@ -18,7 +18,7 @@ beforeAll(async () => {
     deviceEnv: { SVC_RECONNECT_MIN_MS: '250', SVC_RECONNECT_MAX_MS: '1000' },
   })
 })
-afterAll(() => system.stop())
+afterAll(() => system?.stop())
 
 describe('kill -9 of the control plane', () => {
   test('row 5: the harness works on, the device comes back, nothing is lost or expired', async () => {

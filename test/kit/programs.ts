@@ -77,6 +77,9 @@ export class Program {
   }
 }
 
+/** Thrown while waiting: what is waited for cannot come any more. */
+export class Hopeless extends Error {}
+
 export interface WaitOptions {
   ms?: number
   everyMs?: number
@@ -98,6 +101,7 @@ export async function waitFor<Value>(
       if (value !== null && value !== undefined && value !== false) return value as NonNullable<Exclude<Value, false>>
       trouble = undefined
     } catch (error) {
+      if (error instanceof Hopeless) throw error
       // A program that is being started again refuses connections for a while.
       trouble = error
     }

@@ -45,8 +45,10 @@ export class TestApi {
     return (await this.call<{ devices: Device[] }>('GET', '/devices')).devices
   }
 
-  async startRun(agentId: string, prompt = 'Do it.'): Promise<string> {
-    const reply = await this.call<StartRunReply>('POST', `/agents/${agentId}/runs`, { prompt })
+  /** With a key, a wake that is sent again is the same one. */
+  async startRun(agentId: string, prompt = 'Do it.', idempotencyKey?: string): Promise<string> {
+    const body = { prompt, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) }
+    const reply = await this.call<StartRunReply>('POST', `/agents/${agentId}/runs`, body)
     if (reply.kind !== 'queued' && reply.kind !== 'pending') throw new Error(`not started: ${JSON.stringify(reply)}`)
     return reply.runPublicId
   }

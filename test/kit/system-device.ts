@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { join, resolve } from 'node:path'
 import { hostRecord, type HostRecord } from '../../device-manager/run-host/protocol.ts'
 import type { ControlStatus, EnrolReply, SpooledRun } from '../../shared/device/control.ts'
-import { Program, waitFor, type ProgramExit } from './programs.ts'
+import { Hopeless, Program, waitFor, type ProgramExit } from './programs.ts'
 import type { TestApi } from './system-api.ts'
 
 const mainFile = resolve(import.meta.dirname, '../../device-manager/main.ts')
@@ -101,7 +101,7 @@ export class TestDevice {
     const program = this.launch()
     await waitFor(
       async () => {
-        if (!program.isRunning) throw new Error(`the daemon of ${this.name} ended at its start`)
+        if (!program.isRunning) throw new Hopeless(`the daemon of ${this.name} ended at its start:\n${this.log}`)
         return (await this.status()).link.state === 'connected'
       },
       `${this.name} is connected`,

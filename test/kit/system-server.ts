@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { Program, waitFor, type ProgramExit } from './programs.ts'
+import { Hopeless, Program, waitFor, type ProgramExit } from './programs.ts'
 import { TestApi } from './system-api.ts'
 
 const mainFile = resolve(import.meta.dirname, '../../control-plane/main.ts')
@@ -72,7 +72,7 @@ export class TestServer {
     const file = join(this.dataDir, 'server.json')
     const { url } = await waitFor(
       () => {
-        if (!program.isRunning) throw new Error(`${name} ended at its start:\n${program.log}`)
+        if (!program.isRunning) throw new Hopeless(`${name} ended at its start:\n${program.log}`)
         if (!existsSync(file)) return null
         const record = JSON.parse(readFileSync(file, 'utf8')) as { url: string; pid: number }
         return record.pid === program.pid ? record : null
