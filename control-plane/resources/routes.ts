@@ -3,6 +3,7 @@ import type { ImplementedRoute } from '../http/implement.ts'
 import { implementOpenApi } from '../http/openapi.ts'
 import { agentConfigHandlers } from './agents/config-handlers.ts'
 import { agentHandlers } from './agents/handlers.ts'
+import { agentLifecycleHandlers } from './agents/lifecycle-handlers.ts'
 import { agentRunHandlers } from './agents/run-handlers.ts'
 import type { ResourceDependencies } from './dependencies.ts'
 import { deviceHandlers } from './devices/handlers.ts'
@@ -21,6 +22,7 @@ export function implementResources(deps: ResourceDependencies): ImplementedRoute
   return [
     ...agentHandlers(deps),
     ...agentConfigHandlers(),
+    ...agentLifecycleHandlers(deps),
     ...agentRunHandlers(deps),
     ...runHandlers(deps),
     ...runEventHandlers(deps),

@@ -1,4 +1,5 @@
 import { agentConfigRoutes } from './agent-config.ts'
+import { agentLifecycleRoutes } from './agent-lifecycle.ts'
 import { agentRunRoutes } from './agent-runs.ts'
 import { agentRoutes } from './agents.ts'
 import { deviceRoutes } from './devices.ts'
@@ -17,6 +18,7 @@ import { workspaceRoutes } from './workspaces.ts'
 export const groups = {
   agents: agentRoutes,
   agentConfig: agentConfigRoutes,
+  agentLifecycle: agentLifecycleRoutes,
   agentRuns: agentRunRoutes,
   runs: runRoutes,
   runEvents: runEventRoutes,

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { troubleOf } from '../../control-plane/db/dialect.ts'
 import { migrations } from '../../control-plane/db/migrations/index.ts'
 import type { Db } from '../../control-plane/db/open.ts'
 import { countAgents } from '../../control-plane/resources/agents/store.ts'
@@ -65,20 +66,12 @@ onBoth('a slug is one workspace’s for ever', async ({ root }) => {
   expect(await claimSlug(root, { slug: 'one', workspaceId: two, at })).toBe(false)
   expect(await claimSlug(root, { slug: 'uno', workspaceId: one, at })).toBe(true)
   expect(await claimSlug(root, { slug: 'one', workspaceId: one, at })).toBe(true)
-  await expect(insertSlug(root, { slug: 'uno', workspaceId: two, at })).rejects.toThrow()
+  expect(await insertSlug(root, { slug: 'uno', workspaceId: two, at }).catch(troubleOf)).toBe('duplicate')
   const row = await workspaceOf(root, one)
   await replaceWorkspace(root, row, { ...row, slug: 'uno' })
-  await expect(
-    insertWorkspace(root, {
-      id: realWorld.uuid(),
-      publicId: realWorld.id('ws_'),
-      companyId: row.companyId,
-      name: 'x',
-      slug: 'one',
-      issuePrefix: 'X',
-      at,
-    }),
-  ).rejects.toThrow()
+  const [id, publicId] = [realWorld.uuid(), realWorld.id('ws_')]
+  const another = { id, publicId, companyId: row.companyId, name: 'x', slug: 'one', issuePrefix: 'X', at }
+  expect(await insertWorkspace(root, another).catch(troubleOf)).toBe('duplicate')
 })
 
 onBoth('of several that claim one slug at once, one gets it', async ({ root }) => {

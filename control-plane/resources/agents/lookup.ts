@@ -40,7 +40,7 @@ export async function changeableAgent(db: Db, caller: Caller, reference: string)
   return agent === null || agent.deletedAt !== null ? unknownAgent(reference) : agent
 }
 
-function unknownAgent(reference: string): never {
+export function unknownAgent(reference: string): never {
   const message =
     reference === 'me' ? '`me` names the calling agent; a person is none.' : 'There is no such agent that you can see.'
   return fail('resource_not_found', { param: 'agentId', message })

@@ -150,6 +150,32 @@ function present<T extends object>(value: T): { [K in keyof T]?: Exclude<T[K], u
   }
 }
 
+/**
+ * The agent under a new name. What only an admin grants (capabilities, tools allowed without asking) is kept for an
+ * admin's copy only, so that nobody copies themselves an agent that may do more.
+ */
+export function copyOf(
+  source: AgentRow,
+  copy: { id: string; uuid: string; name: string; ownerUserId: string; keepsPermissions: boolean; now: number },
+): AgentRow {
+  const { keepsPermissions, now, ...own } = copy
+  return {
+    ...source,
+    ...own,
+    handle: '',
+    status: 'active',
+    tools: keepsPermissions ? source.tools : { ...source.tools, allow: [] },
+    capabilities: keepsPermissions ? source.capabilities : [],
+    spentMonthlyCents: 0,
+    lastRunAt: null,
+    tokenGeneration: 1,
+    deletedAt: null,
+    version: 1,
+    createdAt: now,
+    updatedAt: now,
+  }
+}
+
 /** What a revision keeps: the settings and AGENT.md. */
 export const revisedOf = (agent: AgentRow) => ({ ...configOf(agent), agentMd: agent.agentMd })
 

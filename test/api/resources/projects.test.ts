@@ -18,8 +18,10 @@ async function agentCaller(body: Record<string, unknown> = {}) {
   return { agent, token: await server.runToken(await server.startRun(agent.id)) }
 }
 
-const uuidOf = async (agentId: string) =>
-  ((await server.database.root('agents').where({ id: agentId }).first('uuid')) as { uuid: string }).uuid
+async function uuidOf(agentId: string): Promise<string> {
+  const row: { uuid: string } = await server.database.root('agents').where({ id: agentId }).first('uuid')
+  return row.uuid
+}
 
 const make = (body: Record<string, unknown> = {}, token = member.token) =>
   server.ok('/projects', { body: { name: 'Project', ...body }, token })

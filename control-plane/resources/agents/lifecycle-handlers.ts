@@ -1,0 +1,96 @@
+import { agentLifecycleRoutes } from '../../../shared/api/agent-lifecycle.ts'
+import { fail } from '../../../shared/api/errors.ts'
+import type { Db, Tx } from '../../db/open.ts'
+import { cancelRun } from '../../dispatch/cancel-run.ts'
+import { hasRole, type PersonCaller } from '../../http/callers.ts'
+import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../http/implement.ts'
+import type { ResourceDependencies } from '../dependencies.ts'
+import { findFolder } from '../folders/store.ts'
+import { findMemberByReference } from '../members/store.ts'
+import { raisePlatformChange } from '../platform-changes/raise.ts'
+import { listLiveOfAgent } from '../runs/store.ts'
+import type { WorkspaceRow } from '../workspaces/store.ts'
+import { auditAgent } from './doctor-facts.ts'
+import { changeableAgent, lookUpAgent, unknownAgent } from './lookup.ts'
+import { presentAgent } from './present.ts'
+import { copyOf, mayUseFolder, ownsOrAdministers } from './rules.ts'
+import { insertAgent, type AgentRow } from './store.ts'
+import { chooseHandle, refusingTakenHandle, storeAgent, workspaceOf } from './writes.ts'
+
+type Routes = typeof agentLifecycleRoutes
+
+export function agentLifecycleHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+  return implement(agentLifecycleRoutes, {
+    delete: (input) => remove(input, deps),
+
+    async restore({ db, caller, params, world }) {
+      const before = (await lookUpAgent(db, caller, params.agentId)) ?? unknownAgent(params.agentId)
+      if (!ownsOrAdministers(before, caller)) fail('restore_forbidden')
+      if (before.deletedAt === null) fail('not_deleted')
+      const { agent } = await storeAgent(db, { before, after: { ...before, deletedAt: null }, caller, world })
+      return presentAgent(agent, await workspaceOf(db, caller))
+    },
+
+    clone: (input) => clone(input, deps),
+
+    async transferOwner({ db, caller, params, body, world }) {
+      const before = await changeableAgent(db, caller, params.agentId)
+      if (!ownsOrAdministers(before, caller)) fail('owner_transfer.forbidden')
+      const param = 'newOwnerId'
+      const owner = await findMemberByReference(db, caller.workspaceId, body.newOwnerId)
+      if (owner === null) return fail('owner_transfer.user_not_found', { param })
+      if (owner.id === before.ownerUserId) fail('owner_transfer.same_owner', { param })
+      const { agent } = await storeAgent(db, { before, after: { ...before, ownerUserId: owner.id }, caller, world })
+      return presentAgent(agent, await workspaceOf(db, caller))
+    },
+  })
+}
+
+/** Its runs end as `agent_deleted`; from now on wakes get `agent_tombstoned` and its tokens are dead. */
+async function remove(input: HandlerInput<Routes['delete']>, deps: ResourceDependencies) {
+  const { db, caller, params, world, afterCommit } = input
+  const before = await changeableAgent(db, caller, params.agentId)
+  if (caller.kind === 'agent') {
+    const change = { caller, routeId: agentLifecycleRoutes.delete.id, params: { agentId: before.id } }
+    return raisePlatformChange({ ...input, body: null }, change)
+  }
+  const now = world.now()
+  const { agent } = await storeAgent(db, { before, after: { ...before, deletedAt: now }, caller, world })
+  const cancel = { exitReason: 'agent_deleted', reason: 'The agent was deleted.', now, leaseMs: deps.leaseMs } as const
+  for (const run of await listLiveOfAgent(db, agent.id)) await cancelRun(db as Tx, run, cancel)
+  afterCommit(() => deps.bus.poke())
+  return { agent: presentAgent(agent, await workspaceOf(db, caller)), unassignedTasks: [] }
+}
+
+async function clone(input: HandlerInput<Routes['clone']>, deps: ResourceDependencies) {
+  const { db, caller, params, body, world } = input
+  const source = await changeableAgent(db, caller, params.agentId)
+  if (caller.kind === 'agent') {
+    const change = { caller, routeId: agentLifecycleRoutes.clone.id, params: { agentId: source.id } }
+    return raisePlatformChange(input, change)
+  }
+  const workspace = await workspaceOf(db, caller)
+  const agent = copyOf(source, {
+    id: world.id('agt_'),
+    uuid: world.uuid(),
+    name: body.name,
+    ownerUserId: caller.userId,
+    keepsPermissions: hasRole(caller, 'admin'),
+    now: world.now(),
+  })
+  agent.defaultFolderId = await folderFor(db, { agent, caller, workspace })
+  agent.handle = await chooseHandle(db, agent)
+  await refusingTakenHandle(() => insertAgent(db, agent))
+  const audit = await auditAgent(db, { agent, workspace }, { ...deps, now: world.now() })
+  return answer(201, { ...presentAgent(agent, workspace), audit })
+}
+
+/** The folder of the source, where the copy may start in it too. */
+async function folderFor(
+  db: Db,
+  { agent, caller, workspace }: { agent: AgentRow; caller: PersonCaller; workspace: WorkspaceRow },
+): Promise<string | null> {
+  const folder = agent.defaultFolderId === null ? null : await findFolder(db, agent.workspaceId, agent.defaultFolderId)
+  if (folder === null) return null
+  return mayUseFolder({ folder, agent, caller, defaultDevice: workspace.defaultDevice }) ? folder.shortId : null
+}

@@ -1,0 +1,81 @@
+import { z } from 'zod'
+import { agent, agentName, agentParams, agentPositional, agentWithAudit, platformChange } from './agents.ts'
+import { taskId } from './ids.ts'
+import { defineRoute, orPlatformChange } from './route.ts'
+
+/** Agents that go, come back, are copied and change hands (document 1, "Agents"). */
+
+export const agentLifecycleRoutes = {
+  delete: defineRoute({
+    id: 'agents.delete',
+    method: 'DELETE',
+    path: '/agents/{agentId}',
+    summary: 'Delete an agent: its live runs end and its open tasks are unassigned; it can be restored',
+    callers: orPlatformChange,
+    params: agentParams,
+    reply: z
+      .object({
+        agent,
+        unassignedTasks: z
+          .array(z.object({ id: taskId, key: z.string(), title: z.string() }))
+          .describe('Open tasks that were assigned to it.'),
+      })
+      .meta({ id: 'AgentDeleted' }),
+    otherReplies: { 202: platformChange },
+    errors: ['platform_change_requires_run'],
+    cli: { command: 'agent delete', positionals: [agentPositional], example: 'svc agent delete @builder' },
+  }),
+
+  restore: defineRoute({
+    id: 'agents.restore',
+    method: 'POST',
+    path: '/agents/{agentId}/restore',
+    summary: 'Bring a deleted agent back, with the status it had',
+    callers: { person: 'member', agent: { refused: 'restore_forbidden' } },
+    params: agentParams,
+    reply: agent,
+    errors: ['restore_forbidden', 'not_deleted'],
+    cli: { command: 'agent restore', positionals: [agentPositional], example: 'svc agent restore @builder' },
+  }),
+
+  clone: defineRoute({
+    id: 'agents.clone',
+    method: 'POST',
+    path: '/agents/{agentId}/clones',
+    summary: 'Copy an agent under a new name; you own the copy',
+    description:
+      'Capabilities, and tools allowed without asking, are copied for workspace admins only; a default folder where you may use it.',
+    callers: orPlatformChange,
+    params: agentParams,
+    body: z.object({ name: agentName.describe('Name of the copy.') }).meta({ id: 'AgentClone' }),
+    reply: agentWithAudit,
+    status: 201,
+    otherReplies: { 202: platformChange },
+    errors: ['handle_taken', 'platform_change_requires_run'],
+    cli: {
+      command: 'agent clone',
+      positionals: [agentPositional],
+      example: 'svc agent clone @builder --name "Second Builder"',
+    },
+  }),
+
+  transferOwner: defineRoute({
+    id: 'agents.transferOwner',
+    method: 'POST',
+    path: '/agents/{agentId}/transfer-owner',
+    summary: 'Give an agent another owner',
+    callers: { person: 'member', agent: { refused: 'owner_transfer.forbidden' } },
+    params: agentParams,
+    body: z
+      .object({ newOwnerId: z.string().min(1).max(100).describe('The new owner: `usr_` id or UUID.') })
+      .meta({ id: 'AgentTransferOwner' }),
+    reply: agent,
+    errors: ['owner_transfer.forbidden', 'owner_transfer.same_owner', 'owner_transfer.user_not_found'],
+    cli: {
+      command: 'agent transfer-owner',
+      positionals: [agentPositional],
+      flags: { 'new-owner-id': null, 'new-owner': { target: 'body.newOwnerId', aliases: ['new-owner-id'] } },
+      example: 'svc agent transfer-owner @builder --new-owner usr_7aZ1qX5vNmG9kT3r',
+    },
+  }),
+} as const
