@@ -15,6 +15,8 @@ export interface CommandContext {
   env: CliEnvironment
   world: World
   cwd: string
+  /** A person sits at a terminal; false within a run. */
+  isInteractive: boolean
   /** Standard input to its end. */
   readInput: () => Promise<Buffer>
   /** A client that calls as the run's agent or with the login. Fails with exit status 4 without one. */

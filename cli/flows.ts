@@ -27,6 +27,8 @@ const flows: Readonly<Record<string, () => Promise<Flow>>> = {
   'company use': async () => (await import('./flows/company-use.ts')).companyUse,
   login: async () => (await import('./flows/login.ts')).login,
   logout: async () => (await import('./flows/login.ts')).logout,
+  'auth list': async () => (await import('./flows/auth-tokens.ts')).authList,
+  'auth revoke': async () => (await import('./flows/auth-tokens.ts')).authRevoke,
   whoami: async () => (await import('./flows/whoami.ts')).whoami,
   api: async () => (await import('./flows/api.ts')).api,
   completion: async () => (await import('./flows/completion.ts')).completion,

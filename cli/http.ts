@@ -104,7 +104,7 @@ function open(session: Session, { call, signal }: { call: ApiCall; signal?: Abor
     timeout: idleMs,
     headers: {
       Accept: 'application/json',
-      Authorization: `Bearer ${session.token}`,
+      ...(session.token === '' ? {} : { Authorization: `Bearer ${session.token}` }),
       ...(bytes === null ? {} : { 'Content-Type': 'application/json', 'Content-Length': bytes.length }),
       ...(session.workspaceId === null ? {} : { 'Svc-Workspace-Id': session.workspaceId }),
       ...call.headers,

@@ -23,17 +23,33 @@ const loginCommands = [
     name: 'login',
     summary: 'Sign in: keep the address of a server and a login token on this machine',
     description:
-      'Without --server and --token it takes the server that runs on this machine and the login token of its first person.',
-    example: 'svc login --server https://svc.example.com --token - < token.txt',
+      'Without --server and --token it takes the server that runs on this machine and the login token of its first person. With --server alone, on a terminal, it shows a code to enter on a page of the server.',
+    example: 'svc login --server https://svc.example.com',
     flags: [
       flag('server', 'Address of the server.', { aliases: ['base-url'] }),
       flag('token', 'The login token; `-` reads it from standard input, where no other program can see it.'),
+      flag('browser', 'Open the page where the code is entered; also without a terminal.', yes),
     ],
   }),
   local({
     name: 'logout',
     summary: 'Forget the login of this machine; nothing else is revoked',
     example: 'svc logout',
+  }),
+  local({
+    name: 'auth list',
+    summary: 'List your valid login tokens of this workspace; the tokens themselves are not shown',
+    example: 'svc auth list',
+    flags: [
+      flag('all', 'Those of everybody in the workspace, for admins.', yes),
+      flag('after', '`nextCursor` of the page before.'),
+    ],
+  }),
+  local({
+    name: 'auth revoke',
+    summary: 'Revoke a login token of yours; it stops working at once',
+    example: 'svc auth revoke tok_2bX7mR4kJ9sQ1wZe',
+    positionals: [{ name: 'id', target: null, description: 'Of `svc auth list`.' }],
   }),
   local({
     name: 'whoami',

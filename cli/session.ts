@@ -5,6 +5,7 @@ import { CliError } from './errors.ts'
 export interface Session {
   /** Without a slash at its end. */
   server: string
+  /** Empty where nobody is signed in yet. */
   token: string
   source: 'run' | 'login'
   /** Sent with each call, when another workspace was named. */

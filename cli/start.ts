@@ -62,7 +62,7 @@ async function run({ command, rest, out, env }: Invocation): Promise<number> {
     out,
     env,
     world: realWorld,
-
+    isInteractive: process.stdin.isTTY && process.stderr.isTTY && env.run === null,
     ...sources,
     async connect() {
       const { openSession } = await import('./session.ts')

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import envPaths from 'env-paths'
 import { z } from 'zod'
 import { linkLimits, runLimits } from '../shared/device/limits.ts'
+import type { OidcSettings } from './sign-in/oidc/client.ts'
 
 /** The only reader of the environment. Unknown `SVC_*` variables are passed over; a bad value stops the start with a sentence. */
 
@@ -27,6 +28,9 @@ const environment = z.object({
     .optional(),
   SVC_DATABASE_POOL: z.coerce.number().int().min(1).max(200).default(8),
   SVC_PUBLIC_URL: z.url().optional(),
+  SVC_OIDC_ISSUER: z.url({ protocol: /^https?$/ }).optional(),
+  SVC_OIDC_CLIENT_ID: z.string().min(1).max(500).optional(),
+  SVC_OIDC_CLIENT_SECRET: z.string().min(1).max(2000).optional(),
   SVC_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
   SVC_RATE_LIMIT_PER_MINUTE: z.coerce.number().int().min(1).default(600_000),
   SVC_CHECK_REPLIES: flag,
@@ -52,6 +56,8 @@ export interface ServerConfig {
   databaseUrl: string
   databasePool: number
   publicUrl: string | null
+  /** Where people sign in; null: by one-time links only. */
+  oidc: OidcSettings | null
   logLevel: string
   requestsPerMinute: number
   /** Replies are parsed by their schemas; a reply or code the contract does not name is a failure. */
@@ -98,6 +104,7 @@ export function readConfig(env: Record<string, string | undefined>, flags: Serve
     databaseUrl: value.SVC_DATABASE_URL ?? join(dataDir, 'svc.db'),
     databasePool: value.SVC_DATABASE_POOL,
     publicUrl: value.SVC_PUBLIC_URL?.replace(/\/+$/, '') ?? null,
+    oidc: oidcOf(value),
     logLevel: value.SVC_LOG_LEVEL,
     requestsPerMinute: value.SVC_RATE_LIMIT_PER_MINUTE,
     checkReplies: value.SVC_CHECK_REPLIES,
@@ -117,4 +124,17 @@ export function readConfig(env: Record<string, string | undefined>, flags: Serve
       silentMs: value.SVC_RUNNER_LOST_MS,
     },
   }
+}
+
+/** All three or none; the secret and the tokens must not travel in the clear, but within one machine. */
+function oidcOf(value: z.infer<typeof environment>): OidcSettings | null {
+  const { SVC_OIDC_ISSUER: issuer, SVC_OIDC_CLIENT_ID: clientId, SVC_OIDC_CLIENT_SECRET: clientSecret } = value
+  if (issuer === undefined && clientId === undefined && clientSecret === undefined) return null
+  if (issuer === undefined || clientId === undefined || clientSecret === undefined)
+    throw new ConfigError('SVC_OIDC_ISSUER, SVC_OIDC_CLIENT_ID and SVC_OIDC_CLIENT_SECRET are set together.')
+  const { protocol, hostname } = new URL(issuer)
+  const isHere = hostname === 'localhost' || hostname === '[::1]' || hostname.startsWith('127.')
+  if (protocol === 'http:' && !isHere)
+    throw new ConfigError('SVC_OIDC_ISSUER: must begin with https://, unless the issuer is on this machine.')
+  return { issuer, clientId, clientSecret }
 }

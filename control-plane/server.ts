@@ -26,6 +26,8 @@ import type { Log } from './log.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
 import { clearAllLinks } from './resources/devices/store.ts'
 import { implementResources } from './resources/routes.ts'
+import { createOidcClient } from './sign-in/oidc/client.ts'
+import { signInRoutes } from './sign-in/routes.ts'
 import { oldRowsSweep } from './sweeps/old-rows.ts'
 import { queuedRunsSweep } from './sweeps/queued-runs.ts'
 import { runningRunsSweep } from './sweeps/running-runs.ts'
@@ -202,7 +204,13 @@ export class ControlPlane {
     })
     assertComplete(contract, implemented)
     const isDraining = () => this.stopping.signal.aborted
-    const app = createApp(implemented, kernel, [operations({ root, metrics: this.metrics, callers, isDraining })])
+    const { isHttps, limiter } = kernel
+    const { publicUrl } = config
+    const oidc = config.oidc === null ? null : createOidcClient(config.oidc)
+    const app = createApp(implemented, kernel, [
+      operations({ root, metrics: this.metrics, callers, isDraining }),
+      signInRoutes({ root, world, log, limiter, publicUrl, isHttps, oidc }),
+    ])
     const handle = app.callback()
     this.http.on('request', (request, response) => void handle(request, response))
     this.http.on('upgrade', (request, socket, head) => {

@@ -67,16 +67,26 @@ async function chooseToken(context: CommandContext, server: string): Promise<str
       ? (await context.readInput()).toString('utf8')
       : given !== null
         ? given
-        : localServer(places.server) === server
-          ? readIfThere(places.loginToken)
-          : null
+        : ((localServer(places.server) === server ? readIfThere(places.loginToken) : null) ??
+          (await tokenByBrowser(context, server)))
   if (token === null) {
-    throw usageError('No token was given.', `For example: svc login --server ${server} --token - < token.txt`)
+    throw usageError(
+      'No token was given, and this is not a terminal.',
+      `For example: svc login --server ${server} --token - < token.txt`,
+    )
   }
   const trimmed = token.trim()
   if (!/^[!-~]{8,4096}$/.test(trimmed))
     throw usageError('This is not a login token: it is empty, too long, or has spaces in it.')
   return trimmed
+}
+
+/** On a terminal somebody can open the page; elsewhere only when it is asked for. null: no. */
+async function tokenByBrowser(context: CommandContext, server: string): Promise<string | null> {
+  const isBrowserWanted = context.values.local['browser'] === true
+  if (!isBrowserWanted && !context.isInteractive) return null
+  const { signInByBrowser } = await import('./auth-device.ts')
+  return signInByBrowser(context, { server, isBrowserWanted })
 }
 
 async function tryToken({ world }: CommandContext, { server, token }: { server: string; token: string }) {

@@ -52,10 +52,11 @@ const sessionColumns = `s.revoked_at, s.expires_at, u.id as user_id, u.public_id
   from dashboard_sessions s
   join users u on u.id = s.user_id
   left join members m on m.user_id = s.user_id`
-const sessionSql = `select ${sessionColumns} where s.token_hash = ? order by m.created_at, m.workspace_id limit 1`
+const sessionSql = `select ${sessionColumns} where s.token_hash = ?
+  order by case when m.workspace_id = s.workspace_id then 0 else 1 end, m.created_at, m.workspace_id limit 1`
 const sessionInSql = `select ${sessionColumns} and m.workspace_id = ? where s.token_hash = ?`
 
-/** With `workspaceId` the membership there (nulls when there is none), else the first one joined. */
+/** With `workspaceId` the membership there (nulls when there is none), else the session's own one, else the first joined. */
 export async function findSession(
   source: CallerSource,
   key: { tokenHash: string; workspaceId: string | null },

@@ -69,10 +69,19 @@ export async function createToken(
   world: World,
   input: { email: string; workspace: string | null; name: string | null },
 ): Promise<NewToken> {
-  const user = await findUserByEmail(db, parse(emailAddress, input.email, 'The email address'))
-  if (user === null) throw new OperatorError(`Nobody has the address ${input.email}.`)
-  const workspaceId = await joinedWorkspace(db, user, input.workspace)
+  const { user, workspaceId } = await memberByEmail(db, input)
   return issueToken(db, world, { user, workspaceId, name: input.name ?? 'token create' })
+}
+
+/** The member with this address, and the named workspace or the first joined. */
+export async function memberByEmail(
+  db: Db,
+  input: { email: string; workspace: string | null },
+): Promise<{ user: UserRow; workspaceId: string }> {
+  // Not checked for its form: the first person's is `owner@localhost`.
+  const user = await findUserByEmail(db, input.email)
+  if (user === null) throw new OperatorError(`Nobody has the address ${input.email}.`)
+  return { user, workspaceId: await joinedWorkspace(db, user, input.workspace) }
 }
 
 /** Revokes a login token by its id or by the token itself. */

@@ -1,6 +1,7 @@
 import { contract } from '../../shared/api/index.ts'
 import type { ImplementedRoute } from '../http/implement.ts'
 import { implementOpenApi } from '../http/openapi.ts'
+import { authHandlers } from '../sign-in/token-handlers.ts'
 import { agentConfigHandlers } from './agents/config-handlers.ts'
 import { agentHandlers } from './agents/handlers.ts'
 import { agentLifecycleHandlers } from './agents/lifecycle-handlers.ts'
@@ -17,7 +18,7 @@ import { runRecordHandlers } from './runs/record-handlers.ts'
 import { workspaceActionHandlers } from './workspaces/action-handlers.ts'
 import { workspaceHandlers } from './workspaces/handlers.ts'
 
-/** Every route of the contract with its handler, and the internal ones of devices. */
+/** Every route of the contract with its handler, and the internal ones of devices and login tokens. */
 export function implementResources(deps: ResourceDependencies): ImplementedRoute[] {
   return [
     ...agentHandlers(deps),
@@ -34,6 +35,7 @@ export function implementResources(deps: ResourceDependencies): ImplementedRoute
     ...workspaceActionHandlers(deps),
     ...memberHandlers(deps),
     ...projectHandlers(),
+    ...authHandlers(),
     // The document's server is where it was read from.
     ...implementOpenApi(contract, '/'),
   ]

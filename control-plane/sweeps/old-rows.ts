@@ -1,10 +1,13 @@
 import { pruneReplies } from '../db/device-replies.ts'
 import { pruneOutbox } from '../db/outbox.ts'
+import { removeOldGrants } from '../sign-in/device-flow/store.ts'
+import { removeOldAttempts } from '../sign-in/oidc/store.ts'
+import { removeOldSignIns } from '../sign-in/store.ts'
 import type { Sweep } from './sweeper.ts'
 
 const hour = 3_600_000
 
-/** Removes rows whose time is over: the outbox's history, answers nobody fetched, idempotency keys, wake keys. */
+/** Removes rows whose time is over: the outbox's history, answers nobody fetched, idempotency keys, wake keys, sign-ins. */
 export const oldRowsSweep: Sweep = {
   name: 'old_rows',
   everyMs: 5 * 60_000,
@@ -13,5 +16,8 @@ export const oldRowsSweep: Sweep = {
     await pruneReplies(root, now - 10 * 60_000)
     await root('idempotency').where('expires_at', '<', now).delete()
     await root('wake_keys').where('expires_at', '<', now).delete()
+    await removeOldGrants(root, now - hour)
+    await removeOldAttempts(root, now)
+    await removeOldSignIns(root, now - hour)
   },
 }

@@ -140,10 +140,13 @@ onBoth('live agents and runs of a workspace are counted and listed', async ({ ro
 
 /** Tables whose rows belong to no workspace, or stay when one is removed. */
 const keptTables = [
+  'code_guesses',
   'companies',
   'dashboard_sessions',
   'device_replies',
   'idempotency',
+  'oidc_attempts',
+  'oidc_identities',
   'outbox',
   'schema_migrations',
   'server_keys',
@@ -239,6 +242,27 @@ async function furnished(db: Db) {
       body: '{}',
       status: 'pending',
       created_at: at,
+    },
+    device_grants: {
+      id,
+      device_code_hash: id,
+      user_code_hash: id,
+      client_name: 'x',
+      address: 'x',
+      status: 'approved',
+      user_id: userId,
+      workspace_id: workspaceId,
+      interval_ms: 1,
+      created_at: at,
+      expires_at: at,
+    },
+    sign_in_links: {
+      id,
+      token_hash: id,
+      user_id: userId,
+      workspace_id: workspaceId,
+      created_at: at,
+      expires_at: at,
     },
     folders: {
       short_id: id,

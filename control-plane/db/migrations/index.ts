@@ -2,6 +2,7 @@ import type { Migration } from '../migrate.ts'
 import { foundation } from './001-foundation.ts'
 import { platformChanges } from './002-platform-changes.ts'
 import { projects } from './003-projects.ts'
+import { signIn } from './004-sign-in.ts'
 
 /** In the order of their numbers; a released one is never changed. */
-export const migrations: readonly Migration[] = [foundation, platformChanges, projects]
+export const migrations: readonly Migration[] = [foundation, platformChanges, projects, signIn]

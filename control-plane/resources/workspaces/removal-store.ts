@@ -30,6 +30,8 @@ export const ownedTables: readonly OwnedTable[] = [
   { table: 'devices', column: 'workspace_id' },
   { table: 'agents', column: 'workspace_id' },
   { table: 'login_tokens', column: 'workspace_id' },
+  { table: 'device_grants', column: 'workspace_id' },
+  { table: 'sign_in_links', column: 'workspace_id' },
   { table: 'members', column: 'workspace_id' },
   { table: 'workspaces', column: 'id' },
 ]

@@ -1,0 +1,28 @@
+import type { Flow } from '../context.ts'
+import { localText } from '../values.ts'
+
+/** Login tokens of the person, on the server (shared/api/auth-internal.ts). */
+
+const path = '/api/auth/tokens'
+const columns = ['id', 'name', 'createdAt', 'lastUsedAt', 'isCurrent']
+
+/** `auth list` */
+export const authList: Flow = async (context) => {
+  const { values, out } = context
+  const client = await context.connect()
+  const isAll = values.local['all'] === true
+  const after = localText(values, 'after') ?? undefined
+  const { body } = await client.call({ method: 'GET', path, query: { all: isAll || undefined, limit: 100, after } })
+  await out.result(body, isAll ? ['id', 'email', ...columns.slice(1)] : columns)
+  return 0
+}
+
+/** `auth revoke` */
+export const authRevoke: Flow = async (context) => {
+  const { values, out } = context
+  const client = await context.connect()
+  const id = encodeURIComponent(localText(values, 'id') ?? '')
+  const { body } = await client.call({ method: 'DELETE', path: `${path}/${id}`, isKeyed: true })
+  await out.result(body)
+  return 0
+}

@@ -1,0 +1,68 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { toTimestamp } from '../../shared/api/ids.ts'
+import { base62 } from '../../shared/lib/base62.ts'
+import { dataFiles } from '../../shared/lib/places.ts'
+import type { World } from '../../shared/lib/world.ts'
+import type { ServerConfig } from '../config.ts'
+import type { Db } from '../db/open.ts'
+import { hashToken } from '../link/device-tokens.ts'
+import { paths } from '../sign-in/paths.ts'
+import { insertLink } from '../sign-in/store.ts'
+import { memberByEmail } from './people.ts'
+
+/** One-time links by which the operator lets a member sign a browser in. */
+
+const linkMs = 15 * 60_000
+
+export interface LoginLink {
+  userId: string
+  workspaceId: string
+  /** Good once. Whoever has it is the person. */
+  url: string
+  expiresAt: string
+}
+
+/** `server` is the address of the running server, without a slash at its end. */
+export async function createLoginLink(
+  db: Db,
+  world: World,
+  input: { email: string; workspace: string | null; server: string },
+): Promise<LoginLink> {
+  const { user, workspaceId } = await memberByEmail(db, input)
+  const token = base62(world.bytes(64), 43)
+  const at = world.now()
+  const expiresAt = at + linkMs
+  await insertLink(db, {
+    id: world.id('lnk_'),
+    tokenHash: hashToken(token),
+    userId: user.id,
+    workspaceId,
+    at,
+    expiresAt,
+  })
+  return {
+    userId: user.publicId,
+    workspaceId,
+    url: `${input.server}${paths.link}?token=${token}`,
+    expiresAt: toTimestamp(expiresAt),
+  }
+}
+
+/** The public address; else that of the server which runs with this data folder; else the one it would listen on. */
+export function serverAddress(config: ServerConfig): string {
+  if (config.publicUrl !== null) return config.publicUrl
+  const file = join(config.dataDir, dataFiles.server)
+  const running = existsSync(file) ? z.object({ url: z.url() }).safeParse(parse(readFileSync(file, 'utf8'))) : null
+  if (running?.success === true) return running.data.url
+  return `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${config.port}`
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return null
+  }
+}

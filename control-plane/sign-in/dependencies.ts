@@ -1,0 +1,18 @@
+import type { Knex } from 'knex'
+import type { World } from '../../shared/lib/world.ts'
+import type { Limiter } from '../http/limits.ts'
+import type { Log } from '../log.ts'
+import type { OidcClient } from './oidc/client.ts'
+
+/** What signing in is made of; built once when the server is assembled. */
+export interface SignInDependencies {
+  root: Knex
+  world: World
+  log: Log
+  limiter: Limiter
+  /** Without a slash at its end; null: the address by which a caller reached the server. */
+  publicUrl: string | null
+  isHttps: boolean
+  /** null: no issuer is configured. */
+  oidc: OidcClient | null
+}

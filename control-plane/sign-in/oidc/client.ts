@@ -1,0 +1,120 @@
+import type { Configuration } from 'openid-client'
+import { z } from 'zod'
+
+/**
+ * The issuer where people sign in (OpenID Connect, code flow with PKCE). The library is loaded and the issuer asked for its
+ * addresses when somebody first signs in there: a server without an issuer pays nothing, and one whose issuer is away starts.
+ */
+export interface OidcSettings {
+  issuer: string
+  clientId: string
+  clientSecret: string
+}
+
+export interface OidcAttempt {
+  state: string
+  nonce: string
+  codeVerifier: string
+}
+
+export interface OidcPerson {
+  subject: string
+  /** null unless the issuer says it has verified it. */
+  verifiedEmail: string | null
+}
+
+export interface OidcClient {
+  readonly issuer: string
+  /** For the button. */
+  readonly issuerHost: string
+  /** Where the browser is sent. Fails with OidcTrouble. */
+  begin(redirectUri: string): Promise<{ url: string; attempt: OidcAttempt }>
+  /** Who came back; `url` is the address the issuer sent the browser to. Fails with OidcTrouble. */
+  finish(url: URL, attempt: OidcAttempt): Promise<OidcPerson>
+}
+
+/** The issuer cannot be reached, refuses, or says what does not hold. */
+export class OidcTrouble extends Error {
+  override name = 'OidcTrouble'
+}
+
+const timeoutS = 10
+const scope = 'openid email'
+const claimsSchema = z.object({
+  sub: z.string().min(1).max(255),
+  email: z.string().max(320).optional(),
+  email_verified: z.boolean().optional(),
+})
+
+export function createOidcClient(settings: OidcSettings): OidcClient {
+  let known: Promise<Configuration> | null = null
+  const configuration = async () => {
+    known ??= discover(settings)
+    try {
+      return await known
+    } catch (error) {
+      // Asked anew next time: the issuer may only have been away.
+      known = null
+      throw error
+    }
+  }
+  return {
+    issuer: settings.issuer,
+    issuerHost: new URL(settings.issuer).host,
+    begin: (redirectUri) => guarded(async () => begin(await configuration(), redirectUri)),
+    finish: (url, attempt) => guarded(async () => finish(await configuration(), url, attempt)),
+  }
+}
+
+async function discover({ issuer, clientId, clientSecret }: OidcSettings): Promise<Configuration> {
+  const library = await import('openid-client')
+  const url = new URL(issuer)
+  // The configuration lets plain http through only for an issuer on this machine.
+  const execute = url.protocol === 'http:' ? [library.allowInsecureRequests] : []
+  return library.discovery(url, clientId, clientSecret, undefined, { execute, timeout: timeoutS })
+}
+
+async function begin(config: Configuration, redirectUri: string) {
+  const library = await import('openid-client')
+  const attempt = {
+    state: library.randomState(),
+    nonce: library.randomNonce(),
+    codeVerifier: library.randomPKCECodeVerifier(),
+  }
+  const url = library.buildAuthorizationUrl(config, {
+    redirect_uri: redirectUri,
+    scope,
+    state: attempt.state,
+    nonce: attempt.nonce,
+    code_challenge: await library.calculatePKCECodeChallenge(attempt.codeVerifier),
+    code_challenge_method: 'S256',
+  })
+  return { url: url.href, attempt }
+}
+
+async function finish(config: Configuration, url: URL, attempt: OidcAttempt): Promise<OidcPerson> {
+  const library = await import('openid-client')
+  const tokens = await library.authorizationCodeGrant(config, url, {
+    pkceCodeVerifier: attempt.codeVerifier,
+    expectedState: attempt.state,
+    expectedNonce: attempt.nonce,
+    idTokenExpected: true,
+  })
+  const own = claimsSchema.parse(tokens.claims())
+  const { userinfo_endpoint: endpoint } = config.serverMetadata()
+  // Many issuers keep the address out of the token; what they tell then is of the same subject, the library sees to it.
+  const claims =
+    own.email === undefined && endpoint !== undefined
+      ? claimsSchema.parse(await library.fetchUserInfo(config, tokens.access_token, own.sub))
+      : own
+  const isVerified = claims.email !== undefined && claims.email_verified === true
+  return { subject: own.sub, verifiedEmail: isVerified ? claims.email!.toLowerCase() : null }
+}
+
+async function guarded<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    throw new OidcTrouble(error instanceof Error ? error.message : String(error), { cause: error })
+  }
+}

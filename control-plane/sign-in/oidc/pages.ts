@@ -1,0 +1,91 @@
+import type Koa from 'koa'
+import type { Tx } from '../../db/open.ts'
+import { hashToken } from '../../http/auth.ts'
+import { findUserByEmail } from '../../resources/members/store.ts'
+import { listMemberships } from '../../resources/workspaces/store.ts'
+import { cookies, readCookie } from '../cookies.ts'
+import { isSame } from '../csrf.ts'
+import type { SignInDependencies } from '../dependencies.ts'
+import { paths } from '../paths.ts'
+import { addressFor, PageRefusal, queryOf } from '../request.ts'
+import { browserSecret, goTo, openSession, sessionOf, welcome } from '../session.ts'
+import { OidcTrouble, type OidcClient, type OidcPerson } from './client.ts'
+import { claimAttempt, findUserOfIdentity, insertAttempt, insertIdentity } from './store.ts'
+
+/** Signing in at the issuer: sent there with a state that is good once, for ten minutes, in this browser. */
+const attemptMs = 10 * 60_000
+
+export async function beginOidc(ctx: Koa.Context, deps: SignInDependencies): Promise<void> {
+  const oidc = oidcOf(deps)
+  // A look ahead must not begin anything.
+  if (ctx.method === 'HEAD') return void (ctx.body = '')
+  const { url, attempt } = await atIssuer(deps, () => oidc.begin(addressFor(ctx, deps) + paths.oidcCallback))
+  await insertAttempt(deps.root, hashToken(attempt.state), {
+    browserHash: hashToken(browserSecret(ctx, deps)),
+    codeVerifier: attempt.codeVerifier,
+    nonce: attempt.nonce,
+    expiresAt: deps.world.now() + attemptMs,
+  })
+  goTo(ctx, url)
+}
+
+export async function finishOidc(ctx: Koa.Context, deps: SignInDependencies): Promise<void> {
+  const oidc = oidcOf(deps)
+  const { root, world, log } = deps
+  const state = queryOf(ctx, 'state') ?? ''
+  const browser = readCookie(ctx, cookies.browser) ?? ''
+  const attempt = ctx.method === 'GET' ? await claimAttempt(root, hashToken(state)) : null
+  const isOwn = attempt !== null && isSame(attempt.browserHash, hashToken(browser)) && world.now() < attempt.expiresAt
+  if (!isOwn) throw new PageRefusal(410, 'Start again', 'This sign-in is over, or was begun in another browser.')
+  const url = new URL(ctx.path + ctx.search, addressFor(ctx, deps))
+  const person = await atIssuer(deps, () => oidc.finish(url, { ...attempt, state }))
+  const before = await sessionOf(ctx, deps)
+  const signedIn = await root.transaction(async (tx) => {
+    const userId = await findPerson(tx, { oidc, person, at: world.now() })
+    if (userId === null || (await listMemberships(tx, userId)).length === 0) return null
+    const session = { userId, workspaceId: null, cookieBefore: before?.cookie ?? null }
+    return { userId, cookie: await openSession(tx, world, session) }
+  })
+  if (signedIn === null) {
+    const address = person.verifiedEmail ?? 'an account without a verified email address'
+    throw new PageRefusal(403, 'Not known here', `Nobody here signs in as ${address}. Ask your operator to add you.`)
+  }
+  log.info({ user: signedIn.userId }, 'signed in at the issuer')
+  welcome(ctx, deps, signedIn.cookie)
+}
+
+/**
+ * By the identity seen before; the first time by the address, which the issuer must have verified. From then on a person
+ * is the same whatever becomes of the address.
+ */
+async function findPerson(
+  tx: Tx,
+  { oidc, person, at }: { oidc: OidcClient; person: OidcPerson; at: number },
+): Promise<string | null> {
+  const identity = { issuer: oidc.issuer, subject: person.subject }
+  const known = await findUserOfIdentity(tx, identity)
+  if (known !== null) return known
+  const user = person.verifiedEmail === null ? null : await findUserByEmail(tx, person.verifiedEmail)
+  if (user === null) return null
+  await insertIdentity(tx, { ...identity, userId: user.id, at })
+  return user.id
+}
+
+function oidcOf({ oidc }: SignInDependencies): OidcClient {
+  if (oidc === null) throw new PageRefusal(404, 'Not offered', 'Signing in at an issuer is not set up on this server.')
+  return oidc
+}
+
+async function atIssuer<T>({ log }: SignInDependencies, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof OidcTrouble)) throw error
+    log.warn({ err: error }, 'signing in at the issuer failed')
+    throw new PageRefusal(
+      502,
+      'Signing in failed',
+      'The issuer could not be reached, or did not sign you in. Try again.',
+    )
+  }
+}

@@ -1,0 +1,55 @@
+import { z } from 'zod'
+import { text, time } from '../../db/columns.ts'
+import type { Db } from '../../db/open.ts'
+
+/** Sign-ins at the issuer under way, and who is who there. */
+
+const attemptRow = z
+  .object({ browser_hash: text, code_verifier: text, nonce: text, expires_at: time })
+  .transform((r) => ({
+    browserHash: r.browser_hash,
+    codeVerifier: r.code_verifier,
+    nonce: r.nonce,
+    expiresAt: r.expires_at,
+  }))
+export type AttemptRow = z.infer<typeof attemptRow>
+
+export async function insertAttempt(db: Db, stateHash: string, attempt: AttemptRow): Promise<void> {
+  await db('oidc_attempts').insert({
+    state_hash: stateHash,
+    browser_hash: attempt.browserHash,
+    code_verifier: attempt.codeVerifier,
+    nonce: attempt.nonce,
+    expires_at: attempt.expiresAt,
+  })
+}
+
+/** Gives an attempt once: it is gone afterwards. */
+export async function claimAttempt(db: Db, stateHash: string): Promise<AttemptRow | null> {
+  const row: unknown = await db('oidc_attempts').where({ state_hash: stateHash }).first()
+  const isMine = row !== undefined && (await db('oidc_attempts').where({ state_hash: stateHash }).delete()) === 1
+  return isMine ? attemptRow.parse(row) : null
+}
+
+export interface Identity {
+  issuer: string
+  subject: string
+}
+
+export async function findUserOfIdentity(db: Db, { issuer, subject }: Identity): Promise<string | null> {
+  const row: unknown = await db('oidc_identities').where({ issuer, subject }).first('user_id')
+  return row === undefined ? null : z.object({ user_id: text }).parse(row).user_id
+}
+
+/** Without effect when the identity is somebody's already. */
+export async function insertIdentity(db: Db, identity: Identity & { userId: string; at: number }): Promise<void> {
+  const { issuer, subject, userId, at } = identity
+  await db('oidc_identities')
+    .insert({ issuer, subject, user_id: userId, created_at: at })
+    .onConflict(['issuer', 'subject'])
+    .ignore()
+}
+
+export async function removeOldAttempts(db: Db, before: number): Promise<void> {
+  await db('oidc_attempts').where('expires_at', '<', before).delete()
+}

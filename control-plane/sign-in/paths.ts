@@ -1,0 +1,22 @@
+/** Where the pages of signing in are. */
+export const paths = {
+  signIn: '/sign-in',
+  link: '/sign-in/link',
+  oidc: '/sign-in/oidc',
+  oidcCallback: '/sign-in/oidc/callback',
+  decision: '/device/decision',
+  account: '/account',
+  signOut: '/sign-out',
+} as const
+
+/**
+ * A path of this server to go on to, or null for what would lead elsewhere. Browsers read `//host` and `/\host` as another
+ * host and drop tabs and line breaks while reading.
+ */
+export function ownPath(text: string): string | null {
+  if (text.length > 1000 || !/^\/(?![/\\])[!-~]*$/.test(text)) return null
+  const nowhere = 'http://nowhere.invalid'
+  const url = URL.canParse(text, nowhere) ? new URL(text, nowhere) : null
+  if (url === null || url.origin !== nowhere || url.pathname.startsWith('//')) return null
+  return url.pathname + url.search
+}

@@ -1,0 +1,85 @@
+import type Koa from 'koa'
+import { readBytes } from '../http/body.ts'
+import type { RequestState } from '../http/kernel.ts'
+import { isStorable } from '../http/body.ts'
+import { isCsrfToken, isOwnSender } from './csrf.ts'
+import type { SignInDependencies } from './dependencies.ts'
+
+/** Reading the requests of pages and endpoints of signing in. */
+
+/** A page that says no. */
+export class PageRefusal extends Error {
+  override name = 'PageRefusal'
+  readonly status: number
+  readonly title: string
+
+  constructor(status: number, title: string, message: string) {
+    super(message)
+    this.status = status
+    this.title = title
+  }
+}
+
+const formBytes = 16 * 1024
+
+/** The fields of an urlencoded body; null when it is none, or a field comes twice (RFC 6749, section 3.2). */
+export async function readForm(ctx: Koa.Context): Promise<Map<string, string> | null> {
+  const bytes = await readBytes(ctx.req, formBytes)
+  const type = ctx.req.headers['content-type'] ?? ''
+  if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(type)) return null
+  const fields = new Map<string, string>()
+  for (const [name, value] of new URLSearchParams(bytes.toString('utf8'))) {
+    if (fields.has(name) || !isStorable(value)) return null
+    fields.set(name, value)
+  }
+  return fields
+}
+
+/** The fields of a form that this server's own page sent. `cookie` is the one its token was made from. */
+export async function readOwnForm(
+  ctx: Koa.Context,
+  deps: SignInDependencies,
+  cookie: string | null,
+): Promise<Map<string, string>> {
+  const fields = await readForm(ctx)
+  if (fields === null) throw new PageRefusal(400, 'Not read', 'This is not a form of this page.')
+  const { origin } = ctx.req.headers
+  const sender = { origin, secFetchSite: headerOf(ctx, 'sec-fetch-site'), hosts: ownHosts(ctx, deps) }
+  if (!isOwnSender(sender)) throw new PageRefusal(403, 'Refused', 'This form was sent by another site.')
+  if (cookie === null || !isCsrfToken(cookie, fields.get('csrf') ?? ''))
+    throw new PageRefusal(403, 'Refused', 'This form is too old, or is not of this browser. Open the page again.')
+  return fields
+}
+
+export function headerOf(ctx: Koa.Context, name: string): string | undefined {
+  const value = ctx.req.headers[name]
+  return Array.isArray(value) ? value.join(', ') : value
+}
+
+function ownHosts(ctx: Koa.Context, { publicUrl }: SignInDependencies): string[] {
+  return [ctx.req.headers.host, publicUrl === null ? undefined : new URL(publicUrl).host].filter(
+    (host) => host !== undefined,
+  )
+}
+
+/**
+ * Where the caller reaches this server: the public address, else the one it asked for. It is told to that caller only, and
+ * never kept by a cache, so a made-up Host misleads nobody else.
+ */
+export function addressFor(ctx: Koa.Context, { publicUrl }: SignInDependencies): string {
+  if (publicUrl !== null) return publicUrl
+  const { host } = ctx.req.headers
+  const url = host !== undefined && /^[\w.:[\]-]{1,255}$/.test(host) ? `http://${host}` : ''
+  if (!URL.canParse(url)) throw new PageRefusal(400, 'Not read', 'The request names no host.')
+  return new URL(url).origin
+}
+
+export function queryOf(ctx: Koa.Context, name: string): string | null {
+  const value = new URLSearchParams(ctx.querystring).get(name)
+  return value === null || value === '' ? null : value
+}
+
+/** The name of a route of signing in, for the log and the metrics. */
+export function nameRoute(ctx: Koa.Context, id: string): void {
+  ;(ctx.state as RequestState).routeId = id
+}

@@ -1,0 +1,87 @@
+import type Koa from 'koa'
+import { deviceFlow } from '../../shared/api/auth-internal.ts'
+import { ApiError } from '../../shared/api/errors.ts'
+import type { RequestState } from '../http/kernel.ts'
+import { showAccount, showSignIn, signOut } from './account-pages.ts'
+import type { SignInDependencies } from './dependencies.ts'
+import { authorize, takeFromLimit, token } from './device-flow/endpoints.ts'
+import { decide, enterCode, showCodeForm } from './device-flow/pages.ts'
+import { pagePolicy } from './html.ts'
+import { confirmLink, openLink } from './link-pages.ts'
+import { beginOidc, finishOidc } from './oidc/pages.ts'
+import { problemPage } from './pages.ts'
+import { paths } from './paths.ts'
+import { nameRoute, PageRefusal } from './request.ts'
+
+type Answer = (ctx: Koa.Context, deps: SignInDependencies) => Promise<void>
+
+interface SignInRoute {
+  /** In the log and the metrics. */
+  id: string
+  GET?: Answer
+  POST?: Answer
+  /** Its answers are JSON of OAuth; it has limits of its own. */
+  isEndpoint?: true
+}
+
+const routes: Readonly<Record<string, SignInRoute>> = {
+  [paths.signIn]: { id: 'sign_in.page', GET: showSignIn },
+  [paths.link]: { id: 'sign_in.link', GET: openLink, POST: confirmLink },
+  [paths.oidc]: { id: 'sign_in.oidc', GET: beginOidc },
+  [paths.oidcCallback]: { id: 'sign_in.oidc_callback', GET: finishOidc },
+  [paths.account]: { id: 'sign_in.account', GET: showAccount },
+  [paths.signOut]: { id: 'sign_in.sign_out', POST: signOut },
+  [deviceFlow.pagePath]: { id: 'sign_in.device', GET: showCodeForm, POST: enterCode },
+  [paths.decision]: { id: 'sign_in.decision', POST: decide },
+  [deviceFlow.authorizePath]: { id: 'auth.device', POST: authorize, isEndpoint: true },
+  [deviceFlow.tokenPath]: { id: 'auth.token', POST: token, isEndpoint: true },
+}
+
+/** Pages and endpoints of signing in; all else goes on to the next middleware. */
+export function signInRoutes(deps: SignInDependencies): Koa.Middleware {
+  return async (ctx, next) => {
+    const route = Object.hasOwn(routes, ctx.path) ? routes[ctx.path]! : null
+    if (route === null) return next()
+    nameRoute(ctx, route.id)
+    const answer = ctx.method === 'HEAD' ? route.GET : route[ctx.method as 'GET' | 'POST']
+    if (route.isEndpoint === true && answer !== undefined) return answer(ctx, deps)
+    await answerPage(ctx, async () => {
+      if (answer === undefined) return refuseMethod(ctx, route)
+      await takeFromLimit(ctx, deps)
+      await answer(ctx, deps)
+    })
+  }
+}
+
+function refuseMethod(ctx: Koa.Context, route: SignInRoute): never {
+  ctx.set('Allow', [...(route.GET ? ['GET', 'HEAD'] : []), ...(route.POST ? ['POST'] : [])].join(', '))
+  throw new PageRefusal(405, 'Not here', `This address does not answer ${ctx.method}.`)
+}
+
+/** Refusals are pages too: a person reads them. */
+async function answerPage(ctx: Koa.Context, work: () => Promise<void>): Promise<void> {
+  ctx.set('Cache-Control', 'no-store')
+  ctx.set('Content-Security-Policy', pagePolicy)
+  // Without a referrer browsers send `Origin: null` with forms, which could not be told from another site's.
+  ctx.set('Referrer-Policy', 'same-origin')
+  try {
+    await work()
+  } catch (error) {
+    const problem = problemOf(error)
+    if (problem === null) throw error
+    if (error instanceof ApiError)
+      for (const [name, value] of Object.entries(error.options.headers ?? {})) ctx.set(name, value)
+    ctx.status = problem.status
+    ctx.body = problemPage(problem)
+    ;(ctx.state as RequestState).code = error instanceof ApiError ? error.code : 'page_refused'
+  }
+  if (typeof ctx.body === 'string') ctx.type = 'html'
+}
+
+/** Null for what nobody foresaw: the kernel answers and logs it. */
+function problemOf(error: unknown): { status: number; title: string; message: string } | null {
+  if (error instanceof PageRefusal) return error
+  if (!(error instanceof ApiError) || error.status >= 500) return null
+  const title = error.status === 429 ? 'Too many requests' : 'Refused'
+  return { status: error.status, title, message: error.message }
+}

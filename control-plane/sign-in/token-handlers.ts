@@ -1,0 +1,56 @@
+import { z } from 'zod'
+import { authInternalRoutes, type LoginTokenEntry } from '../../shared/api/auth-internal.ts'
+import { fail } from '../../shared/api/errors.ts'
+import { toTimestamp } from '../../shared/api/ids.ts'
+import { cursorOf, pageOf } from '../../shared/api/paging.ts'
+import { hashToken } from '../http/auth.ts'
+import { hasRole } from '../http/callers.ts'
+import { implement, type ImplementedRoute } from '../http/implement.ts'
+import { listLoginTokens, revokeOwnToken, type LoginTokenRow } from './token-store.ts'
+
+const cursorKey = z.tuple([z.number(), z.string()])
+
+/** A person's login tokens. A login token acts in one workspace, so each sees those of its own workspace only. */
+export function authHandlers(): ImplementedRoute[] {
+  return implement(authInternalRoutes, {
+    async listTokens({ db, world, caller, query, bearer }) {
+      if (query.all && !hasRole(caller, 'admin'))
+        fail('http_exception', { message: 'Only a workspace admin may list the tokens of everybody.', param: 'all' })
+      const after = cursorOf(query, cursorKey)
+      const rows = await listLoginTokens(db, {
+        workspaceId: caller.workspaceId,
+        userId: query.all ? null : caller.userId,
+        now: world.now(),
+        limit: query.limit,
+        before: after === null ? null : { createdAt: after[0], id: after[1] },
+      })
+      const own = bearer === null ? null : hashToken(bearer)
+      return pageOf({
+        rows,
+        limit: query.limit,
+        keyOf: (row) => [row.createdAt, row.id],
+        present: (row) => present(row, own),
+      })
+    },
+
+    async revokeToken({ db, world, caller, params }) {
+      const token = { id: params.id, userId: caller.userId, workspaceId: caller.workspaceId }
+      if (!(await revokeOwnToken(db, token, world.now()))) fail('resource_not_found', { param: 'id' })
+      return { id: params.id, revoked: true as const }
+    },
+  })
+}
+
+function present(row: LoginTokenRow, ownHash: string | null): LoginTokenEntry {
+  return {
+    id: row.id,
+    name: row.name,
+    userId: row.userPublicId,
+    email: row.email,
+    workspaceId: row.workspaceId,
+    createdAt: toTimestamp(row.createdAt),
+    lastUsedAt: toTimestamp(row.lastUsedAt),
+    expiresAt: toTimestamp(row.expiresAt),
+    isCurrent: row.tokenHash === ownHash,
+  }
+}

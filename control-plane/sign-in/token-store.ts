@@ -1,0 +1,74 @@
+import { z } from 'zod'
+import { nullableTime, text, time } from '../db/columns.ts'
+import type { Db } from '../db/open.ts'
+
+/** Login tokens as people see them; the tokens themselves are known to nobody but their holders. */
+
+const tokenRow = z
+  .object({
+    id: text,
+    name: text,
+    token_hash: text,
+    workspace_id: text,
+    public_id: text,
+    email: text,
+    created_at: time,
+    last_used_at: nullableTime,
+    expires_at: nullableTime,
+  })
+  .transform((r) => ({
+    id: r.id,
+    name: r.name,
+    tokenHash: r.token_hash,
+    workspaceId: r.workspace_id,
+    userPublicId: r.public_id,
+    email: r.email,
+    createdAt: r.created_at,
+    lastUsedAt: r.last_used_at,
+    expiresAt: r.expires_at,
+  }))
+export type LoginTokenRow = z.infer<typeof tokenRow>
+
+export interface LoginTokenFilter {
+  workspaceId: string
+  /** null: those of everybody. */
+  userId: string | null
+  now: number
+  limit: number
+  before: { createdAt: number; id: string } | null
+}
+
+/** Those still valid, newest first; one more than `limit` when there are more. */
+export async function listLoginTokens(db: Db, filter: LoginTokenFilter): Promise<LoginTokenRow[]> {
+  const { workspaceId, userId, now, before } = filter
+  const query = db('login_tokens as t')
+    .join('users as u', 'u.id', 't.user_id')
+    .where('t.workspace_id', workspaceId)
+    .whereNull('t.revoked_at')
+    .where((open) => void open.whereNull('t.expires_at').orWhere('t.expires_at', '>', now))
+  if (userId !== null) void query.where('t.user_id', userId)
+  if (before !== null) void query.whereRaw('(t.created_at, t.id) < (?, ?)', [before.createdAt, before.id])
+  const rows: unknown[] = await query
+    .orderBy([
+      { column: 't.created_at', order: 'desc' },
+      { column: 't.id', order: 'desc' },
+    ])
+    .limit(filter.limit + 1)
+    .select('t.*', 'u.public_id', 'u.email')
+  return rows.map((row) => tokenRow.parse(row))
+}
+
+/** False when the person has no such valid token in the workspace. */
+export async function revokeOwnToken(
+  db: Db,
+  token: { id: string; userId: string; workspaceId: string },
+  at: number,
+): Promise<boolean> {
+  const { id, userId, workspaceId } = token
+  const changed = await db('login_tokens')
+    .where({ id, user_id: userId, workspace_id: workspaceId })
+    .whereNull('revoked_at')
+    .where((open) => void open.whereNull('expires_at').orWhere('expires_at', '>', at))
+    .update({ revoked_at: at })
+  return changed === 1
+}

@@ -1,0 +1,108 @@
+import { z } from 'zod'
+import { timestamp, userPublicId, uuid } from './ids.ts'
+import { listOf, pageParams } from './paging.ts'
+import { defineRoute, peopleOnly } from './route.ts'
+
+/**
+ * Signing in (silence shared.loginToken). The documents name no such routes: these are no part of the written API, so the
+ * OpenAPI document leaves them out. `svc` and the server's own pages use them; docs/sign-in.md describes them.
+ */
+
+/** The two endpoints of RFC 8628. They speak its form: urlencoded requests, `{ "error": ... }` refusals. */
+export const deviceFlow = {
+  authorizePath: '/api/auth/device',
+  tokenPath: '/api/auth/token',
+  /** The only client there is; public, so the id is no secret. */
+  clientId: 'svc',
+  grantType: 'urn:ietf:params:oauth:grant-type:device_code',
+  /** Where a person enters the code. */
+  pagePath: '/device',
+} as const
+
+/** It is printed on a terminal, so it holds nothing but visible characters. */
+const pageAddress = z
+  .url({ protocol: /^https?$/ })
+  .max(2000)
+  .regex(/^[!-~]+$/)
+
+export const deviceAuthorizationReply = z.object({
+  device_code: z.string().min(1).max(500),
+  user_code: z.string().regex(/^[ -~]{1,50}$/),
+  verification_uri: pageAddress,
+  verification_uri_complete: pageAddress,
+  /** Seconds, as the next. */
+  expires_in: z.number().int().min(1).max(86_400),
+  interval: z.number().int().min(1).max(600).default(5),
+})
+export type DeviceAuthorizationReply = z.infer<typeof deviceAuthorizationReply>
+
+export const deviceTokenReply = z.object({
+  access_token: z.string().min(1).max(4096),
+  token_type: z.string().regex(/^bearer$/i),
+})
+export type DeviceTokenReply = z.infer<typeof deviceTokenReply>
+
+/** RFC 6749, section 5.2, and RFC 8628, section 3.5. */
+export const oauthErrors = [
+  'invalid_request',
+  'invalid_client',
+  'invalid_grant',
+  'unsupported_grant_type',
+  'authorization_pending',
+  'slow_down',
+  'access_denied',
+  'expired_token',
+  'temporarily_unavailable',
+  'server_error',
+] as const
+export type OauthError = (typeof oauthErrors)[number]
+export const oauthRefusal = z.object({ error: z.enum(oauthErrors), error_description: z.string().max(1000).optional() })
+
+const tokenId = z
+  .string()
+  .regex(/^tok_[0-9A-Za-z]{16}$/)
+  .meta({ example: 'tok_2bX7mR4kJ9sQ1wZe' })
+
+export const loginTokenEntry = z.object({
+  id: tokenId,
+  name: z.string(),
+  userId: userPublicId,
+  email: z.string(),
+  workspaceId: uuid,
+  createdAt: timestamp,
+  lastUsedAt: timestamp.nullable(),
+  expiresAt: timestamp.nullable(),
+  /** It is the token of this very call. */
+  isCurrent: z.boolean(),
+})
+export type LoginTokenEntry = z.infer<typeof loginTokenEntry>
+
+export const authInternalRoutes = {
+  listTokens: defineRoute({
+    id: 'auth.tokens.list',
+    method: 'GET',
+    base: '/api',
+    path: '/auth/tokens',
+    summary: 'List your valid login tokens of this workspace; admins may list those of everybody in it',
+    callers: peopleOnly,
+    query: z.object({
+      all: z.boolean().default(false).describe('Those of all people of the workspace, for admins.'),
+      ...pageParams,
+    }),
+    reply: listOf(loginTokenEntry),
+    errors: ['http_exception'],
+    cli: null,
+  }),
+
+  revokeToken: defineRoute({
+    id: 'auth.tokens.revoke',
+    method: 'DELETE',
+    base: '/api',
+    path: '/auth/tokens/{id}',
+    summary: 'Revoke a login token of yours, from the next request on',
+    callers: peopleOnly,
+    params: z.object({ id: tokenId }),
+    reply: z.object({ id: tokenId, revoked: z.literal(true) }),
+    cli: null,
+  }),
+} as const
