@@ -195,6 +195,7 @@ export class ControlPlane {
     }
     const implemented = implementResources({
       bus: this.bus,
+      dispatcher: this.dispatcher,
       requests: this.requests,
       heartbeatMs: config.heartbeatMs,
       leaseMs: config.leaseMs,

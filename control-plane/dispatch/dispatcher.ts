@@ -1,21 +1,20 @@
 import type { Knex } from 'knex'
 import type { ServerMessage } from '../../shared/device/protocol.ts'
 import type { World } from '../../shared/lib/world.ts'
-import type { Tx } from '../db/open.ts'
+import type { RunSpec } from '../../shared/runs/spec.ts'
 import type { Bus } from '../link/bus.ts'
 import type { Log } from '../log.ts'
 import { findDetails } from '../resources/runs/details-store.ts'
 import { findDeviceByPublicId } from '../resources/devices/store.ts'
-import { findRun, listQueued, offerRun, withdrawOffer, type RunRow } from '../resources/runs/store.ts'
-import { isHalted } from '../resources/workspaces/rules.ts'
-import { findWorkspace } from '../resources/workspaces/store.ts'
+import { findRun, listQueued, offerRun, withdrawOffer } from '../resources/runs/store.ts'
 import { cancelRun } from './cancel-run.ts'
-import { loadPlacementFacts, loadRunFacts } from './facts.ts'
+import { loadRunFacts, lockPlacement } from './facts.ts'
 import { placeRun } from './placement.ts'
 
 /**
- * Gives queued runs to devices. It owns the step none -> offered of a lease and back; the claim (offered -> claimed) is
- * made by the link when the device answers.
+ * Gives queued runs to devices. It owns the step none -> offered of a lease and back (but for a run that is offered by
+ * the transaction which inserts it, see start-run.ts); the claim (offered -> claimed) is made by the link when the device
+ * answers.
  *
  * What may interleave: two dispatches of one run (compare-and-set on the fence lets one win), a claim that arrives while
  * the offer expires (both are compare-and-set on `lease_state`, so one of them finds nothing to change), another replica
@@ -27,6 +26,15 @@ export interface OfferPort {
   isLinked(publicId: string): boolean
   /** False when the link is gone. */
   send(publicId: string, message: ServerMessage): boolean
+}
+
+/** A run that the database gives to a device, before the device was told. */
+export interface OfferedRun {
+  runId: string
+  fence: number
+  /** Durable id. */
+  device: string
+  spec: RunSpec
 }
 
 export interface DispatcherOptions {
@@ -100,6 +108,24 @@ export class Dispatcher {
     })
   }
 
+  get offerMs(): number {
+    return this.options.offerMs
+  }
+
+  isLinked(publicId: string): boolean {
+    return !this.stopped && this.options.links.isLinked(publicId)
+  }
+
+  /** Tells the device of an offer that is committed. It waits for nothing, so any commit may be followed by it. */
+  push(offered: OfferedRun): void {
+    const { runId, fence, device, spec } = offered
+    const { links, log, offerMs } = this.options
+    this.watchOffer(offered)
+    const sent = links.send(device, { type: 'run.offer', runId, fence, spec, expiresInMs: offerMs })
+    log.info({ runId, fence, device }, 'run offered')
+    if (!sent) this.enqueue(() => this.withdraw(runId, fence))
+  }
+
   /** The device answered the offer, or the run ended: its time limit is off. */
   settled(runId: string, fence: number): void {
     const key = `${runId}/${fence}`
@@ -130,52 +156,35 @@ export class Dispatcher {
   }
 
   private async dispatch(runId: string): Promise<void> {
-    const { root, world, links, log } = this.options
-    const offered = await root.transaction(async (tx) => {
+    const { root, world, links, leaseMs } = this.options
+    const offered = await root.transaction(async (tx): Promise<OfferedRun | null> => {
       const run = await findRun(tx, runId)
       if (!run || run.status !== 'queued' || run.leaseState !== 'none' || run.endedAt !== null) return null
-      const facts = await loadPlacementFacts(tx, run.workspaceId, {
-        now: world.now(),
-        leaseMs: this.options.leaseMs,
-        lock: true,
-      })
-      if (await this.isRefused(tx, run)) return null
+      const now = world.now()
+      const { facts, isHalted } = await lockPlacement(tx, run.workspaceId, { now, leaseMs })
+      if (isHalted) {
+        await cancelRun(tx, run, { exitReason: 'company_paused', reason: null, now, leaseMs })
+        return null
+      }
       const placement = placeRun(await loadRunFacts(tx, run), facts)
       if (placement.kind === 'gate' || !links.isLinked(placement.publicId)) return null
       const details = await findDetails(tx, runId)
       if (!details) return null
       const expiresAt = world.now() + this.options.offerMs
       if (!(await offerRun(tx, { runId, fence: run.fence, device: placement.publicId, expiresAt }))) return null
-      return { run, device: placement.publicId, fence: run.fence + 1, spec: details.spec }
+      return { runId, device: placement.publicId, fence: run.fence + 1, spec: details.spec }
     })
-    if (!offered) return
-    const { device, fence, spec } = offered
-    this.watchOffer(offered.run, fence)
-    const sent = links.send(device, { type: 'run.offer', runId, fence, spec, expiresInMs: this.options.offerMs })
-    log.info({ runId, fence, device }, 'run offered')
-    if (!sent) await this.withdraw(runId, fence)
+    if (offered) this.push(offered)
   }
 
-  /**
-   * The workspace was halted while the run was being queued, so whoever halted it did not see the run. Reading with a lock
-   * waits for a halt that is just being committed. Locked after the devices, as elsewhere.
-   */
-  private async isRefused(tx: Tx, run: RunRow): Promise<boolean> {
-    const workspace = await findWorkspace(tx, run.workspaceId, true)
-    if (workspace !== null && !isHalted(workspace)) return false
-    const { world, leaseMs } = this.options
-    await cancelRun(tx, run, { exitReason: 'company_paused', reason: null, now: world.now(), leaseMs })
-    return true
-  }
-
-  private watchOffer(run: RunRow, fence: number): void {
-    const key = `${run.id}/${fence}`
+  private watchOffer({ runId, fence }: OfferedRun): void {
+    const key = `${runId}/${fence}`
     this.offers.set(
       key,
       this.options.world.after(this.options.offerMs, () => {
         this.offers.delete(key)
-        this.options.log.warn({ runId: run.id, fence }, 'offer not answered in time')
-        this.enqueue(() => this.withdraw(run.id, fence))
+        this.options.log.warn({ runId, fence }, 'offer not answered in time')
+        this.enqueue(() => this.withdraw(runId, fence))
       }),
     )
   }

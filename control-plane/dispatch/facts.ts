@@ -1,18 +1,38 @@
-import type { Db } from '../db/open.ts'
+import type { Db, Tx } from '../db/open.ts'
 import { findAgent, type AgentRow } from '../resources/agents/store.ts'
 import { isController, livenessOf } from '../resources/devices/rules.ts'
 import { listDevicesOfWorkspace } from '../resources/devices/store.ts'
 import { findFolder, type FolderRow } from '../resources/folders/store.ts'
 import { countLiveOfDevices, findRun, type RunRow } from '../resources/runs/store.ts'
+import { isHalted } from '../resources/workspaces/rules.ts'
 import { findWorkspace } from '../resources/workspaces/store.ts'
 import type { PlacementFacts, RunFacts } from './placement.ts'
 
-/** The devices of a workspace as `placeRun` wants them. With `lock`, their capacity stays ours until the transaction ends. */
-export async function loadPlacementFacts(
-  db: Db,
+interface Moment {
+  now: number
+  leaseMs: number
+}
+
+/** The devices of a workspace as `placeRun` wants them. */
+export async function loadPlacementFacts(db: Db, workspaceId: string, moment: Moment): Promise<PlacementFacts> {
+  return (await load(db, workspaceId, { ...moment, lock: false })).facts
+}
+
+/**
+ * The same with locks: the devices' capacity stays as it is until the transaction ends, and so does the workspace, which
+ * may have been halted while the run was being queued, by somebody who did not see the run. Everybody locks the workspace
+ * after the devices.
+ */
+export async function lockPlacement(
+  tx: Tx,
   workspaceId: string,
-  options: { now: number; leaseMs: number; lock: boolean },
-): Promise<PlacementFacts> {
+  moment: Moment,
+): Promise<{ facts: PlacementFacts; isHalted: boolean }> {
+  const { facts, workspace } = await load(tx, workspaceId, { ...moment, lock: true })
+  return { facts, isHalted: workspace === null || isHalted(workspace) }
+}
+
+async function load(db: Db, workspaceId: string, options: Moment & { lock: boolean }) {
   const devices = await listDevicesOfWorkspace(db, workspaceId, options.lock)
   const used = devices.length
     ? await countLiveOfDevices(
@@ -20,8 +40,8 @@ export async function loadPlacementFacts(
         devices.map((device) => device.publicId),
       )
     : new Map<string, number>()
-  const workspace = await findWorkspace(db, workspaceId)
-  return {
+  const workspace = await findWorkspace(db, workspaceId, options.lock)
+  const facts: PlacementFacts = {
     defaultDevice: workspace?.defaultDevice ?? null,
     devices: devices.map((device) => ({
       publicId: device.publicId,
@@ -35,6 +55,7 @@ export async function loadPlacementFacts(
       used: used.get(device.publicId) ?? 0,
     })),
   }
+  return { facts, workspace }
 }
 
 /** What `placeRun` must know of one run. The agent may be given when it is at hand. */
@@ -48,7 +69,7 @@ export async function loadRunFacts(db: Db, run: RunRow, agent?: AgentRow | null)
 
 /** The same from rows at hand. */
 export function toRunFacts(
-  run: RunRow,
+  run: Pick<RunRow, 'folderId'>,
   rows: {
     agent: Pick<AgentRow, 'ownerUserId'> | null
     folder: Pick<FolderRow, 'device'> | null

@@ -1,11 +1,10 @@
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
-import { publish } from '../db/outbox.ts'
 import type { Bus } from '../link/bus.ts'
 import type { Link, LinkRegistry } from '../link/registry.ts'
 import type { Log } from '../log.ts'
-import { findAgent } from '../resources/agents/store.ts'
+import { findAgent, type AgentRow } from '../resources/agents/store.ts'
 import { claimRun, findRun, type RunRow } from '../resources/runs/store.ts'
 import { mintRunToken } from './run-token.ts'
 
@@ -48,45 +47,40 @@ export class RunStarter {
     const { root, world, log } = this.options
     const { runId, fence } = accepted
     const claimed = await root.transaction(async (tx) => {
-      if (!(await claimRun(tx, { runId, fence, device: link.publicId, at: world.now() }))) return false
-      await publish(tx, { topic: 'run.claimed', key: runId, at: world.now() })
-      return true
+      const row = await claimRun(tx, { runId, fence, device: link.publicId, at: world.now() })
+      // Signed while the commit is written; before it the token is of no use to anybody.
+      return row && { row, token: this.mint(row, await findAgent(tx, row.agentId)) }
     })
-    const run = await findRun(root, runId)
+    const run = claimed?.row ?? (await findRun(root, runId))
     const ours = run && run.fence === fence && run.device === link.publicId && run.leaseState === 'claimed'
     if (!ours) return void link.send({ type: 'run.withdrawn', runId, fence, reason: 'no longer offered' })
     if (claimed) {
+      this.sendStart(link, run, await claimed.token)
       log.info({ runId, fence, device: link.publicId }, 'run claimed')
       this.options.bus.signal(`run:${runId}`)
-      this.options.bus.poke()
-    }
-    await this.start(link, run)
+    } else await this.start(link, run)
     // A cancel that came between offer and claim.
     if (run.cancelRequestedAt !== null) this.cancel(link, run)
   }
 
   async start(link: Link, run: RunRow): Promise<void> {
-    const { root, world } = this.options
-    const agent = await findAgent(root, run.agentId)
-    const token = await mintRunToken(
-      this.options.runTokenKey,
-      {
-        runId: run.id,
-        fence: run.fence,
-        agentId: run.agentId,
-        workspaceId: run.workspaceId,
-        tokenGeneration: agent?.tokenGeneration ?? 0,
-      },
-      world.now(),
-    )
-    link.send({
-      type: 'run.start',
+    this.sendStart(link, run, await this.mint(run, await findAgent(this.options.root, run.agentId)))
+  }
+
+  private mint(run: RunRow, agent: AgentRow | null): Promise<string> {
+    const subject = {
       runId: run.id,
       fence: run.fence,
-      token,
-      apiUrl: this.options.apiUrl(),
-      secrets: {},
-    })
+      agentId: run.agentId,
+      workspaceId: run.workspaceId,
+      tokenGeneration: agent?.tokenGeneration ?? 0,
+    }
+    return mintRunToken(this.options.runTokenKey, subject, this.options.world.now())
+  }
+
+  private sendStart(link: Link, run: RunRow, token: string): void {
+    const { id: runId, fence } = run
+    link.send({ type: 'run.start', runId, fence, token, apiUrl: this.options.apiUrl(), secrets: {} })
   }
 
   cancel(link: Link, run: RunRow): void {

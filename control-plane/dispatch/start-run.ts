@@ -3,15 +3,16 @@ import type { RunSpec } from '../../shared/runs/spec.ts'
 import { publish } from '../db/outbox.ts'
 import type { Tx } from '../db/open.ts'
 import { recordLastRun, type AgentRow } from '../resources/agents/store.ts'
-import { findFolder, findFolderByRepo } from '../resources/folders/store.ts'
+import { findFolder, findFolderByRepo, type FolderRow } from '../resources/folders/store.ts'
 import { findDetails, insertDetails } from '../resources/runs/details-store.ts'
-import { endRun, findRun, insertRun, listLiveOfAgent, setSuccessor, type RunRow } from '../resources/runs/store.ts'
+import { endRun, insertRun, listLiveOfAgent, setSuccessor, type RunRow } from '../resources/runs/store.ts'
 import { findWorkspace } from '../resources/workspaces/store.ts'
 import { admit, type Admission, type NotDispatchedReason } from './admission.ts'
 import { buildSpec } from './build-spec.ts'
-import { loadPlacementFacts, loadRunFacts } from './facts.ts'
+import type { OfferedRun } from './dispatcher.ts'
+import { lockPlacement, toRunFacts } from './facts.ts'
 import { harnessOf } from './harness-of.ts'
-import { placeRun, type GateReason } from './placement.ts'
+import { placeRun, type GateReason, type Placement } from './placement.ts'
 
 export interface Wake {
   agent: AgentRow
@@ -25,7 +26,8 @@ export interface Wake {
 }
 
 export type WakeAnswer =
-  | { kind: 'queued'; runId: string }
+  /** `offer`: the run was given to a device in this transaction; the device is told after the commit. */
+  | { kind: 'queued'; runId: string; offer: OfferedRun | null }
   | { kind: 'pending'; runId: string; gateReason: GateReason }
   | { kind: 'coalesced'; runId: string }
   | { kind: 'declined'; runId: string; exitReason: string; message: string }
@@ -36,9 +38,20 @@ export interface WakeContext {
   leaseMs: number
   cloudEnabled: boolean
   limits: Partial<RunSpec['limits']>
+  offers: DirectOffers
 }
 
-/** Turns a wake into what admission says, in the caller's transaction. A new run is dispatched by whoever reads the outbox. */
+/** The devices linked to this replica, as far as a wake needs them. */
+export interface DirectOffers {
+  isLinked(publicId: string): boolean
+  offerMs: number
+}
+
+/**
+ * Turns a wake into what admission says, in the caller's transaction. A new run is offered in the same transaction when
+ * a device that may take it is linked to this replica and has room, which saves a commit on the way to its start; else
+ * it is dispatched by whoever reads the outbox.
+ */
 export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promise<WakeAnswer> {
   const { agent } = wake
   const workspace = await findWorkspace(tx, agent.workspaceId)
@@ -58,6 +71,8 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
   const resume = wake.parent && (await resumable(tx, wake.parent, agent)) ? wake.parent.sessionId : null
   const prompt = wake.prompt ?? `You were woken by ${wake.triggerSource}. No prompt was given.`
   const spec = buildSpec({ runId, agent, workspace, folder, prompt, resumeSessionId: resume, limits: context.limits })
+  const placement = admission.kind === 'declined' ? null : await place(tx, wake, { folder, context })
+  const device = placement?.kind === 'device' && placement.mayOffer ? placement.publicId : null
   await insertRun(tx, {
     id: runId,
     workspaceId: agent.workspaceId,
@@ -75,24 +90,38 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
     reasoningEffort: spec.reasoningEffort,
     permissionMode: spec.permissions.defaultMode,
     createdAt: now,
+    offer: device === null ? null : { device, expiresAt: now + context.offers.offerMs },
   })
   await insertDetails(tx, { runId, prompt, spec, manifest: manifestOf(spec) })
   if (wake.parent) await setSuccessor(tx, wake.parent.id, runId)
-  return admission.kind === 'declined'
-    ? decline(tx, { runId, agent, admission, now })
-    : queue(tx, runId, agent, context)
+  if (admission.kind === 'declined') return decline(tx, { runId, agent, admission, now })
+  if (device !== null) return { kind: 'queued', runId, offer: { runId, fence: 1, device, spec } }
+  await publish(tx, { topic: 'run.queued', key: runId, at: now })
+  return placement?.kind === 'gate'
+    ? { kind: 'pending', runId, gateReason: placement.reason }
+    : { kind: 'queued', runId, offer: null }
 }
 
-async function queue(tx: Tx, runId: string, agent: AgentRow, context: WakeContext): Promise<WakeAnswer> {
-  const now = context.world.now()
-  await publish(tx, { topic: 'run.queued', key: runId, at: now })
-  const run = await findRun(tx, runId)
-  if (!run) throw new Error('the run just inserted is not there')
-  const facts = await loadPlacementFacts(tx, agent.workspaceId, { now, leaseMs: context.leaseMs, lock: false })
-  const placement = placeRun(await loadRunFacts(tx, run, agent), facts)
-  return placement.kind === 'gate'
-    ? { kind: 'pending', runId, gateReason: placement.reason }
-    : { kind: 'queued', runId }
+/** To be called once the wake is committed: whoever must act on it is told. */
+export function announce(
+  answer: WakeAnswer,
+  to: { dispatcher: { push(offered: OfferedRun): void }; bus: { poke(): void } },
+): void {
+  if (answer.kind === 'queued' && answer.offer) to.dispatcher.push(answer.offer)
+  else to.bus.poke()
+}
+
+/** Where the run goes; the room it takes there is locked until the transaction ends. */
+async function place(
+  tx: Tx,
+  { agent, parent }: Wake,
+  { folder, context }: { folder: FolderRow | null; context: WakeContext },
+): Promise<Placement & { mayOffer: boolean }> {
+  const { world, leaseMs, offers } = context
+  const { facts, isHalted } = await lockPlacement(tx, agent.workspaceId, { now: world.now(), leaseMs })
+  const placement = placeRun(toRunFacts({ folderId: folder?.shortId ?? null }, { agent, folder, parent }), facts)
+  // A workspace that was halted since it was read: the dispatcher sees that, too, and cancels the run.
+  return { ...placement, mayOffer: placement.kind === 'device' && !isHalted && offers.isLinked(placement.publicId) }
 }
 
 async function decline(

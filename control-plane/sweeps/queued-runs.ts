@@ -35,7 +35,6 @@ export function queuedRunsSweep(options: QueuedRunsOptions): Sweep {
           (await loadPlacementFacts(context.root, run.workspaceId, {
             now: context.now,
             leaseMs: options.leaseMs,
-            lock: false,
           }))
         facts.set(run.workspaceId, known)
         const gated = placeRun(await loadRunFacts(context.root, run), known).kind === 'gate'

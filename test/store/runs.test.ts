@@ -25,7 +25,8 @@ import { at, seedAgent, seedPerson, seedRun, seedWorkspace } from './seed.ts'
 
 const device = 'dvc_a'
 const offer = (db: Db, runId: string, fence = 0) => offerRun(db, { runId, fence, device, expiresAt: at + 10 })
-const claim = (db: Db, runId: string, fence = 1) => claimRun(db, { runId, fence, device, at: at + 5 })
+const claim = (db: Db, runId: string, fence = 1) =>
+  claimRun(db, { runId, fence, device, at: at + 5 }).then((run) => run !== null)
 const completed = { exitReason: 'completed', errorCode: null, errorMessage: null, at: at + 9 } as const
 
 async function seedAgentIn(db: Db) {
@@ -64,7 +65,7 @@ describe('one run', () => {
     expect(await claim(root, id)).toBe(false)
     expect(await offer(root, id, 1)).toBe(true)
     expect(await claim(root, id, 1)).toBe(false)
-    expect(await claimRun(root, { runId: id, fence: 2, device: 'dvc_b', at })).toBe(false)
+    expect(await claimRun(root, { runId: id, fence: 2, device: 'dvc_b', at })).toBeNull()
     expect(await claim(root, id, 2)).toBe(true)
     expect(await claim(root, id, 2)).toBe(false)
     expect(await withdrawOffer(root, id, 2)).toBe(false)

@@ -2,7 +2,7 @@ import { agentRunRoutes, startRunReply, type StartRunReply } from '../../../shar
 import { fail } from '../../../shared/api/errors.ts'
 import type { ExitReason } from '../../../shared/runs/exit-reasons.ts'
 import type { Tx } from '../../db/open.ts'
-import { startRun, type WakeAnswer } from '../../dispatch/start-run.ts'
+import { announce, startRun, type WakeAnswer } from '../../dispatch/start-run.ts'
 import type { Caller } from '../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../http/implement.ts'
 import type { ResourceDependencies } from '../dependencies.ts'
@@ -47,9 +47,15 @@ async function wake(input: Start, { agent, deps }: { agent: AgentRow; deps: Reso
       prompt: body.prompt ?? null,
       parent: null,
     },
-    { world, leaseMs: deps.leaseMs, cloudEnabled: deps.cloudEnabled, limits: deps.runLimits },
+    {
+      world,
+      leaseMs: deps.leaseMs,
+      cloudEnabled: deps.cloudEnabled,
+      limits: deps.runLimits,
+      offers: deps.dispatcher,
+    },
   )
-  input.afterCommit(() => deps.bus.poke())
+  input.afterCommit(() => announce(answer, deps))
   return toReply(answer)
 }
 

@@ -4,7 +4,7 @@ import { fail } from '../../../shared/api/errors.ts'
 import { runRoutes, type RunDetail } from '../../../shared/api/runs.ts'
 import type { Db, Tx } from '../../db/open.ts'
 import { cancelRun } from '../../dispatch/cancel-run.ts'
-import { startRun } from '../../dispatch/start-run.ts'
+import { announce, startRun } from '../../dispatch/start-run.ts'
 import type { Caller } from '../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../http/implement.ts'
 import { lookUpAgent } from '../agents/lookup.ts'
@@ -136,10 +136,16 @@ async function retry(input: HandlerInput<typeof runRoutes.retry>, deps: Resource
       prompt: retryPrompt(details?.prompt ?? null, { runId: run.id, reason: body.reason }),
       parent: run,
     },
-    { world, leaseMs: deps.leaseMs, cloudEnabled: deps.cloudEnabled, limits: deps.runLimits },
+    {
+      world,
+      leaseMs: deps.leaseMs,
+      cloudEnabled: deps.cloudEnabled,
+      limits: deps.runLimits,
+      offers: deps.dispatcher,
+    },
   )
   if (answer.kind === 'not_dispatched') return notDispatched(answer.message)
-  input.afterCommit(() => deps.bus.poke())
+  input.afterCommit(() => announce(answer, deps))
   return { runId: answer.runId }
 }
 

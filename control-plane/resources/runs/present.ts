@@ -54,7 +54,7 @@ async function load(db: Db, runs: readonly RunRow[], moment: Moment): Promise<Su
     devices: byKey(await listDevicesByPublicId(db, unique(runs.map(executedOn))), 'publicId'),
     folders: byKey(await listFoldersByIds(db, workspaceId, unique(waiting.map((run) => run.folderId))), 'shortId'),
     parents: byKey(parents.length === 0 ? [] : await listRunsByIds(db, workspaceId, parents), 'id'),
-    placement: waiting.length === 0 ? null : await loadPlacementFacts(db, workspaceId, { ...moment, lock: false }),
+    placement: waiting.length === 0 ? null : await loadPlacementFacts(db, workspaceId, moment),
   }
 }
 

@@ -128,6 +128,8 @@ export interface NewRun {
   reasoningEffort: string | null
   permissionMode: string
   createdAt: number
+  /** Offered from the beginning, under fence 1. */
+  offer?: { device: string; expiresAt: number } | null
 }
 
 export async function insertRun(db: Db, run: NewRun): Promise<void> {
@@ -149,6 +151,12 @@ export async function insertRun(db: Db, run: NewRun): Promise<void> {
     reasoning_effort: run.reasoningEffort,
     permission_mode: run.permissionMode,
     created_at: run.createdAt,
+    ...(run.offer && {
+      fence: 1,
+      lease_state: 'offered',
+      device: run.offer.device,
+      offer_expires_at: run.offer.expiresAt,
+    }),
   })
 }
 
@@ -305,16 +313,17 @@ export async function withdrawOffer(db: Db, runId: string, fence: number): Promi
   return changed === 1
 }
 
-/** The device that was offered the run takes it. Repeating it changes nothing and answers false. */
+/** The device that was offered the run takes it; gives the run as it is now. Repeating it changes nothing: null. */
 export async function claimRun(
   db: Db,
   claim: { runId: string; fence: number; device: string; at: number },
-): Promise<boolean> {
-  const changed = await db('runs')
+): Promise<RunRow | null> {
+  const changed: unknown[] = await db('runs')
     .where({ id: claim.runId, fence: claim.fence, device: claim.device, status: 'queued', lease_state: 'offered' })
     .whereNull('ended_at')
     .update({ status: 'running', lease_state: 'claimed', started_at: claim.at, offer_expires_at: null })
-  return changed === 1
+    .returning('*')
+  return parseMaybe(changed[0])
 }
 
 export async function markHarnessStarted(db: Db, run: { id: string; fence: number; at: number }): Promise<void> {
