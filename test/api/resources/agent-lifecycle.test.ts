@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { findPlatformChange } from '../../../control-plane/resources/platform-changes/store.ts'
 import { endRun } from '../../../control-plane/resources/runs/store.ts'
+import { findAgent, insertAgent } from '../../../control-plane/resources/agents/store.ts'
+import { hasPostgres } from '../../kit/database.ts'
 import { enrol, FakeDevice } from '../../kit/fake-device.ts'
 import { halfRequest } from '../../kit/half-request.ts'
 import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
@@ -225,3 +227,38 @@ test('an agent is given to another member by its owner or an admin', async () =>
   await send('DELETE', agent.id, { token: admin.token })
   expect(outcomeOf(await transfer(member.userId, admin.token))).toBe('404 resource_not_found')
 })
+
+test.skipIf(!hasPostgres())(
+  'a handle that another write takes meanwhile is refused, for a copy and for a new agent',
+  async () => {
+    const replica = await TestServer.start({ database: 'postgres' })
+    try {
+      const { root } = replica.database
+      const source = await replica.createAgent()
+      const row = (await findAgent(root, source.id))!
+      for (const [path, name] of [
+        [`/agents/${source.id}/clones`, 'Taken Copy'],
+        ['/agents', 'Taken Name'],
+      ] as const) {
+        const held = await root.transaction()
+        const handle = name.toLowerCase().replace(' ', '-')
+        await insertAgent(held, { ...row, id: replica.world.id('agt_'), uuid: crypto.randomUUID(), handle, name })
+        const reply = replica.call(path, { body: { name } })
+        // The request has seen that the handle is free, and waits for the transaction that is taking it.
+        await expect
+          .poll(async () => {
+            const waiting: unknown = await root('pg_stat_activity')
+              .whereRaw("datname = current_database() and wait_event_type = 'Lock'")
+              .count({ n: '*' })
+              .first()
+            return Number((waiting as { n: unknown }).n)
+          })
+          .toBe(1)
+        await held.commit()
+        expect(outcomeOf(await reply)).toBe('409 handle_taken')
+      }
+    } finally {
+      await replica.stop()
+    }
+  },
+)

@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest'
+import type { Caller } from '../../http/callers.ts'
+import { isVisible, ownsOrAdministers, previewOf, projectViewerOf } from './rules.ts'
+
+const person = (role: 'owner' | 'admin' | 'member', userId = 'u'): Caller => ({
+  kind: 'person',
+  via: 'login_token',
+  userId,
+  userPublicId: 'usr_x',
+  name: 'x',
+  email: 'x',
+  workspaceId: 'w',
+  role,
+})
+const agent: Caller = { kind: 'agent', agentId: 'agt_1', agentUuid: 'a1', workspaceId: 'w', runId: 'run_1', fence: 1 }
+const hidden = { visibility: 'private', ownerUserId: 'u', leadAgentId: null } as const
+
+test('a private project is seen by its owner, admins, and agents that were let in or lead it', () => {
+  const sees = (caller: Caller, project: Parameters<typeof isVisible>[0] = hidden, isGranted = false) =>
+    isVisible(project, projectViewerOf(caller), isGranted)
+  expect(sees(person('member'))).toBe(true)
+  expect(sees(person('member', 'other'))).toBe(false)
+  expect(sees(person('admin', 'other'))).toBe(true)
+  expect(sees(agent)).toBe(false)
+  expect(sees(agent, hidden, true)).toBe(true)
+  expect(sees(agent, { ...hidden, leadAgentId: 'a1' })).toBe(true)
+  expect(sees(agent, { ...hidden, visibility: 'company' })).toBe(true)
+  expect(sees(person('member'), { ...hidden, ownerUserId: null })).toBe(false)
+})
+
+test('only people own or administer', () => {
+  expect(ownsOrAdministers(hidden, person('member'))).toBe(true)
+  expect(ownsOrAdministers(hidden, person('member', 'other'))).toBe(false)
+  expect(ownsOrAdministers({ ownerUserId: null }, person('owner', 'other'))).toBe(true)
+  expect(ownsOrAdministers({ ownerUserId: null }, agent)).toBe(false)
+})
+
+test('a preview has 220 characters, whole ones', () => {
+  expect(previewOf('')).toBeNull()
+  expect(previewOf('short')).toBe('short')
+  expect(previewOf('x'.repeat(221))).toBe('x'.repeat(220))
+  expect(previewOf('💥'.repeat(300))).toBe('💥'.repeat(220))
+})

@@ -1,0 +1,37 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { workspaceSlug } from '../../../shared/api/workspaces.ts'
+import { isHalted, issuePrefixOf, slugCandidates, slugFromName } from './rules.ts'
+
+test('a slug made from a name is one that may be sent, or there is none', () => {
+  expect(slugFromName('Acme & Söhne')).toBe('acme-sohne')
+  expect(slugFromName('42nd Street')).toBe('nd-street')
+  expect(slugFromName('測試')).toBeNull()
+  expect(slugFromName('a')).toBeNull()
+  fc.assert(
+    fc.property(fc.string({ unit: 'grapheme', maxLength: 120 }), (name) => {
+      const slug = slugFromName(name)
+      expect(slug === null || workspaceSlug.safeParse(slug).success).toBe(true)
+    }),
+  )
+})
+
+test('numbered slugs differ and may be sent, however long the first is', () => {
+  for (const slug of ['ab', 'x'.repeat(63), `${'x'.repeat(60)}-yz`]) {
+    const candidates = [...slugCandidates(slug)]
+    expect(candidates.slice(0, 2)).toEqual([slug, expect.stringMatching(/-2$/)])
+    expect(new Set(candidates).size).toBe(candidates.length)
+    for (const candidate of candidates) expect(workspaceSlug.safeParse(candidate).success).toBe(true)
+  }
+})
+
+test('the prefix of task keys is the first three letters of the slug', () => {
+  expect(issuePrefixOf('acme-works')).toBe('ACM')
+  expect(issuePrefixOf('a1-b2')).toBe('AB')
+})
+
+test('nothing starts in a paused or archived workspace', () => {
+  expect(isHalted({ agentsPaused: false, status: 'active' })).toBe(false)
+  expect(isHalted({ agentsPaused: true, status: 'active' })).toBe(true)
+  expect(isHalted({ agentsPaused: false, status: 'archived' })).toBe(true)
+})
