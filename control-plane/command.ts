@@ -2,8 +2,10 @@ import yargs, { type Argv } from 'yargs'
 import { realWorld } from '../shared/lib/world.ts'
 import { version } from '../shared/lib/version.ts'
 import { ConfigError, readConfig, type ServerConfig, type ServerFlags } from './config.ts'
+import { troubleOf } from './db/dialect.ts'
 import { migrate } from './db/migrate.ts'
 import { openDatabase, type Tx } from './db/open.ts'
+import { createLoginLink, serverAddress } from './operator/login-link.ts'
 import { addUser, createToken, OperatorError, revokeToken } from './operator/people.ts'
 import { roles } from './resources/members/store.ts'
 import { serve } from './serve.ts'
@@ -13,10 +15,25 @@ export async function runCommand(argv: readonly string[]): Promise<void> {
   try {
     await parser(argv).parseAsync()
   } catch (error) {
-    if (!(error instanceof ConfigError || error instanceof OperatorError)) throw error
-    process.stderr.write(`${error.message}\n`)
-    process.exitCode = 1
+    const message = error instanceof ConfigError || error instanceof OperatorError ? error.message : startTrouble(error)
+    if (message === null) throw error
+    process.stderr.write(`${message}\n`)
+    // Also ends what was opened before the trouble showed.
+    process.exit(1)
   }
+}
+
+/** A sentence for the usual reasons a server cannot start, or null for what is a defect of ours. */
+function startTrouble(error: unknown): string | null {
+  const { code, port, message } = error as { code?: string; port?: number; message?: string }
+  if (code === 'EADDRINUSE') return `Port ${port} is taken. Choose another with --port (0: any free one) or SVC_PORT.`
+  if (code === 'EACCES' && port !== undefined)
+    return `Port ${port} may not be used by this user. Choose one with --port.`
+  if (troubleOf(error) === 'database_unavailable') return `The database cannot be used: ${message}`
+  // Class 28 and 3D of PostgreSQL: a wrong password, a database that does not exist.
+  if (code !== undefined && /^(?:28|3D)[0-9A-Z]{3}$/.test(code))
+    return `The database refuses the connection: ${message}`
+  return null
 }
 
 function parser(argv: readonly string[]): Argv {
@@ -80,6 +97,22 @@ function parser(argv: readonly string[]): Argv {
           async (args) => onDatabase(args, (tx) => revokeToken(tx, realWorld, args.token)),
         ),
     )
+    .command(
+      'login-link',
+      'Print a link that signs a browser in as a member, once, within 15 minutes',
+      (link) =>
+        link
+          .option('email', { type: 'string', demandOption: true })
+          .option('workspace', { type: 'string', describe: 'Slug or id; default: the first joined' }),
+      async (args) =>
+        onDatabase(args, (tx, config) =>
+          createLoginLink(tx, realWorld, {
+            email: args.email,
+            workspace: args.workspace ?? null,
+            server: serverAddress(config),
+          }),
+        ),
+    )
     .fail((message, error) => {
       if (error) throw error
       throw new OperatorError(`${message}\nType: svc-server --help`)
@@ -92,12 +125,12 @@ function configOf(args: { [K in keyof ServerFlags]?: ServerFlags[K] }): ServerCo
 }
 
 /** Does the work in one transaction on the migrated database and prints its result as one line of JSON. */
-async function onDatabase(args: ServerFlags, work: (tx: Tx) => Promise<object>): Promise<void> {
+async function onDatabase(args: ServerFlags, work: (tx: Tx, config: ServerConfig) => Promise<object>): Promise<void> {
   const config = configOf(args)
   const database = openDatabase({ url: config.databaseUrl })
   try {
     await migrate(database.root, realWorld.now())
-    const result = await database.root.transaction(work)
+    const result = await database.root.transaction((tx) => work(tx, config))
     process.stdout.write(`${JSON.stringify(result)}\n`)
   } finally {
     await database.close()
