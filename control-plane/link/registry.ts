@@ -10,6 +10,8 @@ export interface Link {
   claimState: ClaimState
   /** What the daemon was told last of its settings. */
   settings: { displayName: string; capacity: number; remoteControlRevoked: boolean }
+  /** False from the moment the socket begins to close, which may be a while before it has. */
+  isOpen(): boolean
   send(message: ServerMessage): boolean
   close(name: CloseName): void
   /** Resolves true when the other end answered a ping within `ms`. */
@@ -21,7 +23,7 @@ export class LinkRegistry {
   private readonly links = new Map<string, Link>()
 
   isLinked(publicId: string): boolean {
-    return this.links.has(publicId)
+    return this.links.get(publicId)?.isOpen() ?? false
   }
 
   find(publicId: string): Link | null {

@@ -137,6 +137,7 @@ export class LinkServer {
       instance: hello.instance,
       claimState: hello.claimState,
       settings: settingsOf(device),
+      isOpen: () => session.isOpen,
       send: (message) => session.send(message),
       close: (name) => session.close(name),
       challenge: (ms) => session.challenge(ms),

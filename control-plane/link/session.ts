@@ -74,9 +74,13 @@ export class Session {
     this.keepAlive()
   }
 
+  get isOpen(): boolean {
+    return this.state !== 'closed' && this.options.socket.readyState === WebSocket.OPEN
+  }
+
   send(message: ServerMessage): boolean {
     const { socket } = this.options
-    if (this.state === 'closed' || socket.readyState !== WebSocket.OPEN) return false
+    if (!this.isOpen) return false
     if (socket.bufferedAmount > maxBuffered) {
       this.close('silent')
       return false
