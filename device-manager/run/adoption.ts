@@ -23,20 +23,29 @@ export async function adoptRuns(options: {
   supervisor.adopt(options.states)
   const survivors = pool.survivors()
   const known = new Set(options.states.map((state) => state.runId))
-  for (const record of survivors) if (!record.runId || !known.has(record.runId)) await dismiss(record, options)
+  const taken = new Set(options.states.map((state) => state.hostId))
+  for (const record of survivors) {
+    const isKnown = taken.has(record.hostId) || (record.runId !== null && known.has(record.runId))
+    if (!isKnown) await dismiss(record, options)
+  }
   for (const state of options.states) {
     if (state.phase === 'ended') {
       supervisor.ensureEnding(state)
       continue
     }
-    const record = survivors.find((each) => each.runId === state.runId && each.fence === state.fence)
+    const record = survivors.find((each) => each.hostId === state.hostId)
     const host = record ? await pool.connect(record).catch(() => null) : null
-    log.info({ runId: state.runId, phase: state.phase, host: host !== null }, 'run found in the journal')
-    if (host) {
+    // It was taken for this run, and the daemon died before it told so: nothing was launched.
+    const isIdle = host !== null && host.hello?.runId === null
+    log.info({ runId: state.runId, phase: state.phase, host: host !== null, isIdle }, 'run found in the journal')
+    if (isIdle) {
+      host.send({ type: 'discard' })
+      supervisor.handle(state.runId, { type: 'host_returned' })
+    } else if (host) {
       supervisor.attach(state.runId, host)
       continue
     }
-    const isLost = state.hostId === null ? 'found_without_host' : 'host_lost'
+    const isLost = isIdle || state.hostId === null ? 'found_without_host' : 'host_lost'
     supervisor.handle(state.runId, { type: spool.ending(state) ? 'host_ended' : isLost })
   }
   forgetStrays(spool, known, log)

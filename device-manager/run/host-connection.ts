@@ -7,6 +7,8 @@ export interface HostConnectionHandlers {
   lost(): void
 }
 
+type HostHello = Extract<HostReply, { type: 'hello' }>
+
 /** The daemon's end of a run host's socket. */
 export class HostConnection {
   readonly hostId: string
@@ -14,6 +16,8 @@ export class HostConnection {
   private readonly socket: Socket
   private handlers: HostConnectionHandlers = { reply: () => undefined, lost: () => undefined }
   private early: HostReply[] | null = []
+  private said: HostHello | null = null
+  private onHello: () => void = () => undefined
   private buffered = ''
   private closed = false
 
@@ -29,13 +33,13 @@ export class HostConnection {
       const socket = connect(path)
       const connection = new HostConnection(socket, host)
       socket.setTimeout(timeoutMs, () => socket.destroy(new Error('the run host did not answer')))
-      socket.once('connect', () => {
+      connection.onHello = () => {
         socket.setTimeout(0)
-        socket.off('error', reject)
-        connection.listen()
         resolve(connection)
-      })
+      }
       socket.once('error', reject)
+      socket.once('close', () => reject(new Error('the run host closed the connection')))
+      connection.listen()
     })
   }
 
@@ -56,6 +60,11 @@ export class HostConnection {
 
   get isOpen(): boolean {
     return !this.closed
+  }
+
+  /** What the host said of itself when this connection was made. */
+  get hello(): HostHello | null {
+    return this.said
   }
 
   /** Leaves the host to itself. */
@@ -94,6 +103,10 @@ export class HostConnection {
     // A host of another release may say what this daemon does not know: passed over.
     const parsed = hostReply.safeParse(value)
     if (!parsed.success) return
+    if (parsed.data.type === 'hello' && this.said === null) {
+      this.said = parsed.data
+      this.onHello()
+    }
     if (this.early) this.early.push(parsed.data)
     else this.handlers.reply(parsed.data)
   }

@@ -69,6 +69,14 @@ describe('the life of a run', () => {
     expect(state?.phase).toBe('starting')
   })
 
+  it('takes another host when the one it took was never given the run', () => {
+    const returned: RunEvent[] = [{ type: 'host_returned' }, { type: 'found_without_host' }]
+    const { effects } = play(offered, { type: 'host_taken', hostId: 'h1' }, { type: 'start_received' }, ...returned)
+    expect(effects).toEqual(['accept', 'prepare', 'start_host', 'prepare', 'start_host'])
+    const live = play(offered, { type: 'host_taken', hostId: 'h1' }, { type: 'host_started' }, ...returned)
+    expect(live.effects.at(-1)).toBe('end_crashed')
+  })
+
   it('forgets a withdrawn run that was not started, and ends one that was', () => {
     expect(play(offered, { type: 'withdrawn' }).state).toBeNull()
     const started = play(offered, { type: 'start_received' }, { type: 'host_started' }, { type: 'given_up' })
@@ -91,6 +99,7 @@ const anyEvent: fc.Arbitrary<RunEvent> = fc.oneof(
     { type: 'host_ended' },
     { type: 'host_lost' },
     { type: 'found_without_host' },
+    { type: 'host_returned' },
     { type: 'withdrawn' },
     { type: 'given_up' },
     { type: 'closed' },

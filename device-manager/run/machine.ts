@@ -47,6 +47,8 @@ export type RunEvent =
   | { type: 'host_started' }
   | { type: 'host_ended' }
   | { type: 'host_lost' }
+  /** The host that was taken says that it was never given the run. */
+  | { type: 'host_returned' }
   /** By a daemon that was started again, before a host was taken. */
   | { type: 'found_without_host' }
   | { type: 'prepare_failed'; stop: Stop }
@@ -122,6 +124,8 @@ function inAccepted(state: RunState, event: RunEvent): Step {
       return prepareAgain(state, state.hostsLost + 1)
     case 'found_without_host':
       return prepareAgain(state, state.hostsLost)
+    case 'host_returned':
+      return [{ ...state, hostId: null }, []]
     case 'withdrawn':
     case 'given_up':
     case 'closed':
@@ -162,6 +166,8 @@ function inHands(state: RunState, event: RunEvent): Step {
       return [state, [{ type: 'end_crashed' }]]
     case 'found_without_host':
       return state.hostId === null ? prepareAgain(state, state.hostsLost) : [state, [{ type: 'end_crashed' }]]
+    case 'host_returned':
+      return [state.phase === 'starting' ? { ...state, hostId: null } : state, []]
     case 'cancel_received':
       if (state.givenUp) return [state, []]
       return [{ ...state, cancel: event.stop }, [{ type: 'stop_host', stop: event.stop }]]
