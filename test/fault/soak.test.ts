@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { parseRunEventId } from '../../shared/api/run-events.ts'
 import { checkInvariants } from '../kit/invariants.ts'
 import { delay, seededRandom, waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
