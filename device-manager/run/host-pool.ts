@@ -115,7 +115,12 @@ export class HostPool {
         '--unsent-bytes',
         String(unsentBytes),
       ],
-      { detached: true, stdio: ['ignore', out, out], env: { ...hostEnvironment(), NODE_COMPILE_CACHE: places.compileCache }, cwd: places.stateDir },
+      {
+        detached: true,
+        stdio: ['ignore', out, out],
+        env: { ...hostEnvironment(), NODE_COMPILE_CACHE: places.compileCache },
+        cwd: places.stateDir,
+      },
     )
     closeSync(out)
     child.unref()
