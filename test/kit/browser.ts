@@ -78,7 +78,7 @@ export class Browser {
 }
 
 function fieldsOf(text: string): Record<string, string> {
-  const inputs = text.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)">/g)
+  const inputs = text.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"\s*\/?>/g)
   return Object.fromEntries([...inputs].map((match) => [match[1]!, match[2]!]))
 }
 
