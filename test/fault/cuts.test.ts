@@ -63,7 +63,7 @@ describe('with the real durations', () => {
     const { run, runId } = await begun(system)
     const before = system.proxy.accepted
     system.proxy.stall()
-    await delay(4_000)
+    await delay(2_000)
     system.proxy.heal()
     run.open('end')
     await checkInvariants(system, run, runId, expected)
