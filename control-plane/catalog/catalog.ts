@@ -1,0 +1,75 @@
+import { readFileSync } from 'node:fs'
+import { z } from 'zod'
+import { harnessNames, reasoningEfforts } from '../../shared/runs/spec.ts'
+import { ConfigError } from '../config.ts'
+import builtIn from './models.json' with { type: 'json' }
+
+/**
+ * What is known of models: which harness runs one, which efforts it takes, what its tokens cost. `models.json` holds list
+ * prices; `SVC_MODELS_FILE` names a file of the same form whose entries are added, or take the place of those with the
+ * same id.
+ */
+
+/** US dollars per million tokens, as a decimal. */
+const price = z.string().regex(/^\d{1,6}(\.\d{1,9})?$/)
+export const modelPrice = z.strictObject({ input: price, output: price, cacheRead: price, cacheWrite: price })
+export type ModelPrice = z.infer<typeof modelPrice>
+
+const name = z.string().min(1).max(200).toLowerCase()
+export const modelEntry = z.strictObject({
+  id: name,
+  /** Other names for it. */
+  aliases: z.array(name).max(20).default([]),
+  harness: z.enum(harnessNames),
+  /** Empty: it takes none. */
+  efforts: z.array(z.enum(reasoningEfforts)),
+  /** null: not known, so its runs are not priced. */
+  price: modelPrice.nullable(),
+})
+export type ModelEntry = z.infer<typeof modelEntry>
+
+export const modelsFile = z.strictObject({ models: z.array(modelEntry).max(2_000) })
+
+export interface ModelCatalog {
+  /** By id or alias; a date at the end and the provider in front may be there or not. */
+  find(model: string): ModelEntry | null
+}
+
+export function createCatalog(entries: readonly ModelEntry[]): ModelCatalog {
+  const byName = new Map<string, ModelEntry>()
+  for (const entry of entries) for (const alias of entry.aliases) byName.set(alias, entry)
+  // An id stands before an alias of the same name, a later entry before an earlier one.
+  for (const entry of entries) byName.set(entry.id, entry)
+  return {
+    find(model) {
+      for (const candidate of spellings(model.toLowerCase())) {
+        const found = byName.get(candidate)
+        if (found) return found
+      }
+      return null
+    },
+  }
+}
+
+/** As it is first. `claude-opus-4-5-20251101`, `claude-opus-4-5@20251101` and `anthropic/claude-opus-4-5[1m]` are one model. */
+function spellings(model: string): string[] {
+  const bare = model.replace(/\[[^\]]*\]$/, '')
+  const dateless = bare.replace(/[-@](\d{8}|\d{4}-\d{2}-\d{2})$/, '')
+  const known = [model, bare, dateless]
+  return [...new Set([...known, ...known.map((spelling) => spelling.replace(/^(anthropic|openai|cursor)\//, ''))])]
+}
+
+/** The models that come with the server and those of the operator's file. Throws ConfigError with a sentence. */
+export function loadCatalog(file: string | null): ModelCatalog {
+  const { models } = modelsFile.parse(builtIn)
+  return createCatalog(file === null ? models : [...models, ...readModels(file)])
+}
+
+function readModels(file: string): ModelEntry[] {
+  try {
+    return modelsFile.parse(JSON.parse(readFileSync(file, 'utf8'))).models
+  } catch (error) {
+    const why = error instanceof z.ZodError ? z.prettifyError(error) : (error as Error).message
+    throw new ConfigError(`SVC_MODELS_FILE: ${file} cannot be used.\n${why}`)
+  }
+}
