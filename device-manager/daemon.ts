@@ -287,6 +287,8 @@ export class Daemon {
       this.reportClaimState()
     }
     const held = this.supervisor.find(runId)
+    // Overtaken by a later offer of the same run.
+    if (held && held.fence > fence) return
     if (held && held.fence === fence) return this.supervisor.handle(runId, { type: 'offered', spec, fence, at: 0 })
     if (held) {
       // An older lease of the same run: its tree must be gone before a new one may start.
@@ -295,7 +297,7 @@ export class Daemon {
     }
     const reason = this.refusal(this.supervisor.active().length)
     if (reason !== null && reason !== 'paused') return decline(reason)
-    this.supervisor.handle(runId, { type: 'offered', spec, fence, at: this.options.world.now() })
+    this.supervisor.offer({ spec, fence })
     this.forwarder.begin({ runId, fence }, 0)
   }
 

@@ -3,7 +3,7 @@ import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { EndReport } from '../../shared/device/protocol.ts'
 import type { ProcessIdentity } from '../process/identity.ts'
 import { HarnessLaunchError } from '../harness/adapter-errors.ts'
-import { openSpool, type Spool } from '../spool/spool.ts'
+import { openSpool, type RunKey, type Spool } from '../spool/spool.ts'
 import { changeSetOf } from './ending.ts'
 import type { StartRequest } from './launch.ts'
 import { messageOf, type HostLog } from './log.ts'
@@ -54,6 +54,8 @@ export class RunHost {
   #start: StartRequest | null = null
   #earlyStop: { exitReason: ExitReason; message: string | null } | null = null
   #earlyInputs: { inputId: string; text: string }[] = []
+  /** Opened while nobody waits. */
+  #spoolAhead: Spool | null = null
   #writer: EventWriter | null = null
   #run: LiveRun | null = null
   #cancelLonely: (() => void) | null = null
@@ -96,6 +98,16 @@ export class RunHost {
     )
   }
 
+  /** Opens the spool before there is a run. What is wrong with it shows, and counts, when a run is assigned. */
+  openAhead(): void {
+    if (this.#assignment || this.#isLeaving) return
+    try {
+      this.#spoolAhead ??= this.#options.openSpool()
+    } catch (error) {
+      this.#options.log('spool_not_opened', { error: messageOf(error) })
+    }
+  }
+
   onRequest(request: HostRequest): void {
     switch (request.type) {
       case 'assign':
@@ -132,7 +144,7 @@ export class RunHost {
     try {
       this.#options.record({ ...key, harness: null })
       // A spool that cannot be opened must show before a harness is started.
-      const spool = this.#options.openSpool()
+      const spool = this.#takeSpool(key)
       this.#writer = new EventWriter({
         world,
         key,
@@ -152,6 +164,19 @@ export class RunHost {
     this.#options.reply({ type: 'prepared' })
     if (this.#earlyStop) return this.#endWithoutHarness(this.#earlyStop.exitReason, this.#earlyStop.message)
     if (this.#start) this.#launch(this.#prepared, this.#start)
+  }
+
+  #takeSpool(key: RunKey): Spool {
+    const ahead = this.#spoolAhead
+    this.#spoolAhead = null
+    try {
+      // Reads from it: another file may stand at its path by now.
+      ahead?.stats(key)
+      if (ahead) return ahead
+    } catch {
+      ahead?.close()
+    }
+    return this.#options.openSpool()
   }
 
   #onStart(request: StartRequest): void {
@@ -227,6 +252,7 @@ export class RunHost {
   async #leave(exitCode: number): Promise<void> {
     if (this.#isLeaving) return
     this.#isLeaving = true
+    this.#spoolAhead?.close()
     this.#writer?.close()
     if (this.#prepared) await cleanUp(this.#prepared)
     this.#options.leave(exitCode)

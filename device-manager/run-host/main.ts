@@ -97,7 +97,8 @@ async function main(): Promise<void> {
   await socket.listen()
   keepRecord({})
   host.daemonLeft()
-  await warmUp(world, log)
+  host.openAhead()
+  await warmUp({ world, log, stateDir: options['state-dir'], hostId })
 }
 
 // libuv before 1.52 loses the end of a terminal's output when the program exits.

@@ -2,46 +2,93 @@ import { Redactor } from '../../shared/lib/redact.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { commandSession } from '../harness/command/session.ts'
 import { nothingWritten, pendingEvent, toRows } from './event-lines.ts'
+import { launchHarness } from './launch.ts'
 import { messageOf, type HostLog } from './log.ts'
 import { Pipeline } from './pipeline.ts'
+import { cleanUp, prepare, type Assignment } from './preparation.ts'
 import { hostRequest } from './protocol.ts'
-import { launchInPty } from './pty.ts'
 import { wholeValues } from './redaction.ts'
 
+export interface WarmUpParts {
+  world: World
+  log: HostLog
+  stateDir: string
+  hostId: string
+}
+
 /**
- * Runs the path from a start to the first rows once, with a program that does nothing, while nobody waits: code that ran
- * before is several times faster. Nothing of it is kept.
+ * Runs the path from an assignment to the first rows once, with a program that does nothing, while nobody waits: code
+ * that ran before is several times faster. Nothing of it is kept.
  */
-export async function warmUp(world: World, log: HostLog): Promise<void> {
+export async function warmUp({ world, log, stateDir, hostId }: WarmUpParts): Promise<void> {
   try {
-    hostRequest.safeParse({ type: 'start', token: 'none', apiUrl: 'none', secrets: {} })
-    const secrets = [{ name: 'NONE', value: world.id('warm_') }]
-    const pipeline = new Pipeline({
-      session: commandSession(),
-      redactor: new Redactor(secrets),
-      redact: wholeValues(secrets),
-      io: 'pty',
-      decide: () => ({ decision: 'deny', rule: null }),
-      emit: (bodies) => {
-        const events = bodies.map((body) => pendingEvent(world.now(), body))
-        toRows(nothingWritten(), events)
-      },
-      write: () => {},
-      closeInput: () => {},
-      onFinished: () => {},
-    })
-    const child = launchInPty({
-      file: '/bin/sh',
-      args: ['-c', 'echo warm'],
-      env: { PATH: '/usr/bin:/bin' },
-      cwd: '/',
-      onOutput: (chunk) => pipeline.output(chunk),
-      onStderr: () => {},
-    })
-    const exit = await child.closed
-    pipeline.end({ ...exit, stoppedFor: null })
+    const assignment = hostRequest.parse(JSON.parse(JSON.stringify(assignmentOf(`warm_${hostId}`, stateDir))))
+    const start = hostRequest.parse({ type: 'start', token: 'none', apiUrl: 'none', secrets: {} })
+    if (assignment.type !== 'assign' || start.type !== 'start') return
+    // The folder is in no repository, which git tells at once.
+    const prepared = await prepare(stateDir, assignment, world)
+    try {
+      if ('problem' in prepared.plan) return
+      const pipeline = makePipeline(world)
+      const child = launchHarness(prepared, prepared.plan, start, {
+        onOutput: (chunk) => pipeline.output(chunk),
+        onStderr: () => {},
+      })
+      const exit = await child.closed
+      pipeline.end({ ...exit, stoppedFor: null })
+    } finally {
+      await cleanUp(prepared)
+    }
   } catch (error) {
     // A run will tell better what is wrong here.
     log('warm_up_failed', { error: messageOf(error) })
   }
+}
+
+function assignmentOf(runId: string, folder: string): Assignment {
+  const long = 600_000
+  return {
+    type: 'assign',
+    fence: 1,
+    env: { PATH: '/usr/bin:/bin' },
+    homeDir: folder,
+    loginShell: '/bin/sh',
+    svcBinDir: null,
+    harnessVersion: null,
+    spec: {
+      runId,
+      workspaceId: 'none',
+      agent: { id: 'none', handle: '@none', name: 'none' },
+      harness: 'command',
+      folder: { shortId: 'none', rootPath: folder },
+      prompt: 'warm',
+      agentMd: '',
+      model: null,
+      backupModel: null,
+      reasoningEffort: null,
+      maxTurns: null,
+      command: ['sh', '-c', 'echo warm'],
+      permissions: { allow: [], ask: [], deny: [], defaultMode: 'full' },
+      resumeSessionId: null,
+      limits: { runMs: long, noProgressMs: long, firstEventMs: long, toolCalls: 1, silentMs: long },
+    },
+  }
+}
+
+function makePipeline(world: World): Pipeline {
+  const secrets = [{ name: 'NONE', value: world.id('warm_') }]
+  return new Pipeline({
+    session: commandSession(),
+    redactor: new Redactor(secrets),
+    redact: wholeValues(secrets),
+    io: 'pty',
+    decide: () => ({ decision: 'deny', rule: null }),
+    emit: (bodies) => {
+      const events = bodies.map((body) => pendingEvent(world.now(), body))
+      toRows(nothingWritten(), events)
+    },
+    write: () => {},
+    closeInput: () => {},
+    onFinished: () => {},
+  })
 }

@@ -26,6 +26,8 @@ const hostMain = join(dirname(fileURLToPath(import.meta.url)), '..', 'run-host',
 export class HostPool {
   private readonly options: HostPoolOptions
   private spare: Promise<HostConnection> | null = null
+  /** The spare, once it is connected. */
+  private ready: HostConnection | null = null
   private stopped = false
 
   constructor(options: HostPoolOptions) {
@@ -37,15 +39,30 @@ export class HostPool {
     if (this.stopped || this.spare) return
     const starting = this.start()
     this.spare = starting
-    starting.catch((error: unknown) => {
-      this.options.log.error({ err: error }, 'a run host could not be started')
-      if (this.spare === starting) this.spare = null
-    })
+    starting.then(
+      (host) => {
+        if (this.spare === starting) this.ready = host
+      },
+      (error: unknown) => {
+        this.options.log.error({ err: error }, 'a run host could not be started')
+        if (this.spare === starting) this.spare = null
+      },
+    )
+  }
+
+  /** The spare if it can be had without waiting. */
+  takeReady(): HostConnection | null {
+    const host = this.ready
+    if (!host?.isOpen) return null
+    this.ready = null
+    this.spare = null
+    return host
   }
 
   async take(): Promise<HostConnection> {
     const spare = this.spare
     this.spare = null
+    this.ready = null
     if (spare) {
       const host = await spare.catch(() => null)
       if (host?.isOpen) return host
@@ -57,6 +74,7 @@ export class HostPool {
     this.stopped = true
     const spare = await this.spare?.catch(() => null)
     this.spare = null
+    this.ready = null
     if (spare) await this.dismiss(spare)
   }
 

@@ -41,7 +41,8 @@ export interface Stop {
 }
 
 export type RunEvent =
-  | { type: 'offered'; spec: RunSpec; fence: number; at: number }
+  /** `hostId`: the run host that stood by and was taken for this run. */
+  | { type: 'offered'; spec: RunSpec; fence: number; at: number; hostId?: string | null }
   | { type: 'host_taken'; hostId: string }
   | { type: 'start_received' }
   | { type: 'host_started' }
@@ -95,7 +96,7 @@ function offered(event: RunEvent & { type: 'offered' }): Step {
     fence: event.fence,
     phase: 'accepted',
     spec: event.spec,
-    hostId: null,
+    hostId: event.hostId ?? null,
     hostsLost: 0,
     cancel: null,
     givenUp: false,

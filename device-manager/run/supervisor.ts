@@ -51,6 +51,8 @@ export class Supervisor {
   /** Preparations under way, so that a start waits for its host. */
   private readonly preparing = new Map<string, Promise<void>>()
   private readonly crashing = new Set<string>()
+  /** Hosts taken with the offer of a run, until they are assigned to it. */
+  private readonly taken = new Map<string, HostConnection>()
 
   constructor(options: SupervisorOptions) {
     this.options = options
@@ -106,6 +108,23 @@ export class Supervisor {
       'run',
     )
     this.options.changed()
+  }
+
+  /**
+   * A run that is not held. A host that stands by is taken in the same step of the journal, which saves a write on the
+   * way to the start.
+   */
+  offer(offer: { spec: RunState['spec']; fence: number }): void {
+    const { runId } = offer.spec
+    const host = this.options.pool.takeReady()
+    if (host) this.taken.set(runId, host)
+    try {
+      this.handle(runId, { type: 'offered', ...offer, at: this.options.world.now(), hostId: host?.hostId ?? null })
+    } catch (error) {
+      this.taken.delete(runId)
+      host?.send({ type: 'discard' })
+      throw error
+    }
   }
 
   start(message: ServerMessage & { type: 'run.start' }): void {
@@ -224,14 +243,23 @@ export class Supervisor {
   private async assign(state: RunState): Promise<void> {
     const { runId, fence, spec } = state
     const { pool, surroundings } = this.options
+    const ready = this.taken.get(runId) ?? null
+    this.taken.delete(runId)
+    const isWanted = () => this.states.get(runId)?.fence === fence
     const folder = await folderTrouble(spec.folder?.rootPath ?? surroundings.homeDir)
-    if (this.states.get(runId)?.fence !== fence) return
-    if (folder) {
-      return this.handle(runId, { type: 'prepare_failed', stop: { exitReason: 'dispatch_error', message: folder } })
+    if (folder || !isWanted()) {
+      ready?.send({ type: 'discard' })
+      pool.warm()
+      if (folder && isWanted())
+        this.handle(runId, { type: 'prepare_failed', stop: { exitReason: 'dispatch_error', message: folder } })
+      return
     }
-    const [host, env] = await Promise.all([pool.take(), surroundings.env()])
-    if (this.states.get(runId)?.fence !== fence) return void host.send({ type: 'discard' })
-    this.handle(runId, { type: 'host_taken', hostId: host.hostId })
+    const [host, env] = await Promise.all([ready?.isOpen ? ready : pool.take(), surroundings.env()])
+    if (!isWanted()) {
+      host.send({ type: 'discard' })
+      return pool.warm()
+    }
+    if (this.states.get(runId)?.hostId !== host.hostId) this.handle(runId, { type: 'host_taken', hostId: host.hostId })
     this.attach(runId, host)
     host.send({
       type: 'assign',
