@@ -25,7 +25,6 @@ export async function warmUp({ world, log, stateDir, hostId }: WarmUpParts): Pro
     const assignment = hostRequest.parse(JSON.parse(JSON.stringify(assignmentOf(`warm_${hostId}`, stateDir))))
     const start = hostRequest.parse({ type: 'start', token: 'none', apiUrl: 'none', secrets: {} })
     if (assignment.type !== 'assign' || start.type !== 'start') return
-    // The folder is in no repository, which git tells at once.
     const prepared = await prepare(stateDir, assignment, world)
     try {
       if ('problem' in prepared.plan) return
@@ -45,13 +44,13 @@ export async function warmUp({ world, log, stateDir, hostId }: WarmUpParts): Pro
   }
 }
 
-function assignmentOf(runId: string, folder: string): Assignment {
+function assignmentOf(runId: string, homeDir: string): Assignment {
   const long = 600_000
   return {
     type: 'assign',
     fence: 1,
     env: { PATH: '/usr/bin:/bin' },
-    homeDir: folder,
+    homeDir,
     loginShell: '/bin/sh',
     svcBinDir: null,
     harnessVersion: null,
@@ -60,7 +59,8 @@ function assignmentOf(runId: string, folder: string): Assignment {
       workspaceId: 'none',
       agent: { id: 'none', handle: '@none', name: 'none' },
       harness: 'command',
-      folder: { shortId: 'none', rootPath: folder },
+      // Whatever repository the state folder may lie in is not touched.
+      folder: null,
       prompt: 'warm',
       agentMd: '',
       model: null,
