@@ -52,7 +52,7 @@ describe('row 40: a cancel', () => {
       const starts = run.starts()
       expect(starts).toBeLessThanOrEqual(1)
       const { events } = await endedOnce(runId)
-      if (events > 0) await checkInvariants(system, run, runId, { ...interrupted, starts: run.starts() })
+      if (events > 0) await checkInvariants(system, run, runId, { ...interrupted, starts })
       expect((await system.device.status()).runs.map((each) => each.runId)).not.toContain(runId)
     }
   })

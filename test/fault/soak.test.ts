@@ -76,18 +76,20 @@ test(
     await waitFor(async () => (await system.device.status()).link.state === 'connected', 'the device is connected')
     await Promise.all(work)
 
-    const starts = new Map(agents.map((run) => [run, started.filter((each) => each.run === run).length]))
-    for (const [run, count] of starts) expect(run.starts(), 'I9: starts').toBeLessThanOrEqual(count)
     for (const { run, runId } of started) {
       const { exitReason } = await run.api.run(runId)
       if (!killedHosts.has(runId)) expect(exitReason, runId).toBe('completed')
-      await checkInvariants(system, run, runId, {
+      // A host that is killed before its harness is up leaves a run that was never started.
+      const starts = killedHosts.has(runId) ? Math.min(1, run.starts(runId)) : 1
+      const { events } = await checkInvariants(system, run, runId, {
         exitReason: exitReason!,
         output: printedLines(150),
         isCutOff: exitReason !== 'completed',
-        starts: run.starts(),
+        starts,
         hasChangeSet: false,
       })
+      // Each offer takes a fence: a run that is offered again and again without an answer would have hundreds.
+      expect(parseRunEventId(runId, events[0]!.id)?.fence, 'offers').toBeLessThan(20)
     }
     expect((await system.device.status()).runs).toEqual([])
   },

@@ -28,8 +28,8 @@ export interface Scenario {
   api: TestApi
   device: TestDevice
   start(prompt?: string): Promise<string>
-  /** How often the harness was started, by its own account. */
-  starts(): number
+  /** How often the harness was started, by its own account; for one run, or in all. */
+  starts(runId?: string): number
   /** Lets the harness go on past `await=GATES/name`. */
   open(name: string): void
   /** Waits until the harness was at `touch=GATES/name`. */
@@ -60,7 +60,10 @@ export async function scenario(system: TestSystem, options: ScenarioOptions): Pr
     api,
     device,
     start: (prompt) => api.startRun(agent.id, prompt),
-    starts: () => (existsSync(starts) ? readFileSync(starts, 'utf8').split('\n').filter(Boolean).length : 0),
+    starts: (runId) => {
+      const lines = existsSync(starts) ? readFileSync(starts, 'utf8').split('\n').filter(Boolean) : []
+      return runId === undefined ? lines.length : lines.filter((line) => line.includes(`"runId":"${runId}"`)).length
+    },
     open: (gate) => writeFileSync(join(gates, gate), ''),
     reached: async (gate) => {
       await waitFor(() => existsSync(join(gates, gate)), `the harness is at ${gate}`, { about: () => device.log })
