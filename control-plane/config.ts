@@ -28,6 +28,7 @@ const environment = z.object({
     .optional(),
   SVC_DATABASE_POOL: z.coerce.number().int().min(1).max(200).default(8),
   SVC_PUBLIC_URL: z.url().optional(),
+  SVC_MODELS_FILE: z.string().min(1).optional(),
   SVC_OIDC_ISSUER: z.url({ protocol: /^https?$/ }).optional(),
   SVC_OIDC_CLIENT_ID: z.string().min(1).max(500).optional(),
   SVC_OIDC_CLIENT_SECRET: z.string().min(1).max(2000).optional(),
@@ -56,6 +57,8 @@ export interface ServerConfig {
   databaseUrl: string
   databasePool: number
   publicUrl: string | null
+  /** Models that the operator adds to the catalog. */
+  modelsFile: string | null
   /** Where people sign in; null: by one-time links only. */
   oidc: OidcSettings | null
   logLevel: string
@@ -104,6 +107,7 @@ export function readConfig(env: Record<string, string | undefined>, flags: Serve
     databaseUrl: value.SVC_DATABASE_URL ?? join(dataDir, 'svc.db'),
     databasePool: value.SVC_DATABASE_POOL,
     publicUrl: value.SVC_PUBLIC_URL?.replace(/\/+$/, '') ?? null,
+    modelsFile: value.SVC_MODELS_FILE ?? null,
     oidc: oidcOf(value),
     logLevel: value.SVC_LOG_LEVEL,
     requestsPerMinute: value.SVC_RATE_LIMIT_PER_MINUTE,

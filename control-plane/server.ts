@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { contract } from '../shared/api/index.ts'
 import type { World } from '../shared/lib/world.ts'
+import { loadCatalog, type ModelCatalog } from './catalog/catalog.ts'
 import type { ServerConfig } from './config.ts'
 import type { Database } from './db/open.ts'
 import { serverKey } from './db/server-keys.ts'
@@ -54,6 +55,7 @@ export class ControlPlane {
   readonly bus: Bus
   readonly metrics: Metrics
   private readonly options: ControlPlaneOptions
+  private readonly catalog: ModelCatalog
   private readonly starter: RunStarter
   private readonly requests: DeviceRequests
   private readonly linkServer: LinkServer
@@ -78,6 +80,7 @@ export class ControlPlane {
     const { config, database, world, log } = options
     const { root, dialect } = database
     const replicaId = world.uuid()
+    this.catalog = loadCatalog(config.modelsFile)
     this.metrics = createMetrics({ defaults: options.processMetrics })
     this.bus = createBus({ root, dialect, databaseUrl: config.databaseUrl, world, log })
     const common = { root, world, log, bus: this.bus, links: this.links, replicaId }
@@ -87,6 +90,7 @@ export class ControlPlane {
     this.ingest = new Ingest({
       ...common,
       counters: ingestCounters(this.metrics, log),
+      catalog: this.catalog,
       onEnded: (run) => this.dispatcher.capacityChanged(run.workspaceId),
     })
     this.linkServer = new LinkServer({
@@ -200,6 +204,7 @@ export class ControlPlane {
       heartbeatMs: config.heartbeatMs,
       leaseMs: config.leaseMs,
       cloudEnabled: false,
+      catalog: this.catalog,
       runLimits: config.runLimits,
       publicUrl: () => this.url,
     })

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { createCatalog, loadCatalog } from '../catalog/catalog.ts'
 import { admit, type WakeFacts } from './admission.ts'
 import { harnessOf } from './harness-of.ts'
 
@@ -8,6 +9,7 @@ const facts = (changes: Partial<WakeFacts> = {}): WakeFacts => ({
   workspace: { agentsPaused: false, status: 'active' },
   folder: null,
   cloudEnabled: false,
+  spentBudget: null,
   sameQueuedRunId: null,
   ...changes,
 })
@@ -30,6 +32,8 @@ describe('what a wake becomes', () => {
       facts({ workspace: { agentsPaused: true, status: 'active' } }),
       { kind: 'not_dispatched', reason: 'workspace_agents_paused' },
     ],
+    ['a spent budget', facts({ spentBudget: 'agent' }), { kind: 'not_dispatched', reason: 'budget_blocked' }],
+    ['a spent budget of all', facts({ spentBudget: 'workspace' }), { reason: 'budget_blocked' }],
     ['a removed folder', facts({ folder: 'missing' }), { kind: 'not_dispatched', reason: 'folder_bind_failed' }],
     [
       'a cloud agent where cloud runs are off',
@@ -48,10 +52,15 @@ describe('what a wake becomes', () => {
 })
 
 it('derives the harness from the model when none is set', () => {
-  expect(harnessOf('command', 'gpt-5')).toBe('command')
-  expect(harnessOf(null, null)).toBe('claude')
-  expect(harnessOf(null, 'claude-opus-4-5')).toBe('claude')
-  expect(harnessOf(null, 'gpt-5.1-codex')).toBe('codex')
-  expect(harnessOf(null, 'composer-1')).toBe('cursor')
-  expect(harnessOf(null, 'mistral/large')).toBe('opencode')
+  const catalog = loadCatalog(null)
+  expect(harnessOf('command', 'gpt-5', catalog)).toBe('command')
+  expect(harnessOf(null, null, catalog)).toBe('claude')
+  expect(harnessOf(null, 'claude-opus-4-5', catalog)).toBe('claude')
+  expect(harnessOf(null, 'gpt-5.1-codex', catalog)).toBe('codex')
+  expect(harnessOf(null, 'composer-1', catalog)).toBe('cursor')
+  expect(harnessOf(null, 'mistral/large', catalog)).toBe('opencode')
+  // Unlike what its name says, when the catalog knows better.
+  const house = createCatalog([{ id: 'gpt-house', aliases: [], harness: 'opencode', efforts: [], price: null }])
+  expect(harnessOf(null, 'gpt-house', house)).toBe('opencode')
+  expect(harnessOf(null, 'gpt-house', catalog)).toBe('codex')
 })

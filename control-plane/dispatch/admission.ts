@@ -12,6 +12,7 @@ export type NotDispatchedReason =
   | 'agent_inactive'
   | 'agent_tombstoned'
   | 'workspace_agents_paused'
+  | 'budget_blocked'
   | 'folder_bind_failed'
   | 'dispatch_build_failed'
 
@@ -21,6 +22,8 @@ export interface WakeFacts {
   /** null: the agent has no default folder. */
   folder: 'bound' | 'missing' | null
   cloudEnabled: boolean
+  /** Whose monthly budget is spent. */
+  spentBudget: 'agent' | 'workspace' | null
   /** A queued run of the same agent, source and task whose prompt says the same or to which nothing is added. */
   sameQueuedRunId: string | null
 }
@@ -39,6 +42,11 @@ export function admit(facts: WakeFacts): Admission {
   if (workspace.status === 'archived') return refuse('workspace_agents_paused', 'This workspace is archived.')
   if (agent.environment === 'cloud' && !facts.cloudEnabled)
     return { kind: 'declined', exitReason: 'cloud_disabled', message: 'Cloud runs are off on this server.' }
+  if (facts.spentBudget !== null) {
+    const whose =
+      facts.spentBudget === 'agent' ? `The monthly budget of ${agent.name}` : "The workspace's monthly budget"
+    return refuse('budget_blocked', `${whose} is spent; raise it, or wait for the next month.`)
+  }
   if (facts.folder === 'missing')
     return refuse('folder_bind_failed', `The default folder of ${agent.name} was removed; give it another one.`)
   if (facts.sameQueuedRunId !== null) return { kind: 'coalesced', intoRunId: facts.sameQueuedRunId }

@@ -1,5 +1,6 @@
 import { runLimits } from '../../shared/device/limits.ts'
 import { reasoningEfforts, type RunSpec } from '../../shared/runs/spec.ts'
+import type { ModelCatalog } from '../catalog/catalog.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
 import type { FolderRow } from '../resources/folders/store.ts'
 import type { WorkspaceRow } from '../resources/workspaces/store.ts'
@@ -12,6 +13,7 @@ export interface SpecInput {
   folder: FolderRow | null
   prompt: string
   resumeSessionId: string | null
+  catalog: ModelCatalog
   limits?: Partial<RunSpec['limits']>
 }
 
@@ -23,7 +25,7 @@ export function buildSpec(input: SpecInput): RunSpec {
     runId: input.runId,
     workspaceId: workspace.id,
     agent: { id: agent.id, handle: `@${agent.handle}`, name: agent.name },
-    harness: harnessOf(agent.harness, model),
+    harness: harnessOf(agent.harness, model, input.catalog),
     folder: folder && { shortId: folder.shortId, rootPath: folder.rootPath },
     prompt: input.prompt,
     agentMd: [workspace.contextMd, agent.agentMd].filter(Boolean).join('\n\n'),

@@ -1,5 +1,6 @@
 import type { World } from '../../shared/lib/world.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
+import type { ModelCatalog } from '../catalog/catalog.ts'
 import { publish } from '../db/outbox.ts'
 import type { Tx } from '../db/open.ts'
 import { recordLastRun, type AgentRow } from '../resources/agents/store.ts'
@@ -8,6 +9,7 @@ import { findDetails, insertDetails } from '../resources/runs/details-store.ts'
 import { endRun, insertRun, listLiveOfAgent, setSuccessor, type RunRow } from '../resources/runs/store.ts'
 import { findWorkspace } from '../resources/workspaces/store.ts'
 import { admit, type Admission, type NotDispatchedReason } from './admission.ts'
+import { spentBudgetOf } from './budget.ts'
 import { buildSpec } from './build-spec.ts'
 import type { OfferedRun } from './dispatcher.ts'
 import { lockPlacement, toRunFacts } from './facts.ts'
@@ -38,6 +40,7 @@ export interface WakeContext {
   leaseMs: number
   cloudEnabled: boolean
   limits: Partial<RunSpec['limits']>
+  catalog: ModelCatalog
   offers: DirectOffers
 }
 
@@ -54,6 +57,8 @@ export interface DirectOffers {
  */
 export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promise<WakeAnswer> {
   const { agent } = wake
+  const { catalog, limits } = context
+  const now = context.world.now()
   const workspace = await findWorkspace(tx, agent.workspaceId)
   if (!workspace) return { kind: 'not_dispatched', reason: 'dispatch_build_failed', message: 'The workspace is gone.' }
   const folder = await folderOf(tx, wake)
@@ -62,15 +67,15 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
     workspace,
     folder: agent.defaultFolderId === null ? null : folder ? 'bound' : 'missing',
     cloudEnabled: context.cloudEnabled,
+    spentBudget: await spentBudgetOf(tx, { agent, workspace, now }),
     sameQueuedRunId: await findSameQueued(tx, wake),
   })
   if (admission.kind === 'not_dispatched') return admission
   if (admission.kind === 'coalesced') return { kind: 'coalesced', runId: admission.intoRunId }
-  const now = context.world.now()
   const runId = context.world.id('run_')
-  const resume = wake.parent && (await resumable(tx, wake.parent, agent)) ? wake.parent.sessionId : null
+  const resume = wake.parent && (await resumable(tx, wake.parent, { agent, catalog })) ? wake.parent.sessionId : null
   const prompt = wake.prompt ?? `You were woken by ${wake.triggerSource}. No prompt was given.`
-  const spec = buildSpec({ runId, agent, workspace, folder, prompt, resumeSessionId: resume, limits: context.limits })
+  const spec = buildSpec({ runId, agent, workspace, folder, prompt, resumeSessionId: resume, limits, catalog })
   const placement = admission.kind === 'declined' ? null : await place(tx, wake, { folder, context })
   const device = placement?.kind === 'device' && placement.mayOffer ? placement.publicId : null
   await insertRun(tx, {
@@ -162,12 +167,20 @@ async function findSameQueued(tx: Tx, wake: Wake): Promise<string | null> {
   return null
 }
 
-/** A session is gone on with where it lies: same harness, and its folder was not exchanged for another. */
-async function resumable(tx: Tx, parent: RunRow, agent: AgentRow): Promise<boolean> {
+/**
+ * A session is gone on with where it lies: same harness, its folder was not exchanged for another, and sessions were not
+ * reset since.
+ */
+async function resumable(
+  tx: Tx,
+  parent: RunRow,
+  { agent, catalog }: { agent: AgentRow; catalog: ModelCatalog },
+): Promise<boolean> {
   if (!parent.sessionId || parent.agentId !== agent.id) return false
+  if (agent.sessionsResetAt !== null && parent.createdAt <= agent.sessionsResetAt) return false
   const details = await findDetails(tx, parent.id)
   const model = agent.model ?? details?.spec.model ?? null
-  return parent.harness === harnessOf(agent.harness, model) && parent.folderId === agent.defaultFolderId
+  return parent.harness === harnessOf(agent.harness, model, catalog) && parent.folderId === agent.defaultFolderId
 }
 
 /** The setup of a run as clients may read it: names of environment keys, never values. */

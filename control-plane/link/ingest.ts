@@ -4,6 +4,8 @@ import type { ChangeSetResult } from '../../shared/device/change-set.ts'
 import type { EndReport, EventsHeader, ServerMessage } from '../../shared/device/protocol.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { statusOfExitReason } from '../../shared/runs/exit-reasons.ts'
+import type { ModelCatalog } from '../catalog/catalog.ts'
+import { withCost } from '../catalog/price.ts'
 import type { Tx } from '../db/open.ts'
 import { finishRun } from '../dispatch/end-run.ts'
 import type { Log } from '../log.ts'
@@ -52,6 +54,8 @@ export interface IngestOptions {
   log: Log
   bus: Bus
   counters: IngestCounters
+  /** Prices what a harness does not. */
+  catalog: ModelCatalog
   onEnded(run: RunRow): void
 }
 
@@ -183,8 +187,12 @@ export class Ingest {
       body: fresh,
       receivedAt: this.options.world.now(),
     })
-    if (header.usage || header.sessionId)
-      await recordProgress(batch.tx, run.id, { usage: header.usage, sessionId: header.sessionId })
+    if (header.usage || header.sessionId) {
+      const usage = header.usage && withCost(header.usage, run.modelId, this.options.catalog)
+      await recordProgress(batch.tx, run.id, { usage, sessionId: header.sessionId })
+      // The ending of this very batch goes by it when it says no usage itself.
+      if (usage) batch.runs.set(run.id, { ...(batch.runs.get(run.id) ?? run), usage, costUsd: usage.costUsd ?? null })
+    }
     this.acknowledge(batch, item, header.lastSeq)
   }
 
@@ -293,7 +301,7 @@ export class Ingest {
       errorCode: failed ? report.exitReason : null,
       errorMessage: report.message,
       at,
-      usage: report.usage ?? run.usage,
+      usage: report.usage ? withCost(report.usage, run.modelId, this.options.catalog) : run.usage,
       toolCallCount: report.toolCallCount,
       sessionId: report.sessionId ?? run.sessionId,
       gapBytes: report.gapBytes,

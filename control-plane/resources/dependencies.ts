@@ -1,3 +1,4 @@
+import type { ModelCatalog } from '../catalog/catalog.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
 import type { Bus } from '../link/bus.ts'
 import type { Dispatcher } from '../dispatch/dispatcher.ts'
@@ -11,6 +12,7 @@ export interface ResourceDependencies {
   heartbeatMs: number
   leaseMs: number
   cloudEnabled: boolean
+  catalog: ModelCatalog
   /** What every run's limits are cut down to. */
   runLimits: Partial<RunSpec['limits']>
   /** Where this server is reached, without a slash at its end. */

@@ -5,6 +5,7 @@ import {
   agentParams,
   environments,
   modelId,
+  monthlyBudgetCents,
   ownAgentPositional,
   platformChange,
   sandboxSizes,
@@ -24,6 +25,7 @@ const runtime = {
   harness: z.enum(harnessNames).nullable().describe('Agent program; null: by the model.'),
   environment: z.enum(environments).describe('Where its runs execute.'),
   maxTurns: z.number().int().min(1).max(1000).nullable().describe("Most turns of one run; null: the workspace's."),
+  monthlyBudgetCents: monthlyBudgetCents.nullable(),
   command: harnessCommand
     .nullable()
     .describe('What the `command` harness runs: a line for the login shell, or an array of arguments.'),
@@ -136,6 +138,7 @@ export const agentConfigRoutes = {
         'backup-model': configFlag('runtime.backupModel'),
         effort: configFlag('runtime.reasoningEffort'),
         'max-turns': configFlag('runtime.maxTurns'),
+        'monthly-budget-cents': configFlag('runtime.monthlyBudgetCents'),
         harness: configFlag('runtime.harness'),
         environment: configFlag('runtime.environment'),
         'sandbox-size': configFlag('runtime.sandboxSize'),

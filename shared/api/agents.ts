@@ -14,6 +14,12 @@ export const sandboxSizes = ['small', 'medium', 'large'] as const
 
 export const agentName = z.string().trim().min(1).max(100).describe('Name.')
 export const modelId = z.string().trim().min(1).max(200).describe('Model id.')
+export const monthlyBudgetCents = z
+  .number()
+  .int()
+  .min(0)
+  .max(100_000_000)
+  .describe('Cents its runs may cost in a month (UTC); once they are spent, wakes are refused. null: no limit.')
 export const agentMdText = z.string().max(1_000_000).describe('AGENT.md, the instructions each run reads.')
 
 export const agentParams = z.object({ agentId: agentRef })
@@ -43,7 +49,7 @@ export const agent = z
     wakeOnAssignment: z.boolean(),
     wakeOnHook: z.boolean(),
     toolPermissionMode: z.enum(toolPermissionModes).nullable().describe('null inherits.'),
-    spentMonthlyCents: z.number().int(),
+    spentMonthlyCents: z.number().int().describe('Cost of its runs that ended this month (UTC), in cents.'),
     lastRunAt: timestamp.nullable(),
     deletedAt: timestamp.nullable(),
     createdAt: timestamp,
@@ -95,6 +101,7 @@ const createBody = z
     backupModel: modelId.nullable().optional().describe('Model for when the first one fails.'),
     reasoningEffort: z.enum(reasoningEfforts).nullable().optional().describe('Reasoning effort.'),
     maxTurns: z.number().int().min(1).max(1000).nullable().optional().describe('Most turns of one run.'),
+    monthlyBudgetCents: monthlyBudgetCents.nullable().optional(),
     sandboxSize: z.enum(sandboxSizes).nullable().optional().describe('Size of its cloud sandbox.'),
     harness: z.enum(harnessNames).nullable().optional().describe('Agent program; null: by the model.'),
     command: harnessCommand.nullable().optional().describe('What the `command` harness runs.'),
@@ -127,6 +134,7 @@ const settingsKeys = [
   'harness',
   'environment',
   'maxTurns',
+  'monthlyBudgetCents',
   'command',
   'triggers',
   'wakeOnAssignment',

@@ -149,6 +149,7 @@ export type SharedErrorCode = keyof typeof sharedErrors
 
 /** Answers of older routes: `{ "error": "<message>" }` without a code (contract/errors.json, plainErrors). */
 export const plainErrors = {
+  'plain.revision_matches': { status: 409, message: 'The settings are as this revision left them' },
   'plain.device_not_found': { status: 404, message: 'Device not found' },
   'plain.device_not_owned': { status: 403, message: 'Device not owned by the caller' },
   'plain.workspace_slug_exists': { status: 409, message: 'A workspace with this slug exists or existed' },

@@ -1,6 +1,12 @@
 import { expect } from 'vitest'
 import { troubleOf } from '../../control-plane/db/dialect.ts'
 import {
+  findHistory,
+  insertHistory,
+  listHistory,
+  type HistoryRow,
+} from '../../control-plane/resources/agents/history-store.ts'
+import {
   findRevision,
   insertRevision,
   listRevisions,
@@ -17,7 +23,9 @@ import {
   listManagers,
   matchReference,
   recordLastRun,
+  recordSpend,
   replaceAgent,
+  sumSpend,
 } from '../../control-plane/resources/agents/store.ts'
 import { onBoth } from '../kit/database.ts'
 import { agentRow, at, seedAgent, seedPerson, seedWorkspace } from './seed.ts'
@@ -34,18 +42,23 @@ onBoth(
       capabilities: ['manage_runs'],
       maxTurns: 5,
       reasoningEffort: 'high',
-      spentMonthlyCents: 9_000_000_000,
+      spentMonth: '2026-03',
+      spentNanoUsd: 9_000_000_000_000,
+      monthlyBudgetCents: 5_000_000_000,
+      sessionsResetAt: at + 2,
       wakeOnAssignment: false,
       deletedAt: at + 1,
     })
     expect(await findAgent(root, agent.id)).toEqual(agent)
     expect(await findAgent(root, 'agt_0000000000000000')).toBeNull()
     const changed = { ...agent, name: 'New', command: null }
-    expect(await replaceAgent(root, agent, changed)).toBe(true)
-    expect(await replaceAgent(root, agent, changed)).toBe(false)
-    expect(await findAgent(root, agent.id)).toEqual({ ...changed, version: 2 })
+    // Meanwhile a run ended: what it left behind is not written over.
     await recordLastRun(root, agent.id, at + 5)
-    expect((await findAgent(root, agent.id))?.lastRunAt).toBe(at + 5)
+    await recordSpend(root, agent.id, { month: '2026-03', nanoUsd: 5 })
+    expect(await replaceAgent(root, agent, { ...changed, lastRunAt: null, spentNanoUsd: 0 })).toBe(true)
+    expect(await replaceAgent(root, agent, changed)).toBe(false)
+    const ended = { lastRunAt: at + 5, spentNanoUsd: agent.spentNanoUsd + 5 }
+    expect(await findAgent(root, agent.id)).toEqual({ ...changed, ...ended, version: 2 })
   },
 )
 
@@ -146,4 +159,51 @@ onBoth('revisions are kept for each agent, newest first', async ({ root }) => {
   expect(await listRevisions(root, { agentId: agent.id, limit: 10, before: second })).toEqual([first])
   expect(await findRevision(root, agent.id, first.id)).toEqual(first)
   expect(await findRevision(root, other.id, first.id)).toBeNull()
+})
+
+onBoth('costs are summed for a month, and a new month begins at nothing', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const [agent, other] = [await seedAgent(root, workspaceId), await seedAgent(root, workspaceId, { deletedAt: at })]
+  await seedAgent(root, await seedWorkspace(root), { spentMonth: '2026-02', spentNanoUsd: 9 })
+  const spend = async (month: string, nanoUsd: number) => {
+    await recordSpend(root, agent.id, { month, nanoUsd })
+    const { spentMonth, spentNanoUsd } = (await findAgent(root, agent.id))!
+    return [spentMonth, spentNanoUsd]
+  }
+  expect(await spend('2026-01', 3)).toEqual(['2026-01', 3])
+  expect(await spend('2026-01', 4)).toEqual(['2026-01', 7])
+  expect(await spend('2026-02', 5_000_000_000_000)).toEqual(['2026-02', 5_000_000_000_000])
+  // A clock that was set back adds to the later month.
+  expect(await spend('2026-01', 1)).toEqual(['2026-02', 5_000_000_000_001])
+  await recordSpend(root, other.id, { month: '2026-02', nanoUsd: 2 })
+  expect(await sumSpend(root, workspaceId, '2026-02')).toBe(5_000_000_000_003)
+  expect(await sumSpend(root, workspaceId, '2026-01')).toBe(0)
+  await Promise.all(Array.from({ length: 5 }, () => recordSpend(root, other.id, { month: '2026-02', nanoUsd: 1 })))
+  expect((await findAgent(root, other.id))?.spentNanoUsd).toBe(7)
+})
+
+onBoth('history is kept for each agent, newest first, and listed by kind', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const [agent, other] = [await seedAgent(root, workspaceId), await seedAgent(root, workspaceId)]
+  const entry = (createdAt: number, changes: Partial<HistoryRow> = {}): HistoryRow => ({
+    id: crypto.randomUUID(),
+    agentId: agent.id,
+    kind: 'config',
+    changedKeys: ['runtime.model'],
+    description: 'Changed runtime.model.',
+    changedBy: 'usr_0000000000000000',
+    reverts: null,
+    createdAt,
+    ...changes,
+  })
+  const first = entry(at)
+  const second = entry(at + 1, { kind: 'sessions', changedKeys: [], changedBy: null })
+  const third = entry(at + 2, { reverts: first.id })
+  for (const each of [first, second, third, entry(at, { agentId: other.id })]) await insertHistory(root, each)
+  expect(await listHistory(root, { agentId: agent.id, limit: 10 })).toEqual([third, second, first])
+  expect(await listHistory(root, { agentId: agent.id, limit: 1, before: third })).toEqual([second, first])
+  expect(await listHistory(root, { agentId: agent.id, kinds: ['sessions'], limit: 10 })).toEqual([second])
+  expect(await listHistory(root, { agentId: agent.id, kinds: [], limit: 10 })).toEqual([])
+  expect(await findHistory(root, third.id)).toEqual(third)
+  expect(await findHistory(root, crypto.randomUUID())).toBeNull()
 })

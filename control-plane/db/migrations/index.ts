@@ -3,6 +3,7 @@ import { foundation } from './001-foundation.ts'
 import { platformChanges } from './002-platform-changes.ts'
 import { projects } from './003-projects.ts'
 import { signIn } from './004-sign-in.ts'
+import { agentHistory } from './005-agent-history.ts'
 
 /** In the order of their numbers; a released one is never changed. */
-export const migrations: readonly Migration[] = [foundation, platformChanges, projects, signIn]
+export const migrations: readonly Migration[] = [foundation, platformChanges, projects, signIn, agentHistory]

@@ -1,5 +1,7 @@
 import type { AgentWarning } from '../../../shared/api/agents.ts'
 import type { Db } from '../../db/open.ts'
+import type { ModelCatalog } from '../../catalog/catalog.ts'
+import { isAgentBudgetSpent } from '../../dispatch/budget.ts'
 import { harnessOf } from '../../dispatch/harness-of.ts'
 import { isController, livenessOf } from '../devices/rules.ts'
 import { listDevicesOfWorkspace, type DeviceRow } from '../devices/store.ts'
@@ -12,16 +14,21 @@ import { findAgentByReference, type AgentRow } from './store.ts'
 export async function auditAgent(
   db: Db,
   subject: { agent: AgentRow; workspace: WorkspaceRow },
-  options: { now: number; leaseMs: number; cloudEnabled: boolean },
+  options: { now: number; leaseMs: number; cloudEnabled: boolean; catalog: ModelCatalog },
 ): Promise<AgentWarning[]> {
   const { agent, workspace } = subject
+  const model = agent.model ?? workspace.defaultModel
+  const backupModel = agent.backupModel ?? workspace.backupModel
   const folder = agent.defaultFolderId === null ? null : await findFolder(db, agent.workspaceId, agent.defaultFolderId)
   const devices = await listDevicesOfWorkspace(db, agent.workspaceId)
   const manager =
     agent.reportingTo === null ? null : await findAgentByReference(db, agent.workspaceId, agent.reportingTo)
   return diagnose({
     agent,
-    harness: harnessOf(agent.harness, agent.model ?? workspace.defaultModel),
+    harness: harnessOf(agent.harness, model, options.catalog),
+    model: model === null ? null : { name: model, entry: options.catalog.find(model) },
+    backupModel: backupModel === null ? null : { name: backupModel, entry: options.catalog.find(backupModel) },
+    isBudgetSpent: isAgentBudgetSpent(agent, options.now),
     cloudEnabled: options.cloudEnabled,
     folder: agent.defaultFolderId === null ? null : (folder ?? 'missing'),
     devices: devices

@@ -1,9 +1,12 @@
 import { describe, expect, it } from 'vitest'
+import { loadCatalog } from '../../catalog/catalog.ts'
 import { diagnose, type DoctorDevice, type DoctorFacts } from './doctor.ts'
 import type { AgentRow } from './store.ts'
 
 const healthyAgent = {
   environment: 'device',
+  status: 'active',
+  reasoningEffort: null,
   command: null,
   agentMd: 'Work well.',
   tools: { allow: [], ask: [], deny: ['Bash'] },
@@ -19,6 +22,9 @@ const device = (changes: Partial<DoctorDevice> = {}): DoctorDevice => ({
 const healthy: DoctorFacts = {
   agent: healthyAgent,
   harness: 'claude',
+  model: null,
+  backupModel: null,
+  isBudgetSpent: false,
   cloudEnabled: true,
   folder: { displayName: 'code' },
   devices: [device()],
@@ -71,6 +77,31 @@ describe('the agent doctor', () => {
     const cloud: AgentRow = { ...healthyAgent, environment: 'cloud' }
     expect(codes({ agent: cloud, cloudEnabled: false, devices: [] })).toEqual(['cloud_disabled'])
     expect(codes({ agent: cloud, devices: [] })).toEqual([])
+  })
+
+  it('looks at the models and the effort', () => {
+    const catalog = loadCatalog(null)
+    const named = (name: string) => ({ name, entry: catalog.find(name) })
+    const opus = named('claude-opus-4-5')
+    expect(codes({ model: opus, backupModel: named('claude-sonnet-4-5') })).toEqual([])
+    expect(codes({ model: named('claude-of-tomorrow') })).toEqual(['model_unknown'])
+    expect(codes({ model: opus, backupModel: named('claude-of-tomorrow') })).toEqual(['model_unknown'])
+    expect(codes({ model: named('gpt-5') })).toEqual(['model_not_of_harness'])
+    const busy: AgentRow = { ...healthyAgent, reasoningEffort: 'xhigh' }
+    expect(codes({ agent: busy, model: opus })).toEqual(['effort_not_supported'])
+    expect(codes({ agent: { ...busy, reasoningEffort: 'low' }, model: opus })).toEqual([])
+    expect(codes({ agent: busy })).toEqual([])
+    // A command picks its model itself.
+    const command = { agent: { ...healthyAgent, command: 'make' }, harness: 'command' as const }
+    expect(codes({ ...command, model: named('unheard-of') })).toEqual([])
+    // Harnesses that speak to many makers run any model.
+    const cursor = device({ readiness: { cursor: { installed: true, version: null, signedIn: true, message: null } } })
+    expect(codes({ harness: 'cursor', model: opus, devices: [cursor] })).toEqual([])
+  })
+
+  it('says why wakes are refused', () => {
+    expect(codes({ agent: { ...healthyAgent, status: 'idle' } })).toEqual(['not_active'])
+    expect(codes({ isBudgetSpent: true })).toEqual(['budget_spent'])
   })
 
   it('names severity and setting of each warning', () => {

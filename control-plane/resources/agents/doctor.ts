@@ -1,5 +1,6 @@
 import type { AgentWarning } from '../../../shared/api/agents.ts'
 import type { ProviderReadiness } from '../../../shared/device/protocol.ts'
+import type { ModelEntry } from '../../catalog/catalog.ts'
 import type { HarnessName } from '../../../shared/runs/spec.ts'
 import type { LivenessStatus } from '../devices/rules.ts'
 import type { AgentRow } from './store.ts'
@@ -12,9 +13,19 @@ export interface DoctorDevice {
   readiness: ProviderReadiness['harnesses'] | null
 }
 
+export interface DoctorModel {
+  name: string
+  /** null: the catalog does not know it. */
+  entry: ModelEntry | null
+}
+
 export interface DoctorFacts {
   agent: AgentRow
   harness: HarnessName
+  /** The models its runs use after inheriting, as the catalog knows them; null: the harness's own default. */
+  model: DoctorModel | null
+  backupModel: DoctorModel | null
+  isBudgetSpent: boolean
   cloudEnabled: boolean
   /** null: none is set; `missing`: it was removed. */
   folder: { displayName: string } | 'missing' | null
@@ -28,7 +39,11 @@ export interface DoctorFacts {
 
 export function diagnose(facts: DoctorFacts): AgentWarning[] {
   const { agent } = facts
-  return [...(agent.environment === 'device' ? deviceWarnings(facts) : cloudWarnings(facts)), ...setupWarnings(facts)]
+  return [
+    ...(agent.environment === 'device' ? deviceWarnings(facts) : cloudWarnings(facts)),
+    ...modelWarnings(facts),
+    ...setupWarnings(facts),
+  ]
 }
 
 const warning = (
@@ -87,8 +102,51 @@ function cloudWarnings({ cloudEnabled }: DoctorFacts): AgentWarning[] {
   return [warning('cloud_disabled', 'error', { message, param: 'environment' })]
 }
 
-function setupWarnings({ agent, harness, manager, permissionMode }: DoctorFacts): AgentWarning[] {
+/** Harnesses that run one maker's models only. */
+const ownModelsOnly: readonly HarnessName[] = ['claude', 'codex']
+
+function modelWarnings({ agent, harness, model, backupModel }: DoctorFacts): AgentWarning[] {
+  // A command picks its model itself.
+  if (harness === 'command') return []
   const found: AgentWarning[] = []
+  const check = (named: DoctorModel | null, param: string) => {
+    if (named === null) return
+    const { name, entry } = named
+    if (entry === null) {
+      const message = `The catalog does not know the model ${name}; its runs are priced only if ${harness} says their cost.`
+      found.push(warning('model_unknown', 'warning', { message, param }))
+    } else if (entry.harness !== harness && ownModelsOnly.includes(harness))
+      found.push(
+        warning('model_not_of_harness', 'error', { message: `${harness} does not run the model ${name}.`, param }),
+      )
+  }
+  check(model, 'model')
+  check(backupModel, 'backupModel')
+  const effort = agent.reasoningEffort
+  if (effort !== null && model?.entry && !model.entry.efforts.includes(effort)) {
+    const takes = model.entry.efforts.length === 0 ? 'none' : model.entry.efforts.join(', ')
+    const message = `${model.name} does not take the effort ${effort} (it takes: ${takes}).`
+    found.push(warning('effort_not_supported', 'warning', { message, param: 'reasoningEffort' }))
+  }
+  return found
+}
+
+function setupWarnings({ agent, harness, manager, permissionMode, isBudgetSpent }: DoctorFacts): AgentWarning[] {
+  const found: AgentWarning[] = []
+  if (agent.status !== 'active')
+    found.push(
+      warning('not_active', 'info', {
+        message: `It is ${agent.status}; only an active agent takes wakes.`,
+        param: 'status',
+      }),
+    )
+  if (isBudgetSpent)
+    found.push(
+      warning('budget_spent', 'warning', {
+        message: 'Its monthly budget is spent; its wakes are refused until the month ends.',
+        param: 'monthlyBudgetCents',
+      }),
+    )
   if (harness === 'command' && agent.command === null)
     found.push(
       warning('command_missing', 'error', {

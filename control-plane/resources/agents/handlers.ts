@@ -20,6 +20,7 @@ import {
   checkRepo,
   chooseHandle,
   refusingTakenHandle,
+  shownAgent,
   storeAgent,
   workspaceOf,
 } from './writes.ts'
@@ -28,19 +29,20 @@ export const agentCursor = z.tuple([z.number(), z.string()])
 
 export function agentHandlers(deps: ResourceDependencies): ImplementedRoute[] {
   return implement(agentRoutes, {
-    list: listHandler,
+    list: (input) => list(input, deps),
     create: (input) => create(input, deps),
-    async get({ db, caller, params }) {
+    async get({ db, caller, params, world }) {
       const agent = await readableAgent(db, caller, params.agentId)
-      return presentAgent(agent, await workspaceOf(db, caller))
+      return shownAgent(agent, { db, caller, world, catalog: deps.catalog })
     },
     update: (input) => update(input, deps),
   })
 }
 
-async function listHandler({ db, caller, query }: HandlerInput<typeof agentRoutes.list>) {
+async function list({ db, caller, query, world }: HandlerInput<typeof agentRoutes.list>, deps: ResourceDependencies) {
   const workspace = await workspaceOf(db, caller)
-  const present = (agent: AgentRow) => presentAgent(agent, workspace)
+  const view = { workspace, catalog: deps.catalog, now: world.now() }
+  const present = (agent: AgentRow) => presentAgent(agent, view)
   if (query.ids !== undefined) {
     const found = await lookUpAgents(db, caller, query.ids)
     const isShown = (agent: AgentRow) => agent.deletedAt === null || caller.kind === 'person'
@@ -77,7 +79,7 @@ async function create(input: HandlerInput<typeof agentRoutes.create>, deps: Reso
   if (agent.defaultRepoId !== null) checkRepo(agent, caller)
   await refusingTakenHandle(() => insertAgent(db, agent))
   const audit = await auditAgent(db, { agent, workspace }, { ...deps, now: world.now() })
-  return answer(201, { ...presentAgent(agent, workspace), audit })
+  return answer(201, { ...presentAgent(agent, { workspace, catalog: deps.catalog, now: world.now() }), audit })
 }
 
 function newAgent(body: BodyOf<typeof agentRoutes.create>, caller: PersonCaller, world: World): AgentRow {
@@ -112,7 +114,10 @@ function newAgent(body: BodyOf<typeof agentRoutes.create>, caller: PersonCaller,
     capabilities: [],
     agentMd,
     agentMdHash: hashAgentMd(agentMd),
-    spentMonthlyCents: 0,
+    spentNanoUsd: 0,
+    spentMonth: null,
+    monthlyBudgetCents: body.monthlyBudgetCents ?? null,
+    sessionsResetAt: null,
     lastRunAt: null,
     tokenGeneration: 1,
     deletedAt: null,
@@ -139,7 +144,7 @@ async function update(input: Update, deps: ResourceDependencies) {
   const after = { ...before, ...(await changesOf(input, { before, caller })) }
   const { agent } = await storeAgent(db, { before, after, caller, world })
   const audit = await auditAgent(db, { agent, workspace }, { ...deps, now: world.now() })
-  return { ...presentAgent(agent, workspace), audit }
+  return { ...presentAgent(agent, { workspace, catalog: deps.catalog, now: world.now() }), audit }
 }
 
 function checkStatus(from: AgentStatus, to: AgentStatus): void {

@@ -15,7 +15,7 @@ import { changeableAgent, lookUpAgent, unknownAgent } from './lookup.ts'
 import { presentAgent } from './present.ts'
 import { copyOf, mayUseFolder, ownsOrAdministers } from './rules.ts'
 import { insertAgent, type AgentRow } from './store.ts'
-import { chooseHandle, refusingTakenHandle, storeAgent, workspaceOf } from './writes.ts'
+import { chooseHandle, refusingTakenHandle, shownAgent, storeAgent, workspaceOf } from './writes.ts'
 
 type Routes = typeof agentLifecycleRoutes
 
@@ -28,7 +28,7 @@ export function agentLifecycleHandlers(deps: ResourceDependencies): ImplementedR
       if (!ownsOrAdministers(before, caller)) fail('restore_forbidden')
       if (before.deletedAt === null) fail('not_deleted')
       const { agent } = await storeAgent(db, { before, after: { ...before, deletedAt: null }, caller, world })
-      return presentAgent(agent, await workspaceOf(db, caller))
+      return shownAgent(agent, { db, caller, world, catalog: deps.catalog })
     },
 
     clone: (input) => clone(input, deps),
@@ -41,7 +41,7 @@ export function agentLifecycleHandlers(deps: ResourceDependencies): ImplementedR
       if (owner === null) return fail('owner_transfer.user_not_found', { param })
       if (owner.id === before.ownerUserId) fail('owner_transfer.same_owner', { param })
       const { agent } = await storeAgent(db, { before, after: { ...before, ownerUserId: owner.id }, caller, world })
-      return presentAgent(agent, await workspaceOf(db, caller))
+      return shownAgent(agent, { db, caller, world, catalog: deps.catalog })
     },
   })
 }
@@ -59,7 +59,7 @@ async function remove(input: HandlerInput<Routes['delete']>, deps: ResourceDepen
   const cancel = { exitReason: 'agent_deleted', reason: 'The agent was deleted.', now, leaseMs: deps.leaseMs } as const
   for (const run of await listLiveOfAgent(db, agent.id)) await cancelRun(db as Tx, run, cancel)
   afterCommit(() => deps.bus.poke())
-  return { agent: presentAgent(agent, await workspaceOf(db, caller)), unassignedTasks: [] }
+  return { agent: await shownAgent(agent, { db, caller, world, catalog: deps.catalog }), unassignedTasks: [] }
 }
 
 async function clone(input: HandlerInput<Routes['clone']>, deps: ResourceDependencies) {
@@ -82,7 +82,7 @@ async function clone(input: HandlerInput<Routes['clone']>, deps: ResourceDepende
   agent.handle = await chooseHandle(db, agent)
   await refusingTakenHandle(() => insertAgent(db, agent))
   const audit = await auditAgent(db, { agent, workspace }, { ...deps, now: world.now() })
-  return answer(201, { ...presentAgent(agent, workspace), audit })
+  return answer(201, { ...presentAgent(agent, { workspace, catalog: deps.catalog, now: world.now() }), audit })
 }
 
 /** The folder of the source, where the copy may start in it too. */

@@ -1,6 +1,8 @@
 import type { Agent } from '../../../shared/api/agents.ts'
 import type { ConfigRevision } from '../../../shared/api/agent-config.ts'
 import { toTimestamp } from '../../../shared/api/ids.ts'
+import type { ModelCatalog } from '../../catalog/catalog.ts'
+import { spentNow, toCents } from '../../catalog/price.ts'
 import { harnessOf } from '../../dispatch/harness-of.ts'
 import { configOf } from './rules.ts'
 import type { RevisionRow } from './revision-store.ts'
@@ -11,7 +13,15 @@ export function handleText(agent: Pick<AgentRow, 'id' | 'handle'>): string {
   return agent.handle === agent.id ? agent.id : `@${agent.handle}`
 }
 
-export function presentAgent(agent: AgentRow, workspace: { defaultModel: string | null }): Agent {
+/** What an agent is shown with beside its row. */
+export interface AgentView {
+  workspace: { defaultModel: string | null }
+  catalog: ModelCatalog
+  now: number
+}
+
+export function presentAgent(agent: AgentRow, view: AgentView): Agent {
+  const spent = spentNow({ month: agent.spentMonth, nanoUsd: agent.spentNanoUsd }, view.now)
   return {
     object: 'agent',
     id: agent.id,
@@ -22,7 +32,7 @@ export function presentAgent(agent: AgentRow, workspace: { defaultModel: string 
     status: agent.status,
     model: agent.model,
     backupModel: agent.backupModel,
-    harness: harnessOf(agent.harness, agent.model ?? workspace.defaultModel),
+    harness: harnessOf(agent.harness, agent.model ?? view.workspace.defaultModel, view.catalog),
     environment: agent.environment,
     workspaceId: agent.workspaceId,
     defaultFolderId: agent.defaultFolderId,
@@ -33,7 +43,7 @@ export function presentAgent(agent: AgentRow, workspace: { defaultModel: string 
     wakeOnAssignment: agent.wakeOnAssignment,
     wakeOnHook: agent.wakeOnHook,
     toolPermissionMode: agent.toolPermissionMode,
-    spentMonthlyCents: agent.spentMonthlyCents,
+    spentMonthlyCents: toCents(spent),
     lastRunAt: toTimestamp(agent.lastRunAt),
     deletedAt: toTimestamp(agent.deletedAt),
     createdAt: toTimestamp(agent.createdAt),

@@ -52,6 +52,7 @@ async function wake(input: Start, { agent, deps }: { agent: AgentRow; deps: Reso
       leaseMs: deps.leaseMs,
       cloudEnabled: deps.cloudEnabled,
       limits: deps.runLimits,
+      catalog: deps.catalog,
       offers: deps.dispatcher,
     },
   )

@@ -61,7 +61,10 @@ const row = z
     capabilities: json(z.array(z.string())),
     agent_md: text,
     agent_md_hash: text,
-    spent_monthly_cents: int,
+    spent_month: nullableText,
+    spent_nano_usd: int,
+    monthly_budget_cents: nullableInt,
+    sessions_reset_at: nullableTime,
     last_run_at: nullableTime,
     token_generation: int,
     deleted_at: nullableTime,
@@ -100,7 +103,12 @@ const row = z
     capabilities: r.capabilities,
     agentMd: r.agent_md,
     agentMdHash: r.agent_md_hash,
-    spentMonthlyCents: r.spent_monthly_cents,
+    /** What its runs cost in `spentMonth` (`2026-03`), in billionths of a dollar; a sum of another month counts no more. */
+    spentNanoUsd: r.spent_nano_usd,
+    spentMonth: r.spent_month,
+    monthlyBudgetCents: r.monthly_budget_cents,
+    /** Harness sessions of runs made before are not gone on with. */
+    sessionsResetAt: r.sessions_reset_at,
     lastRunAt: r.last_run_at,
     tokenGeneration: r.token_generation,
     deletedAt: r.deleted_at,
@@ -141,8 +149,8 @@ function toColumns(agent: AgentRow) {
     capabilities: toJson(agent.capabilities),
     agent_md: agent.agentMd,
     agent_md_hash: agent.agentMdHash,
-    spent_monthly_cents: agent.spentMonthlyCents,
-    last_run_at: agent.lastRunAt,
+    monthly_budget_cents: agent.monthlyBudgetCents,
+    sessions_reset_at: agent.sessionsResetAt,
     token_generation: agent.tokenGeneration,
     deleted_at: agent.deletedAt,
     created_at: agent.createdAt,
@@ -152,10 +160,16 @@ function toColumns(agent: AgentRow) {
 
 /** Throws the database's unique violation when the handle is taken. */
 export async function insertAgent(db: Db, agent: AgentRow): Promise<void> {
-  await db('agents').insert({ ...toColumns(agent), version: 1 })
+  await db('agents').insert({
+    ...toColumns(agent),
+    spent_month: agent.spentMonth,
+    spent_nano_usd: agent.spentNanoUsd,
+    last_run_at: agent.lastRunAt,
+    version: 1,
+  })
 }
 
-/** Writes the whole row; false when somebody else changed it since it was read. */
+/** Writes the whole row but what endings of runs write; false when somebody else changed it since it was read. */
 export async function replaceAgent(db: Db, before: AgentRow, after: AgentRow): Promise<boolean> {
   const changed = await db('agents')
     .where({ id: before.id, version: before.version })
@@ -298,4 +312,26 @@ export async function listManagers(db: Db, workspaceId: string, reportingTo: str
 
 export async function recordLastRun(db: Db, agentId: string, at: number): Promise<void> {
   await db('agents').where({ id: agentId }).update({ last_run_at: at })
+}
+
+/** Adds the cost of a run to what the agent spent in that month; the first of a month begins a new sum. */
+export async function recordSpend(db: Db, agentId: string, spend: { month: string; nanoUsd: number }): Promise<void> {
+  const { month, nanoUsd } = spend
+  const isSame = 'spent_month is not null and spent_month >= ?'
+  await db('agents')
+    .where({ id: agentId })
+    .update({
+      spent_nano_usd: db.raw(`case when ${isSame} then spent_nano_usd + ? else ? end`, [month, nanoUsd, nanoUsd]),
+      // A clock that was set back adds to the later month.
+      spent_month: db.raw(`case when ${isSame} then spent_month else ? end`, [month, month]),
+    })
+}
+
+/** What all agents of a workspace, deleted ones too, spent in a month, in billionths of a dollar. */
+export async function sumSpend(db: Db, workspaceId: string, month: string): Promise<number> {
+  const summed: unknown = await db('agents')
+    .where({ workspace_id: workspaceId, spent_month: month })
+    .sum({ n: 'spent_nano_usd' })
+    .first()
+  return Number((summed as { n: unknown }).n ?? 0)
 }

@@ -1,9 +1,12 @@
+import type { Agent } from '../../../shared/api/agents.ts'
 import { fail } from '../../../shared/api/errors.ts'
+import type { ModelCatalog } from '../../catalog/catalog.ts'
 import type { Caller } from '../../http/callers.ts'
 import { troubleOf } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import { findFolder } from '../folders/store.ts'
+import { presentAgent } from './present.ts'
 import { insertRevision, type RevisionRow } from './revision-store.ts'
 import {
   changedKeys,
@@ -24,6 +27,14 @@ import { lookUpAgent } from './lookup.ts'
 /** The caller's workspace; a caller of a workspace that is gone has no token any more. */
 export async function workspaceOf(db: Db, caller: Caller): Promise<WorkspaceRow> {
   return (await findWorkspace(db, caller.workspaceId)) ?? fail('resource_not_found', { param: 'workspaceId' })
+}
+
+/** The agent as the caller reads it. */
+export async function shownAgent(
+  agent: AgentRow,
+  { db, caller, world, catalog }: { db: Db; caller: Caller; world: World; catalog: ModelCatalog },
+): Promise<Agent> {
+  return presentAgent(agent, { workspace: await workspaceOf(db, caller), catalog, now: world.now() })
 }
 
 /** A free handle made from the name; the agent's id when nothing of the name can be written in one. */

@@ -141,6 +141,7 @@ async function retry(input: HandlerInput<typeof runRoutes.retry>, deps: Resource
       leaseMs: deps.leaseMs,
       cloudEnabled: deps.cloudEnabled,
       limits: deps.runLimits,
+      catalog: deps.catalog,
       offers: deps.dispatcher,
     },
   )

@@ -21,6 +21,7 @@ export const ownedTables: readonly OwnedTable[] = [
   { table: 'run_change_sets', column: 'run_id', owner: 'runs' },
   { table: 'run_details', column: 'run_id', owner: 'runs' },
   { table: 'wake_keys', column: 'agent_id', owner: 'agents' },
+  { table: 'agent_history', column: 'agent_id', owner: 'agents' },
   { table: 'agent_revisions', column: 'agent_id', owner: 'agents' },
   { table: 'project_grants', column: 'project_id', owner: 'projects' },
   { table: 'platform_changes', column: 'workspace_id' },

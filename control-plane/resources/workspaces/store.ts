@@ -51,6 +51,7 @@ const row = z
     oom_resume: flag,
     tool_permission_default: z.enum(['strict', 'ask', 'full']).nullable(),
     default_device: nullableText,
+    monthly_budget_cents: nullableInt,
     version: int,
     created_at: time,
     updated_at: time,
@@ -78,6 +79,7 @@ const row = z
     toolPermissionDefault: r.tool_permission_default,
     /** Durable id of the device that runs without a folder go to first. */
     defaultDevice: r.default_device,
+    monthlyBudgetCents: r.monthly_budget_cents,
     version: r.version,
     createdAt: r.created_at,
     updatedAt: r.updated_at,
@@ -150,6 +152,7 @@ export async function replaceWorkspace(db: Db, before: WorkspaceRow, after: Work
       sandbox_size: after.sandboxSize,
       oom_resume: toFlag(after.oomResume),
       tool_permission_default: after.toolPermissionDefault,
+      monthly_budget_cents: after.monthlyBudgetCents,
       version: before.version + 1,
       updated_at: after.updatedAt,
     })

@@ -48,6 +48,7 @@ describe('settings', () => {
           harness: null,
           environment: 'device',
           maxTurns: 7,
+          monthlyBudgetCents: null,
           command: null,
           triggers: { wakeOnAssignment: true, wakeOnHook: true },
         },
