@@ -13,7 +13,7 @@ import { listManagers } from '../agents/store.ts'
 import type { ResourceDependencies } from '../dependencies.ts'
 import { findDetails } from './details-store.ts'
 import { findFinalAnswer, listEventsBackward } from './event-log.ts'
-import { lookUpRun, readableRun, unknownRun } from './lookup.ts'
+import { lookUpRun, readableRunAndAgent, unknownRun } from './lookup.ts'
 import { presentRunDetail, presentRuns } from './present.ts'
 import { isRetriable, mayCancel, retryPrompt } from './rules.ts'
 import { findRun, listRuns, listRunsByIds, type RunFilter, type RunRow } from './store.ts'
@@ -23,8 +23,8 @@ export function runHandlers(deps: ResourceDependencies): ImplementedRoute[] {
     list: (input) => list(input, deps),
 
     async get({ db, caller, params, query, world }) {
-      const run = await readableRun(db, caller, params.runId)
-      const detail = await presentRunDetail(db, run, { now: world.now(), leaseMs: deps.leaseMs })
+      const { run, agent } = await readableRunAndAgent(db, caller, params.runId)
+      const detail = await presentRunDetail(db, run, { now: world.now(), leaseMs: deps.leaseMs, agent })
       return { ...detail, ...(await expand(db, run, query.expand ?? [])) }
     },
 

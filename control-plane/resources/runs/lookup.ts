@@ -20,8 +20,16 @@ export async function lookUpRun(
 
 /** A run is seen by who sees its agent; one whose agent is gone by everybody. */
 export async function readableRun(db: Db, caller: Caller, reference: string): Promise<RunRow> {
+  return (await readableRunAndAgent(db, caller, reference)).run
+}
+
+export async function readableRunAndAgent(
+  db: Db,
+  caller: Caller,
+  reference: string,
+): Promise<{ run: RunRow; agent: AgentRow | null }> {
   const found = await lookUpRun(db, caller, reference)
-  return found?.isVisible ? found.run : unknownRun(reference)
+  return found?.isVisible ? found : unknownRun(reference)
 }
 
 export function unknownRun(reference: string): never {

@@ -34,22 +34,32 @@ export async function presentRuns(db: Db, runs: readonly RunRow[], moment: Momen
   return runs.map((run) => presentRun(run, around))
 }
 
-export async function presentRunDetail(db: Db, run: RunRow, moment: Moment): Promise<RunDetail> {
-  return { ...presentRun(run, await load(db, [run], moment)), ...detailOf(run) }
+/** `agent`: the run's, when it is at hand. */
+export async function presentRunDetail(
+  db: Db,
+  run: RunRow,
+  { agent, ...moment }: Moment & { agent?: AgentRow | null },
+): Promise<RunDetail> {
+  const around = await load(db, [run], { ...moment, ...(agent && { agents: [agent] }) })
+  return { ...presentRun(run, around), ...detailOf(run) }
 }
 
 /** Waits for a device and is not being offered to one: something may gate it. */
 const isWaiting = (run: RunRow) =>
   run.status === 'queued' && run.leaseState === 'none' && run.environmentType === 'device'
 
-async function load(db: Db, runs: readonly RunRow[], moment: Moment): Promise<Surroundings> {
+async function load(
+  db: Db,
+  runs: readonly RunRow[],
+  { agents, ...moment }: Moment & { agents?: readonly AgentRow[] },
+): Promise<Surroundings> {
   const unique = (ids: readonly (string | null)[]) => [...new Set(ids)].filter((id) => id !== null)
   const waiting = runs.filter(isWaiting)
   const workspaceId = runs[0]?.workspaceId ?? ''
   const parents = unique(waiting.map((run) => run.parentRunId))
   return {
     ...moment,
-    agents: byKey(await listAgentsByIds(db, unique(runs.map((run) => run.agentId))), 'id'),
+    agents: byKey(agents ?? (await listAgentsByIds(db, unique(runs.map((run) => run.agentId)))), 'id'),
     // A device that connected anew has several rows with one durable id; the last one is the one of now.
     devices: byKey(await listDevicesByPublicId(db, unique(runs.map(executedOn))), 'publicId'),
     folders: byKey(await listFoldersByIds(db, workspaceId, unique(waiting.map((run) => run.folderId))), 'shortId'),
