@@ -4,7 +4,6 @@ import type { DeviceIdentity } from '../shared/device/control.ts'
 import type { World } from '../shared/lib/world.ts'
 import { ControlError, type ControlHandlers } from './control.ts'
 import type { Daemon } from './daemon.ts'
-import { checkFolder } from './folders/check.ts'
 import type { Log } from './log.ts'
 import type { Places } from './places.ts'
 import type { RunState } from './run/machine.ts'
@@ -110,6 +109,7 @@ function describeRun(state: RunState): ControlRun {
 }
 
 async function lookAt(folder: { shortId: string; rootPath: string }) {
+  const { checkFolder } = await import('./folders/check.ts')
   const check = await checkFolder(folder.rootPath)
   return { ...folder, ok: check.state === 'ok', message: check.message }
 }

@@ -7,7 +7,6 @@ import type { ClaimState, ServerMessage } from '../shared/device/protocol.ts'
 import type { DeviceIdentity } from '../shared/device/control.ts'
 import type { World } from '../shared/lib/world.ts'
 import type { DaemonConfig } from './config.ts'
-import { checkFolder } from './folders/check.ts'
 import { replaceToken } from './identity-file.ts'
 import { LinkClient } from './link/client.ts'
 import { Forwarder } from './link/forwarder.ts'
@@ -262,7 +261,9 @@ export class Daemon {
       case 'change_set.get':
         return this.supervisor.changeSet(message)
       case 'folder.check':
-        return void this.checkFolder(message)
+        return void this.checkFolder(message).catch((error: unknown) => {
+          this.options.log.warn({ err: error }, 'a folder could not be looked at')
+        })
       case 'readiness.get':
         return void this.reportReadiness(0)
       case 'config.changed':
@@ -302,6 +303,7 @@ export class Daemon {
   }
 
   private async checkFolder(message: ServerMessage & { type: 'folder.check' }): Promise<void> {
+    const { checkFolder } = await import('./folders/check.ts')
     const result = await checkFolder(message.rootPath)
     this.link.send({ type: 'folder.result', requestId: message.requestId, result })
   }

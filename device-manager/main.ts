@@ -1,3 +1,4 @@
+import { setFlagsFromString } from 'node:v8'
 import { nodeTrouble } from './node-version.ts'
 import { fitLaunchd } from './service/under-launchd.ts'
 
@@ -11,6 +12,8 @@ if (trouble) {
   process.exit(78)
 }
 if (command === 'run' && (rest.length === 0 || service !== null)) {
+  // The daemon is idle for most of its life: its heap for young objects stays small, which saves about 8 MB.
+  setFlagsFromString('--semi-space-growth-factor=1')
   await (await import('./run-daemon.ts')).runDaemon(service)
 } else if (command === 'service') {
   const { realWorld } = await import('../shared/lib/world.ts')

@@ -1,7 +1,6 @@
 import type { ChangeSetResult } from '../../shared/device/change-set.ts'
 import type { EndReport } from '../../shared/device/protocol.ts'
 import type { World } from '../../shared/lib/world.ts'
-import { computeChangeSet } from '../change-set/diff.ts'
 import type { BaseSnapshot } from '../change-set/snapshot.ts'
 import type { Log } from '../log.ts'
 import type { Places } from '../places.ts'
@@ -56,6 +55,8 @@ async function changeSetOf(
   if (!state.spec.folder) return { ok: false, code: 'source_unknown', message: 'The run has no folder.' }
   if (!base) return { ok: false, code: 'source_unknown', message: 'No commit was recorded for the run to begin on.' }
   try {
+    // Loaded when it is needed, as in leftovers.ts.
+    const { computeChangeSet } = await import('../change-set/diff.ts')
     return await computeChangeSet({
       base,
       folder: state.spec.folder.rootPath,

@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { releaseBase } from '../change-set/diff.ts'
 import type { BaseSnapshot } from '../change-set/snapshot.ts'
 import type { Log } from '../log.ts'
 import type { Places } from '../places.ts'
@@ -27,7 +26,9 @@ export function readBase(places: Places, runId: string): BaseSnapshot | null {
 /** Removes a run's folder here and what its base keeps in the person's repository. */
 export async function removeRunFolder(places: Places, runId: string): Promise<void> {
   const base = readBase(places, runId)
-  if (base) await releaseBase(base).catch(() => undefined)
+  // Loaded when it is needed, which is seldom: with the library it uses it would be a tenth of the idle daemon.
+  const release = base && import('../change-set/release.ts').then(({ releaseBase }) => releaseBase(base))
+  await release?.catch(() => undefined)
   rmSync(runPaths(places.stateDir, runId).root, { recursive: true, force: true })
 }
 
