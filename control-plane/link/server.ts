@@ -30,6 +30,9 @@ import { Takeover } from './takeover.ts'
 
 export const linkPath = '/api/device/link'
 
+/** How long a device that still ends an older lease of a run is left alone before it is offered the run again. */
+const runningAgainMs = 2_000
+
 export interface LinkServerOptions {
   root: Knex
   world: World
@@ -142,7 +145,15 @@ export class LinkServer {
       close: (name) => session.close(name),
       challenge: (ms) => session.challenge(ms),
     }
-    if (!session.send(admitted.welcome)) return false
+    if (!session.send(admitted.welcome)) {
+      // Gone again before it was welcomed: else it would count as linked until its lease ends.
+      await markUnlinked(root, {
+        deviceId: device.deviceId,
+        replicaId: this.options.replicaId,
+        instance: hello.instance,
+      })
+      return false
+    }
     this.bySession.set(session, link)
     links.add(link)
     this.options.metrics.links.set(links.size)
@@ -228,8 +239,17 @@ export class LinkServer {
   }
 
   private async declined(link: Link, message: DeviceMessage & { type: 'run.declined' }): Promise<void> {
-    const { root, log, dispatcher } = this.options
+    const { root, log, dispatcher, world } = this.options
     log.info({ runId: message.runId, reason: message.reason, device: link.publicId }, 'run declined')
+    if (message.reason === 'already_running') {
+      // It ends the tree of an older lease first, which takes seconds; offered at once it would decline again and again.
+      world.after(runningAgainMs, () => {
+        dispatcher.withdraw(message.runId, message.fence).catch((error: unknown) => {
+          log.error({ err: error, runId: message.runId }, 'a declined offer was not taken back; the sweep does it')
+        })
+      })
+      return
+    }
     // Until it reports otherwise the device takes nothing, so the same offer does not go round in a circle.
     const state = { ...link.claimState, accepting: false, message: message.message }
     await this.claimState(link, { ...state, reason: reasonOf(message.reason) })
