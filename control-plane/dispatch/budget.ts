@@ -1,6 +1,7 @@
 import { centsToNanoUsd, monthOf, spentNow } from '../catalog/price.ts'
 import type { Db } from '../db/open.ts'
-import { sumSpend, type AgentRow } from '../resources/agents/store.ts'
+import { sumSpend } from '../resources/agents/spend-store.ts'
+import type { AgentRow } from '../resources/agents/store.ts'
 import type { WorkspaceRow } from '../resources/workspaces/store.ts'
 
 /** Whether ended runs of this month have cost as much as the budget allows. */

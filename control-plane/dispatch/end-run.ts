@@ -1,7 +1,8 @@
 import { publish } from '../db/outbox.ts'
 import type { Db } from '../db/open.ts'
 import { monthOf, toNanoUsd } from '../catalog/price.ts'
-import { recordLastRun, recordSpend } from '../resources/agents/store.ts'
+import { recordSpend } from '../resources/agents/spend-store.ts'
+import { recordLastRun } from '../resources/agents/store.ts'
 import { endRun, type Ending, type RunRow } from '../resources/runs/store.ts'
 
 /**

@@ -4,8 +4,10 @@ import { implementOpenApi } from '../http/openapi.ts'
 import { authHandlers } from '../sign-in/token-handlers.ts'
 import { agentConfigHandlers } from './agents/config-handlers.ts'
 import { agentHandlers } from './agents/handlers.ts'
+import { agentHistoryHandlers } from './agents/history-handlers.ts'
 import { agentLifecycleHandlers } from './agents/lifecycle-handlers.ts'
 import { agentRunHandlers } from './agents/run-handlers.ts'
+import { agentUpkeepHandlers } from './agents/upkeep-handlers.ts'
 import type { ResourceDependencies } from './dependencies.ts'
 import { deviceHandlers } from './devices/handlers.ts'
 import { deviceInternalHandlers } from './devices/internal-handlers.ts'
@@ -24,6 +26,8 @@ export function implementResources(deps: ResourceDependencies): ImplementedRoute
     ...agentHandlers(deps),
     ...agentConfigHandlers(),
     ...agentLifecycleHandlers(deps),
+    ...agentHistoryHandlers(),
+    ...agentUpkeepHandlers(deps),
     ...agentRunHandlers(deps),
     ...runHandlers(deps),
     ...runEventHandlers(deps),

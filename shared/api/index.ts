@@ -1,6 +1,8 @@
 import { agentConfigRoutes } from './agent-config.ts'
+import { agentHistoryRoutes } from './agent-history.ts'
 import { agentLifecycleRoutes } from './agent-lifecycle.ts'
 import { agentRunRoutes } from './agent-runs.ts'
+import { agentUpkeepRoutes } from './agent-upkeep.ts'
 import { agentRoutes } from './agents.ts'
 import { deviceRoutes } from './devices.ts'
 import { folderRoutes } from './folders.ts'
@@ -19,6 +21,8 @@ export const groups = {
   agents: agentRoutes,
   agentConfig: agentConfigRoutes,
   agentLifecycle: agentLifecycleRoutes,
+  agentHistory: agentHistoryRoutes,
+  agentUpkeep: agentUpkeepRoutes,
   agentRuns: agentRunRoutes,
   runs: runRoutes,
   runEvents: runEventRoutes,

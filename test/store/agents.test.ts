@@ -12,6 +12,7 @@ import {
   listRevisions,
   type RevisionRow,
 } from '../../control-plane/resources/agents/revision-store.ts'
+import { recordSpend, sumSpend } from '../../control-plane/resources/agents/spend-store.ts'
 import {
   findAgent,
   findAgentByReference,
@@ -23,9 +24,7 @@ import {
   listManagers,
   matchReference,
   recordLastRun,
-  recordSpend,
   replaceAgent,
-  sumSpend,
 } from '../../control-plane/resources/agents/store.ts'
 import { onBoth } from '../kit/database.ts'
 import { agentRow, at, seedAgent, seedPerson, seedWorkspace } from './seed.ts'

@@ -1,7 +1,12 @@
 import { expect } from 'vitest'
 import type { Db } from '../../control-plane/db/open.ts'
 import { findPlatformChange, insertPlatformChange } from '../../control-plane/resources/platform-changes/store.ts'
-import { findDetails, insertDetails, replaceOutput } from '../../control-plane/resources/runs/details-store.ts'
+import {
+  findDetails,
+  insertDetails,
+  replaceOutput,
+  replaceSpec,
+} from '../../control-plane/resources/runs/details-store.ts'
 import {
   advanceLog,
   countEvidence,
@@ -109,6 +114,8 @@ onBoth('details hold the prompt, the spec, and the last output, whatever JSON it
   const stored = { ...spec, permissions: { allow: [], ask: [], deny: [], defaultMode: 'full' as const } }
   await insertDetails(root, { runId, prompt: 'Größe 🙂', spec: stored, manifest: null })
   expect(await findDetails(root, runId)).toMatchObject({ prompt: 'Größe 🙂', spec, manifest: null, output: null })
+  await replaceSpec(root, runId, { ...stored, resumeSessionId: 'other' })
+  expect((await findDetails(root, runId))?.spec).toEqual({ ...stored, resumeSessionId: 'other' })
   for (const value of [{ a: [1] }, null, 'text', false])
     await replaceOutput(root, { runId, schema: 's', value, at: at + 1 })
   expect(await findDetails(root, runId)).toMatchObject({ output: false, outputSchema: 's', outputAt: at + 1 })

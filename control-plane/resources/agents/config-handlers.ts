@@ -1,21 +1,21 @@
 import { agentConfigRoutes } from '../../../shared/api/agent-config.ts'
 import { fail } from '../../../shared/api/errors.ts'
 import type { Db } from '../../db/open.ts'
-import { hasRole, type Caller } from '../../http/callers.ts'
+import type { Caller } from '../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../http/implement.ts'
 import { raisePlatformChange } from '../platform-changes/raise.ts'
 import { hashAgentMd } from './agent-md.ts'
-import { changeableAgent, readableAgent } from './lookup.ts'
+import { changeableAgent, ownAgentOnly, readableAgent } from './lookup.ts'
 import { presentIdentity, presentRevision, presentSettings } from './present.ts'
-import { changedKeys, mayChangeItself, touchesPermissions, withConfig } from './rules.ts'
+import { changedKeys, mayChangeItself, withConfig } from './rules.ts'
 import type { AgentRow } from './store.ts'
-import { storeAgent } from './writes.ts'
+import { checkSettings, storeAgent } from './writes.ts'
 
 export function agentConfigHandlers(): ImplementedRoute[] {
   return implement(agentConfigRoutes, {
     async configGet({ db, caller, params }) {
       const agent = await readableAgent(db, caller, params.agentId)
-      refuseOtherAgents(agent, caller)
+      ownAgentOnly(agent, caller)
       return presentSettings(agent)
     },
 
@@ -48,13 +48,7 @@ async function configPut(input: HandlerInput<typeof agentConfigRoutes.configPut>
       routeId: agentConfigRoutes.configPut.id,
       params: { agentId: before.id },
     })
-  if (touchesPermissions(keys) && !hasRole(caller, 'admin'))
-    fail('http_exception', { message: 'Only a workspace admin changes permissions.', param: 'config.permissions' })
-  if (after.environment === 'cloud' && after.defaultFolderId !== null)
-    fail('folder_requires_device_environment', {
-      param: 'config.runtime.environment',
-      message: 'The agent has a default folder; clear it before the agent moves to the cloud.',
-    })
+  checkSettings(after, keys, caller)
   if (keys.length === 0) return { ...presentSettings(before), revision: null }
   const { agent, revision } = await storeAgent(db, { before, after, caller, world })
   return { ...presentSettings(agent), revision: revision && presentRevision(revision) }
@@ -63,12 +57,8 @@ async function configPut(input: HandlerInput<typeof agentConfigRoutes.configPut>
 /** The agent whose settings are written; an agent writes only its own. */
 async function ownOrPersonal(db: Db, caller: Caller, reference: string): Promise<AgentRow> {
   const agent = await changeableAgent(db, caller, reference)
-  refuseOtherAgents(agent, caller)
+  ownAgentOnly(agent, caller)
   return agent
-}
-
-function refuseOtherAgents(agent: AgentRow, caller: Caller): void {
-  if (caller.kind === 'agent' && caller.agentId !== agent.id) fail('agent_self_only', { param: 'agentId' })
 }
 
 /** An agent must show that it knows the text it replaces; a person is held to a hash that it sends. */

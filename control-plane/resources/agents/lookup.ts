@@ -40,6 +40,11 @@ export async function changeableAgent(db: Db, caller: Caller, reference: string)
   return agent === null || agent.deletedAt !== null ? unknownAgent(reference) : agent
 }
 
+/** An agent reads and writes settings of its own only. */
+export function ownAgentOnly(agent: AgentRow, caller: Caller): void {
+  if (caller.kind === 'agent' && caller.agentId !== agent.id) fail('agent_self_only', { param: 'agentId' })
+}
+
 export function unknownAgent(reference: string): never {
   const message =
     reference === 'me' ? '`me` names the calling agent; a person is none.' : 'There is no such agent that you can see.'

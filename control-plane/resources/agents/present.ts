@@ -1,10 +1,13 @@
 import type { Agent } from '../../../shared/api/agents.ts'
+import type { HistoryEntry } from '../../../shared/api/agent-history.ts'
 import type { ConfigRevision } from '../../../shared/api/agent-config.ts'
 import { toTimestamp } from '../../../shared/api/ids.ts'
 import type { ModelCatalog } from '../../catalog/catalog.ts'
 import { spentNow, toCents } from '../../catalog/price.ts'
 import { harnessOf } from '../../dispatch/harness-of.ts'
 import { configOf } from './rules.ts'
+import type { HistoryRow } from './history-store.ts'
+import { isRevertible } from './revision-rules.ts'
 import type { RevisionRow } from './revision-store.ts'
 import type { AgentRow } from './store.ts'
 
@@ -70,5 +73,21 @@ export function presentRevision(revision: RevisionRow): ConfigRevision {
     changeDescription: revision.changeDescription,
     source: revision.source,
     createdAt: toTimestamp(revision.createdAt),
+  }
+}
+
+export function presentHistory(entry: HistoryRow): HistoryEntry {
+  return {
+    object: 'agent_history_entry',
+    id: entry.id,
+    agentId: entry.agentId,
+    kind: entry.kind,
+    changedKeys: entry.changedKeys,
+    description: entry.description,
+    changedBy: entry.changedBy,
+    isRevertible: isRevertible(entry.kind),
+    revisionId: entry.kind === 'config' ? entry.id : null,
+    revertedEntryId: entry.reverts,
+    createdAt: toTimestamp(entry.createdAt),
   }
 }

@@ -1,12 +1,13 @@
 import type { Agent } from '../../../shared/api/agents.ts'
 import { fail } from '../../../shared/api/errors.ts'
 import type { ModelCatalog } from '../../catalog/catalog.ts'
-import type { Caller } from '../../http/callers.ts'
+import { hasRole, type Caller } from '../../http/callers.ts'
 import { troubleOf } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import { findFolder } from '../folders/store.ts'
 import { presentAgent } from './present.ts'
+import { insertHistory, type HistoryRow } from './history-store.ts'
 import { insertRevision, type RevisionRow } from './revision-store.ts'
 import {
   changedKeys,
@@ -17,6 +18,7 @@ import {
   ownsOrAdministers,
   revisedOf,
   slugOf,
+  touchesPermissions,
 } from './rules.ts'
 import { findWorkspace, type WorkspaceRow } from '../workspaces/store.ts'
 import { listHandlesLike, listManagers, replaceAgent, type AgentRow } from './store.ts'
@@ -81,21 +83,41 @@ export function checkRepo(agent: AgentRow, caller: Caller): void {
   if (!ownsOrAdministers(agent, caller)) fail('default_repo_forbidden', { param: 'defaultRepoId' })
 }
 
+/** Who may write these changed settings, and whether they go together (document 1, "Agent settings"). */
+export function checkSettings(after: AgentRow, keys: readonly string[], caller: Caller): void {
+  if (touchesPermissions(keys) && !hasRole(caller, 'admin'))
+    fail('http_exception', { message: 'Only a workspace admin changes permissions.', param: 'config.permissions' })
+  if (after.environment === 'cloud' && after.defaultFolderId !== null)
+    fail('folder_requires_device_environment', {
+      param: 'config.runtime.environment',
+      message: 'The agent has a default folder; clear it before the agent moves to the cloud.',
+    })
+}
+
+/** Whose name a change goes by. */
+export const publicIdOf = (caller: Caller): string => (caller.kind === 'person' ? caller.userPublicId : caller.agentId)
+
 export interface AgentWrite {
   before: AgentRow
   after: AgentRow
   caller: Caller
   world: World
+  /** Of its revision; default `patch`. */
+  source?: 'patch' | 'rollback'
+  /** Default: names what changed. */
+  description?: string
+  /** The history entry that this write undoes. */
+  reverts?: string
 }
 
 /**
- * Stores the changed agent, and a revision when its settings or AGENT.md are other than before. Fails with `handle_taken`
+ * Stores the changed agent, and a revision with its entry in the history when its settings or AGENT.md are other than before. Fails with `handle_taken`
  * or `transient_conflict` when somebody else wrote in between.
  */
 export async function storeAgent(
   db: Db,
   write: AgentWrite,
-): Promise<{ agent: AgentRow; revision: RevisionRow | null }> {
+): Promise<{ agent: AgentRow; revision: RevisionRow | null; entry: HistoryRow | null }> {
   const { before, caller, world } = write
   const now = world.now()
   const after = { ...write.after, updatedAt: now }
@@ -103,20 +125,32 @@ export async function storeAgent(
     if (!(await replaceAgent(db, before, after))) fail('transient_conflict')
   })
   const keys = changedKeys(before, after)
-  if (keys.length === 0) return { agent: after, revision: null }
+  if (keys.length === 0) return { agent: after, revision: null, entry: null }
   const revision: RevisionRow = {
     id: world.uuid(),
     agentId: after.id,
     beforeConfig: revisedOf(before),
     afterConfig: revisedOf(after),
     changedKeys: keys,
-    changeDescription: describeChange(keys),
-    source: 'patch',
-    changedBy: caller.kind === 'person' ? caller.userPublicId : caller.agentId,
+    changeDescription: write.description ?? describeChange(keys),
+    source: write.source ?? 'patch',
+    changedBy: publicIdOf(caller),
+    createdAt: now,
+  }
+  const { id, agentId, changedBy, changeDescription: description } = revision
+  const entry: HistoryRow = {
+    id,
+    agentId,
+    kind: 'config',
+    changedKeys: keys,
+    description,
+    changedBy,
+    reverts: write.reverts ?? null,
     createdAt: now,
   }
   await insertRevision(db, revision)
-  return { agent: after, revision }
+  await insertHistory(db, entry)
+  return { agent: after, revision, entry }
 }
 
 /** Handles are looked up before they are written, so a taken one means that another write got in between. */

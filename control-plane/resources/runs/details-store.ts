@@ -51,3 +51,10 @@ export async function replaceOutput(
     .where({ run_id: output.runId })
     .update({ output: toJson(output.value), output_schema: output.schema, output_at: output.at })
 }
+
+/** For a run that no device was given yet. */
+export async function replaceSpec(db: Db, runId: string, spec: RunSpec): Promise<void> {
+  await db('run_details')
+    .where({ run_id: runId })
+    .update({ spec: toJson(spec) })
+}

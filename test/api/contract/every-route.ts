@@ -24,6 +24,8 @@ export const unknownIds: Readonly<Record<string, string>> = {
   userId: 'usr_0000000000000000',
   projectId: '00000000-0000-4000-8000-00000000000b',
   token: 'unknown-invite',
+  revisionId: '00000000-0000-4000-8000-00000000000c',
+  entryId: '00000000-0000-4000-8000-00000000000d',
 }
 
 /** Routes that are written down to answer 501, whoever calls with whatever. */

@@ -34,6 +34,11 @@ async function strangersThings(): Promise<Record<string, string>> {
     body: { displayName: 'theirs', rootPath: '/tmp', deviceId: device.publicId },
   })
   const project = await server.ok('/projects', { token: stranger.token, body: { name: 'Theirs' } })
+  const { revision } = await server.ok(`/agents/${agent.id}/config`, {
+    method: 'PUT',
+    token: stranger.token,
+    body: { config: { runtime: { maxTurns: 5 } } },
+  })
   return {
     agentId: agent.id,
     runId: run.runPublicId,
@@ -45,6 +50,8 @@ async function strangersThings(): Promise<Record<string, string>> {
     userId: stranger.userId,
     projectId: project.id,
     token: 'another-invite',
+    revisionId: revision.id,
+    entryId: revision.id,
   }
 }
 

@@ -1,0 +1,32 @@
+import { revisedConfig, type HistoryKind, type RevisedConfig } from '../../../shared/api/agent-history.ts'
+import { hashAgentMd } from './agent-md.ts'
+import { withConfig } from './rules.ts'
+import type { AgentRow } from './store.ts'
+
+/** Decisions about going back to earlier settings. */
+
+/** Only settings and AGENT.md have their earlier values kept. */
+export const isRevertible = (kind: HistoryKind): boolean => kind === 'config'
+
+/** What a revision kept, all of it or these dotted keys only. */
+export function keptConfig(kept: Record<string, unknown>, keys?: readonly string[]): RevisedConfig {
+  if (keys === undefined) return revisedConfig.parse(kept)
+  const picked: Record<string, unknown> = {}
+  for (const key of keys) {
+    const path = key.split('.')
+    const last = path.pop() ?? ''
+    let [from, to]: [unknown, Record<string, unknown>] = [kept, picked]
+    for (const part of path) {
+      from = (from as Record<string, unknown> | undefined)?.[part]
+      to = (to[part] ??= {}) as Record<string, unknown>
+    }
+    to[last] = (from as Record<string, unknown> | undefined)?.[last]
+  }
+  return revisedConfig.parse(picked)
+}
+
+/** The agent with the settings that are there, and with AGENT.md when it is; all else stays. */
+export function withRevised(agent: AgentRow, { agentMd, ...config }: RevisedConfig): AgentRow {
+  const configured = withConfig(agent, config)
+  return agentMd === undefined ? configured : { ...configured, agentMd, agentMdHash: hashAgentMd(agentMd) }
+}

@@ -1,0 +1,35 @@
+import { z } from 'zod'
+import { agentParams, agentPositional, agentWarning, ownAgentPositional, platformChange } from './agents.ts'
+import { agentId, timestamp } from './ids.ts'
+import { defineRoute, orPlatformChange } from './route.ts'
+
+/** Looking after an agent: the doctor, and fresh sessions (document 1, "Agents"). */
+
+export const agentUpkeepRoutes = {
+  audit: defineRoute({
+    id: 'agents.audit',
+    method: 'GET',
+    path: '/agents/{agentId}/audit',
+    summary: "Say what of an agent's setup will keep its runs from working; changes nothing",
+    params: agentParams,
+    reply: z.object({ agentId, audit: z.array(agentWarning) }).meta({ id: 'AgentAudit' }),
+    cli: { command: 'agent doctor', positionals: [ownAgentPositional], example: 'svc agent doctor @builder' },
+  }),
+
+  sessionsReset: defineRoute({
+    id: 'agents.sessions.reset',
+    method: 'POST',
+    path: '/agents/{agentId}/sessions/reset',
+    summary: 'Make the next runs of an agent start a fresh harness session; tokens of its live runs stop working',
+    callers: orPlatformChange,
+    params: agentParams,
+    reply: z.object({ agentId, sessionsResetAt: timestamp }).meta({ id: 'AgentSessionsReset' }),
+    otherReplies: { 202: platformChange },
+    errors: ['platform_change_requires_run'],
+    cli: {
+      command: 'agent sessions reset',
+      positionals: [agentPositional],
+      example: 'svc agent sessions reset @builder',
+    },
+  }),
+} as const
