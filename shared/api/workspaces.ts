@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { reasoningEfforts, toolPermissionModes } from '../runs/spec.ts'
-import { modelId, sandboxSizes } from './agents.ts'
+import { modelId, monthlyBudgetCents, sandboxSizes } from './agents.ts'
 import type { CommandSpec } from './command.ts'
 import { kebab } from './flags.ts'
 import { timestamp, uuid, workspacePublicId } from './ids.ts'
@@ -34,6 +34,7 @@ export const workspace = z
       afterMinutes: z.number().int().min(1).max(59),
       minTokens: z.number().int(),
     }),
+    monthlyBudgetCents: monthlyBudgetCents.nullable().describe('For the runs of all its agents.'),
     sandboxSize: z.enum(sandboxSizes).nullable(),
     oomResume: z.boolean(),
     createdAt: timestamp,
@@ -78,6 +79,9 @@ const settings = {
     })
     .partial()
     .describe('Compacts an idle session before its prompt cache expires; keys left out stay.'),
+  monthlyBudgetCents: monthlyBudgetCents
+    .nullable()
+    .describe('Cents the runs of all its agents may cost in a month (UTC); once they are spent, wakes are refused.'),
   sandboxSize: z.enum(sandboxSizes).nullable().describe('Size of cloud sandboxes; null: small.'),
   oomResume: z.boolean().describe('Resume a run that ran out of memory on the next size up.'),
 }

@@ -49,6 +49,7 @@ onBoth('the settings of a workspace are replaced only from the version that was 
     agentsPaused: true,
     idleCompaction: { enabled: true, afterMinutes: 5, minTokens: 9 },
     sandboxSize: 'large',
+    monthlyBudgetCents: 9_000_000_000,
     oomResume: true,
     toolPermissionDefault: 'ask',
     updatedAt: at + 1,

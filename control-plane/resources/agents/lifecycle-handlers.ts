@@ -1,5 +1,6 @@
 import { agentLifecycleRoutes } from '../../../shared/api/agent-lifecycle.ts'
 import { fail } from '../../../shared/api/errors.ts'
+import type { ReplyOf } from '../../../shared/api/route.ts'
 import type { Db, Tx } from '../../db/open.ts'
 import { cancelRun } from '../../dispatch/cancel-run.ts'
 import { hasRole, type PersonCaller } from '../../http/callers.ts'
@@ -19,9 +20,20 @@ import { chooseHandle, refusingTakenHandle, shownAgent, storeAgent, workspaceOf 
 
 type Routes = typeof agentLifecycleRoutes
 
-export function agentLifecycleHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+/** Takes the agent off its open tasks, in the transaction of its deletion, and gives these. */
+export type UnassignTasks = (
+  db: Db,
+  unassign: { agent: AgentRow; now: number },
+) => Promise<ReplyOf<Routes['delete']>['unassignedTasks']>
+
+const noTasks: UnassignTasks = () => Promise.resolve([])
+
+export function agentLifecycleHandlers(
+  deps: ResourceDependencies,
+  unassignTasks: UnassignTasks = noTasks,
+): ImplementedRoute[] {
   return implement(agentLifecycleRoutes, {
-    delete: (input) => remove(input, deps),
+    delete: (input) => remove(input, { ...deps, unassignTasks }),
 
     async restore({ db, caller, params, world }) {
       const before = (await lookUpAgent(db, caller, params.agentId)) ?? unknownAgent(params.agentId)
@@ -47,7 +59,10 @@ export function agentLifecycleHandlers(deps: ResourceDependencies): ImplementedR
 }
 
 /** Its runs end as `agent_deleted`; from now on wakes get `agent_tombstoned` and its tokens are dead. */
-async function remove(input: HandlerInput<Routes['delete']>, deps: ResourceDependencies) {
+async function remove(
+  input: HandlerInput<Routes['delete']>,
+  deps: ResourceDependencies & { unassignTasks: UnassignTasks },
+) {
   const { db, caller, params, world, afterCommit } = input
   const before = await changeableAgent(db, caller, params.agentId)
   if (caller.kind === 'agent') {
@@ -58,8 +73,9 @@ async function remove(input: HandlerInput<Routes['delete']>, deps: ResourceDepen
   const { agent } = await storeAgent(db, { before, after: { ...before, deletedAt: now }, caller, world })
   const cancel = { exitReason: 'agent_deleted', reason: 'The agent was deleted.', now, leaseMs: deps.leaseMs } as const
   for (const run of await listLiveOfAgent(db, agent.id)) await cancelRun(db as Tx, run, cancel)
+  const unassignedTasks = await deps.unassignTasks(db, { agent, now })
   afterCommit(() => deps.bus.poke())
-  return { agent: await shownAgent(agent, { db, caller, world, catalog: deps.catalog }), unassignedTasks: [] }
+  return { agent: await shownAgent(agent, { db, caller, world, catalog: deps.catalog }), unassignedTasks }
 }
 
 async function clone(input: HandlerInput<Routes['clone']>, deps: ResourceDependencies) {

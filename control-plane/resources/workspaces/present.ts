@@ -21,6 +21,7 @@ export function presentWorkspace(workspace: WorkspaceRow): Workspace {
     mcpServers: workspace.mcpServers,
     agentsPaused: workspace.agentsPaused,
     idleCompaction: workspace.idleCompaction,
+    monthlyBudgetCents: workspace.monthlyBudgetCents,
     sandboxSize: sandboxSizes.find((size) => size === workspace.sandboxSize) ?? null,
     oomResume: workspace.oomResume,
     createdAt: toTimestamp(workspace.createdAt),

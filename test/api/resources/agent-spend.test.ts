@@ -95,4 +95,19 @@ describe('a monthly budget', () => {
     await put(0)
     expect(await wake()).toMatchObject({ reason: 'budget_blocked' })
   })
+
+  test('of the workspace counts what all its agents spent, deleted ones too', async () => {
+    const [one, two] = [await agentWith({ model: 'gpt-5' }), await agentWith({ model: 'gpt-5' })]
+    await runWith(one.id, { costUsd: '3' })
+    await server.ok(`/agents/${one.id}`, { method: 'DELETE' })
+    const wake = () => server.ok(`/agents/${two.id}/runs`, { body: {} })
+    const patch = (monthlyBudgetCents: number | null) =>
+      server.ok(`/workspaces/${server.owner.workspaceId}`, { method: 'PATCH', body: { monthlyBudgetCents } })
+    expect((await patch(200)).monthlyBudgetCents).toBe(200)
+    expect(await wake()).toMatchObject({ kind: 'not_dispatched', reason: 'budget_blocked' })
+    await patch(100_000)
+    expect((await wake()).kind).toBe('queued')
+    await (await device.take()).end('completed')
+    expect((await patch(null)).monthlyBudgetCents).toBeNull()
+  })
 })

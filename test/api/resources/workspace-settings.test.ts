@@ -50,6 +50,7 @@ describe('create', () => {
       agentsPaused: false,
       idleCompaction: { enabled: false, afterMinutes: 55, minTokens: 100_000 },
       sandboxSize: null,
+      monthlyBudgetCents: null,
       oomResume: true,
       createdAt: expect.any(String),
       updatedAt: expect.any(String),
@@ -233,6 +234,7 @@ describe('update', () => {
       backupModel: 'gpt-5',
       mcpServers: { files: { command: ['x'], deep: { er: [1] } } },
       sandboxSize: 'large',
+      monthlyBudgetCents: 5,
       oomResume: true,
     }
     expect((await patch(person, settings)).body).toMatchObject(settings)
@@ -276,6 +278,8 @@ describe('update', () => {
       { defaultMaxTurns: 1001 },
       { defaultReasoningEffort: 'huge' },
       { sandboxSize: 'tiny' },
+      { monthlyBudgetCents: -1 },
+      { monthlyBudgetCents: 0.5 },
       { oomResume: null },
       { mcpServers: [] },
       { idleCompaction: { afterMinutes: 0 } },

@@ -20,6 +20,7 @@ test('the workspace is the caller’s, under both names, for people and agents',
     agentsPaused: false,
     idleCompaction: { enabled: false, afterMinutes: 55, minTokens: 100_000 },
     sandboxSize: null,
+    monthlyBudgetCents: null,
     oomResume: false,
   })
   expect(await server.ok('/companies')).toEqual(workspace)
@@ -60,6 +61,7 @@ test('a person sees all workspaces it belongs to, with its role in each', async 
 
 test('members are the people of the workspace, first joined first; agents have no access', async () => {
   const owner = await server.addPerson('owner', 'team')
+  server.world.advance(1)
   const second = await server.addPerson('member', 'team')
   expect((await server.ok('/members', { token: owner.token })).data).toEqual([
     { userId: owner.userId, name: 'owner', email: owner.email, role: 'owner' },
