@@ -3,6 +3,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Bench } from './context.ts'
+import { connectDevice, takeRun } from './device-socket.ts'
 import { atMost, compare, type Result } from './measure.ts'
 import { startServer } from './stack.ts'
 
@@ -16,12 +17,20 @@ export const cliStart: Bench = {
     const server = await startServer(context, { name: 'cli' })
     const home = join(context.scratch, 'cli-home')
     mkdirSync(home)
+    const device = await connectDevice(server, 'cli')
+    const agent = await server.call<{ id: string }>('POST', '/agents', {
+      name: 'Caller',
+      harness: 'command',
+      command: 'true',
+    })
+    const { runId, token } = await takeRun(server, { device, agentId: agent.id })
     const env = {
       PATH: process.env['PATH'] ?? '',
       HOME: home,
       SVC_CONFIG_DIR: home,
       SVC_API_URL: server.url,
-      SVC_TOKEN: server.token,
+      SVC_TOKEN: token,
+      SVC_RUN_ID: runId,
     }
     const main = join(context.dist, 'cli/main.js')
     const node =
@@ -32,7 +41,8 @@ export const cliStart: Bench = {
     try {
       for (const [name, args, limit] of [
         ['svc --version', ['--version'], 1.5],
-        ['svc run list', ['run', 'list'], 1.5],
+        ['svc run output (in a run)', ['run', 'output', '--data', '{"ok":true}'], 1.5],
+        ['svc run list', ['run', 'list'], 2.8],
         ['svc --help', ['--help'], 2.8],
         ['svc run create --help', ['run', 'create', '--help'], 2.8],
       ] as const) {
@@ -52,6 +62,7 @@ export const cliStart: Bench = {
       }
       return results
     } finally {
+      await device.close()
       await server.end()
     }
   },

@@ -71,12 +71,12 @@ export async function connectDevice(server: BenchServer, name: string): Promise<
 export async function takeRun(
   server: BenchServer,
   { device, agentId }: { device: DeviceSocket; agentId: string },
-): Promise<{ runId: string; fence: number }> {
+): Promise<{ runId: string; fence: number; token: string }> {
   await server.call('POST', `/agents/${agentId}/runs`, { prompt: 'Go.' })
   const { runId, fence } = await device.next('run.offer')
   device.send({ type: 'run.accepted', runId, fence })
-  await device.next('run.start')
-  return { runId, fence }
+  const { token } = await device.next('run.start')
+  return { runId, fence, token }
 }
 
 /** Ends it, so that its place on the device is free again. */
@@ -87,7 +87,8 @@ export async function endRun(
 ): Promise<void> {
   device.send({
     type: 'run.ended',
-    ...run,
+    runId: run.runId,
+    fence: run.fence,
     report: {
       exitReason: 'completed',
       exitCode: 0,

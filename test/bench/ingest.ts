@@ -52,7 +52,8 @@ async function measureOn(context: Context, on: { name: string; cluster: string |
       const target = atLeast(databaseUrl === null ? (bytes === 200 ? 0.95 : 0.75) : 1.2)
       const goal = databaseUrl === null ? 6 : 7
       const eventsPerSecond = async (send: (run: Run) => Promise<number>) => {
-        const run = await takeRun(server, { device, agentId })
+        const { runId, fence } = await takeRun(server, { device, agentId })
+        const run = { runId, fence }
         const duration = await send(run)
         await endRun(device, run, events)
         return [events / duration]
@@ -252,7 +253,8 @@ async function bytesStored(
       rounds: 1,
       async ours() {
         const before = size()
-        await sendFrames(device, { run: await takeRun(server, { device, agentId }), lines })
+        const { runId, fence } = await takeRun(server, { device, agentId })
+        await sendFrames(device, { run: { runId, fence }, lines })
         return [size() - before]
       },
       peer: () => Promise.resolve([lines.reduce((sum, line) => sum + line.length, 0)]),

@@ -74,7 +74,8 @@ async function measureAgent(
     name: `wake to first instruction (${name})`,
     unit: 'ms',
     peerIs: 'bare node-pty',
-    target: atMost(name.endsWith('git folder') ? 2.5 : 2),
+    // The goal is for a run without a change-set; with one, git takes its time before the harness may start.
+    ...(name.endsWith('git folder') ? {} : { target: atMost(2) }),
     rounds,
     note: () => `processor time per run: server ${each(cpu.server)}, daemon ${each(cpu.daemon)}`,
     async ours() {
