@@ -27,11 +27,19 @@ interface Cursor {
   fence: number
   sentSeq: number
   ackedSeq: number
-  /** Frames and endings sent and not answered yet. */
-  inFlight: number
+  /** Bytes of the frames sent and not answered yet, oldest first; an ending counts as nothing. */
+  inFlight: number[]
   inFlightBytes: number
+  /** Acknowledged frames whose rows are still in the spool. */
+  undeleted: number
   endedSent: boolean
 }
+
+/**
+ * Under load the rows of this many frames are deleted in one commit of the spool; a commit for each would cost more than
+ * the sending. Rows that stay for longer are sent again after a crash, which is harmless.
+ */
+const framesPerDelete = 8
 
 export class Forwarder {
   private readonly options: { spool: Spool; link: ForwarderLink; log: Log }
@@ -50,8 +58,9 @@ export class Forwarder {
       fence: run.fence,
       sentSeq: acked,
       ackedSeq: acked,
-      inFlight: 0,
+      inFlight: [],
       inFlightBytes: 0,
+      undeleted: 0,
       endedSent: false,
     })
     this.pump(run.runId)
@@ -88,13 +97,17 @@ export class Forwarder {
   acknowledged(ack: { runId: string; fence: number; seq: number }): void {
     const cursor = this.cursors.get(ack.runId)
     if (!cursor || cursor.fence !== ack.fence) return
-    cursor.inFlight = Math.max(0, cursor.inFlight - 1)
-    if (cursor.inFlight === 0) cursor.inFlightBytes = 0
+    answered(cursor)
     if (ack.seq > cursor.ackedSeq) {
-      this.delete(cursor, ack.seq)
       cursor.ackedSeq = Math.min(ack.seq, cursor.sentSeq)
+      cursor.undeleted++
     }
-    if (cursor.inFlight === 0 && ack.seq < cursor.sentSeq) {
+    const isIdle = cursor.inFlight.length === 0
+    if (cursor.undeleted >= framesPerDelete || (cursor.undeleted > 0 && isIdle)) {
+      this.delete(cursor, cursor.ackedSeq)
+      cursor.undeleted = 0
+    }
+    if (isIdle && ack.seq < cursor.sentSeq) {
       cursor.sentSeq = ack.seq
       cursor.endedSent = false
     }
@@ -105,7 +118,7 @@ export class Forwarder {
   refused(run: { runId: string; fence: number }): void {
     const cursor = this.cursors.get(run.runId)
     if (!cursor || cursor.fence !== run.fence) return
-    cursor.inFlight = Math.max(0, cursor.inFlight - 1)
+    answered(cursor)
     this.delete(cursor, cursor.sentSeq)
     cursor.ackedSeq = cursor.sentSeq
     this.pump(run.runId)
@@ -137,7 +150,7 @@ export class Forwarder {
       const body = rows.length === 1 ? last.line : Buffer.concat(rows.map((row) => row.line))
       if (!link.sendBinary(encodeFrame(headerOf(cursor, rows, body), body))) return
       cursor.sentSeq = last.seq
-      cursor.inFlight++
+      cursor.inFlight.push(body.length)
       cursor.inFlightBytes += body.length
     }
   }
@@ -154,8 +167,13 @@ export class Forwarder {
     }
     if (!link.send({ type: 'run.ended', runId, fence, report: ending.report })) return
     cursor.endedSent = true
-    cursor.inFlight++
+    cursor.inFlight.push(0)
   }
+}
+
+/** Frames are answered in the order in which they were sent. */
+function answered(cursor: Cursor): void {
+  cursor.inFlightBytes -= cursor.inFlight.shift() ?? 0
 }
 
 /** Counts kinds, and lifts usage and session out of the rows that hold them; the other rows are not parsed. */
