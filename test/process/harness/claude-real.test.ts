@@ -226,6 +226,8 @@ describe('trouble', () => {
     await script({ hang: true })
     const run = drive()
     const session = await run.event(({ kind }) => kind === 'session')
+    // It names its session before it asks the model; only then is there a turn to interrupt.
+    await expect.poll(async () => (await stub.requests()).length, { timeout: 20_000 }).toBeGreaterThan(0)
     run.signal('SIGINT')
     const { outcome } = await run.done
     expect(outcome).toMatchObject({ exitReason: 'error', message: 'claude was interrupted from outside.' })
