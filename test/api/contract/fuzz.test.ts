@@ -88,8 +88,7 @@ function fitting(schema: Schema): fc.Arbitrary<unknown> {
   }
 }
 
-const jsonSchema = (schema: z.ZodType): Schema =>
-  z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as Schema
+const jsonSchema = (schema: z.ZodType): Schema => z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' })
 
 interface Sent {
   reach: Reach
