@@ -1,6 +1,6 @@
 import type Koa from 'koa'
 import { deviceFlow } from '../../shared/api/auth-internal.ts'
-import { ApiError } from '../../shared/api/errors.ts'
+import { ApiError, fail } from '../../shared/api/errors.ts'
 import type { RequestState } from '../http/kernel.ts'
 import { showAccount, showSignIn, signOut } from './account-pages.ts'
 import type { SignInDependencies } from './dependencies.ts'
@@ -44,7 +44,11 @@ export function signInRoutes(deps: SignInDependencies): Koa.Middleware {
     if (route === null) return next()
     nameRoute(ctx, route.id)
     const answer = ctx.method === 'HEAD' ? route.GET : route[ctx.method as 'GET' | 'POST']
-    if (route.isEndpoint === true && answer !== undefined) return answer(ctx, deps)
+    if (route.isEndpoint === true) {
+      // Below /api a wrong method is an unknown route (docs/adr/0001).
+      if (answer === undefined) fail('route_not_found', { headers: { Allow: 'POST' } })
+      return answer(ctx, deps)
+    }
     await answerPage(ctx, async () => {
       if (answer === undefined) return refuseMethod(ctx, route)
       await takeFromLimit(ctx, deps)
