@@ -230,7 +230,9 @@ describe('trouble', () => {
     await expect.poll(async () => (await stub.requests()).length, { timeout: 20_000 }).toBeGreaterThan(0)
     run.signal('SIGINT')
     const { outcome } = await run.done
-    expect(outcome).toMatchObject({ exitReason: 'error', message: 'claude was interrupted from outside.' })
+    // Interrupted early in its turn the program leaves with status 0 and sometimes without the result it else gives.
+    expect(outcome.exitReason).toBe('error')
+    expect(outcome.message).toMatch(/was interrupted from outside|exited with status 0 without a result/)
     expect(session).toMatchObject({ data: { sessionId: outcome.sessionId } })
   })
 
