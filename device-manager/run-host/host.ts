@@ -41,6 +41,7 @@ const aloneMarginMs = 5 * 60_000
  *
  *     idle -- assign -> preparing -> prepared -- start -> running -- harness gone -> ending -> ended (leaves)
  *       \________________________________/ discard, or no daemon for `lonelyMs` (leaves, nothing is told)
+ *     idle -- the daemon that started it ended (leaves)
  *                       preparing, prepared -- stop -> ended without a launch
  *
  * A start or stop may come while the base is still being recorded: it is kept until that is done. Once started the host
@@ -86,6 +87,11 @@ export class RunHost {
     if (this.#earlyStop) return
     if (this.#start) return this.#endIfAlone()
     this.#cancelLonely ??= this.#options.world.after(this.#options.lonelyMs, () => this.#discard())
+  }
+
+  /** The daemon that started this host ended. No other one takes a host without a run. */
+  daemonEnded(): void {
+    if (this.#phase === 'idle') this.#discard()
   }
 
   /** Without a daemon nobody hears of the run: it is ended here before the control plane gives it up. */

@@ -96,6 +96,12 @@ async function main(): Promise<void> {
 
   await socket.listen()
   keepRecord({})
+  // The daemon holds the other end: its death shows here even when it came before the daemon had connected.
+  process.stdin
+    .on('error', () => host.daemonEnded())
+    .on('close', () => host.daemonEnded())
+    .resume()
+    .unref()
   host.daemonLeft()
   host.openAhead()
   await warmUp({ world, log, stateDir: options['state-dir'], hostId })

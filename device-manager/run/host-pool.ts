@@ -135,7 +135,8 @@ export class HostPool {
       ],
       {
         detached: true,
-        stdio: ['ignore', out, out],
+        // The pipe tells the host when this daemon is gone.
+        stdio: ['pipe', out, out],
         env: { ...hostEnvironment(), NODE_COMPILE_CACHE: places.compileCache },
         cwd: places.stateDir,
       },

@@ -108,6 +108,22 @@ describe('host and daemon', () => {
     expect(existsSync(assigned.recordPath)).toBe(false)
   })
 
+  test('the end of the daemon that started it makes a host leave that has no run', async () => {
+    const unmet = await device.host()
+    await until(() => existsSync(unmet.recordPath), 'record')
+    unmet.child.stdin!.destroy()
+    expect(await unmet.exited).toBe(0)
+    expect(existsSync(unmet.recordPath)).toBe(false)
+
+    const assigned = await device.host()
+    await assigned.connect()
+    assigned.assign(specOf(device, { command: 'echo done' }))
+    await assigned.reply('prepared')
+    assigned.child.stdin!.destroy()
+    assigned.start()
+    expect((await assigned.reply('ended')).report.exitReason).toBe('completed')
+  })
+
   test('lines that are no request are passed over', async () => {
     const host = await device.host()
     await until(() => existsSync(host.recordPath), 'record')

@@ -32,7 +32,7 @@ export function testDevice() {
       const log = openSync(join(stateDir, `${hostId}.log`), 'w')
       const child = spawn(process.execPath, [mainFile, '--state-dir', stateDir, '--host-id', hostId, ...args], {
         detached: true,
-        stdio: ['ignore', 'ignore', log],
+        stdio: ['pipe', 'ignore', log],
       })
       closeSync(log)
       children.push(child)
