@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { exitReasonNames } from '../runs/exit-reasons.ts'
+import { askedCall, askedCallLimits } from '../runs/asked-call.ts'
 import { usageData } from '../runs/events.ts'
 import { runSpec } from '../runs/spec.ts'
 import { folderCheck } from './folder-check.ts'
@@ -55,6 +56,12 @@ export const declineReasons = [
   'already_running',
 ] as const
 
+/**
+ * Tool calls that a person must be asked about. Each comes at least once: in the header of the frame that holds its event,
+ * and in the report of the run's end. The receiver knows one by (run, `inputDigest`).
+ */
+const approvals = z.array(askedCall).max(askedCallLimits.calls).optional()
+
 /** The report with which a run ends on the device. */
 export const endReport = z.object({
   exitReason: z.enum(exitReasonNames),
@@ -71,6 +78,8 @@ export const endReport = z.object({
   sessionId: z.string().max(200).nullable(),
   harnessVersion: z.string().max(200).nullable(),
   forced: z.boolean(),
+  /** All the run asked. */
+  approvals,
 })
 export type EndReport = z.infer<typeof endReport>
 
@@ -107,6 +116,9 @@ export const deviceMessage = z.discriminatedUnion('type', [
 ])
 export type DeviceMessage = z.infer<typeof deviceMessage>
 
+/** Time over which a device that loses its link spreads its return; it goes with the number of devices the server has. */
+const reconnectSpreadMs = z.number().int().nonnegative().max(600_000).optional()
+
 export const serverMessage = z.discriminatedUnion('type', [
   z.object({
     type: z.literal('welcome'),
@@ -121,8 +133,9 @@ export const serverMessage = z.discriminatedUnion('type', [
     runs: z.array(z.object({ ...ofRun, verdict: z.enum(['go_on', 'give_up', 'closed']), ackSeq: seq })),
     /** Set when the token was rotated; the old one works until this one was used. */
     newToken: z.string().nullable(),
+    reconnectSpreadMs,
   }),
-  z.object({ type: z.literal('heartbeat.ack'), serverTime: z.number().int() }),
+  z.object({ type: z.literal('heartbeat.ack'), serverTime: z.number().int(), reconnectSpreadMs }),
   z.object({ type: z.literal('run.offer'), ...ofRun, spec: runSpec, expiresInMs: z.number().int().positive() }),
   z.object({
     type: z.literal('run.start'),
@@ -170,6 +183,8 @@ export const eventsHeader = z.object({
   /** The run's totals so far, when the body holds a `usage` event. */
   usage: usageData.optional(),
   sessionId: z.string().max(200).optional(),
+  /** Of the `permission` events in the body. */
+  approvals,
   /** SHA-256 (hex) of the body. */
   sha256: z.string().length(64),
 })

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { askDetails } from './asked-call.ts'
 
 /**
  * What a harness does, as the run host writes it to the spool and as clients read it. One event is one line of JSON in
@@ -59,12 +60,16 @@ export const runEventSchemas = {
   result: z.object({ text: z.string(), isError: z.boolean(), truncatedBytes: z.number().int().optional() }),
   /** Bytes that no parser understood, kept as they came. */
   raw: outputData.extend({ stream: z.enum(['stdout', 'stderr', 'pty']) }),
-  /** A permission decision that the run host took by the agent's lists. */
+  /**
+   * A permission decision that the run host took by the agent's lists. `ask` is there when a person is asked, for which
+   * the run ends; `rule` is `approval:<id>` for a call that a person allowed.
+   */
   permission: z.object({
     toolCallId: z.string().optional(),
     name: z.string(),
     decision: z.enum(['allow', 'deny', 'ask']),
     rule: z.string().optional(),
+    ask: askDetails.optional(),
   }),
   /** A range of output that was read but not kept; `bytes` counts it. */
   gap: z.object({ bytes: z.number().int().positive(), reason: z.string() }),
