@@ -9,6 +9,8 @@ import type { Database } from './db/open.ts'
 import { serverKey } from './db/server-keys.ts'
 import { Dispatcher } from './dispatch/dispatcher.ts'
 import { RunStarter } from './dispatch/run-starter.ts'
+import type { WakeContext } from './dispatch/start-run.ts'
+import { Waker } from './dispatch/waker.ts'
 import { createApp } from './http/app.ts'
 import { createCallerLookup } from './http/auth.ts'
 import { sqliteSource } from './http/caller-source.ts'
@@ -49,6 +51,7 @@ const drainMs = 25_000
 /** One replica of the control plane, assembled. `start` listens, `stop` drains in order; both may be called twice. */
 export class ControlPlane {
   readonly dispatcher: Dispatcher
+  readonly waker: Waker
   readonly sweeper: Sweeper
   readonly ingest: Ingest
   readonly links = new LinkRegistry()
@@ -85,6 +88,7 @@ export class ControlPlane {
     this.bus = createBus({ root, dialect, databaseUrl: config.databaseUrl, world, log })
     const common = { root, world, log, bus: this.bus, links: this.links, replicaId }
     this.dispatcher = new Dispatcher({ ...common, leaseMs: config.leaseMs, offerMs: config.offerMs })
+    this.waker = new Waker({ ...common, dispatcher: this.dispatcher, context: this.wakeContext() })
     this.starter = new RunStarter({ ...common, runTokenKey, apiUrl: () => this.url })
     this.requests = new DeviceRequests(common)
     this.ingest = new Ingest({
@@ -127,6 +131,7 @@ export class ControlPlane {
     if (dialect === 'sqlite') await clearAllLinks(root)
     await this.bus.start()
     this.dispatcher.start()
+    this.waker.start()
     this.starter.listen()
     this.requests.start()
     this.linkServer.start()
@@ -159,6 +164,7 @@ export class ControlPlane {
     await this.ingest.idle()
     this.requests.stop()
     this.starter.stop()
+    await this.waker.stop()
     await this.dispatcher.stop()
     await this.bus.stop()
     this.callerSource?.close()
@@ -225,6 +231,18 @@ export class ControlPlane {
     })
   }
 
+  private wakeContext(): WakeContext {
+    const { config, world } = this.options
+    return {
+      world,
+      leaseMs: config.leaseMs,
+      cloudEnabled: false,
+      limits: config.runLimits,
+      catalog: this.catalog,
+      offers: this.dispatcher,
+    }
+  }
+
   private createSweeper(): Sweeper {
     const { config, database, world, log } = this.options
     return new Sweeper({
@@ -247,6 +265,7 @@ export class ControlPlane {
           graceMs: config.leaseMs,
           startedAt: world.now(),
         }),
+        { name: 'waiting_wakes', everyMs: config.sweepMs, run: () => this.waker.sweep() },
         oldRowsSweep,
       ],
     })

@@ -4,6 +4,7 @@ import type { Db } from './open.ts'
 
 /** Happenings that other parts, on this replica or another, must act on. Written in the transaction of the change. */
 export const topics = [
+  'wake.requested',
   'run.queued',
   'run.claimed',
   'run.ended',

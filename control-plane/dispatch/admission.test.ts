@@ -3,10 +3,20 @@ import { createCatalog, loadCatalog } from '../catalog/catalog.ts'
 import { admit, type WakeFacts } from './admission.ts'
 import { harnessOf } from './harness-of.ts'
 
-const agent = { status: 'active', deletedAt: null, environment: 'device', defaultFolderId: null, name: 'A' } as const
+const agent = { status: 'active', deletedAt: null, name: 'A' } as const
+const task = {
+  key: 'ABC-1',
+  isFinished: false,
+  startsLater: false,
+  hasOpenBlocker: false,
+  openGate: null,
+  isOthers: false,
+}
 const facts = (changes: Partial<WakeFacts> = {}): WakeFacts => ({
   agent,
   workspace: { agentsPaused: false, status: 'active' },
+  environment: 'device',
+  task: null,
   folder: null,
   cloudEnabled: false,
   spentBudget: null,
@@ -37,8 +47,18 @@ describe('what a wake becomes', () => {
     ['a removed folder', facts({ folder: 'missing' }), { kind: 'not_dispatched', reason: 'folder_bind_failed' }],
     [
       'a cloud agent where cloud runs are off',
-      facts({ agent: { ...agent, environment: 'cloud' } }),
+      facts({ environment: 'cloud' }),
       { kind: 'declined', exitReason: 'cloud_disabled' },
+    ],
+    ['a task to work on', facts({ task }), { kind: 'admit' }],
+    ['a finished task', facts({ task: { ...task, isFinished: true } }), { reason: 'task_already_finished' }],
+    ['a blocked task', facts({ task: { ...task, hasOpenBlocker: true } }), { reason: 'task_blocked_dependency' }],
+    ['a task for later', facts({ task: { ...task, startsLater: true } }), { reason: 'task_not_started' }],
+    ["another's task", facts({ task: { ...task, isOthers: true } }), { reason: 'task_unassigned' }],
+    [
+      'a task that waits for a person',
+      facts({ task: { ...task, openGate: { kind: 'question', id: 'qst_1' } } }),
+      { reason: 'task_hitl_open', blockedBy: { kind: 'question', id: 'qst_1' } },
     ],
     ['a wake that adds nothing', facts({ sameQueuedRunId: 'run_1' }), { kind: 'coalesced', intoRunId: 'run_1' }],
   ])('%s', (_name, given, expected) => {

@@ -6,18 +6,45 @@ export type Admission =
   | { kind: 'admit' }
   | { kind: 'coalesced'; intoRunId: string }
   | { kind: 'declined'; exitReason: ExitReason; message: string }
-  | { kind: 'not_dispatched'; reason: NotDispatchedReason; message: string }
+  | Refusal
+
+export interface Refusal {
+  kind: 'not_dispatched'
+  reason: NotDispatchedReason
+  message: string
+  /** With `task_hitl_open`: what waits for a person. */
+  blockedBy?: { kind: 'approval' | 'question'; id: string }
+}
 
 export type NotDispatchedReason =
   | 'agent_inactive'
   | 'agent_tombstoned'
   | 'workspace_agents_paused'
   | 'budget_blocked'
+  | 'task_hitl_open'
+  | 'task_blocked_dependency'
+  | 'task_already_finished'
+  | 'task_not_started'
+  | 'task_unassigned'
   | 'folder_bind_failed'
   | 'dispatch_build_failed'
 
+/** What a wake must know of the task it is for. */
+export interface TaskFacts {
+  key: string
+  isFinished: boolean
+  /** It is set to begin later. */
+  startsLater: boolean
+  hasOpenBlocker: boolean
+  openGate: { kind: 'approval' | 'question'; id: string } | null
+  /** The wake says that the task was assigned to this agent, and it is not. */
+  isOthers: boolean
+}
+
 export interface WakeFacts {
-  agent: Pick<AgentRow, 'status' | 'deletedAt' | 'environment' | 'defaultFolderId' | 'name'>
+  agent: Pick<AgentRow, 'status' | 'deletedAt' | 'name'>
+  environment: 'device' | 'cloud'
+  task: TaskFacts | null
   workspace: { agentsPaused: boolean; status: 'active' | 'archived' }
   /** null: the agent has no default folder. */
   folder: 'bound' | 'missing' | null
@@ -40,7 +67,9 @@ export function admit(facts: WakeFacts): Admission {
     return refuse('agent_inactive', `${agent.name} is ${agent.status}; only an active agent takes wakes.`)
   if (workspace.agentsPaused) return refuse('workspace_agents_paused', 'The agents of this workspace are paused.')
   if (workspace.status === 'archived') return refuse('workspace_agents_paused', 'This workspace is archived.')
-  if (agent.environment === 'cloud' && !facts.cloudEnabled)
+  const held = facts.task && taskRefusal(facts.task)
+  if (held) return held
+  if (facts.environment === 'cloud' && !facts.cloudEnabled)
     return { kind: 'declined', exitReason: 'cloud_disabled', message: 'Cloud runs are off on this server.' }
   if (facts.spentBudget !== null) {
     const whose =
@@ -51,4 +80,23 @@ export function admit(facts: WakeFacts): Admission {
     return refuse('folder_bind_failed', `The default folder of ${agent.name} was removed; give it another one.`)
   if (facts.sameQueuedRunId !== null) return { kind: 'coalesced', intoRunId: facts.sameQueuedRunId }
   return { kind: 'admit' }
+}
+
+function taskRefusal(task: TaskFacts): Refusal | null {
+  const refuse = (reason: NotDispatchedReason, message: string): Refusal => ({
+    kind: 'not_dispatched',
+    reason,
+    message,
+  })
+  const { key } = task
+  if (task.isFinished) return refuse('task_already_finished', `${key} is finished; reopen it to work on it.`)
+  if (task.isOthers) return refuse('task_unassigned', `${key} is not assigned to this agent.`)
+  if (task.openGate) {
+    const what = task.openGate.kind === 'approval' ? 'an open approval' : 'an open question'
+    const message = `${key} waits for a person: ${what}, ${task.openGate.id}.`
+    return { ...refuse('task_hitl_open', message), blockedBy: task.openGate }
+  }
+  if (task.hasOpenBlocker) return refuse('task_blocked_dependency', `${key} waits for a task that blocks it.`)
+  if (task.startsLater) return refuse('task_not_started', `${key} is set to start later.`)
+  return null
 }

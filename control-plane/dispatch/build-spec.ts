@@ -1,10 +1,18 @@
 import { runLimits } from '../../shared/device/limits.ts'
-import { reasoningEfforts, type RunSpec } from '../../shared/runs/spec.ts'
+import { reasoningEfforts, type AllowedCall, type HarnessName, type RunSpec } from '../../shared/runs/spec.ts'
 import type { ModelCatalog } from '../catalog/catalog.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
 import type { FolderRow } from '../resources/folders/store.ts'
 import type { WorkspaceRow } from '../resources/workspaces/store.ts'
 import { harnessOf } from './harness-of.ts'
+
+/** Settings of a task, conversation or automation; null: the agent's own. */
+export interface RunOverrides {
+  environment?: 'device' | 'cloud' | null
+  harness?: HarnessName | null
+  model?: string | null
+  reasoningEffort?: RunSpec['reasoningEffort']
+}
 
 export interface SpecInput {
   runId: string
@@ -12,6 +20,8 @@ export interface SpecInput {
   workspace: WorkspaceRow
   folder: FolderRow | null
   prompt: string
+  allowCalls: readonly AllowedCall[]
+  overrides?: RunOverrides
   resumeSessionId: string | null
   catalog: ModelCatalog
   limits?: Partial<RunSpec['limits']>
@@ -19,25 +29,28 @@ export interface SpecInput {
 
 /** All a device needs to execute the run, with the workspace's defaults filled in. */
 export function buildSpec(input: SpecInput): RunSpec {
-  const { agent, workspace, folder } = input
-  const model = agent.model ?? workspace.defaultModel
+  const { agent, workspace, folder, overrides = {} } = input
+  const model = overrides.model ?? agent.model ?? workspace.defaultModel
+  // A model that was chosen for this run is not held to the harness that goes with the agent's own.
+  const harness = overrides.harness ?? (overrides.model ? null : agent.harness)
   return {
     runId: input.runId,
     workspaceId: workspace.id,
     agent: { id: agent.id, handle: `@${agent.handle}`, name: agent.name },
-    harness: harnessOf(agent.harness, model, input.catalog),
+    harness: harnessOf(harness, model, input.catalog),
     folder: folder && { shortId: folder.shortId, rootPath: folder.rootPath },
     prompt: input.prompt,
     agentMd: [workspace.contextMd, agent.agentMd].filter(Boolean).join('\n\n'),
     model,
     backupModel: agent.backupModel ?? workspace.backupModel,
-    reasoningEffort: agent.reasoningEffort ?? effortOf(workspace.defaultReasoningEffort),
+    reasoningEffort: overrides.reasoningEffort ?? agent.reasoningEffort ?? effortOf(workspace.defaultReasoningEffort),
     maxTurns: agent.maxTurns ?? workspace.defaultMaxTurns,
     command: agent.command,
     permissions: {
       ...agent.tools,
       defaultMode: agent.toolPermissionMode ?? workspace.toolPermissionDefault ?? 'full',
     },
+    allowCalls: [...input.allowCalls],
     resumeSessionId: input.resumeSessionId,
     limits: {
       runMs: runLimits.runMs,

@@ -1,3 +1,4 @@
+import type { World } from '../../shared/lib/world.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import { publish } from '../db/outbox.ts'
 import type { Tx } from '../db/open.ts'
@@ -10,7 +11,7 @@ export interface Cancel {
   exitReason: ExitReason
   /** Words of the person who cancelled. */
   reason: string | null
-  now: number
+  world: World
   leaseMs: number
 }
 
@@ -21,7 +22,8 @@ export interface Cancel {
  */
 export async function cancelRun(tx: Tx, run: RunRow, cancel: Cancel): Promise<boolean> {
   if (run.endedAt !== null) return false
-  const { now } = cancel
+  const { world } = cancel
+  const now = world.now()
   if (run.leaseState === 'claimed' && (await isReachable(tx, run, cancel))) {
     await requestCancel(tx, { runId: run.id, exitReason: cancel.exitReason, reason: cancel.reason, at: now })
     await publish(tx, { topic: 'run.cancel', key: run.id, at: now })
@@ -33,6 +35,7 @@ export async function cancelRun(tx: Tx, run: RunRow, cancel: Cancel): Promise<bo
     errorCode: null,
     errorMessage: cancel.reason,
     at: now,
+    world,
   })
   if (ended && run.leaseState !== 'none')
     await publish(tx, {
@@ -47,5 +50,5 @@ export async function cancelRun(tx: Tx, run: RunRow, cancel: Cancel): Promise<bo
 async function isReachable(tx: Tx, run: RunRow, cancel: Cancel): Promise<boolean> {
   if (run.device === null) return false
   const device = await findDeviceByPublicId(tx, run.device)
-  return device !== null && livenessOf(device, cancel.now, cancel.leaseMs) === 'connected'
+  return device !== null && livenessOf(device, cancel.world.now(), cancel.leaseMs) === 'connected'
 }

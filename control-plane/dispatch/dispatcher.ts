@@ -163,7 +163,7 @@ export class Dispatcher {
       const now = world.now()
       const { facts, isHalted } = await lockPlacement(tx, run.workspaceId, { now, leaseMs })
       if (isHalted) {
-        await cancelRun(tx, run, { exitReason: 'company_paused', reason: null, now, leaseMs })
+        await cancelRun(tx, run, { exitReason: 'company_paused', reason: null, world, leaseMs })
         return null
       }
       const placement = placeRun(await loadRunFacts(tx, run), facts)

@@ -1,15 +1,21 @@
+import type { World } from '../../shared/lib/world.ts'
 import { publish } from '../db/outbox.ts'
 import type { Db } from '../db/open.ts'
 import { monthOf, toNanoUsd } from '../catalog/price.ts'
 import { recordSpend } from '../resources/agents/spend-store.ts'
 import { recordLastRun } from '../resources/agents/store.ts'
 import { endRun, type Ending, type RunRow } from '../resources/runs/store.ts'
+import { onRunEnded } from './run-effects.ts'
 
 /**
  * Ends a run, adds its cost to what its agent spent, and tells everybody whom it concerns, in the caller's transaction.
  * False when it had ended already.
  */
-export async function finishRun(db: Db, run: RunRow, ending: Omit<Ending, 'runId'>): Promise<boolean> {
+export async function finishRun(
+  db: Db,
+  run: RunRow,
+  { world, ...ending }: Omit<Ending, 'runId'> & { world: World },
+): Promise<boolean> {
   if (!(await endRun(db, { ...ending, runId: run.id }))) return false
   await recordLastRun(db, run.agentId, ending.at)
   const costUsd = ending.usage === undefined ? run.costUsd : (ending.usage?.costUsd ?? null)
@@ -17,9 +23,16 @@ export async function finishRun(db: Db, run: RunRow, ending: Omit<Ending, 'runId
   await publish(db, {
     topic: 'run.ended',
     key: run.id,
-    payload: { workspaceId: run.workspaceId, device: run.device, fence: run.fence, exitReason: ending.exitReason },
+    payload: {
+      workspaceId: run.workspaceId,
+      device: run.device,
+      fence: run.fence,
+      exitReason: ending.exitReason,
+      ...(run.conversationId !== null && { conversationId: run.conversationId }),
+    },
     at: ending.at,
   })
+  for (const effect of onRunEnded) await effect(db, run, { at: ending.at, world, exitReason: ending.exitReason })
   return true
 }
 

@@ -3,7 +3,7 @@ import { findAgent, type AgentRow } from '../resources/agents/store.ts'
 import { isController, livenessOf } from '../resources/devices/rules.ts'
 import { listDevicesOfWorkspace } from '../resources/devices/store.ts'
 import { findFolder, type FolderRow } from '../resources/folders/store.ts'
-import { countLiveOfDevices, findRun, type RunRow } from '../resources/runs/store.ts'
+import { countLiveOfDevices, findRun, listLiveOfTask, type RunRow } from '../resources/runs/store.ts'
 import { isHalted } from '../resources/workspaces/rules.ts'
 import { findWorkspace } from '../resources/workspaces/store.ts'
 import type { PlacementFacts, RunFacts } from './placement.ts'
@@ -64,7 +64,18 @@ export async function loadRunFacts(db: Db, run: RunRow, agent?: AgentRow | null)
     agent: agent ?? (await findAgent(db, run.agentId)),
     folder: run.folderId === null ? null : await findFolder(db, run.workspaceId, run.folderId),
     parent: run.parentRunId === null ? null : await findRun(db, run.parentRunId),
+    isTaskLocked: run.taskId !== null && isLockedBy(run, await listLiveOfTask(db, run.taskId)),
   })
+}
+
+/**
+ * One live run per task: a run that waits is held while another one is at work, or waited before it. `live`: the live runs
+ * of its task, oldest first.
+ */
+export function isLockedBy(run: Pick<RunRow, 'id'>, live: readonly RunRow[]): boolean {
+  const others = live.filter((other) => other.id !== run.id)
+  if (others.some((other) => other.leaseState !== 'none')) return true
+  return others.length > 0 && live[0]?.id !== run.id
 }
 
 /** The same from rows at hand. */
@@ -74,6 +85,7 @@ export function toRunFacts(
     agent: Pick<AgentRow, 'ownerUserId'> | null
     folder: Pick<FolderRow, 'device'> | null
     parent: Pick<RunRow, 'sessionId' | 'device'> | null
+    isTaskLocked: boolean
   },
 ): RunFacts {
   return {
@@ -81,5 +93,6 @@ export function toRunFacts(
     folderDevice: run.folderId === null ? null : (rows.folder?.device ?? ''),
     sessionDevice: rows.parent?.sessionId ? rows.parent.device : null,
     ownerUserId: rows.agent?.ownerUserId ?? null,
+    isTaskLocked: rows.isTaskLocked,
   }
 }

@@ -17,6 +17,7 @@ const run = (changes: Partial<RunFacts> = {}): RunFacts => ({
   folderDevice: null,
   sessionDevice: null,
   ownerUserId: 'me',
+  isTaskLocked: false,
   ...changes,
 })
 const place = (facts: RunFacts, devices: DeviceFacts[], defaultDevice: string | null = null) =>

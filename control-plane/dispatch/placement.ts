@@ -32,9 +32,11 @@ export interface RunFacts {
   /** Device whose harness session the run goes on with. */
   sessionDevice: string | null
   ownerUserId: string | null
+  /** Another run of the same task was first and still lives. */
+  isTaskLocked: boolean
 }
 
-export type GateReason = 'no_device' | 'capacity'
+export type GateReason = 'no_device' | 'capacity' | 'task_locked'
 export type Placement = { kind: 'device'; publicId: string } | { kind: 'gate'; reason: GateReason }
 
 /**
@@ -42,6 +44,7 @@ export type Placement = { kind: 'device'; publicId: string } | { kind: 'gate'; r
  * devices, the emptiest first (DESIGN, "The main job, step by step", 3).
  */
 export function placeRun(run: RunFacts, facts: PlacementFacts): Placement {
+  if (run.isTaskLocked) return { kind: 'gate', reason: 'task_locked' }
   const able = candidates(run, facts).filter(
     (device) => device.liveness === 'connected' && !device.isController && !device.remoteControlRevoked,
   )
@@ -63,6 +66,7 @@ function candidates(run: RunFacts, facts: PlacementFacts): DeviceFacts[] {
 
 const descriptions: Record<GateReason, string> = {
   no_device: 'No device that may take this run is connected. Connect one with `svc device connect`.',
+  task_locked: 'Another run works on the task. This one starts when that one ends.',
   capacity: 'Every device that may take this run is busy. It starts when a run there ends.',
 }
 export const describeGate = (reason: GateReason): string => descriptions[reason]

@@ -6,6 +6,7 @@ import type { Link, LinkRegistry } from '../link/registry.ts'
 import type { Log } from '../log.ts'
 import { findAgent, type AgentRow } from '../resources/agents/store.ts'
 import { claimRun, findRun, type RunRow } from '../resources/runs/store.ts'
+import { onRunStarted } from './run-effects.ts'
 import { mintRunToken } from './run-token.ts'
 
 export interface RunStarterOptions {
@@ -47,7 +48,9 @@ export class RunStarter {
     const { root, world, log } = this.options
     const { runId, fence } = accepted
     const claimed = await root.transaction(async (tx) => {
-      const row = await claimRun(tx, { runId, fence, device: link.publicId, at: world.now() })
+      const at = world.now()
+      const row = await claimRun(tx, { runId, fence, device: link.publicId, at })
+      if (row) for (const effect of onRunStarted) await effect(tx, row, { at, world, exitReason: null })
       // Signed while the commit is written; before it the token is of no use to anybody.
       return row && { row, token: this.mint(row, await findAgent(tx, row.agentId)) }
     })

@@ -1,20 +1,43 @@
 import type { World } from '../../shared/lib/world.ts'
-import type { RunSpec } from '../../shared/runs/spec.ts'
+import type { AllowedCall, HarnessName, RunSpec } from '../../shared/runs/spec.ts'
 import type { ModelCatalog } from '../catalog/catalog.ts'
 import { publish } from '../db/outbox.ts'
 import type { Tx } from '../db/open.ts'
 import { recordLastRun, type AgentRow } from '../resources/agents/store.ts'
 import { findFolder, findFolderByRepo, type FolderRow } from '../resources/folders/store.ts'
 import { findDetails, insertDetails } from '../resources/runs/details-store.ts'
-import { endRun, insertRun, listLiveOfAgent, setSuccessor, type RunRow } from '../resources/runs/store.ts'
-import { findWorkspace } from '../resources/workspaces/store.ts'
-import { admit, type Admission, type NotDispatchedReason } from './admission.ts'
+import {
+  endRun,
+  insertRun,
+  listLiveOfAgent,
+  listLiveOfTask,
+  setSuccessor,
+  type RunRow,
+} from '../resources/runs/store.ts'
+import { findWorkspace, type WorkspaceRow } from '../resources/workspaces/store.ts'
+import { admit, type Admission, type Refusal } from './admission.ts'
 import { spentBudgetOf } from './budget.ts'
-import { buildSpec } from './build-spec.ts'
+import { buildSpec, type RunOverrides } from './build-spec.ts'
 import type { OfferedRun } from './dispatcher.ts'
 import { lockPlacement, toRunFacts } from './facts.ts'
-import { harnessOf } from './harness-of.ts'
+import { manifestOf } from './manifest.ts'
 import { placeRun, type GateReason, type Placement } from './placement.ts'
+import { findContinued, isResumable, type SessionPlace } from './session.ts'
+
+/** The task a run works on, as far as a wake needs it. */
+export interface WakeTask {
+  id: string
+  key: string
+  title: string
+  status: string
+  assigneeAgentId: string | null
+  startAt: number | null
+  repoId: string | null
+  environment: 'device' | 'cloud' | null
+  harness: HarnessName | null
+  modelId: string | null
+  reasoningEffort: RunSpec['reasoningEffort']
+}
 
 export interface Wake {
   agent: AgentRow
@@ -23,8 +46,15 @@ export interface Wake {
   /** Public id of the person (`usr_`) or agent (`agt_`) behind the wake. */
   requestedBy: string | null
   prompt: string | null
-  /** The run this one continues. */
+  /** The run this one continues; without it the last one of the same task or conversation whose session still lies there. */
   parent: RunRow | null
+  task?: WakeTask | null
+  conversationId?: string | null
+  allowCalls?: readonly AllowedCall[]
+  /** What goes before the agent's own settings and the task's. */
+  overrides?: RunOverrides
+  /** Sessions begun before it are not gone on with. */
+  freshSince?: number | null
 }
 
 export type WakeAnswer =
@@ -33,7 +63,7 @@ export type WakeAnswer =
   | { kind: 'pending'; runId: string; gateReason: GateReason }
   | { kind: 'coalesced'; runId: string }
   | { kind: 'declined'; runId: string; exitReason: string; message: string }
-  | { kind: 'not_dispatched'; reason: NotDispatchedReason; message: string }
+  | Refusal
 
 export interface WakeContext {
   world: World
@@ -42,6 +72,21 @@ export interface WakeContext {
   limits: Partial<RunSpec['limits']>
   catalog: ModelCatalog
   offers: DirectOffers
+}
+
+/** From what handlers are given. */
+export function wakeContextOf(
+  world: World,
+  deps: {
+    leaseMs: number
+    cloudEnabled: boolean
+    runLimits: Partial<RunSpec['limits']>
+    catalog: ModelCatalog
+    dispatcher: DirectOffers
+  },
+): WakeContext {
+  const { leaseMs, cloudEnabled, runLimits: limits, catalog, dispatcher: offers } = deps
+  return { world, leaseMs, cloudEnabled, limits, catalog, offers }
 }
 
 /** The devices linked to this replica, as far as a wake needs them. */
@@ -57,26 +102,36 @@ export interface DirectOffers {
  */
 export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promise<WakeAnswer> {
   const { agent } = wake
-  const { catalog, limits } = context
+  const { catalog } = context
   const now = context.world.now()
   const workspace = await findWorkspace(tx, agent.workspaceId)
   if (!workspace) return { kind: 'not_dispatched', reason: 'dispatch_build_failed', message: 'The workspace is gone.' }
-  const folder = await folderOf(tx, wake)
+  const task = wake.task ?? null
+  const overrides = { ...overridesOf(task), ...wake.overrides }
+  const folder = await folderOf(tx, { agent, workspace, task })
+  const same = await findSameQueued(tx, wake)
   const admission = admit({
     agent,
     workspace,
-    folder: agent.defaultFolderId === null ? null : folder ? 'bound' : 'missing',
+    environment: overrides.environment ?? agent.environment,
+    folder: agent.defaultFolderId === null || task?.repoId ? null : folder ? 'bound' : 'missing',
     cloudEnabled: context.cloudEnabled,
     spentBudget: await spentBudgetOf(tx, { agent, workspace, now }),
-    sameQueuedRunId: await findSameQueued(tx, wake),
+    task: null,
+    sameQueuedRunId: same?.id ?? null,
   })
   if (admission.kind === 'not_dispatched') return admission
   if (admission.kind === 'coalesced') return { kind: 'coalesced', runId: admission.intoRunId }
   const runId = context.world.id('run_')
-  const resume = wake.parent && (await resumable(tx, wake.parent, { agent, catalog })) ? wake.parent.sessionId : null
   const prompt = wake.prompt ?? `You were woken by ${wake.triggerSource}. No prompt was given.`
-  const spec = buildSpec({ runId, agent, workspace, folder, prompt, resumeSessionId: resume, limits, catalog })
-  const placement = admission.kind === 'declined' ? null : await place(tx, wake, { folder, context })
+  const { limits } = context
+  const draft = { runId, agent, workspace, folder, prompt, limits, catalog, overrides }
+  const unresumed = buildSpec({ ...draft, allowCalls: wake.allowCalls ?? [], resumeSessionId: null })
+  const parent = await parentOf(tx, wake, { harness: unresumed.harness, folderId: folder?.shortId ?? null })
+  const spec = { ...unresumed, resumeSessionId: parent?.sessionId ?? null }
+  const continued = parent?.run ?? null
+  const placement =
+    admission.kind === 'declined' ? null : await place(tx, { agent, parent: continued, task }, { folder, context })
   const device = placement?.kind === 'device' && placement.mayOffer ? placement.publicId : null
   await insertRun(tx, {
     id: runId,
@@ -85,12 +140,13 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
     triggerSource: wake.triggerSource,
     requestedBy: wake.requestedBy,
     harness: spec.harness,
-    environmentType: agent.environment,
+    environmentType: overrides.environment ?? agent.environment,
     folderId: folder?.shortId ?? null,
-    taskId: null,
-    taskKey: null,
-    taskTitle: null,
-    parentRunId: wake.parent?.id ?? null,
+    taskId: task?.id ?? null,
+    taskKey: task?.key ?? null,
+    taskTitle: task?.title ?? null,
+    conversationId: wake.conversationId ?? null,
+    parentRunId: continued?.id ?? null,
     modelId: spec.model,
     reasoningEffort: spec.reasoningEffort,
     permissionMode: spec.permissions.defaultMode,
@@ -98,7 +154,7 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
     offer: device === null ? null : { device, expiresAt: now + context.offers.offerMs },
   })
   await insertDetails(tx, { runId, prompt, spec, manifest: manifestOf(spec) })
-  if (wake.parent) await setSuccessor(tx, wake.parent.id, runId)
+  if (continued) await setSuccessor(tx, continued.id, runId)
   if (admission.kind === 'declined') return decline(tx, { runId, agent, admission, now })
   if (device !== null) return { kind: 'queued', runId, offer: { runId, fence: 1, device, spec } }
   await publish(tx, { topic: 'run.queued', key: runId, at: now })
@@ -119,14 +175,30 @@ export function announce(
 /** Where the run goes; the room it takes there is locked until the transaction ends. */
 async function place(
   tx: Tx,
-  { agent, parent }: Wake,
+  run: { agent: AgentRow; parent: RunRow | null; task: WakeTask | null },
   { folder, context }: { folder: FolderRow | null; context: WakeContext },
 ): Promise<Placement & { mayOffer: boolean }> {
   const { world, leaseMs, offers } = context
-  const { facts, isHalted } = await lockPlacement(tx, agent.workspaceId, { now: world.now(), leaseMs })
-  const placement = placeRun(toRunFacts({ folderId: folder?.shortId ?? null }, { agent, folder, parent }), facts)
+  const { facts, isHalted } = await lockPlacement(tx, run.agent.workspaceId, { now: world.now(), leaseMs })
+  const isTaskLocked = run.task !== null && (await listLiveOfTask(tx, run.task.id)).length > 0
+  const rows = { agent: run.agent, folder, parent: run.parent, isTaskLocked }
+  const placement = placeRun(toRunFacts({ folderId: folder?.shortId ?? null }, rows), facts)
   // A workspace that was halted since it was read: the dispatcher sees that, too, and cancels the run.
   return { ...placement, mayOffer: placement.kind === 'device' && !isHalted && offers.isLinked(placement.publicId) }
+}
+
+/** The run that is continued, with its session as far as it can be gone on with. */
+async function parentOf(
+  tx: Tx,
+  wake: Wake,
+  at: Pick<SessionPlace, 'harness' | 'folderId'>,
+): Promise<{ run: RunRow; sessionId: string | null } | null> {
+  const where = { ...at, agent: wake.agent, freshSince: wake.freshSince ?? null }
+  if (wake.parent)
+    return { run: wake.parent, sessionId: isResumable(wake.parent, where) ? wake.parent.sessionId : null }
+  const of = { taskId: wake.task?.id ?? null, conversationId: wake.conversationId ?? null }
+  const run = await findContinued(tx, of, where)
+  return run && { run, sessionId: run.sessionId }
 }
 
 async function decline(
@@ -147,53 +219,37 @@ async function decline(
   return { kind: 'declined', runId, exitReason: admission.exitReason, message: admission.message }
 }
 
-async function folderOf(tx: Tx, wake: Wake) {
-  const { agent } = wake
+/** The folder the run starts in. A task's repo goes before the agent's folder (document 1, "Folder"). */
+async function folderOf(
+  tx: Tx,
+  { agent, workspace, task }: { agent: AgentRow; workspace: WorkspaceRow; task: WakeTask | null },
+): Promise<FolderRow | null> {
+  const ofRepo = (repoId: string | null) =>
+    workspace.defaultDevice === null || repoId === null ? null : findFolderByRepo(tx, workspace.defaultDevice, repoId)
+  const ofTask = await ofRepo(task?.repoId ?? null)
+  if (ofTask) return ofTask
   if (agent.defaultFolderId !== null) return findFolder(tx, agent.workspaceId, agent.defaultFolderId)
-  // A device run for a repo starts in the folder that holds it (document 1, "Folder").
-  const workspace = agent.defaultRepoId === null ? null : await findWorkspace(tx, agent.workspaceId)
-  if (!workspace?.defaultDevice || agent.defaultRepoId === null) return null
-  return findFolderByRepo(tx, workspace.defaultDevice, agent.defaultRepoId)
+  return ofRepo(agent.defaultRepoId)
 }
 
-/** A wake by assignment or mention that adds nothing to one still waiting is folded into it; a person's own wake never is. */
-async function findSameQueued(tx: Tx, wake: Wake): Promise<string | null> {
+/**
+ * A wake by assignment or mention that adds nothing to one still waiting is folded into it; a person's own wake never is.
+ */
+async function findSameQueued(tx: Tx, wake: Wake): Promise<RunRow | null> {
   if (wake.triggerSource !== 'assignment' && wake.triggerSource !== 'mention') return null
+  const taskId = wake.task?.id ?? null
   for (const run of await listLiveOfAgent(tx, wake.agent.id)) {
-    if (run.status !== 'queued' || run.triggerSource !== wake.triggerSource || run.taskId !== null) continue
+    if (run.status !== 'queued' || run.triggerSource !== wake.triggerSource || run.taskId !== taskId) continue
+    if (run.conversationId !== (wake.conversationId ?? null)) continue
     const details = await findDetails(tx, run.id)
-    if (wake.prompt === null || details?.prompt === wake.prompt) return run.id
+    if (wake.prompt === null || details?.prompt === wake.prompt) return run
   }
   return null
 }
 
-/**
- * A session is gone on with where it lies: same harness, its folder was not exchanged for another, and sessions were not
- * reset since.
- */
-async function resumable(
-  tx: Tx,
-  parent: RunRow,
-  { agent, catalog }: { agent: AgentRow; catalog: ModelCatalog },
-): Promise<boolean> {
-  if (!parent.sessionId || parent.agentId !== agent.id) return false
-  if (agent.sessionsResetAt !== null && parent.createdAt <= agent.sessionsResetAt) return false
-  const details = await findDetails(tx, parent.id)
-  const model = agent.model ?? details?.spec.model ?? null
-  return parent.harness === harnessOf(agent.harness, model, catalog) && parent.folderId === agent.defaultFolderId
-}
-
-/** The setup of a run as clients may read it: names of environment keys, never values. */
-function manifestOf(spec: RunSpec): Record<string, unknown> {
-  return {
-    rules: spec.agentMd === '' ? [] : [{ name: 'AGENT.md', text: spec.agentMd }],
-    skills: [],
-    permissions: spec.permissions,
-    envKeys: ['SVC_API_URL', 'SVC_TOKEN', 'SVC_RUN_ID', 'SVC_AGENT_ID'],
-    harness: spec.harness,
-    model: spec.model,
-    reasoningEffort: spec.reasoningEffort,
-    maxTurns: spec.maxTurns,
-    folder: spec.folder,
-  }
-}
+const overridesOf = (task: WakeTask | null): RunOverrides => ({
+  environment: task?.environment ?? null,
+  harness: task?.harness ?? null,
+  model: task?.modelId ?? null,
+  reasoningEffort: task?.reasoningEffort ?? null,
+})

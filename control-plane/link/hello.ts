@@ -5,6 +5,7 @@ import type { World } from '../../shared/lib/world.ts'
 import { publish } from '../db/outbox.ts'
 import type { Tx } from '../db/open.ts'
 import { finishRun } from '../dispatch/end-run.ts'
+import { onRunStarted } from '../dispatch/run-effects.ts'
 import { livenessOf } from '../resources/devices/rules.ts'
 import {
   findDeviceByToken,
@@ -57,7 +58,7 @@ export async function admitDevice(
       claimState: hello.claimState,
     })
     const newToken = await rotate(tx, device, hashToken(hello.token), world)
-    const outcome = await settle(tx, { device, hello, now })
+    const outcome = await settle(tx, { device, hello, world })
     await publish(tx, {
       topic: 'device.changed',
       key: device.publicId,
@@ -82,6 +83,12 @@ export async function admitDevice(
   })
 }
 
+async function claim(tx: Tx, run: RunRow, by: { device: DeviceRow; world: World }): Promise<void> {
+  const at = by.world.now()
+  const claimed = await claimRun(tx, { runId: run.id, fence: run.fence, device: by.device.publicId, at })
+  if (claimed) for (const effect of onRunStarted) await effect(tx, claimed, { at, world: by.world, exitReason: null })
+}
+
 /** The new token works beside the old one until it was used once, so a lost welcome costs nothing (fault matrix, row 37). */
 async function rotate(tx: Tx, device: DeviceRow, usedHash: string, world: World): Promise<string | null> {
   if (device.nextTokenHash === usedHash) {
@@ -94,8 +101,9 @@ async function rotate(tx: Tx, device: DeviceRow, usedHash: string, world: World)
   return token
 }
 
-async function settle(tx: Tx, input: { device: DeviceRow; hello: Hello; now: number }): Promise<Reconciliation> {
-  const { device, hello, now } = input
+async function settle(tx: Tx, input: { device: DeviceRow; hello: Hello; world: World }): Promise<Reconciliation> {
+  const { device, hello, world } = input
+  const now = world.now()
   const rows = new Map<string, RunRow>()
   for (const known of hello.runs) {
     const run = await findRun(tx, known.runId)
@@ -103,8 +111,7 @@ async function settle(tx: Tx, input: { device: DeviceRow; hello: Hello; now: num
   }
   const held = await listLiveOfDevice(tx, device.publicId)
   const outcome = reconcile({ device: device.publicId, known: hello.runs, rows, held })
-  for (const run of outcome.claim)
-    await claimRun(tx, { runId: run.id, fence: run.fence, device: device.publicId, at: now })
+  for (const run of outcome.claim) await claim(tx, run, { device, world })
   for (const run of outcome.withdraw) {
     await withdrawOffer(tx, run.id, run.fence)
     await publish(tx, { topic: 'run.queued', key: run.id, at: now })
@@ -116,6 +123,7 @@ async function settle(tx: Tx, input: { device: DeviceRow; hello: Hello; now: num
       errorCode: 'runner_lost',
       errorMessage: 'The device came back without this run.',
       at: now,
+      world,
     })
   return outcome
 }

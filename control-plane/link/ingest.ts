@@ -306,6 +306,7 @@ export class Ingest {
       sessionId: report.sessionId ?? run.sessionId,
       gapBytes: report.gapBytes,
       logVerified: await this.verify(batch, run, report),
+      world: this.options.world,
     })
     if (!finished) throw new Error('the run changed while its ending was stored')
     batch.runs.set(runId, { ...run, endedAt: at, exitReason: report.exitReason })

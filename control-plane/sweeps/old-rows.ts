@@ -1,5 +1,6 @@
 import { pruneReplies } from '../db/device-replies.ts'
 import { pruneOutbox } from '../db/outbox.ts'
+import { removeOldWakes } from '../dispatch/wake-store.ts'
 import { removeOldGrants } from '../sign-in/device-flow/store.ts'
 import { removeOldAttempts } from '../sign-in/oidc/store.ts'
 import { removeOldSignIns } from '../sign-in/store.ts'
@@ -16,6 +17,7 @@ export const oldRowsSweep: Sweep = {
     await pruneReplies(root, now - 10 * 60_000)
     await root('idempotency').where('expires_at', '<', now).delete()
     await root('wake_keys').where('expires_at', '<', now).delete()
+    await removeOldWakes(root, now - 24 * hour)
     await removeOldGrants(root, now - hour)
     await removeOldAttempts(root, now)
     await removeOldSignIns(root, now - hour)

@@ -1,4 +1,3 @@
-import type { Knex } from 'knex'
 import { finishRun } from '../dispatch/end-run.ts'
 import { loadPlacementFacts, loadRunFacts } from '../dispatch/facts.ts'
 import { placeRun } from '../dispatch/placement.ts'
@@ -54,29 +53,30 @@ async function sweepOne(
   if (gated) {
     if (run.ungatedSince !== null) await setUngatedSince(root, run.id, null)
     if (now - run.createdAt > options.gateMs)
-      await expire(root, run, { reason: 'gate_timeout', message: 'The run waited too long to start.', now })
+      await expire(run, { reason: 'gate_timeout', message: 'The run waited too long to start.', context })
     return
   }
   if (run.ungatedSince === null) {
     await setUngatedSince(root, run.id, now)
     options.dispatch(run.id)
   } else if (now - run.ungatedSince > options.dispatchMs)
-    await expire(root, run, { reason: 'dispatch_timeout', message: 'No device picked the run up.', now })
+    await expire(run, { reason: 'dispatch_timeout', message: 'No device picked the run up.', context })
   else options.dispatch(run.id)
 }
 
 async function expire(
-  root: Knex,
   run: RunRow,
-  why: { reason: 'gate_timeout' | 'dispatch_timeout'; message: string; now: number },
+  why: { reason: 'gate_timeout' | 'dispatch_timeout'; message: string; context: SweepContext },
 ): Promise<void> {
+  const { root, now, world } = why.context
   await root.transaction(async (tx) => {
     await finishRun(tx, run, {
       fence: null,
       exitReason: why.reason,
       errorCode: why.reason,
       errorMessage: why.message,
-      at: why.now,
+      at: now,
+      world,
     })
   })
 }

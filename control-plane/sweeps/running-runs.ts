@@ -37,6 +37,7 @@ export function runningRunsSweep(options: RunningRunsOptions): Sweep {
             errorCode: ending.reason,
             errorMessage: ending.message,
             at: context.now,
+            world: context.world,
           })
           if (ended) await publish(tx, { topic: 'run.cancel', key: run.id, at: context.now })
         })

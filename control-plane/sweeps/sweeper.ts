@@ -12,6 +12,7 @@ export interface Sweep {
 export interface SweepContext {
   root: Knex
   now: number
+  world: World
   log: Log
 }
 
@@ -67,7 +68,7 @@ export class Sweeper {
   private async runOne(sweep: Sweep): Promise<void> {
     const { root, world, log } = this.options
     try {
-      await sweep.run({ root, now: world.now(), log })
+      await sweep.run({ root, now: world.now(), world, log })
     } catch (error) {
       log.error({ err: error, sweep: sweep.name }, 'sweep failed')
     }

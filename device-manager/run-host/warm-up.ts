@@ -69,6 +69,7 @@ function assignmentOf(runId: string, homeDir: string): Assignment {
       maxTurns: null,
       command: ['sh', '-c', 'echo warm'],
       permissions: { allow: [], ask: [], deny: [], defaultMode: 'full' },
+      allowCalls: [],
       resumeSessionId: null,
       limits: { runMs: long, noProgressMs: long, firstEventMs: long, toolCalls: 1, silentMs: long },
     },

@@ -25,6 +25,15 @@ export const reasoningEfforts = ['none', 'minimal', 'low', 'medium', 'high', 'xh
 export const harnessCommand = z.union([z.string().min(1).max(16_384), z.array(z.string().max(16_384)).min(1).max(256)])
 export type HarnessCommand = z.infer<typeof harnessCommand>
 
+/** A tool call that a person approved: allowed once, by its digest. */
+export const allowedCall = z.object({
+  name: z.string().min(1).max(200),
+  inputDigest: z.string().regex(/^[0-9a-f]{64}$/),
+  /** `apr_...` */
+  approvalId: z.string().max(64),
+})
+export type AllowedCall = z.infer<typeof allowedCall>
+
 /**
  * All that a device needs to execute one run; sent with the offer, journalled, and never changed. The run's token and
  * the values of secrets are not part of it: they come with `run.start` and are kept in memory only.
@@ -44,6 +53,8 @@ export const runSpec = z.object({
   maxTurns: z.number().int().min(1).max(1000).nullable(),
   command: harnessCommand.nullable(),
   permissions: toolPermissions,
+  /** Calls that a person approved, each allowed once. */
+  allowCalls: z.array(allowedCall).max(100).default([]),
   /** A harness session to go on with: that of the run this one continues. */
   resumeSessionId: z.string().nullable(),
   limits: z.object({

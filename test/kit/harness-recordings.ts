@@ -24,6 +24,7 @@ export function specOf(changes: Partial<RunSpec> = {}): RunSpec {
     maxTurns: null,
     command: null,
     permissions: { allow: [], ask: [], deny: [], defaultMode: 'ask' },
+    allowCalls: [],
     resumeSessionId: null,
     limits: { runMs: 60_000, noProgressMs: 60_000, firstEventMs: 60_000, toolCalls: 100, silentMs: 60_000 },
     ...changes,

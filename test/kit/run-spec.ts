@@ -16,6 +16,7 @@ export function runSpecFixture(runId: string, changes: Partial<RunSpec> = {}): R
     maxTurns: null,
     command: 'true',
     permissions: { allow: [], ask: [], deny: [], defaultMode: 'full' },
+    allowCalls: [],
     resumeSessionId: null,
     limits: {
       runMs: 86_100_000,

@@ -234,6 +234,16 @@ async function furnished(db: Db) {
       source: 'patch',
       created_at: at,
     },
+    wakes: {
+      id,
+      workspace_id: workspaceId,
+      agent_id: agent.id,
+      trigger_source: 'mention',
+      prompt: 'p',
+      allow_calls: '[]',
+      state: 'waiting',
+      created_at: at,
+    },
     platform_changes: {
       id,
       workspace_id: workspaceId,

@@ -4,6 +4,7 @@ import { platformChanges } from './002-platform-changes.ts'
 import { projects } from './003-projects.ts'
 import { signIn } from './004-sign-in.ts'
 import { agentHistory } from './005-agent-history.ts'
+import { wakes } from './006-wakes.ts'
 
 /** In the order of their numbers; a released one is never changed. */
-export const migrations: readonly Migration[] = [foundation, platformChanges, projects, signIn, agentHistory]
+export const migrations: readonly Migration[] = [foundation, platformChanges, projects, signIn, agentHistory, wakes]

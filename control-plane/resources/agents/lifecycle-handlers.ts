@@ -71,7 +71,7 @@ async function remove(
   }
   const now = world.now()
   const { agent } = await storeAgent(db, { before, after: { ...before, deletedAt: now }, caller, world })
-  const cancel = { exitReason: 'agent_deleted', reason: 'The agent was deleted.', now, leaseMs: deps.leaseMs } as const
+  const cancel = { exitReason: 'agent_deleted', reason: 'The agent was deleted.', world, leaseMs: deps.leaseMs } as const
   for (const run of await listLiveOfAgent(db, agent.id)) await cancelRun(db as Tx, run, cancel)
   const unassignedTasks = await deps.unassignTasks(db, { agent, now })
   afterCommit(() => deps.bus.poke())

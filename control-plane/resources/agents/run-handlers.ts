@@ -2,7 +2,7 @@ import { agentRunRoutes, startRunReply, type StartRunReply } from '../../../shar
 import { fail } from '../../../shared/api/errors.ts'
 import type { ExitReason } from '../../../shared/runs/exit-reasons.ts'
 import type { Tx } from '../../db/open.ts'
-import { announce, startRun, type WakeAnswer } from '../../dispatch/start-run.ts'
+import { announce, startRun, wakeContextOf, type WakeAnswer } from '../../dispatch/start-run.ts'
 import type { Caller } from '../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../http/implement.ts'
 import type { ResourceDependencies } from '../dependencies.ts'
@@ -47,14 +47,7 @@ async function wake(input: Start, { agent, deps }: { agent: AgentRow; deps: Reso
       prompt: body.prompt ?? null,
       parent: null,
     },
-    {
-      world,
-      leaseMs: deps.leaseMs,
-      cloudEnabled: deps.cloudEnabled,
-      limits: deps.runLimits,
-      catalog: deps.catalog,
-      offers: deps.dispatcher,
-    },
+    wakeContextOf(world, deps),
   )
   input.afterCommit(() => announce(answer, deps))
   return toReply(answer)
@@ -73,7 +66,9 @@ function toReply(answer: WakeAnswer): StartRunReply {
       return { kind: 'coalesced', coalescedIntoRunPublicId: answer.runId }
     case 'declined':
       return { kind: 'declined', runPublicId: answer.runId, exitReason: answer.exitReason as ExitReason }
-    default:
-      return { kind: 'not_dispatched', reason: answer.reason, message: answer.message }
+    default: {
+      const { reason, message, blockedBy } = answer
+      return { kind: 'not_dispatched', reason, message, ...(blockedBy && { blockedBy }) }
+    }
   }
 }

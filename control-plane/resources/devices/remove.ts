@@ -26,6 +26,7 @@ export async function removeDevice(db: Db, device: DeviceRow, world: World): Pro
       errorCode: 'runner_lost',
       errorMessage: 'The device of this run was removed.',
       at,
+      world,
     })
     await publish(db, { topic: 'run.cancel', key: run.id, at })
   }

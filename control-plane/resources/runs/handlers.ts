@@ -4,7 +4,7 @@ import { fail } from '../../../shared/api/errors.ts'
 import { runRoutes, type RunDetail } from '../../../shared/api/runs.ts'
 import type { Db, Tx } from '../../db/open.ts'
 import { cancelRun } from '../../dispatch/cancel-run.ts'
-import { announce, startRun } from '../../dispatch/start-run.ts'
+import { announce, startRun, wakeContextOf } from '../../dispatch/start-run.ts'
 import type { Caller } from '../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../http/implement.ts'
 import { lookUpAgent } from '../agents/lookup.ts'
@@ -31,12 +31,12 @@ export function runHandlers(deps: ResourceDependencies): ImplementedRoute[] {
     async cancel(input) {
       const { db, caller, params, body, world } = input
       const { run } = await cancellableRun(db, caller, params.runId)
-      const moment = { now: world.now(), leaseMs: deps.leaseMs }
+      const { leaseMs } = deps
       const reason = body.reason ?? null
-      if (!(await cancelRun(db as Tx, run, { exitReason: 'interrupted', reason, ...moment })))
+      if (!(await cancelRun(db as Tx, run, { exitReason: 'interrupted', reason, world, leaseMs })))
         fail('run.not_cancellable')
       input.afterCommit(() => deps.bus.poke())
-      return presentRunDetail(db, (await findRun(db, run.id)) ?? run, moment)
+      return presentRunDetail(db, (await findRun(db, run.id)) ?? run, { now: world.now(), leaseMs })
     },
 
     retry: (input) => retry(input, deps),
@@ -136,14 +136,7 @@ async function retry(input: HandlerInput<typeof runRoutes.retry>, deps: Resource
       prompt: retryPrompt(details?.prompt ?? null, { runId: run.id, reason: body.reason }),
       parent: run,
     },
-    {
-      world,
-      leaseMs: deps.leaseMs,
-      cloudEnabled: deps.cloudEnabled,
-      limits: deps.runLimits,
-      catalog: deps.catalog,
-      offers: deps.dispatcher,
-    },
+    wakeContextOf(world, deps),
   )
   if (answer.kind === 'not_dispatched') return notDispatched(answer.message)
   input.afterCommit(() => announce(answer, deps))

@@ -4,14 +4,14 @@ import { triggerSources, type Run, type RunDetail } from '../../../shared/api/ru
 import { exitReasonNames } from '../../../shared/runs/exit-reasons.ts'
 import { reasoningEfforts } from '../../../shared/runs/spec.ts'
 import type { Db } from '../../db/open.ts'
-import { loadPlacementFacts, toRunFacts } from '../../dispatch/facts.ts'
+import { isLockedBy, loadPlacementFacts, toRunFacts } from '../../dispatch/facts.ts'
 import { describeGate, placeRun, type PlacementFacts } from '../../dispatch/placement.ts'
 import { handleText } from '../agents/present.ts'
 import { listAgentsByIds, type AgentRow } from '../agents/store.ts'
 import { livenessOf } from '../devices/rules.ts'
 import { listDevicesByPublicId, type DeviceRow } from '../devices/store.ts'
 import { listFoldersByIds, type FolderRow } from '../folders/store.ts'
-import { listRunsByIds, type RunRow } from './store.ts'
+import { listLiveOfTasks, listRunsByIds, type RunRow } from './store.ts'
 
 /** What runs look like to clients. What a page of runs needs beside its rows is loaded once for all of them. */
 
@@ -25,6 +25,8 @@ interface Surroundings extends Moment {
   devices: ReadonlyMap<string, DeviceRow>
   folders: ReadonlyMap<string, FolderRow>
   parents: ReadonlyMap<string, RunRow>
+  /** Live runs of the tasks that runs of the page wait for, oldest first. */
+  ofTasks: ReadonlyMap<string, readonly RunRow[]>
   /** null when no run of the page waits. */
   placement: PlacementFacts | null
 }
@@ -64,6 +66,10 @@ async function load(
     devices: byKey(await listDevicesByPublicId(db, unique(runs.map(executedOn))), 'publicId'),
     folders: byKey(await listFoldersByIds(db, workspaceId, unique(waiting.map((run) => run.folderId))), 'shortId'),
     parents: byKey(parents.length === 0 ? [] : await listRunsByIds(db, workspaceId, parents), 'id'),
+    ofTasks: Map.groupBy(
+      await listLiveOfTasks(db, unique(waiting.map((run) => run.taskId))),
+      (run) => run.taskId ?? '',
+    ),
     placement: waiting.length === 0 ? null : await loadPlacementFacts(db, workspaceId, moment),
   }
 }
@@ -99,12 +105,13 @@ function presentRun(run: RunRow, around: Surroundings): Run {
 }
 
 /** Derived at read time by the same decision that places runs, so what is read is what the dispatcher does. */
-function gateOf(run: RunRow, around: Surroundings): (GateReason & ('no_device' | 'capacity')) | null {
+function gateOf(run: RunRow, around: Surroundings): (GateReason & ('no_device' | 'capacity' | 'task_locked')) | null {
   if (!isWaiting(run) || around.placement === null) return null
   const facts = toRunFacts(run, {
     agent: around.agents.get(run.agentId) ?? null,
     folder: (run.folderId === null ? undefined : around.folders.get(run.folderId)) ?? null,
     parent: (run.parentRunId === null ? undefined : around.parents.get(run.parentRunId)) ?? null,
+    isTaskLocked: run.taskId !== null && isLockedBy(run, around.ofTasks.get(run.taskId) ?? []),
   })
   const placement = placeRun(facts, around.placement)
   return placement.kind === 'gate' ? placement.reason : null

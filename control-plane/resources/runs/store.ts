@@ -123,6 +123,7 @@ export interface NewRun {
   taskId: string | null
   taskKey: string | null
   taskTitle: string | null
+  conversationId?: string | null
   parentRunId: string | null
   modelId: string | null
   reasoningEffort: string | null
@@ -146,6 +147,7 @@ export async function insertRun(db: Db, run: NewRun): Promise<void> {
     task_id: run.taskId,
     task_key: run.taskKey,
     task_title: run.taskTitle,
+    conversation_id: run.conversationId ?? null,
     parent_run_id: run.parentRunId,
     model_id: run.modelId,
     reasoning_effort: run.reasoningEffort,
@@ -273,6 +275,48 @@ export async function listLiveOfWorkspace(db: Db, workspaceId: string): Promise<
     .where({ workspace_id: workspaceId })
     .orderBy('created_at')
   return rows.map(parseRow)
+}
+
+/** Live runs of a task, oldest first. */
+export const listLiveOfTask = (db: Db, taskId: string): Promise<RunRow[]> => listLiveOfTasks(db, [taskId])
+
+export async function listLiveOfTasks(db: Db, taskIds: readonly string[]): Promise<RunRow[]> {
+  if (taskIds.length === 0) return []
+  const rows: unknown[] = await db('runs')
+    .whereNull('ended_at')
+    .whereIn('task_id', [...taskIds])
+    .orderBy([{ column: 'created_at' }, { column: 'id' }])
+  return rows.map(parseRow)
+}
+
+/** Live runs of a conversation, oldest first; of one agent when it is named. */
+export async function listLiveOfConversation(
+  db: Db,
+  of: { conversationId: string; agentId?: string },
+): Promise<RunRow[]> {
+  const query = db('runs').whereNull('ended_at').where({ conversation_id: of.conversationId })
+  if (of.agentId !== undefined) void query.where({ agent_id: of.agentId })
+  const rows: unknown[] = await query.orderBy([{ column: 'created_at' }, { column: 'id' }])
+  return rows.map(parseRow)
+}
+
+/** The agent's last ended run of a task or conversation that has a harness session. */
+export async function findLastWithSession(
+  db: Db,
+  of: { agentId: string; taskId: string | null; conversationId: string | null },
+): Promise<RunRow | null> {
+  if (of.taskId === null && of.conversationId === null) return null
+  const query = db('runs').where({ agent_id: of.agentId }).whereNotNull('ended_at').whereNotNull('session_id')
+  if (of.taskId !== null) void query.where({ task_id: of.taskId })
+  else void query.where({ conversation_id: of.conversationId }).whereNull('task_id')
+  return parseMaybe(
+    await query
+      .orderBy([
+        { column: 'created_at', order: 'desc' },
+        { column: 'id', order: 'desc' },
+      ])
+      .first(),
+  )
 }
 
 export async function listLiveOfAgent(db: Db, agentId: string): Promise<RunRow[]> {

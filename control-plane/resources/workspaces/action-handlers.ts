@@ -71,7 +71,7 @@ async function change(
   if (!(await replaceWorkspace(db, before, after))) fail('transient_conflict')
   if (isHalted(after)) {
     const reason = after.status === 'archived' ? 'The workspace was archived.' : 'The agents were paused.'
-    await cancelQueuedRuns(db as Tx, after.id, { reason, now, leaseMs: deps.leaseMs })
+    await cancelQueuedRuns(db as Tx, after.id, { reason, world, leaseMs: deps.leaseMs })
     afterCommit(() => deps.bus.poke())
   }
   return presentWorkspace(after)

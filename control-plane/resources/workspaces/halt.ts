@@ -1,3 +1,4 @@
+import type { World } from '../../../shared/lib/world.ts'
 import type { Tx } from '../../db/open.ts'
 import { cancelRun } from '../../dispatch/cancel-run.ts'
 import { listQueued } from '../runs/store.ts'
@@ -12,7 +13,7 @@ const atOnce = 500
 export async function cancelQueuedRuns(
   tx: Tx,
   workspaceId: string,
-  cancel: { reason: string; now: number; leaseMs: number },
+  cancel: { reason: string; world: World; leaseMs: number },
 ): Promise<void> {
   for (;;) {
     const queued = await listQueued(tx, { workspaceId, limit: atOnce })

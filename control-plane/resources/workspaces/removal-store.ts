@@ -24,6 +24,7 @@ export const ownedTables: readonly OwnedTable[] = [
   { table: 'agent_history', column: 'agent_id', owner: 'agents' },
   { table: 'agent_revisions', column: 'agent_id', owner: 'agents' },
   { table: 'project_grants', column: 'project_id', owner: 'projects' },
+  { table: 'wakes', column: 'workspace_id' },
   { table: 'platform_changes', column: 'workspace_id' },
   { table: 'runs', column: 'workspace_id' },
   { table: 'projects', column: 'workspace_id' },

@@ -27,6 +27,7 @@ export async function removeWorkspace(
       errorCode: 'agent_deleted',
       errorMessage: 'The workspace of this run was deleted.',
       at,
+      world,
     })
   }
   for (const device of devices) {

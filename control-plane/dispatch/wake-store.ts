@@ -1,0 +1,111 @@
+import { z } from 'zod'
+import { triggerSources } from '../../shared/api/runs.ts'
+import { allowedCall } from '../../shared/runs/spec.ts'
+import { json, nullableText, nullableTime, text, time, toJson } from '../db/columns.ts'
+import { lockRows } from '../db/dialect.ts'
+import type { Db } from '../db/open.ts'
+
+/** Wakes that wait to become runs (wakes.ts). */
+
+const row = z
+  .object({
+    id: text,
+    workspace_id: text,
+    agent_id: text,
+    trigger_source: z.enum(triggerSources),
+    requested_by: nullableText,
+    prompt: text,
+    task_id: nullableText,
+    conversation_id: nullableText,
+    continues_run_id: nullableText,
+    allow_calls: json(z.array(allowedCall)),
+    wake_key: nullableText,
+    state: z.enum(['waiting', 'done']),
+    answer: nullableText,
+    created_at: time,
+    taken_at: nullableTime,
+  })
+  .transform((r) => ({
+    id: r.id,
+    workspaceId: r.workspace_id,
+    agentId: r.agent_id,
+    triggerSource: r.trigger_source,
+    requestedBy: r.requested_by,
+    prompt: r.prompt,
+    taskId: r.task_id,
+    conversationId: r.conversation_id,
+    continuesRunId: r.continues_run_id,
+    allowCalls: r.allow_calls,
+    key: r.wake_key,
+    state: r.state,
+    /** What became of it, as JSON. */
+    answer: r.answer,
+    createdAt: r.created_at,
+    takenAt: r.taken_at,
+  }))
+export type WakeRow = z.infer<typeof row>
+export type NewWake = Omit<WakeRow, 'state' | 'answer' | 'takenAt'>
+
+/** False when a wake with this key is there already. */
+export async function insertWake(db: Db, wake: NewWake): Promise<boolean> {
+  const inserted: unknown[] = await db('wakes')
+    .insert({
+      id: wake.id,
+      workspace_id: wake.workspaceId,
+      agent_id: wake.agentId,
+      trigger_source: wake.triggerSource,
+      requested_by: wake.requestedBy,
+      prompt: wake.prompt,
+      task_id: wake.taskId,
+      conversation_id: wake.conversationId,
+      continues_run_id: wake.continuesRunId,
+      allow_calls: toJson(wake.allowCalls),
+      wake_key: wake.key,
+      state: 'waiting',
+      created_at: wake.createdAt,
+    })
+    .onConflict(['workspace_id', 'wake_key'])
+    .ignore()
+    .returning('id')
+  return inserted.length === 1
+}
+
+/** The wake if it still waits, locked until the transaction ends; null too when another replica is at it. */
+export async function claimWake(db: Db, id: string): Promise<WakeRow | null> {
+  const found: unknown[] = await lockRows(db('wakes').where({ id, state: 'waiting' }), true)
+  return found.length === 0 ? null : row.parse(found[0])
+}
+
+/** All that waits for one agent in one conversation, oldest first, locked until the transaction ends. */
+export async function claimConversationWakes(
+  db: Db,
+  of: { agentId: string; conversationId: string },
+): Promise<WakeRow[]> {
+  const waiting = db('wakes')
+    .where({ agent_id: of.agentId, conversation_id: of.conversationId, state: 'waiting' })
+    .whereNull('task_id')
+    .orderBy([{ column: 'created_at' }, { column: 'id' }])
+  const rows: unknown[] = await lockRows(waiting)
+  return rows.map((each) => row.parse(each))
+}
+
+export async function listWaitingWakes(db: Db, filter: { limit: number; conversationId?: string }): Promise<WakeRow[]> {
+  const query = db('wakes').where({ state: 'waiting' })
+  if (filter.conversationId !== undefined) void query.where({ conversation_id: filter.conversationId })
+  const rows: unknown[] = await query.orderBy([{ column: 'created_at' }, { column: 'id' }]).limit(filter.limit)
+  return rows.map((each) => row.parse(each))
+}
+
+export async function answerWakes(
+  db: Db,
+  done: { ids: readonly string[]; answer: unknown; at: number },
+): Promise<void> {
+  await db('wakes')
+    .whereIn('id', [...done.ids])
+    .update({ state: 'done', answer: toJson(done.answer), taken_at: done.at })
+}
+
+/** Wakes that were answered before `before` and are no longer of use. */
+export async function removeOldWakes(db: Db, before: number): Promise<number> {
+  return db('wakes').where({ state: 'done' }).where('taken_at', '<', before).delete()
+}

@@ -1,0 +1,140 @@
+import type { Knex } from 'knex'
+import type { World } from '../../shared/lib/world.ts'
+import type { Tx } from '../db/open.ts'
+import type { Bus } from '../link/bus.ts'
+import type { Log } from '../log.ts'
+import { findAgent } from '../resources/agents/store.ts'
+import { findRun, listLiveOfConversation } from '../resources/runs/store.ts'
+import type { Dispatcher } from './dispatcher.ts'
+import { announce, startRun, type WakeAnswer, type WakeContext } from './start-run.ts'
+import { answerWakes, claimConversationWakes, claimWake, listWaitingWakes, type WakeRow } from './wake-store.ts'
+
+export interface WakerOptions {
+  root: Knex
+  world: World
+  log: Log
+  bus: Bus
+  dispatcher: Dispatcher
+  context: WakeContext
+}
+
+/** Wakes looked at by one sweep; more wait for the next. */
+const batch = 500
+
+/**
+ * Makes runs of the wakes that were asked for within other changes (wakes.ts). Each replica hears of each wake; the one
+ * that claims its row makes the run, in the same transaction. In a conversation one run of an agent follows another: what
+ * is said while it works waits, and becomes one run together.
+ */
+export class Waker {
+  private readonly options: WakerOptions
+  private readonly unsubscribe: (() => void)[] = []
+  private readonly pending = new Set<string>()
+  private work: Promise<void> = Promise.resolve()
+  private stopped = true
+
+  constructor(options: WakerOptions) {
+    this.options = options
+  }
+
+  start(): void {
+    if (!this.stopped) return
+    this.stopped = false
+    const { bus } = this.options
+    this.unsubscribe.push(
+      bus.on('wake.requested', (row) => this.take(row.key)),
+      bus.on('run.ended', (row) => {
+        const { conversationId } = row.payload
+        if (typeof conversationId === 'string') this.enqueue(() => this.takeWaiting({ conversationId }))
+      }),
+    )
+  }
+
+  async stop(): Promise<void> {
+    this.stopped = true
+    for (const off of this.unsubscribe.splice(0)) off()
+    await this.work
+  }
+
+  /** Catches what an event missed. */
+  async sweep(): Promise<void> {
+    this.enqueue(() => this.takeWaiting({}))
+    await this.work
+  }
+
+  /** Resolves when nothing that was asked for is still being done. */
+  async idle(): Promise<void> {
+    await this.work
+  }
+
+  private take(id: string): void {
+    if (this.pending.has(id)) return
+    this.pending.add(id)
+    this.enqueue(async () => {
+      this.pending.delete(id)
+      await this.wake(id)
+    })
+  }
+
+  private async takeWaiting(filter: { conversationId?: string }): Promise<void> {
+    for (const wake of await listWaitingWakes(this.options.root, { ...filter, limit: batch })) await this.wake(wake.id)
+  }
+
+  private enqueue(task: () => Promise<void>): void {
+    this.work = this.work.then(async () => {
+      if (this.stopped) return
+      try {
+        await task()
+      } catch (error) {
+        this.options.log.error({ err: error }, 'a wake failed; the sweep tries again')
+      }
+    })
+  }
+
+  private async wake(id: string): Promise<void> {
+    const { root, log, dispatcher, bus } = this.options
+    const answer = await root.transaction((tx) => this.makeRun(tx, id))
+    if (answer === null) return
+    log.info({ wake: id, ...('runId' in answer && { runId: answer.runId }), kind: answer.kind }, 'wake answered')
+    announce(answer, { dispatcher, bus })
+  }
+
+  /** null: it waits on, or is no longer there to be taken. */
+  private async makeRun(tx: Tx, id: string): Promise<WakeAnswer | null> {
+    const first = await claimWake(tx, id)
+    if (first === null) return null
+    const agent = await findAgent(tx, first.agentId)
+    const wakes = await this.together(tx, first)
+    if (wakes === null) return null
+    const answer: WakeAnswer =
+      agent === null
+        ? { kind: 'not_dispatched', reason: 'agent_tombstoned', message: 'The agent is gone.' }
+        : await startRun(
+            tx,
+            {
+              agent,
+              triggerSource: first.triggerSource,
+              requestedBy: first.requestedBy,
+              prompt: wakes.map((wake) => wake.prompt).join('\n\n'),
+              parent: first.continuesRunId === null ? null : await findRun(tx, first.continuesRunId),
+              conversationId: first.conversationId,
+              allowCalls: wakes.flatMap((wake) => wake.allowCalls),
+            },
+            this.options.context,
+          )
+    // The offer is for the device alone.
+    const kept = answer.kind === 'queued' ? { kind: answer.kind, runId: answer.runId } : answer
+    await answerWakes(tx, { ids: wakes.map((wake) => wake.id), answer: kept, at: this.options.world.now() })
+    return answer
+  }
+
+  /** The wakes that become one run with this one; null: a run of the agent in the conversation is still at work. */
+  private async together(tx: Tx, wake: WakeRow): Promise<WakeRow[] | null> {
+    if (wake.conversationId === null || wake.taskId !== null) return [wake]
+    const { agentId, conversationId } = wake
+    const waiting = await claimConversationWakes(tx, { agentId, conversationId })
+    // Looked at after the wakes are locked, or two replicas could each start one.
+    if ((await listLiveOfConversation(tx, { agentId, conversationId })).length > 0) return null
+    return waiting
+  }
+}

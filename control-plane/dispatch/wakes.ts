@@ -1,0 +1,50 @@
+import type { TriggerSource } from '../../shared/api/runs.ts'
+import type { World } from '../../shared/lib/world.ts'
+import type { AllowedCall } from '../../shared/runs/spec.ts'
+import type { Db } from '../db/open.ts'
+import { publish } from '../db/outbox.ts'
+import { insertWake } from './wake-store.ts'
+
+export interface WakeRequest {
+  workspaceId: string
+  agentId: string
+  triggerSource: TriggerSource
+  /** Public id of the person (`usr_`) or agent (`agt_`) behind the wake. */
+  requestedBy: string | null
+  prompt: string
+  /** `tsk_` id of the task the run is to work on. */
+  taskId?: string | null
+  /** The conversation the run answers in. Runs of one agent in one conversation follow one another. */
+  conversationId?: string | null
+  /** The run whose harness session is gone on with. Default: the agent's last ended one of the task, else of the conversation. */
+  continues?: string | null
+  /** Tool calls that a person approved; each is allowed once. */
+  allowCalls?: readonly AllowedCall[]
+  /** A second request with the same key in the workspace is the same wake. */
+  key?: string
+}
+
+/**
+ * Asks for a run, in the transaction of what is the reason for it. The waker makes the run after the commit, exactly
+ * once. A wake that admission refuses is dropped: what lets it through later sends a wake of its own. The caller pokes
+ * the bus once it has committed.
+ */
+export async function requestWake(db: Db, request: WakeRequest, world: World): Promise<void> {
+  const id = world.id('wak_')
+  const at = world.now()
+  const isNew = await insertWake(db, {
+    id,
+    workspaceId: request.workspaceId,
+    agentId: request.agentId,
+    triggerSource: request.triggerSource,
+    requestedBy: request.requestedBy,
+    prompt: request.prompt,
+    taskId: request.taskId ?? null,
+    conversationId: request.conversationId ?? null,
+    continuesRunId: request.continues ?? null,
+    allowCalls: [...(request.allowCalls ?? [])],
+    key: request.key ?? null,
+    createdAt: at,
+  })
+  if (isNew) await publish(db, { topic: 'wake.requested', key: id, at })
+}

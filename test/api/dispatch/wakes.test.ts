@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { requestWake, type WakeRequest } from '../../../control-plane/dispatch/wakes.ts'
+import { waitFor } from '../../kit/programs.ts'
+import { TestServer } from '../../kit/server.ts'
+
+/** Wakes asked for within other changes, on two replicas of one database. */
+
+let server: TestServer
+let beside: TestServer
+let agent: { id: string }
+beforeAll(async () => {
+  server = await TestServer.start()
+  beside = await TestServer.start({ beside: server })
+  agent = await server.createAgent()
+})
+afterAll(async () => {
+  await beside?.stop()
+  await server?.stop()
+})
+
+async function request(changes: Partial<WakeRequest>): Promise<void> {
+  await server.database.root.transaction((tx) =>
+    requestWake(
+      tx,
+      {
+        workspaceId: server.owner.workspaceId,
+        agentId: agent.id,
+        triggerSource: 'channel_message',
+        requestedBy: server.owner.userId,
+        prompt: 'Hello.',
+        ...changes,
+      },
+      server.world,
+    ),
+  )
+  server.plane.bus.poke()
+  beside.plane.bus.poke()
+}
+const runsOf = async (conversationId: string) =>
+  server.database.root('runs').where({ conversation_id: conversationId }).orderBy('created_at')
+const promptOf = async (runId: string) => (await server.ok(`/runs/${runId}/context`)).prompt as string
+
+test('one wake is one run, however many replicas hear of it and however often it is asked for', async () => {
+  const key = 'once'
+  await request({ conversationId: 'cnv_once000000000000', key })
+  await request({ conversationId: 'cnv_once000000000000', key })
+  await waitFor(async () => (await runsOf('cnv_once000000000000')).length > 0, 'a run')
+  await Promise.all([server.plane.waker.sweep(), beside.plane.waker.sweep()])
+  const runs = await runsOf('cnv_once000000000000')
+  expect(runs).toHaveLength(1)
+  expect(await server.ok(`/runs/${runs[0].id}`)).toMatchObject({ status: 'queued', triggerSource: 'channel_message' })
+})
+
+test('what is said while the agent works is one run together, when that one has ended', async () => {
+  const conversationId = 'cnv_queue00000000000'
+  await request({ conversationId, prompt: 'one' })
+  const [first] = await waitFor(
+    async () => ((await runsOf(conversationId)).length > 0 ? runsOf(conversationId) : null),
+    'run',
+  )
+  await request({ conversationId, prompt: 'two' })
+  await request({ conversationId, prompt: 'three' })
+  await server.plane.waker.sweep()
+  expect(await runsOf(conversationId)).toHaveLength(1)
+  await server.ok(`/runs/${first.id}/cancel`, { body: {} })
+  await waitFor(async () => (await runsOf(conversationId)).length === 2, 'the next run')
+  const [, next] = await runsOf(conversationId)
+  expect(await promptOf(next.id)).toBe('two\n\nthree')
+})
+
+test('a wake that admission refuses makes no run and does not come again', async () => {
+  const idle = await server.createAgent()
+  await server.ok(`/agents/${idle.id}`, { method: 'DELETE' })
+  await request({ agentId: idle.id, key: 'refused' })
+  const rowOf = () => server.database.root('wakes').where({ wake_key: 'refused' }).first()
+  await waitFor(async () => (await rowOf()).state === 'done', 'the wake is answered')
+  expect(JSON.parse((await rowOf()).answer)).toMatchObject({ kind: 'not_dispatched', reason: 'agent_tombstoned' })
+  expect(await server.database.root('runs').where({ agent_id: idle.id })).toEqual([])
+})

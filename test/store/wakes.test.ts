@@ -1,0 +1,108 @@
+import { expect } from 'vitest'
+import {
+  answerWakes,
+  claimConversationWakes,
+  claimWake,
+  insertWake,
+  listWaitingWakes,
+  removeOldWakes,
+  type NewWake,
+} from '../../control-plane/dispatch/wake-store.ts'
+import {
+  findLastWithSession,
+  endRun,
+  listLiveOfConversation,
+  listLiveOfTask,
+  listLiveOfTasks,
+} from '../../control-plane/resources/runs/store.ts'
+import { realWorld } from '../../shared/lib/world.ts'
+import { onBoth } from '../kit/database.ts'
+import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'
+
+const wakeOf = (workspaceId: string, changes: Partial<NewWake> = {}): NewWake => ({
+  id: realWorld.id('wak_'),
+  workspaceId,
+  agentId: 'agt_a',
+  triggerSource: 'channel_message',
+  requestedBy: null,
+  prompt: 'Hello.',
+  taskId: null,
+  conversationId: null,
+  continuesRunId: null,
+  allowCalls: [],
+  key: null,
+  createdAt: at,
+  ...changes,
+})
+const idsOf = (rows: readonly { id: string }[]) => rows.map((row) => row.id)
+
+onBoth('a wake waits until it is answered, and is removed a while later', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const call = { name: 'Bash', inputDigest: 'a'.repeat(64), approvalId: 'apr_1' }
+  const wake = wakeOf(workspaceId, { allowCalls: [call], taskId: 'tsk_1', requestedBy: 'usr_1' })
+  expect(await insertWake(root, wake)).toBe(true)
+  expect(await claimWake(root, wake.id)).toEqual({ ...wake, state: 'waiting', answer: null, takenAt: null })
+  expect(idsOf(await listWaitingWakes(root, { limit: 5 }))).toEqual([wake.id])
+  await answerWakes(root, { ids: [wake.id], answer: { kind: 'coalesced' }, at: at + 5 })
+  expect(await claimWake(root, wake.id)).toBeNull()
+  expect(await listWaitingWakes(root, { limit: 5 })).toEqual([])
+  expect(await removeOldWakes(root, at + 5)).toBe(0)
+  expect(await removeOldWakes(root, at + 6)).toBe(1)
+})
+
+onBoth('a second wake with the same key in the workspace is the same wake', async ({ root }) => {
+  const [one, other] = [await seedWorkspace(root), await seedWorkspace(root)]
+  expect(await insertWake(root, wakeOf(one, { key: 'k' }))).toBe(true)
+  expect(await insertWake(root, wakeOf(one, { key: 'k' }))).toBe(false)
+  expect(await insertWake(root, wakeOf(other, { key: 'k' }))).toBe(true)
+  expect(await insertWake(root, wakeOf(one))).toBe(true)
+  expect(await insertWake(root, wakeOf(one))).toBe(true)
+})
+
+onBoth('what waits for an agent in a conversation is taken together, oldest first', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const conversationId = 'cnv_a'
+  const second = wakeOf(workspaceId, { conversationId, createdAt: at + 1 })
+  const first = wakeOf(workspaceId, { conversationId })
+  const others = [
+    wakeOf(workspaceId, { conversationId, agentId: 'agt_b' }),
+    wakeOf(workspaceId, { conversationId, taskId: 'tsk_1' }),
+    wakeOf(workspaceId, { conversationId: 'cnv_b' }),
+  ]
+  for (const wake of [second, first, ...others]) await insertWake(root, wake)
+  const claimed = await claimConversationWakes(root, { agentId: 'agt_a', conversationId })
+  expect(idsOf(claimed)).toEqual([first.id, second.id])
+  expect(await listWaitingWakes(root, { limit: 9, conversationId })).toHaveLength(4)
+})
+
+onBoth('live runs of tasks and conversations, and the last session to go on with', async ({ root }) => {
+  const agent = await seedAgent(root, await seedWorkspace(root))
+  const [taskId, conversationId] = ['tsk_1', 'cnv_1']
+  const end = (runId: string, sessionId: string | null) =>
+    endRun(root, {
+      runId,
+      fence: null,
+      exitReason: 'completed',
+      errorCode: null,
+      errorMessage: null,
+      at: at + 9,
+      sessionId,
+    })
+  const first = await seedRun(root, agent, { taskId, createdAt: at })
+  const second = await seedRun(root, agent, { taskId, createdAt: at + 1 })
+  const talk = await seedRun(root, agent, { conversationId, createdAt: at + 2 })
+  expect(idsOf(await listLiveOfTask(root, taskId))).toEqual([first.id, second.id])
+  expect(await listLiveOfTasks(root, [])).toEqual([])
+  expect(idsOf(await listLiveOfConversation(root, { conversationId, agentId: agent.id }))).toEqual([talk.id])
+  expect(await listLiveOfConversation(root, { conversationId, agentId: 'agt_other' })).toEqual([])
+
+  const last = (of: { taskId?: string; conversationId?: string }) =>
+    findLastWithSession(root, { agentId: agent.id, taskId: null, conversationId: null, ...of })
+  expect(await last({ taskId })).toBeNull()
+  await end(first.id, 'session-1')
+  await end(second.id, null)
+  await end(talk.id, 'session-2')
+  expect((await last({ taskId }))?.id).toBe(first.id)
+  expect((await last({ conversationId }))?.id).toBe(talk.id)
+  expect(await last({})).toBeNull()
+})
