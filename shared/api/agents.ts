@@ -242,7 +242,7 @@ export const agentRoutes = {
     body: updateBody,
     reply: agentWithAudit,
     otherReplies: { 202: platformChange },
-    errors: ['config_write_forbidden', 'identity_write_forbidden', ...identityErrors],
+    errors: ['invalid_status_transition', 'config_write_forbidden', 'identity_write_forbidden', ...identityErrors],
     refusedBodyKeys: Object.fromEntries(settingsKeys.map((key) => [key, 'config_write_forbidden' as const])),
     cli: {
       command: 'agent update',

@@ -1,0 +1,127 @@
+import type { ChangeSetResult } from '../../../shared/device/change-set.ts'
+import { FakeDevice, enrol, type FakeRun, type Identity } from '../../kit/fake-device.ts'
+import { TestServer, type Person } from '../../kit/server.ts'
+
+/** A server with people, agents, a run that works, and ways to make more of each: what requests of all routes need. */
+export class Stage {
+  readonly server: TestServer
+  readonly admin: Person
+  readonly member: Person
+  /** Has the only device that is connected, so that nobody else's runs start. */
+  readonly worker: Person
+  readonly device: FakeDevice
+  /** A run of an agent of the worker that stays alive. */
+  readonly live: FakeRun & { agentId: string }
+
+  static async start(): Promise<Stage> {
+    const server = await TestServer.start()
+    const [admin, member] = [await server.addPerson('admin'), await server.addPerson('member')]
+    const worker = await server.addPerson('member')
+    const device = await FakeDevice.connect(server, { token: worker.token })
+    device.changeSetAnswer = () => noChange
+    const agent = await server.createAgent({}, worker.token)
+    await server.ok(`/agents/${agent.id}/runs`, { body: { prompt: 'Work' }, token: worker.token })
+    const live = Object.assign(await device.take(), { agentId: agent.id as string })
+    await live.events({ kind: 'text', data: { text: 'Working' } })
+    return new Stage({ server, admin, member, worker, device, live })
+  }
+
+  private constructor(parts: Pick<Stage, 'server' | 'admin' | 'member' | 'worker' | 'device' | 'live'>) {
+    this.server = parts.server
+    this.admin = parts.admin
+    this.member = parts.member
+    this.worker = parts.worker
+    this.device = parts.device
+    this.live = parts.live
+  }
+
+  async stop(): Promise<void> {
+    await this.device.disconnect()
+    await this.server.stop()
+  }
+
+  get owner(): Person {
+    return this.server.owner
+  }
+
+  /** The id of a new agent. */
+  async agent(body: Record<string, unknown> = {}, token?: string): Promise<string> {
+    return (await this.server.createAgent(body, token)).id as string
+  }
+
+  /** A new agent with a run that waits for a device, and the token that the run would get. */
+  async caller(person: Person = this.owner): Promise<{ agentId: string; runId: string; token: string }> {
+    const agentId = await this.agent({}, person.token)
+    const reply = await this.server.ok(`/agents/${agentId}/runs`, { body: {}, token: person.token })
+    const runId = reply.runPublicId as string
+    return { agentId, runId, token: await this.server.runToken(runId) }
+  }
+
+  async queuedRun(): Promise<string> {
+    return (await this.caller()).runId
+  }
+
+  async cancelledRun(): Promise<string> {
+    const runId = await this.queuedRun()
+    await this.server.ok(`/runs/${runId}/cancel`, { body: {} })
+    return runId
+  }
+
+  /** An agent whose settings were changed twice, and the first of the two revisions. */
+  async revised(): Promise<{ agentId: string; revisionId: string }> {
+    const agentId = await this.agent()
+    const put = (maxTurns: number) =>
+      this.server.ok(`/agents/${agentId}/config`, { method: 'PUT', body: { config: { runtime: { maxTurns } } } })
+    const { revision } = await put(5)
+    await put(6)
+    return { agentId, revisionId: revision.id as string }
+  }
+
+  async project(body: Record<string, unknown> = {}): Promise<string> {
+    return (await this.server.ok('/projects', { body: { name: 'Project', ...body } })).id as string
+  }
+
+  async deletedProject(): Promise<string> {
+    const projectId = await this.project()
+    await this.server.ok(`/projects/${projectId}`, { method: 'DELETE' })
+    return projectId
+  }
+
+  async deletedAgent(): Promise<string> {
+    const agentId = await this.agent()
+    await this.server.ok(`/agents/${agentId}`, { method: 'DELETE' })
+    return agentId
+  }
+
+  enrolled(): Promise<Identity> {
+    return enrol(this.server)
+  }
+
+  async folder(body: Record<string, unknown> = {}): Promise<string> {
+    const deviceId = body['deviceId'] ?? (await this.enrolled()).publicId
+    const reply = await this.server.ok('/folders', {
+      body: { displayName: 'site', rootPath: '/home/me/site', deviceId, ...body },
+    })
+    return reply.shortId as string
+  }
+
+  /** The owner of a new workspace. */
+  stranger(): Promise<Person> {
+    return this.server.addPerson('owner', slug())
+  }
+}
+
+export const slug = (): string => `s${crypto.randomUUID().slice(0, 18)}`
+
+const noChange: ChangeSetResult = {
+  ok: true,
+  changeSet: {
+    base: { commit: 'a'.repeat(40), branch: 'main' },
+    head: { commit: 'a'.repeat(40), branch: 'main' },
+    files: [],
+    additions: 0,
+    deletions: 0,
+    diff: '',
+    capturedAt: 1_760_000_000_000,
+  },
+}
