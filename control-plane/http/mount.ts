@@ -1,6 +1,6 @@
 import type Koa from 'koa'
 import { fail } from '../../shared/api/errors.ts'
-import type { AnyRoute, Role } from '../../shared/api/route.ts'
+import { rawBody, type AnyRoute, type Role } from '../../shared/api/route.ts'
 import type { Db } from '../db/open.ts'
 import { parseJson, readBytes } from './body.ts'
 import { callerKey, hasRole, type Caller } from './callers.ts'
@@ -80,6 +80,7 @@ async function takeFromLimit({ route, kernel }: Mounted, ctx: Koa.Context, calle
 /** The bytes are read, within the limit, even when the route takes no body. */
 async function readBody({ route }: Mounted, ctx: Koa.Context): Promise<unknown> {
   const bytes = await readBytes(ctx.req, route.bodyLimit)
+  if (route.body === rawBody) return bytes
   return route.body.def.type === 'undefined' ? undefined : parseJson(bytes, headerOf(ctx, 'content-type'))
 }
 

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { errorEnvelope, plainErrorEnvelope } from '../../shared/api/errors.ts'
 import { openapiRoutes } from '../../shared/api/openapi.ts'
 import { uuid } from '../../shared/api/ids.ts'
-import type { AnyRoute } from '../../shared/api/route.ts'
+import { rawBody, type AnyRoute } from '../../shared/api/route.ts'
 import { implement, type ImplementedRoute } from './implement.ts'
 import { apiVersion } from './mount.ts'
 import { errorsOf, type RouteErrors } from './route-errors.ts'
@@ -89,16 +89,17 @@ function operationOf(route: AnyRoute, alias: number | null): ZodOpenApiOperation
       ...(isEmpty(route.query) ? {} : { query: route.query }),
       header: requestHeaders(route),
     },
-    ...(route.body.def.type === 'undefined'
-      ? {}
-      : {
-          requestBody: {
-            required: !route.body.safeParse({}).success,
-            content: { 'application/json': { schema: route.body } },
-          },
-        }),
+    ...requestBodyOf(route),
     responses: responsesOf(route),
   }
+}
+
+function requestBodyOf({ body }: AnyRoute): Pick<ZodOpenApiOperationObject, 'requestBody'> {
+  if (body.def.type === 'undefined') return {}
+  if (body === rawBody)
+    return { requestBody: { content: { '*/*': { schema: z.string().meta({ format: 'binary' }) } } } }
+  const required = !body.safeParse({}).success
+  return { requestBody: { required, content: { 'application/json': { schema: body } } } }
 }
 
 const isEmpty = (schema: z.ZodObject) => Object.keys(schema.shape).length === 0

@@ -134,6 +134,44 @@ export const deviceErrors = {
   repo_already_mapped: entry(409, 'Another folder on this device holds this repo.', 'choose_another'),
 } as const
 
+export const automationErrors = {
+  automation_not_found: entry(404, 'There is no such automation in this workspace.', 'check_id'),
+  github_not_installed: entry(400, 'This server is not connected to GitHub.', 'ask_operator'),
+  workflow_needs_github_trigger: entry(
+    400,
+    'Only an automation with a github trigger starts a workflow.',
+    'fix_request',
+  ),
+  workflow_needs_github_event: entry(400, 'An automation that starts a workflow is fired by git events only.'),
+  not_a_webhook_trigger: entry(400, 'Only an automation with a webhook trigger has a URL.', 'fix_request'),
+  // Not in the documents, which are silent about a git host that does not answer.
+  git_host_unavailable: entry(424, 'The git host did not answer as it should. Try again.', 'retry'),
+} as const
+
+export const conversationErrors = {
+  conversation_not_found: entry(404, 'There is no conversation with this id that you can see.', 'check_id'),
+  dm_already_exists: entry(409, 'You have a dm with this agent; `details.conversationId` names it.', 'use_existing'),
+  dm_requires_one_agent: entry(400, 'A dm has exactly one agent.', 'fix_request'),
+  dm_requires_one_user: entry(400, 'A dm has exactly one person.', 'fix_request'),
+  dm_cannot_add_participant: entry(400, 'A dm takes nobody else; make a channel.', 'make_channel'),
+  task_already_has_conversation: entry(409, 'The task has a conversation; `details.conversationId` names it.'),
+  participant_not_found: entry(404, 'There is no such person or agent here.', 'check_id'),
+  not_a_participant: entry(403, 'You are not in this conversation.', 'ask_admin'),
+  not_authorized: entry(403, 'You may not do this here.', 'ask_admin'),
+  conversation_dm_not_archivable: entry(409, 'A dm is not archived.'),
+  conversation_dm_not_deletable: entry(409, 'A dm is not deleted.'),
+  conversation_task_linked: entry(409, 'The conversation of a task is not deleted.'),
+  conversation_has_live_run: entry(409, 'A run of this conversation is going on. Cancel it or wait.', 'wait'),
+  conversation_busy: entry(409, 'A turn is running. Change the runtime once it is over.', 'wait'),
+  send_target_required: entry(400, 'Several agents are in this conversation: name one by agentId.', 'fix_request'),
+  speed_unsupported: entry(400, 'The model does not come at this speed.', 'use_allowed_value'),
+  empty_message: entry(400, 'The text is empty.', 'fix_request'),
+  secret_in_message: entry(400, 'The text looks like it holds a secret. Nothing was stored.', 'remove_secret'),
+  parent_not_in_conversation: entry(400, 'The message replied to is not in this conversation.', 'check_id'),
+  message_not_found: entry(404, 'There is no message with this id that you can see.', 'check_id'),
+  message_deleted: entry(409, 'The message is deleted.'),
+} as const
+
 export const errorCodes = {
   ...sharedErrors,
   ...agentErrors,
@@ -142,6 +180,8 @@ export const errorCodes = {
   ...projectErrors,
   ...taskErrors,
   ...deviceErrors,
+  ...conversationErrors,
+  ...automationErrors,
 } satisfies Record<string, ErrorEntry>
 
 export type ErrorCode = keyof typeof errorCodes
@@ -154,6 +194,7 @@ export const plainErrors = {
   'plain.device_not_owned': { status: 403, message: 'Device not owned by the caller' },
   'plain.workspace_slug_exists': { status: 409, message: 'A workspace with this slug exists or existed' },
   'plain.members_unavailable': { status: 501, message: 'Multi-user workspaces are unavailable' },
+  'plain.comment_task_missing': { status: 404, message: 'Task not found' },
 } as const satisfies Record<string, { status: number; message: string }>
 
 export type PlainErrorId = keyof typeof plainErrors

@@ -130,6 +130,8 @@ const nothing = z.object({})
 type Nothing = typeof nothing
 export const noBody = z.undefined()
 export const noReply = z.void()
+/** A body of any kind: the handler gets its bytes as they came (inflated), whatever Content-Type says. */
+export const rawBody = z.custom<Uint8Array>((value) => value instanceof Uint8Array)
 const noOther = {} as const
 
 export function defineRoute<

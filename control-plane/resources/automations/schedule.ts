@@ -1,0 +1,100 @@
+import { Cron } from 'croner'
+
+/**
+ * Instants of a cron schedule in a time zone. Through daylight saving: a time of day that the clocks leave out comes when
+ * they go on, one that they show twice comes the first time only. What comes every hour or every few minutes (a `*` in
+ * the fields for minute or hour, or a wide range) keeps its pace through both. This is what cron has done since Vixie's.
+ */
+export interface Schedule {
+  cron: string
+  timezone: string
+}
+
+/** A missed instant this old or older is given up. */
+export const missedMs = 3_600_000
+
+/** Why a schedule cannot be used, by field; null when it can. */
+export function scheduleFlaw(schedule: Schedule, now: number): { field: keyof Schedule; message: string } | null {
+  if (!isTimeZone(schedule.timezone)) return { field: 'timezone', message: 'not an IANA time zone' }
+  if (fieldsOf(schedule.cron).length !== 5) return { field: 'cron', message: 'five fields, separated by spaces' }
+  try {
+    if (nextInstant(schedule, now) === null) return { field: 'cron', message: 'never comes' }
+  } catch (error) {
+    return {
+      field: 'cron',
+      message: error instanceof Error ? error.message.replace(/^Cron\w+: /, '') : 'not a schedule',
+    }
+  }
+  return null
+}
+
+function isTimeZone(name: string): boolean {
+  // Offsets such as +01:00 are known to Intl too, but are no zones: they have no daylight saving.
+  if (!/^[A-Za-z][A-Za-z0-9_+/-]*$/.test(name)) return false
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: name }) !== null
+  } catch {
+    return false
+  }
+}
+
+/** The first instant after `after`; null when there is none. */
+export function nextInstant(schedule: Schedule, after: number): number | null {
+  return instantsOf(schedule)(after)
+}
+
+/**
+ * What is due of a schedule whose next instant was `due` and the clock says `now`. Of instants that were missed only the
+ * last is fired, and only when it is less than an hour old; `next` is the first one still to come.
+ */
+export function dueInstant(
+  schedule: Schedule,
+  { due, now }: { due: number; now: number },
+): { instant: number | null; next: number | null } {
+  const after = instantsOf(schedule)
+  const oldest = now - missedMs
+  let instant: number | null = null
+  let next = due > oldest ? due : after(oldest)
+  while (next !== null && next <= now) {
+    instant = next
+    next = after(next)
+  }
+  return { instant, next }
+}
+
+function instantsOf({ cron, timezone }: Schedule): (after: number) => number | null {
+  const jobs = timesOfDay(cron).map((each) => new Cron(each, { timezone, mode: '5-part', paused: true }))
+  return (after) => {
+    // Asked with a fraction of a second the library would look from the whole second before.
+    const from = new Date(Math.floor(after / 1000) * 1000)
+    const instants = jobs.map((job) => job.nextRun(from)?.getTime() ?? Infinity)
+    const first = Math.min(...instants)
+    return first === Infinity ? null : first
+  }
+}
+
+const fieldsOf = (cron: string) => cron.trim().split(/\s+/)
+
+/** More times a day than this are a pace, not times. */
+const maxTimes = 48
+
+/** The library takes only a single hour and minute for a time of day, so a schedule that lists several is taken apart. */
+function timesOfDay(cron: string): string[] {
+  const [minutes = '', hours = '', ...days] = fieldsOf(cron)
+  const times = valuesOf(hours).flatMap((hour) => valuesOf(minutes).map((minute) => [minute, hour, ...days].join(' ')))
+  return times.length === 0 || times.length > maxTimes ? [cron] : times
+}
+
+/** The numbers that a field of lists and ranges names; none when it is of another kind, or is wrong. */
+function valuesOf(field: string): number[] {
+  const values = new Set<number>()
+  for (const part of field.split(',')) {
+    const range = /^(\d{1,2})(?:-(\d{1,2})(?:\/([1-9]\d?))?)?$/.exec(part)
+    if (range === null) return []
+    const first = Number(range[1])
+    const last = Number(range[2] ?? first)
+    if (last < first) return []
+    for (let value = first; value <= last; value += Number(range[3] ?? 1)) values.add(value)
+  }
+  return [...values]
+}

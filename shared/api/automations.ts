@@ -1,0 +1,380 @@
+import { z } from 'zod'
+import { runStatuses } from '../runs/exit-reasons.ts'
+import { environments, modelId } from './agents.ts'
+import { agentId, agentRef, automationId, runId, timestamp, uuid } from './ids.ts'
+import { listOf, pageParams } from './paging.ts'
+import { defineRoute, mebibyte, rawBody } from './route.ts'
+import { run } from './runs.ts'
+
+/** Automations (document 2, "Automation"): what starts runs by time, by a git event or by a call from outside. */
+
+export const automationStatuses = ['active', 'paused', 'archived'] as const
+export type AutomationStatus = (typeof automationStatuses)[number]
+export const triggerTypes = ['schedule', 'github', 'webhook'] as const
+export type TriggerType = (typeof triggerTypes)[number]
+export const githubEvents = ['pull_request.merged', 'pull_request.checks_passed'] as const
+export type GithubEvent = (typeof githubEvents)[number]
+export const concurrencyPolicies = ['skip_if_running', 'allow_concurrent'] as const
+export type ConcurrencyPolicy = (typeof concurrencyPolicies)[number]
+
+/**
+ * Why a fire started no run. The last two are not among the documents' reasons: the agent could not be woken, and the
+ * automation names a workflow while this server has no engine for one.
+ */
+export const skipReasons = [
+  'rate_limited',
+  'concurrency',
+  'paused',
+  'archived',
+  'stale_head',
+  'verdict_exists',
+  'carried',
+  'not_admitted',
+  'workflow_unavailable',
+] as const
+export type SkipReason = (typeof skipReasons)[number]
+
+export const automationTrigger = z
+  .discriminatedUnion('type', [
+    z.object({ type: z.literal('schedule'), cron: z.string(), timezone: z.string() }),
+    z.object({ type: z.literal('github'), event: z.enum(githubEvents), repo: z.string() }),
+    z.object({ type: z.literal('webhook') }),
+  ])
+  .meta({ id: 'AutomationTrigger' })
+export type AutomationTrigger = z.infer<typeof automationTrigger>
+
+export const automation = z
+  .object({
+    object: z.literal('automation'),
+    id: automationId,
+    workspaceId: uuid,
+    projectId: z.string().nullable(),
+    name: z.string(),
+    description: z.string().nullable(),
+    status: z.enum(automationStatuses),
+    trigger: automationTrigger,
+    prompt: z.string(),
+    workflow: z.string().nullable().describe('Workflow that a git event starts instead of a run.'),
+    agentId,
+    modelId: z.string().nullable().describe("null: the agent's."),
+    environment: z.enum(environments).nullable().describe("null: the agent's."),
+    concurrencyPolicy: z.enum(concurrencyPolicies),
+    createdBy: z.object({ type: z.enum(['user', 'agent', 'system']), id: z.string().nullable() }),
+    lastRun: z
+      .object({ id: runId, status: z.enum(runStatuses), startedAt: timestamp.describe('When it fired.') })
+      .nullable(),
+    archivedAt: timestamp.nullable(),
+    createdAt: timestamp,
+    updatedAt: timestamp,
+    webhookUrl: z
+      .string()
+      .optional()
+      .describe('Secret; only in the answer that made it (create, rotate, a switch of the trigger to webhook).'),
+  })
+  .meta({ id: 'Automation' })
+export type Automation = z.infer<typeof automation>
+
+export const automationFire = z
+  .discriminatedUnion('kind', [
+    z.object({
+      object: z.literal('automation_fire'),
+      kind: z.literal('triggered'),
+      runId: runId.nullable().describe('null when no run was admitted.'),
+    }),
+    z.object({
+      object: z.literal('automation_fire'),
+      kind: z.literal('skipped'),
+      reason: z.enum(['concurrency', 'not_active']),
+      runId: z.null(),
+    }),
+  ])
+  .meta({ id: 'AutomationFire' })
+export type AutomationFire = z.infer<typeof automationFire>
+
+export const automationSkip = z
+  .object({
+    object: z.literal('automation_skip'),
+    id: z.string(),
+    automationId,
+    reason: z.enum(skipReasons),
+    message: z.string().nullable().describe('What a person should know about it.'),
+    createdAt: timestamp,
+  })
+  .meta({ id: 'AutomationSkip' })
+export type AutomationSkip = z.infer<typeof automationSkip>
+
+/** `type` may be left out where the other keys say it. */
+const triggerBody = z
+  .object({
+    type: z.enum(triggerTypes).optional().describe('`schedule`, `github` or `webhook`; known from the other keys.'),
+    cron: z
+      .string()
+      .trim()
+      .max(200)
+      .regex(/^\S+(\s+\S+){4}$/, 'five fields, separated by spaces')
+      .optional()
+      .describe('When: minute, hour, day of month, month, day of week.'),
+    timezone: z.string().min(1).max(100).optional().describe('IANA time zone of the cron fields; default UTC.'),
+    event: z.enum(githubEvents).optional().describe('Which git event.'),
+    repo: z
+      .string()
+      .max(140)
+      .regex(/^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,38})\/[A-Za-z0-9._-]{1,100}$/, 'owner/name')
+      .toLowerCase()
+      .optional()
+      .describe('Repository of the git events: owner/name.'),
+  })
+  .meta({ id: 'AutomationTriggerInput' })
+export type TriggerBody = z.output<typeof triggerBody>
+
+const fields = {
+  name: z.string().trim().min(1).max(200).describe('Name.'),
+  description: z.string().max(100_000).nullable().describe('Markdown.'),
+  prompt: z.string().min(1).max(100_000).describe("What each fire's run starts from."),
+  workflow: z
+    .string()
+    .regex(/^[a-z0-9_]{1,64}$/, '1 to 64 lower-case letters, digits and underscores')
+    .nullable()
+    .describe('Workflow that a git event starts instead of a run.'),
+  agentId: agentRef,
+  modelId: modelId.nullable().describe("Model; null: the agent's."),
+  environment: z.enum(environments).nullable().describe("Where its runs work; null: the agent's choice."),
+  concurrencyPolicy: z
+    .enum(concurrencyPolicies)
+    .describe('Default: skip_if_running for a schedule, allow_concurrent for the others.'),
+}
+
+const createBody = z
+  .object({
+    name: fields.name,
+    trigger: triggerBody,
+    agentId: fields.agentId,
+    prompt: fields.prompt,
+    description: fields.description.optional(),
+    workflow: fields.workflow.optional(),
+    modelId: fields.modelId.optional(),
+    environment: fields.environment.optional(),
+    concurrencyPolicy: fields.concurrencyPolicy.optional(),
+  })
+  .meta({ id: 'AutomationCreate' })
+
+const updateBody = z
+  .strictObject({ ...fields, status: z.enum(automationStatuses).describe('Any follows any.'), trigger: triggerBody })
+  .partial()
+  .meta({ id: 'AutomationUpdate' })
+
+const params = z.object({ automationId })
+const positionals = [{ name: 'automation', target: 'params.automationId' }] as const
+const exampleId = 'aut_2xC6vB9nMq4WsE8r'
+
+const triggerFlags = {
+  trigger: { target: 'body.trigger.type' },
+  cron: { target: 'body.trigger.cron' },
+  tz: { target: 'body.trigger.timezone', aliases: ['timezone'] },
+  event: { target: 'body.trigger.event' },
+  repo: { target: 'body.trigger.repo' },
+  'agent-id': null,
+} as const
+const promptFile = {
+  target: 'body.prompt',
+  kind: 'file',
+  required: false,
+  description: 'File with the prompt (`-`: standard input).',
+} as const
+
+const fireErrors = ['automation_not_found'] as const
+const found = ['automation_not_found'] as const
+
+/** A move of the status that needs no body. */
+const move = <const T extends string>(verb: T, summary: string) =>
+  defineRoute({
+    id: `automations.${verb}`,
+    method: 'POST',
+    path: `/automations/{automationId}/${verb}`,
+    summary,
+    params,
+    reply: automation,
+    errors: found,
+    cli: { command: `automation ${verb}`, positionals, example: `svc automation ${verb} ${exampleId}` },
+  })
+
+export const automationRoutes = {
+  create: defineRoute({
+    id: 'automations.create',
+    method: 'POST',
+    path: '/automations',
+    summary: 'Create an automation: runs by schedule, git event or webhook',
+    body: createBody,
+    reply: automation,
+    status: 201,
+    errors: ['agent_not_found', 'github_not_installed', 'workflow_needs_github_trigger'],
+    cli: {
+      command: 'automation create',
+      flags: {
+        ...triggerFlags,
+        agent: { target: 'body.agentId', required: true, aliases: ['agent-id'] },
+        prompt: { required: false },
+        'prompt-file': promptFile,
+      },
+      example:
+        'svc automation create --name Nightly --cron "0 3 * * *" --tz Europe/Berlin --agent me --prompt "Update"',
+    },
+  }),
+
+  list: defineRoute({
+    id: 'automations.list',
+    method: 'GET',
+    path: '/automations',
+    summary: 'List automations, newest first',
+    query: z.object({
+      status: z.array(z.enum(automationStatuses)).optional().describe('Only these.'),
+      agentId: agentRef.optional().describe('Only those that wake this agent.'),
+      q: z.string().max(100).optional().describe('Text in the name or the description.'),
+      ...pageParams,
+    }),
+    reply: listOf(automation),
+    cli: {
+      command: 'automation list',
+      flags: { after: { aliases: ['cursor'] }, cursor: null, 'agent-id': { aliases: ['agent'] } },
+      example: 'svc automation list --status active',
+    },
+  }),
+
+  allRuns: defineRoute({
+    id: 'automations.runs.all',
+    method: 'GET',
+    path: '/automations/runs',
+    summary: 'List the runs that automations started, newest first',
+    query: z.object({
+      status: z.array(z.enum(runStatuses)).optional().describe('Only runs with one of these.'),
+      ...pageParams,
+    }),
+    reply: listOf(run),
+    cli: {
+      command: 'automation all-runs',
+      flags: { after: { aliases: ['cursor'] }, cursor: null },
+      example: 'svc automation all-runs --status failed',
+    },
+  }),
+
+  get: defineRoute({
+    id: 'automations.get',
+    method: 'GET',
+    path: '/automations/{automationId}',
+    summary: 'Read one automation',
+    params,
+    reply: automation,
+    errors: found,
+    cli: { command: 'automation get', positionals, example: `svc automation get ${exampleId}` },
+  }),
+
+  update: defineRoute({
+    id: 'automations.update',
+    method: 'POST',
+    path: '/automations/{automationId}',
+    summary: 'Change an automation; a new trigger replaces the old one whole',
+    params,
+    body: updateBody,
+    reply: automation,
+    errors: ['automation_not_found', 'agent_not_found', 'github_not_installed', 'workflow_needs_github_trigger'],
+    cli: {
+      command: 'automation update',
+      positionals,
+      flags: {
+        ...triggerFlags,
+        agent: { target: 'body.agentId', aliases: ['agent-id'] },
+        prompt: {},
+        'prompt-file': promptFile,
+      },
+      example: `svc automation update ${exampleId} --status paused`,
+    },
+  }),
+
+  pause: move('pause', 'Pause an automation: its fires are skipped'),
+  resume: move('resume', 'Let a paused or archived automation fire again'),
+  archive: move('archive', 'Archive an automation; it is never deleted'),
+  unarchive: move('unarchive', 'Bring an archived automation back'),
+
+  rotate: defineRoute({
+    id: 'automations.rotate',
+    method: 'POST',
+    path: '/automations/{automationId}/rotate',
+    summary: 'Give a webhook automation a new secret URL; the old one stops at once',
+    params,
+    reply: automation,
+    errors: ['automation_not_found', 'not_a_webhook_trigger'],
+    cli: { command: 'automation rotate', positionals, example: `svc automation rotate ${exampleId}` },
+  }),
+
+  run: defineRoute({
+    id: 'automations.run',
+    method: 'POST',
+    path: '/automations/{automationId}/run',
+    summary: 'Fire an automation once, now',
+    params,
+    reply: automationFire,
+    errors: ['automation_not_found', 'workflow_needs_github_event'],
+    cli: { command: 'automation run', positionals, example: `svc automation run ${exampleId}` },
+  }),
+
+  runs: defineRoute({
+    id: 'automations.runs.list',
+    method: 'GET',
+    path: '/automations/{automationId}/runs',
+    summary: 'List the runs that an automation started, newest first',
+    params,
+    query: z.object({
+      status: z.array(z.enum(runStatuses)).optional().describe('Only runs with one of these.'),
+      ...pageParams,
+    }),
+    reply: listOf(run),
+    errors: found,
+    cli: {
+      command: 'automation runs',
+      positionals,
+      flags: { after: { aliases: ['cursor'] }, cursor: null },
+      example: `svc automation runs ${exampleId}`,
+    },
+  }),
+
+  skips: defineRoute({
+    id: 'automations.skips.list',
+    method: 'GET',
+    path: '/automations/{automationId}/skips',
+    summary: 'List the fires of an automation that started no run, newest first',
+    params,
+    query: z.object(pageParams),
+    reply: listOf(automationSkip),
+    errors: found,
+    cli: {
+      command: 'automation skips',
+      positionals,
+      flags: { after: { aliases: ['cursor'] }, cursor: null },
+      example: `svc automation skips ${exampleId}`,
+    },
+  }),
+
+  hook: defineRoute({
+    id: 'automationHooks.fire',
+    method: 'POST',
+    path: '/automation-hooks/{token}',
+    summary: 'Fire a webhook automation by its secret URL',
+    description:
+      'The body, of any kind, becomes part of the prompt (its first 32 KiB). The same body sent again within 24 hours gets the run that the first one started. 60 calls an hour for each automation.',
+    callers: 'none',
+    idempotency: 'none',
+    bodyLimit: mebibyte,
+    params: z.object({ token: z.string().describe('The last segment of `webhookUrl`.') }),
+    body: rawBody,
+    reply: automationFire,
+    status: 202,
+    // Its steps choose their transactions: what is recorded about a refused call must stay.
+    transaction: false,
+    errors: fireErrors,
+    cli: {
+      command: 'automation hook',
+      positionals: [{ name: 'token', target: 'params.token' }],
+      example: 'svc automation hook KQ4m...',
+    },
+  }),
+} as const
