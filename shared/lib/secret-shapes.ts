@@ -1,0 +1,58 @@
+/**
+ * Recognises secrets by the shapes their issuers give them, so that nobody leaves one in a message by accident. Only
+ * shapes that ordinary text does not take: what merely looks random is no reason to refuse it.
+ */
+
+interface Shape {
+  name: string
+  pattern: RegExp
+}
+
+const shapes: readonly Shape[] = [
+  { name: 'private key', pattern: /-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----/g },
+  { name: 'age key', pattern: /\bAGE-SECRET-KEY-1[0-9A-Z]{40,}/g },
+  { name: 'access token of this service', pattern: /\bsvc_(?:pat|dev|dsh)_[A-Za-z0-9]{16,}/g },
+  { name: 'AWS access key', pattern: /\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b/g },
+  {
+    name: 'AWS secret key',
+    pattern: /\baws_?secret_?(?:access_?)?key["']?\s{0,4}[:=]\s{0,4}["']?[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])/gi,
+  },
+  { name: 'Azure storage key', pattern: /\bAccountKey=[A-Za-z0-9+/]{80,}={0,2}/g },
+  { name: 'Google API key', pattern: /\bAIza[0-9A-Za-z_-]{35}/g },
+  { name: 'Google OAuth token', pattern: /\bya29\.[0-9A-Za-z_-]{20,}/g },
+  { name: 'Google OAuth client secret', pattern: /\bGOCSPX-[0-9A-Za-z_-]{20,}/g },
+  { name: 'GitHub token', pattern: /\bgh[pousr]_[A-Za-z0-9]{30,}/g },
+  { name: 'GitHub token', pattern: /\bgithub_pat_[A-Za-z0-9_]{22,}/g },
+  { name: 'GitLab token', pattern: /\bgl(?:pat|dt|rt|ptt|cbt|oas)-[A-Za-z0-9_-]{20,}/g },
+  { name: 'Slack token', pattern: /\bxox[abeoprs]-(?=[A-Za-z0-9-]{0,80}\d)[A-Za-z0-9-]{10,}/g },
+  { name: 'Slack token', pattern: /\bxapp-\d-[A-Za-z0-9-]{20,}/g },
+  { name: 'Slack webhook', pattern: /\bhooks\.slack\.com\/services\/T[A-Z0-9]{6,}\/B[A-Z0-9]{6,}\/[A-Za-z0-9]{16,}/g },
+  // Words joined by hyphens are no key: one part is long, or of middle length with a digit in it.
+  {
+    name: 'API key',
+    pattern: /\bsk-(?:[A-Za-z0-9]{1,12}-){0,3}(?:[A-Za-z0-9_]{32,}|(?=[A-Za-z0-9_]{0,80}\d)[A-Za-z0-9_]{16,})/g,
+  },
+  { name: 'Stripe key', pattern: /\b(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{16,}/g },
+  { name: 'webhook secret', pattern: /\bwhsec_[A-Za-z0-9+/]{24,}/g },
+  { name: 'package registry token', pattern: /\bnpm_[A-Za-z0-9]{36}/g },
+  { name: 'package registry token', pattern: /\bpypi-[A-Za-z0-9_-]{50,}/g },
+  { name: 'SendGrid key', pattern: /\bSG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{32,64}/g },
+  { name: 'Twilio key', pattern: /\bSK[0-9a-f]{32}\b/g },
+  { name: 'Hugging Face token', pattern: /\bhf_[A-Za-z0-9]{30,}/g },
+  { name: 'DigitalOcean token', pattern: /\bdo[opr]_v1_[a-f0-9]{64}/g },
+  { name: 'Shopify token', pattern: /\bshp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}/g },
+  { name: 'Vault token', pattern: /\bhv[bs]\.[A-Za-z0-9_-]{24,}/g },
+  { name: 'Databricks token', pattern: /\bdapi[a-f0-9]{32}\b/g },
+  { name: 'Linear key', pattern: /\blin_(?:api|oauth)_[A-Za-z0-9]{32,}/g },
+  { name: 'signed token', pattern: /\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}/g },
+]
+
+/** What kind of secret the text seems to hold, in words; null when none. The secret itself is not given back. */
+export function secretIn(text: string): string | null {
+  for (const { name, pattern } of shapes)
+    for (const [found] of text.matchAll(pattern)) if (!isPlaceholder(found)) return name
+  return null
+}
+
+/** `ghp_xxxxxxxxxxxx`, as manuals write it. */
+const isPlaceholder = (found: string): boolean => /[xX*]{12,}$/.test(found)
