@@ -1,9 +1,9 @@
 import type { Db, Tx } from '../db/open.ts'
 import { findAgent, type AgentRow } from '../resources/agents/store.ts'
 import { isController, livenessOf } from '../resources/devices/rules.ts'
-import { listDevicesOfWorkspace } from '../resources/devices/store.ts'
+import { listDevicesOfWorkspace, type DeviceRow } from '../resources/devices/store.ts'
 import { findFolder, type FolderRow } from '../resources/folders/store.ts'
-import { countLiveOfDevices, findRun, listLiveOfTask, type RunRow } from '../resources/runs/store.ts'
+import { countLiveOfDevices, findRun, listLiveOfTask, listRateLimited, type RunRow } from '../resources/runs/store.ts'
 import { isHalted } from '../resources/workspaces/rules.ts'
 import { findWorkspace } from '../resources/workspaces/store.ts'
 import type { PlacementFacts, RunFacts } from './placement.ts'
@@ -12,6 +12,9 @@ interface Moment {
   now: number
   leaseMs: number
 }
+
+/** How long a provider that limited an agent's run is left alone by that agent. */
+const rateLimitPauseMs = 60_000
 
 /** The devices of a workspace as `placeRun` wants them. */
 export async function loadPlacementFacts(db: Db, workspaceId: string, moment: Moment): Promise<PlacementFacts> {
@@ -41,7 +44,9 @@ async function load(db: Db, workspaceId: string, options: Moment & { lock: boole
       )
     : new Map<string, number>()
   const workspace = await findWorkspace(db, workspaceId, options.lock)
+  const limited = await listRateLimited(db, workspaceId, options.now - rateLimitPauseMs)
   const facts: PlacementFacts = {
+    rateLimited: new Set(limited.map((run) => `${run.agentId}/${run.harness}`)),
     defaultDevice: workspace?.defaultDevice ?? null,
     devices: devices.map((device) => ({
       publicId: device.publicId,
@@ -51,11 +56,20 @@ async function load(db: Db, workspaceId: string, options: Moment & { lock: boole
       isController: isController(device.platform),
       remoteControlRevoked: device.remoteControlRevokedAt !== null,
       accepting: device.claimState?.accepting ?? true,
+      unready: unreadyOf(device),
       capacity: device.maxConcurrent,
       used: used.get(device.publicId) ?? 0,
     })),
   }
   return { facts, workspace }
+}
+
+/** What the device has not said counts as ready. */
+function unreadyOf({ providerReadiness }: DeviceRow): string[] {
+  const harnesses = 'harnesses' in providerReadiness ? providerReadiness.harnesses : {}
+  return Object.entries(harnesses)
+    .filter(([, { installed, signedIn }]) => !installed || signedIn === false)
+    .map(([name]) => name)
 }
 
 /** What `placeRun` must know of one run. The agent may be given when it is at hand. */
@@ -80,7 +94,7 @@ export function isLockedBy(run: Pick<RunRow, 'id'>, live: readonly RunRow[]): bo
 
 /** The same from rows at hand. */
 export function toRunFacts(
-  run: Pick<RunRow, 'folderId'>,
+  run: Pick<RunRow, 'agentId' | 'harness' | 'folderId'>,
   rows: {
     agent: Pick<AgentRow, 'ownerUserId'> | null
     folder: Pick<FolderRow, 'device'> | null
@@ -89,6 +103,8 @@ export function toRunFacts(
   },
 ): RunFacts {
   return {
+    agentId: run.agentId,
+    harness: run.harness,
     // A folder that was removed while the run waited names no device, so the run waits until its time is up.
     folderDevice: run.folderId === null ? null : (rows.folder?.device ?? ''),
     sessionDevice: rows.parent?.sessionId ? rows.parent.device : null,

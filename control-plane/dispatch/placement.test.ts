@@ -9,11 +9,14 @@ const device = (publicId: string, changes: Partial<DeviceFacts> = {}): DeviceFac
   isController: false,
   remoteControlRevoked: false,
   accepting: true,
+  unready: [],
   capacity: 3,
   used: 0,
   ...changes,
 })
 const run = (changes: Partial<RunFacts> = {}): RunFacts => ({
+  agentId: 'agt_1',
+  harness: 'claude',
   folderDevice: null,
   sessionDevice: null,
   ownerUserId: 'me',
@@ -21,7 +24,7 @@ const run = (changes: Partial<RunFacts> = {}): RunFacts => ({
   ...changes,
 })
 const place = (facts: RunFacts, devices: DeviceFacts[], defaultDevice: string | null = null) =>
-  placeRun(facts, { devices, defaultDevice })
+  placeRun(facts, { devices, defaultDevice, rateLimited: new Set() })
 const on = (publicId: string) => ({ kind: 'device', publicId })
 const gate = (reason: string) => ({ kind: 'gate', reason })
 
@@ -51,6 +54,25 @@ describe('which device a run goes to', () => {
     const devices = [device('a', { liveness: 'disconnected' }), device('b')]
     expect(place(run({ folderDevice: 'a' }), devices)).toEqual(gate('no_device'))
     expect(place(run({ folderDevice: 'gone' }), devices)).toEqual(gate('no_device'))
+  })
+
+  it('goes only where the harness is ready', () => {
+    const devices = [device('a', { unready: ['claude'] }), device('b', { used: 2 })]
+    expect(place(run(), devices, 'a')).toEqual(on('b'))
+    expect(place(run({ harness: 'codex' }), devices, 'a')).toEqual(on('a'))
+    expect(place(run(), devices.slice(0, 1))).toEqual(gate('no_ready_route'))
+    expect(place(run({ folderDevice: 'a' }), devices)).toEqual(gate('pinned_route_not_ready'))
+  })
+
+  it('leaves a provider alone that limited the agent a moment ago', () => {
+    const facts = { devices: [device('a')], defaultDevice: null, rateLimited: new Set(['agt_1/claude']) }
+    expect(placeRun(run(), facts)).toEqual(gate('rate_limit'))
+    expect(placeRun(run({ harness: 'codex' }), facts)).toEqual(on('a'))
+    expect(placeRun(run({ agentId: 'agt_2' }), facts)).toEqual(on('a'))
+  })
+
+  it('waits while another run works on the task', () => {
+    expect(place(run({ isTaskLocked: true }), [device('a')])).toEqual(gate('task_locked'))
   })
 
   it('counts a full or refusing device as capacity, an unusable one as none', () => {

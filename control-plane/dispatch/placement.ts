@@ -1,3 +1,4 @@
+import type { HarnessName } from '../../shared/runs/spec.ts'
 import type { LivenessStatus } from '../resources/devices/rules.ts'
 
 /**
@@ -15,6 +16,8 @@ export interface DeviceFacts {
   remoteControlRevoked: boolean
   /** What the device said last of itself; true before its first report. */
   accepting: boolean
+  /** Harnesses that it says are not installed or not signed in. */
+  unready: readonly string[]
   capacity: number
   /** Runs it holds or is offered. */
   used: number
@@ -24,9 +27,13 @@ export interface PlacementFacts {
   devices: readonly DeviceFacts[]
   /** Durable id of the workspace's default device. */
   defaultDevice: string | null
+  /** Agent and harness (`agt_.../claude`) whose provider refused a run a moment ago. */
+  rateLimited: ReadonlySet<string>
 }
 
 export interface RunFacts {
+  agentId: string
+  harness: HarnessName
   /** Device of the folder the run starts in; null when it starts in the home folder. */
   folderDevice: string | null
   /** Device whose harness session the run goes on with. */
@@ -36,7 +43,13 @@ export interface RunFacts {
   isTaskLocked: boolean
 }
 
-export type GateReason = 'no_device' | 'capacity' | 'task_locked'
+export type GateReason =
+  | 'no_device'
+  | 'capacity'
+  | 'task_locked'
+  | 'no_ready_route'
+  | 'pinned_route_not_ready'
+  | 'rate_limit'
 export type Placement = { kind: 'device'; publicId: string } | { kind: 'gate'; reason: GateReason }
 
 /**
@@ -44,15 +57,19 @@ export type Placement = { kind: 'device'; publicId: string } | { kind: 'gate'; r
  * devices, the emptiest first (DESIGN, "The main job, step by step", 3).
  */
 export function placeRun(run: RunFacts, facts: PlacementFacts): Placement {
-  if (run.isTaskLocked) return { kind: 'gate', reason: 'task_locked' }
+  const gate = (reason: GateReason): Placement => ({ kind: 'gate', reason })
+  if (run.isTaskLocked) return gate('task_locked')
+  if (facts.rateLimited.has(`${run.agentId}/${run.harness}`)) return gate('rate_limit')
   const able = candidates(run, facts).filter(
     (device) => device.liveness === 'connected' && !device.isController && !device.remoteControlRevoked,
   )
-  const ready = able.filter((device) => device.accepting && device.used < device.capacity)
+  if (able.length === 0) return gate('no_device')
+  const routes = able.filter((device) => !device.unready.includes(run.harness))
+  if (routes.length === 0) return gate(run.folderDevice === null ? 'no_ready_route' : 'pinned_route_not_ready')
+  const ready = routes.filter((device) => device.accepting && device.used < device.capacity)
   // A device that lost its link is passed over, but not the one with the session: it may only be restarting its daemon.
   const free = ready.find((device) => device.isLinked || device.publicId === run.sessionDevice) ?? ready[0]
-  if (free) return { kind: 'device', publicId: free.publicId }
-  return { kind: 'gate', reason: able.length === 0 ? 'no_device' : 'capacity' }
+  return free ? { kind: 'device', publicId: free.publicId } : gate('capacity')
 }
 
 function candidates(run: RunFacts, facts: PlacementFacts): DeviceFacts[] {
@@ -67,6 +84,12 @@ function candidates(run: RunFacts, facts: PlacementFacts): DeviceFacts[] {
 const descriptions: Record<GateReason, string> = {
   no_device: 'No device that may take this run is connected. Connect one with `svc device connect`.',
   task_locked: 'Another run works on the task. This one starts when that one ends.',
+  no_ready_route:
+    'No connected device has the harness installed and signed in. `svc device status` on a device tells what it lacks.',
+  pinned_route_not_ready:
+    'The device of the folder does not have the harness installed and signed in. `svc device status` there tells what it lacks.',
+  rate_limit:
+    "The harness's provider limited the agent's last run a moment ago. The next one starts a minute after it.",
   capacity: 'Every device that may take this run is busy. It starts when a run there ends.',
 }
 export const describeGate = (reason: GateReason): string => descriptions[reason]

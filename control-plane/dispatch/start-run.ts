@@ -131,7 +131,9 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
   const spec = { ...unresumed, resumeSessionId: parent?.sessionId ?? null }
   const continued = parent?.run ?? null
   const placement =
-    admission.kind === 'declined' ? null : await place(tx, { agent, parent: continued, task }, { folder, context })
+    admission.kind === 'declined'
+      ? null
+      : await place(tx, { agent, parent: continued, task, harness: spec.harness }, { folder, context })
   const device = placement?.kind === 'device' && placement.mayOffer ? placement.publicId : null
   await insertRun(tx, {
     id: runId,
@@ -175,14 +177,15 @@ export function announce(
 /** Where the run goes; the room it takes there is locked until the transaction ends. */
 async function place(
   tx: Tx,
-  run: { agent: AgentRow; parent: RunRow | null; task: WakeTask | null },
+  run: { agent: AgentRow; parent: RunRow | null; task: WakeTask | null; harness: HarnessName },
   { folder, context }: { folder: FolderRow | null; context: WakeContext },
 ): Promise<Placement & { mayOffer: boolean }> {
   const { world, leaseMs, offers } = context
   const { facts, isHalted } = await lockPlacement(tx, run.agent.workspaceId, { now: world.now(), leaseMs })
   const isTaskLocked = run.task !== null && (await listLiveOfTask(tx, run.task.id)).length > 0
   const rows = { agent: run.agent, folder, parent: run.parent, isTaskLocked }
-  const placement = placeRun(toRunFacts({ folderId: folder?.shortId ?? null }, rows), facts)
+  const what = { agentId: run.agent.id, harness: run.harness, folderId: folder?.shortId ?? null }
+  const placement = placeRun(toRunFacts(what, rows), facts)
   // A workspace that was halted since it was read: the dispatcher sees that, too, and cancels the run.
   return { ...placement, mayOffer: placement.kind === 'device' && !isHalted && offers.isLinked(placement.publicId) }
 }

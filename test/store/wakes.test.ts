@@ -14,6 +14,7 @@ import {
   listLiveOfConversation,
   listLiveOfTask,
   listLiveOfTasks,
+  listRateLimited,
 } from '../../control-plane/resources/runs/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
@@ -105,4 +106,15 @@ onBoth('live runs of tasks and conversations, and the last session to go on with
   expect((await last({ taskId }))?.id).toBe(first.id)
   expect((await last({ conversationId }))?.id).toBe(talk.id)
   expect(await last({})).toBeNull()
+})
+
+onBoth('who was limited by a provider a moment ago', async ({ root }) => {
+  const agent = await seedAgent(root, await seedWorkspace(root))
+  const run = await seedRun(root, agent, { harness: 'claude' })
+  const none = { fence: null, errorCode: null, errorMessage: null }
+  await endRun(root, { runId: run.id, exitReason: 'rate_limited', at: at + 5, ...none })
+  const other = await seedRun(root, agent)
+  await endRun(root, { runId: other.id, exitReason: 'completed', at: at + 5, ...none })
+  expect(await listRateLimited(root, agent.workspaceId, at)).toEqual([{ agentId: agent.id, harness: 'claude' }])
+  expect(await listRateLimited(root, agent.workspaceId, at + 5)).toEqual([])
 })

@@ -25,6 +25,7 @@ export const wakes: Migration = {
     })
     // Those that wait are few beside those that are done.
     await tx.raw("create index wakes_waiting on wakes (created_at, id) where state = 'waiting'")
+    await tx.raw("create index runs_rate_limited on runs (workspace_id, ended_at) where exit_reason = 'rate_limited'")
     await tx.raw('create index runs_of_task on runs (task_id, created_at) where task_id is not null')
     await tx.raw(
       'create index runs_of_conversation on runs (conversation_id, created_at) where conversation_id is not null',

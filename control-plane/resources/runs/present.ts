@@ -1,11 +1,15 @@
-import type { GateReason } from '../../../shared/api/agent-runs.ts'
 import { toTimestamp } from '../../../shared/api/ids.ts'
 import { triggerSources, type Run, type RunDetail } from '../../../shared/api/runs.ts'
 import { exitReasonNames } from '../../../shared/runs/exit-reasons.ts'
 import { reasoningEfforts } from '../../../shared/runs/spec.ts'
 import type { Db } from '../../db/open.ts'
 import { isLockedBy, loadPlacementFacts, toRunFacts } from '../../dispatch/facts.ts'
-import { describeGate, placeRun, type PlacementFacts } from '../../dispatch/placement.ts'
+import {
+  describeGate,
+  placeRun,
+  type GateReason as PlacementGate,
+  type PlacementFacts,
+} from '../../dispatch/placement.ts'
 import { handleText } from '../agents/present.ts'
 import { listAgentsByIds, type AgentRow } from '../agents/store.ts'
 import { livenessOf } from '../devices/rules.ts'
@@ -105,7 +109,7 @@ function presentRun(run: RunRow, around: Surroundings): Run {
 }
 
 /** Derived at read time by the same decision that places runs, so what is read is what the dispatcher does. */
-function gateOf(run: RunRow, around: Surroundings): (GateReason & ('no_device' | 'capacity' | 'task_locked')) | null {
+function gateOf(run: RunRow, around: Surroundings): PlacementGate | null {
   if (!isWaiting(run) || around.placement === null) return null
   const facts = toRunFacts(run, {
     agent: around.agents.get(run.agentId) ?? null,

@@ -319,6 +319,19 @@ export async function findLastWithSession(
   )
 }
 
+/** Agents and harnesses whose run was ended by its provider's rate limit after `since`. */
+export async function listRateLimited(
+  db: Db,
+  workspaceId: string,
+  since: number,
+): Promise<{ agentId: string; harness: string }[]> {
+  const rows: { agent_id: string; harness: string }[] = await db('runs')
+    .where({ workspace_id: workspaceId, exit_reason: 'rate_limited' })
+    .where('ended_at', '>', since)
+    .select('agent_id', 'harness')
+  return rows.map((r) => ({ agentId: r.agent_id, harness: r.harness }))
+}
+
 export async function listLiveOfAgent(db: Db, agentId: string): Promise<RunRow[]> {
   const rows: unknown[] = await db('runs').whereNull('ended_at').where({ agent_id: agentId }).orderBy('created_at')
   return rows.map(parseRow)
