@@ -126,6 +126,32 @@ export const projectErrors = {
 
 export const taskErrors = {
   task_not_found: entry(404, 'There is no task with this id or key that you can see.', 'check_id'),
+  task_duplicate: entry(409, 'An open task looks like the same work; `details.match` names it.', 'send_force'),
+  task_key_contention: entry(409, 'Another task took this key. Try again.', 'retry'),
+  invalid_task_transition: entry(409, 'The task cannot move there from its status.', 'use_allowed_value'),
+  reopen_reason_required: entry(400, 'Say why the task is reopened.', 'send_reason'),
+  empty_comment: entry(400, 'A comment has some text.', 'fix_request'),
+  task_archived: entry(409, 'The task is archived. Unarchive it first.', 'unarchive'),
+  task_has_active_run: entry(409, 'A run works on this task. Cancel it first, or wait for its end.', 'cancel_run'),
+  assignee_not_found: entry(404, 'There is no such agent in this workspace.', 'check_id'),
+  assignee_lacks_access: entry(403, 'The agent cannot see the project of this task.', 'choose_another'),
+  parent_task_not_found: entry(404, 'There is no such parent task that you can see.', 'check_id'),
+  parent_task_cycle: entry(400, 'A task cannot lie below itself or one of its subtasks.', 'choose_another'),
+  parent_task_depth_exceeded: entry(400, 'Tasks nest four levels deep at most.', 'choose_another'),
+  invalid_batch: entry(400, 'The defaults or the links of this batch cannot be used.', 'fix_request'),
+  task_branch_immutable: entry(409, 'The branch of a task cannot change once it is set.'),
+  base_branch_without_repo: entry(400, 'A base branch needs a repo.', 'send_repo'),
+  model_not_found: entry(400, 'The model is not in the catalog.', 'check_id'),
+  reasoning_effort_unsupported: entry(400, 'The model does not take this reasoning effort.', 'use_allowed_value'),
+  harness_model_unsupported: entry(422, 'This harness does not run this model.', 'use_allowed_value'),
+  repo_not_found: entry(404, 'There is no such repo in this workspace.', 'check_id'),
+  dependency_cycle: entry(400, 'A task cannot wait for itself, directly or through others.', 'choose_another'),
+  dependency_task_not_found: entry(404, 'There is no such task to depend on that you can see.', 'check_id'),
+  cross_company_dependency: entry(400, 'A task depends only on tasks of its own workspace.', 'choose_another'),
+  dependency_not_found: entry(404, 'The task does not depend on this one.', 'check_id'),
+  invalid_checklist_item: entry(400, 'A checklist item has some text.', 'fix_request'),
+  checklist_item_not_found: entry(404, 'There is no such item in this checklist.', 'check_id'),
+  watcher_not_found: entry(404, 'There is no such person or agent, or they do not watch this task.', 'check_id'),
 } as const
 
 export const deviceErrors = {

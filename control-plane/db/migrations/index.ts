@@ -5,6 +5,15 @@ import { projects } from './003-projects.ts'
 import { signIn } from './004-sign-in.ts'
 import { agentHistory } from './005-agent-history.ts'
 import { wakes } from './006-wakes.ts'
+import { tasks } from './007-tasks.ts'
 
 /** In the order of their numbers; a released one is never changed. */
-export const migrations: readonly Migration[] = [foundation, platformChanges, projects, signIn, agentHistory, wakes]
+export const migrations: readonly Migration[] = [
+  foundation,
+  platformChanges,
+  projects,
+  signIn,
+  agentHistory,
+  wakes,
+  tasks,
+]

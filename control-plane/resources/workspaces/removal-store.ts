@@ -2,7 +2,7 @@ import type { Db } from '../../db/open.ts'
 
 /** Everything that belongs to a workspace, for its removal. */
 
-type Owner = 'runs' | 'agents' | 'projects'
+type Owner = 'runs' | 'agents' | 'projects' | 'tasks'
 
 interface OwnedTable {
   table: string
@@ -24,6 +24,13 @@ export const ownedTables: readonly OwnedTable[] = [
   { table: 'agent_history', column: 'agent_id', owner: 'agents' },
   { table: 'agent_revisions', column: 'agent_id', owner: 'agents' },
   { table: 'project_grants', column: 'project_id', owner: 'projects' },
+  { table: 'task_checklist_items', column: 'task_id', owner: 'tasks' },
+  { table: 'task_dependencies', column: 'task_id', owner: 'tasks' },
+  { table: 'task_watchers', column: 'task_id', owner: 'tasks' },
+  { table: 'task_activity', column: 'task_id', owner: 'tasks' },
+  { table: 'task_reads', column: 'task_id', owner: 'tasks' },
+  { table: 'tasks', column: 'workspace_id' },
+  { table: 'repos', column: 'workspace_id' },
   { table: 'wakes', column: 'workspace_id' },
   { table: 'platform_changes', column: 'workspace_id' },
   { table: 'runs', column: 'workspace_id' },

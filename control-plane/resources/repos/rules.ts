@@ -1,0 +1,55 @@
+/** How a repository is known by the address of its git remote. */
+
+export interface Remote {
+  /** `host/owner/name`, lower-case. */
+  gitRemote: string
+  /** `owner/name`, lower-case. */
+  name: string
+  host: string
+  provider: 'github' | 'gitlab' | 'bitbucket' | 'other'
+}
+
+/**
+ * Reads `https://host/owner/name.git`, `ssh://git@host:22/owner/name`, `git@host:owner/name.git`, `git://...` and the bare
+ * `host/owner/name`. User, password, port and `.git` do not count. null when it names no repository on a host.
+ */
+export function readRemote(url: string): Remote | null {
+  const parts = urlForm(url.trim()) ?? scpForm(url.trim())
+  if (parts === null) return null
+  const host = parts.host.toLowerCase().replace(/\.$/, '')
+  const path = parts.path
+    .toLowerCase()
+    .replaceAll(/\/{2,}/g, '/')
+    .replace(/^\/+|\/+$/g, '')
+    .replace(/\.git$/, '')
+  if (!isHost(host) || !isPath(path)) return null
+  return { gitRemote: `${host}/${path}`, name: path, host, provider: providerOf(host) }
+}
+
+function urlForm(url: string): { host: string; path: string } | null {
+  const match =
+    /^(?:(?:https?|ssh|git|git\+ssh|ssh\+git):\/\/)(?:[^/@\s]*@)?(\[[^\]]*\]|[^/:@\s]+)(?::\d{1,5})?\/(\S+)$/i.exec(url)
+  return match ? { host: match[1]!, path: match[2]!.replace(/[?#].*$/, '') } : null
+}
+
+/** `git@host:owner/name`, or `host/owner/name`. */
+function scpForm(url: string): { host: string; path: string } | null {
+  const scp = /^(?:[^/@:\s]+@)?([^/@:\s]+):(?!\/\/)(\S+)$/.exec(url)
+  if (scp) return { host: scp[1]!, path: scp[2]! }
+  const bare = /^([^/@:\s]+\.[^/@:\s]+)\/(\S+)$/.exec(url)
+  return bare ? { host: bare[1]!, path: bare[2]! } : null
+}
+
+const isHost = (host: string) => /^(\[[0-9a-f:.]+\]|[a-z0-9]([a-z0-9.-]*[a-z0-9])?)$/.test(host)
+
+/** Two parts or more (groups within groups), none of which leads elsewhere. */
+function isPath(path: string): boolean {
+  const parts = path.split('/')
+  return parts.length >= 2 && parts.every((part) => /^[\w.~+-]+$/.test(part) && part !== '.' && part !== '..')
+}
+
+function providerOf(host: string): Remote['provider'] {
+  for (const provider of ['github', 'gitlab', 'bitbucket'] as const)
+    if (host.split('.').some((label) => label === provider)) return provider
+  return 'other'
+}

@@ -1,0 +1,94 @@
+import { z } from 'zod'
+import { text, time } from '../../db/columns.ts'
+import type { Db } from '../../db/open.ts'
+import { parseTask, type TaskRow } from './store.ts'
+
+/** Which task waits for which: `taskId` depends on `dependsOnTaskId`. Only `blocks` holds work up. */
+export const dependencyTypes = ['blocks', 'related'] as const
+
+const row = z
+  .object({ task_id: text, depends_on_task_id: text, type: z.enum(dependencyTypes), created_at: time })
+  .transform((r) => ({
+    taskId: r.task_id,
+    dependsOnTaskId: r.depends_on_task_id,
+    type: r.type,
+    createdAt: r.created_at,
+  }))
+export type DependencyRow = z.infer<typeof row>
+
+/** One that is there already gets the new type. */
+export async function replaceDependency(db: Db, dependency: DependencyRow): Promise<void> {
+  await db('task_dependencies')
+    .insert({
+      task_id: dependency.taskId,
+      depends_on_task_id: dependency.dependsOnTaskId,
+      type: dependency.type,
+      created_at: dependency.createdAt,
+    })
+    .onConflict(['task_id', 'depends_on_task_id'])
+    .merge(['type'])
+}
+
+export async function findDependency(
+  db: Db,
+  { taskId, dependsOnTaskId }: Pick<DependencyRow, 'taskId' | 'dependsOnTaskId'>,
+): Promise<DependencyRow | null> {
+  const found: unknown = await db('task_dependencies')
+    .where({ task_id: taskId, depends_on_task_id: dependsOnTaskId })
+    .first()
+  return found === undefined ? null : row.parse(found)
+}
+
+export async function removeDependency(
+  db: Db,
+  { taskId, dependsOnTaskId }: Pick<DependencyRow, 'taskId' | 'dependsOnTaskId'>,
+): Promise<boolean> {
+  return (await db('task_dependencies').where({ task_id: taskId, depends_on_task_id: dependsOnTaskId }).delete()) === 1
+}
+
+export interface LinkedTask {
+  task: TaskRow
+  type: DependencyRow['type']
+  createdAt: number
+}
+
+/** What the task depends on (`blockedBy`) or what depends on it (`blocking`), oldest first. */
+export async function listDependencies(
+  db: Db,
+  taskId: string,
+  direction: 'blockedBy' | 'blocking',
+): Promise<LinkedTask[]> {
+  const [own, other] = direction === 'blockedBy' ? ['task_id', 'depends_on_task_id'] : ['depends_on_task_id', 'task_id']
+  const rows: unknown[] = await db('task_dependencies')
+    .join('tasks', 'tasks.id', `task_dependencies.${other}`)
+    .where({ [`task_dependencies.${own}`]: taskId })
+    .orderBy([{ column: 'task_dependencies.created_at' }, { column: 'tasks.id' }])
+    .select('tasks.*', 'task_dependencies.type as link_type', 'task_dependencies.created_at as linked_at')
+  return rows.map((value) => {
+    const link = z.object({ link_type: z.enum(dependencyTypes), linked_at: time }).parse(value)
+    return { task: parseTask(value), type: link.link_type, createdAt: link.linked_at }
+  })
+}
+
+/** Whether `from` waits for `to`, directly or through others. */
+export async function isWaitingFor(db: Db, from: string, to: string): Promise<boolean> {
+  const found: unknown[] = await db
+    .withRecursive('waits_for', (chain) => {
+      void chain
+        .select('depends_on_task_id')
+        .from('task_dependencies')
+        .where({ task_id: from, type: 'blocks' })
+        .union((more) => {
+          void more
+            .select('task_dependencies.depends_on_task_id')
+            .from('task_dependencies')
+            .join('waits_for', 'waits_for.depends_on_task_id', 'task_dependencies.task_id')
+            .where('task_dependencies.type', 'blocks')
+        })
+    })
+    .from('waits_for')
+    .where({ depends_on_task_id: to })
+    .select('depends_on_task_id')
+    .limit(1)
+  return found.length > 0
+}

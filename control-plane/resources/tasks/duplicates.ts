@@ -1,0 +1,110 @@
+/**
+ * When two tasks look like the same work. Titles are compared by their words, without case, accents, punctuation, small
+ * words and endings; words with digits must be the same, so that `Step 1` is not `Step 2`. Descriptions only help to
+ * decide where the titles alone do not.
+ */
+
+export interface Described {
+  title: string
+  description: string | null
+}
+
+const small = new Set(
+  'a an the of to in on at for from by with and or is are be it its this that these those as into when please'.split(
+    ' ',
+  ),
+)
+
+/** Lower-case words without accents and punctuation. What is written without spaces between words stays one word. */
+function wordsOf(text: string): string[] {
+  return (
+    text
+      .normalize('NFKD')
+      .replaceAll(/\p{M}/gu, '')
+      .toLowerCase()
+      .replaceAll(/['’`]/g, '')
+      .match(/[\p{L}\p{N}]+/gu) ?? []
+  )
+}
+
+/** The word without the commonest English endings, so that `tests` and `testing` are `test`. */
+function stemOf(word: string): string {
+  if (word.length < 5 || /\d/.test(word)) return word
+  const stem = word.replace(/(ing|ed|es|s)$/, '')
+  return stem.length < 4 || word.endsWith('ss') ? word : stem.replace(/(.)\1$/, '$1').replace(/e$/, '')
+}
+
+/**
+ * The words of a title in alphabetic order, small words left out (unless there are no others); kept with the task, so that
+ * a new one can be compared with many. Empty when the title has no words at all.
+ */
+export function titleWords(title: string): string {
+  const words = wordsOf(title)
+  const telling = words.filter((word) => !small.has(word))
+  return (telling.length === 0 ? words : telling).map(stemOf).sort().join(' ')
+}
+
+/** The title as it is read: words in their order. Titles without words (`!!!`) are compared as they are. */
+const plainTitle = (title: string) => wordsOf(title).join(' ') || title.trim()
+
+/** Alike enough to be worth reading the description, judged by the stored words; cheap, for every open task. */
+export function mayBeSame(words: string, otherWords: string): boolean {
+  if (words === otherWords) return true
+  return overlapOf(words.split(' '), otherWords.split(' ')) >= 0.5
+}
+
+export function isSameWork(one: Described, other: Described): boolean {
+  if (plainTitle(one.title) === plainTitle(other.title)) return true
+  const [words, otherWords] = [titleWords(one.title).split(' '), titleWords(other.title).split(' ')]
+  if (!haveSameNumbers(words, otherWords)) return false
+  const overlap = overlapOf(words, otherWords)
+  const described = likenessOf(one.description, other.description)
+  // The same words in another order or form: the same work, unless the descriptions speak of different things.
+  if (overlap === 1 && words.length >= 2) return described === null || described >= 0.4
+  // Titles that say it differently, with nearly the same long description.
+  return overlap >= 0.5 && described !== null && described >= 0.8
+}
+
+/** Words with digits must all be there on both sides. */
+function haveSameNumbers(words: readonly string[], others: readonly string[]): boolean {
+  const numbered = (list: readonly string[]) => list.filter((word) => /\d/.test(word)).join(' ')
+  return numbered(words) === numbered(others)
+}
+
+/** Share of the words that both have, of all that either has; words that differ by a slip of the pen count as one. */
+function overlapOf(words: readonly string[], others: readonly string[]): number {
+  const left = [...others]
+  let shared = 0
+  for (const word of words) {
+    const at = left.findIndex((other) => word === other || isSlip(word, other))
+    if (at < 0) continue
+    left.splice(at, 1)
+    shared++
+  }
+  return shared / (words.length + left.length)
+}
+
+/** Long words with one letter added, left out, or two exchanged; never the first, which often changes the meaning. */
+function isSlip(word: string, other: string): boolean {
+  const [long, short] = word.length >= other.length ? [word, other] : [other, word]
+  if (short.length < 7 || long.length - short.length > 1 || long[0] !== short[0]) return false
+  if (/\d/.test(long + short)) return false
+  let at = 0
+  while (at < short.length && long[at] === short[at]) at++
+  if (long.length > short.length) return long.slice(at + 1) === short.slice(at)
+  const swapped = long[at] === short[at + 1] && long[at + 1] === short[at]
+  return swapped && long.slice(at + 2) === short.slice(at + 2)
+}
+
+const fewWords = 6
+
+/** How alike two descriptions are, from 0 to 1, by their pairs of words; null when one is too short to tell. */
+function likenessOf(one: string | null, other: string | null): number | null {
+  const [words, others] = [wordsOf((one ?? '').slice(0, 5_000)), wordsOf((other ?? '').slice(0, 5_000))]
+  if (words.length < fewWords || others.length < fewWords) return null
+  const [pairs, otherPairs] = [pairsOf(words), pairsOf(others)]
+  const shared = [...pairs].filter((pair) => otherPairs.has(pair)).length
+  return shared / (pairs.size + otherPairs.size - shared)
+}
+
+const pairsOf = (words: readonly string[]) => new Set(words.slice(1).map((word, at) => `${words[at]} ${word}`))

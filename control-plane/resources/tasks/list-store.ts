@@ -1,0 +1,130 @@
+import type { Knex } from 'knex'
+import { z } from 'zod'
+import { nullableText, text } from '../../db/columns.ts'
+import type { Db } from '../../db/open.ts'
+import type { ProjectViewer } from '../projects/store.ts'
+import { parseTask, type TaskRow } from './store.ts'
+
+export interface TaskFilter {
+  workspaceId: string
+  /** Left out: all. */
+  statuses?: readonly string[]
+  priorities?: readonly string[]
+  /** `agt_` id; null: those of nobody. */
+  assigneeAgentId?: string | null
+  /** UUID; null: those of no project. */
+  projectId?: string | null
+  /** `tsk_` id; null: root tasks. */
+  parentTaskId?: string | null
+  withArchived?: boolean
+  /** Matched case-insensitively against title, key and description. */
+  q?: string
+  /** null sees all. */
+  visibleTo?: ProjectViewer
+  /** Rows older than this one (`before`), or the ones next newer (`after`), in (createdAt, id) order. */
+  from?: { direction: 'before' | 'after'; createdAt: number; id: string }
+  limit: number
+}
+
+/** Newest first; one row more than `limit`, at the far end of the page. */
+export async function listTasks(db: Db, filter: TaskFilter): Promise<TaskRow[]> {
+  const query = db('tasks').where({ workspace_id: filter.workspaceId })
+  if (filter.withArchived !== true) void query.whereNull('archived_at')
+  if (filter.statuses) void query.whereIn('status', [...filter.statuses])
+  if (filter.priorities) void query.whereIn('priority', [...filter.priorities])
+  if (filter.assigneeAgentId !== undefined) void query.where({ assignee_agent_id: filter.assigneeAgentId })
+  if (filter.projectId !== undefined) void query.where({ project_id: filter.projectId })
+  if (filter.parentTaskId !== undefined) void query.where({ parent_task_id: filter.parentTaskId })
+  if (filter.q !== undefined && filter.q !== '') onlyMatching(query, filter.q)
+  if (filter.visibleTo) onlyVisible(query, filter.visibleTo)
+  const { from } = filter
+  const isUpwards = from?.direction === 'after'
+  if (from) void query.whereRaw(`(created_at, id) ${isUpwards ? '>' : '<'} (?, ?)`, [from.createdAt, from.id])
+  const order = isUpwards ? 'asc' : 'desc'
+  const rows: unknown[] = await query
+    .orderBy([
+      { column: 'created_at', order },
+      { column: 'id', order },
+    ])
+    .limit(filter.limit + 1)
+  const tasks = rows.map(parseTask)
+  return isUpwards ? tasks.reverse() : tasks
+}
+
+function onlyMatching(query: Knex.QueryBuilder, q: string): void {
+  const like = `%${q.toLowerCase().replaceAll(/[\\%_]/g, (c) => `\\${c}`)}%`
+  void query.where((any) => {
+    for (const column of ['title', 'key', 'description'])
+      void any.orWhereRaw(`lower(coalesce(${column}, '')) like ? escape '\\'`, [like])
+  })
+}
+
+/** Tasks of no project or of one the viewer sees; an agent sees its own tasks wherever they are. */
+function onlyVisible(query: Knex.QueryBuilder, viewer: NonNullable<ProjectViewer>): void {
+  void query.where((any) => {
+    void any.whereNull('project_id').orWhereIn('project_id', (projects) => {
+      void projects.from('projects').select('id').where({ visibility: 'company' })
+      if ('userId' in viewer) void projects.orWhere({ owner_user_id: viewer.userId })
+      else
+        void projects
+          .orWhere({ lead_agent_id: viewer.agentUuid })
+          .orWhereIn(
+            'id',
+            (grants) => void grants.from('project_grants').select('project_id').where({ agent_id: viewer.agentId }),
+          )
+    })
+    if ('agentId' in viewer) void any.orWhere({ assignee_agent_id: viewer.agentId })
+  })
+}
+
+/** Open tasks are compared by their titles first; this many of the newest. */
+const mostCompared = 2_000
+
+export interface Candidate {
+  id: string
+  titleWords: string
+}
+
+/** Unfinished tasks of the same project and parent, with the words of their titles. */
+export async function listDuplicateCandidates(
+  db: Db,
+  of: { workspaceId: string; projectId: string | null; parentTaskId: string | null },
+): Promise<Candidate[]> {
+  const rows: unknown[] = await db('tasks')
+    .where({ workspace_id: of.workspaceId, project_id: of.projectId, parent_task_id: of.parentTaskId })
+    .whereNotIn('status', ['done', 'cancelled'])
+    .whereNull('archived_at')
+    .orderBy([
+      { column: 'created_at', order: 'desc' },
+      { column: 'id', order: 'desc' },
+    ])
+    .limit(mostCompared)
+    .select('id', 'title_words')
+  const candidate = z.object({ id: text, title_words: text })
+  return rows.map((value) => candidate.parse(value)).map((r) => ({ id: r.id, titleWords: r.title_words }))
+}
+
+/** The tasks above this one, its parent first. */
+export async function listAncestors(db: Db, taskId: string): Promise<string[]> {
+  const chain: string[] = []
+  let at: string | null = taskId
+  const parentOf = z.object({ parent_task_id: nullableText })
+  // Trees are four levels deep; the bound only guards against a loop that should not be.
+  while (at !== null && chain.length < 16) {
+    const found: unknown = await db('tasks').where({ id: at }).first('parent_task_id')
+    at = found === undefined ? null : parentOf.parse(found).parent_task_id
+    if (at !== null) chain.push(at)
+  }
+  return chain
+}
+
+/** How many levels a task and what is below it take: 1 without subtasks. */
+export async function countLevels(db: Db, taskId: string): Promise<number> {
+  let [levels, ids] = [0, [taskId]]
+  while (ids.length > 0 && levels < 16) {
+    levels++
+    const rows: { id: string }[] = await db('tasks').whereIn('parent_task_id', ids).select('id')
+    ids = rows.map((each) => each.id)
+  }
+  return levels
+}

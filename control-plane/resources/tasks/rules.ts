@@ -1,0 +1,129 @@
+import type { TaskStatus } from '../../../shared/api/task-fields.ts'
+import type { Caller } from '../../http/callers.ts'
+import type { TaskRow } from './store.ts'
+
+/** Decisions about tasks (document 2, "Task" and "States and transitions > Task"). */
+
+/**
+ *   open -> in_progress, done, cancelled
+ *   in_progress -> in_review, done, open, cancelled
+ *   in_review -> in_progress, done, open, cancelled
+ *   done, cancelled -> open, with a reason
+ *
+ * Staying where it is, is no move (silence tasks.transitionSame).
+ */
+const transitions: Readonly<Record<TaskStatus, readonly TaskStatus[]>> = {
+  open: ['in_progress', 'done', 'cancelled'],
+  in_progress: ['in_review', 'done', 'open', 'cancelled'],
+  in_review: ['in_progress', 'done', 'open', 'cancelled'],
+  done: ['open'],
+  cancelled: ['open'],
+}
+
+export const nextStatuses = (from: TaskStatus): readonly TaskStatus[] => transitions[from]
+
+export const isFinished = (task: Pick<TaskRow, 'status'>): boolean =>
+  task.status === 'done' || task.status === 'cancelled'
+
+/** What hinders a move; null: nothing does. */
+export function transitionRefusal(
+  from: TaskStatus,
+  to: TaskStatus,
+  reason: string | null,
+): 'invalid_task_transition' | 'reopen_reason_required' | null {
+  if (!transitions[from].includes(to)) return 'invalid_task_transition'
+  const isReopening = from === 'done' || from === 'cancelled'
+  return isReopening && (reason === null || reason.trim() === '') ? 'reopen_reason_required' : null
+}
+
+/** The task after a move that may be made. */
+export function withStatus(task: TaskRow, to: TaskStatus, now: number): TaskRow {
+  return {
+    ...task,
+    status: to,
+    startedAt: to === 'in_progress' ? (task.startedAt ?? now) : task.startedAt,
+    completedAt: to === 'done' ? now : null,
+    cancelledAt: to === 'cancelled' ? now : null,
+    // What is finished or has begun need not be woken at its scheduled start.
+    wakeAt: to === 'open' ? task.wakeAt : null,
+    updatedAt: now,
+  }
+}
+
+export interface Actor {
+  type: 'user' | 'agent' | 'system'
+  /** `usr_` or `agt_` id; null for the system. */
+  id: string | null
+}
+
+export const systemActor: Actor = { type: 'system', id: null }
+
+export const actorOf = (caller: Caller): Actor =>
+  caller.kind === 'person' ? { type: 'user', id: caller.userPublicId } : { type: 'agent', id: caller.agentId }
+
+/** Root tasks are level 1 (silence tasks.depth). */
+export const mostLevels = 4
+
+/** What hinders putting a task with `levels` levels below a parent that has these tasks above it. */
+export function parentRefusal(move: {
+  taskId: string | null
+  levels: number
+  parentId: string
+  /** Of the parent, the nearest first. */
+  ancestors: readonly string[]
+}): 'parent_task_cycle' | 'parent_task_depth_exceeded' | null {
+  const { taskId, parentId, ancestors } = move
+  if (taskId !== null && (parentId === taskId || ancestors.includes(taskId))) return 'parent_task_cycle'
+  return ancestors.length + 1 + move.levels > mostLevels ? 'parent_task_depth_exceeded' : null
+}
+
+/** When the sweep has to wake the assignee: at a start that lies ahead, as long as the work has not begun. */
+export function wakeAtOf(
+  task: Pick<TaskRow, 'assigneeAgentId' | 'startAt' | 'status' | 'archivedAt'>,
+  now: number,
+): number | null {
+  const isWaiting = task.assigneeAgentId !== null && task.status === 'open' && task.archivedAt === null
+  return isWaiting && task.startAt !== null && task.startAt > now ? task.startAt : null
+}
+
+export type Condition =
+  | { type: 'blocked'; reason: 'dependency' | 'approval' | 'question' }
+  | { type: 'active_run' }
+  | { type: 'scheduled'; startAt: number }
+
+export interface ConditionFacts {
+  hasOpenBlocker: boolean
+  openGates: readonly { kind: 'approval' | 'question' }[]
+  isRunning: boolean
+  now: number
+}
+
+/** Derived whenever a task is read; never stored. */
+export function conditionsOf(
+  task: Pick<TaskRow, 'assigneeAgentId' | 'startAt' | 'status'>,
+  facts: ConditionFacts,
+): Condition[] {
+  const conditions: Condition[] = []
+  if (facts.hasOpenBlocker) conditions.push({ type: 'blocked', reason: 'dependency' })
+  for (const kind of ['approval', 'question'] as const)
+    if (facts.openGates.some((gate) => gate.kind === kind)) conditions.push({ type: 'blocked', reason: kind })
+  if (facts.isRunning) conditions.push({ type: 'active_run' })
+  const { startAt } = task
+  if (task.assigneeAgentId !== null && !isFinished(task) && startAt !== null && startAt > facts.now)
+    conditions.push({ type: 'scheduled', startAt })
+  return conditions
+}
+
+/**
+ * The items with one of them at another place, as positions from 0; places beyond the end mean the end. Gives those whose
+ * position changes.
+ */
+export function movedPositions(
+  items: readonly { id: string; position: number }[],
+  move: { id: string; position: number },
+): { id: string; position: number }[] {
+  const ids = items.filter(({ id }) => id !== move.id).map(({ id }) => id)
+  ids.splice(Math.min(move.position, ids.length), 0, move.id)
+  const before = new Map(items.map(({ id, position }) => [id, position]))
+  return ids.map((id, position) => ({ id, position })).filter(({ id, position }) => before.get(id) !== position)
+}
