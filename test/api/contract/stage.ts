@@ -1,6 +1,7 @@
 import type { ChangeSetResult } from '../../../shared/device/change-set.ts'
+import { endRun } from '../../../control-plane/resources/runs/store.ts'
 import { FakeDevice, enrol, type FakeRun, type Identity } from '../../kit/fake-device.ts'
-import { TestServer, type Person } from '../../kit/server.ts'
+import { TestServer, type Person, type ServerOptions } from '../../kit/server.ts'
 
 /** A server with people, agents, a run that works, and ways to make more of each: what requests of all routes need. */
 export class Stage {
@@ -13,8 +14,8 @@ export class Stage {
   /** A run of an agent of the worker that stays alive. */
   readonly live: FakeRun & { agentId: string }
 
-  static async start(): Promise<Stage> {
-    const server = await TestServer.start()
+  static async start(options: ServerOptions = {}): Promise<Stage> {
+    const server = await TestServer.start(options)
     const [admin, member] = [await server.addPerson('admin'), await server.addPerson('member')]
     const worker = await server.addPerson('member')
     const device = await FakeDevice.connect(server, { token: worker.token })
@@ -55,6 +56,12 @@ export class Stage {
     const reply = await this.server.ok(`/agents/${agentId}/runs`, { body: {}, token: person.token })
     const runId = reply.runPublicId as string
     return { agentId, runId, token: await this.server.runToken(runId) }
+  }
+
+  /** Ends a run from outside, between two steps of a request by it. */
+  async endRun(runId: string): Promise<void> {
+    const ending = { fence: null, exitReason: 'interrupted', errorCode: null, errorMessage: null } as const
+    await endRun(this.server.database.root, { runId, ...ending, at: this.server.world.now() })
   }
 
   async queuedRun(): Promise<string> {
