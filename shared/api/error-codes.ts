@@ -198,6 +198,44 @@ export const conversationErrors = {
   message_deleted: entry(409, 'The message is deleted.'),
 } as const
 
+export const gateErrors = {
+  approval_not_found: entry(404, 'There is no approval with this id that you can see.', 'check_id'),
+  approval_resolved: entry(409, 'The approval is resolved already.'),
+  agent_cannot_resolve_approval: entry(403, 'Only a person resolves an approval.', 'ask_person'),
+  approval_assignee_mismatch: entry(403, 'The approval is assigned to somebody else.', 'reassign'),
+  user_cannot_resolve_system_approval: entry(
+    409,
+    'The platform resolves this approval, once the budget is raised.',
+    'raise_budget',
+  ),
+  approval_not_user_assignable: entry(409, 'This approval is resolved by the platform and assigned to nobody.'),
+  user_cannot_create_approval: entry(403, 'Only an agent asks for an approval, within its run.'),
+  platform_change_not_raisable: entry(403, 'A platform change is asked for by calling its own route.', 'call_route'),
+  run_not_found: entry(404, 'There is no such run, or it is not yours.', 'check_id'),
+  hitl_stop_failed: entry(409, 'The run cannot be stopped to wait for a person: it is ending.'),
+  author_must_be_self: entry(403, 'An agent asks in its own name only.', 'use_own_agent'),
+  user_cannot_create_question: entry(403, 'Only an agent asks a question, within its run.'),
+  question_run_required: entry(404, 'A question is asked by a live run.', 'check_id'),
+  options_required: entry(400, 'This answer mode needs options.', 'fix_request'),
+  options_not_allowed: entry(400, 'This answer mode takes no options.', 'fix_request'),
+  secret_request_required: entry(400, 'A `secret_input` question needs a secretRequest.', 'fix_request'),
+  secret_request_not_allowed: entry(400, 'Only a `secret_input` question has a secretRequest.', 'fix_request'),
+  secret_input_requires_agent: entry([400, 409], 'A secret is given to the agent that asks for it; there is none.'),
+  'secret.duplicate_name': entry(409, 'A secret of this workspace has this name.', 'change_values'),
+  question_task_scope_mismatch: entry(404, 'There is no such task that you can see.', 'check_id'),
+  question_not_a_gate: entry(400, 'A question gates nothing; ask for an approval instead.', 'use_approval'),
+  agent_cannot_answer_question: entry(403, 'Only a person answers a question.', 'ask_person'),
+  question_not_found: entry(404, 'There is no question with this id that you can see.', 'check_id'),
+  question_resolved: entry(409, 'The question is resolved already.'),
+  question_needs_secret: entry(409, 'This question is answered with POST /questions/{id}/secret.', 'use_secret_route'),
+  question_not_secret_input: entry(409, 'This question asks for no secret.', 'use_answer_route'),
+  secret_provider_unbrokerable: entry(409, 'This server takes no secrets of this provider any more.', 'ask_operator'),
+  invalid_answer: entry(400, 'The answer is empty.', 'fix_request'),
+  answer_mode_mismatch: entry(400, "The answer does not fit the question's answer mode.", 'fix_request'),
+  invalid_option_key: entry(400, 'The answer names an option that the question does not have.', 'use_allowed_value'),
+  secret_not_found: entry(404, 'There is no secret with this id in this workspace.', 'check_id'),
+} as const
+
 export const errorCodes = {
   ...sharedErrors,
   ...agentErrors,
@@ -208,6 +246,7 @@ export const errorCodes = {
   ...deviceErrors,
   ...conversationErrors,
   ...automationErrors,
+  ...gateErrors,
 } satisfies Record<string, ErrorEntry>
 
 export type ErrorCode = keyof typeof errorCodes

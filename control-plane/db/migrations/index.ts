@@ -6,6 +6,7 @@ import { signIn } from './004-sign-in.ts'
 import { agentHistory } from './005-agent-history.ts'
 import { wakes } from './006-wakes.ts'
 import { tasks } from './007-tasks.ts'
+import { gates } from './009-gates.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -16,4 +17,5 @@ export const migrations: readonly Migration[] = [
   agentHistory,
   wakes,
   tasks,
+  gates,
 ]

@@ -1,0 +1,22 @@
+import type { Knex } from 'knex'
+
+/** Where a page by id starts: the row that its cursor names. */
+export interface IdPage {
+  limit: number
+  from?: { createdAt: number; id: string; direction: 'after' | 'before' }
+}
+
+/** Orders newest first (from the cursor upwards when it pages back), one row more than `limit`. */
+export function pageById(query: Knex.QueryBuilder, { limit, from }: IdPage, table = ''): Knex.QueryBuilder {
+  const [time, id] = [`${table}created_at`, `${table}id`]
+  const isBackward = from?.direction === 'before'
+  // A row comparison, so that both databases walk the index instead of filtering.
+  if (from) void query.whereRaw(`(${time}, ${id}) ${isBackward ? '>' : '<'} (?, ?)`, [from.createdAt, from.id])
+  const order = isBackward ? 'asc' : 'desc'
+  return query
+    .orderBy([
+      { column: time, order },
+      { column: id, order },
+    ])
+    .limit(limit + 1)
+}

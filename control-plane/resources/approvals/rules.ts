@@ -1,0 +1,99 @@
+import type { ErrorCode } from '../../../shared/api/errors.ts'
+import type { ApprovalTrigger, GatedKind } from '../../../shared/api/approval-words.ts'
+import type { ToolRule } from '../../../shared/runs/spec.ts'
+import { hasRole, type Caller } from '../../http/callers.ts'
+import type { ApprovalRow } from './store.ts'
+
+/** Decisions about approvals (document 2, "Approval"; silences appr.*). */
+
+export const kindOfTrigger: Readonly<Record<ApprovalTrigger, GatedKind>> = {
+  tool_permission: 'tool_call',
+  budget_breach: 'budget',
+  connection_action: 'connection_action',
+  learning_review: 'learning_review',
+  instruction_publish: 'instruction_publish',
+  platform_change: 'platform_change',
+}
+
+/** Their run stopped to wait for them; the others let it go on. */
+export const holdingTriggers = ['tool_permission', 'connection_action', 'instruction_publish'] as const
+export const holdsItsRun = (trigger: ApprovalTrigger): boolean => holdingTriggers.some((one) => one === trigger)
+
+/** Rejected when their run ends for another reason than asking. */
+export const rejectedWithRun = ['budget_breach', 'connection_action'] as const
+
+const askingReasons = ['approval_requested', 'question_asked']
+/** The run stopped to ask a person. */
+export const isAsking = (exitReason: string | null): boolean =>
+  exitReason !== null && askingReasons.includes(exitReason)
+
+const hour = 3_600_000
+/** A `tool_permission` is over this long after its run ended. */
+export const toolPermissionMs = 24 * hour
+/** A `platform_change` is over this long after it was raised. */
+export const platformChangeMs = 7 * 24 * hour
+
+export const expiresAt = (approval: Pick<ApprovalRow, 'trigger' | 'createdAt'>): number | null =>
+  approval.trigger === 'platform_change' ? approval.createdAt + platformChangeMs : null
+
+/** Why this person may not resolve the approval; null: they may. Being an admin is no reason: reassign it first. */
+export function refusalOf(
+  approval: Pick<ApprovalRow, 'status' | 'assignedType' | 'assignedId' | 'trigger' | 'createdAt'>,
+  caller: { userPublicId: string },
+  now: number,
+): ErrorCode | null {
+  if (approval.status === 'resolved') return 'approval_resolved'
+  if (approval.assignedType === 'system') return 'user_cannot_resolve_system_approval'
+  const until = expiresAt(approval)
+  if (until !== null && now >= until) return 'approval_resolved'
+  if (approval.assignedId === null || approval.assignedId === caller.userPublicId) return null
+  return 'approval_assignee_mismatch'
+}
+
+/** Why this caller may not name another approver; null: they may. */
+export function assignRefusalOf(
+  approval: Pick<ApprovalRow, 'status' | 'assignedType'>,
+  caller: Caller,
+): ErrorCode | null {
+  if (!hasRole(caller, 'admin')) return 'not_authorized'
+  if (approval.status === 'resolved') return 'approval_resolved'
+  return approval.assignedType === 'system' ? 'approval_not_user_assignable' : null
+}
+
+/** Fields of a tool's arguments that the patterns of rules are held against (see the device's gate). */
+const primaryFields = ['command', 'cmd', 'file_path', 'filePath', 'notebook_path', 'path', 'url', 'query', 'pattern']
+const commandFields = ['command', 'cmd']
+const longestPattern = 500
+
+/**
+ * The rules that let the same call pass from now on, as narrow as rules can be; null when none says just that: a pattern
+ * reads `*` as anything, a masked value is not known, and of a shell command the parts are judged one by one.
+ */
+export function allowRulesOf(call: { name: string; toolArgs?: unknown }): ToolRule[] | null {
+  const args = typeof call.toolArgs === 'object' && call.toolArgs !== null ? call.toolArgs : {}
+  const field = primaryFields.find((name) => typeof (args as Record<string, unknown>)[name] === 'string')
+  if (field === undefined) {
+    // Arguments that no pattern is about: the rule is about the tool.
+    const isList = commandFields.some((name) => Array.isArray((args as Record<string, unknown>)[name]))
+    return isList || call.name.includes('*') ? null : [call.name]
+  }
+  const text = ((args as Record<string, unknown>)[field] as string).trim()
+  if (text === '' || /[*\n]|\[(?:redacted|masked)\b/.test(text)) return null
+  const parts = commandFields.includes(field) ? simpleParts(text) : [text]
+  if (parts === null || parts.some((part) => part.length > longestPattern || part.endsWith(':'))) return null
+  return parts.map((pattern) => ({ tool: call.name, pattern }))
+}
+
+/** The commands of `a && b; c`; null when the line is more than plain words in a row. */
+function simpleParts(command: string): string[] | null {
+  if (/[|<>`$(){}\\'"#!~?[\]]/.test(command) || /(^|[^&])&([^&]|$)/.test(command)) return null
+  const parts = command.split(/&&|;/).map((part) => part.trim())
+  return parts.some((part) => part === '') ? null : [...new Set(parts)]
+}
+
+/** The list with the rules that it lacks. */
+export function withRules(list: readonly ToolRule[], rules: readonly ToolRule[]): ToolRule[] {
+  const textOf = (rule: ToolRule) => (typeof rule === 'string' ? rule : `${rule.tool}(${rule.pattern})`)
+  const known = new Set(list.map(textOf))
+  return [...list, ...rules.filter((rule) => !known.has(textOf(rule)))]
+}

@@ -1,0 +1,281 @@
+import type { Knex } from 'knex'
+import { z } from 'zod'
+import {
+  approvalOutcomes,
+  approvalScopes,
+  approvalTriggers,
+  gateStatuses,
+  storedGatedThing,
+  type ApprovalTrigger,
+} from '../../../shared/api/approval-words.ts'
+import { int, json, nullableText, nullableTime, text, time, toJson } from '../../db/columns.ts'
+import { pageById, type IdPage } from '../../db/id-page.ts'
+import type { Db } from '../../db/open.ts'
+
+const row = z
+  .object({
+    id: text,
+    workspace_id: text,
+    trigger: z.enum(approvalTriggers),
+    status: z.enum(gateStatuses),
+    agent_id: nullableText,
+    run_id: nullableText,
+    task_id: nullableText,
+    conversation_id: nullableText,
+    session_id: nullableText,
+    prompt: text,
+    gated_thing: json(storedGatedThing),
+    assigned_type: z.enum(['user', 'system']).nullable(),
+    assigned_id: nullableText,
+    outcome: z.enum(approvalOutcomes).nullable(),
+    reason: nullableText,
+    applied_scope: z.enum(approvalScopes).nullable(),
+    resolved_type: z.enum(['user', 'system']).nullable(),
+    resolved_id: nullableText,
+    resolved_at: nullableTime,
+    version: int,
+    created_at: time,
+    updated_at: time,
+  })
+  .transform((r) => ({
+    id: r.id,
+    workspaceId: r.workspace_id,
+    trigger: r.trigger,
+    status: r.status,
+    /** The agent that asks; null: the platform. */
+    agentId: r.agent_id,
+    runId: r.run_id,
+    /** `tsk_...` */
+    taskId: r.task_id,
+    conversationId: r.conversation_id,
+    sessionId: r.session_id,
+    prompt: r.prompt,
+    gatedThing: r.gated_thing,
+    assignedType: r.assigned_type,
+    /** `usr_...` */
+    assignedId: r.assigned_id,
+    outcome: r.outcome,
+    reason: r.reason,
+    appliedScope: r.applied_scope,
+    resolvedType: r.resolved_type,
+    resolvedId: r.resolved_id,
+    resolvedAt: r.resolved_at,
+    version: r.version,
+    createdAt: r.created_at,
+    updatedAt: r.updated_at,
+  }))
+export type ApprovalRow = z.infer<typeof row>
+
+export interface NewApproval extends Pick<
+  ApprovalRow,
+  | 'id'
+  | 'workspaceId'
+  | 'trigger'
+  | 'agentId'
+  | 'runId'
+  | 'taskId'
+  | 'conversationId'
+  | 'sessionId'
+  | 'prompt'
+  | 'gatedThing'
+  | 'assignedType'
+  | 'assignedId'
+  | 'createdAt'
+> {
+  /** A second approval of the workspace with the same key is the first one. */
+  raiseKey: string | null
+}
+
+/** Gives the approval's id: that of an earlier one when its key was used. */
+export async function insertApproval(db: Db, approval: NewApproval): Promise<string> {
+  const inserted: unknown[] = await db('approvals')
+    .insert({
+      id: approval.id,
+      workspace_id: approval.workspaceId,
+      trigger: approval.trigger,
+      status: 'open',
+      agent_id: approval.agentId,
+      run_id: approval.runId,
+      task_id: approval.taskId,
+      conversation_id: approval.conversationId,
+      session_id: approval.sessionId,
+      prompt: approval.prompt,
+      gated_thing: toJson(approval.gatedThing),
+      raise_key: approval.raiseKey,
+      assigned_type: approval.assignedType,
+      assigned_id: approval.assignedId,
+      created_at: approval.createdAt,
+      updated_at: approval.createdAt,
+    })
+    .onConflict(['workspace_id', 'raise_key'])
+    .ignore()
+    .returning('id')
+  if (inserted.length === 1) return approval.id
+  const key = { workspace_id: approval.workspaceId, raise_key: approval.raiseKey }
+  return z.object({ id: text }).parse(await db('approvals').where(key).first('id')).id
+}
+
+export async function findApproval(db: Db, workspaceId: string, id: string): Promise<ApprovalRow | null> {
+  const found: unknown = await db('approvals').where({ workspace_id: workspaceId, id }).first()
+  return found === undefined ? null : row.parse(found)
+}
+
+export interface Resolution {
+  outcome: ApprovalRow['outcome'] & string
+  reason: string | null
+  appliedScope?: ApprovalRow['appliedScope']
+  /** `usr_...`; null: the platform. */
+  by: string | null
+  at: number
+}
+
+/** Closes an open approval; its key is free again unless it names one call. False when somebody else was first. */
+export async function resolveApproval(db: Db, approval: ApprovalRow, resolution: Resolution): Promise<boolean> {
+  const changed = await db('approvals')
+    .where({ id: approval.id, version: approval.version, status: 'open' })
+    .update({
+      status: 'resolved',
+      outcome: resolution.outcome,
+      reason: resolution.reason,
+      applied_scope: resolution.appliedScope ?? null,
+      resolved_type: resolution.by === null ? 'system' : 'user',
+      resolved_id: resolution.by,
+      resolved_at: resolution.at,
+      updated_at: resolution.at,
+      version: approval.version + 1,
+      // The same call sent again, late, is the same approval; a budget may be hit again.
+      ...(approval.trigger === 'budget_breach' ? { raise_key: null } : {}),
+    })
+  return changed === 1
+}
+
+/** False when the approval changed since it was read. */
+export async function replaceAssignee(
+  db: Db,
+  approval: ApprovalRow,
+  change: { userId: string; at: number },
+): Promise<boolean> {
+  const changed = await db('approvals')
+    .where({ id: approval.id, version: approval.version, status: 'open' })
+    .update({
+      assigned_type: 'user',
+      assigned_id: change.userId,
+      updated_at: change.at,
+      version: approval.version + 1,
+    })
+  return changed === 1
+}
+
+export interface GateViewer {
+  userId: string | null
+  /** `usr_...` */
+  userPublicId?: string | null
+  agentId: string | null
+}
+
+export interface ApprovalFilter extends IdPage {
+  workspaceId: string
+  status?: string
+  triggers?: readonly string[]
+  taskId?: string
+  runId?: string
+  /** That of the approval, its run or its task. */
+  conversation?: { id: string; taskId: string | null }
+  assignedId?: string
+  /** When set, those of private agents are listed only for whom they concern. */
+  visibleTo?: GateViewer
+}
+
+/** Newest first (with a cursor that pages back, from it upwards); one row more than `limit`. */
+export async function listApprovals(db: Db, filter: ApprovalFilter): Promise<ApprovalRow[]> {
+  const query = db('approvals').where({ workspace_id: filter.workspaceId })
+  if (filter.status !== undefined) void query.where({ status: filter.status })
+  if (filter.triggers !== undefined) void query.whereIn('trigger', [...filter.triggers])
+  if (filter.taskId !== undefined) void query.where({ task_id: filter.taskId })
+  if (filter.runId !== undefined) void query.where({ run_id: filter.runId })
+  if (filter.assignedId !== undefined) void query.where({ assigned_type: 'user', assigned_id: filter.assignedId })
+  if (filter.conversation) {
+    const { id, taskId } = filter.conversation
+    void query.where((any) => {
+      void any
+        .where({ conversation_id: id })
+        .orWhereIn('run_id', (runs) => void runs.from('runs').select('id').where({ conversation_id: id }))
+      if (taskId !== null) void any.orWhere({ task_id: taskId })
+    })
+  }
+  if (filter.visibleTo) onlyVisible(query, filter.visibleTo)
+  const rows: unknown[] = await pageById(query, filter)
+  return rows.map((value) => row.parse(value))
+}
+
+function onlyVisible(query: Knex.QueryBuilder, viewer: GateViewer): void {
+  void query.where((any) => {
+    void any.whereNotExists((hidden) => hiddenAgents(hidden, { viewer, table: 'approvals' }))
+    if (viewer.userPublicId != null) void any.orWhere({ assigned_id: viewer.userPublicId })
+  })
+}
+
+/** The agent that asks, when it is private and this viewer is neither its owner nor itself. */
+export function hiddenAgents(
+  query: Knex.QueryBuilder,
+  { viewer, table }: { viewer: GateViewer; table: 'approvals' | 'questions' },
+): void {
+  void query
+    .from('agents')
+    .select('agents.id')
+    .whereRaw(`agents.id = ${table}.agent_id`)
+    .where({ visibility: 'private' })
+  if (viewer.userId !== null)
+    void query.where((other) => void other.whereNull('owner_user_id').orWhereNot({ owner_user_id: viewer.userId }))
+  if (viewer.agentId !== null) void query.whereNot('agents.id', viewer.agentId)
+}
+
+/** Open approvals that hold what these ids name, oldest first. */
+export async function listHoldingApprovals(
+  db: Db,
+  column: 'run_id' | 'task_id',
+  { ids, triggers }: { ids: readonly string[]; triggers: readonly ApprovalTrigger[] },
+): Promise<ApprovalRow[]> {
+  if (ids.length === 0) return []
+  const rows: unknown[] = await db('approvals')
+    .where({ status: 'open' })
+    .whereIn(column, [...ids])
+    .whereIn('trigger', [...triggers])
+    .orderBy([{ column: 'created_at' }, { column: 'id' }])
+  return rows.map((value) => row.parse(value))
+}
+
+export async function listOpenApprovals(
+  db: Db,
+  filter: { trigger: ApprovalTrigger; raisedBefore: number; limit: number },
+): Promise<ApprovalRow[]> {
+  const rows: unknown[] = await db('approvals')
+    .where({ status: 'open', trigger: filter.trigger })
+    .where('created_at', '<=', filter.raisedBefore)
+    .orderBy([{ column: 'created_at' }, { column: 'id' }])
+    .limit(filter.limit)
+  return rows.map((value) => row.parse(value))
+}
+
+/** Open ones of runs that ended at this time or before. */
+export async function listApprovalsOfEndedRuns(
+  db: Db,
+  filter: { trigger: ApprovalTrigger; endedBefore: number; limit: number },
+): Promise<ApprovalRow[]> {
+  const rows: unknown[] = await db('approvals')
+    .join('runs', 'runs.id', 'approvals.run_id')
+    .where({ 'approvals.status': 'open', 'approvals.trigger': filter.trigger })
+    .where('runs.ended_at', '<=', filter.endedBefore)
+    .orderBy('approvals.created_at')
+    .limit(filter.limit)
+    .select('approvals.*')
+  return rows.map((value) => row.parse(value))
+}
+
+/** The open approval with this key; null when there is none. */
+export async function findApprovalByKey(db: Db, workspaceId: string, raiseKey: string): Promise<ApprovalRow | null> {
+  const found: unknown = await db('approvals')
+    .where({ workspace_id: workspaceId, raise_key: raiseKey, status: 'open' })
+    .first()
+  return found === undefined ? null : row.parse(found)
+}

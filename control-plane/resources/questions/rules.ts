@@ -1,0 +1,66 @@
+import type { ErrorCode } from '../../../shared/api/errors.ts'
+import type { AnswerMode, QuestionAnswer, SecretRequest } from '../../../shared/api/approval-words.ts'
+import type { QuestionRow } from './store.ts'
+
+/** Decisions about questions (document 2, "Question"; silences q.*). */
+
+/** What a question may not be asked with; null: it may. */
+export function askRefusalOf(ask: {
+  answerMode: AnswerMode
+  options: readonly unknown[] | null
+  secretRequest: SecretRequest | null
+}): { code: ErrorCode; param: string } | null {
+  const isSelect = ask.answerMode === 'single_select' || ask.answerMode === 'multi_select'
+  const isSecret = ask.answerMode === 'secret_input'
+  const hasOptions = ask.options !== null && ask.options.length > 0
+  if (isSelect && !hasOptions) return { code: 'options_required', param: 'options' }
+  if (!isSelect && hasOptions) return { code: 'options_not_allowed', param: 'options' }
+  if (isSecret && ask.secretRequest === null) return { code: 'secret_request_required', param: 'secretRequest' }
+  if (!isSecret && ask.secretRequest !== null) return { code: 'secret_request_not_allowed', param: 'secretRequest' }
+  return null
+}
+
+export type Judged = { answer: QuestionAnswer } | { refusal: ErrorCode; param: string }
+
+/** The answer as it is kept, or why it does not fit the question's mode. */
+export function judgeAnswer(
+  question: Pick<QuestionRow, 'answerMode' | 'options'>,
+  given: { text: string | null; selected: readonly string[] | null },
+): Judged {
+  const text = given.text !== null && given.text.trim() !== '' ? given.text : null
+  const selected = given.selected ?? []
+  if (question.answerMode === 'free_text') {
+    if (selected.length > 0) return { refusal: 'answer_mode_mismatch', param: 'answer.selected' }
+    return text === null ? { refusal: 'invalid_answer', param: 'answer.text' } : { answer: { text, selected: null } }
+  }
+  if (question.answerMode === 'secret_input') return { refusal: 'question_needs_secret', param: 'answer' }
+  const known = new Set((question.options ?? []).map((option) => option.key))
+  const isRightCount = question.answerMode === 'single_select' ? selected.length === 1 : selected.length > 0
+  if (!isRightCount) return { refusal: 'answer_mode_mismatch', param: 'answer.selected' }
+  if (selected.some((key) => !known.has(key))) return { refusal: 'invalid_option_key', param: 'answer.selected' }
+  return { answer: { text, selected: [...new Set(selected)] } }
+}
+
+export type SystemReason = 'run_ended' | 'stop_failed' | 'wait_timeout'
+
+/** What stands in the answer of a question that the system closed; a `secret_input` has none. */
+export const systemAnswer = (question: Pick<QuestionRow, 'answerMode'>, reason: SystemReason): QuestionAnswer | null =>
+  question.answerMode === 'secret_input' ? null : { text: `[system:${reason}]`, selected: null }
+
+/** What the woken run is told. */
+export function answeredPrompt(
+  question: Pick<QuestionRow, 'id' | 'prompt' | 'options' | 'secretRequest'>,
+  { answer, by }: { answer: QuestionAnswer | null; by: string },
+): string {
+  const asked = `You asked a person (${question.id}):\n\n${question.prompt}`
+  if (answer === null) {
+    const { name = '', envVarName = '' } = question.secretRequest ?? {}
+    return `${asked}\n\n${by} gave the secret ${name}. It is in the environment variable ${envVarName} of this run; do not print it.`
+  }
+  const labels = (answer.selected ?? []).map((key) => {
+    const label = question.options?.find((option) => option.key === key)?.label
+    return label === undefined || label === key ? key : `${key} (${label})`
+  })
+  const chosen = labels.length === 0 ? '' : `Chosen: ${labels.join(', ')}`
+  return `${asked}\n\n${by} answered:\n\n${[chosen, answer.text ?? ''].filter((part) => part !== '').join('\n\n')}`
+}

@@ -1,0 +1,150 @@
+import { z } from 'zod'
+import { nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import type { Db } from '../../db/open.ts'
+import type { RunRow } from '../runs/store.ts'
+import type { Vault } from './vault.ts'
+
+const row = z
+  .object({
+    id: text,
+    workspace_id: text,
+    name: text,
+    provider: nullableText,
+    env_var_name: text,
+    sealed: z.instanceof(Uint8Array),
+    created_by: text,
+    last_revealed_by: nullableText,
+    last_revealed_at: nullableTime,
+    created_at: time,
+  })
+  .transform((r) => ({
+    /** `sec_...` */
+    id: r.id,
+    workspaceId: r.workspace_id,
+    name: r.name,
+    provider: r.provider,
+    /** The variable under which agents get it. */
+    envVarName: r.env_var_name,
+    sealed: Buffer.from(r.sealed),
+    /** `usr_...` */
+    createdBy: r.created_by,
+    lastRevealedBy: r.last_revealed_by,
+    lastRevealedAt: r.last_revealed_at,
+    createdAt: r.created_at,
+  }))
+export type SecretRow = z.infer<typeof row>
+
+/** Throws the database's unique violation when the name is taken in the workspace. */
+export async function insertSecret(
+  db: Db,
+  secret: Omit<SecretRow, 'lastRevealedBy' | 'lastRevealedAt'>,
+): Promise<void> {
+  await db('secrets').insert({
+    id: secret.id,
+    workspace_id: secret.workspaceId,
+    name: secret.name,
+    provider: secret.provider,
+    env_var_name: secret.envVarName,
+    sealed: secret.sealed,
+    created_by: secret.createdBy,
+    created_at: secret.createdAt,
+  })
+}
+
+export async function findSecret(db: Db, workspaceId: string, id: string): Promise<SecretRow | null> {
+  const found: unknown = await db('secrets').where({ workspace_id: workspaceId, id }).first()
+  return found === undefined ? null : row.parse(found)
+}
+
+export async function isSecretNameTaken(db: Db, workspaceId: string, name: string): Promise<boolean> {
+  return (await db('secrets').where({ workspace_id: workspaceId, name }).first('id')) !== undefined
+}
+
+/** Newest first; one row more than `limit`. */
+export async function listSecrets(
+  db: Db,
+  filter: { workspaceId: string; before?: { createdAt: number; id: string }; limit: number },
+): Promise<SecretRow[]> {
+  const query = db('secrets').where({ workspace_id: filter.workspaceId })
+  if (filter.before) void query.whereRaw('(created_at, id) < (?, ?)', [filter.before.createdAt, filter.before.id])
+  const rows: unknown[] = await query
+    .orderBy([
+      { column: 'created_at', order: 'desc' },
+      { column: 'id', order: 'desc' },
+    ])
+    .limit(filter.limit + 1)
+  return rows.map((value) => row.parse(value))
+}
+
+export async function recordReveal(db: Db, reveal: { secretId: string; by: string; at: number }): Promise<void> {
+  await db('secrets')
+    .where({ id: reveal.secretId })
+    .update({ last_revealed_by: reveal.by, last_revealed_at: reveal.at })
+}
+
+/** With its grants; runs that have it keep it until they end. */
+export async function removeSecret(db: Db, secretId: string): Promise<void> {
+  await db('secret_grants').where({ secret_id: secretId }).delete()
+  await db('secrets').where({ id: secretId }).delete()
+}
+
+/** An agent that has it already keeps its grant. */
+export async function insertSecretGrant(
+  db: Db,
+  grant: { secretId: string; agentId: string; workspaceId: string; by: string; at: number },
+): Promise<void> {
+  await db('secret_grants')
+    .insert({
+      secret_id: grant.secretId,
+      agent_id: grant.agentId,
+      workspace_id: grant.workspaceId,
+      granted_by: grant.by,
+      created_at: grant.at,
+    })
+    .onConflict(['secret_id', 'agent_id'])
+    .ignore()
+}
+
+export async function removeSecretGrant(db: Db, secretId: string, agentId: string): Promise<boolean> {
+  return (await db('secret_grants').where({ secret_id: secretId, agent_id: agentId }).delete()) === 1
+}
+
+const grantRow = z.object({ secret_id: text, agent_id: text })
+
+/** Ids of the agents that have each secret, first granted first. */
+export async function listGranteesOf(db: Db, secretIds: readonly string[]): Promise<Map<string, string[]>> {
+  const rows: unknown[] =
+    secretIds.length === 0
+      ? []
+      : await db('secret_grants')
+          .whereIn('secret_id', [...secretIds])
+          .orderBy([{ column: 'created_at' }, { column: 'agent_id' }])
+          .select('secret_id', 'agent_id')
+  const grantees = new Map<string, string[]>(secretIds.map((id) => [id, []]))
+  for (const { secret_id, agent_id } of rows.map((value) => grantRow.parse(value)))
+    grantees.get(secret_id)?.push(agent_id)
+  return grantees
+}
+
+/** All secrets that an agent has, oldest first. */
+export async function listSecretsOfAgent(db: Db, agentId: string): Promise<SecretRow[]> {
+  const rows: unknown[] = await db('secrets')
+    .join('secret_grants', 'secret_grants.secret_id', 'secrets.id')
+    .where({ 'secret_grants.agent_id': agentId })
+    .orderBy([{ column: 'secrets.created_at' }, { column: 'secrets.id' }])
+    .select('secrets.*')
+  return rows.map((value) => row.parse(value))
+}
+
+/**
+ * The values that the run's agent was given, by the name of their variable: they go to the device with `run.start`, which
+ * redacts them. Throws `VaultError` when they were sealed with another key.
+ */
+export async function secretsForRun(
+  db: Db,
+  run: Pick<RunRow, 'agentId'>,
+  vault: Pick<Vault, 'open'>,
+): Promise<Record<string, string>> {
+  const secrets = await listSecretsOfAgent(db, run.agentId)
+  return Object.fromEntries(secrets.map(({ id, envVarName, sealed }) => [envVarName, vault.open(id, sealed)]))
+}

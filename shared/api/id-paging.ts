@@ -1,0 +1,59 @@
+import { z } from 'zod'
+import { fail } from './errors.ts'
+import { limitParam, type Page } from './paging.ts'
+
+/** Lists of document 2 that page by the ids of their rows, in both directions ("Limits"). */
+
+/** Query keys of such a list. */
+export const idPageParams = {
+  limit: limitParam({ max: 100, default: 25 }),
+  startingAfter: z
+    .string()
+    .max(200)
+    .optional()
+    .describe('Id of the last row of the page before: gives what follows it.'),
+  endingBefore: z
+    .string()
+    .max(200)
+    .optional()
+    .describe('Id of the first row of the page after: gives what precedes it.'),
+}
+
+export interface IdPageQuery {
+  limit: number
+  startingAfter?: string | undefined
+  endingBefore?: string | undefined
+}
+
+export interface IdCursor {
+  id: string
+  direction: 'after' | 'before'
+  param: 'startingAfter' | 'endingBefore'
+}
+
+/** The row to start from, or null on the first page. Fails with `invalid_cursor` when both are sent. */
+export function idCursorOf(query: IdPageQuery): IdCursor | null {
+  const { startingAfter, endingBefore } = query
+  if (startingAfter !== undefined && endingBefore !== undefined)
+    fail('invalid_cursor', { param: 'endingBefore', message: 'Send startingAfter or endingBefore, not both.' })
+  if (startingAfter !== undefined) return { id: startingAfter, direction: 'after', param: 'startingAfter' }
+  return endingBefore === undefined ? null : { id: endingBefore, direction: 'before', param: 'endingBefore' }
+}
+
+/**
+ * Makes a page of `limit + 1` rows, read in the direction of travel (with `endingBefore` from that row upwards) and shown
+ * in the order of the list. `nextCursor` is the id with which to travel on.
+ */
+export function idPageOf<Row extends { id: string }, T>(options: {
+  rows: readonly Row[]
+  limit: number
+  cursor: Pick<IdCursor, 'direction'> | null
+  present: (row: Row) => T
+}): Page<T> {
+  const isBackward = options.cursor?.direction === 'before'
+  const read = options.rows.slice(0, options.limit)
+  const hasMore = options.rows.length > options.limit
+  const nextCursor = hasMore ? (read.at(-1)?.id ?? null) : null
+  const shown = isBackward ? read.toReversed() : read
+  return { object: 'list', data: shown.map(options.present), hasMore, nextCursor, cursor: nextCursor }
+}

@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest'
+import { mask, maskSecrets, maskValue } from './secret-patterns.ts'
+
+const pieces = (...parts: string[]) => parts.join('')
+
+test.each([
+  pieces('sk-', 'ant-api03-', 'a'.repeat(40)),
+  pieces('gh', 'p_', 'A1b2'.repeat(9)),
+  pieces('AK', 'IA', 'ABCDEFGHIJKLMNOP'),
+  pieces('svc_', 'pat_', 'x'.repeat(32)),
+  pieces('ey', 'JhbGciOiJIUzI1NiJ9.ey', 'JzdWIiOiIxMjM0NSJ9.', 'c2lnbmF0dXJl'),
+  pieces('-----BEGIN RSA PRIV', 'ATE KEY-----\nMIIE\n-----END RSA PRIV', 'ATE KEY-----'),
+])('a token of a known form is masked: %s', (token) => {
+  expect(maskSecrets(`use ${token} now`)).toBe(`use ${mask} now`)
+})
+
+test('a value is masked after a name that says what it is', () => {
+  expect(maskSecrets('DB_PASSWORD=hunter22 make')).toBe(`DB_PASSWORD=${mask} make`)
+  expect(maskSecrets('{"apiKey": "abcdef123"}')).toBe(`{"apiKey": "${mask}"}`)
+  expect(maskSecrets('curl -H "Authorization: Bearer abcdefghijklmnop"')).toContain(`Bearer ${mask}`)
+  expect(maskSecrets('git clone https://me:hunter22@example.com/x.git')).toBe(
+    `git clone https://me:${mask}@example.com/x.git`,
+  )
+})
+
+test('references to secrets and ordinary texts stay as they are', () => {
+  for (const text of [
+    'export TOKEN=$MY_TOKEN',
+    'password: {{ vault.db }}',
+    'The password is asked for at the start.',
+    'see https://example.com/a:b@c',
+    'token=[redacted:KEY]',
+    'npm run test -- --watch',
+    '',
+  ])
+    expect(maskSecrets(text)).toBe(text)
+})
+
+test('what a shell would execute is never masked', () => {
+  expect(maskSecrets('TOKEN=abcdefgh$(rm -rf x)`y`|z;w')).toBe(`TOKEN=${mask}$(rm -rf x)\`y\`|z;w`)
+})
+
+test('a long text is read in time', () => {
+  const started = performance.now()
+  for (const text of ['token-'.repeat(50_000), 'a-'.repeat(100_000), 'eyJ'.repeat(60_000), 'a://'.repeat(50_000)])
+    expect(maskSecrets(text).length).toBeGreaterThan(0)
+  expect(performance.now() - started).toBeLessThan(2_000)
+})
+
+test('values within JSON are masked by their form and by their names', () => {
+  expect(maskValue({ command: 'PASSWORD=hunter22 x', env: { API_KEY: 'abc', PATH: '/bin' }, n: [1, null] })).toEqual({
+    command: `PASSWORD=${mask} x`,
+    env: { API_KEY: mask, PATH: '/bin' },
+    n: [1, null],
+  })
+})

@@ -1,0 +1,61 @@
+/**
+ * Masks what looks like a secret by its form alone, where the values are not known. A mask never covers a character that a
+ * shell gives a meaning to, so nothing that would be executed can hide behind one.
+ */
+
+const known: readonly RegExp[] = [
+  /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g,
+  // Tokens with a prefix of their maker.
+  /\b(?:sk|rk|pk)[-_](?:live|test|ant|proj|or|svcacct)?[-_]?[A-Za-z0-9_-]{20,}/g,
+  /\bgh[pousr]_[A-Za-z0-9]{20,}/g,
+  /\bgithub_pat_[A-Za-z0-9_]{20,}/g,
+  /\bglpat-[A-Za-z0-9_-]{20,}/g,
+  /\bxox[abeprs]-[A-Za-z0-9-]{10,}/g,
+  /\b(?:AKIA|ASIA)[0-9A-Z]{16}\b/g,
+  /\bAIza[0-9A-Za-z_-]{35}/g,
+  /\bnpm_[A-Za-z0-9]{30,}/g,
+  /\bsvc_(?:pat|dev)_[A-Za-z0-9_-]{16,}/g,
+  // A JSON Web Token.
+  /\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}/g,
+]
+// Every repetition is bounded, so that no text takes more than linear time.
+/** The value after a name that says what it is, in shell, JSON, YAML and headers. */
+const named =
+  /((?:password|passwd|passphrase|secret|token|api[-_]?key|access[-_]?key|private[-_]?key|credentials?)(?:[-_][A-Za-z0-9]{1,30}){0,4}["']?\s{0,8}[:=]\s{0,8}["']?)([\w.~+/=-]{6,})/gi
+const bearer = /\b((?:bearer|basic)\s+)([A-Za-z0-9._~+/=-]{12,})/gi
+/** `https://somebody:password@host` */
+const inUrl = /(\b[a-z][a-z0-9+.-]{0,20}:\/\/[^\s/:@]{0,200}:)([\w.~%+-]{1,500})(?=@)/gi
+
+export const mask = '[masked]'
+/** References to a secret are none. */
+const isReference = (value: string) =>
+  /^(?:\$|\{\{|<|\[(?:redacted|masked)\b|\*+$|null$|true$|false$|undefined$)/i.test(value)
+
+/** The text with everything that looks like a secret masked. */
+export function maskSecrets(text: string): string {
+  let masked = text
+  for (const pattern of known) masked = masked.replaceAll(pattern, mask)
+  for (const pattern of [named, bearer, inUrl])
+    masked = masked.replaceAll(pattern, (whole, before: string, value: string) =>
+      isReference(value) ? whole : `${before}${mask}`,
+    )
+  return masked
+}
+
+const secretName = /(?:password|passwd|passphrase|secret|token|api[-_]?key|access[-_]?key|private[-_]?key|credential)/i
+
+/** All strings of a JSON value masked, and what stands under a name that says it is secret. */
+export function maskValue(value: unknown, depth = 0): unknown {
+  if (typeof value === 'string') return maskSecrets(value)
+  if (depth > 32) return mask
+  if (Array.isArray(value)) return value.map((item) => maskValue(item, depth + 1))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([name, item]) => [
+      name,
+      typeof item === 'string' && item !== '' && secretName.test(name) && !isReference(item)
+        ? mask
+        : maskValue(item, depth + 1),
+    ]),
+  )
+}
