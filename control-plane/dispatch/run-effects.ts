@@ -1,6 +1,7 @@
 import type { World } from '../../shared/lib/world.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { Db } from '../db/open.ts'
+import { postReply } from '../resources/conversations/reply.ts'
 import type { RunRow } from '../resources/runs/store.ts'
 
 /** What else happens, in the same transaction, when a run starts or ends. A new part adds its effect to these lists. */
@@ -17,4 +18,4 @@ export type RunEffect = (
 ) => Promise<void>
 
 export const onRunStarted: readonly RunEffect[] = []
-export const onRunEnded: readonly RunEffect[] = []
+export const onRunEnded: readonly RunEffect[] = [postReply]

@@ -14,6 +14,7 @@ import {
   setSuccessor,
   type RunRow,
 } from '../resources/runs/store.ts'
+import type { TaskRow } from '../resources/tasks/store.ts'
 import { findWorkspace, type WorkspaceRow } from '../resources/workspaces/store.ts'
 import { admit, type Admission, type Refusal } from './admission.ts'
 import { spentBudgetOf } from './budget.ts'
@@ -23,21 +24,23 @@ import { lockPlacement, toRunFacts } from './facts.ts'
 import { manifestOf } from './manifest.ts'
 import { placeRun, type GateReason, type Placement } from './placement.ts'
 import { findContinued, isResumable, type SessionPlace } from './session.ts'
+import { loadTaskFacts } from './task-facts.ts'
 
 /** The task a run works on, as far as a wake needs it. */
-export interface WakeTask {
-  id: string
-  key: string
-  title: string
-  status: string
-  assigneeAgentId: string | null
-  startAt: number | null
-  repoId: string | null
-  environment: 'device' | 'cloud' | null
-  harness: HarnessName | null
-  modelId: string | null
-  reasoningEffort: RunSpec['reasoningEffort']
-}
+export type WakeTask = Pick<
+  TaskRow,
+  | 'id'
+  | 'key'
+  | 'title'
+  | 'status'
+  | 'assigneeAgentId'
+  | 'startAt'
+  | 'repoId'
+  | 'environment'
+  | 'harness'
+  | 'modelId'
+  | 'reasoningEffort'
+>
 
 export interface Wake {
   agent: AgentRow
@@ -117,7 +120,7 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
     folder: agent.defaultFolderId === null || task?.repoId ? null : folder ? 'bound' : 'missing',
     cloudEnabled: context.cloudEnabled,
     spentBudget: await spentBudgetOf(tx, { agent, workspace, now }),
-    task: null,
+    task: task && (await loadTaskFacts(tx, task, { agent, triggerSource: wake.triggerSource, now })),
     sameQueuedRunId: same?.id ?? null,
   })
   if (admission.kind === 'not_dispatched') return admission

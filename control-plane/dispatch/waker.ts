@@ -5,6 +5,7 @@ import type { Bus } from '../link/bus.ts'
 import type { Log } from '../log.ts'
 import { findAgent } from '../resources/agents/store.ts'
 import { findRun, listLiveOfConversation } from '../resources/runs/store.ts'
+import { findTaskById } from '../resources/tasks/store.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import { announce, startRun, type WakeAnswer, type WakeContext } from './start-run.ts'
 import { answerWakes, claimConversationWakes, claimWake, listWaitingWakes, type WakeRow } from './wake-store.ts'
@@ -117,6 +118,7 @@ export class Waker {
               requestedBy: first.requestedBy,
               prompt: wakes.map((wake) => wake.prompt).join('\n\n'),
               parent: first.continuesRunId === null ? null : await findRun(tx, first.continuesRunId),
+              task: first.taskId === null ? null : await findTaskById(tx, first.taskId),
               conversationId: first.conversationId,
               allowCalls: wakes.flatMap((wake) => wake.allowCalls),
             },

@@ -6,6 +6,9 @@ import { announce, startRun, wakeContextOf, type WakeAnswer } from '../../dispat
 import type { Caller } from '../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../http/implement.ts'
 import type { ResourceDependencies } from '../dependencies.ts'
+import { lookUpTask } from '../tasks/lookup.ts'
+import { taskPrompt } from '../tasks/prompt.ts'
+import type { TaskRow } from '../tasks/store.ts'
 import { claimWakeKey, findWakeAnswer, replaceWakeAnswer } from '../runs/wake-store.ts'
 import { lookUpAgent } from './lookup.ts'
 import type { AgentRow } from './store.ts'
@@ -20,23 +23,27 @@ export function agentRunHandlers(deps: ResourceDependencies): ImplementedRoute[]
       // A wake to a deleted agent is answered, not refused, so it is looked up for agents too.
       const agent = await lookUpAgent(db, caller, input.params.agentId)
       if (agent === null) return fail('resource_not_found', { param: 'agentId' })
-      if (body.taskId !== undefined) fail('task_not_found', { param: 'taskId' })
+      const task = body.taskId === undefined ? null : await lookUpTask(db, caller, body.taskId)
+      if (task === null && body.taskId !== undefined) fail('task_not_found', { param: 'taskId' })
       const key = body.idempotencyKey
-      if (key === undefined) return wake(input, { agent, deps })
+      if (key === undefined) return wake(input, { agent, task, deps })
       const now = world.now()
       if (!(await claimWakeKey(db, { agentId: agent.id, key, now, expiresAt: now + keptMs }))) {
         const first = await findWakeAnswer(db, agent.id, key)
         // Taken by a transaction that was undone since: the caller's next try gets it.
         return first === null || first === '' ? fail('transient_conflict') : startRunReply.parse(JSON.parse(first))
       }
-      const reply = await wake(input, { agent, deps })
+      const reply = await wake(input, { agent, task, deps })
       await replaceWakeAnswer(db, { agentId: agent.id, key, answer: JSON.stringify(reply) })
       return reply
     },
   })
 }
 
-async function wake(input: Start, { agent, deps }: { agent: AgentRow; deps: ResourceDependencies }) {
+async function wake(
+  input: Start,
+  { agent, task, deps }: { agent: AgentRow; task: TaskRow | null; deps: ResourceDependencies },
+) {
   const { db, caller, body, world } = input
   const answer = await startRun(
     db as Tx,
@@ -44,13 +51,20 @@ async function wake(input: Start, { agent, deps }: { agent: AgentRow; deps: Reso
       agent,
       triggerSource: body.source === 'on_demand' ? onDemand(caller) : body.source,
       requestedBy: caller.kind === 'person' ? caller.userPublicId : caller.agentId,
-      prompt: body.prompt ?? null,
+      prompt: promptOf(task, body.prompt),
+      task,
       parent: null,
     },
     wakeContextOf(world, deps),
   )
   input.afterCommit(() => announce(answer, deps))
   return toReply(answer)
+}
+
+/** What the person says, about the task when one is named. */
+function promptOf(task: TaskRow | null, prompt: string | undefined): string | null {
+  if (task === null) return prompt ?? null
+  return taskPrompt(task, { reason: prompt ?? 'You were woken to work on this task.' })
 }
 
 /** Silence runs.sourceToTrigger. */

@@ -12,6 +12,7 @@ import {
 } from '../../dispatch/placement.ts'
 import { handleText } from '../agents/present.ts'
 import { listAgentsByIds, type AgentRow } from '../agents/store.ts'
+import { openGatesOfRuns, type OpenGate } from '../approvals/open-gates.ts'
 import { livenessOf } from '../devices/rules.ts'
 import { listDevicesByPublicId, type DeviceRow } from '../devices/store.ts'
 import { listFoldersByIds, type FolderRow } from '../folders/store.ts'
@@ -31,6 +32,8 @@ interface Surroundings extends Moment {
   parents: ReadonlyMap<string, RunRow>
   /** Live runs of the tasks that runs of the page wait for, oldest first. */
   ofTasks: ReadonlyMap<string, readonly RunRow[]>
+  /** What runs of the page stopped to ask. */
+  gates: ReadonlyMap<string, readonly OpenGate[]>
   /** null when no run of the page waits. */
   placement: PlacementFacts | null
 }
@@ -50,6 +53,11 @@ export async function presentRunDetail(
   return { ...presentRun(run, around), ...detailOf(run) }
 }
 
+const askReasons: ReadonlySet<string> = new Set(['approval_requested', 'question_asked'])
+
+const waitingOnOf = (gate: OpenGate | undefined): Run['waitingOn'] =>
+  gate === undefined ? null : { kind: gate.kind, id: gate.id, label: gate.label, since: toTimestamp(gate.since) }
+
 /** Waits for a device and is not being offered to one: something may gate it. */
 const isWaiting = (run: RunRow) =>
   run.status === 'queued' && run.leaseState === 'none' && run.environmentType === 'device'
@@ -61,6 +69,8 @@ async function load(
 ): Promise<Surroundings> {
   const unique = (ids: readonly (string | null)[]) => [...new Set(ids)].filter((id) => id !== null)
   const waiting = runs.filter(isWaiting)
+  // Only a run that works or that stopped to ask can be waited for.
+  const askers = runs.filter((run) => run.endedAt === null || askReasons.has(run.exitReason ?? '')).map((run) => run.id)
   const workspaceId = runs[0]?.workspaceId ?? ''
   const parents = unique(waiting.map((run) => run.parentRunId))
   return {
@@ -74,6 +84,7 @@ async function load(
       await listLiveOfTasks(db, unique(waiting.map((run) => run.taskId))),
       (run) => run.taskId ?? '',
     ),
+    gates: await openGatesOfRuns(db, askers),
     placement: waiting.length === 0 ? null : await loadPlacementFacts(db, workspaceId, moment),
   }
 }
@@ -98,7 +109,7 @@ function presentRun(run: RunRow, around: Surroundings): Run {
     errorCode: run.errorCode,
     gateReason: gate,
     gateDescription: gate === null ? null : describeGate(gate),
-    waitingOn: null,
+    waitingOn: waitingOnOf(around.gates.get(run.id)?.[0]),
     harness: { id: run.harness },
     environment: environmentOf(run, around),
     costUsd: run.costUsd,

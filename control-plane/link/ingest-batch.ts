@@ -1,0 +1,275 @@
+import { createHash } from 'node:crypto'
+import type { ChangeSetResult } from '../../shared/device/change-set.ts'
+import type { EndReport, EventsHeader, ServerMessage } from '../../shared/device/protocol.ts'
+import type { World } from '../../shared/lib/world.ts'
+import type { AskedCall } from '../../shared/runs/asked-call.ts'
+import { statusOfExitReason } from '../../shared/runs/exit-reasons.ts'
+import type { ModelCatalog } from '../catalog/catalog.ts'
+import { withCost } from '../catalog/price.ts'
+import type { Tx } from '../db/open.ts'
+import { finishRun } from '../dispatch/end-run.ts'
+import { raiseToolApproval } from '../resources/approvals/raise.ts'
+import {
+  advanceLog,
+  findFrame,
+  insertEvidence,
+  insertFrames,
+  recordProgress,
+  replaceChangeSet,
+  type Frame,
+} from '../resources/runs/log-store.ts'
+import { findRun, type RunRow } from '../resources/runs/store.ts'
+import type { IngestCounters } from './counters.ts'
+import type { LogHashes } from './log-hashes.ts'
+import { afterLines, firstLines } from './log-lines.ts'
+import { placeFrame } from './place-frame.ts'
+
+interface From {
+  /** Durable id of the sending device. */
+  device: string
+  send(message: ServerMessage): void
+  giveUp(): void
+}
+export type IngestItem = From &
+  (
+    | { kind: 'events'; header: EventsHeader; body: Buffer }
+    | { kind: 'change_set'; runId: string; fence: number; result: ChangeSetResult }
+    | { kind: 'ended'; runId: string; fence: number; report: EndReport }
+  )
+
+export interface BatchOptions {
+  world: World
+  counters: IngestCounters
+  /** Prices what a harness does not. */
+  catalog: ModelCatalog
+  hashes: LogHashes
+}
+
+/** What arrived together, stored in one transaction, with what to say and do once it is committed. */
+export class IngestBatch {
+  readonly replies: (() => void)[] = []
+  readonly ended: RunRow[] = []
+  /** Runs of which something was stored. */
+  readonly touched = new Set<string>()
+  private readonly tx: Tx
+  private readonly options: BatchOptions
+  /** Rows as they are after what was done so far. */
+  private readonly runs = new Map<string, RunRow | null>()
+  private readonly frames = new Map<string, { run: RunRow; from: number; frames: Frame[] }>()
+
+  constructor(tx: Tx, options: BatchOptions) {
+    this.tx = tx
+    this.options = options
+  }
+
+  async apply(items: readonly IngestItem[]): Promise<void> {
+    for (const item of items) {
+      if (item.kind === 'events') await this.applyEvents(item)
+      else if (item.kind === 'change_set') await this.applyChangeSet(item)
+      else await this.applyEnding(item)
+    }
+    for (const runId of this.frames.keys()) await this.writeFrames(runId)
+  }
+
+  private async runOf(runId: string): Promise<RunRow | null> {
+    const known = this.runs.get(runId)
+    if (known !== undefined) return known
+    const run = await findRun(this.tx, runId)
+    this.runs.set(runId, run)
+    return run
+  }
+
+  private async applyEvents(item: IngestItem & { kind: 'events' }): Promise<void> {
+    const { header, body } = item
+    const run = await this.runOf(header.runId)
+    if (sha256(body) !== header.sha256) {
+      this.options.counters.integrity(header.runId, 'a frame does not have the hash its header says')
+      return this.acknowledge(item, run?.eventSeq ?? 0)
+    }
+    const verdict = placeFrame(run, header, item.device)
+    if (verdict.kind === 'refused') return this.refuse(item, { body, reason: verdict.reason })
+    if (!run) return
+    if (verdict.kind === 'duplicate') {
+      await this.compare({ run, header, body, until: header.lastSeq })
+      return this.acknowledge(item, run.eventSeq)
+    }
+    if (verdict.kind === 'gap') return this.acknowledge(item, run.eventSeq)
+    const known = verdict.from - header.firstSeq
+    if (known > 0) await this.compare({ run, header, body, until: verdict.from - 1 })
+    const fresh = known > 0 ? Buffer.from(afterLines(body, known)) : body
+    this.addFrame(run, {
+      runId: run.id,
+      fence: header.fence,
+      firstSeq: verdict.from,
+      lastSeq: header.lastSeq,
+      sha256: known > 0 ? sha256(fresh) : header.sha256,
+      body: fresh,
+      receivedAt: this.options.world.now(),
+    })
+    if (header.usage || header.sessionId) {
+      const usage = header.usage && withCost(header.usage, run.modelId, this.options.catalog)
+      await recordProgress(this.tx, run.id, { usage, sessionId: header.sessionId })
+      // The ending of this very batch goes by it when it says no usage itself.
+      if (usage) this.runs.set(run.id, { ...(this.runs.get(run.id) ?? run), usage, costUsd: usage.costUsd ?? null })
+    }
+    await this.raiseApprovals(run, header.approvals)
+    this.acknowledge(item, header.lastSeq)
+  }
+
+  /** Each call is told at least once; a call that is known already raises nothing. */
+  private async raiseApprovals(run: RunRow, calls: readonly AskedCall[] = []): Promise<void> {
+    for (const call of calls) await raiseToolApproval(this.tx, run, call, this.options.world)
+  }
+
+  private addFrame(run: RunRow, frame: Frame): void {
+    const pending = this.frames.get(run.id) ?? { run, from: run.eventSeq, frames: [] }
+    pending.frames.push(frame)
+    this.frames.set(run.id, pending)
+    this.runs.set(run.id, { ...run, eventSeq: frame.lastSeq })
+    this.touched.add(run.id)
+    this.options.hashes.add(frame)
+  }
+
+  private async writeFrames(runId: string): Promise<void> {
+    const pending = this.frames.get(runId)
+    if (!pending) return
+    this.frames.delete(runId)
+    const last = pending.frames.at(-1)
+    if (!last) return
+    const bytes = pending.frames.reduce((sum, frame) => sum + frame.body.length, 0)
+    const step = { runId, fence: last.fence, fromSeq: pending.from, toSeq: last.lastSeq, bytes }
+    // The run changed between the read and now (ended, or another socket of the device was first): begin again.
+    if (!(await advanceLog(this.tx, step))) throw new Error('the run changed while its events were stored')
+    await insertFrames(this.tx, pending.frames)
+    this.options.counters.stored(last.lastSeq - pending.from, bytes)
+  }
+
+  /** What is stored stays; other content under the same numbers is an alarm (fault matrix, row 31). */
+  private async compare(range: { run: RunRow; header: EventsHeader; body: Buffer; until: number }): Promise<void> {
+    await this.writeFrames(range.run.id)
+    const { header, run } = range
+    let sent: Uint8Array = firstLines(range.body, range.until - header.firstSeq + 1)
+    let seq = header.firstSeq
+    while (seq <= range.until) {
+      const frame = await findFrame(this.tx, run.id, seq)
+      if (!frame) return
+      const stored = afterLines(frame.body, seq - frame.firstSeq)
+      const lines = Math.min(frame.lastSeq, range.until) - seq + 1
+      const [a, b] = [firstLines(stored, lines), firstLines(sent, lines)]
+      if (Buffer.compare(a, b) !== 0) {
+        this.options.counters.integrity(run.id, `events from ${seq} were sent again with other content`)
+        await this.keepEvidence({ run, header, body: range.body, reason: 'conflicting_content' })
+        return
+      }
+      sent = afterLines(sent, lines)
+      seq += lines
+    }
+  }
+
+  private async applyChangeSet(item: IngestItem & { kind: 'change_set' }): Promise<void> {
+    const run = await this.runOf(item.runId)
+    if (!run || run.fence !== item.fence || run.device !== item.device) {
+      this.options.counters.refused('stale_fence')
+      return
+    }
+    await replaceChangeSet(this.tx, {
+      runId: run.id,
+      fence: item.fence,
+      result: item.result,
+      at: this.options.world.now(),
+    })
+  }
+
+  private async applyEnding(item: IngestItem & { kind: 'ended' }): Promise<void> {
+    const { report, runId, fence } = item
+    await this.writeFrames(runId)
+    const run = await this.runOf(runId)
+    const closed = () => item.send({ type: 'run.closed', runId, fence })
+    if (!run || run.endedAt !== null || run.fence !== fence || run.device !== item.device) {
+      // The run has its ending (perhaps this very one, whose answer was lost), or belongs to a later lease.
+      if (run && (run.fence !== fence || run.exitReason !== report.exitReason)) {
+        const body = Buffer.from(JSON.stringify(report))
+        await this.keepEvidence({
+          run,
+          header: { ...item, firstSeq: null, lastSeq: null },
+          body,
+          reason: 'late_ending',
+        })
+        this.options.counters.refused(run.endedAt !== null ? 'run_ended' : 'stale_fence')
+      }
+      this.replies.push(closed)
+      return
+    }
+    if (report.eventCount > run.eventSeq) return this.acknowledge(item, run.eventSeq)
+    await this.raiseApprovals(run, report.approvals)
+    const at = this.options.world.now()
+    const failed = statusOfExitReason(report.exitReason) === 'failed'
+    const finished = await finishRun(this.tx, run, {
+      fence,
+      exitReason: report.exitReason,
+      errorCode: failed ? report.exitReason : null,
+      errorMessage: report.message,
+      at,
+      usage: report.usage ? withCost(report.usage, run.modelId, this.options.catalog) : run.usage,
+      toolCallCount: report.toolCallCount,
+      sessionId: report.sessionId ?? run.sessionId,
+      gapBytes: report.gapBytes,
+      logVerified: await this.verify(run, report),
+      world: this.options.world,
+    })
+    if (!finished) throw new Error('the run changed while its ending was stored')
+    this.runs.set(runId, { ...run, endedAt: at, exitReason: report.exitReason })
+    this.ended.push(run)
+    this.touched.add(runId)
+    this.replies.push(closed)
+  }
+
+  /** Whether the stored log is the one the device hashed; null when the device could not tell. */
+  private async verify(run: RunRow, report: EndReport): Promise<boolean | null> {
+    if (report.logHash === '') return null
+    const log = { runId: run.id, fence: run.fence, seq: run.eventSeq }
+    const verified = (await this.options.hashes.of(this.tx, log)) === report.logHash
+    if (!verified) this.options.counters.integrity(run.id, 'the stored log does not have the hash its device reported')
+    return verified
+  }
+
+  private acknowledge(item: IngestItem, seq: number): void {
+    const runId = runIdOf(item)
+    const fence = item.kind === 'events' ? item.header.fence : item.fence
+    this.replies.push(() => item.send({ type: 'ack', runId, fence, seq }))
+  }
+
+  private async refuse(
+    item: IngestItem & { kind: 'events' },
+    why: { body: Buffer; reason: 'stale_fence' | 'run_ended' | 'run_unknown' },
+  ): Promise<void> {
+    const { runId, fence } = item.header
+    const run = await this.runOf(runId)
+    if (run && (run.device === item.device || why.reason === 'stale_fence'))
+      await this.keepEvidence({ run, header: item.header, body: why.body, reason: why.reason })
+    this.options.counters.refused(why.reason)
+    this.replies.push(() => item.send({ type: 'run.refused', runId, fence, reason: why.reason }))
+  }
+
+  private async keepEvidence(input: {
+    run: RunRow
+    header: { fence: number; firstSeq: number | null; lastSeq: number | null }
+    body: Buffer
+    reason: string
+  }): Promise<void> {
+    await insertEvidence(this.tx, {
+      id: this.options.world.uuid(),
+      runId: input.run.id,
+      fence: input.header.fence,
+      firstSeq: input.header.firstSeq,
+      lastSeq: input.header.lastSeq,
+      device: input.run.device ?? '',
+      reason: input.reason,
+      body: input.body,
+      receivedAt: this.options.world.now(),
+    })
+  }
+}
+
+export const runIdOf = (item: IngestItem): string => (item.kind === 'events' ? item.header.runId : item.runId)
+const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
