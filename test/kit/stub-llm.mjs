@@ -12,7 +12,8 @@
 //
 // A script is {"scenarios":{"<name>":{"steps":[...],"after":{...},"loop":false,"side":{...}}}}. Each request that declares
 // tools takes the scenario's next step (a retry takes one too); past the last comes `after`. A request without tools (a
-// title, a summary) gets `side` and takes no step.
+// title, a summary) gets `side` and takes no step. A scenario's `rules` go before its steps: [{"when":"regular expression",
+// ...step}], the first whose expression is found in the last message (as JSON) answers, however often.
 // A step: `text`, `thinking`, `tool` or `tools`, `usage` {input, output, cacheRead, cacheWrite}, `stopReason`, and for
 // trouble `error` {status, type, message, retryAfter}, `streamError` (an error event after the 200), `cutAfter` (events
 // until the socket dies), `drop`, `hang`, `delayMs`, `chunkDelayMs`.
@@ -43,10 +44,13 @@ function route(url) {
   return match ? { scenario: decodeURIComponent(match[1]), path: match[2] ?? '/' } : { scenario: 'default', path }
 }
 
-function pickStep(name, tools) {
+function pickStep(name, { tools = [], messages = [] }) {
   const scenario = script.scenarios?.[name]
   if (!scenario) return { error: { status: 404, type: 'not_found_error', message: `no scenario "${name}"` } }
   if (tools.length === 0) return scenario.side ?? { text: 'Stub title' }
+  const last = JSON.stringify(messages.at(-1) ?? null)
+  const rule = scenario.rules?.find(({ when }) => new RegExp(when).test(last))
+  if (rule) return rule
   const number = cursors.get(name) ?? 0
   cursors.set(name, number + 1)
   const steps = scenario.steps ?? []
@@ -187,7 +191,7 @@ async function serve(req, res) {
   if (path.endsWith('/messages/count_tokens')) return json(res, 200, { input_tokens: 100 })
   if (/\/models(\/[^/]+)?$/.test(path)) return json(res, 200, { data: [], has_more: false })
   if (!path.endsWith('/messages')) return json(res, 404, errorBody({ status: 404, message: req.url }))
-  const step = pickStep(scenario, body.tools ?? [])
+  const step = pickStep(scenario, body)
   await pause(step.delayMs)
   if (step.hang) return undefined
   if (step.drop) return res.destroy()

@@ -22,6 +22,8 @@ export type StubTool =
   | { name: string; input: Record<string, unknown> }
 export interface StubScenario {
   steps: readonly StubStep[]
+  /** Go before the steps: the first whose regular expression is found in the last message answers. */
+  rules?: readonly (StubStep & { when: string })[]
   loop?: boolean
 }
 export interface StubRequest {
