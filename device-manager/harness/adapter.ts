@@ -113,8 +113,13 @@ export interface ToolAsk {
   toolCallId: string | null
   name: string
   input: unknown
+  /** What of the input makes it this call, when that is not all of it: words for a reader's eyes may differ next time. */
+  essence?: unknown
 }
-export type GateDecision = { behavior: 'allow'; rule: string | null } | { behavior: 'deny'; message: string }
+/** `stop`: the run ends now; the harness is told so in the way it understands, and is interrupted if it goes on. */
+export type GateDecision =
+  | { behavior: 'allow'; rule: string | null }
+  | { behavior: 'deny'; message: string; stop?: boolean }
 
 export interface ProcessExit {
   exitCode: number | null

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto'
 import { encodeFrame } from '../../shared/device/frame.ts'
 import { linkLimits } from '../../shared/device/limits.ts'
 import type { DeviceMessage, EventsHeader } from '../../shared/device/protocol.ts'
-import { usageData, type RunUsage } from '../../shared/runs/events.ts'
 import type { Log } from '../log.ts'
 import type { Spool, SpoolRow } from '../spool/spool.ts'
+import { summarize, type FrameSummary } from './frame-summary.ts'
 
 /**
  * Sends what the spool holds, run by run, in order: events, then the change-set, then the ending. It owns how far each
@@ -144,11 +144,11 @@ export class Forwarder {
   private sendRows(cursor: Cursor): void {
     const { spool, link } = this.options
     while (link.isOpen() && cursor.inFlightBytes < linkLimits.windowBytes && link.buffered() < linkLimits.windowBytes) {
-      const rows = spool.read(cursor, cursor.sentSeq, linkLimits.frameTargetBytes)
+      const { rows, told } = summarize(spool.read(cursor, cursor.sentSeq, linkLimits.frameTargetBytes))
       const last = rows.at(-1)
       if (!last) return
       const body = rows.length === 1 ? last.line : Buffer.concat(rows.map((row) => row.line))
-      if (!link.sendBinary(encodeFrame(headerOf(cursor, rows, body), body))) return
+      if (!link.sendBinary(encodeFrame(headerOf(cursor, { rows, told }, body), body))) return
       cursor.sentSeq = last.seq
       cursor.inFlight.push(body.length)
       cursor.inFlightBytes += body.length
@@ -176,46 +176,18 @@ function answered(cursor: Cursor): void {
   cursor.inFlightBytes -= cursor.inFlight.shift() ?? 0
 }
 
-/** Counts kinds, and lifts usage and session out of the rows that hold them; the other rows are not parsed. */
-function headerOf(cursor: Cursor, rows: readonly SpoolRow[], body: Uint8Array): EventsHeader {
-  const kinds: Record<string, number> = {}
-  let usage: RunUsage | undefined
-  let sessionId: string | undefined
-  for (const row of rows) {
-    const line = Buffer.from(row.line.buffer, row.line.byteOffset, row.line.byteLength)
-    const kind = kindOf(line)
-    kinds[kind] = (kinds[kind] ?? 0) + 1
-    if (kind === 'usage') {
-      const parsed = usageData.safeParse(dataOf(line))
-      if (parsed.success) usage = parsed.data
-    } else if (kind === 'session') {
-      const data = dataOf(line) as { sessionId?: unknown } | null
-      if (typeof data?.sessionId === 'string') sessionId = data.sessionId.slice(0, 200)
-    }
-  }
+function headerOf(
+  { runId, fence }: Cursor,
+  { rows, told }: { rows: readonly SpoolRow[]; told: FrameSummary['told'] },
+  body: Uint8Array,
+): EventsHeader {
   return {
     type: 'run.events',
-    runId: cursor.runId,
-    fence: cursor.fence,
+    runId,
+    fence,
     firstSeq: rows[0]?.seq ?? 0,
     lastSeq: rows.at(-1)?.seq ?? 0,
-    kinds,
-    ...(usage ? { usage } : {}),
-    ...(sessionId ? { sessionId } : {}),
+    ...told,
     sha256: createHash('sha256').update(body).digest('hex'),
-  }
-}
-
-/** The `kind` of a line, which the run host writes as `{"seq":..,"at":..,"kind":"..`. */
-function kindOf(line: Buffer): string {
-  const match = /"kind":"([a-z_]{1,64})"/.exec(line.toString('latin1', 0, Math.min(line.length, 160)))
-  return match?.[1] ?? 'raw'
-}
-
-function dataOf(line: Buffer): unknown {
-  try {
-    return (JSON.parse(line.toString('utf8')) as { data?: unknown }).data
-  } catch {
-    return null
   }
 }

@@ -1,5 +1,6 @@
 import { createHash, type Hash } from 'node:crypto'
-import type { RunEventBody } from '../../shared/runs/events.ts'
+import { askedCallLimits, type AskedCall } from '../../shared/runs/asked-call.ts'
+import { askedCallOf, type RunEventBody } from '../../shared/runs/events.ts'
 import type { RunStats, SpoolRow } from '../spool/spool.ts'
 
 /** An event that was accepted and has no seq yet: it gets one when it is written, so what cannot be written can still become part of a gap. */
@@ -24,8 +25,8 @@ const essentialKinds: ReadonlySet<string> = new Set([
   'ended',
 ])
 
-export function isEssential(event: PendingEvent): boolean {
-  return essentialKinds.has(event.body.kind)
+export function isEssential({ body }: PendingEvent): boolean {
+  return essentialKinds.has(body.kind) || (body.kind === 'permission' && body.data.ask !== undefined)
 }
 
 export function pendingEvent(at: number, body: RunEventBody): PendingEvent {
@@ -48,8 +49,10 @@ export interface Written {
   hash: Hash
 }
 
+const noStats: RunStats = { gapBytes: 0, toolCalls: 0, usage: null, sessionId: null, approvals: [] }
+
 export function nothingWritten(): Written {
-  return { lastSeq: 0, stats: { gapBytes: 0, toolCalls: 0, usage: null, sessionId: null }, hash: createHash('sha256') }
+  return { lastSeq: 0, stats: noStats, hash: createHash('sha256') }
 }
 
 /** Rows for these events, and what will be known once they are written. `before` stays as it was. */
@@ -76,7 +79,15 @@ function statsWith(stats: RunStats, body: RunEventBody): RunStats {
       return { ...stats, usage: body.data }
     case 'session':
       return { ...stats, sessionId: body.data.sessionId }
+    case 'permission':
+      return { ...stats, approvals: withCall(stats.approvals, askedCallOf(body.data)) }
     default:
       return stats
   }
+}
+
+/** A call that is asked twice is one approval. */
+function withCall(calls: readonly AskedCall[], call: AskedCall | null): readonly AskedCall[] {
+  if (!call || calls.length >= askedCallLimits.calls) return calls
+  return calls.some(({ inputDigest }) => inputDigest === call.inputDigest) ? calls : [...calls, call]
 }

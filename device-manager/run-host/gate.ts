@@ -18,15 +18,20 @@ export interface Decision {
 }
 
 /**
- * Whether a tool call may be made: deny list, ask list, allow list, then the default mode (strict denies, ask asks, full
- * allows). Lists that forbid match generously, the list that allows matches narrowly: a shell command is allowed by a
+ * Whether a tool call may be made: deny list, what a person allowed (`approvalId`, for this very call), ask list, allow
+ * list, then the default mode (strict denies, ask asks, full allows). Lists that forbid match generously, the list that allows matches narrowly: a shell command is allowed by a
  * pattern only when each of its parts is, and one that cannot be taken apart for certain never is.
  */
-export function decide(permissions: ToolPermissions, place: GatePlace, call: ToolCall): Decision {
+export function decide(
+  permissions: ToolPermissions,
+  place: GatePlace,
+  call: ToolCall & { approvalId?: string },
+): Decision {
   const found = (rules: readonly ToolRule[], mode: 'forbid' | 'allow') =>
     rules.find((rule) => matches(parseRule(rule), place, call, mode))
   const denied = found(permissions.deny, 'forbid')
   if (denied) return { decision: 'deny', rule: textOf(denied) }
+  if (call.approvalId !== undefined) return { decision: 'allow', rule: `approval:${call.approvalId}` }
   const asked = found(permissions.ask, 'forbid')
   if (asked) return { decision: 'ask', rule: textOf(asked) }
   const allowed = found(permissions.allow, 'allow') ?? allowedTogether(permissions.allow, place, call)
@@ -37,14 +42,16 @@ export function decide(permissions: ToolPermissions, place: GatePlace, call: Too
 
 /** What the harness is told of a call that may not be made. */
 export function refusal(decision: Decision, call: ToolCall): string {
-  const what = primaryInput(call.input)?.text
-  const named =
-    what === undefined ? call.name : `${call.name}(${what.length > 200 ? `${what.slice(0, 200)}...` : what})`
-  if (decision.decision === 'ask') {
-    return `${named} needs a person's approval, and nobody can give it while this run works. Go on without it, or end and say what you need. A person can allow it for later runs by a rule in the agent's permissions.tools.allow.`
-  }
-  const why = decision.rule === null ? 'no rule allows it' : `the rule ${decision.rule} forbids it`
+  const what = mainInput(call.input)
+  const named = what === null ? call.name : `${call.name}(${what.length > 200 ? `${what.slice(0, 200)}...` : what})`
+  const why =
+    decision.rule === null || decision.decision === 'ask' ? 'no rule allows it' : `the rule ${decision.rule} forbids it`
   return `${named} was denied: ${why}. Go on without it.`
+}
+
+/** The part of a tool's input by which a person knows the call: its command, path, address; null when there is none. */
+export function mainInput(input: unknown): string | null {
+  return primaryInput(input)?.text ?? null
 }
 
 interface ParsedRule {

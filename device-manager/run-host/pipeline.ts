@@ -1,7 +1,7 @@
 import type { RunEventBody } from '../../shared/runs/events.ts'
 import type { Redactor } from '../../shared/lib/redact.ts'
-import type { GateDecision, HarnessSession, ProcessExit, SessionOutput, ToolAsk } from '../harness/adapter.ts'
-import { refusal, type Decision, type ToolCall } from './gate.ts'
+import type { HarnessSession, ProcessExit, SessionOutput, ToolAsk } from '../harness/adapter.ts'
+import type { GateAnswer } from './call-gate.ts'
 import { redactBody, type Redact } from './redaction.ts'
 
 export interface PipelineOptions {
@@ -12,7 +12,7 @@ export interface PipelineOptions {
   redact: Redact
   /** `pty`: bytes are the transcript and are redacted as a stream. `pipes`: events are redacted after parsing. */
   io: 'pty' | 'pipes'
-  decide(call: ToolCall): Decision
+  decide(ask: ToolAsk): GateAnswer
   emit(bodies: readonly RunEventBody[]): void
   write(text: string): void
   closeInput(): void
@@ -101,25 +101,8 @@ export class Pipeline {
   }
 
   #answer(ask: ToolAsk): SessionOutput {
-    const call = { name: ask.name, input: ask.input }
-    const decision = this.#options.decide(call)
-    this.#emit([
-      {
-        kind: 'permission',
-        data: {
-          ...(ask.toolCallId !== null && { toolCallId: ask.toolCallId }),
-          name: ask.name,
-          decision: decision.decision,
-          ...(decision.rule !== null && { rule: decision.rule }),
-        },
-      },
-    ])
-    return this.#options.session.answer(ask.askId, answerTo(decision, call))
+    const { event, decision } = this.#options.decide(ask)
+    this.#emit([event])
+    return this.#options.session.answer(ask.askId, decision)
   }
-}
-
-function answerTo(decision: Decision, call: ToolCall): GateDecision {
-  if (decision.decision === 'allow') return { behavior: 'allow', rule: decision.rule }
-  // An `ask` is refused as well: nobody can be asked while the run works, and the harness is told so.
-  return { behavior: 'deny', message: refusal(decision, call) }
 }

@@ -10,7 +10,7 @@ import { identityOf, type ProcessIdentity } from '../process/identity.ts'
 import type { HarnessSession, ProcessExit } from '../harness/adapter.ts'
 import type { Child } from './child.ts'
 import { changeSetOf, drain, stopTree, type Tree } from './ending.ts'
-import { decide } from './gate.ts'
+import { CallGate } from './call-gate.ts'
 import { launchHarness, type StartRequest } from './launch.ts'
 import { Limits, type Trip } from './limits.ts'
 import type { HostLog } from './log.ts'
@@ -32,6 +32,9 @@ export interface RunParts {
   /** A harness that has given its result has this long to exit by itself. */
   exitGraceMs: number
 }
+
+/** A harness that was told to stop because a person is asked has this long before it is interrupted. */
+const askGraceMs = 3_000
 interface Stop {
   exitReason: ExitReason
   message: string | null
@@ -42,6 +45,7 @@ interface Stop {
  * own result), the first reason counts and there is one ending.
  *
  *     launched -- leader exits / stop -> tree ended, output drained -> change-set -> ending stored
+ *        \------- a call must be asked: told to stop, interrupted after `askGraceMs` --/
  */
 export class LiveRun {
   readonly harness: ProcessIdentity
@@ -57,6 +61,7 @@ export class LiveRun {
   #stopping: Promise<void> | null = null
   #isForced = false
   #cancelExitGrace: (() => void) | null = null
+  #cancelAskGrace: (() => void) | null = null
 
   /** Launches it. Throws HarnessLaunchError. */
   constructor(parts: RunParts) {
@@ -99,6 +104,18 @@ export class LiveRun {
     this.#stopping ??= stopTree(this.#tree)
   }
 
+  /**
+   * A person is asked about a call. More calls of the same turn may come and be asked, too: so the harness, which has
+   * been told, may end by itself before it is interrupted.
+   */
+  #stopToAsk(summary: string): void {
+    this.#stop ??= { exitReason: 'approval_requested', message: `Waits for a person's approval of ${summary}` }
+    this.#limits.stop()
+    this.#cancelAskGrace ??= this.#parts.world.after(askGraceMs, () => {
+      this.#stopping ??= stopTree(this.#tree)
+    })
+  }
+
   /** A person's text; one that was sent again is passed over. */
   input(inputId: string, text: string): void {
     if (this.#seenInputs.has(inputId)) return
@@ -116,6 +133,7 @@ export class LiveRun {
     onEnding()
     this.#limits.stop()
     this.#cancelExitGrace?.()
+    this.#cancelAskGrace?.()
     const processExit: ProcessExit = { ...exit, stoppedFor: this.#stop?.exitReason ?? null }
     this.#parts.writer.keepTail()
     this.#pipeline.end(processExit)
@@ -141,14 +159,19 @@ export class LiveRun {
 
   #makePipeline(redactor: Redactor): Pipeline {
     const { prepared, plan, writer } = this.#parts
-    const { permissions } = prepared.assignment.spec
-    const place = { cwd: prepared.cwd, homeDir: prepared.assignment.homeDir }
+    const gate = new CallGate({
+      spec: prepared.assignment.spec,
+      place: { cwd: prepared.cwd, homeDir: prepared.assignment.homeDir },
+      redactText: this.#redact.text,
+      mayAsk: () => this.#stop === null || this.#cancelAskGrace !== null,
+      onAsked: ({ safeSummary }) => this.#stopToAsk(safeSummary),
+    })
     return new Pipeline({
       session: this.#session,
       redactor,
       redact: this.#redact,
       io: plan.launch.io,
-      decide: (call) => decide(permissions, place, call),
+      decide: (ask) => gate.answer(ask),
       emit: (bodies) => {
         this.#limits.sawEvent()
         for (const body of bodies) if (body.kind === 'tool_call') this.#limits.sawToolCall()

@@ -83,7 +83,10 @@ function makePipeline(world: World): Pipeline {
     redactor: new Redactor(secrets),
     redact: wholeValues(secrets),
     io: 'pty',
-    decide: () => ({ decision: 'deny', rule: null }),
+    decide: ({ name }) => ({
+      event: { kind: 'permission', data: { name, decision: 'deny' } },
+      decision: { behavior: 'deny', message: '' },
+    }),
     emit: (bodies) => {
       const events = bodies.map((body) => pendingEvent(world.now(), body))
       toRows(nothingWritten(), events)

@@ -36,7 +36,9 @@ export const writerLimits: WriterLimits = {
 
 /** What the writer adds to a report from what it wrote. */
 export type ReportOf = (
-  totals: Pick<EndReport, 'eventCount' | 'logHash' | 'gapBytes' | 'usage' | 'sessionId'> & { toolCalls: number },
+  totals: Pick<EndReport, 'eventCount' | 'logHash' | 'gapBytes' | 'usage' | 'sessionId' | 'approvals'> & {
+    toolCalls: number
+  },
 ) => EndReport
 
 const batchRows = 100
@@ -298,6 +300,14 @@ export class EventWriter {
 }
 
 function totalsOf({ lastSeq, stats, hash }: Written) {
-  const { gapBytes, usage, sessionId, toolCalls } = stats
-  return { eventCount: lastSeq, logHash: hash.copy().digest('hex'), gapBytes, usage, sessionId, toolCalls }
+  const { gapBytes, usage, sessionId, toolCalls, approvals } = stats
+  return {
+    eventCount: lastSeq,
+    logHash: hash.copy().digest('hex'),
+    gapBytes,
+    usage,
+    sessionId,
+    toolCalls,
+    ...(approvals.length > 0 && { approvals: [...approvals] }),
+  }
 }

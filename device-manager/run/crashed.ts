@@ -68,6 +68,12 @@ async function changeSetOf(
   }
 }
 
+/** It had asked a person, so its end was decided: how its host left in the moment after changes nothing of that. */
+const asked: Stop = {
+  exitReason: 'approval_requested',
+  message: "Waits for a person's approval. The process that held the run died while it ended the harness.",
+}
+
 function writeEnding(
   context: EndingContext,
   state: RunState,
@@ -78,7 +84,8 @@ function writeEnding(
   if (spool.ending(key)) return
   const stats = spool.stats(key)
   const seq = (stats?.lastSeq ?? 0) + 1
-  const { exitReason, message } = ending.stop
+  const approvals = [...(stats?.approvals ?? [])]
+  const { exitReason, message } = approvals.length > 0 && ending.stop.exitReason === 'crashed' ? asked : ending.stop
   const data = { exitReason, exitCode: null, signal: null, ...(message === null ? {} : { message }) }
   const line = Buffer.from(`${JSON.stringify({ seq, at: world.now(), kind: 'ended', data })}\n`)
   const report: EndReport = {
@@ -95,6 +102,7 @@ function writeEnding(
     sessionId: stats?.sessionId ?? null,
     harnessVersion: null,
     forced: false,
+    ...(approvals.length > 0 && { approvals }),
   }
   spool.end(key, [{ seq, line }], { report, changeSet: ending.changeSet })
 }

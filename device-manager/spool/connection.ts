@@ -7,7 +7,7 @@ export type Connection = Database.Database
 
 export const pageBytes = 16_384
 const applicationId = 0x73766373
-const schemaVersion = 1
+const schemaVersion = 2
 
 /**
  * One row per run and fence, and per event. An event's key is the run's small number and its seq in one integer: rowid
@@ -25,6 +25,7 @@ const schema = `
     tool_calls integer not null default 0,
     usage text,
     session_id text,
+    approvals text,
     unique (run_id, fence)
   ) strict;
   create table events (id integer primary key, crc integer not null, line blob not null) strict;
@@ -88,7 +89,7 @@ function migrate(db: Connection): void {
     const found = version()
     if (found === schemaVersion) return
     if (found > schemaVersion) throw new SpoolError(`the spool is of a newer release (version ${found})`)
-    db.exec(schema)
+    db.exec(found === 1 ? 'alter table runs add column approvals text' : schema)
     db.pragma(`application_id = ${applicationId}`)
     db.pragma(`user_version = ${schemaVersion}`)
   }).immediate()

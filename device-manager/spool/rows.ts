@@ -1,6 +1,7 @@
 import { crc32 } from 'node:zlib'
 import type { ChangeSetResult } from '../../shared/device/change-set.ts'
 import type { EndReport } from '../../shared/device/protocol.ts'
+import type { AskedCall } from '../../shared/runs/asked-call.ts'
 import type { RunUsage } from '../../shared/runs/events.ts'
 
 /** One lease's events: a run that was given out again under a higher fence begins at seq 1 again. */
@@ -19,6 +20,8 @@ export interface RunStats {
   toolCalls: number
   usage: RunUsage | null
   sessionId: string | null
+  /** Calls that a person is asked about, each once. */
+  approvals: readonly AskedCall[]
 }
 export interface RunEnding {
   report: EndReport

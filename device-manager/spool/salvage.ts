@@ -13,6 +13,8 @@ interface DamagedRun {
   tool_calls: number
   usage: string | null
   session_id: string | null
+  /** Not there in a file of the first release. */
+  approvals?: string | null
 }
 interface DamagedRow {
   seq: number
@@ -108,8 +110,8 @@ function copyRun(old: Connection, fresh: Connection, run: DamagedRun): SalvagedR
     }
     fresh
       .prepare(
-        `insert into runs (run_no, run_id, fence, last_seq, acked_seq, pending_bytes, gap_bytes, tool_calls, usage, session_id)
-         values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+        `insert into runs (run_no, run_id, fence, last_seq, acked_seq, pending_bytes, gap_bytes, tool_calls, usage, session_id, approvals)
+         values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       )
       .run(
         run.run_no,
@@ -122,6 +124,7 @@ function copyRun(old: Connection, fresh: Connection, run: DamagedRun): SalvagedR
         run.tool_calls,
         run.usage,
         run.session_id,
+        run.approvals ?? null,
       )
     hadEnding = copyEnding(old, fresh, { runNo: run.run_no, whole: keptSeq === run.last_seq })
   })()

@@ -1,6 +1,8 @@
 import { statSync } from 'node:fs'
+import { z } from 'zod'
 import { changeSetResult, type ChangeSetResult } from '../../shared/device/change-set.ts'
 import { endReport, type EndReport } from '../../shared/device/protocol.ts'
+import { askedCall } from '../../shared/runs/asked-call.ts'
 import { usageData } from '../../shared/runs/events.ts'
 import { pageBytes, type Connection } from './connection.ts'
 import {
@@ -136,6 +138,7 @@ export class Spool {
         toolCalls: run.tool_calls,
         usage: run.usage === null ? null : usageData.parse(JSON.parse(run.usage)),
         sessionId: run.session_id,
+        approvals: run.approvals === null ? [] : z.array(askedCall).parse(JSON.parse(run.approvals)),
       }
     })
   }
@@ -214,7 +217,8 @@ export class Spool {
     this.#sql.setLast.run(last, pendingBytes, run.run_no)
     if (stats) {
       const usage = stats.usage === null ? null : JSON.stringify(stats.usage)
-      this.#sql.setStats.run(stats.gapBytes, stats.toolCalls, usage, stats.sessionId, run.run_no)
+      const approvals = stats.approvals.length === 0 ? null : JSON.stringify(stats.approvals)
+      this.#sql.setStats.run(stats.gapBytes, stats.toolCalls, usage, stats.sessionId, approvals, run.run_no)
     }
     return { pendingBytes }
   }

@@ -12,6 +12,7 @@ export interface RunRow {
   tool_calls: number
   usage: string | null
   session_id: string | null
+  approvals: string | null
 }
 
 export interface SpoolStatements {
@@ -21,7 +22,7 @@ export interface SpoolStatements {
   listRuns: Statement<[], RunRow & { ended: number }>
   setLast: Statement<[number, number, number]>
   setAcked: Statement<[number, number, number]>
-  setStats: Statement<[number, number, string | null, string | null, number]>
+  setStats: Statement<[number, number, string | null, string | null, string | null, number]>
   insertEvent: Statement<[number, number, number, Uint8Array]>
   readEvents: Statement<[number, number, number, number], { seq: number; crc: number; line: Buffer }>
   sumEvents: Statement<[number, number, number, number], { bytes: number | null }>
@@ -44,7 +45,9 @@ export function prepareStatements(db: Connection): SpoolStatements {
     ),
     setLast: db.prepare('update runs set last_seq = ?, pending_bytes = ? where run_no = ?'),
     setAcked: db.prepare('update runs set acked_seq = ?, pending_bytes = ? where run_no = ?'),
-    setStats: db.prepare('update runs set gap_bytes = ?, tool_calls = ?, usage = ?, session_id = ? where run_no = ?'),
+    setStats: db.prepare(
+      'update runs set gap_bytes = ?, tool_calls = ?, usage = ?, session_id = ?, approvals = ? where run_no = ?',
+    ),
     insertEvent: db.prepare('insert into events (id, crc, line) values (? << 32 | ?, ?, ?)'),
     readEvents: db.prepare(`select id & 4294967295 as seq, crc, line from events ${between} order by id`),
     sumEvents: db.prepare(`select sum(length(line)) as bytes from events ${between}`),

@@ -4,6 +4,7 @@ import { z } from 'zod'
 export const askedCallLimits = {
   /** Different calls one run may ask about. */
   calls: 20,
+  idChars: 200,
   nameChars: 200,
   summaryChars: 300,
   promptChars: 2_000,
@@ -33,7 +34,7 @@ export const askDetails = z.object(shown)
 
 /** A tool call that the agent's permissions say must be asked: what becomes a `tool_permission` approval. */
 export const askedCall = z.object({
-  toolCallId: z.string().max(200).nullable(),
+  toolCallId: z.string().max(askedCallLimits.idChars).nullable(),
   name: z.string().min(1).max(askedCallLimits.nameChars),
   ...shown,
 })

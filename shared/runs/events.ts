@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { askDetails } from './asked-call.ts'
+import { askDetails, askedCallLimits, type AskedCall } from './asked-call.ts'
 
 /**
  * What a harness does, as the run host writes it to the spool and as clients read it. One event is one line of JSON in
@@ -102,3 +102,10 @@ export const storedEvent = z.object({
 })
 export type StoredEvent = z.infer<typeof storedEvent>
 export type RunUsage = z.infer<typeof usageData>
+
+/** The call that a person is asked about with a `permission` event; null when nobody is. */
+export function askedCallOf(permission: z.infer<(typeof runEventSchemas)['permission']>): AskedCall | null {
+  const { toolCallId, name, ask } = permission
+  const { idChars, nameChars } = askedCallLimits
+  return ask ? { toolCallId: toolCallId?.slice(0, idChars) ?? null, name: name.slice(0, nameChars), ...ask } : null
+}

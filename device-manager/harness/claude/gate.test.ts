@@ -55,6 +55,39 @@ describe('a tool call', () => {
     ])
   })
 
+  it('that ends the run is denied in a way by which claude stops, also when it asks again', () => {
+    const session = claudeSession(specOf())
+    session.push(hook('r1'))
+    expect(answers(session.answer('r1', { ...deny, stop: true }).write)).toEqual([
+      {
+        subtype: 'success',
+        request_id: 'r1',
+        response: { continue: false, stopReason: 'Not on the list.', ...hookDecision('deny', 'Not on the list.') },
+      },
+    ])
+    expect(answers(session.push(permission('r2')).write)).toEqual([
+      {
+        subtype: 'success',
+        request_id: 'r2',
+        response: { behavior: 'deny', message: 'Not on the list.', interrupt: true },
+      },
+    ])
+  })
+
+  it('of a shell is the same call whatever its description says', () => {
+    const session = claudeSession(specOf())
+    const essences = ['List files', 'See what is there'].map((description, at) => {
+      const { asks } = session.push(hook(`r${at}`, { command: 'ls', timeout: 5, description }))
+      expect(asks).toMatchObject([{ input: { description } }])
+      return asks?.[0]?.essence
+    })
+    expect(essences).toEqual([
+      { command: 'ls', timeout: 5 },
+      { command: 'ls', timeout: 5 },
+    ])
+    expect(session.push(hook('r3', { description: 'Find it', prompt: 'x' })).asks?.[0]).not.toHaveProperty('essence')
+  })
+
   it.each([
     { decision: allow, expected: { behavior: 'allow', updatedInput: { command: 'ls' } } },
     { decision: deny, expected: { behavior: 'deny', message: 'Not on the list.' } },

@@ -50,7 +50,8 @@ export function gate(): Gate {
 
   const raise = (askId: string, name: string, question: Question): GateStep => {
     open.set(askId, question)
-    return { ask: { askId, toolCallId: question.toolCallId, name, input: question.input } }
+    const { toolCallId, input } = question
+    return { ask: { askId, toolCallId, name, input, ...essenceOf(input) } }
   }
   const onHook = (askId: string, request: unknown): GateStep => {
     const hook = hookCallback.safeParse(request)
@@ -103,8 +104,18 @@ export function gate(): Gate {
   }
 }
 
+/** Beside a shell command the model writes a description for the screen, in other words each time. */
+function essenceOf(input: unknown): { essence?: unknown } {
+  if (typeof input !== 'object' || input === null || !('command' in input) || !('description' in input)) return {}
+  const { description: _words, ...essence } = input
+  return { essence }
+}
+
+/** `continue: false` makes claude end its turn once the tool calls that run have ended. */
 function hookAnswer(requestId: string, decision: GateDecision): string {
+  const isStop = decision.behavior === 'deny' && decision.stop === true
   return success(requestId, {
+    ...(isStop && { continue: false, stopReason: decision.message }),
     hookSpecificOutput: {
       hookEventName: 'PreToolUse',
       permissionDecision: decision.behavior,
@@ -118,7 +129,7 @@ function permissionAnswer(requestId: string, decision: GateDecision, input: unkn
     requestId,
     decision.behavior === 'allow'
       ? { behavior: 'allow', updatedInput: input }
-      : { behavior: 'deny', message: decision.message },
+      : { behavior: 'deny', message: decision.message, ...(decision.stop === true && { interrupt: true }) },
   )
 }
 

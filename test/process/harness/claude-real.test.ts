@@ -197,6 +197,46 @@ describe('a tool call', () => {
   })
 })
 
+describe('told to stop with a refusal', () => {
+  const stop = () => ({ behavior: 'deny', message: 'A person is asked.', stop: true }) as const
+
+  it('it ends by itself, asks the model no more, and its session can be gone on with', async () => {
+    await script(
+      { tool: { kind: 'write', path: 'asked.txt', content: 'x' } },
+      { text: 'I go on all the same.', tool: { kind: 'shell', command: 'echo no > no.txt' } },
+    )
+    const run = drive({ decide: stop })
+    const { outcome } = await run.done
+    expect(run.asks).toHaveLength(1)
+    expect(await stub.requests()).toHaveLength(1)
+    expect(existsSync(join(machine.cwd, 'asked.txt'))).toBe(false)
+
+    await script({ tool: { kind: 'write', path: 'asked.txt', content: 'x' } }, { text: 'Written.' })
+    const again = drive({ spec: { prompt: 'It was approved.', resumeSessionId: outcome.sessionId } })
+    expect((await again.done).outcome).toMatchObject({ exitReason: 'completed', sessionId: outcome.sessionId })
+    expect(again.asks[0]).toMatchObject({ name: run.asks[0]!.name, input: run.asks[0]!.input })
+    expect(readFileSync(join(machine.cwd, 'asked.txt'), 'utf8')).toBe('x')
+    expect(JSON.stringify((await stub.requests())[0]?.body['messages'])).toContain('A person is asked.')
+  })
+
+  it('all calls of the turn are asked first', async () => {
+    await script(
+      {
+        tools: [
+          { kind: 'shell', command: 'echo one > one.txt' },
+          { kind: 'write', path: 'two.txt', content: 'x' },
+          { kind: 'shell', command: 'echo three > three.txt' },
+        ],
+      },
+      { text: 'I go on all the same.' },
+    )
+    const run = drive({ decide: stop })
+    await run.done
+    expect(run.asks).toHaveLength(3)
+    expect(await stub.requests()).toHaveLength(1)
+  })
+})
+
 describe('trouble', () => {
   it('with a rate limit ends as that, after retries that are told', async () => {
     await stub.script({ run: { loop: true, steps: [{ error: { status: 429 } }] } })

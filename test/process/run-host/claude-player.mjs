@@ -3,7 +3,7 @@
 // line; after a question (control_request) it waits for the answer and keeps it in PLAYER_ANSWERS.
 //     PLAYER_RECORDING  the recording          PLAYER_CALLS  how often a tool call is printed (with ids of its own)
 //     PLAYER_SAY        printed as one more text of the assistant
-//     PLAYER_MODE       silent: says nothing; stay: does not exit after its result
+//     PLAYER_MODE       silent: says nothing; stay: does not exit after its result; deaf: says nothing after an answer
 import { appendFileSync, readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 
@@ -27,7 +27,10 @@ for (const text of readFileSync(PLAYER_RECORDING, 'utf8').trimEnd().split('\n'))
     if (copy > 0) call.id = `${call.id}x`
     out(line)
   }
-  if (line.type === 'control_request') appendFileSync(PLAYER_ANSWERS, `${(await input.next()).value}\n`)
+  if (line.type === 'control_request') {
+    appendFileSync(PLAYER_ANSWERS, `${(await input.next()).value}\n`)
+    if (PLAYER_MODE === 'deaf') await new Promise(() => setInterval(() => {}, 1000))
+  }
   if (line.type === 'assistant' && call.type === 'text' && PLAYER_SAY) {
     out({
       ...line,

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { chmodSync, copyFileSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -74,7 +75,6 @@ describe('a structured harness', () => {
   test.for([
     [{ allow: ['Bash'] }, 'allow', 'Bash', /allow/],
     [{ deny: ['Bash(echo hello:*)'], allow: ['Bash'] }, 'deny', 'Bash(echo hello:*)', /deny.*Bash\(echo hello/],
-    [{}, 'ask', undefined, /deny.*needs a person's approval.*permissions\.tools\.allow/],
   ] as const)('its question is answered by the lists: %o gives %s', async ([lists, decision, rule, answer]) => {
     const { events, answered } = await play(
       permissions({
@@ -91,6 +91,85 @@ describe('a structured harness', () => {
       ...(rule !== undefined && { rule }),
     })
     expect(JSON.stringify(answered()[0]!.response.response)).toMatch(answer)
+  })
+
+  describe('with a call that must be asked', () => {
+    // Of the recorded call without its description; with one field it is its own canonical form.
+    const input = { command: 'echo hello > hello.txt && cat hello.txt' }
+    const inputDigest = createHash('sha256')
+      .update(JSON.stringify(['Bash', input]))
+      .digest('hex')
+
+    test('ends approval_requested; what is asked is in its event, its totals and its ending', async () => {
+      const { report, events, answered, stats, ending } = await play(permissions({}))
+      expect(report).toMatchObject({ exitReason: 'approval_requested', exitCode: 0, forced: false })
+      expect(report.message).toContain(`approval of Bash: ${input.command}`)
+      expect(report.approvals).toEqual([
+        {
+          toolCallId: 'toolu_02401bc531833d4ff4ae5730',
+          name: 'Bash',
+          inputDigest,
+          safeSummary: `Bash: ${input.command}`,
+          toolArgs: { ...input, description: 'Run a command' },
+          prompt: expect.stringMatching(/^tester asks to use Bash\.\n\necho hello > hello\.txt/),
+        },
+      ])
+      expect(report.sessionId).toBe('0daf4b85-4a04-4615-a93c-15ac4b358767')
+      expect(stats?.approvals).toEqual(report.approvals)
+      expect(ending?.report).toEqual(report)
+      const [decided] = events.filter(({ kind }) => kind === 'permission').map(({ data }) => data)
+      expect(decided).toMatchObject({ decision: 'ask', ask: { inputDigest } })
+      expect(events.at(-1)).toMatchObject({ kind: 'ended', data: { exitReason: 'approval_requested' } })
+      expect(answered()[0]!.response.response).toMatchObject({
+        continue: false,
+        hookSpecificOutput: {
+          permissionDecision: 'deny',
+          permissionDecisionReason: expect.stringMatching(/is asked now/),
+        },
+      })
+    })
+
+    test('interrupts a harness that goes on although it was told to stop', async () => {
+      const { report } = await play(permissions({}), { PLAYER_MODE: 'deaf' })
+      expect(report).toMatchObject({ exitReason: 'approval_requested', signal: 'SIGINT', forced: false })
+      expect(report.approvals).toHaveLength(1)
+    })
+
+    test('shows no secret, in whatever form, and asks for the call with its secret', async () => {
+      const secrets = { GREETING: 'hello > hello.txt' }
+      const { log, report } = await play(permissions({}), {}, { secrets })
+      expect(report.approvals).toMatchObject([
+        { inputDigest, safeSummary: 'Bash: echo [redacted:GREETING] && cat hello.txt' },
+      ])
+      for (const text of [log.toString(), JSON.stringify(report)]) expect(text).not.toContain(secrets.GREETING)
+    })
+
+    test('makes the call that a person allowed, by its digest, once', async () => {
+      const approved = { name: 'Bash', inputDigest, approvalId: 'apr_0123456789abcdef' }
+      const { report, events } = await play({ allowCalls: [approved], ...permissions({ ask: ['Bash'] }) })
+      expect(report.exitReason).toBe('completed')
+      expect(report).not.toHaveProperty('approvals')
+      expect(events.filter(({ kind }) => kind === 'permission').map(({ data }) => data)).toEqual([
+        {
+          toolCallId: 'toolu_02401bc531833d4ff4ae5730',
+          name: 'Bash',
+          decision: 'allow',
+          rule: 'approval:apr_0123456789abcdef',
+        },
+      ])
+    })
+
+    test.for([
+      ['another digest', { inputDigest: '0'.repeat(64) }, {}, 'approval_requested'],
+      ['another name', { name: 'Write' }, {}, 'approval_requested'],
+      ['a deny list that names it', {}, { deny: ['Bash'] }, 'completed'],
+    ] as const)('does not make it with %s', async ([, change, lists, exitReason]) => {
+      const approved = { name: 'Bash', inputDigest, approvalId: 'apr_0123456789abcdef', ...change }
+      const deny = 'deny' in lists ? [...lists.deny] : []
+      const { report, answered } = await play({ allowCalls: [approved], ...permissions({ deny }) })
+      expect(report.exitReason).toBe(exitReason)
+      expect(JSON.stringify(answered()[0])).toContain('"permissionDecision":"deny"')
+    })
   })
 
   test('more tool calls than the limit end it', async () => {

@@ -13,6 +13,7 @@ import {
   type Spool,
 } from '../../../device-manager/spool/spool.ts'
 import type { EndReport } from '../../../shared/device/protocol.ts'
+import { askedCallFixture } from '../../kit/asked-call.ts'
 
 let folder: string
 let path: string
@@ -50,7 +51,14 @@ describe('rows', () => {
   test('are read in order, cut by size but never to nothing, and kept over a restart', () => {
     const spool = open()
     spool.append(key, rows(1, 3))
-    spool.append(key, [row(4, 100_000)], { gapBytes: 7, toolCalls: 2, usage: { outputTokens: 3 }, sessionId: 'abc' })
+    const approvals = [askedCallFixture()]
+    spool.append(key, [row(4, 100_000)], {
+      gapBytes: 7,
+      toolCalls: 2,
+      usage: { outputTokens: 3 },
+      sessionId: 'abc',
+      approvals,
+    })
     spool.close()
     const again = open()
     expect(again.read(key, 0, 130).map(({ seq }) => seq)).toEqual([1])
@@ -64,7 +72,25 @@ describe('rows', () => {
       toolCalls: 2,
       usage: { outputTokens: 3 },
       sessionId: 'abc',
+      approvals,
     })
+    again.close()
+  })
+
+  test('and totals of a file of the first release are taken over', () => {
+    open().close()
+    const old = new Database(path)
+    old.exec('alter table runs drop column approvals')
+    old.pragma('user_version = 1')
+    old.exec("insert into runs (run_id, fence, last_seq, acked_seq, session_id) values ('run_old', 1, 5, 5, 'abc')")
+    old.close()
+    const spool = open()
+    expect(spool.stats({ runId: 'run_old', fence: 1 })).toMatchObject({ lastSeq: 5, sessionId: 'abc', approvals: [] })
+    spool.append({ runId: 'run_old', fence: 1 }, [row(6)])
+    spool.close()
+    const again = open()
+    expect(again.salvage).toBeNull()
+    expect(again.stats({ runId: 'run_old', fence: 1 })).toMatchObject({ lastSeq: 6 })
     again.close()
   })
 
