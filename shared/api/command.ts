@@ -21,6 +21,8 @@ export interface PositionalSpec {
   target: string
   /** Used when it is left out. Without one it is required. */
   default?: string
+  /** May be left out; nothing is sent then. */
+  isOptional?: true
   variadic?: boolean
   /** This word means null. */
   nullWord?: string

@@ -6,7 +6,9 @@ import { signIn } from './004-sign-in.ts'
 import { agentHistory } from './005-agent-history.ts'
 import { wakes } from './006-wakes.ts'
 import { tasks } from './007-tasks.ts'
+import { conversations } from './008-conversations.ts'
 import { gates } from './009-gates.ts'
+import { automations } from './010-automations.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -17,5 +19,7 @@ export const migrations: readonly Migration[] = [
   agentHistory,
   wakes,
   tasks,
+  conversations,
   gates,
+  automations,
 ]

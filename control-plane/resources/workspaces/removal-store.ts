@@ -2,7 +2,7 @@ import type { Db } from '../../db/open.ts'
 
 /** Everything that belongs to a workspace, for its removal. */
 
-type Owner = 'runs' | 'agents' | 'projects' | 'tasks'
+type Owner = 'runs' | 'agents' | 'projects' | 'tasks' | 'conversations'
 
 interface OwnedTable {
   table: string
@@ -24,6 +24,11 @@ export const ownedTables: readonly OwnedTable[] = [
   { table: 'agent_history', column: 'agent_id', owner: 'agents' },
   { table: 'agent_revisions', column: 'agent_id', owner: 'agents' },
   { table: 'project_grants', column: 'project_id', owner: 'projects' },
+  { table: 'message_edits', column: 'conversation_id', owner: 'conversations' },
+  { table: 'messages', column: 'conversation_id', owner: 'conversations' },
+  { table: 'conversation_reads', column: 'conversation_id', owner: 'conversations' },
+  { table: 'conversation_participants', column: 'conversation_id', owner: 'conversations' },
+  { table: 'conversations', column: 'workspace_id' },
   { table: 'task_checklist_items', column: 'task_id', owner: 'tasks' },
   { table: 'task_dependencies', column: 'task_id', owner: 'tasks' },
   { table: 'task_watchers', column: 'task_id', owner: 'tasks' },
@@ -36,6 +41,8 @@ export const ownedTables: readonly OwnedTable[] = [
   { table: 'questions', column: 'workspace_id' },
   { table: 'secret_grants', column: 'workspace_id' },
   { table: 'secrets', column: 'workspace_id' },
+  { table: 'automation_fires', column: 'workspace_id' },
+  { table: 'automations', column: 'workspace_id' },
   { table: 'platform_changes', column: 'workspace_id' },
   { table: 'runs', column: 'workspace_id' },
   { table: 'projects', column: 'workspace_id' },

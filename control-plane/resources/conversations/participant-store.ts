@@ -1,0 +1,121 @@
+import { z } from 'zod'
+import { int, text, time } from '../../db/columns.ts'
+import type { Db } from '../../db/open.ts'
+
+/** Who is in a conversation, and how far people have read. Ids are `usr_` and `agt_` ids. */
+export interface Participant {
+  type: 'user' | 'agent'
+  id: string
+}
+
+const row = z
+  .object({ conversation_id: text, type: z.enum(['user', 'agent']), subject_id: text, created_at: time })
+  .transform((r) => ({ conversationId: r.conversation_id, type: r.type, id: r.subject_id, joinedAt: r.created_at }))
+
+/** Who is in it already stays as it is. */
+export async function insertParticipants(
+  db: Db,
+  conversationId: string,
+  joining: { participants: readonly Participant[]; at: number },
+): Promise<void> {
+  if (joining.participants.length === 0) return
+  await db('conversation_participants')
+    .insert(
+      joining.participants.map(({ type, id }) => ({
+        conversation_id: conversationId,
+        type,
+        subject_id: id,
+        created_at: joining.at,
+      })),
+    )
+    .onConflict(['conversation_id', 'type', 'subject_id'])
+    .ignore()
+}
+
+/** False when they were not in it. */
+export async function removeParticipant(db: Db, conversationId: string, participant: Participant): Promise<boolean> {
+  const { type, id } = participant
+  const where = { conversation_id: conversationId, type, subject_id: id }
+  return (await db('conversation_participants').where(where).delete()) === 1
+}
+
+/** By conversation, first joined first. */
+export async function listParticipants(
+  db: Db,
+  conversationIds: readonly string[],
+): Promise<Map<string, Participant[]>> {
+  const by = new Map<string, Participant[]>(conversationIds.map((id) => [id, []]))
+  if (conversationIds.length === 0) return by
+  const rows: unknown[] = await db('conversation_participants')
+    .whereIn('conversation_id', [...conversationIds])
+    .orderBy([{ column: 'created_at' }, { column: 'type', order: 'desc' }, { column: 'subject_id' }])
+  for (const value of rows) {
+    const { conversationId, type, id } = row.parse(value)
+    by.get(conversationId)?.push({ type, id })
+  }
+  return by
+}
+
+export async function isParticipant(db: Db, conversationId: string, { type, id }: Participant): Promise<boolean> {
+  const where = { conversation_id: conversationId, type, subject_id: id }
+  return (await db('conversation_participants').where(where).first('subject_id')) !== undefined
+}
+
+export interface ReadMark {
+  /** Number of the last message that was there when they read. */
+  seq: number
+  at: number
+}
+
+/** A mark never goes back. */
+export async function recordRead(
+  db: Db,
+  read: { conversationId: string; userId: string; seq: number; at: number },
+): Promise<void> {
+  await db('conversation_reads')
+    .insert({ conversation_id: read.conversationId, user_id: read.userId, read_seq: read.seq, read_at: read.at })
+    .onConflict(['conversation_id', 'user_id'])
+    .merge()
+    .where('conversation_reads.read_seq', '<=', read.seq)
+}
+
+const readRow = z.object({ conversation_id: text, read_seq: int, read_at: time })
+
+export async function listReads(
+  db: Db,
+  userId: string,
+  conversationIds: readonly string[],
+): Promise<Map<string, ReadMark>> {
+  if (conversationIds.length === 0) return new Map()
+  const rows: unknown[] = await db('conversation_reads')
+    .where({ user_id: userId })
+    .whereIn('conversation_id', [...conversationIds])
+  return new Map(
+    rows.map((value) => {
+      const { conversation_id, read_seq, read_at } = readRow.parse(value)
+      return [conversation_id, { seq: read_seq, at: read_at }] as const
+    }),
+  )
+}
+
+/** Live messages after the person's mark that somebody else wrote, by conversation; those without any are left out. */
+export async function countUnread(
+  db: Db,
+  userId: string,
+  conversationIds: readonly string[],
+): Promise<Map<string, number>> {
+  if (conversationIds.length === 0) return new Map()
+  const rows: unknown[] = await db('messages')
+    .leftJoin('conversation_reads as r', (on) => {
+      void on.on('r.conversation_id', 'messages.conversation_id').andOnVal('r.user_id', userId)
+    })
+    .whereIn('messages.conversation_id', [...conversationIds])
+    .whereNull('messages.deleted_at')
+    .whereRaw('messages.seq > coalesce(r.read_seq, 0)')
+    .whereRaw('coalesce(messages.author_id, ?) <> ?', ['', userId])
+    .groupBy('messages.conversation_id')
+    .select('messages.conversation_id')
+    .count({ n: '*' })
+  const counted = z.array(z.object({ conversation_id: text, n: int })).parse(rows)
+  return new Map(counted.map((each) => [each.conversation_id, each.n]))
+}

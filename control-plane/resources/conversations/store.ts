@@ -1,0 +1,249 @@
+import type { Knex } from 'knex'
+import { z } from 'zod'
+import { authorTypes, conversationKinds, speeds } from '../../../shared/api/conversation-fields.ts'
+import { harnessNames, reasoningEfforts } from '../../../shared/runs/spec.ts'
+import { int, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import { lockRows } from '../../db/dialect.ts'
+import { pageById, type IdPage } from '../../db/id-page.ts'
+import type { Db } from '../../db/open.ts'
+
+const row = z
+  .object({
+    id: text,
+    workspace_id: text,
+    kind: z.enum(conversationKinds),
+    title: nullableText,
+    task_id: nullableText,
+    dm_user: nullableText,
+    dm_agent: nullableText,
+    created_by_type: z.enum(authorTypes),
+    created_by_id: nullableText,
+    message_seq: int,
+    message_count: int,
+    last_message_id: nullableText,
+    last_message_preview: nullableText,
+    last_activity_at: nullableTime,
+    archived_at: nullableTime,
+    model_id: nullableText,
+    harness: z.enum(harnessNames).nullable(),
+    reasoning_effort: z.enum(reasoningEfforts).nullable(),
+    speed: z.enum(speeds).nullable(),
+    runtime_changed_at: nullableTime,
+    version: int,
+    created_at: time,
+    updated_at: time,
+  })
+  .transform((r) => ({
+    id: r.id,
+    workspaceId: r.workspace_id,
+    kind: r.kind,
+    title: r.title,
+    taskId: r.task_id,
+    /** `usr_` and `agt_` id of a dm that belongs to no task. */
+    dmUser: r.dm_user,
+    dmAgent: r.dm_agent,
+    createdByType: r.created_by_type,
+    createdById: r.created_by_id,
+    messageSeq: r.message_seq,
+    messageCount: r.message_count,
+    lastMessageId: r.last_message_id,
+    lastMessagePreview: r.last_message_preview,
+    lastActivityAt: r.last_activity_at,
+    archivedAt: r.archived_at,
+    /** What its runs use instead of their agent's settings. */
+    modelId: r.model_id,
+    harness: r.harness,
+    reasoningEffort: r.reasoning_effort,
+    speed: r.speed,
+    runtimeChangedAt: r.runtime_changed_at,
+    version: r.version,
+    createdAt: r.created_at,
+    updatedAt: r.updated_at,
+  }))
+export type ConversationRow = z.infer<typeof row>
+const parseMaybe = (value: unknown): ConversationRow | null => (value === undefined ? null : row.parse(value))
+
+export type NewConversation = Pick<
+  ConversationRow,
+  | 'id'
+  | 'workspaceId'
+  | 'kind'
+  | 'title'
+  | 'taskId'
+  | 'dmUser'
+  | 'dmAgent'
+  | 'createdByType'
+  | 'createdById'
+  | 'createdAt'
+>
+
+/** False when the task has a conversation already, or the agent and the person have a dm. */
+export async function insertConversation(db: Db, conversation: NewConversation): Promise<boolean> {
+  const inserted: unknown[] = await db('conversations')
+    .insert({
+      id: conversation.id,
+      workspace_id: conversation.workspaceId,
+      kind: conversation.kind,
+      title: conversation.title,
+      task_id: conversation.taskId,
+      dm_user: conversation.dmUser,
+      dm_agent: conversation.dmAgent,
+      created_by_type: conversation.createdByType,
+      created_by_id: conversation.createdById,
+      created_at: conversation.createdAt,
+      updated_at: conversation.createdAt,
+    })
+    .onConflict()
+    .ignore()
+    .returning('id')
+  return inserted.length === 1
+}
+
+export async function findConversation(db: Db, id: string): Promise<ConversationRow | null> {
+  return parseMaybe(await db('conversations').where({ id }).first())
+}
+
+/** The same, kept from changing until the transaction ends. */
+export async function claimConversation(db: Db, id: string): Promise<ConversationRow | null> {
+  const [found]: unknown[] = await lockRows(db('conversations').where({ id }).limit(1))
+  return parseMaybe(found)
+}
+
+export async function findConversationOfTask(db: Db, taskId: string): Promise<ConversationRow | null> {
+  return parseMaybe(await db('conversations').where({ task_id: taskId }).first())
+}
+
+export async function findDm(
+  db: Db,
+  dm: { workspaceId: string; userId: string; agentId: string },
+): Promise<ConversationRow | null> {
+  const where = { workspace_id: dm.workspaceId, dm_user: dm.userId, dm_agent: dm.agentId }
+  return parseMaybe(await db('conversations').where(where).first())
+}
+
+export async function listConversationsByIds(
+  db: Db,
+  workspaceId: string,
+  ids: readonly string[],
+): Promise<ConversationRow[]> {
+  if (ids.length === 0) return []
+  const rows: unknown[] = await db('conversations')
+    .where({ workspace_id: workspaceId })
+    .whereIn('id', [...ids])
+  return rows.map((value) => row.parse(value))
+}
+
+/** Whose eyes a list is made for; null sees all. A person sees channels and conversations of tasks; an agent only its own. */
+export type ConversationViewer = { type: 'user' | 'agent'; id: string } | null
+
+export interface ConversationFilter extends IdPage {
+  workspaceId: string
+  visibleTo: ConversationViewer
+  /** `none`: those that belong to no task. */
+  task?: { id: string } | 'none'
+  /** `usr_` or `agt_` id. */
+  participantId?: string
+  withArchived: boolean
+  /** Text in the title, whatever its case. */
+  q?: string
+}
+
+/** Newest first (from the cursor upwards when it pages back); one row more than `limit`. */
+export async function listConversations(db: Db, filter: ConversationFilter): Promise<ConversationRow[]> {
+  const query = db('conversations').where({ workspace_id: filter.workspaceId })
+  if (filter.visibleTo) onlyVisible(query, filter.visibleTo)
+  if (filter.task === 'none') void query.whereNull('task_id')
+  else if (filter.task) void query.where({ task_id: filter.task.id })
+  if (filter.participantId !== undefined) void query.whereExists((own) => participation(own, filter.participantId!))
+  if (!filter.withArchived) void query.whereNull('archived_at')
+  if (filter.q !== undefined && filter.q !== '') {
+    const like = `%${filter.q.toLowerCase().replaceAll(/[\\%_]/g, (c) => `\\${c}`)}%`
+    void query.whereRaw("lower(coalesce(title, '')) like ? escape '\\'", [like])
+  }
+  const rows: unknown[] = await pageById(query, filter)
+  return rows.map((value) => row.parse(value))
+}
+
+function onlyVisible(query: Knex.QueryBuilder, viewer: NonNullable<ConversationViewer>): void {
+  void query.where((any) => {
+    if (viewer.type === 'user') void any.where({ kind: 'channel' }).orWhereNotNull('task_id')
+    void any.orWhereExists((own) => participation(own, viewer.id))
+  })
+}
+
+function participation(query: Knex.QueryBuilder, subjectId: string): void {
+  void query
+    .from('conversation_participants')
+    .select('subject_id')
+    .whereRaw('conversation_participants.conversation_id = conversations.id')
+    .where({ subject_id: subjectId })
+}
+
+/** Writes title, archiving and runtime; false when somebody else changed these since they were read. */
+export async function replaceConversation(db: Db, before: ConversationRow, after: ConversationRow): Promise<boolean> {
+  const changed = await db('conversations')
+    .where({ id: before.id, version: before.version })
+    .update({
+      title: after.title,
+      archived_at: after.archivedAt,
+      model_id: after.modelId,
+      harness: after.harness,
+      reasoning_effort: after.reasoningEffort,
+      speed: after.speed,
+      runtime_changed_at: after.runtimeChangedAt,
+      version: before.version + 1,
+      updated_at: after.updatedAt,
+    })
+  return changed === 1
+}
+
+/**
+ * Makes room for the next message and gives its number; null when the conversation is gone. Other posts to it wait until
+ * the transaction ends.
+ */
+export async function recordPost(
+  db: Db,
+  post: { conversationId: string; messageId: string; preview: string; at: number },
+): Promise<number | null> {
+  const changed: unknown[] = await db('conversations')
+    .where({ id: post.conversationId })
+    .update({
+      message_seq: db.raw('message_seq + 1'),
+      message_count: db.raw('message_count + 1'),
+      last_message_id: post.messageId,
+      last_message_preview: post.preview,
+      last_activity_at: post.at,
+      updated_at: post.at,
+    })
+    .returning('message_seq')
+  return changed.length === 0 ? null : z.object({ message_seq: int }).parse(changed[0]).message_seq
+}
+
+/** What is shown of the last message after that one was edited. */
+export async function replacePreview(db: Db, last: { conversationId: string; messageId: string; preview: string }) {
+  await db('conversations')
+    .where({ id: last.conversationId, last_message_id: last.messageId })
+    .update({ last_message_preview: last.preview })
+}
+
+/** One message less; `last` is the newest of those left. */
+export async function recordRemoval(
+  db: Db,
+  removal: { conversationId: string; last: { messageId: string; preview: string } | null; at: number },
+): Promise<void> {
+  await db('conversations')
+    .where({ id: removal.conversationId })
+    .update({
+      message_count: db.raw('message_count - 1'),
+      last_message_id: removal.last?.messageId ?? null,
+      last_message_preview: removal.last?.preview ?? null,
+      updated_at: removal.at,
+    })
+}
+
+/** Removes the conversation with its messages, participants and marks. */
+export async function removeConversation(db: Db, id: string): Promise<void> {
+  for (const table of ['message_edits', 'messages', 'conversation_reads', 'conversation_participants'])
+    await db(table).where({ conversation_id: id }).delete()
+  await db('conversations').where({ id }).delete()
+}

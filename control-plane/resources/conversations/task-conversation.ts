@@ -1,0 +1,43 @@
+import type { World } from '../../../shared/lib/world.ts'
+import type { Db } from '../../db/open.ts'
+import type { TaskRow } from '../tasks/store.ts'
+import { insertParticipants, type Participant } from './participant-store.ts'
+import { findConversationOfTask, insertConversation, type ConversationRow } from './store.ts'
+
+/** What a task must say of itself to be talked about. */
+export type DiscussedTask = Pick<TaskRow, 'id' | 'workspaceId' | 'assigneeAgentId' | 'createdByType' | 'createdById'>
+
+/** The conversation that holds a task's comments, made when it is not there. */
+export async function ensureTaskConversation(
+  db: Db,
+  { task, world }: { task: DiscussedTask; world: World },
+): Promise<ConversationRow> {
+  const known = await findConversationOfTask(db, task.id)
+  if (known) return known
+  const at = world.now()
+  const id = world.id('cnv_')
+  const isNew = await insertConversation(db, {
+    id,
+    workspaceId: task.workspaceId,
+    kind: 'dm',
+    title: null,
+    taskId: task.id,
+    dmUser: null,
+    dmAgent: null,
+    createdByType: task.createdByType,
+    createdById: task.createdById,
+    createdAt: at,
+  })
+  if (isNew) await insertParticipants(db, id, { participants: participantsOf(task), at })
+  const conversation = await findConversationOfTask(db, task.id)
+  if (conversation === null) throw new Error(`the conversation of ${task.id} was neither found nor made`)
+  return conversation
+}
+
+/** Whoever made the task, and who works on it. */
+export function participantsOf(task: DiscussedTask): Participant[] {
+  const { createdByType, createdById, assigneeAgentId } = task
+  const creator = createdByType === 'system' || createdById === null ? [] : [{ type: createdByType, id: createdById }]
+  const isAssigneeElse = assigneeAgentId !== null && assigneeAgentId !== createdById
+  return [...creator, ...(isAssigneeElse ? [{ type: 'agent' as const, id: assigneeAgentId }] : [])]
+}

@@ -1,0 +1,20 @@
+import { fail } from '../../../shared/api/errors.ts'
+
+/** A file that a message shows. */
+export interface Attachment {
+  id: string
+  name: string
+  contentType: string
+  sizeBytes: number
+}
+
+/** Fails with `resource_not_found` for an id that names no file of the workspace. */
+export function checkAttachments(ids: readonly string[]): void {
+  const [unknown] = ids
+  if (unknown !== undefined)
+    fail('resource_not_found', {
+      param: 'attachmentIds',
+      message: `There is no file ${unknown} in this workspace.`,
+      details: { attachmentId: unknown },
+    })
+}

@@ -1,0 +1,96 @@
+import { slugOf } from '../agents/rules.ts'
+
+/** Decisions about messages (document 2, "Message" and "Limits"). */
+
+/** So many agent messages within the window, with no person's between them, pause agent wakes (silence conv.burst). */
+export const burst = { messages: 20, windowMs: 60_000 } as const
+
+/** `last`: authors of the newest messages, newest first. A person who posts lifts the pause at once. */
+export function isBursting(last: readonly { type: 'user' | 'agent'; at: number }[], now: number): boolean {
+  const oldest = last[burst.messages - 1]
+  if (oldest === undefined || now - oldest.at >= burst.windowMs) return false
+  return last.slice(0, burst.messages).every((message) => message.type === 'agent')
+}
+
+const previewChars = 160
+
+/** One flat line of a message, for lists. */
+export function previewOf(body: string): string {
+  const flat = body
+    .slice(0, 4 * previewChars)
+    .replaceAll(/\s+/g, ' ')
+    .trim()
+  if (flat.length <= previewChars && body.length <= 4 * previewChars) return flat
+  // Not in the middle of a character that takes two units.
+  const cut = flat.slice(0, previewChars).replace(/[\ud800-\udbff]$/, '')
+  return `${cut.trimEnd()}…`
+}
+
+/** Names that mean something where they stand; more than these are passed over. */
+const maxMentions = 50
+const mention =
+  /(?<![\p{L}\p{N}@./+-])@([\p{L}\p{N}](?:[\p{L}\p{N}_.+-]*[\p{L}\p{N}])?(?:@[\p{L}\p{N}.-]*[\p{L}\p{N}])?)/gu
+
+/** What follows an `@` in a text, in order and once each: not in code, and not where it is part of an address. */
+export function mentionedNames(body: string): string[] {
+  const names = new Set<string>()
+  for (const [, name] of proseOf(body).matchAll(mention)) {
+    names.add(name!)
+    if (names.size === maxMentions) break
+  }
+  return [...names]
+}
+
+/** Markdown without its code: fenced blocks line by line, then what stands between runs of backticks of one length. */
+function proseOf(body: string): string {
+  if (!/[`~]/.test(body)) return body
+  const lines: string[] = []
+  let fence: string | null = null
+  for (const line of body.split('\n')) {
+    const mark = /^ {0,3}(`{3,}|~{3,})/.exec(line)?.[1]
+    if (fence === null && mark !== undefined) fence = mark
+    else if (fence === null) lines.push(line)
+    else if (mark?.startsWith(fence) === true) fence = null
+  }
+  return withoutInlineCode(lines.join('\n'))
+}
+
+function withoutInlineCode(text: string): string {
+  const runs = [...text.matchAll(/`+/g)].map(({ index, 0: { length } }) => ({ index, length }))
+  const nextOfLength = new Map<number, number>()
+  const closing = runs.map((): number | null => null)
+  for (let at = runs.length - 1; at >= 0; at--) {
+    closing[at] = nextOfLength.get(runs[at]!.length) ?? null
+    nextOfLength.set(runs[at]!.length, at)
+  }
+  let prose = ''
+  let from = 0
+  for (let at = 0; at < runs.length; at++) {
+    const end = closing[at] ?? null
+    if (end === null) continue
+    prose += `${text.slice(from, runs[at]!.index)} `
+    from = runs[end]!.index + runs[end]!.length
+    at = end
+  }
+  return prose + text.slice(from)
+}
+
+/** A person's name in a mention: people have no handle of their own, so it is made of their name, else of their address. */
+export function personHandle(person: { name: string; email: string }): string {
+  return slugOf(person.name) || slugOf(person.email.split('@')[0] ?? '') || 'somebody'
+}
+
+interface Person {
+  publicId: string
+  name: string
+  email: string
+}
+
+/** The one person that a mentioned name means: by `usr_` id, address or handle; null for nobody, or for several. */
+export function matchPerson<T extends Person>(people: readonly T[], name: string): T | null {
+  const lower = name.toLowerCase()
+  const exact = people.find((person) => person.publicId === name || person.email.toLowerCase() === lower)
+  if (exact) return exact
+  const named = people.filter((person) => personHandle(person) === lower)
+  return named.length === 1 ? named[0]! : null
+}

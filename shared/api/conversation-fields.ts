@@ -1,0 +1,13 @@
+/** Closed lists of conversations and messages (document 2); apart from the routes so that stores need not load those. */
+
+export const conversationKinds = ['dm', 'channel'] as const
+export type ConversationKind = (typeof conversationKinds)[number]
+
+export const messageSources = ['in_app', 'slack', 'email'] as const
+export type MessageSource = (typeof messageSources)[number]
+
+export const authorTypes = ['user', 'agent', 'system'] as const
+
+/** How fast a model answers, where it can be chosen. */
+export const speeds = ['standard', 'fast'] as const
+export type Speed = (typeof speeds)[number]

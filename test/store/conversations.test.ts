@@ -1,0 +1,324 @@
+import { expect } from 'vitest'
+import { troubleOf } from '../../control-plane/db/dialect.ts'
+import type { Db } from '../../control-plane/db/open.ts'
+import {
+  countUnread,
+  insertParticipants,
+  isParticipant,
+  listParticipants,
+  listReads,
+  recordRead,
+  removeParticipant,
+} from '../../control-plane/resources/conversations/participant-store.ts'
+import {
+  claimConversation,
+  findConversation,
+  findConversationOfTask,
+  findDm,
+  insertConversation,
+  listConversations,
+  listConversationsByIds,
+  recordPost,
+  recordRemoval,
+  removeConversation,
+  replaceConversation,
+  replacePreview,
+  type NewConversation,
+} from '../../control-plane/resources/conversations/store.ts'
+import {
+  findLastMessage,
+  findMessage,
+  findReplyOfRun,
+  findSentMessage,
+  insertMessage,
+  listEdits,
+  listLastAuthors,
+  listMessages,
+  removeMessage,
+  replaceBody,
+  replaceTurnRun,
+  type MessageRow,
+} from '../../control-plane/resources/messages/store.ts'
+import { realWorld } from '../../shared/lib/world.ts'
+import { onBoth } from '../kit/database.ts'
+import { at, seedWorkspace } from './seed.ts'
+
+const [ada, ben] = ['usr_Ada0000000000000', 'usr_Ben0000000000000']
+const [bot, other] = ['agt_Bot0000000000000', 'agt_Other00000000000']
+
+async function seedConversation(db: Db, workspaceId: string, changes: Partial<NewConversation> = {}) {
+  const conversation: NewConversation = {
+    id: realWorld.id('cnv_'),
+    workspaceId,
+    kind: 'channel',
+    title: null,
+    taskId: null,
+    dmUser: null,
+    dmAgent: null,
+    createdByType: 'user',
+    createdById: ada,
+    createdAt: at,
+    ...changes,
+  }
+  expect(await insertConversation(db, conversation)).toBe(true)
+  return conversation.id
+}
+
+async function post(db: Db, conversationId: string, changes: Partial<MessageRow> = {}): Promise<MessageRow> {
+  const id = realWorld.id('msg_')
+  const when = changes.createdAt ?? at
+  const body = changes.body ?? 'text'
+  const seq = await recordPost(db, { conversationId, messageId: id, preview: body, at: when })
+  const message: MessageRow = {
+    id,
+    conversationId,
+    seq: seq!,
+    authorType: 'user',
+    authorId: ada,
+    body,
+    source: 'in_app',
+    externalRef: null,
+    automationId: null,
+    mentions: [],
+    parentMessageId: null,
+    attachmentIds: [],
+    replyOfRun: null,
+    turnRun: null,
+    sendKey: null,
+    editedAt: null,
+    deletedAt: null,
+    createdAt: when,
+    updatedAt: when,
+    ...changes,
+  }
+  await insertMessage(db, message)
+  return message
+}
+
+onBoth('a conversation comes back as it was stored, and is replaced only as it was read', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const id = await seedConversation(root, workspaceId, { title: 'Größe 测试' })
+  const stored = await findConversation(root, id)
+  expect(stored).toMatchObject({ id, workspaceId, kind: 'channel', title: 'Größe 测试', messageCount: 0, version: 1 })
+  expect(await claimConversation(root, id)).toEqual(stored)
+  expect(await listConversationsByIds(root, workspaceId, [id, 'cnv_0'])).toEqual([stored])
+  expect(await listConversationsByIds(root, await seedWorkspace(root), [id])).toEqual([])
+  expect(await listConversationsByIds(root, workspaceId, [])).toEqual([])
+  const changed = {
+    ...stored!,
+    title: null,
+    archivedAt: at + 1,
+    modelId: 'm',
+    harness: 'claude' as const,
+    reasoningEffort: 'high' as const,
+    speed: 'fast' as const,
+    runtimeChangedAt: at + 2,
+    updatedAt: at + 2,
+  }
+  expect(await replaceConversation(root, stored!, changed)).toBe(true)
+  expect(await findConversation(root, id)).toEqual({ ...changed, version: 2 })
+  expect(await replaceConversation(root, stored!, changed)).toBe(false)
+  expect(await findConversation(root, 'cnv_0')).toBeNull()
+})
+
+onBoth('a task has one conversation, and an agent one dm with a person', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const ofTask = await seedConversation(root, workspaceId, { kind: 'dm', taskId: 'tsk_1' })
+  const dm = await seedConversation(root, workspaceId, { kind: 'dm', dmUser: ada, dmAgent: bot })
+  const again = async (changes: Partial<NewConversation>) => {
+    const row = { id: realWorld.id('cnv_'), workspaceId, kind: 'dm' as const, title: null, taskId: null }
+    const made = { dmUser: null, dmAgent: null, createdByType: 'user' as const, createdById: ada, createdAt: at }
+    return insertConversation(root, { ...row, ...made, ...changes })
+  }
+  expect(await again({ taskId: 'tsk_1' })).toBe(false)
+  expect(await again({ dmUser: ada, dmAgent: bot })).toBe(false)
+  expect(await again({ dmUser: ben, dmAgent: bot })).toBe(true)
+  expect(await again({})).toBe(true)
+  expect(await again({})).toBe(true)
+  expect((await findConversationOfTask(root, 'tsk_1'))?.id).toBe(ofTask)
+  expect(await findConversationOfTask(root, 'tsk_2')).toBeNull()
+  expect((await findDm(root, { workspaceId, userId: ada, agentId: bot }))?.id).toBe(dm)
+  expect(await findDm(root, { workspaceId, userId: ada, agentId: other })).toBeNull()
+})
+
+onBoth('participants join once, leave, and are listed by conversation', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const [one, two] = [await seedConversation(root, workspaceId), await seedConversation(root, workspaceId)]
+  const both = [
+    { type: 'user' as const, id: ada },
+    { type: 'agent' as const, id: bot },
+  ]
+  await insertParticipants(root, one, { participants: both, at })
+  await insertParticipants(root, one, { participants: both, at: at + 5 })
+  await insertParticipants(root, one, { participants: [{ type: 'agent', id: other }], at: at + 1 })
+  await insertParticipants(root, two, { participants: [], at })
+  expect(await listParticipants(root, [one, two])).toEqual(
+    new Map([
+      [one, [...both, { type: 'agent', id: other }]],
+      [two, []],
+    ]),
+  )
+  expect(await listParticipants(root, [])).toEqual(new Map())
+  expect(await isParticipant(root, one, { type: 'agent', id: bot })).toBe(true)
+  expect(await isParticipant(root, two, { type: 'agent', id: bot })).toBe(false)
+  expect(await removeParticipant(root, one, { type: 'agent', id: bot })).toBe(true)
+  expect(await removeParticipant(root, one, { type: 'agent', id: bot })).toBe(false)
+})
+
+onBoth('lists page both ways, and filter by task, participant, title, archive and viewer', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const ids = [
+    await seedConversation(root, workspaceId, { title: '100% Plans', createdAt: at + 1 }),
+    await seedConversation(root, workspaceId, { kind: 'dm', taskId: 'tsk_1', createdAt: at + 2 }),
+    await seedConversation(root, workspaceId, { kind: 'dm', dmUser: ben, dmAgent: bot, createdAt: at + 3 }),
+    await seedConversation(root, workspaceId, { title: 'plan', createdAt: at + 4 }),
+  ]
+  await seedConversation(root, await seedWorkspace(root))
+  await insertParticipants(root, ids[2]!, { participants: [{ type: 'user', id: ben }], at })
+  await insertParticipants(root, ids[0]!, { participants: [{ type: 'agent', id: bot }], at })
+  const before = await findConversation(root, ids[3]!)
+  await replaceConversation(root, before!, { ...before!, archivedAt: at })
+  const listed = async (filter: Partial<Parameters<typeof listConversations>[1]>) =>
+    (await listConversations(root, { workspaceId, limit: 25, visibleTo: null, withArchived: true, ...filter })).map(
+      (row) => ids.indexOf(row.id),
+    )
+  expect(await listed({})).toEqual([3, 2, 1, 0])
+  expect(await listed({ limit: 1 })).toEqual([3, 2])
+  expect(await listed({ from: { direction: 'after', createdAt: at + 3, id: ids[2]! } })).toEqual([1, 0])
+  expect(await listed({ from: { direction: 'before', createdAt: at + 2, id: ids[1]! } })).toEqual([2, 3])
+  expect(await listed({ withArchived: false })).toEqual([2, 1, 0])
+  expect(await listed({ task: 'none' })).toEqual([3, 2, 0])
+  expect(await listed({ task: { id: 'tsk_1' } })).toEqual([1])
+  expect(await listed({ participantId: bot })).toEqual([0])
+  expect(await listed({ q: 'PLAN' })).toEqual([3, 0])
+  expect(await listed({ q: '0%' })).toEqual([0])
+  expect(await listed({ visibleTo: { type: 'user', id: ada } })).toEqual([3, 1, 0])
+  expect(await listed({ visibleTo: { type: 'user', id: ben } })).toEqual([3, 2, 1, 0])
+  expect(await listed({ visibleTo: { type: 'agent', id: bot } })).toEqual([0])
+})
+
+onBoth('posts number messages and keep the count and the last one', async ({ root }) => {
+  const id = await seedConversation(root, await seedWorkspace(root))
+  const first = await post(root, id, {
+    body: 'one "q"\n测试',
+    source: 'slack',
+    externalRef: 'C1/2',
+    automationId: 'aut_1',
+    mentions: [{ type: 'agent', id: bot }],
+    attachmentIds: ['file_1'],
+  })
+  const second = await post(root, id, { authorType: 'system', authorId: null, body: 'two', createdAt: at + 1 })
+  expect([first.seq, second.seq]).toEqual([1, 2])
+  expect(await findMessage(root, first.id)).toEqual(first)
+  expect(await findMessage(root, 'msg_0')).toBeNull()
+  const last = { lastMessageId: second.id, lastMessagePreview: 'two', lastActivityAt: at + 1 }
+  expect(await findConversation(root, id)).toMatchObject({ ...last, messageCount: 2, messageSeq: 2 })
+  await replacePreview(root, { conversationId: id, messageId: first.id, preview: 'not the last' })
+  await replacePreview(root, { conversationId: id, messageId: second.id, preview: '2' })
+  expect(await findConversation(root, id)).toMatchObject({ lastMessagePreview: '2' })
+  expect(await removeMessage(root, second.id, at + 2)).toBe(true)
+  expect(await removeMessage(root, second.id, at + 3)).toBe(false)
+  expect((await findLastMessage(root, id))?.id).toBe(first.id)
+  await recordRemoval(root, { conversationId: id, last: { messageId: first.id, preview: 'one' }, at: at + 2 })
+  expect(await findConversation(root, id)).toMatchObject({ lastMessageId: first.id, messageCount: 1, messageSeq: 2 })
+  await recordRemoval(root, { conversationId: id, last: null, at: at + 2 })
+  expect(await findConversation(root, id)).toMatchObject({ lastMessageId: null, lastMessagePreview: null })
+  expect(await recordPost(root, { conversationId: 'cnv_0', messageId: 'msg_0', preview: '', at })).toBeNull()
+})
+
+onBoth('messages are listed from either side, deleted ones only when asked for', async ({ root }) => {
+  const id = await seedConversation(root, await seedWorkspace(root))
+  const rows: MessageRow[] = []
+  for (let n = 1; n <= 5; n++)
+    rows.push(await post(root, id, { authorType: n === 3 ? 'agent' : 'user', createdAt: at + n }))
+  await removeMessage(root, rows[1]!.id, at)
+  const listed = async (range: Partial<Parameters<typeof listMessages>[1]>) =>
+    (await listMessages(root, { conversationId: id, withDeleted: false, limit: 25, ...range })).map((row) => row.seq)
+  expect(await listed({})).toEqual([1, 3, 4, 5])
+  expect(await listed({ withDeleted: true, limit: 2 })).toEqual([1, 2, 3])
+  expect(await listed({ place: { direction: 'after', seq: 3 } })).toEqual([4, 5])
+  expect(await listed({ place: { direction: 'before', seq: 4 } })).toEqual([3, 1])
+  expect(await listLastAuthors(root, id, 3)).toEqual([
+    { type: 'user', at: at + 5 },
+    { type: 'user', at: at + 4 },
+    { type: 'agent', at: at + 3 },
+  ])
+  await post(root, id, { authorType: 'system', authorId: null })
+  expect(await listLastAuthors(root, id, 1)).toEqual([{ type: 'user', at: at + 5 }])
+})
+
+onBoth('an edit keeps what was said before; who was too late changes nothing', async ({ root }) => {
+  const id = await seedConversation(root, await seedWorkspace(root))
+  const message = await post(root, id, { body: 'a' })
+  const mentions = [{ type: 'user' as const, id: ben }]
+  expect(await replaceBody(root, message, { body: 'b', mentions, at: at + 1 })).toBe(true)
+  expect(await replaceBody(root, message, { body: 'c', mentions: [], at: at + 2 })).toBe(false)
+  const edited = await findMessage(root, message.id)
+  expect(edited).toEqual({ ...message, body: 'b', mentions, editedAt: at + 1, updatedAt: at + 1 })
+  expect(await replaceBody(root, edited!, { body: 'c', mentions: [], at: at + 2 })).toBe(true)
+  expect(await listEdits(root, message.id)).toEqual([
+    { body: 'a', replacedAt: at + 1 },
+    { body: 'b', replacedAt: at + 2 },
+  ])
+  await removeMessage(root, message.id, at + 3)
+  const deleted = await findMessage(root, message.id)
+  expect(await replaceBody(root, deleted!, { body: 'd', mentions: [], at: at + 4 })).toBe(false)
+})
+
+onBoth('a run has one reply, and a key one message of its author', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const [one, two] = [await seedConversation(root, workspaceId), await seedConversation(root, workspaceId)]
+  const reply = await post(root, one, { replyOfRun: 'run_1' })
+  expect((await findReplyOfRun(root, 'run_1'))?.id).toBe(reply.id)
+  expect(await findReplyOfRun(root, 'run_2')).toBeNull()
+  expect(await post(root, two, { replyOfRun: 'run_1' }).catch(troubleOf)).toBe('duplicate')
+  const sent = await post(root, one, { sendKey: 'k' })
+  await post(root, two, { sendKey: 'k' })
+  await post(root, one, { sendKey: 'k', authorId: ben })
+  expect(await post(root, one, { sendKey: 'k' }).catch(troubleOf)).toBe('duplicate')
+  const key = { conversationId: one, authorId: ada, key: 'k' }
+  expect((await findSentMessage(root, key))?.id).toBe(sent.id)
+  expect(await findSentMessage(root, { ...key, key: 'other' })).toBeNull()
+  await replaceTurnRun(root, sent.id, 'run_3')
+  expect((await findMessage(root, sent.id))?.turnRun).toBe('run_3')
+})
+
+onBoth('unread are live messages of others after the mark, which never goes back', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const [one, two] = [await seedConversation(root, workspaceId), await seedConversation(root, workspaceId)]
+  await post(root, one, { authorId: ben })
+  await post(root, one, { authorId: ada })
+  await post(root, one, { authorType: 'system', authorId: null })
+  const last = await post(root, one, { authorType: 'agent', authorId: bot })
+  await post(root, two, { authorId: ada })
+  const unread = () => countUnread(root, ada, [one, two])
+  expect(await unread()).toEqual(new Map([[one, 3]]))
+  await removeMessage(root, last.id, at)
+  expect(await unread()).toEqual(new Map([[one, 2]]))
+  await recordRead(root, { conversationId: one, userId: ben, seq: 4, at })
+  await recordRead(root, { conversationId: one, userId: ada, seq: 1, at: at + 1 })
+  expect(await unread()).toEqual(new Map([[one, 1]]))
+  await recordRead(root, { conversationId: one, userId: ada, seq: 4, at: at + 2 })
+  await recordRead(root, { conversationId: one, userId: ada, seq: 2, at: at + 3 })
+  expect(await unread()).toEqual(new Map())
+  expect(await listReads(root, ada, [one, two])).toEqual(new Map([[one, { seq: 4, at: at + 2 }]]))
+  expect(await listReads(root, ada, [])).toEqual(new Map())
+  expect(await countUnread(root, ada, [])).toEqual(new Map())
+})
+
+onBoth('a removed conversation takes all that is in it along, and nothing else', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const [one, two] = [await seedConversation(root, workspaceId), await seedConversation(root, workspaceId)]
+  for (const id of [one, two]) {
+    await insertParticipants(root, id, { participants: [{ type: 'user', id: ada }], at })
+    await recordRead(root, { conversationId: id, userId: ada, seq: 0, at })
+    const message = await post(root, id)
+    await replaceBody(root, message, { body: 'b', mentions: [], at })
+  }
+  await removeConversation(root, one)
+  expect(await findConversation(root, one)).toBeNull()
+  expect(await listMessages(root, { conversationId: one, withDeleted: true, limit: 9 })).toEqual([])
+  const [left] = await listMessages(root, { conversationId: two, withDeleted: true, limit: 9 })
+  expect(await listEdits(root, left!.id)).toHaveLength(1)
+  expect((await listReads(root, ada, [one, two])).size).toBe(1)
+})
