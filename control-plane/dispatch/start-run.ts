@@ -110,7 +110,7 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
   const workspace = await findWorkspace(tx, agent.workspaceId)
   if (!workspace) return { kind: 'not_dispatched', reason: 'dispatch_build_failed', message: 'The workspace is gone.' }
   const task = wake.task ?? null
-  const overrides = { ...overridesOf(task), ...wake.overrides }
+  const overrides = { ...overridesOf(task), ...given(wake.overrides ?? {}) }
   const folder = await folderOf(tx, { agent, workspace, task })
   const same = await findSameQueued(tx, wake)
   const admission = admit({
@@ -252,6 +252,10 @@ async function findSameQueued(tx: Tx, wake: Wake): Promise<RunRow | null> {
   }
   return null
 }
+
+/** Without what is null: that leaves the task's or the agent's own. */
+const given = (overrides: RunOverrides): RunOverrides =>
+  Object.fromEntries(Object.entries(overrides).filter(([, value]) => value !== null))
 
 const overridesOf = (task: WakeTask | null): RunOverrides => ({
   environment: task?.environment ?? null,

@@ -4,10 +4,11 @@ import type { Tx } from '../db/open.ts'
 import type { Bus } from '../link/bus.ts'
 import type { Log } from '../log.ts'
 import { findAgent } from '../resources/agents/store.ts'
+import { findConversation, type ConversationRow } from '../resources/conversations/store.ts'
 import { findRun, listLiveOfConversation } from '../resources/runs/store.ts'
 import { findTaskById } from '../resources/tasks/store.ts'
 import type { Dispatcher } from './dispatcher.ts'
-import { announce, startRun, type WakeAnswer, type WakeContext } from './start-run.ts'
+import { announce, startRun, type Wake, type WakeAnswer, type WakeContext } from './start-run.ts'
 import { answerWakes, claimConversationWakes, claimWake, listWaitingWakes, type WakeRow } from './wake-store.ts'
 
 export interface WakerOptions {
@@ -107,6 +108,8 @@ export class Waker {
     const agent = await findAgent(tx, first.agentId)
     const wakes = await this.together(tx, first)
     if (wakes === null) return null
+    const { conversationId } = first
+    const talk = conversationId === null ? null : await findConversation(tx, conversationId)
     const answer: WakeAnswer =
       agent === null
         ? { kind: 'not_dispatched', reason: 'agent_tombstoned', message: 'The agent is gone.' }
@@ -119,7 +122,8 @@ export class Waker {
               prompt: wakes.map((wake) => wake.prompt).join('\n\n'),
               parent: first.continuesRunId === null ? null : await findRun(tx, first.continuesRunId),
               task: first.taskId === null ? null : await findTaskById(tx, first.taskId),
-              conversationId: first.conversationId,
+              conversationId,
+              ...runtimeOf(talk),
               allowCalls: wakes.flatMap((wake) => wake.allowCalls),
             },
             this.options.context,
@@ -139,4 +143,11 @@ export class Waker {
     if ((await listLiveOfConversation(tx, { agentId, conversationId })).length > 0) return null
     return waiting
   }
+}
+
+/** What the people of a conversation chose for the runs in it; a change of it begins a new session. */
+function runtimeOf(talk: ConversationRow | null): Pick<Wake, 'overrides' | 'freshSince'> {
+  if (talk === null) return {}
+  const { modelId: model, harness, reasoningEffort } = talk
+  return { overrides: { model, harness, reasoningEffort }, freshSince: talk.runtimeChangedAt }
 }
