@@ -26,6 +26,8 @@ export interface Lease {
 export class ScriptedServer {
   readonly said: DeviceMessage[] = []
   readonly events: EventsHeader[] = []
+  /** Bodies of all binary frames as they came: events and change-sets. */
+  readonly bodies: Buffer[] = []
   capacity = 3
   /** Runs the next welcome speaks of. */
   verdicts: (ServerMessage & { type: 'welcome' })['runs'] = []
@@ -69,8 +71,16 @@ export class ScriptedServer {
     this.send({ type: 'run.offer', ...lease, spec, expiresInMs: 10_000 })
   }
 
-  start(lease: Lease): void {
-    this.send({ type: 'run.start', ...lease, token: `token-of-${lease.runId}`, apiUrl: this.url, secrets: {} })
+  start(lease: Lease, secrets: Record<string, string> = {}): void {
+    this.send({ type: 'run.start', ...lease, token: `token-of-${lease.runId}`, apiUrl: this.url, secrets })
+  }
+
+  /** Offers the run, starts it once it is accepted, and waits for its end. */
+  async play(lease: Lease, spec: RunSpec): Promise<Of<'run.ended'>['report']> {
+    this.offer(lease, spec)
+    await this.heard('run.accepted', lease)
+    this.start(lease)
+    return (await this.heard('run.ended', lease)).report
   }
 
   /** All messages of a type about one lease, or about any. */
@@ -107,7 +117,10 @@ export class ScriptedServer {
       const bytes = data as Buffer
       if (isBinary) {
         const frame = decodeFrame(bytes)
-        if (frame.ok) this.#frame(frame.header)
+        if (frame.ok) {
+          this.bodies.push(Buffer.from(frame.body))
+          this.#frame(frame.header)
+        }
         return
       }
       const message = deviceMessage.parse(JSON.parse(bytes.toString('utf8')))
