@@ -1,0 +1,113 @@
+import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { realWorld } from '../../shared/lib/world.ts'
+import { nothingNames, waitFor } from '../kit/programs.ts'
+import { runSpecFixture } from '../kit/run-spec.ts'
+import { TestDevice } from '../kit/system-device.ts'
+import { ScriptedServer, type Lease } from '../kit/system-scripted-server.ts'
+
+/** What a person is asked is not lost by a death of daemon or run host at any moment after it was on the disk. */
+
+const player = resolve(import.meta.dirname, '../process/run-host/claude-player.mjs')
+const recording = resolve(import.meta.dirname, '../fixtures/harness/claude/cbhook-ask.jsonl')
+const acknowledge: ScriptedServer['onEvents'] = ({ runId, fence, lastSeq }) => ({
+  type: 'ack',
+  runId,
+  fence,
+  seq: lastSeq,
+})
+
+let root: string
+let server: ScriptedServer
+let device: TestDevice
+beforeAll(async () => {
+  root = realpathSync(mkdtempSync(join(tmpdir(), 'svc-ask-fault-')))
+  server = await ScriptedServer.start()
+  device = new TestDevice({ name: 'device', root, env: { SVC_RECONNECT_MIN_MS: '100', SVC_RECONNECT_MAX_MS: '500' } })
+  const bin = join(root, 'bin')
+  mkdirSync(bin)
+  // After its question it says nothing any more and does not leave: the host has to end it.
+  const env = `PLAYER_RECORDING='${recording}' PLAYER_ANSWERS='${join(root, 'answers')}' PLAYER_MODE=deaf`
+  writeFileSync(join(bin, 'claude'), `#!/bin/sh\n${env} exec '${process.execPath}' '${player}' "$@"\n`)
+  chmodSync(join(bin, 'claude'), 0o755)
+  writeFileSync(join(device.homeDir, '.profile'), `export PATH='${bin}':"$PATH"\n`)
+  device.identify({ publicId: 'dvc_1', deviceId: 'd', token: 'svc_dev_x', displayName: 'device', server: server.url })
+  await device.start()
+})
+afterEach(() => {
+  server.onEvents = acknowledge
+  server.verdicts = []
+})
+afterAll(async () => {
+  await device.end()
+  await server.stop()
+  await nothingNames(root)
+  rmSync(root, { recursive: true, force: true, maxRetries: 5 })
+})
+
+/** A run that has asked: the server has seen the frame, and has acknowledged it or not. */
+async function askedRun(isAcknowledged: boolean): Promise<Lease> {
+  server.onEvents = isAcknowledged ? acknowledge : () => null
+  const lease = { runId: realWorld.id('run_'), fence: 1 }
+  const spec = runSpecFixture(lease.runId, {
+    harness: 'claude',
+    command: null,
+    folder: { shortId: 'fs_1', rootPath: root },
+    permissions: { allow: [], ask: [], deny: [], defaultMode: 'ask' },
+  })
+  server.offer(lease, spec)
+  await server.heard('run.accepted', lease)
+  server.start(lease)
+  await waitFor(() => told(lease).length > 0, 'the call is asked', { about: () => device.log })
+  server.verdicts = [{ ...lease, verdict: 'go_on', ackSeq: isAcknowledged ? lastSeq(lease) : 0 }]
+  return lease
+}
+const headers = ({ runId }: Lease) => server.events.filter((header) => header.runId === runId)
+const told = (lease: Lease) => headers(lease).flatMap(({ approvals }) => approvals ?? [])
+const lastSeq = (lease: Lease) => Math.max(...headers(lease).map((header) => header.lastSeq))
+
+async function expectAsked(lease: Lease): Promise<void> {
+  const { report } = await server.heard('run.ended', lease)
+  expect(report).toMatchObject({
+    exitReason: 'approval_requested',
+    message: expect.stringContaining("a person's approval"),
+    approvals: [{ name: 'Bash', safeSummary: expect.stringContaining('echo hello') }],
+  })
+  expect(new Set(told(lease).map(({ inputDigest }) => inputDigest))).toEqual(
+    new Set([report.approvals![0]!.inputDigest]),
+  )
+  expect(server.all('run.ended', lease).every((ended) => ended.report.exitReason === 'approval_requested')).toBe(true)
+  await nothingNames(lease.runId)
+}
+
+test.each([true, false])('kill -9 of the run host (acknowledged: %s)', async (isAcknowledged) => {
+  const lease = await askedRun(isAcknowledged)
+  const host = await device.hostOf(lease.runId)
+  process.kill(host.pid, 'SIGKILL')
+  if (!isAcknowledged) server.send({ type: 'ack', ...lease, seq: lastSeq(lease) })
+  server.onEvents = acknowledge
+  await expectAsked(lease)
+})
+
+test.each([true, false])('kill -9 of the daemon (acknowledged: %s)', async (isAcknowledged) => {
+  const lease = await askedRun(isAcknowledged)
+  await device.kill9()
+  server.onEvents = acknowledge
+  await device.start()
+  await expectAsked(lease)
+})
+
+test.each([true, false])('kill -9 of both (acknowledged: %s)', async (isAcknowledged) => {
+  const lease = await askedRun(isAcknowledged)
+  const host = await device.hostOf(lease.runId)
+  await device.kill9()
+  process.kill(host.pid, 'SIGKILL')
+  const before = told(lease).length
+  server.onEvents = acknowledge
+  await device.start()
+  await expectAsked(lease)
+  // What was not acknowledged was told again with its frame.
+  expect(told(lease).length - before).toBe(isAcknowledged ? 0 : 1)
+})
