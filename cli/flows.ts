@@ -11,6 +11,7 @@ const flows: Readonly<Record<string, () => Promise<Flow>>> = {
   'run cancel': async () => (await import('./flows/run-cancel.ts')).runCancel,
   'run output': async () => (await import('./flows/run-output.ts')).runOutput,
   'run change-set': async () => (await import('./flows/run-change-set.ts')).runChangeSet,
+  'automation hook': async () => (await import('./flows/automation-hook.ts')).automationHook,
   'folder add': async () => (await import('./flows/folder-add.ts')).folderAdd,
   'device set': async () => (await import('./flows/device-set.ts')).deviceSet,
   'device connect': async () => (await import('./flows/device-connect.ts')).deviceConnect,

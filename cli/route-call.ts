@@ -83,6 +83,8 @@ const columnsOf: Readonly<Record<string, readonly string[]>> = {
     'platform',
   ],
   'folder list': ['shortId', 'displayName', 'config.rootPath', 'config.deviceId', 'status', 'repoId'],
+  'automation list': ['id', 'name', 'status', 'trigger.type', 'agentId', 'lastRun.status', 'lastRun.startedAt'],
+  'automation skips': ['createdAt', 'reason', 'message'],
   'company list': ['id', 'slug', 'name', 'role', 'companyName', 'status'],
   'member list': ['userId', 'name', 'email', 'role'],
 }

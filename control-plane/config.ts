@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import envPaths from 'env-paths'
 import { z } from 'zod'
 import { linkLimits, runLimits } from '../shared/device/limits.ts'
+import type { GithubSettings } from './github/settings.ts'
 import type { OidcSettings } from './sign-in/oidc/client.ts'
 
 /** The only reader of the environment. Unknown `SVC_*` variables are passed over; a bad value stops the start with a sentence. */
@@ -32,6 +33,17 @@ const environment = z.object({
   SVC_OIDC_ISSUER: z.url({ protocol: /^https?$/ }).optional(),
   SVC_OIDC_CLIENT_ID: z.string().min(1).max(500).optional(),
   SVC_OIDC_CLIENT_SECRET: z.string().min(1).max(2000).optional(),
+  SVC_GITHUB_API_URL: z.url({ protocol: /^https?$/ }).default('https://api.github.com'),
+  SVC_GITHUB_TOKEN: z
+    .string()
+    .regex(/^[!-~]{1,500}$/, 'must be a token')
+    .optional(),
+  SVC_GITHUB_APP_ID: z
+    .string()
+    .regex(/^[A-Za-z0-9._-]{1,100}$/)
+    .optional(),
+  SVC_GITHUB_APP_KEY_FILE: z.string().min(1).optional(),
+  SVC_GITHUB_WEBHOOK_SECRET: z.string().min(8, 'at least 8 characters').max(1000).optional(),
   SVC_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
   SVC_RATE_LIMIT_PER_MINUTE: z.coerce.number().int().min(1).default(600_000),
   SVC_CHECK_REPLIES: flag,
@@ -61,6 +73,7 @@ export interface ServerConfig {
   modelsFile: string | null
   /** Where people sign in; null: by one-time links only. */
   oidc: OidcSettings | null
+  github: GithubSettings
   logLevel: string
   requestsPerMinute: number
   /** Replies are parsed by their schemas; a reply or code the contract does not name is a failure. */
@@ -109,6 +122,7 @@ export function readConfig(env: Record<string, string | undefined>, flags: Serve
     publicUrl: value.SVC_PUBLIC_URL?.replace(/\/+$/, '') ?? null,
     modelsFile: value.SVC_MODELS_FILE ?? null,
     oidc: oidcOf(value),
+    github: githubOf(value),
     logLevel: value.SVC_LOG_LEVEL,
     requestsPerMinute: value.SVC_RATE_LIMIT_PER_MINUTE,
     checkReplies: value.SVC_CHECK_REPLIES,
@@ -136,9 +150,28 @@ function oidcOf(value: z.infer<typeof environment>): OidcSettings | null {
   if (issuer === undefined && clientId === undefined && clientSecret === undefined) return null
   if (issuer === undefined || clientId === undefined || clientSecret === undefined)
     throw new ConfigError('SVC_OIDC_ISSUER, SVC_OIDC_CLIENT_ID and SVC_OIDC_CLIENT_SECRET are set together.')
-  const { protocol, hostname } = new URL(issuer)
-  const isHere = hostname === 'localhost' || hostname === '[::1]' || hostname.startsWith('127.')
-  if (protocol === 'http:' && !isHere)
+  if (isInTheClear(issuer))
     throw new ConfigError('SVC_OIDC_ISSUER: must begin with https://, unless the issuer is on this machine.')
   return { issuer, clientId, clientSecret }
+}
+
+/** A token, or a GitHub App with its key; either goes with the secret of the webhook. */
+function githubOf(value: z.infer<typeof environment>): GithubSettings {
+  const { SVC_GITHUB_TOKEN: token, SVC_GITHUB_APP_ID: appId, SVC_GITHUB_APP_KEY_FILE: keyFile } = value
+  const apiUrl = value.SVC_GITHUB_API_URL.replace(/\/+$/, '')
+  if (isInTheClear(apiUrl))
+    throw new ConfigError('SVC_GITHUB_API_URL: must begin with https://, unless it is on this machine.')
+  if ((appId === undefined) !== (keyFile === undefined))
+    throw new ConfigError('SVC_GITHUB_APP_ID and SVC_GITHUB_APP_KEY_FILE are set together.')
+  if (token !== undefined && appId !== undefined)
+    throw new ConfigError('Set SVC_GITHUB_TOKEN or SVC_GITHUB_APP_ID, not both.')
+  const app = appId === undefined || keyFile === undefined ? null : ({ kind: 'app', appId, keyFile } as const)
+  const auth = token === undefined ? app : ({ kind: 'token', token } as const)
+  return { apiUrl, auth, webhookSecret: value.SVC_GITHUB_WEBHOOK_SECRET ?? null }
+}
+
+function isInTheClear(url: string): boolean {
+  const { protocol, hostname } = new URL(url)
+  const isHere = hostname === 'localhost' || hostname === '[::1]' || hostname.startsWith('127.')
+  return protocol === 'http:' && !isHere
 }

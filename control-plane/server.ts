@@ -11,6 +11,8 @@ import { Dispatcher } from './dispatch/dispatcher.ts'
 import { RunStarter } from './dispatch/run-starter.ts'
 import type { WakeContext } from './dispatch/start-run.ts'
 import { Waker } from './dispatch/waker.ts'
+import { createGithubClient, type GithubClient } from './github/client.ts'
+import { isInstalled } from './github/settings.ts'
 import { createApp } from './http/app.ts'
 import { createCallerLookup } from './http/auth.ts'
 import { sqliteSource } from './http/caller-source.ts'
@@ -19,6 +21,7 @@ import { assertComplete } from './http/implement.ts'
 import type { Kernel } from './http/kernel.ts'
 import { createLimiter, defaultRateRules } from './http/limits.ts'
 import { operations } from './http/operations.ts'
+import { answerUnreadable } from './http/unreadable.ts'
 import { createBus, type Bus } from './link/bus.ts'
 import { ingestCounters } from './link/counters.ts'
 import { Ingest } from './link/ingest.ts'
@@ -31,6 +34,7 @@ import { clearAllLinks } from './resources/devices/store.ts'
 import { implementResources } from './resources/routes.ts'
 import { createOidcClient } from './sign-in/oidc/client.ts'
 import { signInRoutes } from './sign-in/routes.ts'
+import { dueAutomationsSweep, oldSkipsSweep } from './sweeps/due-automations.ts'
 import { oldRowsSweep } from './sweeps/old-rows.ts'
 import { queuedRunsSweep } from './sweeps/queued-runs.ts'
 import { runningRunsSweep } from './sweeps/running-runs.ts'
@@ -59,6 +63,7 @@ export class ControlPlane {
   readonly metrics: Metrics
   private readonly options: ControlPlaneOptions
   private readonly catalog: ModelCatalog
+  private readonly github: GithubClient | null
   private readonly starter: RunStarter
   private readonly requests: DeviceRequests
   private readonly linkServer: LinkServer
@@ -84,6 +89,7 @@ export class ControlPlane {
     const { root, dialect } = database
     const replicaId = world.uuid()
     this.catalog = loadCatalog(config.modelsFile)
+    this.github = createGithubClient(config.github, world)
     this.metrics = createMetrics({ defaults: options.processMetrics })
     this.bus = createBus({ root, dialect, databaseUrl: config.databaseUrl, world, log })
     const common = { root, world, log, bus: this.bus, links: this.links, replicaId }
@@ -110,6 +116,7 @@ export class ControlPlane {
     })
     this.sweeper = this.createSweeper()
     this.http = createServer()
+    answerUnreadable(this.http, world)
   }
 
   /** Where this replica is reached: the public address when one is set, else the one it listens on. */
@@ -212,6 +219,8 @@ export class ControlPlane {
       cloudEnabled: false,
       catalog: this.catalog,
       runLimits: config.runLimits,
+      github: this.github,
+      isGithubInstalled: isInstalled(config.github),
       publicUrl: () => this.url,
     })
     assertComplete(contract, implemented)
@@ -266,6 +275,12 @@ export class ControlPlane {
           startedAt: world.now(),
         }),
         { name: 'waiting_wakes', everyMs: config.sweepMs, run: () => this.waker.sweep() },
+        dueAutomationsSweep({
+          everyMs: Math.min(1_000, config.sweepMs),
+          context: () => this.wakeContext(),
+          announceTo: { dispatcher: this.dispatcher, bus: this.bus },
+        }),
+        oldSkipsSweep,
         oldRowsSweep,
       ],
     })

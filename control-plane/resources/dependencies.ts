@@ -1,5 +1,6 @@
 import type { ModelCatalog } from '../catalog/catalog.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
+import type { GithubClient } from '../github/client.ts'
 import type { Bus } from '../link/bus.ts'
 import type { Dispatcher } from '../dispatch/dispatcher.ts'
 import type { DeviceRequests } from '../link/requests.ts'
@@ -15,6 +16,10 @@ export interface ResourceDependencies {
   catalog: ModelCatalog
   /** What every run's limits are cut down to. */
   runLimits: Partial<RunSpec['limits']>
+  /** null: the operator gave no credentials. */
+  github: GithubClient | null
+  /** Events of GitHub come in and what they are about can be read. */
+  isGithubInstalled: boolean
   /** Where this server is reached, without a slash at its end. */
   publicUrl(): string
 }

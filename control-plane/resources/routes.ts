@@ -1,4 +1,5 @@
 import { contract } from '../../shared/api/index.ts'
+import { pullRequestHandlers } from '../github/pull-request-handlers.ts'
 import type { ImplementedRoute } from '../http/implement.ts'
 import { implementOpenApi } from '../http/openapi.ts'
 import { authHandlers } from '../sign-in/token-handlers.ts'
@@ -8,6 +9,7 @@ import { agentHistoryHandlers } from './agents/history-handlers.ts'
 import { agentLifecycleHandlers } from './agents/lifecycle-handlers.ts'
 import { agentRunHandlers } from './agents/run-handlers.ts'
 import { agentUpkeepHandlers } from './agents/upkeep-handlers.ts'
+import { automationHandlers } from './automations/handlers.ts'
 import type { ResourceDependencies } from './dependencies.ts'
 import { deviceHandlers } from './devices/handlers.ts'
 import { deviceInternalHandlers } from './devices/internal-handlers.ts'
@@ -39,6 +41,8 @@ export function implementResources(deps: ResourceDependencies): ImplementedRoute
     ...workspaceActionHandlers(deps),
     ...memberHandlers(deps),
     ...projectHandlers(),
+    ...automationHandlers(deps),
+    ...pullRequestHandlers(deps),
     ...authHandlers(),
     // The document's server is where it was read from.
     ...implementOpenApi(contract, '/'),

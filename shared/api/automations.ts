@@ -182,11 +182,10 @@ const promptFile = {
   description: 'File with the prompt (`-`: standard input).',
 } as const
 
-const fireErrors = ['automation_not_found'] as const
 const found = ['automation_not_found'] as const
 
 /** A move of the status that needs no body. */
-const move = <const T extends string>(verb: T, summary: string) =>
+const move = (verb: 'pause' | 'resume' | 'archive' | 'unarchive', summary: string) =>
   defineRoute({
     id: `automations.${verb}`,
     method: 'POST',
@@ -370,11 +369,16 @@ export const automationRoutes = {
     status: 202,
     // Its steps choose their transactions: what is recorded about a refused call must stay.
     transaction: false,
-    errors: fireErrors,
+    errors: found,
     cli: {
       command: 'automation hook',
       positionals: [{ name: 'token', target: 'params.token' }],
-      example: 'svc automation hook KQ4m...',
+      flags: {
+        body: { target: null, description: 'The body to send, as text.' },
+        'body-file': { target: null, kind: 'string', description: 'File with the body (`-`: standard input).' },
+      },
+      flow: true,
+      example: 'svc automation hook 8fK2mQ0xPzL4tR7v... --body "deploy of main is done"',
     },
   }),
 } as const

@@ -4,11 +4,13 @@ import { agentLifecycleRoutes } from './agent-lifecycle.ts'
 import { agentRunRoutes } from './agent-runs.ts'
 import { agentUpkeepRoutes } from './agent-upkeep.ts'
 import { agentRoutes } from './agents.ts'
+import { automationRoutes } from './automations.ts'
 import { deviceRoutes } from './devices.ts'
 import { folderRoutes } from './folders.ts'
 import { memberRoutes } from './members.ts'
 import { openapiRoutes } from './openapi.ts'
 import { projectRoutes } from './projects.ts'
+import { pullRequestRoutes } from './pull-requests.ts'
 import type { AnyRoute } from './route.ts'
 import { runEventRoutes } from './run-events.ts'
 import { runRecordRoutes } from './run-records.ts'
@@ -33,6 +35,8 @@ export const groups = {
   workspaceActions: workspaceActionRoutes,
   members: memberRoutes,
   projects: projectRoutes,
+  automations: automationRoutes,
+  pullRequests: pullRequestRoutes,
   openapi: openapiRoutes,
 } as const
 

@@ -32,7 +32,8 @@ function isTimeZone(name: string): boolean {
   // Offsets such as +01:00 are known to Intl too, but are no zones: they have no daylight saving.
   if (!/^[A-Za-z][A-Za-z0-9_+/-]*$/.test(name)) return false
   try {
-    return new Intl.DateTimeFormat('en', { timeZone: name }) !== null
+    new Intl.DateTimeFormat('en', { timeZone: name }).format(0)
+    return true
   } catch {
     return false
   }

@@ -15,6 +15,9 @@ export const reaches: readonly Reach[] = contract.flatMap((route) =>
 /** Well-formed ids that name nothing, by the parameter that carries them. */
 export const unknownIds: Readonly<Record<string, string>> = {
   agentId: 'agt_0000000000000000',
+  automationId: 'aut_0000000000000000',
+  companyId: '00000000-0000-4000-8000-00000000000e',
+  taskId: 'tsk_0000000000000000',
   runId: 'run_0000000000000000',
   eventId: '00000000-0000-8000-8000-000000000001',
   id: '00000000-0000-4000-8000-000000000009',

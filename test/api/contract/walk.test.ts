@@ -34,6 +34,10 @@ async function strangersThings(): Promise<Record<string, string>> {
     body: { displayName: 'theirs', rootPath: '/tmp', deviceId: device.publicId },
   })
   const project = await server.ok('/projects', { token: stranger.token, body: { name: 'Theirs' } })
+  const automation = await server.ok('/automations', {
+    token: stranger.token,
+    body: { name: 'Theirs', trigger: { type: 'webhook' }, agentId: agent.id, prompt: 'x' },
+  })
   const { revision } = await server.ok(`/agents/${agent.id}/config`, {
     method: 'PUT',
     token: stranger.token,
@@ -41,6 +45,9 @@ async function strangersThings(): Promise<Record<string, string>> {
   })
   return {
     agentId: agent.id,
+    automationId: automation.id,
+    companyId: stranger.workspaceId,
+    taskId: unknownIds['taskId'] ?? '',
     runId: run.runPublicId,
     eventId: unknownIds['eventId'] ?? '',
     id: device.deviceId,
@@ -93,6 +100,8 @@ describe.each(reaches)('$label', (reach) => {
     const token = isForAgents ? agentToken : server.owner.token
     const version = await server.call(path, { method, base, token, headers: { 'Svc-Version': '2020-01' } })
     expect(outcomeOf(version)).toBe('400 unsupported_api_version')
+    // Who needs no token is not asked for a workspace either.
+    if (callers === 'none') return
     const headers = { 'Svc-Workspace-Id': crypto.randomUUID() }
     expect(outcomeOf(await server.call(path, { method, base, token, headers }))).toBe('403 not_permitted')
   })

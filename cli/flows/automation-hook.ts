@@ -1,0 +1,17 @@
+import type { Flow } from '../context.ts'
+import { usageError } from '../errors.ts'
+import { readFileOrInput } from '../input.ts'
+import { callOf, printReply } from '../route-call.ts'
+import { localText } from '../values.ts'
+
+/** `automation hook`: calls a webhook with a body of any kind, from --body or --body-file. */
+export const automationHook: Flow = async (context) => {
+  const text = localText(context.values, 'body')
+  const file = localText(context.values, 'body-file')
+  if (text !== null && file !== null) throw usageError('--body and --body-file cannot be given together.')
+  const bytes = file === null ? Buffer.from(text ?? '') : await readFileOrInput(file, context)
+  const client = await context.connect()
+  const headers = { 'Content-Type': 'application/octet-stream' }
+  await printReply(context, (await client.call({ ...callOf(context), bytes, headers })).body)
+  return 0
+}

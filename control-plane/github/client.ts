@@ -1,0 +1,140 @@
+import { createPrivateKey } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { SignJWT } from 'jose'
+import { z } from 'zod'
+import type { World } from '../../shared/lib/world.ts'
+import { repositoryHost, type GithubSettings } from './settings.ts'
+
+/**
+ * A small client of GitHub's REST API: reads as JSON, parsed by the caller's schema, within time and size. It works
+ * with a token, or as a GitHub App by the installation that covers the repository.
+ */
+export interface GithubClient {
+  /** The host of repositories' addresses. */
+  readonly host: string
+  /** null when there is nothing there, or nothing that this server may see. Fails with GithubTrouble. */
+  get<T extends z.ZodType>(repo: string, path: string, schema: T): Promise<z.output<T> | null>
+}
+
+/** GitHub cannot be reached, refuses, or says what does not fit. */
+export class GithubTrouble extends Error {
+  override name = 'GithubTrouble'
+}
+
+const timeoutMs = 10_000
+const replyBytes = 8 * 1024 * 1024
+
+/** null when the operator gave no credentials. Throws when the key of the app cannot be read. */
+export function createGithubClient(settings: GithubSettings, world: World): GithubClient | null {
+  const { auth, apiUrl } = settings
+  if (auth === null) return null
+  const tokenFor =
+    auth.kind === 'token' ? () => Promise.resolve(auth.token) : installationTokens({ ...auth, apiUrl }, world)
+  return {
+    host: repositoryHost(apiUrl),
+    async get(repo, path, schema) {
+      checkRepo(repo)
+      const token = await tokenFor(repo)
+      if (token === null) return null
+      return read(await send(`${apiUrl}/repos/${repo}${path}`, { token, method: 'GET' }), schema)
+    },
+  }
+}
+
+const repoName = /^[A-Za-z0-9][\w-]{0,99}\/[\w.-]{1,100}$/
+function checkRepo(repo: string): void {
+  if (!repoName.test(repo) || /\/\.{1,2}$/.test(repo)) throw new GithubTrouble('this is not the name of a repository')
+}
+
+interface Sent {
+  status: number
+  text: string
+}
+
+async function send(url: string, { token, method }: { token: string; method: 'GET' | 'POST' }): Promise<Sent> {
+  try {
+    const response = await fetch(url, {
+      method,
+      headers: {
+        accept: 'application/vnd.github+json',
+        authorization: `Bearer ${token}`,
+        'user-agent': 'svc-server',
+        'x-github-api-version': '2022-11-28',
+      },
+      signal: AbortSignal.timeout(timeoutMs),
+    })
+    return { status: response.status, text: await readText(response) }
+  } catch (error) {
+    if (error instanceof GithubTrouble) throw error
+    throw new GithubTrouble('GitHub could not be reached', { cause: error })
+  }
+}
+
+async function readText(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of response.body ?? []) {
+    size += chunk.length
+    if (size > replyBytes) throw new GithubTrouble('the answer of GitHub is too large')
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+/** What it does not let us see, GitHub answers 404 (and 403 to an app that lacks the permission). */
+function read<T extends z.ZodType>({ status, text }: Sent, schema: T): z.output<T> | null {
+  if (status === 404 || status === 410) return null
+  if (status >= 300) throw new GithubTrouble(`GitHub answered ${status}`)
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    throw new GithubTrouble('the answer of GitHub is no JSON', { cause: error })
+  }
+  const parsed = schema.safeParse(value)
+  if (parsed.success) return parsed.data
+  throw new GithubTrouble('the answer of GitHub does not fit', { cause: parsed.error })
+}
+
+const installation = z.object({ id: z.number().int() })
+const installationToken = z.object({ token: z.string().min(1).max(1000), expires_at: z.string() })
+
+interface Known {
+  token: string
+  until: number
+}
+/** Repositories whose tokens are remembered; beyond it all are asked for anew. */
+const maxKnown = 1_000
+
+/** Tokens of the app's installations, kept while they last. null: the app is not installed on the repository. */
+function installationTokens(
+  app: { appId: string; keyFile: string; apiUrl: string },
+  world: World,
+): (repo: string) => Promise<string | null> {
+  const key = createPrivateKey(readFileSync(app.keyFile))
+  const known = new Map<string, Known>()
+  return async (repo) => {
+    const held = known.get(repo)
+    if (held !== undefined && held.until > world.now()) return held.token
+    const seconds = Math.floor(world.now() / 1000)
+    const jwt = await new SignJWT()
+      .setProtectedHeader({ alg: 'RS256' })
+      .setIssuer(app.appId)
+      // GitHub's clock may be behind ours, and takes ten minutes at most.
+      .setIssuedAt(seconds - 60)
+      .setExpirationTime(seconds + 540)
+      .sign(key)
+    const found = read(
+      await send(`${app.apiUrl}/repos/${repo}/installation`, { token: jwt, method: 'GET' }),
+      installation,
+    )
+    if (found === null) return null
+    const url = `${app.apiUrl}/app/installations/${found.id}/access_tokens`
+    const made = read(await send(url, { token: jwt, method: 'POST' }), installationToken)
+    if (made === null) return null
+    if (known.size >= maxKnown) known.clear()
+    // Given back a minute early, so that it does not run out on its way.
+    known.set(repo, { token: made.token, until: Date.parse(made.expires_at) - 60_000 })
+    return made.token
+  }
+}

@@ -1,0 +1,104 @@
+import { fail } from '../../shared/api/errors.ts'
+import { pullRequestRoutes, type PullRequest } from '../../shared/api/pull-requests.ts'
+import type { Db } from '../db/open.ts'
+import { implement, type ImplementedRoute } from '../http/implement.ts'
+import type { ResourceDependencies } from '../resources/dependencies.ts'
+import { findProject } from '../resources/projects/store.ts'
+import { readRemote } from '../resources/repos/rules.ts'
+import { findRepo } from '../resources/repos/store.ts'
+import { readableTask } from '../resources/tasks/lookup.ts'
+import type { TaskRow } from '../resources/tasks/store.ts'
+import { namedWorkspace } from '../resources/workspaces/named.ts'
+import { GithubTrouble, type GithubClient } from './client.ts'
+import { findPullOfBranch, readChecks, readPull, type Checks, type Pull } from './reads.ts'
+
+/** The pull request of a task, as the git host has it at this moment. */
+export function pullRequestHandlers({ github }: Pick<ResourceDependencies, 'github'>): ImplementedRoute[] {
+  return implement(pullRequestRoutes, {
+    async ofTask({ db, caller, params, log }) {
+      await namedWorkspace(db, caller, params.companyId)
+      const task = await readableTask(db, caller, params.taskId)
+      if (github === null) return fail('github_not_installed')
+      try {
+        return (await read(db, github, task)) ?? noPullRequest()
+      } catch (error) {
+        if (!(error instanceof GithubTrouble)) throw error
+        log.warn({ err: error, taskId: task.id }, 'the git host could not be read')
+        return fail('git_host_unavailable', { cause: error })
+      }
+    },
+  })
+}
+
+function noPullRequest(): never {
+  return fail('resource_not_found', {
+    param: 'taskId',
+    message: 'The task has no pull request that this server can see.',
+  })
+}
+
+async function read(db: Db, github: GithubClient, task: TaskRow): Promise<PullRequest | null> {
+  const place = knownPull(task, github.host) ?? (await pullOfBranch(db, github, task))
+  if (place === null) return null
+  const pull = await readPull(github, place.repo, place.number)
+  if (pull === null) return null
+  return present({ task, repo: place.repo, pull, checks: await readChecks(github, place.repo, pull.headSha) })
+}
+
+interface Place {
+  repo: string
+  number: number
+}
+
+/** By the address that is known. Only our own host is asked: the token is for no other. */
+function knownPull(task: TaskRow, host: string): Place | null {
+  const match = /^https?:\/\/([^/]+)\/([^/]+\/[^/]+)\/pull\/(\d{1,9})\b/.exec(task.pullRequest?.url ?? '')
+  if (match === null || match[1]!.toLowerCase() !== host) return null
+  return { repo: match[2]!.toLowerCase(), number: Number(match[3]) }
+}
+
+/** By the task's branch in its repository, else in its project's. */
+async function pullOfBranch(db: Db, github: GithubClient, task: TaskRow): Promise<Place | null> {
+  if (task.branchName === null) return null
+  const repo = await repoOf(db, github.host, task)
+  const number = repo === null ? null : await findPullOfBranch(github, repo, task.branchName)
+  return repo === null || number === null ? null : { repo, number }
+}
+
+async function repoOf(db: Db, host: string, task: TaskRow): Promise<string | null> {
+  if (task.repoId !== null) {
+    const repo = await findRepo(db, task.workspaceId, task.repoId)
+    return repo?.host === host ? repo.name : null
+  }
+  const project = task.projectId === null ? null : await findProject(db, task.workspaceId, task.projectId)
+  const remote = project?.repoUrl == null ? null : readRemote(project.repoUrl)
+  return remote?.host === host ? remote.name : null
+}
+
+function present(found: { task: TaskRow; repo: string; pull: Pull; checks: Checks }): PullRequest {
+  const { task, repo, pull, checks } = found
+  return {
+    object: 'pull_request',
+    taskId: task.key,
+    repo,
+    number: pull.number,
+    url: pull.url,
+    title: pull.title,
+    state: pull.mergedAt !== null ? 'merged' : pull.isOpen ? 'open' : 'closed',
+    isDraft: pull.isDraft,
+    author: pull.author,
+    headBranch: pull.branch,
+    headSha: pull.headSha,
+    baseBranch: pull.base,
+    isMergeable: pull.isMergeable,
+    checks,
+    commits: pull.commits,
+    changedFiles: pull.changedFiles,
+    additions: pull.additions,
+    deletions: pull.deletions,
+    createdAt: pull.createdAt,
+    updatedAt: pull.updatedAt,
+    closedAt: pull.closedAt,
+    mergedAt: pull.mergedAt,
+  }
+}

@@ -1,0 +1,146 @@
+import { z } from 'zod'
+import { skipReasons } from '../../../shared/api/automations.ts'
+import { nullableText, text, time } from '../../db/columns.ts'
+import type { Db } from '../../db/open.ts'
+import type { Viewer } from '../agents/rules.ts'
+
+/** What became of each fire: a run (`triggered`), or none with the reason (`skipped`). */
+
+const row = z
+  .object({
+    id: text,
+    automation_id: text,
+    workspace_id: text,
+    kind: z.enum(['triggered', 'skipped']),
+    reason: z.enum(skipReasons).nullable(),
+    message: nullableText,
+    run_id: nullableText,
+    occasion: nullableText,
+    body_hash: nullableText,
+    created_at: time,
+  })
+  .transform((r) => ({
+    id: r.id,
+    automationId: r.automation_id,
+    workspaceId: r.workspace_id,
+    kind: r.kind,
+    reason: r.reason,
+    message: r.message,
+    runId: r.run_id,
+    /** What it was fired by, where that fires it once only: an instant, a merge, a head. */
+    occasion: r.occasion,
+    /** SHA-256 of the body of a webhook's call. */
+    bodyHash: r.body_hash,
+    createdAt: r.created_at,
+  }))
+export type FireRow = z.infer<typeof row>
+
+/** Throws the database's unique violation when the occasion has fired the automation already. */
+export async function insertFire(db: Db, fire: FireRow): Promise<void> {
+  await db('automation_fires').insert({
+    id: fire.id,
+    automation_id: fire.automationId,
+    workspace_id: fire.workspaceId,
+    kind: fire.kind,
+    reason: fire.reason,
+    message: fire.message,
+    run_id: fire.runId,
+    occasion: fire.occasion,
+    body_hash: fire.bodyHash,
+    created_at: fire.createdAt,
+  })
+}
+
+export async function hasFired(db: Db, automationId: string, occasion: string): Promise<boolean> {
+  return (await db('automation_fires').where({ automation_id: automationId, occasion }).first('id')) !== undefined
+}
+
+/** The run that a call with this body started since `since`, the latest one; null when none did. */
+export async function findRunOfBody(
+  db: Db,
+  call: { automationId: string; bodyHash: string; since: number },
+): Promise<string | null> {
+  const found: unknown = await db('automation_fires')
+    .where({ automation_id: call.automationId, body_hash: call.bodyHash, kind: 'triggered' })
+    .whereNotNull('run_id')
+    .where('created_at', '>', call.since)
+    .orderBy('created_at', 'desc')
+    .first('run_id')
+  return found === undefined ? null : (found as { run_id: string }).run_id
+}
+
+/** Whether a run that the automation started is queued or running. */
+export async function hasLiveRun(db: Db, of: { id: string; workspaceId: string }): Promise<boolean> {
+  // From the live runs, which are few, to their fires.
+  const live: unknown = await db('runs')
+    .where({ workspace_id: of.workspaceId })
+    .whereNull('ended_at')
+    .whereExists((fires) => {
+      void fires
+        .from('automation_fires')
+        .select('automation_fires.id')
+        .whereRaw('automation_fires.run_id = runs.id')
+        .where({ automation_id: of.id })
+    })
+    .first('id')
+  return live !== undefined
+}
+
+interface FirePage {
+  before?: { createdAt: number; id: string }
+  limit: number
+}
+
+/** Fires without a run, newest first; one row more than `limit`. */
+export async function listSkips(db: Db, automationId: string, page: FirePage): Promise<FireRow[]> {
+  const query = db('automation_fires').where({ automation_id: automationId, kind: 'skipped' })
+  if (page.before) void query.whereRaw('(created_at, id) < (?, ?)', [page.before.createdAt, page.before.id])
+  const rows: unknown[] = await query
+    .orderBy([
+      { column: 'created_at', order: 'desc' },
+      { column: 'id', order: 'desc' },
+    ])
+    .limit(page.limit + 1)
+  return rows.map((value) => row.parse(value))
+}
+
+export interface FiredRunFilter extends FirePage {
+  workspaceId: string
+  /** Left out: of all automations. */
+  automationId?: string
+  statuses?: readonly string[]
+  viewer: Viewer
+}
+
+/** Runs that automations started, newest first; one more than `limit`. `id` and `createdAt` are those of the fire. */
+export async function listFiredRuns(
+  db: Db,
+  filter: FiredRunFilter,
+): Promise<{ runId: string; id: string; createdAt: number }[]> {
+  const query = db('automation_fires as f')
+    .join('runs as r', 'r.id', 'f.run_id')
+    .where({ 'f.workspace_id': filter.workspaceId, 'f.kind': 'triggered' })
+  if (filter.automationId !== undefined) void query.where('f.automation_id', filter.automationId)
+  if (filter.statuses) void query.whereIn('r.status', [...filter.statuses])
+  const { viewer } = filter
+  if (!viewer.seesAll)
+    void query.whereIn('r.agent_id', (agents) => {
+      void agents.from('agents').select('id').where({ visibility: 'company' })
+      if (viewer.userId !== null) void agents.orWhere({ owner_user_id: viewer.userId })
+      if (viewer.agentId !== null) void agents.orWhere({ id: viewer.agentId })
+    })
+  if (filter.before) void query.whereRaw('(f.created_at, f.id) < (?, ?)', [filter.before.createdAt, filter.before.id])
+  const rows: { run_id: string; id: string; created_at: number | string }[] = await query
+    .orderBy([
+      { column: 'f.created_at', order: 'desc' },
+      { column: 'f.id', order: 'desc' },
+    ])
+    .limit(filter.limit + 1)
+    .select('f.run_id', 'f.id', 'f.created_at')
+  return rows.map((fired) => ({ runId: fired.run_id, id: fired.id, createdAt: Number(fired.created_at) }))
+}
+
+/** Skips from before `before`: a paused automation records one at every instant. Fires with a run stay. */
+export async function removeOldSkips(db: Db, before: number): Promise<number> {
+  return db('automation_fires').where({ kind: 'skipped' }).where('created_at', '<', before).delete()
+}

@@ -1,0 +1,31 @@
+import { fail } from '../../../shared/api/errors.ts'
+import type { Db } from '../../db/open.ts'
+import type { Caller } from '../../http/callers.ts'
+import { lookUpAgent } from '../agents/lookup.ts'
+import { isVisible, viewerOf } from '../agents/rules.ts'
+import { findAgent } from '../agents/store.ts'
+import { findAutomation, lockAutomation, type AutomationRow } from './store.ts'
+
+/** The automation, when the caller sees its agent. Fails with `automation_not_found`. */
+export async function readableAutomation(db: Db, caller: Caller, id: string): Promise<AutomationRow> {
+  const automation = await findAutomation(db, caller.workspaceId, id)
+  if (automation === null) return unknownAutomation()
+  const agent = await findAgent(db, automation.agentId)
+  return agent !== null && isVisible(agent, viewerOf(caller)) ? automation : unknownAutomation()
+}
+
+/** The same to change or fire: it is locked until the transaction ends. */
+export async function lockedAutomation(db: Db, caller: Caller, id: string): Promise<AutomationRow> {
+  await readableAutomation(db, caller, id)
+  return (await lockAutomation(db, id)) ?? unknownAutomation()
+}
+
+/** Id of the agent that an automation is to wake. Fails with `agent_not_found`. */
+export async function agentToWake(db: Db, caller: Caller, reference: string): Promise<string> {
+  const agent = await lookUpAgent(db, caller, reference)
+  return agent === null || agent.deletedAt !== null ? fail('agent_not_found', { param: 'agentId' }) : agent.id
+}
+
+function unknownAutomation(): never {
+  return fail('automation_not_found', { param: 'automationId' })
+}

@@ -1,0 +1,65 @@
+import type { Automation, AutomationSkip, AutomationTrigger } from '../../../shared/api/automations.ts'
+import { toTimestamp } from '../../../shared/api/ids.ts'
+import type { Db } from '../../db/open.ts'
+import { listRunsByIds, type RunRow } from '../runs/store.ts'
+import type { FireRow } from './fire-store.ts'
+import type { AutomationRow } from './store.ts'
+
+/** Automations as clients see them; their last runs are read at once. All are of one workspace. */
+export async function presentAutomations(db: Db, automations: readonly AutomationRow[]): Promise<Automation[]> {
+  const ids = automations.flatMap(({ lastRunId }) => lastRunId ?? [])
+  const runs = await listRunsByIds(db, automations[0]?.workspaceId ?? '', [...new Set(ids)])
+  const byId = new Map(runs.map((run) => [run.id, run]))
+  return automations.map((automation) => presentAutomation(automation, byId.get(automation.lastRunId ?? '') ?? null))
+}
+
+export async function presentOne(db: Db, automation: AutomationRow, webhookUrl?: string): Promise<Automation> {
+  const [presented] = await presentAutomations(db, [automation])
+  return { ...presented!, ...(webhookUrl === undefined ? {} : { webhookUrl }) }
+}
+
+function presentAutomation(automation: AutomationRow, lastRun: RunRow | null): Automation {
+  return {
+    object: 'automation',
+    id: automation.id,
+    workspaceId: automation.workspaceId,
+    projectId: automation.projectId,
+    name: automation.name,
+    description: automation.description,
+    status: automation.status,
+    trigger: triggerOf(automation),
+    prompt: automation.prompt,
+    workflow: automation.workflow,
+    agentId: automation.agentId,
+    modelId: automation.modelId,
+    environment: automation.environment,
+    concurrencyPolicy: automation.concurrencyPolicy,
+    createdBy: { type: automation.createdByType, id: automation.createdById },
+    lastRun: lastRun && {
+      id: lastRun.id,
+      status: lastRun.status,
+      startedAt: toTimestamp(automation.lastFiredAt ?? lastRun.createdAt),
+    },
+    archivedAt: toTimestamp(automation.archivedAt),
+    createdAt: toTimestamp(automation.createdAt),
+    updatedAt: toTimestamp(automation.updatedAt),
+  }
+}
+
+function triggerOf({ triggerType: type, ...row }: AutomationRow): AutomationTrigger {
+  if (type === 'webhook') return { type }
+  if (type === 'schedule') return { type, cron: row.cron ?? '', timezone: row.timezone ?? 'UTC' }
+  return { type, event: row.event ?? 'pull_request.merged', repo: row.repo ?? '' }
+}
+
+export function presentSkip(skip: FireRow): AutomationSkip {
+  return {
+    object: 'automation_skip',
+    id: skip.id,
+    automationId: skip.automationId,
+    // Every skip has its reason.
+    reason: skip.reason ?? 'not_admitted',
+    message: skip.message,
+    createdAt: toTimestamp(skip.createdAt),
+  }
+}

@@ -1,0 +1,235 @@
+import type { Knex } from 'knex'
+import { z } from 'zod'
+import { environments } from '../../../shared/api/agents.ts'
+import { automationStatuses, concurrencyPolicies, githubEvents, triggerTypes } from '../../../shared/api/automations.ts'
+import { int, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import { lockRows } from '../../db/dialect.ts'
+import type { Db } from '../../db/open.ts'
+import type { Viewer } from '../agents/rules.ts'
+
+const row = z
+  .object({
+    id: text,
+    workspace_id: text,
+    project_id: nullableText,
+    name: text,
+    description: nullableText,
+    status: z.enum(automationStatuses),
+    trigger_type: z.enum(triggerTypes),
+    cron: nullableText,
+    timezone: nullableText,
+    event: z.enum(githubEvents).nullable(),
+    repo: nullableText,
+    token_hash: nullableText,
+    prompt: text,
+    workflow: nullableText,
+    agent_id: text,
+    model_id: nullableText,
+    environment: z.enum(environments).nullable(),
+    concurrency_policy: z.enum(concurrencyPolicies),
+    created_by_type: z.enum(['user', 'agent', 'system']),
+    created_by_id: nullableText,
+    last_run_id: nullableText,
+    last_fired_at: nullableTime,
+    next_fire_at: nullableTime,
+    calls_since: nullableTime,
+    calls: int,
+    archived_at: nullableTime,
+    version: int,
+    created_at: time,
+    updated_at: time,
+  })
+  .transform((r) => ({
+    id: r.id,
+    workspaceId: r.workspace_id,
+    projectId: r.project_id,
+    name: r.name,
+    description: r.description,
+    status: r.status,
+    triggerType: r.trigger_type,
+    cron: r.cron,
+    timezone: r.timezone,
+    event: r.event,
+    repo: r.repo,
+    /** SHA-256 of the secret in the webhook's URL. */
+    tokenHash: r.token_hash,
+    prompt: r.prompt,
+    workflow: r.workflow,
+    agentId: r.agent_id,
+    modelId: r.model_id,
+    environment: r.environment,
+    concurrencyPolicy: r.concurrency_policy,
+    createdByType: r.created_by_type,
+    createdById: r.created_by_id,
+    lastRunId: r.last_run_id,
+    lastFiredAt: r.last_fired_at,
+    /** The next instant of the schedule, whatever the status: fires of a paused automation are recorded too. */
+    nextFireAt: r.next_fire_at,
+    callsSince: r.calls_since,
+    calls: r.calls,
+    archivedAt: r.archived_at,
+    version: r.version,
+    createdAt: r.created_at,
+    updatedAt: r.updated_at,
+  }))
+export type AutomationRow = z.infer<typeof row>
+
+const parseMaybe = (found: unknown): AutomationRow | null => (found === undefined ? null : row.parse(found))
+const parseAll = (rows: unknown[]): AutomationRow[] => rows.map((value) => row.parse(value))
+
+/** What people change; fires write the rest (`recordFire`, `recordCall`, `claimInstant`). */
+function toColumns(automation: AutomationRow) {
+  return {
+    name: automation.name,
+    description: automation.description,
+    status: automation.status,
+    trigger_type: automation.triggerType,
+    cron: automation.cron,
+    timezone: automation.timezone,
+    event: automation.event,
+    repo: automation.repo,
+    token_hash: automation.tokenHash,
+    prompt: automation.prompt,
+    workflow: automation.workflow,
+    agent_id: automation.agentId,
+    model_id: automation.modelId,
+    environment: automation.environment,
+    concurrency_policy: automation.concurrencyPolicy,
+    next_fire_at: automation.nextFireAt,
+    archived_at: automation.archivedAt,
+    updated_at: automation.updatedAt,
+  }
+}
+
+export async function insertAutomation(db: Db, automation: AutomationRow): Promise<void> {
+  await db('automations').insert({
+    ...toColumns(automation),
+    id: automation.id,
+    workspace_id: automation.workspaceId,
+    project_id: automation.projectId,
+    created_by_type: automation.createdByType,
+    created_by_id: automation.createdById,
+    calls: 0,
+    version: 1,
+    created_at: automation.createdAt,
+  })
+}
+
+/** False when somebody else changed it, or it fired by its schedule, since it was read. */
+export async function replaceAutomation(db: Db, before: AutomationRow, after: AutomationRow): Promise<boolean> {
+  const changed = await db('automations')
+    .where({ id: before.id, version: before.version })
+    .update({ ...toColumns(after), version: before.version + 1 })
+  return changed === 1
+}
+
+export async function findAutomation(db: Db, workspaceId: string, id: string): Promise<AutomationRow | null> {
+  return parseMaybe(await db('automations').where({ workspace_id: workspaceId, id }).first())
+}
+
+/** Locked until the transaction ends, so that its fires follow one another. */
+export async function lockAutomation(db: Db, id: string): Promise<AutomationRow | null> {
+  const rows: unknown[] = await lockRows(db('automations').where({ id }))
+  return parseMaybe(rows[0])
+}
+
+/** The same by the secret of its URL. */
+export async function lockAutomationByToken(db: Db, tokenHash: string): Promise<AutomationRow | null> {
+  const rows: unknown[] = await lockRows(db('automations').where({ token_hash: tokenHash }))
+  return parseMaybe(rows[0])
+}
+
+/** Schedules that are due, those due longest first; `after` is the last one of the page before. */
+export async function listDue(
+  db: Db,
+  filter: { now: number; after?: { at: number; id: string }; limit: number },
+): Promise<{ id: string; at: number }[]> {
+  const query = db('automations').where('next_fire_at', '<=', filter.now)
+  if (filter.after) void query.whereRaw('(next_fire_at, id) > (?, ?)', [filter.after.at, filter.after.id])
+  const rows: { id: string; next_fire_at: number | string }[] = await query
+    .orderBy([{ column: 'next_fire_at' }, { column: 'id' }])
+    .limit(filter.limit)
+    .select('id', 'next_fire_at')
+  return rows.map((due) => ({ id: due.id, at: Number(due.next_fire_at) }))
+}
+
+/**
+ * The automation if it is still due at `at`, locked until the transaction ends; null when another replica has it in hand
+ * or was first.
+ */
+export async function claimDue(db: Db, due: { id: string; at: number }): Promise<AutomationRow | null> {
+  const rows: unknown[] = await lockRows(db('automations').where({ id: due.id, next_fire_at: due.at }), true)
+  return parseMaybe(rows[0])
+}
+
+/** Moves a schedule on to its next instant. */
+export async function replaceNextFire(db: Db, id: string, at: number | null): Promise<void> {
+  await db('automations')
+    .where({ id })
+    .update({ next_fire_at: at, version: db.raw('version + 1') })
+}
+
+export async function recordRun(db: Db, id: string, run: { id: string; at: number }): Promise<void> {
+  await db('automations').where({ id }).update({ last_run_id: run.id, last_fired_at: run.at })
+}
+
+/** Counts a call of the webhook in the window that began at `since`. */
+export async function recordCall(db: Db, id: string, count: { since: number; calls: number }): Promise<void> {
+  await db('automations').where({ id }).update({ calls_since: count.since, calls: count.calls })
+}
+
+/** Automations of any workspace and status that wait for this event of this repository. */
+export async function listListening(db: Db, on: { repo: string; event: string }): Promise<AutomationRow[]> {
+  return parseAll(
+    await db('automations')
+      .where({ trigger_type: 'github', repo: on.repo, event: on.event })
+      .orderBy('id')
+      .limit(1_000),
+  )
+}
+
+export interface AutomationFilter {
+  workspaceId: string
+  statuses?: readonly string[]
+  agentId?: string
+  /** Matched case-insensitively against name and description. */
+  q?: string
+  viewer: Viewer
+  before?: { createdAt: number; id: string }
+  limit: number
+}
+
+/** Newest first; one row more than `limit`. */
+export async function listAutomations(db: Db, filter: AutomationFilter): Promise<AutomationRow[]> {
+  const query = db('automations').where({ workspace_id: filter.workspaceId })
+  if (filter.statuses) void query.whereIn('status', [...filter.statuses])
+  if (filter.agentId !== undefined) void query.where({ agent_id: filter.agentId })
+  if (filter.q !== undefined && filter.q !== '') onlyMatching(query, filter.q)
+  onlyOfVisibleAgents(query, filter.viewer)
+  if (filter.before) void query.whereRaw('(created_at, id) < (?, ?)', [filter.before.createdAt, filter.before.id])
+  const rows: unknown[] = await query
+    .orderBy([
+      { column: 'created_at', order: 'desc' },
+      { column: 'id', order: 'desc' },
+    ])
+    .limit(filter.limit + 1)
+  return parseAll(rows)
+}
+
+function onlyMatching(query: Knex.QueryBuilder, q: string): void {
+  const like = `%${q.toLowerCase().replaceAll(/[\\%_]/g, (c) => `\\${c}`)}%`
+  void query.where((any) => {
+    for (const column of ['name', 'description'])
+      void any.orWhereRaw(`lower(coalesce(${column}, '')) like ? escape '\\'`, [like])
+  })
+}
+
+/** An automation is seen by whom its agent is seen. */
+function onlyOfVisibleAgents(query: Knex.QueryBuilder, viewer: Viewer): void {
+  if (viewer.seesAll) return
+  void query.whereIn('agent_id', (agents) => {
+    void agents.from('agents').select('id').where({ visibility: 'company' })
+    if (viewer.userId !== null) void agents.orWhere({ owner_user_id: viewer.userId })
+    if (viewer.agentId !== null) void agents.orWhere({ id: viewer.agentId })
+  })
+}

@@ -1,0 +1,93 @@
+import type { Knex } from 'knex'
+import { announce, type WakeAnswer, type WakeContext } from '../dispatch/start-run.ts'
+import { fire, type FireOutcome } from '../resources/automations/fire.ts'
+import { removeOldSkips } from '../resources/automations/fire-store.ts'
+import { dueInstant } from '../resources/automations/schedule.ts'
+import { claimDue, listDue, replaceNextFire, type AutomationRow } from '../resources/automations/store.ts'
+import type { Sweep, SweepContext } from './sweeper.ts'
+
+export interface DueAutomationsOptions {
+  everyMs: number
+  /** What a wake needs; asked for at each pass. */
+  context(): WakeContext
+  announceTo: Parameters<typeof announce>[1]
+}
+
+/** A page of due schedules, and how many one pass fires before other sweeps have their turn. */
+const pageSize = 200
+const passSize = 2_000
+
+/**
+ * Fires schedules that are due. Each fire is one transaction: the claim of the row (a replica that finds it locked, or
+ * moved on, leaves it), the fire, its run, and the next instant. So an instant fires at most once whichever replica dies
+ * at which point; the occasion, unique for each automation, holds even against a clock that goes back.
+ */
+export function dueAutomationsSweep(options: DueAutomationsOptions): Sweep {
+  return {
+    name: 'due_automations',
+    everyMs: options.everyMs,
+    async run({ root, now, log }) {
+      let after: { at: number; id: string } | undefined
+      for (let count = 0; count < passSize; count += pageSize) {
+        const page = await listDue(root, { now, limit: pageSize, ...(after ? { after } : {}) })
+        for (const due of page) await fireOne(due, { root, now, log, options })
+        after = page.at(-1)
+        if (page.length < pageSize) return
+      }
+    },
+  }
+}
+
+async function fireOne(
+  due: { id: string; at: number },
+  { root, now, log, options }: Pick<SweepContext, 'now' | 'log'> & { root: Knex; options: DueAutomationsOptions },
+): Promise<void> {
+  let fired: FireOutcome | null
+  try {
+    fired = await root.transaction(async (tx) => {
+      const automation = await claimDue(tx, due)
+      return automation && (await fireAtInstant(tx, { automation, now }, options.context()))
+    })
+  } catch (error) {
+    // It stays due and comes again with the next pass; the others must not wait for it.
+    log.error({ err: error, automationId: due.id }, 'an automation could not be fired')
+    return
+  }
+  if (fired === null || fired.kind === 'repeated') return
+  if (fired.kind === 'triggered') announce(fired.answer, options.announceTo)
+  log.info({ automationId: due.id, ...describe(fired) }, 'automation fired')
+}
+
+async function fireAtInstant(
+  tx: Knex.Transaction,
+  { automation, now }: { automation: AutomationRow; now: number },
+  context: WakeContext,
+): Promise<FireOutcome | null> {
+  const { cron, timezone, nextFireAt } = automation
+  if (cron === null || timezone === null || nextFireAt === null) return null
+  const { instant, next } = dueInstant({ cron, timezone }, { due: nextFireAt, now })
+  await replaceNextFire(tx, automation.id, next)
+  if (instant === null) return null
+  const cause = {
+    triggerSource: 'cron',
+    requestedBy: null,
+    prompt: automation.prompt,
+    occasion: `schedule ${instant}`,
+  } as const
+  return fire(tx, { automation, cause }, context)
+}
+
+function describe(fired: Exclude<FireOutcome, { kind: 'repeated' }>): Record<string, unknown> {
+  if (fired.kind === 'skipped') return { skipped: fired.reason }
+  const answer: WakeAnswer = fired.answer
+  return { runId: fired.runId, ...(answer.kind === 'not_dispatched' ? { refused: answer.reason } : {}) }
+}
+
+const day = 24 * 3_600_000
+
+/** Forgets why fires were skipped a season ago: a paused automation records one skip at each of its instants. */
+export const oldSkipsSweep: Sweep = {
+  name: 'old_skips',
+  everyMs: 3_600_000,
+  run: async ({ root, now }) => void (await removeOldSkips(root, now - 90 * day)),
+}
