@@ -5,7 +5,7 @@ import type { Folder } from '../../shared/api/folders.ts'
 import type { RunEvent } from '../../shared/api/run-events.ts'
 import type { RunChangeSet } from '../../shared/api/run-records.ts'
 import type { RunDetail } from '../../shared/api/runs.ts'
-import { waitFor } from './programs.ts'
+import { Hopeless, waitFor } from './programs.ts'
 
 /** A client of the REST API, as a person with a login token has it. */
 export class TestApi {
@@ -16,18 +16,38 @@ export class TestApi {
   }
 
   async call<Reply>(method: string, path: string, body?: unknown): Promise<Reply> {
-    const answer = await this.raw(method, path, body)
+    const answer = await this.raw(method, path, { body })
     if (answer.status >= 400) throw new ApiFailure(`${method} ${path}`, answer.status, answer.body)
     return answer.body as Reply
   }
 
-  async raw(method: string, path: string, body?: unknown): Promise<{ status: number; body: unknown }> {
+  /** A write that is sent again under one key until the server has taken it, however often it goes away meanwhile. */
+  async insist<Reply>(path: string, body: unknown = {}): Promise<Reply> {
+    const headers = { 'idempotency-key': crypto.randomUUID() }
+    return waitFor<Reply>(
+      async () => {
+        const answer = await this.raw('POST', path, { body, headers })
+        if (answer.status >= 500) return false as never
+        if (answer.status >= 400) throw new Hopeless(`POST ${path}: ${answer.status} ${JSON.stringify(answer.body)}`)
+        return answer.body as never
+      },
+      `POST ${path} is taken`,
+      { everyMs: 100 },
+    ) as Promise<Reply>
+  }
+
+  async raw(
+    method: string,
+    path: string,
+    { body, headers }: { body?: unknown; headers?: Record<string, string> } = {},
+  ): Promise<{ status: number; body: unknown }> {
     const { url, token } = this.#where()
     const response = await fetch(`${url}${path.startsWith('/api/') ? '' : '/api/v1'}${path}`, {
       method,
       headers: {
         authorization: `Bearer ${token}`,
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     })

@@ -70,7 +70,8 @@ async function load(
   const unique = (ids: readonly (string | null)[]) => [...new Set(ids)].filter((id) => id !== null)
   const waiting = runs.filter(isWaiting)
   // Only a run that works or that stopped to ask can be waited for.
-  const askers = runs.filter((run) => run.endedAt === null || askReasons.has(run.exitReason ?? '')).map((run) => run.id)
+  const mayAsk = (run: RunRow) => (run.endedAt === null ? run.startedAt !== null : askReasons.has(run.exitReason ?? ''))
+  const askers = runs.filter(mayAsk).map((run) => run.id)
   const workspaceId = runs[0]?.workspaceId ?? ''
   const parents = unique(waiting.map((run) => run.parentRunId))
   return {
