@@ -23,12 +23,20 @@ export function endWithoutHost(context: EndingContext, state: RunState, stop: St
   writeEnding(context, state, { stop, changeSet: null })
 }
 
+/** What is known of a run whose host died. */
+export interface LeftByHost {
+  record: HostRecord | null
+  /** The start with its secrets, if this daemon was told it. */
+  start: { token: string; secrets: Readonly<Record<string, string>> } | null
+}
+
 /**
  * The run host died. Ends what is left of the harness, makes the change-set from the base the host recorded, and writes
  * the ending `crashed`. May run again after a crash of its own.
  */
-export async function endCrashed(context: EndingContext, state: RunState, record: HostRecord | null): Promise<void> {
+export async function endCrashed(context: EndingContext, state: RunState, left: LeftByHost): Promise<void> {
   const { world, log, places } = context
+  const { record, start } = left
   const leader = record?.harness ?? null
   const { survivors } = await endTree({
     runId: state.runId,
@@ -41,10 +49,31 @@ export async function endCrashed(context: EndingContext, state: RunState, record
   })
   if (survivors.length > 0) log.error({ runId: state.runId, survivors }, 'processes of the run could not be ended')
   const base = readBase(places, state.runId)
-  const changeSet = await changeSetOf(context, state, base)
+  const changeSet = await withoutSecrets(state, start, () => changeSetOf(context, state, base))
   const stop: Stop = { exitReason: 'crashed', message: 'The process that held the run died.' }
   writeEnding(context, state, { stop, changeSet })
   await removeRunFolder(places, state.runId)
+}
+
+/**
+ * Files may hold what the harness was given. A daemon that was started since does not know the values and cannot take them
+ * out: then the change-set is not told at all.
+ */
+async function withoutSecrets(
+  state: RunState,
+  start: LeftByHost['start'],
+  changeSet: () => Promise<ChangeSetResult>,
+): Promise<ChangeSetResult> {
+  if (!start && state.secretNames.length > 0) {
+    const message = 'The device was restarted in mid-run and cannot tell the secrets of the run from what it changed.'
+    return { ok: false, code: 'diff_unavailable', message }
+  }
+  const result = await changeSet()
+  if (!start) return result
+  // Loaded when it is needed, as in leftovers.ts.
+  const { redactWhole, wholeValues } = await import('../run-host/redaction.ts')
+  const secrets = Object.entries(start.secrets).map(([name, value]) => ({ name, value }))
+  return redactWhole(result, wholeValues([{ name: 'SVC_TOKEN', value: start.token }, ...secrets]))
 }
 
 async function changeSetOf(

@@ -14,6 +14,7 @@ const runState = z.object({
   cancel: z.object({ exitReason: z.enum(exitReasonNames), message: z.string().nullable() }).nullable(),
   givenUp: z.boolean(),
   acceptedAt: z.number(),
+  secretNames: z.array(z.string()).default([]),
 })
 
 /**

@@ -34,6 +34,8 @@ export interface RunState {
   /** The control plane gave the run up: its lease is over. */
   givenUp: boolean
   acceptedAt: number
+  /** Names of the secrets the harness was given; their values are in the memory of the daemon that was told and of the host. */
+  secretNames: readonly string[]
 }
 export interface Stop {
   exitReason: ExitReason
@@ -44,7 +46,7 @@ export type RunEvent =
   /** `hostId`: the run host that stood by and was taken for this run. */
   | { type: 'offered'; spec: RunSpec; fence: number; at: number; hostId?: string | null }
   | { type: 'host_taken'; hostId: string }
-  | { type: 'start_received' }
+  | { type: 'start_received'; secretNames?: readonly string[] }
   | { type: 'host_started' }
   | { type: 'host_ended' }
   | { type: 'host_lost' }
@@ -101,6 +103,7 @@ function offered(event: RunEvent & { type: 'offered' }): Step {
     cancel: null,
     givenUp: false,
     acceptedAt: event.at,
+    secretNames: [],
   }
   return [state, [{ type: 'accept' }, { type: 'prepare' }]]
 }
@@ -114,7 +117,7 @@ function inAccepted(state: RunState, event: RunEvent): Step {
       return [{ ...state, hostId: event.hostId }, []]
     case 'start_received':
       if (state.cancel) return [state, [{ type: 'stop_host', stop: state.cancel }]]
-      return [{ ...state, phase: 'starting' }, [{ type: 'start_host' }]]
+      return [{ ...state, phase: 'starting', secretNames: event.secretNames ?? [] }, [{ type: 'start_host' }]]
     case 'cancel_received':
       return [{ ...state, cancel: event.stop }, [{ type: 'stop_host', stop: event.stop }]]
     case 'prepare_failed':

@@ -136,7 +136,7 @@ export class Supervisor {
       apiUrl: this.options.server,
       secrets: message.secrets,
     })
-    this.handle(message.runId, { type: 'start_received' })
+    this.handle(message.runId, { type: 'start_received', secretNames: Object.keys(message.secrets) })
   }
 
   input(message: ServerMessage & { type: 'run.input' }): void {
@@ -348,7 +348,7 @@ export class Supervisor {
     this.crashing.add(runId)
     try {
       const record = state.hostId === null ? null : this.options.pool.record(state.hostId)
-      await endCrashed(this.options, state, record)
+      await endCrashed(this.options, state, { record, start: this.starts.get(runId) ?? null })
       this.handle(runId, { type: 'host_ended' })
     } catch (error) {
       // A spool that takes nothing now may take it later.
