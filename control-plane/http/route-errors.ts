@@ -57,7 +57,9 @@ function sharedCodesOf(route: AnyRoute): ErrorCode[] {
   const codes: ErrorCode[] = [...ofAll]
   const { callers } = route
   if (callers !== 'none') codes.push(...ofCallers)
-  if (callers !== 'none' && (callers.person === 'admin' || callers.person === 'owner')) codes.push('http_exception')
+  // A write with the cookie of a session is refused when it comes from another site.
+  if (callers !== 'none' && (isWrite || callers.person === 'admin' || callers.person === 'owner'))
+    codes.push('http_exception')
   if (route.rate !== 'none') codes.push(...ofLimits)
   if (isWrite) codes.push('payload_too_large', 'duplicate_resource')
   if (isWrite && route.idempotency !== 'none') codes.push(...ofKeys)

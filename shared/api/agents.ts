@@ -200,7 +200,7 @@ export const agentRoutes = {
     reply: agentWithAudit,
     status: 201,
     otherReplies: { 202: platformChange },
-    errors: identityErrors,
+    errors: ['resource_not_found', ...identityErrors],
     cli: {
       command: 'agent create',
       flags: {

@@ -1,0 +1,40 @@
+import { STATUS_CODES, type Server } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { ApiError } from '../../shared/api/errors.ts'
+import type { World } from '../../shared/lib/world.ts'
+
+const refusals: Readonly<Record<string, { status: number; message: string }>> = {
+  HPE_HEADER_OVERFLOW: { status: 431, message: 'The address and the headers are longer than 16 KiB.' },
+  ERR_HTTP_REQUEST_TIMEOUT: { status: 408, message: 'The request took too long to arrive.' },
+}
+const notHttp = { status: 400, message: 'This is not a request that can be read.' }
+
+/** Answers bytes that are no request, and so reach no route, with the same envelope as all errors. */
+export function answerUnreadable(server: Server, world: World): void {
+  // An answer that has begun would be broken by a second one.
+  const answering = new WeakSet<Duplex>()
+  server.on('request', ({ socket }, response) => {
+    answering.add(socket)
+    response.once('close', () => answering.delete(socket))
+  })
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
+    if (error.code === 'ECONNRESET' || !socket.writable || answering.has(socket)) {
+      socket.destroy(error)
+      return
+    }
+    const { status, message } = refusals[error.code ?? ''] ?? notHttp
+    const requestId = world.id('req_')
+    const body = JSON.stringify(new ApiError('http_exception', { status, message }).toEnvelope(requestId))
+    socket.end(
+      [
+        `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+        `Request-Id: ${requestId}`,
+        'Content-Type: application/json; charset=utf-8',
+        `Content-Length: ${Buffer.byteLength(body)}`,
+        'Connection: close',
+        '',
+        body,
+      ].join('\r\n'),
+    )
+  })
+}
