@@ -11,8 +11,7 @@ import { Dispatcher } from './dispatch/dispatcher.ts'
 import { RunStarter } from './dispatch/run-starter.ts'
 import type { WakeContext } from './dispatch/start-run.ts'
 import { Waker } from './dispatch/waker.ts'
-import { createGithubClient, type GithubClient } from './github/client.ts'
-import { isInstalled } from './github/settings.ts'
+import { connectGithub, type GithubConnection } from './github/connection.ts'
 import { createApp } from './http/app.ts'
 import { createCallerLookup } from './http/auth.ts'
 import { sqliteSource } from './http/caller-source.ts'
@@ -32,12 +31,17 @@ import type { Log } from './log.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
 import { clearAllLinks } from './resources/devices/store.ts'
 import { implementResources } from './resources/routes.ts'
+import { checkKey } from './resources/secrets/add.ts'
+import { keySourceOf } from './resources/secrets/key-source.ts'
+import { createVault, type Vault } from './resources/secrets/vault.ts'
 import { createOidcClient } from './sign-in/oidc/client.ts'
 import { signInRoutes } from './sign-in/routes.ts'
+import { expiredApprovalsSweep } from './sweeps/expired-approvals.ts'
 import { dueAutomationsSweep, oldSkipsSweep } from './sweeps/due-automations.ts'
 import { oldRowsSweep } from './sweeps/old-rows.ts'
 import { queuedRunsSweep } from './sweeps/queued-runs.ts'
 import { runningRunsSweep } from './sweeps/running-runs.ts'
+import { scheduledTasksSweep } from './sweeps/scheduled-tasks.ts'
 import { Sweeper } from './sweeps/sweeper.ts'
 
 export interface ControlPlaneOptions {
@@ -63,7 +67,8 @@ export class ControlPlane {
   readonly metrics: Metrics
   private readonly options: ControlPlaneOptions
   private readonly catalog: ModelCatalog
-  private readonly github: GithubClient | null
+  private readonly github: GithubConnection
+  private readonly vault: Vault
   private readonly starter: RunStarter
   private readonly requests: DeviceRequests
   private readonly linkServer: LinkServer
@@ -79,6 +84,7 @@ export class ControlPlane {
     const fresh = { value: Buffer.from(world.bytes(32)).toString('base64'), at: world.now() }
     const key = await serverKey(database.root, 'run_token', fresh)
     const plane = new ControlPlane(options, Buffer.from(key, 'base64'))
+    await checkKey(database.root, plane.vault)
     await plane.mount(Buffer.from(key, 'base64'))
     return plane
   }
@@ -89,13 +95,13 @@ export class ControlPlane {
     const { root, dialect } = database
     const replicaId = world.uuid()
     this.catalog = loadCatalog(config.modelsFile)
-    this.github = createGithubClient(config.github, world)
     this.metrics = createMetrics({ defaults: options.processMetrics })
     this.bus = createBus({ root, dialect, databaseUrl: config.databaseUrl, world, log })
     const common = { root, world, log, bus: this.bus, links: this.links, replicaId }
     this.dispatcher = new Dispatcher({ ...common, leaseMs: config.leaseMs, offerMs: config.offerMs })
     this.waker = new Waker({ ...common, dispatcher: this.dispatcher, context: this.wakeContext() })
-    this.starter = new RunStarter({ ...common, runTokenKey, apiUrl: () => this.url })
+    this.vault = createVault(keySourceOf(options), world)
+    this.starter = new RunStarter({ ...common, vault: this.vault, runTokenKey, apiUrl: () => this.url })
     this.requests = new DeviceRequests(common)
     this.ingest = new Ingest({
       ...common,
@@ -113,6 +119,12 @@ export class ControlPlane {
       heartbeatMs: config.heartbeatMs,
       leaseMs: config.leaseMs,
       session: { pingMs: config.pingMs, deadMs: config.deadMs },
+    })
+    this.github = connectGithub(config.github, {
+      ...common,
+      everyMs: config.sweepMs,
+      wakeContext: () => this.wakeContext(),
+      announceTo: { dispatcher: this.dispatcher, bus: this.bus },
     })
     this.sweeper = this.createSweeper()
     this.http = createServer()
@@ -164,6 +176,7 @@ export class ControlPlane {
     const closed = new Promise<void>((resolve) => this.http.close(() => resolve()))
     this.http.closeIdleConnections()
     await this.sweeper.stop()
+    await this.github.stop()
     await this.linkServer.stop()
     const cancel = this.options.world.after(drainMs, () => this.http.closeAllConnections())
     await closed
@@ -219,8 +232,10 @@ export class ControlPlane {
       cloudEnabled: false,
       catalog: this.catalog,
       runLimits: config.runLimits,
-      github: this.github,
-      isGithubInstalled: isInstalled(config.github),
+      github: this.github.client,
+      isGithubInstalled: this.github.isInstalled,
+      vault: this.vault,
+      secretProviders: config.secretProviders,
       publicUrl: () => this.url,
     })
     assertComplete(contract, implemented)
@@ -230,6 +245,7 @@ export class ControlPlane {
     const oidc = config.oidc === null ? null : createOidcClient(config.oidc)
     const app = createApp(implemented, kernel, [
       operations({ root, metrics: this.metrics, callers, isDraining }),
+      this.github.receiver(limiter),
       signInRoutes({ root, world, log, limiter, publicUrl, isHttps, oidc }),
     ])
     const handle = app.callback()
@@ -275,12 +291,15 @@ export class ControlPlane {
           startedAt: world.now(),
         }),
         { name: 'waiting_wakes', everyMs: config.sweepMs, run: () => this.waker.sweep() },
+        scheduledTasksSweep({ everyMs: Math.min(1_000, config.sweepMs), poke: () => this.bus.poke() }),
         dueAutomationsSweep({
           everyMs: Math.min(1_000, config.sweepMs),
           context: () => this.wakeContext(),
           announceTo: { dispatcher: this.dispatcher, bus: this.bus },
         }),
         oldSkipsSweep,
+        ...this.github.sweeps,
+        expiredApprovalsSweep,
         oldRowsSweep,
       ],
     })

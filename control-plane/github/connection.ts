@@ -1,0 +1,56 @@
+import type Koa from 'koa'
+import type { Knex } from 'knex'
+import type { World } from '../../shared/lib/world.ts'
+import type { announce, WakeContext } from '../dispatch/start-run.ts'
+import type { Limiter } from '../http/limits.ts'
+import type { Log } from '../log.ts'
+import type { Sweep } from '../sweeps/sweeper.ts'
+import { createGithubClient, type GithubClient } from './client.ts'
+import { removeOldDeliveries } from './delivery-store.ts'
+import { DeliveryWorker } from './delivery-worker.ts'
+import { githubReceiver } from './receiver.ts'
+import { isInstalled, repositoryHost, type GithubSettings } from './settings.ts'
+
+/** All of this server that has to do with GitHub, put together. */
+export interface GithubConnection {
+  client: GithubClient | null
+  isInstalled: boolean
+  receiver(limiter: Limiter): Koa.Middleware
+  sweeps: readonly Sweep[]
+  stop(): Promise<void>
+}
+
+/** A delivery that GitHub is asked to send again is known this long. */
+const rememberedMs = 30 * 24 * 3_600_000
+
+export function connectGithub(
+  settings: GithubSettings,
+  options: {
+    root: Knex
+    world: World
+    log: Log
+    everyMs: number
+    wakeContext: () => WakeContext
+    announceTo: Parameters<typeof announce>[1]
+  },
+): GithubConnection {
+  const { root, world, log, everyMs, wakeContext, announceTo } = options
+  const client = createGithubClient(settings, world)
+  const host = repositoryHost(settings.apiUrl)
+  const worker = new DeliveryWorker({ root, world, log, client, host, wakeContext, announceTo })
+  return {
+    client,
+    isInstalled: isInstalled(settings),
+    receiver: (limiter) =>
+      githubReceiver({ root, world, limiter, secret: settings.webhookSecret, onStored: () => worker.poke() }),
+    sweeps: [
+      { name: 'github_deliveries', everyMs, run: () => worker.run() },
+      {
+        name: 'old_github_deliveries',
+        everyMs: 3_600_000,
+        run: async ({ now }) => void (await removeOldDeliveries(root, now - rememberedMs)),
+      },
+    ],
+    stop: () => worker.stop(),
+  }
+}

@@ -1,0 +1,80 @@
+import { claimDelivery, failDelivery, finishDelivery, listDueDeliveries, type DeliveryRow } from './delivery-store.ts'
+import { follow, type EffectOptions } from './effects.ts'
+
+/**
+ * Works off the deliveries of GitHub, one after another. A delivery is claimed for a while and may be done again when the
+ * process dies at it; what follows from one is repeatable (effects.ts). Several replicas may do this at once.
+ */
+export class DeliveryWorker {
+  private readonly options: EffectOptions
+  private work: Promise<void> = Promise.resolve()
+  private isAsked = false
+  private isStopped = false
+
+  constructor(options: EffectOptions) {
+    this.options = options
+  }
+
+  /** A delivery was stored: works it off soon. */
+  poke(): void {
+    if (this.isAsked || this.isStopped) return
+    this.isAsked = true
+    this.work = this.work.then(async () => {
+      this.isAsked = false
+      await this.workOff()
+    })
+  }
+
+  /** Works off what is due, and resolves when that is done. */
+  async run(): Promise<void> {
+    this.poke()
+    await this.work
+  }
+
+  /** Resolves when the delivery at hand is done. */
+  async stop(): Promise<void> {
+    this.isStopped = true
+    await this.work
+  }
+
+  private async workOff(): Promise<void> {
+    const { root, world, log } = this.options
+    try {
+      for (;;) {
+        const page = await listDueDeliveries(root, world.now(), pageSize)
+        for (const delivery of page) {
+          if (this.isStopped) return
+          if (await claimDelivery(root, delivery, world.now() + claimMs)) await this.one(delivery)
+        }
+        if (page.length < pageSize) return
+      }
+    } catch (error) {
+      log.error({ err: error }, 'deliveries of GitHub could not be worked off; the sweep tries again')
+    }
+  }
+
+  private async one(delivery: DeliveryRow): Promise<void> {
+    const { root, world, log } = this.options
+    const { id, happening, attempts } = delivery
+    try {
+      await follow(happening, this.options)
+      await finishDelivery(root, id)
+      log.info({ delivery: id, kind: happening.kind, repo: happening.repo }, 'delivery of GitHub done')
+    } catch (error) {
+      const isLast = attempts + 1 >= maxAttempts
+      log.warn({ err: error, delivery: id, attempts: attempts + 1, isLast }, 'a delivery of GitHub failed')
+      const dueAt = isLast ? null : world.now() + Math.min(firstWaitMs * 2 ** attempts, longestWaitMs)
+      await failDelivery(root, id, {
+        trouble: error instanceof Error ? error.message.slice(0, 1_000) : 'unknown',
+        dueAt,
+      })
+    }
+  }
+}
+
+const pageSize = 50
+/** Longer than all the questions that one delivery asks of GitHub take. */
+const claimMs = 10 * 60_000
+const maxAttempts = 8
+const firstWaitMs = 5_000
+const longestWaitMs = 15 * 60_000

@@ -1,0 +1,125 @@
+import { z } from 'zod'
+
+/** What a delivery of GitHub is about, cut down to what this server acts on. */
+
+const sha = z.string().regex(/^[0-9a-f]{40,64}$/)
+const branch = z.string().min(1).max(255)
+const repo = z
+  .string()
+  .max(240)
+  .regex(/^[^/\s]+\/[^/\s]+$/)
+  .toLowerCase()
+
+const about = {
+  /** `owner/name`, lower-case. */
+  repo,
+  number: z.number().int(),
+  url: z.string().max(2_000),
+  title: z.string().max(1_000),
+  branch,
+  base: branch,
+  headSha: sha,
+  /** Task keys that its branch, title or body holds. */
+  keys: z.array(z.string().max(40)).max(50),
+}
+
+export const happening = z.discriminatedUnion('kind', [
+  /** A pull request was merged. */
+  z.object({ kind: z.literal('merged'), ...about, defaultBranch: branch, mergeSha: sha.nullable() }),
+  /** A pull request was opened, opened again or closed. */
+  z.object({ kind: z.literal('moved'), ...about, to: z.enum(['opened', 'closed']) }),
+  /** Something at a commit turned green. `numbers`: its pull requests, as far as GitHub says. */
+  z.object({ kind: z.literal('green'), repo, sha, numbers: z.array(z.number().int()).max(100) }),
+])
+export type Happening = z.output<typeof happening>
+export type Merged = Extract<Happening, { kind: 'merged' }>
+export type Moved = Extract<Happening, { kind: 'moved' }>
+export type Green = Extract<Happening, { kind: 'green' }>
+
+const repository = z.object({ full_name: repo, default_branch: branch })
+const numbers = z.array(z.object({ number: z.number().int() })).default([])
+const good = z.enum(['success', 'neutral', 'skipped'])
+
+const pullRequestPayload = z.object({
+  action: z.string(),
+  repository,
+  pull_request: z.object({
+    number: z.number().int(),
+    html_url: z.string().max(2_000),
+    title: z.string(),
+    body: z.string().nullish(),
+    merged: z.boolean().default(false),
+    merge_commit_sha: sha.nullish(),
+    head: z.object({ ref: branch, sha }),
+    base: z.object({ ref: branch }),
+  }),
+})
+const checkSuitePayload = z.object({
+  action: z.literal('completed'),
+  repository,
+  check_suite: z.object({ head_sha: sha, conclusion: good, pull_requests: numbers }),
+})
+const checkRunPayload = z.object({
+  action: z.literal('completed'),
+  repository,
+  check_run: z.object({ head_sha: sha, conclusion: good, pull_requests: numbers }),
+})
+const statusPayload = z.object({ repository, sha, state: z.literal('success') })
+
+/** null when there is nothing to act on. Throws a ZodError when a pull request does not look like one. */
+export function readHappening(event: string, payload: unknown): Happening | null {
+  switch (event) {
+    case 'pull_request':
+      return ofPullRequest(pullRequestPayload.parse(payload))
+    case 'check_suite': {
+      const { data } = checkSuitePayload.safeParse(payload)
+      return data === undefined ? null : green(data.repository.full_name, data.check_suite)
+    }
+    case 'check_run': {
+      const { data } = checkRunPayload.safeParse(payload)
+      return data === undefined ? null : green(data.repository.full_name, data.check_run)
+    }
+    case 'status': {
+      const { data } = statusPayload.safeParse(payload)
+      return data === undefined ? null : { kind: 'green', repo: data.repository.full_name, sha: data.sha, numbers: [] }
+    }
+    default:
+      return null
+  }
+}
+
+const green = (name: string, at: { head_sha: string; pull_requests: { number: number }[] }): Green => ({
+  kind: 'green',
+  repo: name,
+  sha: at.head_sha,
+  numbers: at.pull_requests.slice(0, 100).map((pull) => pull.number),
+})
+
+function ofPullRequest({
+  action,
+  repository: of,
+  pull_request: pull,
+}: z.output<typeof pullRequestPayload>): Happening | null {
+  const facts = {
+    repo: of.full_name,
+    number: pull.number,
+    url: pull.html_url,
+    title: pull.title.slice(0, 1_000).toWellFormed().replaceAll('\0', ''),
+    branch: pull.head.ref,
+    base: pull.base.ref,
+    headSha: pull.head.sha,
+    keys: keysIn({ branch: pull.head.ref, title: pull.title, body: pull.body ?? '' }),
+  }
+  if (action === 'closed' && pull.merged)
+    return { kind: 'merged', ...facts, defaultBranch: of.default_branch, mergeSha: pull.merge_commit_sha ?? null }
+  if (action === 'closed') return { kind: 'moved', ...facts, to: 'closed' }
+  return action === 'opened' || action === 'reopened' ? { kind: 'moved', ...facts, to: 'opened' } : null
+}
+
+/** Task keys, in capitals. Branches and titles are often written small; in the running text of a body that means nothing. */
+export function keysIn(text: { branch: string; title: string; body: string }): string[] {
+  const small = `${text.branch} ${text.title}`.toUpperCase()
+  const found = [...small.matchAll(key), ...text.body.slice(0, 262_144).matchAll(key)]
+  return [...new Set(found.map((match) => match[0]))].slice(0, 50)
+}
+const key = /(?<![A-Za-z0-9])[A-Z][A-Z0-9]{0,15}-\d{1,9}(?![A-Za-z0-9])/g

@@ -1,0 +1,54 @@
+import type { Db } from '../db/open.ts'
+import { readRemote } from '../resources/repos/rules.ts'
+
+/** Which tasks a pull request is about. */
+
+export interface PullFacts {
+  /** `host/owner/name`, lower-case. */
+  remote: string
+  /** `owner/name`, lower-case. */
+  repo: string
+  url: string
+  branch: string
+  keys: readonly string[]
+}
+
+/**
+ * Ids of tasks that the pull request names by key, that have its branch, or whose pull request it is, in the workspaces
+ * that know the repository: keys are unique within a workspace only, and a repository must not reach into others.
+ */
+export async function listTasksOfPull(db: Db, pull: PullFacts): Promise<{ id: string; workspaceId: string }[]> {
+  const workspaces = await listWorkspacesOfRepo(db, pull)
+  if (workspaces.length === 0) return []
+  const like = `%${JSON.stringify(pull.url).replaceAll(/[\\%_]/g, (c) => `\\${c}`)}%`
+  const rows: { id: string; workspace_id: string }[] = await db('tasks as t')
+    .leftJoin('repos as r', 'r.id', 't.repo_id')
+    .whereIn('t.workspace_id', workspaces)
+    .where((named) => {
+      void named.whereIn('t.key', [...pull.keys]).orWhere('t.branch_name', pull.branch)
+      void named.orWhereRaw(`t.pull_request like ? escape '\\'`, [like])
+    })
+    // One that is of another repository is not meant.
+    .where((own) => void own.whereNull('t.repo_id').orWhere('r.git_remote', pull.remote))
+    .orderBy('t.id')
+    .limit(200)
+    .select('t.id', 't.workspace_id')
+  return rows.map((task) => ({ id: task.id, workspaceId: task.workspace_id }))
+}
+
+/** Workspaces with the repository among their repos, projects or automations; the only workspace of a server knows all. */
+export async function listWorkspacesOfRepo(db: Db, of: { remote: string; repo: string }): Promise<string[]> {
+  const all: { id: string }[] = await db('workspaces').select('id').limit(2)
+  if (all.length === 1) return all.map(({ id }) => id)
+  const repos: { workspace_id: string }[] = await db('repos').where({ git_remote: of.remote }).select('workspace_id')
+  const automations: { workspace_id: string }[] = await db('automations')
+    .where({ trigger_type: 'github', repo: of.repo })
+    .select('workspace_id')
+  const like = `%${of.repo.replaceAll(/[\\%_]/g, (c) => `\\${c}`)}%`
+  const projects: { workspace_id: string; repo_url: string }[] = await db('projects')
+    .whereNull('deleted_at')
+    .whereRaw(`lower(repo_url) like ? escape '\\'`, [like])
+    .select('workspace_id', 'repo_url')
+  const ofProjects = projects.filter(({ repo_url: url }) => readRemote(url)?.gitRemote === of.remote)
+  return [...new Set([...repos, ...automations, ...ofProjects].map((row) => row.workspace_id))]
+}

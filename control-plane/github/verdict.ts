@@ -1,0 +1,46 @@
+import type { Comparison, Review } from './reads.ts'
+
+/**
+ * Verdicts on a pull request. A review says one by its state (approved, changes requested), or by a line of its text
+ * that begins with `Verdict:`, which is how a reviewer without the right to approve says it.
+ */
+export interface Verdict {
+  sha: string
+  isApproval: boolean
+}
+
+const line = /^[\s>*_#-]*verdict[*_]*\s*:[\s*_]*(\w+)/im
+
+export function verdictOf({ state, body, sha }: Review): Verdict | null {
+  if (sha === null) return null
+  if (state === 'APPROVED') return { sha, isApproval: true }
+  if (state === 'CHANGES_REQUESTED') return { sha, isApproval: false }
+  const word = state === 'COMMENTED' ? line.exec(body)?.[1]?.toLowerCase() : undefined
+  return word === undefined ? null : { sha, isApproval: word === 'approve' || word === 'approved' }
+}
+
+/** Verdicts in their order; the last one counts. */
+export const verdictsIn = (reviews: readonly Review[]): Verdict[] =>
+  reviews.flatMap((review) => verdictOf(review) ?? [])
+
+/** A comparison that lists this many files may leave some out. */
+const mostFiles = 300
+
+/**
+ * Whether what the pull request changes stayed the same from one comparison to the other: the same files, each with the
+ * same content or the same lines added and removed. When that cannot be told, it is taken for another.
+ */
+export function isSameChange(before: Comparison, after: Comparison): boolean {
+  if (before.files.length !== after.files.length || after.files.length >= mostFiles) return false
+  const earlier = new Map(before.files.map((file) => [file.filename, file]))
+  return after.files.every((file) => {
+    const was = earlier.get(file.filename)
+    if (was === undefined || was.status !== file.status || was.previous_filename !== file.previous_filename)
+      return false
+    if (file.sha != null && was.sha === file.sha) return true
+    return file.patch !== undefined && was.patch !== undefined && linesOf(file.patch) === linesOf(was.patch)
+  })
+}
+
+/** Without the positions, which move with what is merged above. */
+const linesOf = (patch: string) => patch.replaceAll(/^@@ .*$/gm, '@@')
