@@ -6,7 +6,15 @@ import { devicePlaces } from '../paths.ts'
 /** Commands that ask the daemon one thing. */
 
 export const deviceRefresh: Flow = async ({ env, out }) => {
-  await out.result(await askDaemon(await devicePlaces(env), { op: 'refresh' }))
+  const looked = await askDaemon(await devicePlaces(env), { op: 'refresh' })
+  if (out.format === 'json') {
+    await out.result(looked)
+    return 0
+  }
+  const harnesses = Object.entries(looked.readiness.harnesses).map(([harness, facts]) => ({ harness, ...facts }))
+  await out.result({ data: harnesses }, ['harness', 'installed', 'version', 'signedIn', 'message'])
+  out.text('')
+  await out.result({ data: looked.folders }, ['shortId', 'rootPath', 'ok', 'message'])
   return 0
 }
 

@@ -59,6 +59,9 @@ export const deviceInternalRoutes = {
       remoteControlRevoked: z.boolean(),
       heartbeatMs: z.number().int(),
       leaseMs: z.number().int(),
+      folders: z
+        .array(z.object({ shortId: z.string(), displayName: z.string(), rootPath: z.string() }))
+        .describe('The folders on this device.'),
     }),
     errors: ['auth_missing', 'auth_invalid'],
     cli: null,

@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { askDaemon } from '../../cli/daemon-control.ts'
@@ -113,9 +113,22 @@ test('a daemon that died is started again without a new enrolment', async () => 
 test('the daemon is asked over its socket: settings, harnesses, spool, a test error that its log then holds', async () => {
   expect((await home.svc(['device', 'set', '--max-concurrent', '2'])).status).toBe(0)
   expect(json(await home.svc(['device', 'sync-config']))).toMatchObject({ displayName: 'test box', capacity: 2 })
+  const here = json(await home.svc(['folder', 'add', 'here', home.dir]))
+  const elsewhere = join(home.dir, 'elsewhere')
+  mkdirSync(elsewhere)
+  const gone = json(await home.svc(['folder', 'add', 'gone', elsewhere]))
+  rmdirSync(elsewhere)
+  const folders = [
+    { shortId: here['shortId'], rootPath: home.dir, ok: true, message: null },
+    { shortId: gone['shortId'], rootPath: elsewhere, ok: false, message: expect.any(String) },
+  ]
   expect(json(await home.svc(['device', 'refresh']))).toMatchObject({
     readiness: { harnesses: { command: { installed: true } } },
+    folders,
   })
+  const { stdout: forPeople } = await home.svc(['device', 'refresh', '--output', 'table'])
+  expect(forPeople).toMatch(/^HARNESS +INSTALLED/m)
+  expect(forPeople).toMatch(new RegExp(`^${String(here['shortId'])} +${home.dir} +(true|yes)`, 'm'))
   expect(json(await home.svc(['device', 'spool']))).toEqual({ runs: [] })
   expect(json(await home.svc(['device', 'spool', '--replay']))).toEqual({ runs: 0, rows: 0 })
   const report = json(await home.svc(['device', 'test-error', '--message', 'is this seen?']))

@@ -25,6 +25,7 @@ import {
   findFolderByRepo,
   insertFolder,
   listFoldersByIds,
+  listFoldersOfDevice,
   listFoldersOfUser,
   removeFolder,
   replaceRepo,
@@ -198,12 +199,17 @@ onBoth('folders: found until removed; one of a device holds a repo', async ({ ro
   expect(await listFoldersOfUser(root, workspaceId, await seedPerson(root, workspaceId))).toEqual([])
   expect(await listFoldersByIds(root, workspaceId, ['fs_b', 'fs_x'])).toHaveLength(1)
   expect(await listFoldersByIds(root, workspaceId, [])).toEqual([])
+  const onDevice = async (of = workspaceId) =>
+    (await listFoldersOfDevice(root, of, publicId)).map((each) => each.shortId)
+  expect(await onDevice()).toEqual(['fs_a', 'fs_b'])
+  expect(await onDevice('elsewhere')).toEqual([])
   expect(await replaceRepo(root, 'fs_a', 'repo')).toBe(true)
   expect(await replaceRepo(root, 'fs_c', 'repo')).toBe(true)
   expect(await replaceRepo(root, 'fs_b', 'repo').catch(troubleOf)).toBe('duplicate')
   expect((await findFolderByRepo(root, publicId, 'repo'))?.shortId).toBe('fs_a')
   expect(await removeFolder(root, 'fs_a', at + 3)).toBe(true)
   expect(await removeFolder(root, 'fs_a', at + 4)).toBe(false)
+  expect(await onDevice()).toEqual(['fs_b'])
   expect(await findFolder(root, workspaceId, 'fs_a')).toBeNull()
   expect(await findFolderByRepo(root, publicId, 'repo')).toBeNull()
   expect(await replaceRepo(root, 'fs_a', null)).toBe(false)

@@ -4,6 +4,7 @@ import type { Db } from '../../db/open.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../http/implement.ts'
 import { hashToken, newToken } from '../../link/device-tokens.ts'
 import type { ResourceDependencies } from '../dependencies.ts'
+import { listFoldersOfDevice } from '../folders/store.ts'
 import { listLiveOfDevice } from '../runs/store.ts'
 import { findWorkspace } from '../workspaces/store.ts'
 import { removeDevice, revokeConnection } from './remove.ts'
@@ -33,6 +34,7 @@ export function deviceInternalHandlers(deps: ResourceDependencies): ImplementedR
     async config({ db, world, bearer }) {
       const device = await deviceOfToken(db, bearer, world.now())
       const workspace = await findWorkspace(db, device.workspaceId)
+      const folders = await listFoldersOfDevice(db, device.workspaceId, device.publicId)
       return {
         publicId: device.publicId,
         deviceId: device.deviceId,
@@ -43,6 +45,7 @@ export function deviceInternalHandlers(deps: ResourceDependencies): ImplementedR
         remoteControlRevoked: device.remoteControlRevokedAt !== null,
         heartbeatMs: deps.heartbeatMs,
         leaseMs: deps.leaseMs,
+        folders: folders.map(({ shortId, displayName, rootPath }) => ({ shortId, displayName, rootPath })),
       }
     },
   })

@@ -75,6 +75,15 @@ export async function listFoldersOfUser(db: Db, workspaceId: string, userId: str
   return rows.map((value) => row.parse(value))
 }
 
+/** The folders on a device, oldest first. */
+export async function listFoldersOfDevice(db: Db, workspaceId: string, device: string): Promise<FolderRow[]> {
+  const rows: unknown[] = await db('folders')
+    .where({ workspace_id: workspaceId, device })
+    .whereNull('removed_at')
+    .orderBy(['created_at', 'short_id'])
+  return rows.map((value) => row.parse(value))
+}
+
 /** Throws the database's unique violation when another live folder of the device holds the repo. */
 export async function replaceRepo(db: Db, shortId: string, repoId: string | null): Promise<boolean> {
   return (await db('folders').where({ short_id: shortId }).whereNull('removed_at').update({ repo_id: repoId })) === 1

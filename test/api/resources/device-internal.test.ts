@@ -22,7 +22,7 @@ describe('enrol', () => {
       deviceId: expect.stringMatching(/^[0-9a-f-]{36}$/),
       token: expect.stringMatching(/^svc_dev_[0-9A-Za-z]{43}$/),
       displayName: 'My box',
-      server: server.url,
+      server: expect.toBeOneOf([...server.urls]),
     })
     const device = await FakeDevice.connect(server, { identity: reply.body })
     await device.disconnect()
@@ -113,7 +113,25 @@ describe('the device’s own routes', () => {
       remoteControlRevoked: false,
       heartbeatMs: 25_000,
       leaseMs: 90_000,
+      folders: [],
     })
+  })
+
+  test('name its folders, and no other’s', async () => {
+    const device = await enrol(server)
+    const other = await enrol(server)
+    const folders = []
+    for (const [index, { publicId }] of [device, other, device, device].entries()) {
+      const body = { displayName: `Folder ${index}`, rootPath: `/repo-${index}`, deviceId: publicId }
+      folders.push(await server.ok('/folders', { body }))
+      server.world.advance(1_000)
+    }
+    await server.ok(`/folders/${folders[3].shortId}`, { method: 'DELETE' })
+    const named = (await internal('config', { token: device.token })).body.folders
+    expect(named).toEqual([
+      { shortId: folders[0].shortId, displayName: 'Folder 0', rootPath: '/repo-0' },
+      { shortId: folders[2].shortId, displayName: 'Folder 2', rootPath: '/repo-2' },
+    ])
   })
 
   test('take a device token and nothing else', async () => {
