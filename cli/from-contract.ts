@@ -39,6 +39,7 @@ function commandOf(route: AnyRoute, spec: CommandSpec, routes: readonly AnyRoute
 }
 
 function positionalOf(route: AnyRoute, spec: PositionalSpec): CommandPositional {
+  if (spec.target === null) return { ...spec }
   const [part, ...path] = spec.target.split('.') as ['params' | 'query' | 'body', ...string[]]
   const schema = schemaAt(route[part], path)
   if (schema === null) throw new Error(`${route.id}: no ${spec.target} for a positional`)

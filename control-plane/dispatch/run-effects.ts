@@ -3,6 +3,7 @@ import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { Db } from '../db/open.ts'
 import { postReply } from '../resources/conversations/reply.ts'
 import type { RunRow } from '../resources/runs/store.ts'
+import { moveStartedTask, recordRunEnd } from '../resources/tasks/run-effects.ts'
 
 /** What else happens, in the same transaction, when a run starts or ends. A new part adds its effect to these lists. */
 export type RunEffect = (
@@ -17,5 +18,5 @@ export type RunEffect = (
   },
 ) => Promise<void>
 
-export const onRunStarted: readonly RunEffect[] = []
-export const onRunEnded: readonly RunEffect[] = [postReply]
+export const onRunStarted: readonly RunEffect[] = [moveStartedTask]
+export const onRunEnded: readonly RunEffect[] = [postReply, recordRunEnd]

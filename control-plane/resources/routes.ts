@@ -16,9 +16,14 @@ import { deviceInternalHandlers } from './devices/internal-handlers.ts'
 import { folderHandlers } from './folders/handlers.ts'
 import { memberHandlers } from './members/handlers.ts'
 import { projectHandlers } from './projects/handlers.ts'
+import { repoHandlers } from './repos/handlers.ts'
 import { runEventHandlers } from './runs/event-handlers.ts'
 import { runHandlers } from './runs/handlers.ts'
 import { runRecordHandlers } from './runs/record-handlers.ts'
+import { unassignTasks } from './tasks/assign.ts'
+import { taskHandlers } from './tasks/handlers.ts'
+import { taskHistoryHandlers } from './tasks/history-handlers.ts'
+import { taskLinkHandlers } from './tasks/link-handlers.ts'
 import { workspaceActionHandlers } from './workspaces/action-handlers.ts'
 import { workspaceHandlers } from './workspaces/handlers.ts'
 
@@ -27,7 +32,7 @@ export function implementResources(deps: ResourceDependencies): ImplementedRoute
   return [
     ...agentHandlers(deps),
     ...agentConfigHandlers(),
-    ...agentLifecycleHandlers(deps),
+    ...agentLifecycleHandlers(deps, unassignTasks),
     ...agentHistoryHandlers(),
     ...agentUpkeepHandlers(deps),
     ...agentRunHandlers(deps),
@@ -41,6 +46,10 @@ export function implementResources(deps: ResourceDependencies): ImplementedRoute
     ...workspaceActionHandlers(deps),
     ...memberHandlers(deps),
     ...projectHandlers(),
+    ...taskHandlers(deps),
+    ...taskLinkHandlers(deps),
+    ...taskHistoryHandlers(),
+    ...repoHandlers(),
     ...automationHandlers(deps),
     ...pullRequestHandlers(deps),
     ...authHandlers(),

@@ -18,7 +18,10 @@ export interface CommandSpec {
 
 export interface PositionalSpec {
   name: string
-  target: string
+  /** null: the command's own flow reads it. */
+  target: string | null
+  /** Needed where no schema says what it is. */
+  description?: string
   /** Used when it is left out. Without one it is required. */
   default?: string
   /** May be left out; nothing is sent then. */

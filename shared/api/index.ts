@@ -11,10 +11,14 @@ import { memberRoutes } from './members.ts'
 import { openapiRoutes } from './openapi.ts'
 import { projectRoutes } from './projects.ts'
 import { pullRequestRoutes } from './pull-requests.ts'
+import { repoRoutes } from './repos.ts'
 import type { AnyRoute } from './route.ts'
 import { runEventRoutes } from './run-events.ts'
 import { runRecordRoutes } from './run-records.ts'
 import { runRoutes } from './runs.ts'
+import { taskHistoryRoutes } from './task-history.ts'
+import { taskLinkRoutes } from './task-links.ts'
+import { taskRoutes } from './tasks.ts'
 import { workspaceActionRoutes } from './workspace-actions.ts'
 import { workspaceRoutes } from './workspaces.ts'
 
@@ -35,6 +39,10 @@ export const groups = {
   workspaceActions: workspaceActionRoutes,
   members: memberRoutes,
   projects: projectRoutes,
+  tasks: taskRoutes,
+  taskLinks: taskLinkRoutes,
+  taskHistory: taskHistoryRoutes,
+  repos: repoRoutes,
   automations: automationRoutes,
   pullRequests: pullRequestRoutes,
   openapi: openapiRoutes,

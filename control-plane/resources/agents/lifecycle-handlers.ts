@@ -1,6 +1,7 @@
 import { agentLifecycleRoutes } from '../../../shared/api/agent-lifecycle.ts'
 import { fail } from '../../../shared/api/errors.ts'
 import type { ReplyOf } from '../../../shared/api/route.ts'
+import type { World } from '../../../shared/lib/world.ts'
 import type { Db, Tx } from '../../db/open.ts'
 import { cancelRun } from '../../dispatch/cancel-run.ts'
 import { hasRole, type PersonCaller } from '../../http/callers.ts'
@@ -23,7 +24,7 @@ type Routes = typeof agentLifecycleRoutes
 /** Takes the agent off its open tasks, in the transaction of its deletion, and gives these. */
 export type UnassignTasks = (
   db: Db,
-  unassign: { agent: AgentRow; now: number },
+  unassign: { agent: AgentRow; now: number; world: World },
 ) => Promise<ReplyOf<Routes['delete']>['unassignedTasks']>
 
 const noTasks: UnassignTasks = () => Promise.resolve([])
@@ -73,7 +74,7 @@ async function remove(
   const { agent } = await storeAgent(db, { before, after: { ...before, deletedAt: now }, caller, world })
   const cancel = { exitReason: 'agent_deleted', reason: 'The agent was deleted.', world, leaseMs: deps.leaseMs } as const
   for (const run of await listLiveOfAgent(db, agent.id)) await cancelRun(db as Tx, run, cancel)
-  const unassignedTasks = await deps.unassignTasks(db, { agent, now })
+  const unassignedTasks = await deps.unassignTasks(db, { agent, now, world })
   afterCommit(() => deps.bus.poke())
   return { agent: await shownAgent(agent, { db, caller, world, catalog: deps.catalog }), unassignedTasks }
 }

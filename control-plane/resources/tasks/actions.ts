@@ -4,11 +4,12 @@ import type { World } from '../../../shared/lib/world.ts'
 import type { Db, Tx } from '../../db/open.ts'
 import { cancelRun } from '../../dispatch/cancel-run.ts'
 import { listLiveOfTask } from '../runs/store.ts'
-import { insertActivity } from './activity-store.ts'
+import { recordActivity, setArchived, storeTask } from './changes.ts'
 import { isFinished, nextStatuses, transitionRefusal, withStatus, type Actor } from './rules.ts'
-import { findTaskById, replaceTask, type TaskRow } from './store.ts'
+import { findTaskById, type TaskRow } from './store.ts'
 import { wakeForFanIn, wakeForResolvedDependency, wakeWatchers } from './wakes.ts'
-import { insertWatcher, type WatcherRow } from './watcher-store.ts'
+
+export { recordActivity, watchTask } from './changes.ts'
 
 /** What is done to tasks by several parts: the routes of tasks, comments, pull requests, runs. */
 
@@ -68,77 +69,17 @@ export async function reopenTask(tx: Db, reopening: Omit<Move, 'to'>): Promise<T
   return open.archivedAt === null ? open : setArchived(tx, { ...reopening, task: open, archivedAt: null })
 }
 
-/** Puts the task into the archive, or takes it out. */
-export async function setArchived(
-  tx: Db,
-  change: { task: TaskRow; archivedAt: number | null; actor: Actor; world: World },
-): Promise<TaskRow> {
-  const { task, archivedAt, actor, world } = change
-  const after = { ...task, archivedAt, wakeAt: archivedAt === null ? task.wakeAt : null, updatedAt: world.now() }
-  const stored = await storeTask(tx, task, after)
-  const kind = archivedAt === null ? 'task.unarchived' : 'task.archived'
-  await recordActivity(tx, { taskId: task.id, kind, actor, data: {}, world })
-  return stored
-}
+/** Wakes to take up the work; others (comments, mentions) are still to be answered when the work is done or another's. */
+const workTriggers: readonly string[] = ['assignment', 'fan_in', 'dependency_resolved']
 
-/** Writes the changed task; gives it as it is now. Fails with `transient_conflict` when somebody else wrote in between. */
-export async function storeTask(tx: Db, before: TaskRow, after: TaskRow): Promise<TaskRow> {
-  if (!(await replaceTask(tx, before, after))) fail('transient_conflict')
-  return { ...after, version: before.version + 1 }
-}
-
-/** Runs of the task that no device executes yet are ended: what they were to do is no longer asked for. */
+/** Runs that were to take up the task and that no device executes yet are ended: that is no longer asked for. */
 export async function cancelWaitingRuns(
   tx: Db,
   { task, world, reason }: { task: Pick<TaskRow, 'id'>; world: World; reason: string },
 ): Promise<void> {
   for (const run of await listLiveOfTask(tx, task.id)) {
-    if (run.status !== 'queued') continue
+    if (run.status !== 'queued' || !workTriggers.includes(run.triggerSource)) continue
     // A run that waits has no device to be asked, so how long a lease lasts does not matter.
     await cancelRun(tx as Tx, run, { exitReason: 'duplicate_trigger', reason, world, leaseMs: 0 })
   }
-}
-
-export interface Activity {
-  taskId: string
-  /** In the past, dotted: `task.created`. What a git host told begins with `git.`. */
-  kind: string
-  actor: Actor
-  data: Record<string, unknown>
-  world: World
-}
-
-export async function recordActivity(tx: Db, { taskId, kind, actor, data, world }: Activity): Promise<void> {
-  await insertActivity(tx, {
-    id: world.id('act_'),
-    taskId,
-    source: kind.startsWith('git.') ? 'git' : 'activity',
-    kind,
-    actorType: actor.type,
-    actorId: actor.id,
-    data,
-    createdAt: world.now(),
-  })
-}
-
-/** Makes somebody a watcher; whoever watches already stays as they are. */
-export async function watchTask(
-  tx: Db,
-  watch: {
-    taskId: string
-    subject: { type: 'user' | 'agent'; id: string }
-    addedBy: WatcherRow['addedBy']
-    /** `tsk_` or `cnv_` id where an agent is woken; null: it is not. */
-    origin: string | null
-    world: World
-  },
-): Promise<void> {
-  await insertWatcher(tx, {
-    taskId: watch.taskId,
-    subjectType: watch.subject.type,
-    subjectId: watch.subject.id,
-    addedBy: watch.addedBy,
-    origin: watch.origin,
-    createdAt: watch.world.now(),
-  })
 }

@@ -1,11 +1,12 @@
 import type { Knex } from 'knex'
 import { z } from 'zod'
 import { nullableText, text } from '../../db/columns.ts'
+import { pageById, type IdPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import type { ProjectViewer } from '../projects/store.ts'
 import { parseTask, type TaskRow } from './store.ts'
 
-export interface TaskFilter {
+export interface TaskFilter extends IdPage {
   workspaceId: string
   /** Left out: all. */
   statuses?: readonly string[]
@@ -21,12 +22,9 @@ export interface TaskFilter {
   q?: string
   /** null sees all. */
   visibleTo?: ProjectViewer
-  /** Rows older than this one (`before`), or the ones next newer (`after`), in (createdAt, id) order. */
-  from?: { direction: 'before' | 'after'; createdAt: number; id: string }
-  limit: number
 }
 
-/** Newest first; one row more than `limit`, at the far end of the page. */
+/** Newest first, from the cursor upwards when it pages back; one row more than `limit`. */
 export async function listTasks(db: Db, filter: TaskFilter): Promise<TaskRow[]> {
   const query = db('tasks').where({ workspace_id: filter.workspaceId })
   if (filter.withArchived !== true) void query.whereNull('archived_at')
@@ -37,18 +35,8 @@ export async function listTasks(db: Db, filter: TaskFilter): Promise<TaskRow[]> 
   if (filter.parentTaskId !== undefined) void query.where({ parent_task_id: filter.parentTaskId })
   if (filter.q !== undefined && filter.q !== '') onlyMatching(query, filter.q)
   if (filter.visibleTo) onlyVisible(query, filter.visibleTo)
-  const { from } = filter
-  const isUpwards = from?.direction === 'after'
-  if (from) void query.whereRaw(`(created_at, id) ${isUpwards ? '>' : '<'} (?, ?)`, [from.createdAt, from.id])
-  const order = isUpwards ? 'asc' : 'desc'
-  const rows: unknown[] = await query
-    .orderBy([
-      { column: 'created_at', order },
-      { column: 'id', order },
-    ])
-    .limit(filter.limit + 1)
-  const tasks = rows.map(parseTask)
-  return isUpwards ? tasks.reverse() : tasks
+  const rows: unknown[] = await pageById(query, filter)
+  return rows.map(parseTask)
 }
 
 function onlyMatching(query: Knex.QueryBuilder, q: string): void {

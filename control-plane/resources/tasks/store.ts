@@ -284,3 +284,8 @@ export async function listBlockedTasks(db: Db, taskIds: readonly string[]): Prom
     .distinct('task_dependencies.task_id')
   return new Set(rows.map((each) => each.task_id))
 }
+
+/** Nobody else links or moves tasks of the workspace, or makes new ones, until the transaction ends. */
+export async function lockTaskGraph(db: Db, workspaceId: string): Promise<void> {
+  await lockRows(db('workspaces').where({ id: workspaceId }).select('id'))
+}

@@ -85,14 +85,17 @@ export async function wakeForResolvedDependency(
   tx: Db,
   closing: { task: TaskRow; actor: Actor; world: World },
 ): Promise<void> {
-  for (const { task, type } of await listDependencies(tx, closing.task.id, 'blocking'))
-    if (type === 'blocks') await wakeUnblocked(tx, { ...closing, blocker: closing.task, task })
+  const { task: blocker } = closing
+  for (const { task, type } of await listDependencies(tx, blocker.id, 'blocking')) {
+    const key = `dependency_resolved:${task.id}:${blocker.id}:${blocker.version}`
+    if (type === 'blocks') await wakeUnblocked(tx, { ...closing, blocker, task, key })
+  }
 }
 
 /** Wakes the assignee of a task whose blocker went, when that was the last one. */
 export async function wakeUnblocked(
   tx: Db,
-  unblocked: { task: TaskRow; blocker: TaskRow; actor: Actor; world: World },
+  unblocked: { task: TaskRow; blocker: TaskRow; actor: Actor; world: World; key?: string },
 ): Promise<void> {
   const { task, blocker } = unblocked
   if (isFinished(task) || (await hasOpenBlocker(tx, task.id))) return
@@ -102,7 +105,7 @@ export async function wakeUnblocked(
     world: unblocked.world,
     triggerSource: 'dependency_resolved',
     reason: `Nothing blocks this task any more; ${blocker.key} was the last to do so: ${blocker.title}`,
-    key: `dependency_resolved:${task.id}:${blocker.id}:${blocker.version}`,
+    ...(unblocked.key === undefined ? {} : { key: unblocked.key }),
   })
 }
 

@@ -1,0 +1,148 @@
+import { ApiError, fail } from '../../../shared/api/errors.ts'
+import type { BatchDefaults, BatchItem } from '../../../shared/api/task-shapes.ts'
+import { createTask, linkBlockers, type Creating } from './create.ts'
+import { isWaitingFor } from './dependency-store.ts'
+import {
+  assigneeOf,
+  assigneeReference,
+  blockerOf,
+  checkRepo,
+  checkRunSettings,
+  parentOf,
+  projectOf,
+} from './resolve.ts'
+import type { TaskRow } from './store.ts'
+
+/**
+ * Makes all tasks of a batch in one transaction: a failing one undoes the others, and its error says which it was. What is
+ * wrong with the defaults, with names within the batch or with the depth they make is `invalid_batch`.
+ */
+export async function createBatch(
+  creating: Creating,
+  { defaults = {}, items }: { defaults: BatchDefaults | undefined; items: readonly BatchItem[] },
+): Promise<TaskRow[]> {
+  const names = namesOf(items)
+  const defaultParent = await checkDefaults(creating, defaults)
+  const made: TaskRow[] = []
+  for (const [index, item] of items.entries()) {
+    made.push(
+      await asItem(index, async () => {
+        const { parent, isOfBatch } = await parentOfItem(creating, { item, index, made, names, defaultParent })
+        try {
+          return await createTask(creating, { body: withDefaults(item, defaults), parent })
+        } catch (error) {
+          const isTooDeep = error instanceof ApiError && error.code === 'parent_task_depth_exceeded'
+          return isTooDeep && isOfBatch ? invalid('The batch nests tasks too deep.', { index }) : rethrow(error)
+        }
+      }),
+    )
+  }
+  for (const [index, item] of items.entries())
+    await asItem(index, () => linkItem(creating, { item, task: made[index]!, made, names }))
+  return made
+}
+
+const rethrow = (error: unknown): never => {
+  throw error
+}
+
+function invalid(message: string, details: Record<string, unknown>): never {
+  return fail('invalid_batch', { message, details })
+}
+
+/** The index of each `ref`. */
+function namesOf(items: readonly BatchItem[]): ReadonlyMap<string, number> {
+  const names = new Map<string, number>()
+  for (const [index, { ref }] of items.entries()) {
+    if (ref === undefined) continue
+    if (names.has(ref)) invalid(`Two tasks of the batch have the ref ${ref}.`, { index, ref })
+    names.set(ref, index)
+  }
+  return names
+}
+
+/** The defaults are looked up by themselves, so that what is wrong with them is not said of the first task. */
+async function checkDefaults(creating: Creating, defaults: BatchDefaults): Promise<TaskRow | null> {
+  const { db, caller, catalog } = creating
+  try {
+    const parent = defaults.parentTaskId == null ? null : await parentOf(db, caller, defaults.parentTaskId)
+    const project = defaults.projectId == null ? null : await projectOf(db, caller, defaults.projectId)
+    const projectId = defaults.projectId === undefined ? (parent?.projectId ?? null) : (project?.id ?? null)
+    const reference = assigneeReference(defaults.assignee)
+    if (reference !== null) await assigneeOf(db, caller, { reference, projectId })
+    const { modelId = null, harness = null, reasoningEffort = null } = defaults
+    checkRunSettings({ modelId, harness, reasoningEffort }, catalog)
+    const { repoId = null, baseBranch = null } = defaults
+    // A base branch may be meant for the repos that the tasks name themselves.
+    await checkRepo(db, { repoId, baseBranch: repoId === null ? null : baseBranch, workspaceId: caller.workspaceId })
+    return parent
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    const details = { defaults: { code: error.code, param: error.options.param ?? null } }
+    return fail('invalid_batch', { message: `defaults: ${error.message}`, param: 'defaults', details, cause: error })
+  }
+}
+
+/** What the item does not say is as the defaults say; what it says, null too, stands. */
+function withDefaults(item: BatchItem, defaults: BatchDefaults): BatchItem {
+  const given = Object.fromEntries(Object.entries(defaults).filter(([, value]) => value !== undefined))
+  const own = Object.fromEntries(Object.entries(item).filter(([, value]) => value !== undefined))
+  return { ...given, ...own } as BatchItem
+}
+
+interface InBatch {
+  item: BatchItem
+  made: readonly TaskRow[]
+  names: ReadonlyMap<string, number>
+}
+
+async function parentOfItem(
+  { db, caller }: Creating,
+  { item, index, made, names, defaultParent }: InBatch & { index: number; defaultParent: TaskRow | null },
+): Promise<{ parent: TaskRow | null; isOfBatch: boolean }> {
+  const { parentTaskId } = item
+  if (parentTaskId === undefined) return { parent: defaultParent, isOfBatch: defaultParent !== null }
+  if (parentTaskId === null) return { parent: null, isOfBatch: false }
+  const at = indexIn(parentTaskId, names)
+  if (at === null) return { parent: await parentOf(db, caller, String(parentTaskId)), isOfBatch: false }
+  if (at >= index) invalid('A parent within the batch stands before its subtasks.', { index, parentTaskId })
+  return { parent: made[at]!, isOfBatch: true }
+}
+
+async function linkItem(
+  { db, caller }: Creating,
+  { item, task, made, names }: InBatch & { task: TaskRow },
+): Promise<void> {
+  const blockers: TaskRow[] = []
+  for (const reference of item.dependsOn ?? []) {
+    const at = indexIn(reference, names)
+    if (at !== null && at >= made.length) invalid('There is no such task in the batch.', { dependsOn: reference })
+    blockers.push(at === null ? await blockerOf(db, caller, String(reference), 'dependsOn') : made[at]!)
+  }
+  for (const blocker of blockers)
+    if (await isWaitingFor(db, blocker.id, task.id)) fail('dependency_cycle', { param: 'dependsOn' })
+  await linkBlockers(db, task, blockers)
+}
+
+/** The place in the batch that a number or a `ref` means; null: it is no name of the batch. */
+function indexIn(reference: string | number, names: ReadonlyMap<string, number>): number | null {
+  if (typeof reference === 'number') return reference
+  return names.get(reference) ?? (/^\d{1,2}$/.test(reference) ? Number(reference) : null)
+}
+
+/** Says in an error which task of the batch it is about. */
+async function asItem<T>(index: number, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.code === 'invalid_batch') throw error
+    const { options } = error
+    return fail(error.code, {
+      ...options,
+      message: error.message,
+      status: error.status,
+      param: `tasks.${index}${options.param === undefined ? '' : `.${options.param}`}`,
+      details: { ...options.details, index },
+    })
+  }
+}

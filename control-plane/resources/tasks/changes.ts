@@ -1,0 +1,72 @@
+import { fail } from '../../../shared/api/errors.ts'
+import type { World } from '../../../shared/lib/world.ts'
+import type { Db } from '../../db/open.ts'
+import { insertActivity } from './activity-store.ts'
+import { wakeAtOf, type Actor } from './rules.ts'
+import { replaceTask, type TaskRow } from './store.ts'
+import { insertWatcher, type WatcherRow } from './watcher-store.ts'
+
+/** Changes of a task from which nothing follows for its runs; the start of a run uses them, too. */
+
+/** Writes the changed task; gives it as it is now. Fails with `transient_conflict` when somebody else wrote in between. */
+export async function storeTask(tx: Db, before: TaskRow, after: TaskRow): Promise<TaskRow> {
+  if (!(await replaceTask(tx, before, after))) fail('transient_conflict')
+  return { ...after, version: before.version + 1 }
+}
+
+/** Puts the task into the archive, or takes it out. */
+export async function setArchived(
+  tx: Db,
+  change: { task: TaskRow; archivedAt: number | null; actor: Actor; world: World },
+): Promise<TaskRow> {
+  const { task, archivedAt, actor, world } = change
+  const after = { ...task, archivedAt, updatedAt: world.now() }
+  const stored = await storeTask(tx, task, { ...after, wakeAt: wakeAtOf(after, world.now()) })
+  const kind = archivedAt === null ? 'task.unarchived' : 'task.archived'
+  await recordActivity(tx, { taskId: task.id, kind, actor, data: {}, world })
+  return stored
+}
+
+export interface Activity {
+  taskId: string
+  /** In the past, dotted: `task.created`. What a git host told begins with `git.`. */
+  kind: string
+  actor: Actor
+  data: Record<string, unknown>
+  world: World
+}
+
+export async function recordActivity(tx: Db, { taskId, kind, actor, data, world }: Activity): Promise<void> {
+  await insertActivity(tx, {
+    id: world.id('act_'),
+    taskId,
+    source: kind.startsWith('git.') ? 'git' : 'activity',
+    kind,
+    actorType: actor.type,
+    actorId: actor.id,
+    data,
+    createdAt: world.now(),
+  })
+}
+
+/** Makes somebody a watcher; whoever watches already stays as they are. */
+export async function watchTask(
+  tx: Db,
+  watch: {
+    taskId: string
+    subject: { type: 'user' | 'agent'; id: string }
+    addedBy: WatcherRow['addedBy']
+    /** `tsk_` or `cnv_` id where an agent is woken; null: it is not. */
+    origin: string | null
+    world: World
+  },
+): Promise<void> {
+  await insertWatcher(tx, {
+    taskId: watch.taskId,
+    subjectType: watch.subject.type,
+    subjectId: watch.subject.id,
+    addedBy: watch.addedBy,
+    origin: watch.origin,
+    createdAt: watch.world.now(),
+  })
+}

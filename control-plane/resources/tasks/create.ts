@@ -1,0 +1,184 @@
+import { fail } from '../../../shared/api/errors.ts'
+import type { BatchItem } from '../../../shared/api/task-shapes.ts'
+import type { World } from '../../../shared/lib/world.ts'
+import type { ModelCatalog } from '../../catalog/catalog.ts'
+import { troubleOf } from '../../db/dialect.ts'
+import type { Db } from '../../db/open.ts'
+import type { Caller } from '../../http/callers.ts'
+import { findRun } from '../runs/store.ts'
+import { recordActivity, watchTask } from './changes.ts'
+import { insertChecklistItem } from './checklist-store.ts'
+import { replaceDependency } from './dependency-store.ts'
+import { isSameWork, mayBeSame, titleWords } from './duplicates.ts'
+import { listAncestors, listDuplicateCandidates } from './list-store.ts'
+import { assigneeOf, assigneeReference, checkRepo, checkRunSettings, projectOf } from './resolve.ts'
+import { actorOf, parentRefusal, wakeAtOf } from './rules.ts'
+import { claimTaskKey, insertTask, listTasksByIds, type TaskRow } from './store.ts'
+
+export interface Creating {
+  db: Db
+  caller: Caller
+  world: World
+  catalog: ModelCatalog
+}
+
+/** What a task is made from; its references to other tasks are given apart, as a batch finds them in other ways. */
+export type NewTask = Omit<BatchItem, 'parentTaskId' | 'dependsOn' | 'ref'>
+
+/** Makes the task without its dependencies; nobody is woken yet. Fails with the codes of POST /tasks. */
+export async function createTask(
+  { db, caller, world, catalog }: Creating,
+  { body, parent }: { body: NewTask; parent: TaskRow | null },
+): Promise<TaskRow> {
+  // The key comes first: whoever has it is alone in the workspace, so nothing that is looked up below changes meanwhile.
+  const claimed = await claimTaskKey(db, caller.workspaceId)
+  if (claimed === null) return fail('resource_not_found', { param: 'workspaceId' })
+  const task = await newRow({ db, caller, world, catalog }, { body, parent, key: claimed.key })
+  if (parent !== null) await checkParent(db, { taskId: null, levels: 1, parentId: parent.id })
+  if (body.force !== true) await checkDuplicate(db, task)
+  try {
+    await insertTask(db, task)
+  } catch (error) {
+    if (troubleOf(error) === 'duplicate') fail('task_key_contention', { cause: error })
+    throw error
+  }
+  await insertChecklist({ db, world }, task, body.checklist ?? [])
+  const actor = actorOf(caller)
+  const data = { key: task.key, title: task.title, assigneeAgentId: task.assigneeAgentId }
+  await recordActivity(db, { taskId: task.id, kind: 'task.created', actor, data, world })
+  await watchAsCreator({ db, caller, world }, task, parent)
+  return task
+}
+
+/** Lets a new task wait for others. Fails with `dependency_cycle` when it is one of them. */
+export async function linkBlockers(db: Db, task: TaskRow, blockers: readonly TaskRow[]): Promise<void> {
+  for (const blocker of blockers) {
+    if (blocker.id === task.id) fail('dependency_cycle', { param: 'dependsOn' })
+    const link = { taskId: task.id, dependsOnTaskId: blocker.id, type: 'blocks', createdAt: task.createdAt } as const
+    await replaceDependency(db, link)
+  }
+}
+
+async function newRow(
+  { db, caller, world, catalog }: Creating,
+  { body, parent, key }: { body: NewTask; parent: TaskRow | null; key: string },
+): Promise<TaskRow> {
+  const now = world.now()
+  // A subtask belongs to the project of its parent unless it says otherwise.
+  const projectId =
+    body.projectId === undefined
+      ? (parent?.projectId ?? null)
+      : body.projectId === null
+        ? null
+        : (await projectOf(db, caller, body.projectId)).id
+  const reference = assigneeReference(body.assignee)
+  const agent = reference === null ? null : await assigneeOf(db, caller, { reference, projectId })
+  const { type, id } = actorOf(caller)
+  const task: TaskRow = {
+    id: world.id('tsk_'),
+    workspaceId: caller.workspaceId,
+    key,
+    projectId,
+    parentTaskId: parent?.id ?? null,
+    goalId: body.goalId ?? null,
+    workflowRef: null,
+    title: body.title,
+    description: body.description ?? null,
+    status: 'open',
+    assigneeAgentId: agent?.id ?? null,
+    priority: body.priority ?? 'normal',
+    dueAt: body.dueAt == null ? null : Date.parse(body.dueAt),
+    startAt: body.startAt == null ? null : Date.parse(body.startAt),
+    wakeAt: null,
+    branchName: body.branchName ?? null,
+    repoId: body.repoId?.toLowerCase() ?? null,
+    baseBranch: body.baseBranch ?? null,
+    pullRequest: null,
+    environment: body.environment ?? null,
+    harness: body.harness ?? null,
+    modelId: body.modelId ?? null,
+    reasoningEffort: body.reasoningEffort ?? null,
+    sandboxSize: body.sandboxSize ?? null,
+    createdByType: type,
+    createdById: id,
+    startedAt: null,
+    completedAt: null,
+    cancelledAt: null,
+    archivedAt: null,
+    version: 1,
+    createdAt: now,
+    updatedAt: now,
+  }
+  checkRunSettings(task, catalog)
+  await checkRepo(db, task)
+  return { ...task, wakeAt: wakeAtOf(task, now) }
+}
+
+/** Fails with `parent_task_cycle` or `parent_task_depth_exceeded`. */
+export async function checkParent(
+  db: Db,
+  move: { taskId: string | null; levels: number; parentId: string },
+): Promise<void> {
+  const refusal = parentRefusal({ ...move, ancestors: await listAncestors(db, move.parentId) })
+  if (refusal !== null) fail(refusal, { param: 'parentTaskId' })
+}
+
+/** Fails with `task_duplicate` when an open task of the same project and parent looks like the same work. */
+async function checkDuplicate(db: Db, task: TaskRow): Promise<void> {
+  const words = titleWords(task.title)
+  const alike = (await listDuplicateCandidates(db, task)).filter((other) => mayBeSame(words, other.titleWords))
+  const read = await listTasksByIds(
+    db,
+    task.workspaceId,
+    alike.slice(0, 100).map((other) => other.id),
+  )
+  const match = read.toSorted((a, b) => a.createdAt - b.createdAt).find((other) => isSameWork(task, other))
+  if (match === undefined) return
+  const { id, key, title, status } = match
+  fail('task_duplicate', {
+    message: `${key} looks like the same work: ${title}. Send \`force\` to create it all the same.`,
+    details: { match: { id, key, title, status } },
+  })
+}
+
+async function insertChecklist(
+  { db, world }: Pick<Creating, 'db' | 'world'>,
+  task: TaskRow,
+  items: readonly (string | { text: string })[],
+): Promise<void> {
+  for (const [position, item] of items.entries())
+    await insertChecklistItem(db, {
+      id: world.id('chk_'),
+      taskId: task.id,
+      text: typeof item === 'string' ? item : item.text,
+      done: false,
+      position,
+      completedAt: null,
+      completedByType: null,
+      completedById: null,
+      archivedAt: null,
+      createdAt: task.createdAt,
+      updatedAt: task.createdAt,
+    })
+}
+
+/**
+ * Whoever makes a task watches it. An agent that gives work to another one is woken where it made the task; not for parts
+ * of its own task, whose last closing wakes it anyway.
+ */
+async function watchAsCreator(
+  { db, caller, world }: Pick<Creating, 'db' | 'caller' | 'world'>,
+  task: TaskRow,
+  parent: TaskRow | null,
+): Promise<void> {
+  if (caller.kind === 'person') {
+    const subject = { type: 'user', id: caller.userPublicId } as const
+    return watchTask(db, { taskId: task.id, subject, addedBy: 'auto', origin: null, world })
+  }
+  const run = await findRun(db, caller.runId)
+  const isPartOfOwn = parent !== null && parent.assigneeAgentId === caller.agentId
+  const isOwn = task.assigneeAgentId === caller.agentId
+  const origin = isPartOfOwn || isOwn ? null : (run?.conversationId ?? run?.taskId ?? null)
+  const subject = { type: 'agent', id: caller.agentId } as const
+  await watchTask(db, { taskId: task.id, subject, addedBy: 'auto', origin, world })
+}

@@ -1,0 +1,157 @@
+import { toTimestamp } from '../../../shared/api/ids.ts'
+import type {
+  ChecklistItem,
+  Task,
+  TaskDependencies,
+  TaskDependency,
+  TaskSummary,
+  TaskWatcher,
+} from '../../../shared/api/task-shapes.ts'
+import { toProjectRef } from '../../../shared/lib/project-ref.ts'
+import type { Db } from '../../db/open.ts'
+import { openGatesOfTasks, type OpenGate } from '../approvals/open-gates.ts'
+import { listLiveOfTasks } from '../runs/store.ts'
+import { listChecklists, type ChecklistRow } from './checklist-store.ts'
+import type { DependencyRow, LinkedTask } from './dependency-store.ts'
+import { conditionsOf, type Condition } from './rules.ts'
+import { listBlockedTasks, type TaskRow } from './store.ts'
+import type { WatcherRow } from './watcher-store.ts'
+
+/** What tasks look like to clients. What a page of tasks needs beside its rows is loaded once for all of them. */
+
+/** Items of a checklist in a response (document 2, "Limits"). */
+const mostItems = 200
+
+interface Surroundings {
+  checklists: ReadonlyMap<string, ChecklistRow[]>
+  blocked: ReadonlySet<string>
+  gates: ReadonlyMap<string, readonly OpenGate[]>
+  running: ReadonlySet<string>
+  now: number
+}
+
+async function load(db: Db, tasks: readonly TaskRow[], now: number): Promise<Surroundings> {
+  const ids = tasks.map((task) => task.id)
+  const live = await listLiveOfTasks(db, ids)
+  return {
+    checklists: await listChecklists(db, ids, mostItems),
+    blocked: await listBlockedTasks(db, ids),
+    gates: await openGatesOfTasks(db, ids),
+    running: new Set(live.filter((run) => run.status === 'running').map((run) => run.taskId ?? '')),
+    now,
+  }
+}
+
+export async function presentTasks(
+  db: Db,
+  tasks: readonly TaskRow[],
+  { now, withDescription }: { now: number; withDescription: boolean },
+): Promise<Task[]> {
+  const around = await load(db, tasks, now)
+  return tasks.map((task) => {
+    const shown = presentOne(task, around)
+    return withDescription ? { ...shown, description: task.description } : shown
+  })
+}
+
+/** One task, with its description. */
+export async function presentTask(db: Db, task: TaskRow, now: number): Promise<Task> {
+  const [shown] = await presentTasks(db, [task], { now, withDescription: true })
+  return shown!
+}
+
+function presentOne(task: TaskRow, around: Surroundings): Task {
+  const facts = {
+    hasOpenBlocker: around.blocked.has(task.id),
+    openGates: around.gates.get(task.id) ?? [],
+    isRunning: around.running.has(task.id),
+    now: around.now,
+  }
+  return {
+    object: 'task',
+    id: task.id,
+    key: task.key,
+    workspaceId: task.workspaceId,
+    projectId: task.projectId === null ? null : toProjectRef(task.projectId),
+    parentTaskId: task.parentTaskId,
+    goalId: task.goalId,
+    workflowRef: task.workflowRef,
+    title: task.title,
+    checklist: (around.checklists.get(task.id) ?? []).map(presentItem),
+    status: task.status,
+    conditions: conditionsOf(task, facts).map(presentCondition),
+    assignee: assigneeOf(task),
+    priority: task.priority,
+    createdBy: { type: task.createdByType, id: task.createdById },
+    ...timesOf(task),
+    branchName: task.branchName,
+    repoId: task.repoId,
+    baseBranch: task.baseBranch,
+    pullRequest: task.pullRequest,
+    environment: task.environment,
+    harness: task.harness,
+    modelId: task.modelId,
+    reasoningEffort: task.reasoningEffort,
+    sandboxSize: task.sandboxSize,
+  }
+}
+
+const timesOf = (task: TaskRow) => ({
+  dueAt: toTimestamp(task.dueAt),
+  startAt: toTimestamp(task.startAt),
+  startedAt: toTimestamp(task.startedAt),
+  completedAt: toTimestamp(task.completedAt),
+  cancelledAt: toTimestamp(task.cancelledAt),
+  archivedAt: toTimestamp(task.archivedAt),
+  createdAt: toTimestamp(task.createdAt),
+  updatedAt: toTimestamp(task.updatedAt),
+})
+
+const assigneeOf = ({ assigneeAgentId: id }: TaskRow) => (id === null ? null : { type: 'agent' as const, id })
+
+const presentCondition = (condition: Condition) =>
+  condition.type === 'scheduled' ? { ...condition, startAt: toTimestamp(condition.startAt) } : condition
+
+export function presentItem(item: ChecklistRow): ChecklistItem {
+  const { completedByType: type, completedById } = item
+  return {
+    id: item.id,
+    text: item.text,
+    done: item.done,
+    completedAt: toTimestamp(item.completedAt),
+    completedBy: type === null ? null : { type, id: completedById ?? '' },
+  }
+}
+
+export const presentSummary = (task: TaskRow): TaskSummary => ({
+  id: task.id,
+  key: task.key,
+  title: task.title,
+  status: task.status,
+  priority: task.priority,
+  assignee: assigneeOf(task),
+})
+
+export const presentDependency = (dependency: DependencyRow): TaskDependency => ({
+  ...dependency,
+  createdAt: toTimestamp(dependency.createdAt),
+})
+
+export function presentDependencies(
+  blockedBy: readonly LinkedTask[],
+  blocking: readonly LinkedTask[],
+): TaskDependencies {
+  const shown = ({ task, type, createdAt }: LinkedTask) => ({
+    ...presentSummary(task),
+    type,
+    createdAt: toTimestamp(createdAt),
+  })
+  return { blockedBy: blockedBy.map(shown), blocking: blocking.map(shown) }
+}
+
+export const presentWatcher = (watcher: WatcherRow): TaskWatcher => ({
+  subject: { type: watcher.subjectType, id: watcher.subjectId },
+  addedBy: watcher.addedBy,
+  origin: watcher.origin,
+  createdAt: toTimestamp(watcher.createdAt),
+})

@@ -1,0 +1,91 @@
+import { fail } from '../../../shared/api/errors.ts'
+import type { TaskCreate } from '../../../shared/api/task-shapes.ts'
+import { projectUuidOf } from '../../../shared/lib/project-ref.ts'
+import type { HarnessName } from '../../../shared/runs/spec.ts'
+import type { ModelCatalog } from '../../catalog/catalog.ts'
+import type { Db } from '../../db/open.ts'
+import type { Caller } from '../../http/callers.ts'
+import { lookUpAgent } from '../agents/lookup.ts'
+import { findAgent, type AgentRow } from '../agents/store.ts'
+import { liveProject, unknownProject } from '../projects/lookup.ts'
+import { isVisible } from '../projects/rules.ts'
+import { findProject, hasGrant, type ProjectRow } from '../projects/store.ts'
+import { findRepo } from '../repos/store.ts'
+import { lookUpTask } from './lookup.ts'
+import { findTaskById, type TaskRow } from './store.ts'
+
+/** What the references in a request mean, and whether it may be so. Each failure has its documented code. */
+
+/** The project of a `prj_` id or UUID that the caller sees. */
+export async function projectOf(db: Db, caller: Caller, reference: string): Promise<ProjectRow> {
+  const id = projectUuidOf(reference)
+  return id === null ? unknownProject() : liveProject(db, caller, id)
+}
+
+/** The reference within the forms an assignee may be sent in. */
+export function assigneeReference(sent: TaskCreate['assignee']): string | null {
+  return sent == null ? null : typeof sent === 'string' ? sent : sent.id
+}
+
+/** The agent to assign a task of this project to. */
+export async function assigneeOf(
+  db: Db,
+  caller: Caller,
+  { reference, projectId }: { reference: string; projectId: string | null },
+): Promise<AgentRow> {
+  const agent = await lookUpAgent(db, caller, reference)
+  if (agent === null || agent.deletedAt !== null) return fail('assignee_not_found', { param: 'assignee' })
+  if (!(await seesProject(db, agent, projectId))) fail('assignee_lacks_access', { param: 'assignee' })
+  return agent
+}
+
+/** The agent a task has may work on it in this project, too. */
+export async function checkAssigneeAccess(db: Db, task: Pick<TaskRow, 'assigneeAgentId' | 'projectId'>): Promise<void> {
+  const agent = task.assigneeAgentId === null ? null : await findAgent(db, task.assigneeAgentId)
+  if (agent !== null && !(await seesProject(db, agent, task.projectId)))
+    fail('assignee_lacks_access', { param: 'projectId' })
+}
+
+/** A private project is for agents that were let into it or lead it (silence tasks.visibilityScope). */
+async function seesProject(db: Db, agent: AgentRow, projectId: string | null): Promise<boolean> {
+  const project = projectId === null ? null : await findProject(db, agent.workspaceId, projectId)
+  if (project === null || project.visibility === 'company') return true
+  const viewer = { agentId: agent.id, agentUuid: agent.uuid }
+  return isVisible(project, viewer, await hasGrant(db, project.id, agent.id))
+}
+
+export async function parentOf(db: Db, caller: Caller, reference: string): Promise<TaskRow> {
+  return (await lookUpTask(db, caller, reference)) ?? fail('parent_task_not_found', { param: 'parentTaskId' })
+}
+
+/** A task to depend on. One of another workspace is told apart only by its id, which nobody guesses. */
+export async function blockerOf(db: Db, caller: Caller, reference: string, param: string): Promise<TaskRow> {
+  const task = await lookUpTask(db, caller, reference)
+  if (task !== null) return task
+  const elsewhere = reference.startsWith('tsk_') ? await findTaskById(db, reference) : null
+  if (elsewhere !== null && elsewhere.workspaceId !== caller.workspaceId) fail('cross_company_dependency', { param })
+  return fail('dependency_task_not_found', { param, details: { task: reference } })
+}
+
+export async function checkRepo(db: Db, task: Pick<TaskRow, 'repoId' | 'baseBranch' | 'workspaceId'>): Promise<void> {
+  if (task.baseBranch !== null && task.repoId === null) fail('base_branch_without_repo', { param: 'baseBranch' })
+  if (task.repoId !== null && (await findRepo(db, task.workspaceId, task.repoId)) === null)
+    fail('repo_not_found', { param: 'repoId' })
+}
+
+/** Harnesses that run one maker's models only. */
+const ownModelsOnly: readonly HarnessName[] = ['claude', 'codex']
+
+/** What is set for the runs of a task must go together, as far as the catalog knows. */
+export function checkRunSettings(
+  settings: Pick<TaskRow, 'modelId' | 'harness' | 'reasoningEffort'>,
+  catalog: ModelCatalog,
+): void {
+  const { modelId, harness, reasoningEffort } = settings
+  if (modelId === null) return
+  const model = catalog.find(modelId) ?? fail('model_not_found', { param: 'modelId' })
+  if (reasoningEffort !== null && !model.efforts.includes(reasoningEffort))
+    fail('reasoning_effort_unsupported', { param: 'reasoningEffort', allowedValues: model.efforts })
+  if (harness !== null && harness !== model.harness && ownModelsOnly.includes(harness))
+    fail('harness_model_unsupported', { param: 'harness', allowedValues: [model.harness] })
+}

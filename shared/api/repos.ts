@@ -1,0 +1,72 @@
+import { z } from 'zod'
+import { timestamp, uuid } from './ids.ts'
+import { listOf } from './paging.ts'
+import { defineRoute, peopleOnly } from './route.ts'
+
+/**
+ * Repos of a workspace. The documents name only their ids (`repoId` of tasks and folders); with these routes a workspace
+ * says which git repositories they are.
+ */
+
+export const repo = z
+  .object({
+    object: z.literal('repo'),
+    id: uuid,
+    name: z.string().meta({ example: 'acme/website' }),
+    gitRemote: z.string().describe('`host/owner/name`.').meta({ example: 'github.com/acme/website' }),
+    defaultBranch: z.string().nullable(),
+    provider: z.enum(['github', 'gitlab', 'bitbucket', 'other']),
+    host: z.string(),
+    createdAt: timestamp,
+  })
+  .meta({ id: 'Repo' })
+export type Repo = z.infer<typeof repo>
+
+const params = z.object({ repoId: uuid.describe('UUID of the repo.') })
+
+export const repoRoutes = {
+  list: defineRoute({
+    id: 'repos.list',
+    method: 'GET',
+    path: '/repos',
+    summary: 'List the repos of the workspace by name',
+    reply: listOf(repo),
+    cli: { command: 'repo list', example: 'svc repo list' },
+  }),
+
+  add: defineRoute({
+    id: 'repos.add',
+    method: 'POST',
+    path: '/repos',
+    summary: 'Let the workspace know a git repository by the address of its remote',
+    callers: peopleOnly,
+    body: z
+      .object({
+        gitRemote: z.string().trim().min(1).max(2_000).describe('Its address: https, ssh, or git@host:owner/name.'),
+        defaultBranch: z.string().trim().min(1).max(255).nullable().optional().describe('Its default branch.'),
+      })
+      .meta({ id: 'RepoAdd' }),
+    reply: repo,
+    status: 201,
+    errors: ['duplicate_resource'],
+    cli: {
+      command: 'repo add',
+      positionals: [{ name: 'remote', target: 'body.gitRemote' }],
+      example: 'svc repo add git@github.com:acme/website.git',
+    },
+  }),
+
+  remove: defineRoute({
+    id: 'repos.remove',
+    method: 'DELETE',
+    path: '/repos/{repoId}',
+    summary: 'Forget a repo; nothing in it changes',
+    callers: { person: 'admin', agent: { refused: 'http_exception' } },
+    params,
+    cli: {
+      command: 'repo remove',
+      positionals: [{ name: 'repo', target: 'params.repoId' }],
+      example: 'svc repo remove 5b0c7d0e-6a7e-4b52-9a8e-2f9d1c3e4a6b',
+    },
+  }),
+} as const

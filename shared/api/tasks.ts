@@ -1,0 +1,329 @@
+import { z } from 'zod'
+import { idPageParams } from './id-paging.ts'
+import { agentRef, taskRef, timestamp } from './ids.ts'
+import { idsParam, listOrBatchOf } from './paging.ts'
+import { defineRoute } from './route.ts'
+import { run } from './runs.ts'
+import { taskPriorities, taskStatuses } from './task-fields.ts'
+import {
+  assigneeInput,
+  batchDefaults,
+  batchItem,
+  task,
+  taskCreate,
+  taskDependencies,
+  taskSummary,
+  taskWatcher,
+  title,
+  writable,
+} from './task-shapes.ts'
+
+/** Tasks (document 2, "Endpoints > Tasks"). Items are updated with POST on their path. */
+
+export const taskIncludes = [
+  'description',
+  'comments',
+  'dependencies',
+  'watchers',
+  'parent',
+  'subtasks',
+  'runs',
+  'conversation',
+] as const
+export type TaskInclude = (typeof taskIncludes)[number]
+
+export const taskWithIncluded = task
+  .extend({
+    dependencies: taskDependencies.optional(),
+    watchers: z.array(taskWatcher).optional(),
+    parent: taskSummary.nullable().optional(),
+    subtasks: z.array(taskSummary).optional().describe('Direct ones, oldest first.'),
+    runs: z.array(run).optional().describe('The last 25, newest first.'),
+  })
+  .meta({ id: 'TaskWithIncluded' })
+
+export const taskParams = z.object({ id: taskRef })
+export const taskPositional = { name: 'task', target: 'params.id' } as const
+const byTask = { params: taskParams } as const
+const keyed = { idempotency: 'required' } as const
+
+const runCodes = [
+  'base_branch_without_repo',
+  'model_not_found',
+  'reasoning_effort_unsupported',
+  'harness_model_unsupported',
+  'repo_not_found',
+] as const
+const createCodes = [
+  'task_duplicate',
+  'task_key_contention',
+  'assignee_not_found',
+  'assignee_lacks_access',
+  'parent_task_not_found',
+  'parent_task_depth_exceeded',
+  'dependency_cycle',
+  'dependency_task_not_found',
+  'cross_company_dependency',
+  ...runCodes,
+] as const
+
+const taskFlags = {
+  'project-id': { aliases: ['project'] },
+  'model-id': { aliases: ['model'] },
+  'reasoning-effort': { aliases: ['effort'] },
+  'repo-id': { aliases: ['repo'] },
+  'branch-name': { aliases: ['branch'] },
+  'description-file': {
+    target: 'body.description',
+    kind: 'file',
+    description: 'File with the description (`-`: standard input).',
+  },
+} as const
+
+export const taskRoutes = {
+  list: defineRoute({
+    id: 'tasks.list',
+    method: 'GET',
+    path: '/tasks',
+    summary: 'List tasks, newest first, or read several by `ids`',
+    query: z.object({
+      ids: idsParam,
+      status: z.array(z.enum(taskStatuses)).optional().describe('Only with one of these.'),
+      assignee: agentRef.optional().describe('Only those of this agent; `none`: of nobody.'),
+      projectId: z.string().min(1).max(100).optional().describe('Only of this project; `none`: of no project.'),
+      parentTaskId: taskRef.optional().describe('Only subtasks of this task; `none`: root tasks.'),
+      priority: z.array(z.enum(taskPriorities)).optional().describe('Only with one of these.'),
+      archived: z.boolean().optional().describe('Archived ones, too.'),
+      q: z.string().max(100).optional().describe('Text in title, key or description.'),
+      include: z
+        .array(z.enum(['description']))
+        .optional()
+        .describe('More to put into the rows.'),
+      ...idPageParams,
+    }),
+    queryCodes: { invalid: { include: 'invalid_include' } },
+    reply: listOrBatchOf(task),
+    errors: ['too_many_ids', 'ids_exclusive'],
+    cli: {
+      command: 'task list',
+      flags: { 'project-id': { aliases: ['project'] }, 'parent-task-id': { aliases: ['parent'] } },
+      example: 'svc task list --assignee me --status open',
+    },
+  }),
+
+  create: defineRoute({
+    id: 'tasks.create',
+    method: 'POST',
+    path: '/tasks',
+    summary: 'Create a task; its assignee is woken',
+    ...keyed,
+    body: taskCreate,
+    reply: task,
+    status: 201,
+    errors: createCodes,
+    cli: {
+      command: 'task create',
+      flags: {
+        ...taskFlags,
+        'parent-task-id': { aliases: ['parent'] },
+        assignee: { kind: 'string', nullWord: 'none' },
+        checklist: { kind: 'string', aliases: ['checklist-item'] },
+      },
+      example: 'svc task create --title "Fix the login page" --assignee @builder',
+    },
+  }),
+
+  batch: defineRoute({
+    id: 'tasks.batch',
+    method: 'POST',
+    path: '/tasks/batch',
+    summary: 'Create several tasks, all or none',
+    description:
+      'Tasks are created in their order. `defaults` hold for every task that does not say otherwise. `parentTaskId` may name an earlier task of the batch, `dependsOn` any of them: by `ref` or by index from 0. A bare list of tasks is taken, too.',
+    ...keyed,
+    body: z.union([
+      z.object({ defaults: batchDefaults.optional(), tasks: z.array(batchItem).min(1).max(100) }),
+      z
+        .array(batchItem)
+        .min(1)
+        .max(100)
+        .transform((tasks) => ({ defaults: undefined, tasks })),
+    ]),
+    reply: z.object({ object: z.literal('list'), data: z.array(task) }),
+    status: 201,
+    errors: [...createCodes, 'invalid_batch'],
+    cli: {
+      command: 'task batch',
+      positionals: [
+        {
+          name: 'file',
+          target: null,
+          isOptional: true,
+          description: 'JSON file with the tasks; left out or `-`: standard input.',
+        },
+      ],
+      flow: true,
+      example: 'svc task batch tasks.json',
+    },
+  }),
+
+  get: defineRoute({
+    id: 'tasks.get',
+    method: 'GET',
+    path: '/tasks/{id}',
+    summary: 'Read one task',
+    ...byTask,
+    query: z.object({
+      include: z.array(z.enum(taskIncludes)).optional().describe('Related records to put into the answer.'),
+    }),
+    queryCodes: { invalid: { include: 'invalid_include' } },
+    reply: taskWithIncluded,
+    errors: ['task_not_found'],
+    cli: {
+      command: 'task get',
+      positionals: [taskPositional],
+      flags: { history: { target: null, kind: 'boolean', description: 'Its history, too.' } },
+      flow: true,
+      example: 'svc task get current --include dependencies',
+    },
+  }),
+
+  update: defineRoute({
+    id: 'tasks.update',
+    method: 'POST',
+    path: '/tasks/{id}',
+    summary: 'Change fields of a task; not its status or assignee',
+    ...byTask,
+    body: z
+      .object({ title, ...writable })
+      .partial()
+      .meta({ id: 'TaskUpdate' }),
+    // They have routes of their own, with effects of their own.
+    refusedBodyKeys: { status: 'validation_error', assignee: 'validation_error', parentTaskId: 'validation_error' },
+    reply: task,
+    errors: ['task_not_found', 'task_branch_immutable', 'assignee_lacks_access', ...runCodes],
+    cli: {
+      command: 'task update',
+      positionals: [taskPositional],
+      flags: taskFlags,
+      example: 'svc task update MAI-12 --priority high',
+    },
+  }),
+
+  transition: defineRoute({
+    id: 'tasks.transition',
+    method: 'POST',
+    path: '/tasks/{id}/transition',
+    summary: 'Move a task to another status',
+    description:
+      'open: in_progress, done, cancelled. in_progress: in_review, done, open, cancelled. in_review: in_progress, done, open, cancelled. done and cancelled: open, with a reason.',
+    ...byTask,
+    ...keyed,
+    body: z
+      .object({
+        status: z.enum(taskStatuses).describe('Where to.'),
+        reason: z.string().max(2_000).optional().describe('Why; needed to reopen.'),
+        comment: z.string().max(100_000).optional().describe('Posted as a comment of the task.'),
+      })
+      .meta({ id: 'TaskTransition' }),
+    reply: task,
+    errors: [
+      'task_not_found',
+      'invalid_task_transition',
+      'reopen_reason_required',
+      'empty_comment',
+      'secret_in_message',
+    ],
+    cli: {
+      command: 'task transition',
+      positionals: [taskPositional],
+      example: 'svc task transition current --status done --comment "Merged."',
+    },
+  }),
+
+  assign: defineRoute({
+    id: 'tasks.assign',
+    method: 'POST',
+    path: '/tasks/{id}/assign',
+    summary: 'Give a task to an agent, which is woken, or to nobody',
+    ...byTask,
+    ...keyed,
+    body: z.union([
+      z.object({ assignee: assigneeInput }),
+      z.object({ type: z.literal('agent'), id: agentRef }).transform((given) => ({ assignee: given })),
+      z.null().transform(() => ({ assignee: null })),
+    ]),
+    reply: task,
+    errors: ['task_not_found', 'task_archived', 'task_has_active_run', 'assignee_not_found', 'assignee_lacks_access'],
+    cli: {
+      command: 'task assign',
+      positionals: [taskPositional],
+      flags: {
+        assignee: { target: null, kind: 'string', description: 'The agent: `agt_` id, @handle, name, UUID or `me`.' },
+        unassign: { target: null, kind: 'boolean', description: 'Take it from whoever has it.' },
+      },
+      flow: true,
+      example: 'svc task assign MAI-12 --assignee @builder',
+    },
+  }),
+
+  move: defineRoute({
+    id: 'tasks.move',
+    method: 'POST',
+    path: '/tasks/{id}/move',
+    summary: 'Put a task below another one, or at the root',
+    ...byTask,
+    ...keyed,
+    body: z
+      .object({ parentTaskId: taskRef.nullable().describe('The new parent; null: the root.') })
+      .meta({ id: 'TaskMove' }),
+    reply: task,
+    errors: ['task_not_found', 'parent_task_not_found', 'parent_task_cycle', 'parent_task_depth_exceeded'],
+    cli: {
+      command: 'task move',
+      positionals: [taskPositional],
+      flags: {
+        'parent-task-id': null,
+        parent: { target: null, kind: 'string', description: 'The new parent.' },
+        'to-root': { target: null, kind: 'boolean', description: 'No parent.' },
+      },
+      flow: true,
+      example: 'svc task move MAI-12 --parent MAI-3',
+    },
+  }),
+
+  archive: defineRoute({
+    id: 'tasks.archive',
+    method: 'POST',
+    path: '/tasks/{id}/archive',
+    summary: 'Put a task away: lists hide it',
+    ...byTask,
+    ...keyed,
+    reply: task,
+    errors: ['task_not_found'],
+    cli: { command: 'task archive', positionals: [taskPositional], example: 'svc task archive MAI-12' },
+  }),
+
+  unarchive: defineRoute({
+    id: 'tasks.unarchive',
+    method: 'POST',
+    path: '/tasks/{id}/unarchive',
+    summary: 'Bring an archived task back',
+    ...byTask,
+    ...keyed,
+    reply: task,
+    errors: ['task_not_found'],
+    cli: { command: 'task unarchive', positionals: [taskPositional], example: 'svc task unarchive MAI-12' },
+  }),
+
+  read: defineRoute({
+    id: 'tasks.read',
+    method: 'POST',
+    path: '/tasks/{id}/read',
+    summary: 'Mark a task and its comments as read by you',
+    ...byTask,
+    reply: z.object({ lastReadAt: timestamp }).meta({ id: 'TaskReadMark' }),
+    errors: ['task_not_found'],
+    cli: { command: 'task read', positionals: [taskPositional], example: 'svc task read MAI-12' },
+  }),
+} as const
