@@ -5,6 +5,7 @@ import type { Knex } from 'knex'
 import { changeSetResult, type ChangeSetResult } from '../../shared/device/change-set.ts'
 import { linkLimits } from '../../shared/device/limits.ts'
 import type { BinaryHeader, DeviceMessage } from '../../shared/device/protocol.ts'
+import { reconnectSpread } from '../../shared/device/reconnect.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { publish } from '../db/outbox.ts'
 import type { Dispatcher } from '../dispatch/dispatcher.ts'
@@ -145,7 +146,7 @@ export class LinkServer {
       close: (name) => session.close(name),
       challenge: (ms) => session.challenge(ms),
     }
-    if (!session.send(admitted.welcome)) {
+    if (!session.send({ ...admitted.welcome, reconnectSpreadMs: reconnectSpread(links.size + 1) })) {
       // Gone again before it was welcomed: else it would count as linked until its lease ends.
       await markUnlinked(root, {
         deviceId: device.deviceId,
@@ -174,7 +175,11 @@ export class LinkServer {
       case 'heartbeat':
         this.options.metrics.heartbeats.inc()
         this.heartbeats.beat(link.deviceId)
-        link.send({ type: 'heartbeat.ack', serverTime: this.options.world.now() })
+        link.send({
+          type: 'heartbeat.ack',
+          serverTime: this.options.world.now(),
+          reconnectSpreadMs: reconnectSpread(this.options.links.size),
+        })
         return this.claimState(link, message.claimState)
       case 'readiness': {
         const { root } = this.options

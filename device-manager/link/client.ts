@@ -21,6 +21,9 @@ export interface LinkClientOptions {
   onFatal(reason: CloseName, text: string): void
 }
 
+/** No way to the server, or no answer on it: nothing that other devices need see as well. */
+const silentErrors = /^(ETIMEDOUT|E(NET|HOST)(UNREACH|DOWN)|EAI_AGAIN|ENOTFOUND|Opening handshake has timed out)$/
+
 /** Keeps one WebSocket to the control plane up, by the link machine. */
 export class LinkClient {
   private readonly options: LinkClientOptions
@@ -28,6 +31,10 @@ export class LinkClient {
   private socket: WebSocket | null = null
   private lastHeardAt = 0
   private retryAfterMs: number | null = null
+  /** What the server said last. */
+  private spreadMs = 0
+  /** This end gave the socket up, or nothing was there that could have answered. */
+  private isSilent = false
   private cancelWait: (() => void) | null = null
   private cancelPing: (() => void) | null = null
   private cancelTick: (() => void) | null = null
@@ -118,6 +125,7 @@ export class LinkClient {
   private connect(): void {
     const { world, url } = this.options
     this.retryAfterMs = null
+    this.isSilent = false
     const socket = new WebSocket(url, {
       perMessageDeflate: false,
       maxPayload: linkLimits.frameBytes,
@@ -137,8 +145,9 @@ export class LinkClient {
       request.destroy()
       this.down(socket, 1006)
     })
-    socket.on('error', (error) => {
+    socket.on('error', (error: NodeJS.ErrnoException) => {
       this.lastError = error.message
+      if (this.current(socket)) this.isSilent = silentErrors.test(error.code ?? error.message)
     })
     socket.on('close', (code, reason) => {
       if (reason.length > 0) this.lastError = reason.toString('utf8')
@@ -161,6 +170,7 @@ export class LinkClient {
       now: this.options.world.monotonic(),
       random: this.options.world.random(),
       retryAfterMs: this.retryAfterMs,
+      spreadMs: this.isSilent ? 0 : this.spreadMs,
     })
   }
 
@@ -181,6 +191,8 @@ export class LinkClient {
       this.options.log.warn({ type: (value as { type?: unknown } | null)?.type }, 'link message passed over')
       return
     }
+    if (parsed.data.type === 'welcome' || parsed.data.type === 'heartbeat.ack')
+      this.spreadMs = parsed.data.reconnectSpreadMs ?? this.spreadMs
     if (parsed.data.type === 'welcome') {
       this.lastError = null
       this.apply({ type: 'welcomed', now: this.options.world.monotonic() })
@@ -197,6 +209,7 @@ export class LinkClient {
       if (!this.current(socket)) return
       if (world.monotonic() - this.lastHeardAt > deadMs - pingMs / 4) {
         this.lastError = 'nothing was heard from the server'
+        this.isSilent = true
         socket.terminate()
         return this.down(socket, 1006)
       }

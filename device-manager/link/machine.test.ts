@@ -10,6 +10,7 @@ const closed = (changes: Partial<LinkEvent & { type: 'closed' }> = {}): LinkEven
   now: 0,
   random: 1,
   retryAfterMs: null,
+  spreadMs: 0,
   ...changes,
 })
 
@@ -54,6 +55,20 @@ describe('the link machine', () => {
 
   it('keeps a Retry-After', () => {
     expect(play({ type: 'start' }, closed({ retryAfterMs: 7_000 })).waits).toEqual([7_000])
+  })
+
+  it('spreads its return where the server asks for longer than the delay, and keeps its place in it', () => {
+    const up: LinkEvent[] = [{ type: 'opened' }, { type: 'welcomed', now: 0 }]
+    const lost = (random: number, spreadMs: number) => closed({ now: linkLimits.stableMs, random, spreadMs })
+    for (const random of [0, 0.25, 1]) {
+      const { waits } = play({ type: 'start' }, ...up, lost(random, 40_000), { type: 'due' }, lost(random, 40_000))
+      expect(waits).toEqual([40_000 * random, 40_000 * (0.9 + 0.2 * random)])
+    }
+    // Shorter than the delay it is no matter.
+    expect(play({ type: 'start' }, ...up, lost(0, 900)).waits).toEqual([250])
+    expect(
+      play({ type: 'start' }, ...up, closed({ retryAfterMs: 2_000, random: 0.5, spreadMs: 40_000 })).waits,
+    ).toEqual([22_000])
   })
 
   it('stops for ever at a fatal close and at no other', () => {

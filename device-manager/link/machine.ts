@@ -1,5 +1,5 @@
 import { closeCodes, closeNameOf, linkLimits, type CloseName } from '../../shared/device/limits.ts'
-import { backoffMs } from '../../shared/lib/backoff.ts'
+import { backoffCeilingMs, backoffMs } from '../../shared/lib/backoff.ts'
 
 /**
  * The daemon's link as a pure machine: connect, say hello, be welcomed, fall back, wait, connect again.
@@ -14,6 +14,11 @@ import { backoffMs } from '../../shared/lib/backoff.ts'
  * drops everybody does not get everybody back in the same second. How long it may become grows in steps: a wire that was
  * cut for seconds or a minute or two must be in use again soon after it is healed (fault matrix, rows 18 and 19), and one
  * that is down for long is not asked all the time.
+ *
+ * A server that ends, or refuses, does so to all its devices at once. It told them beforehand over how long to spread:
+ * where that is longer than the delay, the first try comes at any time within it, and each further one that much later, so
+ * that the tries of all stay spread evenly however long the server is away (row 25). A wire that went silent is this
+ * device's own matter and is tried without the spread.
  */
 export type LinkState =
   | { phase: 'idle'; attempt: number }
@@ -26,8 +31,11 @@ export type LinkEvent =
   | { type: 'start' }
   | { type: 'opened' }
   | { type: 'welcomed'; now: number }
-  /** `retryAfterMs`: what the server asked for. */
-  | { type: 'closed'; code: number; now: number; random: number; retryAfterMs: number | null }
+  /**
+   * `retryAfterMs`: what the server asked for. `spreadMs`: over how long the devices of this server spread their return; 0
+   * where nothing was heard from the other end.
+   */
+  | { type: 'closed'; code: number; now: number; random: number; retryAfterMs: number | null; spreadMs: number }
   | { type: 'due' }
   | { type: 'stop' }
 
@@ -84,9 +92,20 @@ function closed(
   }
   const wasStable = state.phase === 'open' && event.now - state.openedAt >= linkLimits.stableMs
   const attempt = wasStable ? 0 : state.attempt
-  const ms = event.retryAfterMs ?? backoffMs(attempt, { ...withCeiling(attempt, delays), random: event.random })
+  const ms = delayOf(event, { attempt, wasOpen: state.phase === 'open' }, delays)
   const waiting: LinkState = { phase: 'waiting', attempt: attempt + 1, dueAt: event.now + ms }
   return [waiting, [{ type: 'wait', ms }]]
+}
+
+function delayOf(
+  { random, retryAfterMs, spreadMs }: LinkEvent & { type: 'closed' },
+  { attempt, wasOpen }: { attempt: number; wasOpen: boolean },
+  delays: LinkDelays,
+): number {
+  if (retryAfterMs !== null) return Math.round(retryAfterMs + random * spreadMs)
+  const limits = withCeiling(attempt, delays)
+  if (spreadMs <= backoffCeilingMs(attempt, limits)) return backoffMs(attempt, { ...limits, random })
+  return Math.round(spreadMs * (wasOpen ? random : 0.9 + 0.2 * random))
 }
 
 function withCeiling(attempt: number, { minMs, maxMs }: LinkDelays): LinkDelays {
