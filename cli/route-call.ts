@@ -86,5 +86,8 @@ const columnsOf: Readonly<Record<string, readonly string[]>> = {
   'automation list': ['id', 'name', 'status', 'trigger.type', 'agentId', 'lastRun.status', 'lastRun.startedAt'],
   'automation skips': ['createdAt', 'reason', 'message'],
   'company list': ['id', 'slug', 'name', 'role', 'companyName', 'status'],
+  'approval list': ['id', 'status', 'trigger', 'prompt', 'requestedBy.id', 'assignedTo.id', 'createdAt'],
+  'question list': ['id', 'status', 'answerMode', 'prompt', 'askedBy.id', 'createdAt'],
+  'secret list': ['id', 'name', 'provider', 'envVarName', 'createdBy.id', 'createdAt'],
   'member list': ['userId', 'name', 'email', 'role'],
 }

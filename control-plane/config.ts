@@ -3,6 +3,7 @@ import envPaths from 'env-paths'
 import { z } from 'zod'
 import { linkLimits, runLimits } from '../shared/device/limits.ts'
 import type { GithubSettings } from './github/settings.ts'
+import { parseKey } from './resources/secrets/vault.ts'
 import type { OidcSettings } from './sign-in/oidc/client.ts'
 
 /** The only reader of the environment. Unknown `SVC_*` variables are passed over; a bad value stops the start with a sentence. */
@@ -44,6 +45,11 @@ const environment = z.object({
     .optional(),
   SVC_GITHUB_APP_KEY_FILE: z.string().min(1).optional(),
   SVC_GITHUB_WEBHOOK_SECRET: z.string().min(8, 'at least 8 characters').max(1000).optional(),
+  SVC_SECRETS_KEY: z
+    .string()
+    .refine((text) => parseKey(text) !== null, 'must be 32 bytes as hex or base64')
+    .optional(),
+  SVC_SECRET_PROVIDERS: z.string().max(10_000).optional(),
   SVC_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
   SVC_RATE_LIMIT_PER_MINUTE: z.coerce.number().int().min(1).default(600_000),
   SVC_CHECK_REPLIES: flag,
@@ -74,6 +80,10 @@ export interface ServerConfig {
   /** Where people sign in; null: by one-time links only. */
   oidc: OidcSettings | null
   github: GithubSettings
+  /** With what the values of secrets are encrypted; null: a key file in the data folder. */
+  secretsKey: string | null
+  /** Services whose secrets agents may ask for; null: any. */
+  secretProviders: readonly string[] | null
   logLevel: string
   requestsPerMinute: number
   /** Replies are parsed by their schemas; a reply or code the contract does not name is a failure. */
@@ -123,6 +133,8 @@ export function readConfig(env: Record<string, string | undefined>, flags: Serve
     modelsFile: value.SVC_MODELS_FILE ?? null,
     oidc: oidcOf(value),
     github: githubOf(value),
+    secretsKey: value.SVC_SECRETS_KEY ?? null,
+    secretProviders: value.SVC_SECRET_PROVIDERS?.split(',').map((name) => name.trim()) ?? null,
     logLevel: value.SVC_LOG_LEVEL,
     requestsPerMinute: value.SVC_RATE_LIMIT_PER_MINUTE,
     checkReplies: value.SVC_CHECK_REPLIES,

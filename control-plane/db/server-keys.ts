@@ -1,5 +1,11 @@
 import type { Db } from './open.ts'
 
+/** The key of that name, if it was made; null: it was not. */
+export async function findServerKey(db: Db, name: string): Promise<string | null> {
+  const row: unknown = await db('server_keys').where({ name }).first('value')
+  return row === undefined ? null : (row as { value: string }).value
+}
+
 /** The server's own key of that name, made on first use. Every replica on the same database gets the same one. */
 export async function serverKey(db: Db, name: string, fresh: { value: string; at: number }): Promise<string> {
   await db('server_keys').insert({ name, value: fresh.value, created_at: fresh.at }).onConflict('name').ignore()

@@ -1,6 +1,7 @@
 import type { World } from '../../shared/lib/world.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { Db } from '../db/open.ts'
+import { closeGatesOfRun } from '../resources/approvals/run-ended.ts'
 import { postReply } from '../resources/conversations/reply.ts'
 import type { RunRow } from '../resources/runs/store.ts'
 import { moveStartedTask, recordRunEnd } from '../resources/tasks/run-effects.ts'
@@ -19,4 +20,4 @@ export type RunEffect = (
 ) => Promise<void>
 
 export const onRunStarted: readonly RunEffect[] = [moveStartedTask]
-export const onRunEnded: readonly RunEffect[] = [postReply, recordRunEnd]
+export const onRunEnded: readonly RunEffect[] = [closeGatesOfRun, postReply, recordRunEnd]

@@ -1,12 +1,15 @@
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
+import type { Db } from '../db/open.ts'
 import type { Bus } from '../link/bus.ts'
 import type { Link, LinkRegistry } from '../link/registry.ts'
 import type { Log } from '../log.ts'
 import { findAgent, type AgentRow } from '../resources/agents/store.ts'
 import { claimRun, findRun, type RunRow } from '../resources/runs/store.ts'
 import { onRunStarted } from './run-effects.ts'
+import { secretsForRun } from '../resources/secrets/store.ts'
+import { VaultError, type Vault } from '../resources/secrets/vault.ts'
 import { mintRunToken } from './run-token.ts'
 
 export interface RunStarterOptions {
@@ -16,6 +19,8 @@ export interface RunStarterOptions {
   bus: Bus
   links: LinkRegistry
   runTokenKey: Uint8Array
+  /** Opens the secrets that a run's agent was given. */
+  vault: Pick<Vault, 'open'>
   /** Where a run's `svc` reaches the API. */
   apiUrl(): string
 }
@@ -52,13 +57,14 @@ export class RunStarter {
       const row = await claimRun(tx, { runId, fence, device: link.publicId, at })
       if (row) for (const effect of onRunStarted) await effect(tx, row, { at, world, exitReason: null })
       // Signed while the commit is written; before it the token is of no use to anybody.
-      return row && { row, token: this.mint(row, await findAgent(tx, row.agentId)) }
+      if (!row) return null
+      return { row, token: this.mint(row, await findAgent(tx, row.agentId)), secrets: await this.secretsOf(tx, row) }
     })
     const run = claimed?.row ?? (await findRun(root, runId))
     const ours = run && run.fence === fence && run.device === link.publicId && run.leaseState === 'claimed'
     if (!ours) return void link.send({ type: 'run.withdrawn', runId, fence, reason: 'no longer offered' })
     if (claimed) {
-      this.sendStart(link, run, await claimed.token)
+      this.sendStart(link, run, { token: await claimed.token, secrets: claimed.secrets })
       log.info({ runId, fence, device: link.publicId }, 'run claimed')
       this.options.bus.signal(`run:${runId}`)
     } else await this.start(link, run)
@@ -67,7 +73,9 @@ export class RunStarter {
   }
 
   async start(link: Link, run: RunRow): Promise<void> {
-    this.sendStart(link, run, await this.mint(run, await findAgent(this.options.root, run.agentId)))
+    const { root } = this.options
+    const token = await this.mint(run, await findAgent(root, run.agentId))
+    this.sendStart(link, run, { token, secrets: await this.secretsOf(root, run) })
   }
 
   private mint(run: RunRow, agent: AgentRow | null): Promise<string> {
@@ -81,9 +89,20 @@ export class RunStarter {
     return mintRunToken(this.options.runTokenKey, subject, this.options.world.now())
   }
 
-  private sendStart(link: Link, run: RunRow, token: string): void {
+  /** A run starts without the secrets that this server cannot open, since nothing else of it would then start either. */
+  private async secretsOf(db: Db, run: RunRow): Promise<Record<string, string>> {
+    try {
+      return await secretsForRun(db, run, this.options.vault)
+    } catch (error) {
+      if (!(error instanceof VaultError)) throw error
+      this.options.log.error({ err: error, runId: run.id }, 'the secrets of a run cannot be opened')
+      return {}
+    }
+  }
+
+  private sendStart(link: Link, run: RunRow, given: { token: string; secrets: Record<string, string> }): void {
     const { id: runId, fence } = run
-    link.send({ type: 'run.start', runId, fence, token, apiUrl: this.options.apiUrl(), secrets: {} })
+    link.send({ type: 'run.start', runId, fence, apiUrl: this.options.apiUrl(), ...given })
   }
 
   cancel(link: Link, run: RunRow): void {

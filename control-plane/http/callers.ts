@@ -13,6 +13,8 @@ export interface PersonCaller {
   readonly email: string
   readonly workspaceId: string
   readonly role: Role
+  /** `agt_` id of the agent whose request the person approves: what is done goes by the agent's name. */
+  readonly onBehalfOf?: string
 }
 
 export interface AgentCaller {

@@ -4,6 +4,7 @@ import type { GithubClient } from '../github/client.ts'
 import type { Bus } from '../link/bus.ts'
 import type { Dispatcher } from '../dispatch/dispatcher.ts'
 import type { DeviceRequests } from '../link/requests.ts'
+import type { Vault } from './secrets/vault.ts'
 
 /** What handlers need beside their request; made once when the server is assembled. */
 export interface ResourceDependencies {
@@ -20,6 +21,10 @@ export interface ResourceDependencies {
   github: GithubClient | null
   /** Events of GitHub come in and what they are about can be read. */
   isGithubInstalled: boolean
+  /** Encrypts the values of secrets. */
+  vault: Vault
+  /** Services whose secrets are taken; null: of any. */
+  secretProviders: readonly string[] | null
   /** Where this server is reached, without a slash at its end. */
   publicUrl(): string
 }

@@ -10,12 +10,15 @@ import { agentLifecycleHandlers } from './agents/lifecycle-handlers.ts'
 import { agentRunHandlers } from './agents/run-handlers.ts'
 import { agentUpkeepHandlers } from './agents/upkeep-handlers.ts'
 import { automationHandlers } from './automations/handlers.ts'
+import { approvalHandlers } from './approvals/handlers.ts'
 import type { ResourceDependencies } from './dependencies.ts'
 import { deviceHandlers } from './devices/handlers.ts'
 import { deviceInternalHandlers } from './devices/internal-handlers.ts'
 import { folderHandlers } from './folders/handlers.ts'
 import { memberHandlers } from './members/handlers.ts'
 import { projectHandlers } from './projects/handlers.ts'
+import { questionHandlers } from './questions/handlers.ts'
+import { secretHandlers } from './secrets/handlers.ts'
 import { repoHandlers } from './repos/handlers.ts'
 import { runEventHandlers } from './runs/event-handlers.ts'
 import { runHandlers } from './runs/handlers.ts'
@@ -29,7 +32,7 @@ import { workspaceHandlers } from './workspaces/handlers.ts'
 
 /** Every route of the contract with its handler, and the internal ones of devices and login tokens. */
 export function implementResources(deps: ResourceDependencies): ImplementedRoute[] {
-  return [
+  const routes: ImplementedRoute[] = [
     ...agentHandlers(deps),
     ...agentConfigHandlers(),
     ...agentLifecycleHandlers(deps, unassignTasks),
@@ -53,7 +56,11 @@ export function implementResources(deps: ResourceDependencies): ImplementedRoute
     ...automationHandlers(deps),
     ...pullRequestHandlers(deps),
     ...authHandlers(),
+    ...approvalHandlers(deps, () => routes),
+    ...questionHandlers(deps),
+    ...secretHandlers(deps),
     // The document's server is where it was read from.
     ...implementOpenApi(contract, '/'),
   ]
+  return routes
 }

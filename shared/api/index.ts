@@ -4,6 +4,7 @@ import { agentLifecycleRoutes } from './agent-lifecycle.ts'
 import { agentRunRoutes } from './agent-runs.ts'
 import { agentUpkeepRoutes } from './agent-upkeep.ts'
 import { agentRoutes } from './agents.ts'
+import { approvalRoutes } from './approvals.ts'
 import { automationRoutes } from './automations.ts'
 import { deviceRoutes } from './devices.ts'
 import { folderRoutes } from './folders.ts'
@@ -12,6 +13,7 @@ import { openapiRoutes } from './openapi.ts'
 import { projectRoutes } from './projects.ts'
 import { pullRequestRoutes } from './pull-requests.ts'
 import { repoRoutes } from './repos.ts'
+import { questionRoutes } from './questions.ts'
 import type { AnyRoute } from './route.ts'
 import { runEventRoutes } from './run-events.ts'
 import { runRecordRoutes } from './run-records.ts'
@@ -19,6 +21,7 @@ import { runRoutes } from './runs.ts'
 import { taskHistoryRoutes } from './task-history.ts'
 import { taskLinkRoutes } from './task-links.ts'
 import { taskRoutes } from './tasks.ts'
+import { secretRoutes } from './secrets.ts'
 import { workspaceActionRoutes } from './workspace-actions.ts'
 import { workspaceRoutes } from './workspaces.ts'
 
@@ -45,6 +48,9 @@ export const groups = {
   repos: repoRoutes,
   automations: automationRoutes,
   pullRequests: pullRequestRoutes,
+  approvals: approvalRoutes,
+  questions: questionRoutes,
+  secrets: secretRoutes,
   openapi: openapiRoutes,
 } as const
 

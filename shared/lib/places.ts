@@ -35,6 +35,8 @@ export const dataFiles = {
   server: 'server.json',
   /** The login token of the first person. */
   loginToken: 'login-token',
+  /** The key with which secrets are encrypted, unless the environment has it. */
+  secretsKey: 'secrets.key',
 } as const
 
 /** In the environment of a harness, so that `svc` inside a run is the agent's. */

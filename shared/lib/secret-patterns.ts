@@ -1,23 +1,10 @@
+import { withoutSecrets } from './secret-shapes.ts'
+
 /**
  * Masks what looks like a secret by its form alone, where the values are not known. A mask never covers a character that a
  * shell gives a meaning to, so nothing that would be executed can hide behind one.
  */
 
-const known: readonly RegExp[] = [
-  /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g,
-  // Tokens with a prefix of their maker.
-  /\b(?:sk|rk|pk)[-_](?:live|test|ant|proj|or|svcacct)?[-_]?[A-Za-z0-9_-]{20,}/g,
-  /\bgh[pousr]_[A-Za-z0-9]{20,}/g,
-  /\bgithub_pat_[A-Za-z0-9_]{20,}/g,
-  /\bglpat-[A-Za-z0-9_-]{20,}/g,
-  /\bxox[abeprs]-[A-Za-z0-9-]{10,}/g,
-  /\b(?:AKIA|ASIA)[0-9A-Z]{16}\b/g,
-  /\bAIza[0-9A-Za-z_-]{35}/g,
-  /\bnpm_[A-Za-z0-9]{30,}/g,
-  /\bsvc_(?:pat|dev)_[A-Za-z0-9_-]{16,}/g,
-  // A JSON Web Token.
-  /\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}/g,
-]
 // Every repetition is bounded, so that no text takes more than linear time.
 /** The value after a name that says what it is, in shell, JSON, YAML and headers. */
 const named =
@@ -33,8 +20,7 @@ const isReference = (value: string) =>
 
 /** The text with everything that looks like a secret masked. */
 export function maskSecrets(text: string): string {
-  let masked = text
-  for (const pattern of known) masked = masked.replaceAll(pattern, mask)
+  let masked = withoutSecrets(text, mask)
   for (const pattern of [named, bearer, inUrl])
     masked = masked.replaceAll(pattern, (whole, before: string, value: string) =>
       isReference(value) ? whole : `${before}${mask}`,

@@ -54,5 +54,16 @@ export function secretIn(text: string): string | null {
   return null
 }
 
+/** The text with all that has such a shape replaced; whole private keys too. */
+export function withoutSecrets(text: string, mask: string): string {
+  let masked = text.replaceAll(wholeKey, mask)
+  for (const { pattern } of shapes)
+    masked = masked.replaceAll(pattern, (found: string) => (isPlaceholder(found) ? found : mask))
+  return masked
+}
+
+const wholeKey =
+  /-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----[A-Za-z0-9+/=\s:,]{0,20000}(?:-----END [A-Z0-9 ]{0,60}-----)?/g
+
 /** `ghp_xxxxxxxxxxxx`, as manuals write it. */
 const isPlaceholder = (found: string): boolean => /[xX*]{12,}$/.test(found)

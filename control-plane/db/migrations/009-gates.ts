@@ -34,6 +34,9 @@ async function createApprovals(tx: Knex.Transaction): Promise<void> {
     t.text('raise_key')
     t.text('assigned_type')
     t.text('assigned_id')
+    // Who gave it to that person, and why.
+    t.text('assigned_by')
+    t.text('assign_reason')
     t.text('outcome')
     t.text('reason')
     t.text('applied_scope')

@@ -5,6 +5,7 @@ import { hasRole, type Caller } from '../../http/callers.ts'
 import { troubleOf } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
 import type { World } from '../../../shared/lib/world.ts'
+import { reviewAgentBudget } from '../approvals/budget-gate.ts'
 import { findFolder } from '../folders/store.ts'
 import { presentAgent } from './present.ts'
 import { insertHistory, type HistoryRow } from './history-store.ts'
@@ -95,7 +96,8 @@ export function checkSettings(after: AgentRow, keys: readonly string[], caller: 
 }
 
 /** Whose name a change goes by. */
-export const publicIdOf = (caller: Caller): string => (caller.kind === 'person' ? caller.userPublicId : caller.agentId)
+export const publicIdOf = (caller: Caller): string =>
+  caller.kind === 'person' ? (caller.onBehalfOf ?? caller.userPublicId) : caller.agentId
 
 export interface AgentWrite {
   before: AgentRow
@@ -125,6 +127,8 @@ export async function storeAgent(
     if (!(await replaceAgent(db, before, after))) fail('transient_conflict')
   })
   const keys = changedKeys(before, after)
+  if (keys.includes('runtime.monthlyBudgetCents') || before.deletedAt !== after.deletedAt)
+    await reviewAgentBudget(db, after, world)
   if (keys.length === 0) return { agent: after, revision: null, entry: null }
   const revision: RevisionRow = {
     id: world.uuid(),

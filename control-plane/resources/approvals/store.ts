@@ -25,8 +25,11 @@ const row = z
     session_id: nullableText,
     prompt: text,
     gated_thing: json(storedGatedThing),
+    raise_key: nullableText,
     assigned_type: z.enum(['user', 'system']).nullable(),
     assigned_id: nullableText,
+    assigned_by: nullableText,
+    assign_reason: nullableText,
     outcome: z.enum(approvalOutcomes).nullable(),
     reason: nullableText,
     applied_scope: z.enum(approvalScopes).nullable(),
@@ -51,9 +54,14 @@ const row = z
     sessionId: r.session_id,
     prompt: r.prompt,
     gatedThing: r.gated_thing,
+    /** Two approvals of a workspace never share it. */
+    raiseKey: r.raise_key,
     assignedType: r.assigned_type,
     /** `usr_...` */
     assignedId: r.assigned_id,
+    /** The admin who gave it to that person, and why; null while it is with the default approver. */
+    assignedBy: r.assigned_by,
+    assignReason: r.assign_reason,
     outcome: r.outcome,
     reason: r.reason,
     appliedScope: r.applied_scope,
@@ -66,7 +74,7 @@ const row = z
   }))
 export type ApprovalRow = z.infer<typeof row>
 
-export interface NewApproval extends Pick<
+export type NewApproval = Pick<
   ApprovalRow,
   | 'id'
   | 'workspaceId'
@@ -78,13 +86,11 @@ export interface NewApproval extends Pick<
   | 'sessionId'
   | 'prompt'
   | 'gatedThing'
+  | 'raiseKey'
   | 'assignedType'
   | 'assignedId'
   | 'createdAt'
-> {
-  /** A second approval of the workspace with the same key is the first one. */
-  raiseKey: string | null
-}
+>
 
 /** Gives the approval's id: that of an earlier one when its key was used. */
 export async function insertApproval(db: Db, approval: NewApproval): Promise<string> {
@@ -153,13 +159,15 @@ export async function resolveApproval(db: Db, approval: ApprovalRow, resolution:
 export async function replaceAssignee(
   db: Db,
   approval: ApprovalRow,
-  change: { userId: string; at: number },
+  change: { userId: string; by: string; reason: string; at: number },
 ): Promise<boolean> {
   const changed = await db('approvals')
     .where({ id: approval.id, version: approval.version, status: 'open' })
     .update({
       assigned_type: 'user',
       assigned_id: change.userId,
+      assigned_by: change.by,
+      assign_reason: change.reason,
       updated_at: change.at,
       version: approval.version + 1,
     })

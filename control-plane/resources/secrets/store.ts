@@ -11,7 +11,7 @@ const row = z
     name: text,
     provider: nullableText,
     env_var_name: text,
-    sealed: z.instanceof(Uint8Array),
+    sealed: z.instanceof(Uint8Array).transform((bytes): Buffer => Buffer.from(bytes)),
     created_by: text,
     last_revealed_by: nullableText,
     last_revealed_at: nullableTime,
@@ -25,7 +25,7 @@ const row = z
     provider: r.provider,
     /** The variable under which agents get it. */
     envVarName: r.env_var_name,
-    sealed: Buffer.from(r.sealed),
+    sealed: r.sealed,
     /** `usr_...` */
     createdBy: r.created_by,
     lastRevealedBy: r.last_revealed_by,

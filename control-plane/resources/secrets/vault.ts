@@ -1,7 +1,6 @@
 import { createCipheriv, createDecipheriv, createHash } from 'node:crypto'
-import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { mkdirSync } from 'node:fs'
 import type { World } from '../../../shared/lib/world.ts'
 
 /**

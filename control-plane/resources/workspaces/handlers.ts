@@ -7,6 +7,7 @@ import type { Caller } from '../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../http/implement.ts'
 import { viewerOf } from '../agents/rules.ts'
 import { countAgents } from '../agents/store.ts'
+import { reviewWorkspaceBudget } from '../approvals/budget-gate.ts'
 import { findRole, replaceMember } from '../members/store.ts'
 import { projectViewerOf } from '../projects/rules.ts'
 import { countProjects } from '../projects/store.ts'
@@ -101,6 +102,7 @@ async function update({ db, caller, world, params, body }: HandlerInput<typeof w
   }
   const after = { ...before, ...changesOf(before, body), updatedAt: at }
   if (!(await replaceWorkspace(db, before, after))) fail('transient_conflict')
+  if (after.monthlyBudgetCents !== before.monthlyBudgetCents) await reviewWorkspaceBudget(db, after, world)
   return presentWorkspace(after)
 }
 

@@ -19,6 +19,8 @@ export const unknownIds: Readonly<Record<string, string>> = {
   companyId: '00000000-0000-4000-8000-00000000000e',
   taskId: 'tsk_0000000000000000',
   runId: 'run_0000000000000000',
+  approvalId: 'apr_0000000000000000',
+  secretId: 'sec_0000000000000000',
   eventId: '00000000-0000-8000-8000-000000000001',
   id: '00000000-0000-4000-8000-000000000009',
   shortId: 'fs_0000000000000000',

@@ -135,7 +135,7 @@ describe('the contract', () => {
     expect(new Set(labels).size).toBe(labels.length)
     const without = contract.filter((route) => route.commands.length === 0).map((route) => route.id)
     // AGENT.md is written with `agent config set --agent-md-file`; `workspace get` reads by id; inviting and the like are
-    // not available; the OpenAPI document is for programs.
+    // not available; `question answer` gives a secret too; the OpenAPI document is for programs.
     expect(without).toEqual([
       'agents.identity.putAgentMd',
       'workspaces.current',
@@ -143,6 +143,7 @@ describe('the contract', () => {
       'members.changeRole',
       'members.remove',
       'members.acceptInvite',
+      'questions.secret',
       'openapi.get',
     ])
   })

@@ -1,0 +1,41 @@
+import type { CommandContext, Flow } from '../context.ts'
+import { CliError, usageError } from '../errors.ts'
+import { textAt } from '../fields.ts'
+import type { Client } from '../http.ts'
+import { callOf, fillPath, printReply } from '../route-call.ts'
+
+/** `question answer`: the text, the chosen keys, or, for a question that asks for a secret, its value on standard input. */
+export const questionAnswer: Flow = async (context) => {
+  if (context.env.run !== null)
+    throw new CliError('agent_cannot_answer_question', 'Only a person answers a question, and this is a run.', {
+      exit: 'refused',
+    })
+  const client = await context.connect()
+  const path = fillPath('/api/v1/questions/{id}', context.values.params)
+  const { body: question } = await client.call({ method: 'GET', path })
+  const isSecret = textAt(question, 'answerMode') === 'secret_input' && textAt(question, 'status') === 'open'
+  const { body } = isSecret ? await giveSecret(context, client, path) : await client.call(answerOf(context))
+  await printReply(context, body)
+  return 0
+}
+
+function answerOf(context: CommandContext) {
+  const answer = context.values.body?.['answer'] as { text?: string; selected?: string[] } | undefined
+  if (answer === undefined)
+    throw usageError('Give the answer: a text, or --select with the key of an option.', 'See `svc question get`.')
+  return callOf(context, { body: { answer: { text: null, selected: null, ...answer } } })
+}
+
+async function giveSecret(context: CommandContext, client: Client, path: string) {
+  if (context.values.body?.['answer'] !== undefined)
+    throw usageError(
+      'This question asks for a secret: give its value on standard input, where no list of commands keeps it.',
+      'For example: svc question answer qst_... < value.txt',
+    )
+  return client.call({
+    method: 'POST',
+    path: `${path}/secret`,
+    body: { value: await (await import('../secret-input.ts')).readSecret(context) },
+    isKeyed: true,
+  })
+}

@@ -1,0 +1,47 @@
+import { fail } from '../../../shared/api/errors.ts'
+import type { IdPageQuery } from '../../../shared/api/id-paging.ts'
+import { idCursorOf, type IdCursor } from '../../../shared/api/id-paging.ts'
+import type { IdPage } from '../../db/id-page.ts'
+import type { Db } from '../../db/open.ts'
+import type { Caller } from '../../http/callers.ts'
+import { isVisible, viewerOf } from '../agents/rules.ts'
+import { findAgent } from '../agents/store.ts'
+import { findApproval, type ApprovalRow, type GateViewer } from './store.ts'
+
+/** Whose eyes a list is made for; undefined: they see all. */
+export function gateViewerOf(caller: Caller): GateViewer | undefined {
+  const { seesAll, userId, agentId } = viewerOf(caller)
+  if (seesAll) return undefined
+  return { userId, agentId, userPublicId: caller.kind === 'person' ? caller.userPublicId : null }
+}
+
+/** Whether the caller sees what this agent asks: as its runs, by who sees the agent. */
+export async function seesAgent(db: Db, caller: Caller, agentId: string | null): Promise<boolean> {
+  const agent = agentId === null ? null : await findAgent(db, agentId)
+  return agent === null || isVisible(agent, viewerOf(caller))
+}
+
+/** An approval is seen by who sees the agent that asks, and by whom it is assigned to. Fails with `approval_not_found`. */
+export async function visibleApproval(db: Db, caller: Caller, id: string): Promise<ApprovalRow> {
+  const approval = await findApproval(db, caller.workspaceId, id)
+  if (approval === null) return unknownApproval()
+  const isTheirs = caller.kind === 'person' && approval.assignedId === caller.userPublicId
+  return isTheirs || (await seesAgent(db, caller, approval.agentId)) ? approval : unknownApproval()
+}
+
+export function unknownApproval(): never {
+  return fail('approval_not_found', { param: 'approvalId' })
+}
+
+/** Where the asked-for page starts. Fails with `invalid_cursor` when its cursor names nothing that `find` gives. */
+export async function pageFrom(
+  query: IdPageQuery,
+  find: (id: string) => Promise<{ id: string; createdAt: number } | null>,
+): Promise<{ cursor: IdCursor | null; page: IdPage }> {
+  const cursor = idCursorOf(query)
+  if (cursor === null) return { cursor, page: { limit: query.limit } }
+  const row = await find(cursor.id)
+  if (row === null) return fail('invalid_cursor', { param: cursor.param })
+  const { direction } = cursor
+  return { cursor, page: { limit: query.limit, from: { createdAt: row.createdAt, id: row.id, direction } } }
+}

@@ -1,0 +1,41 @@
+import type { RunEffect } from '../../dispatch/run-effects.ts'
+import { systemAnswer } from '../questions/rules.ts'
+import { listOpenQuestions, resolveQuestion } from '../questions/store.ts'
+import { reviewBudgets } from './budget-gate.ts'
+import { closeByPlatform } from './close.ts'
+import { digestOf, ofRun, raiseApproval } from './raise.ts'
+import { isAsking, rejectedWithRun } from './rules.ts'
+import { listHoldingApprovals } from './store.ts'
+
+/**
+ * In the transaction of a run's ending: what it asked and nobody can answer any more is closed (document 2, "States and
+ * transitions > Approval" and "> Question"), and budgets that the run has spent are reviewed.
+ */
+export const closeGatesOfRun: RunEffect = async (tx, run, { at, world, exitReason }) => {
+  if (exitReason === 'budget_exceeded')
+    await raiseApproval(
+      tx,
+      {
+        ...ofRun(run),
+        agentId: null,
+        trigger: 'budget_breach',
+        prompt: 'The run used up what a single run may use. Give its work to a new run in smaller steps.',
+        gatedThing: {
+          kind: 'budget',
+          name: `run:${run.id}`,
+          inputDigest: digestOf([run.id]),
+          safeSummary: 'The budget of one run is used up.',
+          scope: 'once',
+        },
+        raiseKey: `budget:${run.id}`,
+      },
+      world,
+    )
+  if (!isAsking(exitReason)) {
+    for (const approval of await listHoldingApprovals(tx, 'run_id', { ids: [run.id], triggers: rejectedWithRun }))
+      await closeByPlatform(tx, approval, { outcome: 'reject', reason: 'run_terminated', at })
+    for (const question of await listOpenQuestions(tx, 'run_id', [run.id]))
+      await resolveQuestion(tx, question, { answer: systemAnswer(question, 'run_ended'), by: null, at })
+  }
+  await reviewBudgets(tx, run, world)
+}

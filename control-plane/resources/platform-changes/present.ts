@@ -1,0 +1,38 @@
+import { contract } from '../../../shared/api/index.ts'
+import type { AnyRoute } from '../../../shared/api/route.ts'
+import { maskValue } from '../../../shared/lib/secret-patterns.ts'
+import type { PlatformChangeRow } from './store.ts'
+
+export const routeOf = (routeId: string): AnyRoute | null => contract.find((route) => route.id === routeId) ?? null
+
+/** The stored write as a person sees it before approving it. */
+export function shownChange(change: Pick<PlatformChangeRow, 'routeId' | 'params' | 'body' | 'result'>) {
+  const route = routeOf(change.routeId)
+  return {
+    method: route?.method ?? 'POST',
+    path: route === null ? change.routeId : pathOf(route, change.params),
+    body: maskValue(change.body),
+    source: 'api',
+    commands: (route?.commands ?? []).map(({ command, positionals = [] }) =>
+      ['svc', command, ...positionals.flatMap(({ target }) => valueAt(change, target) ?? [])].join(' '),
+    ),
+    result: change.result && { status: change.result.status, body: maskValue(change.result.body) },
+  }
+}
+
+function pathOf(route: AnyRoute, params: PlatformChangeRow['params']): string {
+  const path = route.path.replaceAll(/\{(\w+)\}/g, (whole, name: string) => {
+    const value = params[name]
+    return typeof value === 'string' ? encodeURIComponent(value) : whole
+  })
+  return route.base + path
+}
+
+/** What a positional of the command stands for; null when it was not given. */
+function valueAt({ params, body }: Pick<PlatformChangeRow, 'params' | 'body'>, target: string | null): string | null {
+  if (target === null) return null
+  const [part, key = ''] = target.split('.')
+  const from = part === 'params' ? params : part === 'body' && typeof body === 'object' ? body : null
+  const value: unknown = from === null ? null : (from as Record<string, unknown>)[key]
+  return typeof value === 'string' || typeof value === 'number' ? String(maskValue(String(value))) : null
+}

@@ -1,0 +1,27 @@
+import { toTimestamp } from '../../../shared/api/ids.ts'
+import type { Question } from '../../../shared/api/questions.ts'
+import type { QuestionRow } from './store.ts'
+
+export function presentQuestion(question: QuestionRow): Question {
+  return {
+    object: 'question',
+    id: question.id,
+    workspaceId: question.workspaceId,
+    taskId: question.taskId,
+    conversationId: question.conversationId,
+    runId: question.runId,
+    sessionId: question.sessionId,
+    status: question.status,
+    prompt: question.prompt,
+    answerMode: question.answerMode,
+    options: question.options,
+    secretRequest: question.secretRequest,
+    askedBy: { type: 'agent', id: question.agentId },
+    // Of a `secret_input` nothing is told (silence q.secretAnswer).
+    answer: question.answer && { ...question.answer, secretId: null },
+    answeredBy: question.answeredBy === null ? null : { type: 'user', id: question.answeredBy },
+    answeredAt: toTimestamp(question.answeredAt),
+    createdAt: toTimestamp(question.createdAt),
+    updatedAt: toTimestamp(question.updatedAt),
+  }
+}

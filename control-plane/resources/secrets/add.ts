@@ -1,0 +1,65 @@
+import { fail } from '../../../shared/api/errors.ts'
+import type { World } from '../../../shared/lib/world.ts'
+import { findServerKey, serverKey } from '../../db/server-keys.ts'
+import { troubleOf } from '../../db/dialect.ts'
+import type { Db, Tx } from '../../db/open.ts'
+import type { PersonCaller } from '../../http/callers.ts'
+import { findSecret, insertSecret, insertSecretGrant, isSecretNameTaken, type SecretRow } from './store.ts'
+import { VaultError, type Vault } from './vault.ts'
+
+/** Encrypts and stores a secret, and grants it. Fails with `secret.duplicate_name`. */
+export async function addSecret(
+  { db, caller, world }: { db: Db; caller: PersonCaller; world: World },
+  { vault }: { vault: Vault },
+  given: {
+    name: string
+    provider: string | null
+    envVarName: string
+    value: string
+    /** `agt_` id of an agent to grant it to. */
+    agentId: string | null
+  },
+): Promise<SecretRow> {
+  const { value, agentId, ...fields } = given
+  const param = 'name'
+  const { workspaceId, userPublicId: by } = caller
+  if (await isSecretNameTaken(db, workspaceId, fields.name)) fail('secret.duplicate_name', { param })
+  const id = world.id('sec_')
+  const at = world.now()
+  const sealed = vault.seal(id, value)
+  await claimKey(db, vault, at)
+  try {
+    // In a transaction of its own: after a refused row PostgreSQL takes no more statements in this one.
+    await (db as Tx).transaction(async (tx) =>
+      insertSecret(tx, { id, workspaceId, ...fields, sealed, createdBy: by, createdAt: at }),
+    )
+  } catch (error) {
+    // It was free when it was looked up, so another write got in between.
+    if (troubleOf(error) === 'duplicate') fail('secret.duplicate_name', { param, cause: error })
+    throw error
+  }
+  if (agentId !== null) await insertSecretGrant(db, { secretId: id, agentId, workspaceId, by, at })
+  return (await findSecret(db, workspaceId, id)) ?? fail('secret_not_found')
+}
+
+const keyName = 'secrets_key'
+
+/** All replicas must have the same key; the first one to seal something decides which. */
+async function claimKey(db: Db, vault: Vault, at: number): Promise<void> {
+  const own = vault.fingerprint() ?? 'memory'
+  const claimed = await serverKey(db, keyName, { value: own, at })
+  if (claimed !== own)
+    throw new VaultError('another server of this database seals secrets with another key; set SVC_SECRETS_KEY on both')
+}
+
+/** Throws `VaultError` when this server's key is not the one that the secrets of the database were sealed with. */
+export async function checkKey(db: Db, vault: Vault): Promise<void> {
+  const claimed = await findServerKey(db, keyName)
+  const own = vault.fingerprint()
+  if (claimed !== null && claimed !== own)
+    throw new VaultError(
+      own === null
+        ? 'the key of the secrets in this database is missing: set SVC_SECRETS_KEY, or put the key file back'
+        : 'the secrets in this database were sealed with another key than that of SVC_SECRETS_KEY or the key file',
+    )
+}

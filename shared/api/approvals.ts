@@ -1,0 +1,299 @@
+import { z } from 'zod'
+import {
+  approvalOutcomes,
+  approvalScopes,
+  approvalTriggers,
+  gatedKinds,
+  gateStatuses,
+  storedGatedThing,
+} from './approval-words.ts'
+import { agentId, agentRef, approvalId, runId, runRef, taskId, taskRef, timestamp, userPublicId, uuid } from './ids.ts'
+import { idPageParams } from './id-paging.ts'
+import { listOf } from './paging.ts'
+import { defineRoute } from './route.ts'
+import { run } from './runs.ts'
+import { taskStatuses } from './task-fields.ts'
+
+/** Approvals: yes-or-no gates on one action (document 2, "Approval"). */
+
+const byPersonOrSystem = z.object({ type: z.enum(['user', 'system']), id: userPublicId.nullable() })
+
+export const askingParty = z.object({
+  type: z.enum(['agent', 'system']),
+  id: agentId.nullable().describe('null for the system.'),
+})
+
+const platformChangeDetails = z.object({
+  method: z.string(),
+  path: z.string(),
+  body: z.unknown().describe('As it was sent, secrets masked.'),
+  source: z.string(),
+  commands: z.array(z.string()).describe('The same as commands of `svc`.'),
+  expiresAt: timestamp,
+  result: z
+    .object({ status: z.number().int(), body: z.unknown() })
+    .nullable()
+    .describe('What the route answered when the change was approved, refusals too.'),
+})
+
+export const gatedThing = storedGatedThing
+  .extend({
+    platformChange: platformChangeDetails.optional().describe('The stored write of a `platform_change`.'),
+  })
+  .meta({ id: 'GatedThing' })
+export type GatedThing = z.infer<typeof gatedThing>
+
+export const approval = z
+  .object({
+    object: z.literal('approval'),
+    id: approvalId,
+    workspaceId: uuid,
+    taskId: taskId.nullable(),
+    sessionId: z.string().nullable(),
+    runId: runId.nullable(),
+    trigger: z.enum(approvalTriggers),
+    status: z.enum(gateStatuses),
+    prompt: z.string().describe('What is gated, secrets masked.'),
+    gatedThing,
+    requestedBy: askingParty,
+    assignedTo: byPersonOrSystem
+      .nullable()
+      .describe('The one person who may resolve it; null: any person. `system`: the platform alone.'),
+    result: z.object({ outcome: z.enum(approvalOutcomes), reason: z.string().nullable() }).nullable(),
+    appliedScope: z.enum(approvalScopes).nullable(),
+    resolvedBy: byPersonOrSystem.nullable(),
+    resolvedAt: timestamp.nullable(),
+    createdAt: timestamp,
+    updatedAt: timestamp,
+  })
+  .meta({ id: 'Approval' })
+export type Approval = z.infer<typeof approval>
+
+export const approvalSummary = approval.omit({ workspaceId: true, sessionId: true }).meta({ id: 'ApprovalSummary' })
+export type ApprovalSummary = z.infer<typeof approvalSummary>
+
+/** What `include` adds to an approval or a question. */
+export const includedTask = z
+  .object({ object: z.literal('task'), id: taskId, key: z.string(), title: z.string(), status: z.enum(taskStatuses) })
+  .nullable()
+export const includedSession = z
+  .object({ object: z.literal('session'), id: z.string(), harness: z.string(), runId })
+  .nullable()
+  .describe('The harness session in which it was asked.')
+export const included = {
+  task: includedTask.optional().describe('With `include[]=task`.'),
+  run: run.nullable().optional().describe('With `include[]=run`.'),
+  session: includedSession.optional().describe('With `include[]=session`.'),
+}
+
+const params = z.object({ approvalId })
+const positionals = [{ name: 'approval', target: 'params.approvalId' }] as const
+const exampleId = 'apr_6tG4kV2zMxF8pL0w'
+const reason = z.string().max(2000)
+
+const statusFilter = z
+  .enum([...gateStatuses, 'all'])
+  .optional()
+  .describe('`open`, `resolved` or `all`.')
+
+const raisedThing = z.object({
+  kind: z.enum(gatedKinds).optional().describe("By default the trigger's own."),
+  name: z.string().trim().min(1).max(200).optional().describe('What is to be done, in a word.'),
+  inputDigest: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .optional()
+    .describe('SHA-256 (hex) of the exact call; made from the rest when left out.'),
+  safeSummary: z.string().max(2000).optional().describe('One line without secrets.'),
+  scope: z.enum(approvalScopes).default('once'),
+  toolArgs: z.record(z.string(), z.unknown()).optional().describe('Arguments, for a tool call.'),
+  instructions: z
+    .object({
+      agentId: agentRef.default('me'),
+      agentMd: z.string().max(262_144),
+      agentMdHash: z.string().max(128).optional().describe('Hash of the AGENT.md you read.'),
+    })
+    .optional()
+    .describe('The proposed AGENT.md, for `instruction_publish`.'),
+})
+
+const createBody = z
+  .object({
+    trigger: z.enum(approvalTriggers).default('connection_action').describe('What kind of gate it is.'),
+    prompt: z.string().trim().min(1).max(20_000).describe('What the person is asked.'),
+    gatedThing: raisedThing.optional(),
+    taskId: taskRef.optional().describe("The task it is about; by default the run's."),
+    runId: runRef.optional(),
+    requestedBy: z
+      .object({ type: z.enum(['agent', 'system']), id: z.string().max(100).nullable().optional() })
+      .optional(),
+  })
+  .meta({ id: 'ApprovalCreate' })
+
+export const approvalRoutes = {
+  list: defineRoute({
+    id: 'approvals.list',
+    method: 'GET',
+    path: '/approvals',
+    summary: 'List approvals, newest first',
+    query: z.object({
+      status: statusFilter,
+      trigger: z.array(z.enum(approvalTriggers)).optional().describe('Only with one of these triggers.'),
+      taskId: taskRef.optional(),
+      runId: runRef.optional(),
+      conversationId: z.string().max(100).optional().describe('Only those whose run or task belongs to it.'),
+      assignedToUserId: z.string().max(100).optional().describe('Only those assigned to this person (`usr_` id).'),
+      ...idPageParams,
+    }),
+    reply: listOf(approvalSummary),
+    errors: ['invalid_cursor'],
+    cli: {
+      command: 'approval list',
+      flags: {
+        status: { default: 'open' },
+        'task-id': null,
+        task: { target: 'query.taskId' },
+        'run-id': null,
+        run: { target: 'query.runId' },
+        'conversation-id': null,
+        conversation: { target: 'query.conversationId' },
+      },
+      example: 'svc approval list --task current',
+    },
+  }),
+
+  get: defineRoute({
+    id: 'approvals.get',
+    method: 'GET',
+    path: '/approvals/{approvalId}',
+    summary: 'Read one approval',
+    params,
+    query: z.object({
+      include: z
+        .array(z.enum(['task', 'run', 'session']))
+        .optional()
+        .describe('More to put into the answer.'),
+    }),
+    queryCodes: { invalid: { include: 'invalid_include' } },
+    reply: approval.extend(included),
+    errors: ['approval_not_found', 'invalid_include'],
+    cli: { command: 'approval get', positionals, example: `svc approval get ${exampleId}` },
+  }),
+
+  create: defineRoute({
+    id: 'approvals.create',
+    method: 'POST',
+    path: '/approvals',
+    summary: 'Ask a person to approve an action; the run stops and goes on when it is resolved',
+    callers: { person: { refused: 'user_cannot_create_approval' }, agent: 'allowed' },
+    idempotency: 'required',
+    body: createBody,
+    reply: z.object({ approval, sentinel: z.string().describe('Print it and stop.') }),
+    status: 201,
+    errors: [
+      'user_cannot_create_approval',
+      'platform_change_not_raisable',
+      'run_not_found',
+      'hitl_stop_failed',
+      'author_must_be_self',
+      'task_not_found',
+    ],
+    cli: {
+      command: 'approval request',
+      positionals: [{ name: 'task', target: 'body.taskId', isOptional: true }],
+      flags: {
+        prompt: null,
+        'run-id': null,
+        description: { target: 'body.prompt' },
+        type: { target: 'body.gatedThing.name', description: 'What is to be done, in a word.' },
+      },
+      example: 'svc approval request --type deploy --description "Deploy build 17 to production"',
+    },
+  }),
+
+  approve: defineRoute({
+    id: 'approvals.approve',
+    method: 'POST',
+    path: '/approvals/{approvalId}/approve',
+    summary: 'Approve: what was asked for is done, and the run that waits goes on',
+    callers: { person: 'member', agent: { refused: 'agent_cannot_resolve_approval' } },
+    idempotency: 'required',
+    params,
+    body: z.object({
+      reason: reason.optional().describe('A note, kept with the approval.'),
+      appliedScope: z
+        .enum(approvalScopes)
+        .optional()
+        .describe('`always` also allows such calls from now on; for tool calls only.'),
+    }),
+    reply: approval,
+    errors: [
+      'approval_not_found',
+      'approval_resolved',
+      'approval_assignee_mismatch',
+      'user_cannot_resolve_system_approval',
+      'agent_md_stale',
+    ],
+    cli: {
+      command: 'approval approve',
+      positionals,
+      flags: { note: { target: 'body.reason' }, 'applied-scope': { aliases: ['scope'] } },
+      example: `svc approval approve ${exampleId} --note "go ahead"`,
+    },
+  }),
+
+  reject: defineRoute({
+    id: 'approvals.reject',
+    method: 'POST',
+    path: '/approvals/{approvalId}/reject',
+    summary: 'Reject: nothing is done, and the run that waits goes on with your reason',
+    callers: { person: 'member', agent: { refused: 'agent_cannot_resolve_approval' } },
+    idempotency: 'required',
+    params,
+    body: z.object({ reason: reason.optional().describe('Why; the agent reads it.') }),
+    reply: approval,
+    errors: [
+      'approval_not_found',
+      'approval_resolved',
+      'approval_assignee_mismatch',
+      'user_cannot_resolve_system_approval',
+    ],
+    cli: {
+      command: 'approval reject',
+      positionals,
+      flags: { note: { target: 'body.reason' } },
+      example: `svc approval reject ${exampleId} --note "not before Monday"`,
+    },
+  }),
+
+  assign: defineRoute({
+    id: 'approvals.assign',
+    method: 'POST',
+    path: '/approvals/{approvalId}/assign',
+    summary: 'Name the person who may resolve an approval (workspace admins)',
+    callers: { person: 'member', agent: { refused: 'not_authorized' } },
+    idempotency: 'required',
+    params,
+    body: z.object({
+      assignedTo: z.object({
+        type: z.literal('user').default('user'),
+        id: z.string().min(1).max(100).describe('The person: `usr_` id or UUID.'),
+      }),
+      reason: z.string().trim().min(1).max(2000).describe('Why it is given to somebody else.'),
+    }),
+    reply: approval,
+    errors: [
+      'approval_not_found',
+      'approval_resolved',
+      'approval_not_user_assignable',
+      'assignee_not_found',
+      'not_authorized',
+    ],
+    cli: {
+      command: 'approval assign',
+      positionals,
+      flags: { to: { target: 'body.assignedTo.id' } },
+      example: `svc approval assign ${exampleId} --to usr_7aZ1qX5vNmG9kT3r --reason "on call this week"`,
+    },
+  }),
+} as const

@@ -1,0 +1,163 @@
+import { z } from 'zod'
+import { agentId, agentRef, secretId, timestamp, userPublicId, uuid } from './ids.ts'
+import { listOf, pageParams } from './paging.ts'
+import { defineRoute, peopleOnly } from './route.ts'
+
+/**
+ * Secrets: values kept encrypted and given to agents as environment variables of their runs. The documents only refer to
+ * them; these routes are ours.
+ */
+
+/** What a harness or its shell goes by is not to be replaced by a secret. */
+const kept = new Set(
+  'PATH HOME USER LOGNAME SHELL PWD OLDPWD TERM LANG TMPDIR IFS ENV BASH_ENV PS4 PROMPT_COMMAND NODE_OPTIONS NODE_PATH PYTHONPATH PYTHONSTARTUP PERL5OPT RUBYOPT JAVA_TOOL_OPTIONS GIT_SSH GIT_SSH_COMMAND GIT_EXEC_PATH GIT_DIR GIT_CONFIG'.split(
+    ' ',
+  ),
+)
+
+export const secretFields = {
+  name: z.string().trim().min(1).max(100).describe('Name, its own in the workspace.'),
+  provider: z.string().trim().min(1).max(100).describe('The service it is for, for example `github`.'),
+  envVarName: z
+    .string()
+    .regex(/^[A-Za-z_][A-Za-z0-9_]{0,99}$/)
+    .refine((name) => !kept.has(name.toUpperCase()) && !/^(SVC|LD|DYLD|LC|GIT_CONFIG)_/i.test(name), 'is kept free')
+    .describe('Variable under which agents get it.'),
+  value: z
+    .string()
+    .min(1)
+    .max(10_000)
+    .refine((value) => !value.includes('\0'), 'holds NUL')
+    .describe('The value, 1 to 10,000 characters; never shown again but by reveal.'),
+}
+
+export const secret = z
+  .object({
+    object: z.literal('secret'),
+    id: secretId,
+    workspaceId: uuid,
+    name: z.string(),
+    provider: z.string().nullable(),
+    envVarName: z.string(),
+    grantedTo: z.array(z.object({ type: z.literal('agent'), id: agentId })),
+    createdBy: z.object({ type: z.literal('user'), id: userPublicId }),
+    lastRevealedBy: z.object({ type: z.literal('user'), id: userPublicId }).nullable(),
+    lastRevealedAt: timestamp.nullable(),
+    createdAt: timestamp,
+  })
+  .meta({ id: 'Secret' })
+export type Secret = z.infer<typeof secret>
+
+const params = z.object({ secretId })
+const positionals = [{ name: 'secret', target: 'params.secretId' }] as const
+const exampleId = 'sec_7kP2nV5xQbD8rM1c'
+const forAdmins = { person: 'admin', agent: { refused: 'http_exception' } } as const
+
+export const secretRoutes = {
+  list: defineRoute({
+    id: 'secrets.list',
+    method: 'GET',
+    path: '/secrets',
+    summary: 'List the secrets of the workspace, without their values',
+    callers: peopleOnly,
+    query: z.object(pageParams),
+    reply: listOf(secret),
+    cli: { command: 'secret list', flags: { cursor: null }, example: 'svc secret list' },
+  }),
+
+  create: defineRoute({
+    id: 'secrets.create',
+    method: 'POST',
+    path: '/secrets',
+    summary: 'Store a secret; the command reads its value from standard input',
+    callers: peopleOnly,
+    // The stored answer holds no value, but the key would keep a hash of it.
+    idempotency: 'none',
+    body: z
+      .object({
+        name: secretFields.name,
+        value: secretFields.value,
+        provider: secretFields.provider.nullable().optional(),
+        envVarName: secretFields.envVarName.optional(),
+        agentId: agentRef.optional().describe('An agent to grant it to at once.'),
+      })
+      .meta({ id: 'SecretCreate' }),
+    reply: secret,
+    status: 201,
+    errors: ['secret.duplicate_name', 'agent_not_found'],
+    cli: {
+      command: 'secret create',
+      positionals: [{ name: 'name', target: 'body.name' }],
+      flags: {
+        value: null,
+        'env-var-name': { aliases: ['env'] },
+        'agent-id': null,
+        agent: { target: 'body.agentId' },
+      },
+      flow: true,
+      example: 'svc secret create deploy-key --env DEPLOY_KEY --agent @builder < key.txt',
+    },
+  }),
+
+  reveal: defineRoute({
+    id: 'secrets.reveal',
+    method: 'POST',
+    path: '/secrets/{secretId}/reveal',
+    summary: 'Show the value of a secret (workspace admins); it is recorded who did',
+    callers: forAdmins,
+    // The value must not be kept as the answer of a key.
+    idempotency: 'none',
+    params,
+    reply: z.object({ object: z.literal('secret_value'), id: secretId, name: z.string(), value: z.string() }),
+    errors: ['secret_not_found'],
+    cli: {
+      command: 'secret reveal',
+      positionals,
+      print: { stdout: 'value' },
+      example: `svc secret reveal ${exampleId}`,
+    },
+  }),
+
+  grant: defineRoute({
+    id: 'secrets.grant',
+    method: 'POST',
+    path: '/secrets/{secretId}/grants',
+    summary: 'Give a secret to an agent: its next runs have it in their environment',
+    callers: peopleOnly,
+    params,
+    body: z.object({ agentId: agentRef }),
+    reply: secret,
+    errors: ['secret_not_found', 'agent_not_found'],
+    cli: {
+      command: 'secret grant',
+      positionals: [...positionals, { name: 'agent', target: 'body.agentId' }],
+      example: `svc secret grant ${exampleId} @builder`,
+    },
+  }),
+
+  revokeGrant: defineRoute({
+    id: 'secrets.grants.revoke',
+    method: 'DELETE',
+    path: '/secrets/{secretId}/grants/{agentId}',
+    summary: 'Take a secret from an agent: its next runs do not have it any more',
+    callers: peopleOnly,
+    params: z.object({ secretId, agentId: agentRef }),
+    errors: ['secret_not_found', 'agent_not_found'],
+    cli: {
+      command: 'secret revoke-grant',
+      positionals: [...positionals, { name: 'agent', target: 'params.agentId' }],
+      example: `svc secret revoke-grant ${exampleId} @builder`,
+    },
+  }),
+
+  delete: defineRoute({
+    id: 'secrets.delete',
+    method: 'DELETE',
+    path: '/secrets/{secretId}',
+    summary: 'Delete a secret and all its grants',
+    callers: peopleOnly,
+    params,
+    errors: ['secret_not_found'],
+    cli: { command: 'secret delete', positionals, example: `svc secret delete ${exampleId}` },
+  }),
+} as const
