@@ -2,6 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { compileCache } from '../kit/compile-cache.ts'
 
 /** Runs the real program in a process of its own, with folders of its own. */
 export const svcProgram = join(import.meta.dirname, '../../cli/main.ts')
@@ -38,6 +39,7 @@ export function makeHome(): Home {
   const env = {
     PATH: process.env['PATH'] ?? '',
     HOME: dir,
+    ...compileCache,
     SVC_CONFIG_DIR: join(dir, 'config'),
     SVC_STATE_DIR: join(dir, 'state'),
     SVC_DATA_DIR: join(dir, 'data'),

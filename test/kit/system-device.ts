@@ -3,6 +3,7 @@ import { connect } from 'node:net'
 import { join, resolve } from 'node:path'
 import { hostRecord, type HostRecord } from '../../device-manager/run-host/protocol.ts'
 import type { ControlStatus, EnrolReply, SpooledRun } from '../../shared/device/control.ts'
+import { compileCache } from './compile-cache.ts'
 import { Hopeless, Program, waitFor, type ProgramExit } from './programs.ts'
 import type { TestApi } from './system-api.ts'
 
@@ -83,6 +84,7 @@ export class TestDevice {
       env: {
         PATH: process.env['PATH'] ?? '',
         HOME: this.homeDir,
+        ...compileCache,
         SHELL: '/bin/sh',
         SVC_STATE_DIR: this.stateDir,
         ...this.#options.env,

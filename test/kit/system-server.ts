@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { compileCache } from './compile-cache.ts'
 import { Hopeless, Program, waitFor, type ProgramExit } from './programs.ts'
 import { TestApi } from './system-api.ts'
 
@@ -62,6 +63,7 @@ export class TestServer {
       env: {
         PATH: process.env['PATH'] ?? '',
         HOME: root,
+        ...compileCache,
         SVC_CHECK_REPLIES: '1',
         SVC_RATE_LIMIT_PER_MINUTE: '1000000',
         ...(databaseUrl === null ? {} : { SVC_DATABASE_URL: databaseUrl }),
