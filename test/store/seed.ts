@@ -3,6 +3,7 @@ import { insertAgent, type AgentRow } from '../../control-plane/resources/agents
 import { insertDevice, type NewDevice } from '../../control-plane/resources/devices/store.ts'
 import { insertUser, replaceMember, type Role } from '../../control-plane/resources/members/store.ts'
 import { insertRun, type NewRun } from '../../control-plane/resources/runs/store.ts'
+import { insertTask, type TaskRow } from '../../control-plane/resources/tasks/store.ts'
 import { insertCompany, insertWorkspace } from '../../control-plane/resources/workspaces/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 
@@ -124,4 +125,49 @@ export async function seedRun(db: Db, agent: AgentRow, changes: Partial<NewRun> 
   }
   await insertRun(db, run)
   return run
+}
+
+export function taskRow(workspaceId: string, changes: Partial<TaskRow> = {}): TaskRow {
+  return {
+    id: id('tsk_'),
+    workspaceId,
+    key: `ABC-${uuid()}`.toUpperCase(),
+    projectId: null,
+    parentTaskId: null,
+    goalId: null,
+    workflowRef: null,
+    title: 'Task',
+    description: null,
+    status: 'open',
+    assigneeAgentId: null,
+    priority: 'normal',
+    dueAt: null,
+    startAt: null,
+    wakeAt: null,
+    branchName: null,
+    repoId: null,
+    baseBranch: null,
+    pullRequest: null,
+    environment: null,
+    harness: null,
+    modelId: null,
+    reasoningEffort: null,
+    sandboxSize: null,
+    createdByType: 'system',
+    createdById: null,
+    startedAt: null,
+    completedAt: null,
+    cancelledAt: null,
+    archivedAt: null,
+    version: 1,
+    createdAt: at,
+    updatedAt: at,
+    ...changes,
+  }
+}
+
+export async function seedTask(db: Db, workspaceId: string, changes: Partial<TaskRow> = {}): Promise<TaskRow> {
+  const task = taskRow(workspaceId, changes)
+  await insertTask(db, task)
+  return task
 }

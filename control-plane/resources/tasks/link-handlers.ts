@@ -103,11 +103,12 @@ async function addWatcher({ db, caller, params, body, world }: HandlerInput<Rout
 async function unwatch({ db, caller, params, body, world }: HandlerInput<Routes['removeWatcher']>) {
   const task = await changeableTask(db, caller, params.id)
   const subject = await subjectOf(db, caller, body)
-  const removed = await removeWatcher(db, { taskId: task.id, subjectType: subject.type, subjectId: subject.id })
-  if (removed === null) return fail('watcher_not_found', { param: 'id' })
+  const key = { taskId: task.id, subjectType: subject.type, subjectId: subject.id }
+  const watcher = (await findWatcher(db, key)) ?? unknownWatcher()
+  await removeWatcher(db, key)
   const data = { subject }
   await recordActivity(db, { taskId: task.id, kind: 'watcher.removed', actor: actorOf(caller), data, world })
-  return presentWatcher(removed)
+  return presentWatcher(watcher)
 }
 
 /** Whom a request names as watcher.. */

@@ -55,10 +55,8 @@ export async function replaceWatcher(db: Db, watcher: WatcherRow): Promise<void>
   await db('task_watchers').where(where(watcher)).update({ added_by: watcher.addedBy, origin: watcher.origin })
 }
 
-/** Gives the row that was removed, or null. */
-export async function removeWatcher(db: Db, key: Key): Promise<WatcherRow | null> {
-  const removed: unknown[] = await db('task_watchers').where(where(key)).delete().returning('*')
-  return removed.length === 0 ? null : row.parse(removed[0])
+export async function removeWatcher(db: Db, key: Key): Promise<boolean> {
+  return (await db('task_watchers').where(where(key)).delete()) === 1
 }
 
 /** First added first. */

@@ -1,0 +1,183 @@
+import { expect } from 'vitest'
+import {
+  countChecklistItems,
+  findChecklistItem,
+  insertChecklistItem,
+  listChecklists,
+  replaceChecklistItem,
+  replacePositions,
+  type ChecklistRow,
+} from '../../control-plane/resources/tasks/checklist-store.ts'
+import {
+  findDependency,
+  isWaitingFor,
+  listDependencies,
+  removeDependency,
+  replaceDependency,
+} from '../../control-plane/resources/tasks/dependency-store.ts'
+import { hasOpenBlocker, listBlockedTasks, replaceTask } from '../../control-plane/resources/tasks/store.ts'
+import {
+  findReadMark,
+  findWatcher,
+  insertWatcher,
+  listWatchers,
+  removeWatcher,
+  replaceReadMark,
+  replaceWatcher,
+} from '../../control-plane/resources/tasks/watcher-store.ts'
+import { findRepo, insertRepo, listRepos, removeRepo, repoOfRemote } from '../../control-plane/resources/repos/store.ts'
+import { readRemote } from '../../control-plane/resources/repos/rules.ts'
+import { troubleOf } from '../../control-plane/db/dialect.ts'
+import { realWorld } from '../../shared/lib/world.ts'
+import { onBoth } from '../kit/database.ts'
+import { at, seedTask, seedWorkspace } from './seed.ts'
+
+const item = (taskId: string, changes: Partial<ChecklistRow> = {}): ChecklistRow => ({
+  id: realWorld.id('chk_'),
+  taskId,
+  text: 'Item',
+  done: false,
+  position: 0,
+  completedAt: null,
+  completedByType: null,
+  completedById: null,
+  archivedAt: null,
+  createdAt: at,
+  updatedAt: at,
+  ...changes,
+})
+
+onBoth('checklist items keep their order and are counted without the archived ones', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const [task, other] = [await seedTask(root, workspaceId), await seedTask(root, workspaceId)]
+  const items = [0, 1, 2].map((position) => item(task.id, { position, text: `"${position}"` }))
+  for (const each of items) await insertChecklistItem(root, each)
+  await insertChecklistItem(root, item(task.id, { archivedAt: at }))
+  await insertChecklistItem(root, item(other.id))
+  expect(await countChecklistItems(root, task.id)).toBe(3)
+  const lists = await listChecklists(root, [task.id, other.id])
+  expect(lists.get(task.id)).toEqual(items)
+  expect(lists.get(other.id)).toHaveLength(1)
+  expect((await listChecklists(root, [task.id], 2)).get(task.id)).toEqual(items.slice(0, 2))
+  expect((await listChecklists(root, [])).size).toBe(0)
+  const done: ChecklistRow = {
+    ...items[1]!,
+    done: true,
+    completedAt: at + 1,
+    completedByType: 'agent',
+    completedById: 'agt_1',
+    updatedAt: at + 1,
+  }
+  await replaceChecklistItem(root, done)
+  expect(await findChecklistItem(root, task.id, done.id)).toEqual(done)
+  expect(await findChecklistItem(root, other.id, done.id)).toBeNull()
+  await replacePositions(root, [
+    { id: items[0]!.id, position: 2 },
+    { id: items[2]!.id, position: 0 },
+  ])
+  expect((await listChecklists(root, [task.id])).get(task.id)?.map(({ id }) => id)).toEqual(
+    items.toReversed().map(({ id }) => id),
+  )
+})
+
+onBoth('dependencies block while their task is open, and are followed through others', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const [a, b, c, d] = [
+    await seedTask(root, workspaceId),
+    await seedTask(root, workspaceId),
+    await seedTask(root, workspaceId),
+    await seedTask(root, workspaceId),
+  ]
+  const link = (from: { id: string }, to: { id: string }, type: 'blocks' | 'related' = 'blocks', createdAt = at) => ({
+    taskId: from.id,
+    dependsOnTaskId: to.id,
+    type,
+    createdAt,
+  })
+  await replaceDependency(root, link(a, b))
+  await replaceDependency(root, link(b, c))
+  await replaceDependency(root, link(a, d, 'related', at + 1))
+  expect(await findDependency(root, { taskId: a.id, dependsOnTaskId: d.id })).toEqual(link(a, d, 'related', at + 1))
+  expect(await findDependency(root, { taskId: d.id, dependsOnTaskId: a.id })).toBeNull()
+  expect(await isWaitingFor(root, a.id, c.id)).toBe(true)
+  expect(await isWaitingFor(root, c.id, a.id)).toBe(false)
+  expect(await isWaitingFor(root, a.id, d.id)).toBe(false)
+  const ids = async (id: string, direction: 'blockedBy' | 'blocking') =>
+    (await listDependencies(root, id, direction)).map((linked) => [linked.task.id, linked.type])
+  expect(await ids(a.id, 'blockedBy')).toEqual([
+    [b.id, 'blocks'],
+    [d.id, 'related'],
+  ])
+  expect(await ids(c.id, 'blocking')).toEqual([[b.id, 'blocks']])
+  expect(await listBlockedTasks(root, [a.id, b.id, c.id, d.id])).toEqual(new Set([a.id, b.id]))
+  expect(await listBlockedTasks(root, [])).toEqual(new Set())
+  expect(await hasOpenBlocker(root, b.id)).toBe(true)
+  await replaceTask(root, c, { ...c, status: 'cancelled' })
+  expect(await hasOpenBlocker(root, b.id)).toBe(false)
+  expect(await hasOpenBlocker(root, a.id)).toBe(true)
+  await replaceDependency(root, link(a, b, 'related'))
+  expect(await hasOpenBlocker(root, a.id)).toBe(false)
+  expect(await removeDependency(root, link(a, b))).toBe(true)
+  expect(await removeDependency(root, link(a, b))).toBe(false)
+  // A loop that should not be there ends all the same.
+  await replaceDependency(root, link(c, b))
+  expect(await isWaitingFor(root, b.id, d.id)).toBe(false)
+})
+
+onBoth('watchers are kept once each, and read marks move', async ({ root }) => {
+  const task = await seedTask(root, await seedWorkspace(root))
+  const watcher = {
+    taskId: task.id,
+    subjectType: 'agent' as const,
+    subjectId: 'agt_1',
+    addedBy: 'auto' as const,
+    origin: null,
+    createdAt: at,
+  }
+  expect(await insertWatcher(root, watcher)).toBe(true)
+  expect(await insertWatcher(root, { ...watcher, origin: 'tsk_1' })).toBe(false)
+  expect(await insertWatcher(root, { ...watcher, subjectType: 'user', subjectId: 'usr_1', createdAt: at + 1 })).toBe(
+    true,
+  )
+  expect(await findWatcher(root, watcher)).toEqual(watcher)
+  expect(await findWatcher(root, { ...watcher, subjectId: 'agt_2' })).toBeNull()
+  await replaceWatcher(root, { ...watcher, addedBy: 'manual', origin: 'cnv_1' })
+  expect((await listWatchers(root, task.id)).map(({ subjectId, origin }) => [subjectId, origin])).toEqual([
+    ['agt_1', 'cnv_1'],
+    ['usr_1', null],
+  ])
+  expect(await removeWatcher(root, watcher)).toBe(true)
+  expect(await removeWatcher(root, watcher)).toBe(false)
+  const reader = { taskId: task.id, readerType: 'user' as const, readerId: 'usr_1' }
+  expect(await findReadMark(root, reader)).toBeNull()
+  await replaceReadMark(root, reader, at)
+  await replaceReadMark(root, reader, at + 1)
+  expect(await findReadMark(root, reader)).toBe(at + 1)
+})
+
+onBoth('a repo is known by its remote in any form, once in each workspace', async ({ root }) => {
+  const [workspaceId, other] = [await seedWorkspace(root), await seedWorkspace(root)]
+  const repo = (remote: string, id = workspaceId) => ({
+    ...readRemote(remote)!,
+    id: realWorld.uuid(),
+    workspaceId: id,
+    defaultBranch: 'main',
+    createdAt: at,
+  })
+  const web = repo('https://github.com/Acme/Web.git')
+  await insertRepo(root, web)
+  expect(await insertRepo(root, repo('git@github.com:acme/web')).catch(troubleOf)).toBe('duplicate')
+  await insertRepo(root, repo('git@github.com:acme/web', other))
+  const app = repo('https://gitlab.com/acme/app')
+  await insertRepo(root, app)
+  expect(await findRepo(root, workspaceId, web.id.toUpperCase())).toEqual(web)
+  expect(await findRepo(root, other, web.id)).toBeNull()
+  expect(await listRepos(root, workspaceId, 10)).toEqual([app, web])
+  for (const form of ['ssh://git@github.com/acme/web.git', 'GitHub.com:acme/web'])
+    expect(await repoOfRemote(root, workspaceId, form)).toEqual(web)
+  expect(await repoOfRemote(root, workspaceId, 'https://github.com/acme/other')).toBeNull()
+  expect(await repoOfRemote(root, workspaceId, 'not a remote')).toBeNull()
+  expect(await removeRepo(root, other, web.id)).toBe(false)
+  expect(await removeRepo(root, workspaceId, web.id)).toBe(true)
+  expect(await removeRepo(root, workspaceId, web.id)).toBe(false)
+})
