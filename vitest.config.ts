@@ -1,8 +1,9 @@
 import { defineConfig } from 'vitest/config'
 
 /**
- * `fast` shares one module graph per thread, so its tests keep no module state. `process` starts programs, opens sockets
- * and files, and gets a fresh process per file.
+ * `fast` shares one module graph per thread, so its tests keep no module state. `replicas` runs the tests of the API once
+ * more, on two replicas of the control plane with PostgreSQL between them, asked in turn. `process` starts programs, opens
+ * sockets and files, and gets a fresh process per file.
  */
 export default defineConfig({
   test: {
@@ -21,13 +22,28 @@ export default defineConfig({
       },
       {
         test: {
+          name: 'replicas',
+          include: ['test/api/resources/**/*.test.ts'],
+          exclude: ['**/node_modules/**'],
+          pool: 'threads',
+          isolate: false,
+          // After `fast`, which has the same tests on one replica: a test that fails there need not be looked at here.
+          sequence: { groupOrder: 1 },
+          testTimeout: 20_000,
+          hookTimeout: 60_000,
+          globalSetup: ['test/kit/global-setup.ts'],
+          setupFiles: ['test/kit/needs-postgres.ts'],
+        },
+      },
+      {
+        test: {
           name: 'process',
           include: ['test/{cli,sim,process,e2e,fault}/**/*.test.ts'],
           exclude: ['**/node_modules/**'],
           pool: 'forks',
           maxWorkers: 2,
           // After `fast`: the two differ in their workers.
-          sequence: { groupOrder: 1 },
+          sequence: { groupOrder: 2 },
           testTimeout: 120_000,
           hookTimeout: 120_000,
           globalSetup: ['test/kit/global-setup.ts'],

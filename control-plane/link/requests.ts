@@ -7,12 +7,15 @@ import type { World } from '../../shared/lib/world.ts'
 import { findReply, insertReply } from '../db/device-replies.ts'
 import { publish } from '../db/outbox.ts'
 import type { Log } from '../log.ts'
+import { findDeviceByPublicId } from '../resources/devices/store.ts'
 import type { Bus } from './bus.ts'
 import type { LinkRegistry } from './registry.ts'
 
 /**
  * Questions to a device whose link may be on another replica: the question travels as an outbox row, the answer as a row
- * of `device_replies` whose id comes back in the outbox.
+ * of `device_replies` whose id comes back in the outbox. Nobody answers once the link is gone, so with it the questions
+ * end that were asked before: the row of its end names them all, and a device that had no link when a question was sent
+ * is looked up after the question waits, so that one of the two is always seen.
  */
 export type DeviceRequest =
   | { type: 'change_set.get'; runId: string; fence: number }
@@ -21,8 +24,14 @@ export type DeviceRequest =
 const reply = z.union([changeSetResult, folderCheck])
 export type DeviceReply = z.infer<typeof reply>
 
+interface Question {
+  device: string
+  askedAt: number
+  resolve: (reply: DeviceReply | null) => void
+}
+
 export class DeviceRequests {
-  private readonly waiting = new Map<string, (reply: DeviceReply | null) => void>()
+  private readonly waiting = new Map<string, Question>()
   private readonly options: { root: Knex; world: World; bus: Bus; links: LinkRegistry; log: Log }
   private readonly unsubscribe: (() => void)[] = []
 
@@ -40,12 +49,16 @@ export class DeviceRequests {
       bus.on('device.reply', (row) => {
         if (this.waiting.has(row.key)) void this.fetchReply(row.key)
       }),
+      bus.on('device.changed', (row) => {
+        const { unlinkedAt } = row.payload
+        if (typeof unlinkedAt === 'number') this.giveUp(row.key, unlinkedAt)
+      }),
     )
   }
 
   stop(): void {
     for (const off of this.unsubscribe.splice(0)) off()
-    for (const resolve of this.waiting.values()) resolve(null)
+    for (const { resolve } of this.waiting.values()) resolve(null)
     this.waiting.clear()
   }
 
@@ -62,11 +75,7 @@ export class DeviceRequests {
 
   /** The answer arrived on a link of this replica. */
   async answered(requestId: string, answer: DeviceReply): Promise<void> {
-    const resolve = this.waiting.get(requestId)
-    if (resolve) {
-      this.waiting.delete(requestId)
-      return resolve(answer)
-    }
+    if (this.settle(requestId, answer)) return
     const { root, world, bus } = this.options
     await root.transaction(async (tx) => {
       await insertReply(tx, { requestId, body: JSON.stringify(answer), at: world.now() })
@@ -80,16 +89,27 @@ export class DeviceRequests {
     const requestId = world.uuid()
     const message = { ...request, requestId } as ServerMessage
     const answer = new Promise<DeviceReply | null>((resolve) => {
-      this.waiting.set(requestId, resolve)
-      world.after(ms, () => {
-        if (this.waiting.delete(requestId)) resolve(null)
-      })
+      this.waiting.set(requestId, { device, askedAt: world.now(), resolve })
+      world.after(ms, () => this.settle(requestId, null))
     })
     if (!links.send(device, message)) {
       await publish(root, { topic: 'device.request', key: device, payload: message, at: world.now() })
       bus.poke()
+      if ((await findDeviceByPublicId(root, device))?.replicaId == null) this.settle(requestId, null)
     }
     return answer
+  }
+
+  private settle(requestId: string, answer: DeviceReply | null): boolean {
+    const question = this.waiting.get(requestId)
+    this.waiting.delete(requestId)
+    question?.resolve(answer)
+    return question !== undefined
+  }
+
+  private giveUp(device: string, unlinkedAt: number): void {
+    for (const [requestId, question] of this.waiting)
+      if (question.device === device && question.askedAt <= unlinkedAt) this.settle(requestId, null)
   }
 
   private async fetchReply(requestId: string): Promise<void> {
@@ -98,8 +118,7 @@ export class DeviceRequests {
       const body = await findReply(root, requestId)
       if (body === null) return
       const parsed = reply.safeParse(JSON.parse(body))
-      this.waiting.get(requestId)?.(parsed.success ? parsed.data : null)
-      this.waiting.delete(requestId)
+      this.settle(requestId, parsed.success ? parsed.data : null)
     } catch (error) {
       log.warn({ err: error }, 'the answer of a device could not be read')
     }

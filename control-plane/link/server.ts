@@ -281,7 +281,8 @@ export class LinkServer {
     log.info({ device: link.publicId }, 'device disconnected')
     const unlink = async () => {
       await markUnlinked(root, { deviceId: link.deviceId, replicaId, instance: link.instance })
-      await publish(root, { topic: 'device.changed', key: link.publicId, at: world.now() })
+      const at = world.now()
+      await publish(root, { topic: 'device.changed', key: link.publicId, payload: { unlinkedAt: at }, at })
       bus.poke()
     }
     this.heartbeats.after(unlink)

@@ -25,11 +25,15 @@ export async function openStream(
   path: string,
   headers: Record<string, string> = {},
 ): Promise<OpenStream> {
-  const controller = new AbortController()
-  const response = await fetch(`${server.url}/api/v1${path}`, {
+  return readStream(`${server.nextUrl()}/api/v1${path}`, {
     headers: { accept: 'text/event-stream', authorization: `Bearer ${server.owner.token}`, ...headers },
-    signal: controller.signal,
   })
+}
+
+/** The same for any request that answers a stream. */
+export async function readStream(url: string, request: RequestInit): Promise<OpenStream> {
+  const controller = new AbortController()
+  const response = await fetch(url, { ...request, signal: controller.signal })
   if (response.status !== 200 || response.body === null)
     throw new Error(`no stream: ${response.status} ${await response.text()}`)
   const messages = parseMessages(response.body)

@@ -69,7 +69,7 @@ export class FakeDevice {
 
   /** Connects and says hello, whatever the server makes of it. */
   static async open(server: TestServer, identity: Identity, hello: Partial<Hello> = {}): Promise<FakeDevice> {
-    const socket = new WebSocket(server.url.replace('http', 'ws') + linkPath, { perMessageDeflate: false })
+    const socket = new WebSocket(server.nextUrl().replace('http', 'ws') + linkPath, { perMessageDeflate: false })
     const device = new FakeDevice(socket, identity)
     await new Promise<void>((resolve, reject) => {
       socket.once('open', () => resolve())

@@ -24,6 +24,8 @@ export interface SharedDatabases {
 declare module 'vitest' {
   export interface ProvidedContext {
     databases: SharedDatabases
+    /** How many replicas of the control plane a test's server is. */
+    replicas: number
   }
 }
 
@@ -44,6 +46,7 @@ export async function setup(project: TestProject): Promise<void> {
   const shared = await (holder[slot] ??= prepare())
   shared.users++
   project.provide('databases', shared.databases)
+  project.provide('replicas', project.name === 'replicas' ? 2 : 1)
 }
 
 export async function teardown(): Promise<void> {

@@ -21,7 +21,7 @@ export async function halfRequest(
     }
     root.on('query-response', onAnswer)
   })
-  const call = request(`${server.url}/api/v1${path}`, {
+  const call = request(`${server.nextUrl()}/api/v1${path}`, {
     method: options.method ?? 'POST',
     headers: {
       authorization: `Bearer ${options.token}`,

@@ -1,4 +1,5 @@
 import { tmpdir } from 'node:os'
+import { inject } from 'vitest'
 import { readConfig } from '../../control-plane/config.ts'
 import type { Database } from '../../control-plane/db/open.ts'
 import { mintRunToken } from '../../control-plane/dispatch/run-token.ts'
@@ -11,9 +12,12 @@ import { findRun } from '../../control-plane/resources/runs/store.ts'
 import { ControlPlane } from '../../control-plane/server.ts'
 import type { Role } from '../../shared/api/route.ts'
 import { realWorld, type World } from '../../shared/lib/world.ts'
-import { openPostgres, openSqlite } from './database.ts'
+import { hasPostgres, openPostgres, openSqlite } from './database.ts'
 
-/** The assembled control plane on a loopback port, in this process, asked by real HTTP requests. */
+/**
+ * The assembled control plane on a loopback port, in this process, asked by real HTTP requests. In the project `replicas`
+ * a server that a test starts is two on one PostgreSQL, and requests and links go to them in turn.
+ */
 
 /** The real world with a wall clock that a test moves. */
 export interface MovableWorld extends World {
@@ -70,14 +74,34 @@ export interface ServerOptions {
   log?: Log
 }
 
+interface Parts {
+  plane: ControlPlane
+  database: TestServer['database']
+  world: MovableWorld
+  owner: Person
+  ownsDatabase: boolean
+  /** The other replica. */
+  twin: TestServer | null
+}
+
 export class TestServer {
   readonly plane: ControlPlane
   readonly database: Database & { url?: string }
   readonly world: MovableWorld
   readonly owner: Person
   private readonly ownsDatabase: boolean
+  private readonly twin: TestServer | null
+  private turns = 0
 
   static async start(options: ServerOptions = {}): Promise<TestServer> {
+    const isPlain = options.database === undefined && options.beside === undefined
+    if (!isPlain || inject('replicas') < 2 || !hasPostgres()) return TestServer.startOne(options, null)
+    const twin = await TestServer.startOne({ ...options, database: 'postgres' }, null)
+    const settings = { SVC_PUBLIC_URL: twin.url, ...options.settings }
+    return TestServer.startOne({ ...options, settings, beside: twin }, twin)
+  }
+
+  private static async startOne(options: ServerOptions, twin: TestServer | null): Promise<TestServer> {
     const { beside } = options
     const world = beside?.world ?? movableWorld()
     const database: TestServer['database'] =
@@ -88,23 +112,31 @@ export class TestServer {
     const log = options.log ?? silentLog
     const plane = await ControlPlane.create({ config, database, world, log, processMetrics: false })
     await plane.start()
-    return new TestServer({ plane, database, world, owner, ownsDatabase: beside === undefined })
+    return new TestServer({ plane, database, world, owner, ownsDatabase: beside === undefined, twin })
   }
 
-  private constructor(parts: Pick<TestServer, 'plane' | 'database' | 'world' | 'owner'> & { ownsDatabase: boolean }) {
+  private constructor(parts: Parts) {
     this.plane = parts.plane
     this.database = parts.database
     this.world = parts.world
     this.owner = parts.owner
     this.ownsDatabase = parts.ownsDatabase
+    this.twin = parts.twin
   }
 
+  /** The address the server gives for itself. */
   get url(): string {
-    return this.plane.localUrl
+    return this.plane.url
+  }
+
+  /** Where the next request goes. */
+  nextUrl(): string {
+    return this.twin !== null && ++this.turns % 2 === 0 ? this.twin.nextUrl() : this.plane.localUrl
   }
 
   async stop(): Promise<void> {
     await this.plane.stop()
+    await this.twin?.stop()
     if (this.ownsDatabase) await this.database.close()
   }
 
@@ -112,7 +144,7 @@ export class TestServer {
   async call(path: string, options: CallOptions = {}): Promise<Reply> {
     const token = options.token === undefined ? this.owner.token : options.token
     const body = options.body === undefined ? undefined : JSON.stringify(options.body)
-    const response = await fetch(`${this.url}${options.base ?? '/api/v1'}${path}`, {
+    const response = await fetch(`${this.nextUrl()}${options.base ?? '/api/v1'}${path}`, {
       method: options.method ?? (body === undefined ? 'GET' : 'POST'),
       redirect: 'manual',
       headers: {

@@ -128,6 +128,18 @@ describe('change-set', () => {
     }
   })
 
+  test('a question on its way ends with the link of the device', async () => {
+    const person = await server.addPerson('member')
+    const agent = await server.createAgent({}, person.token)
+    const going = await FakeDevice.connect(server, { token: person.token })
+    await server.startRun(agent.id)
+    const run = await going.take()
+    const asked = read(run.runId, 'change-set')
+    await going.next('change_set.get')
+    await going.disconnect()
+    expect(outcomeOf(await asked)).toBe('409 repo_unavailable')
+  })
+
   test('is unknown before the run works, unavailable when its device is away or sent none', async () => {
     const person = await server.addPerson('member')
     const agent = await server.createAgent({}, person.token)
