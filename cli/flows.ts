@@ -21,6 +21,7 @@ const flows: Readonly<Record<string, () => Promise<Flow>>> = {
   'question ask': async () => (await import('./flows/question-ask.ts')).questionAsk,
   'question answer': async () => (await import('./flows/question-answer.ts')).questionAnswer,
   'secret create': async () => (await import('./flows/secret-create.ts')).secretCreate,
+  'conversation send': async () => (await import('./flows/conversation-send.ts')).conversationSend,
   'folder add': async () => (await import('./flows/folder-add.ts')).folderAdd,
   'device set': async () => (await import('./flows/device-set.ts')).deviceSet,
   'device connect': async () => (await import('./flows/device-connect.ts')).deviceConnect,

@@ -14,6 +14,8 @@ export interface Output {
   jsonLine(value: unknown): void
   /** Text as it is, with a newline at its end. */
   text(text: string): void
+  /** Text as it comes, with nothing added. */
+  piece(text: string): void
   /** A remark for a person. */
   message(text: string): void
   /** Prints the failure and gives the exit status. */
@@ -53,6 +55,7 @@ export function createOutput(options: OutputOptions): Output {
     },
     jsonLine: (value) => void stdout.write(`${JSON.stringify(value)}\n`),
     text: (text) => void stdout.write(text.endsWith('\n') ? text : `${text}\n`),
+    piece: (text) => void stdout.write(text),
     message: (text) => complain(`${text}\n`),
     failure(error) {
       complain(format === 'json' ? `${JSON.stringify(envelopeOf(error))}\n` : sentenceOf(error))

@@ -73,6 +73,11 @@ const columnsOf: Readonly<Record<string, readonly string[]>> = {
   'run list': ['id', 'status', 'agent.handle', 'triggerSource', 'gateReason', 'environment.deviceName', 'createdAt'],
   'run get': ['id', 'status', 'agent.handle', 'triggerSource', 'gateReason', 'environment.deviceName', 'createdAt'],
   'run events': ['seq', 'kind', 'createdAt', 'data'],
+  'conversation list': ['id', 'kind', 'title', 'agentParticipantCount', 'unreadCount', 'lastMessagePreview'],
+  'conversation message list': ['id', 'author.id', 'createdAt', 'body'],
+  'comment list': ['id', 'author.handle', 'createdAt', 'body'],
+  'task comment list': ['id', 'author.handle', 'createdAt', 'body'],
+  'conversation events': ['runId', 'seq', 'kind', 'data'],
   'device list': [
     'publicId',
     'deviceId',

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
+import { speeds } from '../../shared/api/conversation-fields.ts'
 import { harnessNames, reasoningEfforts } from '../../shared/runs/spec.ts'
 import { ConfigError } from '../config.ts'
 import builtIn from './models.json' with { type: 'json' }
@@ -23,6 +24,8 @@ export const modelEntry = z.strictObject({
   harness: z.enum(harnessNames),
   /** Empty: it takes none. */
   efforts: z.array(z.enum(reasoningEfforts)),
+  /** At which speeds it can be had; left out: as usual only. */
+  speeds: z.array(z.enum(speeds)).optional(),
   /** null: not known, so its runs are not priced. */
   price: modelPrice.nullable(),
 })

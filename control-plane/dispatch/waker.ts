@@ -4,11 +4,12 @@ import type { Tx } from '../db/open.ts'
 import type { Bus } from '../link/bus.ts'
 import type { Log } from '../log.ts'
 import { findAgent } from '../resources/agents/store.ts'
-import { findConversation, type ConversationRow } from '../resources/conversations/store.ts'
+import { runtimeOf } from '../resources/conversations/runtime.ts'
+import { claimConversation } from '../resources/conversations/store.ts'
 import { findRun, listLiveOfConversation } from '../resources/runs/store.ts'
 import { findTaskById } from '../resources/tasks/store.ts'
 import type { Dispatcher } from './dispatcher.ts'
-import { announce, startRun, type Wake, type WakeAnswer, type WakeContext } from './start-run.ts'
+import { announce, startRun, type WakeAnswer, type WakeContext } from './start-run.ts'
 import { answerWakes, claimConversationWakes, claimWake, listWaitingWakes, type WakeRow } from './wake-store.ts'
 
 export interface WakerOptions {
@@ -106,10 +107,11 @@ export class Waker {
     const first = await claimWake(tx, id)
     if (first === null) return null
     const agent = await findAgent(tx, first.agentId)
+    const { conversationId } = first
+    // Locked, since a turn that a person sends is begun without a wake.
+    const talk = conversationId === null ? null : await claimConversation(tx, conversationId)
     const wakes = await this.together(tx, first)
     if (wakes === null) return null
-    const { conversationId } = first
-    const talk = conversationId === null ? null : await findConversation(tx, conversationId)
     const answer: WakeAnswer =
       agent === null
         ? { kind: 'not_dispatched', reason: 'agent_tombstoned', message: 'The agent is gone.' }
@@ -143,11 +145,4 @@ export class Waker {
     if ((await listLiveOfConversation(tx, { agentId, conversationId })).length > 0) return null
     return waiting
   }
-}
-
-/** What the people of a conversation chose for the runs in it; a change of it begins a new session. */
-function runtimeOf(talk: ConversationRow | null): Pick<Wake, 'overrides' | 'freshSince'> {
-  if (talk === null) return {}
-  const { modelId: model, harness, reasoningEffort } = talk
-  return { overrides: { model, harness, reasoningEffort }, freshSince: talk.runtimeChangedAt }
 }

@@ -28,8 +28,13 @@ export interface HandlerInput<R extends AnyRoute> {
   signal: AbortSignal
   /** The bearer token as it was sent, for routes of callers `none` that check one of their own. */
   bearer: string | null
-  /** Set when the client asked for a stream, on routes that have one. */
+  /**
+   * Set when the answer is to be a stream, on routes that have one: a read when the client asks for it, a write unless it
+   * asks for JSON alone.
+   */
   stream: { lastEventId: string | null } | null
+  /** The key of a write that answers a stream: answers of these are not stored, so the handler sees to its meaning. */
+  idempotencyKey?: string | null
 }
 
 /** An answer with another status, or with headers. */

@@ -42,6 +42,7 @@ export function compile(implemented: ImplementedRoute, kernel: Kernel): Compiled
     const body = isRead ? undefined : await readBody(mounted, ctx)
     const input = inputOf(mounted, ctx, { caller, body })
     if (isRead) return answerRead(mounted, ctx, input)
+    if (route.stream === 'sse') return answerRead(mounted, ctx, Object.assign(input, { idempotencyKey: key }))
     const keyed = key === null || caller === null ? null : { key, caller, body: input.body }
     return answerWrite(mounted, ctx, { input, keyed })
   }
@@ -88,7 +89,7 @@ function inputOf(mounted: Mounted, ctx: Koa.Context, given: { caller: Caller | n
   const { kernel, validator, route } = mounted
   const { requestId } = ctx.state as RequestState
   let signal: AbortSignal | null = null
-  const isStream = route.stream === 'sse' && /\btext\/event-stream\b/.test(headerOf(ctx, 'accept') ?? '')
+  const isStream = route.stream === 'sse' && wantsStream(route, headerOf(ctx, 'accept'))
   return {
     params: validator.params(ctx['params'] as Record<string, string>) as Input['params'],
     query: validator.query(ctx.querystring) as Input['query'],
@@ -111,6 +112,11 @@ function inputOf(mounted: Mounted, ctx: Koa.Context, given: { caller: Caller | n
   }
 }
 
+function wantsStream(route: AnyRoute, accept: string | undefined): boolean {
+  if (/\btext\/event-stream\b/.test(accept ?? '')) return true
+  return route.method !== 'GET' && !/\bapplication\/json\b/.test(accept ?? '')
+}
+
 /** Aborts when the client is gone or the server stops. */
 function endOf(ctx: Koa.Context, kernel: Kernel): AbortSignal {
   const controller = new AbortController()
@@ -124,6 +130,7 @@ function endOf(ctx: Koa.Context, kernel: Kernel): AbortSignal {
   return controller.signal
 }
 
+/** What a read, or a write that streams and sees to its own transaction, answers. */
 async function answerRead({ route, handler, kernel }: Mounted, ctx: Koa.Context, input: Input): Promise<void> {
   const result = await handler(input)
   if (!(result instanceof EventStream)) return sendAnswer(ctx, encodeAnswer(route, result, kernel.isChecking))

@@ -11,6 +11,9 @@ import { agentRunHandlers } from './agents/run-handlers.ts'
 import { agentUpkeepHandlers } from './agents/upkeep-handlers.ts'
 import { automationHandlers } from './automations/handlers.ts'
 import { approvalHandlers } from './approvals/handlers.ts'
+import { conversationHandlers } from './conversations/handlers.ts'
+import { messageHandlers } from './messages/handlers.ts'
+import { taskCommentHandlers } from './task-comments/handlers.ts'
 import type { ResourceDependencies } from './dependencies.ts'
 import { deviceHandlers } from './devices/handlers.ts'
 import { deviceInternalHandlers } from './devices/internal-handlers.ts'
@@ -55,6 +58,9 @@ export function implementResources(deps: ResourceDependencies): ImplementedRoute
     ...repoHandlers(),
     ...automationHandlers(deps),
     ...pullRequestHandlers(deps),
+    ...conversationHandlers(deps),
+    ...messageHandlers(deps),
+    ...taskCommentHandlers(deps),
     ...authHandlers(),
     ...approvalHandlers(deps, () => routes),
     ...questionHandlers(deps),

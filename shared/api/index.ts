@@ -6,6 +6,9 @@ import { agentUpkeepRoutes } from './agent-upkeep.ts'
 import { agentRoutes } from './agents.ts'
 import { approvalRoutes } from './approvals.ts'
 import { automationRoutes } from './automations.ts'
+import { conversationRoutes } from './conversations.ts'
+import { messageRoutes } from './messages.ts'
+import { taskCommentRoutes } from './task-comments.ts'
 import { deviceRoutes } from './devices.ts'
 import { folderRoutes } from './folders.ts'
 import { memberRoutes } from './members.ts'
@@ -51,6 +54,9 @@ export const groups = {
   approvals: approvalRoutes,
   questions: questionRoutes,
   secrets: secretRoutes,
+  conversations: conversationRoutes,
+  messages: messageRoutes,
+  taskComments: taskCommentRoutes,
   openapi: openapiRoutes,
 } as const
 

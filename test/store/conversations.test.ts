@@ -192,8 +192,8 @@ onBoth('lists page both ways, and filter by task, participant, title, archive an
   expect(await listed({ participantId: bot })).toEqual([0])
   expect(await listed({ q: 'PLAN' })).toEqual([3, 0])
   expect(await listed({ q: '0%' })).toEqual([0])
-  expect(await listed({ visibleTo: { type: 'user', id: ada } })).toEqual([3, 1, 0])
-  expect(await listed({ visibleTo: { type: 'user', id: ben } })).toEqual([3, 2, 1, 0])
+  expect(await listed({ visibleTo: { type: 'user', id: ada, userId: 'a' } })).toEqual([3, 1, 0])
+  expect(await listed({ visibleTo: { type: 'user', id: ben, userId: 'b' } })).toEqual([3, 2, 1, 0])
   expect(await listed({ visibleTo: { type: 'agent', id: bot } })).toEqual([0])
 })
 

@@ -9,6 +9,8 @@ import { checkAttachments } from '../messages/attachments.ts'
 import { findMentions } from '../messages/mentions.ts'
 import { previewOf } from '../messages/rules.ts'
 import { findMessage, insertMessage, type MessageRow } from '../messages/store.ts'
+import { findMemberByReference } from '../members/store.ts'
+import { answerFromReply } from '../questions/answer.ts'
 import { insertParticipants } from './participant-store.ts'
 import { recordPost, type ConversationRow } from './store.ts'
 import { wakeForMessage } from './wakes.ts'
@@ -74,9 +76,21 @@ export async function postMessage(tx: Db, post: Post): Promise<MessageRow> {
   // Whoever talks about a task belongs to the talk.
   if (conversation.taskId !== null && author.type !== 'system' && author.id !== null)
     await insertParticipants(tx, conversation.id, { participants: [{ type: author.type, id: author.id }], at: now })
+  const isAnswer = await answersQuestion(tx, message, post)
   const { exceptAgentId } = post
-  await wakeForMessage(tx, { conversation, message, world, ...(exceptAgentId === undefined ? {} : { exceptAgentId }) })
+  const except = exceptAgentId === undefined ? {} : { exceptAgentId }
+  await wakeForMessage(tx, { conversation, message, world, isAnswer, ...except })
   return message
+}
+
+/** A person's reply in the thread of an open question's message answers it. */
+async function answersQuestion(tx: Db, message: MessageRow, { conversation, world }: Post): Promise<boolean> {
+  const { parentMessageId, authorType, authorId, body } = message
+  if (parentMessageId === null || authorType !== 'user' || authorId === null) return false
+  const person = await findMemberByReference(tx, conversation.workspaceId, authorId)
+  if (person === null) return false
+  const answerer = { userPublicId: person.publicId, name: person.name }
+  return answerFromReply(tx, { parentMessageId, body, person: answerer, world })
 }
 
 /** Fails with `empty_message` or `secret_in_message`. */

@@ -133,8 +133,11 @@ export async function listConversationsByIds(
   return rows.map((value) => row.parse(value))
 }
 
-/** Whose eyes a list is made for; null sees all. A person sees channels and conversations of tasks; an agent only its own. */
-export type ConversationViewer = { type: 'user' | 'agent'; id: string } | null
+/**
+ * Whose eyes a list is made for; null sees all. A person sees channels, conversations of tasks they see, and their own
+ * dms; an agent only those it is in. `id`: `usr_` or `agt_` id; `userId`: UUID.
+ */
+export type ConversationViewer = { type: 'user'; id: string; userId: string } | { type: 'agent'; id: string } | null
 
 export interface ConversationFilter extends IdPage {
   workspaceId: string
@@ -165,10 +168,28 @@ export async function listConversations(db: Db, filter: ConversationFilter): Pro
 }
 
 function onlyVisible(query: Knex.QueryBuilder, viewer: NonNullable<ConversationViewer>): void {
+  if (viewer.type === 'agent') return void query.whereExists((own) => participation(own, viewer.id))
   void query.where((any) => {
-    if (viewer.type === 'user') void any.where({ kind: 'channel' }).orWhereNotNull('task_id')
-    void any.orWhereExists((own) => participation(own, viewer.id))
+    void any.where((free) => {
+      void free.whereNull('task_id').where((open) => {
+        void open.where({ kind: 'channel' }).orWhereExists((own) => participation(own, viewer.id))
+      })
+    })
+    void any.orWhere((ofTask) => {
+      void ofTask.whereNotNull('task_id').whereNotExists((hidden) => hiddenTask(hidden, viewer.userId))
+    })
   })
+}
+
+/** The conversation's task, when it belongs to a private project of somebody else. */
+function hiddenTask(query: Knex.QueryBuilder, userId: string): void {
+  void query
+    .from('tasks')
+    .join('projects', 'projects.id', 'tasks.project_id')
+    .select('tasks.id')
+    .whereRaw('tasks.id = conversations.task_id')
+    .where({ 'projects.visibility': 'private' })
+    .whereRaw("coalesce(projects.owner_user_id, '') <> ?", [userId])
 }
 
 function participation(query: Knex.QueryBuilder, subjectId: string): void {
@@ -241,8 +262,9 @@ export async function recordRemoval(
     })
 }
 
-/** Removes the conversation with its messages, participants and marks. */
+/** Removes the conversation with its messages, participants and marks, and what was still to be woken for it. */
 export async function removeConversation(db: Db, id: string): Promise<void> {
+  await db('wakes').where({ conversation_id: id, state: 'waiting' }).delete()
   for (const table of ['message_edits', 'messages', 'conversation_reads', 'conversation_participants'])
     await db(table).where({ conversation_id: id }).delete()
   await db('conversations').where({ id }).delete()

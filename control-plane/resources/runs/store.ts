@@ -300,6 +300,17 @@ export async function listLiveOfConversation(
   return rows.map(parseRow)
 }
 
+/** Runs of a conversation, oldest first, after this one. */
+export async function listRunsOfConversation(
+  db: Db,
+  of: { conversationId: string; after: { createdAt: number; id: string } | null; limit: number },
+): Promise<RunRow[]> {
+  const query = db('runs').where({ conversation_id: of.conversationId })
+  if (of.after) void query.whereRaw('(created_at, id) > (?, ?)', [of.after.createdAt, of.after.id])
+  const rows: unknown[] = await query.orderBy([{ column: 'created_at' }, { column: 'id' }]).limit(of.limit)
+  return rows.map(parseRow)
+}
+
 /** The agent's last ended run of a task or conversation that has a harness session. */
 export async function findLastWithSession(
   db: Db,

@@ -1,0 +1,46 @@
+import { hasRole, type Caller } from '../../http/callers.ts'
+import type { Participant } from './participant-store.ts'
+import type { ConversationRow } from './store.ts'
+
+/** Decisions about conversations (document 2, "Conversation"). */
+
+export const subjectOf = (caller: Caller): Participant =>
+  caller.kind === 'person' ? { type: 'user', id: caller.userPublicId } : { type: 'agent', id: caller.agentId }
+
+export const triggerModeOf = ({ kind }: Pick<ConversationRow, 'kind'>) =>
+  kind === 'dm' ? ('respond_to_all' as const) : ('mention_to_wake' as const)
+
+/** Who is in it, and workspace admins, change its title and runtime; only admins put it away. */
+export function capabilitiesOf(
+  conversation: Pick<ConversationRow, 'kind' | 'taskId'>,
+  facts: { caller: Caller; isIn: boolean },
+): { canEdit: boolean; canArchive: boolean; canDelete: boolean } {
+  const isAdmin = hasRole(facts.caller, 'admin')
+  const isChannel = conversation.kind === 'channel'
+  return {
+    canEdit: isAdmin || facts.isIn,
+    canArchive: isAdmin && isChannel,
+    canDelete: isAdmin && isChannel && conversation.taskId === null,
+  }
+}
+
+/** What hinders deleting it; that it belongs to a task goes first (silence conv.deleteCodeOrder). */
+export function deletionRefusal(
+  conversation: Pick<ConversationRow, 'kind' | 'taskId'>,
+  hasLiveRun: boolean,
+): 'conversation_task_linked' | 'conversation_dm_not_deletable' | 'conversation_has_live_run' | null {
+  if (conversation.taskId !== null) return 'conversation_task_linked'
+  if (conversation.kind === 'dm') return 'conversation_dm_not_deletable'
+  return hasLiveRun ? 'conversation_has_live_run' : null
+}
+
+/** The two of a dm that belongs to no task. */
+export function dmOf(
+  participants: readonly Participant[],
+): { userId: string; agentId: string } | 'dm_requires_one_agent' | 'dm_requires_one_user' {
+  const ids = (type: 'user' | 'agent') =>
+    participants.filter((participant) => participant.type === type).map(({ id }) => id)
+  const [[agentId, ...otherAgents], [userId, ...otherUsers]] = [ids('agent'), ids('user')]
+  if (agentId === undefined || otherAgents.length > 0) return 'dm_requires_one_agent'
+  return userId === undefined || otherUsers.length > 0 ? 'dm_requires_one_user' : { userId, agentId }
+}

@@ -1,0 +1,46 @@
+import { fail } from '../../../shared/api/errors.ts'
+import type { Speed } from '../../../shared/api/conversation-fields.ts'
+import type { HarnessName, RunSpec } from '../../../shared/runs/spec.ts'
+import type { ModelCatalog } from '../../catalog/catalog.ts'
+import type { Wake } from '../../dispatch/start-run.ts'
+import type { ConversationRow } from './store.ts'
+
+/** What the people of a conversation chose for the runs in it; null: as the agent is set. */
+export interface Runtime {
+  modelId: string | null
+  harness: HarnessName | null
+  reasoningEffort: RunSpec['reasoningEffort']
+  speed: Speed | null
+}
+
+/** Harnesses that run one maker's models only. */
+const ownModelsOnly: readonly HarnessName[] = ['claude', 'codex']
+
+/**
+ * What is chosen must go together. `agentModels`: what the agents of the conversation run without a choice. Fails with
+ * `model_not_found`, `harness_model_unsupported`, `reasoning_effort_unsupported`, `speed_unsupported`.
+ */
+export function checkRuntime(runtime: Runtime, agentModels: readonly string[], catalog: ModelCatalog): void {
+  const { modelId, harness, reasoningEffort, speed } = runtime
+  if (modelId !== null && catalog.find(modelId) === null) fail('model_not_found', { param: 'modelId' })
+  for (const name of modelId === null ? agentModels : [modelId]) {
+    const model = catalog.find(name)
+    // Nothing is known of an agent's own model that is not in the catalog, so nothing speaks against it but for speeds.
+    if (model === null) continue
+    if (harness !== null && harness !== model.harness && ownModelsOnly.includes(harness))
+      fail('harness_model_unsupported', { param: 'harness', allowedValues: [model.harness] })
+    if (reasoningEffort !== null && !model.efforts.includes(reasoningEffort))
+      fail('reasoning_effort_unsupported', { param: 'reasoningEffort', allowedValues: model.efforts })
+  }
+  if (speed === null || speed === 'standard') return
+  const speeds = (modelId === null ? agentModels : [modelId]).map((name) => catalog.find(name)?.speeds ?? [])
+  if (speeds.length === 0 || speeds.some((each) => !each.includes(speed)))
+    fail('speed_unsupported', { param: 'speed', allowedValues: ['standard'] })
+}
+
+/** What the runs in a conversation are started with; a change of it begins a fresh session. */
+export function runtimeOf(conversation: ConversationRow | null): Pick<Wake, 'overrides' | 'freshSince'> {
+  if (conversation === null) return {}
+  const { modelId: model, harness, reasoningEffort } = conversation
+  return { overrides: { model, harness, reasoningEffort }, freshSince: conversation.runtimeChangedAt }
+}

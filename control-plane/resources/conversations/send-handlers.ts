@@ -1,0 +1,146 @@
+import type { Knex } from 'knex'
+import { z } from 'zod'
+import type { conversationRoutes } from '../../../shared/api/conversations.ts'
+import { fail } from '../../../shared/api/errors.ts'
+import { sentText } from '../../../shared/api/messages.ts'
+import { decodeCursor } from '../../../shared/lib/cursor.ts'
+import type { Db, Tx } from '../../db/open.ts'
+import { announce, startRun, type WakeAnswer } from '../../dispatch/start-run.ts'
+import type { PersonCaller } from '../../http/callers.ts'
+import type { HandlerInput } from '../../http/implement.ts'
+import { EventStream } from '../../http/sse.ts'
+import { lookUpAgent } from '../agents/lookup.ts'
+import { findAgent, type AgentRow } from '../agents/store.ts'
+import type { ResourceDependencies } from '../dependencies.ts'
+import { presentMessage } from '../messages/present.ts'
+import { findMessage, findSentMessage, replaceTurnRun, type MessageRow } from '../messages/store.ts'
+import { listLiveOfConversation } from '../runs/store.ts'
+import { findTaskById } from '../tasks/store.ts'
+import { participantOnly, readableConversation } from './lookup.ts'
+import { listParticipants } from './participant-store.ts'
+import { checkText, postMessage } from './post.ts'
+import { runtimeOf } from './runtime.ts'
+import { claimConversation, type ConversationRow } from './store.ts'
+import { requiredText } from './text.ts'
+import { followTurn, type TurnPlace } from './turn.ts'
+import { promptFor } from './wakes.ts'
+
+type Send = HandlerInput<typeof conversationRoutes.send>
+interface Turn {
+  message: MessageRow
+  runId: string
+}
+
+/**
+ * A person's turn: the message is posted and the run that answers it is made in one transaction, so the caller knows at
+ * once whether the agent takes the turn; then its words are streamed as they come. A call with `Last-Event-ID`, or with
+ * the key of an earlier one, goes on with that turn and posts nothing.
+ */
+export async function sendMessage(input: Send, deps: ResourceDependencies) {
+  const { db, caller, params, stream } = input
+  const conversation = await readableConversation(db, caller, params.id)
+  await participantOnly(db, caller, conversation)
+  const lastEventId = stream?.lastEventId
+  const resumed = lastEventId ? await turnOf(db, { caller, conversation, lastEventId }) : null
+  const { message, runId } = resumed ?? (await begin(input, { conversation, deps }))
+  if (stream === null) return { message: presentMessage(message, conversation), runId }
+  const { world, signal } = input
+  const place: TurnPlace = resumed?.place ?? 'start'
+  return new EventStream(followTurn({ db, bus: deps.bus, world, signal, conversation, message, runId, place }))
+}
+
+const placeKey = z.tuple([z.string(), z.number().int().min(-1)])
+
+async function turnOf(
+  db: Db,
+  of: { caller: PersonCaller; conversation: ConversationRow; lastEventId: string },
+): Promise<Turn & { place: TurnPlace }> {
+  const key = decodeCursor(of.lastEventId, placeKey)
+  const message = key === null ? null : await findMessage(db, key[0])
+  const isOwn = message?.conversationId === of.conversation.id && message.authorId === of.caller.userPublicId
+  if (key === null || message === null || !isOwn || message.turnRun === null)
+    return fail('invalid_cursor', { param: 'Last-Event-ID' })
+  return { message, runId: message.turnRun, place: key[1] }
+}
+
+async function begin(
+  input: Send,
+  { conversation, deps }: { conversation: ConversationRow; deps: ResourceDependencies },
+): Promise<Turn> {
+  const body = requiredText(sentText(input.body))
+  checkText(body)
+  const target = await targetOf(input, conversation)
+  const begun = await (input.db as Knex).transaction((tx) => beginIn(tx, { input, conversation, target, body, deps }))
+  if (begun.answer !== null) {
+    announce(begun.answer, deps)
+    // Others whom the text mentions.
+    deps.bus.poke()
+  }
+  return begun
+}
+
+/** Who answers: the one that is named, else the only agent there is. */
+async function targetOf({ db, caller, body }: Send, conversation: ConversationRow): Promise<AgentRow> {
+  const participants = (await listParticipants(db, [conversation.id])).get(conversation.id) ?? []
+  const agentIds = participants.filter(({ type }) => type === 'agent').map(({ id }) => id)
+  if (body.agentId == null) {
+    if (agentIds.length > 1) fail('send_target_required', { param: 'agentId', allowedValues: agentIds })
+    const only = agentIds[0] === undefined ? null : await findAgent(db, agentIds[0])
+    return only ?? fail('participant_not_found', { message: 'No agent is in this conversation.' })
+  }
+  const agent = await lookUpAgent(db, caller, body.agentId)
+  const isIn = agent !== null && agentIds.includes(agent.id)
+  return isIn ? agent : fail('participant_not_found', { param: 'agentId' })
+}
+
+interface Begin {
+  input: Send
+  conversation: ConversationRow
+  target: AgentRow
+  body: string
+  deps: ResourceDependencies
+}
+
+async function beginIn(
+  tx: Tx,
+  { input, conversation: { id }, target, body, deps }: Begin,
+): Promise<Turn & { answer: WakeAnswer | null }> {
+  const { caller, world } = input
+  const key = input.idempotencyKey ?? null
+  // Turns of one conversation are begun one after another.
+  const conversation = (await claimConversation(tx, id)) ?? fail('conversation_not_found', { param: 'id' })
+  const author = { type: 'user' as const, id: caller.userPublicId }
+  const sent = key === null ? null : await findSentMessage(tx, { conversationId: id, authorId: author.id, key })
+  if (sent !== null) {
+    if (sent.turnRun === null || sent.body !== body) fail('idempotency_key_reused', { param: 'Idempotency-Key' })
+    return { message: sent, runId: sent.turnRun, answer: null }
+  }
+  const [live] = await listLiveOfConversation(tx, { conversationId: id, agentId: target.id })
+  if (live !== undefined) refuseTurn(`${target.name} is still at work in this conversation.`, { runId: live.id })
+  const posted = { conversation, author, body, caller, world, sendKey: key, exceptAgentId: target.id }
+  const message = await postMessage(tx, posted)
+  const ofTask = conversation.taskId === null ? null : await findTaskById(tx, conversation.taskId)
+  const task = ofTask?.assigneeAgentId === target.id ? ofTask : null
+  const prompt = await promptFor(tx, { conversation, message, agentId: target.id, task })
+  const wake = { agent: target, triggerSource: 'channel_message', requestedBy: author.id, prompt, parent: null, task }
+  const answer = await startRun(
+    tx,
+    { ...wake, conversationId: id, ...runtimeOf(conversation) },
+    {
+      world,
+      leaseMs: deps.leaseMs,
+      cloudEnabled: deps.cloudEnabled,
+      limits: deps.runLimits,
+      catalog: deps.catalog,
+      offers: deps.dispatcher,
+    },
+  )
+  if (!('runId' in answer)) return refuseTurn(answer.message, { reason: answer.reason })
+  await replaceTurnRun(tx, message.id, answer.runId)
+  return { message, runId: answer.runId, answer }
+}
+
+/** Nothing is posted, since the transaction is undone. */
+function refuseTurn(message: string, details: Record<string, unknown>): never {
+  return fail('rate_limited', { message, details, headers: { 'Retry-After': '5' } })
+}

@@ -1,0 +1,15 @@
+import { fail } from '../../../shared/api/errors.ts'
+import type { World } from '../../../shared/lib/world.ts'
+import type { Db } from '../../db/open.ts'
+import { replaceConversation, type ConversationRow } from './store.ts'
+
+/** Writes the changed conversation. Fails with `transient_conflict` when somebody else wrote in between. */
+export async function storeConversation(
+  db: Db,
+  world: World,
+  { before, changes }: { before: ConversationRow; changes: Partial<ConversationRow> },
+): Promise<ConversationRow> {
+  const after = { ...before, ...changes, updatedAt: world.now() }
+  if (!(await replaceConversation(db, before, after))) fail('transient_conflict')
+  return { ...after, version: before.version + 1 }
+}

@@ -1,0 +1,401 @@
+import { z } from 'zod'
+import { harnessNames, reasoningEfforts } from '../runs/spec.ts'
+import { modelId } from './agents.ts'
+import { authorTypes, conversationKinds, speeds } from './conversation-fields.ts'
+import { idPageParams } from './id-paging.ts'
+import { agentRef, conversationId, messageId, runId, taskId, taskRef, timestamp, workspacePublicId } from './ids.ts'
+import { message, named, sentText, textFlags, textKeys, textPositional } from './messages.ts'
+import { idsParam, limitParam, listOf, listOrBatchOf } from './paging.ts'
+import { defineRoute, peopleOnly } from './route.ts'
+import { runEvent } from './run-events.ts'
+import { run } from './runs.ts'
+import { taskSummary } from './task-shapes.ts'
+
+/**
+ * Conversations (document 2, "Conversation"; silences conv.createCaller, conv.participantBody, conv.sendBody,
+ * conv.whoReads, conv.taskDm).
+ */
+
+export const participant = z.object({
+  type: z.enum(['user', 'agent']),
+  id: z.string().describe('`usr_` or `agt_` id.'),
+})
+
+export const conversationRuntime = z
+  .object({
+    modelId: z.string().nullable(),
+    harness: z.enum(harnessNames).nullable(),
+    reasoningEffort: z.enum(reasoningEfforts).nullable(),
+    speed: z.enum(speeds).nullable(),
+    changedAt: timestamp.nullable().describe('Turns after it begin with a fresh harness session.'),
+  })
+  .meta({ id: 'ConversationRuntime' })
+
+export const conversation = z
+  .object({
+    object: z.literal('conversation'),
+    id: conversationId,
+    workspaceId: workspacePublicId,
+    companyId: z.string(),
+    title: z.string().nullable(),
+    taskId: taskId.nullable(),
+    kind: z.enum(conversationKinds),
+    triggerMode: z.enum(['respond_to_all', 'mention_to_wake']).describe('Which messages wake its agents; by the kind.'),
+    capabilities: z
+      .object({ canEdit: z.boolean(), canArchive: z.boolean(), canDelete: z.boolean() })
+      .describe('What you may do with it.'),
+    participants: z.array(participant),
+    agentParticipantCount: z.number().int(),
+    lastMessageId: messageId.nullable(),
+    lastMessagePreview: z.string().nullable().describe('One flat line.'),
+    lastActivityAt: timestamp.nullable(),
+    messageCount: z.number().int().describe('Messages that are not deleted.'),
+    createdBy: z.object({ type: z.enum(authorTypes), id: z.string().nullable() }),
+    archivedAt: timestamp.nullable(),
+    lastReadAt: timestamp.nullable(),
+    unreadCount: z.number().int().describe('Messages of others since you last read; 0 for an agent.'),
+    createdAt: timestamp,
+    updatedAt: timestamp,
+  })
+  .meta({ id: 'Conversation' })
+export type Conversation = z.infer<typeof conversation>
+
+export const conversationDetail = conversation
+  .extend({
+    messages: z.array(message).optional().describe('With `include=messages`: the last 25, oldest first.'),
+    task: taskSummary.nullable().optional().describe('With `include=task`.'),
+    participantsExpanded: z
+      .array(participant.extend(named.shape))
+      .optional()
+      .describe('With `include=participantsExpanded`.'),
+    runtime: conversationRuntime.optional().describe('With `include=runtime`.'),
+  })
+  .meta({ id: 'ConversationDetail' })
+export type ConversationDetail = z.infer<typeof conversationDetail>
+
+const reference = z.string().min(1).max(200)
+const participantInput = z.union([
+  reference.describe('`usr_` id, or any reference to an agent.'),
+  z.object({ type: z.enum(['user', 'agent']), id: reference }),
+])
+export type ParticipantInput = z.infer<typeof participantInput>
+const title = z.string().trim().min(1).max(200)
+
+const params = z.object({ id: conversationId })
+const byId = { params } as const
+const positional = { name: 'conversation', target: 'params.id' } as const
+const positionals = [positional] as const
+const example = 'cnv_4yI8oP2cLhS6jB0d'
+/** Workspace admins; others and agents get 403 `not_authorized`, which the handler sees to for people. */
+const adminsOnly = { person: 'member', agent: { refused: 'not_authorized' } } as const
+const keyed = { idempotency: 'required' } as const
+
+export const conversationRoutes = {
+  create: defineRoute({
+    id: 'conversations.create',
+    method: 'POST',
+    path: '/conversations',
+    summary: 'Begin a dm with one agent, or a channel; you are always in it',
+    ...keyed,
+    body: z
+      .object({
+        participants: z.array(participantInput).max(100).default([]).describe('Who else is in it.'),
+        kind: z.enum(conversationKinds).optional().describe('`channel` unless told; that of a task is a `dm`.'),
+        title: title.nullable().optional().describe('Title.'),
+        taskId: taskRef.nullable().optional().describe('The task it belongs to.'),
+        firstMessage: z
+          .union([z.string().max(100_000), z.object(textKeys)])
+          .optional()
+          .describe('Text of the first message.'),
+      })
+      .meta({ id: 'ConversationCreate' }),
+    reply: conversation,
+    status: 201,
+    errors: [
+      'dm_already_exists',
+      'dm_requires_one_agent',
+      'dm_requires_one_user',
+      'task_already_has_conversation',
+      'task_not_found',
+      'participant_not_found',
+      'empty_message',
+      'secret_in_message',
+      'conversation_not_found',
+      'parent_not_in_conversation',
+    ],
+    cli: {
+      command: 'conversation create',
+      flags: {
+        participants: null,
+        participant: {
+          target: 'body.participants',
+          kind: 'string',
+          repeatable: true,
+          description: 'Who else is in it: `usr_` id, or any reference to an agent.',
+        },
+        'task-id': null,
+        task: { target: 'body.taskId' },
+        'first-message': null,
+        message: { target: 'body.firstMessage', kind: 'string' },
+      },
+      example: 'svc conversation create --kind dm --participant @builder --message "Is the build green?"',
+    },
+  }),
+
+  list: defineRoute({
+    id: 'conversations.list',
+    method: 'GET',
+    path: '/conversations',
+    summary: 'List the conversations you can see, newest first, or read several by `ids`',
+    query: z.object({
+      ids: idsParam,
+      taskId: taskRef.optional().describe('Only that of this task; `none`: only those of no task.'),
+      participantId: reference.optional().describe('Only those this person (`usr_` id) or agent is in.'),
+      archived: z.boolean().optional().describe('Archived ones too.'),
+      q: z.string().max(200).optional().describe('Text in the title.'),
+      ...idPageParams,
+    }),
+    reply: listOrBatchOf(conversation),
+    cli: {
+      command: 'conversation list',
+      flags: {
+        'task-id': null,
+        task: { target: 'query.taskId' },
+        'participant-id': null,
+        participant: { target: 'query.participantId' },
+      },
+      example: 'svc conversation list --participant @builder',
+    },
+  }),
+
+  get: defineRoute({
+    id: 'conversations.get',
+    method: 'GET',
+    path: '/conversations/{id}',
+    summary: 'Read one conversation',
+    ...byId,
+    query: z.object({
+      include: z
+        .array(z.enum(['messages', 'task', 'participantsExpanded', 'runtime']))
+        .optional()
+        .describe('More to put into the answer.'),
+    }),
+    queryCodes: { invalid: { include: 'invalid_include' } },
+    reply: conversationDetail,
+    errors: ['conversation_not_found'],
+    cli: { command: 'conversation get', positionals, example: `svc conversation get ${example} --include messages` },
+  }),
+
+  rename: defineRoute({
+    id: 'conversations.rename',
+    method: 'POST',
+    path: '/conversations/{id}',
+    summary: 'Rename a conversation',
+    ...byId,
+    body: z.object({ title: title.describe('The new title.') }).meta({ id: 'ConversationRename' }),
+    reply: conversation,
+    errors: ['conversation_not_found', 'not_authorized'],
+    cli: {
+      command: 'conversation rename',
+      positionals: [positional, { name: 'title', target: 'body.title' }],
+      example: `svc conversation rename ${example} "Release 2.0"`,
+    },
+  }),
+
+  read: defineRoute({
+    id: 'conversations.read',
+    method: 'POST',
+    path: '/conversations/{id}/read',
+    summary: 'Mark all messages of a conversation as read by you',
+    ...byId,
+    reply: z.object({ lastReadAt: timestamp }),
+    errors: ['conversation_not_found'],
+    cli: { command: 'conversation read', positionals, example: `svc conversation read ${example}` },
+  }),
+
+  archive: defineRoute({
+    id: 'conversations.archive',
+    method: 'POST',
+    path: '/conversations/{id}/archive',
+    summary: 'Take a channel out of lists',
+    ...byId,
+    ...keyed,
+    callers: adminsOnly,
+    reply: conversation,
+    errors: ['conversation_not_found', 'not_authorized', 'conversation_dm_not_archivable'],
+    cli: { command: 'conversation archive', positionals, example: `svc conversation archive ${example}` },
+  }),
+
+  unarchive: defineRoute({
+    id: 'conversations.unarchive',
+    method: 'POST',
+    path: '/conversations/{id}/unarchive',
+    summary: 'Put an archived channel back into lists',
+    ...byId,
+    ...keyed,
+    callers: adminsOnly,
+    reply: conversation,
+    errors: ['conversation_not_found', 'not_authorized'],
+    cli: { command: 'conversation unarchive', positionals, example: `svc conversation unarchive ${example}` },
+  }),
+
+  delete: defineRoute({
+    id: 'conversations.delete',
+    method: 'POST',
+    path: '/conversations/{id}/delete',
+    summary: 'Delete a channel with all its messages, for good',
+    ...byId,
+    ...keyed,
+    callers: adminsOnly,
+    errors: [
+      'conversation_not_found',
+      'not_authorized',
+      'conversation_task_linked',
+      'conversation_dm_not_deletable',
+      'conversation_has_live_run',
+    ],
+    cli: { command: 'conversation delete', positionals, example: `svc conversation delete ${example}` },
+  }),
+
+  addParticipant: defineRoute({
+    id: 'conversations.participants.add',
+    method: 'POST',
+    path: '/conversations/{id}/participants',
+    summary: 'Add a person or an agent to a channel',
+    ...byId,
+    ...keyed,
+    callers: adminsOnly,
+    body: z
+      .object({
+        type: z.enum(['user', 'agent']).optional().describe('Left out, the id tells.'),
+        id: reference.optional().describe('`usr_` id, or any reference to an agent.'),
+        participant: participantInput.optional().describe('Both in one, instead.'),
+      })
+      .refine((body) => (body.id === undefined) !== (body.participant === undefined), {
+        path: ['id'],
+        message: 'send id, or participant',
+      })
+      .meta({ id: 'ParticipantAdd' }),
+    reply: conversation,
+    errors: ['conversation_not_found', 'not_authorized', 'dm_cannot_add_participant', 'participant_not_found'],
+    cli: {
+      command: 'conversation participant add',
+      positionals: [positional, { name: 'participant', target: 'body.id' }],
+      flags: { participant: null },
+      example: `svc conversation participant add ${example} @builder`,
+    },
+  }),
+
+  removeParticipant: defineRoute({
+    id: 'conversations.participants.remove',
+    method: 'POST',
+    path: '/conversations/{id}/participants/{ref}/remove',
+    summary: 'Take a person or an agent out of a channel',
+    params: params.extend({ ref: reference.describe('`usr_` id, or any reference to an agent.') }),
+    ...keyed,
+    callers: adminsOnly,
+    reply: conversation,
+    errors: ['conversation_not_found', 'not_authorized', 'participant_not_found'],
+    cli: {
+      command: 'conversation participant remove',
+      positionals: [positional, { name: 'participant', target: 'params.ref' }],
+      example: `svc conversation participant remove ${example} @builder`,
+    },
+  }),
+
+  updateRuntime: defineRoute({
+    id: 'conversations.runtime.update',
+    method: 'PATCH',
+    path: '/conversations/{id}/runtime',
+    summary: 'Switch model, harness, reasoning effort or speed; the next turn starts a fresh harness session',
+    ...byId,
+    body: z
+      .object({
+        modelId: modelId.nullable().describe("Model of its runs; null: the agent's."),
+        harness: z.enum(harnessNames).nullable().describe("Agent program; null: by the model, else the agent's."),
+        reasoningEffort: z.enum(reasoningEfforts).nullable().describe("Reasoning effort; null: the agent's."),
+        speed: z.enum(speeds).nullable().describe('How fast the model answers; null: as usual.'),
+      })
+      .partial()
+      .refine((body) => Object.values(body).some((value) => value !== undefined), 'nothing to change')
+      .meta({ id: 'ConversationRuntimeUpdate' }),
+    reply: conversationDetail,
+    errors: [
+      'conversation_not_found',
+      'not_authorized',
+      'conversation_busy',
+      'model_not_found',
+      'harness_model_unsupported',
+      'reasoning_effort_unsupported',
+      'speed_unsupported',
+    ],
+    cli: {
+      command: 'conversation runtime set',
+      positionals,
+      flags: {
+        'model-id': null,
+        model: { target: 'body.modelId' },
+        'reasoning-effort': null,
+        effort: { target: 'body.reasoningEffort' },
+      },
+      example: `svc conversation runtime set ${example} --model claude-opus-4-5 --effort high`,
+    },
+  }),
+
+  send: defineRoute({
+    id: 'conversations.send',
+    method: 'POST',
+    path: '/conversations/{id}/send',
+    summary: 'Say something to an agent and read its reply as it is produced',
+    description:
+      'The answer is a stream of server-sent events: `message` (yours, as it was posted), `run` (the run that answers, and each change of its status), `delta` (a piece of what the agent says), and as the last one `done` (with its posted reply) or `error`. A reader that was cut off calls again with `Last-Event-ID` and gets what follows; nothing is posted then. The same Idempotency-Key and text go on with the same turn, too. With `Accept: application/json` alone the answer is the message and its run, at once.',
+    ...byId,
+    callers: peopleOnly,
+    transaction: false,
+    stream: 'sse',
+    body: z
+      .object({
+        ...textKeys,
+        agentId: agentRef.nullable().optional().describe('Who is to answer; needed where several agents are.'),
+      })
+      .meta({ id: 'ConversationSend' }),
+    reply: z.object({ message, runId }),
+    errors: [
+      'conversation_not_found',
+      'not_a_participant',
+      'participant_not_found',
+      'send_target_required',
+      'empty_message',
+      'secret_in_message',
+      'parent_not_in_conversation',
+      'rate_limited',
+    ],
+    cli: {
+      command: 'conversation send',
+      positionals: [positional, textPositional],
+      flags: { ...textFlags, 'agent-id': null, agent: { target: 'body.agentId' } },
+      flow: true,
+      example: `svc conversation send ${example} "Is the build green?"`,
+    },
+  }),
+
+  events: defineRoute({
+    id: 'conversations.events',
+    method: 'GET',
+    path: '/conversations/{id}/events',
+    summary: 'Read what the runs of a conversation did: their events, run by run, and the runs',
+    ...byId,
+    query: z.object({
+      limit: limitParam({ max: 500, default: 100 }),
+      after: z.string().max(1024).optional().describe('`nextCursor` of the page before.'),
+    }),
+    reply: listOf(runEvent).extend({ runs: z.array(run).describe('The runs that these events belong to.') }),
+    errors: ['conversation_not_found'],
+    cli: { command: 'conversation events', positionals, example: `svc conversation events ${example}` },
+  }),
+} as const
+
+/** The text of a first message; undefined when there is none. */
+export function firstText(first: string | z.infer<z.ZodObject<typeof textKeys>> | undefined): string | undefined {
+  return typeof first === 'object' ? (sentText(first) ?? '') : first
+}

@@ -1,0 +1,220 @@
+import { z } from 'zod'
+import { authorTypes, conversationKinds, messageSources } from './conversation-fields.ts'
+import { idPageParams } from './id-paging.ts'
+import { automationId, conversationId, messageId, taskId, timestamp } from './ids.ts'
+import { listOf } from './paging.ts'
+import { defineRoute } from './route.ts'
+
+/** Messages of conversations (document 2, "Message"; silences conv.sendBody, conv.mentions, conv.deletedBody). */
+
+export const maxAttachments = 20
+
+/** A person, an agent, or the platform itself. */
+export const author = z
+  .object({
+    type: z.enum(authorTypes),
+    id: z.string().nullable().describe('null for the system.'),
+  })
+  .meta({ id: 'Author' })
+
+export const message = z
+  .object({
+    object: z.literal('message'),
+    id: messageId,
+    conversationId,
+    taskId: taskId.nullable(),
+    author,
+    body: z.string().describe('Markdown as it is now; empty once deleted.'),
+    source: z.enum(messageSources),
+    externalRef: z.string().nullable(),
+    automationId: automationId.nullable(),
+    mentions: z
+      .array(z.object({ type: z.enum(['user', 'agent']), id: z.string() }))
+      .describe('Users and agents that the server found @mentioned in the body.'),
+    parentMessageId: messageId.nullable(),
+    editedAt: timestamp.nullable(),
+    deletedAt: timestamp.nullable(),
+    createdAt: timestamp,
+    updatedAt: timestamp,
+  })
+  .meta({ id: 'Message' })
+export type Message = z.infer<typeof message>
+
+export const named = z.object({ handle: z.string(), name: z.string() })
+
+/** Longer texts belong into files. */
+const text = z.string().max(100_000)
+/** Keys of a text that is sent: `body`, or one of the names it has elsewhere. Which of them was sent, `sentText` tells. */
+export const textKeys = {
+  body: text.optional().describe('The text, as Markdown.'),
+  content: text.optional().describe('Another name for `body`.'),
+  text: text.optional().describe('Another name for `body`.'),
+}
+
+/** The text of a body with `textKeys`; undefined when none was sent. */
+export function sentText(sent: {
+  body?: string | undefined
+  content?: string | undefined
+  text?: string | undefined
+}): string | undefined {
+  return sent.body ?? sent.content ?? sent.text
+}
+
+export const attachmentIds = z
+  .array(z.string().min(1).max(100))
+  .max(maxAttachments)
+  .optional()
+  .describe(`Ids of files, at most ${maxAttachments}.`)
+export const parentMessageId = z.string().min(1).max(100).describe('The message it replies to.')
+
+/** Flags of a command that sends a text: it is given as a word, or read from a file. */
+export const textFlags = {
+  body: null,
+  content: null,
+  text: null,
+  'body-file': { target: 'body.body', kind: 'file', description: 'File with the text; `-` reads standard input.' },
+} as const
+export const textPositional = { name: 'text', target: 'body.body', isOptional: true } as const
+
+const conversationParams = z.object({ id: conversationId })
+const conversationPositional = { name: 'conversation', target: 'params.id' } as const
+const messageParams = z.object({ id: messageId })
+const messagePositional = { name: 'message', target: 'params.id' } as const
+const exampleConversation = 'cnv_4yI8oP2cLhS6jB0d'
+const exampleMessage = 'msg_2kX5vB8nQwE1rT4y'
+
+const aroundCount = (side: string) =>
+  z.number().int().min(0).max(100).optional().describe(`With \`around\`: messages ${side} it, 12 unless told.`)
+
+export const messageRoutes = {
+  post: defineRoute({
+    id: 'conversations.messages.create',
+    method: 'POST',
+    path: '/conversations/{id}/messages',
+    summary: 'Post a message to a conversation you are in',
+    description:
+      'In a dm the agent wakes on every message, in a channel only when it is @mentioned. A reply in the thread of an open question answers it.',
+    idempotency: 'required',
+    params: conversationParams,
+    body: z
+      .object({
+        ...textKeys,
+        parentMessageId: parentMessageId.nullable().optional(),
+        source: z.enum(messageSources).default('in_app').describe('Where it was written.'),
+        externalRef: z.string().min(1).max(500).nullable().optional().describe('Reference to an outside message.'),
+        attachmentIds,
+      })
+      .meta({ id: 'MessageCreate' }),
+    reply: message,
+    status: 201,
+    errors: [
+      'conversation_not_found',
+      'not_a_participant',
+      'empty_message',
+      'secret_in_message',
+      'parent_not_in_conversation',
+    ],
+    cli: {
+      command: 'conversation message post',
+      positionals: [conversationPositional, textPositional],
+      flags: {
+        ...textFlags,
+        'parent-message-id': null,
+        parent: { target: 'body.parentMessageId' },
+        'attachment-ids': null,
+        attach: { target: 'body.attachmentIds', repeatable: true, description: 'Id of a file.' },
+      },
+      example: `svc conversation message post ${exampleConversation} "The build is green again."`,
+    },
+  }),
+
+  list: defineRoute({
+    id: 'conversations.messages.list',
+    method: 'GET',
+    path: '/conversations/{id}/messages',
+    summary: 'List the messages of a conversation, oldest first',
+    description: '`around` gives the page that holds one message, with `before` and `after` messages beside it.',
+    params: conversationParams,
+    query: z.object({
+      ...idPageParams,
+      around: z.string().max(200).optional().describe('Id of the message in the middle.'),
+      before: aroundCount('before'),
+      after: aroundCount('after'),
+      includeDeleted: z.boolean().optional().describe('Deleted ones too, without their text.'),
+    }),
+    reply: listOf(message).extend({
+      hasMoreBefore: z.boolean().optional().describe('With `around`: whether there are older ones than these.'),
+    }),
+    errors: ['conversation_not_found', 'message_not_found'],
+    cli: {
+      command: 'conversation message list',
+      positionals: [conversationPositional],
+      example: `svc conversation message list ${exampleConversation} --limit 100`,
+    },
+  }),
+
+  get: defineRoute({
+    id: 'messages.get',
+    method: 'GET',
+    path: '/messages/{id}',
+    summary: 'Read one message',
+    params: messageParams,
+    query: z.object({
+      include: z
+        .array(z.enum(['conversation', 'author', 'editHistory']))
+        .optional()
+        .describe('More to put into the answer.'),
+    }),
+    queryCodes: { invalid: { include: 'invalid_include' } },
+    reply: message.extend({
+      author: author.extend(named.partial().shape),
+      conversation: z
+        .object({ id: conversationId, kind: z.enum(conversationKinds), title: z.string().nullable() })
+        .optional()
+        .describe('With `include=conversation`.'),
+      editHistory: z
+        .array(z.object({ body: z.string(), replacedAt: timestamp }))
+        .optional()
+        .describe('With `include=editHistory`: what it said before, oldest first.'),
+    }),
+    errors: ['message_not_found'],
+    cli: {
+      command: 'conversation message get',
+      positionals: [messagePositional],
+      example: `svc conversation message get ${exampleMessage} --include editHistory`,
+    },
+  }),
+
+  edit: defineRoute({
+    id: 'messages.edit',
+    method: 'POST',
+    path: '/messages/{id}',
+    summary: 'Change the text of a message you wrote; an edit wakes nobody',
+    params: messageParams,
+    body: z.object(textKeys).meta({ id: 'MessageEdit' }),
+    reply: message,
+    errors: ['message_not_found', 'not_authorized', 'message_deleted', 'empty_message', 'secret_in_message'],
+    cli: {
+      command: 'conversation message edit',
+      positionals: [messagePositional, textPositional],
+      flags: textFlags,
+      example: `svc conversation message edit ${exampleMessage} "The build is red again."`,
+    },
+  }),
+
+  delete: defineRoute({
+    id: 'messages.delete',
+    method: 'POST',
+    path: '/messages/{id}/delete',
+    summary: 'Delete a message: one you wrote, or as a workspace admin any',
+    idempotency: 'required',
+    params: messageParams,
+    reply: message,
+    errors: ['message_not_found', 'not_authorized', 'message_deleted'],
+    cli: {
+      command: 'conversation message delete',
+      positionals: [messagePositional],
+      example: `svc conversation message delete ${exampleMessage}`,
+    },
+  }),
+} as const
