@@ -2,7 +2,10 @@ import type { HarnessAdapter } from '../adapter.ts'
 import { commandLaunch } from './launch.ts'
 import { commandSession } from './session.ts'
 
-/** Any program: its output is the transcript, its exit status the outcome. It asks nothing and resumes nothing. */
+/**
+ * Any program: its output is the transcript, its exit status the outcome. It resumes nothing, and it asks nothing: there
+ * are no tool calls to decide on, so permissions, approvals and `spec.allowCalls` have no meaning for it.
+ */
 export const commandAdapter: HarnessAdapter = {
   name: 'command',
   can: { resume: false, input: true, gate: false },
