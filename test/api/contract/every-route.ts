@@ -23,6 +23,10 @@ export const unknownIds: Readonly<Record<string, string>> = {
   secretId: 'sec_0000000000000000',
   eventId: '00000000-0000-8000-8000-000000000001',
   id: '00000000-0000-4000-8000-000000000009',
+  // `{id}` of a resource whose ids have a form of their own, by the first word of the path.
+  'conversations.id': 'cnv_0000000000000000',
+  'messages.id': 'msg_0000000000000000',
+  ref: 'usr_0000000000000000',
   shortId: 'fs_0000000000000000',
   workspaceId: '00000000-0000-4000-8000-00000000000a',
   slug: 'nobodys-slug',
@@ -39,7 +43,7 @@ export const isUnavailable = (route: AnyRoute): boolean => route.plainErrors.inc
 /** The path with its parameters filled in. Fails for a parameter this test knows nothing of, so that none is left out. */
 export function fill(path: string, values: Readonly<Record<string, string>>): string {
   return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
-    const value = values[name]
+    const value = values[`${path.split('/')[1]}.${name}`] ?? values[name]
     if (value === undefined) throw new Error(`no value for {${name}} of ${path}`)
     return value
   })

@@ -38,6 +38,12 @@ async function strangersThings(): Promise<Record<string, string>> {
     token: stranger.token,
     body: { name: 'Theirs', trigger: { type: 'webhook' }, agentId: agent.id, prompt: 'x' },
   })
+  const keyed = { 'idempotency-key': crypto.randomUUID() }
+  const conversation = await server.ok('/conversations', {
+    token: stranger.token,
+    headers: keyed,
+    body: { firstMessage: 'Ours.' },
+  })
   const { revision } = await server.ok(`/agents/${agent.id}/config`, {
     method: 'PUT',
     token: stranger.token,
@@ -51,6 +57,9 @@ async function strangersThings(): Promise<Record<string, string>> {
     runId: run.runPublicId,
     eventId: unknownIds['eventId'] ?? '',
     id: device.deviceId,
+    'conversations.id': conversation.id,
+    'messages.id': conversation.lastMessageId,
+    ref: stranger.userId,
     shortId: folder.shortId,
     workspaceId: stranger.workspaceId,
     slug: 'elsewhere',
@@ -126,7 +135,10 @@ describe.each(reaches)('$label', (reach) => {
 /** All of an answer but the parts that differ from request to request. */
 function shapeOf(reply: { status: number; body: unknown }) {
   const text = JSON.stringify(reply.body ?? null)
-  return { status: reply.status, text: text.replaceAll(/req_\w+|(?:agt|run|fs)_\w{16}|[0-9a-f-]{36}/g, 'ID') }
+  return {
+    status: reply.status,
+    text: text.replaceAll(/req_\w+|(?:agt|run|fs|cnv|msg|usr)_\w{16}|[0-9a-f-]{36}/g, 'ID'),
+  }
 }
 
 describe('the contract', () => {
