@@ -1,0 +1,333 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { findDetails } from '../../../control-plane/resources/runs/details-store.ts'
+import {
+  deliver,
+  mergedPayload,
+  pullOf,
+  repositoryOf,
+  sha,
+  startFakeGithub,
+  type FakeGithub,
+  type PullOptions,
+} from '../../kit/fake-github.ts'
+import { waitFor } from '../../kit/programs.ts'
+import { outcomeOf, TestServer } from '../../kit/server.ts'
+
+/** Events of GitHub, by real deliveries to the receiver; what they are about is read from a GitHub on loopback. */
+
+const secret = 'a-secret-of-the-webhook'
+let github: FakeGithub
+let server: TestServer
+// oxlint-disable-next-line typescript/no-explicit-any
+let agent: any
+
+beforeAll(async () => {
+  github = await startFakeGithub()
+  server = await TestServer.start({
+    settings: {
+      SVC_GITHUB_API_URL: github.apiUrl,
+      SVC_GITHUB_TOKEN: github.token,
+      SVC_GITHUB_WEBHOOK_SECRET: secret,
+    },
+  })
+  agent = await server.createAgent()
+})
+afterAll(async () => {
+  await server.stop()
+  await github.stop()
+})
+
+let count = 0
+const newRepo = () => `acme/app-${++count}`
+const send = (event: string, payload: unknown, id?: string) =>
+  deliver(server.url, { event, payload, secret, ...(id === undefined ? {} : { id }) })
+
+/** Sends, and waits until what follows from it is done. */
+async function sent(event: string, payload: unknown, id: string = crypto.randomUUID()) {
+  const reply = await send(event, payload, id)
+  if (reply.body.status === 'accepted')
+    await waitFor(async () => {
+      const row = await server.database.root('github_deliveries').where({ id }).first('state')
+      return row.state !== 'waiting'
+    }, 'the delivery is done')
+  return reply
+}
+const createTask = (body: Record<string, unknown> = {}) =>
+  server.ok('/tasks', {
+    body: { title: `Task ${crypto.randomUUID()}`, ...body },
+    headers: { 'Idempotency-Key': crypto.randomUUID() },
+  })
+const statusOf = async (key: string) => (await server.ok(`/tasks/${key}`)).status
+const createAutomation = (repo: string, changes: Record<string, unknown> = {}) =>
+  server.ok('/automations', {
+    body: {
+      name: 'a',
+      trigger: { event: 'pull_request.merged', repo },
+      agentId: agent.id,
+      prompt: 'Look.',
+      ...changes,
+    },
+  })
+const runsOf = async (id: string) => (await server.ok(`/automations/${id}/runs`)).data
+const skipsOf = async (id: string) =>
+  (await server.ok(`/automations/${id}/skips`)).data.map(({ reason }: { reason: string }) => reason)
+
+describe('POST /integrations/github/webhook', () => {
+  it('takes what is signed with the secret, in either form, and answers a ping', async () => {
+    expect(await send('ping', { zen: 'x' })).toMatchObject({ status: 202, body: { status: 'pong' } })
+    const payload = mergedPayload(newRepo())
+    expect(await send('pull_request', payload)).toMatchObject({ status: 202, body: { status: 'accepted' } })
+    const form = new URLSearchParams({ payload: JSON.stringify(payload) }).toString()
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+    const reply = await deliver(server.url, { event: 'pull_request', payload: form, secret, headers })
+    expect(reply).toMatchObject({ status: 202, body: { status: 'accepted' } })
+  })
+
+  it('refuses what is not signed, signed by another, or changed on the way', async () => {
+    const payload = mergedPayload(newRepo())
+    const forged = await deliver(server.url, { event: 'pull_request', payload, secret: 'another-secret' })
+    expect([forged.status, forged.body.error?.code]).toEqual([401, 'auth_invalid'])
+    for (const signature of ['sha256=', 'sha256=zz', 'sha1=abc', `sha256=${'0'.repeat(64)}`, 'junk']) {
+      const headers = { 'x-hub-signature-256': signature }
+      const reply = await deliver(server.url, { event: 'pull_request', payload, secret, headers })
+      expect([signature, reply.status]).toEqual([signature, 401])
+    }
+    const bare = await fetch(`${server.url}/integrations/github/webhook`, { method: 'POST', body: '{}' })
+    expect([bare.status, (await bare.json()).error.code]).toEqual([401, 'auth_missing'])
+    expect(await server.database.root('github_deliveries').where('happening', 'like', `%app-${count}"%`)).toEqual([])
+  })
+
+  it('takes a delivery once by its id', async () => {
+    const payload = mergedPayload(newRepo())
+    const id = crypto.randomUUID()
+    expect((await send('pull_request', payload, id)).body.status).toBe('accepted')
+    expect((await send('pull_request', payload, id)).body.status).toBe('repeated')
+    const other = await Promise.all(Array.from({ length: 10 }, () => send('pull_request', payload, `${id}-2`)))
+    expect(other.filter(({ body }) => body.status === 'accepted')).toHaveLength(1)
+  })
+
+  it('passes over events that it does nothing with', async () => {
+    for (const [event, payload] of [
+      ['push', { ref: 'refs/heads/main' }],
+      ['pull_request', { ...mergedPayload(newRepo()), action: 'labeled' }],
+      ['check_suite', { action: 'requested' }],
+      ['check_run', { action: 'completed', check_run: { conclusion: 'failure' } }],
+      ['status', { state: 'pending' }],
+    ] as const)
+      expect([event, (await send(event, payload)).body.status]).toEqual([event, 'ignored'])
+  })
+
+  it('refuses what it cannot read', async () => {
+    const bad = [
+      await send('pull_request', 'no json'),
+      await send('pull_request', { action: 'closed' }),
+      await send('pull_request', mergedPayload('no repository')),
+      await send('pull_request', mergedPayload(newRepo()), 'an id with spaces'),
+    ]
+    for (const reply of bad) expect([reply.status, reply.body.error?.code]).toEqual([400, 'validation_error'])
+    const large = await send('push', 'x'.repeat(25 * 1024 * 1024 + 1))
+    expect([large.status, large.body.error?.code]).toEqual([413, 'payload_too_large'])
+    const get = await fetch(`${server.url}/integrations/github/webhook`)
+    expect([get.status, get.headers.get('allow')]).toEqual([405, 'POST'])
+  })
+
+  it('is not there without a secret', async () => {
+    const bare = await TestServer.start()
+    const reply = await deliver(bare.url, { event: 'ping', payload: {}, secret })
+    expect([reply.status, reply.body.error?.code]).toEqual([404, 'route_not_found'])
+    await bare.stop()
+  })
+})
+
+describe('a merge', () => {
+  it.each<[string, (task: { key: string }) => PullOptions]>([
+    ['title', ({ key }) => ({ title: `${key}: the change` })],
+    ['body', ({ key }) => ({ body: `Closes ${key}.` })],
+    ['branch', ({ key }) => ({ branch: `feature/${key.toLowerCase()}-the-change` })],
+  ])('closes the task whose key is in its %s', async (_, pull) => {
+    const task = await createTask()
+    const other = await createTask()
+    const repo = newRepo()
+    await sent('pull_request', mergedPayload(repo, { number: 12, ...pull(task) }))
+    const closed = await server.ok(`/tasks/${task.key}`)
+    expect(closed).toMatchObject({
+      status: 'done',
+      completedAt: expect.any(String),
+      pullRequest: { number: 12, url: `http://127.0.0.1/${repo}/pull/12` },
+    })
+    expect(await statusOf(other.key)).toBe('open')
+    const { data } = await server.ok(`/tasks/${task.key}/history`)
+    expect(JSON.stringify(data)).toContain('git.pull_request_merged')
+  })
+
+  it('closes the task of its branch, and the task whose pull request it is', async () => {
+    const branch = `work-${crypto.randomUUID()}`
+    const task = await createTask({ branchName: branch })
+    await sent('pull_request', mergedPayload(newRepo(), { branch }))
+    expect(await statusOf(task.key)).toBe('done')
+    const known = await createTask()
+    const repo = newRepo()
+    const opened = (title: string) => ({
+      action: 'opened',
+      repository: repositoryOf(repo),
+      pull_request: pullOf(repo, { number: 5, title }),
+    })
+    await sent('pull_request', opened(`For ${known.key}`))
+    expect((await server.ok(`/tasks/${known.key}`)).pullRequest).toEqual({
+      number: 5,
+      url: `http://127.0.0.1/${repo}/pull/5`,
+    })
+    await sent('pull_request', mergedPayload(repo, { number: 5, title: 'Named anew' }))
+    expect(await statusOf(known.key)).toBe('done')
+  })
+
+  it('closes tasks of all states that allow it, and leaves finished ones', async () => {
+    const [working, reviewed, dropped] = [await createTask(), await createTask(), await createTask()]
+    const move = (key: string, status: string) =>
+      server.ok(`/tasks/${key}/transition`, { body: { status }, headers: { 'Idempotency-Key': crypto.randomUUID() } })
+    await move(working.key, 'in_progress')
+    await move(reviewed.key, 'in_progress')
+    await move(reviewed.key, 'in_review')
+    await move(dropped.key, 'cancelled')
+    const title = `${working.key} ${reviewed.key} ${dropped.key}`
+    await sent('pull_request', mergedPayload(newRepo(), { title }))
+    expect([await statusOf(working.key), await statusOf(reviewed.key), await statusOf(dropped.key)]).toEqual([
+      'done',
+      'done',
+      'cancelled',
+    ])
+  })
+
+  it('into another branch than the default one closes nothing and fires nothing', async () => {
+    const task = await createTask()
+    const repo = newRepo()
+    const { id } = await createAutomation(repo)
+    await sent('pull_request', mergedPayload(repo, { title: task.key, base: 'release' }))
+    expect(await statusOf(task.key)).toBe('open')
+    expect(await runsOf(id)).toEqual([])
+  })
+
+  it('closed without a merge closes nothing; the task’s history tells of it', async () => {
+    const task = await createTask()
+    const repo = newRepo()
+    const pull = pullOf(repo, { title: task.key, state: 'closed' })
+    await sent('pull_request', { action: 'closed', repository: repositoryOf(repo), pull_request: pull })
+    expect(await statusOf(task.key)).toBe('open')
+    const { data } = await server.ok(`/tasks/${task.key}/history`)
+    expect(JSON.stringify(data)).toContain('git.pull_request_closed')
+  })
+
+  it('does not read words as keys', async () => {
+    const task = await createTask()
+    const [prefix, number] = task.key.split('-')
+    const near = `X${task.key} ${task.key}0 ${prefix}${number} ${prefix}_${number}`
+    await sent('pull_request', mergedPayload(newRepo(), { title: near, body: `${task.key.toLowerCase()} ${near}` }))
+    expect(await statusOf(task.key)).toBe('open')
+  })
+
+  it('fires automations of its repository, once for each merge, with what it is about', async () => {
+    const repo = newRepo()
+    const { id } = await createAutomation(repo.toUpperCase().replace('ACME', 'Acme'))
+    const elsewhere = await createAutomation(newRepo())
+    const payload = mergedPayload(repo, { number: 9, title: 'Merge me' })
+    await sent('pull_request', payload)
+    // Another delivery of the same merge, as GitHub makes when an organisation and a repository both have the hook.
+    await sent('pull_request', payload)
+    const runs = await runsOf(id)
+    expect(runs).toMatchObject([{ triggerSource: 'webhook' }])
+    const prompt = (await findDetails(server.database.root, runs[0].id))?.prompt
+    for (const part of ['Look.', '"pull_request.merged"', repo, '"number": 9', 'Merge me', sha('a')])
+      expect(prompt).toContain(part)
+    await sent('pull_request', mergedPayload(repo, { number: 10 }))
+    expect(await runsOf(id)).toHaveLength(2)
+    expect(await runsOf(elsewhere.id)).toEqual([])
+  })
+
+  it('is skipped with its reason: paused, archived, concurrency, no engine for its workflow', async () => {
+    const repo = newRepo()
+    const { id } = await createAutomation(repo, { concurrencyPolicy: 'skip_if_running' })
+    const flow = await createAutomation(repo, { workflow: 'release_notes' })
+    let number = 0
+    const merge = () => sent('pull_request', mergedPayload(repo, { number: ++number }))
+    await merge()
+    await merge()
+    for (const status of ['paused', 'archived']) {
+      await server.ok(`/automations/${id}`, { body: { status } })
+      await merge()
+    }
+    expect(await skipsOf(id)).toEqual(['archived', 'paused', 'concurrency'])
+    expect(await runsOf(id)).toHaveLength(1)
+    const { data } = await server.ok(`/automations/${flow.id}/skips`)
+    expect(data).toHaveLength(4)
+    expect(data[0]).toMatchObject({ reason: 'workflow_unavailable', message: expect.stringContaining('release_notes') })
+    expect(await runsOf(flow.id)).toEqual([])
+  })
+})
+
+describe('an automation for git events', () => {
+  it('is stored with its repository in small letters, and may carry a workflow', async () => {
+    const made = await createAutomation('Acme/Web', { workflow: 'review' })
+    expect(made).toMatchObject({
+      trigger: { type: 'github', event: 'pull_request.merged', repo: 'acme/web' },
+      concurrencyPolicy: 'allow_concurrent',
+      workflow: 'review',
+    })
+    const run = await server.call(`/automations/${made.id}/run`, { body: {} })
+    expect(outcomeOf(run)).toBe('400 workflow_needs_github_event')
+    const switched = await server.call(`/automations/${made.id}`, { body: { trigger: { cron: '0 0 * * *' } } })
+    expect(outcomeOf(switched)).toBe('400 workflow_needs_github_trigger')
+    const freed = await server.ok(`/automations/${made.id}`, {
+      body: { trigger: { cron: '0 0 * * *' }, workflow: null },
+    })
+    expect(freed.trigger.type).toBe('schedule')
+    const runnable = await createAutomation('acme/web')
+    expect((await server.ok(`/automations/${runnable.id}/run`, { body: {} })).kind).toBe('triggered')
+  })
+
+  it('needs both credentials and the secret', async () => {
+    for (const settings of [{ SVC_GITHUB_TOKEN: 'ghp_x' }, { SVC_GITHUB_WEBHOOK_SECRET: secret }]) {
+      const half = await TestServer.start({ settings: settings as Record<string, string> })
+      const waker = await half.createAgent()
+      const trigger = { event: 'pull_request.merged', repo: 'a/b' }
+      const reply = await half.call('/automations', { body: { name: 'a', trigger, agentId: waker.id, prompt: 'p' } })
+      expect(outcomeOf(reply)).toBe('400 github_not_installed')
+      await half.stop()
+    }
+  })
+})
+
+describe('where a server has several workspaces', () => {
+  it('a repository reaches into those only that know it', async () => {
+    const own = await TestServer.start({ settings: { SVC_GITHUB_WEBHOOK_SECRET: secret } })
+    try {
+      const stranger = await own.addPerson('owner', 'elsewhere')
+      const make = async (token: string) => {
+        const headers = { 'Idempotency-Key': crypto.randomUUID() }
+        return own.ok('/tasks', { body: { title: 'The same key' }, token, headers })
+      }
+      const [ours, theirs] = [await make(own.owner.token), await make(stranger.token)]
+      const prefix = ours.key.split('-')[0]
+      await own.ok('/projects', { body: { name: 'App', repoUrl: 'git@github.com:acme/app.git' } })
+      const merge = async (repo: string, keys: string) => {
+        const id = crypto.randomUUID()
+        await deliver(own.url, { event: 'pull_request', payload: mergedPayload(repo, { title: keys }), secret, id })
+        await own.plane.sweeper.runAll()
+        await waitFor(
+          async () => (await own.database.root('github_deliveries').where({ id }).first('state')).state === 'done',
+          'the delivery is done',
+        )
+      }
+      const states = async () => [
+        (await own.ok(`/tasks/${ours.id}`)).status,
+        (await own.ok(`/tasks/${theirs.id}`, { token: stranger.token })).status,
+      ]
+      await merge('acme/unknown', `${ours.key} ${theirs.key}`)
+      expect(await states()).toEqual(['open', 'open'])
+      await merge('acme/app', `${ours.key} ${theirs.key}`)
+      expect(await states()).toEqual(['done', 'open'])
+      expect(prefix).toMatch(/^[A-Z]+$/)
+    } finally {
+      await own.stop()
+    }
+  })
+})
