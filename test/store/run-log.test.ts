@@ -111,7 +111,11 @@ const spec = {
 onBoth('details hold the prompt, the spec, and the last output, whatever JSON it is', async ({ root }) => {
   const runId = await seedRunning(root)
   expect(await findDetails(root, runId)).toBeNull()
-  const stored = { ...spec, allowCalls: [], permissions: { allow: [], ask: [], deny: [], defaultMode: 'full' as const } }
+  const stored = {
+    ...spec,
+    allowCalls: [],
+    permissions: { allow: [], ask: [], deny: [], defaultMode: 'full' as const },
+  }
   await insertDetails(root, { runId, prompt: 'Größe 🙂', spec: stored, manifest: null })
   expect(await findDetails(root, runId)).toMatchObject({ prompt: 'Größe 🙂', spec, manifest: null, output: null })
   await replaceSpec(root, runId, { ...stored, resumeSessionId: 'other' })

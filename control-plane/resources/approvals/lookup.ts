@@ -6,7 +6,8 @@ import type { Db } from '../../db/open.ts'
 import type { Caller } from '../../http/callers.ts'
 import { isVisible, viewerOf } from '../agents/rules.ts'
 import { findAgent } from '../agents/store.ts'
-import { findApproval, type ApprovalRow, type GateViewer } from './store.ts'
+import type { GateViewer } from './hidden-agents.ts'
+import { findApproval, type ApprovalRow } from './store.ts'
 
 /** Whose eyes a list is made for; undefined: they see all. */
 export function gateViewerOf(caller: Caller): GateViewer | undefined {

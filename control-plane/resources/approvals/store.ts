@@ -11,6 +11,7 @@ import {
 import { int, json, nullableText, nullableTime, text, time, toJson } from '../../db/columns.ts'
 import { pageById, type IdPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
+import { hiddenAgents, type GateViewer } from './hidden-agents.ts'
 
 const row = z
   .object({
@@ -174,13 +175,6 @@ export async function replaceAssignee(
   return changed === 1
 }
 
-export interface GateViewer {
-  userId: string | null
-  /** `usr_...` */
-  userPublicId?: string | null
-  agentId: string | null
-}
-
 export interface ApprovalFilter extends IdPage {
   workspaceId: string
   status?: string
@@ -221,21 +215,6 @@ function onlyVisible(query: Knex.QueryBuilder, viewer: GateViewer): void {
     void any.whereNotExists((hidden) => hiddenAgents(hidden, { viewer, table: 'approvals' }))
     if (viewer.userPublicId != null) void any.orWhere({ assigned_id: viewer.userPublicId })
   })
-}
-
-/** The agent that asks, when it is private and this viewer is neither its owner nor itself. */
-export function hiddenAgents(
-  query: Knex.QueryBuilder,
-  { viewer, table }: { viewer: GateViewer; table: 'approvals' | 'questions' },
-): void {
-  void query
-    .from('agents')
-    .select('agents.id')
-    .whereRaw(`agents.id = ${table}.agent_id`)
-    .where({ visibility: 'private' })
-  if (viewer.userId !== null)
-    void query.where((other) => void other.whereNull('owner_user_id').orWhereNot({ owner_user_id: viewer.userId }))
-  if (viewer.agentId !== null) void query.whereNot('agents.id', viewer.agentId)
 }
 
 /** Open approvals that hold what these ids name, oldest first. */
