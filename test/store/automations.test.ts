@@ -29,47 +29,10 @@ import {
 import { endRun } from '../../control-plane/resources/runs/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { hasPostgres, onBoth } from '../kit/database.ts'
+import { automationRow } from './automations-rows.ts'
 import { at, seedAgent, seedPerson, seedRun, seedWorkspace } from './seed.ts'
 
 const everyone = { seesAll: true, userId: null, agentId: null }
-
-export function automationRow(
-  agent: { id: string; workspaceId: string },
-  changes: Partial<AutomationRow> = {},
-): AutomationRow {
-  return {
-    id: realWorld.id('aut_'),
-    workspaceId: agent.workspaceId,
-    projectId: null,
-    name: 'Automation',
-    description: null,
-    status: 'active',
-    triggerType: 'webhook',
-    cron: null,
-    timezone: null,
-    event: null,
-    repo: null,
-    tokenHash: null,
-    prompt: 'Do it.',
-    workflow: null,
-    agentId: agent.id,
-    modelId: null,
-    environment: null,
-    concurrencyPolicy: 'allow_concurrent',
-    createdByType: 'system',
-    createdById: null,
-    lastRunId: null,
-    lastFiredAt: null,
-    nextFireAt: null,
-    callsSince: null,
-    calls: 0,
-    archivedAt: null,
-    version: 1,
-    createdAt: at,
-    updatedAt: at,
-    ...changes,
-  }
-}
 
 async function seedAutomation(db: Db, changes: Partial<AutomationRow> = {}) {
   const agent = await seedAgent(db, await seedWorkspace(db))

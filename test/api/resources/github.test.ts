@@ -93,7 +93,8 @@ describe('POST /integrations/github/webhook', () => {
       expect([signature, reply.status]).toEqual([signature, 401])
     }
     const bare = await fetch(`${server.url}/integrations/github/webhook`, { method: 'POST', body: '{}' })
-    expect([bare.status, (await bare.json()).error.code]).toEqual([401, 'auth_missing'])
+    const refused = (await bare.json()) as { error: { code: string } }
+    expect([bare.status, refused.error.code]).toEqual([401, 'auth_missing'])
     expect(await server.database.root('github_deliveries').where('happening', 'like', `%app-${count}"%`)).toEqual([])
   })
 
@@ -285,8 +286,9 @@ describe('an automation for git events', () => {
   })
 
   it('needs both credentials and the secret', async () => {
-    for (const settings of [{ SVC_GITHUB_TOKEN: 'ghp_x' }, { SVC_GITHUB_WEBHOOK_SECRET: secret }]) {
-      const half = await TestServer.start({ settings: settings as Record<string, string> })
+    const halves: Record<string, string>[] = [{ SVC_GITHUB_TOKEN: 'ghp_x' }, { SVC_GITHUB_WEBHOOK_SECRET: secret }]
+    for (const settings of halves) {
+      const half = await TestServer.start({ settings })
       const waker = await half.createAgent()
       const trigger = { event: 'pull_request.merged', repo: 'a/b' }
       const reply = await half.call('/automations', { body: { name: 'a', trigger, agentId: waker.id, prompt: 'p' } })

@@ -1,0 +1,45 @@
+import { createHmac } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { keysIn, readHappening } from './events.ts'
+import { isSignedWith } from './signature.ts'
+
+test('keys of tasks are found in branch, title and body', () => {
+  const keys = (text: Partial<Parameters<typeof keysIn>[0]>) => keysIn({ branch: 'b', title: 't', body: '', ...text })
+  expect(keys({ branch: 'feature/web-12-button' })).toEqual(['WEB-12'])
+  expect(keys({ branch: 'WEB-12', title: 'web-13: x', body: 'Closes WEB-14, (WEB-12).' })).toEqual([
+    'WEB-12',
+    'WEB-13',
+    'WEB-14',
+  ])
+  // In running text a word with a number is no key unless it is written as one.
+  expect(keys({ body: 'utf-8 and covid-19, WEB12, XWEB-1x' })).toEqual([])
+  expect(keys({ title: Array.from({ length: 80 }, (_, i) => `A-${i}`).join(' ') })).toHaveLength(50)
+})
+
+test('only what is good news of a commit is acted on', () => {
+  const repository = { full_name: 'Acme/Web', default_branch: 'main' }
+  const sha = 'a'.repeat(40)
+  const run = (conclusion: string | null, action = 'completed') =>
+    readHappening('check_run', {
+      action,
+      repository,
+      check_run: { head_sha: sha, conclusion, pull_requests: [{ number: 4 }] },
+    })
+  expect(run('success')).toEqual({ kind: 'green', repo: 'acme/web', sha, numbers: [4] })
+  expect([run('skipped')?.kind, run('neutral')?.kind]).toEqual(['green', 'green'])
+  for (const bad of [run('failure'), run(null), run('success', 'created')]) expect(bad).toBeNull()
+  expect(readHappening('status', { repository, sha, state: 'success' })).toMatchObject({ kind: 'green', numbers: [] })
+  expect(readHappening('status', { repository, sha, state: 'error' })).toBeNull()
+  expect(readHappening('issues', {})).toBeNull()
+})
+
+test('a signature holds for these bytes and this secret only', () => {
+  const body = Buffer.from('{"a":1}')
+  const signature = `sha256=${createHmac('sha256', 'secret').update(body).digest('hex')}`
+  expect(isSignedWith('secret', body, signature)).toBe(true)
+  expect(isSignedWith('secret', body, signature.toUpperCase().replace('SHA256', 'sha256'))).toBe(true)
+  expect(isSignedWith('other', body, signature)).toBe(false)
+  expect(isSignedWith('secret', Buffer.from('{"a":2}'), signature)).toBe(false)
+  for (const wrong of ['', signature.slice(0, -1), `${signature}0`, signature.replace('sha256', 'sha1')])
+    expect(isSignedWith('secret', body, wrong)).toBe(false)
+})
