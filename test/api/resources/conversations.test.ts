@@ -1,0 +1,476 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { FakeDevice } from '../../kit/fake-device.ts'
+import { codeOf, outcomeOf, TestServer, type Person } from '../../kit/server.ts'
+import { asUser, keyed, liveRun, makeConversation, makeDm, say, tryPost } from '../../kit/talk.ts'
+
+let server: TestServer
+let device: FakeDevice
+let member: Person
+let admin: Person
+beforeAll(async () => {
+  server = await TestServer.start()
+  device = await FakeDevice.connect(server)
+  member = await server.addPerson('member')
+  admin = await server.addPerson('admin')
+})
+afterAll(async () => {
+  await device.disconnect()
+  await server.stop()
+})
+
+const as = (person: Person) => ({ token: person.token })
+const tryMake = async (body: object, token?: string) =>
+  server.call('/conversations', { body, headers: keyed(), ...(token === undefined ? {} : { token }) })
+const act = (id: string, action: string, options: { token?: string; body?: object } = {}) =>
+  server.call(`/conversations/${id}/${action}`, { method: 'POST', headers: keyed(), ...options })
+
+describe('create', () => {
+  test('a channel holds whoever is asked for and the caller, once each', async () => {
+    const agent = await server.createAgent()
+    const body = {
+      title: ' Release ',
+      participants: [
+        agent.handle,
+        { type: 'user', id: member.userId },
+        { type: 'agent', id: agent.id },
+        server.owner.userId,
+      ],
+    }
+    const reply = await tryMake(body)
+    expect(reply.status).toBe(201)
+    const { workspaceId, publicId, companyId } = (await server.ok('/user/workspaces')).data.map(
+      (each: { id: string; publicId: string; companyId: string }) => ({ workspaceId: each.id, ...each }),
+    )[0]
+    expect(workspaceId).toBe(server.owner.workspaceId)
+    expect(reply.body).toEqual({
+      object: 'conversation',
+      id: expect.stringMatching(/^cnv_/),
+      workspaceId: publicId,
+      companyId,
+      title: 'Release',
+      taskId: null,
+      kind: 'channel',
+      triggerMode: 'mention_to_wake',
+      capabilities: { canEdit: true, canArchive: true, canDelete: true },
+      participants: expect.arrayContaining([asUser(server.owner), asUser(member), { type: 'agent', id: agent.id }]),
+      agentParticipantCount: 1,
+      lastMessageId: null,
+      lastMessagePreview: null,
+      lastActivityAt: null,
+      messageCount: 0,
+      createdBy: asUser(server.owner),
+      archivedAt: null,
+      lastReadAt: null,
+      unreadCount: 0,
+      createdAt: expect.any(String),
+      updatedAt: expect.any(String),
+    })
+    expect(reply.body.participants).toHaveLength(3)
+  })
+
+  test('a dm is of one person and one agent, and there is one of them', async () => {
+    const agent = await server.createAgent()
+    const dm = await makeDm(server, agent.id)
+    expect(dm).toMatchObject({
+      kind: 'dm',
+      triggerMode: 'respond_to_all',
+      capabilities: { canEdit: true, canArchive: false, canDelete: false },
+      participants: [asUser(server.owner), { type: 'agent', id: agent.id }],
+    })
+    const again = await tryMake({ kind: 'dm', participants: [agent.id] })
+    expect(outcomeOf(again)).toBe('409 dm_already_exists')
+    expect(again.body.error.details).toEqual({ conversationId: dm.id })
+    // Somebody else's is another one.
+    expect((await makeDm(server, agent.id, member.token)).id).not.toBe(dm.id)
+  })
+
+  test('a dm of other numbers is refused', async () => {
+    const [one, two] = [await server.createAgent(), await server.createAgent()]
+    const dm = async (...participants: unknown[]) => outcomeOf(await tryMake({ kind: 'dm', participants }))
+    expect(await dm()).toBe('400 dm_requires_one_agent')
+    expect(await dm(one.id, two.id)).toBe('400 dm_requires_one_agent')
+    expect(await dm(one.id, member.userId)).toBe('400 dm_requires_one_user')
+  })
+
+  test('many dms at once are one', async () => {
+    const agent = await server.createAgent()
+    const replies = await Promise.all(
+      Array.from({ length: 6 }, () => tryMake({ kind: 'dm', participants: [agent.id] })),
+    )
+    expect(replies.map(outcomeOf).sort()).toEqual(['201', ...Array<string>(5).fill('409 dm_already_exists')])
+  })
+
+  test('an agent makes a dm with a person, and is in it', async () => {
+    const agent = await server.createAgent()
+    const run = await liveRun(server, device, agent.id)
+    const body = { kind: 'dm', participants: [member.userId], firstMessage: { body: 'Hello from the run.' } }
+    const dm = await makeConversation(server, body, run.token)
+    expect(dm).toMatchObject({ createdBy: { type: 'agent', id: agent.id }, messageCount: 1, unreadCount: 0 })
+    expect((await tryMake({ kind: 'dm' }, run.token)).body.error.code).toBe('dm_requires_one_user')
+    expect(await server.ok(`/conversations/${dm.id}`, as(member))).toMatchObject({ unreadCount: 1 })
+    await run.end()
+  })
+
+  test('the first message is the caller’s, and what it may not say is refused with all', async () => {
+    const { id } = await makeConversation(server, { title: 'First', firstMessage: 'Hello *all*\n' })
+    const { data } = await server.ok(`/conversations/${id}/messages`)
+    expect(data).toMatchObject([{ body: 'Hello *all*\n', author: asUser(server.owner) }])
+    expect(await server.ok(`/conversations/${id}`)).toMatchObject({
+      messageCount: 1,
+      lastMessageId: data[0].id,
+      lastMessagePreview: 'Hello *all*',
+      lastActivityAt: data[0].createdAt,
+      unreadCount: 0,
+    })
+    const count = async () => (await server.ok('/conversations?limit=100')).data.length
+    const before = await count()
+    expect(outcomeOf(await tryMake({ firstMessage: '' }))).toBe('400 empty_message')
+    expect(outcomeOf(await tryMake({ firstMessage: {} }))).toBe('400 empty_message')
+    expect(outcomeOf(await tryMake({ firstMessage: `AKIA${'IOSFODNN7EXAMPLE'}` }))).toBe('400 secret_in_message')
+    expect(await count()).toBe(before)
+  })
+
+  test('the conversation of a task is a dm of its own rules, and there is one', async () => {
+    const agent = await server.createAgent()
+    const task = await server.ok('/tasks', { body: { title: `Talk ${crypto.randomUUID()}` }, headers: keyed() })
+    const made = await makeConversation(server, { taskId: task.key, participants: [agent.id, member.userId] })
+    expect(made).toMatchObject({ kind: 'dm', taskId: task.id, triggerMode: 'respond_to_all' })
+    const again = await tryMake({ taskId: task.id })
+    expect(outcomeOf(again)).toBe('409 task_already_has_conversation')
+    expect(again.body.error.details).toEqual({ conversationId: made.id })
+    expect(outcomeOf(await tryMake({ taskId: 'tsk_0000000000000000' }))).toBe('404 task_not_found')
+    expect(outcomeOf(await act(made.id, 'delete'))).toBe('409 conversation_task_linked')
+    expect(outcomeOf(await act(made.id, 'archive'))).toBe('409 conversation_dm_not_archivable')
+    expect((await server.ok(`/conversations/${made.id}?include=task`)).task).toMatchObject({
+      id: task.id,
+      key: task.key,
+    })
+  })
+
+  test('refuses unknown people and agents, and private agents of others', async () => {
+    const hidden = await server.createAgent({ visibility: 'private' })
+    const gone = await server.createAgent()
+    await server.call(`/agents/${gone.id}`, { method: 'DELETE' })
+    for (const participant of [
+      'usr_0000000000000000',
+      'nobody',
+      gone.id,
+      { type: 'user', id: gone.id },
+      { type: 'agent', id: member.userId },
+    ])
+      expect(outcomeOf(await tryMake({ participants: [participant] }))).toBe('404 participant_not_found')
+    const seen = await tryMake({ participants: [hidden.id] }, member.token)
+    expect(outcomeOf(seen)).toBe('404 participant_not_found')
+    expect(outcomeOf(await tryMake({ kind: 'group' }))).toBe('400 validation_error')
+    expect(outcomeOf(await tryMake({ title: ' ' }))).toBe('400 validation_error')
+    const unkeyed = await server.call('/conversations', { body: {} })
+    expect(outcomeOf(unkeyed)).toBe('400 idempotency_invalid_key')
+  })
+})
+
+describe('who sees what', () => {
+  test('channels all people, dms their person and admins, an agent where it is', async () => {
+    const agent = await server.createAgent()
+    const run = await liveRun(server, device, agent.id)
+    const dm = await makeDm(server, agent.id, member.token)
+    const channel = await makeConversation(server, { title: 'Open' })
+    const closed = await makeConversation(server, { title: 'With it', participants: [agent.id] })
+    const other = await server.addPerson('member')
+    const sees = async (token: string, id: string) => outcomeOf(await server.call(`/conversations/${id}`, { token }))
+    expect(await sees(member.token, dm.id)).toBe('200')
+    expect(await sees(admin.token, dm.id)).toBe('200')
+    expect(await sees(run.token, dm.id)).toBe('200')
+    expect(await sees(other.token, dm.id)).toBe('404 conversation_not_found')
+    expect(await sees(other.token, channel.id)).toBe('200')
+    expect(await sees(run.token, channel.id)).toBe('404 conversation_not_found')
+    expect(await sees(run.token, closed.id)).toBe('200')
+    const listed = async (token: string) =>
+      (await server.ok('/conversations?limit=100', { token })).data.map((each: { id: string }) => each.id)
+    expect(await listed(run.token)).toEqual([closed.id, dm.id])
+    expect(await listed(other.token)).not.toContain(dm.id)
+    expect(await listed(other.token)).toEqual(expect.arrayContaining([channel.id, closed.id]))
+    expect(await listed(admin.token)).toContain(dm.id)
+    const ids = [dm.id, 'nonsense', channel.id, 'cnv_0000000000000000']
+    const batch = await server.ok(`/conversations?ids=${ids.join(',')}`, as(other))
+    expect(batch.data.map((each: { id: string } | null) => each?.id ?? null)).toEqual([null, null, channel.id, null])
+    // What cannot be seen cannot be read, posted to or changed either.
+    for (const path of ['messages', 'events'])
+      expect(codeOf(await server.call(`/conversations/${dm.id}/${path}`, as(other)))).toBe('conversation_not_found')
+    expect(codeOf(await tryPost(server, dm.id, { body: 'x' }, other.token))).toBe('conversation_not_found')
+    expect(codeOf(await act(dm.id, 'read', as(other)))).toBe('conversation_not_found')
+    await run.end()
+  })
+
+  test('the conversation of a task in a private project is seen by who sees the project', async () => {
+    const project = await server.ok('/projects', { body: { name: 'Secret', visibility: 'private' } })
+    const body = { title: `Hidden ${crypto.randomUUID()}`, projectId: project.id }
+    const task = await server.ok('/tasks', { body, headers: keyed() })
+    const { id } = await makeConversation(server, { taskId: task.id })
+    expect(outcomeOf(await server.call(`/conversations/${id}`, as(member)))).toBe('404 conversation_not_found')
+    const listed = async (person: Person) =>
+      (await server.ok('/conversations?limit=100', as(person))).data.some((each: { id: string }) => each.id === id)
+    expect([await listed(member), await listed(admin), await listed(server.owner)]).toEqual([false, true, true])
+    const batch = await server.ok(`/conversations?ids=${id}`, as(member))
+    expect(batch.data).toEqual([null])
+  })
+})
+
+describe('list', () => {
+  test('is newest first, pages by id both ways, and filters', async () => {
+    const agent = await server.createAgent()
+    const task = await server.ok('/tasks', { body: { title: `List ${crypto.randomUUID()}` }, headers: keyed() })
+    const made: string[] = []
+    for (const body of [{ title: 'One' }, { title: 'Two', taskId: task.id }, { title: 'Three' }, { title: 'Four' }]) {
+      server.world.advance(10)
+      made.unshift((await makeConversation(server, { participants: [agent.id], ...body })).id)
+    }
+    const page = (query: string) => server.ok(`/conversations?participantId=${agent.handle}&${query}`)
+    const ids = (list: { data: { id: string }[] }) => list.data.map((each) => each.id)
+    const first = await page('limit=2')
+    expect(ids(first)).toEqual(made.slice(0, 2))
+    expect(first).toMatchObject({ object: 'list', hasMore: true, nextCursor: made[1] })
+    const second = await page(`limit=2&startingAfter=${first.nextCursor}`)
+    expect(ids(second)).toEqual(made.slice(2))
+    expect(second).toMatchObject({ hasMore: false, nextCursor: null })
+    const back = await page(`limit=2&endingBefore=${made[3]}`)
+    expect(ids(back)).toEqual([made[1], made[2]])
+    expect(back.hasMore).toBe(true)
+    expect(ids(await page(`limit=2&endingBefore=${made[1]}`))).toEqual([made[0]])
+    expect(ids(await page('q=t'))).toEqual([made[1], made[2]])
+    expect(ids(await page(`taskId=${task.key}`))).toEqual([made[2]])
+    expect(ids(await page('taskId=none'))).toEqual([made[0], made[1], made[3]])
+    expect(ids(await page('taskId=tsk_0000000000000000'))).toEqual([])
+    expect(ids(await server.ok('/conversations?participantId=usr_0000000000000000'))).toEqual([])
+    expect((await act(made[0]!, 'archive')).body.archivedAt).not.toBeNull()
+    expect(ids(await page(''))).toEqual(made.slice(1))
+    expect(ids(await page('archived=true'))).toEqual(made)
+  })
+
+  test('refuses what does not fit', async () => {
+    const { id } = await makeConversation(server)
+    const refused = async (query: string) => outcomeOf(await server.call(`/conversations?${query}`))
+    expect(await refused(`startingAfter=${id}&endingBefore=${id}`)).toBe('400 invalid_cursor')
+    expect(await refused('startingAfter=cnv_0000000000000000')).toBe('400 invalid_cursor')
+    expect(await refused(`ids=${id}&limit=5`)).toBe('400 ids_exclusive')
+    expect(await refused(`ids=${Array(101).fill(id).join(',')}`)).toBe('400 too_many_ids')
+    expect(await refused('limit=101')).toBe('400 validation_error')
+    expect(await refused(`q=${'x'.repeat(201)}`)).toBe('400 validation_error')
+  })
+})
+
+describe('one conversation', () => {
+  test('is read with what is asked for', async () => {
+    const agent = await server.createAgent({ name: 'Reader' })
+    const { id } = await makeConversation(server, { participants: [agent.id] })
+    for (let n = 1; n <= 27; n++) await say(server, id, `m${n}`)
+    const plain = await server.ok(`/conversations/${id}`)
+    expect(Object.keys(plain)).not.toContain('messages')
+    const full = await server.ok(
+      `/conversations/${id}?include=messages&include[]=task,participantsExpanded&include=runtime`,
+    )
+    expect(full.messages.map((each: { body: string }) => each.body)).toEqual(
+      Array.from({ length: 25 }, (_, n) => `m${n + 3}`),
+    )
+    expect(full.task).toBeNull()
+    expect(full.participantsExpanded).toContainEqual({ type: 'agent', id: agent.id, handle: '@reader', name: 'Reader' })
+    expect(full.participantsExpanded).toContainEqual({
+      ...asUser(server.owner),
+      handle: expect.stringMatching(/^@/),
+      name: expect.any(String),
+    })
+    expect(full.runtime).toEqual({ modelId: null, harness: null, reasoningEffort: null, speed: null, changedAt: null })
+    const invalid = await server.call(`/conversations/${id}?include=everything`)
+    expect(outcomeOf(invalid)).toBe('400 invalid_include')
+    expect(outcomeOf(await server.call('/conversations/cnv_0000000000000000'))).toBe('404 conversation_not_found')
+    expect(outcomeOf(await server.call('/conversations/7'))).toBe('400 invalid_id_format')
+  })
+
+  test('is renamed by who is in it, or an admin, a dm too', async () => {
+    const channel = await makeConversation(server, { title: 'Old', participants: [member.userId] })
+    const rename = (id: string, person: Person) =>
+      server.call(`/conversations/${id}`, { body: { title: 'New' }, ...as(person) })
+    expect((await rename(channel.id, member)).body).toMatchObject({ title: 'New' })
+    expect(outcomeOf(await rename(channel.id, await server.addPerson('member')))).toBe('403 not_authorized')
+    expect(outcomeOf(await rename(channel.id, admin))).toBe('200')
+    const dm = await makeDm(server, (await server.createAgent()).id)
+    expect((await rename(dm.id, server.owner)).body.title).toBe('New')
+    const patch = await server.call(`/conversations/${dm.id}`, { method: 'PATCH', body: { title: 'New' } })
+    expect(outcomeOf(patch)).toBe('404 route_not_found')
+    expect(outcomeOf(await server.call(`/conversations/${dm.id}`, { body: {} }))).toBe('400 validation_error')
+    expect(outcomeOf(await rename('cnv_0000000000000000', admin))).toBe('404 conversation_not_found')
+  })
+
+  test('counts what is unread: others’ live messages since one read', async () => {
+    const { id } = await makeConversation(server, { participants: [member.userId] })
+    const unread = async (person: Person) => (await server.ok(`/conversations/${id}`, as(person))).unreadCount
+    await say(server, id, 'one')
+    await say(server, id, 'two')
+    await say(server, id, 'mine', member.token)
+    expect([await unread(member), await unread(server.owner), await unread(admin)]).toEqual([2, 1, 3])
+    const { lastReadAt } = (await act(id, 'read', as(member))).body
+    expect(await server.ok(`/conversations/${id}`, as(member))).toMatchObject({ unreadCount: 0, lastReadAt })
+    const three = await say(server, id, 'three')
+    expect([await unread(member), await unread(server.owner)]).toEqual([1, 1])
+    await server.ok(`/messages/${three.id}/delete`, { method: 'POST', headers: keyed() })
+    expect(await unread(member)).toBe(0)
+    expect(outcomeOf(await act('cnv_0000000000000000', 'read'))).toBe('404 conversation_not_found')
+  })
+})
+
+describe('what only admins do', () => {
+  test('a channel is archived and put back, as often as one likes; a dm is not', async () => {
+    const { id } = await makeConversation(server)
+    expect((await act(id, 'archive', as(admin))).body.archivedAt).toEqual(expect.any(String))
+    expect((await act(id, 'archive', as(admin))).status).toBe(200)
+    expect((await act(id, 'unarchive', as(admin))).body.archivedAt).toBeNull()
+    expect((await act(id, 'unarchive', as(admin))).status).toBe(200)
+    const dm = await makeDm(server, (await server.createAgent()).id)
+    expect(outcomeOf(await act(dm.id, 'archive'))).toBe('409 conversation_dm_not_archivable')
+    expect(outcomeOf(await act(dm.id, 'delete'))).toBe('409 conversation_dm_not_deletable')
+  })
+
+  test('a deleted channel is gone with its messages', async () => {
+    const { id } = await makeConversation(server, { firstMessage: 'Gone soon.' })
+    const [message] = (await server.ok(`/conversations/${id}/messages`)).data
+    expect((await act(id, 'delete', as(admin))).status).toBe(204)
+    expect(outcomeOf(await server.call(`/conversations/${id}`))).toBe('404 conversation_not_found')
+    expect(outcomeOf(await server.call(`/messages/${message.id}`))).toBe('404 message_not_found')
+    expect(outcomeOf(await act(id, 'delete'))).toBe('404 conversation_not_found')
+  })
+
+  test('a channel with a run going on is not deleted', async () => {
+    const agent = await server.createAgent()
+    const { id } = await makeConversation(server, { participants: [agent.id] })
+    await say(server, id, `${agent.handle} work`)
+    const run = await device.take()
+    const refused = await act(id, 'delete')
+    expect(outcomeOf(refused)).toBe('409 conversation_has_live_run')
+    expect(refused.body.error.details).toEqual({ runId: run.runId })
+    await run.end()
+    expect((await act(id, 'delete')).status).toBe(204)
+  })
+
+  test('participants of a channel come and go', async () => {
+    const agent = await server.createAgent()
+    const { id } = await makeConversation(server)
+    const add = (body: object) => act(id, 'participants', { body })
+    expect((await add({ type: 'agent', id: agent.handle })).body.participants).toContainEqual({
+      type: 'agent',
+      id: agent.id,
+    })
+    expect((await add({ participant: { type: 'user', id: member.userId } })).body.participants).toHaveLength(3)
+    expect((await add({ id: agent.id })).body.participants).toHaveLength(3)
+    expect(outcomeOf(await add({ id: 'usr_0000000000000000' }))).toBe('404 participant_not_found')
+    expect(outcomeOf(await add({}))).toBe('400 validation_error')
+    const remove = (ref: string) => act(id, `participants/${encodeURIComponent(ref)}/remove`)
+    expect((await remove(agent.handle)).body.participants).toHaveLength(2)
+    expect(outcomeOf(await remove(agent.id))).toBe('404 participant_not_found')
+    expect((await remove(member.userId)).body.participants).toEqual([asUser(server.owner)])
+    const dm = await makeDm(server, agent.id)
+    const added = await act(dm.id, 'participants', { body: { id: member.userId } })
+    expect(outcomeOf(added)).toBe('400 dm_cannot_add_participant')
+    const removed = await act(dm.id, `participants/${agent.id}/remove`)
+    expect(outcomeOf(removed)).toBe('409 http_exception')
+    expect(outcomeOf(await act('cnv_0000000000000000', 'participants', { body: { id: agent.id } }))).toBe(
+      '404 conversation_not_found',
+    )
+  })
+
+  test('others are refused, agents too', async () => {
+    const agent = await server.createAgent()
+    const { id } = await makeConversation(server, { participants: [agent.id, member.userId] })
+    const run = await liveRun(server, device, agent.id)
+    for (const token of [member.token, run.token])
+      for (const [action, body] of [
+        ['archive', undefined],
+        ['unarchive', undefined],
+        ['delete', undefined],
+        ['participants', { id: admin.userId }],
+        [`participants/${agent.id}/remove`, undefined],
+      ] as const)
+        expect([action, outcomeOf(await act(id, action, { token, ...(body && { body }) }))]).toEqual([
+          action,
+          '403 not_authorized',
+        ])
+    await run.end()
+  })
+})
+
+describe('runtime', () => {
+  const patch = (id: string, body: object, token?: string) =>
+    server.call(`/conversations/${id}/runtime`, { method: 'PATCH', body, ...(token === undefined ? {} : { token }) })
+
+  test('is switched by who is in it, key by key', async () => {
+    const agent = await server.createAgent({ harness: null, command: null })
+    const { id } = await makeDm(server, agent.id)
+    const first = await patch(id, { modelId: 'claude-opus-4-5', reasoningEffort: 'high', speed: 'standard' })
+    expect(first.body.runtime).toEqual({
+      modelId: 'claude-opus-4-5',
+      harness: null,
+      reasoningEffort: 'high',
+      speed: 'standard',
+      changedAt: expect.any(String),
+    })
+    const second = await patch(id, { reasoningEffort: null, harness: 'claude' })
+    expect(second.body.runtime).toMatchObject({ modelId: 'claude-opus-4-5', harness: 'claude', reasoningEffort: null })
+    expect((await server.ok(`/conversations/${id}?include=runtime`)).runtime).toEqual(second.body.runtime)
+  })
+
+  test('refuses what does not go together', async () => {
+    const agent = await server.createAgent({ harness: null, command: null, model: 'claude-opus-4-5' })
+    const { id } = await makeDm(server, agent.id)
+    const refused = async (body: object) => outcomeOf(await patch(id, body))
+    expect(await refused({})).toBe('400 validation_error')
+    expect(await refused({ modelId: 'no-such-model' })).toBe('400 model_not_found')
+    expect(await refused({ modelId: 'claude-opus-4-5', harness: 'codex' })).toBe('422 harness_model_unsupported')
+    expect(await refused({ harness: 'codex' })).toBe('422 harness_model_unsupported')
+    expect(await refused({ reasoningEffort: 'minimal' })).toBe('400 reasoning_effort_unsupported')
+    expect(await refused({ speed: 'fast' })).toBe('400 speed_unsupported')
+    expect(await refused({ speed: 'warp' })).toBe('400 validation_error')
+    expect(outcomeOf(await patch('cnv_0000000000000000', { speed: null }))).toBe('404 conversation_not_found')
+    const channel = await makeConversation(server)
+    expect(outcomeOf(await patch(channel.id, { speed: null }, member.token))).toBe('403 not_authorized')
+  })
+})
+
+test('the transcript of a conversation is that of its runs, one after the other', async () => {
+  const agent = await server.createAgent()
+  const { id } = await makeDm(server, agent.id)
+  const runs: string[] = []
+  for (const word of ['one', 'two']) {
+    await say(server, id, word)
+    const run = await device.take()
+    runs.push(run.runId)
+    await run.events({ kind: 'text', data: { text: `${word} a` } }, { kind: 'text', data: { text: `${word} b` } })
+    await run.end()
+  }
+  const page = (query: string) => server.ok(`/conversations/${id}/events${query}`)
+  const all = await page('')
+  expect(all.data.map((each: Event) => [each.runId, each.kind, each.data.text])).toEqual([
+    [runs[0], 'text', 'one a'],
+    [runs[0], 'text', 'one b'],
+    [runs[0], 'ended', undefined],
+    [runs[1], 'text', 'two a'],
+    [runs[1], 'text', 'two b'],
+    [runs[1], 'ended', undefined],
+  ])
+  expect(all).toMatchObject({ object: 'list', hasMore: false, nextCursor: null })
+  expect(all.runs.map((each: { id: string; status: string }) => [each.id, each.status])).toEqual(
+    runs.map((runId) => [runId, 'succeeded']),
+  )
+  const seen: unknown[] = []
+  for (let after = ''; ;) {
+    const next = await page(`?limit=2${after}`)
+    seen.push(...next.data)
+    if (!next.hasMore) break
+    after = `&after=${next.nextCursor}`
+  }
+  expect(seen).toEqual(all.data)
+  expect(outcomeOf(await server.call(`/conversations/${id}/events?after=x`))).toBe('400 invalid_cursor')
+  expect(outcomeOf(await server.call('/conversations/cnv_0000000000000000/events'))).toBe('404 conversation_not_found')
+})
+interface Event {
+  runId: string
+  kind: string
+  data: { text?: string }
+}
