@@ -1,9 +1,11 @@
 import { z } from 'zod'
+import { conversation } from './conversations.ts'
 import { idPageParams } from './id-paging.ts'
 import { agentRef, taskRef, timestamp } from './ids.ts'
 import { idsParam, listOrBatchOf } from './paging.ts'
 import { defineRoute } from './route.ts'
 import { run } from './runs.ts'
+import { comment } from './task-comments.ts'
 import { taskPriorities, taskStatuses } from './task-fields.ts'
 import {
   assigneeInput,
@@ -39,6 +41,11 @@ export const taskWithIncluded = task
     parent: taskSummary.nullable().optional(),
     subtasks: z.array(taskSummary).optional().describe('Direct ones, oldest first.'),
     runs: z.array(run).optional().describe('The last 25, newest first.'),
+    comments: z.array(comment).optional().describe('The last 25, oldest first.'),
+    conversation: conversation
+      .nullable()
+      .optional()
+      .describe('Holds its comments; null before the first one, and for whom it is not.'),
   })
   .meta({ id: 'TaskWithIncluded' })
 

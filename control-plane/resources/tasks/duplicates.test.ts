@@ -23,6 +23,9 @@ test('case, spaces, punctuation and accents make no other title', () => {
 
 test('the same words in another order or form are the same work', () => {
   expect(same('Fix crash on the login page', 'Login page: fix crashes')).toBe(true)
+  expect(same('Fix the white page', 'Fixing white pages')).toBe(true)
+  expect(same('Release the boxes', 'Releasing a box')).toBe(true)
+  expect(same('Stop the planned jobs', 'Stopping plan job')).toBe(true)
   expect(same('Add test for parser', 'Add tests for the parser')).toBe(true)
   expect(same('Improve documentation of releases', 'Improve documentaton of releases')).toBe(true)
 })

@@ -27,11 +27,13 @@ function wordsOf(text: string): string[] {
   )
 }
 
-/** The word without the commonest English endings, so that `tests` and `testing` are `test`. */
+/** The word without the commonest English endings, so that `pages` is `page`, and `tests` and `testing` are `test`. */
 function stemOf(word: string): string {
-  if (word.length < 5 || /\d/.test(word)) return word
-  const stem = word.replace(/(ing|ed|es|s)$/, '')
-  return stem.length < 4 || word.endsWith('ss') ? word : stem.replace(/(.)\1$/, '$1').replace(/e$/, '')
+  if (word.length < 4 || /\d/.test(word)) return word
+  const singular = word.replace(/(?<=s|x|z|ch|sh)es$|(?<![sui])s$/, '')
+  const bare = singular.replace(/(?<=[aeiouy].*)(?<!e)(ing|ed)$/, '')
+  const stem = bare.length < 3 ? singular : bare.replace(/([^aeiouls])\1$/, '$1')
+  return stem.length < 4 ? stem : stem.replace(/e$/, '')
 }
 
 /**

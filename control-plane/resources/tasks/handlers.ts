@@ -9,7 +9,9 @@ import type { Caller } from '../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../http/implement.ts'
 import { lookUpAgent } from '../agents/lookup.ts'
 import { ensureTaskConversation } from '../conversations/task-conversation.ts'
+import { recordRead } from '../conversations/participant-store.ts'
 import { postMessage } from '../conversations/post.ts'
+import { findConversationOfTask } from '../conversations/store.ts'
 import type { ResourceDependencies } from '../dependencies.ts'
 import { projectViewerOf } from '../projects/rules.ts'
 import { transitionTask } from './actions.ts'
@@ -56,18 +58,21 @@ export function taskHandlers(deps: ResourceDependencies): ImplementedRoute[] {
     archive: (input) => archive(input, deps, input.world.now()),
     unarchive: (input) => archive(input, deps, null),
 
-    async read({ db, caller, params, world }) {
-      const task = await readableTask(db, caller, params.id)
-      const { type, id } = actorOf(caller)
-      const at = world.now()
-      await replaceReadMark(
-        db,
-        { taskId: task.id, readerType: type === 'agent' ? 'agent' : 'user', readerId: id ?? '' },
-        at,
-      )
-      return { lastReadAt: toTimestamp(at) }
-    },
+    read,
   })
+}
+
+/** The mark of a person holds for the task's conversation, too (silence tasks.readEffect). */
+async function read({ db, caller, params, world }: HandlerInput<Routes['read']>) {
+  const task = await readableTask(db, caller, params.id)
+  const at = world.now()
+  const isPerson = caller.kind === 'person'
+  const readerId = isPerson ? caller.userPublicId : caller.agentId
+  await replaceReadMark(db, { taskId: task.id, readerType: isPerson ? 'user' : 'agent', readerId }, at)
+  const conversation = isPerson ? await findConversationOfTask(db, task.id) : null
+  if (conversation !== null)
+    await recordRead(db, { conversationId: conversation.id, userId: readerId, seq: conversation.messageSeq, at })
+  return { lastReadAt: toTimestamp(at) }
 }
 
 /** The changed task as the answer; whoever it woke is seen to after the commit. */

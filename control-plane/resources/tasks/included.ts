@@ -2,6 +2,11 @@ import type { TaskInclude } from '../../../shared/api/tasks.ts'
 import type { Db } from '../../db/open.ts'
 import type { Caller } from '../../http/callers.ts'
 import { viewerOf } from '../agents/rules.ts'
+import { isConversationVisible } from '../conversations/lookup.ts'
+import { presentConversation } from '../conversations/present.ts'
+import { findConversationOfTask } from '../conversations/store.ts'
+import { presentComments } from '../messages/present.ts'
+import { listMessages } from '../messages/store.ts'
 import { presentRuns, type Moment } from '../runs/present.ts'
 import { listRuns, type RunRow } from '../runs/store.ts'
 import { listDependencies, type LinkedTask } from './dependency-store.ts'
@@ -13,6 +18,7 @@ import { listWatchers } from './watcher-store.ts'
 /** Related records that GET /tasks/{id} puts into its answer when asked to. */
 
 const mostRuns = 25
+const mostComments = 25
 
 export async function includedOf(
   db: Db,
@@ -29,10 +35,28 @@ export async function includedOf(
       ? { parent: parent !== null && (await isTaskVisible(db, caller, parent)) ? presentSummary(parent) : null }
       : {}),
     ...(wants('subtasks') ? { subtasks: await subtasksOf(db, caller, task) } : {}),
+    ...(wants('comments') ? { comments: await commentsOf(db, task) } : {}),
+    ...(wants('conversation') ? { conversation: await conversationOf(db, caller, task) } : {}),
     ...(wants('runs')
       ? { runs: await presentRuns(db, await runsOf(db, task, { caller, limit: mostRuns }), asked.moment) }
       : {}),
   }
+}
+
+/** The last ones, oldest first. */
+async function commentsOf(db: Db, task: TaskRow) {
+  const conversation = await findConversationOfTask(db, task.id)
+  if (conversation === null) return []
+  const place = { direction: 'before', seq: Number.MAX_SAFE_INTEGER } as const
+  const range = { conversationId: conversation.id, place, withDeleted: false, limit: mostComments }
+  const newest = (await listMessages(db, range)).slice(0, mostComments)
+  return presentComments(db, task, newest.toReversed())
+}
+
+async function conversationOf(db: Db, caller: Caller, task: TaskRow) {
+  const conversation = await findConversationOfTask(db, task.id)
+  const isShown = conversation !== null && (await isConversationVisible(db, caller, conversation))
+  return isShown ? presentConversation(db, caller, conversation) : null
 }
 
 /** Tasks that the caller may not see are left out. */

@@ -3,6 +3,7 @@ import type { World } from '../../../shared/lib/world.ts'
 import type { Db } from '../../db/open.ts'
 import { requestWake } from '../../dispatch/wakes.ts'
 import { findAgent } from '../agents/store.ts'
+import { ensureTaskConversation } from '../conversations/task-conversation.ts'
 import { listLiveOfAgent } from '../runs/store.ts'
 import { listDependencies } from './dependency-store.ts'
 import { taskPrompt } from './prompt.ts'
@@ -129,16 +130,20 @@ export async function wakeWatchers(
         triggerSource: 'task_watched',
         requestedBy: actor?.id ?? null,
         prompt: taskPrompt(task, { reason: `A task you watch changed. ${change.what}` }),
-        ...(await placeOf(tx, watcher.origin, task)),
+        ...(await placeOf(tx, { origin: watcher.origin, watched: task, world })),
       },
       world,
     )
   }
 }
 
-/** Where a watcher's run belongs: a conversation, or a task of its own. The watched task itself stays its assignee's. */
-async function placeOf(tx: Db, origin: string, watched: TaskRow) {
+/**
+ * Where a watcher's run belongs: in a conversation, or with a task of its own. The watched task stays its assignee's, so a
+ * run about it only answers among its comments.
+ */
+async function placeOf(tx: Db, { origin, watched, world }: { origin: string; watched: TaskRow; world: World }) {
   if (origin.startsWith('cnv_')) return { conversationId: origin }
-  const task = origin === watched.id ? null : await findTaskById(tx, origin)
+  if (origin === watched.id) return { conversationId: (await ensureTaskConversation(tx, { task: watched, world })).id }
+  const task = await findTaskById(tx, origin)
   return task === null || isFinished(task) ? {} : { taskId: task.id }
 }
