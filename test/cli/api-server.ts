@@ -28,7 +28,8 @@ export async function startApi(answer: (request: Received, before: number) => An
       const url = new URL(request.url!, 'http://server')
       const method = request.method!
       const before = received.filter((other) => other.method === method && other.path === url.pathname).length
-      const body = text === '' ? undefined : (JSON.parse(text) as unknown)
+      const isForm = request.headers['content-type'] === 'application/x-www-form-urlencoded'
+      const body = text === '' ? undefined : isForm ? new URLSearchParams(text) : (JSON.parse(text) as unknown)
       const seen = { method, path: url.pathname, query: url.searchParams, headers: request.headers, body }
       received.push(seen)
       const given = answer(seen, before)
