@@ -1,0 +1,116 @@
+import { expect, test } from 'vitest'
+import { loadCatalog } from '../../control-plane/catalog/catalog.ts'
+import { openDatabase, type Database, type Db } from '../../control-plane/db/open.ts'
+import { silentLog } from '../../control-plane/log.ts'
+import { nextInstant } from '../../control-plane/resources/automations/schedule.ts'
+import { insertAutomation } from '../../control-plane/resources/automations/store.ts'
+import { dueAutomationsSweep } from '../../control-plane/sweeps/due-automations.ts'
+import { Sweeper } from '../../control-plane/sweeps/sweeper.ts'
+import { hasPostgres, openPostgres } from '../kit/database.ts'
+import { movableWorld, type MovableWorld } from '../kit/server.ts'
+import { automationRow } from '../store/automations-rows.ts'
+import { seedAgent, seedWorkspace } from '../store/seed.ts'
+
+/**
+ * Ten thousand automations, each due once on the first of November in its own time zone (in New York the clocks are set
+ * back that day), and two replicas that look for what is due at the same moments. Connections are cut in the middle of
+ * the work, one replica is replaced by a new one, and for 50 minutes there is none.
+ */
+const total = 10_000
+const zones = ['UTC', 'Asia/Kolkata', 'America/New_York', 'Europe/Berlin', 'Australia/Lord_Howe', 'America/Sao_Paulo']
+const minute = 60_000
+const begin = Date.parse('2026-10-31T12:55:00Z')
+const end = Date.parse('2026-11-02T05:05:00Z')
+const stepMs = 10 * minute
+
+test.skipIf(!hasPostgres())(
+  'two replicas and ten thousand due automations over a simulated day: each fires exactly once',
+  async () => {
+    const database = await openPostgres()
+    const others: Database[] = []
+    const open = () => {
+      const replica = openDatabase({ url: database.url, poolSize: 4 })
+      others.push(replica)
+      return replica
+    }
+    try {
+      const world = movableWorld()
+      world.advance(begin - world.now())
+      const expected = await seed(database.root, world)
+      const first = replica(open(), world)
+      let second = replica(open(), world)
+      for (let at = begin, step = 0; at <= end; at += stepMs, step++) {
+        world.advance(at - world.now())
+        // Nobody is there for 50 minutes, again and again; less than an hour, so nothing is given up, also not what the
+        // next cut puts off by one step.
+        if (step % 60 >= 50 && step % 60 < 54) continue
+        if (step % 40 === 20) second = replica(open(), world)
+        const work = Promise.all([first.runAll(), second.runAll()])
+        if (step % 10 === 5) await cutConnections(database.root)
+        await work
+      }
+      // What a cut left for the next pass.
+      await Promise.all([first.runAll(), second.runAll()])
+      await compare(database.root, expected)
+    } finally {
+      for (const each of others) await each.close()
+      await database.close()
+    }
+  },
+  600_000,
+)
+
+function replica({ root }: Database, world: MovableWorld): Sweeper {
+  const catalog = loadCatalog(null)
+  const offers = { isLinked: () => false, offerMs: 10_000 }
+  const context = { world, leaseMs: 90_000, cloudEnabled: false, limits: {}, catalog, offers }
+  const announceTo = { dispatcher: { push: () => undefined }, bus: { poke: () => undefined } }
+  const sweep = dueAutomationsSweep({ everyMs: 1_000, context: () => context, announceTo })
+  return new Sweeper({ root, world, log: silentLog, sweeps: [sweep], tickMs: 1_000 })
+}
+
+/** Gives the instant of each automation by its id. */
+async function seed(db: Db, world: MovableWorld): Promise<Map<string, number>> {
+  const expected = new Map<string, number>()
+  for (let w = 0; w < 40; w++) {
+    const agent = await seedAgent(db, await seedWorkspace(db))
+    await db.transaction(async (tx) => {
+      for (let i = 0; i < total / 40; i++) {
+        const n = w * (total / 40) + i
+        const timezone = zones[n % zones.length]!
+        const time = (n * 7) % 1_440
+        const cron = `${time % 60} ${Math.floor(time / 60)} 1 11 *`
+        const instant = nextInstant({ cron, timezone }, world.now())!
+        const row = automationRow(agent, { triggerType: 'schedule', cron, timezone, nextFireAt: instant })
+        await insertAutomation(tx, row)
+        expected.set(row.id, instant)
+      }
+    })
+  }
+  return expected
+}
+
+/** All connections to the database but this one: work under way is undone, or committed without an answer. */
+async function cutConnections(db: Db): Promise<void> {
+  await db.raw(
+    'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
+  )
+}
+
+async function compare(db: Db, expected: Map<string, number>): Promise<void> {
+  const fires: { automation_id: string; occasion: string; kind: string; run_id: string; created_at: number }[] =
+    await db('automation_fires').select('automation_id', 'occasion', 'kind', 'run_id', 'created_at')
+  const runs: { id: string }[] = await db('runs').where({ trigger_source: 'cron' }).select('id')
+  expect(fires).toHaveLength(total)
+  expect(new Set(fires.map((fire) => fire.automation_id)).size).toBe(total)
+  const wrong = fires.filter((fire) => {
+    const instant = expected.get(fire.automation_id)!
+    const lateMs = Number(fire.created_at) - instant
+    return fire.occasion !== `schedule ${instant}` || fire.kind !== 'triggered' || lateMs < 0 || lateMs >= 60 * minute
+  })
+  expect(wrong).toEqual([])
+  expect(runs).toHaveLength(total)
+  expect(new Set(fires.map((fire) => fire.run_id))).toEqual(new Set(runs.map((run) => run.id)))
+  const waiting: unknown = await db('automations').where('next_fire_at', '<', end).first('id')
+  expect(waiting).toBeUndefined()
+}
