@@ -110,12 +110,11 @@ export const taskWatcher = z
   .meta({ id: 'TaskWatcher' })
 export type TaskWatcher = z.infer<typeof taskWatcher>
 
-/** A branch that git would take. */
-const branch = z
-  .string()
-  .min(1)
-  .max(255)
-  .regex(/^(?![/.-])(?!.*(\.\.|\/\/|\/\.|@\{|\.lock(\/|$)))[^\s\p{Cc}~^:?*[\\]+(?<![/.])$/u, 'not a name of a branch')
+/** Names that git takes for a branch (git-check-ref-format), short of its rarest exceptions. */
+const isBranch = (name: string) =>
+  !/[\s\p{Cc}~^:?*[\\]|\.\.|@\{|[/.]$/u.test(name) &&
+  name.split('/').every((part) => part !== '' && !/^[.-]|\.lock$/.test(part))
+const branch = z.string().min(1).max(255).refine(isBranch, 'not a name of a branch')
 
 export const title = z.string().trim().min(1).max(500).describe('What is to be done, in a line.')
 

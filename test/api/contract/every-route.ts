@@ -18,6 +18,9 @@ export const unknownIds: Readonly<Record<string, string>> = {
   automationId: 'aut_0000000000000000',
   companyId: '00000000-0000-4000-8000-00000000000e',
   taskId: 'tsk_0000000000000000',
+  itemId: 'chk_0000000000000000',
+  dependencyId: 'tsk_0000000000000000',
+  repoId: '00000000-0000-4000-8000-00000000000f',
   runId: 'run_0000000000000000',
   approvalId: 'apr_0000000000000000',
   secretId: 'sec_0000000000000000',
@@ -26,6 +29,7 @@ export const unknownIds: Readonly<Record<string, string>> = {
   // `{id}` of a resource whose ids have a form of their own, by the first word of the path.
   'conversations.id': 'cnv_0000000000000000',
   'messages.id': 'msg_0000000000000000',
+  'tasks.id': 'tsk_0000000000000000',
   ref: 'usr_0000000000000000',
   shortId: 'fs_0000000000000000',
   workspaceId: '00000000-0000-4000-8000-00000000000a',

@@ -44,6 +44,12 @@ async function strangersThings(): Promise<Record<string, string>> {
     headers: keyed,
     body: { firstMessage: 'Ours.' },
   })
+  const task = await server.ok('/tasks', {
+    token: stranger.token,
+    headers: keyed,
+    body: { title: 'Theirs', checklist: ['Theirs'] },
+  })
+  const repo = await server.ok('/repos', { token: stranger.token, body: { gitRemote: 'github.com/their/repo' } })
   const { revision } = await server.ok(`/agents/${agent.id}/config`, {
     method: 'PUT',
     token: stranger.token,
@@ -53,12 +59,16 @@ async function strangersThings(): Promise<Record<string, string>> {
     agentId: agent.id,
     automationId: automation.id,
     companyId: stranger.workspaceId,
-    taskId: unknownIds['taskId'] ?? '',
+    taskId: task.id,
+    itemId: task.checklist[0].id,
+    dependencyId: task.id,
+    repoId: repo.id,
     runId: run.runPublicId,
     eventId: unknownIds['eventId'] ?? '',
     id: device.deviceId,
     'conversations.id': conversation.id,
     'messages.id': conversation.lastMessageId,
+    'tasks.id': task.id,
     ref: stranger.userId,
     shortId: folder.shortId,
     workspaceId: stranger.workspaceId,
@@ -74,7 +84,7 @@ async function strangersThings(): Promise<Record<string, string>> {
 /** A request that fits as far as ids and method go; a body that no route is harmed by. */
 function request(reach: (typeof reaches)[number], token: string | null, ids = unknownIds) {
   const { method, base } = reach.route
-  const options: CallOptions = { method, base, token }
+  const options: CallOptions = { method, base, token, headers: { 'idempotency-key': crypto.randomUUID() } }
   if (method !== 'GET' && method !== 'DELETE') options.body = {}
   return server.call(fill(reach.path, ids), options)
 }
@@ -137,7 +147,7 @@ function shapeOf(reply: { status: number; body: unknown }) {
   const text = JSON.stringify(reply.body ?? null)
   return {
     status: reply.status,
-    text: text.replaceAll(/req_\w+|(?:agt|run|fs|cnv|msg|usr)_\w{16}|[0-9a-f-]{36}/g, 'ID'),
+    text: text.replaceAll(/req_\w+|[a-z]{2,4}_\w{16}|[0-9a-f-]{36}|[\d-]{10}T[\d:.]+Z/g, 'ID'),
   }
 }
 

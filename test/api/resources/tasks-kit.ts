@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { outcomeOf, TestServer, type Reply } from '../../kit/server.ts'
+import { outcomeOf, type Reply, type TestServer } from '../../kit/server.ts'
 
 /** What tests of tasks do over and over. */
 

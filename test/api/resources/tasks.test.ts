@@ -110,9 +110,13 @@ describe('create', () => {
       { title: 'x', priority: 'top' },
       { title: 'x', assignee: { type: 'user', id: member.userId } },
       { title: 'x', dueAt: 'soon' },
-      { title: 'x', branchName: 'a..b' },
+      ...['a..b', '/a', 'a/', 'a//b', '-a', '.a', 'a/.b', 'a.lock', 'a.', 'a b', 'a~b', 'a:b', 'a\\b', 'a@{b'].map(
+        (branchName) => ({
+          title: 'x',
+          branchName,
+        }),
+      ),
       { title: 'x', branchName: 'x'.repeat(256) },
-      { title: 'x', branchName: 'has space' },
       { title: 'x', dependsOn: Array.from({ length: 51 }, () => unknown) },
       { title: 'x', checklist: [''] },
     ])
