@@ -105,7 +105,7 @@ async function compare(db: Db, expected: Map<string, number>): Promise<void> {
   expect(new Set(fires.map((fire) => fire.automation_id)).size).toBe(total)
   const wrong = fires.filter((fire) => {
     const instant = expected.get(fire.automation_id)!
-    const lateMs = Number(fire.created_at) - instant
+    const lateMs = fire.created_at - instant
     return fire.occasion !== `schedule ${instant}` || fire.kind !== 'triggered' || lateMs < 0 || lateMs >= 60 * minute
   })
   expect(wrong).toEqual([])
