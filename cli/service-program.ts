@@ -2,13 +2,8 @@ import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import type { ControlStatus } from '../shared/device/control.ts'
-import {
-  serviceFileOf,
-  serviceReply,
-  serviceValues,
-  type ServiceAction,
-  type ServiceValue,
-} from '../shared/device/service.ts'
+import { serviceFileOf } from '../shared/device/service-file.ts'
+import type { ServiceAction, ServiceValue } from '../shared/device/service.ts'
 import type { World } from '../shared/lib/world.ts'
 import { daemonEnvironment, daemonProgram, startDaemon, waitForLink } from './daemon-process.ts'
 import { CliError } from './errors.ts'
@@ -20,6 +15,8 @@ import type { DevicePlaces } from './paths.ts'
 /** Fails with what the program says. */
 export async function askService<A extends ServiceAction>(places: DevicePlaces, action: A): Promise<ServiceValue<A>> {
   const printed = await runProgram(places, action)
+  // Here, because most devices have no service, and the schemas cost more time than the rest of a command.
+  const { serviceReply, serviceValues } = await import('../shared/device/service.ts')
   const reply = serviceReply.safeParse(parseJsonText(printed))
   if (!reply.success) throw unreadable(printed)
   if (!reply.data.ok) {

@@ -1,7 +1,7 @@
 import { homedir, userInfo } from 'node:os'
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { serviceFileOf } from '../../shared/device/service.ts'
+import { serviceFileOf } from '../../shared/device/service-file.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { readConfig } from '../config.ts'
 import { placesIn, type Places } from '../places.ts'

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { serviceFileOf } from '../../shared/device/service.ts'
+import { serviceFileOf } from '../../shared/device/service-file.ts'
 
 export function isServiceInstalled(options: { homeDir: string; platform: string }): boolean | null {
   const path = serviceFileOf(options)

@@ -1,6 +1,6 @@
 import { build, parse } from 'plist'
 import { z } from 'zod'
-import { serviceLabel } from '../../shared/device/service.ts'
+import { serviceLabel } from '../../shared/device/service-file.ts'
 import { nodeFlags, restartSeconds, type ServiceDefinition, stopSeconds } from './definition.ts'
 import type { InstalledService } from './systemd-unit.ts'
 

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import type { World } from '../../shared/lib/world.ts'
-import { serviceLabel } from '../../shared/device/service.ts'
+import { serviceLabel } from '../../shared/device/service-file.ts'
 import { stopSeconds } from './definition.ts'
 import { plistText, readPlist } from './launchd-plist.ts'
 import { ServiceError } from './service-error.ts'

@@ -1,6 +1,6 @@
 import { existsSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { serviceUnit } from '../../shared/device/service.ts'
+import { serviceUnit } from '../../shared/device/service-file.ts'
 import { ServiceError } from './service-error.ts'
 import type { ServiceManager, ServiceState } from './service-manager.ts'
 import { readUnit, unitText } from './systemd-unit.ts'

@@ -5,17 +5,6 @@ import { z } from 'zod'
  * line of JSON, a `serviceReply`; `svc device install-service` and its like start that program and pass on what it says.
  */
 
-/** One service per user: its name to launchd, and to systemd. */
-export const serviceLabel = 'dev.svc.device'
-export const serviceUnit = 'svc-device.service'
-
-/** Where the service of a user is described; null where there is none. */
-export function serviceFileOf({ homeDir, platform }: { homeDir: string; platform: string }): string | null {
-  if (platform === 'darwin') return `${homeDir}/Library/LaunchAgents/${serviceLabel}.plist`
-  if (platform === 'linux') return `${homeDir}/.config/systemd/user/${serviceUnit}`
-  return null
-}
-
 export const serviceActions = ['install', 'uninstall', 'start', 'stop', 'restart', 'status'] as const
 export type ServiceAction = (typeof serviceActions)[number]
 
