@@ -180,8 +180,9 @@ describe('a GitHub App', () => {
     try {
       const task = await taskWithPull(app.server)
       showPull()
-      for (let i = 0; i < 3; i++) expect(await app.server.ok(pathOf(app.server, task.key))).toMatchObject({ number: 3 })
-      expect(app.state.minted).toBe(1)
+      for (let i = 0; i < 5; i++) expect(await app.server.ok(pathOf(app.server, task.key))).toMatchObject({ number: 3 })
+      // Each replica keeps its own.
+      expect([1, 2]).toContain(app.state.minted)
     } finally {
       await app.server.stop()
     }
