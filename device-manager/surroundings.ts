@@ -9,7 +9,7 @@ import { harnessProbe } from './harness/probe.ts'
 import type { Log } from './log.ts'
 import type { Places } from './places.ts'
 import { probeLoginEnv } from './process/login-env.ts'
-import type { HarnessSurroundings } from './run/supervisor.ts'
+import type { HarnessSurroundings } from './run/run-hosts.ts'
 
 /** An environment older than this is probed again before a run gets it. */
 const staleMs = 10 * 60_000

@@ -11,7 +11,8 @@ import { cleanUp, prepare, type Assignment, type Prepared } from './preparation.
 import type { HostRequest, HostReply, hostPhases } from './protocol.ts'
 import { endedEvent, reportMaker } from './report.ts'
 import { LiveRun } from './run.ts'
-import { EventWriter, type WriterLimits } from './writer.ts'
+import { EventWriter } from './writer.ts'
+import type { WriterLimits } from './writer-options.ts'
 
 type Phase = (typeof hostPhases)[number]
 

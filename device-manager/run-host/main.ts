@@ -8,7 +8,7 @@ import type { HostRecord } from './protocol.ts'
 import { hostPaths, removeHostFiles, writeRecord } from './record.ts'
 import { HostSocket } from './socket.ts'
 import { warmUp } from './warm-up.ts'
-import { writerLimits } from './writer.ts'
+import { writerLimits } from './writer-options.ts'
 
 const count = z.coerce.number().int().positive()
 const settings = z.object({

@@ -1,24 +1,15 @@
-import { stat } from 'node:fs/promises'
 import type { DeviceMessage, ServerMessage } from '../../shared/device/protocol.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Log } from '../log.ts'
 import type { Places } from '../places.ts'
-import type { HostReply, HostRequest } from '../run-host/protocol.ts'
+import type { HostReply } from '../run-host/protocol.ts'
 import type { Spool } from '../spool/spool.ts'
 import { endCrashed, endWithoutHost } from './crashed.ts'
 import type { HostConnection } from './host-connection.ts'
 import type { HostPool } from './host-pool.ts'
 import type { Journal } from './journal.ts'
 import { helloState, holdsPlace, step, type RunEffect, type RunEvent, type RunState, type Stop } from './machine.ts'
-
-/** The base environment for harnesses of this machine, ready before a run needs it. */
-export interface HarnessSurroundings {
-  env(): Promise<Record<string, string>>
-  homeDir: string
-  shell: string
-  svcBinDir: string | null
-  versionOf(harness: RunState['spec']['harness']): string | null
-}
+import { RunHosts, type HarnessSurroundings } from './run-hosts.ts'
 
 export interface SupervisorOptions {
   places: Places
@@ -40,22 +31,22 @@ export interface SupervisorOptions {
   changed(): void
 }
 
-type Start = Extract<HostRequest, { type: 'start' }>
-
 /** Carries out what the run machine decides: journals each step, then performs its effects. */
 export class Supervisor {
   private readonly options: SupervisorOptions
   private readonly states = new Map<string, RunState>()
-  private readonly hosts = new Map<string, HostConnection>()
-  private readonly starts = new Map<string, Start>()
-  /** Preparations under way, so that a start waits for its host. */
-  private readonly preparing = new Map<string, Promise<void>>()
+  private readonly hosts: RunHosts
   private readonly crashing = new Set<string>()
-  /** Hosts taken with the offer of a run, until they are assigned to it. */
-  private readonly taken = new Map<string, HostConnection>()
 
   constructor(options: SupervisorOptions) {
     this.options = options
+    this.hosts = new RunHosts({
+      ...options,
+      find: (runId) => this.find(runId),
+      handle: (runId, event) => this.handle(runId, event),
+      said: (runId, reply) => this.hostSaid(runId, reply),
+      lost: (runId) => this.hostLost(runId),
+    })
   }
 
   /** Takes up the runs of the daemon before this one (see adoption.ts for who finds their hosts). */
@@ -64,11 +55,7 @@ export class Supervisor {
   }
 
   attach(runId: string, host: HostConnection): void {
-    this.hosts.set(runId, host)
-    host.attach({
-      reply: (reply) => this.hostSaid(runId, host, reply),
-      lost: () => this.hostLost(runId, host),
-    })
+    this.hosts.attach(runId, host)
   }
 
   find(runId: string): RunState | null {
@@ -116,13 +103,11 @@ export class Supervisor {
    */
   offer(offer: { spec: RunState['spec']; fence: number }): void {
     const { runId } = offer.spec
-    const host = this.options.pool.takeReady()
-    if (host) this.taken.set(runId, host)
+    const hostId = this.hosts.reserve(runId)
     try {
-      this.handle(runId, { type: 'offered', ...offer, at: this.options.world.now(), hostId: host?.hostId ?? null })
+      this.handle(runId, { type: 'offered', ...offer, at: this.options.world.now(), hostId })
     } catch (error) {
-      this.taken.delete(runId)
-      host?.send({ type: 'discard' })
+      this.hosts.unreserve(runId)
       throw error
     }
   }
@@ -130,7 +115,7 @@ export class Supervisor {
   start(message: ServerMessage & { type: 'run.start' }): void {
     const state = this.states.get(message.runId)
     if (!state || state.fence !== message.fence) return
-    this.starts.set(message.runId, {
+    this.hosts.keepStart(message.runId, {
       type: 'start',
       token: message.token,
       apiUrl: this.options.server,
@@ -142,7 +127,7 @@ export class Supervisor {
   input(message: ServerMessage & { type: 'run.input' }): void {
     const state = this.states.get(message.runId)
     if (state?.fence !== message.fence) return
-    this.hosts.get(message.runId)?.send({ type: 'input', inputId: message.inputId, text: message.text })
+    this.hosts.send(message.runId, { type: 'input', inputId: message.inputId, text: message.text })
   }
 
   changeSet(message: ServerMessage & { type: 'change_set.get' }): void {
@@ -150,7 +135,7 @@ export class Supervisor {
     const run = { runId, fence, requestId }
     const ending = this.options.spool.ending(run)
     if (ending?.changeSet) return this.options.sendChangeSet(run, ending.changeSet)
-    if (!this.hosts.get(runId)?.send({ type: 'change_set.get', requestId }))
+    if (!this.hosts.send(runId, { type: 'change_set.get', requestId }))
       this.options.sendChangeSet(run, { ok: false, code: 'repo_unavailable', message: 'The run is not live here.' })
   }
 
@@ -161,9 +146,9 @@ export class Supervisor {
         this.options.send({ type: 'run.accepted', runId, fence: state.fence })
         return
       case 'prepare':
-        return this.prepare(state)
+        return this.hosts.prepare(state)
       case 'start_host':
-        return this.startHost(runId)
+        return this.hosts.start(runId)
       case 'report_started':
         this.options.send({
           type: 'run.started',
@@ -173,13 +158,13 @@ export class Supervisor {
         })
         return
       case 'stop_host':
-        return this.stopHost(state, { type: 'stop', ...effect.stop })
+        return this.hosts.stop(runId, { type: 'stop', ...effect.stop })
       case 'discard_host':
-        this.hosts.get(runId)?.send({ type: 'discard' })
-        return this.release(runId)
+        this.hosts.send(runId, { type: 'discard' })
+        return this.hosts.release(runId)
       case 'end_without_host':
-        this.hosts.get(runId)?.send({ type: 'discard' })
-        this.release(runId)
+        this.hosts.send(runId, { type: 'discard' })
+        this.hosts.release(runId)
         return this.untilDone(state, 'the ending was not written', () => {
           endWithoutHost(this.options, state, effect.stop)
           this.options.forward(state)
@@ -187,10 +172,10 @@ export class Supervisor {
       case 'end_crashed':
         return void this.endCrashed(state)
       case 'forward':
-        this.release(runId)
+        this.hosts.release(runId)
         return this.options.forward(state)
       case 'forget':
-        this.release(runId)
+        this.hosts.release(runId)
         this.options.forgotten(runId)
         return this.untilDone(state, 'the rows of a finished run were not removed', () => {
           // Taken anew meanwhile: then its rows are those of the new lease.
@@ -223,74 +208,7 @@ export class Supervisor {
     }
   }
 
-  private release(runId: string): void {
-    this.starts.delete(runId)
-    this.hosts.get(runId)?.detach()
-    this.hosts.delete(runId)
-  }
-
-  private prepare(state: RunState): void {
-    const work = this.assign(state).catch((error: unknown) => {
-      this.options.log.error({ err: error, runId: state.runId }, 'the run could not be prepared')
-      this.handle(state.runId, { type: 'host_lost' })
-    })
-    this.preparing.set(state.runId, work)
-    void work.finally(() => {
-      if (this.preparing.get(state.runId) === work) this.preparing.delete(state.runId)
-    })
-  }
-
-  private async assign(state: RunState): Promise<void> {
-    const { runId, fence, spec } = state
-    const { pool, surroundings } = this.options
-    const ready = this.taken.get(runId) ?? null
-    this.taken.delete(runId)
-    const isWanted = () => this.states.get(runId)?.fence === fence
-    const folder = await folderTrouble(spec.folder?.rootPath ?? surroundings.homeDir)
-    if (folder || !isWanted()) {
-      ready?.send({ type: 'discard' })
-      pool.warm()
-      if (folder && isWanted())
-        this.handle(runId, { type: 'prepare_failed', stop: { exitReason: 'dispatch_error', message: folder } })
-      return
-    }
-    const [host, env] = await Promise.all([ready?.isOpen ? ready : pool.take(), surroundings.env()])
-    if (!isWanted()) {
-      host.send({ type: 'discard' })
-      return pool.warm()
-    }
-    if (this.states.get(runId)?.hostId !== host.hostId) this.handle(runId, { type: 'host_taken', hostId: host.hostId })
-    this.attach(runId, host)
-    host.send({
-      type: 'assign',
-      spec,
-      fence,
-      env,
-      homeDir: surroundings.homeDir,
-      loginShell: surroundings.shell,
-      svcBinDir: surroundings.svcBinDir,
-      harnessVersion: surroundings.versionOf(spec.harness),
-    })
-  }
-
-  private startHost(runId: string): void {
-    const start = this.starts.get(runId)
-    if (!start) return
-    const host = this.hosts.get(runId)
-    if (host) return void host.send(start)
-    // The start came while a host was being taken: it follows the assignment.
-    void this.preparing.get(runId)?.then(() => this.hosts.get(runId)?.send(start))
-  }
-
-  private stopHost(state: RunState, stop: Extract<HostRequest, { type: 'stop' }>): void {
-    const host = this.hosts.get(state.runId)
-    if (host) return void host.send(stop)
-    const preparing = this.preparing.get(state.runId)
-    if (preparing) void preparing.then(() => this.hosts.get(state.runId)?.send(stop))
-  }
-
-  private hostSaid(runId: string, host: HostConnection, reply: HostReply): void {
-    if (this.hosts.get(runId) !== host) return
+  private hostSaid(runId: string, reply: HostReply): void {
     const state = this.states.get(runId)
     if (!state) return
     switch (reply.type) {
@@ -317,15 +235,13 @@ export class Supervisor {
     if (hello.runId === null || hello.fence !== state.fence) return
     if (hello.phase === 'running' || hello.phase === 'ending') {
       if (state.phase === 'accepted' || state.phase === 'starting') this.handle(state.runId, { type: 'host_started' })
-      if (state.cancel) this.stopHost(state, { type: 'stop', ...state.cancel })
+      if (state.cancel) this.hosts.stop(state.runId, { type: 'stop', ...state.cancel })
     }
     if (hello.phase === 'ended') this.handle(state.runId, { type: 'host_ended' })
     else if (hello.lastSeq > 0) this.options.forward(state)
   }
 
-  private hostLost(runId: string, host: HostConnection): void {
-    if (this.hosts.get(runId) !== host) return
-    this.hosts.delete(runId)
+  private hostLost(runId: string): void {
     const state = this.states.get(runId)
     if (!state || state.phase === 'ended') return
     // A host that finished writes its ending, says so and leaves; what it said may have been cut off by its leaving.
@@ -348,7 +264,7 @@ export class Supervisor {
     this.crashing.add(runId)
     try {
       const record = state.hostId === null ? null : this.options.pool.record(state.hostId)
-      await endCrashed(this.options, state, { record, start: this.starts.get(runId) ?? null })
+      await endCrashed(this.options, state, { record, start: this.hosts.startOf(runId) })
       this.handle(runId, { type: 'host_ended' })
     } catch (error) {
       // A spool that takes nothing now may take it later.
@@ -357,15 +273,5 @@ export class Supervisor {
     } finally {
       this.crashing.delete(runId)
     }
-  }
-}
-
-async function folderTrouble(path: string): Promise<string | null> {
-  try {
-    return (await stat(path)).isDirectory() ? null : `${path} is not a folder.`
-  } catch (error) {
-    const code = (error as { code?: string }).code
-    if (code === 'ENOENT') return `The folder ${path} does not exist on this device.`
-    return `The folder ${path} cannot be used: ${error instanceof Error ? error.message : String(error)}`
   }
 }

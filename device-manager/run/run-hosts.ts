@@ -1,0 +1,170 @@
+import { stat } from 'node:fs/promises'
+import type { Log } from '../log.ts'
+import type { HostReply, HostRequest } from '../run-host/protocol.ts'
+import type { HostConnection } from './host-connection.ts'
+import type { HostPool } from './host-pool.ts'
+import type { RunEvent, RunState } from './machine.ts'
+
+/** The base environment for harnesses of this machine, ready before a run needs it. */
+export interface HarnessSurroundings {
+  env(): Promise<Record<string, string>>
+  homeDir: string
+  shell: string
+  svcBinDir: string | null
+  versionOf(harness: RunState['spec']['harness']): string | null
+}
+
+export interface RunHostsOptions {
+  log: Log
+  pool: HostPool
+  surroundings: HarnessSurroundings
+  find(runId: string): RunState | null
+  handle(runId: string, event: RunEvent): void
+  /** The run's host said something. */
+  said(runId: string, reply: HostReply): void
+  /** The run's host is gone. */
+  lost(runId: string): void
+}
+
+export type Start = Extract<HostRequest, { type: 'start' }>
+
+/**
+ * The daemon's connections to run hosts, by run: from the host that is taken with an offer, over its assignment, to its
+ * release. It carries requests there and tells what comes back; what follows from that the supervisor decides.
+ *
+ *     reserved --prepare--> assigned (attached) --release--> gone
+ *
+ * May interleave: a start or stop that comes while the assignment is under way follows it; a host that was replaced or
+ * released is not heard any more.
+ */
+export class RunHosts {
+  private readonly options: RunHostsOptions
+  private readonly attached = new Map<string, HostConnection>()
+  private readonly starts = new Map<string, Start>()
+  /** Preparations under way, so that a start waits for its host. */
+  private readonly preparing = new Map<string, Promise<void>>()
+  /** Hosts taken with the offer of a run, until they are assigned to it. */
+  private readonly reserved = new Map<string, HostConnection>()
+
+  constructor(options: RunHostsOptions) {
+    this.options = options
+  }
+
+  /** Takes the host that stands by for this run; its id, or null when there is none. */
+  reserve(runId: string): string | null {
+    const host = this.options.pool.takeReady()
+    if (!host) return null
+    this.reserved.set(runId, host)
+    return host.hostId
+  }
+
+  unreserve(runId: string): void {
+    this.reserved.get(runId)?.send({ type: 'discard' })
+    this.reserved.delete(runId)
+  }
+
+  attach(runId: string, host: HostConnection): void {
+    this.attached.set(runId, host)
+    const isCurrent = () => this.attached.get(runId) === host
+    host.attach({
+      reply: (reply) => {
+        if (isCurrent()) this.options.said(runId, reply)
+      },
+      lost: () => {
+        if (!isCurrent()) return
+        this.attached.delete(runId)
+        this.options.lost(runId)
+      },
+    })
+  }
+
+  /** False when the run has no host that takes it. */
+  send(runId: string, request: HostRequest): boolean {
+    return this.attached.get(runId)?.send(request) ?? false
+  }
+
+  /** The host is not listened to any more, and the run's secrets are forgotten. */
+  release(runId: string): void {
+    this.starts.delete(runId)
+    this.attached.get(runId)?.detach()
+    this.attached.delete(runId)
+  }
+
+  /** What the control plane sent with the start of the run; in memory alone. */
+  keepStart(runId: string, start: Start): void {
+    this.starts.set(runId, start)
+  }
+
+  startOf(runId: string): Start | null {
+    return this.starts.get(runId) ?? null
+  }
+
+  /** Gives the run to its host, or to a new one. Fails by events. */
+  prepare(state: RunState): void {
+    const work = this.assign(state).catch((error: unknown) => {
+      this.options.log.error({ err: error, runId: state.runId }, 'the run could not be prepared')
+      this.options.handle(state.runId, { type: 'host_lost' })
+    })
+    this.preparing.set(state.runId, work)
+    void work.finally(() => {
+      if (this.preparing.get(state.runId) === work) this.preparing.delete(state.runId)
+    })
+  }
+
+  start(runId: string): void {
+    const start = this.starts.get(runId)
+    if (!start) return
+    if (this.attached.has(runId)) return void this.send(runId, start)
+    // The start came while a host was being taken: it follows the assignment.
+    void this.preparing.get(runId)?.then(() => this.send(runId, start))
+  }
+
+  stop(runId: string, stop: Extract<HostRequest, { type: 'stop' }>): void {
+    if (this.attached.has(runId)) return void this.send(runId, stop)
+    void this.preparing.get(runId)?.then(() => this.send(runId, stop))
+  }
+
+  private async assign(state: RunState): Promise<void> {
+    const { runId, fence, spec } = state
+    const { options } = this
+    const { pool, surroundings } = options
+    const ready = this.reserved.get(runId) ?? null
+    this.reserved.delete(runId)
+    const isWanted = () => options.find(runId)?.fence === fence
+    const folder = await folderTrouble(spec.folder?.rootPath ?? surroundings.homeDir)
+    if (folder || !isWanted()) {
+      ready?.send({ type: 'discard' })
+      pool.warm()
+      if (folder && isWanted())
+        options.handle(runId, { type: 'prepare_failed', stop: { exitReason: 'dispatch_error', message: folder } })
+      return
+    }
+    const [host, env] = await Promise.all([ready?.isOpen ? ready : pool.take(), surroundings.env()])
+    if (!isWanted()) {
+      host.send({ type: 'discard' })
+      return pool.warm()
+    }
+    if (options.find(runId)?.hostId !== host.hostId) options.handle(runId, { type: 'host_taken', hostId: host.hostId })
+    this.attach(runId, host)
+    host.send({
+      type: 'assign',
+      spec,
+      fence,
+      env,
+      homeDir: surroundings.homeDir,
+      loginShell: surroundings.shell,
+      svcBinDir: surroundings.svcBinDir,
+      harnessVersion: surroundings.versionOf(spec.harness),
+    })
+  }
+}
+
+async function folderTrouble(path: string): Promise<string | null> {
+  try {
+    return (await stat(path)).isDirectory() ? null : `${path} is not a folder.`
+  } catch (error) {
+    const code = (error as { code?: string }).code
+    if (code === 'ENOENT') return `The folder ${path} does not exist on this device.`
+    return `The folder ${path} cannot be used: ${error instanceof Error ? error.message : String(error)}`
+  }
+}
