@@ -56,8 +56,12 @@ async function create(
   if (text.trim() === '') fail('empty_comment', { param: 'content' })
   checkText(text)
   const actor = actorOf(caller)
-  const isReopening = body.reopen && isFinished(found)
-  const task = isReopening ? await reopenTask(db, { task: found, reason: text, actor, world }) : found
+  if (body.reopen && !isFinished(found))
+    fail('invalid_task_transition', {
+      param: 'reopen',
+      message: `${found.key} is ${found.status}; only a done or cancelled task is opened again.`,
+    })
+  const task = body.reopen ? await reopenTask(db, { task: found, reason: text, actor, world }) : found
   if (body.interrupt) await interrupt(db, task, { caller, leaseMs: deps.leaseMs, world })
   const conversation = await ensureTaskConversation(db, { task, world })
   const { parentMessageId, attachmentIds } = body

@@ -170,8 +170,9 @@ describe('reopen and interrupt', () => {
     const reply = await comment(task.key, { content: 'Not quite done.', reopen: true })
     expect(reply.status).toBe(201)
     expect(await server.ok(`/tasks/${task.key}`)).toMatchObject({ status: 'open', completedAt: null, archivedAt: null })
-    // One that is open stays as it is.
-    expect((await comment(task.key, { content: 'Still open.', reopen: true })).status).toBe(201)
+    const again = await comment(task.key, { content: 'Still open.', reopen: true })
+    expect(outcomeOf(again)).toBe('409 invalid_task_transition')
+    expect((await list(task.key)).data).toHaveLength(1)
     await transition(task.key, { status: 'cancelled' })
     expect((await comment(task.key, { content: 'A note only.' })).status).toBe(201)
     expect((await server.ok(`/tasks/${task.key}`)).status).toBe('cancelled')
