@@ -1,0 +1,474 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { FakeDevice } from '../../kit/fake-device.ts'
+import { codeOf, outcomeOf, TestServer, type Person, type Reply } from '../../kit/server.ts'
+import { made } from './tasks-kit.ts'
+
+const secretsKey = { SVC_SECRETS_KEY: 'ab'.repeat(32) }
+let server: TestServer
+let member: Person
+let other: Person
+beforeAll(async () => {
+  server = await TestServer.start({ settings: secretsKey })
+  member = await server.addPerson('member')
+  other = await server.addPerson('member')
+})
+afterAll(() => server.stop())
+
+async function agentCaller(body: Record<string, unknown> = {}, run: Record<string, unknown> = {}) {
+  const agent = await server.createAgent(body, member.token)
+  const reply = await server.ok(`/agents/${agent.id}/runs`, { body: run, token: member.token })
+  const runId = reply.runPublicId as string
+  return { agent, runId, token: await server.runToken(runId) }
+}
+
+/** A run that a device executes: of an agent and on a device of a person of their own. */
+async function working() {
+  const person = await server.addPerson('member')
+  const device = await FakeDevice.connect(server, { token: person.token })
+  const agent = await server.createAgent({}, person.token)
+  await server.ok(`/agents/${agent.id}/runs`, { body: {}, token: person.token })
+  return { agent, person, device, work: await device.take() }
+}
+
+const post = (path: string, body: unknown, token: string = member.token): Promise<Reply> =>
+  server.call(path, { body, token, headers: { 'Idempotency-Key': crypto.randomUUID() } })
+
+const ask = (token: string, body: Record<string, unknown> = {}) =>
+  post('/questions', { prompt: 'Which one?', ...body }, token)
+
+async function asked(body: Record<string, unknown> = {}, run: Record<string, unknown> = {}) {
+  const caller = await agentCaller({}, run)
+  const reply = await ask(caller.token, body)
+  expect(outcomeOf(reply)).toBe('201')
+  return { ...caller, question: reply.body.question, id: reply.body.question.id as string }
+}
+
+const answer = (id: string, given: Record<string, unknown>, token?: string) =>
+  post(`/questions/${id}/answer`, { answer: given }, token)
+
+const options = [
+  { key: 'eu', label: 'Europe' },
+  { key: 'us', label: 'America' },
+]
+
+const secretRequest = () => ({
+  name: `key-${crypto.randomUUID()}`,
+  provider: 'github',
+  envVarName: 'DEPLOY_KEY',
+  reason: 'To push the tag',
+})
+
+/** The run that the answer has led to. */
+async function wokenRun(agentId: string): Promise<string> {
+  const runs = async () => (await server.ok(`/runs?agent=${agentId}&triggerSource=approval_resolved`)).data
+  await expect.poll(async () => (await runs()).length, { timeout: 5_000 }).toBe(1)
+  return (await runs())[0].id as string
+}
+
+describe('asking', () => {
+  test('gives the question and a sentinel, and the run stops', async () => {
+    const { agent, runId, token } = await agentCaller()
+    const reply = await ask(token)
+    expect(reply.status).toBe(201)
+    const { question, sentinel } = reply.body
+    expect(sentinel).toContain(question.id)
+    expect(question).toEqual({
+      object: 'question',
+      id: expect.stringMatching(/^qst_\w{16}$/),
+      workspaceId: member.workspaceId,
+      taskId: null,
+      conversationId: null,
+      runId,
+      sessionId: expect.any(String),
+      status: 'open',
+      prompt: 'Which one?',
+      answerMode: 'free_text',
+      options: null,
+      secretRequest: null,
+      askedBy: { type: 'agent', id: agent.id },
+      answer: null,
+      answeredBy: null,
+      answeredAt: null,
+      createdAt: expect.any(String),
+      updatedAt: expect.any(String),
+    })
+    const run = await server.ok(`/runs/${runId}`)
+    expect(run).toMatchObject({ status: 'succeeded', exitReason: 'question_asked' })
+    expect(run.waitingOn).toMatchObject({ kind: 'question', id: question.id, label: 'Which one?' })
+    expect(outcomeOf(await ask(token))).toBe('401 auth_revoked')
+  })
+
+  test('is for agents, in a run of their own, in their own name', async () => {
+    const { agent, token } = await agentCaller()
+    const stranger = await agentCaller()
+    expect(outcomeOf(await ask(member.token))).toBe('403 user_cannot_create_question')
+    for (const runId of [stranger.runId, 'run_0000000000000000'])
+      expect(outcomeOf(await ask(token, { runId }))).toBe('404 question_run_required')
+    expect(outcomeOf(await ask(token, { askedBy: { type: 'agent', id: stranger.agent.id } }))).toBe(
+      '400 validation_error',
+    )
+    const nobody = { askedBy: { type: 'system' }, answerMode: 'secret_input', secretRequest: secretRequest() }
+    expect(outcomeOf(await ask(token, nobody))).toBe('400 secret_input_requires_agent')
+    expect(outcomeOf(await server.call('/questions', { body: { prompt: 'x' }, token }))).toBe(
+      '400 idempotency_invalid_key',
+    )
+    expect(outcomeOf(await ask(token, { askedBy: { type: 'agent', id: agent.id }, runId: 'current' }))).toBe('201')
+  })
+
+  test('has options in the select modes, a secret request in secret_input, and is no gate', async () => {
+    const { token } = await agentCaller()
+    const request = secretRequest()
+    for (const [body, expected] of [
+      [{ answerMode: 'single_select' }, '400 options_required'],
+      [{ answerMode: 'multi_select', options: [] }, '400 options_required'],
+      [{ options }, '400 options_not_allowed'],
+      [{ answerMode: 'secret_input', options, secretRequest: request }, '400 options_not_allowed'],
+      [{ answerMode: 'secret_input' }, '400 secret_request_required'],
+      [{ secretRequest: request }, '400 secret_request_not_allowed'],
+      [{ answerMode: 'single_select', options, secretRequest: request }, '400 secret_request_not_allowed'],
+      [{ outcome: 'approve' }, '400 question_not_a_gate'],
+      [{ scope: 'once' }, '400 question_not_a_gate'],
+      [{ appliedScope: 'always' }, '400 question_not_a_gate'],
+      [{ answerMode: 'single_select', options: [options[0], options[0]] }, '400 validation_error'],
+      [{ answerMode: 'secret_input', secretRequest: { ...request, reason: '' } }, '400 validation_error'],
+      [{ answerMode: 'secret_input', secretRequest: { ...request, reason: 'x'.repeat(2001) } }, '400 validation_error'],
+      [{ answerMode: 'secret_input', secretRequest: { ...request, envVarName: 'PATH' } }, '400 validation_error'],
+      [{ answerMode: 'secret_input', secretRequest: { ...request, envVarName: 'SVC_TOKEN' } }, '400 validation_error'],
+      [{ prompt: '' }, '400 validation_error'],
+      [{ taskId: 'tsk_0000000000000000' }, '404 question_task_scope_mismatch'],
+      [{ taskId: 'current' }, '404 question_task_scope_mismatch'],
+      [{ conversationId: 'cnv_0000000000000000' }, '404 conversation_not_found'],
+    ] as const)
+      expect([body, outcomeOf(await ask(token, body))]).toEqual([body, expected])
+  })
+
+  test('once the run is being ended for another reason is refused, and the question is closed', async () => {
+    const { work, device, person } = await working()
+    await server.ok(`/runs/${work.runId}/cancel`, { body: {}, token: person.token })
+    expect(outcomeOf(await ask(work.token))).toBe('409 hitl_stop_failed')
+    const { data } = await server.ok(`/questions?runId=${work.runId}`)
+    expect(data).toMatchObject([
+      {
+        status: 'resolved',
+        answer: { text: '[system:stop_failed]', selected: null },
+        answeredBy: null,
+        answeredAt: null,
+      },
+    ])
+    await work.end('interrupted')
+    await device.disconnect()
+  })
+
+  test('ends a run on a device through the device; one that ends otherwise closes its question', async () => {
+    const { work, device } = await working()
+    await work.events({ kind: 'session', data: { sessionId: 'session-9' } })
+    const { question } = (await ask(work.token)).body
+    expect(question.sessionId).toBe('session-9')
+    expect((await device.next('run.cancel')).exitReason).toBe('question_asked')
+    const secret = await ask(work.token, { answerMode: 'secret_input', secretRequest: secretRequest() })
+    expect(outcomeOf(secret)).toBe('409 hitl_stop_failed')
+    await work.end('completed')
+    expect(await server.ok(`/questions/${question.id}`)).toMatchObject({
+      status: 'resolved',
+      answer: { text: '[system:run_ended]', selected: null, secretId: null },
+      answeredBy: null,
+    })
+    expect((await server.ok(`/questions?sessionId=session-9&status=resolved`)).data).toHaveLength(2)
+    const closed = (await server.ok(`/questions?runId=${work.runId}`)).data.find(
+      (row: { answerMode: string }) => row.answerMode === 'secret_input',
+    )
+    expect(closed).toMatchObject({ status: 'resolved', answer: null })
+    await device.disconnect()
+  })
+
+  test('masks what looks like a secret', async () => {
+    const { question } = await asked({ prompt: 'Is TOKEN=abcdefgh1234 right?' })
+    expect(question.prompt).toBe('Is TOKEN=[masked] right?')
+  })
+})
+
+describe('answering', () => {
+  test('a free text needs a text and nothing else', async () => {
+    const { id } = await asked()
+    for (const [given, expected] of [
+      [{ text: ' \n' }, '400 invalid_answer'],
+      [{}, '400 invalid_answer'],
+      [{ text: 'x', selected: ['eu'] }, '400 answer_mode_mismatch'],
+    ] as const)
+      expect([given, outcomeOf(await answer(id, given))]).toEqual([given, expected])
+    const reply = await answer(id, { text: 'The left one', selected: [] }, other.token)
+    expect(reply.body).toMatchObject({
+      id,
+      status: 'resolved',
+      answer: { text: 'The left one', selected: null, secretId: null },
+      answeredBy: { type: 'user', id: other.userId },
+      answeredAt: expect.any(String),
+    })
+    expect(outcomeOf(await answer(id, { text: 'again' }))).toBe('409 question_resolved')
+    expect(await server.ok(`/questions/${id}`)).toEqual(reply.body)
+  })
+
+  test('a choice of one takes one key, a choice of many several and a note', async () => {
+    const one = await asked({ answerMode: 'single_select', options })
+    expect(one.question.options).toEqual(options)
+    for (const [given, expected] of [
+      [{ text: 'eu' }, '400 answer_mode_mismatch'],
+      [{ selected: [] }, '400 answer_mode_mismatch'],
+      [{ selected: ['eu', 'us'] }, '400 answer_mode_mismatch'],
+      [{ selected: ['asia'] }, '400 invalid_option_key'],
+    ] as const)
+      expect([given, outcomeOf(await answer(one.id, given))]).toEqual([given, expected])
+    expect((await answer(one.id, { selected: ['asia'] })).body.error.allowedValues).toEqual(['eu', 'us'])
+    expect((await answer(one.id, { selected: ['eu'] })).body.answer).toEqual({
+      text: null,
+      selected: ['eu'],
+      secretId: null,
+    })
+    const many = await asked({ answerMode: 'multi_select', options })
+    expect(outcomeOf(await answer(many.id, { selected: ['eu', 'asia'] }))).toBe('400 invalid_option_key')
+    expect((await answer(many.id, { selected: ['us', 'eu', 'us'], text: 'both' })).body.answer).toMatchObject({
+      text: 'both',
+      selected: ['us', 'eu'],
+    })
+  })
+
+  test('is for people, and for questions they can see', async () => {
+    const { id } = await asked()
+    const { token } = await agentCaller()
+    expect(outcomeOf(await answer(id, { text: 'x' }, token))).toBe('403 agent_cannot_answer_question')
+    expect(outcomeOf(await answer('qst_0000000000000000', { text: 'x' }))).toBe('404 question_not_found')
+    const stranger = await server.addPerson('owner', 'elsewhere')
+    expect(outcomeOf(await answer(id, { text: 'x' }, stranger.token))).toBe('404 question_not_found')
+    const hidden = await agentCaller({ visibility: 'private' })
+    const { question } = (await ask(hidden.token)).body
+    expect(outcomeOf(await answer(question.id, { text: 'x' }, other.token))).toBe('404 question_not_found')
+    expect(outcomeOf(await server.call(`/questions/${id}/answer`, { body: { answer: { text: 'x' } } }))).toBe(
+      '400 idempotency_invalid_key',
+    )
+    expect(outcomeOf(await answer(question.id, { text: 'x' }))).toBe('200')
+  })
+
+  test('wakes the agent in the same session, with what was chosen', async () => {
+    const { id, agent, runId } = await asked({ answerMode: 'single_select', options, prompt: 'Where to deploy?' })
+    await answer(id, { selected: ['eu'] })
+    const woken = await wokenRun(agent.id)
+    expect(await server.ok(`/runs/${woken}`)).toMatchObject({ parentRunId: runId, triggerSource: 'approval_resolved' })
+    const { prompt } = await server.ok(`/runs/${woken}/context`)
+    for (const words of ['Where to deploy?', 'eu (Europe)']) expect(prompt).toContain(words)
+  })
+
+  test('of two people at once only one answers', async () => {
+    const { id, agent } = await asked()
+    const replies = await Promise.all(Array.from({ length: 4 }, async (_, n) => answer(id, { text: `answer ${n}` })))
+    expect(replies.map(outcomeOf).toSorted()).toEqual([
+      '200',
+      ...Array.from({ length: 3 }, () => '409 question_resolved'),
+    ])
+    await wokenRun(agent.id)
+  })
+})
+
+describe('on a task', () => {
+  /** A task whose agent has asked on it. */
+  async function askedOnTask(body: Record<string, unknown> = {}) {
+    const agent = await server.createAgent({}, member.token)
+    const task = await made(
+      server,
+      '/tasks',
+      { title: `Task ${crypto.randomUUID()}`, assignee: { type: 'agent', id: agent.id } },
+      member.token,
+    )
+    const runs = async () => (await server.ok(`/runs?task=${task.id}`)).data as { id: string }[]
+    await expect.poll(async () => (await runs()).length, { timeout: 5_000 }).toBe(1)
+    const runId = (await runs())[0]!.id
+    const reply = await ask(await server.runToken(runId), body)
+    expect(outcomeOf(reply)).toBe('201')
+    return { agent, task, runId, question: reply.body.question }
+  }
+  const comments = async (taskId: string) => (await server.ok(`/tasks/${taskId}/comments`)).data
+
+  test('the prompt is posted there, and a reply in its thread answers', async () => {
+    const { agent, task, runId, question } = await askedOnTask({ answerMode: 'single_select', options })
+    expect(question).toMatchObject({ taskId: task.id, conversationId: expect.stringMatching(/^cnv_/) })
+    const [shown] = await comments(task.id)
+    expect(shown).toMatchObject({ author: { type: 'agent' }, parentMessageId: null })
+    for (const words of ['Which one?', '`eu`', 'Europe']) expect(shown.body).toContain(words)
+    const blocked = (await server.ok(`/tasks/${task.id}`)).conditions
+    expect(blocked).toContainEqual(expect.objectContaining({ type: 'blocked', reason: 'question' }))
+    const reply = { content: 'Take Europe, please', parentMessageId: shown.id }
+    await made(server, `/tasks/${task.id}/comments`, reply, other.token)
+    expect(await server.ok(`/questions/${question.id}`)).toMatchObject({
+      status: 'resolved',
+      answer: { text: 'Take Europe, please', selected: null },
+      answeredBy: { type: 'user', id: other.userId },
+    })
+    const woken = await wokenRun(agent.id)
+    expect(await server.ok(`/runs/${woken}`)).toMatchObject({ parentRunId: runId, task: { id: task.key } })
+    expect((await server.ok(`/questions?taskId=${task.key}`)).data).toMatchObject([{ id: question.id }])
+  })
+
+  test('a comment elsewhere answers nothing, nor a reply to a question for a secret', async () => {
+    const { task, question } = await askedOnTask({ answerMode: 'secret_input', secretRequest: secretRequest() })
+    const [shown] = await comments(task.id)
+    await made(server, `/tasks/${task.id}/comments`, { content: 'By the way' }, other.token)
+    await made(server, `/tasks/${task.id}/comments`, { content: 'the value', parentMessageId: shown.id }, other.token)
+    expect((await server.ok(`/questions/${question.id}`)).status).toBe('open')
+  })
+
+  test('one is read with what is around it', async () => {
+    const { task, runId, question } = await askedOnTask()
+    const include = 'include[]=task&include[]=run&include[]=session&include[]=conversation'
+    expect(await server.ok(`/questions/${question.id}?${include}`)).toMatchObject({
+      id: question.id,
+      task: { object: 'task', id: task.id, key: task.key, title: task.title },
+      run: { object: 'run', id: runId },
+      session: { object: 'session', id: question.sessionId, runId },
+      conversation: { object: 'conversation', id: question.conversationId },
+    })
+    expect(outcomeOf(await server.call(`/questions/${question.id}?include[]=agent`))).toBe('400 invalid_include')
+  })
+
+  test('an approval asked on a task holds the task too', async () => {
+    const agent = await server.createAgent({}, member.token)
+    const assignee = { type: 'agent', id: agent.id }
+    const task = await made(server, '/tasks', { title: `Task ${crypto.randomUUID()}`, assignee }, member.token)
+    const runs = async () => (await server.ok(`/runs?task=${task.id}`)).data as { id: string }[]
+    await expect.poll(async () => (await runs()).length, { timeout: 5_000 }).toBe(1)
+    const token = await server.runToken((await runs())[0]!.id)
+    const { approval } = (await post('/approvals', { prompt: 'May I?' }, token)).body
+    expect(approval.taskId).toBe(task.id)
+    expect((await server.ok(`/approvals/${approval.id}?include=task`)).task).toMatchObject({ key: task.key })
+    expect((await server.ok(`/approvals?taskId=${task.key}`)).data).toMatchObject([{ id: approval.id }])
+    const conditions = async () => (await server.ok(`/tasks/${task.id}`)).conditions as unknown[]
+    expect(await conditions()).toContainEqual(expect.objectContaining({ type: 'blocked', reason: 'approval' }))
+    const wake = await server.ok(`/agents/${agent.id}/runs`, { body: { taskId: task.key } })
+    expect(wake).toMatchObject({ kind: 'not_dispatched', reason: 'task_hitl_open' })
+    expect(outcomeOf(await post(`/approvals/${approval.id}/approve`, {}))).toBe('200')
+    await wokenRun(agent.id)
+    expect(await conditions()).not.toContainEqual(expect.objectContaining({ reason: 'approval' }))
+  })
+})
+
+describe('secrets', () => {
+  const give = (id: string, value: unknown, token: string = member.token) =>
+    server.call(`/questions/${id}/secret`, { body: { value }, token })
+
+  test('go encrypted into the store and to the agent alone; the answer tells nothing', async () => {
+    const request = secretRequest()
+    const { id, agent } = await asked({ answerMode: 'secret_input', secretRequest: request })
+    const value = `s3cret ${crypto.randomUUID()}`
+    const reply = await give(id, value, other.token)
+    expect(reply.body).toMatchObject({
+      id,
+      status: 'resolved',
+      secretRequest: request,
+      answer: null,
+      answeredBy: { type: 'user', id: other.userId },
+    })
+    const { data } = await server.ok('/secrets')
+    expect(data[0]).toMatchObject({
+      id: expect.stringMatching(/^sec_\w{16}$/),
+      name: request.name,
+      provider: 'github',
+      envVarName: 'DEPLOY_KEY',
+      grantedTo: [{ type: 'agent', id: agent.id }],
+      createdBy: { type: 'user', id: other.userId },
+    })
+    const { prompt } = await server.ok(`/runs/${await wokenRun(agent.id)}/context`)
+    expect(prompt).toContain('DEPLOY_KEY')
+    for (const told of [reply.body, data, prompt]) expect(JSON.stringify(told)).not.toContain(value)
+    for (const table of ['secrets', 'questions', 'wakes', 'run_details', 'idempotency'])
+      expect(JSON.stringify(await server.database.root(table))).not.toContain(value)
+  })
+
+  test('reach the woken run as a variable, and are masked when its agent repeats them', async () => {
+    const { work, device, person } = await working()
+    const { question } = (await ask(work.token, { answerMode: 'secret_input', secretRequest: secretRequest() })).body
+    await device.next('run.cancel')
+    await work.end('question_asked')
+    const value = 'plain words that look like nothing'
+    await give(question.id, value, person.token)
+    const offer = await device.next('run.offer')
+    device.send({ type: 'run.accepted', runId: offer.runId, fence: offer.fence })
+    const start = await device.next('run.start')
+    expect(start.secrets).toEqual({ DEPLOY_KEY: value })
+    expect(JSON.stringify(offer)).not.toContain(value)
+    const again = await ask(start.token, { prompt: `Is it "${value}"?` })
+    expect(again.body.question.prompt).toBe('Is it "[redacted:DEPLOY_KEY]"?')
+    await device.disconnect()
+  })
+
+  test('are given by people, to questions that ask for them, once', async () => {
+    const { id } = await asked({ answerMode: 'secret_input', secretRequest: secretRequest() })
+    const plain = await asked()
+    const { token } = await agentCaller()
+    expect(outcomeOf(await give(id, 'x', token))).toBe('403 http_exception')
+    expect(outcomeOf(await answer(id, { text: 'x' }))).toBe('409 question_needs_secret')
+    expect(outcomeOf(await give(plain.id, 'x'))).toBe('409 question_not_secret_input')
+    expect(outcomeOf(await give('qst_0000000000000000', 'x'))).toBe('404 question_not_found')
+    for (const value of ['', 'x'.repeat(10_001), 1, 'a\0b'])
+      expect(outcomeOf(await give(id, value))).toBe('400 validation_error')
+    expect(outcomeOf(await give(id, 'x'.repeat(10_000)))).toBe('200')
+    expect(outcomeOf(await give(id, 'y'))).toBe('409 question_resolved')
+  })
+
+  test('have a name of their own, when asked for and when given', async () => {
+    const request = secretRequest()
+    const body = { answerMode: 'secret_input', secretRequest: request }
+    const [first, second] = [await asked(body), await asked(body)]
+    expect(outcomeOf(await give(first.id, 'one'))).toBe('200')
+    expect(outcomeOf(await give(second.id, 'two'))).toBe('409 secret.duplicate_name')
+    expect((await server.ok(`/questions/${second.id}`)).status).toBe('open')
+    const { token } = await agentCaller()
+    expect(outcomeOf(await ask(token, body))).toBe('409 secret.duplicate_name')
+  })
+
+  test('are for an agent that is there, and of a provider that the server takes', async () => {
+    const { id, agent } = await asked({ answerMode: 'secret_input', secretRequest: secretRequest() })
+    const { root } = server.database
+    await root('agents').where({ id: agent.id }).update({ deleted_at: 1 })
+    const reply = await give(id, 'x', server.owner.token)
+    expect([reply.status, codeOf(reply)]).toEqual([409, 'secret_input_requires_agent'])
+    await root('agents').where({ id: agent.id }).update({ deleted_at: null })
+    const picky = await TestServer.start({
+      beside: server,
+      settings: { ...secretsKey, SVC_SECRET_PROVIDERS: 'gitlab, npm' },
+    })
+    expect(outcomeOf(await picky.call(`/questions/${id}/secret`, { body: { value: 'x' } }))).toBe(
+      '409 secret_provider_unbrokerable',
+    )
+    const { token } = await agentCaller()
+    const body = { prompt: 'x', answerMode: 'secret_input', secretRequest: secretRequest() }
+    const refused = await picky.call('/questions', { body, token, headers: { 'Idempotency-Key': 'picky' } })
+    expect([outcomeOf(refused), refused.body.error.allowedValues]).toEqual(['400 validation_error', ['gitlab', 'npm']])
+    await picky.stop()
+  })
+})
+
+describe('reading', () => {
+  test('a list is newest first, takes filters, and pages in both directions', async () => {
+    const ids: string[] = []
+    for (let n = 0; n < 3; n++) ids.unshift((await asked()).id)
+    const last = await server.ok(`/questions/${ids[0]}`)
+    const list = async (query: string) => server.ok(`/questions?${query}`)
+    const idsOf = async (query: string) => ((await list(query)).data as { id: string }[]).map((row) => row.id)
+    expect((await idsOf('')).slice(0, 3)).toEqual(ids)
+    expect(await list('limit=2')).toMatchObject({ hasMore: true, nextCursor: ids[1] })
+    expect((await idsOf(`limit=1&startingAfter=${ids[1]}`))[0]).toBe(ids[2])
+    expect(await idsOf(`endingBefore=${ids[2]}&limit=2`)).toEqual([ids[0], ids[1]])
+    expect(outcomeOf(await server.call(`/questions?startingAfter=${ids[0]}&endingBefore=${ids[1]}`))).toBe(
+      '400 invalid_cursor',
+    )
+    expect(outcomeOf(await server.call('/questions?startingAfter=qst_0000000000000000'))).toBe('400 invalid_cursor')
+    expect(await idsOf(`askedByAgentId=${last.askedBy.id}`)).toEqual([ids[0]])
+    expect(await idsOf(`runId=${last.runId}&status=open`)).toEqual([ids[0]])
+    expect(await idsOf(`runId=${last.runId}&status=resolved`)).toEqual([])
+    expect(await idsOf(`sessionId=${last.sessionId}`)).toEqual([ids[0]])
+    expect(await idsOf('conversationId=cnv_0000000000000000')).toEqual([])
+    expect(await idsOf('askedByAgentId=@nobody')).toEqual([])
+    expect(outcomeOf(await server.call('/questions?status=closed'))).toBe('400 validation_error')
+    expect(outcomeOf(await server.call(`/questions/${ids[0]}?include=x`))).toBe('400 invalid_include')
+    expect(outcomeOf(await server.call('/questions/qst_0000000000000000'))).toBe('404 question_not_found')
+    expect(outcomeOf(await server.call('/questions/1'))).toBe('400 invalid_id_format')
+  })
+})

@@ -1,0 +1,214 @@
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createVault } from '../../../control-plane/resources/secrets/vault.ts'
+import { FakeDevice } from '../../kit/fake-device.ts'
+import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
+
+const settings = { SVC_SECRETS_KEY: Buffer.alloc(32, 7).toString('base64') }
+let server: TestServer
+let admin: Person
+let member: Person
+let other: Person
+beforeAll(async () => {
+  server = await TestServer.start({ settings })
+  admin = await server.addPerson('admin')
+  member = await server.addPerson('member')
+  other = await server.addPerson('member')
+})
+afterAll(() => server.stop())
+
+const named = () => `secret-${crypto.randomUUID()}`
+const create = (body: Record<string, unknown> = {}, token = member.token) =>
+  server.call('/secrets', { body: { name: named(), value: 'v4lue', ...body }, token })
+
+async function agentToken(): Promise<string> {
+  const agent = await server.createAgent()
+  return server.runToken(await server.startRun(agent.id))
+}
+
+describe('storing', () => {
+  test('gives everything but the value', async () => {
+    const name = named()
+    const value = `value ${crypto.randomUUID()}`
+    const reply = await create({ name, value, provider: 'github', envVarName: 'GH_TOKEN' })
+    expect(reply.status).toBe(201)
+    expect(reply.body).toEqual({
+      object: 'secret',
+      id: expect.stringMatching(/^sec_\w{16}$/),
+      workspaceId: member.workspaceId,
+      name,
+      provider: 'github',
+      envVarName: 'GH_TOKEN',
+      grantedTo: [],
+      createdBy: { type: 'user', id: member.userId },
+      lastRevealedBy: null,
+      lastRevealedAt: null,
+      createdAt: expect.any(String),
+    })
+    expect((await server.ok('/secrets', { token: other.token })).data[0]).toEqual(reply.body)
+    const rows = (await server.database.root('secrets').where({ name })) as { sealed: Uint8Array }[]
+    expect(Buffer.from(rows[0]!.sealed).includes(value)).toBe(false)
+  })
+
+  test('needs a free name and sensible values; the variable is made from the name', async () => {
+    const name = named()
+    expect(outcomeOf(await create({ name }))).toBe('201')
+    expect(outcomeOf(await create({ name }))).toBe('409 secret.duplicate_name')
+    for (const body of [
+      { name: '' },
+      { value: '' },
+      { value: 'x'.repeat(10_001) },
+      { envVarName: '1A' },
+      { envVarName: 'A-B' },
+      { envVarName: 'LD_PRELOAD' },
+      { envVarName: 'NODE_OPTIONS' },
+    ])
+      expect([body, outcomeOf(await create(body))]).toEqual([body, '400 validation_error'])
+    expect(outcomeOf(await create({ agentId: '@nobody' }))).toBe('404 agent_not_found')
+    const variable = async (text: string) => (await create({ name: text })).body.envVarName
+    expect(await variable('Deploy key (prod)')).toBe('DEPLOY_KEY_PROD')
+    expect(await variable('path')).toBe('SECRET_PATH')
+    expect(await variable('2fa')).toBe('SECRET_2FA')
+    expect(await variable('鍵')).toBe('SECRET_VALUE')
+  })
+
+  test('two at once with one name make one secret', async () => {
+    const name = named()
+    const replies = await Promise.all([create({ name }), create({ name }), create({ name })])
+    expect(replies.map(outcomeOf).toSorted()).toEqual(['201', '409 secret.duplicate_name', '409 secret.duplicate_name'])
+  })
+
+  test('is for people of the workspace; a list pages', async () => {
+    const { id } = (await create()).body
+    const token = await agentToken()
+    for (const [method, path, body] of [
+      ['GET', '/secrets', undefined],
+      ['POST', '/secrets', { name: 'x', value: 'y' }],
+      ['POST', `/secrets/${id}/reveal`, undefined],
+      ['POST', `/secrets/${id}/grants`, { agentId: 'me' }],
+      ['DELETE', `/secrets/${id}/grants/me`, undefined],
+      ['DELETE', `/secrets/${id}`, undefined],
+    ] as const)
+      expect(outcomeOf(await server.call(path, { method, token, ...(body && { body }) }))).toBe('403 http_exception')
+    const stranger = await server.addPerson('owner', 'elsewhere')
+    expect((await server.ok('/secrets', { token: stranger.token })).data).toEqual([])
+    const reveal = { method: 'POST', token: stranger.token }
+    expect(outcomeOf(await server.call(`/secrets/${id}/reveal`, reveal))).toBe('404 secret_not_found')
+    const first = await server.ok('/secrets?limit=1')
+    expect(first).toMatchObject({ data: [{ id }], hasMore: true })
+    const second = await server.ok(`/secrets?limit=1&after=${first.nextCursor}`)
+    expect(second.data[0].id).not.toBe(id)
+    expect(outcomeOf(await server.call('/secrets?after=x'))).toBe('400 invalid_cursor')
+  })
+})
+
+describe('revealing', () => {
+  test('is for admins, shows the value, and is recorded', async () => {
+    const { id, name } = (await create({ value: 'über 🔑\nline two' })).body
+    const reveal = (token: string) => server.call(`/secrets/${id}/reveal`, { method: 'POST', token })
+    expect(outcomeOf(await reveal(member.token))).toBe('403 http_exception')
+    expect((await reveal(admin.token)).body).toEqual({ object: 'secret_value', id, name, value: 'über 🔑\nline two' })
+    const listed = (await server.ok('/secrets')).data.find((row: { id: string }) => row.id === id)
+    expect(listed).toMatchObject({
+      lastRevealedBy: { type: 'user', id: admin.userId },
+      lastRevealedAt: expect.any(String),
+    })
+    const missing = { method: 'POST' }
+    expect(outcomeOf(await server.call('/secrets/sec_0000000000000000/reveal', missing))).toBe('404 secret_not_found')
+  })
+
+  test('a value that was put under another secret is not opened', async () => {
+    const [one, two] = [(await create()).body, (await create()).body]
+    const { root } = server.database
+    const { sealed } = await root('secrets').where({ id: one.id }).first('sealed')
+    await root('secrets').where({ id: two.id }).update({ sealed })
+    const reply = await server.call(`/secrets/${two.id}/reveal`, { method: 'POST' })
+    expect([reply.status, JSON.stringify(reply.body).includes('v4lue')]).toEqual([500, false])
+    await root('secrets').where({ id: two.id }).delete()
+  })
+})
+
+describe('granting', () => {
+  test('gives it to the next runs of the agent, until it is taken away', async () => {
+    const person = await server.addPerson('member')
+    const device = await FakeDevice.connect(server, { token: person.token })
+    const agent = await server.createAgent({}, person.token)
+    const started = async () => {
+      await server.ok(`/agents/${agent.id}/runs`, { body: {}, token: person.token })
+      const offer = await device.next('run.offer')
+      device.send({ type: 'run.accepted', runId: offer.runId, fence: offer.fence })
+      const { secrets, runId } = await device.next('run.start')
+      await server.ok(`/runs/${runId}/cancel`, { body: {}, token: person.token })
+      return secrets
+    }
+    expect(await started()).toEqual({})
+    const { id } = (await create({ value: 'one', envVarName: 'ONE' }, person.token)).body
+    const path = `/secrets/${id}/grants`
+    const granted = await server.ok(path, { body: { agentId: agent.handle }, token: person.token })
+    expect(granted.grantedTo).toEqual([{ type: 'agent', id: agent.id }])
+    await server.ok(path, { body: { agentId: agent.id }, token: person.token })
+    await create({ value: 'two', envVarName: 'TWO', agentId: agent.id }, person.token)
+    expect(await started()).toEqual({ ONE: 'one', TWO: 'two' })
+    await server.ok(`${path}/${agent.id}`, { method: 'DELETE', token: person.token })
+    expect(await started()).toEqual({ TWO: 'two' })
+    await device.disconnect()
+  })
+
+  test('is for who stored it and admins, to agents they see', async () => {
+    const agent = await server.createAgent({}, member.token)
+    const hidden = await server.createAgent({ visibility: 'private' }, other.token)
+    const { id } = (await create()).body
+    const grant = (agentId: string, token: string) => server.call(`/secrets/${id}/grants`, { body: { agentId }, token })
+    expect(outcomeOf(await grant(agent.id, other.token))).toBe('403 http_exception')
+    expect(outcomeOf(await grant(hidden.id, member.token))).toBe('404 agent_not_found')
+    expect(outcomeOf(await grant(agent.id, admin.token))).toBe('200')
+    for (const [method, path] of [
+      ['DELETE', `/secrets/${id}/grants/${agent.id}`],
+      ['DELETE', `/secrets/${id}`],
+    ] as const)
+      expect(outcomeOf(await server.call(path, { method, token: other.token }))).toBe('403 http_exception')
+    const take = (agentId: string) =>
+      server.call(`/secrets/${id}/grants/${agentId}`, { method: 'DELETE', token: member.token })
+    expect(outcomeOf(await take('@nobody'))).toBe('404 agent_not_found')
+    expect(outcomeOf(await take(agent.id))).toBe('204')
+    expect(outcomeOf(await server.call(`/secrets/${id}`, { method: 'DELETE', token: member.token }))).toBe('204')
+    expect(outcomeOf(await grant(agent.id, member.token))).toBe('404 secret_not_found')
+    expect(outcomeOf(await server.call(`/secrets/${id}`, { method: 'DELETE' }))).toBe('404 secret_not_found')
+  })
+})
+
+describe('the key', () => {
+  test('is a file beside the database for the server alone, made with the first secret; without it no server starts', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'svc-secrets-'))
+    try {
+      const path = join(dir, 'secrets.key')
+      const vault = createVault({ kind: 'file', path }, server.world)
+      expect(vault.fingerprint()).toBeNull()
+      const sealed = vault.seal('sec_1', 'value')
+      expect(statSync(path).mode & 0o777).toBe(0o600)
+      const again = createVault({ kind: 'file', path }, server.world)
+      expect(again.open('sec_1', sealed)).toBe('value')
+      expect(() => again.open('sec_2', sealed)).toThrow('another key')
+      const spoiled = Buffer.from(sealed)
+      spoiled[spoiled.length - 1]! ^= 1
+      expect(() => again.open('sec_1', spoiled)).toThrow('another key')
+      expect(again.fingerprint()).toBe(vault.fingerprint())
+      expect(readFileSync(path, 'utf8')).not.toContain(vault.fingerprint()!)
+      writeFileSync(path, 'nonsense')
+      expect(() => createVault({ kind: 'file', path }, server.world).fingerprint()).toThrow('32 bytes')
+    } finally {
+      rmSync(dir, { recursive: true, force: true })
+    }
+  })
+
+  test('of another server of the same database must be the same', async () => {
+    await create()
+    const wrong = { SVC_SECRETS_KEY: 'cd'.repeat(32) }
+    await expect(TestServer.start({ beside: server, settings: wrong })).rejects.toThrow('another key')
+    const right = await TestServer.start({ beside: server, settings })
+    expect((await right.ok('/secrets')).data.length).toBeGreaterThan(0)
+    await right.stop()
+  })
+})
