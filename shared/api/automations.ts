@@ -193,7 +193,7 @@ const move = (verb: 'pause' | 'resume' | 'archive' | 'unarchive', summary: strin
     summary,
     params,
     reply: automation,
-    errors: found,
+    errors: ['automation_not_found', 'invalid_status_transition'],
     cli: { command: `automation ${verb}`, positionals, example: `svc automation ${verb} ${exampleId}` },
   })
 
