@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { FakeDevice } from '../../kit/fake-device.ts'
 import { TestServer } from '../../kit/server.ts'
-import { liveRun, makeConversation, makeDm, say, wakesIn } from '../../kit/talk.ts'
+import { keyed, liveRun, makeConversation, makeDm, say, wakesIn } from '../../kit/talk.ts'
 
 /** Whom messages wake, and how the agents' words come back. */
 let server: TestServer
@@ -180,5 +180,79 @@ describe('replies', () => {
     await run.end()
     expect((await server.ok(`/runs/${run.runId}`)).conversationId).toBeNull()
     expect((await server.ok(`/conversations?participantId=${agent.id}`)).data).toEqual([])
+  })
+})
+
+describe('questions', () => {
+  const ask = async (token: string, prompt: string) =>
+    (await server.ok('/questions', { body: { prompt, answerMode: 'free_text' }, token, headers: keyed() })).question
+
+  test('a person’s reply in the thread of a question answers it, and the agent goes on with its session', async () => {
+    const agent = await server.createAgent({ harness: 'claude' })
+    const { id } = await makeDm(server, agent.id)
+    await say(server, id, 'Deploy it.')
+    const run = await device.take()
+    await run.events({ kind: 'session', data: { sessionId: 's-asking' } }, text('Let me ask.'))
+    const question = await ask(run.token, 'To which region?')
+    expect(question).toMatchObject({ status: 'open', conversationId: id })
+    await device.next('run.cancel')
+    await run.end('question_asked', { sessionId: 's-asking' })
+    const { data } = await server.ok(`/conversations/${id}/messages`)
+    expect(data).toHaveLength(2)
+    expect(data[1]).toMatchObject({ author: { type: 'agent', id: agent.id } })
+    expect(data[1].body).toContain('To which region?')
+    await say(server, id, { body: 'eu-west', parentMessageId: data[1].id })
+    expect(await server.ok(`/questions/${question.id}`)).toMatchObject({
+      status: 'resolved',
+      answer: { text: 'eu-west', selected: null },
+      answeredBy: { type: 'user', id: server.owner.userId },
+    })
+    const next = await device.take()
+    expect(next.spec).toMatchObject({ resumeSessionId: 's-asking', agent: { id: agent.id } })
+    expect(next.spec.prompt).toContain('eu-west')
+    await next.events(result('Deployed.'))
+    await next.end()
+    expect(await bodies(id)).toEqual(['Deploy it.', data[1].body, 'eu-west', 'Deployed.'])
+    // The answer was the one wake of the reply.
+    const wakes = await wakesIn(server, id)
+    expect(wakes.map(([, source]) => source)).toEqual(['channel_message', 'approval_resolved'])
+  })
+
+  test('a comment in the thread of a question on a task answers it; one beside it does not', async () => {
+    const agent = await server.createAgent()
+    const task = await server.ok('/tasks', {
+      body: { title: `Ask ${crypto.randomUUID()}`, assignee: { type: 'agent', id: agent.id } },
+      headers: keyed(),
+    })
+    const run = await device.take()
+    const question = await ask(run.token, 'Which colour?')
+    await device.next('run.cancel')
+    await run.end('question_asked')
+    const [asked] = (await server.ok(`/tasks/${task.key}/comments`)).data
+    await server.ok(`/tasks/${task.key}/comments`, { body: { content: 'Let me think.' } })
+    expect((await server.ok(`/questions/${question.id}`)).status).toBe('open')
+    await server.ok(`/tasks/${task.key}/comments`, { body: { content: 'Blue.', parentMessageId: asked.id } })
+    expect(await server.ok(`/questions/${question.id}`)).toMatchObject({
+      status: 'resolved',
+      answer: { text: 'Blue.' },
+    })
+    const next = await device.take()
+    expect(next.spec.prompt).toContain('Blue.')
+    await next.end()
+  })
+
+  test('an agent’s reply answers nothing', async () => {
+    const [asking, other] = [await server.createAgent(), await server.createAgent()]
+    const { id } = await makeConversation(server, { participants: [asking.id, other.id] })
+    await say(server, id, `${asking.handle} go`)
+    const run = await device.take()
+    const question = await ask(run.token, 'Shall I?')
+    await device.next('run.cancel')
+    await run.end('question_asked')
+    const [, asked] = (await server.ok(`/conversations/${id}/messages`)).data
+    const helper = await liveRun(server, device, other.id)
+    await say(server, id, { body: 'Yes.', parentMessageId: asked.id }, helper.token)
+    expect((await server.ok(`/questions/${question.id}`)).status).toBe('open')
+    await helper.end()
   })
 })
