@@ -53,8 +53,14 @@ async function makePool(isWorking = false): Promise<Pool> {
   const { agentId, revisionId } = await stage.revised()
   const { deviceId, publicId } = await stage.enrolled()
   const { data } = await stage.server.ok(`/runs/${stage.live.runId}/events`)
+  const { server } = stage
+  const automation = await server.ok('/automations', {
+    body: { name: 'Fuzzed', trigger: { type: 'webhook' }, agentId, prompt: 'x' },
+  })
   return {
     agentId,
+    automationId: automation.id,
+    companyId: stage.owner.workspaceId,
     revisionId,
     entryId: revisionId,
     // The run that works, or one that waits.
