@@ -66,7 +66,7 @@ function sharedCodesOf(route: AnyRoute): ErrorCode[] {
   const query = Object.keys(route.query.shape)
   if (isWrite || query.length > 0) codes.push('validation_error')
   if (query.includes('ids')) codes.push('too_many_ids', 'ids_exclusive')
-  if (query.includes('after') || query.includes('cursor')) codes.push('invalid_cursor')
+  if (['after', 'cursor', 'startingAfter'].some((name) => query.includes(name))) codes.push('invalid_cursor')
   if (Object.keys(route.params.shape).length > 0) codes.push(route.malformedParam, 'resource_not_found')
   return [...new Set(codes)]
 }

@@ -71,6 +71,8 @@ const createCodes = [
   'dependency_cycle',
   'dependency_task_not_found',
   'cross_company_dependency',
+  // The project.
+  'resource_not_found',
   ...runCodes,
 ] as const
 
