@@ -68,7 +68,7 @@ function flagOf(route: AnyRoute, name: string, override: FlagOverride): Flag {
     target,
     kind: override.kind ?? kindFor(shape),
     repeatable: override.repeatable ?? shape?.kind === 'array',
-    required: override.required ?? (shape !== null && !shape.optional && shape.default === undefined),
+    required: override.required ?? (target !== null && isNeeded(route, target)),
     default: override.default,
     hidden: override.hidden ?? false,
     dropped: override.dropped ?? false,
@@ -86,6 +86,16 @@ function shapeAt(route: AnyRoute, target: string): ValueShape {
   const schema = schemaAt(route[part], path)
   if (schema === null) throw new Error(`${route.id}: no ${target} for a flag`)
   return shapeOf(schema)
+}
+
+/** The value must be given, and so must be all that it lies in. */
+function isNeeded(route: AnyRoute, target: string): boolean {
+  const [part, ...path] = target.split('.')
+  return path.every((_key, at) => {
+    const shape = shapeAt(route, [part, ...path.slice(0, at + 1)].join('.'))
+    const isLast = at === path.length - 1
+    return !shape.optional && shape.default === undefined && (isLast || !shape.nullable)
+  })
 }
 
 function kindFor(shape: ValueShape | null): FlagKind {

@@ -13,7 +13,7 @@
 // A script is {"scenarios":{"<name>":{"steps":[...],"after":{...},"loop":false,"side":{...}}}}. Each request that declares
 // tools takes the scenario's next step (a retry takes one too); past the last comes `after`. A request without tools (a
 // title, a summary) gets `side` and takes no step. A scenario's `rules` go before its steps: [{"when":"regular expression",
-// ...step}], the first whose expression is found in the last message (as JSON) answers, however often.
+// ...step}], the first whose expression is found in what was said since its last reply (as JSON) answers, however often.
 // A step: `text`, `thinking`, `tool` or `tools`, `usage` {input, output, cacheRead, cacheWrite}, `stopReason`, and for
 // trouble `error` {status, type, message, retryAfter}, `streamError` (an error event after the 200), `cutAfter` (events
 // until the socket dies), `drop`, `hang`, `delayMs`, `chunkDelayMs`.
@@ -48,7 +48,7 @@ function pickStep(name, { tools = [], messages = [] }) {
   const scenario = script.scenarios?.[name]
   if (!scenario) return { error: { status: 404, type: 'not_found_error', message: `no scenario "${name}"` } }
   if (tools.length === 0) return scenario.side ?? { text: 'Stub title' }
-  const last = JSON.stringify(messages.at(-1) ?? null)
+  const last = JSON.stringify(messages.slice(messages.findLastIndex(({ role }) => role === 'assistant') + 1))
   const rule = scenario.rules?.find(({ when }) => new RegExp(when).test(last))
   if (rule) return rule
   const number = cursors.get(name) ?? 0
