@@ -7,6 +7,7 @@ import type { Db } from '../../db/open.ts'
 import type { PersonCaller } from '../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../http/implement.ts'
 import type { ResourceDependencies } from '../dependencies.ts'
+import { repoOfRemote } from '../repos/store.ts'
 import { isLinked, livenessOf } from '../devices/rules.ts'
 import { findDevice, findDeviceByPublicId, listDevicesByPublicId, type DeviceRow } from '../devices/store.ts'
 import {
@@ -47,7 +48,7 @@ export function folderHandlers(deps: ResourceDependencies): ImplementedRoute[] {
       const device = await findDeviceByPublicId(db, folder.device)
       const isReachable = device !== null && isLinked(device, world.now(), deps.leaseMs)
       const check = isReachable ? await deps.requests.checkFolder(folder.device, folder.rootPath, checkMs) : null
-      return presentRemote(folder, check)
+      return presentRemote(db, folder, check)
     },
   })
 }
@@ -117,9 +118,10 @@ function presentFolder(folder: FolderRow, device: DeviceRow | null, moment: { no
   }
 }
 
-function presentRemote(folder: FolderRow, check: FolderCheck | null) {
+async function presentRemote(db: Db, folder: FolderRow, check: FolderCheck | null) {
   const remotes = check?.git?.remotes ?? []
   const remote = remotes.find(({ name }) => name === 'origin') ?? remotes[0]
+  const repo = remote === undefined ? null : await repoOfRemote(db, folder.workspaceId, remote.url)
   return {
     shortId: folder.shortId,
     state: check?.state ?? ('device_disconnected' as const),
@@ -127,7 +129,6 @@ function presentRemote(folder: FolderRow, check: FolderCheck | null) {
     remotes,
     branch: check?.git?.branch ?? null,
     commit: check?.git?.commit ?? null,
-    // The workspace keeps no list of repos that a remote could be matched with.
-    repoId: null,
+    repoId: repo?.id ?? null,
   }
 }

@@ -1,0 +1,75 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { FakeDevice } from '../../kit/fake-device.ts'
+import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
+import { agentCaller } from './tasks-kit.ts'
+
+let server: TestServer
+let member: Person
+beforeAll(async () => {
+  server = await TestServer.start()
+  member = await server.addPerson('member')
+})
+afterAll(() => server.stop())
+
+const add = (gitRemote: string, more: Record<string, unknown> = {}, token?: string) =>
+  server.call('/repos', { body: { gitRemote, ...more }, ...(token === undefined ? {} : { token }) })
+
+test('a repo is added by its remote, once in whichever form, listed by name and removed', async () => {
+  const added = await add('git@GitHub.com:Acme/Web.git', { defaultBranch: 'main' }, member.token)
+  expect([added.status, added.body]).toEqual([
+    201,
+    {
+      object: 'repo',
+      id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      name: 'acme/web',
+      gitRemote: 'github.com/acme/web',
+      defaultBranch: 'main',
+      provider: 'github',
+      host: 'github.com',
+      createdAt: expect.any(String),
+    },
+  ])
+  expect(outcomeOf(await add('https://github.com/acme/web'))).toBe('409 duplicate_resource')
+  const app = (await add('https://gitlab.example.com/acme/app')).body
+  const { token } = await agentCaller(server)
+  expect((await server.ok('/repos', { token })).data).toEqual([app, added.body])
+  const elsewhere = await server.addPerson('owner', 'elsewhere')
+  expect((await server.ok('/repos', { token: elsewhere.token })).data).toEqual([])
+  const remove = (id: string, by: string) => server.call(`/repos/${id}`, { method: 'DELETE', token: by })
+  expect(outcomeOf(await remove(app.id, member.token))).toBe('403 http_exception')
+  expect(outcomeOf(await remove(app.id, elsewhere.token))).toBe('404 resource_not_found')
+  expect((await remove(app.id, server.owner.token)).status).toBe(204)
+  expect(outcomeOf(await remove(app.id, server.owner.token))).toBe('404 resource_not_found')
+  expect(outcomeOf(await remove('x', server.owner.token))).toBe('400 invalid_id_format')
+})
+
+test('what is no remote is refused, and agents add none', async () => {
+  for (const gitRemote of ['', 'acme/web', '/srv/web.git', 'https://github.com/acme', 'x'.repeat(2_001)])
+    expect([gitRemote, outcomeOf(await add(gitRemote))]).toEqual([gitRemote, '400 validation_error'])
+  const { token } = await agentCaller(server)
+  expect(outcomeOf(await add('github.com/a/b', {}, token))).toBe('403 http_exception')
+})
+
+test('a folder tells the repo that its remote names', async () => {
+  const repo = (await add('https://github.com/acme/folder')).body
+  const device = await FakeDevice.connect(server, { token: member.token })
+  const folder = await server.ok('/folders', {
+    token: member.token,
+    body: { displayName: 'x', rootPath: '/x', deviceId: device.identity.publicId },
+  })
+  let url = 'ssh://git@github.com/Acme/Folder.git'
+  device.folderAnswer = (rootPath) => ({
+    rootPath,
+    state: 'ok',
+    realPath: rootPath,
+    isSymlink: false,
+    writable: true,
+    git: { topLevel: rootPath, branch: 'main', commit: null, remotes: [{ name: 'origin', url }] },
+    message: null,
+  })
+  const told = () => server.ok(`/folders/${folder.shortId}/git-remote`, { token: member.token })
+  expect(await told()).toMatchObject({ url, repoId: repo.id })
+  url = 'https://github.com/acme/unknown'
+  expect(await told()).toMatchObject({ url, repoId: null })
+  await device.disconnect()
+})
