@@ -55,6 +55,16 @@ export const startRunReply = z
   .meta({ id: 'StartRunReply' })
 export type StartRunReply = z.infer<typeof startRunReply>
 
+const maxSchemas = 16
+const maxSchemaBytes = 64 * 1024
+
+/** JSON Schemas (draft 2020-12) by name. */
+export const jsonSchemas = z
+  .record(z.string().regex(/^[A-Za-z][\w.-]{0,199}$/), z.record(z.string(), z.unknown()))
+  .refine((schemas) => Object.keys(schemas).length <= maxSchemas, `at most ${maxSchemas} schemas`)
+  .refine((schemas) => JSON.stringify(schemas).length <= maxSchemaBytes, `at most ${maxSchemaBytes} bytes`)
+export type JsonSchemas = z.infer<typeof jsonSchemas>
+
 const runFlags = {
   model: { target: null, hidden: true, dropped: true, description: 'Accepted; the request drops it.' },
   effort: { target: null, hidden: true, dropped: true, description: 'Accepted; the request drops it.' },
@@ -81,6 +91,9 @@ export const agentRunRoutes = {
         .max(255)
         .optional()
         .describe('A repeated key for the same agent is the same wake.'),
+      outputSchemas: jsonSchemas
+        .optional()
+        .describe('JSON Schemas by name: the output that the run records under one of these names must fit it.'),
     }),
     reply: startRunReply,
     errors: ['task_not_found', 'credits_harness_unsupported', 'credential_unbrokerable'],

@@ -23,6 +23,9 @@ export const runManifest = z
     skills: z.array(z.object({ id: z.string(), name: z.string(), version: z.string().nullable() })),
     permissions: toolPermissions,
     envKeys: z.array(z.string()).describe('Names of the environment variables; never their values.'),
+    outputSchemas: z
+      .record(z.string(), z.record(z.string(), z.unknown()))
+      .describe("JSON Schemas that the run's output may name: its own, and those of the runs it continues."),
   })
   .meta({ id: 'RunManifest' })
 export type RunManifest = z.infer<typeof runManifest>
@@ -87,7 +90,8 @@ export const runRecordRoutes = {
     method: 'POST',
     path: '/runs/{runId}/output',
     summary: "Record the run's typed output",
-    description: 'Only with the token of the run itself. Without `schema` any JSON is taken.',
+    description:
+      'Only with the token of the run itself. With `schema` the data must fit the JSON Schema of that name, which whoever started the run gave with it; without it any JSON is taken. A later output replaces an earlier one.',
     callers: { person: { refused: 'run_output.not_this_run' }, agent: 'allowed' },
     bodyLimit: 2 * mebibyte,
     params: runParams,
@@ -107,5 +111,22 @@ export const runRecordRoutes = {
       flow: true,
       example: 'svc run output --file result.json',
     },
+  }),
+
+  outputGet: defineRoute({
+    id: 'runs.output.get',
+    method: 'GET',
+    path: '/runs/{runId}/output',
+    summary: 'Read the typed output that the run recorded last',
+    params: runParams,
+    reply: z
+      .object({
+        runId,
+        schema: z.string().nullable().describe('Name of the schema that the data fits; null: none was named.'),
+        data: z.unknown(),
+        recordedAt: timestamp,
+      })
+      .meta({ id: 'RunOutput' }),
+    cli: { command: 'run result', positionals: [runPositional], example: 'svc run result run_3nB7cW1yHsD5jK9q' },
   }),
 } as const

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { allCommands } from '../../cli/commands.ts'
-import type { Command } from '../../cli/command.ts'
+import type { Command, CommandFlag } from '../../cli/command.ts'
 import { isSharedError } from '../../shared/api/errors.ts'
 import { commandFacts, routeFacts } from '../api/contract/facts.ts'
 import { makeHome, type Finished, type Home } from './run-svc.ts'
@@ -53,7 +53,7 @@ describe.each(facts)('svc $command', (fact) => {
 
   test('takes the flags and arguments that are written', () => {
     const command = found()
-    const flags = new Map(
+    const flags = new Map<string, CommandFlag>(
       command.flags.flatMap((flag) => [flag.name, ...(flag.aliases ?? [])].map((name) => [`--${name}`, flag] as const)),
     )
     for (const { name, required } of fact.flags) {

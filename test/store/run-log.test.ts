@@ -5,6 +5,7 @@ import {
   findDetails,
   insertDetails,
   replaceOutput,
+  replaceOutputSchemas,
   replaceSpec,
 } from '../../control-plane/resources/runs/details-store.ts'
 import {
@@ -123,6 +124,10 @@ onBoth('details hold the prompt, the spec, and the last output, whatever JSON it
   for (const value of [{ a: [1] }, null, 'text', false])
     await replaceOutput(root, { runId, schema: 's', value, at: at + 1 })
   expect(await findDetails(root, runId)).toMatchObject({ output: false, outputSchema: 's', outputAt: at + 1 })
+  expect((await findDetails(root, runId))?.outputSchemas).toEqual({})
+  const schemas = { Note: { type: 'string' } }
+  await replaceOutputSchemas(root, runId, schemas)
+  expect((await findDetails(root, runId))?.outputSchemas).toEqual(schemas)
 })
 
 onBoth('a wake key is taken once until it expires', async ({ root }) => {

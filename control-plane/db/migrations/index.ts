@@ -9,6 +9,7 @@ import { tasks } from './007-tasks.ts'
 import { conversations } from './008-conversations.ts'
 import { gates } from './009-gates.ts'
 import { automations } from './010-automations.ts'
+import { outputSchemas } from './011-output-schemas.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -22,4 +23,5 @@ export const migrations: readonly Migration[] = [
   conversations,
   gates,
   automations,
+  outputSchemas,
 ]

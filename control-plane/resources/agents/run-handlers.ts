@@ -1,7 +1,7 @@
-import { agentRunRoutes, startRunReply, type StartRunReply } from '../../../shared/api/agent-runs.ts'
+import { agentRunRoutes, startRunReply, type JsonSchemas, type StartRunReply } from '../../../shared/api/agent-runs.ts'
 import { fail } from '../../../shared/api/errors.ts'
 import type { ExitReason } from '../../../shared/runs/exit-reasons.ts'
-import type { Tx } from '../../db/open.ts'
+import type { Db, Tx } from '../../db/open.ts'
 import { announce, startRun, wakeContextOf, type WakeAnswer } from '../../dispatch/start-run.ts'
 import type { Caller } from '../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../http/implement.ts'
@@ -9,6 +9,8 @@ import type { ResourceDependencies } from '../dependencies.ts'
 import { lookUpTask } from '../tasks/lookup.ts'
 import { taskPrompt } from '../tasks/prompt.ts'
 import type { TaskRow } from '../tasks/store.ts'
+import { findDetails, replaceOutputSchemas } from '../runs/details-store.ts'
+import { checkSchemas } from '../runs/output-schemas.ts'
 import { claimWakeKey, findWakeAnswer, replaceWakeAnswer } from '../runs/wake-store.ts'
 import { lookUpAgent } from './lookup.ts'
 import type { AgentRow } from './store.ts'
@@ -25,6 +27,7 @@ export function agentRunHandlers(deps: ResourceDependencies): ImplementedRoute[]
       if (agent === null) return fail('resource_not_found', { param: 'agentId' })
       const task = body.taskId === undefined ? null : await lookUpTask(db, caller, body.taskId)
       if (task === null && body.taskId !== undefined) fail('task_not_found', { param: 'taskId' })
+      if (body.outputSchemas !== undefined) await checkSchemas(body.outputSchemas)
       const key = body.idempotencyKey
       if (key === undefined) return wake(input, { agent, task, deps })
       const now = world.now()
@@ -57,8 +60,16 @@ async function wake(
     },
     wakeContextOf(world, deps),
   )
+  if (body.outputSchemas !== undefined && answer.kind !== 'not_dispatched')
+    await addOutputSchemas(db, answer.runId, body.outputSchemas)
   input.afterCommit(() => announce(answer, deps))
   return toReply(answer)
+}
+
+/** A wake that folded into a run that waits adds to what that run knows. */
+async function addOutputSchemas(db: Db, runId: string, schemas: JsonSchemas): Promise<void> {
+  const details = await findDetails(db, runId)
+  await replaceOutputSchemas(db, runId, { ...schemas, ...details?.outputSchemas })
 }
 
 /** What the person says, about the task when one is named. */

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { JsonSchemas } from '../../../shared/api/agent-runs.ts'
 import { runSpec, type RunSpec } from '../../../shared/runs/spec.ts'
 import { json, nullableJson, nullableText, nullableTime, text, toJson, toNullableJson } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
@@ -13,6 +14,7 @@ const row = z
     output: nullableJson(z.unknown()),
     output_schema: nullableText,
     output_at: nullableTime,
+    output_schemas: nullableJson(z.record(z.string(), z.record(z.string(), z.unknown()))),
   })
   .transform((r) => ({
     runId: r.run_id,
@@ -22,6 +24,7 @@ const row = z
     output: r.output,
     outputSchema: r.output_schema,
     outputAt: r.output_at,
+    outputSchemas: r.output_schemas ?? {},
   }))
 export type RunDetails = z.infer<typeof row>
 
@@ -50,6 +53,13 @@ export async function replaceOutput(
   await db('run_details')
     .where({ run_id: output.runId })
     .update({ output: toJson(output.value), output_schema: output.schema, output_at: output.at })
+}
+
+/** Sets the schemas that the run's output may name. */
+export async function replaceOutputSchemas(db: Db, runId: string, schemas: JsonSchemas): Promise<void> {
+  await db('run_details')
+    .where({ run_id: runId })
+    .update({ output_schemas: toJson(schemas) })
 }
 
 /** For a run that no device was given yet. */

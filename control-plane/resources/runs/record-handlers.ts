@@ -10,6 +10,7 @@ import { isLinked } from '../devices/rules.ts'
 import { findDeviceByPublicId } from '../devices/store.ts'
 import { findDetails, replaceOutput, type RunDetails } from './details-store.ts'
 import { findChangeSet } from './log-store.ts'
+import { listOutputSchemas, misfitOf } from './output-schemas.ts'
 import { lookUpRun, readableRun, unknownRun } from './lookup.ts'
 import { findRun, type RunRow } from './store.ts'
 
@@ -27,7 +28,8 @@ export function runRecordHandlers(deps: ResourceDependencies): ImplementedRoute[
     async manifest({ db, caller, params }) {
       const run = await readableRun(db, caller, params.runId)
       const details = await findDetails(db, run.id)
-      return details === null || details.manifest === null ? fail('run.manifest_not_pinned') : manifestOf(details)
+      if (details === null || details.manifest === null) return fail('run.manifest_not_pinned')
+      return { ...manifestOf(details), outputSchemas: await listOutputSchemas(db, run) }
     },
 
     async changeSet({ db, caller, params, world }) {
@@ -41,12 +43,33 @@ export function runRecordHandlers(deps: ResourceDependencies): ImplementedRoute[
       const { run } = found
       if (run.id !== caller.runId) fail('run_output.not_this_run')
       if (run.endedAt !== null) fail('run_output.run_terminal')
-      if (body.schema !== undefined)
-        fail('run_output.invalid', { param: 'schema', message: `No schema is named ${body.schema}.` })
-      await replaceOutput(db, { runId: run.id, schema: null, value: body.data, at: world.now() })
+      const schema = body.schema ?? null
+      if (schema !== null) await checkOutput(db, run, { schema, data: body.data })
+      await replaceOutput(db, { runId: run.id, schema, value: body.data, at: world.now() })
       return { runId: run.id, recorded: true as const }
     },
+
+    async outputGet({ db, caller, params }) {
+      const run = await readableRun(db, caller, params.runId)
+      const details = await findDetails(db, run.id)
+      if (details === null || details.outputAt === null)
+        return fail('resource_not_found', { param: 'runId', message: 'This run has recorded no output.' })
+      const { output, outputSchema, outputAt } = details
+      return { runId: run.id, schema: outputSchema, data: output, recordedAt: toTimestamp(outputAt) }
+    },
   })
+}
+
+async function checkOutput(db: Db, run: RunRow, { schema, data }: { schema: string; data: unknown }): Promise<void> {
+  const known = await listOutputSchemas(db, run)
+  const named = Object.hasOwn(known, schema) ? known[schema] : undefined
+  if (named === undefined) {
+    const allowedValues = Object.keys(known)
+    return fail('run_output.invalid', { param: 'schema', message: `No schema is named ${schema}.`, allowedValues })
+  }
+  const misfit = await misfitOf(named, data)
+  if (misfit !== null)
+    fail('run_output.invalid', { param: misfit.path, message: `${misfit.path} ${misfit.message} (schema ${schema}).` })
 }
 
 const storedManifest = z.object({
@@ -54,7 +77,7 @@ const storedManifest = z.object({
   envKeys: z.array(z.string()).default([]),
 })
 
-function manifestOf({ runId, spec, manifest }: RunDetails): RunManifest {
+function manifestOf({ runId, spec, manifest }: RunDetails): Omit<RunManifest, 'outputSchemas'> {
   const stored = storedManifest.parse(manifest)
   return {
     runId,

@@ -200,10 +200,87 @@ describe('output', () => {
   })
 
   test('a schema that is named must be known', async () => {
-    const run = await begin()
-    const reply = await record('current', run.token, { schema: 'Invoice', data: {} })
+    const run = await begin({ outputSchemas: { Invoice: { type: 'object' } } })
+    const reply = await record('current', run.token, { schema: 'Bill', data: {} })
     expect(outcomeOf(reply)).toBe('422 run_output.invalid')
-    expect(reply.body.error.param).toBe('schema')
+    expect(reply.body.error).toMatchObject({ param: 'schema', allowedValues: ['Invoice'] })
+    for (const name of ['toString', '__proto__'])
+      expect(outcomeOf(await record('current', run.token, { schema: name, data: {} }))).toBe('422 run_output.invalid')
+    await run.end()
+  })
+
+  const invoice = {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    type: 'object',
+    properties: {
+      total: { type: 'integer', minimum: 0 },
+      lines: { type: 'array', items: { $ref: '#/$defs/line' }, minItems: 1 },
+    },
+    required: ['total', 'lines'],
+    unevaluatedProperties: false,
+    $defs: { line: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] } },
+  }
+
+  test('data must fit the schema that is named, and is read back with its name', async () => {
+    const run = await begin({ outputSchemas: { Invoice: invoice, Note: { type: 'string' } } })
+    const misfits: [unknown, string][] = [
+      ['text', 'data'],
+      [{ total: 1 }, 'data.lines'],
+      [{ total: -1, lines: [{ text: 'x' }] }, 'data.total'],
+      [{ total: 1, lines: [{ text: 'x' }, {}] }, 'data.lines.1.text'],
+      [{ total: 1, lines: [{ text: 'x' }], more: true }, 'data.more'],
+    ]
+    for (const [data, param] of misfits) {
+      const reply = await record('current', run.token, { schema: 'Invoice', data })
+      expect([outcomeOf(reply), reply.body.error.param]).toEqual(['422 run_output.invalid', param])
+    }
+    expect(outcomeOf(await read(run.runId, 'output'))).toBe('404 resource_not_found')
+    const data = { total: 3, lines: [{ text: 'x' }] }
+    expect((await record('current', run.token, { schema: 'Invoice', data })).status).toBe(200)
+    expect((await read(run.runId, 'output')).body).toEqual({
+      runId: run.runId,
+      schema: 'Invoice',
+      data,
+      recordedAt: expect.any(String),
+    })
+    await record('current', run.token, { data: 5 })
+    expect((await read(run.runId, 'output')).body).toMatchObject({ schema: null, data: 5 })
+    expect((await server.ok('/runs/current/manifest', { token: run.token })).outputSchemas).toEqual({
+      Invoice: invoice,
+      Note: { type: 'string' },
+    })
+    await run.end()
+  })
+
+  test('a run that continues another one knows its schemas', async () => {
+    const first = await begin({ outputSchemas: { Note: { type: 'string' } } })
+    await first.end('interrupted')
+    await server.ok(`/runs/${first.runId}/retry`, { body: {} })
+    const second = await device.take()
+    expect(outcomeOf(await record('current', second.token, { schema: 'Note', data: 1 }))).toBe('422 run_output.invalid')
+    expect((await record('current', second.token, { schema: 'Note', data: 'fits' })).status).toBe(200)
+    await second.end()
+  })
+
+  test('what is no schema is refused when the run is started; one that takes for ever ends the check', async () => {
+    const start = (outputSchemas: unknown) => server.call(`/agents/${agentId}/runs`, { body: { outputSchemas } })
+    for (const schema of [
+      { type: 'nothing' },
+      { $ref: '#/$defs/missing' },
+      { $ref: 'https://example.com/schema.json' },
+      { pattern: '(' },
+      { $async: true },
+    ]) {
+      const reply = await start({ Bad: schema })
+      expect([outcomeOf(reply), reply.body.error.param]).toEqual(['400 validation_error', 'outputSchemas.Bad'])
+    }
+    const many = Object.fromEntries(Array.from({ length: 17 }, (_, at) => [`S${at}`, {}]))
+    for (const schemas of [many, { 'a b': {} }, { Large: { description: 'x'.repeat(70_000) } }, { No: true }])
+      expect(outcomeOf(await start(schemas))).toBe('400 validation_error')
+    const run = await begin({ outputSchemas: { Slow: { type: 'string', pattern: '^(a+)+$' } } })
+    const reply = await record('current', run.token, { schema: 'Slow', data: `${'a'.repeat(40)}!` })
+    expect(outcomeOf(reply)).toBe('422 run_output.invalid')
+    expect(reply.body.error.message).toContain('too long')
     await run.end()
   })
 })
