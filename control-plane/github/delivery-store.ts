@@ -10,7 +10,7 @@ const row = z
   .transform((r) => ({ id: r.id, happening: r.happening, attempts: r.attempts, dueAt: r.due_at }))
 export type DeliveryRow = z.infer<typeof row>
 
-/** False when the delivery is here already. */
+/** False when the delivery is here already. One that was given up is taken again. */
 export async function insertDelivery(
   db: Db,
   delivery: { id: string; happening: DeliveryRow['happening']; at: number },
@@ -24,7 +24,8 @@ export async function insertDelivery(
       created_at: delivery.at,
     })
     .onConflict('id')
-    .ignore()
+    .merge({ state: 'waiting', attempts: 0, due_at: delivery.at })
+    .where('github_deliveries.state', 'failed')
     .returning('id')
   return inserted.length === 1
 }

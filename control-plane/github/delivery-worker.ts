@@ -75,6 +75,7 @@ export class DeliveryWorker {
 const pageSize = 50
 /** Longer than all the questions that one delivery asks of GitHub take. */
 const claimMs = 10 * 60_000
-const maxAttempts = 8
-const firstWaitMs = 5_000
-const longestWaitMs = 15 * 60_000
+/** Within more than three hours: GitHub may be away, or its rate limit be used up until the next hour. */
+const maxAttempts = 12
+const firstWaitMs = 10_000
+const longestWaitMs = 60 * 60_000

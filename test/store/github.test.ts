@@ -46,6 +46,9 @@ onBoth('a delivery is stored once, claimed once, and done or tried again', async
     { state: 'failed', trouble: 'away' },
     { state: 'done', trouble: null },
   ])
+  expect(await insertDelivery(root, { id: 'd2', happening, at: at + 9 })).toBe(false)
+  expect(await insertDelivery(root, { id: 'd1', happening, at: at + 9 })).toBe(true)
+  expect(await listDueDeliveries(root, at + 9, 10)).toEqual([{ id: 'd1', happening, attempts: 0, dueAt: at + 9 }])
   expect(await removeOldDeliveries(root, at + 1)).toBe(1)
   expect(await insertDelivery(root, { id: 'd1', happening, at })).toBe(true)
 })

@@ -252,14 +252,14 @@ describe('a GitHub that does not answer', () => {
     github.trouble = null
     await server.plane.sweeper.runAll()
     expect(await runs()).toEqual([])
-    server.world.advance(6_000)
+    server.world.advance(11_000)
     await server.plane.sweeper.runAll()
     expect(await row()).toMatchObject({ state: 'done', trouble: null })
     expect(await runs()).toHaveLength(1)
   })
 
-  it('is given up after eight tries', async () => {
-    const { repo } = await scene()
+  it('is given up after twelve tries, until GitHub is asked to send it again', async () => {
+    const { repo, runs } = await scene()
     github.trouble = { status: 500, text: '' }
     const id = crypto.randomUUID()
     const at = { head_sha: sha('a'), conclusion: 'success', pull_requests: [{ number: 1 }] }
@@ -267,10 +267,15 @@ describe('a GitHub that does not answer', () => {
     await deliver(server.url, { event: 'check_suite', payload, secret, id })
     const row = () => server.database.root('github_deliveries').where({ id }).first()
     await waitFor(async () => (await row()).trouble, 'the first try failed')
-    for (let i = 0; i < 10; i++) {
-      server.world.advance(20 * 60_000)
+    for (let i = 0; i < 15; i++) {
+      server.world.advance(61 * 60_000)
       await server.plane.sweeper.runAll()
     }
-    expect(await row()).toMatchObject({ state: 'failed', attempts: 8, trouble: 'GitHub answered 500' })
+    expect(await row()).toMatchObject({ state: 'failed', attempts: 12, trouble: 'GitHub answered 500' })
+    github.trouble = null
+    expect((await deliver(server.url, { event: 'check_suite', payload, secret, id })).body.status).toBe('accepted')
+    await waitFor(async () => (await row()).state === 'done', 'the delivery is done')
+    expect(await runs()).toHaveLength(1)
+    expect((await deliver(server.url, { event: 'check_suite', payload, secret, id })).body.status).toBe('repeated')
   })
 })
