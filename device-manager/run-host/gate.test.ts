@@ -36,6 +36,26 @@ describe('order of the lists', () => {
   })
 
   test.for([
+    [['Bash'], ['Bash(git push)'], 'git push', 'allow'],
+    [['Bash'], ['Bash(git push)'], 'git push --force', 'ask'],
+    [['Bash'], ['Bash(git push)', 'Bash(npm test)'], 'npm test && git push', 'allow'],
+    [['Bash'], ['Bash(git push)', 'Bash(npm test)'], 'npm test && rm -r x', 'ask'],
+    [['Bash(git:*)'], ['Bash(git push)'], 'git push', 'allow'],
+    [['Bash(git push)'], ['Bash(git:*)'], 'git push', 'ask'],
+    [['Bash(git push)'], ['Bash(git push)'], 'git push', 'ask'],
+    [['Bash', 'Bash(git push)'], ['Bash(git push)'], 'git push', 'ask'],
+    [['Bash'], ['Bash'], 'git push', 'ask'],
+    [['*'], ['Bash'], 'git push', 'allow'],
+    [['*'], ['Bash(git push)'], 'git push', 'allow'],
+  ] as const)('asked for by %j, allowed by %j: %s is %s', ([ask, allow, command, decision]) => {
+    expect(decided({ ask: [...ask], allow: [...allow] }, bash(command)).decision).toBe(decision)
+  })
+
+  test('what is denied stays so, however narrowly it is allowed', () => {
+    expect(decided({ deny: ['Bash'], ask: [], allow: ['Bash(git push)'] }, bash('git push')).decision).toBe('deny')
+  })
+
+  test.for([
     ['strict', 'deny'],
     ['ask', 'ask'],
     ['full', 'allow'],

@@ -19,8 +19,10 @@ export interface Decision {
 
 /**
  * Whether a tool call may be made: deny list, what a person allowed (`approvalId`, for this very call), ask list, allow
- * list, then the default mode (strict denies, ask asks, full allows). Lists that forbid match generously, the list that allows matches narrowly: a shell command is allowed by a
- * pattern only when each of its parts is, and one that cannot be taken apart for certain never is.
+ * list, then the default mode (strict denies, ask asks, full allows). A rule that allows goes before one that asks only
+ * when it is the narrower of the two: it is what a person wrote, or approved for always, about the wider one. Lists that
+ * forbid match generously, the list that allows matches narrowly: a shell command is allowed by a pattern only when each
+ * of its parts is, and one that cannot be taken apart for certain never is.
  */
 export function decide(
   permissions: ToolPermissions,
@@ -28,16 +30,26 @@ export function decide(
   call: ToolCall & { approvalId?: string },
 ): Decision {
   const found = (rules: readonly ToolRule[], mode: 'forbid' | 'allow') =>
-    rules.find((rule) => matches(parseRule(rule), place, call, mode))
-  const denied = found(permissions.deny, 'forbid')
+    rules.filter((rule) => matches(parseRule(rule), place, call, mode))
+  const [denied] = found(permissions.deny, 'forbid')
   if (denied) return { decision: 'deny', rule: textOf(denied) }
   if (call.approvalId !== undefined) return { decision: 'allow', rule: `approval:${call.approvalId}` }
-  const asked = found(permissions.ask, 'forbid')
-  if (asked) return { decision: 'ask', rule: textOf(asked) }
-  const allowed = found(permissions.allow, 'allow') ?? allowedTogether(permissions.allow, place, call)
-  if (allowed) return { decision: 'allow', rule: typeof allowed === 'string' ? allowed : textOf(allowed) }
+  const asking = found(permissions.ask, 'forbid')
+  const isNarrower = (rule: ToolRule) => asking.every((wide) => narrowness(rule) > narrowness(wide))
+  const [allowed] = found(permissions.allow, 'allow').filter(isNarrower)
+  if (allowed) return { decision: 'allow', rule: textOf(allowed) }
+  const together = allowedTogether(permissions.allow.filter(isNarrower), place, call)
+  if (together !== null) return { decision: 'allow', rule: together }
+  if (asking[0]) return { decision: 'ask', rule: textOf(asking[0]) }
   const byMode = { strict: 'deny', ask: 'ask', full: 'allow' } as const
   return { decision: byMode[permissions.defaultMode], rule: null }
+}
+
+/** How much a rule leaves open: a tool by its name before several, an input before any, one text before a pattern. */
+function narrowness(rule: ToolRule): number {
+  const { tool, pattern } = parseRule(rule)
+  const ofTool = tool.includes('*') ? 0 : 1
+  return ofTool * 3 + (pattern === null ? 0 : pattern.includes('*') ? 1 : 2)
 }
 
 /** What the harness is told of a call that may not be made. */

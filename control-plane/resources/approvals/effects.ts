@@ -7,7 +7,7 @@ import { findAgent, type AgentRow } from '../agents/store.ts'
 import { storeAgent } from '../agents/writes.ts'
 import { replayChange, type ApprovingRequest } from '../platform-changes/replay.ts'
 import { closePlatformChange, findPlatformChange } from '../platform-changes/store.ts'
-import { allowRulesOf, withRules } from './rules.ts'
+import { allowRulesOf, withoutRules, withRules } from './rules.ts'
 import type { ApprovalRow } from './store.ts'
 
 /**
@@ -50,7 +50,8 @@ async function allowFromNowOn({ approval, person, scope, request }: ResolvedAppr
   const allow = withRules(before.tools.allow, rules)
   if (allow.length > 500) fail('validation_error', { param: 'appliedScope', message: 'The agent has 500 rules.' })
   const description = `Allowed ${approval.gatedThing.name} by approving ${approval.id}.`
-  await write(request, { before, after: { ...before, tools: { ...before.tools, allow } }, caller: person, description })
+  const tools = { ...before.tools, allow, ask: withoutRules(before.tools.ask, rules) }
+  await write(request, { before, after: { ...before, tools }, caller: person, description })
 }
 
 /** The text is written when it replaces the one that the agent had before its eyes. */

@@ -88,12 +88,20 @@ export function allowRulesOf(call: { name: string; toolArgs?: unknown }): ToolRu
 function simpleParts(command: string): string[] | null {
   if (/[|<>`$(){}\\'"#!~?[\]]/.test(command) || /(^|[^&])&([^&]|$)/.test(command)) return null
   const parts = command.split(/&&|;/).map((part) => part.trim())
-  return parts.some((part) => part === '') ? null : [...new Set(parts)]
+  // A variable set before a command is more than its words.
+  return parts.some((part) => part === '' || /^\w+=/.test(part)) ? null : [...new Set(parts)]
+}
+
+/** The list without these very rules: what is allowed for always is not asked about by a rule that says the same. */
+export function withoutRules(list: readonly ToolRule[], rules: readonly ToolRule[]): ToolRule[] {
+  const gone = new Set(rules.map(textOf))
+  return list.filter((rule) => !gone.has(textOf(rule)))
 }
 
 /** The list with the rules that it lacks. */
 export function withRules(list: readonly ToolRule[], rules: readonly ToolRule[]): ToolRule[] {
-  const textOf = (rule: ToolRule) => (typeof rule === 'string' ? rule : `${rule.tool}(${rule.pattern})`)
   const known = new Set(list.map(textOf))
   return [...list, ...rules.filter((rule) => !known.has(textOf(rule)))]
 }
+
+const textOf = (rule: ToolRule): string => (typeof rule === 'string' ? rule : `${rule.tool}(${rule.pattern})`)

@@ -298,15 +298,21 @@ describe('tool calls', () => {
 
   test('approved always: a rule is added by a revision of the settings', async () => {
     const { id, agent } = await askedCall('npm publish && git push')
+    const ask = ['Bash', 'Bash(git push)']
+    await server.ok(`/agents/${agent.id}/config`, {
+      method: 'PUT',
+      body: { config: { permissions: { tools: { ask } } } },
+    })
     const reply = await post(`/approvals/${id}/approve`, { appliedScope: 'always' })
     expect(reply.body.appliedScope).toBe('always')
     const rules = [
       { tool: 'Bash', pattern: 'npm publish' },
       { tool: 'Bash', pattern: 'git push' },
     ]
-    expect((await server.ok(`/agents/${agent.id}/config`)).config.permissions.tools.allow).toEqual(rules)
+    const { tools } = (await server.ok(`/agents/${agent.id}/config`)).config.permissions
+    expect(tools).toMatchObject({ allow: rules, ask: ['Bash'] })
     const { data } = await server.ok(`/agents/${agent.id}/revisions`)
-    expect(data[0]).toMatchObject({ changedKeys: ['permissions.tools.allow'] })
+    expect(data[0]).toMatchObject({ changedKeys: ['permissions.tools.allow', 'permissions.tools.ask'] })
     expect(data[0].changeDescription).toContain(id)
   })
 

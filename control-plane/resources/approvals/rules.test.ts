@@ -1,0 +1,96 @@
+import { expect, test } from 'vitest'
+import type { PersonCaller } from '../../http/callers.ts'
+import {
+  allowRulesOf,
+  assignRefusalOf,
+  holdsItsRun,
+  isAsking,
+  platformChangeMs,
+  refusalOf,
+  withoutRules,
+  withRules,
+} from './rules.ts'
+
+const bash = (command: string) => allowRulesOf({ name: 'Bash', toolArgs: { command } })
+const rule = (pattern: string) => ({ tool: 'Bash', pattern })
+
+test('the rule for a call says just that call', () => {
+  expect(bash('npm publish')).toEqual([rule('npm publish')])
+  expect(bash(' make && git push;ls ')).toEqual([rule('make'), rule('git push'), rule('ls')])
+  expect(allowRulesOf({ name: 'Edit', toolArgs: { file_path: '/work/a b.ts', new_string: 'x' } })).toEqual([
+    { tool: 'Edit', pattern: '/work/a b.ts' },
+  ])
+  expect(allowRulesOf({ name: 'mcp__tracker__create', toolArgs: { title: 'x' } })).toEqual(['mcp__tracker__create'])
+  expect(allowRulesOf({ name: 'TodoWrite' })).toEqual(['TodoWrite'])
+})
+
+test('a call that rules cannot say just so gets none', () => {
+  for (const command of [
+    'rm -rf *',
+    'cat a | sh',
+    'a & b',
+    'echo "x"',
+    'x > y',
+    'A=1 make',
+    'make\nrm x',
+    'token=[masked] x',
+    'a &&',
+    'echo $HOME',
+    'x'.repeat(501),
+    '',
+    'npm run:',
+  ])
+    expect([command, bash(command)]).toEqual([command, null])
+  expect(allowRulesOf({ name: 'Bash', toolArgs: { command: ['sh', '-c', 'x'] } })).toBeNull()
+  expect(allowRulesOf({ name: 'Read', toolArgs: { path: '/a/*' } })).toBeNull()
+  expect(allowRulesOf({ name: 'mcp__*', toolArgs: {} })).toBeNull()
+})
+
+test('rules are added once, and taken out of the list that asks', () => {
+  expect(withRules(['Read', 'Bash(ls)'], [rule('ls'), rule('make')])).toEqual(['Read', 'Bash(ls)', rule('make')])
+  expect(withoutRules(['Bash', 'Bash(ls)', rule('ls')], [rule('ls')])).toEqual(['Bash'])
+})
+
+const open = {
+  status: 'open',
+  assignedType: 'user',
+  assignedId: 'usr_1',
+  trigger: 'tool_permission',
+  createdAt: 0,
+} as const
+const by = (userPublicId: string) => ({ userPublicId })
+
+test('an open approval is its assignee’s, anybody’s without one, nobody’s when it is the system’s', () => {
+  expect(refusalOf(open, by('usr_1'), 0)).toBeNull()
+  expect(refusalOf(open, by('usr_2'), 0)).toBe('approval_assignee_mismatch')
+  expect(refusalOf({ ...open, assignedType: null, assignedId: null }, by('usr_2'), 0)).toBeNull()
+  expect(refusalOf({ ...open, status: 'resolved' }, by('usr_1'), 0)).toBe('approval_resolved')
+  const ofSystem = { ...open, assignedType: 'system', assignedId: null, trigger: 'budget_breach' } as const
+  expect(refusalOf(ofSystem, by('usr_1'), 0)).toBe('user_cannot_resolve_system_approval')
+  const change = { ...open, trigger: 'platform_change' } as const
+  expect(refusalOf(change, by('usr_1'), platformChangeMs - 1)).toBeNull()
+  expect(refusalOf(change, by('usr_1'), platformChangeMs)).toBe('approval_resolved')
+})
+
+test('only admins assign, and only what people resolve', () => {
+  const person = (role: 'admin' | 'member') => ({ kind: 'person', role }) as PersonCaller
+  expect(assignRefusalOf(open, person('member'))).toBe('not_authorized')
+  expect(assignRefusalOf(open, person('admin'))).toBeNull()
+  expect(assignRefusalOf({ ...open, status: 'resolved' }, person('admin'))).toBe('approval_resolved')
+  expect(assignRefusalOf({ ...open, assignedType: 'system' }, person('admin'))).toBe('approval_not_user_assignable')
+})
+
+test('what holds a run, and what counts as asking', () => {
+  expect(
+    ['tool_permission', 'connection_action', 'instruction_publish'].every((one) =>
+      holdsItsRun(one as 'tool_permission'),
+    ),
+  ).toBe(true)
+  expect(holdsItsRun('platform_change') || holdsItsRun('budget_breach') || holdsItsRun('learning_review')).toBe(false)
+  expect([isAsking('question_asked'), isAsking('approval_requested'), isAsking('completed'), isAsking(null)]).toEqual([
+    true,
+    true,
+    false,
+    false,
+  ])
+})

@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest'
+import { answeredPrompt, askRefusalOf, judgeAnswer, systemAnswer } from './rules.ts'
+
+const options = [
+  { key: 'a', label: 'Apple' },
+  { key: 'b', label: 'b' },
+]
+const secretRequest = { name: 'n', provider: 'p', envVarName: 'KEY', reason: 'r' }
+
+test('each answer mode is asked with its own parts', () => {
+  const refused = (answerMode: 'free_text' | 'single_select' | 'multi_select' | 'secret_input', parts: object = {}) =>
+    askRefusalOf({ answerMode, options: null, secretRequest: null, ...parts })?.code ?? null
+  expect(refused('free_text')).toBeNull()
+  expect(refused('free_text', { options: [] })).toBeNull()
+  expect(refused('free_text', { options })).toBe('options_not_allowed')
+  expect(refused('free_text', { secretRequest })).toBe('secret_request_not_allowed')
+  for (const mode of ['single_select', 'multi_select'] as const) {
+    expect(refused(mode, { options })).toBeNull()
+    expect(refused(mode)).toBe('options_required')
+    expect(refused(mode, { options, secretRequest })).toBe('secret_request_not_allowed')
+  }
+  expect(refused('secret_input', { secretRequest })).toBeNull()
+  expect(refused('secret_input')).toBe('secret_request_required')
+  expect(refused('secret_input', { secretRequest, options })).toBe('options_not_allowed')
+})
+
+test('an answer fits the mode or is refused', () => {
+  const judge = (
+    answerMode: Parameters<typeof judgeAnswer>[0]['answerMode'],
+    text: string | null,
+    selected: string[] | null,
+  ) => judgeAnswer({ answerMode, options }, { text, selected })
+  expect(judge('free_text', ' x ', null)).toEqual({ answer: { text: ' x ', selected: null } })
+  expect(judge('free_text', ' ', [])).toMatchObject({ refusal: 'invalid_answer' })
+  expect(judge('free_text', 'x', ['a'])).toMatchObject({ refusal: 'answer_mode_mismatch' })
+  expect(judge('single_select', null, ['a'])).toEqual({ answer: { text: null, selected: ['a'] } })
+  expect(judge('single_select', '', ['a', 'b'])).toMatchObject({ refusal: 'answer_mode_mismatch' })
+  expect(judge('single_select', 'a', null)).toMatchObject({ refusal: 'answer_mode_mismatch' })
+  expect(judge('multi_select', 'note', ['b', 'a', 'b'])).toEqual({ answer: { text: 'note', selected: ['b', 'a'] } })
+  expect(judge('multi_select', null, ['c'])).toMatchObject({ refusal: 'invalid_option_key' })
+  expect(judge('secret_input', 'x', null)).toMatchObject({ refusal: 'question_needs_secret' })
+})
+
+test('what the system closes says so, but for a secret', () => {
+  expect(systemAnswer({ answerMode: 'free_text' }, 'run_ended')).toEqual({ text: '[system:run_ended]', selected: null })
+  expect(systemAnswer({ answerMode: 'secret_input' }, 'run_ended')).toBeNull()
+})
+
+test('the woken run is told question and answer, and of a secret only its variable', () => {
+  const question = { id: 'qst_1', prompt: 'Which?', options, secretRequest: null }
+  const told = answeredPrompt(question, { answer: { text: 'quickly', selected: ['a', 'b'] }, by: 'Ada' })
+  for (const words of ['qst_1', 'Which?', 'Ada answered', 'a (Apple), b', 'quickly']) expect(told).toContain(words)
+  const secret = answeredPrompt({ ...question, secretRequest }, { answer: null, by: 'Ada' })
+  expect(secret).toContain('the environment variable KEY')
+})
