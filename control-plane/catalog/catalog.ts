@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { speeds } from '../../shared/api/conversation-fields.ts'
-import { harnessNames, reasoningEfforts } from '../../shared/runs/spec.ts'
+import { harnessNames, reasoningEfforts, speeds } from '../../shared/runs/spec.ts'
 import { ConfigError } from '../config.ts'
 import builtIn from './models.json' with { type: 'json' }
 

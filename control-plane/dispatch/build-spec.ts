@@ -12,6 +12,7 @@ export interface RunOverrides {
   harness?: HarnessName | null
   model?: string | null
   reasoningEffort?: RunSpec['reasoningEffort']
+  speed?: RunSpec['speed']
 }
 
 export interface SpecInput {
@@ -44,6 +45,7 @@ export function buildSpec(input: SpecInput): RunSpec {
     model,
     backupModel: agent.backupModel ?? workspace.backupModel,
     reasoningEffort: overrides.reasoningEffort ?? agent.reasoningEffort ?? effortOf(workspace.defaultReasoningEffort),
+    speed: overrides.speed ?? null,
     maxTurns: agent.maxTurns ?? workspace.defaultMaxTurns,
     command: agent.command,
     permissions: {

@@ -7,7 +7,3 @@ export const messageSources = ['in_app', 'slack', 'email'] as const
 export type MessageSource = (typeof messageSources)[number]
 
 export const authorTypes = ['user', 'agent', 'system'] as const
-
-/** How fast a model answers, where it can be chosen. */
-export const speeds = ['standard', 'fast'] as const
-export type Speed = (typeof speeds)[number]

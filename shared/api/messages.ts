@@ -69,7 +69,7 @@ export const parentMessageId = z.string().min(1).max(100).describe('The message 
 
 /** Flags of a command that sends a text: it is given as a word, or read from a file. */
 export const textFlags = {
-  body: null,
+  body: { target: 'body.body' },
   content: null,
   text: null,
   'body-file': { target: 'body.body', kind: 'file', description: 'File with the text; `-` reads standard input.' },

@@ -19,6 +19,10 @@ export type ToolPermissions = z.infer<typeof toolPermissions>
 export const harnessNames = ['claude', 'opencode', 'cursor', 'codex', 'command'] as const
 export type HarnessName = (typeof harnessNames)[number]
 
+/** How fast a model answers, where it can be chosen. */
+export const speeds = ['standard', 'fast'] as const
+export type Speed = (typeof speeds)[number]
+
 export const reasoningEfforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
 
 /** A command line for the `command` harness: a string for the login shell, or an argv array. */
@@ -50,6 +54,8 @@ export const runSpec = z.object({
   model: z.string().nullable(),
   backupModel: z.string().nullable(),
   reasoningEffort: z.enum(reasoningEfforts).nullable(),
+  /** null or left out: as the machine's own settings say. */
+  speed: z.enum(speeds).nullish(),
   maxTurns: z.number().int().min(1).max(1000).nullable(),
   command: harnessCommand.nullable(),
   permissions: toolPermissions,

@@ -1,6 +1,5 @@
 import { fail } from '../../../shared/api/errors.ts'
-import type { Speed } from '../../../shared/api/conversation-fields.ts'
-import type { HarnessName, RunSpec } from '../../../shared/runs/spec.ts'
+import type { HarnessName, RunSpec, Speed } from '../../../shared/runs/spec.ts'
 import type { ModelCatalog } from '../../catalog/catalog.ts'
 import type { Wake } from '../../dispatch/start-run.ts'
 import type { ConversationRow } from './store.ts'
@@ -41,6 +40,6 @@ export function checkRuntime(runtime: Runtime, agentModels: readonly string[], c
 /** What the runs in a conversation are started with; a change of it begins a fresh session. */
 export function runtimeOf(conversation: ConversationRow | null): Pick<Wake, 'overrides' | 'freshSince'> {
   if (conversation === null) return {}
-  const { modelId: model, harness, reasoningEffort } = conversation
-  return { overrides: { model, harness, reasoningEffort }, freshSince: conversation.runtimeChangedAt }
+  const { modelId: model, harness, reasoningEffort, speed } = conversation
+  return { overrides: { model, harness, reasoningEffort, speed }, freshSince: conversation.runtimeChangedAt }
 }

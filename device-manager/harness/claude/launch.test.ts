@@ -63,6 +63,12 @@ describe('claude is launched', () => {
     expect(launch({ model: 'opus', backupModel: 'opus' }).args.join(' ')).not.toContain('--fallback-model')
   })
 
+  it('with the speed that was chosen, else as the person has it', () => {
+    expect(launch({ speed: 'fast' }).args).toContain('--settings={"fastMode":true}')
+    expect(launch({ speed: 'standard' }).args).toContain('--settings={"fastMode":false}')
+    expect(launch({ speed: null }).args.join(' ')).not.toContain('--settings')
+  })
+
   it('so that no value is read as a flag', () => {
     const { args } = launch({ model: '--dangerously-skip-permissions', resumeSessionId: '-x' })
     expect(args).not.toContain('--dangerously-skip-permissions')

@@ -18,6 +18,7 @@ export function claudeLaunch(spec: RunSpec, launch: LaunchFacts): HarnessLaunch 
       ...(spec.model === null ? [] : [`--model=${spec.model}`]),
       ...fallbackArgs(spec),
       ...effortArgs(spec),
+      ...speedArgs(spec),
       ...(spec.maxTurns === null ? [] : [`--max-turns=${spec.maxTurns}`]),
       ...(hasAgentMd ? [`--append-system-prompt-file=${agentMdFile}`] : []),
       ...(spec.resumeSessionId === null ? [] : resumeArgs(spec.resumeSessionId, launch.version)),
@@ -64,6 +65,11 @@ function fallbackArgs({ model, backupModel }: RunSpec): string[] {
 function effortArgs({ reasoningEffort }: RunSpec): string[] {
   if (reasoningEffort === null) return []
   return [`--effort=${reasoningEffort === 'none' || reasoningEffort === 'minimal' ? 'low' : reasoningEffort}`]
+}
+
+/** Its fast mode has no flag of its own; without a choice the person's settings stand. Models without it pass it over. */
+function speedArgs({ speed }: RunSpec): string[] {
+  return speed == null ? [] : [`--settings=${JSON.stringify({ fastMode: speed === 'fast' })}`]
 }
 
 /**

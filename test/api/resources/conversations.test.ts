@@ -416,6 +416,12 @@ describe('runtime', () => {
     const second = await patch(id, { reasoningEffort: null, harness: 'claude' })
     expect(second.body.runtime).toMatchObject({ modelId: 'claude-opus-4-5', harness: 'claude', reasoningEffort: null })
     expect((await server.ok(`/conversations/${id}?include=runtime`)).runtime).toEqual(second.body.runtime)
+    const fast = await patch(id, { modelId: 'claude-opus-5-5', speed: 'fast' })
+    expect(fast.body.runtime).toMatchObject({ modelId: 'claude-opus-5-5', speed: 'fast' })
+    await say(server, id, 'Quick!')
+    const run = await device.take()
+    expect(run.spec).toMatchObject({ model: 'claude-opus-5-5', speed: 'fast', harness: 'claude' })
+    await run.end()
   })
 
   test('refuses what does not go together', async () => {

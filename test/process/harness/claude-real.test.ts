@@ -107,6 +107,16 @@ describe('a run', () => {
     expect(dataOf(run.events, 'tool_result')).toHaveLength(2)
   })
 
+  it('asks for the speed that was chosen', async () => {
+    for (const speed of ['fast', 'standard', null] as const) {
+      await script({ text: 'Done.' })
+      const run = drive({ spec: { model: 'claude-opus-5-5', speed } })
+      expect((await run.done).outcome).toMatchObject({ exitReason: 'completed' })
+      const [request] = await stub.requests()
+      expect([speed, request?.body['speed']]).toEqual([speed, speed === 'fast' ? 'fast' : undefined])
+    }
+  })
+
   it('goes on with its session in a later process, counts only itself, and reads the new AGENT.md', async () => {
     await script({ text: 'My name is Ada.' })
     const first = await drive({ spec: { prompt: 'Who are you?', agentMd: 'You are Ada.' } }).done
