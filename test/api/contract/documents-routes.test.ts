@@ -224,7 +224,6 @@ describe.each(shown)('$method $path', (fact) => {
 
 describe('routes of which the documents show no path', () => {
   const reasons: Readonly<Record<string, string>> = {
-    'secrets.reveal': 'secrets are only referred to; no route reveals one',
     'mcp.endpoint': 'MCP servers are only referred to',
     'plugins.install': 'plugins are only referred to',
     'plugins.update': 'plugins are only referred to',
