@@ -6,16 +6,20 @@ import { encodeFrame } from '../shared/device/frame.ts'
 import type { ClaimState, ServerMessage } from '../shared/device/protocol.ts'
 import type { DeviceIdentity } from '../shared/device/control.ts'
 import type { World } from '../shared/lib/world.ts'
+import { claimStateOf } from './claim-state.ts'
 import type { DaemonConfig } from './config.ts'
 import { replaceToken } from './identity-file.ts'
 import { LinkClient } from './link/client.ts'
+import { Contact } from './link/contact.ts'
 import { Forwarder } from './link/forwarder.ts'
+import { linkUrl } from './link/link-url.ts'
 import type { Log } from './log.ts'
 import type { Places } from './places.ts'
 import { adoptRuns } from './run/adoption.ts'
 import { HostPool } from './run/host-pool.ts'
 import { Journal } from './run/journal.ts'
 import { Supervisor } from './run/supervisor.ts'
+import { receiveMessage, type MessageContext } from './server-messages.ts'
 import { openSpool, type Spool } from './spool/spool.ts'
 import { Surroundings } from './surroundings.ts'
 
@@ -31,8 +35,6 @@ export interface DaemonOptions {
   onFatal(reason: CloseName, text: string): void
 }
 
-/** Room in the spool below which the device takes no new run. */
-const leastFreeBytes = 32 * 1024 * 1024
 /** The device stops its harnesses this long before the control plane would give them up. */
 const silentMarginMs = 5 * 60_000
 
@@ -54,8 +56,8 @@ export class Daemon {
   private remoteControlRevoked = false
   private draining = false
   private revoked = false
-  private lastContact: { wall: number; monotonic: number }
-  private cancelBeat: (() => void) | null = null
+  private readonly contact: Contact
+  private readonly messages: MessageContext
   private lastClaimState = ''
 
   constructor(options: DaemonOptions) {
@@ -65,7 +67,7 @@ export class Daemon {
     this.displayName = options.identity.displayName
     this.startedAt = world.now()
     this.instance = world.uuid()
-    this.lastContact = { wall: world.now(), monotonic: world.monotonic() }
+    this.contact = new Contact(world)
     mkdirSync(places.stateDir, { recursive: true, mode: 0o700 })
     this.spool = openSpool(places.spool, { maxPageCount: config.spoolPages, repair: true, world })
     if (this.spool.salvage) log.error({ salvage: this.spool.salvage }, 'the spool was damaged and salvaged')
@@ -75,6 +77,17 @@ export class Daemon {
     this.link = this.createLink()
     this.forwarder = new Forwarder({ spool: this.spool, link: this.link, log })
     this.supervisor = this.createSupervisor()
+    this.messages = {
+      supervisor: this.supervisor,
+      forwarder: this.forwarder,
+      link: this.link,
+      log,
+      claimState: () => this.claimState(),
+      tellClaimState: () => this.tellClaimState(),
+      reportReadiness: (maxAgeMs) => this.reportReadiness(maxAgeMs),
+      configure: (settings) => this.configure(settings),
+      revoked: (reason) => this.fatal('revoked', reason),
+    }
   }
 
   async start(): Promise<void> {
@@ -97,7 +110,7 @@ export class Daemon {
 
   /** Heartbeats end last: what can still be sent is sent before the link is closed. Run hosts go on. */
   async stop(): Promise<void> {
-    this.cancelBeat?.()
+    this.contact.stop()
     await this.pool.stop()
     this.link.stop()
     this.journal.close()
@@ -138,26 +151,13 @@ export class Daemon {
   }
 
   claimState(): ClaimState {
-    const activeRuns = this.supervisor.active().length
-    const reason = this.refusal(activeRuns)
-    return { accepting: reason === null, reason, message: null, activeRuns }
-  }
-
-  private refusal(activeRuns: number): ClaimState['reason'] {
-    if (this.draining || this.revoked) return 'draining'
-    let free: number | null
-    try {
-      free = this.spool.freeBytes()
-    } catch {
-      return 'spool_unavailable'
-    }
-    if (free !== null && free < this.leastFree()) return 'disk_full'
-    return activeRuns >= this.capacity ? 'capacity' : null
-  }
-
-  /** A small spool (its size is a setting) keeps a quarter free instead. */
-  private leastFree(): number {
-    return Math.min(leastFreeBytes, (this.options.config.spoolPages * 16_384) / 4)
+    return claimStateOf({
+      isDraining: this.draining || this.revoked,
+      activeRuns: this.supervisor.active().length,
+      capacity: this.capacity,
+      spool: this.spool,
+      spoolPages: this.options.config.spoolPages,
+    })
   }
 
   private createLink(): LinkClient {
@@ -213,7 +213,7 @@ export class Daemon {
   private welcomed(welcome: ServerMessage & { type: 'welcome' }): void {
     const { log, places } = this.options
     log.info({ server: this.options.identity.server, runs: welcome.runs.length }, 'link up')
-    this.heard()
+    this.contact.heard()
     this.capacity = welcome.capacity
     this.displayName = welcome.displayName
     this.remoteControlRevoked = welcome.remoteControlRevoked
@@ -229,83 +229,16 @@ export class Daemon {
         if (this.supervisor.find(run.runId)) this.forwarder.begin(run, run.ackSeq)
       }
     }
-    this.lastClaimState = ''
-    this.reportClaimState()
-    this.beat(welcome.heartbeatMs)
+    this.tellClaimState()
+    this.contact.keepBeating(welcome.heartbeatMs, () =>
+      this.link.send({ type: 'heartbeat', claimState: this.claimState() }),
+    )
     void this.reportReadiness(5 * 60_000)
   }
 
   private received(message: ServerMessage): void {
-    this.heard()
-    switch (message.type) {
-      case 'run.offer':
-        return this.offered(message)
-      case 'run.start':
-        return this.supervisor.start(message)
-      case 'run.withdrawn':
-        return this.ofRun(message, { type: 'withdrawn' })
-      case 'run.cancel':
-        return this.ofRun(message, {
-          type: 'cancel_received',
-          stop: { exitReason: message.exitReason, message: message.reason },
-        })
-      case 'run.input':
-        return this.supervisor.input(message)
-      case 'ack':
-        return this.forwarder.acknowledged(message)
-      case 'run.closed':
-        return this.ofRun(message, { type: 'closed' })
-      case 'run.refused':
-        this.ofRun(message, { type: 'given_up' })
-        return this.forwarder.refused(message)
-      case 'change_set.get':
-        return this.supervisor.changeSet(message)
-      case 'folder.check':
-        return void this.checkFolder(message).catch((error: unknown) => {
-          this.options.log.warn({ err: error }, 'a folder could not be looked at')
-        })
-      case 'readiness.get':
-        return void this.reportReadiness(0)
-      case 'config.changed':
-        return this.configure(message)
-      case 'revoked':
-        return this.fatal('revoked', message.reason)
-      case 'welcome':
-      case 'heartbeat.ack':
-        return
-    }
-  }
-
-  private ofRun(message: { runId: string; fence: number }, event: Parameters<Supervisor['handle']>[1]): void {
-    if (this.supervisor.find(message.runId)?.fence === message.fence) this.supervisor.handle(message.runId, event)
-  }
-
-  private offered(message: ServerMessage & { type: 'run.offer' }): void {
-    const { runId, fence, spec } = message
-    const decline = (reason: 'capacity' | 'draining' | 'disk_full' | 'spool_unavailable' | 'already_running') => {
-      this.link.send({ type: 'run.declined', runId, fence, reason, message: null })
-      this.lastClaimState = ''
-      this.reportClaimState()
-    }
-    const held = this.supervisor.find(runId)
-    // Overtaken by a later offer of the same run.
-    if (held && held.fence > fence) return
-    if (held && held.fence === fence) return this.supervisor.handle(runId, { type: 'offered', spec, fence, at: 0 })
-    if (held) {
-      // An older lease of the same run: its tree must be gone before a new one may start.
-      this.supervisor.handle(runId, { type: 'given_up' })
-      if (this.supervisor.find(runId)) return decline('already_running')
-    }
-    const reason = this.refusal(this.supervisor.active().length)
-    if (reason !== null && reason !== 'paused') return decline(reason)
-    this.supervisor.offer({ spec, fence })
-    this.forwarder.begin({ runId, fence }, 0)
-  }
-
-  private async checkFolder(message: ServerMessage & { type: 'folder.check' }): Promise<void> {
-    const { checkFolder } = await import('./folders/check.ts')
-    const result = await checkFolder(message.rootPath)
-    this.link.send({ type: 'folder.result', requestId: message.requestId, result })
+    this.contact.heard()
+    receiveMessage(this.messages, message)
   }
 
   async reportReadiness(maxAgeMs: number): Promise<void> {
@@ -326,32 +259,14 @@ export class Daemon {
     if (this.link.send({ type: 'heartbeat', claimState })) this.lastClaimState = key
   }
 
-  private beat(everyMs: number): void {
-    const { world } = this.options
-    this.cancelBeat?.()
-    // ± 20 %, so that devices welcomed in one second do not beat in one second for ever.
-    const ms = everyMs * (0.8 + 0.4 * world.random())
-    this.cancelBeat = world.after(ms, () => {
-      if (!this.link.isOpen()) return
-      this.link.send({ type: 'heartbeat', claimState: this.claimState() })
-      this.beat(everyMs)
-    })
-  }
-
-  private heard(): void {
-    const { world } = this.options
-    this.lastContact = { wall: world.now(), monotonic: world.monotonic() }
-  }
-
-  /** Milliseconds since the control plane was heard; a machine that slept stops one of its clocks, so the larger counts. */
-  private silence(): number {
-    const { world } = this.options
-    return Math.max(world.now() - this.lastContact.wall, world.monotonic() - this.lastContact.monotonic)
+  private tellClaimState(): void {
+    this.lastClaimState = ''
+    this.reportClaimState()
   }
 
   private watch(): void {
     this.options.world.after(15_000, () => {
-      const silent = this.silence()
+      const silent = this.contact.silence()
       for (const state of this.supervisor.active()) {
         const limit = state.spec.limits.silentMs ?? runLimits.silentMs
         if (this.link.isOpen() || silent < Math.max(limit - silentMarginMs, limit / 2)) continue
@@ -378,11 +293,4 @@ export class Daemon {
     }
     this.options.onFatal(reason, text)
   }
-}
-
-function linkUrl(server: string): string {
-  const url = new URL(server)
-  url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:'
-  url.pathname = `${url.pathname.replace(/\/+$/, '')}/api/device/link`
-  return url.toString()
 }
