@@ -9,6 +9,6 @@ export async function readSecret(
     context.out.message('svc: type the value, then Ctrl-D (it is shown as you type; a pipe hides it)')
   const value = (await context.readInput()).toString('utf8').replace(/\r?\n$/, '')
   if (value === '')
-    throw usageError('There is no value on standard input.', 'For example: svc secret create NAME < value.txt')
+    throw usageError('There is no value on standard input.', 'For example: svc secret create --name NAME < value.txt')
   return value
 }

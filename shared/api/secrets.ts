@@ -87,7 +87,6 @@ export const secretRoutes = {
     errors: ['secret.duplicate_name', 'agent_not_found'],
     cli: {
       command: 'secret create',
-      positionals: [{ name: 'name', target: 'body.name' }],
       flags: {
         value: null,
         'env-var-name': { aliases: ['env'] },
@@ -95,7 +94,7 @@ export const secretRoutes = {
         agent: { target: 'body.agentId' },
       },
       flow: true,
-      example: 'svc secret create deploy-key --env DEPLOY_KEY --agent @builder < key.txt',
+      example: 'svc secret create --name deploy-key --env DEPLOY_KEY --agent @builder < key.txt',
     },
   }),
 
@@ -130,8 +129,9 @@ export const secretRoutes = {
     errors: ['secret_not_found', 'agent_not_found'],
     cli: {
       command: 'secret grant',
-      positionals: [...positionals, { name: 'agent', target: 'body.agentId' }],
-      example: `svc secret grant ${exampleId} @builder`,
+      positionals,
+      flags: { 'agent-id': null, agent: { target: 'body.agentId' } },
+      example: `svc secret grant ${exampleId} --agent @builder`,
     },
   }),
 
@@ -145,8 +145,9 @@ export const secretRoutes = {
     errors: ['secret_not_found', 'agent_not_found'],
     cli: {
       command: 'secret revoke-grant',
-      positionals: [...positionals, { name: 'agent', target: 'params.agentId' }],
-      example: `svc secret revoke-grant ${exampleId} @builder`,
+      positionals,
+      flags: { agent: { target: 'params.agentId' } },
+      example: `svc secret revoke-grant ${exampleId} --agent @builder`,
     },
   }),
 
