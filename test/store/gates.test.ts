@@ -1,4 +1,5 @@
 import { expect } from 'vitest'
+import { migrations } from '../../control-plane/db/migrations/index.ts'
 import { troubleOf } from '../../control-plane/db/dialect.ts'
 import { openGatesOfRuns, openGatesOfTasks } from '../../control-plane/resources/approvals/open-gates.ts'
 import { raiseToolApproval } from '../../control-plane/resources/approvals/raise.ts'
@@ -492,4 +493,38 @@ onBoth('a stored write keeps what came of it, and is closed once', async ({ root
     { status: 'approved', result: close.result },
   ])
   expect(await listPlatformChanges(root, [])).toEqual([])
+})
+
+onBoth('writes that waited before there were approvals get theirs by the migration', async ({ root }) => {
+  const gates = migrations.find((migration) => migration.name === 'gates')!
+  for (const table of ['approvals', 'questions', 'secret_grants', 'secrets']) await root.schema.dropTable(table)
+  await root.schema.alterTable('platform_changes', (t) => {
+    t.dropColumn('result')
+  })
+  try {
+    const workspaceId = await seedWorkspace(root)
+    const changes = ['pending', 'pending', 'rejected'].map((status) => ({
+      id: id('apr_'),
+      workspace_id: workspaceId,
+      agent_id: id('agt_'),
+      run_id: id('run_'),
+      route_id: 'agents.create',
+      params: '{}',
+      body: '{"name":"x"}',
+      status,
+      created_at: at,
+    }))
+    await root('platform_changes').insert(changes)
+    await root.transaction((tx) => gates.up(tx))
+    const listed = await listApprovals(root, { workspaceId, limit: 5 })
+    expect(listed.map((approval) => approval.id).toSorted()).toEqual(
+      changes
+        .slice(0, 2)
+        .map((row) => row.id)
+        .toSorted(),
+    )
+    expect(listed[0]).toMatchObject({ trigger: 'platform_change', status: 'open', assignedType: null, createdAt: at })
+  } finally {
+    if (!(await root.schema.hasTable('approvals'))) await root.transaction((tx) => gates.up(tx))
+  }
 })
