@@ -117,6 +117,9 @@ export const taskLinkRoutes = {
     summary: 'Let a task no longer wait for another one',
     params: taskParams.extend({ dependencyId: taskRef.describe('The task it depends on: `tsk_` id or key.') }),
     ...keyed,
+    body: z
+      .object({ type: z.enum(['blocks', 'related']).optional().describe('Only when it is of this type.') })
+      .meta({ id: 'TaskDependencyRemove' }),
     reply: taskDependency,
     errors: ['task_not_found', 'dependency_not_found'],
     cli: {

@@ -64,12 +64,13 @@ async function addDependency({ db, caller, params, body, world }: HandlerInput<R
 }
 
 async function unlink(input: HandlerInput<Routes['removeDependency']>, deps: ResourceDependencies) {
-  const { db, caller, params, world } = input
+  const { db, caller, params, body, world } = input
   await lockTaskGraph(db, caller.workspaceId)
   const task = await changeableTask(db, caller, params.id)
   const blocker = (await lookUpTask(db, caller, params.dependencyId)) ?? unknownDependency()
   const link = { taskId: task.id, dependsOnTaskId: blocker.id }
   const before = (await findDependency(db, link)) ?? unknownDependency()
+  if (body.type !== undefined && body.type !== before.type) unknownDependency()
   await removeDependency(db, link)
   const actor = actorOf(caller)
   const data = { dependsOnTaskId: blocker.id, key: blocker.key, type: before.type }

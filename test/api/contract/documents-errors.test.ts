@@ -9,6 +9,7 @@ import { codeFacts, plainFacts, typeFacts } from './facts.ts'
 import { goodRequests } from './good-requests.ts'
 import { kernelRecipes, postgresRecipes } from './kernel-recipes.ts'
 import { Stage } from './stage.ts'
+import { taskRecipes } from './task-recipes.ts'
 
 /** Each code the documents write, provoked by a real request, on each route for which they name it. */
 
@@ -107,6 +108,7 @@ const recipes: readonly CodeRecipe[] = [
   ...runRecipes,
   ...projectRecipes,
   ...deviceRecipes,
+  ...taskRecipes,
   ...kernelRecipes,
   ...tokenRecipes,
   bodyRecipe,

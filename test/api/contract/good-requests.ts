@@ -1,5 +1,6 @@
 import type { Person } from '../../kit/server.ts'
 import { slug, type Stage } from './stage.ts'
+import { taskRequests } from './task-requests.ts'
 
 /** A request of each route that must succeed: the ids, body and caller it needs, made anew for each call. */
 export interface GoodRequest {
@@ -134,5 +135,6 @@ export const goodRequests: Readonly<Record<string, Recipe>> = {
   ...workspaces,
   ...projects,
   ...devices,
+  ...taskRequests,
   'openapi.get': plain,
 }

@@ -100,6 +100,9 @@ describe('dependencies', () => {
     expect([changed.status, changed.body.type]).toEqual([200, 'related'])
     expect((await server.ok(`/tasks/${a.id}`)).conditions).toEqual([])
     const remove = (id: string) => call(server, `/tasks/${a.id}/dependencies/${id}/remove`)
+    // Asked for with a type, it goes only when it is of that one.
+    const blocking = call(server, `/tasks/${a.id}/dependencies/${b.id}/remove`, { type: 'blocks' })
+    expect(outcomeOf(await blocking)).toBe('404 dependency_not_found')
     expect((await remove(b.key)).body).toMatchObject({ taskId: a.id, dependsOnTaskId: b.id, type: 'related' })
     for (const id of [b.id, 'MAI-99999']) expect(outcomeOf(await remove(id))).toBe('404 dependency_not_found')
   })
