@@ -70,6 +70,11 @@ export async function insertWake(db: Db, wake: NewWake): Promise<boolean> {
   return inserted.length === 1
 }
 
+export async function findWake(db: Db, id: string): Promise<WakeRow | null> {
+  const found: unknown = await db('wakes').where({ id }).first()
+  return found === undefined ? null : row.parse(found)
+}
+
 /** The wake if it still waits, locked until the transaction ends; null too when another replica is at it. */
 export async function claimWake(db: Db, id: string): Promise<WakeRow | null> {
   const found: unknown[] = await lockRows(db('wakes').where({ id, state: 'waiting' }), true)

@@ -10,7 +10,14 @@ import { findRun, listLiveOfConversation } from '../resources/runs/store.ts'
 import { findTaskById } from '../resources/tasks/store.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import { announce, startRun, type WakeAnswer, type WakeContext } from './start-run.ts'
-import { answerWakes, claimConversationWakes, claimWake, listWaitingWakes, type WakeRow } from './wake-store.ts'
+import {
+  answerWakes,
+  claimConversationWakes,
+  claimWake,
+  findWake,
+  listWaitingWakes,
+  type WakeRow,
+} from './wake-store.ts'
 
 export interface WakerOptions {
   root: Knex
@@ -104,12 +111,13 @@ export class Waker {
 
   /** null: it waits on, or is no longer there to be taken. */
   private async makeRun(tx: Tx, id: string): Promise<WakeAnswer | null> {
+    const conversationId = (await findWake(tx, id))?.conversationId ?? null
+    // Locked before its wakes: those of one conversation are taken one after another, and so are turns that people send,
+    // which have none.
+    const talk = conversationId === null ? null : await claimConversation(tx, conversationId)
     const first = await claimWake(tx, id)
     if (first === null) return null
     const agent = await findAgent(tx, first.agentId)
-    const { conversationId } = first
-    // Locked, since a turn that a person sends is begun without a wake.
-    const talk = conversationId === null ? null : await claimConversation(tx, conversationId)
     const wakes = await this.together(tx, first)
     if (wakes === null) return null
     const answer: WakeAnswer =

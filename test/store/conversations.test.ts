@@ -39,9 +39,10 @@ import {
   replaceTurnRun,
   type MessageRow,
 } from '../../control-plane/resources/messages/store.ts'
+import { listRunsOfConversation } from '../../control-plane/resources/runs/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
-import { at, seedWorkspace } from './seed.ts'
+import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'
 
 const [ada, ben] = ['usr_Ada0000000000000', 'usr_Ben0000000000000']
 const [bot, other] = ['agt_Bot0000000000000', 'agt_Other00000000000']
@@ -321,4 +322,21 @@ onBoth('a removed conversation takes all that is in it along, and nothing else',
   const [left] = await listMessages(root, { conversationId: two, withDeleted: true, limit: 9 })
   expect(await listEdits(root, left!.id)).toHaveLength(1)
   expect((await listReads(root, ada, [one, two])).size).toBe(1)
+})
+
+onBoth('the runs of a conversation are listed in the order in which they were made', async ({ root }) => {
+  const agent = await seedAgent(root, await seedWorkspace(root))
+  const conversationId = 'cnv_a'
+  const [first, second] = [
+    await seedRun(root, agent, { conversationId, createdAt: at + 1 }),
+    await seedRun(root, agent, { conversationId, createdAt: at + 2 }),
+  ]
+  await seedRun(root, agent, { conversationId: 'cnv_b' })
+  await seedRun(root, agent)
+  const listed = async (after: typeof first | null, limit = 9) =>
+    (await listRunsOfConversation(root, { conversationId, after, limit })).map((run) => run.id)
+  expect(await listed(null)).toEqual([first.id, second.id])
+  expect(await listed(null, 1)).toEqual([first.id])
+  expect(await listed(first)).toEqual([second.id])
+  expect(await listed(second)).toEqual([])
 })

@@ -3,6 +3,7 @@ import {
   answerWakes,
   claimConversationWakes,
   claimWake,
+  findWake,
   insertWake,
   listWaitingWakes,
   removeOldWakes,
@@ -42,7 +43,10 @@ onBoth('a wake waits until it is answered, and is removed a while later', async 
   const call = { name: 'Bash', inputDigest: 'a'.repeat(64), approvalId: 'apr_1' }
   const wake = wakeOf(workspaceId, { allowCalls: [call], taskId: 'tsk_1', requestedBy: 'usr_1' })
   expect(await insertWake(root, wake)).toBe(true)
-  expect(await claimWake(root, wake.id)).toEqual({ ...wake, state: 'waiting', answer: null, takenAt: null })
+  const stored = { ...wake, state: 'waiting', answer: null, takenAt: null }
+  expect(await claimWake(root, wake.id)).toEqual(stored)
+  expect(await findWake(root, wake.id)).toEqual(stored)
+  expect(await findWake(root, 'wak_0')).toBeNull()
   expect(idsOf(await listWaitingWakes(root, { limit: 5 }))).toEqual([wake.id])
   await answerWakes(root, { ids: [wake.id], answer: { kind: 'coalesced' }, at: at + 5 })
   expect(await claimWake(root, wake.id)).toBeNull()
