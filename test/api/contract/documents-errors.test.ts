@@ -3,6 +3,7 @@ import { contract } from '../../../shared/api/index.ts'
 import type { AnyRoute } from '../../../shared/api/route.ts'
 import { hasPostgres } from '../../kit/database.ts'
 import { outcomeOf, type Reply } from '../../kit/server.ts'
+import { automationCodeRecipes } from './automation-recipes.ts'
 import { agentRecipes, deviceRecipes, on, projectRecipes, runRecipes, type CodeRecipe } from './code-recipes.ts'
 import { fill, unknownIds } from './every-route.ts'
 import { codeFacts, plainFacts, typeFacts } from './facts.ts'
@@ -108,7 +109,7 @@ const recipes: readonly CodeRecipe[] = [
   ...runRecipes,
   ...projectRecipes,
   ...deviceRecipes,
-  ...taskRecipes,
+  ...automationCodeRecipes,
   ...kernelRecipes,
   ...tokenRecipes,
   bodyRecipe,

@@ -144,6 +144,8 @@ describe.each(shown)('$method $path', (fact) => {
 
   it('takes Idempotency-Key as written', async () => {
     const request = await good(fact)
+    // A key belongs to a caller, so who calls without a token has none.
+    if (onlyFor(fact, 'none')) return
     if (isRead(fact)) {
       expect((await send(fact, { ...request, key: 'with a space' })).status).toBeLessThan(300)
       return
@@ -210,7 +212,7 @@ describe.each(shown)('$method $path', (fact) => {
     const operation = operationOf(fact)
     const parameters = (operation.parameters ?? []).filter((each) => each.in === 'query').map(({ name }) => name)
     expect(parameters).toEqual(expect.arrayContaining(fact.query.map((name) => name.replace('[]', ''))))
-    expect(bodyKeys(document, operation)).toEqual(expect.arrayContaining(fact.body))
+    expect(bodyKeys(document, operation)).toEqual(expect.arrayContaining(fact.body.filter((name) => name !== '(any)')))
     const written = codeFacts.filter(({ routes }) => routes.includes(fact.id)).map(({ code }) => code)
     const told = Object.values(operation.responses).map(({ description }) => description)
     // The table of codes names whole resources; a route that reads neither query nor body has nothing to validate.

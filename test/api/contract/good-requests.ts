@@ -1,4 +1,5 @@
 import type { Person } from '../../kit/server.ts'
+import { automationRequests } from './automation-recipes.ts'
 import { slug, type Stage } from './stage.ts'
 import { taskRequests } from './task-requests.ts'
 
@@ -136,5 +137,6 @@ export const goodRequests: Readonly<Record<string, Recipe>> = {
   ...projects,
   ...devices,
   ...taskRequests,
+  ...automationRequests,
   'openapi.get': plain,
 }

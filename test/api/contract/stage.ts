@@ -1,6 +1,7 @@
 import type { ChangeSetResult } from '../../../shared/device/change-set.ts'
 import { endRun } from '../../../control-plane/resources/runs/store.ts'
 import { FakeDevice, enrol, type FakeRun, type Identity } from '../../kit/fake-device.ts'
+import { startFakeGithub, type FakeGithub } from '../../kit/fake-github.ts'
 import { TestServer, type Person, type ServerOptions } from '../../kit/server.ts'
 
 /** A server with people, agents, a run that works, and ways to make more of each: what requests of all routes need. */
@@ -13,9 +14,17 @@ export class Stage {
   readonly device: FakeDevice
   /** A run of an agent of the worker that stays alive. */
   readonly live: FakeRun & { agentId: string }
+  /** What the server knows as GitHub. */
+  readonly github: FakeGithub
 
   static async start(options: ServerOptions = {}): Promise<Stage> {
-    const server = await TestServer.start(options)
+    const github = await startFakeGithub()
+    const settings = {
+      SVC_GITHUB_API_URL: github.apiUrl,
+      SVC_GITHUB_TOKEN: github.token,
+      SVC_GITHUB_WEBHOOK_SECRET: 'the-secret-of-the-webhook',
+    }
+    const server = await TestServer.start({ ...options, settings: { ...settings, ...options.settings } })
     const [admin, member] = [await server.addPerson('admin'), await server.addPerson('member')]
     const worker = await server.addPerson('member')
     const device = await FakeDevice.connect(server, { token: worker.token })
@@ -24,21 +33,23 @@ export class Stage {
     await server.ok(`/agents/${agent.id}/runs`, { body: { prompt: 'Work' }, token: worker.token })
     const live = Object.assign(await device.take(), { agentId: agent.id as string })
     await live.events({ kind: 'text', data: { text: 'Working' } })
-    return new Stage({ server, admin, member, worker, device, live })
+    return new Stage({ server, admin, member, worker, device, live, github })
   }
 
-  private constructor(parts: Pick<Stage, 'server' | 'admin' | 'member' | 'worker' | 'device' | 'live'>) {
+  private constructor(parts: Pick<Stage, 'server' | 'admin' | 'member' | 'worker' | 'device' | 'live' | 'github'>) {
     this.server = parts.server
     this.admin = parts.admin
     this.member = parts.member
     this.worker = parts.worker
     this.device = parts.device
     this.live = parts.live
+    this.github = parts.github
   }
 
   async stop(): Promise<void> {
     await this.device.disconnect()
     await this.server.stop()
+    await this.github.stop()
   }
 
   get owner(): Person {
