@@ -113,8 +113,6 @@ export interface ToolAsk {
   toolCallId: string | null
   name: string
   input: unknown
-  /** What of the input makes it this call, when that is not all of it: words for a reader's eyes may differ next time. */
-  essence?: unknown
 }
 /** `stop`: the run ends now; the harness is told so in the way it understands, and is interrupted if it goes on. */
 export type GateDecision =

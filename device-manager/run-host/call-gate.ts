@@ -39,7 +39,7 @@ export class CallGate {
   }
 
   answer(ask: ToolAsk): GateAnswer {
-    const inputDigest = callDigest(ask.name, ask.essence ?? ask.input)
+    const inputDigest = callDigest(ask.name, ask.input)
     const decision = this.#decide(ask, inputDigest)
     if (decision.decision === 'ask') return this.#ask(ask, inputDigest, decision)
     if (decision.decision === 'deny') return refused(ask, decision, { message: refusal(decision, ask) })

@@ -12,7 +12,7 @@ export const askedCallLimits = {
   argsBytes: 16 * 1024,
 } as const
 
-/** SHA-256 (hex) over the tool's name and its input as canonical JSON: the fingerprint of the exact call. */
+/** SHA-256 (hex) over the tool's name and its input (call-identity.ts): the fingerprint of the exact call. */
 export const inputDigest = z.string().regex(/^[0-9a-f]{64}$/)
 
 const shown = {

@@ -1,6 +1,8 @@
+import { createHash } from 'node:crypto'
 import type { approvalRoutes } from '../../../shared/api/approvals.ts'
 import type { StoredGatedThing } from '../../../shared/api/approval-words.ts'
 import { fail } from '../../../shared/api/errors.ts'
+import { callIdentity } from '../../../shared/runs/call-identity.ts'
 import type { Db, Tx } from '../../db/open.ts'
 import type { AgentCaller } from '../../http/callers.ts'
 import type { HandlerInput } from '../../http/implement.ts'
@@ -111,7 +113,7 @@ function checkedDigest(
   rest: { kind: string; name: string; instructions: unknown; prompt: string },
 ): string {
   if (toolArgs === undefined) return inputDigest ?? digestOf([rest.kind, rest.name, rest.instructions, rest.prompt])
-  const actual = digestOf([rest.name, toolArgs])
+  const actual = createHash('sha256').update(callIdentity(rest.name, toolArgs)).digest('hex')
   if (inputDigest !== undefined && inputDigest !== actual)
     fail('validation_error', {
       param: 'gatedThing.inputDigest',

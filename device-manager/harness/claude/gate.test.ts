@@ -74,20 +74,6 @@ describe('a tool call', () => {
     ])
   })
 
-  it('of a shell is the same call whatever its description says', () => {
-    const session = claudeSession(specOf())
-    const essences = ['List files', 'See what is there'].map((description, at) => {
-      const { asks } = session.push(hook(`r${at}`, { command: 'ls', timeout: 5, description }))
-      expect(asks).toMatchObject([{ input: { description } }])
-      return asks?.[0]?.essence
-    })
-    expect(essences).toEqual([
-      { command: 'ls', timeout: 5 },
-      { command: 'ls', timeout: 5 },
-    ])
-    expect(session.push(hook('r3', { description: 'Find it', prompt: 'x' })).asks?.[0]).not.toHaveProperty('essence')
-  })
-
   it.each([
     { decision: allow, expected: { behavior: 'allow', updatedInput: { command: 'ls' } } },
     { decision: deny, expected: { behavior: 'deny', message: 'Not on the list.' } },

@@ -50,8 +50,7 @@ export function gate(): Gate {
 
   const raise = (askId: string, name: string, question: Question): GateStep => {
     open.set(askId, question)
-    const { toolCallId, input } = question
-    return { ask: { askId, toolCallId, name, input, ...essenceOf(input) } }
+    return { ask: { askId, toolCallId: question.toolCallId, name, input: question.input } }
   }
   const onHook = (askId: string, request: unknown): GateStep => {
     const hook = hookCallback.safeParse(request)
@@ -102,13 +101,6 @@ export function gate(): Gate {
       decided.delete(toolCallId)
     },
   }
-}
-
-/** Beside a shell command the model writes a description for the screen, in other words each time. */
-function essenceOf(input: unknown): { essence?: unknown } {
-  if (typeof input !== 'object' || input === null || !('command' in input) || !('description' in input)) return {}
-  const { description: _words, ...essence } = input
-  return { essence }
 }
 
 /** `continue: false` makes claude end its turn once the tool calls that run have ended. */
