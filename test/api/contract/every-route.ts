@@ -29,6 +29,7 @@ export const unknownIds: Readonly<Record<string, string>> = {
   // `{id}` of a resource whose ids have a form of their own, by the first word of the path.
   'conversations.id': 'cnv_0000000000000000',
   'messages.id': 'msg_0000000000000000',
+  'questions.id': 'qst_0000000000000000',
   'tasks.id': 'tsk_0000000000000000',
   ref: 'usr_0000000000000000',
   shortId: 'fs_0000000000000000',

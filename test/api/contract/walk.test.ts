@@ -49,6 +49,16 @@ async function strangersThings(): Promise<Record<string, string>> {
     headers: keyed,
     body: { title: 'Theirs', checklist: ['Theirs'] },
   })
+  const secret = await server.ok('/secrets', { token: stranger.token, body: { name: 'theirs', value: 'x' } })
+  // Whoever asks ends its run, so each asks in one of its own.
+  const asks = async (path: string) => {
+    const asking = await server.ok(`/agents/${agent.id}/runs`, { token: stranger.token, body: {} })
+    const token = await server.runToken(asking.runPublicId)
+    const headers = { 'idempotency-key': crypto.randomUUID() }
+    return server.ok(path, { token, headers, body: { prompt: 'Ours?' } })
+  }
+  const { approval } = await asks('/approvals')
+  const { question } = await asks('/questions')
   const repo = await server.ok('/repos', { token: stranger.token, body: { gitRemote: 'github.com/their/repo' } })
   const { revision } = await server.ok(`/agents/${agent.id}/config`, {
     method: 'PUT',
@@ -64,10 +74,13 @@ async function strangersThings(): Promise<Record<string, string>> {
     dependencyId: task.id,
     repoId: repo.id,
     runId: run.runPublicId,
+    approvalId: approval.id,
+    secretId: secret.id,
     eventId: unknownIds['eventId'] ?? '',
     id: device.deviceId,
     'conversations.id': conversation.id,
     'messages.id': conversation.lastMessageId,
+    'questions.id': question.id,
     'tasks.id': task.id,
     ref: stranger.userId,
     shortId: folder.shortId,
