@@ -4,10 +4,13 @@ import { cursorOf, pageOf } from '../../../shared/api/paging.ts'
 import type { BodyOf } from '../../../shared/api/route.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import { z } from 'zod'
+import type { Tx } from '../../db/open.ts'
+import { cancelRun } from '../../dispatch/cancel-run.ts'
 import type { Caller, PersonCaller } from '../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../http/implement.ts'
 import type { ResourceDependencies } from '../dependencies.ts'
 import { raisePlatformChange } from '../platform-changes/raise.ts'
+import { listLiveOfAgent } from '../runs/store.ts'
 import { hashAgentMd } from './agent-md.ts'
 import { auditAgent } from './doctor-facts.ts'
 import { changeableAgent, lookUpAgents, readableAgent } from './lookup.ts'
@@ -143,8 +146,23 @@ async function update(input: Update, deps: ResourceDependencies) {
   if (body.defaultRepoId !== undefined && body.defaultRepoId !== before.defaultRepoId) checkRepo(before, caller)
   const after = { ...before, ...(await changesOf(input, { before, caller })) }
   const { agent } = await storeAgent(db, { before, after, caller, world })
+  if (before.status === 'active' && agent.status !== 'active') await pauseRuns(input, agent, deps)
   const audit = await auditAgent(db, { agent, workspace }, { ...deps, now: world.now() })
   return { ...presentAgent(agent, { workspace, catalog: deps.catalog, now: world.now() }), audit }
+}
+
+/** An agent that takes no wakes starts none of the runs that wait either; what works goes on. */
+async function pauseRuns(
+  { db, world, afterCommit }: Update,
+  agent: AgentRow,
+  deps: ResourceDependencies,
+): Promise<void> {
+  const reason = `${agent.name} is ${agent.status}; only an active agent starts runs.`
+  for (const run of await listLiveOfAgent(db, agent.id)) {
+    if (run.status !== 'queued') continue
+    await cancelRun(db as Tx, run, { exitReason: 'agent_paused', reason, world, leaseMs: deps.leaseMs })
+  }
+  afterCommit(() => deps.bus.poke())
 }
 
 function checkStatus(from: AgentStatus, to: AgentStatus): void {
