@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { RunEvent } from '../../shared/api/run-events.ts'
@@ -111,4 +111,51 @@ test('cancelled in the middle of an answer and retried: the new run goes on with
   expect(JSON.stringify(last?.body)).toContain('One moment.')
   await nothingNames(runId, goneMs)
   await nothingNames(retryId, goneMs)
+})
+
+test('a call that must be asked: a person approves it, and the woken run makes it in the same session', async () => {
+  const { publicId } = system.device.identity
+  const asking = join(system.root, 'asking')
+  makeRepo(asking)
+  const { shortId } = await system.api.addFolder({ displayName: 'asking', rootPath: asking, deviceId: publicId })
+  const agent = await system.api.createAgent({ name: 'Careful', harness: 'claude', defaultFolderId: shortId })
+  await system.api.call('PUT', `/agents/${agent.id}/config`, {
+    config: { permissions: { tools: { ask: ['Bash'] } } },
+  })
+  const call = { kind: 'shell', command: 'echo shipped > shipped.txt' } as const
+  await stub.script({ run: { steps: [{ text: 'I ship it.', tool: call }, { text: 'Not reached.' }] } })
+  const runId = await system.api.startRun(agent.id, 'Ship it.')
+  const run = await system.api.waitForRun(runId, 'succeeded')
+  expect(run.exitReason).toBe('approval_requested')
+  const events = await system.api.events(runId)
+  wholeLog(events, 'approval_requested')
+  expect(dataOf(events, 'permission')).toMatchObject([
+    { name: 'Bash', decision: 'ask', ask: { toolArgs: { command: call.command } } },
+  ])
+  expect(existsSync(join(asking, 'shipped.txt'))).toBe(false)
+
+  const approvals = await system.api.call<{ data: { id: string; runId: string; gatedThing: object }[] }>(
+    'GET',
+    '/approvals',
+  )
+  const [approval] = approvals.data.filter((each) => each.runId === runId)
+  expect(approval).toMatchObject({
+    trigger: 'tool_permission',
+    gatedThing: { name: 'Bash', safeSummary: `Bash: ${call.command}` },
+  })
+  await stub.script({ run: { steps: [{ text: 'Thank you.', tool: call }, { text: 'Shipped.' }] } })
+  await system.api.insist(`/approvals/${approval!.id}/approve`)
+  const woken = await waitFor(async () => (await system.api.run(runId)).successorRunId, 'the answer wakes a run')
+  await system.api.waitForRun(woken, 'succeeded')
+  const after = await system.api.events(woken)
+  wholeLog(after, 'completed')
+  expect(dataOf(after, 'permission')).toMatchObject([
+    { name: 'Bash', decision: 'allow', rule: `approval:${approval!.id}` },
+  ])
+  expect(dataOf(after, 'session')).toMatchObject([
+    { sessionId: dataOf(events, 'session')[0]!['sessionId'], resumed: true },
+  ])
+  expect(readFileSync(join(asking, 'shipped.txt'), 'utf8')).toBe('shipped\n')
+  await nothingNames(runId, goneMs)
+  await nothingNames(woken, goneMs)
 })
