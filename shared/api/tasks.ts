@@ -82,6 +82,7 @@ const taskFlags = {
   'reasoning-effort': { aliases: ['effort'] },
   'repo-id': { aliases: ['repo'] },
   'branch-name': { aliases: ['branch'] },
+  description: {},
   'description-file': {
     target: 'body.description',
     kind: 'file',

@@ -82,12 +82,14 @@ const readIds = ['tasks.get', 'tasks.history', 'tasks.activity', 'tasks.dependen
 const updated = async (stage: Stage, body: unknown, before: Record<string, unknown> = {}) =>
   post(stage, `/tasks/${(await makeTask(stage, before)).id}`, body)
 
-/** The task on which the run of the stage's own device works, made on the first use. */
-async function busyTask(stage: Stage): Promise<string> {
-  const task = await makeTask(stage)
-  const { root } = stage.server.database
-  await root('runs').where({ id: stage.live.runId }).update({ task_id: task.id })
-  return task.id as string
+/** Gives a task to the run of the stage's own device for as long as the request takes. */
+async function withBusyTask(stage: Stage, send: (taskId: string) => Promise<Reply>): Promise<Reply> {
+  const { id } = await makeTask(stage)
+  const run = () => stage.server.database.root('runs').where({ id: stage.live.runId })
+  await run().update({ task_id: id })
+  const reply = await send(id)
+  await run().update({ task_id: null })
+  return reply
 }
 
 export const taskRecipes: readonly CodeRecipe[] = [
@@ -145,10 +147,9 @@ export const taskRecipes: readonly CodeRecipe[] = [
     await post(stage, `/tasks/${id}/archive`)
     return post(stage, `/tasks/${id}/assign`, { assignee: await stage.agent() })
   }),
-  on('tasks.assign', '409 task_has_active_run', async (stage) => {
-    const id = await busyTask(stage)
-    return post(stage, `/tasks/${id}/assign`, { assignee: await stage.agent() })
-  }),
+  on('tasks.assign', '409 task_has_active_run', (stage) =>
+    withBusyTask(stage, async (id) => post(stage, `/tasks/${id}/assign`, { assignee: await stage.agent() })),
+  ),
   on('tasks.assign', '404 assignee_not_found', async (stage) =>
     post(stage, `/tasks/${(await makeTask(stage)).id}/assign`, { assignee: '@nobody' }),
   ),

@@ -314,6 +314,39 @@ describe('wakes that follow', () => {
   })
 })
 
+test('an open question blocks the task until it is answered, and the answer goes on with the work', async () => {
+  const { device, agentId, person } = await worker()
+  const one = await task(server, { assignee: agentId })
+  const run = await device.take()
+  const asked = await call(server, '/questions', { prompt: 'Red or green?' }, run.token)
+  expect(asked.status).toBe(201)
+  await expect.poll(async () => (await get(one.id)).conditions).toContainEqual({ type: 'blocked', reason: 'question' })
+  const refused = await server.ok(`/agents/${agentId}/runs`, { body: { taskId: one.id }, token: person.token })
+  expect(refused).toMatchObject({ kind: 'not_dispatched', reason: 'task_hitl_open', blockedBy: { kind: 'question' } })
+  await run.end('question_asked')
+  const { id } = asked.body.question
+  const answered = await call(server, `/questions/${id}/answer`, { answer: { text: 'Green' } }, person.token)
+  expect(answered.status).toBe(200)
+  expect((await get(one.id)).conditions).not.toContainEqual({ type: 'blocked', reason: 'question' })
+  await expectWakes(server, one.id, ['assignment', 'approval_resolved'])
+  await device.disconnect()
+})
+
+test('an open approval blocks the task', async () => {
+  const { device, agentId } = await worker()
+  const one = await task(server, { assignee: agentId })
+  const run = await device.take()
+  const raised = await call(
+    server,
+    '/approvals',
+    { trigger: 'connection_action', prompt: 'Deploy?', gatedThing: { name: 'deploy' } },
+    run.token,
+  )
+  expect([raised.status, raised.status < 300 ? null : raised.body]).toEqual([201, null])
+  await expect.poll(async () => (await get(one.id)).conditions).toContainEqual({ type: 'blocked', reason: 'approval' })
+  await device.disconnect()
+})
+
 describe('scheduled starts', () => {
   const hour = 3_600_000
   const inAnHour = () => new Date(server.world.now() + hour).toISOString()
