@@ -1,8 +1,9 @@
-import { createPrivateKey } from 'node:crypto'
+import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { SignJWT } from 'jose'
 import { z } from 'zod'
 import type { World } from '../../shared/lib/world.ts'
+import { ConfigError } from '../config.ts'
 import { repositoryHost, type GithubSettings } from './settings.ts'
 
 /**
@@ -24,7 +25,7 @@ export class GithubTrouble extends Error {
 const timeoutMs = 10_000
 const replyBytes = 8 * 1024 * 1024
 
-/** null when the operator gave no credentials. Throws when the key of the app cannot be read. */
+/** null when the operator gave no credentials. Fails with ConfigError when the key of the app cannot be read. */
 export function createGithubClient(settings: GithubSettings, world: World): GithubClient | null {
   const { auth, apiUrl } = settings
   if (auth === null) return null
@@ -81,7 +82,7 @@ async function readText(response: Response): Promise<string> {
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** What it does not let us see, GitHub answers 404 (and 403 to an app that lacks the permission). */
+/** What it does not let us see, GitHub answers 404. */
 function read<T extends z.ZodType>({ status, text }: Sent, schema: T): z.output<T> | null {
   if (status === 404 || status === 410) return null
   if (status >= 300) throw new GithubTrouble(`GitHub answered ${status}`)
@@ -111,7 +112,7 @@ function installationTokens(
   app: { appId: string; keyFile: string; apiUrl: string },
   world: World,
 ): (repo: string) => Promise<string | null> {
-  const key = createPrivateKey(readFileSync(app.keyFile))
+  const key = readKey(app.keyFile)
   const known = new Map<string, Known>()
   return async (repo) => {
     const held = known.get(repo)
@@ -137,4 +138,14 @@ function installationTokens(
     known.set(repo, { token: made.token, until: Date.parse(made.expires_at) - 60_000 })
     return made.token
   }
+}
+
+function readKey(file: string): KeyObject {
+  try {
+    const key = createPrivateKey(readFileSync(file))
+    if (key.asymmetricKeyType === 'rsa') return key
+  } catch (error) {
+    throw new ConfigError(`SVC_GITHUB_APP_KEY_FILE: ${file} cannot be read as a private key.`, { cause: error })
+  }
+  throw new ConfigError(`SVC_GITHUB_APP_KEY_FILE: ${file} is no RSA key.`)
 }

@@ -5,6 +5,7 @@ import type { World } from '../../shared/lib/world.ts'
 import type { Tx } from '../db/open.ts'
 import { announce, type WakeContext } from '../dispatch/start-run.ts'
 import type { Log } from '../log.ts'
+import { hasFired } from '../resources/automations/fire-store.ts'
 import { fire, recordSkip, type FireOutcome } from '../resources/automations/fire.ts'
 import { fenced } from '../resources/automations/rules.ts'
 import { listListening, lockAutomation, type AutomationRow } from '../resources/automations/store.ts'
@@ -99,12 +100,21 @@ async function followGreen(green: Green, options: EffectOptions): Promise<void> 
   if (listening.length === 0) return
   const numbers = green.numbers.length > 0 ? green.numbers : await listPullsOfCommit(client, green.repo, green.sha)
   for (const number of new Set(numbers)) {
+    // Of the many checks of a head only the last one needs GitHub to be asked.
+    if (await haveFired(root, listening, greenOccasion(number, green.sha))) continue
     const pull = await readPull(client, green.repo, number)
     if (pull?.isOpen !== true) continue
     const named = await tasksOf(pull, green.repo, options)
     const concerned = listening.filter(({ workspaceId }) => named.has(workspaceId))
     if (concerned.length > 0) await judge(client, { green, pull, concerned }, options)
   }
+}
+
+const greenOccasion = (number: number, sha: string) => `green #${number} ${sha}`
+
+async function haveFired(db: Knex, automations: readonly AutomationRow[], occasion: string): Promise<boolean> {
+  for (const { id } of automations) if (!(await hasFired(db, id, occasion))) return false
+  return true
 }
 
 /** Workspaces with a task that the pull request is about. */
@@ -128,7 +138,7 @@ async function judge(
     return skipAll('stale_head', { occasion: `stale #${pull.number} ${sha}`, message })
   }
   if ((await readChecks(client, repo, sha)).state !== 'passed') return
-  const occasion = `green #${pull.number} ${sha}`
+  const occasion = greenOccasion(pull.number, sha)
   const judged = await judgedAs(client, repo, pull)
   if (judged !== null) {
     const message =

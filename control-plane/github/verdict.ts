@@ -9,7 +9,8 @@ export interface Verdict {
   isApproval: boolean
 }
 
-const line = /^[\s>*_#-]*verdict[*_]*\s*:[\s*_]*(\w+)/im
+/** Bounded throughout: anybody may write a review. */
+const line = /^[ \t>*_#-]{0,20}verdict[*_]{0,4}[ \t]{0,4}:[ \t*_]{0,8}(\w{1,40})/im
 
 export function verdictOf({ state, body, sha }: Review): Verdict | null {
   if (sha === null) return null

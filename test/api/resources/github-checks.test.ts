@@ -94,8 +94,10 @@ describe('checks that pass at the head of a task’s pull request', () => {
   it('fire once for each head, whichever check is the last', async () => {
     const { repo, runs, set, setChecks } = await scene()
     await passed(repo, sha('a'), 'check_run')
-    await passed(repo, sha('a'))
     expect(await runs()).toMatchObject([{ triggerSource: 'webhook' }])
+    const asked = github.asked.length
+    await passed(repo, sha('a'))
+    expect([(await runs()).length, github.asked.length]).toEqual([1, asked])
     set({ sha: sha('b') })
     setChecks(sha('b'), ['success'])
     await passed(repo, sha('b'))

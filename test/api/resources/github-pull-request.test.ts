@@ -218,6 +218,17 @@ describe('a GitHub App', () => {
     }
   })
 
+  it('whose key cannot be read stops the start with a sentence', async () => {
+    const bad = join(folder, 'bad.pem')
+    writeFileSync(bad, 'no key')
+    const ec = join(folder, 'ec.pem')
+    writeFileSync(ec, generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }))
+    for (const file of [join(folder, 'missing.pem'), bad, ec]) {
+      const settings = { SVC_GITHUB_APP_ID: '1', SVC_GITHUB_APP_KEY_FILE: file }
+      await expect(TestServer.start({ settings })).rejects.toThrow(/SVC_GITHUB_APP_KEY_FILE/)
+    }
+  })
+
   async function appServer() {
     const state = {
       key: publicKeyOf(appKey),

@@ -1,0 +1,68 @@
+import { expect, test } from 'vitest'
+import {
+  countCall,
+  defaultPolicy,
+  fenced,
+  promptBytes,
+  promptWithBody,
+  reachable,
+  readTrigger,
+  statusAfter,
+} from './rules.ts'
+
+const hour = 3_600_000
+const now = 1_760_000_000_000
+
+test('moves of the status', () => {
+  expect(statusAfter('pause', 'active')).toBe('paused')
+  expect(statusAfter('pause', 'paused')).toBe('paused')
+  expect(statusAfter('pause', 'archived')).toBeNull()
+  expect(statusAfter('unarchive', 'paused')).toBeNull()
+  expect([reachable('active'), reachable('paused'), reachable('archived')]).toEqual([
+    ['paused', 'archived'],
+    ['active', 'archived'],
+    ['active'],
+  ])
+  expect([defaultPolicy('schedule'), defaultPolicy('github'), defaultPolicy('webhook')]).toEqual([
+    'skip_if_running',
+    'allow_concurrent',
+    'allow_concurrent',
+  ])
+})
+
+test('the type of a trigger follows from its keys', () => {
+  expect(readTrigger({ cron: '0 0 * * *' }, now)).toEqual({
+    trigger: { type: 'schedule', cron: '0 0 * * *', timezone: 'UTC' },
+  })
+  expect(readTrigger({ event: 'pull_request.merged', repo: 'a/b' }, now)).toMatchObject({ trigger: { type: 'github' } })
+  expect(readTrigger({ type: 'webhook' }, now)).toEqual({ trigger: { type: 'webhook' } })
+  expect(readTrigger({}, now)).toMatchObject({ flaw: { path: 'trigger.type' } })
+  expect(readTrigger({ timezone: 'UTC' }, now)).toMatchObject({ flaw: { path: 'trigger.type' } })
+})
+
+test('60 calls an hour are taken, from the first one on; a thousand more are recorded', () => {
+  let state = { callsSince: null as number | null, calls: 0 }
+  const call = (at: number) => {
+    const counted = countCall(state, at)
+    state = { callsSince: counted.count.since, calls: counted.count.calls }
+    return counted
+  }
+  for (let i = 0; i < 60; i++) expect(call(now + i).waitMs).toBeNull()
+  expect(call(now + 100)).toMatchObject({ waitMs: hour - 100, isRecorded: true })
+  for (let i = 0; i < 999; i++) call(now + 200)
+  expect(call(now + 300).isRecorded).toBe(false)
+  expect(call(now + hour - 1).waitMs).toBe(1)
+  expect(call(now + hour)).toMatchObject({ waitMs: null, count: { since: now + hour, calls: 1 } })
+  // A clock that was set back begins anew instead of refusing for long.
+  expect(call(now)).toMatchObject({ waitMs: null, count: { since: now, calls: 1 } })
+})
+
+test('a body is cut between characters, and cannot end its own fence', () => {
+  expect(promptWithBody('p', new Uint8Array())).toBe('p')
+  const cut = promptWithBody('p', Buffer.from('€'.repeat(promptBytes)))
+  expect(cut.match(/€+/)?.[0]).toHaveLength(Math.floor(promptBytes / 3))
+  expect(cut).not.toContain('\uFFFD')
+  expect(promptWithBody('p', Buffer.from([0, 0xc3]))).toContain('\uFFFD\uFFFD')
+  expect(fenced('a')).toBe('```\na\n```')
+  expect(fenced('```\n````')).toBe('`````\n```\n````\n`````')
+})
