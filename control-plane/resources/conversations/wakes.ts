@@ -79,14 +79,13 @@ async function targetsOf(
     // A dm is private and who is in a channel is its admins' to say; a task is talked about with whoever is called.
     const isIn = participants.some((participant) => participant.id === mention.id)
     if (!isIn && conversation.taskId === null) continue
-    if (!isIn)
-      await insertParticipants(tx, conversation.id, {
-        participants: [{ type: 'agent', id: mention.id }],
-        at: world.now(),
-      })
     targets.set(mention.id, 'mention')
   }
   for (const id of [message.authorId, posted.exceptAgentId]) if (id != null) targets.delete(id)
+  if (conversation.taskId !== null) {
+    const joining = [...targets.keys()].map((id) => ({ type: 'agent' as const, id }))
+    await insertParticipants(tx, conversation.id, { participants: joining, at: world.now() })
+  }
   return targets
 }
 

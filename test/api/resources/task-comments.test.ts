@@ -155,6 +155,22 @@ describe('comments wake', () => {
     await (await device.take()).end()
   })
 
+  test('an assignee of later, who may then read the talk', async () => {
+    const task = await makeTask()
+    await comment(task.key, { content: 'Before anybody had it.' })
+    const agent = await server.createAgent()
+    const body = { assignee: { type: 'agent', id: agent.id } }
+    await server.ok(`/tasks/${task.key}/assign`, { body, headers: keyed() })
+    await (await device.take()).end()
+    await comment(task.key, { content: 'Now you.' })
+    const run = await device.take()
+    expect(run.spec.prompt).toContain('Before anybody had it.')
+    const id = await conversationOf(task.key)
+    const read = await server.ok(`/conversations/${id}?include=messages`, { token: run.token })
+    expect(read.messages.map((each: { body: string }) => each.body)).toEqual(['Before anybody had it.', 'Now you.'])
+    await run.end()
+  })
+
   test('nobody on a task that nobody has', async () => {
     const task = await makeTask()
     await comment(task.key, { content: 'Anybody?' })
