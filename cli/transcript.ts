@@ -39,8 +39,11 @@ function lineOf(event: unknown): string | null {
       return `[tool] ${data('name') ?? ''} ${shorten(JSON.stringify(fieldAt(event, 'data', 'input') ?? null))}`
     case 'tool_result':
       return `[${fieldAt(event, 'data', 'isError') === true ? 'tool failed' : 'result'}] ${shorten(data('output') ?? '')}`
-    case 'permission':
-      return `[permission] ${data('name') ?? ''}: ${data('decision') ?? ''}`
+    case 'permission': {
+      const asked = data('ask', 'safeSummary')
+      const decided = `${data('name') ?? ''}: ${data('decision') ?? ''}`
+      return `[permission] ${asked === null ? decided : `a person is asked: ${asked}`}`
+    }
     case 'input':
       return `[input] ${data('text') ?? ''}`
     case 'error':
