@@ -41,7 +41,7 @@ describe('the catalog of models', () => {
       'claude-opus-4-5-20251101[1m]',
     ])
       expect(catalog.find(spelling)?.id).toBe('claude-opus-4-5')
-    expect(catalog.find('haiku')?.id).toBe('claude-haiku-4-5')
+    expect(catalog.find('haiku')?.id).toBe('claude-haiku-5-5')
     expect(catalog.find('gpt-5-2025-08-07')?.id).toBe('gpt-5')
     for (const unknown of ['gpt-99', '', 'claude', '20251101', '[1m]']) expect(catalog.find(unknown)).toBeNull()
   })
