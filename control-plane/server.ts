@@ -62,12 +62,12 @@ export class ControlPlane {
   readonly waker: Waker
   readonly sweeper: Sweeper
   readonly ingest: Ingest
+  readonly github: GithubConnection
   readonly links = new LinkRegistry()
   readonly bus: Bus
   readonly metrics: Metrics
   private readonly options: ControlPlaneOptions
   private readonly catalog: ModelCatalog
-  private readonly github: GithubConnection
   private readonly vault: Vault
   private readonly starter: RunStarter
   private readonly requests: DeviceRequests

@@ -17,6 +17,8 @@ export interface GithubConnection {
   isInstalled: boolean
   receiver(limiter: Limiter): Koa.Middleware
   sweeps: readonly Sweep[]
+  /** Resolves when no delivery is being worked off. */
+  idle(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -44,13 +46,19 @@ export function connectGithub(
     receiver: (limiter) =>
       githubReceiver({ root, world, limiter, secret: settings.webhookSecret, onStored: () => worker.poke() }),
     sweeps: [
-      { name: 'github_deliveries', everyMs, run: () => worker.run() },
+      {
+        name: 'github_deliveries',
+        everyMs,
+        // Not waited for: a GitHub that is slow must not hold up other sweeps.
+        run: () => Promise.resolve(worker.poke()),
+      },
       {
         name: 'old_github_deliveries',
         everyMs: 3_600_000,
         run: async ({ now }) => void (await removeOldDeliveries(root, now - rememberedMs)),
       },
     ],
+    idle: () => worker.idle(),
     stop: () => worker.stop(),
   }
 }

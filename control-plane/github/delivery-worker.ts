@@ -15,7 +15,7 @@ export class DeliveryWorker {
     this.options = options
   }
 
-  /** A delivery was stored: works it off soon. */
+  /** A delivery was stored, or may be due again: works off soon what there is. */
   poke(): void {
     if (this.isAsked || this.isStopped) return
     this.isAsked = true
@@ -25,9 +25,8 @@ export class DeliveryWorker {
     })
   }
 
-  /** Works off what is due, and resolves when that is done. */
-  async run(): Promise<void> {
-    this.poke()
+  /** Resolves when what was asked for is done. */
+  async idle(): Promise<void> {
     await this.work
   }
 

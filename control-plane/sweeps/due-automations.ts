@@ -15,7 +15,7 @@ export interface DueAutomationsOptions {
 
 /** A page of due schedules, and how many one pass fires before other sweeps have their turn. */
 const pageSize = 200
-const passSize = 2_000
+const passSize = 1_000
 
 /**
  * Fires schedules that are due. Each fire is one transaction: the claim of the row (a replica that finds it locked, or

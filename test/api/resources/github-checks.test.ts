@@ -256,7 +256,8 @@ describe('a GitHub that does not answer', () => {
     expect(await runs()).toEqual([])
     server.world.advance(11_000)
     await server.plane.sweeper.runAll()
-    expect(await row()).toMatchObject({ state: 'done', trouble: null })
+    await waitFor(async () => (await row()).state === 'done', 'the delivery is done')
+    expect(await row()).toMatchObject({ trouble: null })
     expect(await runs()).toHaveLength(1)
   })
 
@@ -272,6 +273,7 @@ describe('a GitHub that does not answer', () => {
     for (let i = 0; i < 15; i++) {
       server.world.advance(61 * 60_000)
       await server.plane.sweeper.runAll()
+      await server.plane.github.idle()
     }
     expect(await row()).toMatchObject({ state: 'failed', attempts: 12, trouble: 'GitHub answered 500' })
     github.trouble = null
