@@ -29,7 +29,7 @@ export const expiredApprovalsSweep: Sweep = {
 }
 
 async function expire(
-  { root, now, log }: SweepContext,
+  { root, world, log }: SweepContext,
   reason: string,
   list: () => Promise<ApprovalRow[]>,
 ): Promise<void> {
@@ -37,7 +37,7 @@ async function expire(
     const due = await list()
     for (const approval of due) {
       const closed = await root.transaction(async (tx) =>
-        closeByPlatform(tx, approval, { outcome: 'expired', reason, at: now }),
+        closeByPlatform(tx, approval, { outcome: 'expired', reason, world }),
       )
       if (closed) log.info({ approvalId: approval.id, trigger: approval.trigger }, 'approval expired')
     }

@@ -108,7 +108,7 @@ async function review(
     return
   }
   const open = await findApprovalByKey(tx, workspaceId, state.key)
-  if (open !== null) await closeByPlatform(tx, open, { outcome: 'approve', reason: 'budget_raised', at: world.now() })
+  if (open !== null) await closeByPlatform(tx, open, { outcome: 'approve', reason: 'budget_raised', world })
 }
 
 const dollars = (amount: number): string => amount.toFixed(2)

@@ -2,6 +2,7 @@ import type { Db } from '../../db/open.ts'
 import { requestWake } from '../../dispatch/wakes.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import { closePlatformChange } from '../platform-changes/store.ts'
+import { recordGate } from '../tasks/gate-activity.ts'
 import { holdsItsRun } from './rules.ts'
 import { resolveApproval, type ApprovalRow, type Resolution } from './store.ts'
 
@@ -9,12 +10,29 @@ import { resolveApproval, type ApprovalRow, type Resolution } from './store.ts'
 export async function closeByPlatform(
   tx: Db,
   approval: ApprovalRow,
-  closing: { outcome: Resolution['outcome']; reason: string; at: number },
+  { world, ...closing }: { outcome: Resolution['outcome']; reason: string; world: World },
 ): Promise<boolean> {
-  if (!(await resolveApproval(tx, approval, { ...closing, by: null }))) return false
+  if (!(await resolveApproval(tx, approval, { ...closing, by: null, at: world.now() }))) return false
+  await recordResolved(tx, approval, { ...closing, appliedScope: null, by: null, world })
   if (approval.trigger === 'platform_change')
     await closePlatformChange(tx, { id: approval.id, status: 'expired', result: null })
   return true
+}
+
+/** Puts into the history of the approval's task how it was resolved. */
+export async function recordResolved(
+  tx: Db,
+  approval: ApprovalRow,
+  resolved: Pick<Resolution, 'outcome' | 'reason' | 'by'> & { appliedScope: Resolution['appliedScope']; world: World },
+): Promise<void> {
+  const { outcome, reason, appliedScope, by, world } = resolved
+  await recordGate(tx, {
+    taskId: approval.taskId,
+    kind: `approval.${({ approve: 'approved', reject: 'rejected', expired: 'expired' } as const)[outcome]}`,
+    actor: by === null ? { type: 'system', id: null } : { type: 'user', id: by },
+    data: { approvalId: approval.id, reason, appliedScope: appliedScope ?? null },
+    world,
+  })
 }
 
 /**

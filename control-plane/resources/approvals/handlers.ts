@@ -9,7 +9,7 @@ import { findConversation } from '../conversations/store.ts'
 import type { ResourceDependencies } from '../dependencies.ts'
 import { findMemberByReference } from '../members/store.ts'
 import { lookUpTask } from '../tasks/lookup.ts'
-import { wakeAsker } from './close.ts'
+import { recordResolved, wakeAsker } from './close.ts'
 import { approvalEffects } from './effects.ts'
 import { includedIn } from './include.ts'
 import { gateViewerOf, pageFrom, unknownApproval, visibleApproval } from './lookup.ts'
@@ -127,6 +127,7 @@ async function resolve(input: ResolveInput, { deps, routes, outcome, appliedScop
     const now = await findApproval(db, caller.workspaceId, approval.id)
     return fail(now?.status === 'resolved' ? 'approval_resolved' : 'transient_conflict')
   }
+  await recordResolved(db, approval, { ...resolution, world })
   const effect = approvalEffects[approval.trigger]
   const resolved = { approval, person: caller, reason, scope, request: input, routes }
   await (outcome === 'approve' ? effect?.onApprove?.(resolved) : effect?.onReject?.(resolved))

@@ -8,6 +8,7 @@ import type { Db } from '../../db/open.ts'
 import { findAgent, listManagers } from '../agents/store.ts'
 import { findMemberByReference } from '../members/store.ts'
 import type { RunRow } from '../runs/store.ts'
+import { recordGate } from '../tasks/gate-activity.ts'
 import { insertApproval, type NewApproval } from './store.ts'
 
 /**
@@ -44,15 +45,27 @@ export type RaisedApproval = Omit<NewApproval, 'id' | 'assignedType' | 'assigned
 
 /** Stores an approval for its default approver, everything that looks like a secret masked. Gives its id. */
 export async function raiseApproval(tx: Db, raised: RaisedApproval, world: World): Promise<string> {
-  return insertApproval(tx, {
+  const id = raised.id ?? world.id('apr_')
+  const prompt = maskSecrets(raised.prompt)
+  const stored = await insertApproval(tx, {
     ...raised,
-    id: raised.id ?? world.id('apr_'),
-    prompt: maskSecrets(raised.prompt),
+    id,
+    prompt,
     gatedThing: maskedThing(raised.gatedThing),
     raiseKey: raised.raiseKey ?? null,
     createdAt: world.now(),
     ...(await defaultAssignee(tx, raised)),
   })
+  const { taskId, trigger, agentId, runId } = raised
+  if (stored === id)
+    await recordGate(tx, {
+      taskId,
+      kind: 'approval.requested',
+      actor: agentId === null ? { type: 'system', id: null } : { type: 'agent', id: agentId },
+      data: { approvalId: id, runId, trigger, prompt },
+      world,
+    })
+  return stored
 }
 
 function maskedThing(thing: StoredGatedThing): StoredGatedThing {

@@ -1,6 +1,6 @@
 import type { RunEffect } from '../../dispatch/run-effects.ts'
-import { systemAnswer } from '../questions/rules.ts'
-import { listOpenQuestions, resolveQuestion } from '../questions/store.ts'
+import { closeBySystem } from '../questions/answer.ts'
+import { listOpenQuestions } from '../questions/store.ts'
 import { reviewBudgets } from './budget-gate.ts'
 import { closeByPlatform } from './close.ts'
 import { digestOf, ofRun, raiseApproval } from './raise.ts'
@@ -11,7 +11,7 @@ import { listHoldingApprovals } from './store.ts'
  * In the transaction of a run's ending: what it asked and nobody can answer any more is closed (document 2, "States and
  * transitions > Approval" and "> Question"), and budgets that the run has spent are reviewed.
  */
-export const closeGatesOfRun: RunEffect = async (tx, run, { at, world, exitReason }) => {
+export const closeGatesOfRun: RunEffect = async (tx, run, { world, exitReason }) => {
   if (exitReason === 'budget_exceeded')
     await raiseApproval(
       tx,
@@ -33,9 +33,9 @@ export const closeGatesOfRun: RunEffect = async (tx, run, { at, world, exitReaso
     )
   if (!isAsking(exitReason)) {
     for (const approval of await listHoldingApprovals(tx, 'run_id', { ids: [run.id], triggers: rejectedWithRun }))
-      await closeByPlatform(tx, approval, { outcome: 'reject', reason: 'run_terminated', at })
+      await closeByPlatform(tx, approval, { outcome: 'reject', reason: 'run_terminated', world })
     for (const question of await listOpenQuestions(tx, 'run_id', [run.id]))
-      await resolveQuestion(tx, question, { answer: systemAnswer(question, 'run_ended'), by: null, at })
+      await closeBySystem(tx, question, { reason: 'run_ended', world })
   }
   await reviewBudgets(tx, run, world)
 }

@@ -2,7 +2,8 @@ import type { QuestionAnswer } from '../../../shared/api/approval-words.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import type { Db } from '../../db/open.ts'
 import { requestWake } from '../../dispatch/wakes.ts'
-import { answeredPrompt } from './rules.ts'
+import { recordGate } from '../tasks/gate-activity.ts'
+import { answeredPrompt, systemAnswer } from './rules.ts'
 import { findQuestionByMessage, resolveQuestion, type QuestionRow } from './store.ts'
 
 /** Who answers. */
@@ -39,6 +40,14 @@ export async function closeAnswered(
   const { answer, person, world } = given
   const resolution = { answer, by: person.userPublicId, at: world.now() }
   if (!(await resolveQuestion(tx, question, resolution))) return false
+  await recordGate(tx, {
+    taskId: question.taskId,
+    kind: 'question.answered',
+    actor: { type: 'user', id: person.userPublicId },
+    // A secret is in no answer.
+    data: { questionId: question.id, answer },
+    world,
+  })
   await requestWake(
     tx,
     {
@@ -55,4 +64,21 @@ export async function closeAnswered(
     world,
   )
   return true
+}
+
+/** Closes a question that nobody can answer any more (document 2, "Question"); nobody is woken. */
+export async function closeBySystem(
+  tx: Db,
+  question: QuestionRow,
+  { reason, world }: { reason: Parameters<typeof systemAnswer>[1]; world: World },
+): Promise<void> {
+  const answer = systemAnswer(question, reason)
+  if (!(await resolveQuestion(tx, question, { answer, by: null, at: world.now() }))) return
+  await recordGate(tx, {
+    taskId: question.taskId,
+    kind: 'question.closed',
+    actor: { type: 'system', id: null },
+    data: { questionId: question.id, reason },
+    world,
+  })
 }

@@ -15,15 +15,10 @@ import { redactorFor } from '../secrets/redact.ts'
 import { isSecretNameTaken } from '../secrets/store.ts'
 import { lookUpTask } from '../tasks/lookup.ts'
 import { findTaskById, type TaskRow } from '../tasks/store.ts'
-import { askRefusalOf, systemAnswer } from './rules.ts'
-import {
-  findQuestion,
-  insertQuestion,
-  resolveQuestion,
-  setQuestionMessage,
-  type NewQuestion,
-  type QuestionRow,
-} from './store.ts'
+import { recordGate } from '../tasks/gate-activity.ts'
+import { closeBySystem } from './answer.ts'
+import { askRefusalOf } from './rules.ts'
+import { findQuestion, insertQuestion, setQuestionMessage, type NewQuestion, type QuestionRow } from './store.ts'
 
 type Ask = Pick<HandlerInput<typeof questionRoutes.create>, 'caller' | 'body' | 'world'>
 type Body = Ask['body']
@@ -60,9 +55,16 @@ export async function ask(
     createdAt: world.now(),
   }
   await insertQuestion(tx, asked)
+  await recordGate(tx, {
+    taskId: asked.taskId,
+    kind: 'question.asked',
+    actor: { type: 'agent', id: caller.agentId },
+    data: { questionId: asked.id, runId: run.id, prompt: asked.prompt },
+    world,
+  })
   await show(tx, asked, { caller, place: conversation ?? task, world })
   const isStopped = await stopToAsk(tx as Tx, run, { exitReason: 'question_asked', world, leaseMs: deps.leaseMs })
-  if (!isStopped) await closeUnstopped(tx, asked, world.now())
+  if (!isStopped) await closeUnstopped(tx, asked, world)
   const question = await findQuestion(tx, caller.workspaceId, asked.id)
   return question === null ? fail('question_not_found') : { question, isStopped }
 }
@@ -143,9 +145,9 @@ function messageOf({ prompt, options }: NewQuestion): string {
   return lines.length === 0 ? prompt : `${prompt}\n\n${lines.join('\n')}`
 }
 
-async function closeUnstopped(tx: Db, asked: NewQuestion, at: number): Promise<void> {
+async function closeUnstopped(tx: Db, asked: NewQuestion, world: Ask['world']): Promise<void> {
   const question = await findQuestion(tx, asked.workspaceId, asked.id)
   // The ending of its run may have closed it already.
   if (question?.status !== 'open') return
-  await resolveQuestion(tx, question, { answer: systemAnswer(question, 'stop_failed'), by: null, at })
+  await closeBySystem(tx, question, { reason: 'stop_failed', world })
 }
