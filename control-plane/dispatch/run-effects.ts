@@ -20,4 +20,5 @@ export type RunEffect = (
 ) => Promise<void>
 
 export const onRunStarted: readonly RunEffect[] = [moveStartedTask]
-export const onRunEnded: readonly RunEffect[] = [closeGatesOfRun, postReply, recordRunEnd]
+// Tasks are locked before conversations, as everywhere.
+export const onRunEnded: readonly RunEffect[] = [closeGatesOfRun, recordRunEnd, postReply]

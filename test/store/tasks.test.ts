@@ -3,6 +3,7 @@ import { troubleOf } from '../../control-plane/db/dialect.ts'
 import { insertActivity, listActivity } from '../../control-plane/resources/tasks/activity-store.ts'
 import {
   countLevels,
+  countTasks,
   listAncestors,
   listDuplicateCandidates,
   listTasks,
@@ -175,7 +176,12 @@ onBoth('tasks of a private project are listed for whom it is, and an agent sees 
   const seen = async (visibleTo: Parameters<typeof listTasks>[1]['visibleTo']) =>
     (await listTasks(root, { workspaceId, limit: 5, visibleTo: visibleTo ?? null })).map((task) => task.id).toSorted()
   const both = [hidden.id, open.id].toSorted()
-  for (const viewer of [null, owner, lead!, granted!, assigned!]) expect(await seen(viewer)).toEqual(both)
+  await seedTask(root, workspaceId, { archivedAt: at })
+  for (const viewer of [null, owner, lead!, granted!, assigned!]) {
+    expect(await seen(viewer)).toEqual(both)
+    expect(await countTasks(root, workspaceId, viewer)).toBe(2)
+  }
+  expect(await countTasks(root, workspaceId, stranger!)).toBe(1)
   for (const viewer of [stranger!, { userId: realWorld.uuid() }]) expect(await seen(viewer)).toEqual([open.id])
 })
 

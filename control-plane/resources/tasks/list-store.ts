@@ -39,6 +39,14 @@ export async function listTasks(db: Db, filter: TaskFilter): Promise<TaskRow[]> 
   return rows.map(parseTask)
 }
 
+/** Tasks that this viewer sees and that are not archived. */
+export async function countTasks(db: Db, workspaceId: string, viewer: ProjectViewer): Promise<number> {
+  const query = db('tasks').where({ workspace_id: workspaceId }).whereNull('archived_at')
+  if (viewer) onlyVisible(query, viewer)
+  const counted: unknown = await query.count({ n: '*' }).first()
+  return Number((counted as { n: unknown }).n)
+}
+
 function onlyMatching(query: Knex.QueryBuilder, q: string): void {
   const like = `%${q.toLowerCase().replaceAll(/[\\%_]/g, (c) => `\\${c}`)}%`
   void query.where((any) => {

@@ -11,6 +11,7 @@ import { reviewWorkspaceBudget } from '../approvals/budget-gate.ts'
 import { findRole, replaceMember } from '../members/store.ts'
 import { projectViewerOf } from '../projects/rules.ts'
 import { countProjects } from '../projects/store.ts'
+import { countTasks } from '../tasks/list-store.ts'
 import { wholeList } from '../whole-list.ts'
 import { makeWorkspace } from './make.ts'
 import { namedWorkspace, ownWorkspace } from './named.ts'
@@ -38,7 +39,8 @@ export function workspaceHandlers(): ImplementedRoute[] {
       const { workspaceId } = caller
       const agents = await countAgents(db, workspaceId, viewerOf(caller))
       const projects = await countProjects(db, workspaceId, projectViewerOf(caller))
-      return { agents, tasks: 0, projects }
+      const tasks = await countTasks(db, workspaceId, projectViewerOf(caller))
+      return { agents, tasks, projects }
     },
 
     async userList({ db, caller }) {

@@ -1,12 +1,15 @@
 import type { AgentRow } from '../agents/store.ts'
 import { handleText } from '../agents/present.ts'
 import type { ProjectRow } from '../projects/store.ts'
+import type { TaskRow } from '../tasks/store.ts'
 import type { WorkspaceRow } from './store.ts'
 
 /** The Markdown of a workspace's export (pure). Text of people stands in code spans or fences, so that it stays text. */
 
 /** Instructions of agents beyond this many characters in all are named by their hash only. */
 const longestInstructions = 16_000_000
+/** Descriptions of tasks beyond this many characters in all are left out. */
+const longestDescriptions = 16_000_000
 
 export interface ManifestFacts {
   workspace: WorkspaceRow
@@ -14,9 +17,10 @@ export interface ManifestFacts {
   exportedAt: string
   agents: readonly AgentRow[]
   projects: readonly ProjectRow[]
+  tasks: readonly TaskRow[]
 }
 
-export function manifestOf({ workspace, exportedAt, agents, projects }: ManifestFacts): string {
+export function manifestOf({ workspace, exportedAt, agents, projects, tasks }: ManifestFacts): string {
   const byUuid = new Map(agents.map((agent) => [agent.uuid, agent]))
   let left = longestInstructions
   const agentSections = agents.flatMap((agent) => {
@@ -43,9 +47,8 @@ export function manifestOf({ workspace, exportedAt, agents, projects }: Manifest
     `## Projects (${projects.length})`,
     ...(projects.length === 0 ? ['', 'None.'] : projects.flatMap((project) => projectSection(project, byUuid))),
     '',
-    '## Tasks (0)',
-    '',
-    'None.',
+    `## Tasks (${tasks.length})`,
+    ...(tasks.length === 0 ? ['', 'None.'] : taskSections(tasks, { agents, projects })),
     '',
   ].join('\n')
 }
@@ -92,6 +95,41 @@ function projectSection(project: ProjectRow, agents: Agents): string[] {
     }),
     ...(project.description === '' ? [] : ['', ...fence(project.description)]),
   ]
+}
+
+function taskSections(
+  tasks: readonly TaskRow[],
+  named: { agents: readonly AgentRow[]; projects: readonly ProjectRow[] },
+): string[] {
+  const handles = new Map(named.agents.map((agent) => [agent.id, handleText(agent)]))
+  const projects = new Map(named.projects.map((project) => [project.id, project.name]))
+  const keys = new Map(tasks.map((task) => [task.id, task.key]))
+  const nameIn = (names: ReadonlyMap<string, string>, id: string | null) => id && (names.get(id) ?? id)
+  let left = longestDescriptions
+  return tasks.flatMap((task) => {
+    const description = task.description ?? ''
+    left -= description.length
+    return [
+      '',
+      `### ${span(task.key)} ${span(task.title)}`,
+      '',
+      ...facts({
+        Id: task.id,
+        Status: task.status,
+        Priority: task.priority,
+        Assignee: nameIn(handles, task.assigneeAgentId),
+        Parent: nameIn(keys, task.parentTaskId),
+        Project: nameIn(projects, task.projectId),
+        Branch: task.branchName,
+        'Pull request': task.pullRequest?.url ?? null,
+      }),
+      ...(description === ''
+        ? []
+        : left < 0
+          ? ['', 'Its description is left out for its length.']
+          : ['', ...fence(description)]),
+    ]
+  })
 }
 
 function nameOf(uuid: string | null, agents: Agents): string | null {

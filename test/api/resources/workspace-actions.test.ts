@@ -146,6 +146,11 @@ test('the export tells of all agents and projects, and keeps text as text', asyn
       visibility: 'private',
     },
   })
+  await server.ok('/tasks', {
+    token: person.token,
+    headers: { 'idempotency-key': crypto.randomUUID() },
+    body: { title: 'Draw `it`', description: '# Big', startAt: '2040-01-01', assignee: chief.id },
+  })
   for (const prefix of ['workspaces', 'companies']) {
     const { manifest } = (await act(person, 'export', prefix)).body as { manifest: string }
     const headings = outsideOfFences(manifest).filter((line) => line.startsWith('#'))
@@ -156,7 +161,8 @@ test('the export tells of all agents and projects, and keeps text as text', asyn
       '### `# Not a heading`',
       '## Projects (1)',
       '### `Website`',
-      '## Tasks (0)',
+      '## Tasks (1)',
+      expect.stringMatching(/^### `\w+-1` `` Draw `it` ``$/),
     ])
     for (const text of [
       `- Id: \`${person.workspaceId}\``,
@@ -168,6 +174,8 @@ test('the export tells of all agents and projects, and keeps text as text', asyn
       '- Prefix: `WEB`',
       '- Lead: `@chief`',
       'Sells `shoes`',
+      '- Assignee: `@chief`',
+      '```markdown\n# Big\n```',
     ])
       expect(manifest).toContain(text)
   }

@@ -385,9 +385,14 @@ test('stats count what the caller sees', async () => {
   await server.ok('/projects', { token: person.token, body: { name: 'b', visibility: 'private' } })
   const gone = await server.ok('/projects', { token: person.token, body: { name: 'c' } })
   await server.call(`/projects/${gone.id}`, { method: 'DELETE', token: person.token })
+  await server.ok('/tasks', {
+    token: person.token,
+    headers: { 'idempotency-key': crypto.randomUUID() },
+    body: { title: 'One' },
+  })
   for (const path of ['/workspaces/stats', '/companies/stats']) {
-    expect(await server.ok(path, { token: person.token })).toEqual({ agents: 2, tasks: 0, projects: 2 })
-    expect(await server.ok(path, { token: member.token })).toEqual({ agents: 1, tasks: 0, projects: 1 })
+    expect(await server.ok(path, { token: person.token })).toEqual({ agents: 2, tasks: 1, projects: 2 })
+    expect(await server.ok(path, { token: member.token })).toEqual({ agents: 1, tasks: 1, projects: 1 })
   }
 })
 
