@@ -10,7 +10,7 @@ import { findRun, type RunRow } from './store.ts'
  * with it; a run that continues another one knows that one's too. Schemas come from callers, so whatever is done with one
  * has little time: a pattern may be made to take for ever.
  */
-const checkMs = 250
+const checkMs = 1_000
 /** Runs that continue one another, looked through for a schema. */
 const maxAncestors = 50
 
@@ -62,8 +62,10 @@ export async function listOutputSchemas(db: Db, run: RunRow): Promise<JsonSchema
 async function compilerOf(schema: JsonSchemas[string]) {
   const { Ajv2020 } = await import('ajv/dist/2020.js')
   const { $schema: _, ...rest } = schema
+  const ajv = new Ajv2020({ strict: false, validateFormats: false, inlineRefs: false, logger: false })
+  // Its own schema of schemas is compiled now, which takes longer than most of the callers' ones do.
+  ajv.validateSchema({})
   return () => {
-    const ajv = new Ajv2020({ strict: false, validateFormats: false, inlineRefs: false, logger: false })
     const validate = ajv.compile(rest)
     if ('$async' in validate) throw new Error('$async is not allowed')
     return validate
