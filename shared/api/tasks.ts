@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { conversation } from './conversations.ts'
+import { conversation } from './conversation-shapes.ts'
 import { idPageParams } from './id-paging.ts'
 import { agentRef, taskRef, timestamp } from './ids.ts'
 import { idsParam, listOrBatchOf } from './paging.ts'

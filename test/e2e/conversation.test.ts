@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Conversation } from '../../shared/api/conversations.ts'
+import type { Conversation } from '../../shared/api/conversation-shapes.ts'
 import type { Message } from '../../shared/api/messages.ts'
 import { makeHome, type Home } from '../cli/run-svc.ts'
 import { waitFor } from '../kit/programs.ts'

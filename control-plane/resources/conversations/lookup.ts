@@ -1,5 +1,5 @@
 import { fail } from '../../../shared/api/errors.ts'
-import type { ParticipantInput } from '../../../shared/api/conversations.ts'
+import type { ParticipantInput } from '../../../shared/api/conversation-shapes.ts'
 import type { Db } from '../../db/open.ts'
 import { hasRole, type Caller } from '../../http/callers.ts'
 import { lookUpAgent } from '../agents/lookup.ts'

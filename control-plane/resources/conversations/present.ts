@@ -1,4 +1,4 @@
-import type { Conversation, ConversationDetail } from '../../../shared/api/conversations.ts'
+import type { Conversation, ConversationDetail } from '../../../shared/api/conversation-shapes.ts'
 import { toTimestamp } from '../../../shared/api/ids.ts'
 import type { Db } from '../../db/open.ts'
 import type { Caller } from '../../http/callers.ts'
