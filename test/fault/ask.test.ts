@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { realWorld } from '../../shared/lib/world.ts'
-import { nothingNames, waitFor } from '../kit/programs.ts'
+import { delay, nothingNames, seededRandom, waitFor } from '../kit/programs.ts'
 import { runSpecFixture } from '../kit/run-spec.ts'
 import { TestDevice } from '../kit/system-device.ts'
 import { ScriptedServer, type Lease } from '../kit/system-scripted-server.ts'
@@ -47,9 +47,7 @@ afterAll(async () => {
   rmSync(root, { recursive: true, force: true, maxRetries: 5 })
 })
 
-/** A run that has asked: the server has seen the frame, and has acknowledged it or not. */
-async function askedRun(isAcknowledged: boolean): Promise<Lease> {
-  server.onEvents = isAcknowledged ? acknowledge : () => null
+async function startRun(): Promise<Lease> {
   const lease = { runId: realWorld.id('run_'), fence: 1 }
   const spec = runSpecFixture(lease.runId, {
     harness: 'claude',
@@ -60,6 +58,13 @@ async function askedRun(isAcknowledged: boolean): Promise<Lease> {
   server.offer(lease, spec)
   await server.heard('run.accepted', lease)
   server.start(lease)
+  return lease
+}
+
+/** A run that has asked: the server has seen the frame, and has acknowledged it or not. */
+async function askedRun(isAcknowledged: boolean): Promise<Lease> {
+  server.onEvents = isAcknowledged ? acknowledge : () => null
+  const lease = await startRun()
   await waitFor(() => told(lease).length > 0, 'the call is asked', { about: () => device.log })
   server.verdicts = [{ ...lease, verdict: 'go_on', ackSeq: isAcknowledged ? lastSeq(lease) : 0 }]
   return lease
@@ -110,4 +115,24 @@ test.each([true, false])('kill -9 of both (acknowledged: %s)', async (isAcknowle
   await expectAsked(lease)
   // What was not acknowledged was told again with its frame.
   expect(told(lease).length - before).toBe(isAcknowledged ? 0 : 1)
+})
+
+test('kill -9 of the run host at any moment: the run ends as one that asked exactly when it did', async () => {
+  const random = seededRandom('ask')
+  const reasons = new Set<string>()
+  for (let round = 0; round < 16; round++) {
+    const lease = await startRun()
+    // The harness is asked within a fifth of a second, or two on a machine at work.
+    await server.heard('run.started', lease)
+    await delay(random() * 400)
+    const host = device.hosts().find(({ runId }) => runId === lease.runId)
+    if (host) process.kill(host.pid, 'SIGKILL')
+    const { report } = await server.heard('run.ended', lease)
+    reasons.add(report.exitReason)
+    const asked = [...new Set(told(lease).map(({ inputDigest }) => inputDigest))]
+    expect(report.exitReason).toBe(asked.length > 0 ? 'approval_requested' : 'crashed')
+    expect(report.approvals?.map(({ inputDigest }) => inputDigest)).toEqual(asked.length > 0 ? asked : undefined)
+    await nothingNames(lease.runId)
+  }
+  process.stderr.write(`ask: ended ${[...reasons].join(', ')}\n`)
 })
