@@ -64,7 +64,7 @@ async function compilerOf(schema: JsonSchemas[string]) {
   const { $schema: _, ...rest } = schema
   const ajv = new Ajv2020({ strict: false, validateFormats: false, inlineRefs: false, logger: false })
   // Its own schema of schemas is compiled now, which takes longer than most of the callers' ones do.
-  ajv.validateSchema({})
+  void ajv.validateSchema({})
   return () => {
     const validate = ajv.compile(rest)
     if ('$async' in validate) throw new Error('$async is not allowed')
