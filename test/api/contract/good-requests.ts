@@ -1,5 +1,6 @@
 import type { Person } from '../../kit/server.ts'
 import { automationRequests } from './automation-recipes.ts'
+import { gateRequests } from './gate-recipes.ts'
 import { slug, type Stage } from './stage.ts'
 import { taskRequests } from './task-requests.ts'
 
@@ -137,6 +138,7 @@ export const goodRequests: Readonly<Record<string, Recipe>> = {
   ...projects,
   ...devices,
   ...taskRequests,
+  ...gateRequests,
   ...automationRequests,
   'openapi.get': plain,
 }

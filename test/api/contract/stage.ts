@@ -4,6 +4,9 @@ import { FakeDevice, enrol, type FakeRun, type Identity } from '../../kit/fake-d
 import { startFakeGithub, type FakeGithub } from '../../kit/fake-github.ts'
 import { TestServer, type Person, type ServerOptions } from '../../kit/server.ts'
 
+/** Another server of the stage's database must have the same one. */
+export const secretsKey = 'ab'.repeat(32)
+
 /** A server with people, agents, a run that works, and ways to make more of each: what requests of all routes need. */
 export class Stage {
   readonly server: TestServer
@@ -20,6 +23,7 @@ export class Stage {
   static async start(options: ServerOptions = {}): Promise<Stage> {
     const github = await startFakeGithub()
     const settings = {
+      SVC_SECRETS_KEY: secretsKey,
       SVC_GITHUB_API_URL: github.apiUrl,
       SVC_GITHUB_TOKEN: github.token,
       SVC_GITHUB_WEBHOOK_SECRET: 'the-secret-of-the-webhook',
