@@ -31,11 +31,16 @@ export function openDatabase(options: DatabaseOptions): Database {
   return { root, dialect, close: () => root.destroy() }
 }
 
+/** knex prints what it thinks worth a warning; what matters of it reaches the callers as errors, and their log. */
+const nothing = () => undefined
+const quiet = { warn: nothing, error: nothing, deprecate: nothing, debug: nothing }
+
 function openSqlite(options: DatabaseOptions): Knex {
   const inMemory = options.url === ':memory:'
   if (!inMemory) mkdirSync(dirname(options.url), { recursive: true, mode: 0o700 })
   return knex({
     client: 'better-sqlite3',
+    log: quiet,
     connection: { filename: (options.image ?? options.url) as string },
     useNullAsDefault: true,
     pool: {
@@ -66,6 +71,7 @@ function openSqlite(options: DatabaseOptions): Knex {
 function openPostgres(options: DatabaseOptions): Knex {
   return knex({
     client: 'pg',
+    log: quiet,
     connection: {
       connectionString: options.url,
       application_name: 'svc-server',
