@@ -84,11 +84,10 @@ export async function claimWake(db: Db, id: string): Promise<WakeRow | null> {
 /** All that waits for one agent in one conversation, oldest first, locked until the transaction ends. */
 export async function claimConversationWakes(
   db: Db,
-  of: { agentId: string; conversationId: string },
+  of: { agentId: string; conversationId: string; taskId: string | null },
 ): Promise<WakeRow[]> {
   const waiting = db('wakes')
-    .where({ agent_id: of.agentId, conversation_id: of.conversationId, state: 'waiting' })
-    .whereNull('task_id')
+    .where({ agent_id: of.agentId, conversation_id: of.conversationId, task_id: of.taskId, state: 'waiting' })
     .orderBy([{ column: 'created_at' }, { column: 'id' }])
   const rows: unknown[] = await lockRows(waiting)
   return rows.map((each) => row.parse(each))

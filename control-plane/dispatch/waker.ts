@@ -146,9 +146,9 @@ export class Waker {
 
   /** The wakes that become one run with this one; null: a run of the agent in the conversation is still at work. */
   private async together(tx: Tx, wake: WakeRow): Promise<WakeRow[] | null> {
-    if (wake.conversationId === null || wake.taskId !== null) return [wake]
-    const { agentId, conversationId } = wake
-    const waiting = await claimConversationWakes(tx, { agentId, conversationId })
+    const { agentId, conversationId, taskId } = wake
+    if (conversationId === null) return [wake]
+    const waiting = await claimConversationWakes(tx, { agentId, conversationId, taskId })
     // Looked at after the wakes are locked, or two replicas could each start one.
     if ((await listLiveOfConversation(tx, { agentId, conversationId })).length > 0) return null
     return waiting

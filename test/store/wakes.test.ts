@@ -75,8 +75,10 @@ onBoth('what waits for an agent in a conversation is taken together, oldest firs
     wakeOf(workspaceId, { conversationId: 'cnv_b' }),
   ]
   for (const wake of [second, first, ...others]) await insertWake(root, wake)
-  const claimed = await claimConversationWakes(root, { agentId: 'agt_a', conversationId })
+  const claimed = await claimConversationWakes(root, { agentId: 'agt_a', conversationId, taskId: null })
   expect(idsOf(claimed)).toEqual([first.id, second.id])
+  const ofTask = await claimConversationWakes(root, { agentId: 'agt_a', conversationId, taskId: 'tsk_1' })
+  expect(idsOf(ofTask)).toEqual([others[1]!.id])
   expect(await listWaitingWakes(root, { limit: 9, conversationId })).toHaveLength(4)
 })
 

@@ -171,6 +171,19 @@ describe('comments wake', () => {
     await run.end()
   })
 
+  test('once for all that was said while the assignee worked', async () => {
+    const { agent, task } = await assigned()
+    await comment(task.key, { content: 'one' })
+    const first = await device.take()
+    await comment(task.key, { content: 'two' })
+    await comment(task.key, { content: 'three' }, member.token)
+    await first.end()
+    const second = await device.take()
+    expect(second.spec.prompt).toMatch(/two[\s\S]*three/)
+    await second.end()
+    expect((await server.ok(`/runs?agent=${agent.id}`)).data).toHaveLength(3)
+  })
+
   test('nobody on a task that nobody has', async () => {
     const task = await makeTask()
     await comment(task.key, { content: 'Anybody?' })
