@@ -14,7 +14,7 @@ import type { ResourceDependencies } from '../dependencies.ts'
 import { presentComments } from '../messages/present.ts'
 import { findMessage, listMessages } from '../messages/store.ts'
 import { listLiveOfTask } from '../runs/store.ts'
-import { reopenTask } from '../tasks/actions.ts'
+import { reopenTask, watchTask } from '../tasks/actions.ts'
 import { lookUpTask } from '../tasks/lookup.ts'
 import { actorOf, isFinished } from '../tasks/rules.ts'
 import { findTaskById, type TaskRow } from '../tasks/store.ts'
@@ -74,6 +74,9 @@ async function create(
     ...(parentMessageId == null ? {} : { parentMessageId }),
     ...(attachmentIds === undefined ? {} : { attachmentIds }),
   })
+  // Whoever talks about a task wants to hear of it.
+  const { type, id } = subjectOf(caller)
+  await watchTask(db, { taskId: task.id, subject: { type, id }, addedBy: 'auto', origin: null, world })
   input.afterCommit(() => deps.bus.poke())
   const [comment] = await presentComments(db, (await findTaskById(db, task.id)) ?? task, [message])
   return answer(201, comment!)

@@ -183,6 +183,16 @@ describe('watchers', () => {
     expect((await server.ok(`/tasks/${one.id}/watchers`)).data).toHaveLength(2)
   })
 
+  test('who comments watches from then on', async () => {
+    const one = await task(server)
+    await server.ok(`/tasks/${one.id}/comments`, { body: { content: 'I see' }, token: member.token })
+    const { data } = await server.ok(`/tasks/${one.id}/watchers`)
+    expect(data).toHaveLength(2)
+    expect(data).toContainEqual(
+      expect.objectContaining({ subject: { type: 'user', id: member.userId }, addedBy: 'auto', origin: null }),
+    )
+  })
+
   test('need no key, and must exist', async () => {
     const one = await task(server)
     const plain = await server.call(`/tasks/${one.id}/watchers`, { body: { type: 'user', id: 'me' } })
