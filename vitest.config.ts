@@ -27,6 +27,7 @@ export default defineConfig({
           exclude: ['**/node_modules/**'],
           pool: 'threads',
           isolate: false,
+          maxWorkers: 2,
           // After `fast`, which has the same tests on one replica: a test that fails there need not be looked at here.
           sequence: { groupOrder: 1 },
           testTimeout: 20_000,
