@@ -19,6 +19,8 @@ afterAll(async () => {
 })
 
 async function request(changes: Partial<WakeRequest>): Promise<void> {
+  // Wakes of one millisecond have no order that a test could rely on.
+  server.world.advance(1)
   await server.database.root.transaction((tx) =>
     requestWake(
       tx,
