@@ -8,6 +8,7 @@ import { openDatabase, type Tx } from './db/open.ts'
 import { createLoginLink, serverAddress } from './operator/login-link.ts'
 import { addUser, createToken, OperatorError, revokeToken } from './operator/people.ts'
 import { roles } from './resources/members/store.ts'
+import { VaultError } from './resources/secrets/vault.ts'
 import { serve } from './serve.ts'
 
 /** `svc-server`: the control plane, and the operator's commands, which work on the database itself. */
@@ -29,6 +30,7 @@ function startTrouble(error: unknown): string | null {
   if (code === 'EADDRINUSE') return `Port ${port} is taken. Choose another with --port (0: any free one) or SVC_PORT.`
   if (code === 'EACCES' && port !== undefined)
     return `Port ${port} may not be used by this user. Choose one with --port.`
+  if (error instanceof VaultError) return `The server does not start: ${error.message}.`
   if (troubleOf(error) === 'database_unavailable') return `The database cannot be used: ${message}`
   // Class 28 and 3D of PostgreSQL: a wrong password, a database that does not exist.
   if (code !== undefined && /^(?:28|3D)[0-9A-Z]{3}$/.test(code))

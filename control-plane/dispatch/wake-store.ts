@@ -88,15 +88,25 @@ export async function claimConversationWakes(
 ): Promise<WakeRow[]> {
   const waiting = db('wakes')
     .where({ agent_id: of.agentId, conversation_id: of.conversationId, task_id: of.taskId, state: 'waiting' })
-    .orderBy([{ column: 'created_at' }, { column: 'id' }])
+    .orderBy([{ column: 'created_at' }, { column: 'seq' }])
   const rows: unknown[] = await lockRows(waiting)
   return rows.map((each) => row.parse(each))
 }
 
-export async function listWaitingWakes(db: Db, filter: { limit: number; conversationId?: string }): Promise<WakeRow[]> {
+/** What waits, oldest first; with `ended` only what may have waited for that run: to go on with it, or to speak after it. */
+export async function listWaitingWakes(
+  db: Db,
+  filter: { limit: number; ended?: { runId: string; conversationId: string | null } },
+): Promise<WakeRow[]> {
   const query = db('wakes').where({ state: 'waiting' })
-  if (filter.conversationId !== undefined) void query.where({ conversation_id: filter.conversationId })
-  const rows: unknown[] = await query.orderBy([{ column: 'created_at' }, { column: 'id' }]).limit(filter.limit)
+  if (filter.ended) {
+    const { runId, conversationId } = filter.ended
+    void query.where((any) => {
+      void any.where({ continues_run_id: runId })
+      if (conversationId !== null) void any.orWhere({ conversation_id: conversationId })
+    })
+  }
+  const rows: unknown[] = await query.orderBy([{ column: 'created_at' }, { column: 'seq' }]).limit(filter.limit)
   return rows.map((each) => row.parse(each))
 }
 

@@ -55,7 +55,8 @@ export class Waker {
       bus.on('wake.requested', (row) => this.take(row.key)),
       bus.on('run.ended', (row) => {
         const { conversationId } = row.payload
-        if (typeof conversationId === 'string') this.enqueue(() => this.takeWaiting({ conversationId }))
+        const ended = { runId: row.key, conversationId: typeof conversationId === 'string' ? conversationId : null }
+        this.enqueue(() => this.takeWaiting({ ended }))
       }),
     )
   }
@@ -86,7 +87,7 @@ export class Waker {
     })
   }
 
-  private async takeWaiting(filter: { conversationId?: string }): Promise<void> {
+  private async takeWaiting(filter: Omit<Parameters<typeof listWaitingWakes>[1], 'limit'>): Promise<void> {
     for (const wake of await listWaitingWakes(this.options.root, { ...filter, limit: batch })) await this.wake(wake.id)
   }
 
@@ -117,6 +118,9 @@ export class Waker {
     const talk = conversationId === null ? null : await claimConversation(tx, conversationId)
     const first = await claimWake(tx, id)
     if (first === null) return null
+    const parent = first.continuesRunId === null ? null : await findRun(tx, first.continuesRunId)
+    // Its harness may still hold the session; the end of the run brings the wake back.
+    if (parent !== null && parent.endedAt === null) return null
     const agent = await findAgent(tx, first.agentId)
     const wakes = await this.together(tx, first)
     if (wakes === null) return null
@@ -130,7 +134,7 @@ export class Waker {
               triggerSource: first.triggerSource,
               requestedBy: first.requestedBy,
               prompt: wakes.map((wake) => wake.prompt).join('\n\n'),
-              parent: first.continuesRunId === null ? null : await findRun(tx, first.continuesRunId),
+              parent,
               task: first.taskId === null ? null : await findTaskById(tx, first.taskId),
               conversationId,
               ...runtimeOf(talk),

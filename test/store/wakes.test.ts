@@ -79,7 +79,11 @@ onBoth('what waits for an agent in a conversation is taken together, oldest firs
   expect(idsOf(claimed)).toEqual([first.id, second.id])
   const ofTask = await claimConversationWakes(root, { agentId: 'agt_a', conversationId, taskId: 'tsk_1' })
   expect(idsOf(ofTask)).toEqual([others[1]!.id])
-  expect(await listWaitingWakes(root, { limit: 9, conversationId })).toHaveLength(4)
+  expect(await listWaitingWakes(root, { limit: 9, ended: { runId: 'run_x', conversationId } })).toHaveLength(4)
+  await insertWake(root, wakeOf(workspaceId, { continuesRunId: 'run_x' }))
+  expect(await listWaitingWakes(root, { limit: 9, ended: { runId: 'run_x', conversationId } })).toHaveLength(5)
+  expect(await listWaitingWakes(root, { limit: 9, ended: { runId: 'run_x', conversationId: null } })).toHaveLength(1)
+  expect(await listWaitingWakes(root, { limit: 9, ended: { runId: 'run_y', conversationId: null } })).toEqual([])
 })
 
 onBoth('live runs of tasks and conversations, and the last session to go on with', async ({ root }) => {

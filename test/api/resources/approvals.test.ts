@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { finishRun } from '../../../control-plane/dispatch/end-run.ts'
 import { raiseToolApproval } from '../../../control-plane/resources/approvals/raise.ts'
 import { findRun } from '../../../control-plane/resources/runs/store.ts'
 import { canonicalJson } from '../../../shared/lib/canonical-json.ts'
@@ -46,7 +47,7 @@ const digestOf = (name: string, args: unknown) =>
     .update(canonicalJson([name, args]))
     .digest('hex')
 
-/** A tool call that a device asked about in a run which has ended so; `tools`: the permissions of its agent. */
+/** A tool call that a device asked about in a run which has ended so. */
 async function askedCall(command = 'npm publish', name = 'Bash') {
   const caller = await agentCaller()
   const { root } = server.database
@@ -60,7 +61,12 @@ async function askedCall(command = 'npm publish', name = 'Bash') {
     toolArgs,
     prompt: `Allow ${name}: ${command}?`,
   }
-  const id = await root.transaction(async (tx) => raiseToolApproval(tx, run, call, server.world))
+  const ending = { fence: null, exitReason: 'approval_requested', errorCode: null, errorMessage: null } as const
+  const id = await root.transaction(async (tx) => {
+    const raised = await raiseToolApproval(tx, run, call, server.world)
+    await finishRun(tx, run, { ...ending, at: server.world.now(), world: server.world })
+    return raised
+  })
   return { ...caller, id, call }
 }
 
@@ -505,8 +511,7 @@ describe('by time and by the ending of the run', () => {
   })
 
   test('a tool call expires a day after its run ended, and no sooner', async () => {
-    const { id, runId, agent } = await askedCall()
-    await server.ok(`/runs/${runId}/cancel`, { body: {} })
+    const { id, agent } = await askedCall()
     server.world.advance(24 * 3_600_000 - 60_000)
     await server.plane.sweeper.runAll()
     expect((await server.ok(`/approvals/${id}`)).status).toBe('open')

@@ -268,6 +268,20 @@ describe('answering', () => {
   })
 })
 
+test('an answer that comes before the run has ended wakes the agent when it has', async () => {
+  const { work, device, person } = await working()
+  await work.events({ kind: 'session', data: { sessionId: 'held' } })
+  const { question } = (await ask(work.token)).body
+  await device.next('run.cancel')
+  expect(outcomeOf(await answer(question.id, { text: 'at once' }, person.token))).toBe('200')
+  await server.plane.waker.sweep()
+  expect(device.pending).not.toContain('run.offer')
+  await work.end('question_asked', { sessionId: 'held' })
+  const { spec } = await device.next('run.offer')
+  expect(spec.prompt).toContain('at once')
+  await device.disconnect()
+})
+
 describe('on a task', () => {
   /** A task whose agent has asked on it. */
   async function askedOnTask(body: Record<string, unknown> = {}) {
