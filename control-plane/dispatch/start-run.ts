@@ -6,14 +6,8 @@ import type { Tx } from '../db/open.ts'
 import { recordLastRun, type AgentRow } from '../resources/agents/store.ts'
 import { findFolder, findFolderByRepo, type FolderRow } from '../resources/folders/store.ts'
 import { findDetails, insertDetails } from '../resources/runs/details-store.ts'
-import {
-  endRun,
-  insertRun,
-  listLiveOfAgent,
-  listLiveOfTask,
-  setSuccessor,
-  type RunRow,
-} from '../resources/runs/store.ts'
+import { listLiveOfAgent, listLiveOfTask } from '../resources/runs/live-store.ts'
+import { endRun, insertRun, setSuccessor, type RunRow } from '../resources/runs/store.ts'
 import type { TaskRow } from '../resources/tasks/store.ts'
 import { findWorkspace, type WorkspaceRow } from '../resources/workspaces/store.ts'
 import { admit, type Admission, type Refusal } from './admission.ts'

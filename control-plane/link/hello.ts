@@ -14,7 +14,8 @@ import {
   setNextToken,
   type DeviceRow,
 } from '../resources/devices/store.ts'
-import { claimRun, findRun, listLiveOfDevice, withdrawOffer, type RunRow } from '../resources/runs/store.ts'
+import { listLiveOfDevice } from '../resources/runs/live-store.ts'
+import { claimRun, findRun, withdrawOffer, type RunRow } from '../resources/runs/store.ts'
 import { hashToken, newToken } from './device-tokens.ts'
 import { reconcile, type Reconciliation } from './reconcile.ts'
 

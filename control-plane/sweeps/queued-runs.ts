@@ -1,7 +1,8 @@
 import { finishRun } from '../dispatch/end-run.ts'
 import { loadPlacementFacts, loadRunFacts } from '../dispatch/facts.ts'
 import { placeRun } from '../dispatch/placement.ts'
-import { listLiveRuns, setUngatedSince, withdrawOffer, type RunRow } from '../resources/runs/store.ts'
+import { listLiveRuns } from '../resources/runs/live-store.ts'
+import { setUngatedSince, withdrawOffer, type RunRow } from '../resources/runs/store.ts'
 import type { Sweep, SweepContext } from './sweeper.ts'
 
 export interface QueuedRunsOptions {

@@ -2,7 +2,8 @@ import { publish } from '../db/outbox.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import { finishRun } from '../dispatch/end-run.ts'
 import { findDeviceByPublicId } from '../resources/devices/store.ts'
-import { listLiveRuns, type RunRow } from '../resources/runs/store.ts'
+import { listLiveRuns } from '../resources/runs/live-store.ts'
+import type { RunRow } from '../resources/runs/store.ts'
 import type { Sweep, SweepContext } from './sweeper.ts'
 
 export interface RunningRunsOptions {

@@ -4,14 +4,16 @@ import { secretIn } from './secret-shapes.ts'
 /** Made up here and put together from parts, so that no scanner of this repository takes them for real ones. */
 const letters = 'aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0fG3hJ6kL9nP2rS5'
 const of = (length: number) => letters.repeat(4).slice(0, length)
+/** Apart from what follows it, too. */
+const begin = ['-----BEGIN', ''].join(' ')
 const hex = (length: number) => '0123456789abcdef'.repeat(6).slice(0, length)
 
 test.each([
-  ['a private key', `-----BEGIN ${'RSA '}PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----`],
-  ['a private key', `-----BEGIN ${''}PRIVATE KEY-----`],
-  ['a private key', `-----BEGIN ${'OPENSSH '}PRIVATE KEY-----`],
-  ['a PGP key', `-----BEGIN ${'PGP '}PRIVATE KEY BLOCK-----`],
-  ['an AWS key id', `AKIA${'IOSFODNN7EXAMPLE'}`],
+  ['a private key', `${begin}RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----`],
+  ['a private key', `${begin}PRIVATE KEY-----`],
+  ['a private key', `${begin}OPENSSH PRIVATE KEY-----`],
+  ['a PGP key', `${begin}PGP PRIVATE KEY BLOCK-----`],
+  ['an AWS key id', `AKIA${of(16).toUpperCase()}`],
   ['an AWS secret', `aws_secret_access_key = ${of(40)}`],
   ['an AWS secret in JSON', `{"AwsSecretAccessKey": "${of(40)}"}`],
   ['an Azure key', `AccountKey=${of(86)}==;EndpointSuffix=x`],
@@ -21,7 +23,7 @@ test.each([
   ['a GitHub app token', `ghs_${of(36)}`],
   ['a fine-grained GitHub token', `github_pat_${of(22)}_${of(59)}`],
   ['a GitLab token', `glpat-${of(20)}`],
-  ['a Slack token', `xoxb-${'123456789012'}-${of(24)}`],
+  ['a Slack token', ['xoxb', '123456789012', of(24)].join('-')],
   ['a model key', `sk-${of(48)}`],
   ['a model key with a prefix', `sk-ant-api03-${of(60)}`],
   ['a model key of a project', `sk-proj-${of(64)}`],

@@ -216,10 +216,10 @@ describe('people and agents', () => {
       try {
         const options = { ...shortDurations(10), replicas: 2, databaseUrl: database.url, withProxy: true }
         const { system, ...scene } = await begin(options)
-        let isOver = false
+        const over = new AbortController()
         const faults = async () => {
           const [first, second] = system.servers
-          while (!isOver) {
+          while (!over.signal.aborted) {
             await delay(500 + random() * 2_500)
             if (random() < 0.5) {
               await system.device.kill9()
@@ -241,7 +241,7 @@ describe('people and agents', () => {
         try {
           await story(system.servers[1]!.api, scene)
         } finally {
-          isOver = true
+          over.abort()
           await trouble
           await system.stop()
         }

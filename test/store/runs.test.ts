@@ -1,15 +1,17 @@
 import { describe, expect } from 'vitest'
 import type { Db } from '../../control-plane/db/open.ts'
 import {
-  claimRun,
   countLiveOfDevices,
-  endRun,
-  findRun,
-  findRunInWorkspace,
   listLiveOfAgent,
   listLiveOfDevice,
   listLiveRuns,
   listQueued,
+} from '../../control-plane/resources/runs/live-store.ts'
+import {
+  claimRun,
+  endRun,
+  findRun,
+  findRunInWorkspace,
   listRuns,
   listRunsByIds,
   markHarnessStarted,

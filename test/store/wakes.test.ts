@@ -10,13 +10,11 @@ import {
   type NewWake,
 } from '../../control-plane/dispatch/wake-store.ts'
 import {
-  findLastWithSession,
-  endRun,
   listLiveOfConversation,
   listLiveOfTask,
   listLiveOfTasks,
-  listRateLimited,
-} from '../../control-plane/resources/runs/store.ts'
+} from '../../control-plane/resources/runs/live-store.ts'
+import { findLastWithSession, endRun, listRateLimited } from '../../control-plane/resources/runs/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'

@@ -12,7 +12,8 @@ import {
   revokeLoginTokensOf,
 } from '../../control-plane/resources/members/store.ts'
 import { insertGrant, insertProject } from '../../control-plane/resources/projects/store.ts'
-import { endRun, listLiveOfWorkspace } from '../../control-plane/resources/runs/store.ts'
+import { listLiveOfWorkspace } from '../../control-plane/resources/runs/live-store.ts'
+import { endRun } from '../../control-plane/resources/runs/store.ts'
 import {
   findCompany,
   removeEmptyCompany,

@@ -6,7 +6,9 @@ export const wakes: Migration = {
   name: 'wakes',
   async up(tx) {
     await tx.schema.createTable('wakes', (t) => {
-      t.text('id').primary()
+      // Orders what came within one millisecond.
+      t.bigIncrements('seq')
+      t.text('id').notNullable().unique()
       t.text('workspace_id').notNullable().references('workspaces.id')
       t.text('agent_id').notNullable()
       t.text('trigger_source').notNullable()
@@ -24,7 +26,7 @@ export const wakes: Migration = {
       t.unique(['workspace_id', 'wake_key'])
     })
     // Those that wait are few beside those that are done.
-    await tx.raw("create index wakes_waiting on wakes (created_at, id) where state = 'waiting'")
+    await tx.raw("create index wakes_waiting on wakes (created_at, seq) where state = 'waiting'")
     await tx.raw("create index runs_rate_limited on runs (workspace_id, ended_at) where exit_reason = 'rate_limited'")
     await tx.raw('create index runs_of_task on runs (task_id, created_at) where task_id is not null')
     await tx.raw(

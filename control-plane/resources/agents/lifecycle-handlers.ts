@@ -10,7 +10,7 @@ import type { ResourceDependencies } from '../dependencies.ts'
 import { findFolder } from '../folders/store.ts'
 import { findMemberByReference } from '../members/store.ts'
 import { raisePlatformChange } from '../platform-changes/raise.ts'
-import { listLiveOfAgent } from '../runs/store.ts'
+import { listLiveOfAgent } from '../runs/live-store.ts'
 import type { WorkspaceRow } from '../workspaces/store.ts'
 import { auditAgent } from './doctor-facts.ts'
 import { changeableAgent, lookUpAgent, unknownAgent } from './lookup.ts'
@@ -72,7 +72,12 @@ async function remove(
   }
   const now = world.now()
   const { agent } = await storeAgent(db, { before, after: { ...before, deletedAt: now }, caller, world })
-  const cancel = { exitReason: 'agent_deleted', reason: 'The agent was deleted.', world, leaseMs: deps.leaseMs } as const
+  const cancel = {
+    exitReason: 'agent_deleted',
+    reason: 'The agent was deleted.',
+    world,
+    leaseMs: deps.leaseMs,
+  } as const
   for (const run of await listLiveOfAgent(db, agent.id)) await cancelRun(db as Tx, run, cancel)
   const unassignedTasks = await deps.unassignTasks(db, { agent, now, world })
   afterCommit(() => deps.bus.poke())

@@ -1,7 +1,7 @@
 import type { conversationRoutes } from '../../../shared/api/conversations.ts'
 import { fail } from '../../../shared/api/errors.ts'
 import type { HandlerInput } from '../../http/implement.ts'
-import { listLiveOfConversation } from '../runs/store.ts'
+import { listLiveOfConversation } from '../runs/live-store.ts'
 import { administeredConversation, knownParticipant, lookUpParticipant } from './lookup.ts'
 import { insertParticipants, removeParticipant } from './participant-store.ts'
 import { presentConversation } from './present.ts'

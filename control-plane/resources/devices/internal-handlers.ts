@@ -5,7 +5,7 @@ import { implement, type HandlerInput, type ImplementedRoute } from '../../http/
 import { hashToken, newToken } from '../../link/device-tokens.ts'
 import type { ResourceDependencies } from '../dependencies.ts'
 import { listFoldersOfDevice } from '../folders/store.ts'
-import { listLiveOfDevice } from '../runs/store.ts'
+import { listLiveOfDevice } from '../runs/live-store.ts'
 import { findWorkspace } from '../workspaces/store.ts'
 import { removeDevice, revokeConnection } from './remove.ts'
 import { livenessOf } from './rules.ts'

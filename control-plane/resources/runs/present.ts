@@ -16,7 +16,8 @@ import { openGatesOfRuns, type OpenGate } from '../approvals/open-gates.ts'
 import { livenessOf } from '../devices/rules.ts'
 import { listDevicesByPublicId, type DeviceRow } from '../devices/store.ts'
 import { listFoldersByIds, type FolderRow } from '../folders/store.ts'
-import { listLiveOfTasks, listRunsByIds, type RunRow } from './store.ts'
+import { listLiveOfTasks } from './live-store.ts'
+import { listRunsByIds, type RunRow } from './store.ts'
 
 /** What runs look like to clients. What a page of runs needs beside its rows is loaded once for all of them. */
 

@@ -108,8 +108,8 @@ const row = z
   }))
 export type RunRow = z.infer<typeof row>
 
-const parseRow = (value: unknown): RunRow => row.parse(value)
-const parseMaybe = (value: unknown): RunRow | null => (value === undefined ? null : parseRow(value))
+export const parseRun = (value: unknown): RunRow => row.parse(value)
+const parseMaybe = (value: unknown): RunRow | null => (value === undefined ? null : parseRun(value))
 
 export interface NewRun {
   id: string
@@ -182,7 +182,7 @@ export async function listRunsByIds(
     .whereIn('id', [...ids])
   if (visibleTo) void query.whereNotExists((hidden) => hiddenAgents(hidden, visibleTo))
   const rows: unknown[] = await query
-  return rows.map(parseRow)
+  return rows.map(parseRun)
 }
 
 export interface RunFilter {
@@ -224,7 +224,7 @@ export async function listRuns(db: Db, filter: RunFilter): Promise<RunRow[]> {
       { column: 'id', order: 'desc' },
     ])
     .limit(filter.limit + 1)
-  return rows.map(parseRow)
+  return rows.map(parseRun)
 }
 
 /** The run's agent, when it is private and this viewer is neither its owner nor itself. */
@@ -235,71 +235,6 @@ function hiddenAgents(query: Knex.QueryBuilder, viewer: { userId: string | null;
   if (viewer.agentId !== null) void query.whereNot('agents.id', viewer.agentId)
 }
 
-/** Runs of a workspace that no device holds, oldest first. */
-export async function listQueued(db: Db, filter: { workspaceId?: string; limit: number }): Promise<RunRow[]> {
-  const query = db('runs').whereNull('ended_at').where({ status: 'queued' })
-  if (filter.workspaceId !== undefined) void query.where({ workspace_id: filter.workspaceId })
-  const rows: unknown[] = await query.orderBy([{ column: 'created_at' }, { column: 'id' }]).limit(filter.limit)
-  return rows.map(parseRow)
-}
-
-/** Live runs that a device holds or is offered. */
-export async function listLiveOfDevice(db: Db, device: string): Promise<RunRow[]> {
-  const rows: unknown[] = await db('runs').whereNull('ended_at').where({ device }).whereNot({ lease_state: 'none' })
-  return rows.map(parseRow)
-}
-
-export async function countLiveOfDevices(db: Db, devices: readonly string[]): Promise<Map<string, number>> {
-  const rows: { device: string; n: number | string }[] = await db('runs')
-    .whereNull('ended_at')
-    .whereNot({ lease_state: 'none' })
-    .whereIn('device', [...devices])
-    .groupBy('device')
-    .select('device')
-    .count({ n: '*' })
-  return new Map(rows.map((r) => [r.device, Number(r.n)]))
-}
-
-export async function listLiveRuns(db: Db, filter: { status: 'queued' | 'running'; limit: number }): Promise<RunRow[]> {
-  const rows: unknown[] = await db('runs')
-    .whereNull('ended_at')
-    .where({ status: filter.status })
-    .orderBy('created_at')
-    .limit(filter.limit)
-  return rows.map(parseRow)
-}
-
-export async function listLiveOfWorkspace(db: Db, workspaceId: string): Promise<RunRow[]> {
-  const rows: unknown[] = await db('runs')
-    .whereNull('ended_at')
-    .where({ workspace_id: workspaceId })
-    .orderBy('created_at')
-  return rows.map(parseRow)
-}
-
-/** Live runs of a task, oldest first. */
-export const listLiveOfTask = (db: Db, taskId: string): Promise<RunRow[]> => listLiveOfTasks(db, [taskId])
-
-export async function listLiveOfTasks(db: Db, taskIds: readonly string[]): Promise<RunRow[]> {
-  if (taskIds.length === 0) return []
-  const rows: unknown[] = await db('runs')
-    .whereNull('ended_at')
-    .whereIn('task_id', [...taskIds])
-    .orderBy([{ column: 'created_at' }, { column: 'id' }])
-  return rows.map(parseRow)
-}
-
-/** Live runs of a conversation, oldest first; of one agent when it is named. */
-export async function listLiveOfConversation(
-  db: Db,
-  of: { conversationId: string; agentId?: string },
-): Promise<RunRow[]> {
-  const query = db('runs').whereNull('ended_at').where({ conversation_id: of.conversationId })
-  if (of.agentId !== undefined) void query.where({ agent_id: of.agentId })
-  const rows: unknown[] = await query.orderBy([{ column: 'created_at' }, { column: 'id' }])
-  return rows.map(parseRow)
-}
-
 /** Runs of a conversation, oldest first, after this one. */
 export async function listRunsOfConversation(
   db: Db,
@@ -308,7 +243,7 @@ export async function listRunsOfConversation(
   const query = db('runs').where({ conversation_id: of.conversationId })
   if (of.after) void query.whereRaw('(created_at, id) > (?, ?)', [of.after.createdAt, of.after.id])
   const rows: unknown[] = await query.orderBy([{ column: 'created_at' }, { column: 'id' }]).limit(of.limit)
-  return rows.map(parseRow)
+  return rows.map(parseRun)
 }
 
 /** The agent's last ended run of a task or conversation that has a harness session. */
@@ -341,11 +276,6 @@ export async function listRateLimited(
     .where('ended_at', '>', since)
     .select('agent_id', 'harness')
   return rows.map((r) => ({ agentId: r.agent_id, harness: r.harness }))
-}
-
-export async function listLiveOfAgent(db: Db, agentId: string): Promise<RunRow[]> {
-  const rows: unknown[] = await db('runs').whereNull('ended_at').where({ agent_id: agentId }).orderBy('created_at')
-  return rows.map(parseRow)
 }
 
 export interface Offer {

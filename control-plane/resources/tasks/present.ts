@@ -10,7 +10,7 @@ import type {
 import { toProjectRef } from '../../../shared/lib/project-ref.ts'
 import type { Db } from '../../db/open.ts'
 import { openGatesOfTasks, type OpenGate } from '../approvals/open-gates.ts'
-import { listLiveOfTasks } from '../runs/store.ts'
+import { listLiveOfTasks } from '../runs/live-store.ts'
 import { listChecklists, type ChecklistRow } from './checklist-store.ts'
 import type { DependencyRow, LinkedTask } from './dependency-store.ts'
 import { conditionsOf, type Condition } from './rules.ts'

@@ -1,7 +1,7 @@
 import type { World } from '../../../shared/lib/world.ts'
 import type { Tx } from '../../db/open.ts'
 import { cancelRun } from '../../dispatch/cancel-run.ts'
-import { listQueued } from '../runs/store.ts'
+import { listQueued } from '../runs/live-store.ts'
 
 const atOnce = 500
 

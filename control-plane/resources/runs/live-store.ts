@@ -1,0 +1,74 @@
+import type { Db } from '../../db/open.ts'
+import { parseRun, type RunRow } from './store.ts'
+
+/** Runs that have not ended. They are few beside the others, and have indexes of their own. */
+
+/** Runs of a workspace that no device holds, oldest first. */
+export async function listQueued(db: Db, filter: { workspaceId?: string; limit: number }): Promise<RunRow[]> {
+  const query = db('runs').whereNull('ended_at').where({ status: 'queued' })
+  if (filter.workspaceId !== undefined) void query.where({ workspace_id: filter.workspaceId })
+  const rows: unknown[] = await query.orderBy([{ column: 'created_at' }, { column: 'id' }]).limit(filter.limit)
+  return rows.map(parseRun)
+}
+
+/** Live runs that a device holds or is offered. */
+export async function listLiveOfDevice(db: Db, device: string): Promise<RunRow[]> {
+  const rows: unknown[] = await db('runs').whereNull('ended_at').where({ device }).whereNot({ lease_state: 'none' })
+  return rows.map(parseRun)
+}
+
+export async function countLiveOfDevices(db: Db, devices: readonly string[]): Promise<Map<string, number>> {
+  const rows: { device: string; n: number | string }[] = await db('runs')
+    .whereNull('ended_at')
+    .whereNot({ lease_state: 'none' })
+    .whereIn('device', [...devices])
+    .groupBy('device')
+    .select('device')
+    .count({ n: '*' })
+  return new Map(rows.map((r) => [r.device, Number(r.n)]))
+}
+
+export async function listLiveRuns(db: Db, filter: { status: 'queued' | 'running'; limit: number }): Promise<RunRow[]> {
+  const rows: unknown[] = await db('runs')
+    .whereNull('ended_at')
+    .where({ status: filter.status })
+    .orderBy('created_at')
+    .limit(filter.limit)
+  return rows.map(parseRun)
+}
+
+export async function listLiveOfWorkspace(db: Db, workspaceId: string): Promise<RunRow[]> {
+  const rows: unknown[] = await db('runs')
+    .whereNull('ended_at')
+    .where({ workspace_id: workspaceId })
+    .orderBy('created_at')
+  return rows.map(parseRun)
+}
+
+/** Live runs of a task, oldest first. */
+export const listLiveOfTask = (db: Db, taskId: string): Promise<RunRow[]> => listLiveOfTasks(db, [taskId])
+
+export async function listLiveOfTasks(db: Db, taskIds: readonly string[]): Promise<RunRow[]> {
+  if (taskIds.length === 0) return []
+  const rows: unknown[] = await db('runs')
+    .whereNull('ended_at')
+    .whereIn('task_id', [...taskIds])
+    .orderBy([{ column: 'created_at' }, { column: 'id' }])
+  return rows.map(parseRun)
+}
+
+/** Live runs of a conversation, oldest first; of one agent when it is named. */
+export async function listLiveOfConversation(
+  db: Db,
+  of: { conversationId: string; agentId?: string },
+): Promise<RunRow[]> {
+  const query = db('runs').whereNull('ended_at').where({ conversation_id: of.conversationId })
+  if (of.agentId !== undefined) void query.where({ agent_id: of.agentId })
+  const rows: unknown[] = await query.orderBy([{ column: 'created_at' }, { column: 'id' }])
+  return rows.map(parseRun)
+}
+
+export async function listLiveOfAgent(db: Db, agentId: string): Promise<RunRow[]> {
+  const rows: unknown[] = await db('runs').whereNull('ended_at').where({ agent_id: agentId }).orderBy('created_at')
+  return rows.map(parseRun)
+}
