@@ -28,6 +28,7 @@ export type WakeTask = Pick<
   | 'title'
   | 'status'
   | 'assigneeAgentId'
+  | 'archivedAt'
   | 'startAt'
   | 'repoId'
   | 'environment'

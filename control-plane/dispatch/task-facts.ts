@@ -14,7 +14,7 @@ export async function loadTaskFacts(
   const gate = (await openGatesOfTasks(db, [task.id])).get(task.id)?.[0]
   return {
     key: task.key,
-    isFinished: task.status === 'done' || task.status === 'cancelled',
+    isFinished: task.status === 'done' || task.status === 'cancelled' || task.archivedAt !== null,
     startsLater: task.startAt !== null && task.startAt > wake.now,
     hasOpenBlocker: await hasOpenBlocker(db, task.id),
     openGate: gate === undefined ? null : { kind: gate.kind, id: gate.id },
