@@ -33,6 +33,7 @@ import { clearAllLinks } from './resources/devices/store.ts'
 import { implementResources } from './resources/routes.ts'
 import { checkKey } from './resources/secrets/add.ts'
 import { keySourceOf } from './resources/secrets/key-source.ts'
+import { redactorFor } from './resources/secrets/redact.ts'
 import { createVault, type Vault } from './resources/secrets/vault.ts'
 import { createOidcClient } from './sign-in/oidc/client.ts'
 import { signInRoutes } from './sign-in/routes.ts'
@@ -213,6 +214,7 @@ export class ControlPlane {
         instance: world.uuid(),
         isSole: database.dialect === 'sqlite',
       }),
+      censor: async ({ agentId }, body) => (await redactorFor(root, { agentId }, this.vault)).redactJson(body),
       isChecking: config.checkReplies,
       isHttps: config.publicUrl?.startsWith('https:') ?? false,
       isBehindProxy: config.publicUrl !== null,

@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
 import type { Log } from '../log.ts'
 import type { CallerLookup } from './auth.ts'
-import type { Caller } from './callers.ts'
+import type { AgentCaller, Caller } from './callers.ts'
 import type { Idempotency } from './idempotency.ts'
 import type { Limiter } from './limits.ts'
 
@@ -15,6 +15,8 @@ export interface Kernel {
   callers: CallerLookup
   limiter: Limiter
   idempotency: Idempotency
+  /** What an agent sends without the values of the secrets that it was given: nothing it writes down holds them. */
+  censor?(caller: AgentCaller, body: unknown): Promise<unknown>
   /**
    * In tests and development: replies are parsed by their schemas, and a reply that does not fit or a code that the route
    * does not declare is a failure (500 and an error in the log).

@@ -39,7 +39,7 @@ export function compile(implemented: ImplementedRoute, kernel: Kernel): Compiled
     checkVersion(ctx)
     await takeFromLimit(mounted, ctx, caller)
     const key = readKey(headerOf(ctx, 'idempotency-key'), caller === null ? 'none' : route.idempotency)
-    const body = isRead ? undefined : await readBody(mounted, ctx)
+    const body = isRead ? undefined : await censored(kernel, caller, await readBody(mounted, ctx))
     const input = inputOf(mounted, ctx, { caller, body })
     if (isRead) return answerRead(mounted, ctx, input)
     if (route.stream === 'sse') return answerRead(mounted, ctx, Object.assign(input, { idempotencyKey: key }))
@@ -76,6 +76,11 @@ async function takeFromLimit({ route, kernel }: Mounted, ctx: Koa.Context, calle
   const isByAddress = caller === null || route.rate === 'sign_in'
   const state = await kernel.limiter.take(route.rate, isByAddress ? `address:${ctx.ip}` : callerKey(caller))
   if (state !== null) ctx.set(limitHeaders(state))
+}
+
+async function censored(kernel: Kernel, caller: Caller | null, body: unknown): Promise<unknown> {
+  const isText = typeof body === 'object' && body !== null && !(body instanceof Uint8Array)
+  return caller?.kind === 'agent' && isText && kernel.censor ? kernel.censor(caller, body) : body
 }
 
 /** The bytes are read, within the limit, even when the route takes no body. */

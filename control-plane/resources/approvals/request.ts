@@ -9,7 +9,6 @@ import type { HandlerInput } from '../../http/implement.ts'
 import { lookUpAgent } from '../agents/lookup.ts'
 import type { ResourceDependencies } from '../dependencies.ts'
 import type { RunRow } from '../runs/store.ts'
-import { redactorFor } from '../secrets/redact.ts'
 import { lookUpTask } from '../tasks/lookup.ts'
 import { digestOf, ofRun, raiseApproval } from './raise.ts'
 import { kindOfTrigger } from './rules.ts'
@@ -26,14 +25,13 @@ const raisable = ['tool_permission', 'connection_action', 'instruction_publish']
 /** Stores the approval and stops the run. Gives its id. */
 export async function requested(
   { db, caller, body: sent, world }: Create,
-  deps: Pick<ResourceDependencies, 'leaseMs' | 'vault'>,
+  deps: Pick<ResourceDependencies, 'leaseMs'>,
 ): Promise<string> {
   const body = { ...sent, gatedThing: sent.gatedThing ?? { scope: 'once' as const } }
   checkKind(body)
   await checkAuthor(db, caller, body.requestedBy)
   const run = (await askingRun(db, caller, body.runId)) ?? fail('run_not_found', { param: 'runId' })
   const taskId = await taskOf(db, caller, { run, reference: body.taskId })
-  const redactor = await redactorFor(db, run, deps.vault)
   const thing = await thingOf(db, caller, body)
   const id = await raiseApproval(
     db,
@@ -41,8 +39,8 @@ export async function requested(
       ...ofRun(run),
       taskId,
       trigger: body.trigger,
-      prompt: redactor.redactText(body.prompt),
-      gatedThing: redactor.redactJson(thing) as StoredGatedThing,
+      prompt: body.prompt,
+      gatedThing: thing,
     },
     world,
   )

@@ -11,7 +11,6 @@ import { findConversation, type ConversationRow } from '../conversations/store.t
 import { ensureTaskConversation } from '../conversations/task-conversation.ts'
 import type { ResourceDependencies } from '../dependencies.ts'
 import type { RunRow } from '../runs/store.ts'
-import { redactorFor } from '../secrets/redact.ts'
 import { isSecretNameTaken } from '../secrets/store.ts'
 import { lookUpTask } from '../tasks/lookup.ts'
 import { findTaskById, type TaskRow } from '../tasks/store.ts'
@@ -30,14 +29,13 @@ type Body = Ask['body']
 export async function ask(
   tx: Db,
   { caller, body, world }: Ask,
-  deps: Pick<ResourceDependencies, 'leaseMs' | 'vault' | 'secretProviders'>,
+  deps: Pick<ResourceDependencies, 'leaseMs' | 'secretProviders'>,
 ): Promise<{ question: QuestionRow; isStopped: boolean }> {
   const run = (await askingRun(tx, caller, body.runId)) ?? fail('question_run_required', { param: 'runId' })
   checkAuthor(caller, body)
   await checkSecret(tx, caller, { body, providers: deps.secretProviders })
   const task = await taskOf(tx, caller, { run, reference: body.taskId })
   const conversation = await conversationOf(tx, caller, { run, task, id: body.conversationId })
-  const redactor = await redactorFor(tx, run, deps.vault)
   const isSelect = body.answerMode === 'single_select' || body.answerMode === 'multi_select'
   const asked: NewQuestion = {
     id: world.id('qst_'),
@@ -48,9 +46,9 @@ export async function ask(
     conversationId: conversation?.id ?? null,
     // A harness without sessions of its own has one for each run.
     sessionId: run.sessionId ?? run.id,
-    prompt: maskSecrets(redactor.redactText(body.prompt)),
+    prompt: maskSecrets(body.prompt),
     answerMode: body.answerMode,
-    options: isSelect ? (redactor.redactJson(body.options ?? []) as NewQuestion['options']) : null,
+    options: isSelect ? (body.options ?? []) : null,
     secretRequest: body.secretRequest ?? null,
     createdAt: world.now(),
   }

@@ -179,6 +179,28 @@ describe('granting', () => {
   })
 })
 
+test('what an agent writes anywhere holds no value of a secret that it was given, what people write may', async () => {
+  const agent = await server.createAgent({}, member.token)
+  const value = `v-${crypto.randomUUID()}`
+  await create({ value, envVarName: 'GIVEN', agentId: agent.id })
+  const { runPublicId } = await server.ok(`/agents/${agent.id}/runs`, { body: {}, token: member.token })
+  const token = await server.runToken(runPublicId)
+  const headers = () => ({ 'Idempotency-Key': crypto.randomUUID() })
+  const title = `Use ${value} twice`
+  const body = { title, description: JSON.stringify({ deep: value }) }
+  const task = await server.ok('/tasks', { token, headers: headers(), body })
+  expect(task.title).toBe('Use [redacted:GIVEN] twice')
+  expect((await server.ok(`/tasks/${task.id}`)).description).toBe('{"deep":"[redacted:GIVEN]"}')
+  const comment = { token, headers: headers(), body: { content: `It is ${value}.` } }
+  expect((await server.ok(`/tasks/${task.id}/comments`, comment)).body).toBe('It is [redacted:GIVEN].')
+  const output = { data: { list: [value, { [value]: 1 }] } }
+  await server.ok('/runs/current/output', { token, body: output })
+  for (const table of ['tasks', 'messages', 'run_details', 'task_activity'])
+    expect(JSON.stringify(await server.database.root(table))).not.toContain(value)
+  const theirs = await server.ok('/tasks', { token: member.token, headers: headers(), body: { title } })
+  expect(theirs.title).toBe(title)
+})
+
 describe('the key', () => {
   test('is a file beside the database for the server alone, made with the first secret; without it no server starts', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'svc-secrets-'))
