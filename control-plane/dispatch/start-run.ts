@@ -9,6 +9,7 @@ import { findDetails, insertDetails } from '../resources/runs/details-store.ts'
 import { listLiveOfAgent, listLiveOfTask } from '../resources/runs/live-store.ts'
 import { endRun, insertRun, setSuccessor, type RunRow } from '../resources/runs/store.ts'
 import type { TaskRow } from '../resources/tasks/store.ts'
+import { listSecretKeys } from '../resources/secrets/store.ts'
 import { findWorkspace, type WorkspaceRow } from '../resources/workspaces/store.ts'
 import { admit, type Admission, type Refusal } from './admission.ts'
 import { spentBudgetOf } from './budget.ts'
@@ -153,7 +154,8 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
     createdAt: now,
     offer: device === null ? null : { device, expiresAt: now + context.offers.offerMs },
   })
-  await insertDetails(tx, { runId, prompt, spec, manifest: manifestOf(spec) })
+  const secretKeys = await listSecretKeys(tx, agent.id)
+  await insertDetails(tx, { runId, prompt, spec, manifest: manifestOf(spec, secretKeys) })
   if (continued) await setSuccessor(tx, continued.id, runId)
   if (admission.kind === 'declined') return decline(tx, { runId, agent, admission, now })
   if (device !== null) return { kind: 'queued', runId, offer: { runId, fence: 1, device, spec } }

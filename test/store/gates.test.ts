@@ -42,6 +42,7 @@ import {
   isSecretNameTaken,
   listGranteesOf,
   listSecrets,
+  listSecretKeys,
   listSecretsOfAgent,
   recordReveal,
   removeSecret,
@@ -467,6 +468,7 @@ onBoth('a run gets the values that its agent was granted, and no others', async 
     await insertSecret(root, { ...secret, sealed: vault.seal(secret.id, `value of ${name} 🔑`) })
     await insertSecretGrant(root, { secretId: secret.id, agentId, workspaceId, by: 'usr_1', at })
   }
+  expect(await listSecretKeys(root, agent.id)).toEqual(['MINE'])
   expect(await secretsForRun(root, { agentId: agent.id }, vault)).toEqual({ MINE: 'value of mine 🔑' })
   const stranger = createVault({ kind: 'given', text: '0'.repeat(64) }, realWorld)
   await expect(secretsForRun(root, { agentId: agent.id }, stranger)).rejects.toThrow('another key')

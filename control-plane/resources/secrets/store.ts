@@ -136,6 +136,16 @@ export async function listSecretsOfAgent(db: Db, agentId: string): Promise<Secre
   return rows.map((value) => row.parse(value))
 }
 
+/** Names of the variables that an agent's runs get, in order. */
+export async function listSecretKeys(db: Db, agentId: string): Promise<string[]> {
+  const rows: unknown[] = await db('secrets')
+    .join('secret_grants', 'secret_grants.secret_id', 'secrets.id')
+    .where({ 'secret_grants.agent_id': agentId })
+    .distinct('secrets.env_var_name')
+    .orderBy('secrets.env_var_name')
+  return rows.map((value) => z.object({ env_var_name: text }).parse(value).env_var_name)
+}
+
 /**
  * The values that the run's agent was given, by the name of their variable: they go to the device with `run.start`, which
  * redacts them. Throws `VaultError` when they were sealed with another key.

@@ -140,6 +140,8 @@ describe('granting', () => {
       const offer = await device.next('run.offer')
       device.send({ type: 'run.accepted', runId: offer.runId, fence: offer.fence })
       const { secrets, runId } = await device.next('run.start')
+      const { envKeys } = await server.ok(`/runs/${runId}/manifest`, { token: person.token })
+      expect(envKeys).toEqual(expect.arrayContaining(Object.keys(secrets)))
       await server.ok(`/runs/${runId}/cancel`, { body: {}, token: person.token })
       return secrets
     }
