@@ -84,7 +84,7 @@ function fieldsOf(text: string): Record<string, string> {
 
 /** A link for a person, as the operator makes it. */
 export async function makeLink(server: TestServer, email: string, workspace: string | null = null): Promise<string> {
-  const input = { email, workspace, server: server.url }
+  const input = { email, workspace, server: server.plane.localUrl }
   return (await server.database.root.transaction((tx) => createLoginLink(tx, server.world, input))).url
 }
 

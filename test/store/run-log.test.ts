@@ -156,6 +156,6 @@ onBoth('a platform change is found in its workspace', async ({ root }) => {
     createdAt: at,
   }
   await insertPlatformChange(root, change)
-  expect(await findPlatformChange(root, workspaceId, change.id)).toEqual({ ...change, status: 'pending' })
+  expect(await findPlatformChange(root, workspaceId, change.id)).toEqual({ ...change, status: 'pending', result: null })
   expect(await findPlatformChange(root, await seedWorkspace(root), change.id)).toBeNull()
 })

@@ -128,7 +128,8 @@ describe('one run', () => {
       ungatedSince: at + 2,
     })
     await offer(root, id)
-    expect((await findRun(root, id))?.ungatedSince).toBeNull()
+    // A device that never answers offers must not hold the run for ever.
+    expect((await findRun(root, id))?.ungatedSince).toBe(at + 2)
     await claim(root, id)
     await setUngatedSince(root, id, at + 3)
     expect((await findRun(root, id))?.ungatedSince).toBeNull()

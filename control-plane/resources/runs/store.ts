@@ -296,7 +296,6 @@ export async function offerRun(db: Db, offer: Offer): Promise<boolean> {
       lease_state: 'offered',
       device: offer.device,
       offer_expires_at: offer.expiresAt,
-      ungated_since: null,
       event_seq: 0,
     })
   return changed === 1
@@ -319,7 +318,13 @@ export async function claimRun(
   const changed: unknown[] = await db('runs')
     .where({ id: claim.runId, fence: claim.fence, device: claim.device, status: 'queued', lease_state: 'offered' })
     .whereNull('ended_at')
-    .update({ status: 'running', lease_state: 'claimed', started_at: claim.at, offer_expires_at: null })
+    .update({
+      status: 'running',
+      lease_state: 'claimed',
+      started_at: claim.at,
+      offer_expires_at: null,
+      ungated_since: null,
+    })
     .returning('*')
   return parseMaybe(changed[0])
 }

@@ -18,7 +18,7 @@ export async function post(
   fields: Record<string, string> | string,
   headers: Record<string, string> = {},
 ): Promise<OauthReply> {
-  const response = await fetch(server.url + path, {
+  const response = await fetch(server.nextUrl() + path, {
     method: 'POST',
     headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
     body: typeof fields === 'string' ? fields : new URLSearchParams(fields).toString(),

@@ -216,7 +216,7 @@ test('pages run nothing, load nothing, are not framed or kept, and show what the
 test('by https cookies are for https, and links lead to the public address', async () => {
   const behind = await TestServer.start({ settings: { SVC_PUBLIC_URL: 'https://svc.example.com' } })
   const link = await makeLink(behind, behind.owner.email)
-  const browser = new Browser(behind)
+  const browser = new Browser({ url: behind.plane.localUrl })
   const page = await browser.visit(link)
   expect(page.headers.getSetCookie().every((line) => line.endsWith('; Secure'))).toBe(true)
   expect((await begin(behind)).body.verification_uri).toBe('https://svc.example.com/device')
