@@ -37,7 +37,8 @@ export async function adoptRuns(options: {
     const host = record ? await pool.connect(record).catch(() => null) : null
     // It was taken for this run, and the daemon died before it told so: nothing was launched.
     const isIdle = host !== null && host.hello?.runId === null
-    log.info({ runId: state.runId, phase: state.phase, host: host !== null, isIdle }, 'run found in the journal')
+    const found = { runId: state.runId, phase: state.phase, hostId: state.hostId, host: host !== null, isIdle }
+    log.info(found, 'run found in the journal')
     if (isIdle) {
       host.send({ type: 'discard' })
       supervisor.handle(state.runId, { type: 'host_returned' })

@@ -246,7 +246,7 @@ export class Supervisor {
     if (!state || state.phase === 'ended') return
     // A host that finished writes its ending, says so and leaves; what it said may have been cut off by its leaving.
     const ended = this.hasEnding(state)
-    this.options.log.warn({ runId, ended }, 'the run host is gone')
+    this.options.log.warn({ runId, hostId: state.hostId, ended }, 'the run host is gone')
     this.handle(runId, { type: ended ? 'host_ended' : 'host_lost' })
   }
 
