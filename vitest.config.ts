@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config'
+import { LongestFirst } from './test/kit/longest-first.ts'
 
 /**
  * `fast` shares one module graph per thread, so its tests keep no module state. `replicas` runs the tests of the API once
@@ -7,6 +8,7 @@ import { defineConfig } from 'vitest/config'
  */
 export default defineConfig({
   test: {
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         test: {
@@ -42,12 +44,14 @@ export default defineConfig({
           include: ['test/{cli,sim,process,e2e,fault}/**/*.test.ts'],
           exclude: ['**/node_modules/**'],
           pool: 'forks',
-          maxWorkers: 2,
+          // More than there are processors: these tests wait for programs most of the time.
+          maxWorkers: 4,
           // After `fast`: the two differ in their workers.
           sequence: { groupOrder: 2 },
           testTimeout: 120_000,
           hookTimeout: 120_000,
           globalSetup: ['test/kit/global-setup.ts'],
+          setupFiles: ['test/kit/process-setup.ts'],
         },
       },
     ],

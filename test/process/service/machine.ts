@@ -15,6 +15,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, dirname, join, resolve } from 'node:path'
 import type { ServiceAction, ServiceValue } from '../../../shared/device/service.ts'
 import { nothingNames, processesNaming } from '../../kit/programs.ts'
+import { compileCache } from '../../kit/compile-cache.ts'
 
 export const deviceMain = resolve(import.meta.dirname, '../../../device-manager/main.ts')
 const svcMain = resolve(import.meta.dirname, '../../../cli/main.ts')
@@ -107,7 +108,7 @@ export class TestMachine {
   }
 
   private node(args: readonly string[], env: Record<string, string>): Promise<Ended> {
-    return this.run(process.execPath, ['--disable-warning=ExperimentalWarning', ...args], env)
+    return this.run(process.execPath, ['--disable-warning=ExperimentalWarning', ...args], { ...compileCache, ...env })
   }
 
   run(program: string, args: readonly string[], env: Record<string, string> = {}): Promise<Ended> {

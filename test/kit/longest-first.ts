@@ -1,0 +1,25 @@
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
+
+/** Files that take longest begin first, so that no worker is left with one of them at the end; longest first. */
+const longest = [
+  'test/fault/automations-day.test.ts',
+  'test/fault/cuts.test.ts',
+  'test/e2e/sign-in.test.ts',
+  'test/e2e/people.test.ts',
+  'test/process/service/systemd.test.ts',
+  'test/process/run-host/ending.test.ts',
+  'test/process/run-host/output.test.ts',
+  'test/fault/server-death.test.ts',
+  'test/fault/cancel.test.ts',
+  'test/process/harness/claude-real.test.ts',
+]
+
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const place = ({ moduleId }: TestSpecification) => {
+      const at = longest.findIndex((name) => moduleId.endsWith(name))
+      return at < 0 ? longest.length : at
+    }
+    return (await super.sort(files)).toSorted((a, b) => place(a) - place(b))
+  }
+}
