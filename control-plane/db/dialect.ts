@@ -13,17 +13,29 @@ export function dialectOfDb(db: Db): Dialect {
   return client.config.client === 'pg' ? 'postgres' : 'sqlite'
 }
 
-/** Locks the rows a query reads until the transaction ends. SQLite has one writer, so there is nothing to lock. */
+/**
+ * Locks the rows a query reads until the transaction ends. SQLite has one writer, so there is nothing to lock. Not the
+ * strongest lock there is: that one would also hold up everybody who inserts a row that refers to these (each wake refers to
+ * its workspace), and two transactions that do both would wait for each other.
+ */
 export function lockRows<T extends Knex.QueryBuilder>(query: T, skipLocked = false): T {
   const client = (query as unknown as { client: { config: { client: unknown } } }).client
   if (client.config.client !== 'pg') return query
-  const locked = query.forUpdate()
+  const locked = query.forNoKeyUpdate()
   return (skipLocked ? locked.skipLocked() : locked) as T
 }
 
 /** Other transactions that take the same lock wait until this one ended. SQLite has one writer, so there is nothing to lock. */
 export async function lockTable(db: Db, table: 'users'): Promise<void> {
   if (dialectOfDb(db) === 'postgres') await db.raw('lock table ?? in share row exclusive mode', [table])
+}
+
+/**
+ * Transactions that take the same name wait for each other, and each sees what those before it committed. For a decision
+ * about rows that others change without a row in common.
+ */
+export async function lockName(db: Db, name: string): Promise<void> {
+  if (dialectOfDb(db) === 'postgres') await db.raw('select pg_advisory_xact_lock(hashtextextended(?, 0))', [name])
 }
 
 /**

@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
-import { troubleOf } from '../../control-plane/db/dialect.ts'
+import { dialectOfDb, troubleOf } from '../../control-plane/db/dialect.ts'
+import type { Db } from '../../control-plane/db/open.ts'
 import { insertActivity, listActivity } from '../../control-plane/resources/tasks/activity-store.ts'
 import {
   countLevels,
@@ -21,12 +22,14 @@ import {
   listTasksByBranch,
   listTasksByIds,
   listTasksByReferences,
+  lockClosing,
   lockTaskGraph,
   parseTask,
   replacePullRequest,
   replaceTask,
   type TaskRow,
 } from '../../control-plane/resources/tasks/store.ts'
+import { insertWatcher, listWatchers } from '../../control-plane/resources/tasks/watcher-store.ts'
 import { insertGrant, insertProject } from '../../control-plane/resources/projects/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
@@ -266,19 +269,34 @@ onBoth('a scheduled start is taken once', async ({ root }) => {
   expect((await listDueStarts(root, at + 10, 10)).map(({ id }) => id)).toEqual([sooner.id])
 })
 
-onBoth('whoever links tasks has the workspace to itself', async ({ root }) => {
+onBoth('whoever links or closes tasks has those of the workspace to itself', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
-  await root('workspaces').where({ id: workspaceId }).update({ description: '0' })
-  const readThenWrite = () =>
-    root.transaction(async (tx) => {
-      await lockTaskGraph(tx, workspaceId)
-      const { description } = (await tx('workspaces').where({ id: workspaceId }).first()) as { description: string }
-      await tx('workspaces')
-        .where({ id: workspaceId })
-        .update({ description: String(Number(description) + 1) })
-    })
-  await Promise.all(Array.from({ length: 6 }, readThenWrite))
-  expect(await root('workspaces').where({ id: workspaceId }).first('description')).toEqual({ description: '6' })
+  for (const lock of [(tx: Db) => lockTaskGraph(tx, workspaceId), (tx: Db) => lockClosing(tx, workspaceId)]) {
+    await root('workspaces').where({ id: workspaceId }).update({ description: '0' })
+    const readThenWrite = () =>
+      root.transaction(async (tx) => {
+        await lock(tx)
+        const { description } = (await tx('workspaces').where({ id: workspaceId }).first()) as { description: string }
+        await tx('workspaces')
+          .where({ id: workspaceId })
+          .update({ description: String(Number(description) + 1) })
+      })
+    await Promise.all(Array.from({ length: 6 }, readThenWrite))
+    expect(await root('workspaces').where({ id: workspaceId }).first('description')).toEqual({ description: '6' })
+  }
+})
+
+onBoth('who inserts a row that refers to a locked one does not wait', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const task = await seedTask(root, workspaceId)
+  const watcher = { subjectType: 'user', subjectId: 'usr_1', addedBy: 'auto', origin: null, createdAt: at } as const
+  await root.transaction(async (tx) => {
+    await findTaskById(tx, task.id, true)
+    // SQLite has one connection, and one writer.
+    const other = dialectOfDb(root) === 'postgres' ? root : tx
+    await insertWatcher(other, { taskId: task.id, ...watcher })
+  })
+  expect(await listWatchers(root, task.id)).toHaveLength(1)
 })
 
 onBoth('activity keeps its order, also within one moment', async ({ root }) => {

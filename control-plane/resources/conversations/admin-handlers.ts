@@ -2,7 +2,7 @@ import type { conversationRoutes } from '../../../shared/api/conversations.ts'
 import { fail } from '../../../shared/api/errors.ts'
 import type { HandlerInput } from '../../http/implement.ts'
 import { listLiveOfConversation } from '../runs/live-store.ts'
-import { administeredConversation, knownParticipant, lookUpParticipant } from './lookup.ts'
+import { administeredConversation, heldConversation, knownParticipant, lookUpParticipant } from './lookup.ts'
 import { insertParticipants, removeParticipant } from './participant-store.ts'
 import { presentConversation } from './present.ts'
 import { deletionRefusal } from './rules.ts'
@@ -29,7 +29,9 @@ export async function unarchiveConversation({ db, caller, params, world }: Handl
 }
 
 export async function deleteConversation({ db, caller, params }: HandlerInput<Routes['delete']>): Promise<void> {
-  const { id, kind, taskId } = await administeredConversation(db, caller, params.id)
+  const { id } = await administeredConversation(db, caller, params.id)
+  // Who posts, is woken or marks it read meanwhile waits, and then finds it gone.
+  const { kind, taskId } = await heldConversation(db, id)
   const live = await listLiveOfConversation(db, { conversationId: id })
   const refusal = deletionRefusal({ kind, taskId }, live.length > 0)
   if (refusal !== null) fail(refusal, live.length > 0 ? { details: { runId: live[0]?.id } } : {})
@@ -42,6 +44,7 @@ export async function addParticipant({ db, caller, params, body, world }: Handle
   const { id, type } = body
   const asked = body.participant ?? (type === undefined ? (id ?? '') : { type, id: id ?? '' })
   const participants = [await knownParticipant(db, caller, asked)]
+  await heldConversation(db, conversation.id)
   await insertParticipants(db, conversation.id, { participants, at: world.now() })
   return presentConversation(db, caller, conversation)
 }

@@ -15,7 +15,7 @@ import {
 } from './admin-handlers.ts'
 import { createConversation } from './create.ts'
 import { listConversationEvents } from './event-handlers.ts'
-import { isConversationVisible, lookUpParticipant, readableConversation, viewerOf } from './lookup.ts'
+import { heldConversation, isConversationVisible, lookUpParticipant, readableConversation, viewerOf } from './lookup.ts'
 import { isParticipant, listReads, recordRead } from './participant-store.ts'
 import { presentConversation, presentConversations, presentDetail } from './present.ts'
 import { capabilitiesOf, subjectOf } from './rules.ts'
@@ -44,11 +44,12 @@ export function conversationHandlers(deps: ResourceDependencies): ImplementedRou
     },
 
     async read({ db, caller, params, world }) {
-      const conversation = await readableConversation(db, caller, params.id)
+      const { id } = await readableConversation(db, caller, params.id)
       const at = world.now()
       // An agent is told what is new to it when it is woken; nothing is counted for it.
       if (caller.kind === 'agent') return { lastReadAt: toTimestamp(at) }
       const userId = caller.userPublicId
+      const conversation = await heldConversation(db, id)
       await recordRead(db, { conversationId: conversation.id, userId, seq: conversation.messageSeq, at })
       const mark = (await listReads(db, userId, [conversation.id])).get(conversation.id)
       return { lastReadAt: toTimestamp(mark?.at ?? at) }

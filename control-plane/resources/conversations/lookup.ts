@@ -8,7 +8,7 @@ import { isTaskVisible } from '../tasks/lookup.ts'
 import { findTaskById } from '../tasks/store.ts'
 import { isParticipant, type Participant } from './participant-store.ts'
 import { subjectOf } from './rules.ts'
-import { findConversation, type ConversationRow, type ConversationViewer } from './store.ts'
+import { claimConversation, findConversation, type ConversationRow, type ConversationViewer } from './store.ts'
 
 /**
  * Who sees a conversation (silence conv.whoReads): channels every person of the workspace, that of a task who sees the
@@ -35,6 +35,14 @@ export async function readableConversation(db: Db, caller: Caller, id: string): 
   const conversation = await findConversation(db, id)
   if (conversation !== null && (await isConversationVisible(db, caller, conversation))) return conversation
   return fail('conversation_not_found', { param: 'id' })
+}
+
+/**
+ * The conversation as it is now, neither changed nor deleted by others until the transaction ends; for what was found to be
+ * readable. It is locked before its messages and marks. Fails with `conversation_not_found` when it was deleted meanwhile.
+ */
+export async function heldConversation(db: Db, id: string): Promise<ConversationRow> {
+  return (await claimConversation(db, id)) ?? fail('conversation_not_found', { param: 'id' })
 }
 
 /** A conversation that only workspace admins change; agents do not get here. */

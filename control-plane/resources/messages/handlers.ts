@@ -10,7 +10,13 @@ import { isConversationVisible, participantOnly, readableConversation } from '..
 import { loadNames } from '../conversations/names.ts'
 import { checkText, postMessage } from '../conversations/post.ts'
 import { subjectOf } from '../conversations/rules.ts'
-import { findConversation, recordRemoval, replacePreview, type ConversationRow } from '../conversations/store.ts'
+import {
+  claimConversation,
+  findConversation,
+  recordRemoval,
+  replacePreview,
+  type ConversationRow,
+} from '../conversations/store.ts'
 import { requiredText } from '../conversations/text.ts'
 import type { ResourceDependencies } from '../dependencies.ts'
 import { findMentions } from './mentions.ts'
@@ -53,7 +59,7 @@ export function messageHandlers(deps: Pick<ResourceDependencies, 'bus'>): Implem
     edit,
 
     async delete({ db, caller, params, world }) {
-      const { message, conversation } = await readableMessage(db, caller, params.id)
+      const { message, conversation } = await changeableMessage(db, caller, params.id)
       if (message.authorId !== subjectOf(caller).id && !hasRole(caller, 'admin'))
         fail('not_authorized', { message: 'Only who wrote it, or a workspace admin, deletes a message.' })
       const at = world.now()
@@ -134,7 +140,7 @@ async function get({ db, caller, params, query }: HandlerInput<typeof messageRou
 }
 
 async function edit({ db, caller, params, body, world }: HandlerInput<typeof messageRoutes.edit>) {
-  const { message, conversation } = await readableMessage(db, caller, params.id)
+  const { message, conversation } = await changeableMessage(db, caller, params.id)
   if (message.authorId !== subjectOf(caller).id)
     fail('not_authorized', { message: 'Only who wrote it changes a message.' })
   if (message.deletedAt !== null) fail('message_deleted')
@@ -159,4 +165,12 @@ async function readableMessage(
   const conversation = message && (await findConversation(db, message.conversationId))
   const isVisible = conversation !== null && (await isConversationVisible(db, caller, conversation))
   return message !== null && isVisible ? { message, conversation } : fail('message_not_found', { param: 'id' })
+}
+
+/** The same, with its conversation locked before it, as by who posts: what is shown as the last message stays right. */
+async function changeableMessage(db: Db, caller: Caller, id: string) {
+  const { conversation } = await readableMessage(db, caller, id)
+  const gone = () => fail('message_not_found', { param: 'id' })
+  const held = (await claimConversation(db, conversation.id)) ?? gone()
+  return { conversation: held, message: (await findMessage(db, id)) ?? gone() }
 }

@@ -6,7 +6,7 @@ import { cancelRun } from '../../dispatch/cancel-run.ts'
 import { listLiveOfTask } from '../runs/live-store.ts'
 import { recordActivity, setArchived, storeTask } from './changes.ts'
 import { isFinished, nextStatuses, transitionRefusal, withStatus, type Actor } from './rules.ts'
-import { findTaskById, type TaskRow } from './store.ts'
+import { findTaskById, lockClosing, type TaskRow } from './store.ts'
 import { wakeForFanIn, wakeForResolvedDependency, wakeWatchers } from './wakes.ts'
 
 export { recordActivity, watchTask } from './changes.ts'
@@ -38,6 +38,7 @@ export async function transitionTask(tx: Db, move: Move): Promise<TaskRow> {
   const data = { from: before.status, to, ...(reason === null ? {} : { reason }) }
   await recordActivity(tx, { taskId: task.id, kind: 'task.status_changed', actor, data, world })
   if (isFinished(moved)) {
+    await lockClosing(tx, moved.workspaceId)
     await wakeForFanIn(tx, { task: moved, actor, world })
     await wakeForResolvedDependency(tx, { task: moved, actor, world })
   }

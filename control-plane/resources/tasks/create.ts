@@ -13,7 +13,7 @@ import { isSameWork, mayBeSame, titleWords } from './duplicates.ts'
 import { listAncestors, listDuplicateCandidates } from './list-store.ts'
 import { assigneeOf, assigneeReference, checkRepo, checkRunSettings, projectOf } from './resolve.ts'
 import { actorOf, parentRefusal, wakeAtOf } from './rules.ts'
-import { claimTaskKey, insertTask, listTasksByIds, type TaskRow } from './store.ts'
+import { claimTaskKey, insertTask, listTasksByIds, lockTaskGraph, type TaskRow } from './store.ts'
 
 export interface Creating {
   db: Db
@@ -30,7 +30,8 @@ export async function createTask(
   { db, caller, world, catalog }: Creating,
   { body, parent }: { body: NewTask; parent: TaskRow | null },
 ): Promise<TaskRow> {
-  // The key comes first: whoever has it is alone in the workspace, so nothing that is looked up below changes meanwhile.
+  // First, so that whoever makes a task is alone with those of the workspace: nothing looked up below changes meanwhile.
+  await lockTaskGraph(db, caller.workspaceId)
   const claimed = await claimTaskKey(db, caller.workspaceId)
   if (claimed === null) return fail('resource_not_found', { param: 'workspaceId' })
   const task = await newRow({ db, caller, world, catalog }, { body, parent, key: claimed.key })

@@ -15,7 +15,7 @@ import { changeableTask, lookUpTask, readableTask } from './lookup.ts'
 import { presentDependency, presentWatcher } from './present.ts'
 import { blockerOf } from './resolve.ts'
 import { actorOf } from './rules.ts'
-import { lockTaskGraph, type TaskRow } from './store.ts'
+import { lockClosing, lockTaskGraph, type TaskRow } from './store.ts'
 import { addItem, updateItem } from './checklist.ts'
 import { wakeUnblocked } from './wakes.ts'
 import { findWatcher, insertWatcher, listWatchers, removeWatcher, replaceWatcher } from './watcher-store.ts'
@@ -75,7 +75,10 @@ async function unlink(input: HandlerInput<Routes['removeDependency']>, deps: Res
   const actor = actorOf(caller)
   const data = { dependsOnTaskId: blocker.id, key: blocker.key, type: before.type }
   await recordActivity(db, { taskId: task.id, kind: 'dependency.removed', actor, data, world })
-  if (before.type === 'blocks' && isOpen(blocker)) await wakeUnblocked(db, { task, blocker, actor, world })
+  if (before.type === 'blocks' && isOpen(blocker)) {
+    await lockClosing(db, caller.workspaceId)
+    await wakeUnblocked(db, { task, blocker, actor, world })
+  }
   input.afterCommit(() => deps.bus.poke())
   return presentDependency(before)
 }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { taskPriorities, taskStatuses } from '../../../shared/api/task-fields.ts'
 import { harnessNames, reasoningEfforts } from '../../../shared/runs/spec.ts'
 import { int, nullableJson, nullableText, nullableTime, text, time, toNullableJson } from '../../db/columns.ts'
-import { lockRows } from '../../db/dialect.ts'
+import { lockName, lockRows } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
 import { titleWords } from './duplicates.ts'
 
@@ -285,7 +285,19 @@ export async function listBlockedTasks(db: Db, taskIds: readonly string[]): Prom
   return new Set(rows.map((each) => each.task_id))
 }
 
-/** Nobody else links or moves tasks of the workspace, or makes new ones, until the transaction ends. */
+/**
+ * Nobody else links or moves tasks of the workspace, or makes new ones, until the transaction ends. Taken before any row is
+ * locked. Not the workspace's row: who begins a turn locks that after a conversation, and who moves a task locks the task,
+ * which others lock before its conversation.
+ */
 export async function lockTaskGraph(db: Db, workspaceId: string): Promise<void> {
-  await lockRows(db('workspaces').where({ id: workspaceId }).select('id'))
+  await lockName(db, `task_graph:${workspaceId}`)
+}
+
+/**
+ * Whoever closes tasks of the workspace, or takes them off others, looks at what is left one after another: two who close
+ * the last two at once would each see the other's still open, and nobody would be woken. Taken after the change itself.
+ */
+export async function lockClosing(db: Db, workspaceId: string): Promise<void> {
+  await lockName(db, `task_closing:${workspaceId}`)
 }
