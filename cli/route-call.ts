@@ -94,5 +94,9 @@ const columnsOf: Readonly<Record<string, readonly string[]>> = {
   'approval list': ['id', 'status', 'trigger', 'prompt', 'requestedBy.id', 'assignedTo.id', 'createdAt'],
   'question list': ['id', 'status', 'answerMode', 'prompt', 'askedBy.id', 'createdAt'],
   'secret list': ['id', 'name', 'provider', 'envVarName', 'createdBy.id', 'createdAt'],
+  'task list': ['key', 'title', 'status', 'priority', 'assignee.id', 'updatedAt'],
+  'task history': ['createdAt', 'source', 'kind', 'actor.type', 'data'],
+  'task activity': ['createdAt', 'kind', 'actor.type', 'data'],
+  'repo list': ['id', 'name', 'gitRemote', 'defaultBranch'],
   'member list': ['userId', 'name', 'email', 'role'],
 }
