@@ -1,3 +1,4 @@
+import type { Knex } from 'knex'
 import { z } from 'zod'
 import { triggerSources } from '../../shared/api/runs.ts'
 import { allowedCall } from '../../shared/runs/spec.ts'
@@ -93,6 +94,19 @@ export async function claimConversationWakes(
   return rows.map((each) => row.parse(each))
 }
 
+/** All that waits to go on with one run outside of a conversation, oldest first, locked until the transaction ends. */
+export async function claimWakesOfRun(
+  db: Db,
+  of: { agentId: string; continuesRunId: string; taskId: string | null },
+): Promise<WakeRow[]> {
+  const waiting = db('wakes')
+    .where({ agent_id: of.agentId, continues_run_id: of.continuesRunId, task_id: of.taskId, state: 'waiting' })
+    .whereNull('conversation_id')
+    .orderBy([{ column: 'created_at' }, { column: 'seq' }])
+  const rows: unknown[] = await lockRows(waiting)
+  return rows.map((each) => row.parse(each))
+}
+
 /** What waits, oldest first; with `ended` only what may have waited for that run: to go on with it, or to speak after it. */
 export async function listWaitingWakes(
   db: Db,
@@ -103,6 +117,14 @@ export async function listWaitingWakes(
     const { runId, conversationId } = filter.ended
     void query.where((any) => {
       void any.where({ continues_run_id: runId })
+      // The run may have gone on with a session that the wake is for, too.
+      void any.orWhere((same) => {
+        void same.whereNotNull('continues_run_id')
+        void same.where(
+          'agent_id',
+          (run: Knex.QueryBuilder) => void run.from('runs').select('agent_id').where({ id: runId }),
+        )
+      })
       if (conversationId !== null) void any.orWhere({ conversation_id: conversationId })
     })
   }

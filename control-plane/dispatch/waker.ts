@@ -6,8 +6,8 @@ import type { Log } from '../log.ts'
 import { findAgent } from '../resources/agents/store.ts'
 import { runtimeOf } from '../resources/conversations/runtime.ts'
 import { claimConversation } from '../resources/conversations/store.ts'
-import { listLiveOfConversation } from '../resources/runs/live-store.ts'
-import { findRun } from '../resources/runs/store.ts'
+import { listLiveOfAgent, listLiveOfConversation } from '../resources/runs/live-store.ts'
+import { findRun, lockRun, type RunRow } from '../resources/runs/store.ts'
 import { findTaskById } from '../resources/tasks/store.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import { announce, startRun, type WakeAnswer, type WakeContext } from './start-run.ts'
@@ -15,6 +15,7 @@ import {
   answerWakes,
   claimConversationWakes,
   claimWake,
+  claimWakesOfRun,
   findWake,
   listWaitingWakes,
   type WakeRow,
@@ -35,7 +36,7 @@ const batch = 500
 /**
  * Makes runs of the wakes that were asked for within other changes (wakes.ts). Each replica hears of each wake; the one
  * that claims its row makes the run, in the same transaction. In a conversation one run of an agent follows another: what
- * is said while it works waits, and becomes one run together.
+ * is said while it works waits, and becomes one run together. So do the answers to what one run has asked.
  */
 export class Waker {
   private readonly options: WakerOptions
@@ -113,15 +114,17 @@ export class Waker {
 
   /** null: it waits on, or is no longer there to be taken. */
   private async makeRun(tx: Tx, id: string): Promise<WakeAnswer | null> {
-    const conversationId = (await findWake(tx, id))?.conversationId ?? null
+    const asked = await findWake(tx, id)
+    const conversationId = asked?.conversationId ?? null
     // Locked before its wakes: those of one conversation are taken one after another, and so are turns that people send,
     // which have none.
     const talk = conversationId === null ? null : await claimConversation(tx, conversationId)
+    const continues = asked?.continuesRunId ?? null
+    // Elsewhere the run that they go on with is locked. Not in a conversation: an ending locks its run before it.
+    const parent = continues === null ? null : await (talk === null ? lockRun(tx, continues) : findRun(tx, continues))
     const first = await claimWake(tx, id)
     if (first === null) return null
-    const parent = first.continuesRunId === null ? null : await findRun(tx, first.continuesRunId)
-    // Its harness may still hold the session; the end of the run brings the wake back.
-    if (parent !== null && parent.endedAt === null) return null
+    if (parent !== null && (await isAtWork(tx, parent))) return null
     const agent = await findAgent(tx, first.agentId)
     const wakes = await this.together(tx, first)
     if (wakes === null) return null
@@ -145,17 +148,41 @@ export class Waker {
           )
     // The offer is for the device alone.
     const kept = answer.kind === 'queued' ? { kind: answer.kind, runId: answer.runId } : answer
-    await answerWakes(tx, { ids: wakes.map((wake) => wake.id), answer: kept, at: this.options.world.now() })
-    return answer
+    const done = wakes.filter((wake) => !mustWait(wake, answer)).map((wake) => wake.id)
+    await answerWakes(tx, { ids: done, answer: kept, at: this.options.world.now() })
+    return done.length === 0 ? null : answer
   }
 
   /** The wakes that become one run with this one; null: a run of the agent in the conversation is still at work. */
   private async together(tx: Tx, wake: WakeRow): Promise<WakeRow[] | null> {
-    const { agentId, conversationId, taskId } = wake
-    if (conversationId === null) return [wake]
+    const { agentId, conversationId, taskId, continuesRunId } = wake
+    if (conversationId === null)
+      return continuesRunId === null ? [wake] : claimWakesOfRun(tx, { agentId, taskId, continuesRunId })
     const waiting = await claimConversationWakes(tx, { agentId, conversationId, taskId })
     // Looked at after the wakes are locked, or two replicas could each start one.
     if ((await listLiveOfConversation(tx, { agentId, conversationId })).length > 0) return null
     return waiting
   }
 }
+
+/**
+ * Whether a harness may hold the session of this run: it has not ended, or a run goes on with it. The end of that run
+ * brings the wake back.
+ */
+async function isAtWork(tx: Tx, run: RunRow): Promise<boolean> {
+  if (run.endedAt === null) return true
+  for (const live of await listLiveOfAgent(tx, run.agentId)) {
+    if (live.parentRunId === run.id) return true
+    if (run.sessionId === null) continue
+    const before = live.sessionId ?? (live.parentRunId && (await findRun(tx, live.parentRunId))?.sessionId)
+    if (before === run.sessionId) return true
+  }
+  return false
+}
+
+/**
+ * What a person answered is not dropped because the task waits for another answer: whoever gives that one wakes who asked
+ * for it, and nobody else.
+ */
+const mustWait = (wake: WakeRow, answer: WakeAnswer): boolean =>
+  wake.triggerSource === 'approval_resolved' && answer.kind === 'not_dispatched' && answer.reason === 'task_hitl_open'

@@ -3,6 +3,7 @@ import {
   answerWakes,
   claimConversationWakes,
   claimWake,
+  claimWakesOfRun,
   findWake,
   insertWake,
   listWaitingWakes,
@@ -14,7 +15,7 @@ import {
   listLiveOfTask,
   listLiveOfTasks,
 } from '../../control-plane/resources/runs/live-store.ts'
-import { findLastWithSession, endRun, listRateLimited } from '../../control-plane/resources/runs/store.ts'
+import { findLastWithSession, endRun, listRateLimited, lockRun } from '../../control-plane/resources/runs/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'
@@ -125,4 +126,24 @@ onBoth('who was limited by a provider a moment ago', async ({ root }) => {
   await endRun(root, { runId: other.id, exitReason: 'completed', at: at + 5, ...none })
   expect(await listRateLimited(root, agent.workspaceId, at)).toEqual([{ agentId: agent.id, harness: 'claude' }])
   expect(await listRateLimited(root, agent.workspaceId, at + 5)).toEqual([])
+})
+
+onBoth('what waits to go on with one run is claimed together, in order, and found when a run of its agent ends', async ({
+  root,
+}) => {
+  const agent = await seedAgent(root, await seedWorkspace(root))
+  const { workspaceId } = agent
+  const [asked, next] = [await seedRun(root, agent), await seedRun(root, agent)]
+  const of = { agentId: agent.id, continuesRunId: asked.id, taskId: 'tsk_1' }
+  const [first, second] = [wakeOf(workspaceId, of), wakeOf(workspaceId, of)]
+  const others = [{ taskId: null }, { continuesRunId: next.id }, { conversationId: 'cnv_1' }, { agentId: 'agt_b' }]
+  for (const wake of [first, second, ...others.map((changes) => wakeOf(workspaceId, { ...of, ...changes }))])
+    await insertWake(root, wake)
+  expect(idsOf(await claimWakesOfRun(root, of))).toEqual([first.id, second.id])
+  const ended = { runId: next.id, conversationId: null }
+  expect(await listWaitingWakes(root, { limit: 9, ended })).toHaveLength(5)
+  await answerWakes(root, { ids: [first.id], answer: {}, at })
+  expect(idsOf(await claimWakesOfRun(root, of))).toEqual([second.id])
+  expect((await lockRun(root, asked.id))?.id).toBe(asked.id)
+  expect(await lockRun(root, 'run_none')).toBeNull()
 })

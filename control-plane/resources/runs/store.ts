@@ -14,6 +14,7 @@ import {
   time,
   toNullableJson,
 } from '../../db/columns.ts'
+import { lockRows } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
 
 /** A row of `runs`. `leaseState`: none, offered (to `device` until `offerExpiresAt`), claimed (by `device`). */
@@ -164,6 +165,12 @@ export async function insertRun(db: Db, run: NewRun): Promise<void> {
 
 export async function findRun(db: Db, id: string): Promise<RunRow | null> {
   return parseMaybe(await db('runs').where({ id }).first())
+}
+
+/** Locked until the transaction ends. */
+export async function lockRun(db: Db, id: string): Promise<RunRow | null> {
+  const rows: unknown[] = await lockRows(db('runs').where({ id }))
+  return parseMaybe(rows[0])
 }
 
 export async function findRunInWorkspace(db: Db, workspaceId: string, id: string): Promise<RunRow | null> {
