@@ -213,6 +213,7 @@ export class ControlPlane {
         world,
         instance: world.uuid(),
         isSole: database.dialect === 'sqlite',
+        vault: this.vault,
       }),
       censor: async ({ agentId }, body) => (await redactorFor(root, { agentId }, this.vault)).redactJson(body),
       isChecking: config.checkReplies,

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { fail } from '../../shared/api/errors.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Db } from '../db/open.ts'
+import { VaultError, type Vault } from '../resources/secrets/vault.ts'
 import { callerKey, type Caller } from './callers.ts'
 import { claimKey, completeKey, findKey, freeKey, markKeyUnknown, removeExpiredKey } from './idempotency-store.ts'
 
@@ -19,8 +20,8 @@ import { claimKey, completeKey, findKey, freeKey, markKeyUnknown, removeExpiredK
 export interface Idempotency {
   /** Claims the key, or gives the stored answer. Fails with one of the three 409 codes. */
   begin(request: KeyedRequest): Promise<Claim | Replay>
-  /** Stores the answer within the transaction of the effect. */
-  complete(tx: Db, claim: Claim, answer: StoredAnswer): Promise<void>
+  /** Stores the answer within the transaction of the effect; encrypted when it holds a secret. */
+  complete(tx: Db, claim: Claim, answer: StoredAnswer, isSecret: boolean): Promise<void>
   /** After a failure: `nothing` was done, so the key is free again, or it is not known what was. */
   release(claim: Claim, effect: 'nothing' | 'unknown'): Promise<void>
 }
@@ -60,6 +61,8 @@ export interface IdempotencyOptions {
   instance: string
   /** True when no other process serves this database (SQLite): claims of others are then those of dead ones. */
   isSole: boolean
+  /** Encrypts answers that hold a secret. */
+  vault: Pick<Vault, 'seal' | 'open'>
 }
 
 export function createIdempotency(options: IdempotencyOptions): Idempotency {
@@ -79,8 +82,10 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
       }
       return fail('idempotency_request_in_progress', { param: 'Idempotency-Key' })
     },
-    async complete(tx, claim, answer) {
-      const isOurs = await completeKey(tx, { ...claim, ...answer })
+    async complete(tx, claim, answer, isSecret) {
+      const { body } = answer
+      const kept = isSecret && body !== null ? sealed(options.vault, claim.scopeHash, body) : body
+      const isOurs = await completeKey(tx, { ...claim, ...answer, body: kept })
       if (!isOurs) throw new Error('the claim of an idempotency key was lost')
     },
     async release(claim, effect) {
@@ -94,15 +99,32 @@ type StoredKey = NonNullable<Awaited<ReturnType<typeof findKey>>>
 
 function settle(
   options: IdempotencyOptions,
-  { stored, requestHash }: { stored: StoredKey; requestHash: string },
+  { stored, requestHash, scopeHash }: { stored: StoredKey; requestHash: string; scopeHash: string },
 ): Replay {
   const param = 'Idempotency-Key'
   if (stored.requestHash !== requestHash) fail('idempotency_key_reused', { param })
-  if (stored.state === 'done') return { kind: 'replay', answer: stored.answer }
+  if (stored.state === 'done') return { kind: 'replay', answer: opened(options.vault, scopeHash, stored.answer) }
   if (stored.state === 'unknown') fail('idempotency_effect_unknown', { param })
   const isMine = stored.state === `running:${options.instance}`
   const isAbandoned = !isMine && (options.isSole || stored.createdAt < options.world.now() - abandonedMs)
   return fail(isAbandoned ? 'idempotency_effect_unknown' : 'idempotency_request_in_progress', { param })
+}
+
+/** No JSON begins so. */
+const sealMark = 'sealed:'
+
+const sealed = (vault: Pick<Vault, 'seal'>, scopeHash: string, body: string): string =>
+  sealMark + vault.seal(scopeHash, body).toString('base64')
+
+function opened(vault: Pick<Vault, 'open'>, scopeHash: string, answer: StoredAnswer): StoredAnswer {
+  if (answer.body?.startsWith(sealMark) !== true) return answer
+  try {
+    return { ...answer, body: vault.open(scopeHash, Buffer.from(answer.body.slice(sealMark.length), 'base64')) }
+  } catch (error) {
+    if (!(error instanceof VaultError)) throw error
+    // Another replica's key, or one from before: the secret is not known here.
+    return fail('idempotency_effect_unknown', { param: 'Idempotency-Key', cause: error })
+  }
 }
 
 /** The key of the header, or null when none is sent. Fails with `idempotency_invalid_key`. */

@@ -184,7 +184,7 @@ async function work(mounted: Mounted, input: Input, claim: Claim | null): Promis
     input.db = db
     input.afterCommit = (later) => void afterwards.push(later)
     const encoded = encodeAnswer(route, await handler(input), kernel.isChecking)
-    if (claim !== null) await kernel.idempotency.complete(db, claim, encoded)
+    if (claim !== null) await kernel.idempotency.complete(db, claim, encoded, route.isSecret)
     return encoded
   }
   const answer = route.transaction ? await kernel.root.transaction(run) : await run(kernel.root)

@@ -203,6 +203,8 @@ export const automationRoutes = {
     method: 'POST',
     path: '/automations',
     summary: 'Create an automation: runs by schedule, git event or webhook',
+    // It tells the URL of a webhook.
+    isSecret: true,
     body: createBody,
     reply: automation,
     status: 201,
@@ -272,6 +274,8 @@ export const automationRoutes = {
     method: 'POST',
     path: '/automations/{automationId}',
     summary: 'Change an automation; a new trigger replaces the old one whole',
+    // It tells the URL of a webhook.
+    isSecret: true,
     params,
     body: updateBody,
     reply: automation,
@@ -299,6 +303,8 @@ export const automationRoutes = {
     method: 'POST',
     path: '/automations/{automationId}/rotate',
     summary: 'Give a webhook automation a new secret URL; the old one stops at once',
+    // It tells the URL of a webhook.
+    isSecret: true,
     params,
     reply: automation,
     errors: ['automation_not_found', 'not_a_webhook_trigger'],

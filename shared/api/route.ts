@@ -58,6 +58,8 @@ export interface RouteInput<
   callers?: C
   /** Whether `Idempotency-Key` is needed, honoured when sent (default of writes), or passed over (GET). */
   idempotency?: 'required' | 'accepted' | 'none'
+  /** The answer holds a secret: what is kept of it for the same key is encrypted. */
+  isSecret?: boolean
   /** Bytes, after inflating. Default 2 MiB. */
   bodyLimit?: number
   rate?: RateClass
@@ -103,6 +105,7 @@ export interface Route<
   readonly description: string | null
   readonly callers: C
   readonly idempotency: 'required' | 'accepted' | 'none'
+  readonly isSecret: boolean
   readonly bodyLimit: number
   readonly rate: RateClass
   readonly params: P
@@ -153,6 +156,7 @@ export function defineRoute<
     description: route.description ?? null,
     callers: route.callers ?? (anyone as unknown as C),
     idempotency: route.idempotency ?? (isRead ? 'none' : 'accepted'),
+    isSecret: route.isSecret ?? false,
     bodyLimit: route.bodyLimit ?? 2 * mebibyte,
     rate: route.rate ?? 'general',
     // The defaults of the type parameters are these very schemas, so the casts only tell the compiler so.
@@ -171,6 +175,22 @@ export function defineRoute<
     stream: route.stream ?? null,
     commands: route.cli == null ? [] : 'command' in route.cli ? [route.cli] : route.cli,
   }
+}
+
+/** The codes a route may answer beside the shared ones, those of its own refusals included. */
+export function declaredCodes(route: AnyRoute): Set<string> {
+  const { callers, queryCodes, refusedBodyKeys } = route
+  const ofCallers =
+    callers === 'none'
+      ? []
+      : [callers.person, callers.agent].flatMap((access) => (typeof access === 'object' ? [access.refused] : []))
+  return new Set<string>([
+    ...route.errors,
+    ...ofCallers,
+    ...Object.values(queryCodes.refuse),
+    ...Object.values(queryCodes.invalid),
+    ...Object.values(refusedBodyKeys),
+  ])
 }
 
 export type ParamsOf<T extends AnyRoute> = z.output<T['params']>

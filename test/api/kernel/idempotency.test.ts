@@ -6,6 +6,7 @@ import { z } from 'zod'
 import { fail } from '../../../shared/api/errors.ts'
 import { defineRoute } from '../../../shared/api/route.ts'
 import { answer, implement } from '../../../control-plane/http/implement.ts'
+import { createVault } from '../../../control-plane/resources/secrets/vault.ts'
 import { call, codeOf, startServer, type TestServer } from './server.ts'
 
 const made = z.object({ n: z.number() })
@@ -39,6 +40,14 @@ const routes = {
     idempotency: 'none',
     reply: made,
   }),
+  whisper: defineRoute({
+    id: 'keyed.whisper',
+    method: 'POST',
+    path: '/whisper',
+    summary: 'Make a secret',
+    isSecret: true,
+    reply: z.object({ word: z.string() }),
+  }),
   gone: defineRoute({ id: 'keyed.gone', method: 'DELETE', path: '/gone', summary: 'Remove' }),
   read: defineRoute({ id: 'keyed.read', method: 'GET', path: '/make', summary: 'Read', reply: made }),
 }
@@ -67,6 +76,7 @@ function handlers(gate: Gate | null) {
       return { n: ++n }
     },
     free: () => Promise.resolve({ n: ++n }),
+    whisper: () => Promise.resolve({ word: `open sesame ${++n}` }),
     gone: async ({ db }) => void (await db(table).insert({ name: 'gone' })),
     read: () => Promise.resolve({ n }),
   })
@@ -112,6 +122,26 @@ test('status and headers of the first answer come again; so does an empty one', 
   const again = await remove()
   expect([again.status, again.body, again.headers.get('idempotency-replayed')]).toEqual([204, null, 'true'])
   expect(await rowsNamed('gone')).toBe(1)
+})
+
+test('a secret answer comes again too, is kept encrypted, and is unknown to a server with another key', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-keys-'))
+  const url = join(folder, 'svc.db')
+  const one = await startServer({ routes: handlers(null), url })
+  const vault = createVault({ kind: 'memory' }, one.world)
+  const other = await startServer({ routes: handlers(null), database: { url, seed: one.seed }, vault, instance: 'two' })
+  try {
+    const whisper = (to: TestServer) => call(to, '/whisper', { method: 'POST', headers: { 'idempotency-key': 'w' } })
+    const first = await whisper(one)
+    expect(first.body).toEqual({ word: 'open sesame 1' })
+    expect((await whisper(one)).body).toEqual(first.body)
+    expect(JSON.stringify(await one.database.root('idempotency'))).not.toContain('sesame')
+    expect(codeOf(await whisper(other))).toBe('idempotency_effect_unknown')
+  } finally {
+    await other.close()
+    await one.close()
+    rmSync(folder, { recursive: true })
+  }
 })
 
 test('a key with another body or query is refused; another path, method or caller has keys of its own', async () => {

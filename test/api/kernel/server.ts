@@ -11,6 +11,7 @@ import { createLimiter, type Limiter, type RateRules } from '../../../control-pl
 import { migrate } from '../../../control-plane/db/migrate.ts'
 import { openDatabase, type Database } from '../../../control-plane/db/open.ts'
 import type { Log } from '../../../control-plane/log.ts'
+import { createVault, type Vault } from '../../../control-plane/resources/secrets/vault.ts'
 import { runTokenKey, seed, type Seed } from './seed.ts'
 
 /** A real server on a loopback port with routes of its own, on a migrated SQLite database with a few people and agents. */
@@ -33,6 +34,8 @@ export interface ServerOptions {
   isChecking?: boolean
   instance?: string
   isSole?: boolean
+  /** Default: one with a key of its own. */
+  vault?: Vault
   /** The database of another server, to be a second process on it. */
   database?: { url: string; seed: Seed }
   url?: string
@@ -63,6 +66,7 @@ export async function startServer(options: ServerOptions): Promise<TestServer> {
       world,
       instance: options.instance ?? 'one',
       isSole: options.isSole ?? true,
+      vault: options.vault ?? createVault({ kind: 'memory' }, world),
     }),
     isChecking: options.isChecking ?? true,
     isHttps: false,

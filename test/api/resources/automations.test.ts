@@ -80,6 +80,25 @@ describe('POST /automations', () => {
     expect(JSON.stringify(kept)).not.toContain(token)
   })
 
+  it('keeps the secret URL readable nowhere, though a repeated request is told it again', async () => {
+    const made = await create({ trigger: { type: 'webhook' } })
+    const plain = await create()
+    for (const [path, body] of [
+      ['', bodyOf({ trigger: { type: 'webhook' } })],
+      [`/${made.id}/rotate`, {}],
+      [`/${plain.id}`, { trigger: { type: 'webhook' } }],
+    ] as const) {
+      const send = () =>
+        server.call(`/automations${path}`, { body, headers: { 'Idempotency-Key': `secret-${path}-${plain.id}` } })
+      const [first, second] = [await send(), await send()]
+      expect(second.headers.get('idempotency-replayed')).toBe('true')
+      expect(second.body).toEqual(first.body)
+      const token = first.body.webhookUrl.split('/').at(-1)
+      for (const table of ['idempotency', 'outbox', 'automations'])
+        expect([table, JSON.stringify(await server.database.root(table)).includes(token)]).toEqual([table, false])
+    }
+  })
+
   it.each([
     [{ trigger: { type: 'schedule' } }, ['trigger.cron']],
     [{ trigger: { cron: '61 * * * *' } }, ['trigger.cron']],
