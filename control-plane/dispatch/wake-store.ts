@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import { z } from 'zod'
 import { triggerSources } from '../../shared/api/runs.ts'
 import { allowedCall } from '../../shared/runs/spec.ts'
-import { json, nullableText, nullableTime, text, time, toJson } from '../db/columns.ts'
+import { int, json, nullableText, nullableTime, text, time, toJson } from '../db/columns.ts'
 import { lockRows } from '../db/dialect.ts'
 import type { Db } from '../db/open.ts'
 
@@ -10,6 +10,7 @@ import type { Db } from '../db/open.ts'
 
 const row = z
   .object({
+    seq: int,
     id: text,
     workspace_id: text,
     agent_id: text,
@@ -27,6 +28,8 @@ const row = z
     taken_at: nullableTime,
   })
   .transform((r) => ({
+    /** Orders what came within one millisecond. */
+    seq: r.seq,
     id: r.id,
     workspaceId: r.workspace_id,
     agentId: r.agent_id,
@@ -45,7 +48,7 @@ const row = z
     takenAt: r.taken_at,
   }))
 export type WakeRow = z.infer<typeof row>
-export type NewWake = Omit<WakeRow, 'state' | 'answer' | 'takenAt'>
+export type NewWake = Omit<WakeRow, 'seq' | 'state' | 'answer' | 'takenAt'>
 
 /** False when a wake with this key is there already. */
 export async function insertWake(db: Db, wake: NewWake): Promise<boolean> {
@@ -110,9 +113,15 @@ export async function claimWakesOfRun(
 /** What waits, oldest first; with `ended` only what may have waited for that run: to go on with it, or to speak after it. */
 export async function listWaitingWakes(
   db: Db,
-  filter: { limit: number; ended?: { runId: string; conversationId: string | null } },
+  filter: {
+    limit: number
+    /** The last one of the page before. */
+    after?: Pick<WakeRow, 'createdAt' | 'seq'>
+    ended?: { runId: string; conversationId: string | null }
+  },
 ): Promise<WakeRow[]> {
   const query = db('wakes').where({ state: 'waiting' })
+  if (filter.after) void query.whereRaw('(created_at, seq) > (?, ?)', [filter.after.createdAt, filter.after.seq])
   if (filter.ended) {
     const { runId, conversationId } = filter.ended
     void query.where((any) => {

@@ -30,8 +30,11 @@ export interface WakerOptions {
   context: WakeContext
 }
 
-/** Wakes looked at by one sweep; more wait for the next. */
+/** Wakes read at once. */
 const batch = 500
+/** Prompts that become one run are together at most this long, as the prompt of a run; what is beyond waits for the next. */
+const maxPromptChars = 1_000_000
+const separator = '\n\n'
 
 /**
  * Makes runs of the wakes that were asked for within other changes (wakes.ts). Each replica hears of each wake; the one
@@ -89,8 +92,20 @@ export class Waker {
     })
   }
 
-  private async takeWaiting(filter: Omit<Parameters<typeof listWaitingWakes>[1], 'limit'>): Promise<void> {
-    for (const wake of await listWaitingWakes(this.options.root, { ...filter, limit: batch })) await this.wake(wake.id)
+  /** All that wait are looked at: those that wait on, and those that fail, hold up none of the others. */
+  private async takeWaiting(filter: Pick<Parameters<typeof listWaitingWakes>[1], 'ended'>): Promise<void> {
+    const { root, log } = this.options
+    let page: WakeRow[] = []
+    do {
+      const last = page.at(-1)
+      page = await listWaitingWakes(root, { ...filter, ...(last && { after: last }), limit: batch })
+      for (const { id } of page) {
+        if (this.stopped) return
+        await this.wake(id).catch((error: unknown) => {
+          log.error({ err: error, wake: id }, 'a wake failed; the sweep tries again')
+        })
+      }
+    } while (page.length === batch)
   }
 
   private enqueue(task: () => Promise<void>): void {
@@ -137,7 +152,7 @@ export class Waker {
               agent,
               triggerSource: first.triggerSource,
               requestedBy: first.requestedBy,
-              prompt: wakes.map((wake) => wake.prompt).join('\n\n'),
+              prompt: wakes.map((wake) => wake.prompt).join(separator),
               parent,
               task: first.taskId === null ? null : await findTaskById(tx, first.taskId),
               conversationId,
@@ -161,8 +176,17 @@ export class Waker {
     const waiting = await claimConversationWakes(tx, { agentId, conversationId, taskId })
     // Looked at after the wakes are locked, or two replicas could each start one.
     if ((await listLiveOfConversation(tx, { agentId, conversationId })).length > 0) return null
-    return waiting
+    return fitting(waiting)
   }
+}
+
+/** As many of the first as one prompt holds. */
+function fitting(wakes: readonly WakeRow[]): WakeRow[] {
+  let chars = 0
+  return wakes.filter(({ prompt }, at) => {
+    chars += prompt.length + separator.length
+    return at === 0 || chars <= maxPromptChars
+  })
 }
 
 /**

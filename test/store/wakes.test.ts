@@ -42,7 +42,7 @@ onBoth('a wake waits until it is answered, and is removed a while later', async 
   const call = { name: 'Bash', inputDigest: 'a'.repeat(64), approvalId: 'apr_1' }
   const wake = wakeOf(workspaceId, { allowCalls: [call], taskId: 'tsk_1', requestedBy: 'usr_1' })
   expect(await insertWake(root, wake)).toBe(true)
-  const stored = { ...wake, state: 'waiting', answer: null, takenAt: null }
+  const stored = { ...wake, seq: expect.any(Number) as number, state: 'waiting', answer: null, takenAt: null }
   expect(await claimWake(root, wake.id)).toEqual(stored)
   expect(await findWake(root, wake.id)).toEqual(stored)
   expect(await findWake(root, 'wak_0')).toBeNull()
@@ -78,6 +78,10 @@ onBoth('what waits for an agent in a conversation is taken together, oldest firs
   expect(idsOf(claimed)).toEqual([first.id, second.id])
   const ofTask = await claimConversationWakes(root, { agentId: 'agt_a', conversationId, taskId: 'tsk_1' })
   expect(idsOf(ofTask)).toEqual([others[1]!.id])
+  const [oldest, ...rest] = await listWaitingWakes(root, { limit: 9 })
+  expect(oldest?.id).toBe(first.id)
+  expect(await listWaitingWakes(root, { limit: 9, after: oldest! })).toEqual(rest)
+  expect(await listWaitingWakes(root, { limit: 9, after: rest.at(-1)! })).toEqual([])
   expect(await listWaitingWakes(root, { limit: 9, ended: { runId: 'run_x', conversationId } })).toHaveLength(4)
   await insertWake(root, wakeOf(workspaceId, { continuesRunId: 'run_x' }))
   expect(await listWaitingWakes(root, { limit: 9, ended: { runId: 'run_x', conversationId } })).toHaveLength(5)
@@ -128,22 +132,23 @@ onBoth('who was limited by a provider a moment ago', async ({ root }) => {
   expect(await listRateLimited(root, agent.workspaceId, at + 5)).toEqual([])
 })
 
-onBoth('what waits to go on with one run is claimed together, in order, and found when a run of its agent ends', async ({
-  root,
-}) => {
-  const agent = await seedAgent(root, await seedWorkspace(root))
-  const { workspaceId } = agent
-  const [asked, next] = [await seedRun(root, agent), await seedRun(root, agent)]
-  const of = { agentId: agent.id, continuesRunId: asked.id, taskId: 'tsk_1' }
-  const [first, second] = [wakeOf(workspaceId, of), wakeOf(workspaceId, of)]
-  const others = [{ taskId: null }, { continuesRunId: next.id }, { conversationId: 'cnv_1' }, { agentId: 'agt_b' }]
-  for (const wake of [first, second, ...others.map((changes) => wakeOf(workspaceId, { ...of, ...changes }))])
-    await insertWake(root, wake)
-  expect(idsOf(await claimWakesOfRun(root, of))).toEqual([first.id, second.id])
-  const ended = { runId: next.id, conversationId: null }
-  expect(await listWaitingWakes(root, { limit: 9, ended })).toHaveLength(5)
-  await answerWakes(root, { ids: [first.id], answer: {}, at })
-  expect(idsOf(await claimWakesOfRun(root, of))).toEqual([second.id])
-  expect((await lockRun(root, asked.id))?.id).toBe(asked.id)
-  expect(await lockRun(root, 'run_none')).toBeNull()
-})
+onBoth(
+  'what waits to go on with one run is claimed together, in order, and found when a run of its agent ends',
+  async ({ root }) => {
+    const agent = await seedAgent(root, await seedWorkspace(root))
+    const { workspaceId } = agent
+    const [asked, next] = [await seedRun(root, agent), await seedRun(root, agent)]
+    const of = { agentId: agent.id, continuesRunId: asked.id, taskId: 'tsk_1' }
+    const [first, second] = [wakeOf(workspaceId, of), wakeOf(workspaceId, of)]
+    const others = [{ taskId: null }, { continuesRunId: next.id }, { conversationId: 'cnv_1' }, { agentId: 'agt_b' }]
+    for (const wake of [first, second, ...others.map((changes) => wakeOf(workspaceId, { ...of, ...changes }))])
+      await insertWake(root, wake)
+    expect(idsOf(await claimWakesOfRun(root, of))).toEqual([first.id, second.id])
+    const ended = { runId: next.id, conversationId: null }
+    expect(await listWaitingWakes(root, { limit: 9, ended })).toHaveLength(5)
+    await answerWakes(root, { ids: [first.id], answer: {}, at })
+    expect(idsOf(await claimWakesOfRun(root, of))).toEqual([second.id])
+    expect((await lockRun(root, asked.id))?.id).toBe(asked.id)
+    expect(await lockRun(root, 'run_none')).toBeNull()
+  },
+)

@@ -70,6 +70,54 @@ test('what is said while the agent works is one run together, when that one has 
   expect(await promptOf(next.id)).toBe('two\n\nthree')
 })
 
+test('more than a prompt holds becomes several runs, and nothing of it is lost', async () => {
+  const conversationId = 'cnv_long000000000000'
+  const prompts = ['a', 'b', 'c'].map((letter) => letter.repeat(400_000))
+  await server.database.root.transaction(async (tx) => {
+    for (const prompt of prompts) {
+      const { workspaceId, userId: requestedBy } = server.owner
+      const talk = { workspaceId, agentId: agent.id, triggerSource: 'channel_message' as const, conversationId }
+      await requestWake(tx, { ...talk, requestedBy, prompt }, server.world)
+      server.world.advance(1)
+    }
+  })
+  server.plane.bus.poke()
+  const [first] = await waitFor(
+    async () => ((await runsOf(conversationId)).length > 0 ? runsOf(conversationId) : null),
+    'run',
+  )
+  expect(await promptOf(first.id)).toBe(prompts.slice(0, 2).join('\n\n'))
+  await server.plane.waker.sweep()
+  expect(await runsOf(conversationId)).toHaveLength(1)
+  await server.ok(`/runs/${first.id}/cancel`, { body: {} })
+  await waitFor(async () => (await runsOf(conversationId)).length === 2, 'the next run')
+  expect(await promptOf((await runsOf(conversationId))[1].id)).toBe(prompts[2])
+})
+
+test('a wake that fails holds up none of the others', async () => {
+  const ill = await server.createAgent()
+  const { workspaceId, userId: requestedBy } = server.owner
+  const rowOf = (key: string) => server.database.root('wakes').where({ wake_key: key }).first()
+  await server.database.root.transaction(async (tx) => {
+    // As it may be after a fault of the disk: it cannot be read.
+    await tx('agents').where({ id: ill.id }).update({ status: 'nonsense' })
+    for (const [key, agentId] of [['failing', ill.id] as const, ['sound', agent.id] as const])
+      await requestWake(
+        tx,
+        { workspaceId, agentId, triggerSource: 'cron', requestedBy, prompt: key, key },
+        server.world,
+      )
+    // Nobody hears of the two but the sweep.
+    await tx('outbox').delete()
+  })
+  await server.plane.waker.sweep()
+  expect((await rowOf('failing')).state).toBe('waiting')
+  expect((await rowOf('sound')).state).toBe('done')
+  await server.database.root('agents').where({ id: ill.id }).update({ status: 'active' })
+  await server.plane.waker.sweep()
+  expect((await rowOf('failing')).state).toBe('done')
+})
+
 test('a wake that admission refuses makes no run and does not come again', async () => {
   const idle = await server.createAgent()
   await server.ok(`/agents/${idle.id}`, { method: 'DELETE' })
