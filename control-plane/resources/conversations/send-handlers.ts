@@ -7,7 +7,7 @@ import { decodeCursor } from '../../../shared/lib/cursor.ts'
 import type { Db, Tx } from '../../db/open.ts'
 import { announce, startRun, type WakeAnswer } from '../../dispatch/start-run.ts'
 import type { PersonCaller } from '../../http/callers.ts'
-import type { HandlerInput } from '../../http/implement.ts'
+import { answer, type HandlerInput } from '../../http/implement.ts'
 import { EventStream } from '../../http/sse.ts'
 import { lookUpAgent } from '../agents/lookup.ts'
 import { findAgent, type AgentRow } from '../agents/store.ts'
@@ -29,6 +29,8 @@ type Send = HandlerInput<typeof conversationRoutes.send>
 interface Turn {
   message: MessageRow
   runId: string
+  /** An earlier call with the same key began it. */
+  isReplay?: true
 }
 
 /**
@@ -41,9 +43,14 @@ export async function sendMessage(input: Send, deps: ResourceDependencies) {
   const conversation = await readableConversation(db, caller, params.id)
   await participantOnly(db, caller, conversation)
   const lastEventId = stream?.lastEventId
-  const resumed = lastEventId ? await turnOf(db, { caller, conversation, lastEventId }) : null
-  const { message, runId } = resumed ?? (await begin(input, { conversation, deps }))
-  if (stream === null) return { message: presentMessage(message, conversation), runId }
+  const resumed: (Turn & { place: TurnPlace }) | null = lastEventId
+    ? await turnOf(db, { caller, conversation, lastEventId })
+    : null
+  const { message, runId, isReplay } = resumed ?? (await begin(input, { conversation, deps }))
+  if (stream === null) {
+    const headers = isReplay === true ? { 'Idempotency-Replayed': 'true' } : {}
+    return answer(200, { message: presentMessage(message, conversation), runId }, headers)
+  }
   const { world, signal } = input
   const place: TurnPlace = resumed?.place ?? 'start'
   return new EventStream(followTurn({ db, bus: deps.bus, world, signal, conversation, message, runId, place }))
@@ -71,8 +78,8 @@ async function begin(
   checkText(body)
   const target = await targetOf(input, conversation)
   const begun = await (input.db as Knex).transaction((tx) => beginIn(tx, { input, conversation, target, body, deps }))
-  if (begun.answer !== null) {
-    announce(begun.answer, deps)
+  if (begun.started !== null) {
+    announce(begun.started, deps)
     // Others whom the text mentions.
     deps.bus.poke()
   }
@@ -104,7 +111,7 @@ interface Begin {
 async function beginIn(
   tx: Tx,
   { input, conversation: { id }, target, body, deps }: Begin,
-): Promise<Turn & { answer: WakeAnswer | null }> {
+): Promise<Turn & { started: WakeAnswer | null }> {
   const { caller, world } = input
   const key = input.idempotencyKey ?? null
   // Turns of one conversation are begun one after another.
@@ -113,7 +120,7 @@ async function beginIn(
   const sent = key === null ? null : await findSentMessage(tx, { conversationId: id, authorId: author.id, key })
   if (sent !== null) {
     if (sent.turnRun === null || sent.body !== body) fail('idempotency_key_reused', { param: 'Idempotency-Key' })
-    return { message: sent, runId: sent.turnRun, answer: null }
+    return { message: sent, runId: sent.turnRun, isReplay: true, started: null }
   }
   const [live] = await listLiveOfConversation(tx, { conversationId: id, agentId: target.id })
   if (live !== undefined) refuseTurn(`${target.name} is still at work in this conversation.`, { runId: live.id })
@@ -123,7 +130,7 @@ async function beginIn(
   const task = ofTask?.assigneeAgentId === target.id ? ofTask : null
   const prompt = await promptFor(tx, { conversation, message, agentId: target.id, task })
   const wake = { agent: target, triggerSource: 'channel_message', requestedBy: author.id, prompt, parent: null, task }
-  const answer = await startRun(
+  const started = await startRun(
     tx,
     { ...wake, conversationId: id, ...runtimeOf(conversation) },
     {
@@ -135,9 +142,9 @@ async function beginIn(
       offers: deps.dispatcher,
     },
   )
-  if (!('runId' in answer)) return refuseTurn(answer.message, { reason: answer.reason })
-  await replaceTurnRun(tx, message.id, answer.runId)
-  return { message, runId: answer.runId, answer }
+  if (!('runId' in started)) return refuseTurn(started.message, { reason: started.reason })
+  await replaceTurnRun(tx, message.id, started.runId)
+  return { message, runId: started.runId, started }
 }
 
 /** Nothing is posted, since the transaction is undone. */

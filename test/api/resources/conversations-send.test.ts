@@ -112,11 +112,15 @@ describe('send', () => {
 
   test('with JSON asked for, the answer is the message and its run', async () => {
     const { id } = await makeDm()
-    const headers = { accept: 'application/json' }
-    const reply = await server.ok(`/conversations/${id}/send`, { body: { text: 'Hello.' }, headers })
-    expect(reply).toMatchObject({ message: { body: 'Hello.' }, runId: expect.stringMatching(/^run_/) })
+    const request = { body: { text: 'Hello.' }, headers: { accept: 'application/json', ...key() } }
+    const first = await server.call(`/conversations/${id}/send`, request)
+    expect(first.body).toMatchObject({ message: { body: 'Hello.' }, runId: expect.stringMatching(/^run_/) })
+    expect(first.headers.get('idempotency-replayed')).toBeNull()
     const run = await device.take()
-    expect(run.runId).toBe(reply.runId)
+    expect(run.runId).toBe(first.body.runId)
+    const again = await server.call(`/conversations/${id}/send`, request)
+    expect(again.body).toEqual(first.body)
+    expect(again.headers.get('idempotency-replayed')).toBe('true')
     await run.end()
   })
 
