@@ -2,7 +2,8 @@ import { contract } from '../shared/api/index.ts'
 import { flagsOf, type Flag } from '../shared/api/flags.ts'
 import type { CommandSpec, PositionalSpec } from '../shared/api/command.ts'
 import { schemaAt, shapeOf } from '../shared/api/schema-shape.ts'
-import type { AnyRoute } from '../shared/api/route.ts'
+import { isSharedError } from '../shared/api/errors.ts'
+import { declaredCodes, type AnyRoute } from '../shared/api/route.ts'
 import type { Command, CommandFlag, CommandPositional } from './command.ts'
 
 /**
@@ -30,12 +31,18 @@ function commandOf(route: AnyRoute, spec: CommandSpec, routes: readonly AnyRoute
       method: route.method,
       path: route.base + route.path,
       takesKey: route.idempotency !== 'none',
-      errors: [...route.errors, ...route.plainErrors],
+      errors: [...ownErrors(route), ...route.plainErrors],
       callers: callersInWords(route),
     },
     ...(spec.print === undefined ? {} : { print: spec.print }),
     ...(batch === null ? {} : { batchPath: batch.base + batch.path }),
   }
+}
+
+/** The written ones first, then what callers are refused with whom the route is not for. */
+function ownErrors(route: AnyRoute): string[] {
+  const refusals = [...declaredCodes(route)].filter((code) => !isSharedError(code))
+  return [...new Set([...route.errors, ...refusals])]
 }
 
 function positionalOf(route: AnyRoute, spec: PositionalSpec): CommandPositional {

@@ -1,6 +1,6 @@
 import type Koa from 'koa'
 import { isSharedError, type PlainApiError, type ApiError } from '../../shared/api/errors.ts'
-import type { AnyRoute } from '../../shared/api/route.ts'
+import { declaredCodes, type AnyRoute } from '../../shared/api/route.ts'
 import type { StoredAnswer } from './idempotency.ts'
 import { Answer } from './implement.ts'
 import { refusalOf } from './trouble.ts'
@@ -51,22 +51,6 @@ export function declaredRefusal(route: AnyRoute | null, error: unknown, isChecki
   if (isDeclared) return refusal
   const name = 'id' in refusal ? refusal.id : refusal.code
   return refusalOf(new ContractBreach(`${route.id} does not declare ${name}`, { cause: error }))
-}
-
-/** The codes a route may answer beside the shared ones, those of its own refusals included. */
-export function declaredCodes(route: AnyRoute): Set<string> {
-  const { callers, queryCodes, refusedBodyKeys } = route
-  const ofCallers =
-    callers === 'none'
-      ? []
-      : [callers.person, callers.agent].flatMap((access) => (typeof access === 'object' ? [access.refused] : []))
-  return new Set<string>([
-    ...route.errors,
-    ...ofCallers,
-    ...Object.values(queryCodes.refuse),
-    ...Object.values(queryCodes.invalid),
-    ...Object.values(refusedBodyKeys),
-  ])
 }
 
 export function sendRefusal(ctx: Koa.Context, refusal: ApiError | PlainApiError, requestId: string): void {

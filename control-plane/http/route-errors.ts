@@ -1,6 +1,5 @@
 import { errorCodes, plainErrors, type ErrorCode, type ErrorEntry } from '../../shared/api/error-codes.ts'
-import type { AnyRoute } from '../../shared/api/route.ts'
-import { declaredCodes } from './reply.ts'
+import { declaredCodes, type AnyRoute } from '../../shared/api/route.ts'
 
 /** Everything a route may refuse with, by HTTP status; the OpenAPI document and the generated tests read it. */
 export interface RouteErrors {
