@@ -5,6 +5,7 @@ import { hasPostgres } from '../../kit/database.ts'
 import { outcomeOf, type Reply } from '../../kit/server.ts'
 import { automationCodeRecipes } from './automation-recipes.ts'
 import { agentRecipes, deviceRecipes, on, projectRecipes, runRecipes, type CodeRecipe } from './code-recipes.ts'
+import { conversationRecipes } from './conversation-recipes.ts'
 import { fill, unknownIds } from './every-route.ts'
 import { codeFacts, plainFacts, typeFacts } from './facts.ts'
 import { gateRecipes } from './gate-recipes.ts'
@@ -21,7 +22,6 @@ const unprovoked: Readonly<Record<string, string>> = {
   credits_harness_unsupported: 'there are no cloud runs paid by credits: a cloud wake is declined as cloud_disabled',
   credential_unbrokerable:
     'there are no cloud runs with a key of their own: a cloud wake is declined as cloud_disabled',
-  rate_limited: 'answered by sending to a conversation, a route of document 2',
 }
 /** Routes that a table of codes names by resource, and that have nothing by which the code could come about. */
 const notOnRoute: Readonly<Record<string, string>> = {
@@ -30,6 +30,7 @@ const notOnRoute: Readonly<Record<string, string>> = {
   'validation_error projects.config.get': 'reads no query and no body',
   'reporting_cycle agents.create': 'nobody reports to an agent that is being made',
   'default_repo_forbidden agents.create': 'whoever makes an agent owns it',
+  'dependency_cycle tasks.create': 'nothing can wait for a task that is being made',
 }
 
 const junk = {
@@ -49,11 +50,12 @@ async function send(
   change: { token?: string; body?: unknown; search?: string; params?: Record<string, string> },
 ): Promise<Reply> {
   const good = (await goodRequests[route.id]?.(stage)) ?? {}
-  const { token, body, params } = { ...good, ...change }
+  const { token, body, params, headers } = { ...good, ...change }
   const path = fill(route.path, { ...unknownIds, ...good.params, ...params })
   return stage.server.call(path + (change.search ?? ''), {
     method: route.method,
     base: route.base,
+    ...(headers === undefined ? {} : { headers: { ...headers } }),
     ...(token === undefined ? {} : { token }),
     ...(body === undefined ? {} : { body }),
   })
@@ -113,6 +115,7 @@ const recipes: readonly CodeRecipe[] = [
   ...automationCodeRecipes,
   ...gateRecipes,
   ...taskRecipes,
+  ...conversationRecipes,
   ...kernelRecipes,
   ...tokenRecipes,
   bodyRecipe,
@@ -162,6 +165,7 @@ describe('plain errors', () => {
     },
     'plain.members_unavailable': (_, route) => send(stage, route, { params: { workspaceId: stage.owner.workspaceId } }),
     'plain.device_not_found': (_, route) => send(stage, route, { params: { id: crypto.randomUUID() } }),
+    'plain.comment_task_missing': (_, route) => send(stage, route, { params: { taskId: unknownIds['taskId']! } }),
     'plain.device_not_owned': (_, route) => send(stage, route, { token: stage.admin.token }),
   }
   const cases = plainFacts.flatMap(({ id, http, routes }) => routes.map((route) => ({ id, http, route })))

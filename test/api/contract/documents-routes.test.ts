@@ -55,14 +55,14 @@ interface Sending extends GoodRequest {
   path?: string
   key?: string | null
 }
-function send(fact: Shown, { params, body, token, path, key }: Sending): Promise<Reply> {
+function send(fact: Shown, { params, body, token, headers, path, key }: Sending): Promise<Reply> {
   const sent = key === undefined && fact.idempotency === 'required' ? crypto.randomUUID() : key
   const options: CallOptions = {
     method: fact.method,
     base: fact.base,
     ...(token === undefined ? {} : { token }),
     ...(body === undefined ? {} : { body }),
-    ...(sent == null ? {} : { headers: { 'idempotency-key': sent } }),
+    headers: { ...headers, ...(sent == null ? {} : { 'idempotency-key': sent }) },
   }
   return stage.server.call(fill(path ?? fact.path, { ...unknownIds, ...params }), options)
 }

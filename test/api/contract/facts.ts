@@ -5,7 +5,7 @@ import { z } from 'zod'
 /** What the three documents say, as `scripts/make-contract-facts.ts` took it down. */
 
 /** The documents whose routes, codes and commands are built; the tests of the documents walk these. */
-export const builtDocuments: readonly number[] = [1]
+export const builtDocuments: readonly number[] = [1, 2]
 
 const methods = z.enum(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'])
 const routeFact = z.object({

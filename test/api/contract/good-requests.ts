@@ -1,5 +1,6 @@
 import type { Person } from '../../kit/server.ts'
 import { automationRequests } from './automation-recipes.ts'
+import { conversationRequests } from './conversation-recipes.ts'
 import { gateRequests } from './gate-recipes.ts'
 import { slug, type Stage } from './stage.ts'
 import { taskRequests } from './task-requests.ts'
@@ -11,6 +12,7 @@ export interface GoodRequest {
   body?: unknown
   /** Default: the owner's. */
   token?: string
+  headers?: Readonly<Record<string, string>>
   /** The caller is gone afterwards: a second request is another caller's. */
   endsCaller?: true
 }
@@ -140,5 +142,6 @@ export const goodRequests: Readonly<Record<string, Recipe>> = {
   ...taskRequests,
   ...gateRequests,
   ...automationRequests,
+  ...conversationRequests,
   'openapi.get': plain,
 }
