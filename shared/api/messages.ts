@@ -175,7 +175,7 @@ export const messageRoutes = {
       editHistory: z
         .array(z.object({ body: z.string(), replacedAt: timestamp }))
         .optional()
-        .describe('With `include=editHistory`: what it said before, oldest first.'),
+        .describe('With `include=editHistory`: what it said before the last 100 edits, oldest first.'),
     }),
     errors: ['message_not_found'],
     cli: {

@@ -257,10 +257,11 @@ onBoth('an edit keeps what was said before; who was too late changes nothing', a
   const edited = await findMessage(root, message.id)
   expect(edited).toEqual({ ...message, body: 'b', mentions, editedAt: at + 1, updatedAt: at + 1 })
   expect(await replaceBody(root, edited!, { body: 'c', mentions: [], at: at + 2 })).toBe(true)
-  expect(await listEdits(root, message.id)).toEqual([
+  expect(await listEdits(root, message.id, 9)).toEqual([
     { body: 'a', replacedAt: at + 1 },
     { body: 'b', replacedAt: at + 2 },
   ])
+  expect(await listEdits(root, message.id, 1)).toEqual([{ body: 'b', replacedAt: at + 2 }])
   await removeMessage(root, message.id, at + 3)
   const deleted = await findMessage(root, message.id)
   expect(await replaceBody(root, deleted!, { body: 'd', mentions: [], at: at + 4 })).toBe(false)
@@ -320,7 +321,7 @@ onBoth('a removed conversation takes all that is in it along, and nothing else',
   expect(await findConversation(root, one)).toBeNull()
   expect(await listMessages(root, { conversationId: one, withDeleted: true, limit: 9 })).toEqual([])
   const [left] = await listMessages(root, { conversationId: two, withDeleted: true, limit: 9 })
-  expect(await listEdits(root, left!.id)).toHaveLength(1)
+  expect(await listEdits(root, left!.id, 9)).toHaveLength(1)
   expect((await listReads(root, ada, [one, two])).size).toBe(1)
 })
 

@@ -4,7 +4,10 @@ import { cursorOf } from '../../../shared/api/paging.ts'
 import type { RunEvent } from '../../../shared/api/run-events.ts'
 import { encodeCursor } from '../../../shared/lib/cursor.ts'
 import type { Db } from '../../db/open.ts'
+import type { Caller } from '../../http/callers.ts'
 import type { HandlerInput } from '../../http/implement.ts'
+import { isVisible, viewerOf } from '../agents/rules.ts'
+import { listAgentsByIds } from '../agents/store.ts'
 import type { ResourceDependencies } from '../dependencies.ts'
 import { listEvents } from '../runs/event-log.ts'
 import { presentRuns } from '../runs/present.ts'
@@ -24,7 +27,7 @@ export async function listConversationEvents(
 ) {
   const conversation = await readableConversation(db, caller, params.id)
   const cursor = cursorOf({ after: query.after }, place)
-  const page = await readPage(db, { conversationId: conversation.id, cursor, limit: query.limit })
+  const page = await readPage(db, { caller, conversationId: conversation.id, cursor, limit: query.limit })
   const runs = await presentRuns(db, page.runs, { now: world.now(), leaseMs })
   const { events, nextCursor } = page
   return { object: 'list' as const, data: events, runs, hasMore: nextCursor !== null, nextCursor, cursor: nextCursor }
@@ -38,15 +41,14 @@ interface EventPage {
 
 async function readPage(
   db: Db,
-  of: { conversationId: string; cursor: z.infer<typeof place> | null; limit: number },
+  of: { caller: Caller; conversationId: string; cursor: z.infer<typeof place> | null; limit: number },
 ): Promise<EventPage> {
   const page: EventPage = { events: [], runs: [], nextCursor: null }
   const [beganIn, beganAfter] = of.cursor ?? [null, 0]
   const begun = beganIn === null ? null : await findRun(db, beganIn)
   let batch = begun?.conversationId === of.conversationId ? [begun] : []
-  let last: RunRow | null = null
   for (;;) {
-    for (const run of batch) {
+    for (const run of await onlyVisible(db, of.caller, batch)) {
       const afterSeq: number = run.id === beganIn ? beganAfter : 0
       const { events, hasMore } = await listEvents(db, {
         runId: run.id,
@@ -55,14 +57,21 @@ async function readPage(
       })
       page.events.push(...events)
       page.runs.push(run)
-      last = run
       const isFull = hasMore || page.events.length >= of.limit || page.runs.length >= mostRuns
       if (!isFull) continue
       const follows = hasMore || (await listRunsOfConversation(db, { ...of, after: run, limit: 1 })).length > 0
       if (follows) page.nextCursor = encodeCursor([run.id, events.at(-1)?.seq ?? afterSeq])
       return page
     }
-    batch = await listRunsOfConversation(db, { conversationId: of.conversationId, after: last, limit: runsAtOnce })
+    const after: RunRow | null = batch.at(-1) ?? null
+    batch = await listRunsOfConversation(db, { conversationId: of.conversationId, after, limit: runsAtOnce })
     if (batch.length === 0) return page
   }
+}
+
+/** Runs of a private agent are for who sees the agent, also where others hear it speak. */
+async function onlyVisible(db: Db, caller: Caller, runs: readonly RunRow[]): Promise<RunRow[]> {
+  const agents = await listAgentsByIds(db, [...new Set(runs.map((run) => run.agentId))])
+  const hidden = new Set(agents.filter((agent) => !isVisible(agent, viewerOf(caller))).map(({ id }) => id))
+  return runs.filter((run) => !hidden.has(run.agentId))
 }

@@ -121,6 +121,8 @@ async function listAround({ db, query }: List, conversation: ConversationRow) {
   }
 }
 
+const includedEdits = 100
+
 async function get({ db, caller, params, query }: HandlerInput<typeof messageRoutes.get>) {
   const { message, conversation } = await readableMessage(db, caller, params.id)
   const shown = presentMessage(message, conversation)
@@ -128,7 +130,8 @@ async function get({ db, caller, params, query }: HandlerInput<typeof messageRou
   const nameOf = include.includes('author') ? await loadNames(db, conversation.workspaceId, [shown.author]) : null
   const { id, kind, title } = conversation
   // What was deleted is not to be read from its history.
-  const edits = message.deletedAt === null && include.includes('editHistory') ? await listEdits(db, message.id) : []
+  const isEditsShown = message.deletedAt === null && include.includes('editHistory')
+  const edits = isEditsShown ? await listEdits(db, message.id, includedEdits) : []
   return {
     ...shown,
     author: { ...shown.author, ...nameOf?.(shown.author) },

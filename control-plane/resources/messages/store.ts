@@ -166,12 +166,19 @@ export async function replaceBody(
   return true
 }
 
-/** What a message said before, oldest first, with the time each text was replaced. */
-export async function listEdits(db: Db, messageId: string): Promise<{ body: string; replacedAt: number }[]> {
-  const rows: unknown[] = await db('message_edits').where({ message_id: messageId }).orderBy('edit')
+/** What a message said before, oldest first, with the time each text was replaced: the last `limit` of them. */
+export async function listEdits(
+  db: Db,
+  messageId: string,
+  limit: number,
+): Promise<{ body: string; replacedAt: number }[]> {
+  const rows: unknown[] = await db('message_edits')
+    .where({ message_id: messageId })
+    .orderBy('edit', 'desc')
+    .limit(limit)
   return z
     .array(z.object({ body: text, replaced_at: time }))
-    .parse(rows)
+    .parse(rows.toReversed())
     .map((each) => ({ body: each.body, replacedAt: each.replaced_at }))
 }
 

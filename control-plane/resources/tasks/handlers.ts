@@ -21,7 +21,7 @@ import { recordActivity, setArchived, storeTask } from './changes.ts'
 import { checkParent, createTask, linkBlockers } from './create.ts'
 import { includedOf } from './included.ts'
 import { countLevels, listTasks, type TaskFilter } from './list-store.ts'
-import { changeableTask, isTaskVisible, lookUpTask, readableTask } from './lookup.ts'
+import { changeableTask, isTaskVisible, lookUpTask, readableTask, visibleTasks } from './lookup.ts'
 import { presentTask, presentTasks } from './present.ts'
 import { assigneeOf, assigneeReference, blockerOf, parentOf } from './resolve.ts'
 import { actorOf, isFinished } from './rules.ts'
@@ -91,7 +91,9 @@ async function list({ db, caller, query, world }: HandlerInput<Routes['list']>) 
   const filter = await filterOf(db, caller, query)
   const cursor = idCursorOf(query)
   const from = cursor === null ? null : await findTask(db, caller.workspaceId, cursor.id)
-  if (cursor !== null && from === null) fail('invalid_cursor', { param: cursor.param })
+  // One that the caller may not see is as unknown as one that is not there.
+  if (cursor !== null && (from === null || !(await isTaskVisible(db, caller, from))))
+    fail('invalid_cursor', { param: cursor.param })
   const page = from === null || cursor === null ? {} : { from: { ...keyOf(from), direction: cursor.direction } }
   const rows = filter === null ? [] : await listTasks(db, { ...filter, ...page, limit: query.limit })
   const shown = await presentTasks(db, rows.slice(0, query.limit), shape)
@@ -112,8 +114,7 @@ async function listByIds(
     caller.workspaceId,
     ids.filter((id) => id !== 'current'),
   )
-  const visible: TaskRow[] = []
-  for (const task of named) if (await isTaskVisible(db, caller, task)) visible.push(task)
+  const visible = await visibleTasks(db, caller, named)
   if (current !== null && !visible.some((task) => task.id === current.id)) visible.push(current)
   const shown = await presentTasks(db, visible, shape)
   const byReference = new Map(shown.flatMap((task) => [[task.id, task] as const, [task.key, task] as const]))
@@ -219,6 +220,14 @@ async function archive(input: HandlerInput<Routes['archive']>, deps: ResourceDep
   const { db, caller, params, world } = input
   const before = await changeableTask(db, caller, params.id)
   if ((before.archivedAt === null) === (archivedAt === null)) return presentTask(db, before, world.now())
-  const task = await setArchived(db, { task: before, archivedAt, actor: actorOf(caller), world })
+  const actor = actorOf(caller)
+  const task = await setArchived(db, { task: before, archivedAt, actor, world })
+  // In the archive nobody was woken at its scheduled start.
+  if (task.archivedAt === null && task.status === 'open' && hasStartedIn(before, world.now()))
+    await wakeForAssignment(db, { task, actor, world, reason: 'The scheduled start of this task has come.' })
   return changed(input, (await findTaskById(db, task.id)) ?? task, deps)
 }
+
+/** Its scheduled start came while it was in the archive. */
+const hasStartedIn = ({ startAt, archivedAt }: TaskRow, now: number) =>
+  startAt !== null && archivedAt !== null && startAt > archivedAt && startAt <= now

@@ -10,7 +10,7 @@ import { listMessages } from '../messages/store.ts'
 import { presentRuns, type Moment } from '../runs/present.ts'
 import { listRuns, type RunRow } from '../runs/store.ts'
 import { listDependencies, type LinkedTask } from './dependency-store.ts'
-import { isTaskVisible } from './lookup.ts'
+import { isTaskVisible, visibleTasks } from './lookup.ts'
 import { presentDependencies, presentSummary, presentWatcher } from './present.ts'
 import { findTaskById, listSubtasks, type TaskRow } from './store.ts'
 import { listWatchers } from './watcher-store.ts'
@@ -73,9 +73,8 @@ async function onlyVisible<T>(
   caller: Caller,
   { items, taskOf }: { items: readonly T[]; taskOf: (item: T) => TaskRow },
 ): Promise<T[]> {
-  const visible: T[] = []
-  for (const item of items) if (await isTaskVisible(db, caller, taskOf(item))) visible.push(item)
-  return visible
+  const visible = new Set(await visibleTasks(db, caller, items.map(taskOf)))
+  return items.filter((item) => visible.has(taskOf(item)))
 }
 
 async function subtasksOf(db: Db, caller: Caller, task: TaskRow) {

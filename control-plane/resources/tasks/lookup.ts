@@ -36,6 +36,16 @@ export async function isTaskVisible(
   return isVisible(project, projectViewerOf(caller), isGranted)
 }
 
+/** Those of the tasks that the caller sees, in their order; a project is looked up once for all of its tasks. */
+export async function visibleTasks(db: Db, caller: Caller, tasks: readonly TaskRow[]): Promise<TaskRow[]> {
+  const ofProjects = new Map<string | null, boolean>()
+  const isOwn = (task: TaskRow) => caller.kind === 'agent' && task.assigneeAgentId === caller.agentId
+  for (const task of tasks)
+    if (!isOwn(task) && !ofProjects.has(task.projectId))
+      ofProjects.set(task.projectId, await isTaskVisible(db, caller, task))
+  return tasks.filter((task) => isOwn(task) || ofProjects.get(task.projectId) === true)
+}
+
 /** The task, or `task_not_found`. */
 export async function readableTask(db: Db, caller: Caller, reference: string): Promise<TaskRow> {
   return (await lookUpTask(db, caller, reference)) ?? unknownTask(reference)

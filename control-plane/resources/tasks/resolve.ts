@@ -47,7 +47,7 @@ export async function checkAssigneeAccess(db: Db, task: Pick<TaskRow, 'assigneeA
 }
 
 /** A private project is for agents that were let into it or lead it (silence tasks.visibilityScope). */
-async function seesProject(db: Db, agent: AgentRow, projectId: string | null): Promise<boolean> {
+export async function seesProject(db: Db, agent: AgentRow, projectId: string | null): Promise<boolean> {
   const project = projectId === null ? null : await findProject(db, agent.workspaceId, projectId)
   if (project === null || project.visibility === 'company') return true
   const viewer = { agentId: agent.id, agentUuid: agent.uuid }

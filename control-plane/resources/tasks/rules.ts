@@ -38,14 +38,14 @@ export function transitionRefusal(
 
 /** The task after a move that may be made. */
 export function withStatus(task: TaskRow, to: TaskStatus, now: number): TaskRow {
+  const moved = { ...task, status: to }
   return {
-    ...task,
-    status: to,
+    ...moved,
     startedAt: to === 'in_progress' ? (task.startedAt ?? now) : task.startedAt,
     completedAt: to === 'done' ? now : null,
     cancelledAt: to === 'cancelled' ? now : null,
-    // What is finished or has begun need not be woken at its scheduled start.
-    wakeAt: to === 'open' ? task.wakeAt : null,
+    // What is finished or has begun need not be woken at its scheduled start; what is opened again, must.
+    wakeAt: wakeAtOf(moved, now),
     updatedAt: now,
   }
 }

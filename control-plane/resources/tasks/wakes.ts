@@ -7,6 +7,7 @@ import { ensureTaskConversation } from '../conversations/task-conversation.ts'
 import { listLiveOfAgent } from '../runs/live-store.ts'
 import { listDependencies } from './dependency-store.ts'
 import { taskPrompt } from './prompt.ts'
+import { seesProject } from './resolve.ts'
 import { isFinished, type Actor } from './rules.ts'
 import { findTaskById, hasOpenBlocker, hasOpenSubtask, type TaskRow } from './store.ts'
 import { listWatchers } from './watcher-store.ts'
@@ -76,7 +77,7 @@ export async function wakeForFanIn(tx: Db, closing: { task: TaskRow; actor: Acto
     ...closing,
     task: parent,
     triggerSource: 'fan_in',
-    reason: `All subtasks of this task are finished; the last was ${task.key} (${task.status}): ${task.title}`,
+    reason: `All subtasks of this task are finished; the last, now ${task.status}, was ${await nameFor(tx, parent, task)}`,
     key: `fan_in:${parent.id}:${task.id}:${task.version}`,
   })
 }
@@ -100,19 +101,27 @@ export async function wakeUnblocked(
 ): Promise<void> {
   const { task, blocker } = unblocked
   if (isFinished(task) || (await hasOpenBlocker(tx, task.id))) return
+  const name = await nameFor(tx, task, blocker)
   await wakeAssignee(tx, {
     task,
     actor: unblocked.actor,
     world: unblocked.world,
     triggerSource: 'dependency_resolved',
-    reason: `Nothing blocks this task any more; ${blocker.key} was the last to do so: ${blocker.title}`,
+    reason: `Nothing blocks this task any more; the last to do so was ${name}`,
     ...(unblocked.key === undefined ? {} : { key: unblocked.key }),
   })
 }
 
+/** What the assignee of a task is told of another one: nothing of a task in a project that is closed to them. */
+async function nameFor(tx: Db, { assigneeAgentId }: TaskRow, other: TaskRow): Promise<string> {
+  const agent = assigneeAgentId === null ? null : await findAgent(tx, assigneeAgentId)
+  const isSeen = other.assigneeAgentId === assigneeAgentId || (agent && (await seesProject(tx, agent, other.projectId)))
+  return isSeen ? `${other.key}: ${other.title}` : 'a task that you cannot see.'
+}
+
 /**
  * Wakes the agents that watch the task and have a place to be woken in (`origin`). `what` is a sentence. Whoever made the
- * change, and the assignee (who is woken by other reasons), are left out.
+ * change, and the assignee (who is woken by other reasons), are left out, and so is who may no longer see the task.
  */
 export async function wakeWatchers(
   tx: Db,
@@ -122,6 +131,8 @@ export async function wakeWatchers(
   for (const watcher of await listWatchers(tx, task.id)) {
     if (watcher.subjectType !== 'agent' || watcher.origin === null) continue
     if (watcher.subjectId === actor?.id || watcher.subjectId === task.assigneeAgentId) continue
+    const agent = await findAgent(tx, watcher.subjectId)
+    if (agent === null || !(await seesProject(tx, agent, task.projectId))) continue
     await requestWake(
       tx,
       {
