@@ -22,6 +22,10 @@ test('the rule for a call says just that call', () => {
   ])
   expect(allowRulesOf({ name: 'mcp__tracker__create', toolArgs: { title: 'x' } })).toEqual(['mcp__tracker__create'])
   expect(allowRulesOf({ name: 'TodoWrite' })).toEqual(['TodoWrite'])
+  expect(allowRulesOf({ name: 'Skill', toolArgs: { skill: 'review' } })).toEqual([{ tool: 'Skill', pattern: 'review' }])
+  expect(allowRulesOf({ name: 'Task', toolArgs: { subagent_type: 'scout', prompt: 'x' } })).toEqual([
+    { tool: 'Task', pattern: 'scout' },
+  ])
 })
 
 test('a call that rules cannot say just so gets none', () => {
@@ -44,6 +48,13 @@ test('a call that rules cannot say just so gets none', () => {
   expect(allowRulesOf({ name: 'Bash', toolArgs: { command: ['sh', '-c', 'x'] } })).toBeNull()
   expect(allowRulesOf({ name: 'Read', toolArgs: { path: '/a/*' } })).toBeNull()
   expect(allowRulesOf({ name: 'mcp__*', toolArgs: {} })).toBeNull()
+  // Not the whole tool, because what is approved is not what its calls look like.
+  for (const toolArgs of [undefined, {}, { script: 'ls' }, { command: 42 }, { command: null }])
+    expect([toolArgs, allowRulesOf({ name: 'Bash', toolArgs })]).toEqual([toolArgs, null])
+  expect(allowRulesOf({ name: 'Write', toolArgs: { content: 'x' } })).toBeNull()
+  expect(allowRulesOf({ name: 'mcp__runner__run', toolArgs: { command: ['ls'] } })).toBeNull()
+  // Would be read as any address of that domain.
+  expect(allowRulesOf({ name: 'WebFetch', toolArgs: { url: 'domain:example.com' } })).toBeNull()
 })
 
 test('rules are added once, and taken out of the list that asks', () => {

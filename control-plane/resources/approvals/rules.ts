@@ -61,7 +61,22 @@ export function assignRefusalOf(
 }
 
 /** Fields of a tool's arguments that the patterns of rules are held against (see the device's gate). */
-const primaryFields = ['command', 'cmd', 'file_path', 'filePath', 'notebook_path', 'path', 'url', 'query', 'pattern']
+const primaryFields = [
+  'command',
+  'cmd',
+  'file_path',
+  'filePath',
+  'notebook_path',
+  'path',
+  'url',
+  'query',
+  'pattern',
+  'skill',
+  'subagent_type',
+]
+/** Tools that have such a field. A call of theirs without it is none that a person should allow whatever its input. */
+const patternTools =
+  /^(?:bash|shell|local_shell|exec(?:_command)?|terminal|(?:multi|notebook)?edit|write|apply_patch|patch|read|ls|list|glob|grep|webfetch|websearch|skill|task|agent)$/i
 const commandFields = ['command', 'cmd']
 const longestPattern = 500
 
@@ -74,11 +89,11 @@ export function allowRulesOf(call: { name: string; toolArgs?: unknown }): ToolRu
   const field = primaryFields.find((name) => typeof (args as Record<string, unknown>)[name] === 'string')
   if (field === undefined) {
     // Arguments that no pattern is about: the rule is about the tool.
-    const isList = commandFields.some((name) => Array.isArray((args as Record<string, unknown>)[name]))
-    return isList || call.name.includes('*') ? null : [call.name]
+    const isOdd = primaryFields.some((name) => Object.hasOwn(args, name))
+    return isOdd || call.name.includes('*') || patternTools.test(call.name) ? null : [call.name]
   }
   const text = ((args as Record<string, unknown>)[field] as string).trim()
-  if (text === '' || /[*\n]|\[(?:redacted|masked)\b/.test(text)) return null
+  if (text === '' || /^domain:|[*\n]|\[(?:redacted|masked)\b/.test(text)) return null
   const parts = commandFields.includes(field) ? simpleParts(text) : [text]
   if (parts === null || parts.some((part) => part.length > longestPattern || part.endsWith(':'))) return null
   return parts.map((pattern) => ({ tool: call.name, pattern }))
