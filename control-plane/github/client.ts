@@ -23,6 +23,7 @@ export class GithubTrouble extends Error {
 }
 
 const timeoutMs = 10_000
+const maxHops = 3
 const replyBytes = 8 * 1024 * 1024
 
 /** null when the operator gave no credentials. Fails with ConfigError when the key of the app cannot be read. */
@@ -53,22 +54,40 @@ interface Sent {
 }
 
 async function send(url: string, { token, method }: { token: string; method: 'GET' | 'POST' }): Promise<Sent> {
+  const signal = AbortSignal.timeout(timeoutMs)
   try {
-    const response = await fetch(url, {
-      method,
-      headers: {
-        accept: 'application/vnd.github+json',
-        authorization: `Bearer ${token}`,
-        'user-agent': 'svc-server',
-        'x-github-api-version': '2022-11-28',
-      },
-      signal: AbortSignal.timeout(timeoutMs),
-    })
-    return { status: response.status, text: await readText(response) }
+    let at = url
+    for (let hops = 0; ; hops++) {
+      const response = await fetch(at, {
+        method,
+        headers: {
+          accept: 'application/vnd.github+json',
+          authorization: `Bearer ${token}`,
+          'user-agent': 'svc-server',
+          'x-github-api-version': '2022-11-28',
+        },
+        redirect: 'manual',
+        signal,
+      })
+      const text = await readText(response)
+      const next = method === 'GET' ? placeAfter(response, at) : null
+      if (next === null) return { status: response.status, text }
+      if (hops >= maxHops) throw new GithubTrouble('GitHub redirects without an end')
+      at = next
+    }
   } catch (error) {
     if (error instanceof GithubTrouble) throw error
     throw new GithubTrouble('GitHub could not be reached', { cause: error })
   }
+}
+
+/** A repository that was renamed is redirected to; nowhere but to the API itself is followed. null: no redirect. */
+function placeAfter(response: Response, at: string): string | null {
+  if (![301, 302, 307, 308].includes(response.status)) return null
+  const location = response.headers.get('location')
+  const next = location === null ? null : URL.parse(location, at)
+  if (next?.origin !== new URL(at).origin) throw new GithubTrouble('GitHub redirects to another server')
+  return next.href
 }
 
 async function readText(response: Response): Promise<string> {

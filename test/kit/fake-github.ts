@@ -15,6 +15,8 @@ export interface FakeGithub {
   token: string
   /** Answers by path below `/repos`, query left out; a function gets the query. */
   answers: Map<string, unknown>
+  /** Where calls of paths below `/repos` are redirected to. */
+  redirects: Map<string, string>
   /** Paths that were asked for, with their query. */
   asked: string[]
   /** Answers every call with this instead. */
@@ -34,6 +36,7 @@ export async function startFakeGithub(): Promise<FakeGithub> {
     host: '127.0.0.1',
     token: 'ghp_loopback',
     answers: new Map(),
+    redirects: new Map(),
     asked: [],
     trouble: null,
     app: null,
@@ -58,6 +61,8 @@ async function answer(fake: FakeGithub, request: IncomingMessage, response: Serv
   const bearer = (request.headers.authorization ?? '').replace(/^Bearer /, '')
   if (fake.app !== null && /\/installation$|^\/app\//.test(path)) return answerApp(fake.app, { path, bearer, send })
   if (bearer !== fake.token) return void send(401, { message: 'Bad credentials' })
+  const elsewhere = fake.redirects.get(path.replace(/^\/repos/, ''))
+  if (elsewhere !== undefined) return void response.writeHead(301, { location: elsewhere }).end()
   const known = fake.answers.get(path.replace(/^\/repos/, ''))
   const body: unknown =
     typeof known === 'function' ? (known as (query: URLSearchParams) => unknown)(url.searchParams) : known

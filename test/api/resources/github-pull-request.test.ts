@@ -46,6 +46,7 @@ afterAll(async () => {
 })
 beforeEach(() => {
   github.answers.clear()
+  github.redirects.clear()
   github.asked.length = 0
   github.trouble = null
   github.app = null
@@ -163,6 +164,26 @@ describe('the pull request of a task', () => {
     ]) {
       github.trouble = trouble
       expect(outcomeOf(await server.call(pathOf(server, task.key)))).toBe('424 git_host_unavailable')
+    }
+  })
+
+  it('follows a repository that was renamed, but nowhere to another server, nor in a circle', async () => {
+    const task = await taskWithPull(server)
+    const moved = pullOf('acme/web', { number: 3, title: 'Moved' })
+    github.answers.set('/acme/new/pulls/3', moved)
+    github.redirects.set('/acme/web/pulls/3', `${github.apiUrl}/repos/acme/new/pulls/3`)
+    expect(await server.ok(pathOf(server, task.key))).toMatchObject({ title: 'Moved' })
+    const other = await startFakeGithub()
+    try {
+      other.token = github.token
+      other.answers.set('/acme/web/pulls/3', moved)
+      for (const there of [`${other.apiUrl}/repos/acme/web/pulls/3`, `${github.apiUrl}/repos/acme/web/pulls/3`]) {
+        github.redirects.set('/acme/web/pulls/3', there)
+        expect(outcomeOf(await server.call(pathOf(server, task.key)))).toBe('424 git_host_unavailable')
+      }
+      expect(other.asked).toEqual([])
+    } finally {
+      await other.stop()
     }
   })
 
