@@ -47,7 +47,9 @@ class OutboxBus implements Bus {
   private stopped = true
   private cancelTick: (() => void) | null = null
   private listener: pg.Client | null = null
+  private isConnecting = false
   private pendingSignals = new Set<string>()
+  private isSending = false
 
   constructor(options: BusOptions) {
     this.options = options
@@ -96,7 +98,7 @@ class OutboxBus implements Bus {
     this.signals.emit(key)
     if (!this.listener) return
     // One NOTIFY per run and tick, however many frames were stored in it.
-    if (this.pendingSignals.size === 0) setImmediate(() => this.flushSignals())
+    if (this.pendingSignals.size === 0 && !this.isSending) setImmediate(() => void this.flushSignals())
     this.pendingSignals.add(key)
   }
 
@@ -105,14 +107,21 @@ class OutboxBus implements Bus {
     return () => this.signals.off(key, handler)
   }
 
-  private flushSignals(): void {
-    const keys = [...this.pendingSignals]
-    this.pendingSignals.clear()
-    for (const key of keys) {
-      this.listener
-        ?.query('select pg_notify($1, $2)', [signalChannel, key])
-        .catch((error: unknown) => this.options.log.warn({ err: error }, 'a signal was not sent'))
+  /** One query at a time; what comes while it is under way goes with the next. */
+  private async flushSignals(): Promise<void> {
+    this.isSending = true
+    while (this.pendingSignals.size > 0 && this.listener) {
+      const keys = [...this.pendingSignals]
+      this.pendingSignals.clear()
+      try {
+        await this.listener.query('select pg_notify($1, key) from unnest($2::text[]) as key', [signalChannel, keys])
+      } catch (error) {
+        this.options.log.warn({ err: error }, 'a signal was not sent')
+      }
     }
+    // Without a connection nobody else is told; they look again once theirs is back.
+    this.pendingSignals.clear()
+    this.isSending = false
   }
 
   private async read(): Promise<void> {
@@ -138,12 +147,13 @@ class OutboxBus implements Bus {
     this.cancelTick = this.options.world.after(this.options.tickMs ?? 2_000, () => {
       if (this.stopped) return
       this.poke()
-      if (this.options.dialect === 'postgres' && !this.listener) void this.listen()
+      if (this.options.dialect === 'postgres' && !this.listener && !this.isConnecting) void this.listen()
       this.tick()
     })
   }
 
   private async listen(): Promise<void> {
+    this.isConnecting = true
     const client = new pg.Client({ connectionString: this.options.databaseUrl, application_name: 'svc-server-bus' })
     // What was sent while not connected is lost: after each (re)connect the outbox is read and followers look again.
     client.on('error', (error) => {
@@ -158,12 +168,16 @@ class OutboxBus implements Bus {
       await client.connect()
       await client.query(`listen ${channel}`)
       await client.query(`listen ${signalChannel}`)
+      // Stopped meanwhile: nobody else would end it.
+      if (this.stopped) return await client.end()
       this.listener = client
       for (const key of this.signals.eventNames()) this.signals.emit(key)
       this.poke()
     } catch (error) {
       this.options.log.warn({ err: error }, 'cannot listen for notifications')
       await client.end().catch(() => undefined)
+    } finally {
+      this.isConnecting = false
     }
   }
 }
