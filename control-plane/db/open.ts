@@ -3,6 +3,7 @@ import { dirname } from 'node:path'
 import knex, { type Knex } from 'knex'
 import type BetterSqlite3 from 'better-sqlite3'
 import { dialectOf, type Dialect } from './dialect.ts'
+import { SqliteClient } from './sqlite-client.ts'
 import { cacheStatements } from './statement-cache.ts'
 
 /** A handle or a transaction: what store functions take as their first argument. */
@@ -39,7 +40,7 @@ function openSqlite(options: DatabaseOptions): Knex {
   const inMemory = options.url === ':memory:'
   if (!inMemory) mkdirSync(dirname(options.url), { recursive: true, mode: 0o700 })
   return knex({
-    client: 'better-sqlite3',
+    client: SqliteClient,
     log: quiet,
     connection: { filename: (options.image ?? options.url) as string },
     useNullAsDefault: true,

@@ -1,6 +1,7 @@
 import type BetterSqlite3 from 'better-sqlite3'
 
-const kept = 500
+/** A statement is there once for each number of rows that it was asked for. */
+const kept = 2_000
 
 /**
  * Keeps prepared statements by their text: knex prepares anew for each query, which costs more than most of our queries

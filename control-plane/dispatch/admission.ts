@@ -90,7 +90,8 @@ function taskRefusal(task: TaskFacts): Refusal | null {
     message,
   })
   const { key } = task
-  if (task.isFinished) return refuse('task_already_finished', `${key} is finished or archived; reopen it to work on it.`)
+  if (task.isFinished)
+    return refuse('task_already_finished', `${key} is finished or archived; reopen it to work on it.`)
   if (task.isOthers) return refuse('task_unassigned', `${key} is not assigned to this agent.`)
   if (task.openGate) {
     const what = task.openGate.kind === 'approval' ? 'an open approval' : 'an open question'

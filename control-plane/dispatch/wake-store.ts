@@ -79,9 +79,12 @@ export async function findWake(db: Db, id: string): Promise<WakeRow | null> {
   return found === undefined ? null : row.parse(found)
 }
 
+/** Written out: with a bound value SQLite compiles the statement anew each time, for the index has it as a constant. */
+const waiting = "state = 'waiting'"
+
 /** The wake if it still waits, locked until the transaction ends; null too when another replica is at it. */
 export async function claimWake(db: Db, id: string): Promise<WakeRow | null> {
-  const found: unknown[] = await lockRows(db('wakes').where({ id, state: 'waiting' }), true)
+  const found: unknown[] = await lockRows(db('wakes').where({ id }).whereRaw(waiting), true)
   return found.length === 0 ? null : row.parse(found[0])
 }
 
@@ -90,10 +93,11 @@ export async function claimConversationWakes(
   db: Db,
   of: { agentId: string; conversationId: string; taskId: string | null },
 ): Promise<WakeRow[]> {
-  const waiting = db('wakes')
-    .where({ agent_id: of.agentId, conversation_id: of.conversationId, task_id: of.taskId, state: 'waiting' })
+  const rowsOf = db('wakes')
+    .where({ agent_id: of.agentId, conversation_id: of.conversationId, task_id: of.taskId })
+    .whereRaw(waiting)
     .orderBy([{ column: 'created_at' }, { column: 'seq' }])
-  const rows: unknown[] = await lockRows(waiting)
+  const rows: unknown[] = await lockRows(rowsOf)
   return rows.map((each) => row.parse(each))
 }
 
@@ -102,11 +106,12 @@ export async function claimWakesOfRun(
   db: Db,
   of: { agentId: string; continuesRunId: string; taskId: string | null },
 ): Promise<WakeRow[]> {
-  const waiting = db('wakes')
-    .where({ agent_id: of.agentId, continues_run_id: of.continuesRunId, task_id: of.taskId, state: 'waiting' })
+  const rowsOf = db('wakes')
+    .where({ agent_id: of.agentId, continues_run_id: of.continuesRunId, task_id: of.taskId })
+    .whereRaw(waiting)
     .whereNull('conversation_id')
     .orderBy([{ column: 'created_at' }, { column: 'seq' }])
-  const rows: unknown[] = await lockRows(waiting)
+  const rows: unknown[] = await lockRows(rowsOf)
   return rows.map((each) => row.parse(each))
 }
 
@@ -120,7 +125,7 @@ export async function listWaitingWakes(
     ended?: { runId: string; conversationId: string | null }
   },
 ): Promise<WakeRow[]> {
-  const query = db('wakes').where({ state: 'waiting' })
+  const query = db('wakes').whereRaw(waiting)
   if (filter.after) void query.whereRaw('(created_at, seq) > (?, ?)', [filter.after.createdAt, filter.after.seq])
   if (filter.ended) {
     const { runId, conversationId } = filter.ended

@@ -28,6 +28,9 @@ export const wakes: Migration = {
     // Those that wait are few beside those that are done.
     await tx.raw("create index wakes_waiting on wakes (created_at, seq) where state = 'waiting'")
     await tx.raw("create index runs_rate_limited on runs (workspace_id, ended_at) where exit_reason = 'rate_limited'")
+    // In the order in which they are read, so that wide rows need not be sorted.
+    await tx.raw('drop index runs_live_agent')
+    await tx.raw('create index runs_live_agent on runs (agent_id, created_at) where ended_at is null')
     await tx.raw('create index runs_of_task on runs (task_id, created_at) where task_id is not null')
     await tx.raw(
       'create index runs_of_conversation on runs (conversation_id, created_at) where conversation_id is not null',

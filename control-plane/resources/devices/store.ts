@@ -143,9 +143,10 @@ export async function listDevicesByPublicId(db: Db, publicIds: readonly string[]
 
 /** Devices of a workspace that were not removed. With `lock`, their capacity cannot be given away by somebody else meanwhile. */
 export async function listDevicesOfWorkspace(db: Db, workspaceId: string, lock = false): Promise<DeviceRow[]> {
-  const query = db('devices').where({ workspace_id: workspaceId }).whereNull('removed_at').orderBy('device_id')
-  const rows: unknown[] = await (lock ? lockRows(query) : query)
-  return rows.map((value) => row.parse(value))
+  const query = db('devices').where({ workspace_id: workspaceId }).whereNull('removed_at')
+  // Locked in one order by everybody. A few rows are otherwise sorted here, which costs less than having it planned.
+  const rows: unknown[] = await (lock ? lockRows(query.orderBy('device_id')) : query)
+  return rows.map((value) => row.parse(value)).toSorted((a, b) => (a.deviceId < b.deviceId ? -1 : 1))
 }
 
 /** Fields a person or the device itself changes; compare-and-set on the row's version. */

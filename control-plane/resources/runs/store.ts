@@ -279,7 +279,9 @@ export async function listRateLimited(
   since: number,
 ): Promise<{ agentId: string; harness: string }[]> {
   const rows: { agent_id: string; harness: string }[] = await db('runs')
-    .where({ workspace_id: workspaceId, exit_reason: 'rate_limited' })
+    .where({ workspace_id: workspaceId })
+    // Written out, as the index has it: bound, it would make SQLite compile the statement anew each time.
+    .whereRaw("exit_reason = 'rate_limited'")
     .where('ended_at', '>', since)
     .select('agent_id', 'harness')
   return rows.map((r) => ({ agentId: r.agent_id, harness: r.harness }))
