@@ -44,10 +44,10 @@ export function createVault(source: KeySource, world: World): Vault {
       const opened = known()
       if (opened === null) throw new VaultError('the key of the secrets is missing')
       const nonce = sealed.subarray(0, nonceBytes)
-      const decipher = createDecipheriv(algorithm, opened, nonce, { authTagLength: tagBytes })
-        .setAAD(Buffer.from(secretId))
-        .setAuthTag(sealed.subarray(-tagBytes))
       try {
+        const decipher = createDecipheriv(algorithm, opened, nonce, { authTagLength: tagBytes })
+          .setAAD(Buffer.from(secretId))
+          .setAuthTag(sealed.subarray(-tagBytes))
         const text = decipher.update(sealed.subarray(nonceBytes, -tagBytes))
         return Buffer.concat([text, decipher.final()]).toString('utf8')
       } catch (error) {

@@ -217,7 +217,8 @@ describe('the key', () => {
       expect(() => again.open('sec_2', sealed)).toThrow('another key')
       const spoiled = Buffer.from(sealed)
       spoiled[spoiled.length - 1]! ^= 1
-      expect(() => again.open('sec_1', spoiled)).toThrow('another key')
+      for (const wrong of [spoiled, sealed.subarray(0, 20), Buffer.alloc(0)])
+        expect(() => again.open('sec_1', wrong)).toThrow('another key')
       expect(again.fingerprint()).toBe(vault.fingerprint())
       expect(readFileSync(path, 'utf8')).not.toContain(vault.fingerprint()!)
       writeFileSync(path, 'nonsense')
