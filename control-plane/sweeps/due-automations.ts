@@ -16,6 +16,8 @@ export interface DueAutomationsOptions {
 /** A page of due schedules, and how many one pass fires before other sweeps have their turn. */
 const pageSize = 200
 const passSize = 1_000
+/** Fired at a time; on SQLite they follow one another, as it has one writer. Half of a replica's connections. */
+const width = 4
 
 /**
  * Fires schedules that are due. Each fire is one transaction: the claim of the row (a replica that finds it locked, or
@@ -30,8 +32,12 @@ export function dueAutomationsSweep(options: DueAutomationsOptions): Sweep {
       let after: { at: number; id: string } | undefined
       for (let count = 0; count < passSize; count += pageSize) {
         const page = await listDue(root, { now, limit: pageSize, ...(after ? { after } : {}) })
-        for (const due of page) await fireOne(due, { root, now, log, options })
         after = page.at(-1)
+        const left = page.values()
+        const worker = async () => {
+          for (const due of left) await fireOne(due, { root, now, log, options })
+        }
+        await Promise.all(Array.from({ length: width }, worker))
         if (page.length < pageSize) return
       }
     },
