@@ -22,11 +22,13 @@ export async function postReply(
   happening: { world: World; exitReason: ExitReason | null },
 ): Promise<void> {
   if (run.conversationId === null || asks.includes(happening.exitReason)) return
-  const conversation = await claimConversation(tx, run.conversationId)
-  if (conversation === null || (await findReplyOfRun(tx, run.id)) !== null) return
+  // Before the conversation is locked: whoever ends runs that only waited has locked their workspace, which who begins a
+  // turn locks after the conversation.
   const answer = await findFinalAnswer(tx, run.id)
   const body = answer?.text.trim() ?? ''
   if (body === '') return
+  const conversation = await claimConversation(tx, run.conversationId)
+  if (conversation === null || (await findReplyOfRun(tx, run.id)) !== null) return
   const isSecret = secretIn(body) !== null
   await postMessage(tx, {
     conversation,

@@ -81,3 +81,32 @@ test('a channel deleted while it is talked in answers everybody', async () => {
     expect(troubles(replies)).toEqual([])
   }
 })
+
+test('agents paused while they are talked to in a channel hold nobody up for good', async () => {
+  const agents: { id: string }[] = []
+  for (let n = 0; n < 6; n++) agents.push(await server.createAgent())
+  const { id } = await makeConversation(server, {
+    kind: 'channel',
+    title: 'Busy',
+    participants: agents.map((agent) => agent.id),
+  })
+  const workspace = `/workspaces/${server.owner.workspaceId}`
+  for (let round = 0; round < rounds; round++) {
+    await say(server, id, `@${agents[0]!.id} @${agents[1]!.id} @${agents[2]!.id} begin`)
+    await server.plane.waker.idle()
+    const replies = await Promise.all([
+      call(server, `${workspace}/pause-agents`),
+      tryPost(server, id, { body: `@${agents[3]!.id} and you` }),
+      server.call(`/conversations/${id}/send`, {
+        body: { body: 'You, too.', agentId: agents[4]!.id },
+        headers: { accept: 'application/json' },
+      }),
+      server.call(`/conversations/${id}/send`, {
+        body: { body: 'Or you.', agentId: agents[5]!.id },
+        headers: { accept: 'application/json' },
+      }),
+    ])
+    expect(troubles(replies)).toEqual([])
+    expect((await call(server, `${workspace}/resume-agents`)).status).toBe(200)
+  }
+})
