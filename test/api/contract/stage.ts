@@ -69,6 +69,7 @@ export class Stage {
   async caller(person: Person = this.owner): Promise<{ agentId: string; runId: string; token: string }> {
     const agentId = await this.agent({}, person.token)
     const reply = await this.server.ok(`/agents/${agentId}/runs`, { body: {}, token: person.token })
+    if (reply.runPublicId === undefined) throw new Error(`no run: ${JSON.stringify(reply)}`)
     const runId = reply.runPublicId as string
     return { agentId, runId, token: await this.server.runToken(runId) }
   }
