@@ -1,6 +1,10 @@
+import type { World } from '../../../shared/lib/world.ts'
+import type { ExitReason } from '../../../shared/runs/exit-reasons.ts'
+import type { Db } from '../../db/open.ts'
 import type { RunEffect } from '../../dispatch/run-effects.ts'
 import { closeBySystem } from '../questions/answer.ts'
 import { listOpenQuestions } from '../questions/store.ts'
+import { findRun } from '../runs/store.ts'
 import { reviewBudgets } from './budget-gate.ts'
 import { closeByPlatform } from './close.ts'
 import { digestOf, ofRun, raiseApproval } from './raise.ts'
@@ -31,11 +35,21 @@ export const closeGatesOfRun: RunEffect = async (tx, run, { world, exitReason })
       },
       world,
     )
-  if (!isAsking(exitReason)) {
-    for (const approval of await listHoldingApprovals(tx, 'run_id', { ids: [run.id], triggers: rejectedWithRun }))
-      await closeByPlatform(tx, approval, { outcome: 'reject', reason: 'run_terminated', world })
-    for (const question of await listOpenQuestions(tx, 'run_id', [run.id]))
-      await closeBySystem(tx, question, { reason: 'run_ended', world })
-  }
+  if (!isAsking(exitReason)) await closeUnasked(tx, run.id, { world, exitReason })
   await reviewBudgets(tx, run, world)
+}
+
+async function closeUnasked(
+  tx: Db,
+  runId: string,
+  { world, exitReason }: { world: World; exitReason: ExitReason | null },
+): Promise<void> {
+  const approvals = await listHoldingApprovals(tx, 'run_id', { ids: [runId], triggers: rejectedWithRun })
+  const questions = await listOpenQuestions(tx, 'run_id', [runId])
+  if (approvals.length === 0 && questions.length === 0) return
+  // Its agent asked, and then was done before its device had heard that it must stop. What it asked stands.
+  if (exitReason === 'completed' && isAsking((await findRun(tx, runId))?.cancelExitReason ?? null)) return
+  for (const approval of approvals)
+    await closeByPlatform(tx, approval, { outcome: 'reject', reason: 'run_terminated', world })
+  for (const question of questions) await closeBySystem(tx, question, { reason: 'run_ended', world })
 }

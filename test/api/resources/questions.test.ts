@@ -167,7 +167,7 @@ describe('asking', () => {
     expect((await device.next('run.cancel')).exitReason).toBe('question_asked')
     const secret = await ask(work.token, { answerMode: 'secret_input', secretRequest: secretRequest() })
     expect(outcomeOf(secret)).toBe('409 hitl_stop_failed')
-    await work.end('completed')
+    await work.end('error')
     expect(await server.ok(`/questions/${question.id}`)).toMatchObject({
       status: 'resolved',
       answer: { text: '[system:run_ended]', selected: null, secretId: null },
@@ -178,6 +178,16 @@ describe('asking', () => {
       (row: { answerMode: string }) => row.answerMode === 'secret_input',
     )
     expect(closed).toMatchObject({ status: 'resolved', answer: null })
+    await device.disconnect()
+  })
+
+  test('stands when the agent asked and was done before its device had heard that it must stop', async () => {
+    const { work, device, agent, person } = await working()
+    const { question } = (await ask(work.token)).body
+    await work.end('completed')
+    expect((await server.ok(`/questions/${question.id}`)).status).toBe('open')
+    expect(outcomeOf(await answer(question.id, { text: 'The red one' }, person.token))).toBe('200')
+    expect(await server.ok(`/runs/${await wokenRun(agent.id)}`)).toMatchObject({ parentRunId: work.runId })
     await device.disconnect()
   })
 
