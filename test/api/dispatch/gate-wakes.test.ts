@@ -114,7 +114,7 @@ describe.each(hasPostgres() ? (['sqlite', 'postgres'] as const) : (['sqlite'] as
     expect(await allowCallsOf(next!.id)).toEqual([two])
   })
 
-  test('answers given at the same moment are one run', async () => {
+  test('answers given at the same moment are used one run at a time', async () => {
     const agent = await server.createAgent()
     const ids = await askedCalls(await server.startRun(agent.id), ['a', 'b', 'c', 'd'])
     await Promise.all(ids.map(async (id) => post(`/approvals/${id}/approve`, {})))
