@@ -69,7 +69,9 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
   const state = `running:${options.instance}`
   return {
     async begin(request) {
-      const hashes = { scopeHash: scopeOf(request), requestHash: hash([request.search, request.body]) }
+      // With the key, which is kept nowhere: a short secret in the body cannot be guessed from its hash.
+      const requestHash = hash([request.key, request.search, request.body])
+      const hashes = { scopeHash: scopeOf(request), requestHash }
       const now = options.world.now()
       const row = { ...hashes, state, createdAt: now, expiresAt: now + keptMs }
       const claim: Claim = { kind: 'claim', scopeHash: hashes.scopeHash, state }

@@ -241,8 +241,6 @@ export const questionRoutes = {
     path: '/questions/{id}/secret',
     summary: 'Give the secret that a question asks for; it is stored encrypted and granted to the asking agent',
     callers: peopleOnly,
-    // A key would keep a hash of the value; sent again, the answer is that the question is resolved.
-    idempotency: 'none',
     params,
     body: z.object({ value: secretFields.value }),
     reply: question,

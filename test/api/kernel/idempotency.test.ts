@@ -144,6 +144,17 @@ test('a secret answer comes again too, is kept encrypted, and is unknown to a se
   }
 })
 
+test('of a body nothing is kept by which it could be guessed', async () => {
+  const kept = async () => {
+    const rows: { request_hash: string }[] = await server.database.root('idempotency').select('request_hash')
+    return rows.map((row) => row.request_hash)
+  }
+  const before = await kept()
+  for (let n = 0; n < 2; n++) await make(newKey(), { name: 'hunter2' })
+  const fresh = (await kept()).filter((hash) => !before.includes(hash))
+  expect(new Set(fresh).size).toBe(2)
+})
+
 test('a key with another body or query is refused; another path, method or caller has keys of its own', async () => {
   const key = newKey()
   await make(key, { name: 'one' })
