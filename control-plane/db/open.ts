@@ -41,6 +41,8 @@ function openSqlite(options: DatabaseOptions): Knex {
   if (!inMemory) mkdirSync(dirname(options.url), { recursive: true, mode: 0o700 })
   return knex({
     client: SqliteClient,
+    // Messages of failed queries are logged: the values of a statement stay out of them.
+    compileSqlOnError: false,
     log: quiet,
     connection: { filename: (options.image ?? options.url) as string },
     useNullAsDefault: true,
@@ -72,6 +74,7 @@ function openSqlite(options: DatabaseOptions): Knex {
 function openPostgres(options: DatabaseOptions): Knex {
   return knex({
     client: 'pg',
+    compileSqlOnError: false,
     log: quiet,
     connection: {
       connectionString: options.url,

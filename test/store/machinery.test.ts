@@ -93,3 +93,11 @@ onBoth('an idempotency key is claimed, completed, freed or unknown, and expires'
   expect(await findKey(root, 'u')).toBeNull()
   expect(await pruneKeys(root, at + 10)).toBe(1)
 })
+
+onBoth('the message of a failed query, which is logged, holds none of its values', async ({ root }) => {
+  const failed = await root('outbox')
+    .insert({ no_such_column: 'a-secret-value' })
+    .catch((error: unknown) => String(error))
+  expect(failed).toContain('no_such_column')
+  expect(failed).not.toContain('a-secret-value')
+})
