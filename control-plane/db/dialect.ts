@@ -81,6 +81,12 @@ const byCode: Record<string, DatabaseTrouble> = {
   EPIPE: 'database_unavailable',
 }
 
+/** PostgreSQL ended the transaction, whole, so that another one could go on: a deadlock, or two that would not be serial. */
+export function wasUndoneForAnother(error: unknown): boolean {
+  const code = (error as { code?: unknown } | null)?.code
+  return code === '40P01' || code === '40001'
+}
+
 /** What an error of the database means to a caller; null for an error that is not about the database's state. */
 export function troubleOf(error: unknown): DatabaseTrouble {
   if (!(error instanceof Error)) return null

@@ -1,6 +1,7 @@
 import type Koa from 'koa'
 import { fail } from '../../shared/api/errors.ts'
 import { rawBody, type AnyRoute, type Role } from '../../shared/api/route.ts'
+import { wasUndoneForAnother } from '../db/dialect.ts'
 import type { Db } from '../db/open.ts'
 import { parseJson, readBytes } from './body.ts'
 import { callerKey, hasRole, type Caller } from './callers.ts'
@@ -187,7 +188,14 @@ async function work(mounted: Mounted, input: Input, claim: Claim | null): Promis
     if (claim !== null) await kernel.idempotency.complete(db, claim, encoded, route.isSecret)
     return encoded
   }
-  const answer = route.transaction ? await kernel.root.transaction(run) : await run(kernel.root)
+  const once = () => (route.transaction ? kernel.root.transaction(run) : run(kernel.root))
+  const answer = await once().catch((error: unknown) => {
+    // The database undid it in favour of another transaction: done again, it comes after that one.
+    if (!route.transaction || !wasUndoneForAnother(error)) throw error
+    kernel.log.warn({ err: error, requestId: input.requestId, route: route.id }, 'transaction done again')
+    afterwards.length = 0
+    return once()
+  })
   for (const later of afterwards) {
     try {
       later()

@@ -26,6 +26,7 @@ const routes = {
 const driverError = (code: string) => Object.assign(new Error(`secret detail of ${code}`), { code })
 
 function handlers(log: string[]): ImplementedRoute[] {
+  const undone = new Set<string>()
   return implement(routes, {
     fail: async ({ body, db, afterCommit }) => {
       afterCommit(() => log.push(`after ${body.name}`))
@@ -44,6 +45,10 @@ function handlers(log: string[]): ImplementedRoute[] {
         afterCommit(() => {
           throw new Error('a shortcut failed')
         })
+      if (body.how.startsWith('once ') && !undone.has(body.name)) {
+        undone.add(body.name)
+        throw driverError(body.how.slice(5))
+      }
       if (body.how.startsWith('code ')) throw driverError(body.how.slice(5))
       return { done: true, sawAfterCommit: log.filter((line) => line === `after ${body.name}`).length }
     },
@@ -137,6 +142,14 @@ test('trouble with the database has codes of its own', async () => {
     const { reply, isKept } = await attempt(`code ${code}`)
     expect([code, reply.status, codeOf(reply), isKept]).toEqual([code, ...answer, false])
     expect(JSON.stringify(reply.body)).not.toContain('secret detail')
+  }
+})
+
+test('what the database undid in favour of another transaction is done again, once, and whole', async () => {
+  for (const code of ['40P01', '40001']) {
+    const { reply, name, isKept } = await attempt(`once ${code}`)
+    expect([reply.status, isKept]).toEqual([200, true])
+    expect(afterLog.filter((line) => line === `after ${name}`)).toHaveLength(1)
   }
 })
 
