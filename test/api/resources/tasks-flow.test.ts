@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { FakeDevice, type FakeRun } from '../../kit/fake-device.ts'
 import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
-import { agentCaller, call, expectWakes, made, move, outcome, task, wakesOf } from './tasks-kit.ts'
+import { agentCaller, call, expectWakes, made, move, outcome, task, wakesAreAnswered, wakesOf } from './tasks-kit.ts'
 
 let server: TestServer
 beforeAll(async () => {
@@ -272,6 +272,7 @@ describe('wakes that follow', () => {
     const [a, b] = [await task(server), await task(server)]
     const blocked = await task(server, { assignee: agent.id, dependsOn: [a.key, b.id] })
     expect(blocked.conditions).toEqual([{ type: 'blocked', reason: 'dependency' }])
+    await wakesAreAnswered(server, blocked.id)
     const refused = await server.ok(`/agents/${agent.id}/runs`, { body: { taskId: blocked.id } })
     expect(refused).toMatchObject({ kind: 'not_dispatched', reason: 'task_blocked_dependency' })
     await move(server, a.id, 'done')
@@ -285,6 +286,7 @@ describe('wakes that follow', () => {
     const agent = await server.createAgent()
     const blocker = await task(server)
     const blocked = await task(server, { assignee: agent.id, dependsOn: [blocker.id] })
+    await wakesAreAnswered(server, blocked.id)
     await made(server, `/tasks/${blocked.id}/dependencies/${blocker.key}/remove`)
     await expectWakes(server, blocked.id, ['dependency_resolved'])
   })

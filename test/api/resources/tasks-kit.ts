@@ -40,6 +40,12 @@ export async function expectWakes(server: TestServer, taskId: string, sources: r
   await expect.poll(() => wakesOf(server, taskId), { timeout: 5_000 }).toEqual(sources)
 }
 
+/** Waits until each wake that was asked for the task is a run or refused. */
+export async function wakesAreAnswered(server: TestServer, taskId: string): Promise<void> {
+  const waiting = () => server.database.root('wakes').where({ task_id: taskId, state: 'waiting' }).select('id')
+  await expect.poll(waiting, { timeout: 5_000 }).toEqual([])
+}
+
 /** An agent that calls within a run of its own. */
 export async function agentCaller(server: TestServer, body: Record<string, unknown> = {}) {
   const agent = await server.createAgent(body)
