@@ -38,13 +38,29 @@ export async function lockName(db: Db, name: string): Promise<void> {
   if (dialectOfDb(db) === 'postgres') await db.raw('select pg_advisory_xact_lock(hashtextextended(?, 0))', [name])
 }
 
+/** All transactions below it have ended. 0 on SQLite, which has one writer. */
+const xmin = 'pg_snapshot_xmin(pg_current_snapshot())::text::bigint'
+export async function oldestOpenTransaction(db: Db): Promise<number> {
+  if (dialectOfDb(db) === 'sqlite') return 0
+  const result: { rows: { xmin: number }[] } = await db.raw(`select ${xmin} as xmin`)
+  return Number(result.rows[0]?.xmin ?? 0)
+}
+
 /**
- * Rows of a table that other transactions can no longer precede. On PostgreSQL a later `seq` may be committed before an
- * earlier one, so a reader stops at the oldest transaction still open.
+ * Rows of the outbox from a cursor on whose transactions have all ended, with the horizon up to which that holds. A
+ * transaction that got its number early may commit a row with a high `seq` before another commits one with a lower one.
  */
-export function settledOutbox(db: Db, query: Knex.QueryBuilder): Knex.QueryBuilder {
-  if (dialectOfDb(db) === 'sqlite') return query
-  return query.whereRaw('xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint')
+export function settledOutbox(db: Db, cursor: { from: number; until: number | null; seq: number }): Knex.QueryBuilder {
+  const query = db('outbox').select('seq', 'topic', 'key', 'payload')
+  if (dialectOfDb(db) === 'sqlite') return query.select({ horizon: db.raw('0') }).where('seq', '>', cursor.seq)
+  void query.where('xid', '>=', cursor.from)
+  // Within a window that was opened before, its rows are paged by their number.
+  if (cursor.until !== null)
+    return query
+      .select({ horizon: db.raw('?::bigint', [cursor.until]) })
+      .where('xid', '<', cursor.until)
+      .where('seq', '>', cursor.seq)
+  return query.select({ horizon: db.raw(xmin) }).whereRaw(`xid < ${xmin}`)
 }
 
 /** Wakes every process that listens; delivered when the transaction commits. Without effect on SQLite. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { dialectOfDb, notify, settledOutbox } from './dialect.ts'
+import { dialectOfDb, notify, oldestOpenTransaction, settledOutbox } from './dialect.ts'
 import type { Db } from './open.ts'
 
 /** Happenings that other parts, on this replica or another, must act on. Written in the transaction of the change. */
@@ -44,30 +44,58 @@ export async function publish(db: Db, entry: OutboxEntry): Promise<void> {
   await notify(db, channel, '')
 }
 
-const rowSchema = z.object({ seq: z.coerce.number(), topic: z.enum(topics), key: z.string(), payload: z.string() })
+const rowSchema = z.object({
+  seq: z.coerce.number(),
+  topic: z.enum(topics),
+  key: z.string(),
+  payload: z.string(),
+  horizon: z.coerce.number(),
+})
 
-/** Rows after `seq` that no transaction still open can precede, oldest first. */
-export async function listOutbox(db: Db, afterSeq: number, limit: number): Promise<OutboxRow[]> {
-  const rows: unknown[] = await settledOutbox(db, db('outbox').where('seq', '>', afterSeq))
-    .select('seq', 'topic', 'key', 'payload')
-    .orderBy('seq')
-    .limit(limit)
-  return rows.map((row) => {
-    const parsed = rowSchema.parse(row)
-    return { ...parsed, payload: JSON.parse(parsed.payload) as Record<string, unknown> }
-  })
+/**
+ * Where a reader is. Numbers of rows are given out before their transactions end, so a reader that went by them alone would
+ * pass a row that is committed late. On PostgreSQL it goes by transactions: all below `from` had ended when they were
+ * read, and every row of theirs was given. SQLite has one writer, so there `seq` is enough.
+ */
+export interface OutboxCursor {
+  from: number
+  /** The window that is being read page by page; null: the next read opens one. */
+  until: number | null
+  seq: number
+}
+
+/** Rows that were not given yet and of which no other can come before them, oldest first within what is read at once. */
+export async function listOutbox(
+  db: Db,
+  cursor: OutboxCursor,
+  limit: number,
+): Promise<{ rows: OutboxRow[]; next: OutboxCursor; hasMore: boolean }> {
+  const found: unknown[] = await settledOutbox(db, cursor).orderBy('seq').limit(limit)
+  const parsed = found.map((row) => rowSchema.parse(row))
+  const rows = parsed.map(({ seq, topic, key, payload }) => ({
+    seq,
+    topic,
+    key,
+    payload: JSON.parse(payload) as Record<string, unknown>,
+  }))
+  const last = parsed.at(-1)
+  if (last === undefined)
+    return { rows, next: { ...cursor, from: cursor.until ?? cursor.from, until: null }, hasMore: false }
+  if (rows.length === limit) return { rows, next: { ...cursor, until: last.horizon, seq: last.seq }, hasMore: true }
+  return { rows, next: { from: last.horizon, until: null, seq: last.seq }, hasMore: false }
 }
 
 /** Where a reader that starts now begins: it needs nothing of what came before. */
-export async function outboxEnd(db: Db): Promise<number> {
-  const last: unknown = await settledOutbox(db, db('outbox')).max({ seq: 'seq' }).first()
-  return Number((last as { seq: unknown } | undefined)?.seq ?? 0)
+export async function outboxEnd(db: Db): Promise<OutboxCursor> {
+  const last: unknown = await db('outbox').max({ seq: 'seq' }).first()
+  const seq = Number((last as { seq: unknown } | undefined)?.seq ?? 0)
+  return { from: await oldestOpenTransaction(db), until: null, seq }
 }
 
-/** Whether rows after `seq` exist that an open transaction may still precede: a reader looks again soon. */
-export async function hasUnsettled(db: Db, afterSeq: number): Promise<boolean> {
+/** Whether rows are there that an open transaction may still precede: a reader looks again soon. */
+export async function hasUnsettled(db: Db, cursor: OutboxCursor): Promise<boolean> {
   if (dialectOfDb(db) === 'sqlite') return false
-  return (await db('outbox').where('seq', '>', afterSeq).first('seq')) !== undefined
+  return (await db('outbox').where('xid', '>=', cursor.from).first('seq')) !== undefined
 }
 
 export async function pruneOutbox(db: Db, before: number): Promise<number> {

@@ -1,7 +1,15 @@
 import { EventEmitter } from 'node:events'
 import type { Knex } from 'knex'
 import pg from 'pg'
-import { channel, hasUnsettled, listOutbox, outboxEnd, type OutboxRow, type Topic } from '../db/outbox.ts'
+import {
+  channel,
+  hasUnsettled,
+  listOutbox,
+  outboxEnd,
+  type OutboxCursor,
+  type OutboxRow,
+  type Topic,
+} from '../db/outbox.ts'
 import type { Dialect } from '../db/dialect.ts'
 import type { World } from '../../shared/lib/world.ts'
 
@@ -41,7 +49,7 @@ class OutboxBus implements Bus {
   private readonly options: BusOptions
   private readonly topics = new EventEmitter()
   private readonly signals = new EventEmitter()
-  private seq = 0
+  private cursor: OutboxCursor = { from: 0, until: null, seq: 0 }
   private reading: Promise<void> | null = null
   private again = false
   private stopped = true
@@ -60,7 +68,7 @@ class OutboxBus implements Bus {
   async start(): Promise<void> {
     if (!this.stopped) return
     this.stopped = false
-    this.seq = await outboxEnd(this.options.root)
+    this.cursor = await outboxEnd(this.options.root)
     if (this.options.dialect === 'postgres') await this.listen()
     this.tick()
   }
@@ -127,15 +135,13 @@ class OutboxBus implements Bus {
   private async read(): Promise<void> {
     try {
       for (;;) {
-        const rows = await listOutbox(this.options.root, this.seq, 500)
-        for (const row of rows) {
-          this.seq = row.seq
-          this.topics.emit(row.topic, row)
-        }
+        const page = await listOutbox(this.options.root, this.cursor, 500)
+        this.cursor = page.next
+        for (const row of page.rows) this.topics.emit(row.topic, row)
         if (this.stopped) return
-        if (rows.length === 500) continue
+        if (page.hasMore) continue
         // A transaction of somebody else holds rows back and will not wake us when it ends.
-        if (await hasUnsettled(this.options.root, this.seq)) this.options.world.after(5, () => this.poke())
+        if (await hasUnsettled(this.options.root, this.cursor)) this.options.world.after(5, () => this.poke())
         return
       }
     } catch (error) {

@@ -24,29 +24,56 @@ onBoth('the outbox is read in order, from where a reader is, and is pruned by ti
   const start = await outboxEnd(root)
   await publish(root, { topic: 'run.queued', key: 'a', at })
   await publish(root, { topic: 'run.ended', key: 'b', payload: { exitReason: 'completed' }, at: at + 1 })
-  const rows = await listOutbox(root, start, 10)
+  const { rows, next } = await listOutbox(root, start, 10)
   expect(rows.map(({ topic, key, payload }) => ({ topic, key, payload }))).toEqual([
     { topic: 'run.queued', key: 'a', payload: {} },
     { topic: 'run.ended', key: 'b', payload: { exitReason: 'completed' } },
   ])
-  expect(await listOutbox(root, rows[0]!.seq, 10)).toHaveLength(1)
-  expect(await listOutbox(root, start, 1)).toHaveLength(1)
-  expect(await outboxEnd(root)).toBe(rows[1]!.seq)
-  expect(await hasUnsettled(root, rows[1]!.seq)).toBe(false)
+  // Page by page, each row once, also when more come meanwhile.
+  const first = await listOutbox(root, start, 1)
+  await publish(root, { topic: 'run.queued', key: 'c', at: at + 2 })
+  const second = await listOutbox(root, first.next, 1)
+  const third = await listOutbox(root, second.next, 1)
+  const rest = await listOutbox(root, third.next, 1)
+  const keys = [first, second, third, rest].flatMap((page) => page.rows.map((row) => row.key))
+  expect([first.hasMore, keys]).toEqual([true, ['a', 'b', 'c']])
+  expect((await listOutbox(root, next, 10)).rows.map((row) => row.key)).toEqual(['c'])
+  const end = await outboxEnd(root)
+  expect((await listOutbox(root, end, 10)).rows).toEqual([])
+  expect(await hasUnsettled(root, end)).toBe(false)
   expect(await pruneOutbox(root, at + 1)).toBe(1)
-  expect(await listOutbox(root, start, 10)).toHaveLength(1)
+  expect((await listOutbox(root, start, 10)).rows).toHaveLength(2)
 })
 
 test.skipIf(!hasPostgres())('a reader never passes a row that a transaction still open may fill', async () => {
   const database = await openPostgres()
   const { root } = database
+  const start = await outboxEnd(root)
   const open = await root.transaction()
   await publish(open, { topic: 'run.queued', key: 'slow', at })
   await publish(root, { topic: 'run.queued', key: 'fast', at })
-  expect(await listOutbox(root, 0, 10)).toEqual([])
-  expect(await hasUnsettled(root, 0)).toBe(true)
+  const held = await listOutbox(root, start, 10)
+  expect(held.rows).toEqual([])
+  expect(await hasUnsettled(root, held.next)).toBe(true)
   await open.commit()
-  expect((await listOutbox(root, 0, 10)).map((row) => row.key)).toEqual(['slow', 'fast'])
+  expect((await listOutbox(root, held.next, 10)).rows.map((row) => row.key)).toEqual(['slow', 'fast'])
+  await database.close()
+})
+
+test.skipIf(!hasPostgres())('a row is given although one with a higher number was committed before it', async () => {
+  const database = await openPostgres()
+  const { root } = database
+  const start = await outboxEnd(root)
+  const [early, late] = [await root.transaction(), await root.transaction()]
+  // The first writes first, and so is the older transaction, but numbers its row after the other one.
+  await early.raw('select pg_current_xact_id()')
+  await publish(late, { topic: 'run.queued', key: 'lower', at })
+  await publish(early, { topic: 'run.queued', key: 'higher', at })
+  await early.commit()
+  const first = await listOutbox(root, start, 10)
+  await late.commit()
+  const second = await listOutbox(root, first.next, 10)
+  expect([...first.rows, ...second.rows].map((row) => row.key).toSorted()).toEqual(['higher', 'lower'])
   await database.close()
 })
 

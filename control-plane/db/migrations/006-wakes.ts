@@ -1,3 +1,4 @@
+import { dialectOfDb } from '../dialect.ts'
 import type { Migration } from '../migrate.ts'
 
 /** Wakes that were asked for within another change and become runs after it; runs of tasks and conversations. */
@@ -28,6 +29,8 @@ export const wakes: Migration = {
     // Those that wait are few beside those that are done.
     await tx.raw("create index wakes_waiting on wakes (created_at, seq) where state = 'waiting'")
     await tx.raw("create index runs_rate_limited on runs (workspace_id, ended_at) where exit_reason = 'rate_limited'")
+    // The outbox is read by the transactions that have ended.
+    if (dialectOfDb(tx) === 'postgres') await tx.raw('create index outbox_xid on outbox (xid)')
     // In the order in which they are read, so that wide rows need not be sorted.
     await tx.raw('drop index runs_live_agent')
     await tx.raw('create index runs_live_agent on runs (agent_id, created_at) where ended_at is null')
