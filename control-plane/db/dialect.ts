@@ -43,7 +43,7 @@ const xmin = 'pg_snapshot_xmin(pg_current_snapshot())::text::bigint'
 export async function oldestOpenTransaction(db: Db): Promise<number> {
   if (dialectOfDb(db) === 'sqlite') return 0
   const result: { rows: { xmin: number }[] } = await db.raw(`select ${xmin} as xmin`)
-  return Number(result.rows[0]?.xmin ?? 0)
+  return result.rows[0]?.xmin ?? 0
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
+import { wasUndoneForAnother } from '../db/dialect.ts'
 import type { Tx } from '../db/open.ts'
 import type { Bus } from '../link/bus.ts'
 import type { Log } from '../log.ts'
@@ -121,7 +122,12 @@ export class Waker {
 
   private async wake(id: string): Promise<void> {
     const { root, log, dispatcher, bus } = this.options
-    const answer = await root.transaction((tx) => this.makeRun(tx, id))
+    const once = () => root.transaction((tx) => this.makeRun(tx, id))
+    const answer = await once().catch((error: unknown) => {
+      // Undone in favour of another transaction: the sweep would come to it, too, but later.
+      if (!wasUndoneForAnother(error)) throw error
+      return once()
+    })
     if (answer === null) return
     log.info({ wake: id, ...('runId' in answer && { runId: answer.runId }), kind: answer.kind }, 'wake answered')
     announce(answer, { dispatcher, bus })

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { codeOf, TestServer, type Person } from '../../kit/server.ts'
 import { makeConversation, say } from '../../kit/talk.ts'
-import { call, expectWakes, made, move, task } from './tasks-kit.ts'
+import { call, expectWakes, made, move, task, wakesAreAnswered } from './tasks-kit.ts'
 
 /** What is told of tasks of private projects, and of the work of private agents, to who may not see them. */
 
@@ -36,6 +36,7 @@ test('whoever waited for hidden tasks learns that nothing holds theirs up, and n
   const agent = (await server.createAgent()).id
   const hidden = await task(server, { title: 'Buy the rival', projectId: secretProject })
   const waiting = await task(server, { assignee: agent, dependsOn: [hidden.id] })
+  await wakesAreAnswered(server, waiting.id)
   const parent = await task(server, { assignee: agent })
   const part = await task(server, { title: 'Sack the board', projectId: secretProject, parentTaskId: parent.id })
   await move(server, hidden.id, 'done')
