@@ -35,6 +35,8 @@ test('the workspace is the caller’s, under both names, for people and agents',
 test('a person sees all workspaces it belongs to, with its role in each', async () => {
   const person = await server.addPerson('member')
   const { root } = server.database
+  // They are listed in the order in which the person joined.
+  server.world.advance(1)
   await root.transaction((tx) =>
     addUser(tx, server.world, { name: 'x', email: person.email, role: 'admin', workspace: 'second-home' }),
   )
