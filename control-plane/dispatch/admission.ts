@@ -58,11 +58,6 @@ export interface WakeFacts {
 
 export function admit(facts: WakeFacts): Admission {
   const { agent, workspace } = facts
-  const refuse = (reason: NotDispatchedReason, message: string): Admission => ({
-    kind: 'not_dispatched',
-    reason,
-    message,
-  })
   if (agent.deletedAt !== null) return refuse('agent_tombstoned', `${agent.name} is deleted; restore it to run it.`)
   if (agent.status !== 'active')
     return refuse('agent_inactive', `${agent.name} is ${agent.status}; only an active agent takes wakes.`)
@@ -83,12 +78,9 @@ export function admit(facts: WakeFacts): Admission {
   return { kind: 'admit' }
 }
 
+const refuse = (reason: NotDispatchedReason, message: string): Refusal => ({ kind: 'not_dispatched', reason, message })
+
 function taskRefusal(task: TaskFacts): Refusal | null {
-  const refuse = (reason: NotDispatchedReason, message: string): Refusal => ({
-    kind: 'not_dispatched',
-    reason,
-    message,
-  })
   const { key } = task
   if (task.isFinished)
     return refuse('task_already_finished', `${key} is finished or archived; reopen it to work on it.`)

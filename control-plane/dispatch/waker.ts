@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
-import { wasUndoneForAnother } from '../db/dialect.ts'
 import type { Tx } from '../db/open.ts'
+import { transactionInTurn } from '../db/transaction.ts'
 import type { Bus } from '../link/bus.ts'
 import type { Log } from '../log.ts'
 import { findAgent } from '../resources/agents/store.ts'
@@ -122,12 +122,7 @@ export class Waker {
 
   private async wake(id: string): Promise<void> {
     const { root, log, dispatcher, bus } = this.options
-    const once = () => root.transaction((tx) => this.makeRun(tx, id))
-    const answer = await once().catch((error: unknown) => {
-      // Undone in favour of another transaction: the sweep would come to it, too, but later.
-      if (!wasUndoneForAnother(error)) throw error
-      return once()
-    })
+    const answer = await transactionInTurn(root, (tx) => this.makeRun(tx, id))
     if (answer === null) return
     log.info({ wake: id, ...('runId' in answer && { runId: answer.runId }), kind: answer.kind }, 'wake answered')
     announce(answer, { dispatcher, bus })

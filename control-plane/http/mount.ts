@@ -1,8 +1,8 @@
 import type Koa from 'koa'
 import { fail } from '../../shared/api/errors.ts'
 import { rawBody, type AnyRoute, type Role } from '../../shared/api/route.ts'
-import { wasUndoneForAnother } from '../db/dialect.ts'
 import type { Db } from '../db/open.ts'
+import { transactionInTurn } from '../db/transaction.ts'
 import { parseJson, readBytes } from './body.ts'
 import { callerKey, hasRole, type Caller } from './callers.ts'
 import { readKey, type Claim, type StoredAnswer } from './idempotency.ts'
@@ -188,14 +188,11 @@ async function work(mounted: Mounted, input: Input, claim: Claim | null): Promis
     if (claim !== null) await kernel.idempotency.complete(db, claim, encoded, route.isSecret)
     return encoded
   }
-  const once = () => (route.transaction ? kernel.root.transaction(run) : run(kernel.root))
-  const answer = await once().catch((error: unknown) => {
-    // The database undid it in favour of another transaction: done again, it comes after that one.
-    if (!route.transaction || !wasUndoneForAnother(error)) throw error
+  const again = (error: unknown) => {
     kernel.log.warn({ err: error, requestId: input.requestId, route: route.id }, 'transaction done again')
     afterwards.length = 0
-    return once()
-  })
+  }
+  const answer = await (route.transaction ? transactionInTurn(kernel.root, run, again) : run(kernel.root))
   for (const later of afterwards) {
     try {
       later()

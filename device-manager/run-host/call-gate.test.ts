@@ -62,7 +62,7 @@ describe('a call that must be asked', () => {
 
   it('is one of several of its turn, each asked once; what is allowed is not made any more', () => {
     const { gate, asked } = gateWith({ allow: ['Read'] })
-    const read = { ...bash(''), name: 'Read', input: { file_path: '/work/a' } }
+    const read = { ...bash(''), name: 'Read', input: { file_path: '/srv/a' } }
     expect(gate.answer(read).decision.behavior).toBe('allow')
     for (const command of ['one', 'two', 'one', 'two'])
       expect(gate.answer(bash(command)).event.data).toHaveProperty('ask')

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { ToolPermissions, ToolRule } from '../../shared/runs/spec.ts'
 import { decide, glob, refusal } from './gate.ts'
 
-const place = { cwd: '/work/app', homeDir: '/home/ada' }
+const place = { cwd: '/srv/app', homeDir: '/home/ada' }
 const bash = (command: string) => ({ name: 'Bash', input: { command } })
 const lists = (change: Partial<ToolPermissions>): ToolPermissions => ({
   allow: [],
@@ -140,12 +140,12 @@ describe('rules that forbid a shell command', () => {
 describe('paths and addresses', () => {
   const edit = (file_path: string) => ({ name: 'Edit', input: { file_path } })
   test('are resolved before they are compared', () => {
-    expect(allows('Edit(src/**)', edit('/work/app/src/a/b.ts'))).toBe(true)
+    expect(allows('Edit(src/**)', edit('/srv/app/src/a/b.ts'))).toBe(true)
     expect(allows('Edit(src/**)', edit('src/a.ts'))).toBe(true)
-    expect(allows('Edit(src/**)', edit('/work/app/src/../../../etc/passwd'))).toBe(false)
-    expect(allows('Edit(/work/app/**)', edit('/work/app/../other/x'))).toBe(false)
+    expect(allows('Edit(src/**)', edit('/srv/app/src/../../../etc/passwd'))).toBe(false)
+    expect(allows('Edit(/srv/app/**)', edit('/srv/app/../other/x'))).toBe(false)
     expect(allows('Read(~/notes/*)', { name: 'Read', input: { file_path: '/home/ada/notes/x' } })).toBe(true)
-    expect(denies('Read(**/.env)', { name: 'Read', input: { file_path: '/work/app/sub/.env' } })).toBe(true)
+    expect(denies('Read(**/.env)', { name: 'Read', input: { file_path: '/srv/app/sub/.env' } })).toBe(true)
     expect(denies('Read(.env)', { name: 'Read', input: { file_path: './sub/../.env' } })).toBe(true)
   })
   test('a domain holds its subdomains and nothing that only looks alike', () => {

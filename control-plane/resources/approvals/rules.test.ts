@@ -17,8 +17,8 @@ const rule = (pattern: string) => ({ tool: 'Bash', pattern })
 test('the rule for a call says just that call', () => {
   expect(bash('npm publish')).toEqual([rule('npm publish')])
   expect(bash(' make && git push;ls ')).toEqual([rule('make'), rule('git push'), rule('ls')])
-  expect(allowRulesOf({ name: 'Edit', toolArgs: { file_path: '/work/a b.ts', new_string: 'x' } })).toEqual([
-    { tool: 'Edit', pattern: '/work/a b.ts' },
+  expect(allowRulesOf({ name: 'Edit', toolArgs: { file_path: '/srv/a b.ts', new_string: 'x' } })).toEqual([
+    { tool: 'Edit', pattern: '/srv/a b.ts' },
   ])
   expect(allowRulesOf({ name: 'mcp__tracker__create', toolArgs: { title: 'x' } })).toEqual(['mcp__tracker__create'])
   expect(allowRulesOf({ name: 'TodoWrite' })).toEqual(['TodoWrite'])

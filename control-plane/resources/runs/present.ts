@@ -13,6 +13,7 @@ import {
 import { handleText } from '../agents/present.ts'
 import { listAgentsByIds, type AgentRow } from '../agents/store.ts'
 import { openGatesOfRuns, type OpenGate } from '../approvals/open-gates.ts'
+import { isAsking } from '../approvals/rules.ts'
 import { livenessOf } from '../devices/rules.ts'
 import { listDevicesByPublicId, type DeviceRow } from '../devices/store.ts'
 import { listFoldersByIds, type FolderRow } from '../folders/store.ts'
@@ -54,8 +55,6 @@ export async function presentRunDetail(
   return { ...presentRun(run, around), ...detailOf(run) }
 }
 
-const askReasons: ReadonlySet<string> = new Set(['approval_requested', 'question_asked'])
-
 const waitingOnOf = (gate: OpenGate | undefined): Run['waitingOn'] =>
   gate === undefined ? null : { kind: gate.kind, id: gate.id, label: gate.label, since: toTimestamp(gate.since) }
 
@@ -71,7 +70,7 @@ async function load(
   const unique = (ids: readonly (string | null)[]) => [...new Set(ids)].filter((id) => id !== null)
   const waiting = runs.filter(isWaiting)
   // Only a run that works or that stopped to ask can be waited for.
-  const mayAsk = (run: RunRow) => (run.endedAt === null ? run.startedAt !== null : askReasons.has(run.exitReason ?? ''))
+  const mayAsk = (run: RunRow) => (run.endedAt === null ? run.startedAt !== null : isAsking(run.exitReason))
   const askers = runs.filter(mayAsk).map((run) => run.id)
   const workspaceId = runs[0]?.workspaceId ?? ''
   const parents = unique(waiting.map((run) => run.parentRunId))
