@@ -20,3 +20,11 @@ export function pageById(query: Knex.QueryBuilder, { limit, from }: IdPage, tabl
     ])
     .limit(limit + 1)
 }
+
+/** Newest first from a cursor on, one row more than `limit`, so that the caller knows whether there is a next page. */
+export function newestFirst(
+  query: Knex.QueryBuilder,
+  { before, limit }: { before?: { createdAt: number; id: string }; limit: number },
+): Knex.QueryBuilder {
+  return pageById(query, { limit, ...(before && { from: { ...before, direction: 'after' } }) })
+}

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { historyKinds, type HistoryKind } from '../../../shared/api/agent-history.ts'
 import { json, nullableText, text, time, toJson } from '../../db/columns.ts'
+import { newestFirst } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 
 /** What was changed about an agent, in words; never changed itself. Entries of kind `config` are revisions with the same id. */
@@ -59,12 +60,6 @@ export async function listHistory(
 ): Promise<HistoryRow[]> {
   const query = db('agent_history').where({ agent_id: filter.agentId })
   if (filter.kinds) void query.whereIn('kind', [...filter.kinds])
-  if (filter.before) void query.whereRaw('(created_at, id) < (?, ?)', [filter.before.createdAt, filter.before.id])
-  const rows: unknown[] = await query
-    .orderBy([
-      { column: 'created_at', order: 'desc' },
-      { column: 'id', order: 'desc' },
-    ])
-    .limit(filter.limit + 1)
+  const rows: unknown[] = await newestFirst(query, filter)
   return rows.map((value) => row.parse(value))
 }

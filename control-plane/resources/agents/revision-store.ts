@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { json, nullableText, text, time, toJson } from '../../db/columns.ts'
+import { newestFirst } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 
 /** Revisions of agents' settings: one per config write, never changed. */
@@ -54,12 +55,6 @@ export async function listRevisions(
   filter: { agentId: string; before?: { createdAt: number; id: string }; limit: number },
 ): Promise<RevisionRow[]> {
   const query = db('agent_revisions').where({ agent_id: filter.agentId })
-  if (filter.before) void query.whereRaw('(created_at, id) < (?, ?)', [filter.before.createdAt, filter.before.id])
-  const rows: unknown[] = await query
-    .orderBy([
-      { column: 'created_at', order: 'desc' },
-      { column: 'id', order: 'desc' },
-    ])
-    .limit(filter.limit + 1)
+  const rows: unknown[] = await newestFirst(query, filter)
   return rows.map((value) => row.parse(value))
 }

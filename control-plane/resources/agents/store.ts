@@ -21,7 +21,9 @@ import {
   toJson,
   toNullableJson,
 } from '../../db/columns.ts'
+import { newestFirst } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
+import { replaceVersioned } from '../../db/versioned.ts'
 
 export const agentStatuses = ['active', 'idle', 'running', 'terminated', 'error'] as const
 
@@ -171,10 +173,7 @@ export async function insertAgent(db: Db, agent: AgentRow): Promise<void> {
 
 /** Writes the whole row but what endings of runs write; false when somebody else changed it since it was read. */
 export async function replaceAgent(db: Db, before: AgentRow, after: AgentRow): Promise<boolean> {
-  const changed = await db('agents')
-    .where({ id: before.id, version: before.version })
-    .update({ ...toColumns(after), version: before.version + 1 })
-  return changed === 1
+  return replaceVersioned(db, { table: 'agents', before }, toColumns(after))
 }
 
 export async function findAgent(db: Db, id: string): Promise<AgentRow | null> {
@@ -260,13 +259,7 @@ export async function listAgents(db: Db, filter: AgentFilter): Promise<AgentRow[
     })
   }
   if (filter.visibleTo !== undefined) void query.where((any) => onlyVisible(any, filter.visibleTo!))
-  if (filter.before) void query.whereRaw('(created_at, id) < (?, ?)', [filter.before.createdAt, filter.before.id])
-  const rows: unknown[] = await query
-    .orderBy([
-      { column: 'created_at', order: 'desc' },
-      { column: 'id', order: 'desc' },
-    ])
-    .limit(filter.limit + 1)
+  const rows: unknown[] = await newestFirst(query, filter)
   return rows.map((value) => row.parse(value))
 }
 

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { skipReasons } from '../../../shared/api/automations.ts'
 import { nullableText, text, time } from '../../db/columns.ts'
+import { newestFirst } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import type { Viewer } from '../agents/rules.ts'
 
@@ -94,13 +95,7 @@ interface FirePage {
 /** Fires without a run, newest first; one row more than `limit`. */
 export async function listSkips(db: Db, automationId: string, page: FirePage): Promise<FireRow[]> {
   const query = db('automation_fires').where({ automation_id: automationId, kind: 'skipped' })
-  if (page.before) void query.whereRaw('(created_at, id) < (?, ?)', [page.before.createdAt, page.before.id])
-  const rows: unknown[] = await query
-    .orderBy([
-      { column: 'created_at', order: 'desc' },
-      { column: 'id', order: 'desc' },
-    ])
-    .limit(page.limit + 1)
+  const rows: unknown[] = await newestFirst(query, page)
   return rows.map((value) => row.parse(value))
 }
 

@@ -4,7 +4,9 @@ import { environments } from '../../../shared/api/agents.ts'
 import { automationStatuses, concurrencyPolicies, githubEvents, triggerTypes } from '../../../shared/api/automations.ts'
 import { int, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { lockRows } from '../../db/dialect.ts'
+import { newestFirst } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
+import { replaceVersioned } from '../../db/versioned.ts'
 import type { Viewer } from '../agents/rules.ts'
 
 const row = z
@@ -117,10 +119,7 @@ export async function insertAutomation(db: Db, automation: AutomationRow): Promi
 
 /** False when somebody else changed it, or it fired by its schedule, since it was read. */
 export async function replaceAutomation(db: Db, before: AutomationRow, after: AutomationRow): Promise<boolean> {
-  const changed = await db('automations')
-    .where({ id: before.id, version: before.version })
-    .update({ ...toColumns(after), version: before.version + 1 })
-  return changed === 1
+  return replaceVersioned(db, { table: 'automations', before }, toColumns(after))
 }
 
 export async function findAutomation(db: Db, workspaceId: string, id: string): Promise<AutomationRow | null> {
@@ -206,13 +205,7 @@ export async function listAutomations(db: Db, filter: AutomationFilter): Promise
   if (filter.agentId !== undefined) void query.where({ agent_id: filter.agentId })
   if (filter.q !== undefined && filter.q !== '') onlyMatching(query, filter.q)
   onlyOfVisibleAgents(query, filter.viewer)
-  if (filter.before) void query.whereRaw('(created_at, id) < (?, ?)', [filter.before.createdAt, filter.before.id])
-  const rows: unknown[] = await query
-    .orderBy([
-      { column: 'created_at', order: 'desc' },
-      { column: 'id', order: 'desc' },
-    ])
-    .limit(filter.limit + 1)
+  const rows: unknown[] = await newestFirst(query, filter)
   return parseAll(rows)
 }
 

@@ -6,6 +6,7 @@ import { int, nullableText, nullableTime, text, time } from '../../db/columns.ts
 import { lockRows } from '../../db/dialect.ts'
 import { pageById, type IdPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
+import { replaceVersioned } from '../../db/versioned.ts'
 
 const row = z
   .object({
@@ -202,9 +203,10 @@ function participation(query: Knex.QueryBuilder, subjectId: string): void {
 
 /** Writes title, archiving and runtime; false when somebody else changed these since they were read. */
 export async function replaceConversation(db: Db, before: ConversationRow, after: ConversationRow): Promise<boolean> {
-  const changed = await db('conversations')
-    .where({ id: before.id, version: before.version })
-    .update({
+  return replaceVersioned(
+    db,
+    { table: 'conversations', before },
+    {
       title: after.title,
       archived_at: after.archivedAt,
       model_id: after.modelId,
@@ -212,10 +214,9 @@ export async function replaceConversation(db: Db, before: ConversationRow, after
       reasoning_effort: after.reasoningEffort,
       speed: after.speed,
       runtime_changed_at: after.runtimeChangedAt,
-      version: before.version + 1,
       updated_at: after.updatedAt,
-    })
-  return changed === 1
+    },
+  )
 }
 
 /**

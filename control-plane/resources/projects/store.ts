@@ -2,7 +2,9 @@ import type { Knex } from 'knex'
 import { z } from 'zod'
 import { projectStatuses } from '../../../shared/api/projects.ts'
 import { int, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import { newestFirst } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
+import { replaceVersioned } from '../../db/versioned.ts'
 
 const row = z
   .object({
@@ -69,10 +71,7 @@ export async function insertProject(db: Db, project: ProjectRow): Promise<void> 
 
 /** False when somebody else changed it since it was read. */
 export async function replaceProject(db: Db, before: ProjectRow, after: ProjectRow): Promise<boolean> {
-  const changed = await db('projects')
-    .where({ id: before.id, version: before.version })
-    .update({ ...toColumns(after), version: before.version + 1 })
-  return changed === 1
+  return replaceVersioned(db, { table: 'projects', before }, toColumns(after))
 }
 
 export async function findProject(db: Db, workspaceId: string, id: string): Promise<ProjectRow | null> {
@@ -142,13 +141,7 @@ export async function listProjects(db: Db, filter: ProjectFilter): Promise<Proje
     const agent = filter.grantedTo
     void query.where((any) => granted(any, agent))
   }
-  if (filter.before) void query.whereRaw('(created_at, id) < (?, ?)', [filter.before.createdAt, filter.before.id])
-  const rows: unknown[] = await query
-    .orderBy([
-      { column: 'created_at', order: 'desc' },
-      { column: 'id', order: 'desc' },
-    ])
-    .limit(filter.limit + 1)
+  const rows: unknown[] = await newestFirst(query, filter)
   return rows.map((value) => row.parse(value))
 }
 

@@ -15,6 +15,7 @@ import {
   toNullableJson,
 } from '../../db/columns.ts'
 import { lockRows } from '../../db/dialect.ts'
+import { newestFirst } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 
 /** A row of `runs`. `leaseState`: none, offered (to `device` until `offerExpiresAt`), claimed (by `device`). */
@@ -220,17 +221,7 @@ export async function listRuns(db: Db, filter: RunFilter): Promise<RunRow[]> {
   if (filter.triggerSources) void query.whereIn('trigger_source', [...filter.triggerSources])
   if (filter.since !== undefined) void query.where('created_at', '>=', filter.since)
   if (filter.until !== undefined) void query.where('created_at', '<', filter.until)
-  if (filter.before) {
-    const { createdAt, id } = filter.before
-    // A row comparison, so that both databases walk the index instead of filtering.
-    void query.whereRaw('(created_at, id) < (?, ?)', [createdAt, id])
-  }
-  const rows: unknown[] = await query
-    .orderBy([
-      { column: 'created_at', order: 'desc' },
-      { column: 'id', order: 'desc' },
-    ])
-    .limit(filter.limit + 1)
+  const rows: unknown[] = await newestFirst(query, filter)
   return rows.map(parseRun)
 }
 

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import { newestFirst } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import type { RunRow } from '../runs/store.ts'
 import type { Vault } from './vault.ts'
@@ -66,13 +67,7 @@ export async function listSecrets(
   filter: { workspaceId: string; before?: { createdAt: number; id: string }; limit: number },
 ): Promise<SecretRow[]> {
   const query = db('secrets').where({ workspace_id: filter.workspaceId })
-  if (filter.before) void query.whereRaw('(created_at, id) < (?, ?)', [filter.before.createdAt, filter.before.id])
-  const rows: unknown[] = await query
-    .orderBy([
-      { column: 'created_at', order: 'desc' },
-      { column: 'id', order: 'desc' },
-    ])
-    .limit(filter.limit + 1)
+  const rows: unknown[] = await newestFirst(query, filter)
   return rows.map((value) => row.parse(value))
 }
 

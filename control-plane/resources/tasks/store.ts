@@ -4,6 +4,7 @@ import { harnessNames, reasoningEfforts } from '../../../shared/runs/spec.ts'
 import { int, nullableJson, nullableText, nullableTime, text, time, toNullableJson } from '../../db/columns.ts'
 import { lockName, lockRows } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
+import { replaceVersioned } from '../../db/versioned.ts'
 import { titleWords } from './duplicates.ts'
 
 export const pullRequest = z.object({ number: z.number().int(), url: z.string() })
@@ -152,10 +153,7 @@ export async function insertTask(db: Db, task: TaskRow): Promise<void> {
 
 /** Writes the whole row; false when somebody else changed it since it was read. */
 export async function replaceTask(db: Db, before: TaskRow, after: TaskRow): Promise<boolean> {
-  const changed = await db('tasks')
-    .where({ id: before.id, version: before.version })
-    .update({ ...toColumns(after), version: before.version + 1 })
-  return changed === 1
+  return replaceVersioned(db, { table: 'tasks', before }, toColumns(after))
 }
 
 /** By `tsk_` id or key (in any case) within a workspace. */

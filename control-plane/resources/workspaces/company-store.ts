@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { int, text } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
+import { replaceVersioned } from '../../db/versioned.ts'
 
 const row = z.object({ id: text, name: text, version: int })
 export type CompanyRow = z.infer<typeof row>
@@ -16,10 +17,7 @@ export async function replaceCompany(
   before: CompanyRow,
   after: { name: string; at: number },
 ): Promise<boolean> {
-  const changed = await db('companies')
-    .where({ id: before.id, version: before.version })
-    .update({ name: after.name, version: before.version + 1, updated_at: after.at })
-  return changed === 1
+  return replaceVersioned(db, { table: 'companies', before }, { name: after.name, updated_at: after.at })
 }
 
 /** Removes the company unless it still has a workspace. */

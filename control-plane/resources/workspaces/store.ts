@@ -14,6 +14,7 @@ import {
 } from '../../db/columns.ts'
 import { lockRows } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
+import { replaceVersioned } from '../../db/versioned.ts'
 import { insertSlug } from './slug-store.ts'
 
 export const idleCompaction = z.object({
@@ -134,9 +135,10 @@ export async function findWorkspace(db: Db, id: string, lock = false): Promise<W
  * changed it since it was read.
  */
 export async function replaceWorkspace(db: Db, before: WorkspaceRow, after: WorkspaceRow): Promise<boolean> {
-  const changed = await db('workspaces')
-    .where({ id: before.id, version: before.version })
-    .update({
+  return replaceVersioned(
+    db,
+    { table: 'workspaces', before },
+    {
       name: after.name,
       slug: after.slug,
       description: after.description,
@@ -153,10 +155,9 @@ export async function replaceWorkspace(db: Db, before: WorkspaceRow, after: Work
       oom_resume: toFlag(after.oomResume),
       tool_permission_default: after.toolPermissionDefault,
       monthly_budget_cents: after.monthlyBudgetCents,
-      version: before.version + 1,
       updated_at: after.updatedAt,
-    })
-  return changed === 1
+    },
+  )
 }
 
 export async function findWorkspaceBySlug(db: Db, slug: string): Promise<WorkspaceRow | null> {
