@@ -11,6 +11,7 @@ import { findRun, offerRun, withdrawOffer } from '../resources/runs/store.ts'
 import { cancelRun } from './cancel-run.ts'
 import { loadRunFacts, lockPlacement } from './facts.ts'
 import { placeRun } from './placement.ts'
+import { SerialWork } from './serial-work.ts'
 
 /**
  * Gives queued runs to devices. It owns the step none -> offered of a lease and back (but for a run that is offered by
@@ -56,17 +57,16 @@ export class Dispatcher {
   private readonly options: DispatcherOptions
   private readonly offers = new Map<string, () => void>()
   private readonly unsubscribe: (() => void)[] = []
-  private work: Promise<void> = Promise.resolve()
-  private stopped = true
-  private readonly queuedRuns = new Set<string>()
+  private readonly work: SerialWork
 
   constructor(options: DispatcherOptions) {
     this.options = options
+    this.work = new SerialWork(options.log, 'dispatch failed; the sweep tries again')
   }
 
   start(): void {
-    if (!this.stopped) return
-    this.stopped = false
+    if (!this.work.isStopped) return
+    this.work.start()
     const { bus } = this.options
     this.unsubscribe.push(
       bus.on('run.queued', (row) => this.runQueued(row.key)),
@@ -80,33 +80,23 @@ export class Dispatcher {
   }
 
   async stop(): Promise<void> {
-    this.stopped = true
     for (const off of this.unsubscribe.splice(0)) off()
     for (const cancel of this.offers.values()) cancel()
     this.offers.clear()
-    await this.work
+    await this.work.stop()
   }
 
   /** A run was queued (or is again): looks for a device at once. */
   runQueued(runId: string): void {
-    if (this.queuedRuns.has(runId)) return
-    this.queuedRuns.add(runId)
-    this.enqueue(async () => {
-      this.queuedRuns.delete(runId)
-      await this.dispatch(runId)
-    })
+    this.work.add(() => this.dispatch(runId), runId)
   }
 
   /** A device of the workspace connected, changed or has room: looks at what waits, oldest first. */
   capacityChanged(workspaceId: string): void {
-    const key = `workspace:${workspaceId}`
-    if (this.queuedRuns.has(key)) return
-    this.queuedRuns.add(key)
-    this.enqueue(async () => {
-      this.queuedRuns.delete(key)
+    this.work.add(async () => {
       const waiting = await listQueued(this.options.root, { workspaceId, limit: batch })
       for (const run of waiting) if (run.leaseState === 'none') await this.dispatch(run.id)
-    })
+    }, `workspace:${workspaceId}`)
   }
 
   get offerMs(): number {
@@ -114,7 +104,7 @@ export class Dispatcher {
   }
 
   isLinked(publicId: string): boolean {
-    return !this.stopped && this.options.links.isLinked(publicId)
+    return !this.work.isStopped && this.options.links.isLinked(publicId)
   }
 
   /** Tells the device of an offer that is committed. It waits for nothing, so any commit may be followed by it. */
@@ -124,7 +114,7 @@ export class Dispatcher {
     this.watchOffer(offered)
     const sent = links.send(device, { type: 'run.offer', runId, fence, spec, expiresInMs: offerMs })
     log.info({ runId, fence, device }, 'run offered')
-    if (!sent) this.enqueue(() => this.withdraw(runId, fence))
+    if (!sent) this.work.add(() => this.withdraw(runId, fence))
   }
 
   /** The device answered the offer, or the run ended: its time limit is off. */
@@ -142,18 +132,7 @@ export class Dispatcher {
 
   /** Resolves when nothing that was asked for is still being done. */
   async idle(): Promise<void> {
-    await this.work
-  }
-
-  private enqueue(task: () => Promise<void>): void {
-    this.work = this.work.then(async () => {
-      if (this.stopped) return
-      try {
-        await task()
-      } catch (error) {
-        this.options.log.error({ err: error }, 'dispatch failed; the sweep tries again')
-      }
-    })
+    await this.work.idle()
   }
 
   private async dispatch(runId: string): Promise<void> {
@@ -185,7 +164,7 @@ export class Dispatcher {
       this.options.world.after(this.options.offerMs, () => {
         this.offers.delete(key)
         this.options.log.warn({ runId, fence }, 'offer not answered in time')
-        this.enqueue(() => this.withdraw(runId, fence))
+        this.work.add(() => this.withdraw(runId, fence))
       }),
     )
   }

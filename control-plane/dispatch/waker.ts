@@ -11,6 +11,7 @@ import { listLiveOfAgent, listLiveOfConversation } from '../resources/runs/live-
 import { findRun, lockRun, type RunRow } from '../resources/runs/store.ts'
 import { findTaskById } from '../resources/tasks/store.ts'
 import type { Dispatcher } from './dispatcher.ts'
+import { SerialWork } from './serial-work.ts'
 import { announce, startRun, type WakeAnswer, type WakeContext } from './start-run.ts'
 import {
   answerWakes,
@@ -45,52 +46,41 @@ const separator = '\n\n'
 export class Waker {
   private readonly options: WakerOptions
   private readonly unsubscribe: (() => void)[] = []
-  private readonly pending = new Set<string>()
-  private work: Promise<void> = Promise.resolve()
-  private stopped = true
+  private readonly work: SerialWork
 
   constructor(options: WakerOptions) {
     this.options = options
+    this.work = new SerialWork(options.log, 'a wake failed; the sweep tries again')
   }
 
   start(): void {
-    if (!this.stopped) return
-    this.stopped = false
+    if (!this.work.isStopped) return
+    this.work.start()
     const { bus } = this.options
     this.unsubscribe.push(
-      bus.on('wake.requested', (row) => this.take(row.key)),
+      bus.on('wake.requested', (row) => this.work.add(() => this.wake(row.key), row.key)),
       bus.on('run.ended', (row) => {
         const { conversationId } = row.payload
         const ended = { runId: row.key, conversationId: typeof conversationId === 'string' ? conversationId : null }
-        this.enqueue(() => this.takeWaiting({ ended }))
+        this.work.add(() => this.takeWaiting({ ended }))
       }),
     )
   }
 
   async stop(): Promise<void> {
-    this.stopped = true
     for (const off of this.unsubscribe.splice(0)) off()
-    await this.work
+    await this.work.stop()
   }
 
   /** Catches what an event missed. */
   async sweep(): Promise<void> {
-    this.enqueue(() => this.takeWaiting({}))
-    await this.work
+    this.work.add(() => this.takeWaiting({}))
+    await this.work.idle()
   }
 
   /** Resolves when nothing that was asked for is still being done. */
   async idle(): Promise<void> {
-    await this.work
-  }
-
-  private take(id: string): void {
-    if (this.pending.has(id)) return
-    this.pending.add(id)
-    this.enqueue(async () => {
-      this.pending.delete(id)
-      await this.wake(id)
-    })
+    await this.work.idle()
   }
 
   /** All that wait are looked at: those that wait on, and those that fail, hold up none of the others. */
@@ -101,23 +91,12 @@ export class Waker {
       const last = page.at(-1)
       page = await listWaitingWakes(root, { ...filter, ...(last && { after: last }), limit: batch })
       for (const { id } of page) {
-        if (this.stopped) return
+        if (this.work.isStopped) return
         await this.wake(id).catch((error: unknown) => {
           log.error({ err: error, wake: id }, 'a wake failed; the sweep tries again')
         })
       }
     } while (page.length === batch)
-  }
-
-  private enqueue(task: () => Promise<void>): void {
-    this.work = this.work.then(async () => {
-      if (this.stopped) return
-      try {
-        await task()
-      } catch (error) {
-        this.options.log.error({ err: error }, 'a wake failed; the sweep tries again')
-      }
-    })
   }
 
   private async wake(id: string): Promise<void> {

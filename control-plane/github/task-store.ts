@@ -1,3 +1,4 @@
+import { likeContaining } from '../db/like.ts'
 import type { Db } from '../db/open.ts'
 import { readRemote } from '../resources/repos/rules.ts'
 
@@ -20,7 +21,7 @@ export interface PullFacts {
 export async function listTasksOfPull(db: Db, pull: PullFacts): Promise<{ id: string; workspaceId: string }[]> {
   const workspaces = await listWorkspacesOfRepo(db, pull)
   if (workspaces.length === 0) return []
-  const like = `%${JSON.stringify(pull.url).replaceAll(/[\\%_]/g, (c) => `\\${c}`)}%`
+  const like = likeContaining(JSON.stringify(pull.url))
   const rows: { id: string; workspace_id: string }[] = await db('tasks as t')
     .leftJoin('repos as r', 'r.id', 't.repo_id')
     .whereIn('t.workspace_id', workspaces)
@@ -44,7 +45,7 @@ export async function listWorkspacesOfRepo(db: Db, of: { remote: string; repo: s
   const automations: { workspace_id: string }[] = await db('automations')
     .where({ trigger_type: 'github', repo: of.repo })
     .select('workspace_id')
-  const like = `%${of.repo.replaceAll(/[\\%_]/g, (c) => `\\${c}`)}%`
+  const like = likeContaining(of.repo)
   const projects: { workspace_id: string; repo_url: string }[] = await db('projects')
     .whereNull('deleted_at')
     .whereRaw(`lower(repo_url) like ? escape '\\'`, [like])

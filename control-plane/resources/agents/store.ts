@@ -22,6 +22,7 @@ import {
   toNullableJson,
 } from '../../db/columns.ts'
 import { newestFirst } from '../../db/id-page.ts'
+import { likeContaining } from '../../db/like.ts'
 import type { Db } from '../../db/open.ts'
 import { replaceVersioned } from '../../db/versioned.ts'
 
@@ -252,7 +253,7 @@ export async function listAgents(db: Db, filter: AgentFilter): Promise<AgentRow[
   })
   if (filter.role !== undefined) void query.where({ role: filter.role })
   if (filter.q !== undefined && filter.q !== '') {
-    const like = `%${filter.q.toLowerCase().replaceAll(/[\\%_]/g, (c) => `\\${c}`)}%`
+    const like = likeContaining(filter.q.toLowerCase())
     void query.where((any) => {
       for (const column of ['name', 'handle', 'description'])
         void any.orWhereRaw(`lower(coalesce(${column}, '')) like ? escape '\\'`, [like])

@@ -5,6 +5,7 @@ import { automationStatuses, concurrencyPolicies, githubEvents, triggerTypes } f
 import { int, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { lockRows } from '../../db/dialect.ts'
 import { newestFirst } from '../../db/id-page.ts'
+import { likeContaining } from '../../db/like.ts'
 import type { Db } from '../../db/open.ts'
 import { replaceVersioned } from '../../db/versioned.ts'
 import type { Viewer } from '../agents/rules.ts'
@@ -210,7 +211,7 @@ export async function listAutomations(db: Db, filter: AutomationFilter): Promise
 }
 
 function onlyMatching(query: Knex.QueryBuilder, q: string): void {
-  const like = `%${q.toLowerCase().replaceAll(/[\\%_]/g, (c) => `\\${c}`)}%`
+  const like = likeContaining(q.toLowerCase())
   void query.where((any) => {
     for (const column of ['name', 'description'])
       void any.orWhereRaw(`lower(coalesce(${column}, '')) like ? escape '\\'`, [like])

@@ -2,6 +2,7 @@ import type { Knex } from 'knex'
 import { z } from 'zod'
 import { nullableText, text } from '../../db/columns.ts'
 import { pageById, type IdPage } from '../../db/id-page.ts'
+import { likeContaining } from '../../db/like.ts'
 import type { Db } from '../../db/open.ts'
 import type { ProjectViewer } from '../projects/store.ts'
 import { parseTask, type TaskRow } from './store.ts'
@@ -48,7 +49,7 @@ export async function countTasks(db: Db, workspaceId: string, viewer: ProjectVie
 }
 
 function onlyMatching(query: Knex.QueryBuilder, q: string): void {
-  const like = `%${q.toLowerCase().replaceAll(/[\\%_]/g, (c) => `\\${c}`)}%`
+  const like = likeContaining(q.toLowerCase())
   void query.where((any) => {
     for (const column of ['title', 'key', 'description'])
       void any.orWhereRaw(`lower(coalesce(${column}, '')) like ? escape '\\'`, [like])
