@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
@@ -6,7 +6,7 @@ import { realWorld } from '../../shared/lib/world.ts'
 import type { AskedCall } from '../../shared/runs/asked-call.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
 import { nothingNames } from '../kit/programs.ts'
-import { fetchClaude } from '../kit/real-claude.ts'
+import { fetchClaude, signInClaude } from '../kit/real-claude.ts'
 import { runSpecFixture } from '../kit/run-spec.ts'
 import { startStubLlm, type StubLlm } from '../kit/stub-llm.ts'
 import { TestDevice } from '../kit/system-device.ts'
@@ -36,13 +36,7 @@ beforeAll(async () => {
   stub = await startStubLlm()
   server = await ScriptedServer.start()
   device = new TestDevice({ name: 'device', root, env: {} })
-  const profile = [
-    `export PATH='${found.binDir}':"$PATH"`,
-    `export ANTHROPIC_BASE_URL='${stub.url}/s/run'`,
-    'export ANTHROPIC_API_KEY=dummy',
-    `export CLAUDE_CONFIG_DIR='${join(device.homeDir, '.claude')}'`,
-  ]
-  writeFileSync(join(device.homeDir, '.profile'), `${profile.join('\n')}\n`)
+  signInClaude(device.homeDir, { binDir: found.binDir, modelUrl: `${stub.url}/s/run` })
   device.identify({ publicId: 'dvc_1', deviceId: 'd', token: 'svc_dev_x', displayName: 'device', server: server.url })
   await device.start()
 })

@@ -1,10 +1,10 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { RunEvent } from '../../shared/api/run-events.ts'
 import { changeSetIsRight, goneMs, wholeLog } from '../kit/invariants.ts'
 import { nothingNames, waitFor } from '../kit/programs.ts'
-import { fetchClaude } from '../kit/real-claude.ts'
+import { fetchClaude, signInClaude } from '../kit/real-claude.ts'
 import { startStubLlm, type StubLlm } from '../kit/stub-llm.ts'
 import { TestSystem } from '../kit/system.ts'
 import { makeRepo } from '../kit/system-scenario.ts'
@@ -27,13 +27,7 @@ beforeAll(async () => {
   system = await TestSystem.start({ devices: 0 })
   const device = system.makeDevice()
   // As on a person's machine: found and signed in by the login shell's profile.
-  const profile = [
-    `export PATH='${found.binDir}':"$PATH"`,
-    `export ANTHROPIC_BASE_URL='${stub.url}/s/run'`,
-    'export ANTHROPIC_API_KEY=dummy',
-    `export CLAUDE_CONFIG_DIR='${join(device.homeDir, '.claude')}'`,
-  ]
-  writeFileSync(join(device.homeDir, '.profile'), `${profile.join('\n')}\n`)
+  signInClaude(device.homeDir, { binDir: found.binDir, modelUrl: `${stub.url}/s/run` })
   await device.enrol(system.api, system.server.url)
   await device.start()
   folder = join(system.root, 'repo')

@@ -1,10 +1,10 @@
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Run } from '../../shared/api/runs.ts'
 import { hasPostgres, openPostgres, type PostgresDatabase } from '../kit/database.ts'
 import { delay, seededRandom, waitFor } from '../kit/programs.ts'
-import { fetchClaude } from '../kit/real-claude.ts'
+import { fetchClaude, signInClaude } from '../kit/real-claude.ts'
 import { startStubLlm, type StubLlm, type StubStep } from '../kit/stub-llm.ts'
 import { shortDurations, TestSystem, type SystemOptions } from '../kit/system.ts'
 import type { TestApi } from '../kit/system-api.ts'
@@ -77,13 +77,7 @@ async function begin(options: SystemOptions) {
   await stub.script({ run: { steps: [], rules: model } })
   const system = await TestSystem.start({ ...options, devices: 0 })
   const device = system.makeDevice()
-  const profile = [
-    `export PATH='${found.binDir}':"$PATH"`,
-    `export ANTHROPIC_BASE_URL='${stub.url}/s/run'`,
-    'export ANTHROPIC_API_KEY=dummy',
-    `export CLAUDE_CONFIG_DIR='${join(device.homeDir, '.claude')}'`,
-  ]
-  writeFileSync(join(device.homeDir, '.profile'), `${profile.join('\n')}\n`)
+  signInClaude(device.homeDir, { binDir: found.binDir, modelUrl: `${stub.url}/s/run` })
   await device.enrol(system.api, options.withProxy === true ? system.proxy.url : system.server.url)
   await device.start()
   const folder = join(system.root, 'repo')

@@ -1,12 +1,12 @@
-import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { realWorld } from '../../shared/lib/world.ts'
 import { delay, nothingNames, seededRandom, waitFor } from '../kit/programs.ts'
 import { runSpecFixture } from '../kit/run-spec.ts'
-import { TestDevice } from '../kit/system-device.ts'
-import { ScriptedServer, type Lease } from '../kit/system-scripted-server.ts'
+import { startScripted, type ScriptedSystem } from '../kit/scripted-system.ts'
+import type { TestDevice } from '../kit/system-device.ts'
+import type { Lease, ScriptedServer } from '../kit/system-scripted-server.ts'
 
 /** What a person is asked is not lost by a death of daemon or run host at any moment after it was on the disk. */
 
@@ -22,30 +22,24 @@ const acknowledge: ScriptedServer['onEvents'] = ({ runId, fence, lastSeq }) => (
 let root: string
 let server: ScriptedServer
 let device: TestDevice
+let system: ScriptedSystem
 beforeAll(async () => {
-  root = realpathSync(mkdtempSync(join(tmpdir(), 'svc-ask-fault-')))
-  server = await ScriptedServer.start()
-  device = new TestDevice({ name: 'device', root, env: { SVC_RECONNECT_MIN_MS: '100', SVC_RECONNECT_MAX_MS: '500' } })
-  const bin = join(root, 'bin')
-  mkdirSync(bin)
-  // After its question it says nothing any more and does not leave: the host has to end it.
-  const env = `PLAYER_RECORDING='${recording}' PLAYER_ANSWERS='${join(root, 'answers')}' PLAYER_MODE=deaf`
-  writeFileSync(join(bin, 'claude'), `#!/bin/sh\n${env} exec '${process.execPath}' '${player}' "$@"\n`)
-  chmodSync(join(bin, 'claude'), 0o755)
-  writeFileSync(join(device.homeDir, '.profile'), `export PATH='${bin}':"$PATH"\n`)
-  device.identify({ publicId: 'dvc_1', deviceId: 'd', token: 'svc_dev_x', displayName: 'device', server: server.url })
-  await device.start()
+  system = await startScripted('ask-fault', (made) => {
+    const bin = join(made.root, 'bin')
+    mkdirSync(bin)
+    // After its question it says nothing any more and does not leave: the host has to end it.
+    const env = `PLAYER_RECORDING='${recording}' PLAYER_ANSWERS='${join(made.root, 'answers')}' PLAYER_MODE=deaf`
+    writeFileSync(join(bin, 'claude'), `#!/bin/sh\n${env} exec '${process.execPath}' '${player}' "$@"\n`)
+    chmodSync(join(bin, 'claude'), 0o755)
+    writeFileSync(join(made.device.homeDir, '.profile'), `export PATH='${bin}':"$PATH"\n`)
+  })
+  ;({ root, server, device } = system)
 })
 afterEach(() => {
   server.onEvents = acknowledge
   server.verdicts = []
 })
-afterAll(async () => {
-  await device.end()
-  await server.stop()
-  await nothingNames(root)
-  rmSync(root, { recursive: true, force: true, maxRetries: 5 })
-})
+afterAll(() => system?.stop())
 
 async function startRun(): Promise<Lease> {
   const lease = { runId: realWorld.id('run_'), fence: 1 }

@@ -1,14 +1,14 @@
-import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync, inflateSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { realWorld } from '../../shared/lib/world.ts'
-import { nothingNames, processesNaming, waitFor } from '../kit/programs.ts'
+import { processesNaming, waitFor } from '../kit/programs.ts'
 import { runSpecFixture } from '../kit/run-spec.ts'
-import { TestDevice } from '../kit/system-device.ts'
+import { startScripted, type ScriptedSystem } from '../kit/scripted-system.ts'
+import type { TestDevice } from '../kit/system-device.ts'
 import { makeRepo } from '../kit/system-scenario.ts'
-import { ScriptedServer } from '../kit/system-scripted-server.ts'
+import type { ScriptedServer } from '../kit/system-scripted-server.ts'
 
 /**
  * Invariant I6 for the secrets that come with `run.start`: they are in the environment of the harness and nowhere else, at
@@ -23,19 +23,12 @@ const secrets = {
 let root: string
 let server: ScriptedServer
 let device: TestDevice
+let system: ScriptedSystem
 beforeAll(async () => {
-  root = realpathSync(mkdtempSync(join(tmpdir(), 'svc-given-')))
-  server = await ScriptedServer.start()
-  device = new TestDevice({ name: 'device', root, env: { SVC_RECONNECT_MIN_MS: '100', SVC_RECONNECT_MAX_MS: '500' } })
-  device.identify({ publicId: 'dvc_1', deviceId: 'd', token: 'svc_dev_x', displayName: 'device', server: server.url })
-  await device.start()
+  system = await startScripted('given')
+  ;({ root, server, device } = system)
 })
-afterAll(async () => {
-  await device.end()
-  await server.stop()
-  await nothingNames(root)
-  rmSync(root, { recursive: true, force: true, maxRetries: 5 })
-})
+afterAll(() => system?.stop())
 
 /** A value as it may stand somewhere: as it is, as encoders write it, and the lines of it. */
 function formsOf(value: string): string[] {

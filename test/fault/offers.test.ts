@@ -1,12 +1,12 @@
-import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { realWorld } from '../../shared/lib/world.ts'
-import { nothingNames, waitFor } from '../kit/programs.ts'
+import { waitFor } from '../kit/programs.ts'
 import { runSpecFixture } from '../kit/run-spec.ts'
-import { TestDevice } from '../kit/system-device.ts'
-import { ScriptedServer, type Lease } from '../kit/system-scripted-server.ts'
+import { startScripted, type ScriptedSystem } from '../kit/scripted-system.ts'
+import type { TestDevice } from '../kit/system-device.ts'
+import type { Lease, ScriptedServer } from '../kit/system-scripted-server.ts'
 
 /** Fault matrix, rows 29, 34 and 41, at the real daemon: offers and starts that come twice, too late, or too many. */
 
@@ -14,19 +14,12 @@ const harness = resolve(import.meta.dirname, '../kit/fake-harness.mjs')
 let root: string
 let server: ScriptedServer
 let device: TestDevice
+let system: ScriptedSystem
 beforeAll(async () => {
-  root = realpathSync(mkdtempSync(join(tmpdir(), 'svc-offers-')))
-  server = await ScriptedServer.start()
-  device = new TestDevice({ name: 'device', root, env: { SVC_RECONNECT_MIN_MS: '100', SVC_RECONNECT_MAX_MS: '500' } })
-  device.identify({ publicId: 'dvc_1', deviceId: 'd', token: 'svc_dev_x', displayName: 'device', server: server.url })
-  await device.start()
+  system = await startScripted('offers')
+  ;({ root, server, device } = system)
 })
-afterAll(async () => {
-  await device.end()
-  await server.stop()
-  await nothingNames(root)
-  rmSync(root, { recursive: true, force: true, maxRetries: 5 })
-})
+afterAll(() => system?.stop())
 
 /** A run of the scripted harness, and how often it was started. */
 function makeRun(...steps: string[]) {

@@ -142,3 +142,14 @@ export function driveClaude({
   machine.running.add(run)
   return run
 }
+
+/** As on a person's machine: claude is found and signed in by the login shell's profile. */
+export function signInClaude(homeDir: string, { binDir, modelUrl }: { binDir: string; modelUrl: string }): void {
+  const profile = [
+    `export PATH='${binDir}':"$PATH"`,
+    `export ANTHROPIC_BASE_URL='${modelUrl}'`,
+    'export ANTHROPIC_API_KEY=dummy',
+    `export CLAUDE_CONFIG_DIR='${join(homeDir, '.claude')}'`,
+  ]
+  writeFileSync(join(homeDir, '.profile'), `${profile.join('\n')}\n`)
+}

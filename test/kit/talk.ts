@@ -36,7 +36,7 @@ export async function wakesIn(server: TestServer, conversationId: string): Promi
   const rows: { agent_id: string; trigger_source: string }[] = await server.database
     .root('wakes')
     .where({ conversation_id: conversationId })
-    .orderBy([{ column: 'created_at' }, { column: 'id' }])
+    .orderBy('seq')
   return rows.map((row) => [row.agent_id, row.trigger_source])
 }
 
