@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { contract } from '../shared/api/index.ts'
@@ -14,7 +13,6 @@ import { Waker } from './dispatch/waker.ts'
 import { connectGithub, type GithubConnection } from './github/connection.ts'
 import { createApp } from './http/app.ts'
 import { createCallerLookup } from './http/auth.ts'
-import { sqliteSource } from './http/caller-source.ts'
 import { createIdempotency } from './http/idempotency.ts'
 import { assertComplete } from './http/implement.ts'
 import type { Kernel } from './http/kernel.ts'
@@ -75,8 +73,6 @@ export class ControlPlane {
   private readonly linkServer: LinkServer
   private readonly stopping = new AbortController()
   private readonly http: Server
-  /** Reads who calls beside the one connection that writes. */
-  private callerSource: ReturnType<typeof sqliteSource> | null = null
   private address: AddressInfo | null = null
   private stopped: Promise<void> | null = null
 
@@ -188,16 +184,12 @@ export class ControlPlane {
     await this.waker.stop()
     await this.dispatcher.stop()
     await this.bus.stop()
-    this.callerSource?.close()
   }
 
   private async mount(runTokenKey: Uint8Array): Promise<void> {
     const { config, database, world, log } = this.options
     const { root } = database
-    const isFile = database.dialect === 'sqlite' && existsSync(config.databaseUrl)
-    this.callerSource = isFile ? sqliteSource(config.databaseUrl) : null
-    const source = this.callerSource
-    const callers = createCallerLookup({ db: root, ...(source ? { source } : {}), runTokenKey, world })
+    const callers = createCallerLookup({ db: root, runTokenKey, world })
     const kernel: Kernel = {
       root,
       world,

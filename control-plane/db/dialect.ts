@@ -9,9 +9,10 @@ export function dialectOf(url: string): Dialect {
 }
 
 export function dialectOfDb(db: Db): Dialect {
-  const client = (db as Knex).client as { config: { client: unknown } }
-  return client.config.client === 'pg' ? 'postgres' : 'sqlite'
+  return isPostgres((db as Knex).client) ? 'postgres' : 'sqlite'
 }
+
+const isPostgres = (client: unknown): boolean => (client as { driverName: string }).driverName === 'pg'
 
 /**
  * Locks the rows a query reads until the transaction ends. SQLite has one writer, so there is nothing to lock. Not the
@@ -19,8 +20,7 @@ export function dialectOfDb(db: Db): Dialect {
  * its workspace), and two transactions that do both would wait for each other.
  */
 export function lockRows<T extends Knex.QueryBuilder>(query: T, skipLocked = false): T {
-  const client = (query as unknown as { client: { config: { client: unknown } } }).client
-  if (client.config.client !== 'pg') return query
+  if (!isPostgres((query as unknown as { client: unknown }).client)) return query
   const locked = query.forNoKeyUpdate()
   return (skipLocked ? locked.skipLocked() : locked) as T
 }

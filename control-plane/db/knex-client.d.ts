@@ -1,12 +1,35 @@
+/** The clients of knex, which may be extended. */
 declare module 'knex/lib/dialects/better-sqlite3/index.js' {
   import type { Knex } from 'knex'
   import type BetterSqlite3 from 'better-sqlite3'
 
-  /** The client of knex for SQLite, which may be extended. */
   export default class BetterSqlite3Client extends Knex.Client {
+    /** Set on the client of a transaction. */
+    readonly transacting?: boolean
     protected _query(
       connection: BetterSqlite3.Database,
       query: { sql: string; bindings?: readonly unknown[] },
     ): Promise<unknown>
+    acquireConnection(): Promise<BetterSqlite3.Database>
+    releaseConnection(connection: BetterSqlite3.Database): Promise<void>
+    query(
+      connection: BetterSqlite3.Database,
+      query: { sql: string; bindings: readonly unknown[] },
+    ): Promise<{ response: unknown }>
+    destroy(callback?: (error?: Error) => void): Promise<void>
+  }
+}
+
+declare module 'knex/lib/dialects/postgres/index.js' {
+  import type { Knex } from 'knex'
+  import type { Client } from 'pg'
+
+  export default class PostgresClient extends Knex.Client {
+    acquireConnection(): Promise<Client>
+    releaseConnection(connection: Client): Promise<void>
+    query(
+      connection: Client,
+      query: { sql: string; bindings: readonly unknown[]; options: { name: string } },
+    ): Promise<{ response: { rows: unknown[]; rowCount: number | null } }>
   }
 }

@@ -3,6 +3,7 @@ import { dirname } from 'node:path'
 import knex, { type Knex } from 'knex'
 import type BetterSqlite3 from 'better-sqlite3'
 import { dialectOf, type Dialect } from './dialect.ts'
+import { PostgresClient } from './postgres-client.ts'
 import { SqliteClient } from './sqlite-client.ts'
 import { cacheStatements } from './statement-cache.ts'
 
@@ -73,7 +74,7 @@ function openSqlite(options: DatabaseOptions): Knex {
 
 function openPostgres(options: DatabaseOptions): Knex {
   return knex({
-    client: 'pg',
+    client: PostgresClient,
     compileSqlOnError: false,
     log: quiet,
     connection: {

@@ -1,10 +1,55 @@
+import { existsSync } from 'node:fs'
+import BetterSqlite3 from 'better-sqlite3'
 import Client from 'knex/lib/dialects/better-sqlite3/index.js'
+import type { StatementClient, StatementText, Value } from './statement.ts'
 
 /**
- * Writes the number of a `limit ?` into the statement. SQLite plans by the number and so compiles a statement anew each
- * time it is bound, which costs several times what reading a row does; the text with the number is prepared once.
+ * knex's client, quicker in two ways.
+ *
+ * A SQLite file is read outside of transactions by a second connection, which only reads: knex's own one is held by each
+ * write for as long as it takes. What the second one reads is what is committed at that moment.
  */
-export class SqliteClient extends Client {
+export class SqliteClient extends Client implements StatementClient {
+  /** Clients of transactions are made without the constructor and have none. */
+  private reader: Reader | null = null
+
+  async readRows({ sqlite }: StatementText, values: readonly Value[]): Promise<unknown[]> {
+    const reader = this.transacting === true ? null : this.readerOfFile()
+    if (reader !== null) return reader.all(sqlite, bindingsOf(values))
+    return (await this.ask(sqlite, values)) as unknown[]
+  }
+
+  async change({ sqlite }: StatementText, values: readonly Value[]): Promise<number> {
+    return ((await this.ask(sqlite, values)) as BetterSqlite3.RunResult).changes
+  }
+
+  private async ask(sql: string, values: readonly Value[]): Promise<unknown> {
+    const connection = await this.acquireConnection()
+    try {
+      return (await this.query(connection, { sql, bindings: bindingsOf(values) })).response
+    } finally {
+      void this.releaseConnection(connection)
+    }
+  }
+
+  private readerOfFile(): Reader | null {
+    if (this.reader !== null) return this.reader
+    const { filename } = this.connectionSettings as { filename: string | Buffer }
+    if (typeof filename !== 'string' || filename === ':memory:' || !existsSync(filename)) return null
+    return (this.reader = new Reader(filename))
+  }
+
+  /** The reader is closed first: the connection that closes last folds the log into the file. */
+  override destroy(...given: Parameters<Client['destroy']>): Promise<void> {
+    this.reader?.close()
+    this.reader = null
+    return super.destroy(...given)
+  }
+
+  /**
+   * Writes the number of a `limit ?` into the statement. SQLite plans by the number and so compiles a statement anew each
+   * time it is bound, which costs several times what reading a row does; the text with the number is prepared once.
+   */
   protected override _query(...[connection, query]: Parameters<Client['_query']>): Promise<unknown> {
     const limit = query.bindings?.at(-1)
     if (query.sql.endsWith(' limit ?') && Number.isSafeInteger(limit)) {
@@ -15,4 +60,33 @@ export class SqliteClient extends Client {
     // oxlint-disable-next-line no-underscore-dangle
     return super._query(connection, query)
   }
+}
+
+class Reader {
+  private readonly connection: BetterSqlite3.Database
+  private readonly statements = new Map<string, BetterSqlite3.Statement>()
+
+  constructor(file: string) {
+    this.connection = new BetterSqlite3(file, { readonly: true, fileMustExist: true })
+    this.connection.pragma('busy_timeout = 5000')
+  }
+
+  all(sql: string, bindings: readonly unknown[]): unknown[] {
+    let statement = this.statements.get(sql)
+    if (statement === undefined) {
+      statement = this.connection.prepare(sql)
+      this.statements.set(sql, statement)
+    }
+    return statement.all(...bindings)
+  }
+
+  close(): void {
+    this.connection.close()
+  }
+}
+
+function bindingsOf(values: readonly Value[]): readonly unknown[] {
+  return values.some((value) => typeof value === 'object')
+    ? values.map((value) => (Array.isArray(value) ? JSON.stringify(value) : value))
+    : values
 }

@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { fail } from '../../shared/api/errors.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Db } from '../db/open.ts'
-import { sharedSource, type CallerSource } from './caller-source.ts'
 import { findLogin, findRunOfToken, findSession, markLoginUsed, type SessionRow } from './caller-store.ts'
 import type { AgentCaller, Caller, PersonCaller } from './callers.ts'
 import { createRunTokenReader, type RunTokenReader } from './run-token-reader.ts'
@@ -24,21 +23,18 @@ const usedEveryMs = 60_000
 
 /** As tokens are stored. */
 export function hashToken(token: string): string {
-  return createHash('sha256').update(token).digest('hex')
+  return hash('sha256', token)
 }
 
 export interface CallerLookupOptions {
   db: Db
-  /** `db` itself when left out; see there for the quicker one of a SQLite file. */
-  source?: CallerSource
   runTokenKey: Uint8Array
   world: World
 }
 
 export function createCallerLookup(options: CallerLookupOptions): CallerLookup {
   const { db, world } = options
-  const source = options.source ?? sharedSource(db)
-  const lookup: Lookup = { db, world, source, readRunToken: createRunTokenReader(options) }
+  const lookup: Lookup = { db, world, readRunToken: createRunTokenReader(options) }
   return {
     async callerOf(request) {
       const wanted = headerOf(request, 'svc-workspace-id')?.toLowerCase() ?? null
@@ -54,7 +50,6 @@ export function createCallerLookup(options: CallerLookupOptions): CallerLookup {
 
 interface Lookup {
   db: Db
-  source: CallerSource
   world: World
   readRunToken: RunTokenReader
 }
@@ -69,8 +64,8 @@ async function callerOfBearer(lookup: Lookup, authorization: string, wanted: str
   return caller
 }
 
-async function callerOfLogin({ db, source, world }: Lookup, token: string): Promise<PersonCaller> {
-  const row = await findLogin(source, hashToken(token))
+async function callerOfLogin({ db, world }: Lookup, token: string): Promise<PersonCaller> {
+  const row = await findLogin(db, hashToken(token))
   if (row === null) return fail('auth_invalid')
   const caller = personOf(row, 'login_token', world.now())
   const now = world.now()
@@ -78,12 +73,8 @@ async function callerOfLogin({ db, source, world }: Lookup, token: string): Prom
   return caller
 }
 
-async function callerOfSession(
-  { source, world }: Lookup,
-  cookie: string,
-  wanted: string | null,
-): Promise<PersonCaller> {
-  const row = await findSession(source, { tokenHash: hashToken(cookie), workspaceId: wanted })
+async function callerOfSession({ db, world }: Lookup, cookie: string, wanted: string | null): Promise<PersonCaller> {
+  const row = await findSession(db, { tokenHash: hashToken(cookie), workspaceId: wanted })
   if (row === null) return fail('auth_invalid')
   return personOf(row, 'dashboard_session', world.now())
 }
@@ -104,10 +95,10 @@ function personOf(row: SessionRow, via: PersonCaller['via'], now: number): Perso
 }
 
 /** A token is the run's for as long as the run lives and its lease has not gone to another device. */
-async function callerOfRunToken({ source, readRunToken }: Lookup, token: string): Promise<AgentCaller> {
+async function callerOfRunToken({ db, readRunToken }: Lookup, token: string): Promise<AgentCaller> {
   const claims = await readRunToken(token)
   if (claims === null) return fail('auth_invalid')
-  const row = await findRunOfToken(source, claims.runId, claims.agentId)
+  const row = await findRunOfToken(db, claims.runId, claims.agentId)
   if (row === null || row.uuid === null || row.workspace_id !== claims.workspaceId) return fail('auth_invalid')
   if (row.token_generation !== claims.tokenGeneration) fail('auth.agent_jwt_revoked')
   if (row.ended_at !== null || row.deleted_at !== null || row.fence !== claims.fence) fail('auth_revoked')

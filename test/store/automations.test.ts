@@ -28,7 +28,7 @@ import {
 } from '../../control-plane/resources/automations/store.ts'
 import { endRun } from '../../control-plane/resources/runs/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
-import { hasPostgres, onBoth } from '../kit/database.ts'
+import { onBoth } from '../kit/database.ts'
 import { automationRow } from './automations-rows.ts'
 import { at, seedAgent, seedPerson, seedRun, seedWorkspace } from './seed.ts'
 
@@ -116,7 +116,7 @@ onBoth('a secret is one automation’s; fires and calls are noted beside what pe
   expect(await replaceAutomation(root, automation, { ...automation, name: 'Renamed' })).toBe(true)
 })
 
-onBoth('due schedules come in their order, page by page, and are claimed by one', async ({ root }) => {
+onBoth('due schedules come in their order, page by page, and are claimed by one', async ({ root, dialect }) => {
   const { agent } = await seedAutomation(root)
   const times = [3, 1, 2, 2, 9]
   const rows = times.map((offset) => automationRow(agent, { nextFireAt: at + offset }))
@@ -128,7 +128,7 @@ onBoth('due schedules come in their order, page by page, and are claimed by one'
   expect([...first, ...rest]).toEqual(due)
   await root.transaction(async (tx) => {
     expect((await claimDue(tx, due[0]!))?.id).toBe(due[0]!.id)
-    if (hasPostgres() && (root.client as { config: { client: string } }).config.client === 'pg')
+    if (dialect === 'postgres')
       await root.transaction(async (other) => expect(await claimDue(other, due[0]!)).toBeNull())
     await replaceNextFire(tx, due[0]!.id, at + 100)
   })

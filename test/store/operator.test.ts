@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import { sharedSource } from '../../control-plane/http/caller-source.ts'
 import { findLogin } from '../../control-plane/http/caller-store.ts'
 import { hashToken } from '../../control-plane/link/device-tokens.ts'
 import { firstStart } from '../../control-plane/operator/first-start.ts'
@@ -15,7 +14,7 @@ onBoth('the first start makes a person, a company and a workspace, once', async 
     userId: expect.stringMatching(/^usr_/),
     token: expect.stringMatching(/^svc_pat_[0-9A-Za-z]{43}$/),
   })
-  expect(await findLogin(sharedSource(root), hashToken(first!.token))).toMatchObject({
+  expect(await findLogin(root, hashToken(first!.token))).toMatchObject({
     workspace_id: first!.workspaceId,
     role: 'owner',
   })

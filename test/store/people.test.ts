@@ -1,5 +1,4 @@
 import { expect } from 'vitest'
-import { sharedSource } from '../../control-plane/http/caller-source.ts'
 import { findLogin, findRunOfToken, findSession, markLoginUsed } from '../../control-plane/http/caller-store.ts'
 import { troubleOf } from '../../control-plane/db/dialect.ts'
 import {
@@ -91,24 +90,23 @@ onBoth('workspaces with their defaults, memberships and default device', async (
 onBoth('login tokens, sessions and run tokens lead to their callers', async ({ root }) => {
   const [one, two] = [await seedWorkspace(root), await seedWorkspace(root)]
   const userId = await seedPerson(root, one, 'admin')
-  const source = sharedSource(root)
   await insertLoginToken(root, { id: 'tok_1', userId, workspaceId: one, tokenHash: 'h1', name: 'x', at })
   await insertLoginToken(root, { id: 'tok_2', userId, workspaceId: two, tokenHash: 'h2', name: 'x', at })
-  expect(await findLogin(source, 'h1')).toMatchObject({
+  expect(await findLogin(root, 'h1')).toMatchObject({
     id: 'tok_1',
     user_id: userId,
     workspace_id: one,
     role: 'admin',
   })
   // A token for a workspace whose member the person is no more.
-  expect((await findLogin(source, 'h2'))?.role).toBeNull()
-  expect(await findLogin(source, 'h3')).toBeNull()
+  expect((await findLogin(root, 'h2'))?.role).toBeNull()
+  expect(await findLogin(root, 'h3')).toBeNull()
   await markLoginUsed(root, 'tok_1', at + 1)
-  expect((await findLogin(source, 'h1'))?.last_used_at).toBe(at + 1)
+  expect((await findLogin(root, 'h1'))?.last_used_at).toBe(at + 1)
   expect(await revokeLoginToken(root, { tokenHash: 'h1' }, at + 2)).toBe('tok_1')
   expect(await revokeLoginToken(root, { id: 'tok_1' }, at + 3)).toBeNull()
   expect(await revokeLoginToken(root, { id: 'tok_2' }, at + 3)).toBe('tok_2')
-  expect((await findLogin(source, 'h1'))?.revoked_at).toBe(at + 2)
+  expect((await findLogin(root, 'h1'))?.revoked_at).toBe(at + 2)
   await root('dashboard_sessions').insert({
     id: 's',
     user_id: userId,
@@ -116,18 +114,18 @@ onBoth('login tokens, sessions and run tokens lead to their callers', async ({ r
     created_at: at,
     expires_at: at + 100,
   })
-  expect(await findSession(source, { tokenHash: 'sh', workspaceId: null })).toMatchObject({ workspace_id: one })
-  expect(await findSession(source, { tokenHash: 'sh', workspaceId: one })).toMatchObject({ role: 'admin' })
-  expect(await findSession(source, { tokenHash: 'sh', workspaceId: two })).toMatchObject({ workspace_id: null })
-  expect(await findSession(source, { tokenHash: 'no', workspaceId: null })).toBeNull()
+  expect(await findSession(root, { tokenHash: 'sh', workspaceId: null })).toMatchObject({ workspace_id: one })
+  expect(await findSession(root, { tokenHash: 'sh', workspaceId: one })).toMatchObject({ role: 'admin' })
+  expect(await findSession(root, { tokenHash: 'sh', workspaceId: two })).toMatchObject({ workspace_id: null })
+  expect(await findSession(root, { tokenHash: 'no', workspaceId: null })).toBeNull()
   const agent = await seedAgent(root, one, { tokenGeneration: 3 })
   const run = await seedRun(root, agent)
-  expect(await findRunOfToken(source, run.id, agent.id)).toMatchObject({
+  expect(await findRunOfToken(root, run.id, agent.id)).toMatchObject({
     uuid: agent.uuid,
     workspace_id: one,
     token_generation: 3,
     fence: 0,
     ended_at: null,
   })
-  expect(await findRunOfToken(source, run.id, 'agt_0000000000000000')).toBeNull()
+  expect(await findRunOfToken(root, run.id, 'agt_0000000000000000')).toBeNull()
 })

@@ -1,5 +1,4 @@
 import { expect } from 'vitest'
-import { sharedSource } from '../../control-plane/http/caller-source.ts'
 import { findSession } from '../../control-plane/http/caller-store.ts'
 import { troubleOf } from '../../control-plane/db/dialect.ts'
 import type { Db } from '../../control-plane/db/open.ts'
@@ -111,7 +110,7 @@ onBoth('a session is open until it is revoked or over, and names the workspace i
   expect(await findOpenSession(root, 'sh', at + 100)).toBeNull()
   expect(await findOpenSession(root, 'no', at)).toBeNull()
   const callerIn = async (tokenHash: string, workspaceId: string | null) =>
-    (await findSession(sharedSource(root), { tokenHash, workspaceId }))?.workspace_id
+    (await findSession(root, { tokenHash, workspaceId }))?.workspace_id
   expect(await callerIn('sh', null)).toBe(two)
   expect(await callerIn('sh', one)).toBe(one)
   await insertSession(root, { ...session, id: 's2', tokenHash: 'sh2', workspaceId: null })

@@ -24,6 +24,7 @@ import {
 import { newestFirst } from '../../db/id-page.ts'
 import { likeContaining } from '../../db/like.ts'
 import type { Db } from '../../db/open.ts'
+import { columnsOf, query } from '../../db/statement.ts'
 import { replaceVersioned } from '../../db/versioned.ts'
 
 export const agentStatuses = ['active', 'idle', 'running', 'terminated', 'error'] as const
@@ -177,14 +178,16 @@ export async function replaceAgent(db: Db, before: AgentRow, after: AgentRow): P
   return replaceVersioned(db, { table: 'agents', before }, toColumns(after))
 }
 
+const select = `select ${columnsOf(row)} from agents`
+const byId = query(`${select} where id = ?`, row)
+const byIds = query(`${select} where id in ?`, row)
+
 export async function findAgent(db: Db, id: string): Promise<AgentRow | null> {
-  return parseMaybe(await db('agents').where({ id }).first())
+  return byId.first(db, [id])
 }
 
 export async function listAgentsByIds(db: Db, ids: readonly string[]): Promise<AgentRow[]> {
-  if (ids.length === 0) return []
-  const rows: unknown[] = await db('agents').whereIn('id', [...ids])
-  return rows.map((value) => row.parse(value))
+  return ids.length === 0 ? [] : byIds.list(db, [ids])
 }
 
 /** All that one of these references may mean, deleted ones included. */

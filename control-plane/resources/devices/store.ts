@@ -6,8 +6,8 @@ import {
   type ProviderReadiness,
 } from '../../../shared/device/protocol.ts'
 import { int, json, nullableJson, nullableText, nullableTime, text, time, toJson } from '../../db/columns.ts'
-import { lockRows } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
+import { columnsOf, query } from '../../db/statement.ts'
 
 const row = z
   .object({
@@ -61,7 +61,18 @@ const row = z
     updatedAt: r.updated_at,
   }))
 export type DeviceRow = z.infer<typeof row>
-const parseMaybe = (value: unknown): DeviceRow | null => (value === undefined ? null : row.parse(value))
+
+const select = `select ${columnsOf(row)} from devices`
+const byDeviceId = query(`${select} where device_id = ? and removed_at is null`, row)
+const byPublicId = query(`${select} where public_id = ? and removed_at is null`, row)
+const byPublicIds = query(`${select} where public_id in ? order by created_at`, row)
+const byToken = query(`${select} where token_hash = ? or next_token_hash = ?`, row)
+const ofWorkspace = query(`${select} where workspace_id = ? and removed_at is null`, row)
+// Locked in one order by everybody. A few rows are otherwise sorted here, which costs less than having it planned.
+const ofWorkspaceLocked = query(
+  `${select} where workspace_id = ? and removed_at is null order by device_id locked`,
+  row,
+)
 
 export interface NewDevice {
   deviceId: string
@@ -100,12 +111,12 @@ export async function insertDevice(db: Db, device: NewDevice): Promise<void> {
 
 /** A device that was not removed, by its connection id. */
 export async function findDevice(db: Db, deviceId: string): Promise<DeviceRow | null> {
-  return parseMaybe(await db('devices').where({ device_id: deviceId }).whereNull('removed_at').first())
+  return byDeviceId.first(db, [deviceId])
 }
 
 /** A device that was not removed, by its durable id. */
 export async function findDeviceByPublicId(db: Db, publicId: string): Promise<DeviceRow | null> {
-  return parseMaybe(await db('devices').where({ public_id: publicId }).whereNull('removed_at').first())
+  return byPublicId.first(db, [publicId])
 }
 
 /** The device with this id even if it was removed since: names in old runs. */
@@ -117,9 +128,7 @@ export async function findDeviceEver(db: Db, publicId: string): Promise<DeviceRo
 
 /** By the hash of its token, or of the token it was given last and has not used yet; also removed ones. */
 export async function findDeviceByToken(db: Db, tokenHash: string): Promise<DeviceRow | null> {
-  return parseMaybe(
-    await db('devices').where({ token_hash: tokenHash }).orWhere({ next_token_hash: tokenHash }).first(),
-  )
+  return byToken.first(db, [tokenHash, tokenHash])
 }
 
 export async function listDevicesOfUser(db: Db, workspaceId: string, userId: string): Promise<DeviceRow[]> {
@@ -134,19 +143,13 @@ export async function listDevicesOfUser(db: Db, workspaceId: string, userId: str
 }
 
 export async function listDevicesByPublicId(db: Db, publicIds: readonly string[]): Promise<DeviceRow[]> {
-  if (publicIds.length === 0) return []
-  const rows: unknown[] = await db('devices')
-    .whereIn('public_id', [...publicIds])
-    .orderBy('created_at')
-  return rows.map((value) => row.parse(value))
+  return publicIds.length === 0 ? [] : byPublicIds.list(db, [publicIds])
 }
 
 /** Devices of a workspace that were not removed. With `lock`, their capacity cannot be given away by somebody else meanwhile. */
 export async function listDevicesOfWorkspace(db: Db, workspaceId: string, lock = false): Promise<DeviceRow[]> {
-  const query = db('devices').where({ workspace_id: workspaceId }).whereNull('removed_at')
-  // Locked in one order by everybody. A few rows are otherwise sorted here, which costs less than having it planned.
-  const rows: unknown[] = await (lock ? lockRows(query.orderBy('device_id')) : query)
-  return rows.map((value) => row.parse(value)).toSorted((a, b) => (a.deviceId < b.deviceId ? -1 : 1))
+  const rows = await (lock ? ofWorkspaceLocked : ofWorkspace).list(db, [workspaceId])
+  return rows.toSorted((a, b) => (a.deviceId < b.deviceId ? -1 : 1))
 }
 
 /** Fields a person or the device itself changes; compare-and-set on the row's version. */

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
+import { columnsOf, query } from '../../db/statement.ts'
 
 const row = z
   .object({
@@ -46,21 +47,16 @@ export async function insertFolder(
   })
 }
 
+const select = `select ${columnsOf(row)} from folders`
+const byId = query(`${select} where workspace_id = ? and short_id = ? and removed_at is null`, row)
+const byIds = query(`${select} where workspace_id = ? and short_id in ? and removed_at is null`, row)
+
 export async function findFolder(db: Db, workspaceId: string, shortId: string): Promise<FolderRow | null> {
-  const found: unknown = await db('folders')
-    .where({ workspace_id: workspaceId, short_id: shortId })
-    .whereNull('removed_at')
-    .first()
-  return found === undefined ? null : row.parse(found)
+  return byId.first(db, [workspaceId, shortId])
 }
 
 export async function listFoldersByIds(db: Db, workspaceId: string, shortIds: readonly string[]): Promise<FolderRow[]> {
-  if (shortIds.length === 0) return []
-  const rows: unknown[] = await db('folders')
-    .where({ workspace_id: workspaceId })
-    .whereIn('short_id', [...shortIds])
-    .whereNull('removed_at')
-  return rows.map((value) => row.parse(value))
+  return shortIds.length === 0 ? [] : byIds.list(db, [workspaceId, shortIds])
 }
 
 /** The folders that a person added, newest first. */

@@ -3,6 +3,7 @@ import type { JsonSchemas } from '../../../shared/api/agent-runs.ts'
 import { runSpec, type RunSpec } from '../../../shared/runs/spec.ts'
 import { json, nullableJson, nullableText, nullableTime, text, toJson, toNullableJson } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
+import { columnsOf, query } from '../../db/statement.ts'
 
 /** What a run was told to do, apart from its row because it is large and seldom read. */
 const row = z
@@ -40,9 +41,10 @@ export async function insertDetails(
   })
 }
 
+const byRun = query(`select ${columnsOf(row)} from run_details where run_id = ?`, row)
+
 export async function findDetails(db: Db, runId: string): Promise<RunDetails | null> {
-  const found: unknown = await db('run_details').where({ run_id: runId }).first()
-  return found === undefined ? null : row.parse(found)
+  return byRun.first(db, [runId])
 }
 
 /** Sets the run's typed output; a later one replaces it. */

@@ -1,5 +1,8 @@
+import { z } from 'zod'
+import { int, text } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
-import { parseRun, type RunRow } from './store.ts'
+import { query } from '../../db/statement.ts'
+import { parseRun, runQuery, type RunRow } from './store.ts'
 
 /** Runs that have not ended. They are few beside the others, and have indexes of their own. */
 
@@ -17,15 +20,15 @@ export async function listLiveOfDevice(db: Db, device: string): Promise<RunRow[]
   return rows.map(parseRun)
 }
 
+const liveOfDevices = query(
+  `select device, count(*) as n from runs
+   where ended_at is null and lease_state <> 'none' and device in ? group by device`,
+  z.object({ device: text, n: int }),
+)
+
 export async function countLiveOfDevices(db: Db, devices: readonly string[]): Promise<Map<string, number>> {
-  const rows: { device: string; n: number | string }[] = await db('runs')
-    .whereNull('ended_at')
-    .whereNot({ lease_state: 'none' })
-    .whereIn('device', [...devices])
-    .groupBy('device')
-    .select('device')
-    .count({ n: '*' })
-  return new Map(rows.map((r) => [r.device, Number(r.n)]))
+  const rows = await liveOfDevices.list(db, [devices])
+  return new Map(rows.map((r) => [r.device, r.n]))
 }
 
 export async function listLiveRuns(db: Db, filter: { status: 'queued' | 'running'; limit: number }): Promise<RunRow[]> {
@@ -48,13 +51,11 @@ export async function listLiveOfWorkspace(db: Db, workspaceId: string): Promise<
 /** Live runs of a task, oldest first. */
 export const listLiveOfTask = (db: Db, taskId: string): Promise<RunRow[]> => listLiveOfTasks(db, [taskId])
 
+const liveOfTasks = runQuery('where ended_at is null and task_id in ? order by created_at, id')
+
 export async function listLiveOfTasks(db: Db, taskIds: readonly string[]): Promise<RunRow[]> {
   if (taskIds.length === 0) return []
-  const rows: unknown[] = await db('runs')
-    .whereNull('ended_at')
-    .whereIn('task_id', [...taskIds])
-    .orderBy([{ column: 'created_at' }, { column: 'id' }])
-  return rows.map(parseRun)
+  return liveOfTasks.list(db, [taskIds])
 }
 
 /** Live runs of a conversation, oldest first; of one agent when it is named. */

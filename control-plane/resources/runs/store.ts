@@ -17,6 +17,7 @@ import {
 import { lockRows } from '../../db/dialect.ts'
 import { newestFirst } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
+import { columnsOf, query } from '../../db/statement.ts'
 
 /** A row of `runs`. `leaseState`: none, offered (to `device` until `offerExpiresAt`), claimed (by `device`). */
 const row = z
@@ -164,8 +165,13 @@ export async function insertRun(db: Db, run: NewRun): Promise<void> {
   })
 }
 
+/** A query for whole runs. */
+export const runQuery = (where: string) => query(`select ${columnsOf(row)} from runs ${where}`, row)
+
+const byId = runQuery('where id = ?')
+
 export async function findRun(db: Db, id: string): Promise<RunRow | null> {
-  return parseMaybe(await db('runs').where({ id }).first())
+  return byId.first(db, [id])
 }
 
 /** Locked until the transaction ends. */
@@ -174,8 +180,10 @@ export async function lockRun(db: Db, id: string): Promise<RunRow | null> {
   return parseMaybe(rows[0])
 }
 
+const byIdInWorkspace = runQuery('where id = ? and workspace_id = ?')
+
 export async function findRunInWorkspace(db: Db, workspaceId: string, id: string): Promise<RunRow | null> {
-  return parseMaybe(await db('runs').where({ id, workspace_id: workspaceId }).first())
+  return byIdInWorkspace.first(db, [id, workspaceId])
 }
 
 export async function listRunsByIds(
@@ -263,19 +271,18 @@ export async function findLastWithSession(
   )
 }
 
+const rateLimited = query(
+  "select agent_id, harness from runs where workspace_id = ? and exit_reason = 'rate_limited' and ended_at > ?",
+  z.object({ agent_id: text, harness: text }).transform((r) => ({ agentId: r.agent_id, harness: r.harness })),
+)
+
 /** Agents and harnesses whose run was ended by its provider's rate limit after `since`. */
 export async function listRateLimited(
   db: Db,
   workspaceId: string,
   since: number,
 ): Promise<{ agentId: string; harness: string }[]> {
-  const rows: { agent_id: string; harness: string }[] = await db('runs')
-    .where({ workspace_id: workspaceId })
-    // Written out, as the index has it: bound, it would make SQLite compile the statement anew each time.
-    .whereRaw("exit_reason = 'rate_limited'")
-    .where('ended_at', '>', since)
-    .select('agent_id', 'harness')
-  return rows.map((r) => ({ agentId: r.agent_id, harness: r.harness }))
+  return rateLimited.list(db, [workspaceId, since])
 }
 
 export interface Offer {

@@ -12,8 +12,8 @@ import {
   toJson,
   toNullableJson,
 } from '../../db/columns.ts'
-import { lockRows } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
+import { columnsOf, query } from '../../db/statement.ts'
 import { replaceVersioned } from '../../db/versioned.ts'
 import { insertSlug } from './slug-store.ts'
 
@@ -124,10 +124,11 @@ export async function insertWorkspace(db: Db, workspace: NewWorkspace): Promise<
 }
 
 /** With `lock`, nobody else changes it until the transaction ends. */
+const byId = query(`select ${columnsOf(row)} from workspaces where id = ?`, row)
+const byIdLocked = query(`select ${columnsOf(row)} from workspaces where id = ? locked`, row)
+
 export async function findWorkspace(db: Db, id: string, lock = false): Promise<WorkspaceRow | null> {
-  const query = db('workspaces').where({ id }).limit(1)
-  const [found]: unknown[] = await (lock ? lockRows(query) : query)
-  return found === undefined ? null : row.parse(found)
+  return (lock ? byIdLocked : byId).first(db, [id])
 }
 
 /**

@@ -3,7 +3,6 @@ import type { AddressInfo } from 'node:net'
 import { realWorld, type World } from '../../../shared/lib/world.ts'
 import { createApp } from '../../../control-plane/http/app.ts'
 import { createCallerLookup } from '../../../control-plane/http/auth.ts'
-import { sqliteSource } from '../../../control-plane/http/caller-source.ts'
 import { createIdempotency } from '../../../control-plane/http/idempotency.ts'
 import type { ImplementedRoute } from '../../../control-plane/http/implement.ts'
 import type { Kernel, RequestRecord } from '../../../control-plane/http/kernel.ts'
@@ -49,9 +48,6 @@ export async function startServer(options: ServerOptions): Promise<TestServer> {
   const database = openDatabase({ url: options.database?.url ?? options.url ?? ':memory:' })
   if (options.database === undefined) await migrate(database.root, world.now())
   const seeded = options.database?.seed ?? (await seed(database.root, world))
-  // As the server does: a file is also read by a connection of its own, memory is not.
-  const file = options.database?.url ?? options.url ?? null
-  const source = file === null || database.dialect === 'postgres' ? null : sqliteSource(file)
   const logged: TestServer['logged'] = []
   const records: RequestRecord[] = []
   const stopping = new AbortController()
@@ -59,7 +55,7 @@ export async function startServer(options: ServerOptions): Promise<TestServer> {
     root: database.root,
     world,
     log: recordingLog(logged),
-    callers: createCallerLookup({ db: database.root, runTokenKey, world, ...(source === null ? {} : { source }) }),
+    callers: createCallerLookup({ db: database.root, runTokenKey, world }),
     limiter: options.limiter ?? (await createLimiter({ rules: { ...noRules, ...options.rules }, world, shared: null })),
     idempotency: createIdempotency({
       db: database.root,
@@ -86,10 +82,7 @@ export async function startServer(options: ServerOptions): Promise<TestServer> {
     logged,
     records,
     stop: () => stopping.abort(),
-    close: async () => {
-      source?.close()
-      await close(server, database)
-    },
+    close: () => close(server, database),
   }
 }
 

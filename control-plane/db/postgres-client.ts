@@ -1,0 +1,22 @@
+import Client from 'knex/lib/dialects/postgres/index.js'
+import type { StatementClient, StatementText, Value } from './statement.ts'
+
+/** knex's client; statements are prepared once for each connection. */
+export class PostgresClient extends Client implements StatementClient {
+  async readRows(text: StatementText, values: readonly Value[]): Promise<unknown[]> {
+    return (await this.ask(text, values)).rows
+  }
+
+  async change(text: StatementText, values: readonly Value[]): Promise<number> {
+    return (await this.ask(text, values)).rowCount ?? 0
+  }
+
+  private async ask({ postgres, name }: StatementText, bindings: readonly Value[]) {
+    const connection = await this.acquireConnection()
+    try {
+      return (await this.query(connection, { sql: postgres, bindings, options: { name } })).response
+    } finally {
+      void this.releaseConnection(connection)
+    }
+  }
+}

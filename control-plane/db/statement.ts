@@ -1,0 +1,77 @@
+import { hash } from 'node:crypto'
+import type { Knex } from 'knex'
+import type { z } from 'zod'
+import type { Db } from './open.ts'
+
+/**
+ * Queries that are asked so often that building them costs more than asking them: their text is written once, and each
+ * database prepares it once for a connection. Everything else is asked through knex's builder.
+ *
+ * `?` stands for a value, `in ?` for a list of them; what ends with `locked` keeps the rows that it reads as they are until
+ * the transaction ends (see `lockRows`). Columns are named (see `columnsOf`): PostgreSQL refuses a prepared
+ * `select *` after a migration has added a column, which another replica may do while this one runs.
+ */
+export interface Query<Row> {
+  first(db: Db, values: readonly Value[]): Promise<Row | null>
+  list(db: Db, values: readonly Value[]): Promise<Row[]>
+}
+
+export type Value = string | number | null | readonly string[]
+
+/** A statement's text as each database wants it. */
+export interface StatementText {
+  /** Lists are bound as JSON. */
+  sqlite: string
+  postgres: string
+  /** Unlike that of any other text. */
+  name: string
+}
+
+/** What the clients of both databases have beside what knex gives them. */
+export interface StatementClient {
+  /** On the root handle what is committed is read, in a transaction what it sees. */
+  readRows(text: StatementText, values: readonly Value[]): Promise<unknown[]>
+  /** The rows that it changed. */
+  change(text: StatementText, values: readonly Value[]): Promise<number>
+}
+
+export function query<Row>(sql: string, row: { parse(row: unknown): Row }): Query<Row> {
+  const text = textOf(sql)
+  return {
+    async first(db, values) {
+      const [found] = await clientOf(db).readRows(text, values)
+      return found === undefined ? null : row.parse(found)
+    },
+    async list(db, values) {
+      return (await clientOf(db).readRows(text, values)).map((found) => row.parse(found))
+    },
+  }
+}
+
+/** A statement that writes. Gives the number of rows that it changed. */
+export function command(sql: string): (db: Db, values: readonly Value[]) => Promise<number> {
+  const text = textOf(sql)
+  return (db, values) => clientOf(db).change(text, values)
+}
+
+/** The columns that a row's schema reads, for `select`. */
+export function columnsOf(row: z.ZodObject | z.ZodPipe<z.ZodObject>): string {
+  return Object.keys(('in' in row ? row.in : row).shape).join(', ')
+}
+
+function textOf(sql: string): StatementText {
+  let count = 0
+  return {
+    sqlite: sql.replace(locked, '').replaceAll(list, 'in (select value from json_each(?))'),
+    postgres: sql
+      .replace(locked, ' for no key update')
+      .replaceAll(listOrValue, (found) => (found === '?' ? `$${++count}` : `= any($${++count})`)),
+    name: `svc_${hash('sha1', sql)}`,
+  }
+}
+
+const locked = / locked$/
+const list = /\bin \?/g
+const listOrValue = /\bin \?|\?/g
+
+const clientOf = (db: Db): StatementClient => (db as Knex).client as StatementClient

@@ -1,0 +1,118 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
+import { openDatabase, type Database, type Db } from '../../control-plane/db/open.ts'
+import { columnsOf, command, query } from '../../control-plane/db/statement.ts'
+import { hasPostgres, onBoth, openPostgres } from '../kit/database.ts'
+
+/** Written statements against knex's builder, in memory, in a file (which has a connection that only reads) and on PostgreSQL. */
+const row = z.object({ id: z.string(), rank: z.coerce.number(), note: z.string().nullable() })
+const select = `select ${columnsOf(row)} from letters`
+const byId = query(`${select} where id = ?`, row)
+const byIds = query(`${select} where id in ? and rank > ? order by id`, row)
+const byIdLocked = query(`${select} where id = ? locked`, row)
+const setNote = command('update letters set note = ? where rank >= ?')
+const addColumn = 'alter table letters add column more text'
+
+async function fill(root: Db): Promise<void> {
+  await root.raw('create table letters (id text primary key, rank bigint not null, note text)')
+  await root('letters').insert(['a', 'b', 'c'].map((id, rank) => ({ id, rank, note: null })))
+}
+
+async function inFile(): Promise<Database> {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-statements-'))
+  const database = openDatabase({ url: join(folder, 'svc.db') })
+  onTestFinished(async () => {
+    await database.close()
+    rmSync(folder, { recursive: true })
+  })
+  await fill(database.root)
+  return database
+}
+
+async function answersAsTheBuilder(root: Db): Promise<void> {
+  expect(await byId.first(root, ['b'])).toEqual(await root('letters').where({ id: 'b' }).first('id', 'rank', 'note'))
+  expect(await byId.first(root, ['z'])).toBeNull()
+  const ids = ['c', 'a', 'z', "o'", '"', '{}', 'a,b']
+  expect(await byIds.list(root, [ids, 0])).toEqual(
+    await root('letters').whereIn('id', ids).where('rank', '>', 0).select('id', 'rank', 'note'),
+  )
+  expect(await byIds.list(root, [[], 0])).toEqual([])
+  expect(await setNote(root, ['new', 1])).toBe(2)
+  expect(await setNote(root, [null, 9])).toBe(0)
+  expect((await byId.first(root, ['c']))?.note).toBe('new')
+  // The release that runs goes on asking while another one migrates.
+  await root.raw(addColumn)
+  expect((await byId.first(root, ['c']))?.note).toBe('new')
+}
+
+onBoth('a written statement answers as the builder does', async ({ root }) => {
+  await fill(root)
+  try {
+    await answersAsTheBuilder(root)
+  } finally {
+    await root.raw('drop table letters')
+  }
+})
+
+test('a written statement answers as the builder does (sqlite in a file)', async () => {
+  await answersAsTheBuilder((await inFile()).root)
+})
+
+/** What a transaction wrote is its own until it commits, and everybody's from then on. */
+async function keepsToItsTransaction(root: Database['root']): Promise<void> {
+  const tx = await root.transaction()
+  await setNote(tx, ['written', 0])
+  expect((await byId.first(tx, ['a']))?.note).toBe('written')
+  expect((await byIdLocked.first(tx, ['a']))?.note).toBe('written')
+  // Not waited for, either: the root handle reads beside the transaction.
+  expect((await byId.first(root, ['a']))?.note).toBeNull()
+  await tx.commit()
+  expect((await byId.first(root, ['a']))?.note).toBe('written')
+  await expect(byId.first(tx, ['a'])).rejects.toThrow('already complete')
+  const undone = root.transaction(async (other) => {
+    await setNote(other, ['undone', 0])
+    throw new Error('no')
+  })
+  await expect(undone).rejects.toThrow('no')
+  expect((await byId.first(root, ['a']))?.note).toBe('written')
+}
+
+test('a written statement sees what its transaction does, and others only what is committed (sqlite in a file)', async () => {
+  await keepsToItsTransaction((await inFile()).root)
+})
+
+test.skipIf(!hasPostgres())(
+  'a written statement sees what its transaction does, and others only what is committed (postgres)',
+  async () => {
+    const database = await openPostgres()
+    await fill(database.root)
+    await keepsToItsTransaction(database.root)
+    const tx = await database.root.transaction()
+    await byIdLocked.first(tx, ['a'])
+    const noWait = database.root('letters').where({ id: 'a' }).forUpdate().noWait()
+    await expect(noWait).rejects.toThrow('could not obtain lock')
+    await tx.rollback()
+    await database.close()
+  },
+)
+
+test('what another process commits is read at once (sqlite in a file)', async () => {
+  const { root } = await inFile()
+  expect((await byId.first(root, ['a']))?.note).toBeNull()
+  const { filename } = (root.client as { connectionSettings: { filename: string } }).connectionSettings
+  const other = openDatabase({ url: filename })
+  await setNote(other.root, ['of another', 0])
+  expect((await byId.first(root, ['a']))?.note).toBe('of another')
+  await other.close()
+  expect((await byId.first(root, ['a']))?.note).toBe('of another')
+})
+
+test('a failed statement names itself and not its values', async () => {
+  const { root } = await inFile()
+  const wrong = query('select id from nowhere where id = ?', row)
+  await expect(wrong.first(root, ['a secret'])).rejects.toThrow(/no such table/)
+  await expect(wrong.first(root, ['a secret'])).rejects.not.toThrow(/a secret/)
+})
