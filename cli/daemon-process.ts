@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { ControlStatus } from '../shared/device/control.ts'
+import { programUrl } from '../shared/lib/program-file.ts'
 import type { World } from '../shared/lib/world.ts'
 import { askDaemonIfThere } from './daemon-control.ts'
 import { CliError } from './errors.ts'
@@ -17,11 +18,7 @@ const pollMs = 50
 /** Variables of a run or of the caller's set-up that must not reach the daemon: its harnesses would get them. */
 const notForTheDaemon = ['SVC_TOKEN', 'SVC_API_URL', 'SVC_RUN_ID', 'SVC_AGENT_ID', 'NODE_COMPILE_CACHE']
 
-/** Beside this program: compiled in dist/, or as it is in a checkout. */
-export function daemonProgram(): string {
-  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
-  return fileURLToPath(new URL(`../device-manager/main.${extension}`, import.meta.url))
-}
+export const daemonProgram = (): string => fileURLToPath(programUrl('device-manager'))
 
 export function daemonEnvironment(places: DevicePlaces): NodeJS.ProcessEnv {
   const env = { ...process.env, SVC_STATE_DIR: places.dir }

@@ -1,6 +1,7 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { programUrl } from '../shared/lib/program-file.ts'
 import type { World } from '../shared/lib/world.ts'
 import type { ProviderReadiness } from '../shared/device/protocol.ts'
 import type { DaemonConfig } from './config.ts'
@@ -78,8 +79,7 @@ export class Surroundings implements HarnessSurroundings {
 
 /** `svc` for agents inside their runs: started with the Node and the code of this daemon. */
 function writeSvcProgram({ bin: folder, compileCache }: Places): void {
-  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
-  const main = join(dirname(fileURLToPath(import.meta.url)), '..', 'cli', `main.${extension}`)
+  const main = fileURLToPath(programUrl('cli'))
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const quote = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
   const path = join(folder, 'svc')

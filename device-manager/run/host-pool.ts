@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process'
 import { mkdirSync, openSync, closeSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { programUrl } from '../../shared/lib/program-file.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Log } from '../log.ts'
 import type { Places } from '../places.ts'
@@ -19,8 +20,7 @@ export interface HostPoolOptions {
 
 const startMs = 15_000
 const dismissMs = 2_000
-const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
-const hostMain = join(dirname(fileURLToPath(import.meta.url)), '..', 'run-host', `main.${extension}`)
+const hostMain = fileURLToPath(programUrl('device-manager/run-host'))
 
 /** Starts run hosts, keeps one ready beside those at work, and finds those that an earlier daemon started. */
 export class HostPool {

@@ -2,6 +2,7 @@ import { homedir, userInfo } from 'node:os'
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { serviceFileOf } from '../../shared/device/service-file.ts'
+import { programUrl } from '../../shared/lib/program-file.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { readConfig } from '../config.ts'
 import { placesIn, type Places } from '../places.ts'
@@ -34,14 +35,13 @@ export interface ServiceSystem {
 
 /** This process's own surroundings. */
 export function thisSystem(world: World): ServiceSystem {
-  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
   return {
     env: process.env,
     platform: process.platform,
     uid: process.getuid?.() ?? 0,
     userName: userInfo().username,
     execPath: process.execPath,
-    main: fileURLToPath(new URL(`../main.${extension}`, import.meta.url)),
+    main: fileURLToPath(programUrl('device-manager')),
     umask: process.umask(),
     world,
   }

@@ -1,9 +1,9 @@
-import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { cpus, loadavg, tmpdir, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { findPostgres, startPostgres, type ThrowAwayPostgres } from '../../scripts/postgres.ts'
+import { builtPrograms } from '../kit/built-programs.ts'
 import { changeSets } from './change-sets.ts'
 import { cliStart } from './cli-start.ts'
 import type { Bench, Context } from './context.ts'
@@ -23,7 +23,6 @@ import { wake } from './wake.ts'
 const benches: readonly Bench[] = [wake, ingest, lists, reads, heartbeats, changeSets, cliStart, memory]
 /** Load of one minute above which two processors are too busy for the numbers to mean much. */
 const quietLoad = 2
-const root = join(import.meta.dirname, '../..')
 
 const { values: flags, positionals } = parseArgs({
   allowPositionals: true,
@@ -50,7 +49,7 @@ async function main(): Promise<number> {
   }
   const load = { start: loadNow(), end: 0 }
   warnOfLoad('start', load.start)
-  const context = makeContext(rounds)
+  const context = makeContext(rounds, await builtPrograms())
   try {
     const measured = await measureAll(context, positionals)
     load.end = loadNow()
@@ -82,12 +81,12 @@ async function measureAll(context: Context, names: readonly string[]) {
   return { results, failed }
 }
 
-function makeContext(rounds: number): Context & { end(): Promise<void> } {
+function makeContext(rounds: number, dist: string): Context & { end(): Promise<void> } {
   const scratch = mkdtempSync(join(tmpdir(), 'svc-bench-'))
   let cluster: Promise<ThrowAwayPostgres | null> | null = null
   return {
     scratch,
-    dist: compile(),
+    dist,
     rounds,
     large: flags.large,
     say: (text) => say(`  ${text}`),
@@ -104,26 +103,6 @@ async function openPostgres(): Promise<ThrowAwayPostgres | null> {
   if (programs !== null) return startPostgres(programs, { isDurable: true })
   say('  NOT MEASURED on PostgreSQL: its programs are not installed')
   return null
-}
-
-/** The programs as they are published: Node strips no types at their start. */
-function compile(): string {
-  const dist = join(root, '.cache/bench/dist')
-  rmSync(dist, { recursive: true, force: true })
-  try {
-    execFileSync(
-      process.execPath,
-      [join(root, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json', '--outDir', dist],
-      {
-        cwd: root,
-        stdio: 'pipe',
-      },
-    )
-  } catch (error) {
-    // Types that do not fit are the business of `npm run check`; the programs are written all the same.
-    say(`  tsc: ${String((error as { stdout?: Buffer }).stdout ?? error).split('\n')[0]}`)
-  }
-  return dist
 }
 
 const loadNow = () => Math.round((loadavg()[0] ?? 0) * 100) / 100

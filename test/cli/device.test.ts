@@ -6,11 +6,11 @@ import { askDaemon } from '../../cli/daemon-control.ts'
 import { readEnvironment } from '../../cli/environment.ts'
 import { devicePlaces } from '../../cli/paths.ts'
 import { controlValues, type ControlRequest } from '../../shared/device/control.ts'
+import { programFile } from '../kit/program-file.ts'
 import { makeHome, type Finished, type Home } from './run-svc.ts'
 
 /** The commands about this machine's device, against a real control plane and a real daemon; one story in order. */
 
-const root = join(import.meta.dirname, '../..')
 let home: Home
 let server: ChildProcess
 let serverEnded = false
@@ -19,7 +19,7 @@ let isSignedIn = false
 beforeAll(async () => {
   home = makeHome()
   mkdirSync(join(home.dir, 'work'))
-  const flags = ['--disable-warning=ExperimentalWarning', join(root, 'control-plane/main.ts'), 'start', '--port', '0']
+  const flags = ['--disable-warning=ExperimentalWarning', programFile('control-plane'), 'start', '--port', '0']
   server = spawn(process.execPath, flags, {
     env: { ...home.env, SVC_LOG_LEVEL: 'error' },
     stdio: ['ignore', 'ignore', 'inherit'],

@@ -4,15 +4,14 @@ import { makeHome } from './run-svc.ts'
 
 /** Commands that agents and people call all day load no schema library and no yargs: these cost more than the call. */
 
-/** Says at the end which of the large packages were loaded. */
+/** Says at the end which of the large packages were loaded: what is bundled stands under a line that names its file. */
 const watch = `data:text/javascript,${encodeURIComponent(`
 import { registerHooks } from 'node:module'
 const large = new Set()
-registerHooks({ resolve(name, context, next) {
-  const found = next(name, context)
-  const match = /node_modules\\/(zod|yargs)\\//.exec(found.url)
-  if (match) large.add(match[1])
-  return found
+registerHooks({ load(url, context, next) {
+  const loaded = next(url, context)
+  for (const [, name] of (loaded.source ?? '').toString().matchAll(/^\\/\\/ node_modules\\/(zod|yargs)\\//gm)) large.add(name)
+  return loaded
 } })
 process.on('exit', () => process.stderr.write('loaded: ' + [...large].join(' ') + '\\n'))
 `)}`
@@ -24,11 +23,21 @@ test.each([
   ['run', 'output', '--data', '1'],
   ['agent', 'config', 'set', '--help'],
 ])('svc %s %s', async (...line) => {
+  expect(await packagesOf(line)).toBe('')
+})
+
+test('it would be seen', async () => {
+  expect(await packagesOf(['run', 'list', '--no-such-flag'])).toContain('yargs')
+})
+
+async function packagesOf(line: readonly string[]): Promise<string> {
   const home = makeHome()
   const api = await startApi(() => refusal(404, 'resource_not_found'))
   const env = { SVC_TOKEN: 'the.run.token', SVC_API_URL: api.url, SVC_RUN_ID: 'run_3nB7cW1yHsD5jK9q' }
   const end = await home.svc(line, { env, nodeFlags: ['--import', watch] })
   await api.close()
   home.remove()
-  expect(end.stderr.split('\n')).toContain('loaded: ')
-})
+  const said = end.stderr.split('\n').find((each) => each.startsWith('loaded: '))
+  if (said === undefined) throw new Error(end.stderr)
+  return said.slice('loaded: '.length)
+}

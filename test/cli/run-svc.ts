@@ -3,9 +3,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { compileCache } from '../kit/compile-cache.ts'
+import { programFile } from '../kit/program-file.ts'
 
 /** Runs the real program in a process of its own, with folders of its own. */
-export const svcProgram = join(import.meta.dirname, '../../cli/main.ts')
+export const svcProgram = programFile('cli')
 
 export interface Finished {
   status: number | null

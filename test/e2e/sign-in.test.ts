@@ -1,19 +1,20 @@
 import { execFile } from 'node:child_process'
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { spawn } from 'node-pty'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { startApi, type Answer, type ApiServer } from '../cli/api-server.ts'
 import { makeHome, svcProgram, type Home } from '../cli/run-svc.ts'
 import { Browser } from '../kit/browser.ts'
+import { programFile } from '../kit/program-file.ts'
 import { waitFor } from '../kit/programs.ts'
 import { TestServer } from '../kit/system-server.ts'
 
 /** svc on a terminal, the server and its operator's commands, each a real process. */
 
-const serverProgram = resolve(import.meta.dirname, '../../control-plane/main.ts')
+const serverProgram = programFile('control-plane')
 let root: string
 let server: TestServer
 beforeAll(async () => {

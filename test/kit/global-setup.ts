@@ -7,6 +7,7 @@ import { migrate } from '../../control-plane/db/migrate.ts'
 import { openDatabase } from '../../control-plane/db/open.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { findPostgres, startPostgres } from '../../scripts/postgres.ts'
+import { builtPrograms } from './built-programs.ts'
 
 /**
  * What all tests of a run share: an image of the migrated SQLite schema, and a throw-away PostgreSQL whose template
@@ -26,6 +27,8 @@ declare module 'vitest' {
     databases: SharedDatabases
     /** How many replicas of the control plane a test's server is. */
     replicas: number
+    /** Folder with the bundled programs. */
+    programs: string
   }
 }
 
@@ -47,6 +50,7 @@ export async function setup(project: TestProject): Promise<void> {
   shared.users++
   project.provide('databases', shared.databases)
   project.provide('replicas', project.name === 'replicas' ? 2 : 1)
+  if (project.name === 'process') project.provide('programs', await builtPrograms())
 }
 
 export async function teardown(): Promise<void> {

@@ -1,13 +1,12 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { hostRecord, type HostRecord } from '../../device-manager/run-host/protocol.ts'
 import type { ControlStatus, EnrolReply, SpooledRun } from '../../shared/device/control.ts'
 import { compileCache } from './compile-cache.ts'
+import { programFile } from './program-file.ts'
 import { Hopeless, Program, waitFor, type ProgramExit } from './programs.ts'
 import type { TestApi } from './system-api.ts'
-
-const mainFile = resolve(import.meta.dirname, '../../device-manager/main.ts')
 
 export interface DeviceOptions {
   name: string
@@ -80,7 +79,7 @@ export class TestDevice {
       name: `the daemon of ${this.name}`,
       cwd: this.#options.root,
       logPath: this.logPath,
-      args: [mainFile, 'run'],
+      args: [programFile('device-manager'), 'run'],
       env: {
         PATH: process.env['PATH'] ?? '',
         HOME: this.homeDir,

@@ -1,10 +1,9 @@
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { compileCache } from './compile-cache.ts'
+import { programFile } from './program-file.ts'
 import { Hopeless, Program, waitFor, type ProgramExit } from './programs.ts'
 import { TestApi } from './system-api.ts'
-
-const mainFile = resolve(import.meta.dirname, '../../control-plane/main.ts')
 
 export interface ServerOptions {
   name: string
@@ -59,7 +58,7 @@ export class TestServer {
       name,
       cwd: root,
       logPath: this.logPath,
-      args: [mainFile, 'start', '--port', String(this.#port), '--data-dir', this.dataDir],
+      args: [programFile('control-plane'), 'start', '--port', String(this.#port), '--data-dir', this.dataDir],
       env: {
         PATH: process.env['PATH'] ?? '',
         HOME: root,

@@ -2,14 +2,14 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { hostReply, type HostReply, type HostRequest } from '../../../device-manager/run-host/protocol.ts'
 import { openSpool, type RunKey } from '../../../device-manager/spool/spool.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 import { storedEvent, type StoredEvent } from '../../../shared/runs/events.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
+import { programFile } from '../../kit/program-file.ts'
 
-const mainFile = resolve(import.meta.dirname, '../../../device-manager/run-host/main.ts')
 const deadlineMs = 60_000
 
 type Reply<Type extends HostReply['type']> = Extract<HostReply, { type: Type }>
@@ -30,10 +30,14 @@ export function testDevice() {
     async host(args: readonly string[] = []): Promise<TestHost> {
       const hostId = `host${++hosts}`
       const log = openSync(join(stateDir, `${hostId}.log`), 'w')
-      const child = spawn(process.execPath, [mainFile, '--state-dir', stateDir, '--host-id', hostId, ...args], {
-        detached: true,
-        stdio: ['pipe', 'ignore', log],
-      })
+      const child = spawn(
+        process.execPath,
+        [programFile('device-manager/run-host'), '--state-dir', stateDir, '--host-id', hostId, ...args],
+        {
+          detached: true,
+          stdio: ['pipe', 'ignore', log],
+        },
+      )
       closeSync(log)
       children.push(child)
       return new TestHost({ stateDir, hostId, child })

@@ -12,13 +12,14 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { delimiter, dirname, join, resolve } from 'node:path'
+import { delimiter, dirname, join } from 'node:path'
 import type { ServiceAction, ServiceValue } from '../../../shared/device/service.ts'
 import { nothingNames, processesNaming } from '../../kit/programs.ts'
 import { compileCache } from '../../kit/compile-cache.ts'
+import { programFile } from '../../kit/program-file.ts'
 
-export const deviceMain = resolve(import.meta.dirname, '../../../device-manager/main.ts')
-const svcMain = resolve(import.meta.dirname, '../../../cli/main.ts')
+export const deviceMain = programFile('device-manager')
+const svcMain = programFile('cli')
 
 export interface Ended {
   status: number | null

@@ -173,7 +173,7 @@ describe.runIf(process.platform === 'linux')('svc-device service under systemd',
     expect(await codes()).toEqual([])
     pretend(`"${process.execPath}"`, `"${machine.root}/gone/node"`)
     expect(await codes()).toEqual(['node_missing'])
-    pretend(deviceMain, `${machine.root}/gone/main.ts`)
+    pretend(deviceMain, `${machine.root}/gone/main.js`)
     expect(await codes()).toEqual(['main_missing'])
     pretend(deviceMain, join(import.meta.dirname, 'machine.ts'))
     expect(await codes()).toEqual(['program_changed'])
