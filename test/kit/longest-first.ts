@@ -1,5 +1,7 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
+/** Projects one after another, since a worker serves one of them; those with the longest files first. */
+const projects = ['process', 'replicas', 'fast']
 /** Files that take longest begin first, so that no worker is left with one of them at the end; longest first. */
 const longest = [
   'test/fault/automations-day.test.ts',
@@ -16,9 +18,9 @@ const longest = [
 
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const place = ({ moduleId }: TestSpecification) => {
+    const place = ({ moduleId, project }: TestSpecification) => {
       const at = longest.findIndex((name) => moduleId.endsWith(name))
-      return at < 0 ? longest.length : at
+      return projects.indexOf(project.name) * (longest.length + 1) + (at < 0 ? longest.length : at)
     }
     return (await super.sort(files)).toSorted((a, b) => place(a) - place(b))
   }

@@ -24,7 +24,8 @@ describe('output of a command', () => {
   test('arrives as it was printed, between started and ended, and the report matches the log', async () => {
     const { report, events, log, ending } = await runCommand(['printf', 'one\\ntwo \\342\\202\\254\\n'])
     expect(outputOf(events).toString()).toBe('one\r\ntwo €\r\n')
-    expect(events.map(({ kind }) => kind)).toEqual(['started', 'text', 'result', 'ended'])
+    // A terminal hands over what there is: the text may come in several pieces.
+    expect([...new Set(events.map(({ kind }) => kind))]).toEqual(['started', 'text', 'result', 'ended'])
     expect(events.at(-1)!.data).toMatchObject({ exitReason: 'completed', exitCode: 0, signal: null })
     expect(report).toMatchObject({ exitReason: 'completed', eventCount: events.length, gapBytes: 0 })
     expect(report.logHash).toBe(createHash('sha256').update(log).digest('hex'))
