@@ -13,7 +13,7 @@ const shared = {
   // More than there are processors: tests wait for programs and databases half of the time.
   maxWorkers: 4,
   globalSetup: ['test/kit/global-setup.ts'],
-} as const
+}
 
 export default defineConfig({
   test: {
