@@ -1,3 +1,4 @@
+import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import {
   link,
   copyFile,
@@ -8,7 +9,7 @@ import {
   rm,
   rmdir,
   stat,
-  symlink,
+  unlink,
   utimes,
   writeFile,
 } from 'node:fs/promises'
@@ -24,8 +25,9 @@ import { ChangeSetFailure } from './failure.ts'
  *     index                 the working tree at the base: every tracked and untracked file with its stat data, so
  *                           that the end needs to read only what changed since
  *     objects/              what the base needs and no commit holds (dirty, untracked and staged files); its alternate
- *                           is the repository's own object store. git gc does not look in here
- *     info/                 links to the repository's own exclude and attributes files
+ *                           is the repository's own object store. git gc does not look in here. With nothing of that
+ *                           kind it is a link to that object store, and nothing is ever written through it
+ *     info                  a link to the repository's own, for its exclude and attributes files
  *     base.json             where the repository is, and the files known by size and time alone
  *
  * Nothing in the person's git folder is written but this folder and the ref that keeps the base commit.
@@ -63,25 +65,40 @@ export function refNameOf(runId: string): string {
   return `refs/svc/runs/${runId}/base`
 }
 
+/** Calls that wait, since a handful of small files is made in the time that a thread would need to hear of the first. */
 export async function createStore(storeDir: string, record: BaseRecord, fileBytes: number): Promise<void> {
-  await rm(storeDir, { recursive: true, force: true })
-  await mkdir(join(storeDir, 'objects', 'info'), { recursive: true, mode: 0o700 })
-  await mkdir(join(storeDir, 'info'))
-  await mkdir(join(storeDir, 'refs'))
-  await Promise.all([
-    writeFile(join(storeDir, 'HEAD'), 'ref: refs/heads/none\n'),
-    // Relative, so that a path no alternates file can hold does no harm.
-    writeFile(join(storeDir, 'objects', 'info', 'alternates'), '../../../../objects\n'),
-    symlink('../../../../info/exclude', join(storeDir, 'info', 'exclude')),
-    symlink('../../../../info/attributes', join(storeDir, 'info', 'attributes')),
-    writeConfig(storeDir, record, fileBytes),
-    linkIndex(record.gitDir, storeDir, 'index'),
-  ])
+  if (existsSync(storeDir)) rmSync(storeDir, { recursive: true, force: true })
+  const at = (name: string) => join(storeDir, name)
+  mkdirSync(storeDir, { recursive: true, mode: 0o700 })
+  mkdirSync(at('refs'))
+  writeFileSync(at('HEAD'), 'ref: refs/heads/none\n')
+  writeFileSync(at('config'), configOf(record, fileBytes))
+  symlinkSync('../../../objects', at('objects'))
+  symlinkSync('../../../info', at('info'))
+  await linkIndex(record.gitDir, storeDir, 'index')
+}
+
+const configOf = (record: BaseRecord, fileBytes: number) =>
+  renderConfig(record.settings.values, record.objectFormat, fileBytes)
+
+/** From here on objects may be written. No git may be at work in the store. */
+export async function ownObjects(storeDir: string): Promise<void> {
+  const objects = join(storeDir, 'objects')
+  await unlink(objects)
+  await mkdir(join(objects, 'info'), { recursive: true })
+  // Relative, so that a path no alternates file can hold does no harm.
+  await writeFile(join(objects, 'info', 'alternates'), '../../../../objects\n')
+}
+
+/** git would say of a store without objects that it is none. */
+export async function demandObjects(storeDir: string): Promise<void> {
+  const found = await stat(join(storeDir, 'objects')).catch(() => null)
+  if (found === null) throw new ChangeSetFailure('diff_unavailable', 'The objects of the repository are gone.')
 }
 
 /** Made certain before each use: what a harness may have put there is not in force. */
 export async function writeConfig(storeDir: string, record: BaseRecord, fileBytes: number): Promise<void> {
-  const text = renderConfig(record.settings.values, record.objectFormat, fileBytes)
+  const text = configOf(record, fileBytes)
   const path = join(storeDir, 'config')
   if ((await readFile(path, 'utf8').catch(() => null)) !== text) await replaceFile(path, text)
 }

@@ -65,7 +65,7 @@ async function withinSize(
   for (const [at, file] of files.entries()) {
     const oid = oids[at]
     const oldSize = oid === null || oid === undefined ? 0 : (sizes.get(oid) ?? Number.NaN)
-    const found = file.letter === 'D' ? null : await look(view.topLevel, file.path)
+    const found = file.letter === 'D' ? null : look(view.topLevel, file.path)
     const newSize = found === null ? 0 : Number(found.size)
     if (oldSize <= binaryFileBytes && newSize <= binaryFileBytes) small.push(file)
   }

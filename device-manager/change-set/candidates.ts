@@ -42,7 +42,7 @@ export async function chooseCandidates(view: View, record: BaseRecord, listed: L
   const filtered = await pathsUnderFilters(view, record.settings.filters, [...looked.keys()])
   const chosen: Candidates = { entries: [], unread: await watchedChanges(view, record) }
   for (const path of new Set([...nested, ...submodules])) {
-    if ((await look(view.topLevel, path)).kind === 'folder') chosen.entries.push({ path, mode: '160000', oid: null })
+    if (look(view.topLevel, path).kind === 'folder') chosen.entries.push({ path, mode: '160000', oid: null })
   }
   for (const entry of listed.dirty) {
     const found = looked.get(entry.path)

@@ -1,5 +1,6 @@
 import { failureOf } from './failure.ts'
 import { runGit } from './git.ts'
+import type { Setting } from './plain-config.ts'
 
 /**
  * The settings a private git folder takes over from the person's and the repository's config: those that say what a file's content
@@ -31,13 +32,21 @@ export interface CarriedSettings {
 export async function readSettings(folder: string, timeoutMs: number): Promise<CarriedSettings> {
   const outcome = await runGit({ args: ['config', '--list', '-z'], cwd: folder, timeoutMs, maxBytes: 4 * 1024 * 1024 })
   if (!outcome.ok) throw failureOf(outcome, 'reading the settings of the repository')
+  const entries = outcome.stdout.toString('utf8').split('\0')
+  return settingsFrom(entries.filter(Boolean).map(parseEntry))
+}
+
+function parseEntry(entry: string): Setting {
+  const newline = entry.indexOf('\n')
+  // A key without `=` means true.
+  return newline < 0 ? { key: entry, value: 'true' } : { key: entry.slice(0, newline), value: entry.slice(newline + 1) }
+}
+
+/** Of all settings in force, in the order in which git reads them, those that are carried over. */
+export function settingsFrom(entries: readonly Setting[]): CarriedSettings {
   const values: Partial<Record<CarriedKey, string>> = {}
   const filters = new Set<string>()
-  for (const entry of outcome.stdout.toString('utf8').split('\0')) {
-    const newline = entry.indexOf('\n')
-    const key = newline < 0 ? entry : entry.slice(0, newline)
-    // A key without `=` means true.
-    const value = newline < 0 ? 'true' : entry.slice(newline + 1)
+  for (const { key, value } of entries) {
     const carried = carriedKeys.find((name) => name === key)
     if (carried !== undefined) values[carried] = value
     const filter = /^filter\.(.+)\.(?:clean|smudge|process|required)$/s.exec(key)?.[1]

@@ -2,7 +2,15 @@ import { realpath, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { ChangedFile, ChangeSetResult } from '../../shared/device/change-set.ts'
 import type { World } from '../../shared/lib/world.ts'
-import { indexMarkOf, linkIndex, readRecord, refNameOf, writeConfig, type BaseRecord } from './base-store.ts'
+import {
+  demandObjects,
+  indexMarkOf,
+  linkIndex,
+  readRecord,
+  refNameOf,
+  writeConfig,
+  type BaseRecord,
+} from './base-store.ts'
 import { binaryPatches } from './binary-patches.ts'
 import { chooseCandidates, type Listed, type UnreadChange } from './candidates.ts'
 import { comparePaths, compareTracked } from './compare.ts'
@@ -10,6 +18,7 @@ import { asRefusal, ChangeSetFailure } from './failure.ts'
 import type { IndexEntry } from './index-file.ts'
 import { defaultLimits, type ChangeSetLimits } from './limits.ts'
 import { listDirty, listStaged, listUntracked, type DirtyEntry, type View } from './listing.ts'
+import { describeNewFiles } from './new-files.ts'
 import type { PatchedFile } from './patch.ts'
 import { pathText } from './path-text.ts'
 import { readHead } from './repository.ts'
@@ -36,7 +45,7 @@ export async function computeChangeSet(options: ChangeSetOptions): Promise<Chang
   try {
     await demandSameSource(options)
     const record = await readRecord(base.storeDir)
-    await writeConfig(base.storeDir, record, limits.fileBytes)
+    await Promise.all([writeConfig(base.storeDir, record, limits.fileBytes), demandObjects(base.storeDir)])
     for (let attempt = 1; ; attempt++) {
       try {
         return { ok: true, changeSet: await capture({ base, record, limits, world }) }
@@ -119,6 +128,11 @@ async function compareRest({ view, record, tracked, ...listed }: Rest): Promise<
   const deleted = tracked.filter((file) => file.letter === 'D')
   const others = tracked.filter((file) => file.letter !== 'D')
   const { entries, unread } = await chooseCandidates(view, record, { ...listed, dirty: deleted.map(entryOf) })
+  if (deleted.length === 0) {
+    const { patched, rest } = await describeNewFiles(view, record, entries)
+    const asked = await comparePaths({ view, record, entries: rest })
+    return { entries: [...entries, ...others.map(entryOf)], unread, patched: [...others, ...patched, ...asked] }
+  }
   const hasNew = entries.some((entry) => entry.oid === null)
   const rest = hasNew ? await comparePaths({ view, record, entries }) : deleted
   return { entries: [...entries, ...others.map(entryOf)], unread, patched: [...others, ...rest] }

@@ -1,5 +1,5 @@
+import { spawn, type ChildProcess } from 'node:child_process'
 import { stat } from 'node:fs/promises'
-import { execa } from 'execa'
 
 /**
  * The one place of the change-set that starts git. Repositories are not trusted: their config may name programs (hooks,
@@ -89,45 +89,90 @@ function environment(call: GitCall): Record<string, string> {
 
 /** Runs git to its end and says how that went; never throws. */
 export async function runGit(call: GitCall): Promise<GitOutcome> {
-  const child = execa('git', [...settings, ...call.args], {
-    cwd: call.cwd,
-    env: environment(call),
-    extendEnv: false,
-    ...(call.input === undefined ? { stdin: 'ignore' as const } : { input: call.input }),
-    encoding: 'buffer',
-    stripFinalNewline: false,
-    buffer: { stdout: call.onChunk === undefined, stderr: true },
-    maxBuffer: { stdout: call.maxBytes ?? 1024 * 1024, stderr: 1024 * 1024 },
-    timeout: call.timeoutMs,
-    killSignal: 'SIGKILL',
-    reject: false,
-  })
-  let stopped = false
-  if (call.onChunk !== undefined) {
-    const onChunk = call.onChunk
-    child.stdout?.on('data', (chunk: Buffer) => {
-      if (stopped || onChunk(chunk)) return
-      stopped = true
-      child.kill()
-    })
-  }
-  const result = await child
-  const stdout = toBuffer(result.stdout)
-  if (!result.failed) return { ok: true, stdout }
-  const stderr = toBuffer(result.stderr).toString('utf8')
-  const exitCode = result.exitCode ?? null
-  if (stopped || result.isMaxBuffer) return { ok: false, reason: 'too_much_output', exitCode, stdout, stderr }
-  if (result.timedOut) return { ok: false, reason: 'timeout', exitCode, stdout, stderr }
-  if (exitCode === null && result.code !== undefined && result.signal === undefined) {
-    const hasFolder = await stat(call.cwd).then(
-      (found) => found.isDirectory(),
-      () => false,
-    )
-    return { ok: false, reason: hasFolder ? 'no_git' : 'no_folder', exitCode, stdout, stderr }
-  }
-  return { ok: false, reason: 'failed', exitCode, stdout, stderr }
+  const ended = await untilEnded(call)
+  const { exitCode, stdout } = ended
+  if (exitCode === 0 && ended.stopped === null && ended.error === null) return { ok: true, stdout }
+  const stderr = ended.stderr.toString('utf8')
+  if (ended.stopped !== null) return { ok: false, reason: ended.stopped, exitCode, stdout, stderr }
+  if (ended.error === null) return { ok: false, reason: 'failed', exitCode, stdout, stderr }
+  const hasFolder = await stat(call.cwd).then(
+    (found) => found.isDirectory(),
+    () => false,
+  )
+  return { ok: false, reason: hasFolder ? 'no_git' : 'no_folder', exitCode, stdout, stderr }
 }
 
-function toBuffer(bytes: unknown): Buffer {
-  return bytes instanceof Uint8Array ? Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength) : Buffer.alloc(0)
+interface Ended {
+  exitCode: number | null
+  /** Why we stopped it; null: it ended by itself. */
+  stopped: 'timeout' | 'too_much_output' | null
+  /** It could not be started. */
+  error: Error | null
+  stdout: Buffer
+  stderr: Buffer
+}
+
+const maxStderrBytes = 1024 * 1024
+
+function untilEnded(call: GitCall): Promise<Ended> {
+  const { promise, resolve } = Promise.withResolvers<Ended>()
+  let child: ChildProcess
+  try {
+    child = spawn('git', [...settings, ...call.args], {
+      cwd: call.cwd,
+      env: environment(call),
+      stdio: [call.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+    })
+  } catch (error) {
+    // A path that cannot be an argument, or no memory for a process.
+    const none = Buffer.alloc(0)
+    return Promise.resolve({ exitCode: null, stopped: null, error: error as Error, stdout: none, stderr: none })
+  }
+  const ended: Pick<Ended, 'stopped' | 'error'> = { stopped: null, error: null }
+  const stop = (reason: NonNullable<Ended['stopped']>) => {
+    ended.stopped ??= reason
+    child.kill('SIGKILL')
+  }
+  const onExit = () => void child.kill('SIGKILL')
+  process.once('exit', onExit)
+  const timer = setTimeout(() => stop('timeout'), call.timeoutMs)
+  const takeStdout = keeper(call.maxBytes ?? 1024 * 1024)
+  const take = call.onChunk ?? ((chunk: Buffer) => takeStdout.push(chunk))
+  const takeStderr = keeper(maxStderrBytes)
+  child.stdout!.on('data', (chunk: Buffer) => {
+    if (ended.stopped !== null) return
+    if (!take(chunk)) stop('too_much_output')
+  })
+  child.stderr!.on('data', (chunk: Buffer) => {
+    if (!takeStderr.push(chunk)) stop('too_much_output')
+  })
+  // git may end without having read all of it; its status says whether that was right.
+  child.stdin?.on('error', () => undefined)
+  child.stdin?.end(call.input)
+  child.on('error', (error) => (ended.error ??= error))
+  child.on('close', (exitCode) => {
+    clearTimeout(timer)
+    process.off('exit', onExit)
+    resolve({
+      ...ended,
+      exitCode: ended.error === null ? exitCode : null,
+      stdout: takeStdout.whole(),
+      stderr: takeStderr.whole(),
+    })
+  })
+  return promise
+}
+
+/** Keeps what fits; `push` answers false once it does not. */
+function keeper(maxBytes: number): { push(chunk: Buffer): boolean; whole(): Buffer } {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  return {
+    push(chunk) {
+      bytes += chunk.length
+      if (bytes <= maxBytes) chunks.push(chunk)
+      return bytes <= maxBytes
+    },
+    whole: () => (chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)),
+  }
 }

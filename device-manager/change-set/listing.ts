@@ -1,5 +1,5 @@
-import { constants } from 'node:fs'
-import { access, lstat } from 'node:fs/promises'
+import { accessSync, constants, lstatSync } from 'node:fs'
+import { setImmediate as turn } from 'node:timers/promises'
 import type { WatchedFile } from './base-store.ts'
 import { failureOf } from './failure.ts'
 import { runGit, type GitCall } from './git.ts'
@@ -120,9 +120,9 @@ export interface Found {
 const missing: Found = { kind: 'missing', size: 0n, mtimeNs: 0n, inode: 0n, isExecutable: false, isReadable: false }
 
 /** The path on disk, without following a symlink. What cannot be looked at is missing. */
-export async function look(topLevel: string, path: string): Promise<Found> {
+export function look(topLevel: string, path: string): Found {
   const whole = Buffer.concat([Buffer.from(`${topLevel}/`), Buffer.from(path, 'latin1')])
-  const found = await lstat(whole, { bigint: true }).catch(() => null)
+  const found = lstatOrNull(whole)
   if (found === null) return missing
   const kind = found.isFile() ? 'file' : found.isSymbolicLink() ? 'symlink' : found.isDirectory() ? 'folder' : 'special'
   return {
@@ -131,23 +131,36 @@ export async function look(topLevel: string, path: string): Promise<Found> {
     mtimeNs: found.mtimeNs,
     inode: found.ino,
     isExecutable: (found.mode & 0o100n) !== 0n,
-    isReadable: kind !== 'file' || (found.mode & 0o444n) === 0o444n || (await mayRead(whole)),
+    isReadable: kind !== 'file' || (found.mode & 0o444n) === 0o444n || mayRead(whole),
   }
 }
 
-async function mayRead(path: Buffer): Promise<boolean> {
-  return access(path, constants.R_OK).then(
-    () => true,
-    () => false,
-  )
+function lstatOrNull(path: Buffer) {
+  try {
+    return lstatSync(path, { bigint: true, throwIfNoEntry: false }) ?? null
+  } catch {
+    return null
+  }
 }
 
+function mayRead(path: Buffer): boolean {
+  try {
+    accessSync(path, constants.R_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Paths looked at before others get a turn. */
+const together = 128
+
+/** git has just looked at them: a call costs microseconds, a turn of the thread pool for each ten times that. */
 export async function lookAtAll(topLevel: string, paths: readonly string[]): Promise<Map<string, Found>> {
   const all = new Map<string, Found>()
-  for (let at = 0; at < paths.length; at += 256) {
-    const part = paths.slice(at, at + 256)
-    const found = await Promise.all(part.map((path) => look(topLevel, path)))
-    for (const [index, path] of part.entries()) all.set(path, found[index]!)
+  for (const [index, path] of paths.entries()) {
+    if (index % together === together - 1) await turn()
+    all.set(path, look(topLevel, path))
   }
   return all
 }

@@ -1,4 +1,4 @@
-import { readdir, stat } from 'node:fs/promises'
+import { lstat, readdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { World } from '../../shared/lib/world.ts'
 import { refNameOf, removeStore } from './base-store.ts'
@@ -49,8 +49,8 @@ export async function releaseStale({
     for (const runId of await readdir(runsDir)) {
       if (live.has(runId)) continue
       const storeDir = join(runsDir, runId)
-      // The alternates file is written once, when the base is taken.
-      const made = await stat(join(storeDir, 'objects', 'info', 'alternates')).catch(() => stat(storeDir))
+      // Made once, when the base is taken.
+      const made = await lstat(join(storeDir, 'info')).catch(() => lstat(storeDir))
       if (world.now() - made.mtimeMs < olderThanMs) continue
       await release(commonDir, storeDir, refNameOf(runId))
       released.push(runId)

@@ -1,7 +1,8 @@
-import { readFile, realpath, stat } from 'node:fs/promises'
+import { realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ChangeSetFailure, failureOf } from './failure.ts'
 import { runGit } from './git.ts'
+import { readRegularFile } from './regular-file.ts'
 
 /** Where a folder's repository is, and where its head stands. All paths are absolute. */
 export interface Repository {
@@ -14,6 +15,8 @@ export interface Repository {
   objectFormat: 'sha1' | 'sha256'
   commit: string | null
   branch: string | null
+  /** Its refs are files and its objects are named by SHA-1: what is simple may be read and written without git. */
+  isPlain: boolean
 }
 
 const query = [
@@ -64,6 +67,7 @@ export async function locateRepository(folder: string, timeoutMs: number): Promi
     gitDir,
     commonDir,
     objectFormat: objectFormat === 'sha256' ? 'sha256' : 'sha1',
+    isPlain: false,
   } as const
   if (isUnborn) return { ...repository, commit: null, branch: await unbornBranch(folder, timeoutMs) }
   return { ...repository, commit: commit ?? null, branch: branchOf(fullName) }
@@ -91,7 +95,7 @@ function branchOf(fullName: string | undefined): string | null {
 
 /** Commit and branch as they are now, by the git folder alone; nulls when they cannot be told. */
 export async function readHead(gitDir: string, commonDir: string, timeoutMs: number): Promise<Head> {
-  const quick = await readHeadFiles(gitDir, commonDir)
+  const quick = readHeadFiles(gitDir, commonDir)
   if (quick !== null) return quick
   const args = ['rev-parse', 'HEAD', '--symbolic-full-name', 'HEAD']
   const outcome = await runGit({ args, cwd: gitDir, gitDir, timeoutMs })
@@ -106,24 +110,38 @@ export interface Head {
 }
 
 /** The usual case without a process: a plain head, or one that names a branch with a loose or packed ref. Else null. */
-async function readHeadFiles(gitDir: string, commonDir: string): Promise<Head | null> {
+export function readHeadFiles(gitDir: string, commonDir: string): Head | null {
   try {
-    const head = (await readFile(join(gitDir, 'HEAD'), 'utf8')).trimEnd()
+    const head = readRef(join(gitDir, 'HEAD'))
     if (objectId.test(head)) return { commit: head, branch: null }
     const branch = /^ref: refs\/heads\/([\w./-]+)$/.exec(head)?.[1]
     if (branch === undefined || branch.includes('..')) return null
-    const loose = await readFile(join(commonDir, 'refs', 'heads', branch), 'utf8').catch(() => null)
-    const commit = loose === null ? await findPacked(commonDir, branch) : loose.trimEnd()
+    const commit = readLoose(join(commonDir, 'refs', 'heads', branch)) ?? findPacked(commonDir, branch)
     return commit !== null && objectId.test(commit) ? { commit, branch } : null
   } catch {
     return null
   }
 }
 
-async function findPacked(commonDir: string, branch: string): Promise<string | null> {
-  const path = join(commonDir, 'packed-refs')
-  if ((await stat(path)).size > 4 * 1024 * 1024) return null
-  const line = (await readFile(path, 'utf8')).split('\n').find((one) => one.endsWith(` refs/heads/${branch}`))
+/** Null when there is none: an empty folder of that name may be left of another branch. */
+function readLoose(path: string): string | null {
+  try {
+    return readRef(path)
+  } catch {
+    return null
+  }
+}
+
+function readRef(path: string): string {
+  return (readRegularFile(path, { maxBytes: 4096, followLinks: true }) ?? '').toString().trimEnd()
+}
+
+function findPacked(commonDir: string, branch: string): string | null {
+  const packed = readRegularFile(join(commonDir, 'packed-refs'), { maxBytes: 4 * 1024 * 1024, followLinks: true })
+  const line = packed
+    ?.toString('utf8')
+    .split('\n')
+    .find((one) => one.endsWith(` refs/heads/${branch}`))
   return line?.split(' ')[0] ?? null
 }
 

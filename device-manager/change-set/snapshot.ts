@@ -2,6 +2,7 @@ import type { World } from '../../shared/lib/world.ts'
 import {
   createStore,
   indexMarkOf,
+  ownObjects,
   refNameOf,
   removeStore,
   storeDirOf,
@@ -25,6 +26,9 @@ import {
 } from './listing.ts'
 import { resolveNested } from './nested.ts'
 import { pathsUnderFilters } from './filtered.ts'
+import { readNotedTree, treeOfLooseCommit } from './index-tree.ts'
+import { locatePlain } from './plain-repository.ts'
+import { writeRef } from './plain-ref.ts'
 import { locateRepository, type Repository } from './repository.ts'
 
 /** The working tree as it was before a run. Plain JSON, so that whoever outlives the run's host can make its change-set. */
@@ -60,10 +64,7 @@ export async function takeBase(options: TakeBaseOptions): Promise<BaseResult> {
   const { folder, runId, world, limits = defaultLimits } = options
   let storeDir: string | null = null
   try {
-    const [repository, settings] = await Promise.all([
-      locateRepository(folder, limits.gitMs),
-      readSettingsOrNone(folder, limits),
-    ])
+    const { repository, settings } = await locate(folder, limits)
     storeDir = storeDirOf(repository.commonDir, runId)
     const record: BaseRecord = {
       gitDir: repository.gitDir,
@@ -76,14 +77,21 @@ export async function takeBase(options: TakeBaseOptions): Promise<BaseResult> {
     const refName = refNameOf(runId)
     const { topLevel, prefix, commit, branch } = repository
     const view: View = { storeDir, topLevel, prefix, indexFile: `${storeDir}/index`, limits }
-    const [dirty, untracked] = await Promise.all([
+    const [dirty, untracked, staged] = await Promise.all([
       listDirty(view),
       listUntracked(view),
+      findStaged(view, repository),
       keepCommit(repository, refName, limits.gitMs),
-      keepStaged(view, commit),
+      writeRecord(storeDir, record),
     ])
-    record.watched = await recordWorkingTree(view, record, { dirty, untracked })
-    const [tree] = await Promise.all([writeTree(view), writeRecord(storeDir, record)])
+    const isClean = typeof staged === 'string' && dirty.length === 0 && untracked.length === 0
+    let tree = staged as string
+    if (!isClean) {
+      await ownObjects(storeDir)
+      if (typeof staged !== 'string') await keepStaged(view, staged)
+      record.watched = await recordWorkingTree(view, record, { dirty, untracked })
+      ;[tree] = await Promise.all([writeTree(view), writeRecord(storeDir, record)])
+    }
     return { ok: true, base: { topLevel, prefix, commit, branch, tree, refName, takenAt: world.now(), storeDir } }
   } catch (error) {
     if (storeDir !== null) await removeStore(storeDir).catch(() => undefined)
@@ -92,30 +100,55 @@ export async function takeBase(options: TakeBaseOptions): Promise<BaseResult> {
 }
 
 /** Without a repository both questions fail; the one about the repository gives the better answer. */
-async function readSettingsOrNone(folder: string, limits: ChangeSetLimits): Promise<BaseRecord['settings']> {
-  return readSettings(folder, limits.gitMs).catch(() => ({ values: {}, filters: [] }))
+async function locate(
+  folder: string,
+  limits: ChangeSetLimits,
+): Promise<{ repository: Repository; settings: BaseRecord['settings'] }> {
+  const plain = locatePlain(folder)
+  if (plain !== null) return plain
+  const [repository, settings] = await Promise.all([
+    locateRepository(folder, limits.gitMs),
+    readSettings(folder, limits.gitMs).catch(() => ({ values: {}, filters: [] })),
+  ])
+  return { repository, settings }
 }
 
 async function keepCommit(repository: Repository, refName: string, timeoutMs: number): Promise<void> {
-  const { commit, gitDir, topLevel } = repository
-  if (commit === null) return
+  const { commit, gitDir, commonDir, topLevel, isPlain } = repository
+  if (commit === null || (isPlain && (await writeRef(commonDir, refName, commit)))) return
   const outcome = await runGit({ args: ['update-ref', refName, commit], cwd: topLevel, gitDir, timeoutMs })
   if (!outcome.ok) throw failureOf(outcome, 'keeping the base commit')
+}
+
+/**
+ * The objects that are staged and not committed; or, when the index notes that it is the commit's tree, that tree.
+ */
+async function findStaged(view: View, { commit, commonDir, isPlain }: Repository): Promise<string[] | string> {
+  if (commit !== null && isPlain) {
+    const [noted, committed] = await Promise.all([
+      readNotedTree(view.indexFile),
+      treeOfLooseCommit(commonDir, commit).then((tree) => tree ?? treeOfCommit(view, commit)),
+    ])
+    if (noted !== null && noted === committed) return noted
+  }
+  if (commit === null) return listAllStaged(view)
+  return (await listStaged({ ...view, prefix: '' }, commit, 'all')).map((entry) => entry.oid)
 }
 
 /**
  * What is staged and not committed is held by the person's index alone: once that moves on, `git gc --prune=now` may
  * drop it. So it is packed into the private store.
  */
-async function keepStaged(view: View, commit: string | null): Promise<void> {
-  const entries =
-    commit === null
-      ? await listAllStaged(view)
-      : (await listStaged({ ...view, prefix: '' }, commit, 'all')).map((entry) => entry.oid)
+async function keepStaged(view: View, entries: readonly string[]): Promise<void> {
   if (entries.length === 0) return
   const args = ['pack-objects', '-q', '--threads=1', `${view.storeDir}/objects/pack/pack`]
   const outcome = await runGit({ ...callIn(view, args), input: Buffer.from([...new Set(entries)].join('\n') + '\n') })
   if (!outcome.ok) throw failureOf(outcome, 'keeping the staged files')
+}
+
+async function treeOfCommit(view: View, commit: string): Promise<string | null> {
+  const outcome = await runGit(callIn(view, ['rev-parse', '--verify', '-q', `${commit}^{tree}`]))
+  return outcome.ok ? outcome.stdout.toString('latin1').trim() : null
 }
 
 async function listAllStaged(view: View): Promise<string[]> {

@@ -123,6 +123,7 @@ test('a new repository in the place of the old one is a typed refusal', async ()
 test('a moved private folder, a wrong record and a wrong index are typed refusals', async () => {
   for (const name of ['base.json', 'index', 'objects/info/alternates']) {
     const repo = tempRepo()
+    repo.write('untracked.txt', 'kept in the private folder\n')
     const base = await baseOf(repo.dir)
     repo.write('readme.md', 'x\n')
     rmSync(join(base.storeDir, name))
