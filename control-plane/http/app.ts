@@ -5,33 +5,43 @@ import { ApiError } from '../../shared/api/errors.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { ImplementedRoute } from './implement.ts'
 import type { Kernel, RequestState } from './kernel.ts'
-import { declaredRefusal, sendRefusal } from './reply.ts'
+import { declaredRefusal, sendRefusal, setHeaders } from './reply.ts'
 import { createRouteTable, type RouteTable } from './router.ts'
 
 /**
  * The HTTP application: every request gets an id, safe headers, an answer whatever is thrown, and one line in the log.
- * `before` are middlewares for what is not of the contract (health, metrics, pages); they see all requests first.
+ * `others` are middlewares for what is not of the contract (health, metrics, pages).
  */
 export function createApp(
   implemented: readonly ImplementedRoute[],
   kernel: Kernel,
-  before: readonly Koa.Middleware[] = [],
+  others: readonly Koa.Middleware[] = [],
 ): Koa {
   const app = new Koa({ proxy: kernel.isBehindProxy })
   const routes = new Map(implemented.map(({ route }) => [route.id, route] as const))
   const table = createRouteTable(implemented, kernel)
   const nextRequestId = requestIds(kernel.world)
-  const headers = Object.entries(safeHeaders(kernel.isHttps))
+  const headers = Object.entries(safeHeaders(kernel.isHttps)).flat()
   // Errors of the socket reach this listener after the answer is decided; without one Koa prints them.
   app.on('error', (error: unknown) => kernel.log.debug({ err: error }, 'a connection failed'))
   app.use(async (ctx, next) => {
-    const state: RequestState = { requestId: nextRequestId(), routeId: null, caller: null, code: null }
+    const requestId = nextRequestId()
+    const state: RequestState = {
+      requestId,
+      routeId: null,
+      caller: null,
+      code: null,
+      headers: ['Request-Id', requestId, ...headers],
+    }
     ctx.state = state
     const startedAt = kernel.world.monotonic()
-    ctx.res.setHeader('Request-Id', state.requestId)
-    for (const [name, value] of headers) ctx.res.setHeader(name, value)
+    const found = table.find(ctx.req.method ?? '', ctx.path)
     try {
-      await next()
+      if (found === null) await answerOther(ctx, next)
+      else {
+        state.headers.push(...notStored)
+        await found.serve(ctx, found.params)
+      }
     } catch (error) {
       const route = state.routeId === null ? null : (routes.get(state.routeId) ?? null)
       const refusal = declaredRefusal(route, error, kernel.isChecking)
@@ -40,18 +50,27 @@ export function createApp(
       if (refusal.status >= 500 && refusal.status !== 501) logFailure(kernel, { state, error, refusal })
       // A stream that fails has its status sent already: all that is left is to end it.
       if (ctx.res.headersSent) ctx.res.destroy()
-      else sendRefusal(ctx, refusal, state.requestId)
+      else sendRefusal(ctx, refusal)
     }
     finish(kernel, ctx, startedAt)
   })
-  for (const middleware of before) app.use(middleware)
-  app.use((ctx) => dispatch(table, ctx))
+  for (const middleware of others) app.use(middleware)
+  app.use((ctx) => refuseUnknown(table, ctx))
   return app
 }
 
-async function dispatch(table: RouteTable, ctx: Koa.Context): Promise<void> {
-  ctx.set('Cache-Control', 'no-store')
-  if (await table.handle(ctx)) return
+const notStored = ['Cache-Control', 'no-store'] as const
+
+/** What is not of the contract answers through Koa, and may have headers of its own in place of these. */
+async function answerOther(ctx: Koa.Context, next: Koa.Next): Promise<void> {
+  const state = ctx.state as RequestState
+  setHeaders(ctx.res, state.headers)
+  state.headers = []
+  await next()
+}
+
+function refuseUnknown(table: RouteTable, ctx: Koa.Context): never {
+  ctx.set(...notStored)
   const methods = table.allowed(ctx.path)
   const headers: Record<string, string> = methods.length === 0 ? {} : { Allow: methods.join(', ') }
   throw new ApiError('route_not_found', {
@@ -106,7 +125,8 @@ function logFailure(
 /** The path is not logged: it may hold a secret (webhooks, shares). The route's id says enough. */
 function finish(kernel: Kernel, ctx: Koa.Context, startedAt: number): void {
   const { requestId, routeId, caller, code } = ctx.state as RequestState
-  const { method, status } = ctx
+  const method = ctx.req.method ?? ''
+  const status = ctx.res.statusCode
   const durationMs = kernel.world.monotonic() - startedAt
   const who =
     caller === null

@@ -50,4 +50,6 @@ export interface RequestState {
   routeId: string | null
   caller: Caller | null
   code: string | null
+  /** Names and values in turn: headers that go out with the answer, whatever it is. */
+  headers: string[]
 }

@@ -9,7 +9,7 @@ import { readKey, type Claim, type StoredAnswer } from './idempotency.ts'
 import type { HandlerInput, ImplementedRoute } from './implement.ts'
 import type { Kernel, RequestState } from './kernel.ts'
 import { limitHeaders } from './limits.ts'
-import { encodeAnswer, sendAnswer } from './reply.ts'
+import { encodeAnswer, sendAnswer, setHeaders } from './reply.ts'
 import { EventStream, sendStream } from './sse.ts'
 import { isWithoutEffect } from './trouble.ts'
 import { createValidator, type Validator } from './validate.ts'
@@ -18,7 +18,7 @@ import { createValidator, type Validator } from './validate.ts'
  * The one path of a request through a route: caller, role, version, rate limit, key, body, validation, then the handler
  * (a write within its transaction), then the answer. What can be known of the route is worked out when it is mounted.
  */
-export type Compiled = (ctx: Koa.Context) => Promise<void>
+export type Compiled = (ctx: Koa.Context, params: Readonly<Record<string, string>>) => Promise<void>
 
 export const apiVersion = '2026-03'
 
@@ -33,7 +33,7 @@ export function compile(implemented: ImplementedRoute, kernel: Kernel): Compiled
   const mounted: Mounted = { ...implemented, kernel, validator: createValidator(implemented.route) }
   const { route } = implemented
   const isRead = route.method === 'GET'
-  return async (ctx) => {
+  return async (ctx, params) => {
     const state = ctx.state as RequestState
     state.routeId = route.id
     const caller = route.callers === 'none' ? null : await admit(mounted, ctx)
@@ -41,7 +41,7 @@ export function compile(implemented: ImplementedRoute, kernel: Kernel): Compiled
     await takeFromLimit(mounted, ctx, caller)
     const key = readKey(headerOf(ctx, 'idempotency-key'), caller === null ? 'none' : route.idempotency)
     const body = isRead ? undefined : await censored(kernel, caller, await readBody(mounted, ctx))
-    const input = inputOf(mounted, ctx, { caller, body })
+    const input = inputOf(mounted, ctx, { caller, params, body })
     if (isRead) return answerRead(mounted, ctx, input)
     if (route.stream === 'sse') return answerRead(mounted, ctx, Object.assign(input, { idempotencyKey: key }))
     const keyed = key === null || caller === null ? null : { key, caller, body: input.body }
@@ -76,7 +76,7 @@ async function takeFromLimit({ route, kernel }: Mounted, ctx: Koa.Context, calle
   if (route.rate === 'none') return
   const isByAddress = caller === null || route.rate === 'sign_in'
   const state = await kernel.limiter.take(route.rate, isByAddress ? `address:${ctx.ip}` : callerKey(caller))
-  if (state !== null) ctx.set(limitHeaders(state))
+  if (state !== null) (ctx.state as RequestState).headers.push(...Object.entries(limitHeaders(state)).flat())
 }
 
 async function censored(kernel: Kernel, caller: Caller | null, body: unknown): Promise<unknown> {
@@ -91,13 +91,19 @@ async function readBody({ route }: Mounted, ctx: Koa.Context): Promise<unknown> 
   return route.body.def.type === 'undefined' ? undefined : parseJson(bytes, headerOf(ctx, 'content-type'))
 }
 
-function inputOf(mounted: Mounted, ctx: Koa.Context, given: { caller: Caller | null; body: unknown }): Input {
+interface Given {
+  caller: Caller | null
+  params: Readonly<Record<string, string>>
+  body: unknown
+}
+
+function inputOf(mounted: Mounted, ctx: Koa.Context, given: Given): Input {
   const { kernel, validator, route } = mounted
   const { requestId } = ctx.state as RequestState
   let signal: AbortSignal | null = null
   const isStream = route.stream === 'sse' && wantsStream(route, headerOf(ctx, 'accept'))
   return {
-    params: validator.params(ctx['params'] as Record<string, string>) as Input['params'],
+    params: validator.params(given.params) as Input['params'],
     query: validator.query(ctx.querystring) as Input['query'],
     body: validator.body(given.body),
     // Routes of all callers are kept in one list; what their handlers get was checked by `admit`.
@@ -113,10 +119,14 @@ function inputOf(mounted: Mounted, ctx: Koa.Context, given: { caller: Caller | n
     get signal() {
       return (signal ??= endOf(ctx, kernel))
     },
-    bearer: /^Bearer +([!-~]{1,4096})$/i.exec(headerOf(ctx, 'authorization') ?? '')?.[1] ?? null,
+    get bearer() {
+      return bearerOf(headerOf(ctx, 'authorization') ?? '')
+    },
     stream: isStream ? { lastEventId: headerOf(ctx, 'last-event-id') ?? null } : null,
   }
 }
+
+const bearerOf = (header: string): string | null => /^Bearer +([!-~]{1,4096})$/i.exec(header)?.[1] ?? null
 
 function wantsStream(route: AnyRoute, accept: string | undefined): boolean {
   if (/\btext\/event-stream\b/.test(accept ?? '')) return true
@@ -141,6 +151,7 @@ async function answerRead({ route, handler, kernel }: Mounted, ctx: Koa.Context,
   const result = await handler(input)
   if (!(result instanceof EventStream)) return sendAnswer(ctx, encodeAnswer(route, result, kernel.isChecking))
   ctx.respond = false
+  setHeaders(ctx.res, (ctx.state as RequestState).headers)
   const { signal } = input
   await sendStream(ctx.res, { source: result.source, world: kernel.world, signal })
 }
@@ -161,9 +172,8 @@ async function answerWrite(
   const { method, path, search } = ctx
   const begun = await idempotency.begin({ ...keyed, method, path, search })
   if (begun.kind === 'replay') {
-    sendAnswer(ctx, begun.answer)
-    ctx.set('Idempotency-Replayed', 'true')
-    return
+    ;(ctx.state as RequestState).headers.push('Idempotency-Replayed', 'true')
+    return sendAnswer(ctx, begun.answer)
   }
   try {
     sendAnswer(ctx, await work(mounted, input, begun))

@@ -169,8 +169,8 @@ test('an agent token that we did not sign, of another kind, or past its time is 
   const subject = { runId, fence: 1, agentId, workspaceId, tokenGeneration: 1 }
   const now = server.world.now()
   const otherKey = new TextEncoder().encode('another key, also of at least 32 bytes')
-  const forged = await mintRunToken(otherKey, subject, now)
-  const old = await mintRunToken(runTokenKey, subject, now - 25 * 3_600_000)
+  const forged = mintRunToken(otherKey, subject, now)
+  const old = mintRunToken(runTokenKey, subject, now - 25 * 3_600_000)
   const ofOtherKind = await new SignJWT({ run: runId, fence: 1, ws: workspaceId, gen: 1 })
     .setProtectedHeader({ alg: 'HS256', typ: 'other+jwt' })
     .setSubject(agentId)
@@ -178,7 +178,7 @@ test('an agent token that we did not sign, of another kind, or past its time is 
     .setAudience(runTokenClaims.audience)
     .setExpirationTime('1h')
     .sign(runTokenKey)
-  const [header, payload] = (await mintRunToken(runTokenKey, subject, now)).split('.') as [string, string]
+  const [header, payload] = mintRunToken(runTokenKey, subject, now).split('.') as [string, string]
   const unsigned = `${Buffer.from('{"alg":"none"}').toString('base64url')}.${payload}.`
   for (const token of [forged, old, ofOtherKind, unsigned, `${header}.${payload}.AAAA`]) {
     expect(await refusal('/me', { token })).toEqual([401, 'auth_invalid'])
@@ -187,7 +187,7 @@ test('an agent token that we did not sign, of another kind, or past its time is 
 
 test('a token that was good expires', async () => {
   const { runId, agentId, workspaceId } = server.seed
-  const token = await mintRunToken(
+  const token = mintRunToken(
     runTokenKey,
     { runId, fence: 1, agentId, workspaceId, tokenGeneration: 1 },
     server.world.now() - 1000,

@@ -1,6 +1,6 @@
 import { request } from 'node:http'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { runRef } from '../../../shared/api/ids.ts'
 import { batchOf, cursorOf, idsParam, listOrBatchOf, pageOf, pageParams } from '../../../shared/api/paging.ts'
@@ -77,6 +77,13 @@ const routes = {
     summary: 'Remove',
     params: z.object({ runId: runRef }),
   }),
+  waiting: defineRoute({
+    id: 'things.waiting',
+    method: 'GET',
+    path: '/waiting',
+    summary: 'Answers when it is told to',
+    reply: z.object({ waited: z.literal(true) }),
+  }),
   moved: defineRoute({
     id: 'things.moved',
     method: 'GET',
@@ -87,6 +94,12 @@ const routes = {
   }),
 }
 
+const waitingRoute = {
+  url: '/api/v1/waiting',
+  begun: Promise.withResolvers<void>(),
+  left: Promise.withResolvers<void>(),
+  release: Promise.withResolvers<void>(),
+}
 const numbers = Array.from({ length: 60 }, (_, index) => 60 - index)
 const things = implement(routes, {
   list: ({ query }) => {
@@ -105,6 +118,12 @@ const things = implement(routes, {
   create: ({ body }) => Promise.resolve({ body }),
   strict: ({ body }) => Promise.resolve({ body }),
   remove: () => Promise.resolve(),
+  waiting: async ({ signal }) => {
+    signal.addEventListener('abort', () => waitingRoute.left.resolve())
+    waitingRoute.begun.resolve()
+    await waitingRoute.release.promise
+    return { waited: true as const }
+  },
   moved: () => Promise.resolve(answer(308, { location: '/new' }, { Location: '/api/v1/new' })),
 })
 
@@ -155,6 +174,29 @@ test('HEAD is GET without a body', async () => {
   const response = await fetch(`${server.url}/api/v1/things`, { method: 'HEAD', headers })
   expect(response.status).toBe(200)
   expect(await response.text()).toBe('')
+  const whole = await fetch(`${server.url}/api/v1/things`, { headers })
+  expect(response.headers.get('content-length')).toBe(whole.headers.get('content-length'))
+  expect(whole.headers.get('content-length')).toBe(String((await whole.bytes()).length))
+})
+
+test('an answer arrives whole, whatever its letters are', async () => {
+  for (const text of ['plain', 'caf\u00e9', '\u65e5\u672c', '\u{1f600}', 'a'.repeat(4_000), '\u00e9'.repeat(2_000)])
+    expect((await call(server, '/things', { body: { data: text } })).body.body.data).toBe(text)
+})
+
+test('a client that leaves while its request is worked on harms nobody', async () => {
+  const { url, begun, left, release } = waitingRoute
+  const gone = new AbortController()
+  const headers = { authorization: `Bearer ${server.seed.ownerToken}` }
+  const asked = fetch(`${server.url}${url}`, { headers, signal: gone.signal })
+  await begun.promise
+  gone.abort()
+  await expect(asked).rejects.toThrow('abort')
+  await left.promise
+  release.resolve()
+  await vi.waitFor(() => expect(server.records).toContainEqual(expect.objectContaining({ routeId: 'things.waiting' })))
+  expect((await call(server, '/things')).status).toBe(200)
+  expect(server.logged.filter(({ level }) => level === 'error')).toEqual([])
 })
 
 test('another version of the API is refused', async () => {

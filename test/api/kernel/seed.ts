@@ -134,5 +134,5 @@ async function addAgentWithRun({ db, world, workspaceId }: Place) {
     created_at: now,
   })
   const subject = { runId, fence: 1, agentId, workspaceId, tokenGeneration: 1 }
-  return { agentId, runId, agentToken: await mintRunToken(runTokenKey, subject, now) }
+  return { agentId, runId, agentToken: mintRunToken(runTokenKey, subject, now) }
 }
