@@ -11,6 +11,10 @@ export class PostgresClient extends Client implements StatementClient {
     return (await this.ask(text, values)).rowCount ?? 0
   }
 
+  async changeRows(text: StatementText, values: readonly Value[]): Promise<unknown[]> {
+    return (await this.ask(text, values)).rows
+  }
+
   private async ask({ postgres, name }: StatementText, bindings: readonly Value[]) {
     const connection = await this.acquireConnection()
     try {

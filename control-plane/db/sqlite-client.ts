@@ -23,6 +23,10 @@ export class SqliteClient extends Client implements StatementClient {
     return ((await this.ask(sqlite, values)) as BetterSqlite3.RunResult).changes
   }
 
+  async changeRows({ sqlite }: StatementText, values: readonly Value[]): Promise<unknown[]> {
+    return (await this.ask(sqlite, values)) as unknown[]
+  }
+
   private async ask(sql: string, values: readonly Value[]): Promise<unknown> {
     const connection = await this.acquireConnection()
     try {

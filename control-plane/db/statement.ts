@@ -33,6 +33,8 @@ export interface StatementClient {
   readRows(text: StatementText, values: readonly Value[]): Promise<unknown[]>
   /** The rows that it changed. */
   change(text: StatementText, values: readonly Value[]): Promise<number>
+  /** What it says of them, for one that ends with `returning`. */
+  changeRows(text: StatementText, values: readonly Value[]): Promise<unknown[]>
 }
 
 export function query<Row>(sql: string, row: { parse(row: unknown): Row }): Query<Row> {
@@ -52,6 +54,15 @@ export function query<Row>(sql: string, row: { parse(row: unknown): Row }): Quer
 export function command(sql: string): (db: Db, values: readonly Value[]) => Promise<number> {
   const text = textOf(sql)
   return (db, values) => clientOf(db).change(text, values)
+}
+
+/** The same for one that ends with `returning`: gives what it says of the rows that it changed. */
+export function returning<Row>(
+  sql: string,
+  row: { parse(row: unknown): Row },
+): (db: Db, values: readonly Value[]) => Promise<Row[]> {
+  const text = textOf(sql)
+  return async (db, values) => (await clientOf(db).changeRows(text, values)).map((changed) => row.parse(changed))
 }
 
 /** The columns that a row's schema reads, for `select`. */

@@ -36,6 +36,7 @@ export interface OfferedRun {
   fence: number
   /** Durable id. */
   device: string
+  taskId: string | null
   spec: RunSpec
 }
 
@@ -55,7 +56,7 @@ const batch = 100
 
 export class Dispatcher {
   private readonly options: DispatcherOptions
-  private readonly offers = new Map<string, () => void>()
+  private readonly offers = new Map<string, { taskId: string | null; cancel: () => void }>()
   private readonly unsubscribe: (() => void)[] = []
   private readonly work: SerialWork
 
@@ -81,7 +82,7 @@ export class Dispatcher {
 
   async stop(): Promise<void> {
     for (const off of this.unsubscribe.splice(0)) off()
-    for (const cancel of this.offers.values()) cancel()
+    for (const { cancel } of this.offers.values()) cancel()
     this.offers.clear()
     await this.work.stop()
   }
@@ -117,11 +118,13 @@ export class Dispatcher {
     if (!sent) this.work.add(() => this.withdraw(runId, fence))
   }
 
-  /** The device answered the offer, or the run ended: its time limit is off. */
-  settled(runId: string, fence: number): void {
+  /** The device answered the offer, or the run ended: its time limit is off. Gives what this replica knows of the offer. */
+  settled(runId: string, fence: number): { taskId: string | null } | null {
     const key = `${runId}/${fence}`
-    this.offers.get(key)?.()
+    const offered = this.offers.get(key) ?? null
+    offered?.cancel()
     this.offers.delete(key)
+    return offered
   }
 
   /** Takes an offer back and looks for another device. */
@@ -152,21 +155,20 @@ export class Dispatcher {
       if (!details) return null
       const expiresAt = world.now() + this.options.offerMs
       if (!(await offerRun(tx, { runId, fence: run.fence, device: placement.publicId, expiresAt }))) return null
-      return { runId, device: placement.publicId, fence: run.fence + 1, spec: details.spec }
+      const { taskId } = run
+      return { runId, device: placement.publicId, fence: run.fence + 1, taskId, spec: details.spec }
     })
     if (offered) this.push(offered)
   }
 
-  private watchOffer({ runId, fence }: OfferedRun): void {
+  private watchOffer({ runId, fence, taskId }: OfferedRun): void {
     const key = `${runId}/${fence}`
-    this.offers.set(
-      key,
-      this.options.world.after(this.options.offerMs, () => {
-        this.offers.delete(key)
-        this.options.log.warn({ runId, fence }, 'offer not answered in time')
-        this.work.add(() => this.withdraw(runId, fence))
-      }),
-    )
+    const cancel = this.options.world.after(this.options.offerMs, () => {
+      this.offers.delete(key)
+      this.options.log.warn({ runId, fence }, 'offer not answered in time')
+      this.work.add(() => this.withdraw(runId, fence))
+    })
+    this.offers.set(key, { taskId, cancel })
   }
 
   /** The device's workspace, for callers that only know the device. */

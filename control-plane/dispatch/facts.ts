@@ -3,8 +3,8 @@ import { findAgent, type AgentRow } from '../resources/agents/store.ts'
 import { isController, livenessOf } from '../resources/devices/rules.ts'
 import { listDevicesOfWorkspace, type DeviceRow } from '../resources/devices/store.ts'
 import { findFolder, type FolderRow } from '../resources/folders/store.ts'
-import { countLiveOfDevices, listLiveOfTask } from '../resources/runs/live-store.ts'
-import { findRun, listRateLimited, type RunRow } from '../resources/runs/store.ts'
+import { listLiveOfTask, loadOccupancy } from '../resources/runs/live-store.ts'
+import { findRun, type RunRow } from '../resources/runs/store.ts'
 import { isHalted } from '../resources/workspaces/rules.ts'
 import { findWorkspace } from '../resources/workspaces/store.ts'
 import type { PlacementFacts, RunFacts } from './placement.ts'
@@ -38,14 +38,12 @@ export async function lockPlacement(
 
 async function load(db: Db, workspaceId: string, options: Moment & { lock: boolean }) {
   const devices = await listDevicesOfWorkspace(db, workspaceId, options.lock)
-  const used = devices.length
-    ? await countLiveOfDevices(
-        db,
-        devices.map((device) => device.publicId),
-      )
-    : new Map<string, number>()
+  const { used, limited } = await loadOccupancy(db, {
+    devices: devices.map((device) => device.publicId),
+    workspaceId,
+    since: options.now - rateLimitPauseMs,
+  })
   const workspace = await findWorkspace(db, workspaceId, options.lock)
-  const limited = await listRateLimited(db, workspaceId, options.now - rateLimitPauseMs)
   const facts: PlacementFacts = {
     rateLimited: new Set(limited.map((run) => `${run.agentId}/${run.harness}`)),
     defaultDevice: workspace?.defaultDevice ?? null,

@@ -1,12 +1,13 @@
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
-import type { Db } from '../db/open.ts'
+import type { Db, Tx } from '../db/open.ts'
 import type { Bus } from '../link/bus.ts'
 import type { Link, LinkRegistry } from '../link/registry.ts'
 import type { Log } from '../log.ts'
-import { findAgent, type AgentRow } from '../resources/agents/store.ts'
-import { claimRun, findRun, type RunRow } from '../resources/runs/store.ts'
+import { findAgent } from '../resources/agents/store.ts'
+import { claimLoneRun, claimRun, type ClaimedRun } from '../resources/runs/claim-store.ts'
+import { findRun, type RunRow } from '../resources/runs/store.ts'
 import { onRunStarted } from './run-effects.ts'
 import { secretsForRun } from '../resources/secrets/store.ts'
 import { VaultError, type Vault } from '../resources/secrets/vault.ts'
@@ -48,23 +49,20 @@ export class RunStarter {
     for (const off of this.unsubscribe.splice(0)) off()
   }
 
-  /** Answer to `run.accepted`. Said again, it gets the same answer and changes nothing. */
-  async claim(link: Link, accepted: { runId: string; fence: number }): Promise<void> {
-    const { root, world, log } = this.options
+  /**
+   * Answer to `run.accepted`. Said again, it gets the same answer and changes nothing. `isLone`: the run is known to work
+   * on no task.
+   */
+  async claim(link: Link, accepted: { runId: string; fence: number; isLone: boolean }): Promise<void> {
+    const { root, log } = this.options
     const { runId, fence } = accepted
-    const claimed = await root.transaction(async (tx) => {
-      const at = world.now()
-      const row = await claimRun(tx, { runId, fence, device: link.publicId, at })
-      if (row) for (const effect of onRunStarted) await effect(tx, row, { at, world, exitReason: null })
-      // Signed while the commit is written; before it the token is of no use to anybody.
-      if (!row) return null
-      return { row, token: this.mint(row, await findAgent(tx, row.agentId)), secrets: await this.secretsOf(tx, row) }
-    })
-    const run = claimed?.row ?? (await findRun(root, runId))
+    const claimed = await this.take(link, accepted)
+    const run = claimed?.run ?? (await findRun(root, runId))
     const ours = run && run.fence === fence && run.device === link.publicId && run.leaseState === 'claimed'
     if (!ours) return void link.send({ type: 'run.withdrawn', runId, fence, reason: 'no longer offered' })
     if (claimed) {
-      this.sendStart(link, run, { token: await claimed.token, secrets: claimed.secrets })
+      const secrets = claimed.hasSecrets ? await this.secretsOf(root, run) : {}
+      this.sendStart(link, run, { tokenGeneration: claimed.tokenGeneration, secrets })
       log.info({ runId, fence, device: link.publicId }, 'run claimed')
       this.options.bus.signal(`run:${runId}`)
     } else await this.start(link, run)
@@ -72,21 +70,27 @@ export class RunStarter {
     if (run.cancelRequestedAt !== null) this.cancel(link, run)
   }
 
-  async start(link: Link, run: RunRow): Promise<void> {
-    const { root } = this.options
-    const token = await this.mint(run, await findAgent(root, run.agentId))
-    this.sendStart(link, run, { token, secrets: await this.secretsOf(root, run) })
+  /** The claim with all that the run's start changes; without a task that is the claim alone. */
+  private async take(
+    link: Link,
+    accepted: { runId: string; fence: number; isLone: boolean },
+  ): Promise<ClaimedRun | null> {
+    const { root, world } = this.options
+    const at = world.now()
+    const claim = { runId: accepted.runId, fence: accepted.fence, device: link.publicId, at }
+    if (accepted.isLone) return claimLoneRun(root, claim)
+    return root.transaction(async (tx: Tx) => {
+      const claimed = await claimRun(tx, claim)
+      if (claimed) for (const effect of onRunStarted) await effect(tx, claimed.run, { at, world, exitReason: null })
+      return claimed
+    })
   }
 
-  private mint(run: RunRow, agent: AgentRow | null): Promise<string> {
-    const subject = {
-      runId: run.id,
-      fence: run.fence,
-      agentId: run.agentId,
-      workspaceId: run.workspaceId,
-      tokenGeneration: agent?.tokenGeneration ?? 0,
-    }
-    return mintRunToken(this.options.runTokenKey, subject, this.options.world.now())
+  async start(link: Link, run: RunRow): Promise<void> {
+    const { root } = this.options
+    const agent = await findAgent(root, run.agentId)
+    const secrets = await this.secretsOf(root, run)
+    this.sendStart(link, run, { tokenGeneration: agent?.tokenGeneration ?? 0, secrets })
   }
 
   /** A run starts without the secrets that this server cannot open, since nothing else of it would then start either. */
@@ -100,9 +104,15 @@ export class RunStarter {
     }
   }
 
-  private sendStart(link: Link, run: RunRow, given: { token: string; secrets: Record<string, string> }): void {
-    const { id: runId, fence } = run
-    link.send({ type: 'run.start', runId, fence, apiUrl: this.options.apiUrl(), ...given })
+  private sendStart(
+    link: Link,
+    run: RunRow,
+    { tokenGeneration, secrets }: { tokenGeneration: number; secrets: Record<string, string> },
+  ): void {
+    const { runTokenKey, world } = this.options
+    const { id: runId, fence, agentId, workspaceId } = run
+    const token = mintRunToken(runTokenKey, { runId, fence, agentId, workspaceId, tokenGeneration }, world.now())
+    link.send({ type: 'run.start', runId, fence, apiUrl: this.options.apiUrl(), token, secrets })
   }
 
   cancel(link: Link, run: RunRow): void {

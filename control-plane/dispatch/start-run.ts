@@ -129,10 +129,8 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
   const parent = await parentOf(tx, wake, { harness: unresumed.harness, folderId: folder?.shortId ?? null })
   const spec = { ...unresumed, resumeSessionId: parent?.sessionId ?? null }
   const continued = parent?.run ?? null
-  const placement =
-    admission.kind === 'declined'
-      ? null
-      : await place(tx, { agent, parent: continued, task, harness: spec.harness }, { folder, context })
+  const placing = { agent, parent: continued, task, harness: spec.harness }
+  const placement = admission.kind === 'declined' ? null : await place(tx, placing, { folder, context })
   const device = placement?.kind === 'device' && placement.mayOffer ? placement.publicId : null
   await insertRun(tx, {
     id: runId,
@@ -158,7 +156,8 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
   await insertDetails(tx, { runId, prompt, spec, manifest: manifestOf(spec, secretKeys) })
   if (continued) await setSuccessor(tx, continued.id, runId)
   if (admission.kind === 'declined') return decline(tx, { runId, agent, admission, now })
-  if (device !== null) return { kind: 'queued', runId, offer: { runId, fence: 1, device, spec } }
+  const taskId = task?.id ?? null
+  if (device !== null) return { kind: 'queued', runId, offer: { runId, fence: 1, device, taskId, spec } }
   await publish(tx, { topic: 'run.queued', key: runId, at: now })
   return placement?.kind === 'gate'
     ? { kind: 'pending', runId, gateReason: placement.reason }

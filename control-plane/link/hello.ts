@@ -15,7 +15,8 @@ import {
   type DeviceRow,
 } from '../resources/devices/store.ts'
 import { listLiveOfDevice } from '../resources/runs/live-store.ts'
-import { claimRun, findRun, withdrawOffer, type RunRow } from '../resources/runs/store.ts'
+import { claimRun } from '../resources/runs/claim-store.ts'
+import { findRun, withdrawOffer, type RunRow } from '../resources/runs/store.ts'
 import { hashToken, newToken } from './device-tokens.ts'
 import { reconcile, type Reconciliation } from './reconcile.ts'
 
@@ -87,7 +88,8 @@ export async function admitDevice(
 async function claim(tx: Tx, run: RunRow, by: { device: DeviceRow; world: World }): Promise<void> {
   const at = by.world.now()
   const claimed = await claimRun(tx, { runId: run.id, fence: run.fence, device: by.device.publicId, at })
-  if (claimed) for (const effect of onRunStarted) await effect(tx, claimed, { at, world: by.world, exitReason: null })
+  if (claimed)
+    for (const effect of onRunStarted) await effect(tx, claimed.run, { at, world: by.world, exitReason: null })
 }
 
 /** The new token works beside the old one until it was used once, so a lost welcome costs nothing (fault matrix, row 37). */

@@ -185,9 +185,10 @@ export class LinkServer {
         const { root } = this.options
         return recordReadiness(root, link.deviceId, message.providerReadiness, message.capturedAt)
       }
-      case 'run.accepted':
-        this.options.dispatcher.settled(message.runId, message.fence)
-        return this.options.starter.claim(link, message)
+      case 'run.accepted': {
+        const offered = this.options.dispatcher.settled(message.runId, message.fence)
+        return this.options.starter.claim(link, { ...message, isLone: offered?.taskId === null })
+      }
       case 'run.declined':
         return this.declined(link, message)
       case 'run.started':

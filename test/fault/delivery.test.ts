@@ -238,7 +238,7 @@ for (const database of ['sqlite', 'postgres'] as const)
       const { value } = await server.database.root('server_keys').where({ name: 'run_token' }).first()
       const { gen } = JSON.parse(Buffer.from(run.token.split('.')[1]!, 'base64url').toString())
       const subject = { ...old, agentId, workspaceId: server.owner.workspaceId, tokenGeneration: gen }
-      const token = await mintRunToken(Buffer.from(value, 'base64'), subject, server.world.now())
+      const token = mintRunToken(Buffer.from(value, 'base64'), subject, server.world.now())
       for (const path of ['/agents/me', '/runs/current', '/runs/current/events'])
         expect(outcomeOf(await server.call(path, { token })), path).toBe('401 auth_revoked')
       expect(outcomeOf(await server.call('/runs/current/output', { token, body: { data: 1 } }))).toBe(

@@ -21,8 +21,9 @@ import {
   replaceChangeSet,
   type Frame,
 } from '../../control-plane/resources/runs/log-store.ts'
-import { claimRun, findRun, offerRun } from '../../control-plane/resources/runs/store.ts'
+import { findRun, offerRun } from '../../control-plane/resources/runs/store.ts'
 import { claimWakeKey, findWakeAnswer, replaceWakeAnswer } from '../../control-plane/resources/runs/wake-store.ts'
+import { claimRun } from '../../control-plane/resources/runs/claim-store.ts'
 import { onBoth } from '../kit/database.ts'
 import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'
 

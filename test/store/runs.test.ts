@@ -1,14 +1,14 @@
 import { describe, expect } from 'vitest'
 import type { Db } from '../../control-plane/db/open.ts'
+import { claimLoneRun, claimRun } from '../../control-plane/resources/runs/claim-store.ts'
 import {
-  countLiveOfDevices,
   listLiveOfAgent,
   listLiveOfDevice,
   listLiveRuns,
   listQueued,
+  loadOccupancy,
 } from '../../control-plane/resources/runs/live-store.ts'
 import {
-  claimRun,
   endRun,
   findRun,
   findRunInWorkspace,
@@ -22,8 +22,9 @@ import {
   withdrawOffer,
   type RunFilter,
 } from '../../control-plane/resources/runs/store.ts'
+import { insertSecret, insertSecretGrant } from '../../control-plane/resources/secrets/store.ts'
 import { onBoth } from '../kit/database.ts'
-import { at, seedAgent, seedPerson, seedRun, seedWorkspace } from './seed.ts'
+import { at, seedAgent, seedPerson, seedRun, seedTask, seedWorkspace } from './seed.ts'
 
 const device = 'dvc_a'
 const offer = (db: Db, runId: string, fence = 0) => offerRun(db, { runId, fence, device, expiresAt: at + 10 })
@@ -82,6 +83,34 @@ describe('one run', () => {
     await markHarnessStarted(root, { id, fence: 2, at: at + 6 })
     await markHarnessStarted(root, { id, fence: 2, at: at + 7 })
     expect((await findRun(root, id))?.harnessStartedAt).toBe(at + 6)
+  })
+
+  onBoth('is claimed with what its start needs; alone only when it works on no task', async ({ root }) => {
+    const workspaceId = await seedWorkspace(root)
+    const agent = await seedAgent(root, workspaceId)
+    const task = await seedTask(root, workspaceId)
+    const [lone, ofTask] = [await seedRun(root, agent), await seedRun(root, agent, { taskId: task.id })]
+    const by = { fence: 1, device, at: at + 5 }
+    // Nobody was offered it yet.
+    expect(await claimLoneRun(root, { runId: lone.id, ...by })).toBeNull()
+    await offer(root, lone.id)
+    await offer(root, ofTask.id)
+    expect(await claimLoneRun(root, { runId: lone.id, ...by, device: 'dvc_b' })).toBeNull()
+    expect(await claimLoneRun(root, { runId: lone.id, ...by, fence: 2 })).toBeNull()
+    expect(await claimLoneRun(root, { runId: lone.id, ...by })).toEqual({
+      run: await findRun(root, lone.id),
+      tokenGeneration: agent.tokenGeneration,
+      hasSecrets: false,
+    })
+    expect(await findRun(root, lone.id)).toMatchObject({ status: 'running', leaseState: 'claimed', startedAt: at + 5 })
+    expect(await claimLoneRun(root, { runId: lone.id, ...by })).toBeNull()
+    expect(await claimLoneRun(root, { runId: ofTask.id, ...by })).toBeNull()
+    expect((await findRun(root, ofTask.id))?.leaseState).toBe('offered')
+    const sealed = Buffer.from('sealed')
+    const secret = { id: 'sec_1', workspaceId, name: 'one', provider: null, envVarName: 'ONE', sealed }
+    await insertSecret(root, { ...secret, createdBy: 'usr_1', createdAt: at })
+    await insertSecretGrant(root, { secretId: 'sec_1', agentId: agent.id, workspaceId, by: 'usr_1', at })
+    expect(await claimRun(root, { runId: ofTask.id, ...by })).toMatchObject({ hasSecrets: true })
   })
 
   onBoth('ends once, for its lease or for the control plane', async ({ root }) => {
@@ -154,7 +183,12 @@ describe('lists', () => {
     expect(ids(await listLiveRuns(root, { status: 'queued', limit: 10 }))).toEqual([queued.id, offered.id])
     expect(ids(await listLiveOfAgent(root, agent.id))).toEqual([queued.id, offered.id, running.id])
     expect(new Set(ids(await listLiveOfDevice(root, device)))).toEqual(new Set([offered.id, running.id]))
-    expect(await countLiveOfDevices(root, [device, 'dvc_b'])).toEqual(new Map([[device, 2]]))
+    const of = { workspaceId: agent.workspaceId, since: at }
+    expect(await loadOccupancy(root, { devices: [device, 'dvc_b'], ...of })).toEqual({
+      used: new Map([[device, 2]]),
+      limited: [],
+    })
+    expect((await loadOccupancy(root, { devices: [], ...of })).used).toEqual(new Map())
   })
 
   onBoth('filter and hide runs of private agents', async ({ root }) => {

@@ -15,7 +15,8 @@ import {
   listLiveOfTask,
   listLiveOfTasks,
 } from '../../control-plane/resources/runs/live-store.ts'
-import { findLastWithSession, endRun, listRateLimited, lockRun } from '../../control-plane/resources/runs/store.ts'
+import { loadOccupancy } from '../../control-plane/resources/runs/live-store.ts'
+import { findLastWithSession, endRun, lockRun } from '../../control-plane/resources/runs/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'
@@ -128,8 +129,10 @@ onBoth('who was limited by a provider a moment ago', async ({ root }) => {
   await endRun(root, { runId: run.id, exitReason: 'rate_limited', at: at + 5, ...none })
   const other = await seedRun(root, agent)
   await endRun(root, { runId: other.id, exitReason: 'completed', at: at + 5, ...none })
-  expect(await listRateLimited(root, agent.workspaceId, at)).toEqual([{ agentId: agent.id, harness: 'claude' }])
-  expect(await listRateLimited(root, agent.workspaceId, at + 5)).toEqual([])
+  const limitedSince = async (since: number) =>
+    (await loadOccupancy(root, { devices: [], workspaceId: agent.workspaceId, since })).limited
+  expect(await limitedSince(at)).toEqual([{ agentId: agent.id, harness: 'claude' }])
+  expect(await limitedSince(at + 5)).toEqual([])
 })
 
 onBoth(

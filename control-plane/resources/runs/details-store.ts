@@ -3,7 +3,7 @@ import type { JsonSchemas } from '../../../shared/api/agent-runs.ts'
 import { runSpec, type RunSpec } from '../../../shared/runs/spec.ts'
 import { json, nullableJson, nullableText, nullableTime, text, toJson, toNullableJson } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
-import { columnsOf, query } from '../../db/statement.ts'
+import { columnsOf, command, query } from '../../db/statement.ts'
 
 /** What a run was told to do, apart from its row because it is large and seldom read. */
 const row = z
@@ -29,16 +29,14 @@ const row = z
   }))
 export type RunDetails = z.infer<typeof row>
 
+const insert = command('insert into run_details (run_id, prompt, spec, manifest) values (?, ?, ?, ?)')
+
 export async function insertDetails(
   db: Db,
   details: { runId: string; prompt: string | null; spec: RunSpec; manifest: Record<string, unknown> | null },
 ): Promise<void> {
-  await db('run_details').insert({
-    run_id: details.runId,
-    prompt: details.prompt,
-    spec: toJson(details.spec),
-    manifest: toNullableJson(details.manifest),
-  })
+  const { runId, prompt, spec, manifest } = details
+  await insert(db, [runId, prompt, toJson(spec), toNullableJson(manifest)])
 }
 
 const byRun = query(`select ${columnsOf(row)} from run_details where run_id = ?`, row)

@@ -20,15 +20,30 @@ export async function listLiveOfDevice(db: Db, device: string): Promise<RunRow[]
   return rows.map(parseRun)
 }
 
-const liveOfDevices = query(
-  `select device, count(*) as n from runs
-   where ended_at is null and lease_state <> 'none' and device in ? group by device`,
-  z.object({ device: text, n: int }),
+const occupancy = query(
+  `select device as one, '' as other, count(*) as live from runs
+   where ended_at is null and lease_state <> 'none' and device in ? group by device
+   union all
+   select agent_id, harness, 0 from runs where workspace_id = ? and exit_reason = 'rate_limited' and ended_at > ?`,
+  z.object({ one: text, other: text, live: int }),
 )
 
-export async function countLiveOfDevices(db: Db, devices: readonly string[]): Promise<Map<string, number>> {
-  const rows = await liveOfDevices.list(db, [devices])
-  return new Map(rows.map((r) => [r.device, r.n]))
+/** What stands in the way of a run, asked at one time since a wake waits for it. */
+export interface Occupancy {
+  /** Live runs that each device holds or is offered; devices without any are not in it. */
+  used: Map<string, number>
+  /** Agents and harnesses of the workspace whose run was ended by its provider's rate limit after `since`. */
+  limited: { agentId: string; harness: string }[]
+}
+
+export async function loadOccupancy(
+  db: Db,
+  of: { devices: readonly string[]; workspaceId: string; since: number },
+): Promise<Occupancy> {
+  const rows = await occupancy.list(db, [of.devices, of.workspaceId, of.since])
+  const used = new Map(rows.filter((row) => row.live > 0).map((row) => [row.one, row.live]))
+  const limited = rows.filter((row) => row.live === 0).map((row) => ({ agentId: row.one, harness: row.other }))
+  return { used, limited }
 }
 
 export async function listLiveRuns(db: Db, filter: { status: 'queued' | 'running'; limit: number }): Promise<RunRow[]> {

@@ -17,7 +17,7 @@ import {
 import { lockRows } from '../../db/dialect.ts'
 import { newestFirst } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
-import { columnsOf, query } from '../../db/statement.ts'
+import { columnsOf, command, query } from '../../db/statement.ts'
 
 /** A row of `runs`. `leaseState`: none, offered (to `device` until `offerExpiresAt`), claimed (by `device`). */
 const row = z
@@ -136,37 +136,42 @@ export interface NewRun {
   offer?: { device: string; expiresAt: number } | null
 }
 
+const insert = command(
+  `insert into runs (
+     id, workspace_id, agent_id, status, trigger_source, requested_by, harness, environment_type, folder_id, task_id,
+     task_key, task_title, conversation_id, parent_run_id, model_id, reasoning_effort, permission_mode, created_at,
+     fence, lease_state, device, offer_expires_at
+   ) values (?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+)
+
 export async function insertRun(db: Db, run: NewRun): Promise<void> {
-  await db('runs').insert({
-    id: run.id,
-    workspace_id: run.workspaceId,
-    agent_id: run.agentId,
-    status: 'queued',
-    trigger_source: run.triggerSource,
-    requested_by: run.requestedBy,
-    harness: run.harness,
-    environment_type: run.environmentType,
-    folder_id: run.folderId,
-    task_id: run.taskId,
-    task_key: run.taskKey,
-    task_title: run.taskTitle,
-    conversation_id: run.conversationId ?? null,
-    parent_run_id: run.parentRunId,
-    model_id: run.modelId,
-    reasoning_effort: run.reasoningEffort,
-    permission_mode: run.permissionMode,
-    created_at: run.createdAt,
-    ...(run.offer && {
-      fence: 1,
-      lease_state: 'offered',
-      device: run.offer.device,
-      offer_expires_at: run.offer.expiresAt,
-    }),
-  })
+  const { offer = null } = run
+  await insert(db, [
+    run.id,
+    run.workspaceId,
+    run.agentId,
+    run.triggerSource,
+    run.requestedBy,
+    run.harness,
+    run.environmentType,
+    run.folderId,
+    run.taskId,
+    run.taskKey,
+    run.taskTitle,
+    run.conversationId ?? null,
+    run.parentRunId,
+    run.modelId,
+    run.reasoningEffort,
+    run.permissionMode,
+    run.createdAt,
+    ...(offer === null ? [0, 'none', null, null] : [1, 'offered', offer.device, offer.expiresAt]),
+  ])
 }
 
+export const runColumns = columnsOf(row)
+
 /** A query for whole runs. */
-export const runQuery = (where: string) => query(`select ${columnsOf(row)} from runs ${where}`, row)
+export const runQuery = (where: string) => query(`select ${runColumns} from runs ${where}`, row)
 
 const byId = runQuery('where id = ?')
 
@@ -271,20 +276,6 @@ export async function findLastWithSession(
   )
 }
 
-const rateLimited = query(
-  "select agent_id, harness from runs where workspace_id = ? and exit_reason = 'rate_limited' and ended_at > ?",
-  z.object({ agent_id: text, harness: text }).transform((r) => ({ agentId: r.agent_id, harness: r.harness })),
-)
-
-/** Agents and harnesses whose run was ended by its provider's rate limit after `since`. */
-export async function listRateLimited(
-  db: Db,
-  workspaceId: string,
-  since: number,
-): Promise<{ agentId: string; harness: string }[]> {
-  return rateLimited.list(db, [workspaceId, since])
-}
-
 export interface Offer {
   runId: string
   /** The fence the run had when it was read; the offer raises it by one. */
@@ -317,30 +308,12 @@ export async function withdrawOffer(db: Db, runId: string, fence: number): Promi
   return changed === 1
 }
 
-/** The device that was offered the run takes it; gives the run as it is now. Repeating it changes nothing: null. */
-export async function claimRun(
-  db: Db,
-  claim: { runId: string; fence: number; device: string; at: number },
-): Promise<RunRow | null> {
-  const changed: unknown[] = await db('runs')
-    .where({ id: claim.runId, fence: claim.fence, device: claim.device, status: 'queued', lease_state: 'offered' })
-    .whereNull('ended_at')
-    .update({
-      status: 'running',
-      lease_state: 'claimed',
-      started_at: claim.at,
-      offer_expires_at: null,
-      ungated_since: null,
-    })
-    .returning('*')
-  return parseMaybe(changed[0])
-}
+const markStarted = command(
+  'update runs set harness_started_at = ? where id = ? and fence = ? and harness_started_at is null',
+)
 
 export async function markHarnessStarted(db: Db, run: { id: string; fence: number; at: number }): Promise<void> {
-  await db('runs')
-    .where({ id: run.id, fence: run.fence })
-    .whereNull('harness_started_at')
-    .update({ harness_started_at: run.at })
+  await markStarted(db, [run.at, run.id, run.fence])
 }
 
 export async function setUngatedSince(db: Db, runId: string, at: number | null): Promise<void> {
@@ -363,8 +336,10 @@ export async function requestCancel(
   return changed === 1
 }
 
+const succeed = command('update runs set successor_run_id = ? where id = ?')
+
 export async function setSuccessor(db: Db, runId: string, successorRunId: string): Promise<void> {
-  await db('runs').where({ id: runId }).update({ successor_run_id: successorRunId })
+  await succeed(db, [successorRunId, runId])
 }
 
 export interface Ending {

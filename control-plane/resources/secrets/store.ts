@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { newestFirst } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
+import { query } from '../../db/statement.ts'
 import type { RunRow } from '../runs/store.ts'
 import type { Vault } from './vault.ts'
 
@@ -131,14 +132,16 @@ export async function listSecretsOfAgent(db: Db, agentId: string): Promise<Secre
   return rows.map((value) => row.parse(value))
 }
 
+const keysOfAgent = query(
+  `select distinct secrets.env_var_name from secrets
+   inner join secret_grants on secret_grants.secret_id = secrets.id
+   where secret_grants.agent_id = ? order by secrets.env_var_name`,
+  z.object({ env_var_name: text }).transform((r) => r.env_var_name),
+)
+
 /** Names of the variables that an agent's runs get, in order. */
 export async function listSecretKeys(db: Db, agentId: string): Promise<string[]> {
-  const rows: unknown[] = await db('secrets')
-    .join('secret_grants', 'secret_grants.secret_id', 'secrets.id')
-    .where({ 'secret_grants.agent_id': agentId })
-    .distinct('secrets.env_var_name')
-    .orderBy('secrets.env_var_name')
-  return rows.map((value) => z.object({ env_var_name: text }).parse(value).env_var_name)
+  return keysOfAgent.list(db, [agentId])
 }
 
 /**
