@@ -9,8 +9,10 @@ if (major < 24 || (major === 24 && minor < 12)) {
   process.exitCode = 70
 } else {
   useCompileCache(process.env)
-  const { start } = await import('./start.ts')
-  process.exitCode = await start(process.argv.slice(2))
+  // No `await` here: it is written as CommonJS (scripts/build.ts).
+  void import('./start.ts').then(async ({ start }) => {
+    process.exitCode = await start(process.argv.slice(2))
+  })
 }
 
 /**

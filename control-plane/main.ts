@@ -6,5 +6,5 @@ if (trouble) {
   process.stderr.write(`${trouble}\n`)
   process.exit(78)
 }
-const { runCommand } = await import('./command.ts')
-await runCommand(process.argv.slice(2))
+// No `await` here: it is written as CommonJS (scripts/build.ts).
+void import('./command.ts').then(({ runCommand }) => runCommand(process.argv.slice(2)))

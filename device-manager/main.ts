@@ -1,4 +1,5 @@
 import { setFlagsFromString } from 'node:v8'
+import { compileForMemory } from './compiler.ts'
 import { nodeTrouble } from './node-version.ts'
 import { fitLaunchd } from './service/under-launchd.ts'
 
@@ -11,23 +12,30 @@ if (trouble) {
   process.stderr.write(`${trouble}\n`)
   process.exit(78)
 }
-if (command === 'run' && (rest.length === 0 || service !== null)) {
-  // The daemon is idle for most of its life: its heap for young objects stays small, which saves about 8 MB.
-  setFlagsFromString('--semi-space-growth-factor=1')
-  await (await import('./run-daemon.ts')).runDaemon(service)
-} else if (command === 'service') {
-  const { realWorld } = await import('../shared/lib/world.ts')
-  const { thisSystem } = await import('./service/context.ts')
-  const { runServiceCommand } = await import('./service/command.ts')
-  const { reply, exitStatus } = await runServiceCommand(rest, thisSystem(realWorld))
-  process.stdout.write(`${JSON.stringify(reply)}\n`)
-  process.exitCode = exitStatus
-} else if (command === '--version') process.stdout.write(`${(await import('../shared/lib/version.ts')).version}\n`)
-else {
-  process.stderr.write(
-    'usage: svc-device run\n       svc-device service install|uninstall|start|stop|restart|status\nThe daemon of this device; `svc device connect` sets it up and starts it.\n',
-  )
-  process.exit(command === undefined || command === '--help' ? 0 : 2)
+// No `await` here: it is written as CommonJS (scripts/build.ts).
+void main()
+
+async function main(): Promise<void> {
+  if (command === 'run' && (rest.length === 0 || service !== null)) {
+    // The daemon is idle for most of its life: its heap for young objects stays small, which saves about 8 MB.
+    setFlagsFromString('--semi-space-growth-factor=1')
+  compileForMemory()
+    await (await import('./run-daemon.ts')).runDaemon(service)
+  } else if (command === 'service') {
+    const { realWorld } = await import('../shared/lib/world.ts')
+    const { thisSystem } = await import('./service/context.ts')
+    const { runServiceCommand } = await import('./service/command.ts')
+    const { reply, exitStatus } = await runServiceCommand(rest, thisSystem(realWorld))
+    process.stdout.write(`${JSON.stringify(reply)}\n`)
+    process.exitCode = exitStatus
+  } else if (command === '--version') {
+    process.stdout.write(`${(await import('../shared/lib/version.ts')).version}\n`)
+  } else {
+    process.stderr.write(
+      'usage: svc-device run\n       svc-device service install|uninstall|start|stop|restart|status\nThe daemon of this device; `svc device connect` sets it up and starts it.\n',
+    )
+    process.exit(command === undefined || command === '--help' ? 0 : 2)
+  }
 }
 
 function serviceNamed(name: string | undefined): 'systemd' | 'launchd' | null {

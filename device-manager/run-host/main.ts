@@ -115,4 +115,5 @@ if (major < 1 || (major === 1 && minor < 52)) {
   )
   process.exit(78)
 }
-await main()
+// No `await` here: it is written as CommonJS (scripts/build.ts).
+void main()
