@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import type { Knex } from 'knex'
 import type { z } from 'zod'
 import type { Db } from './open.ts'
+import { rowReader } from './row-reader.ts'
 
 /**
  * Queries that are asked so often that building them costs more than asking them: their text is written once, and each
@@ -39,13 +40,14 @@ export interface StatementClient {
 
 export function query<Row>(sql: string, row: { parse(row: unknown): Row }): Query<Row> {
   const text = textOf(sql)
+  const read = rowReader(row)
   return {
     async first(db, values) {
       const [found] = await clientOf(db).readRows(text, values)
-      return found === undefined ? null : row.parse(found)
+      return found === undefined ? null : read(found)
     },
     async list(db, values) {
-      return (await clientOf(db).readRows(text, values)).map((found) => row.parse(found))
+      return (await clientOf(db).readRows(text, values)).map(read)
     },
   }
 }
@@ -62,7 +64,8 @@ export function returning<Row>(
   row: { parse(row: unknown): Row },
 ): (db: Db, values: readonly Value[]) => Promise<Row[]> {
   const text = textOf(sql)
-  return async (db, values) => (await clientOf(db).changeRows(text, values)).map((changed) => row.parse(changed))
+  const read = rowReader(row)
+  return async (db, values) => (await clientOf(db).changeRows(text, values)).map(read)
 }
 
 /** The columns that a row's schema reads, for `select`. */
