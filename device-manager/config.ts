@@ -1,12 +1,13 @@
 import envPaths from 'env-paths'
 import { z } from 'zod'
+import { logLevels, type LogLevel } from './log-line.ts'
 
 /** The only reader of the daemon's environment. */
 const count = (fallback: number, max = Number.MAX_SAFE_INTEGER) =>
   z.coerce.number().int().min(1).max(max).default(fallback)
 const environment = z.object({
   SVC_STATE_DIR: z.string().min(1).optional(),
-  SVC_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
+  SVC_LOG_LEVEL: z.enum(Object.keys(logLevels) as [LogLevel]).default('info'),
   SHELL: z.string().optional(),
   HOME: z.string().optional(),
   SVC_SPOOL_PAGES: count(65_536),
@@ -19,7 +20,7 @@ const environment = z.object({
 
 export interface DaemonConfig {
   stateDir: string
-  logLevel: string
+  logLevel: LogLevel
   shell: string
   homeDir: string
   spoolPages: number

@@ -31,6 +31,8 @@ export interface DaemonOptions {
   identity: DeviceIdentity
   token: string
   version: string
+  /** The first run to take over or to start, or events left of one. */
+  onWork(): void
   /** The daemon must end: revoked, retired, or another one has its identity. */
   onFatal(reason: CloseName, text: string): void
 }
@@ -93,6 +95,7 @@ export class Daemon {
   async start(): Promise<void> {
     const { log } = this.options
     const { states, unreadable } = this.journal.load()
+    if (states.length > 0 || this.spool.runs().length > 0) this.options.onWork()
     if (unreadable.length > 0) log.error({ runs: unreadable }, 'journal rows could not be read')
     await adoptRuns({
       states,
@@ -238,6 +241,7 @@ export class Daemon {
 
   private received(message: ServerMessage): void {
     this.contact.heard()
+    if (message.type === 'run.offer') this.options.onWork()
     receiveMessage(this.messages, message)
   }
 

@@ -19,7 +19,7 @@ async function main(): Promise<void> {
   if (command === 'run' && (rest.length === 0 || service !== null)) {
     // The daemon is idle for most of its life: its heap for young objects stays small, which saves about 8 MB.
     setFlagsFromString('--semi-space-growth-factor=1')
-  compileForMemory()
+    compileForMemory()
     await (await import('./run-daemon.ts')).runDaemon(service)
   } else if (command === 'service') {
     const { realWorld } = await import('../shared/lib/world.ts')

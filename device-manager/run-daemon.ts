@@ -1,6 +1,7 @@
 import { homedir, userInfo } from 'node:os'
 import { realWorld } from '../shared/lib/world.ts'
 import { version } from '../shared/lib/version.ts'
+import { compileForSpeed } from './compiler.ts'
 import { ConfigError, readConfig } from './config.ts'
 import { ControlSocket } from './control.ts'
 import { controlHandlers } from './control-handlers.ts'
@@ -37,7 +38,7 @@ async function run(service: 'systemd' | 'launchd' | null): Promise<void> {
   const holder = takePlace(places.daemon, { version, startedAt: world.now() })
   if (holder !== null)
     throw new SetupError(`Another daemon of this device runs already (pid ${holder}). See: svc device status`)
-  const log = createFileLog(places.log, config.logLevel)
+  const log = createFileLog({ path: places.log, level: config.logLevel, world })
   log.info({ pid: process.pid, version, server: identity.server }, 'daemon starting')
 
   let exiting = false
@@ -60,6 +61,7 @@ async function run(service: 'systemd' | 'launchd' | null): Promise<void> {
     identity,
     token,
     version,
+    onWork: compileForSpeed,
     onFatal: (reason, text) => {
       log.error({ reason }, text)
       process.stderr.write(`${text}\n`)
