@@ -8,16 +8,18 @@ import type { World } from '../../shared/lib/world.ts'
  * Rate limits (document 1, "Codes from any route"; the header fields are the IETF's RateLimit draft).
  *
  * With SQLite one process serves all requests, so counting in memory is exact. With PostgreSQL the count is in the
- * database, and a process takes points from it in portions (`chunk`): one write per portion, none for the requests in
- * between. The count may then be off by one portion per process, always to the caller's disadvantage.
+ * database. Either way a process takes points from the count in portions (`chunk`): one write per portion, none for the
+ * requests in between. With several processes the count may be off by one portion for each, always to the caller's
+ * disadvantage; a rule is a whole number of portions, so that one process gives out all of them.
  * A limiter that fails refuses (503); it never lets through what it could not count.
  */
 export interface Limiter {
   /** Takes one point. Fails with `rate_limit_exceeded` or `rate_limiter_unavailable`. Null: this class has no limit. */
-  take(rateClass: RateClass, key: string): Promise<LimitState | null>
+  take(rateClass: RateClass, key: string): Promise<LimitState | null> | LimitState | null
 }
 
 export interface LimitState {
+  name: RateClass
   policy: string
   remaining: number
   resetS: number
@@ -55,9 +57,9 @@ export async function createLimiter(options: LimiterOptions): Promise<Limiter> {
     if (rule !== null) windows.set(name, await openWindow(name, { rule, ...options }))
   }
   return {
-    async take(rateClass, key) {
+    take(rateClass, key) {
       const window = windows.get(rateClass)
-      return window === undefined ? null : takeFrom(window, key)
+      return window === undefined ? null : (takeHeld(window, key) ?? takeFrom(window, key))
     },
   }
 }
@@ -65,6 +67,7 @@ export async function createLimiter(options: LimiterOptions): Promise<Limiter> {
 interface Window {
   name: RateClass
   rule: RateRule
+  policy: string
   counter: RateLimiterAbstract
   /** Points taken at once; those not used yet are kept by key. */
   chunk: number
@@ -78,8 +81,15 @@ async function openWindow(
 ): Promise<Window> {
   const common = { points: rule.points, duration: rule.windowS, keyPrefix: name }
   const counter = shared === null ? new RateLimiterMemory(common) : await openShared(shared, common)
-  const chunk = shared === null ? 1 : Math.max(1, Math.floor(rule.points / chunksPerWindow))
-  return { name, rule, counter, chunk, held: new Map(), world }
+  const policy = `"${name}";q=${rule.points};w=${rule.windowS}`
+  return { name, rule, policy, counter, chunk: chunkOf(rule.points), held: new Map(), world }
+}
+
+/** The largest portion of which there are at least 200, and no rest. */
+function chunkOf(points: number): number {
+  for (let count = chunksPerWindow; count <= 2 * chunksPerWindow; count++)
+    if (points % count === 0) return points / count
+  return 1
 }
 
 function openShared(
@@ -94,18 +104,22 @@ function openShared(
   })
 }
 
-async function takeFrom(window: Window, key: string): Promise<LimitState> {
-  const now = window.world.now()
+function takeHeld(window: Window, key: string): LimitState | null {
   const held = window.held.get(key)
-  if (held !== undefined && held.points > 0 && held.until > now) {
-    held.points--
-    return stateOf(window, held.remaining + held.points, held.until - now)
-  }
+  if (held === undefined || held.points === 0) return null
+  const leftMs = held.until - window.world.now()
+  if (leftMs <= 0) return null
+  held.points--
+  return stateOf(window, held.remaining + held.points, leftMs)
+}
+
+async function takeFrom(window: Window, key: string): Promise<LimitState> {
   let taken: RateLimiterRes
   try {
     taken = await window.counter.consume(key, window.chunk)
   } catch (error) {
-    if (error instanceof RateLimiterRes) return refuse(window, error)
+    // One that came at the same time may have taken a portion.
+    if (error instanceof RateLimiterRes) return takeHeld(window, key) ?? refuse(window, error)
     return fail('rate_limiter_unavailable', { cause: error })
   }
   if (window.chunk > 1) keep(window, key, taken)
@@ -115,18 +129,19 @@ async function takeFrom(window: Window, key: string): Promise<LimitState> {
 function keep(window: Window, key: string, taken: RateLimiterRes): void {
   const now = window.world.now()
   if (window.held.size >= 10_000) for (const [old, { until }] of window.held) if (until <= now) window.held.delete(old)
+  // Requests that came at once have each taken a portion.
+  const before = window.held.get(key)
+  const left = before !== undefined && before.until > now ? before.points : 0
   window.held.set(key, {
-    points: window.chunk - 1,
+    points: left + window.chunk - 1,
     until: now + taken.msBeforeNext,
     remaining: taken.remainingPoints,
   })
 }
 
 function stateOf(window: Window, remaining: number, resetMs: number): LimitState {
-  return { policy: policyOf(window), remaining, resetS: Math.max(1, Math.ceil(resetMs / 1000)) }
+  return { name: window.name, policy: window.policy, remaining, resetS: Math.max(1, Math.ceil(resetMs / 1000)) }
 }
-
-const policyOf = ({ name, rule }: Window) => `"${name}";q=${rule.points};w=${rule.windowS}`
 
 function refuse(window: Window, result: RateLimiterRes): never {
   const state = stateOf(window, 0, result.msBeforeNext)
@@ -136,7 +151,6 @@ function refuse(window: Window, result: RateLimiterRes): never {
   })
 }
 
-export function limitHeaders(state: LimitState): Record<string, string> {
-  const name = state.policy.slice(0, state.policy.indexOf(';'))
-  return { 'RateLimit-Policy': state.policy, RateLimit: `${name};r=${state.remaining};t=${state.resetS}` }
+export function limitHeaders({ name, policy, remaining, resetS }: LimitState) {
+  return { 'RateLimit-Policy': policy, RateLimit: `"${name}";r=${remaining};t=${resetS}` }
 }

@@ -8,7 +8,7 @@ import { callerKey, hasRole, type Caller } from './callers.ts'
 import { readKey, type Claim, type StoredAnswer } from './idempotency.ts'
 import type { HandlerInput, ImplementedRoute } from './implement.ts'
 import type { Kernel, RequestState } from './kernel.ts'
-import { limitHeaders } from './limits.ts'
+import { limitHeaders, type LimitState } from './limits.ts'
 import { encodeAnswer, sendAnswer, setHeaders } from './reply.ts'
 import { EventStream, sendStream } from './sse.ts'
 import { isWithoutEffect } from './trouble.ts'
@@ -72,11 +72,19 @@ function checkVersion(ctx: Koa.Context): void {
   fail('unsupported_api_version', { param: 'Svc-Version', allowedValues: [apiVersion] })
 }
 
-async function takeFromLimit({ route, kernel }: Mounted, ctx: Koa.Context, caller: Caller | null): Promise<void> {
+/** Most of the time nothing is waited for. */
+function takeFromLimit({ route, kernel }: Mounted, ctx: Koa.Context, caller: Caller | null): Promise<void> | void {
   if (route.rate === 'none') return
   const isByAddress = caller === null || route.rate === 'sign_in'
-  const state = await kernel.limiter.take(route.rate, isByAddress ? `address:${ctx.ip}` : callerKey(caller))
-  if (state !== null) (ctx.state as RequestState).headers.push(...Object.entries(limitHeaders(state)).flat())
+  const taken = kernel.limiter.take(route.rate, isByAddress ? `address:${ctx.ip}` : callerKey(caller))
+  return taken instanceof Promise ? taken.then((state) => tellLimit(ctx, state)) : tellLimit(ctx, taken)
+}
+
+function tellLimit(ctx: Koa.Context, state: LimitState | null): void {
+  if (state === null) return
+  const told = limitHeaders(state)
+  const { headers } = ctx.state as RequestState
+  headers.push('RateLimit-Policy', told['RateLimit-Policy'], 'RateLimit', told.RateLimit)
 }
 
 async function censored(kernel: Kernel, caller: Caller | null, body: unknown): Promise<unknown> {

@@ -1,4 +1,4 @@
-import { STATUS_CODES, type Server } from 'node:http'
+import { STATUS_CODES, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { ApiError } from '../../shared/api/errors.ts'
 import type { World } from '../../shared/lib/world.ts'
@@ -7,18 +7,20 @@ const refusals: Readonly<Record<string, { status: number; message: string }>> = 
   HPE_HEADER_OVERFLOW: { status: 431, message: 'The address and the headers are longer than 16 KiB.' },
   ERR_HTTP_REQUEST_TIMEOUT: { status: 408, message: 'The request took too long to arrive.' },
 }
+const lastAnswer = Symbol('the last answer of a connection')
+type Answering = Duplex & { [lastAnswer]?: ServerResponse }
+
 const notHttp = { status: 400, message: 'This is not a request that can be read.' }
 
 /** Answers bytes that are no request, and so reach no route, with the same envelope as all errors. */
 export function answerUnreadable(server: Server, world: World): void {
-  // An answer that has begun would be broken by a second one.
-  const answering = new WeakSet<Duplex>()
-  server.on('request', ({ socket }, response) => {
-    answering.add(socket)
-    response.once('close', () => answering.delete(socket))
+  server.on('request', ({ socket }: { socket: Answering }, response) => {
+    socket[lastAnswer] = response
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
-    if (error.code === 'ECONNRESET' || !socket.writable || answering.has(socket)) {
+    // An answer that has begun would be broken by a second one.
+    const isAnswering = (socket as Answering)[lastAnswer]?.closed === false
+    if (error.code === 'ECONNRESET' || !socket.writable || isAnswering) {
       socket.destroy(error)
       return
     }

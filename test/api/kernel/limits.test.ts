@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { realWorld } from '../../../shared/lib/world.ts'
 import { defineRoute } from '../../../shared/api/route.ts'
 import { implement } from '../../../control-plane/http/implement.ts'
-import { createLimiter } from '../../../control-plane/http/limits.ts'
+import { createLimiter, type Limiter } from '../../../control-plane/http/limits.ts'
 import { call, codeOf, startServer } from './server.ts'
 
 const routes = {
@@ -125,10 +125,23 @@ test('a shared count is asked for in portions, and still ends', async () => {
   let taken = 0
   let refused = 0
   for (let n = 0; n < 1100; n++)
-    await limiter.take('general', 'person:a').then(
+    await take(limiter).then(
       () => taken++,
       () => refused++,
     )
   expect([taken, refused]).toEqual([1000, 100])
   expect(state.queries).toBeLessThan(350)
+})
+
+const take = async (limiter: Limiter) => limiter.take('general', 'person:a')
+
+test('one process gives out every point once, whether it is asked in turn or at once', async () => {
+  for (const points of [1, 7, 199, 200, 211, 1000, 1200, 1201]) {
+    const rules = { general: { points, windowS: 60 }, sign_in: null, webhook: null }
+    const limiter = await createLimiter({ rules, world: realWorld, shared: null })
+    for (let n = 0; n < 3; n++) await take(limiter).catch(() => undefined)
+    const asked = await Promise.allSettled(Array.from({ length: points + 50 }, () => take(limiter)))
+    const taken = asked.filter(({ status }) => status === 'fulfilled').length
+    expect([points, taken + Math.min(3, points)]).toEqual([points, points])
+  }
 })
