@@ -80,8 +80,9 @@ function receiveOffer(context: MessageContext, message: ServerMessage & { type: 
   }
   const { reason } = context.claimState()
   if (reason !== null && reason !== 'paused') return decline(reason)
+  // Before the offer is taken: what a host that ends at once has to tell is sent, too.
+  forwarder.expect({ runId, fence })
   supervisor.offer({ spec, fence })
-  forwarder.begin({ runId, fence }, 0)
 }
 
 async function checkFolder({ link }: MessageContext, message: ServerMessage & { type: 'folder.check' }): Promise<void> {

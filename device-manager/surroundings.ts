@@ -37,7 +37,7 @@ export class Surroundings implements HarnessSurroundings {
     writeSvcProgram(options.places)
   }
 
-  async env(): Promise<Record<string, string>> {
+  env(): Record<string, string> | Promise<Record<string, string>> {
     const { world } = this.options
     if (!this.latest || world.monotonic() - this.latest.at > staleMs) return this.probe()
     const { env } = this.latest

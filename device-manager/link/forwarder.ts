@@ -49,20 +49,15 @@ export class Forwarder {
     this.options = options
   }
 
+  /** A run that was taken just now: the spool holds nothing of it, and is not asked since its start is under way. */
+  expect(run: { runId: string; fence: number }): void {
+    this.cursors.set(run.runId, cursorAt(run, 0))
+  }
+
   /** A run of this link: `ackSeq` is what the control plane has. */
   begin(run: { runId: string; fence: number }, ackSeq: number): void {
     this.delete(run, ackSeq)
-    const acked = Math.max(ackSeq, this.ackedSeq(run))
-    this.cursors.set(run.runId, {
-      runId: run.runId,
-      fence: run.fence,
-      sentSeq: acked,
-      ackedSeq: acked,
-      inFlight: [],
-      inFlightBytes: 0,
-      undeleted: 0,
-      endedSent: false,
-    })
+    this.cursors.set(run.runId, cursorAt(run, Math.max(ackSeq, this.ackedSeq(run))))
     this.pump(run.runId)
   }
 
@@ -169,6 +164,10 @@ export class Forwarder {
     cursor.endedSent = true
     cursor.inFlight.push(0)
   }
+}
+
+function cursorAt({ runId, fence }: { runId: string; fence: number }, seq: number): Cursor {
+  return { runId, fence, sentSeq: seq, ackedSeq: seq, inFlight: [], inFlightBytes: 0, undeleted: 0, endedSent: false }
 }
 
 /** Frames are answered in the order in which they were sent. */

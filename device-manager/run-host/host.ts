@@ -149,7 +149,6 @@ export class RunHost {
     const { world, log, stateDir } = this.#options
     const key = { runId: request.spec.runId, fence: request.fence }
     try {
-      this.#options.record({ ...key, harness: null })
       // A spool that cannot be opened must show before a harness is started.
       const spool = this.#takeSpool(key)
       this.#writer = new EventWriter({

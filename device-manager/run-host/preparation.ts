@@ -1,12 +1,14 @@
-import { rmSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import { releaseBase } from '../change-set/diff.ts'
 import { takeBase } from '../change-set/snapshot.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { HarnessAdapter, HarnessLaunch } from '../harness/adapter.ts'
 import { HarnessLaunchError } from '../harness/adapter-errors.ts'
 import { adapterOf, noAdapterMessage } from '../harness/registry.ts'
-import { makeRunCgroup, removeRunCgroup } from '../process/cgroup.ts'
+import { removeRunCgroup } from '../process/cgroup.ts'
+import { knownEnv, pathOf } from './environment.ts'
 import { messageOf } from './log.ts'
+import { findProgram } from './program.ts'
 import type { HostRequest } from './protocol.ts'
 import { makePrivateFolder, runPaths, writePrivateFile, type RunPaths } from './record.ts'
 
@@ -16,6 +18,10 @@ export type BaseResult = Awaited<ReturnType<typeof takeBase>>
 export interface LaunchPlan {
   adapter: HarnessAdapter
   launch: HarnessLaunch
+  /** All of the environment that is known before the start. */
+  env: Record<string, string>
+  /** Where the program was found with this PATH, and when; null: it was not found. */
+  program: { file: string; path: string; at: number } | null
 }
 
 /** All that is ready before the run may start. */
@@ -25,39 +31,62 @@ export interface Prepared {
   cwd: string
   base: BaseResult
   plan: LaunchPlan | { problem: unknown }
+  /** Made when the harness runs. */
   cgroup: string | null
 }
 
 /**
- * The run's folders and the base of its change-set. Nothing that is wrong with the repository or the folder fails here:
- * it becomes the change-set's answer, and the launch tells of a folder that cannot be entered.
+ * The base of the run's change-set, and what is to be launched. Nothing that is wrong with the repository or the folder
+ * fails here: it becomes the change-set's answer, and the launch tells of a folder that cannot be entered. A folder for the
+ * run is made when something is to be put into it: the run waits for all that is done here.
  */
 export async function prepare(stateDir: string, assignment: Assignment, world: World): Promise<Prepared> {
   const { spec } = assignment
   const paths = runPaths(stateDir, spec.runId)
-  makePrivateFolder(paths.root)
   // What an earlier host of this run left there (a lease that was lost before its start).
-  rmSync(paths.harness, { recursive: true, force: true })
-  makePrivateFolder(paths.harness)
+  if (existsSync(paths.root))
+    for (const old of [paths.harness, paths.base]) rmSync(old, { recursive: true, force: true })
   const base = await baseOf(assignment, world)
-  writePrivateFile(
-    paths.base,
-    `${JSON.stringify({ runId: spec.runId, fence: assignment.fence, folder: spec.folder?.rootPath ?? null, base })}\n`,
-  )
+  if (base.ok) {
+    const { runId, folder } = spec
+    makePrivateFolder(paths.root)
+    writePrivateFile(
+      paths.base,
+      `${JSON.stringify({ runId, fence: assignment.fence, folder: folder?.rootPath ?? null, base })}\n`,
+    )
+  }
   const cwd = spec.folder?.rootPath ?? assignment.homeDir
-  return { assignment, paths, cwd, base, plan: planOf(assignment, paths, cwd), cgroup: makeRunCgroup(spec.runId) }
+  return { assignment, paths, cwd, base, plan: planOf(assignment, { paths, cwd, world }), cgroup: null }
 }
 
 /** What to launch, from the spec alone; a spec that does not say enough is a problem for the launch to tell. */
-function planOf({ spec, env, loginShell, harnessVersion }: Assignment, paths: RunPaths, cwd: string): Prepared['plan'] {
+function planOf(
+  { spec, env, loginShell, svcBinDir, harnessVersion }: Assignment,
+  { paths, cwd, world }: { paths: RunPaths; cwd: string; world: World },
+): Prepared['plan'] {
   try {
     const adapter = adapterOf(spec.harness)
     if (!adapter) throw new HarnessLaunchError(noAdapterMessage(spec.harness))
     const isRoot = process.getuid?.() === 0
     const facts = { env, cwd, runDir: paths.harness, isRoot, loginShell, version: harnessVersion }
-    return { adapter, launch: adapter.command(spec, facts) }
+    const launch = adapter.command(spec, facts)
+    const known = knownEnv(env, launch.env)
+    const path = pathOf(known['PATH'], svcBinDir)
+    return { adapter, launch, env: known, program: lookUpProgram(launch.file, { path, cwd, world }) }
   } catch (problem) {
     return { problem }
+  }
+}
+
+/** Looked up while nobody waits; the launch tells what is wrong with it. */
+function lookUpProgram(
+  name: string,
+  { path, cwd, world }: { path: string; cwd: string; world: World },
+): LaunchPlan['program'] {
+  try {
+    return { file: findProgram(name, { path, cwd }), path, at: world.monotonic() }
+  } catch {
+    return null
   }
 }
 

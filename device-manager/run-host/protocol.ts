@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { changeSetResult } from '../../shared/device/change-set.ts'
 import { endReport } from '../../shared/device/protocol.ts'
 import { exitReasonNames } from '../../shared/runs/exit-reasons.ts'
-import { runSpec } from '../../shared/runs/spec.ts'
+import { runSpec, type RunSpec } from '../../shared/runs/spec.ts'
 
 /**
  * What the daemon and a run host say to each other: one JSON object per line over the host's unix socket
@@ -24,7 +24,8 @@ import { runSpec } from '../../shared/runs/spec.ts'
 export const hostRequest = z.discriminatedUnion('type', [
   z.object({
     type: z.literal('assign'),
-    spec: runSpec,
+    /** Checked whole by the daemon, which started this host, when it came with the offer. */
+    spec: z.custom<RunSpec>((spec) => runSpec.shape.runId.safeParse((spec as Partial<RunSpec> | null)?.runId).success),
     fence: z.number().int().positive(),
     /** The harness's base environment: the person's login shell, cut to the allow-list. */
     env: z.record(z.string(), z.string()),
@@ -76,7 +77,7 @@ export const hostRecord = z.object({
   startTime: z.string(),
   bootId: z.string(),
   socket: z.string(),
-  /** Set once a run is assigned. */
+  /** Set once the run's harness is launched; until then the host itself tells its run when it is asked. */
   runId: z.string().nullable(),
   fence: z.number().int().nullable(),
   /** The harness's leader, once launched. */

@@ -6,6 +6,7 @@ import { Redactor } from '../../shared/lib/redact.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
+import { makeRunCgroup } from '../process/cgroup.ts'
 import { identityOf, type ProcessIdentity } from '../process/identity.ts'
 import type { HarnessSession, ProcessExit } from '../harness/adapter.ts'
 import type { Child } from './child.ts'
@@ -69,15 +70,19 @@ export class LiveRun {
     const { prepared, plan, start, world } = parts
     const { spec } = prepared.assignment
     // First of all, so that nothing delays it; output comes in a later turn, when the rest of this is set up.
-    this.#child = launchHarness(prepared, plan, start, {
-      onOutput: (chunk) => this.#pipeline.output(chunk),
-      onStderr: (chunk) => this.#pipeline.stderr(chunk),
-    })
+    this.#child = launchHarness(
+      { prepared, plan, start, world },
+      {
+        onOutput: (chunk) => this.#pipeline.output(chunk),
+        onStderr: (chunk) => this.#pipeline.stderr(chunk),
+      },
+    )
     const { pid } = this.#child
-    const { cgroup } = prepared
     // A harness that is gone already has no start time; its group is still known by its number.
     this.harness = identityOf(pid) ?? { pid, startTime: '' }
     parts.onLaunched(this.harness)
+    const cgroup = makeRunCgroup(spec.runId)
+    prepared.cgroup = cgroup
     if (cgroup !== null) void enterCgroup(cgroup, pid)
     this.#tree = { runId: spec.runId, child: this.#child, leader: this.harness, cgroup, world, log: parts.log }
     const secrets = Object.entries(start.secrets).map(([name, value]) => ({ name, value }))

@@ -24,9 +24,11 @@ export async function adoptRuns(options: {
   const survivors = pool.survivors()
   const known = new Set(options.states.map((state) => state.runId))
   const taken = new Set(options.states.map((state) => state.hostId))
+  // A dismissed host still needs its folder to make its ending.
+  const inUse = new Set([...known, ...survivors.flatMap((record) => record.runId ?? [])])
   for (const record of survivors) {
     const isKnown = taken.has(record.hostId) || (record.runId !== null && known.has(record.runId))
-    if (!isKnown) await dismiss(record, options)
+    if (!isKnown) inUse.add((await dismiss(record, options)) ?? '')
   }
   for (const state of options.states) {
     if (state.phase === 'ended') {
@@ -50,18 +52,19 @@ export async function adoptRuns(options: {
     supervisor.handle(state.runId, { type: spool.ending(state) ? 'host_ended' : isLost })
   }
   forgetStrays(spool, known, log)
-  // A dismissed host still needs its folder to make its ending.
-  const inUse = new Set([...known, ...survivors.flatMap((record) => record.runId ?? [])])
   await removeLeftovers(options.places, inUse, log)
 }
 
-/** A host without a run is not wanted; one whose run the journal does not know ends its harness and itself. */
-async function dismiss(record: HostRecord, options: { pool: HostPool; log: Log }): Promise<void> {
+/** A host without a run is not wanted; one whose run the journal does not know ends its harness and itself. Its run's id. */
+async function dismiss(record: HostRecord, options: { pool: HostPool; log: Log }): Promise<string | null> {
   const host = await options.pool.connect(record).catch(() => null)
-  options.log.warn({ hostId: record.hostId, runId: record.runId }, 'a run host of an earlier daemon is dismissed')
+  // Its record may be a step behind it.
+  const runId = host?.hello?.runId ?? record.runId
+  options.log.warn({ hostId: record.hostId, runId }, 'a run host of an earlier daemon is dismissed')
   host?.attach({ reply: () => undefined, lost: () => undefined })
-  if (record.runId === null) host?.send({ type: 'discard' })
+  if (runId === null) host?.send({ type: 'discard' })
   else host?.send({ type: 'stop', exitReason: 'runner_lost', message: 'The device lost its record of this run.' })
+  return runId
 }
 
 /** Rows of runs that nobody remembers cannot be sent with a lease: the control plane has ended those runs. */

@@ -1,3 +1,4 @@
+import { Stats, statSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import type { Log } from '../log.ts'
 import type { HostReply, HostRequest } from '../run-host/protocol.ts'
@@ -7,7 +8,8 @@ import type { RunEvent, RunState } from './machine.ts'
 
 /** The base environment for harnesses of this machine, ready before a run needs it. */
 export interface HarnessSurroundings {
-  env(): Promise<Record<string, string>>
+  /** At hand, or to be waited for. */
+  env(): Record<string, string> | Promise<Record<string, string>>
   homeDir: string
   shell: string
   svcBinDir: string | null
@@ -124,6 +126,7 @@ export class RunHosts {
     void this.preparing.get(runId)?.then(() => this.send(runId, stop))
   }
 
+  /** Waits for nothing where all is at hand: a host that stands by, the environment, and a run in no folder. */
   private async assign(state: RunState): Promise<void> {
     const { runId, fence, spec } = state
     const { options } = this
@@ -131,7 +134,7 @@ export class RunHosts {
     const ready = this.reserved.get(runId) ?? null
     this.reserved.delete(runId)
     const isWanted = () => options.find(runId)?.fence === fence
-    const folder = await folderTrouble(spec.folder?.rootPath ?? surroundings.homeDir)
+    const folder = spec.folder ? await folderTrouble(spec.folder.rootPath) : homeTrouble(surroundings.homeDir)
     if (folder || !isWanted()) {
       ready?.send({ type: 'discard' })
       pool.warm()
@@ -139,7 +142,11 @@ export class RunHosts {
         options.handle(runId, { type: 'prepare_failed', stop: { exitReason: 'dispatch_error', message: folder } })
       return
     }
-    const [host, env] = await Promise.all([ready?.isOpen ? ready : pool.take(), surroundings.env()])
+    const known = surroundings.env()
+    const [host, env] =
+      ready?.isOpen && !(known instanceof Promise)
+        ? [ready, known]
+        : await Promise.all([ready?.isOpen ? ready : pool.take(), known])
     if (!isWanted()) {
       host.send({ type: 'discard' })
       return pool.warm()
@@ -159,12 +166,27 @@ export class RunHosts {
   }
 }
 
+/** A folder may lie on a mount that does not answer. */
 async function folderTrouble(path: string): Promise<string | null> {
   try {
-    return (await stat(path)).isDirectory() ? null : `${path} is not a folder.`
+    return troubleOf(path, await stat(path))
   } catch (error) {
-    const code = (error as { code?: string }).code
-    if (code === 'ENOENT') return `The folder ${path} does not exist on this device.`
-    return `The folder ${path} cannot be used: ${error instanceof Error ? error.message : String(error)}`
+    return troubleOf(path, error)
   }
+}
+
+/** All that the daemon has lies in the home folder, so it would not work either when this does not answer. */
+function homeTrouble(path: string): string | null {
+  try {
+    return troubleOf(path, statSync(path))
+  } catch (error) {
+    return troubleOf(path, error)
+  }
+}
+
+function troubleOf(path: string, found: unknown): string | null {
+  if (found instanceof Stats) return found.isDirectory() ? null : `${path} is not a folder.`
+  const code = (found as { code?: string }).code
+  if (code === 'ENOENT') return `The folder ${path} does not exist on this device.`
+  return `The folder ${path} cannot be used: ${found instanceof Error ? found.message : String(found)}`
 }

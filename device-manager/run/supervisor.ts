@@ -31,6 +31,9 @@ export interface SupervisorOptions {
   changed(): void
 }
 
+/** How long after a harness's launch the next run host is started. */
+const warmAfterMs = 50
+
 /** Carries out what the run machine decides: journals each step, then performs its effects. */
 export class Supervisor {
   private readonly options: SupervisorOptions
@@ -215,7 +218,8 @@ export class Supervisor {
       case 'hello':
         return this.hostFound(state, reply)
       case 'started':
-        this.options.pool.warm()
+        // The next host's start would take a processor from the first moments of this harness.
+        this.options.world.after(warmAfterMs, () => this.options.pool.warm())
         return this.handle(runId, { type: 'host_started' })
       case 'spooled':
         return this.options.forward(state)

@@ -1,0 +1,85 @@
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { HarnessLaunchError } from '../../../device-manager/harness/adapter-errors.ts'
+import { launchHarness, type StartRequest } from '../../../device-manager/run-host/launch.ts'
+import { prepare, type Assignment, type Prepared } from '../../../device-manager/run-host/preparation.ts'
+import { realWorld } from '../../../shared/lib/world.ts'
+import { runSpecFixture } from '../../kit/run-spec.ts'
+
+/** The program is looked up before the start comes; what the start says or what time has changed is looked at again. */
+
+const start = (secrets: Record<string, string> = {}): StartRequest => ({
+  type: 'start',
+  token: 'token',
+  apiUrl: 'http://localhost',
+  secrets,
+})
+
+function place(): { folder: string; tool: (folder: string) => string } {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-launch-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  return {
+    folder,
+    tool(name) {
+      mkdirSync(join(folder, name))
+      const path = join(folder, name, 'tool')
+      writeFileSync(path, `#!/bin/sh\necho "from ${name}: $PATH"\n`)
+      chmodSync(path, 0o755)
+      return path
+    },
+  }
+}
+
+async function prepared(folder: string, path: string): Promise<Prepared> {
+  const assignment: Assignment = {
+    type: 'assign',
+    spec: runSpecFixture(realWorld.id('run_'), { command: ['tool'] }),
+    fence: 1,
+    env: { PATH: path },
+    homeDir: folder,
+    loginShell: '/bin/sh',
+    svcBinDir: null,
+    harnessVersion: null,
+  }
+  return prepare(folder, assignment, realWorld)
+}
+
+async function outputOf(run: Prepared, request: StartRequest, world = realWorld): Promise<string> {
+  if ('problem' in run.plan) throw run.plan.problem
+  const chunks: Uint8Array[] = []
+  const child = launchHarness(
+    { prepared: run, plan: run.plan, start: request, world },
+    { onOutput: (chunk) => chunks.push(chunk), onStderr: () => {} },
+  )
+  await child.closed
+  return Buffer.concat(chunks).toString()
+}
+
+test('the program that was found ahead is launched', async () => {
+  const { folder, tool } = place()
+  tool('a')
+  const run = await prepared(folder, `${join(folder, 'a')}:/usr/bin:/bin`)
+  expect(await outputOf(run, start())).toContain('from a')
+})
+
+test('a secret that sets PATH decides where the program is looked for', async () => {
+  const { folder, tool } = place()
+  tool('a')
+  tool('b')
+  const run = await prepared(folder, `${join(folder, 'a')}:/usr/bin:/bin`)
+  expect(await outputOf(run, start({ PATH: `${join(folder, 'b')}:/usr/bin:/bin` }))).toContain('from b')
+  await expect(outputOf(run, start({ PATH: '/nowhere' }))).rejects.toThrow(HarnessLaunchError)
+})
+
+test('a program that was not there is found when it is there at the start, and one that went meanwhile is told', async () => {
+  const { folder, tool } = place()
+  const run = await prepared(folder, `${join(folder, 'a')}:/usr/bin:/bin`)
+  const path = tool('a')
+  expect(await outputOf(run, start())).toContain('from a')
+  const found = await prepared(folder, `${join(folder, 'a')}:/usr/bin:/bin`)
+  rmSync(path)
+  const later = { ...realWorld, monotonic: () => realWorld.monotonic() + 2_000 }
+  await expect(outputOf(found, start(), later)).rejects.toThrow(/was not found/)
+})
