@@ -27,5 +27,11 @@ function plainValue(_key: string, value: unknown): unknown {
   if (typeof value === 'bigint') return String(value)
   if (!(value instanceof Error)) return value
   const { name, message, stack, cause } = value
-  return { ...Object.fromEntries(Object.entries(value)), type: name, message, stack, ...(cause === undefined ? {} : { cause }) }
+  return {
+    ...Object.fromEntries(Object.entries(value)),
+    type: name,
+    message,
+    stack,
+    ...(cause === undefined ? {} : { cause }),
+  }
 }
