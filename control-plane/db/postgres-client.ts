@@ -18,7 +18,10 @@ export class PostgresClient extends Client implements StatementClient {
   private async ask({ postgres, name }: StatementText, bindings: readonly Value[]) {
     const connection = await this.acquireConnection()
     try {
-      return (await this.query(connection, { sql: postgres, bindings, options: { name } })).response
+      const { response } = await this.query(connection, { sql: postgres, bindings, options: { name } })
+      // As knex tells of its own queries.
+      this.emit('query-response', response, { sql: postgres })
+      return response
     } finally {
       void this.releaseConnection(connection)
     }

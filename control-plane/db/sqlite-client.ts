@@ -30,7 +30,10 @@ export class SqliteClient extends Client implements StatementClient {
   private async ask(sql: string, values: readonly Value[]): Promise<unknown> {
     const connection = await this.acquireConnection()
     try {
-      return (await this.query(connection, { sql, bindings: bindingsOf(values) })).response
+      const { response } = await this.query(connection, { sql, bindings: bindingsOf(values) })
+      // As knex tells of its own queries.
+      this.emit('query-response', response, { sql })
+      return response
     } finally {
       void this.releaseConnection(connection)
     }
