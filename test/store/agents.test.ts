@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
 import { troubleOf } from '../../control-plane/db/dialect.ts'
+import { findAgentIdentity, listAgentIdentities } from '../../control-plane/resources/agents/identity-store.ts'
 import {
   findHistory,
   insertHistory,
@@ -49,6 +50,10 @@ onBoth(
       deletedAt: at + 1,
     })
     expect(await findAgent(root, agent.id)).toEqual(agent)
+    const { id, handle, name, visibility, ownerUserId, reportingTo } = agent
+    const identity = { id, handle, name, visibility, ownerUserId, reportingTo }
+    expect(await findAgentIdentity(root, agent.id)).toEqual(identity)
+    expect(await listAgentIdentities(root, [agent.id, 'agt_0000000000000000'])).toEqual([identity])
     expect(await findAgent(root, 'agt_0000000000000000')).toBeNull()
     const changed = { ...agent, name: 'New', command: null }
     // Meanwhile a run ended: what it left behind is not written over.

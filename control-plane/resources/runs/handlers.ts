@@ -9,7 +9,7 @@ import type { Caller } from '../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../http/implement.ts'
 import { lookUpAgent } from '../agents/lookup.ts'
 import { viewerOf } from '../agents/rules.ts'
-import { listManagers } from '../agents/store.ts'
+import { findAgent, listManagers } from '../agents/store.ts'
 import type { ResourceDependencies } from '../dependencies.ts'
 import { findDetails } from './details-store.ts'
 import { findFinalAnswer, listEventsBackward } from './event-log.ts'
@@ -25,7 +25,7 @@ export function runHandlers(deps: ResourceDependencies): ImplementedRoute[] {
     async get({ db, caller, params, query, world }) {
       const { run, agent } = await readableRunAndAgent(db, caller, params.runId)
       const detail = await presentRunDetail(db, run, { now: world.now(), leaseMs: deps.leaseMs, agent })
-      return { ...detail, ...(await expand(db, run, query.expand ?? [])) }
+      return query.expand === undefined ? detail : { ...detail, ...(await expand(db, run, query.expand)) }
     },
 
     async cancel(input) {
@@ -122,9 +122,10 @@ async function cancellableRun(db: Db, caller: Caller, reference: string) {
 
 async function retry(input: HandlerInput<typeof runRoutes.retry>, deps: ResourceDependencies) {
   const { db, caller, params, body, world } = input
-  const { run, agent } = await cancellableRun(db, caller, params.runId)
+  const { run } = await cancellableRun(db, caller, params.runId)
   if (!isRetriable(run))
     fail('run.not_retriable', { message: `The run is ${run.status}; only a failed or cancelled one can be retried.` })
+  const agent = await findAgent(db, run.agentId)
   if (agent === null) return notDispatched('The agent of this run is gone.')
   const details = await findDetails(db, run.id)
   const answer = await startRun(

@@ -2,7 +2,7 @@ import { fail } from '../../../shared/api/errors.ts'
 import type { Db } from '../../db/open.ts'
 import type { Caller } from '../../http/callers.ts'
 import { isVisible, viewerOf } from '../agents/rules.ts'
-import { findAgent, type AgentRow } from '../agents/store.ts'
+import { findAgentIdentity, type AgentIdentity } from '../agents/identity-store.ts'
 import { findRunInWorkspace, type RunRow } from './store.ts'
 
 /** The run a reference names in the caller's workspace, seen or not, with its agent. */
@@ -10,11 +10,11 @@ export async function lookUpRun(
   db: Db,
   caller: Caller,
   reference: string,
-): Promise<{ run: RunRow; agent: AgentRow | null; isVisible: boolean } | null> {
+): Promise<{ run: RunRow; agent: AgentIdentity | null; isVisible: boolean } | null> {
   const id = reference === 'current' ? (caller.kind === 'agent' ? caller.runId : null) : reference
   const run = id === null ? null : await findRunInWorkspace(db, caller.workspaceId, id)
   if (run === null) return null
-  const agent = await findAgent(db, run.agentId)
+  const agent = await findAgentIdentity(db, run.agentId)
   return { run, agent, isVisible: agent === null || isVisible(agent, viewerOf(caller)) }
 }
 
@@ -27,7 +27,7 @@ export async function readableRunAndAgent(
   db: Db,
   caller: Caller,
   reference: string,
-): Promise<{ run: RunRow; agent: AgentRow | null }> {
+): Promise<{ run: RunRow; agent: AgentIdentity | null }> {
   const found = await lookUpRun(db, caller, reference)
   return found?.isVisible ? found : unknownRun(reference)
 }

@@ -11,7 +11,7 @@ import {
   type PlacementFacts,
 } from '../../dispatch/placement.ts'
 import { handleText } from '../agents/present.ts'
-import { listAgentsByIds, type AgentRow } from '../agents/store.ts'
+import { listAgentIdentities, type AgentIdentity } from '../agents/identity-store.ts'
 import { openGatesOfRuns, type OpenGate } from '../approvals/open-gates.ts'
 import { isAsking } from '../approvals/rules.ts'
 import { livenessOf } from '../devices/rules.ts'
@@ -28,7 +28,7 @@ export interface Moment {
 }
 
 interface Surroundings extends Moment {
-  agents: ReadonlyMap<string, AgentRow>
+  agents: ReadonlyMap<string, AgentIdentity>
   devices: ReadonlyMap<string, DeviceRow>
   folders: ReadonlyMap<string, FolderRow>
   parents: ReadonlyMap<string, RunRow>
@@ -49,7 +49,7 @@ export async function presentRuns(db: Db, runs: readonly RunRow[], moment: Momen
 export async function presentRunDetail(
   db: Db,
   run: RunRow,
-  { agent, ...moment }: Moment & { agent?: AgentRow | null },
+  { agent, ...moment }: Moment & { agent?: AgentIdentity | null },
 ): Promise<RunDetail> {
   const around = await load(db, [run], { ...moment, ...(agent && { agents: [agent] }) })
   return { ...presentRun(run, around), ...detailOf(run) }
@@ -62,35 +62,61 @@ const waitingOnOf = (gate: OpenGate | undefined): Run['waitingOn'] =>
 const isWaiting = (run: RunRow) =>
   run.status === 'queued' && run.leaseState === 'none' && run.environmentType === 'device'
 
+/** Only a run that works or that stopped to ask can be waited for. */
+const mayAsk = (run: RunRow) => (run.endedAt === null ? run.startedAt !== null : isAsking(run.exitReason))
+
+/** Most runs have ended and need little beside their rows: what no run of the page needs is not asked for. */
 async function load(
   db: Db,
   runs: readonly RunRow[],
-  { agents, ...moment }: Moment & { agents?: readonly AgentRow[] },
+  { agents, ...moment }: Moment & { agents?: readonly AgentIdentity[] },
 ): Promise<Surroundings> {
-  const unique = (ids: readonly (string | null)[]) => [...new Set(ids)].filter((id) => id !== null)
-  const waiting = runs.filter(isWaiting)
-  // Only a run that works or that stopped to ask can be waited for.
-  const mayAsk = (run: RunRow) => (run.endedAt === null ? run.startedAt !== null : isAsking(run.exitReason))
+  const found =
+    agents ??
+    (await listAgentIdentities(
+      db,
+      unique(runs, (run) => run.agentId),
+    ))
+  const devices = unique(runs, executedOn)
   const askers = runs.filter(mayAsk).map((run) => run.id)
-  const workspaceId = runs[0]?.workspaceId ?? ''
-  const parents = unique(waiting.map((run) => run.parentRunId))
-  return {
+  const around: Surroundings = {
     ...moment,
-    agents: byKey(agents ?? (await listAgentsByIds(db, unique(runs.map((run) => run.agentId)))), 'id'),
+    ...nothingWaits,
+    agents: byKey(found, 'id'),
     // A device that connected anew has several rows with one durable id; the last one is the one of now.
-    devices: byKey(await listDevicesByPublicId(db, unique(runs.map(executedOn))), 'publicId'),
-    folders: byKey(await listFoldersByIds(db, workspaceId, unique(waiting.map((run) => run.folderId))), 'shortId'),
-    parents: byKey(parents.length === 0 ? [] : await listRunsByIds(db, workspaceId, parents), 'id'),
-    ofTasks: Map.groupBy(
-      await listLiveOfTasks(db, unique(waiting.map((run) => run.taskId))),
-      (run) => run.taskId ?? '',
-    ),
-    gates: await openGatesOfRuns(db, askers),
-    placement: waiting.length === 0 ? null : await loadPlacementFacts(db, workspaceId, moment),
+    devices: devices.length === 0 ? none : byKey(await listDevicesByPublicId(db, devices), 'publicId'),
+    gates: askers.length === 0 ? none : await openGatesOfRuns(db, askers),
+  }
+  const waiting = runs.filter(isWaiting)
+  return waiting.length === 0 ? around : { ...around, ...(await loadForWaiting(db, waiting, moment)) }
+}
+
+const none: ReadonlyMap<string, never> = new Map<string, never>()
+const nothingWaits = { folders: none, parents: none, ofTasks: none, placement: null }
+
+async function loadForWaiting(db: Db, waiting: readonly RunRow[], moment: Moment) {
+  const workspaceId = waiting[0]?.workspaceId ?? ''
+  const folders = unique(waiting, (run) => run.folderId)
+  const parents = unique(waiting, (run) => run.parentRunId)
+  const tasks = unique(waiting, (run) => run.taskId)
+  return {
+    folders: byKey(await listFoldersByIds(db, workspaceId, folders), 'shortId'),
+    parents: byKey(await listRunsByIds(db, workspaceId, parents), 'id'),
+    ofTasks: Map.groupBy(await listLiveOfTasks(db, tasks), (run) => run.taskId ?? ''),
+    placement: await loadPlacementFacts(db, workspaceId, moment),
   }
 }
 
-function byKey<K extends string, T extends Record<K, string>>(rows: readonly T[], key: K): Map<string, T> {
+function unique(runs: readonly RunRow[], idOf: (run: RunRow) => string | null): string[] {
+  const ids = new Set<string>()
+  for (const run of runs) {
+    const id = idOf(run)
+    if (id !== null) ids.add(id)
+  }
+  return ids.size === 0 ? [] : [...ids]
+}
+
+function byKey<K extends string, T extends Record<K, string>>(rows: readonly T[], key: K): ReadonlyMap<string, T> {
   return new Map(rows.map((row) => [row[key], row]))
 }
 
