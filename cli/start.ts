@@ -62,7 +62,10 @@ async function run({ command, rest, out, env }: Invocation): Promise<number> {
     out,
     env,
     world: realWorld,
-    isInteractive: process.stdin.isTTY && process.stderr.isTTY && env.run === null,
+    // Looked at when it is asked: opening standard input takes 3 ms.
+    get isInteractive() {
+      return env.run === null && process.stdin.isTTY && process.stderr.isTTY
+    },
     ...sources,
     async connect() {
       const { openSession } = await import('./session.ts')
