@@ -1,0 +1,50 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { createLog } from './log.ts'
+
+function logInFile() {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-log-'))
+  const file = join(folder, 'log')
+  const descriptor = openSync(file, 'a')
+  // Not closed: the log may write to it as long as it is there, as it may to standard error.
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const messages = () =>
+    readFileSync(file, 'utf8')
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => (JSON.parse(line) as { msg: string }).msg)
+  return { log: createLog({ level: 'info', pretty: false, descriptor }), messages }
+}
+
+test('lines arrive in their order soon after they were written', async () => {
+  const { log, messages } = logInFile()
+  const written = Array.from({ length: 200 }, (_, index) => `line ${index}`)
+  for (const message of written) log.info({ a: 1 }, message)
+  await vi.waitFor(() => expect(messages()).toEqual(written))
+  log.info({}, 'one more')
+  await vi.waitFor(() => expect(messages()).toEqual([...written, 'one more']))
+})
+
+test('a line of a child goes the same way, and one below the level does not go at all', async () => {
+  const { log, messages } = logInFile()
+  log.debug({}, 'hidden')
+  log.child({ requestId: 'r' }).info({}, 'of a child')
+  log.child({ requestId: 'r' }).error({ err: new Error('no') }, 'failed')
+  await vi.waitFor(() => expect(messages()).toEqual(['of a child', 'failed']))
+})
+
+test('what a process wrote is there when it has exited', () => {
+  const script = `
+    import { createLog } from ${JSON.stringify(join(import.meta.dirname, 'log.ts'))}
+    const log = createLog({ level: 'info', pretty: false })
+    log.info({}, 'first')
+    log.info({}, 'last')
+    process.exit(3)`
+  const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' })
+  const messages = stderr.split('\n').filter((line) => line.startsWith('{'))
+  expect(status).toBe(3)
+  expect(messages.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual(['first', 'last'])
+})
