@@ -36,6 +36,8 @@ const report = z.object({
 })
 
 async function main(): Promise<number> {
+  // The real Claude Code, for the tests that drive it; where it cannot be had the tests say so and are skipped.
+  const claude = run('bash', ['scripts/fetch-claude'])
   const checks = ['check:format', 'check:lint', 'check:types', 'check:imports', 'check:words']
   let failed = 0
   let passed = 0
@@ -44,9 +46,7 @@ async function main(): Promise<number> {
     if ((await run('npm', ['run', '--silent', check])) === 0) passed++
     else failed++
   }
-  // The real Claude Code, for the tests that drive it; where it cannot be had the tests say so and are skipped.
-  process.stdout.write('== fetching Claude Code for its tests\n')
-  await run('bash', ['scripts/fetch-claude'])
+  await claude
   process.stdout.write('== tests\n')
   const code = await run(
     join(root, 'node_modules', '.bin', 'vitest'),
