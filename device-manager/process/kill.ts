@@ -76,10 +76,10 @@ function remember(hunt: Hunt, found: readonly ProcessIdentity[]): void {
 }
 
 async function look(hunt: Hunt, onMarked?: (row: ProcessRow) => void): Promise<RunProcesses> {
-  const { runId, cgroup, exclude, pgid, leaderExitSeen } = hunt.options
+  const { runId, cgroup, exclude, pgid, leader, leaderExitSeen } = hunt.options
   const ownGroups = leaderExitSeen === true && pgid !== null ? [pgid] : []
   const found = await findProcessesOfRun(
-    { runId, roots: [...hunt.known.values()], cgroup, exclude, ownGroups },
+    { runId, roots: [...hunt.known.values()], since: leader?.startTime ?? null, cgroup, exclude, ownGroups },
     onMarked,
   )
   remember(hunt, found.own)

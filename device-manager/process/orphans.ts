@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { processesInCgroup } from './cgroup.ts'
 import type { ProcessIdentity } from './identity.ts'
-import { environReader, listPids, readStat } from './proc.ts'
+import { environReader, listPids, statReader } from './proc.ts'
 import { isGone, type ProcessRow } from './process-row.ts'
 import { readPs } from './ps.ts'
 
@@ -13,6 +13,11 @@ export interface RunSearch {
   /** Processes known to be the run's: its leader, and what an earlier search found. They may be gone. */
   roots: readonly ProcessIdentity[]
   cgroup: string | null
+  /**
+   * Start time of the run's very first process, where it is known. What was started before carries no mark of the run, so
+   * its environment is not read.
+   */
+  since?: string | null
   /** Never part of the answer: the daemon and the run host. This process and pid 1 never are. */
   exclude: readonly number[]
   /**
@@ -63,7 +68,7 @@ const maxRounds = 20
 function* searchSteps(search: RunSearch, onMarked?: (row: ProcessRow) => void): Generator<void, RunProcesses> {
   const excluded = new Set([1, process.pid, ...search.exclude])
   const table = yield* process.platform === 'linux'
-    ? readProcTable(search.runId, excluded, onMarked)
+    ? readProcTable(search, excluded, onMarked)
     : readPsTable(search.runId, excluded, onMarked)
   const own = runMembers(table.rows, { ...search, excluded, marked: table.marked })
   return { own, groups: groupsOf(own, table.rows) }
@@ -75,12 +80,14 @@ interface Table {
 }
 
 function* readProcTable(
-  runId: string,
+  { runId, since }: Pick<RunSearch, 'runId' | 'since'>,
   excluded: ReadonlySet<number>,
   onMarked?: (row: ProcessRow) => void,
 ): Generator<void, Table> {
   const table: Table = { rows: new Map(), marked: new Set() }
   const environ = environReader()
+  const readStat = statReader()
+  const earliest = Number(since ?? 0)
   const seen = new Set<number>()
   // Processes that were started during the search are looked at too: one that forks and exits again and again is
   // else between the lists each time. The later rounds are short.
@@ -93,7 +100,8 @@ function* readProcTable(
       const row = readStat(pid)
       if (row === null) continue
       table.rows.set(pid, row)
-      if (isGone(row.state) || excluded.has(pid) || !environ.holds(pid, `${markName}=${runId}`)) continue
+      if (isGone(row.state) || excluded.has(pid) || Number(row.startTime) < earliest) continue
+      if (!environ.holds(pid, `${markName}=${runId}`)) continue
       table.marked.add(pid)
       onMarked?.(row)
     }

@@ -48,7 +48,8 @@ async function giveTime(tree: Tree): Promise<void> {
   const deadline = world.monotonic() + backgroundMs
   while (world.monotonic() < deadline) {
     if (await within(world, child.closed, 250)) return
-    const search = { runId, roots: [leader], cgroup, exclude: [process.pid], ownGroups: [leader.pid] }
+    const { startTime: since } = leader
+    const search = { runId, roots: [leader], since, cgroup, exclude: [process.pid], ownGroups: [leader.pid] }
     if ((await findProcessesOfRun(search)).own.length === 0) return
   }
 }

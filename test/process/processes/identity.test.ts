@@ -38,6 +38,11 @@ test('a zombie counts as gone', async () => {
   await until(() => psStates(pid)[0]?.state === 'Z')
   expect(startTimeOf(pid)).toBe(null)
   expect(processesOfRun({ runId: run.runId, roots: [], cgroup: null, exclude: [] })).toEqual([run.leader])
+  // By the mark alone, since the run's first process started; from later on it is none of the run's.
+  const { runId } = run
+  const since = (startTime: string) => ({ runId, roots: [], since: startTime, cgroup: null, exclude: [] })
+  expect(processesOfRun(since(run.leader.startTime))).toEqual([run.leader])
+  if (process.platform === 'linux') expect(processesOfRun(since(String(Number(run.leader.startTime) + 1)))).toEqual([])
 })
 
 test('the boot has one id, the same at each look', () => {
