@@ -24,6 +24,8 @@ export interface LoginEnv {
 
 const defaultTimeoutMs = 5000
 const maxOutputBytes = 1024 * 1024
+/** How long a shell that has told its environment may take to exit. */
+const leaveMs = 100
 
 /**
  * The environment as it is in a new terminal of the person: what nvm, homebrew and the like set up stands in files that only
@@ -66,6 +68,8 @@ async function runShell(options: LoginEnvOptions, base: Record<string, string>):
     timeoutMs: options.timeoutMs ?? defaultTimeoutMs,
     world,
   })
+  // It leaves by itself a moment after it told; to end it would take twice as many searches.
+  if (output !== null) await Promise.race([session.exited, world.sleep(leaveMs)])
   await endTree({
     runId: probeId,
     leader: session.identity,

@@ -190,25 +190,17 @@ export async function listAgentsByIds(db: Db, ids: readonly string[]): Promise<A
   return ids.length === 0 ? [] : byIds.list(db, [ids])
 }
 
+const byReferences = query(
+  `${select} where workspace_id = ? and (id in ? or uuid in ? or handle in ? or name in ?) order by created_at, id`,
+  row,
+)
+
 /** All that one of these references may mean, deleted ones included. */
 export async function listAgentsByReferences(db: Db, workspaceId: string, references: readonly string[]) {
   if (references.length === 0) return []
+  const uuids = references.map((reference) => reference.toLowerCase())
   const handles = references.map((reference) => reference.replace(/^@/, ''))
-  const rows: unknown[] = await db('agents')
-    .where({ workspace_id: workspaceId })
-    .where(
-      (any) =>
-        void any
-          .whereIn('id', [...references])
-          .orWhereIn(
-            'uuid',
-            references.map((reference) => reference.toLowerCase()),
-          )
-          .orWhereIn('handle', handles)
-          .orWhereIn('name', [...references]),
-    )
-    .orderBy([{ column: 'created_at' }, { column: 'id' }])
-  return rows.map((value) => row.parse(value))
+  return byReferences.list(db, [workspaceId, references, uuids, handles, references])
 }
 
 /** The one of `agents` (oldest first) that a reference means: by id or UUID, else a live one by handle, then by name. */
