@@ -1,4 +1,5 @@
 import Client from 'knex/lib/dialects/postgres/index.js'
+import { copyRows, type CopiedInto, type CopiedRow } from './copy.ts'
 import type { StatementClient, StatementText, Value } from './statement.ts'
 
 /** knex's client; statements are prepared once for each connection. */
@@ -13,6 +14,15 @@ export class PostgresClient extends Client implements StatementClient {
 
   async changeRows(text: StatementText, values: readonly Value[]): Promise<unknown[]> {
     return (await this.ask(text, values)).rows
+  }
+
+  async insertRows(into: CopiedInto, rows: readonly CopiedRow[]): Promise<void> {
+    const connection = await this.acquireConnection()
+    try {
+      await copyRows(connection, into, rows)
+    } finally {
+      void this.releaseConnection(connection)
+    }
   }
 
   private async ask({ postgres, name }: StatementText, bindings: readonly Value[]) {

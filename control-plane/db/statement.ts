@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import type { Knex } from 'knex'
 import type { z } from 'zod'
+import type { CopiedInto, CopiedRow } from './copy.ts'
 import type { Db } from './open.ts'
 import { rowReader } from './row-reader.ts'
 
@@ -34,6 +35,8 @@ export interface StatementClient {
   readRows(text: StatementText, values: readonly Value[]): Promise<unknown[]>
   /** The rows that it changed. */
   change(text: StatementText, values: readonly Value[]): Promise<number>
+  /** Inserts rows of which values are large. */
+  insertRows(into: CopiedInto, rows: readonly CopiedRow[]): Promise<void>
   /** What it says of them, for one that ends with `returning`. */
   changeRows(text: StatementText, values: readonly Value[]): Promise<unknown[]>
 }
@@ -66,6 +69,11 @@ export function returning<Row>(
   const text = textOf(sql)
   const read = rowReader(row)
   return async (db, values) => (await clientOf(db).changeRows(text, values)).map(read)
+}
+
+/** Inserts rows whose values are large: the quickest way that each database has for them. */
+export function inserter(into: CopiedInto): (db: Db, rows: readonly CopiedRow[]) => Promise<void> {
+  return (db, rows) => clientOf(db).insertRows(into, rows)
 }
 
 /** The columns that a row's schema reads, for `select`. */

@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
+import { troubleOf } from '../../control-plane/db/dialect.ts'
 import { openDatabase, type Database, type Db } from '../../control-plane/db/open.ts'
-import { columnsOf, command, query } from '../../control-plane/db/statement.ts'
+import { columnsOf, command, inserter, query } from '../../control-plane/db/statement.ts'
 import { hasPostgres, onBoth, openPostgres } from '../kit/database.ts'
 
 /** Written statements against knex's builder, in memory, in a file (which has a connection that only reads) and on PostgreSQL. */
@@ -115,4 +116,40 @@ test('a failed statement names itself and not its values', async () => {
   const wrong = query('select id from nowhere where id = ?', row)
   await expect(wrong.first(root, ['a secret'])).rejects.toThrow(/no such table/)
   await expect(wrong.first(root, ['a secret'])).rejects.not.toThrow(/a secret/)
+})
+
+const insertParts = inserter({
+  table: 'parts',
+  columns: { id: 'text', small: 'integer', large: 'bigint', body: 'binary' },
+})
+const part = z.object({ id: z.string(), small: z.number(), large: z.number(), body: z.instanceof(Buffer) })
+const parts = query(`select ${columnsOf(part)} from parts order by id`, part)
+
+onBoth('rows with large values arrive as they are, or not at all', async ({ root, dialect }) => {
+  await root.raw('drop table if exists parts')
+  const binary = dialect === 'postgres' ? 'bytea' : 'blob'
+  await root.raw(`create table parts (id text primary key, small integer, large bigint, body ${binary})`)
+  try {
+    const bodies = [0, 1, 4095, 4096, 4097, 300_000].map((size) => Buffer.alloc(size, 'Ab\0\xff\\.\n'))
+    const ids = ['a', 'caf\u00e9', '\u65e5\u672c', '\u{1f600}', "'; \\N \t\n", '']
+    const rows = ids.map((id, index) => [id, index - 3, (index - 3) * 2 ** 50, bodies[index]!] as const)
+    await root.transaction(async (tx) => {
+      await insertParts(tx, rows)
+      await insertParts(tx, [])
+    })
+    const stored = new Map((await parts.list(root, [])).map((row) => [row.id, row]))
+    for (const [id, small, large, body] of rows) expect(stored.get(id)).toEqual({ id, small, large, body })
+    const again = root.transaction(async (tx) => {
+      await insertParts(tx, [['new', 1, 1, Buffer.from('x')], rows[0]!])
+    })
+    expect(troubleOf(await again.catch((error: unknown) => error))).toBe('duplicate')
+    expect(await parts.list(root, [])).toHaveLength(rows.length)
+    // The connection is as good as before.
+    await Promise.all(
+      ['x', 'y', 'z'].map((id) => root.transaction((tx) => insertParts(tx, [[id, 1, 1, Buffer.alloc(10_000)]]))),
+    )
+    expect(await parts.list(root, [])).toHaveLength(rows.length + 3)
+  } finally {
+    await root.raw('drop table parts')
+  }
 })

@@ -10,6 +10,7 @@ import { conversations } from './008-conversations.ts'
 import { gates } from './009-gates.ts'
 import { automations } from './010-automations.ts'
 import { outputSchemas } from './011-output-schemas.ts'
+import { frameCompression } from './012-frame-compression.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -24,4 +25,5 @@ export const migrations: readonly Migration[] = [
   gates,
   automations,
   outputSchemas,
+  frameCompression,
 ]

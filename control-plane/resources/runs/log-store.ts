@@ -3,6 +3,7 @@ import { changeSetResult, type ChangeSetResult } from '../../../shared/device/ch
 import type { RunUsage } from '../../../shared/runs/events.ts'
 import { int, json, text, time, toJson } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
+import { inserter } from '../../db/statement.ts'
 
 /** Frames of events as the device sent them: one row each, the body unread. */
 export interface Frame {
@@ -35,18 +36,30 @@ const row = z
     receivedAt: r.received_at,
   }))
 
+const insert = inserter({
+  table: 'run_frames',
+  columns: {
+    run_id: 'text',
+    fence: 'integer',
+    first_seq: 'bigint',
+    last_seq: 'bigint',
+    sha256: 'text',
+    body: 'binary',
+    received_at: 'bigint',
+  },
+})
+
 export async function insertFrames(db: Db, frames: readonly Frame[]): Promise<void> {
-  await db('run_frames').insert(
-    frames.map((frame) => ({
-      run_id: frame.runId,
-      fence: frame.fence,
-      first_seq: frame.firstSeq,
-      last_seq: frame.lastSeq,
-      sha256: frame.sha256,
-      body: frame.body,
-      received_at: frame.receivedAt,
-    })),
-  )
+  const rows = frames.map(({ runId, fence, firstSeq, lastSeq, sha256, body, receivedAt }) => [
+    runId,
+    fence,
+    firstSeq,
+    lastSeq,
+    sha256,
+    body,
+    receivedAt,
+  ])
+  await insert(db, rows)
 }
 
 /** Frames that hold events after `afterSeq`, in order, at most `limit`. */
