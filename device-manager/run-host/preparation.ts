@@ -46,7 +46,11 @@ export async function prepare(stateDir: string, assignment: Assignment, world: W
   // What an earlier host of this run left there (a lease that was lost before its start).
   if (existsSync(paths.root))
     for (const old of [paths.harness, paths.base]) rmSync(old, { recursive: true, force: true })
-  const base = await baseOf(assignment, world)
+  const cwd = spec.folder?.rootPath ?? assignment.homeDir
+  const taking = baseOf(assignment, world)
+  // While git is at work.
+  const plan = planOf(assignment, { paths, cwd, world })
+  const base = await taking
   if (base.ok) {
     const { runId, folder } = spec
     makePrivateFolder(paths.root)
@@ -55,8 +59,7 @@ export async function prepare(stateDir: string, assignment: Assignment, world: W
       `${JSON.stringify({ runId, fence: assignment.fence, folder: folder?.rootPath ?? null, base })}\n`,
     )
   }
-  const cwd = spec.folder?.rootPath ?? assignment.homeDir
-  return { assignment, paths, cwd, base, plan: planOf(assignment, { paths, cwd, world }), cgroup: null }
+  return { assignment, paths, cwd, base, plan, cgroup: null }
 }
 
 /** What to launch, from the spec alone; a spec that does not say enough is a problem for the launch to tell. */
