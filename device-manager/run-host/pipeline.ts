@@ -20,7 +20,7 @@ export interface PipelineOptions {
   onFinished(): void
 }
 
-/** What is read of a terminal within one turn of the event loop becomes one event of at most this size. */
+/** What is read of a terminal in turns of the event loop that follow each other becomes one event of at most this size. */
 const pieceBytes = 16 * 1024
 
 /** Bytes of the harness -> redaction -> parser -> events, and the answers of parser and gate back to the harness. */
@@ -43,11 +43,17 @@ export class Pipeline {
     this.#chunks.push(chunk)
     this.#held += chunk.length
     if (this.#held >= pieceBytes) return this.#pushHeld()
-    if (this.#isScheduled) return
+    if (!this.#isScheduled) this.#pushSoon()
+  }
+
+  /** As soon as a turn brought nothing more: a terminal hands over 4 KiB at a time, however much it has. */
+  #pushSoon(): void {
+    const { length } = this.#chunks
     this.#isScheduled = true
     setImmediate(() => {
       this.#isScheduled = false
-      this.#pushHeld()
+      if (this.#held > 0 && this.#chunks.length > length) this.#pushSoon()
+      else this.#pushHeld()
     })
   }
 

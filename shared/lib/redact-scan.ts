@@ -41,10 +41,14 @@ export class Scan {
     this.automaton = automaton
   }
 
-  /** Reads `buffer` from `from` to its end; adds the longest pattern that ends at each place. Ends never go back. */
-  feed(buffer: Uint8Array, from: number, matches: Match[]): void {
+  /** No partial match is open: a scan that begins here finds the same. */
+  get isAtRest(): boolean {
+    return this.state === 0 && this.escape === 'none' && this.branch === null
+  }
+
+  /** Reads `buffer` from `from` to `end`; adds the longest pattern that ends at each place. Ends never go back. */
+  feed(buffer: Uint8Array, { from, end }: { from: number; end: number }, matches: Match[]): void {
     const { table, columnOf } = this.automaton
-    const end = buffer.length
     let i = from
     while (i < end) {
       if (this.escape !== 'none' || this.branch !== null) {

@@ -1,4 +1,5 @@
 import { type Automaton, buildAutomaton } from './redact-automaton.ts'
+import { type BeginTable, beginsOf, nextBegin } from './redact-begin.ts'
 import { formsOf } from './redact-forms.ts'
 import { type Match, Scan } from './redact-scan.ts'
 
@@ -21,6 +22,7 @@ const nothing = new Uint8Array(0)
 export class Redactor {
   private readonly secrets: Secret[] = []
   private automata: readonly Automaton[] = []
+  private begins: BeginTable = beginsOf([])
   private scans: readonly Scan[] = []
   private pending: Uint8Array = nothing
   /** Found in `pending`, in order, not overlapping; the last of them may still grow. */
@@ -35,16 +37,17 @@ export class Redactor {
     if (secrets.length === 0) return
     this.secrets.push(...secrets)
     this.automata = automataOf(this.secrets)
+    this.begins = beginsOf(this.automata)
     this.scans = this.automata.map((automaton) => new Scan(automaton))
     const held = this.pending
-    this.found = scanAll(this.scans, { buffer: held, from: 0 }, [])
+    this.found = scanAll(this.scans, { buffer: held, from: 0, begins: this.begins }, [])
   }
 
   /** The bytes that are safe now: it may be `chunk` itself. `chunk` is not kept. */
   push(chunk: Uint8Array): Uint8Array {
     if (this.scans.length === 0 || chunk.length === 0) return chunk
     const buffer = this.pending.length === 0 ? chunk : concat(this.pending, chunk)
-    this.found = scanAll(this.scans, { buffer, from: this.pending.length }, this.found)
+    this.found = scanAll(this.scans, { buffer, from: this.pending.length, begins: this.begins }, this.found)
     const safe = this.safeLength(buffer.length)
     const done = this.found.filter((match) => match.end <= safe)
     this.found = this.found.slice(done.length)
@@ -73,7 +76,7 @@ export class Redactor {
     if (this.automata.length === 0 || text.length === 0) return text
     const buffer = new TextEncoder().encode(text)
     const scans = this.automata.map((automaton) => new Scan(automaton))
-    const found = scanAll(scans, { buffer, from: 0 }, [])
+    const found = scanAll(scans, { buffer, from: 0, begins: this.begins }, [])
     return found.length === 0 ? text : new TextDecoder('utf-8', { ignoreBOM: true }).decode(replaced(buffer, found))
   }
 
@@ -108,10 +111,24 @@ function labelOf(name: string): string {
   return `[redacted:${name.replace(/[^A-Za-z0-9_.-]/g, '_').slice(0, 100)}]`
 }
 
+interface ScanInput {
+  buffer: Uint8Array
+  from: number
+  begins: BeginTable
+}
+
+/** Bytes that are read in full from where a secret may begin. */
+const closerBytes = 32
+
 /** The matches known so far and those that the scans find from `from` on, those that overlap made one. */
-function scanAll(scans: readonly Scan[], input: { buffer: Uint8Array; from: number }, known: Match[]): Match[] {
+function scanAll(scans: readonly Scan[], { buffer, from, begins }: ScanInput, known: Match[]): Match[] {
   const matches: Match[] = []
-  for (const scan of scans) scan.feed(input.buffer, input.from, matches)
+  for (let at = from; at < buffer.length;) {
+    if (scans.every((scan) => scan.isAtRest)) at = nextBegin(buffer, at, begins)
+    const end = Math.min(at + closerBytes, buffer.length)
+    for (const scan of scans) scan.feed(buffer, { from: at, end }, matches)
+    at = end
+  }
   return matches.length === 0 ? known : merged([...known, ...matches])
 }
 
