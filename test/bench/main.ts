@@ -12,6 +12,7 @@ import { ingest } from './ingest.ts'
 import { lists } from './lists.ts'
 import type { Result } from './measure.ts'
 import { memory } from './memory.ts'
+import { ptyCapture } from './pty-capture.ts'
 import { reads } from './reads.ts'
 import { lineOf } from './report.ts'
 import { wake } from './wake.ts'
@@ -20,7 +21,7 @@ import { wake } from './wake.ts'
  * `scripts/bench`: each number is a ratio to a bare peer that was measured in turn with it in the same run, since absolute
  * ones say little on a shared machine. It never fails for being slow; it exits with 1 only when something did not work.
  */
-const benches: readonly Bench[] = [wake, ingest, lists, reads, heartbeats, changeSets, cliStart, memory]
+const benches: readonly Bench[] = [wake, ingest, lists, reads, heartbeats, changeSets, ptyCapture, cliStart, memory]
 /** Load of one minute above which two processors are too busy for the numbers to mean much. */
 const quietLoad = 2
 
