@@ -14,10 +14,10 @@ export class SqliteClient extends Client implements StatementClient {
   /** Clients of transactions are made without the constructor and have none. */
   private reader: Reader | null = null
 
-  async readRows({ sqlite }: StatementText, values: readonly Value[]): Promise<unknown[]> {
+  readRows({ sqlite }: StatementText, values: readonly Value[]): Promise<unknown[]> | unknown[] {
     const reader = this.transacting === true ? null : this.readerOfFile()
     if (reader !== null) return reader.all(sqlite, bindingsOf(values))
-    return (await this.ask(sqlite, values)) as unknown[]
+    return this.ask(sqlite, values) as Promise<unknown[]>
   }
 
   async change({ sqlite }: StatementText, values: readonly Value[]): Promise<number> {

@@ -32,7 +32,7 @@ export interface StatementText {
 /** What the clients of both databases have beside what knex gives them. */
 export interface StatementClient {
   /** On the root handle what is committed is read, in a transaction what it sees. */
-  readRows(text: StatementText, values: readonly Value[]): Promise<unknown[]>
+  readRows(text: StatementText, values: readonly Value[]): Promise<unknown[]> | unknown[]
   /** The rows that it changed. */
   change(text: StatementText, values: readonly Value[]): Promise<number>
   /** Inserts rows of which values are large. */

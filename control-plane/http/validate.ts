@@ -62,7 +62,11 @@ function createQueryReader(route: AnyRoute): (search: string) => object {
   )
   const { refuse, invalid } = route.queryCodes
   if (shapes.size === 0 && Object.keys(refuse).length === 0) return () => nothing
+  // What no query at all means is the same each time; handlers do not write to it.
+  const none = route.query.safeParse({})
+  if (none.success) Object.freeze(none.data)
   return (search) => {
+    if (search === '' && none.success) return none.data
     const raw = search === '' ? {} : collect(search, { shapes, refuse })
     if (raw['ids'] !== undefined) checkIds(raw)
     const parsed = route.query.safeParse(raw)
