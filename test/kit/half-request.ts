@@ -15,7 +15,7 @@ export async function halfRequest(
     const root = server.database.root
     // The query by which the kernel finds the caller.
     const onAnswer = (_answer: unknown, query: { sql: string }) => {
-      if (!query.sql.includes('token_generation')) return
+      if (!query.sql.includes('as token_generation')) return
       root.off('query-response', onAnswer)
       resolve()
     }

@@ -28,13 +28,15 @@ onBoth('migrating again changes nothing', async ({ root }) => {
   expect(await migrate(root, at)).toBe(0)
 })
 
+const patience = 15_000
+
 /** Transactions of other databases of the cluster, that is of other tests, hold the horizon back too: reads until it has passed. */
 function readOutbox(root: Db, from: OutboxCursor, { limit, count }: { limit: number; count: number }) {
   return vi.waitFor(async () => {
     const page = await listOutbox(root, from, limit)
     expect(page.rows).toHaveLength(count)
     return page
-  })
+  }, patience)
 }
 
 onBoth('the outbox is read in order, from where a reader is, and is pruned by time', async ({ root }) => {
@@ -56,7 +58,7 @@ onBoth('the outbox is read in order, from where a reader is, and is pruned by ti
     keys.push(...page.rows.map((row) => row.key))
     cursor = page.next
     expect(keys).toContain('c')
-  })
+  }, patience)
   expect([first.hasMore, keys]).toEqual([true, ['a', 'b', 'c']])
   expect((await readOutbox(root, next, { limit: 10, count: 1 })).rows.map((row) => row.key)).toEqual(['c'])
   const end = await outboxEnd(root)
