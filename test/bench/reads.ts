@@ -1,7 +1,7 @@
 import { Agent } from 'node:http'
 import { join } from 'node:path'
 import type { Bench } from './context.ts'
-import { atMost, compare } from './measure.ts'
+import { atMost, compare, type Result } from './measure.ts'
 import { startPeer } from './peers.ts'
 import { ask, startServer } from './stack.ts'
 
@@ -19,27 +19,43 @@ export const reads: Bench = {
       harness: 'command',
       command: 'true',
     })
-    const { runPublicId } = await server.call<{ runPublicId: string }>('POST', `/agents/${agent.id}/runs`, {
-      prompt: 'Go.',
-    })
+    const wake = async () => {
+      const { runPublicId } = await server.call<{ runPublicId: string }>('POST', `/agents/${agent.id}/runs`, {
+        prompt: 'Go.',
+      })
+      return `/api/v1/runs/${runPublicId}`
+    }
+    // Most runs that are read have ended; one that waits is shown with its reason, which is worked out from more rows than
+    // the peer reads.
+    const [ended, waiting] = [await wake(), await wake()]
+    await server.call('POST', `${ended}/cancel`, {})
     const peer = await startPeer('koa', join(server.dataDir, 'svc.db'))
-    const path = `/api/v1/runs/${runPublicId}`
-    const bare = { url: `http://127.0.0.1:${peer.port}${path}`, token: server.token }
-    const own = { url: `${server.url}${path}`, token: server.token }
-    await Promise.all([storm(bare), storm(own)])
+    const targets = (path: string) => ({
+      bare: { url: `http://127.0.0.1:${peer.port}${path}`, token: server.token },
+      own: { url: `${server.url}${path}`, token: server.token },
+    })
     try {
-      return [
-        await compare({
-          goal: 12,
-          name: 'GET /runs/{id}',
-          unit: 'µs of CPU',
-          peerIs: 'bare Koa',
-          target: atMost(1.25),
-          rounds: context.rounds,
-          ours: () => costOf(server, () => storm(own)),
-          peer: () => costOf(peer, () => storm(bare)),
-        }),
-      ]
+      const results: Result[] = []
+      for (const [name, path] of [
+        ['an ended run', ended],
+        ['a run that waits for a device', waiting],
+      ] as const) {
+        const { bare, own } = targets(path)
+        await Promise.all([storm(bare), storm(own)])
+        results.push(
+          await compare({
+            goal: 12,
+            name: `GET /runs/{id}, ${name}`,
+            unit: 'µs of CPU',
+            peerIs: 'bare Koa',
+            target: atMost(1.25),
+            rounds: context.rounds,
+            ours: () => costOf(server, () => storm(own)),
+            peer: () => costOf(peer, () => storm(bare)),
+          }),
+        )
+      }
+      return results
     } finally {
       await peer.end()
       await server.end()
