@@ -14,6 +14,8 @@ import type { HarnessSurroundings } from './run/run-hosts.ts'
 
 /** An environment older than this is probed again before a run gets it. */
 const staleMs = 10 * 60_000
+/** How long after a run took the environment the shell is asked again. */
+const probeAfterMs = 2_000
 
 /**
  * What harnesses find on this machine: the person's shell environment, probed ahead of time and again behind each run
@@ -27,6 +29,7 @@ export class Surroundings implements HarnessSurroundings {
   private readonly detector: HarnessDetector
   private latest: { env: Record<string, string>; at: number } | null = null
   private probing: Promise<Record<string, string>> | null = null
+  private isProbeDue = false
 
   constructor(options: { config: DaemonConfig; places: Places; world: World; log: Log }) {
     this.options = options
@@ -41,9 +44,19 @@ export class Surroundings implements HarnessSurroundings {
     const { world } = this.options
     if (!this.latest || world.monotonic() - this.latest.at > staleMs) return this.probe()
     const { env } = this.latest
-    // The next run sees what changes in the person's profile from now on; this one does not wait for the shell.
-    world.after(2_000, () => void this.probe())
+    this.probeSoon()
     return env
+  }
+
+  /** The next run sees what changes in the person's profile from now on; this one does not wait for the shell. */
+  private probeSoon(): void {
+    // One look follows all runs that begin until then: it comes after each of them took its environment.
+    if (this.isProbeDue) return
+    this.isProbeDue = true
+    this.options.world.after(probeAfterMs, () => {
+      this.isProbeDue = false
+      void this.probe()
+    })
   }
 
   /** Looks at the harness programs now. */
