@@ -1,7 +1,7 @@
 import { homedir, userInfo } from 'node:os'
 import { realWorld } from '../shared/lib/world.ts'
 import { version } from '../shared/lib/version.ts'
-import { compileForSpeed } from './compiler.ts'
+import { compileForSpeed, forgetStart } from './compiler.ts'
 import { ConfigError, readConfig } from './config.ts'
 import { ControlSocket } from './control.ts'
 import { controlHandlers } from './control-handlers.ts'
@@ -17,6 +17,8 @@ import { forgetStarts, paceStart } from './service/restart-pace.ts'
 const doNotRestart = 78
 /** A daemon that must go has this long to end its harnesses. */
 const lastWorkMs = 25_000
+/** By then the start is over: the link is up, a run host stands by, the harnesses were looked at. */
+const settledMs = 5_000
 
 /** `service`: what started it and will start it again; null: a person did. */
 export async function runDaemon(service: 'systemd' | 'launchd' | null): Promise<void> {
@@ -97,6 +99,9 @@ async function run(service: 'systemd' | 'launchd' | null): Promise<void> {
   })
   await control.listen()
   await daemon.start()
+  world.after(settledMs, () => {
+    if (daemon.supervisor.active().length === 0) forgetStart()
+  })
 }
 
 /** Resolves when no harness of the daemon lives, or its time for that is up. */
