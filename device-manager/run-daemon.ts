@@ -18,7 +18,7 @@ const doNotRestart = 78
 /** A daemon that must go has this long to end its harnesses. */
 const lastWorkMs = 25_000
 /** By then the start is over: the link is up, a run host stands by, the harnesses were looked at. */
-const settledMs = 5_000
+const settledMs = 2_500
 
 /** `service`: what started it and will start it again; null: a person did. */
 export async function runDaemon(service: 'systemd' | 'launchd' | null): Promise<void> {
