@@ -7,7 +7,7 @@ import {
 } from '../../../shared/device/protocol.ts'
 import { int, json, nullableJson, nullableText, nullableTime, text, time, toJson } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
-import { columnsOf, query } from '../../db/statement.ts'
+import { columnsOf, command, query } from '../../db/statement.ts'
 
 const row = z
   .object({
@@ -214,16 +214,15 @@ export async function markUnlinked(db: Db, link: { deviceId: string; replicaId: 
     .update({ replica_id: null })
 }
 
+const beat = command('update devices set last_heartbeat_at = ? where device_id in ?')
+
 export async function recordHeartbeats(db: Db, beats: readonly { deviceId: string; at: number }[]): Promise<void> {
   // Grouped by time: all heartbeats of one second cost one statement.
-  const byTime = Map.groupBy(beats, (beat) => beat.at)
-  for (const [at, group] of byTime)
-    await db('devices')
-      .whereIn(
-        'device_id',
-        group.map((beat) => beat.deviceId),
-      )
-      .update({ last_heartbeat_at: at })
+  const byTime = Map.groupBy(beats, (each) => each.at)
+  for (const [at, group] of byTime) {
+    const devices = group.map((each) => each.deviceId)
+    await beat(db, [at, devices])
+  }
 }
 
 export async function recordClaimState(db: Db, deviceId: string, state: ClaimState): Promise<void> {
