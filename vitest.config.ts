@@ -11,7 +11,7 @@ const shared = {
   // Files that run one after another in the same worker need not load what they share again.
   isolate: false,
   // More than there are processors: tests wait for programs and databases half of the time.
-  maxWorkers: 4,
+  maxWorkers: 5,
   globalSetup: ['test/kit/global-setup.ts'],
 }
 

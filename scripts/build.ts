@@ -51,6 +51,8 @@ export async function build(folder: string): Promise<void> {
     codeSplitting: {
       groups: [
         { name: 'program-file', test: /\/shared\/lib\/program-file\.ts$/, priority: 2 },
+        // Else they come with svc's, which the daemon would load too.
+        { name: 'everywhere', test: /\/shared\/lib\/(base62|world|backoff|places)\.ts$/, priority: 2 },
         { name: 'svc', test: svcStart, priority: 1 },
       ],
     },

@@ -6,14 +6,22 @@ const projects = ['process', 'replicas', 'fast']
 const longest = [
   'test/fault/automations-day.test.ts',
   'test/fault/cuts.test.ts',
+  'test/process/service/launchd.test.ts',
+  'test/process/service/systemd.test.ts',
   'test/e2e/sign-in.test.ts',
   'test/e2e/people.test.ts',
-  'test/process/service/systemd.test.ts',
-  'test/process/run-host/ending.test.ts',
-  'test/process/run-host/output.test.ts',
-  'test/fault/server-death.test.ts',
   'test/fault/cancel.test.ts',
+  'test/fault/server-death.test.ts',
+  'test/process/run-host/ending.test.ts',
   'test/process/harness/claude-real.test.ts',
+  'test/process/run-host/output.test.ts',
+  'test/e2e/replicas.test.ts',
+  'test/process/change-set/content.test.ts',
+  'test/api/resources/tasks-flow.test.ts',
+  'test/api/contract/fuzz.test.ts',
+  'test/api/contract/documents-routes.test.ts',
+  'shared/lib/redact.test.ts',
+  'test/api/contract/strangers.test.ts',
 ]
 
 export class LongestFirst extends BaseSequencer {

@@ -11,6 +11,7 @@ import { gates } from './009-gates.ts'
 import { automations } from './010-automations.ts'
 import { outputSchemas } from './011-output-schemas.ts'
 import { frameCompression } from './012-frame-compression.ts'
+import { deviceIds } from './013-device-ids.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -26,4 +27,5 @@ export const migrations: readonly Migration[] = [
   automations,
   outputSchemas,
   frameCompression,
+  deviceIds,
 ]
