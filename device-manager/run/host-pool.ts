@@ -7,6 +7,7 @@ import type { World } from '../../shared/lib/world.ts'
 import type { Log } from '../log.ts'
 import type { Places } from '../places.ts'
 import { bootId, isAlive } from '../process/identity.ts'
+import { hostNodeFlags } from '../run-host/node-flags.ts'
 import { hostRecord, type HostRecord } from '../run-host/protocol.ts'
 import { HostConnection } from './host-connection.ts'
 
@@ -122,7 +123,7 @@ export class HostPool {
     const child = spawn(
       process.execPath,
       [
-        '--disable-warning=ExperimentalWarning',
+        ...hostNodeFlags,
         hostMain,
         '--state-dir',
         places.stateDir,

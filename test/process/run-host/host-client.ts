@@ -3,6 +3,7 @@ import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, 
 import { connect, type Socket } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
+import { hostNodeFlags } from '../../../device-manager/run-host/node-flags.ts'
 import { hostReply, type HostReply, type HostRequest } from '../../../device-manager/run-host/protocol.ts'
 import { openSpool, type RunKey } from '../../../device-manager/spool/spool.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
@@ -32,7 +33,15 @@ export function testDevice() {
       const log = openSync(join(stateDir, `${hostId}.log`), 'w')
       const child = spawn(
         process.execPath,
-        [programFile('device-manager/run-host'), '--state-dir', stateDir, '--host-id', hostId, ...args],
+        [
+          ...hostNodeFlags,
+          programFile('device-manager/run-host'),
+          '--state-dir',
+          stateDir,
+          '--host-id',
+          hostId,
+          ...args,
+        ],
         {
           detached: true,
           stdio: ['pipe', 'ignore', log],
