@@ -14,6 +14,8 @@ import { builtPrograms } from './built-programs.ts'
  * database is migrated. Made once, although each project of the test run asks for it.
  */
 export interface SharedDatabases {
+  /** Of this run of the tests; removed at its end. */
+  folder: string
   /** File with the image; null when the migrations failed. */
   sqliteImage: string | null
   /** Of the cluster's database `postgres`; null where PostgreSQL is not installed. */
@@ -62,7 +64,7 @@ export async function teardown(): Promise<void> {
 
 async function prepare(): Promise<Shared> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-tests-'))
-  const databases: SharedDatabases = { sqliteImage: null, postgresUrl: null, trouble: null }
+  const databases: SharedDatabases = { folder, sqliteImage: null, postgresUrl: null, trouble: null }
   const [postgres] = await Promise.all([preparePostgres(databases), prepareSqlite(folder, databases)])
   return {
     databases,

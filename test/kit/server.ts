@@ -1,4 +1,3 @@
-import { tmpdir } from 'node:os'
 import { inject } from 'vitest'
 import { readConfig } from '../../control-plane/config.ts'
 import type { Database } from '../../control-plane/db/open.ts'
@@ -107,7 +106,7 @@ export class TestServer {
     const world = beside?.world ?? movableWorld()
     const database: TestServer['database'] =
       beside?.database ?? (options.database === 'postgres' ? await openPostgres() : openSqlite())
-    const settings = { SVC_PORT: '0', SVC_DATA_DIR: tmpdir(), SVC_CHECK_REPLIES: '1', ...options.settings }
+    const settings = { SVC_PORT: '0', SVC_DATA_DIR: inject('databases').folder, SVC_CHECK_REPLIES: '1', ...options.settings }
     const config = { ...readConfig(settings, {}), databaseUrl: database.url ?? ':memory:' }
     const owner = beside?.owner ?? (await makeOwner(database, world))
     const log = options.log ?? silentLog
