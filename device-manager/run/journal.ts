@@ -13,6 +13,7 @@ const runState = z.object({
   hostsLost: z.number().int(),
   cancel: z.object({ exitReason: z.enum(exitReasonNames), message: z.string().nullable() }).nullable(),
   givenUp: z.boolean(),
+  closed: z.boolean().default(false),
   acceptedAt: z.number(),
   secretNames: z.array(z.string()).default([]),
 })

@@ -32,6 +32,17 @@ describe('the life of a run', () => {
     expect(effects).toEqual(['accept', 'prepare', 'start_host', 'report_started', 'forward', 'forget'])
   })
 
+  it('is forgotten when its ending was answered before the host said that it ended', () => {
+    const started: RunEvent[] = [offered, { type: 'host_taken', hostId: 'h1' }, { type: 'start_received' }]
+    const said = play(...started, { type: 'host_started' }, { type: 'closed' }, { type: 'host_ended' })
+    const lost = play(...started, { type: 'closed' }, { type: 'host_returned' }, { type: 'host_lost' })
+    for (const { state, effects } of [said, lost]) {
+      expect(state).toBeNull()
+      expect(effects.at(-1)).toBe('forget')
+      expect(effects).not.toContain('forward')
+    }
+  })
+
   it('answers a repeated offer and prepares once', () => {
     expect(play(offered, offered, offered).effects).toEqual(['accept', 'prepare', 'accept', 'accept'])
   })

@@ -15,7 +15,8 @@ import type { RunSpec } from '../../shared/runs/spec.ts'
  *
  * May interleave: a start that comes twice (the host passes over the second), a cancel before the start (the host ends
  * the run without launching anything), `given up` in any phase (the run is ended here and what it left is sent as
- * evidence), the host's end while a cancel is under way (the host's ending counts: there is one ending).
+ * evidence), the host's end while a cancel is under way (the host's ending counts: there is one ending), `closed` before the
+ * host's word that it ended (its ending is in the spool before it says so, and may be sent and answered by then).
  *
  * A harness is launched at most once: only `starting` leads to a launch, and a run found in `starting` or `live` whose
  * host is gone is never given to another one.
@@ -33,6 +34,8 @@ export interface RunState {
   cancel: Stop | null
   /** The control plane gave the run up: its lease is over. */
   givenUp: boolean
+  /** The control plane has the ending and wants nothing more of the run. */
+  closed: boolean
   acceptedAt: number
   /** Names of the secrets the harness was given; their values are in the memory of the daemon that was told and of the host. */
   secretNames: readonly string[]
@@ -102,6 +105,7 @@ function offered(event: RunEvent & { type: 'offered' }): Step {
     hostsLost: 0,
     cancel: null,
     givenUp: false,
+    closed: false,
     acceptedAt: event.at,
     secretNames: [],
   }
@@ -133,16 +137,19 @@ function inAccepted(state: RunState, event: RunEvent): Step {
     case 'withdrawn':
     case 'given_up':
     case 'closed':
-      return [null, [{ type: 'discard_host' }, { type: 'forget' }]]
+      return forgotten
     case 'host_started':
       // Found running after a restart of the daemon whose journal is a step behind.
       return [{ ...state, phase: 'live' }, [{ type: 'report_started' }]]
   }
 }
 
+const forgotten: Step = [null, [{ type: 'discard_host' }, { type: 'forget' }]]
+
 /** Nothing was launched: another host is given the run, unless it is not wanted any more or hosts do not stay. */
 function prepareAgain(state: RunState, hostsLost: number): Step {
   const lost = { ...state, hostId: null, hostsLost }
+  if (state.closed) return forgotten
   const stop = state.givenUp ? lostLease : state.cancel
   if (stop) return [{ ...lost, phase: 'ended' }, [{ type: 'end_without_host', stop }]]
   if (hostsLost < maxHostsLost) return [lost, [{ type: 'prepare' }, { type: 'start_host' }]]
@@ -163,7 +170,7 @@ function inHands(state: RunState, event: RunEvent): Step {
     case 'host_started':
       return [{ ...state, phase: 'live' }, [{ type: 'report_started' }]]
     case 'host_ended':
-      return [{ ...state, phase: 'ended' }, [{ type: 'forward' }]]
+      return state.closed ? [null, [{ type: 'forget' }]] : [{ ...state, phase: 'ended' }, [{ type: 'forward' }]]
     case 'host_lost':
       // The start came before a host was there: none can have launched anything.
       if (state.hostId === null) return prepareAgain(state, state.hostsLost + 1)
@@ -177,9 +184,11 @@ function inHands(state: RunState, event: RunEvent): Step {
       return [{ ...state, cancel: event.stop }, [{ type: 'stop_host', stop: event.stop }]]
     case 'withdrawn':
     case 'given_up':
-    case 'closed':
       return [{ ...state, givenUp: true }, [{ type: 'stop_host', stop: lostLease }]]
+    case 'closed':
+      return [{ ...state, givenUp: true, closed: true }, [{ type: 'stop_host', stop: lostLease }]]
     case 'prepare_failed':
+      if (state.closed) return forgotten
       // Fails before a host is taken, so nobody else would write the ending.
       return [{ ...state, phase: 'ended' }, [{ type: 'end_without_host', stop: event.stop }]]
   }

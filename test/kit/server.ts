@@ -106,7 +106,12 @@ export class TestServer {
     const world = beside?.world ?? movableWorld()
     const database: TestServer['database'] =
       beside?.database ?? (options.database === 'postgres' ? await openPostgres() : openSqlite())
-    const settings = { SVC_PORT: '0', SVC_DATA_DIR: inject('databases').folder, SVC_CHECK_REPLIES: '1', ...options.settings }
+    const settings = {
+      SVC_PORT: '0',
+      SVC_DATA_DIR: inject('databases').folder,
+      SVC_CHECK_REPLIES: '1',
+      ...options.settings,
+    }
     const config = { ...readConfig(settings, {}), databaseUrl: database.url ?? ':memory:' }
     const owner = beside?.owner ?? (await makeOwner(database, world))
     const log = options.log ?? silentLog
