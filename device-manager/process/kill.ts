@@ -108,8 +108,12 @@ async function interrupt(hunt: Hunt): Promise<void> {
   const inGroup = own.filter((row) => row.pgid === pgid)
   if (pgid !== null && inGroup.length > 0 && groups.includes(pgid)) signalGroup(pgid, inGroup, 'SIGINT')
   else signalEach(targetsWithoutGroup(own, leader), ['SIGINT'])
+  wake(own)
+}
+
+function wake(rows: readonly ProcessRow[]): void {
   signalEach(
-    own.filter((row) => isStopped(row.state)),
+    rows.filter((row) => isStopped(row.state)),
     ['SIGCONT'],
   )
 }
@@ -125,7 +129,10 @@ async function terminate(hunt: Hunt): Promise<void> {
   signalEach(own, ['SIGTERM', 'SIGCONT'])
 }
 
-/** Waits until nothing of the run lives, or `ms` have passed. Now and then searches anew, to learn of new children. */
+/**
+ * Waits until nothing of the run lives, or `ms` have passed. Now and then searches anew, to learn of new children, and wakes
+ * what was about to stop when it was signalled: on a busy machine a stop takes effect later than it is sent.
+ */
 async function gone(hunt: Hunt, ms: number): Promise<boolean> {
   const { world } = hunt.options
   const deadline = world.monotonic() + ms
@@ -134,7 +141,7 @@ async function gone(hunt: Hunt, ms: number): Promise<boolean> {
     const isQuiet = !anyAlive(hunt)
     if (isQuiet && (await nothingLives(hunt))) return true
     if (!isQuiet && world.monotonic() - lastLook >= 500) {
-      await look(hunt)
+      wake((await look(hunt)).own)
       lastLook = world.monotonic()
     }
     const left = deadline - world.monotonic()
