@@ -30,20 +30,26 @@ export function readStat(pid: number): ProcessRow | null {
 export function statReader(): (pid: number) => ProcessRow | null {
   // Two numbers of 20 digits for each of 50 fields, and a name of 64 bytes, are less.
   const buffer = Buffer.alloc(4096)
-  return (pid) => {
-    let file: number
-    try {
-      file = openSync(`/proc/${pid}/stat`, 'r')
-    } catch {
-      return null
-    }
-    try {
-      return parseStat(buffer.toString('latin1', 0, readSync(file, buffer, 0, buffer.length, null)))
-    } catch {
-      return null
-    } finally {
-      closeSync(file)
-    }
+  return (pid) =>
+    readOpened(`/proc/${pid}/stat`, (file) =>
+      parseStat(buffer.toString('latin1', 0, readSync(file, buffer, 0, buffer.length, null))),
+    )
+}
+
+/** What is read of the file; null when it cannot be opened or read. */
+function readOpened<T>(path: string, read: (file: number) => T): T | null {
+  let file: number
+  try {
+    file = openSync(path, 'r')
+  } catch {
+    return null
+  }
+  try {
+    return read(file)
+  } catch {
+    return null
+  } finally {
+    closeSync(file)
   }
 }
 
@@ -82,19 +88,7 @@ export function environReader(): EnvironReader {
   return {
     holds(pid, entry) {
       if (ownUid !== 0 && statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid !== ownUid) return false
-      let file: number
-      try {
-        file = openSync(`/proc/${pid}/environ`, 'r')
-      } catch {
-        return false
-      }
-      try {
-        return holdsEntry(file, entry, buffer)
-      } catch {
-        return false
-      } finally {
-        closeSync(file)
-      }
+      return readOpened(`/proc/${pid}/environ`, (file) => holdsEntry(file, entry, buffer)) ?? false
     },
   }
 }
