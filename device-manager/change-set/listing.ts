@@ -92,7 +92,7 @@ function fields(bytes: Buffer): string[] {
 }
 
 /** Entries of `--raw -z --no-renames`: `:<old mode> <new mode> <old id> <new id> <letter>` NUL path NUL. */
-export function parseRaw(bytes: Buffer): DirtyEntry[] {
+function parseRaw(bytes: Buffer): DirtyEntry[] {
   const parts = fields(bytes)
   const entries: DirtyEntry[] = []
   const seen = new Set<string>()
