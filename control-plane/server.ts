@@ -24,7 +24,7 @@ import { ingestCounters } from './link/counters.ts'
 import { Ingest } from './link/ingest.ts'
 import { LinkRegistry } from './link/registry.ts'
 import { DeviceRequests } from './link/requests.ts'
-import { LinkServer, linkPath } from './link/server.ts'
+import { isLinkRequest, LinkServer } from './link/server.ts'
 import type { Log } from './log.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
 import { clearAllLinks } from './resources/devices/store.ts'
@@ -124,7 +124,8 @@ export class ControlPlane {
       announceTo: { dispatcher: this.dispatcher, bus: this.bus },
     })
     this.sweeper = this.createSweeper()
-    this.http = createServer()
+    // Any other wish to upgrade is passed over, as one may: clients that speak HTTP/2 wish for it with each request.
+    this.http = createServer({ shouldUpgradeCallback: isLinkRequest })
     answerUnreadable(this.http, world)
   }
 
@@ -245,10 +246,7 @@ export class ControlPlane {
     ])
     const handle = app.callback()
     this.http.on('request', (request, response) => void handle(request, response))
-    this.http.on('upgrade', (request, socket, head) => {
-      if (request.url?.split('?')[0] === linkPath) this.linkServer.upgrade(request, socket, head)
-      else socket.end('HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n')
-    })
+    this.http.on('upgrade', (request, socket, head) => this.linkServer.upgrade(request, socket, head))
   }
 
   private wakeContext(): WakeContext {

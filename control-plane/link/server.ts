@@ -31,6 +31,10 @@ import { Takeover } from './takeover.ts'
 
 export const linkPath = '/api/device/link'
 
+export function isLinkRequest(request: IncomingMessage): boolean {
+  return request.url?.split('?')[0] === linkPath
+}
+
 /** How long a device that still ends an older lease of a run is left alone before it is offered the run again. */
 const runningAgainMs = 2_000
 
@@ -99,6 +103,8 @@ export class LinkServer {
   }
 
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    // The HTTP server no longer listens for the socket's errors: one that nobody hears would end the process.
+    socket.on('error', (error) => this.options.log.debug({ err: error }, 'the connection of a link failed'))
     if (this.draining)
       return void socket.end('HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\nConnection: close\r\n\r\n')
     this.sockets.handleUpgrade(request, socket, head, (ws) => {

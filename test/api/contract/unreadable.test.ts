@@ -36,3 +36,30 @@ test.each([
   expect(error).toMatchObject({ code: 'http_exception', type: 'invalid_request_error' })
   expect(head).toContain(`Request-Id: ${error.requestId}`)
 })
+
+const upgrade = (path: string, protocol: string) =>
+  `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: ${protocol}\r\n\r\n`
+
+test.each(['h2c', 'websocket'])('a wish to upgrade to %s is passed over where there is no link', async (protocol) => {
+  const answer = await answerTo(upgrade('/healthz', protocol))
+  expect(answer).toMatch(/^HTTP\/1.1 200 /)
+  expect(answer).toContain('{"status":"ok"}')
+})
+
+test.each(['/api/v1/agents', '/api/device/link'])(
+  'who asks %s for an upgrade and resets ends nothing',
+  async (path) => {
+    for (let round = 0; round < 20; round++) await resetAfter(upgrade(path, 'websocket'))
+    expect(await answerTo('GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')).toContain('{"status":"ok"}')
+  },
+)
+
+/** An error that nobody listens for ends the process, and here the tests. */
+function resetAfter(bytes: string): Promise<void> {
+  return new Promise((resolve) => {
+    const socket = connect(Number(new URL(server.url).port), '127.0.0.1')
+    socket.on('error', () => undefined)
+    socket.on('close', () => resolve())
+    socket.write(bytes, () => setImmediate(() => socket.resetAndDestroy()))
+  })
+}
