@@ -274,7 +274,8 @@ export class ControlPlane {
           gateMs: config.gateMs,
           leaseMs: config.leaseMs,
           everyMs: config.sweepMs,
-          dispatch: (runId) => this.dispatcher.runQueued(runId),
+          dispatch: (workspaceId) => this.dispatcher.capacityChanged(workspaceId),
+          dispatchRun: (runId) => this.dispatcher.runQueued(runId),
         }),
         runningRunsSweep({
           runnerLostMs: config.runnerLostMs,

@@ -4,14 +4,16 @@ import type { World } from '../../shared/lib/world.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
 import type { Bus } from '../link/bus.ts'
 import type { Log } from '../log.ts'
-import { findDetails } from '../resources/runs/details-store.ts'
+import type { Tx } from '../db/open.ts'
+import { listSpecs } from '../resources/runs/details-store.ts'
 import { findDeviceByPublicId } from '../resources/devices/store.ts'
-import { listQueued } from '../resources/runs/live-store.ts'
-import { findRun, offerRun, withdrawOffer } from '../resources/runs/store.ts'
+import { offerRuns, withdrawOffer } from '../resources/runs/lease-store.ts'
+import { findRun } from '../resources/runs/store.ts'
 import { cancelRun } from './cancel-run.ts'
-import { loadRunFacts, lockPlacement } from './facts.ts'
-import { placeRun } from './placement.ts'
+import { loadPlacementFacts, lockPlacement } from './facts.ts'
+import { placeAll, type Placed, type PlacementFacts } from './placement.ts'
 import { SerialWork } from './serial-work.ts'
+import { findWaiting, listWaiting, type WaitingRun } from './waiting-store.ts'
 
 /**
  * Gives queued runs to devices. It owns the step none -> offered of a lease and back (but for a run that is offered by
@@ -51,8 +53,8 @@ export interface DispatcherOptions {
   offerMs: number
 }
 
-/** Queued runs looked at when capacity came free; more wait for the next event. */
-const batch = 100
+/** Waiting runs looked at, and offered, at once. */
+const batch = 200
 
 export class Dispatcher {
   private readonly options: DispatcherOptions
@@ -89,15 +91,15 @@ export class Dispatcher {
 
   /** A run was queued (or is again): looks for a device at once. */
   runQueued(runId: string): void {
-    this.work.add(() => this.dispatch(runId), runId)
+    this.work.add(async () => {
+      const run = await findRun(this.options.root, runId)
+      if (run) await this.offer(run.workspaceId, [runId])
+    }, runId)
   }
 
-  /** A device of the workspace connected, changed or has room: looks at what waits, oldest first. */
+  /** A device of the workspace connected, changed or has room: gives it what waits, oldest first. */
   capacityChanged(workspaceId: string): void {
-    this.work.add(async () => {
-      const waiting = await listQueued(this.options.root, { workspaceId, limit: batch })
-      for (const run of waiting) if (run.leaseState === 'none') await this.dispatch(run.id)
-    }, `workspace:${workspaceId}`)
+    this.work.add(() => this.offerWaiting(workspaceId), `workspace:${workspaceId}`)
   }
 
   get offerMs(): number {
@@ -138,27 +140,67 @@ export class Dispatcher {
     await this.work.idle()
   }
 
-  private async dispatch(runId: string): Promise<void> {
-    const { root, world, links, leaseMs } = this.options
-    const offered = await root.transaction(async (tx): Promise<OfferedRun | null> => {
-      const run = await findRun(tx, runId)
-      if (!run || run.status !== 'queued' || run.leaseState !== 'none' || run.endedAt !== null) return null
-      const now = world.now()
-      const { facts, isHalted } = await lockPlacement(tx, run.workspaceId, { now, leaseMs })
+  /** All that waits is looked at, since what is held by a gate may stand before what is not. */
+  private async offerWaiting(workspaceId: string): Promise<void> {
+    const { root, world, leaseMs } = this.options
+    let page = await listWaiting(root, { workspaceId, after: null, limit: batch })
+    if (page.length === 0) return
+    let facts = await loadPlacementFacts(root, workspaceId, { now: world.now(), leaseMs })
+    while (page.length > 0 && this.hasRoom(facts)) {
+      const { placed, left } = placeAll(page, facts)
+      facts = left
+      const ours = placed.filter(({ publicId }) => this.isLinked(publicId)).map(({ run }) => run.id)
+      if (ours.length > 0) await this.offer(workspaceId, ours)
+      page = await listWaiting(root, { workspaceId, after: page.at(-1)!, limit: batch })
+    }
+  }
+
+  private hasRoom({ devices }: PlacementFacts): boolean {
+    return devices.some(
+      ({ publicId, accepting, used, capacity }) => accepting && used < capacity && this.isLinked(publicId),
+    )
+  }
+
+  /** Offers those of the runs that wait and that a device linked to this replica may take now. */
+  private async offer(workspaceId: string, runIds: readonly string[]): Promise<void> {
+    const { root, world, leaseMs } = this.options
+    const offered = await root.transaction(async (tx): Promise<OfferedRun[]> => {
+      const waiting = await findWaiting(tx, runIds)
+      if (waiting.length === 0) return []
+      const { facts, isHalted } = await lockPlacement(tx, workspaceId, { now: world.now(), leaseMs })
       if (isHalted) {
-        await cancelRun(tx, run, { exitReason: 'company_paused', reason: null, world, leaseMs })
-        return null
+        for (const run of waiting) await this.cancelHalted(tx, run)
+        return []
       }
-      const placement = placeRun(await loadRunFacts(tx, run), facts)
-      if (placement.kind === 'gate' || !links.isLinked(placement.publicId)) return null
-      const details = await findDetails(tx, runId)
-      if (!details) return null
-      const expiresAt = world.now() + this.options.offerMs
-      if (!(await offerRun(tx, { runId, fence: run.fence, device: placement.publicId, expiresAt }))) return null
-      const { taskId } = run
-      return { runId, device: placement.publicId, fence: run.fence + 1, taskId, spec: details.spec }
+      const { placed } = placeAll(waiting, facts)
+      return this.record(
+        tx,
+        placed.filter(({ publicId }) => this.isLinked(publicId)),
+      )
     })
-    if (offered) this.push(offered)
+    for (const run of offered) this.push(run)
+  }
+
+  private async record(tx: Tx, placed: readonly Placed<WaitingRun>[]): Promise<OfferedRun[]> {
+    const expiresAt = this.options.world.now() + this.options.offerMs
+    const byDevice = Map.groupBy(placed, ({ publicId }) => publicId)
+    const fences = new Map<string, number>()
+    for (const [device, runs] of byDevice) {
+      const offers = await offerRuns(tx, { runIds: runs.map(({ run }) => run.id), device, expiresAt })
+      for (const { runId, fence } of offers) fences.set(runId, fence)
+    }
+    const specs = await listSpecs(tx, [...fences.keys()])
+    return placed.flatMap(({ run, publicId: device }) => {
+      const [fence, spec] = [fences.get(run.id), specs.get(run.id)]
+      return fence === undefined || !spec ? [] : [{ runId: run.id, fence, device, taskId: run.taskId, spec }]
+    })
+  }
+
+  /** The workspace was halted by somebody who did not see this run yet. */
+  private async cancelHalted(tx: Tx, waiting: WaitingRun): Promise<void> {
+    const { world, leaseMs } = this.options
+    const run = await findRun(tx, waiting.id)
+    if (run) await cancelRun(tx, run, { exitReason: 'company_paused', reason: null, world, leaseMs })
   }
 
   private watchOffer({ runId, fence, taskId }: OfferedRun): void {

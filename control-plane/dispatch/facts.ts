@@ -1,10 +1,10 @@
 import type { Db, Tx } from '../db/open.ts'
-import { findAgent, type AgentRow } from '../resources/agents/store.ts'
+import type { AgentRow } from '../resources/agents/store.ts'
 import { isController, livenessOf } from '../resources/devices/rules.ts'
 import { listDevicesOfWorkspace, type DeviceRow } from '../resources/devices/store.ts'
-import { findFolder, type FolderRow } from '../resources/folders/store.ts'
-import { listLiveOfTask, loadOccupancy } from '../resources/runs/live-store.ts'
-import { findRun, type RunRow } from '../resources/runs/store.ts'
+import type { FolderRow } from '../resources/folders/store.ts'
+import { loadOccupancy } from '../resources/runs/live-store.ts'
+import type { RunRow } from '../resources/runs/store.ts'
 import { isHalted } from '../resources/workspaces/rules.ts'
 import { findWorkspace } from '../resources/workspaces/store.ts'
 import type { PlacementFacts, RunFacts } from './placement.ts'
@@ -71,16 +71,6 @@ function unreadyOf({ providerReadiness }: DeviceRow): string[] {
     .map(([name]) => name)
 }
 
-/** What `placeRun` must know of one run. The agent may be given when it is at hand. */
-export async function loadRunFacts(db: Db, run: RunRow, agent?: AgentRow | null): Promise<RunFacts> {
-  return toRunFacts(run, {
-    agent: agent ?? (await findAgent(db, run.agentId)),
-    folder: run.folderId === null ? null : await findFolder(db, run.workspaceId, run.folderId),
-    parent: run.parentRunId === null ? null : await findRun(db, run.parentRunId),
-    isTaskLocked: run.taskId !== null && isLockedBy(run, await listLiveOfTask(db, run.taskId)),
-  })
-}
-
 /**
  * One live run per task: a run that waits is held while another one is at work, or waited before it. `live`: the live runs
  * of its task, oldest first.
@@ -91,7 +81,7 @@ export function isLockedBy(run: Pick<RunRow, 'id'>, live: readonly RunRow[]): bo
   return others.length > 0 && live[0]?.id !== run.id
 }
 
-/** The same from rows at hand. */
+/** What `placeRun` must know of a run, from rows at hand. */
 export function toRunFacts(
   run: Pick<RunRow, 'agentId' | 'harness' | 'folderId'>,
   rows: {

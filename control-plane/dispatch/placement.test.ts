@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { placeRun, type DeviceFacts, type RunFacts } from './placement.ts'
+import { placeAll, placeRun, type DeviceFacts, type RunFacts } from './placement.ts'
 
 const device = (publicId: string, changes: Partial<DeviceFacts> = {}): DeviceFacts => ({
   publicId,
@@ -80,5 +80,20 @@ describe('which device a run goes to', () => {
     expect(place(run(), [device('a', { accepting: false })])).toEqual(gate('capacity'))
     for (const unusable of [{ remoteControlRevoked: true }, { isController: true }, { liveness: 'retired' as const }])
       expect(place(run(), [device('a', unusable)])).toEqual(gate('no_device'))
+  })
+})
+
+describe('where several runs go', () => {
+  it('gives each the room that those before it left, and passes over what a gate holds', () => {
+    const devices = [device('a', { capacity: 2, used: 1 }), device('b', { capacity: 1 })]
+    const facts = { devices, defaultDevice: 'a', rateLimited: new Set<string>() }
+    const runs = [{}, { isTaskLocked: true }, {}, {}, { folderDevice: 'b' }].map((changes) => ({ facts: run(changes) }))
+    const { placed, left } = placeAll(runs, facts)
+    expect(placed).toEqual([
+      { run: runs[0], publicId: 'a' },
+      { run: runs[2], publicId: 'b' },
+    ])
+    expect(left.devices.map(({ used }) => used)).toEqual([2, 1])
+    expect(devices.map(({ used }) => used)).toEqual([1, 0])
   })
 })

@@ -72,6 +72,28 @@ export function placeRun(run: RunFacts, facts: PlacementFacts): Placement {
   return free ? { kind: 'device', publicId: free.publicId } : gate('capacity')
 }
 
+export interface Placed<Run> {
+  run: Run
+  publicId: string
+}
+
+/** Where runs go that are placed one after the other, each taking room; those that a gate holds are left out. */
+export function placeAll<Run extends { facts: RunFacts }>(
+  runs: readonly Run[],
+  facts: PlacementFacts,
+): { placed: Placed<Run>[]; left: PlacementFacts } {
+  const devices = facts.devices.map((device) => ({ ...device }))
+  const left = { ...facts, devices }
+  const placed: Placed<Run>[] = []
+  for (const run of runs) {
+    const placement = placeRun(run.facts, left)
+    if (placement.kind === 'gate') continue
+    placed.push({ run, publicId: placement.publicId })
+    for (const device of devices) if (device.publicId === placement.publicId) device.used++
+  }
+  return { placed, left }
+}
+
 function candidates(run: RunFacts, facts: PlacementFacts): DeviceFacts[] {
   const byId = (publicId: string | null) => facts.devices.filter((device) => device.publicId === publicId)
   if (run.folderDevice !== null) return byId(run.folderDevice)

@@ -15,8 +15,8 @@ import {
   type DeviceRow,
 } from '../resources/devices/store.ts'
 import { listLiveOfDevice } from '../resources/runs/live-store.ts'
-import { claimRun } from '../resources/runs/claim-store.ts'
-import { findRun, withdrawOffer, type RunRow } from '../resources/runs/store.ts'
+import { claimRun, withdrawOffer } from '../resources/runs/lease-store.ts'
+import { findRun, type RunRow } from '../resources/runs/store.ts'
 import { hashToken, newToken } from './device-tokens.ts'
 import { reconcile, type Reconciliation } from './reconcile.ts'
 

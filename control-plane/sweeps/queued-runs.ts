@@ -1,8 +1,9 @@
 import { finishRun } from '../dispatch/end-run.ts'
-import { loadPlacementFacts, loadRunFacts } from '../dispatch/facts.ts'
-import { placeRun } from '../dispatch/placement.ts'
-import { listLiveRuns } from '../resources/runs/live-store.ts'
-import { setUngatedSince, withdrawOffer, type RunRow } from '../resources/runs/store.ts'
+import { loadPlacementFacts } from '../dispatch/facts.ts'
+import { placeAll } from '../dispatch/placement.ts'
+import { listWaiting, type WaitingRun } from '../dispatch/waiting-store.ts'
+import { listExpiredOffers, withdrawOffer } from '../resources/runs/lease-store.ts'
+import { lockRun, setUngatedSince } from '../resources/runs/store.ts'
 import type { Sweep, SweepContext } from './sweeper.ts'
 
 export interface QueuedRunsOptions {
@@ -10,8 +11,16 @@ export interface QueuedRunsOptions {
   gateMs: number
   leaseMs: number
   everyMs: number
-  dispatch(runId: string): void
+  /** What waits in a workspace may be offered. */
+  dispatch(workspaceId: string): void
+  /** This run may be offered again. */
+  dispatchRun(runId: string): void
 }
+
+/** The oldest runs that one round looks at. */
+const runsPerRound = 5_000
+/** An offer this long over its time was made by a replica that is gone: a living one takes its own back. */
+const offerGraceMs = 5_000
 
 /**
  * Catches what an event missed: offers whose time limit died with their replica, runs nobody dispatched, and runs that
@@ -22,23 +31,16 @@ export function queuedRunsSweep(options: QueuedRunsOptions): Sweep {
     name: 'queued_runs',
     everyMs: options.everyMs,
     async run(context) {
-      const runs = await listLiveRuns(context.root, { status: 'queued', limit: 5_000 })
-      const facts = new Map<string, Awaited<ReturnType<typeof loadPlacementFacts>>>()
-      for (const run of runs) {
-        if (run.leaseState === 'offered') {
-          if ((run.offerExpiresAt ?? 0) + 5_000 < context.now && (await withdrawOffer(context.root, run.id, run.fence)))
-            options.dispatch(run.id)
-          continue
-        }
-        const known =
-          facts.get(run.workspaceId) ??
-          (await loadPlacementFacts(context.root, run.workspaceId, {
-            now: context.now,
-            leaseMs: options.leaseMs,
-          }))
-        facts.set(run.workspaceId, known)
-        const gated = placeRun(await loadRunFacts(context.root, run), known).kind === 'gate'
-        await sweepOne(context, run, { gated, options })
+      const { root, now } = context
+      for (const { runId, fence } of await listExpiredOffers(root, now - offerGraceMs, runsPerRound))
+        if (await withdrawOffer(root, runId, fence)) options.dispatchRun(runId)
+      const waiting = await listWaiting(root, { after: null, limit: runsPerRound })
+      for (const [workspaceId, runs] of Map.groupBy(waiting, (run) => run.workspaceId)) {
+        const facts = await loadPlacementFacts(root, workspaceId, { now, leaseMs: options.leaseMs })
+        const { placed } = placeAll(runs, facts)
+        const ungated = new Set(placed.map(({ run }) => run))
+        for (const run of runs) await sweepOne(context, run, { isGated: !ungated.has(run), options })
+        if (ungated.size > 0) options.dispatch(workspaceId)
       }
     },
   }
@@ -46,36 +48,32 @@ export function queuedRunsSweep(options: QueuedRunsOptions): Sweep {
 
 async function sweepOne(
   context: SweepContext,
-  run: RunRow,
-  state: { gated: boolean; options: QueuedRunsOptions },
+  run: WaitingRun,
+  { isGated, options }: { isGated: boolean; options: QueuedRunsOptions },
 ): Promise<void> {
   const { root, now } = context
-  const { gated, options } = state
-  if (gated) {
+  if (isGated) {
     if (run.ungatedSince !== null) await setUngatedSince(root, run.id, null)
     if (now - run.createdAt > options.gateMs)
-      await expire(run, { reason: 'gate_timeout', message: 'The run waited too long to start.', context })
-    return
-  }
-  if (run.ungatedSince === null) {
-    await setUngatedSince(root, run.id, now)
-    options.dispatch(run.id)
-  } else if (now - run.ungatedSince > options.dispatchMs)
-    await expire(run, { reason: 'dispatch_timeout', message: 'No device picked the run up.', context })
-  else options.dispatch(run.id)
+      await expire(context, run.id, { reason: 'gate_timeout', message: 'The run waited too long to start.' })
+  } else if (run.ungatedSince === null) await setUngatedSince(root, run.id, now)
+  else if (now - run.ungatedSince > options.dispatchMs)
+    await expire(context, run.id, { reason: 'dispatch_timeout', message: 'No device picked the run up.' })
 }
 
 async function expire(
-  run: RunRow,
-  why: { reason: 'gate_timeout' | 'dispatch_timeout'; message: string; context: SweepContext },
+  { root, now, world }: SweepContext,
+  runId: string,
+  { reason, message }: { reason: 'gate_timeout' | 'dispatch_timeout'; message: string },
 ): Promise<void> {
-  const { root, now, world } = why.context
   await root.transaction(async (tx) => {
+    const run = await lockRun(tx, runId)
+    if (!run || run.leaseState !== 'none') return
     await finishRun(tx, run, {
       fence: null,
-      exitReason: why.reason,
-      errorCode: why.reason,
-      errorMessage: why.message,
+      exitReason: reason,
+      errorCode: reason,
+      errorMessage: message,
       at: now,
       world,
     })

@@ -2,7 +2,7 @@ import { publish } from '../db/outbox.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import { finishRun } from '../dispatch/end-run.ts'
 import { findDeviceByPublicId } from '../resources/devices/store.ts'
-import { listLiveRuns } from '../resources/runs/live-store.ts'
+import { listRunning } from '../resources/runs/live-store.ts'
 import type { RunRow } from '../resources/runs/store.ts'
 import type { Sweep, SweepContext } from './sweeper.ts'
 
@@ -28,7 +28,7 @@ export function runningRunsSweep(options: RunningRunsOptions): Sweep {
     everyMs: options.everyMs,
     async run(context) {
       if (context.now - options.startedAt < options.graceMs) return
-      for (const run of await listLiveRuns(context.root, { status: 'running', limit: 5_000 })) {
+      for (const run of await listRunning(context.root, 5_000)) {
         const ending = await judge(context, run, options)
         if (!ending) continue
         await context.root.transaction(async (tx) => {

@@ -21,15 +21,15 @@ import {
   replaceChangeSet,
   type Frame,
 } from '../../control-plane/resources/runs/log-store.ts'
-import { findRun, offerRun } from '../../control-plane/resources/runs/store.ts'
+import { findRun } from '../../control-plane/resources/runs/store.ts'
 import { claimWakeKey, findWakeAnswer, replaceWakeAnswer } from '../../control-plane/resources/runs/wake-store.ts'
-import { claimRun } from '../../control-plane/resources/runs/claim-store.ts'
+import { claimRun, offerRuns } from '../../control-plane/resources/runs/lease-store.ts'
 import { onBoth } from '../kit/database.ts'
 import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'
 
 async function seedRunning(db: Db): Promise<string> {
   const { id } = await seedRun(db, await seedAgent(db, await seedWorkspace(db)))
-  await offerRun(db, { runId: id, fence: 0, device: 'dvc_a', expiresAt: at })
+  await offerRuns(db, { runIds: [id], device: 'dvc_a', expiresAt: at })
   await claimRun(db, { runId: id, fence: 1, device: 'dvc_a', at })
   return id
 }

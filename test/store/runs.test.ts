@@ -1,11 +1,11 @@
 import { describe, expect } from 'vitest'
 import type { Db } from '../../control-plane/db/open.ts'
-import { claimLoneRun, claimRun } from '../../control-plane/resources/runs/claim-store.ts'
+import { claimRun, offerRuns } from '../../control-plane/resources/runs/lease-store.ts'
 import {
   listLiveOfAgent,
   listLiveOfDevice,
-  listLiveRuns,
   listQueued,
+  listRunning,
   loadOccupancy,
 } from '../../control-plane/resources/runs/live-store.ts'
 import {
@@ -14,20 +14,17 @@ import {
   findRunInWorkspace,
   listRuns,
   listRunsByIds,
-  markHarnessStarted,
-  offerRun,
   requestCancel,
   setSuccessor,
   setUngatedSince,
-  withdrawOffer,
   type RunFilter,
 } from '../../control-plane/resources/runs/store.ts'
-import { insertSecret, insertSecretGrant } from '../../control-plane/resources/secrets/store.ts'
 import { onBoth } from '../kit/database.ts'
-import { at, seedAgent, seedPerson, seedRun, seedTask, seedWorkspace } from './seed.ts'
+import { at, seedAgent, seedPerson, seedRun, seedWorkspace } from './seed.ts'
 
 const device = 'dvc_a'
-const offer = (db: Db, runId: string, fence = 0) => offerRun(db, { runId, fence, device, expiresAt: at + 10 })
+const offer = async (db: Db, runId: string) =>
+  (await offerRuns(db, { runIds: [runId], device, expiresAt: at + 10 })).length === 1
 const claim = (db: Db, runId: string, fence = 1) =>
   claimRun(db, { runId, fence, device, at: at + 5 }).then((run) => run !== null)
 const completed = { exitReason: 'completed', errorCode: null, errorMessage: null, at: at + 9 } as const
@@ -56,63 +53,6 @@ describe('one run', () => {
     expect(await findRun(root, 'run_0000000000000000')).toBeNull()
   })
 
-  onBoth('is offered, withdrawn, offered again and claimed once, under growing fences', async ({ root }) => {
-    const { id } = await seedRun(root, await seedAgentIn(root))
-    expect(await offer(root, id, 5)).toBe(false)
-    expect(await offer(root, id)).toBe(true)
-    expect(await offer(root, id)).toBe(false)
-    expect(await offer(root, id, 1)).toBe(false)
-    expect(await withdrawOffer(root, id, 9)).toBe(false)
-    expect(await withdrawOffer(root, id, 1)).toBe(true)
-    // A late answer to the offer that was withdrawn.
-    expect(await claim(root, id)).toBe(false)
-    expect(await offer(root, id, 1)).toBe(true)
-    expect(await claim(root, id, 1)).toBe(false)
-    expect(await claimRun(root, { runId: id, fence: 2, device: 'dvc_b', at })).toBeNull()
-    expect(await claim(root, id, 2)).toBe(true)
-    expect(await claim(root, id, 2)).toBe(false)
-    expect(await withdrawOffer(root, id, 2)).toBe(false)
-    expect(await findRun(root, id)).toMatchObject({
-      status: 'running',
-      leaseState: 'claimed',
-      fence: 2,
-      startedAt: at + 5,
-    })
-    await markHarnessStarted(root, { id, fence: 1, at: at + 6 })
-    expect((await findRun(root, id))?.harnessStartedAt).toBeNull()
-    await markHarnessStarted(root, { id, fence: 2, at: at + 6 })
-    await markHarnessStarted(root, { id, fence: 2, at: at + 7 })
-    expect((await findRun(root, id))?.harnessStartedAt).toBe(at + 6)
-  })
-
-  onBoth('is claimed with what its start needs; alone only when it works on no task', async ({ root }) => {
-    const workspaceId = await seedWorkspace(root)
-    const agent = await seedAgent(root, workspaceId)
-    const task = await seedTask(root, workspaceId)
-    const [lone, ofTask] = [await seedRun(root, agent), await seedRun(root, agent, { taskId: task.id })]
-    const by = { fence: 1, device, at: at + 5 }
-    // Nobody was offered it yet.
-    expect(await claimLoneRun(root, { runId: lone.id, ...by })).toBeNull()
-    await offer(root, lone.id)
-    await offer(root, ofTask.id)
-    expect(await claimLoneRun(root, { runId: lone.id, ...by, device: 'dvc_b' })).toBeNull()
-    expect(await claimLoneRun(root, { runId: lone.id, ...by, fence: 2 })).toBeNull()
-    expect(await claimLoneRun(root, { runId: lone.id, ...by })).toEqual({
-      run: await findRun(root, lone.id),
-      tokenGeneration: agent.tokenGeneration,
-      hasSecrets: false,
-    })
-    expect(await findRun(root, lone.id)).toMatchObject({ status: 'running', leaseState: 'claimed', startedAt: at + 5 })
-    expect(await claimLoneRun(root, { runId: lone.id, ...by })).toBeNull()
-    expect(await claimLoneRun(root, { runId: ofTask.id, ...by })).toBeNull()
-    expect((await findRun(root, ofTask.id))?.leaseState).toBe('offered')
-    const sealed = Buffer.from('sealed')
-    const secret = { id: 'sec_1', workspaceId, name: 'one', provider: null, envVarName: 'ONE', sealed }
-    await insertSecret(root, { ...secret, createdBy: 'usr_1', createdAt: at })
-    await insertSecretGrant(root, { secretId: 'sec_1', agentId: agent.id, workspaceId, by: 'usr_1', at })
-    expect(await claimRun(root, { runId: ofTask.id, ...by })).toMatchObject({ hasSecrets: true })
-  })
-
   onBoth('ends once, for its lease or for the control plane', async ({ root }) => {
     const agent = await seedAgentIn(root)
     const { id } = await seedRun(root, agent)
@@ -134,7 +74,7 @@ describe('one run', () => {
       ...totals,
       logVerified: true,
     })
-    expect(await offer(root, id, 1)).toBe(false)
+    expect(await offer(root, id)).toBe(false)
     const waiting = await seedRun(root, agent)
     const ending = { exitReason: 'gate_timeout', errorCode: 'gate_timeout', errorMessage: 'late', at } as const
     expect(await endRun(root, { runId: waiting.id, fence: null, ...ending, logVerified: null })).toBe(true)
@@ -176,11 +116,11 @@ describe('lists', () => {
     for (const run of [running, ended]) await claim(root, run.id)
     await endRun(root, { runId: ended.id, fence: 1, ...completed })
     const ids = (runs: { id: string }[]) => runs.map((run) => run.id)
-    expect(ids(await listQueued(root, { limit: 10 }))).toEqual([queued.id, offered.id])
-    expect(ids(await listQueued(root, { workspaceId: agent.workspaceId, limit: 1 }))).toEqual([queued.id])
+    const { workspaceId } = agent
+    expect(ids(await listQueued(root, { workspaceId, limit: 10 }))).toEqual([queued.id, offered.id])
+    expect(ids(await listQueued(root, { workspaceId, limit: 1 }))).toEqual([queued.id])
     expect(await listQueued(root, { workspaceId: await seedWorkspace(root), limit: 10 })).toEqual([])
-    expect(ids(await listLiveRuns(root, { status: 'running', limit: 10 }))).toEqual([running.id])
-    expect(ids(await listLiveRuns(root, { status: 'queued', limit: 10 }))).toEqual([queued.id, offered.id])
+    expect(ids(await listRunning(root, 10))).toEqual([running.id])
     expect(ids(await listLiveOfAgent(root, agent.id))).toEqual([queued.id, offered.id, running.id])
     expect(new Set(ids(await listLiveOfDevice(root, device)))).toEqual(new Set([offered.id, running.id]))
     const of = { workspaceId: agent.workspaceId, since: at }

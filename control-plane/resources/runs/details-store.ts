@@ -45,6 +45,16 @@ export async function findDetails(db: Db, runId: string): Promise<RunDetails | n
   return byRun.first(db, [runId])
 }
 
+const specs = query(
+  'select run_id, spec from run_details where run_id in ?',
+  z.object({ run_id: text, spec: json(runSpec) }).transform((r) => [r.run_id, r.spec] as const),
+)
+
+/** What these runs are started with, by run. */
+export async function listSpecs(db: Db, runIds: readonly string[]): Promise<Map<string, RunSpec>> {
+  return new Map(await specs.list(db, [runIds]))
+}
+
 /** Sets the run's typed output; a later one replaces it. */
 export async function replaceOutput(
   db: Db,

@@ -7,10 +7,12 @@ import { parseRun, runQuery, type RunRow } from './store.ts'
 /** Runs that have not ended. They are few beside the others, and have indexes of their own. */
 
 /** Runs of a workspace that no device holds, oldest first. */
-export async function listQueued(db: Db, filter: { workspaceId?: string; limit: number }): Promise<RunRow[]> {
-  const query = db('runs').whereNull('ended_at').where({ status: 'queued' })
-  if (filter.workspaceId !== undefined) void query.where({ workspace_id: filter.workspaceId })
-  const rows: unknown[] = await query.orderBy([{ column: 'created_at' }, { column: 'id' }]).limit(filter.limit)
+export async function listQueued(db: Db, of: { workspaceId: string; limit: number }): Promise<RunRow[]> {
+  const rows: unknown[] = await db('runs')
+    .whereNull('ended_at')
+    .where({ status: 'queued', workspace_id: of.workspaceId })
+    .orderBy([{ column: 'created_at' }, { column: 'id' }])
+    .limit(of.limit)
   return rows.map(parseRun)
 }
 
@@ -46,12 +48,13 @@ export async function loadOccupancy(
   return { used, limited }
 }
 
-export async function listLiveRuns(db: Db, filter: { status: 'queued' | 'running'; limit: number }): Promise<RunRow[]> {
+/** Of all workspaces, oldest first. */
+export async function listRunning(db: Db, limit: number): Promise<RunRow[]> {
   const rows: unknown[] = await db('runs')
     .whereNull('ended_at')
-    .where({ status: filter.status })
+    .where({ status: 'running' })
     .orderBy('created_at')
-    .limit(filter.limit)
+    .limit(limit)
   return rows.map(parseRun)
 }
 

@@ -276,38 +276,6 @@ export async function findLastWithSession(
   )
 }
 
-export interface Offer {
-  runId: string
-  /** The fence the run had when it was read; the offer raises it by one. */
-  fence: number
-  device: string
-  expiresAt: number
-}
-
-/** Offers a queued run to a device under a higher fence. False when another writer was first. */
-export async function offerRun(db: Db, offer: Offer): Promise<boolean> {
-  const changed = await db('runs')
-    .where({ id: offer.runId, fence: offer.fence, status: 'queued', lease_state: 'none' })
-    .whereNull('ended_at')
-    .update({
-      fence: offer.fence + 1,
-      lease_state: 'offered',
-      device: offer.device,
-      offer_expires_at: offer.expiresAt,
-      event_seq: 0,
-    })
-  return changed === 1
-}
-
-/** Takes an offer back; the run is queued again. The fence stays, so a late answer to it is refused by `lease_state`. */
-export async function withdrawOffer(db: Db, runId: string, fence: number): Promise<boolean> {
-  const changed = await db('runs')
-    .where({ id: runId, fence, status: 'queued', lease_state: 'offered' })
-    .whereNull('ended_at')
-    .update({ lease_state: 'none', device: null, offer_expires_at: null })
-  return changed === 1
-}
-
 const markStarted = command(
   'update runs set harness_started_at = ? where id = ? and fence = ? and harness_started_at is null',
 )

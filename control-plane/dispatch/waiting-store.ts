@@ -1,0 +1,96 @@
+import { z } from 'zod'
+import { harnessNames } from '../../shared/runs/spec.ts'
+import { int, nullableText, nullableTime, text, time } from '../db/columns.ts'
+import type { Db } from '../db/open.ts'
+import { query } from '../db/statement.ts'
+import { toRunFacts } from './facts.ts'
+import type { RunFacts } from './placement.ts'
+
+/** A queued run that was not offered, with what its placement depends on. */
+export interface WaitingRun {
+  id: string
+  workspaceId: string
+  taskId: string | null
+  createdAt: number
+  /** Since when a sweep found nothing in its way. */
+  ungatedSince: number | null
+  facts: RunFacts
+}
+
+const row = z
+  .looseObject({
+    id: text,
+    workspace_id: text,
+    agent_id: text,
+    harness: z.enum(harnessNames),
+    folder_id: nullableText,
+    task_id: nullableText,
+    created_at: time,
+    ungated_since: nullableTime,
+    owner_user_id: nullableText,
+    folder_device: nullableText,
+    session_id: nullableText,
+    session_device: nullableText,
+    is_task_locked: int,
+  })
+  .transform((r): WaitingRun => ({
+    id: r.id,
+    workspaceId: r.workspace_id,
+    taskId: r.task_id,
+    createdAt: r.created_at,
+    ungatedSince: r.ungated_since,
+    facts: toRunFacts(
+      { agentId: r.agent_id, harness: r.harness, folderId: r.folder_id },
+      {
+        agent: { ownerUserId: r.owner_user_id },
+        folder: r.folder_device === null ? null : { device: r.folder_device },
+        parent: { sessionId: r.session_id, device: r.session_device },
+        isTaskLocked: r.is_task_locked === 1,
+      },
+    ),
+  }))
+
+/** `is_task_locked` says the same as `isLockedBy`. */
+const waiting = (where: string) =>
+  query(
+    `select runs.id, runs.workspace_id, runs.agent_id, runs.harness, runs.folder_id, runs.task_id, runs.created_at,
+       runs.ungated_since, agents.owner_user_id, folders.device as folder_device, parents.session_id,
+       parents.device as session_device,
+       case when runs.task_id is not null and exists (
+         select 1 from runs others where others.task_id = runs.task_id and others.ended_at is null and others.id <> runs.id
+           and (others.lease_state <> 'none' or (others.created_at, others.id) < (runs.created_at, runs.id))
+       ) then 1 else 0 end as is_task_locked
+     from runs
+     left join agents on agents.id = runs.agent_id
+     left join folders on folders.workspace_id = runs.workspace_id and folders.short_id = runs.folder_id
+       and folders.removed_at is null
+     left join runs parents on parents.id = runs.parent_run_id
+     where runs.ended_at is null and runs.status = 'queued' and runs.lease_state = 'none' and ${where}
+     order by runs.created_at, runs.id limit ?`,
+    row,
+  )
+
+const byIds = waiting('runs.id in ?')
+const ofWorkspace = waiting('runs.workspace_id = ? and (runs.created_at, runs.id) > (?, ?)')
+const anywhere = waiting('(runs.created_at, runs.id) > (?, ?)')
+
+/** Those of these runs that wait, oldest first. */
+export async function findWaiting(db: Db, runIds: readonly string[]): Promise<WaitingRun[]> {
+  return byIds.list(db, [runIds, runIds.length])
+}
+
+export interface WaitingPage {
+  /** Without it those of all workspaces. */
+  workspaceId?: string
+  /** The last one of the page before. */
+  after: WaitingRun | null
+  limit: number
+}
+
+/** Oldest first. */
+export async function listWaiting(db: Db, { workspaceId, after, limit }: WaitingPage): Promise<WaitingRun[]> {
+  const from = [after?.createdAt ?? -1, after?.id ?? '']
+  return workspaceId === undefined
+    ? anywhere.list(db, [...from, limit])
+    : ofWorkspace.list(db, [workspaceId, ...from, limit])
+}

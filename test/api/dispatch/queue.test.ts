@@ -1,0 +1,52 @@
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { enrol, FakeDevice } from '../../kit/fake-device.ts'
+import { TestServer } from '../../kit/server.ts'
+
+/** Many runs that wait, and devices that get room. */
+
+let server: TestServer
+beforeEach(async () => {
+  server = await TestServer.start()
+})
+afterEach(() => server?.stop())
+
+async function wakeMany(agent: { id: string }, count: number): Promise<string[]> {
+  const runIds: string[] = []
+  for (let i = 0; i < count; i++) {
+    // Runs of one millisecond have no order.
+    server.world.advance(1)
+    runIds.push(await server.startRun(agent.id))
+  }
+  return runIds
+}
+const allow = (device: FakeDevice, maxConcurrentRuns: number) =>
+  server.ok(`/devices/${device.identity.deviceId}`, { method: 'PATCH', body: { maxConcurrentRuns } })
+
+test('runs that wait for a device which is away hold up nobody behind them, however many they are', async () => {
+  const { publicId: deviceId } = await enrol(server)
+  const folder = await server.ok('/folders', { body: { displayName: 'away', rootPath: '/srv/away', deviceId } })
+  await wakeMany(await server.createAgent({ defaultFolderId: folder.shortId }), 250)
+
+  const device = await FakeDevice.connect(server)
+  await allow(device, 1)
+  const [first, second, third] = await wakeMany(await server.createAgent(), 3)
+  for (const runId of [first, second, third]) {
+    const run = await device.take()
+    expect(run.runId).toBe(runId)
+    await run.end()
+  }
+})
+
+test('a device that connects is given what waits, the oldest first, as much as it has room for', async () => {
+  const runIds = await wakeMany(await server.createAgent(), 25)
+  const identity = await enrol(server)
+  await server.ok(`/devices/${identity.deviceId}`, { method: 'PATCH', body: { maxConcurrentRuns: 10 } })
+  const device = await FakeDevice.connect(server, { identity })
+  const runs = []
+  for (let i = 0; i < 10; i++) runs.push(await device.take())
+  expect(runs.map((run) => run.runId)).toEqual(runIds.slice(0, 10))
+  expect(device.pending).not.toContain('run.offer')
+  await runs[3]!.end()
+  expect((await device.take()).runId).toBe(runIds[10])
+  expect(device.pending).not.toContain('run.offer')
+})

@@ -1,0 +1,181 @@
+import { expect } from 'vitest'
+import type { Db } from '../../control-plane/db/open.ts'
+import { findWaiting, listWaiting } from '../../control-plane/dispatch/waiting-store.ts'
+import { insertFolder } from '../../control-plane/resources/folders/store.ts'
+import { insertDetails, listSpecs } from '../../control-plane/resources/runs/details-store.ts'
+import {
+  claimLoneRun,
+  claimRun,
+  listExpiredOffers,
+  offerRuns,
+  withdrawOffer,
+} from '../../control-plane/resources/runs/lease-store.ts'
+import { endRun, findRun, markHarnessStarted, setUngatedSince } from '../../control-plane/resources/runs/store.ts'
+import { insertSecret, insertSecretGrant } from '../../control-plane/resources/secrets/store.ts'
+import { onBoth } from '../kit/database.ts'
+import { runSpecFixture } from '../kit/run-spec.ts'
+import { at, seedAgent, seedPerson, seedRun, seedTask, seedWorkspace } from './seed.ts'
+
+const device = 'dvc_a'
+const offer = (db: Db, ...runIds: string[]) => offerRuns(db, { runIds, device, expiresAt: at + 10 })
+const claim = (db: Db, runId: string, fence = 1) =>
+  claimRun(db, { runId, fence, device, at: at + 5 }).then((run) => run !== null)
+const idsOf = (runs: readonly { id: string }[]) => runs.map((run) => run.id)
+
+onBoth('a run is offered, withdrawn, offered again and claimed once, under growing fences', async ({ root }) => {
+  const { id } = await seedRun(root, await seedAgent(root, await seedWorkspace(root)))
+  expect(await offer(root, id)).toEqual([{ runId: id, fence: 1 }])
+  expect(await offer(root, id)).toEqual([])
+  expect(await withdrawOffer(root, id, 9)).toBe(false)
+  expect(await withdrawOffer(root, id, 1)).toBe(true)
+  // A late answer to the offer that was withdrawn.
+  expect(await claim(root, id)).toBe(false)
+  expect(await offer(root, id)).toEqual([{ runId: id, fence: 2 }])
+  expect(await claim(root, id, 1)).toBe(false)
+  expect(await claimRun(root, { runId: id, fence: 2, device: 'dvc_b', at })).toBeNull()
+  expect(await claim(root, id, 2)).toBe(true)
+  expect(await claim(root, id, 2)).toBe(false)
+  expect(await withdrawOffer(root, id, 2)).toBe(false)
+  expect(await findRun(root, id)).toMatchObject({
+    status: 'running',
+    leaseState: 'claimed',
+    fence: 2,
+    startedAt: at + 5,
+  })
+  await markHarnessStarted(root, { id, fence: 1, at: at + 6 })
+  expect((await findRun(root, id))?.harnessStartedAt).toBeNull()
+  await markHarnessStarted(root, { id, fence: 2, at: at + 6 })
+  await markHarnessStarted(root, { id, fence: 2, at: at + 7 })
+  expect((await findRun(root, id))?.harnessStartedAt).toBe(at + 6)
+})
+
+onBoth('a run is claimed with what its start needs; alone only when it works on no task', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const agent = await seedAgent(root, workspaceId)
+  const task = await seedTask(root, workspaceId)
+  const [lone, ofTask] = [await seedRun(root, agent), await seedRun(root, agent, { taskId: task.id })]
+  const by = { fence: 1, device, at: at + 5 }
+  // Nobody was offered it yet.
+  expect(await claimLoneRun(root, { runId: lone.id, ...by })).toBeNull()
+  await offer(root, lone.id)
+  await offer(root, ofTask.id)
+  expect(await claimLoneRun(root, { runId: lone.id, ...by, device: 'dvc_b' })).toBeNull()
+  expect(await claimLoneRun(root, { runId: lone.id, ...by, fence: 2 })).toBeNull()
+  expect(await claimLoneRun(root, { runId: lone.id, ...by })).toEqual({
+    run: await findRun(root, lone.id),
+    tokenGeneration: agent.tokenGeneration,
+    hasSecrets: false,
+  })
+  expect(await findRun(root, lone.id)).toMatchObject({ status: 'running', leaseState: 'claimed', startedAt: at + 5 })
+  expect(await claimLoneRun(root, { runId: lone.id, ...by })).toBeNull()
+  expect(await claimLoneRun(root, { runId: ofTask.id, ...by })).toBeNull()
+  expect((await findRun(root, ofTask.id))?.leaseState).toBe('offered')
+  const sealed = Buffer.from('sealed')
+  const secret = { id: 'sec_1', workspaceId, name: 'one', provider: null, envVarName: 'ONE', sealed }
+  await insertSecret(root, { ...secret, createdBy: 'usr_1', createdAt: at })
+  await insertSecretGrant(root, { secretId: 'sec_1', agentId: agent.id, workspaceId, by: 'usr_1', at })
+  expect(await claimRun(root, { runId: ofTask.id, ...by })).toMatchObject({ hasSecrets: true })
+})
+
+onBoth('many runs are offered at once, without those that somebody else was first with', async ({ root }) => {
+  const agent = await seedAgent(root, await seedWorkspace(root))
+  const runs = [await seedRun(root, agent), await seedRun(root, agent), await seedRun(root, agent)]
+  const [first, ended, last] = idsOf(runs) as [string, string, string]
+  const ending = { exitReason: 'interrupted', errorCode: null, errorMessage: null, at } as const
+  await endRun(root, { runId: ended, fence: null, ...ending })
+  const offered = await offer(root, first, ended, last)
+  expect(new Set(offered)).toEqual(new Set([first, last].map((runId) => ({ runId, fence: 1 }))))
+  expect(await findRun(root, last)).toMatchObject({ leaseState: 'offered', device, fence: 1, offerExpiresAt: at + 10 })
+  expect(await offer(root, ...idsOf(runs))).toEqual([])
+})
+
+onBoth('offers whose time is up are found, until they are taken or withdrawn', async ({ root }) => {
+  const agent = await seedAgent(root, await seedWorkspace(root))
+  const [late, taken, back] = [await seedRun(root, agent), await seedRun(root, agent), await seedRun(root, agent)]
+  await offer(root, late.id, taken.id, back.id)
+  expect(await listExpiredOffers(root, at + 10, 10)).toEqual([])
+  expect(await listExpiredOffers(root, at + 11, 10)).toHaveLength(3)
+  expect(await listExpiredOffers(root, at + 11, 1)).toHaveLength(1)
+  await claim(root, taken.id)
+  await withdrawOffer(root, back.id, 1)
+  expect(await listExpiredOffers(root, at + 11, 10)).toEqual([{ runId: late.id, fence: 1 }])
+})
+
+onBoth('what waits is listed oldest first, page by page, with what its placement depends on', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const owner = await seedPerson(root, workspaceId)
+  const agent = await seedAgent(root, workspaceId, { ownerUserId: owner })
+  const [shortId, gone] = ['fs_1', 'fs_2']
+  const folder = { workspaceId, device: 'dvc_b', displayName: 'site', createdBy: owner, createdAt: at }
+  await insertFolder(root, { ...folder, shortId, rootPath: '/srv/site' })
+  const parent = await seedRun(root, agent, { createdAt: at })
+  await offer(root, parent.id)
+  await claim(root, parent.id)
+  const ending = { exitReason: 'completed', errorCode: null, errorMessage: null, at, sessionId: 'ses' } as const
+  await endRun(root, { runId: parent.id, fence: 1, ...ending })
+
+  const plain = await seedRun(root, agent, { createdAt: at + 2 })
+  const inFolder = await seedRun(root, agent, { createdAt: at + 3, folderId: shortId })
+  const resumed = await seedRun(root, agent, { createdAt: at + 4, parentRunId: parent.id, folderId: gone })
+  const offered = await seedRun(root, agent, { createdAt: at + 1 })
+  await offer(root, offered.id)
+  const elsewhere = await seedRun(root, await seedAgent(root, await seedWorkspace(root)), { createdAt: at + 5 })
+
+  const first = await listWaiting(root, { workspaceId, after: null, limit: 2 })
+  expect(idsOf(first)).toEqual([plain.id, inFolder.id])
+  const second = await listWaiting(root, { workspaceId, after: first.at(-1)!, limit: 2 })
+  expect(idsOf(second)).toEqual([resumed.id])
+  expect(await listWaiting(root, { workspaceId, after: second.at(-1)!, limit: 2 })).toEqual([])
+  expect(idsOf(await listWaiting(root, { after: null, limit: 10 }))).toEqual(
+    idsOf([plain, inFolder, resumed, elsewhere]),
+  )
+  expect(idsOf(await findWaiting(root, [inFolder.id, offered.id, plain.id, parent.id]))).toEqual(
+    idsOf([plain, inFolder]),
+  )
+  const facts = { agentId: agent.id, harness: plain.harness, ownerUserId: owner, isTaskLocked: false }
+  expect(first[0]).toEqual({
+    id: plain.id,
+    workspaceId,
+    taskId: null,
+    createdAt: at + 2,
+    ungatedSince: null,
+    facts: { ...facts, folderDevice: null, sessionDevice: null },
+  })
+  expect(first[1]!.facts).toEqual({ ...facts, folderDevice: 'dvc_b', sessionDevice: null })
+  // A folder that is not there is no device's.
+  expect(second[0]!.facts).toEqual({ ...facts, folderDevice: '', sessionDevice: device })
+  await setUngatedSince(root, plain.id, at + 9)
+  expect((await findWaiting(root, [plain.id]))[0]!.ungatedSince).toBe(at + 9)
+})
+
+onBoth('a run waits for the others of its task that were first or are at work', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const agent = await seedAgent(root, workspaceId)
+  const taskId = (await seedTask(root, workspaceId)).id
+  const first = await seedRun(root, agent, { taskId, createdAt: at })
+  const second = await seedRun(root, agent, { taskId, createdAt: at + 1 })
+  const third = await seedRun(root, agent, { taskId, createdAt: at + 2 })
+  const other = await seedRun(root, agent, { taskId: (await seedTask(root, workspaceId)).id, createdAt: at + 3 })
+  const locked = async () => {
+    const runs = await listWaiting(root, { workspaceId, after: null, limit: 10 })
+    return runs.filter(({ facts }) => facts.isTaskLocked).map(({ id }) => id)
+  }
+  expect(await locked()).toEqual([second.id, third.id])
+  await offer(root, first.id)
+  expect(await locked()).toEqual([second.id, third.id])
+  const ending = { exitReason: 'completed', errorCode: null, errorMessage: null, at } as const
+  await endRun(root, { runId: first.id, fence: null, ...ending })
+  expect(await locked()).toEqual([third.id])
+  await offer(root, third.id)
+  expect(await locked()).toEqual([second.id])
+  expect((await findWaiting(root, [other.id]))[0]!.facts.isTaskLocked).toBe(false)
+})
+
+onBoth('what runs are started with is read together', async ({ root }) => {
+  const agent = await seedAgent(root, await seedWorkspace(root))
+  const runs = [await seedRun(root, agent), await seedRun(root, agent)]
+  for (const { id: runId } of runs)
+    await insertDetails(root, { runId, prompt: null, spec: runSpecFixture(runId), manifest: null })
+  const specs = await listSpecs(root, [...idsOf(runs), 'run_0000000000000000'])
+  expect(specs).toEqual(new Map(idsOf(runs).map((runId) => [runId, runSpecFixture(runId)])))
+})
