@@ -39,6 +39,14 @@ function readOutbox(root: Db, from: OutboxCursor, { limit, count }: { limit: num
   }, patience)
 }
 
+onBoth('a topic that only a later release knows stops no reader', async ({ root }) => {
+  const start = await outboxEnd(root)
+  await root('outbox').insert({ topic: 'run.praised', key: 'a', payload: '{}', created_at: at })
+  await publish(root, { topic: 'run.queued', key: 'b', at })
+  const { rows } = await readOutbox(root, start, { limit: 10, count: 2 })
+  expect(rows.map((row) => row.topic)).toEqual(['run.praised', 'run.queued'])
+})
+
 onBoth('the outbox is read in order, from where a reader is, and is pruned by time', async ({ root }) => {
   const start = await outboxEnd(root)
   await publish(root, { topic: 'run.queued', key: 'a', at })
