@@ -5,6 +5,8 @@
 declare module 'node-pty' {
   export interface IPty {
     readonly pid: number
+    /** Path of the terminal's other end. */
+    readonly ptsName: string
     /** Bytes, since `encoding` is null. */
     onData(listener: (chunk: Uint8Array) => void): void
     /** After the last byte. `signal` is a number; 0 or undefined: none. */

@@ -1,3 +1,4 @@
+import { closeSync, constants as files, openSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { constants } from 'node:os'
 import { spawn, type IPty } from 'node-pty'
@@ -7,6 +8,9 @@ import type { Child, ChildLaunch, LeaderExit } from './child.ts'
  * Launches in a pseudo-terminal. Bytes come as they are and the terminal is never paused: output that waits near the exit
  * is lost. node-pty closes the terminal 200 ms after the leader's exit, with what a child in the background still writes;
  * that close is held back here until the output ended by itself or `abandon` was called.
+ *
+ * The program's end of the terminal is held open beside it for as long as it lives: a program may close all it has of it
+ * (`exec >log 2>&1 </dev/null`), and a terminal that is read to its end then is hung up, which would kill the program.
  */
 export function launchInPty(launch: ChildLaunch): Child {
   const pty = spawn(launch.file, [...launch.args], {
@@ -21,9 +25,15 @@ export function launchInPty(launch: ChildLaunch): Child {
   pty.onData((chunk) => launch.onOutput(chunk))
   const gone = Promise.withResolvers<void>()
   const closed = Promise.withResolvers<LeaderExit>()
-  const close = holdClose(pty, gone.resolve)
-  pty.onExit(({ exitCode, signal }) => {
+  const letGo = holdOpen(pty.ptsName)
+  const onLeaderGone = () => {
+    letGo()
     gone.resolve()
+  }
+  onExitSeen(pty, onLeaderGone)
+  const close = holdClose(pty, onLeaderGone)
+  pty.onExit(({ exitCode, signal }) => {
+    onLeaderGone()
     closed.resolve(signal ? { exitCode: null, signal: signalName(signal) } : { exitCode, signal: null })
   })
   return {
@@ -34,6 +44,36 @@ export function launchInPty(launch: ChildLaunch): Child {
     closed: closed.promise,
     abandon: close,
   }
+}
+
+/** Answers what closes it; may be called twice. */
+function holdOpen(terminal: string): () => void {
+  let file: number | null = null
+  try {
+    file = openSync(terminal, files.O_RDWR | files.O_NOCTTY | files.O_NONBLOCK)
+  } catch {
+    // The program has left already, or the system has no more files: its output is read as it comes.
+  }
+  return () => {
+    if (file !== null) closeSync(file)
+    file = null
+  }
+}
+
+/**
+ * node-pty notes the leader's exit in `_boundClose` and tells of it only after its timer, since the terminal is still
+ * open then. Heard at once here, the end that is held is let go and the output ends without that delay. Of node-pty's
+ * inside, as `_socket` below; where it is not written any more the timer tells.
+ */
+function onExitSeen(pty: IPty, onLeaderGone: () => void): void {
+  let value = (pty as unknown as Record<string, unknown>)['_boundClose']
+  Object.defineProperty(pty, '_boundClose', {
+    get: () => value,
+    set: (isNoted: unknown) => {
+      value = isNoted
+      if (isNoted === true) onLeaderGone()
+    },
+  })
 }
 
 /**

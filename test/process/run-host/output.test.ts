@@ -111,6 +111,24 @@ describe('the end of the output', () => {
     }
   })
 
+  test.for([
+    ['before its end', 'exit 7', ''],
+    ['and opens it again', 'echo back >/dev/tty; exit 7', 'back\r\n'],
+  ])('a program that closes its terminal %s works on', async ([, last, printed]) => {
+    const chunks: Uint8Array[] = []
+    const child = launchInPty({
+      file: '/bin/sh',
+      args: ['-c', `echo first; exec </dev/null >/dev/null 2>&1; sleep 0.3; ${last}`],
+      env: { PATH: '/usr/bin:/bin' },
+      cwd: '/',
+      onOutput: (chunk) => chunks.push(chunk),
+      onStderr: () => {},
+    })
+    // Hung up it would be killed, by SIGHUP.
+    expect(await child.closed).toEqual({ exitCode: 7, signal: null })
+    expect(Buffer.concat(chunks).toString()).toBe(`first\r\n${printed}`)
+  })
+
   test('what a child in the background prints after the leader’s exit is kept', async () => {
     const { events, report } = await runCommand(`trap '' HUP; (sleep 1; echo late) & echo early`)
     expect(outputOf(events).toString()).toBe('early\r\nlate\r\n')
