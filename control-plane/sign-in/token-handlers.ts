@@ -1,14 +1,13 @@
-import { z } from 'zod'
 import { authInternalRoutes, type LoginTokenEntry } from '../../shared/api/auth-internal.ts'
 import { fail } from '../../shared/api/errors.ts'
-import { toTimestamp } from '../../shared/api/ids.ts'
-import { cursorOf, pageOf } from '../../shared/api/paging.ts'
+import { loginTokenId, toTimestamp } from '../../shared/api/ids.ts'
+import { cursorOf, pageOf, timeAndId } from '../../shared/api/paging.ts'
 import { hashToken } from '../http/auth.ts'
 import { hasRole } from '../http/callers.ts'
 import { implement, type ImplementedRoute } from '../http/implement.ts'
 import { listLoginTokens, revokeOwnToken, type LoginTokenRow } from './token-store.ts'
 
-const cursorKey = z.tuple([z.number(), z.string()])
+const cursorKey = timeAndId(loginTokenId)
 
 /** A person's login tokens. A login token acts in one workspace, so each sees those of its own workspace only. */
 export function authHandlers(): ImplementedRoute[] {

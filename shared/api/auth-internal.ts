@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { timestamp, userPublicId, uuid } from './ids.ts'
+import { loginTokenId, timestamp, userPublicId, uuid } from './ids.ts'
 import { listOf, pageParams } from './paging.ts'
 import { defineRoute, peopleOnly } from './route.ts'
 
@@ -58,13 +58,8 @@ export const oauthErrors = [
 export type OauthError = (typeof oauthErrors)[number]
 export const oauthRefusal = z.object({ error: z.enum(oauthErrors), error_description: z.string().max(1000).optional() })
 
-const tokenId = z
-  .string()
-  .regex(/^tok_[0-9A-Za-z]{16}$/)
-  .meta({ example: 'tok_2bX7mR4kJ9sQ1wZe' })
-
 export const loginTokenEntry = z.object({
-  id: tokenId,
+  id: loginTokenId,
   name: z.string(),
   userId: userPublicId,
   email: z.string(),
@@ -101,8 +96,8 @@ export const authInternalRoutes = {
     path: '/auth/tokens/{id}',
     summary: 'Revoke a login token of yours, from the next request on',
     callers: peopleOnly,
-    params: z.object({ id: tokenId }),
-    reply: z.object({ id: tokenId, revoked: z.literal(true) }),
+    params: z.object({ id: loginTokenId }),
+    reply: z.object({ id: loginTokenId, revoked: z.literal(true) }),
     cli: null,
   }),
 } as const

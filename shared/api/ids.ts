@@ -22,6 +22,10 @@ export const workspacePublicId = prefixed('ws', 'ws_2sD6fH0lWeR4tY8u')
 export const devicePublicId = prefixed('dvc', 'dvc_5dF9gJ3kZxC7vB1n')
 export const folderShortId = prefixed('fs', 'fs_0mN4bV8cQwE2rT6y')
 
+export const loginTokenId = prefixed('tok', 'tok_2bX7mR4kJ9sQ1wZe')
+/** What an automation fired or skipped; only cursors name it. */
+export const firedId = prefixed('fir', 'fir_8bW3nZ6cKpV5yD2j')
+
 /** Lower-cased, as the store holds it. */
 export const uuid = z
   .string()

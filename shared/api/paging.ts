@@ -68,6 +68,12 @@ export function batchOf<T>(
 }
 
 /**
+ * The sort key of a list by time and id. Its parts go into a query as they are, and PostgreSQL fails on a fraction or a NUL;
+ * the form of the id tells the cursors of most lists apart.
+ */
+export const timeAndId = <T extends z.ZodType<string>>(id: T) => z.tuple([z.number().int().nonnegative(), id])
+
+/**
  * The sort key in `after` (or `cursor`), or null on the first page. Fails with `invalid_cursor` when it is not of this
  * list, or when both names are sent with different values.
  */

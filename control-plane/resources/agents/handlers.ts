@@ -1,9 +1,9 @@
 import { agentRoutes, type AgentStatus } from '../../../shared/api/agents.ts'
 import { fail } from '../../../shared/api/errors.ts'
-import { cursorOf, pageOf } from '../../../shared/api/paging.ts'
+import { agentId } from '../../../shared/api/ids.ts'
+import { cursorOf, pageOf, timeAndId } from '../../../shared/api/paging.ts'
 import type { BodyOf } from '../../../shared/api/route.ts'
 import type { World } from '../../../shared/lib/world.ts'
-import { z } from 'zod'
 import type { Tx } from '../../db/open.ts'
 import { cancelRun } from '../../dispatch/cancel-run.ts'
 import type { Caller, PersonCaller } from '../../http/callers.ts'
@@ -28,7 +28,7 @@ import {
   workspaceOf,
 } from './writes.ts'
 
-export const agentCursor = z.tuple([z.number(), z.string()])
+const agentCursor = timeAndId(agentId)
 
 export function agentHandlers(deps: ResourceDependencies): ImplementedRoute[] {
   return implement(agentRoutes, {

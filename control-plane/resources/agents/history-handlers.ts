@@ -1,7 +1,7 @@
-import { z } from 'zod'
 import { agentHistoryRoutes } from '../../../shared/api/agent-history.ts'
 import { fail, failPlain } from '../../../shared/api/errors.ts'
-import { cursorOf, pageOf } from '../../../shared/api/paging.ts'
+import { uuid } from '../../../shared/api/ids.ts'
+import { cursorOf, pageOf, timeAndId } from '../../../shared/api/paging.ts'
 import type { Db } from '../../db/open.ts'
 import type { Caller } from '../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../http/implement.ts'
@@ -17,7 +17,7 @@ import { checkSettings, storeAgent } from './writes.ts'
 
 type Routes = typeof agentHistoryRoutes
 
-const cursorKey = z.tuple([z.number(), z.string()])
+const cursorKey = timeAndId(uuid)
 
 export function agentHistoryHandlers(): ImplementedRoute[] {
   return implement(agentHistoryRoutes, {

@@ -1,7 +1,7 @@
-import { z } from 'zod'
 import { automationRoutes } from '../../../shared/api/automations.ts'
 import { fail } from '../../../shared/api/errors.ts'
-import { cursorOf, pageOf } from '../../../shared/api/paging.ts'
+import { automationId, firedId } from '../../../shared/api/ids.ts'
+import { cursorOf, pageOf, timeAndId } from '../../../shared/api/paging.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import type { Db, Tx } from '../../db/open.ts'
 import { announce, wakeContextOf } from '../../dispatch/start-run.ts'
@@ -80,10 +80,11 @@ async function store(db: Db, before: AutomationRow, after: AutomationRow): Promi
   if (!(await replaceAutomation(db, before, after))) fail('transient_conflict')
 }
 
-const cursorKey = z.tuple([z.number(), z.string()])
+const automationCursor = timeAndId(automationId)
+const firedCursor = timeAndId(firedId)
 
 async function list({ db, caller, query }: HandlerInput<typeof automationRoutes.list>) {
-  const after = cursorOf(query, cursorKey)
+  const after = cursorOf(query, automationCursor)
   const agent = query.agentId === undefined ? undefined : await lookUpAgent(db, caller, query.agentId)
   // A filter that names nothing the caller can see, matches nothing.
   const rows =
@@ -154,7 +155,7 @@ async function firedRuns(
   }: Pick<HandlerInput<typeof automationRoutes.allRuns>, 'db' | 'caller' | 'query' | 'world'>,
   { deps, automationId }: { deps: ResourceDependencies; automationId?: string },
 ) {
-  const after = cursorOf(query, cursorKey)
+  const after = cursorOf(query, firedCursor)
   const filter: FiredRunFilter = {
     workspaceId: caller.workspaceId,
     viewer: viewerOf(caller),
@@ -181,7 +182,7 @@ async function firedRuns(
 
 async function skips({ db, caller, params, query }: HandlerInput<typeof automationRoutes.skips>) {
   const { id } = await readableAutomation(db, caller, params.automationId)
-  const after = cursorOf(query, cursorKey)
+  const after = cursorOf(query, firedCursor)
   const { limit } = query
   const rows = await listSkips(db, id, {
     limit,

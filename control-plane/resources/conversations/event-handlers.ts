@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { conversationRoutes } from '../../../shared/api/conversations.ts'
+import { runId } from '../../../shared/api/ids.ts'
 import { cursorOf } from '../../../shared/api/paging.ts'
 import type { RunEvent } from '../../../shared/api/run-events.ts'
 import { encodeCursor } from '../../../shared/lib/cursor.ts'
@@ -15,7 +16,7 @@ import { findRun, listRunsOfConversation, type RunRow } from '../runs/store.ts'
 import { readableConversation } from './lookup.ts'
 
 /** The run that the page before ended in, and the number of its last event there. */
-const place = z.tuple([z.string(), z.number().int().nonnegative()])
+const place = z.tuple([runId, z.number().int().nonnegative()])
 const runsAtOnce = 25
 /** A page of many runs that did nothing ends, too. */
 const mostRuns = 100

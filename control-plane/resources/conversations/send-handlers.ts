@@ -2,6 +2,7 @@ import type { Knex } from 'knex'
 import { z } from 'zod'
 import type { conversationRoutes } from '../../../shared/api/conversations.ts'
 import { fail } from '../../../shared/api/errors.ts'
+import { messageId } from '../../../shared/api/ids.ts'
 import { sentText } from '../../../shared/api/messages.ts'
 import { decodeCursor } from '../../../shared/lib/cursor.ts'
 import type { Db, Tx } from '../../db/open.ts'
@@ -56,7 +57,7 @@ export async function sendMessage(input: Send, deps: ResourceDependencies) {
   return new EventStream(followTurn({ db, bus: deps.bus, world, signal, conversation, message, runId, place }))
 }
 
-const placeKey = z.tuple([z.string(), z.number().int().min(-1)])
+const placeKey = z.tuple([messageId, z.number().int().min(-1)])
 
 async function turnOf(
   db: Db,

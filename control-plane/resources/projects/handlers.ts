@@ -1,6 +1,6 @@
-import { z } from 'zod'
 import { fail } from '../../../shared/api/errors.ts'
-import { cursorOf, pageOf } from '../../../shared/api/paging.ts'
+import { uuid } from '../../../shared/api/ids.ts'
+import { cursorOf, pageOf, timeAndId } from '../../../shared/api/paging.ts'
 import { projectRoutes } from '../../../shared/api/projects.ts'
 import type { BodyOf } from '../../../shared/api/route.ts'
 import type { World } from '../../../shared/lib/world.ts'
@@ -78,7 +78,7 @@ export function projectHandlers(): ImplementedRoute[] {
   })
 }
 
-export const projectCursor = z.tuple([z.number(), z.string()])
+const projectCursor = timeAndId(uuid)
 
 async function list({ db, caller, query }: HandlerInput<typeof projectRoutes.list>) {
   const withDeleted = query.status?.includes('deleted') ?? false

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { fail } from '../../../shared/api/errors.ts'
 import { cursorOf } from '../../../shared/api/paging.ts'
 import { parseRunEventId, runEventRoutes } from '../../../shared/api/run-events.ts'
-import { encodeCursor } from '../../../shared/lib/cursor.ts'
+import { decodeCursor, encodeCursor } from '../../../shared/lib/cursor.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../http/implement.ts'
 import { EventStream } from '../../http/sse.ts'
 import type { ResourceDependencies } from '../dependencies.ts'
@@ -46,7 +46,8 @@ async function follow(input: List, deps: ResourceDependencies) {
   if (query.sort === 'desc')
     fail('validation_error', { param: 'sort', message: 'A stream follows the events in their order.' })
   // A reader that comes back says how far it got; where it began is then of no more use.
-  const after = stream?.lastEventId || query.after
-  const key = cursorOf({ after }, cursorKey)
+  const lastEventId = stream?.lastEventId || null
+  const key = lastEventId === null ? cursorOf({ after: query.after }, cursorKey) : decodeCursor(lastEventId, cursorKey)
+  if (lastEventId !== null && key === null) fail('invalid_cursor', { param: 'Last-Event-ID' })
   return new EventStream(followRun({ db, bus: deps.bus, world, signal, runId: run.id, afterSeq: key?.[0] ?? 0 }))
 }

@@ -1,5 +1,5 @@
-import { z } from 'zod'
-import { batchOf, cursorOf, pageOf } from '../../../shared/api/paging.ts'
+import { runId } from '../../../shared/api/ids.ts'
+import { batchOf, cursorOf, pageOf, timeAndId } from '../../../shared/api/paging.ts'
 import { fail } from '../../../shared/api/errors.ts'
 import { runRoutes, type RunDetail } from '../../../shared/api/runs.ts'
 import type { Db, Tx } from '../../db/open.ts'
@@ -43,7 +43,7 @@ export function runHandlers(deps: ResourceDependencies): ImplementedRoute[] {
   })
 }
 
-const cursorKey = z.tuple([z.number(), z.string()])
+const cursorKey = timeAndId(runId)
 
 async function list({ db, caller, query, world }: HandlerInput<typeof runRoutes.list>, deps: ResourceDependencies) {
   const moment = { now: world.now(), leaseMs: deps.leaseMs }

@@ -1,8 +1,7 @@
-import { z } from 'zod'
 import { fail } from '../../../shared/api/errors.ts'
-import { cursorOf, pageOf } from '../../../shared/api/paging.ts'
+import { cursorOf, pageOf, timeAndId } from '../../../shared/api/paging.ts'
 import { secretRoutes, type Secret } from '../../../shared/api/secrets.ts'
-import { toTimestamp } from '../../../shared/api/ids.ts'
+import { secretId, toTimestamp } from '../../../shared/api/ids.ts'
 import type { Db } from '../../db/open.ts'
 import { hasRole, type PersonCaller } from '../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../http/implement.ts'
@@ -64,7 +63,7 @@ export function secretHandlers(deps: ResourceDependencies): ImplementedRoute[] {
   })
 }
 
-const cursorKey = z.tuple([z.number(), z.string()])
+const cursorKey = timeAndId(secretId)
 
 async function list({ db, caller, query }: HandlerInput<typeof secretRoutes.list>) {
   const after = cursorOf(query, cursorKey)

@@ -12,7 +12,7 @@ import { runsOf } from './included.ts'
 import { readableTask } from './lookup.ts'
 import type { TaskRow } from './store.ts'
 
-const seqCursor = z.tuple([z.number()])
+const seqCursor = z.tuple([z.number().int().nonnegative()])
 
 export function taskHistoryHandlers(): ImplementedRoute[] {
   return implement(taskHistoryRoutes, {

@@ -202,6 +202,10 @@ describe('follow', () => {
         }),
       )
     expect(await refused('', { 'last-event-id': 'nonsense' })).toBe('400 invalid_cursor')
+    const { body } = await server.call(`/runs/${run.runId}/events`, {
+      headers: { accept: 'text/event-stream', 'last-event-id': 'nonsense' },
+    })
+    expect(body.error.param).toBe('Last-Event-ID')
     expect(await refused('?after=x')).toBe('400 invalid_cursor')
     expect(await refused('?sort=desc')).toBe('400 validation_error')
     await run.end()

@@ -197,6 +197,12 @@ describe('list', () => {
     expect(await refused('status=sleeping')).toBe('400 validation_error')
     expect(await refused('since=yesterday')).toBe('400 validation_error')
     expect(await refused('after=x')).toBe('400 invalid_cursor')
+    // PostgreSQL would fail on the first three; the last is of another list.
+    const ids = ['run_0000000000000000', 'run_000000000000000\0', 'run_', 'agt_0000000000000000']
+    for (const key of [[1.5, ids[0]], [1e300, ids[0]], ...ids.slice(1).map((id) => [1, id])]) {
+      const cursor = Buffer.from(JSON.stringify(key)).toString('base64url')
+      expect(await refused(`after=${cursor}`)).toBe('400 invalid_cursor')
+    }
     expect(await refused('ids=run_0000000000000000&status=queued')).toBe('400 ids_exclusive')
     expect(await refused(`ids=${Array.from({ length: 101 }, () => 'a').join(',')}`)).toBe('400 too_many_ids')
   })
