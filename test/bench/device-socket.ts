@@ -1,6 +1,6 @@
 import { WebSocket } from 'ws'
 import { linkLimits } from '../../shared/device/limits.ts'
-import { serverMessage, type DeviceMessage, type ServerMessage } from '../../shared/device/protocol.ts'
+import { serverMessage, type DeviceMessage, type EndReport, type ServerMessage } from '../../shared/device/protocol.ts'
 import { enrol, type BenchServer } from './stack.ts'
 
 type Named<T extends ServerMessage['type']> = ServerMessage & { type: T }
@@ -9,8 +9,11 @@ type Named<T extends ServerMessage['type']> = ServerMessage & { type: T }
 export interface DeviceSocket {
   socket: WebSocket
   publicId: string
+  deviceId: string
   send(message: DeviceMessage): void
   next<T extends ServerMessage['type']>(type: T): Promise<Named<T>>
+  /** The same, and leaves the message for `next`. */
+  peek<T extends ServerMessage['type']>(type: T): Promise<Named<T>>
   /** From now on messages go there, until `reset`. */
   onMessage(handler: (message: ServerMessage) => void): void
   reset(): void
@@ -21,10 +24,19 @@ export async function connectDevice(server: BenchServer, name: string): Promise<
   const identity = await enrol(server, name)
   const socket = new WebSocket(`${server.url.replace('http', 'ws')}/api/device/link`, { perMessageDeflate: false })
   const inbox: ServerMessage[] = []
-  let wake = () => {}
+  let waiting: (() => void)[] = []
   const keep = (message: ServerMessage) => {
     inbox.push(message)
-    wake()
+    const woken = waiting
+    waiting = []
+    for (const wake of woken) wake()
+  }
+  const find = async <T extends ServerMessage['type']>(type: T): Promise<Named<T>> => {
+    for (;;) {
+      const found = inbox.find((message) => message.type === type)
+      if (found) return serverMessage.parse(found) as Named<T>
+      await new Promise<void>((resolve) => waiting.push(resolve))
+    }
   }
   let handler = keep
   socket.on('message', (bytes: Buffer) => handler(JSON.parse(bytes.toString('utf8')) as ServerMessage))
@@ -35,14 +47,17 @@ export async function connectDevice(server: BenchServer, name: string): Promise<
   const device: DeviceSocket = {
     socket,
     publicId: identity.publicId,
+    deviceId: identity.deviceId,
     send: (message) => socket.send(JSON.stringify(message)),
     async next<T extends ServerMessage['type']>(type: T): Promise<Named<T>> {
-      for (;;) {
-        const at = inbox.findIndex((message) => message.type === type)
-        if (at >= 0) return serverMessage.parse(inbox.splice(at, 1)[0]) as Named<T>
-        await new Promise<void>((resolve) => (wake = resolve))
-      }
+      const found = await find(type)
+      inbox.splice(
+        inbox.findIndex((message) => message.type === type),
+        1,
+      )
+      return found
     },
+    peek: find,
     onMessage: (next) => void (handler = next),
     reset: () => void (handler = keep),
     async close() {
@@ -89,20 +104,22 @@ export async function endRun(
     type: 'run.ended',
     runId: run.runId,
     fence: run.fence,
-    report: {
-      exitReason: 'completed',
-      exitCode: 0,
-      signal: null,
-      message: null,
-      eventCount,
-      logHash: '',
-      gapBytes: 0,
-      usage: null,
-      toolCallCount: 0,
-      sessionId: null,
-      harnessVersion: null,
-      forced: false,
-    },
+    report: finishedReport(eventCount),
   })
   await device.next('run.closed')
 }
+
+export const finishedReport = (eventCount: number): EndReport => ({
+  exitReason: 'completed',
+  exitCode: 0,
+  signal: null,
+  message: null,
+  eventCount,
+  logHash: '',
+  gapBytes: 0,
+  usage: null,
+  toolCallCount: 0,
+  sessionId: null,
+  harnessVersion: null,
+  forced: false,
+})

@@ -7,6 +7,7 @@ import { builtPrograms } from '../kit/built-programs.ts'
 import { changeSets } from './change-sets.ts'
 import { cliStart } from './cli-start.ts'
 import type { Bench, Context } from './context.ts'
+import { dispatch } from './dispatch.ts'
 import { heartbeats } from './heartbeats.ts'
 import { ingest } from './ingest.ts'
 import { lists } from './lists.ts'
@@ -21,7 +22,18 @@ import { wake } from './wake.ts'
  * `scripts/bench`: each number is a ratio to a bare peer that was measured in turn with it in the same run, since absolute
  * ones say little on a shared machine. It never fails for being slow; it exits with 1 only when something did not work.
  */
-const benches: readonly Bench[] = [wake, ingest, lists, reads, heartbeats, changeSets, ptyCapture, cliStart, memory]
+const benches: readonly Bench[] = [
+  wake,
+  dispatch,
+  ingest,
+  lists,
+  reads,
+  heartbeats,
+  changeSets,
+  ptyCapture,
+  cliStart,
+  memory,
+]
 /** Load of one minute above which two processors are too busy for the numbers to mean much. */
 const quietLoad = 2
 
