@@ -78,7 +78,7 @@ export function parseJson(bytes: Buffer, contentType: string | undefined): unkno
   if (flaw === null) return value
   return fail('validation_error', {
     message: 'The body holds something that cannot be stored.',
-    param: flaw.path,
+    param: flaw.path || 'body',
     details: { fields: [flaw] },
   })
 }

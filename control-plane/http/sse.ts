@@ -45,6 +45,8 @@ export async function sendStream(response: ServerResponse, options: StreamOption
   // Proxies that collect answers would hold events back.
   response.setHeader('X-Accel-Buffering', 'no')
   response.flushHeaders()
+  // Who asks for the headers gets them; a stream of nothing would hold its connection until the source ends.
+  if (response.req.method === 'HEAD') return void response.end()
   const stopHeartbeat = repeat(world, limits.heartbeatMs, () => {
     if (response.writableLength === 0) response.write(':\n\n')
   })

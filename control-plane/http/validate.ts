@@ -40,9 +40,10 @@ function readBody(route: AnyRoute, value: unknown): unknown {
   return parsed.success ? parsed.data : failFields(parsed.error, 'body')
 }
 
-function failFields(error: z.ZodError, whole: string): never {
+/** `param` is where the fault is; `whole` when it is nowhere within. */
+function failFields(error: z.ZodError, whole: string, param?: string): never {
   const fields = error.issues.slice(0, 50).flatMap(fieldsOf)
-  return fail('validation_error', { param: fields[0]?.path || whole, details: { fields } })
+  return fail('validation_error', { param: (param ?? fields[0]?.path) || whole, details: { fields } })
 }
 
 function fieldsOf(issue: z.core.$ZodIssue): FieldError[] {
@@ -73,7 +74,8 @@ function createQueryReader(route: AnyRoute): (search: string) => object {
     if (parsed.success) return parsed.data
     const key = String(parsed.error.issues[0]?.path[0])
     const code = invalid[key]
-    if (code === undefined) return failFields(parsed.error, 'query')
+    // The parameter as it is called, also when one of its values is at fault.
+    if (code === undefined) return failFields(parsed.error, 'query', key)
     const { choices } = shapes.get(key) ?? { choices: null }
     return fail(code, { param: key, ...(choices === null ? {} : { allowedValues: choices }) })
   }

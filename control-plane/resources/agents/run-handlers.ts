@@ -12,7 +12,7 @@ import type { TaskRow } from '../tasks/store.ts'
 import { findDetails, replaceOutputSchemas } from '../runs/details-store.ts'
 import { checkSchemas } from '../runs/output-schemas.ts'
 import { claimWakeKey, findWakeAnswer, replaceWakeAnswer } from '../runs/wake-store.ts'
-import { lookUpAgent } from './lookup.ts'
+import { lookUpAgent, unknownAgent } from './lookup.ts'
 import type { AgentRow } from './store.ts'
 
 type Start = HandlerInput<typeof agentRunRoutes.start>
@@ -24,7 +24,7 @@ export function agentRunHandlers(deps: ResourceDependencies): ImplementedRoute[]
       const { db, caller, body, world } = input
       // A wake to a deleted agent is answered, not refused, so it is looked up for agents too.
       const agent = await lookUpAgent(db, caller, input.params.agentId)
-      if (agent === null) return fail('resource_not_found', { param: 'agentId' })
+      if (agent === null) return unknownAgent(input.params.agentId)
       const task = body.taskId === undefined ? null : await lookUpTask(db, caller, body.taskId)
       if (task === null && body.taskId !== undefined) fail('task_not_found', { param: 'taskId' })
       if (body.outputSchemas !== undefined) await checkSchemas(body.outputSchemas)

@@ -255,7 +255,8 @@ test('list parameters come repeated or separated by commas, with or without brac
     expect(body.data[0].query.status).toEqual(['open', 'done'])
   }
   expect((await call(server, '/things?limit=1&archived=true&unknown=1')).body.data[0].query.archived).toBe(true)
-  expect(await refusal('/things?status=closed')).toEqual([400, 'validation_error'])
+  const closed = await call(server, '/things?status[]=open,closed')
+  expect([closed.status, codeOf(closed), closed.body.error.param]).toEqual([400, 'validation_error', 'status'])
   expect(await refusal('/things?archived=yes')).toEqual([400, 'validation_error'])
   expect(await refusal('/things?status=%00')).toEqual([400, 'validation_error'])
 })
@@ -320,6 +321,7 @@ test('bodies that are not JSON, or that cannot be stored, are refused', async ()
   ]
   for (const raw of raws) {
     const reply = await create({ raw })
+    expect(reply.body.error.param).not.toBe('')
     expect([String(raw).slice(0, 30), reply.status, codeOf(reply)]).toEqual([
       String(raw).slice(0, 30),
       400,

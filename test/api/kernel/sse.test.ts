@@ -1,4 +1,4 @@
-import { createServer, request, type IncomingMessage } from 'node:http'
+import { Agent, createServer, request, type IncomingMessage } from 'node:http'
 import { connect, type AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
@@ -93,6 +93,31 @@ test('the source ends when its reader goes', async () => {
     response.destroy()
     await watched.ended
   } finally {
+    await server.close()
+  }
+})
+
+test('who asks for the headers of a stream alone gets them, and the connection is free again', async () => {
+  const server = await startServer({ routes: handlers(watch()) })
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  const head = (method: string) =>
+    new Promise<IncomingMessage>((resolve, reject) => {
+      const headers = { authorization: `Bearer ${server.seed.ownerToken}`, accept: 'text/event-stream' }
+      request(`${server.url}/api/v1/events${method === 'HEAD' ? '' : '?count=1'}`, { method, agent, headers })
+        .on('response', resolve)
+        .on('error', reject)
+        .end()
+    })
+  try {
+    for (let round = 0; round < 2; round++) {
+      const response = await head('HEAD')
+      expect(response.headers['content-type']).toContain('text/event-stream')
+      expect(await response.toArray()).toEqual([])
+    }
+    const stream = Buffer.concat(await (await head('GET')).toArray()).toString()
+    expect(stream).toContain('id: 1')
+  } finally {
+    agent.destroy()
     await server.close()
   }
 })
