@@ -176,6 +176,7 @@ function connectionError(session: Session, error: NodeJS.ErrnoException): CliErr
     ECONNREFUSED: `Nothing listens at ${session.server}: the server does not run, or has another address.`,
     ENOTFOUND: `The host of ${name} is not known.`,
     EAI_AGAIN: `The host of ${name} cannot be looked up now.`,
+    EPROTO: `What answers at ${session.server} does not speak TLS; is its address one with http://?`,
   }
   const code = error.code ?? ''
   return new CliError(

@@ -17,24 +17,33 @@ export interface KeptLogins extends Login {
   others: readonly Login[]
 }
 
-/** The logins of this machine, or null. Fails with exit status 4 when the file is damaged. */
+/** The logins of this machine, or null. Fails with exit status 4 when the file is damaged or cannot be read. */
 export async function findLogins(env: CliEnvironment): Promise<KeptLogins | null> {
   const path = await loginPath(env)
-  const text = readIfThere(path)
+  let text: string | null
+  try {
+    text = readIfThere(path)
+  } catch (error) {
+    throw unreadable(path, error as Error)
+  }
   if (text === null) return null
   const value = parseJsonText(text)
   const login = loginFrom(value)
-  if (login === null) {
-    throw new CliError('login_unreadable', `The login in ${path} cannot be read.`, {
-      exit: 'not_signed_in',
-      remediation: 'Type `svc login` to sign in again.',
-    })
-  }
+  if (login === null) throw unreadable(path)
   const others = listAt(value, 'others')
     .map(loginFrom)
     .filter((other) => other !== null)
   return { ...login, others }
 }
+
+const unreadable = (path: string, cause?: Error) =>
+  new CliError('login_unreadable', `The login in ${path} cannot be read${cause ? `: ${cause.message}` : ''}.`, {
+    exit: 'not_signed_in',
+    remediation: cause
+      ? 'Let it be read, or name another folder with SVC_CONFIG_DIR.'
+      : 'Type `svc login` to sign in again.',
+    cause,
+  })
 
 /** Makes a login the one in use; the earlier ones are kept, but for one of the same workspace. */
 export async function useLogin(env: CliEnvironment, login: Login): Promise<string> {
@@ -44,7 +53,15 @@ export async function useLogin(env: CliEnvironment, login: Login): Promise<strin
   const others = earlier.filter((other) => !isSamePlace(other, login)).map(bare)
   const path = await loginPath(env)
   const { writePrivately } = await import('./private-file.ts')
-  await writePrivately(path, `${JSON.stringify({ ...bare(login), others }, null, 2)}\n`)
+  try {
+    await writePrivately(path, `${JSON.stringify({ ...bare(login), others }, null, 2)}\n`)
+  } catch (error) {
+    throw new CliError('login_not_kept', `The login cannot be kept in ${path}: ${(error as Error).message}.`, {
+      exit: 'refused',
+      remediation: 'Let it be written there, or name another folder with SVC_CONFIG_DIR.',
+      cause: error,
+    })
+  }
   return path
 }
 

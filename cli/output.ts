@@ -8,8 +8,11 @@ export interface Output {
   readonly isJsonWanted: boolean
   /** Columns of the terminal, at most 100. */
   readonly width: number
-  /** A result, in the format. `columns` make a table of the rows of a list. */
-  result(value: unknown, columns?: readonly string[]): Promise<void>
+  /**
+   * A result, in the format. `columns` make a table of the rows of a list, below which stands the flag that reads its next
+   * page.
+   */
+  result(value: unknown, columns?: readonly string[], nextFlag?: string): Promise<void>
   /** One line of JSON, for streams. */
   jsonLine(value: unknown): void
   /** Text as it is, with a newline at its end. */
@@ -43,14 +46,18 @@ export function createOutput(options: OutputOptions): Output {
     format,
     isJsonWanted: options.wanted === 'json',
     width: Math.min(100, stdout.columns ?? 100),
-    async result(value, columns) {
+    async result(value, columns, nextFlag) {
       if (value === undefined) return
       if (format === 'json') {
         writeJson(value)
         return
       }
       const { renderTable } = await import('./table.ts')
-      const table = renderTable(value, { columns: columns ?? null, width: stdout.columns ?? null })
+      const table = renderTable(value, {
+        columns: columns ?? null,
+        width: stdout.columns ?? null,
+        nextFlag: nextFlag ?? null,
+      })
       stdout.write(table ?? `${JSON.stringify(value, null, 2)}\n`)
     },
     jsonLine: (value) => void stdout.write(`${JSON.stringify(value)}\n`),
@@ -58,20 +65,28 @@ export function createOutput(options: OutputOptions): Output {
     piece: (text) => void stdout.write(text),
     message: (text) => complain(`${text}\n`),
     failure(error) {
-      complain(format === 'json' ? `${JSON.stringify(envelopeOf(error))}\n` : sentenceOf(error))
+      complain(format === 'json' ? `${JSON.stringify(envelopeOf(error))}\n` : sentenceOf(error, options.isInRun))
       if (options.isDebugging) complain(`${traceOf(error)}\n`)
       return exitStatus(exitNameOf(error))
     },
   }
 }
 
-/** A reader that has seen enough (`| head`) is no failure. */
-export function endQuietlyWhenReaderIsGone(stream: NodeJS.WriteStream): void {
+/** A reader that has seen enough (`| head`) is no failure; what could not be written for another reason is one. */
+export function endWhenNothingIsTaken(stream: NodeJS.WriteStream, fail: (error: Error) => number): void {
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EPIPE') process.exit(0)
-    throw error
+    process.exit(error.code === 'EPIPE' ? 0 : fail(outputLost(error)))
   })
 }
+
+/** Why not all that was printed was written, or null. The stream's own event may come after svc has ended. */
+export function findOutputLoss(stream: NodeJS.WriteStream): Error | null {
+  const error: NodeJS.ErrnoException | null = stream.errored
+  return error === null || error.code === 'EPIPE' ? null : outputLost(error)
+}
+
+const outputLost = (cause: Error) =>
+  new CliError('output_lost', `Not all of the result could be written: ${cause.message}.`, { exit: 'refused', cause })
 
 function exitNameOf(error: unknown) {
   return error instanceof CliError || error instanceof ApiFailure ? error.exit : 'bug'
@@ -100,7 +115,7 @@ function envelopeOf(error: unknown): unknown {
   }
 }
 
-function sentenceOf(error: unknown): string {
+function sentenceOf(error: unknown, isInRun: boolean): string {
   const { error: envelope } = envelopeOf(error) as { error: string | Record<string, unknown> }
   if (typeof envelope === 'string') return `svc: ${envelope}\n`
   const lines = [`svc: ${String(envelope['message'])}`]
@@ -109,7 +124,9 @@ function sentenceOf(error: unknown): string {
   for (const field of Array.isArray(fields) ? fields : []) lines.push(`  ${field.path}: ${field.message}`)
   if (typeof param === 'string' && !Array.isArray(fields)) lines.push(`  at: ${param}`)
   if (Array.isArray(allowedValues)) lines.push(`  allowed: ${allowedValues.map(String).join(', ')}`)
-  if (typeof remediation === 'string') lines.push(error instanceof CliError ? remediation : `  fix: ${remediation}`)
+  if (remediation === 'sign_in' && !isInRun) lines.push('Type `svc login` to sign in again.')
+  else if (typeof remediation === 'string')
+    lines.push(error instanceof CliError ? remediation : `  fix: ${remediation}`)
   const facts = [code, requestId].filter((fact) => typeof fact === 'string' && fact !== 'cli.usage')
   if (facts.length > 0) lines.push(`  (${facts.join(', ')})`)
   return `${lines.join('\n')}\n`

@@ -51,14 +51,21 @@ export function fillPath(path: string, params: Readonly<Record<string, string>>)
   return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ''))
 }
 
-export async function printReply({ command, out }: CommandContext, body: unknown): Promise<void> {
+export async function printReply({ command, out, values }: CommandContext, body: unknown): Promise<void> {
   const { print } = command
   if (print !== undefined && !out.isJsonWanted) {
     out.text(textAt(body, print.stdout) ?? '')
     if (print.stderr !== undefined) out.message(`${print.stderr}: ${textAt(body, print.stderr) ?? ''}`)
     return
   }
-  await out.result(body, columnsOf[command.name])
+  await out.result(body, columnsOf[command.name], nextFlagOf(command, values))
+}
+
+/** Some lists page by `after`, others by the ids of their rows, in the direction in which they were read. */
+export function nextFlagOf({ flags }: Command, { query }: Pick<Values, 'query'>): string | undefined {
+  const names = query['endingBefore'] === undefined ? ['after', 'starting-after'] : ['ending-before']
+  const flag = flags.find(({ name }) => names.includes(name))
+  return flag === undefined ? undefined : `--${flag.name}`
 }
 
 function routeOf(command: Command) {

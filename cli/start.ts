@@ -6,13 +6,12 @@ import { allCommands, contractCommands } from './commands.ts'
 import { readEnvironment } from './environment.ts'
 import { usageError } from './errors.ts'
 import { flowOf } from './flows.ts'
-import { createOutput, endQuietlyWhenReaderIsGone, type Output } from './output.ts'
+import { createOutput, endWhenNothingIsTaken, findOutputLoss, type Output } from './output.ts'
 import { valuesOf } from './values.ts'
 
 /** Runs one command line and gives the exit status. */
 export async function start(argv: readonly string[]): Promise<number> {
   const env = readEnvironment(process.env)
-  endQuietlyWhenReaderIsGone(process.stdout)
   const outputFor = (wanted: 'json' | 'table' | null) =>
     createOutput({
       stdout: process.stdout,
@@ -23,6 +22,13 @@ export async function start(argv: readonly string[]): Promise<number> {
     })
   const wanted = wantedFormat(argv)
   const out = outputFor(wanted)
+  endWhenNothingIsTaken(process.stdout, (error) => out.failure(error))
+  const status = await answer(argv, { out, env })
+  const loss = findOutputLoss(process.stdout)
+  return loss === null ? status : out.failure(loss)
+}
+
+async function answer(argv: readonly string[], { out, env }: Pick<Invocation, 'out' | 'env'>): Promise<number> {
   try {
     const words = argv.length === 0 ? ['help'] : argv
     // Those of the contract first: an agent's calls need not load the rest.

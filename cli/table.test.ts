@@ -5,18 +5,26 @@ const page = (data: unknown[], more = {}) => ({ object: 'list', data, hasMore: f
 
 test('a list is a table of the columns asked for', () => {
   const rows = [{ id: 'run_1', agent: { handle: '@a' } }, null, { id: 'run_22', agent: null }]
-  expect(renderTable(page(rows), { columns: ['id', 'agent.handle'], width: null })).toBe(
+  expect(renderTable(page(rows), { columns: ['id', 'agent.handle'], width: null, nextFlag: null })).toBe(
     ['ID      AGENT HANDLE', 'run_1   @a', 'run_22  -', ''].join('\n'),
   )
 })
 
 test('it says where the next page begins, and when there is nothing', () => {
-  expect(renderTable(page([{ id: 'a' }], { nextCursor: 'c2' }), { columns: null, width: null })).toContain('--after c2')
-  expect(renderTable(page([]), { columns: null, width: null })).toBe('(none)\n')
+  const more = page([{ id: 'a' }], { nextCursor: 'c2' })
+  expect(renderTable(more, { columns: null, width: null, nextFlag: '--starting-after' })).toContain(
+    '(more: --starting-after c2)',
+  )
+  expect(renderTable(more, { columns: null, width: null, nextFlag: null })).toContain('(more: nextCursor c2)')
+  expect(renderTable(page([]), { columns: null, width: null, nextFlag: null })).toBe('(none)\n')
 })
 
 test('what a server or an agent says cannot steer the terminal', () => {
-  const text = renderTable(page([{ id: 'x\u001b[31m\u0007', name: 'a\nb' }]), { columns: null, width: null })
+  const text = renderTable(page([{ id: 'x\u001b[31m\u0007', name: 'a\nb' }]), {
+    columns: null,
+    width: null,
+    nextFlag: null,
+  })
   expect(text).toContain('x[31m  a b')
-  expect(renderTable({ note: '\u009b2J' }, { columns: null, width: null })).toBe('note:  2J\n')
+  expect(renderTable({ note: '\u009b2J' }, { columns: null, width: null, nextFlag: null })).toBe('note:  2J\n')
 })

@@ -6,6 +6,8 @@ export interface TableOptions {
   columns: readonly string[] | null
   /** Columns of the terminal; null: as wide as it gets. */
   width: number | null
+  /** The flag that reads the next page; null where the command has none. */
+  nextFlag: string | null
 }
 
 const listKeys = ['data', 'devices', 'sources', 'runs']
@@ -38,7 +40,10 @@ export function renderTable(value: unknown, options: TableOptions): string | nul
     ...rows.map((row) => columns.map((column) => cellOf(fieldAt(row, ...column.split('.'))))),
   ]
   const next = fieldAt(value, 'nextCursor')
-  return layOut(cells, options.width) + (typeof next === 'string' ? `(more: --after ${next})\n` : '')
+  return (
+    layOut(cells, options.width) +
+    (typeof next === 'string' ? `(more: ${options.nextFlag ?? 'nextCursor'} ${next})\n` : '')
+  )
 }
 
 function renderObject(value: Record<string, unknown>): string {

@@ -13,7 +13,7 @@ export const authList: Flow = async (context) => {
   const isAll = values.local['all'] === true
   const after = localText(values, 'after') ?? undefined
   const { body } = await client.call({ method: 'GET', path, query: { all: isAll || undefined, limit: 100, after } })
-  await out.result(body, isAll ? ['id', 'email', ...columns.slice(1)] : columns)
+  await out.result(body, isAll ? ['id', 'email', ...columns.slice(1)] : columns, '--after')
   return 0
 }
 

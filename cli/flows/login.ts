@@ -77,7 +77,7 @@ async function chooseToken(context: CommandContext, server: string): Promise<str
   }
   const trimmed = token.trim()
   if (!/^[!-~]{8,4096}$/.test(trimmed))
-    throw usageError('This is not a login token: it is empty, too long, or has spaces in it.')
+    throw usageError('This is not a login token: it is not 8 to 4,096 characters without spaces.')
   return trimmed
 }
 

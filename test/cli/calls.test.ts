@@ -1,4 +1,4 @@
-import { existsSync, statSync, symlinkSync, mkdirSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, openSync, statSync, symlinkSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { refusal, startApi, type Answer, type ApiServer, type Received } from './api-server.ts'
@@ -54,6 +54,45 @@ test('status 4 without a login, and when the token is not taken', async () => {
   expect(none.stderr).toContain('svc login')
   const env = await inRun(() => refusal(401, 'auth_revoked'))
   expect((await home.svc(['workspace', 'get'], { env })).status).toBe(4)
+})
+
+test('a login that cannot be read or kept is no fault of svc, and the file is named', async () => {
+  mkdirSync(join(home.dir, 'config/login.json'), { recursive: true })
+  const read = await home.svc(['workspace', 'get'])
+  expect([read.status, JSON.parse(read.stderr).error.code]).toEqual([4, 'cli.login_unreadable'])
+  api = await startApi(({ path }) => ({
+    body: path.endsWith('/user/workspaces') ? { data: [] } : { id: 'w', slug: 's', name: 'n' },
+  }))
+  const kept = await home.svc(['login', '--server', api.url, '--token', '-'], { input: 'svc_pat_x' })
+  expect([kept.status, JSON.parse(kept.stderr).error.code]).toEqual([1, 'cli.login_not_kept'])
+  for (const { stderr } of [read, kept]) expect(stderr).toContain(join(home.dir, 'config/login.json'))
+})
+
+test.runIf(existsSync('/dev/full'))('a result that could not be written is a failure', async () => {
+  const env = await inRun(() => ({ body: { id: runId } }))
+  const full = openSync('/dev/full', 'w')
+  const end = await home.svc(['run', 'get', 'current'], { env, stdout: full })
+  closeSync(full)
+  expect([end.status, JSON.parse(end.stderr).error.code]).toEqual([1, 'cli.output_lost'])
+})
+
+test('on a table, a token that is not taken is followed by what to type, but not within a run', async () => {
+  const env = await inRun(() => refusal(401, 'auth_invalid', { remediation: 'sign_in' }))
+  const line = ['workspace', 'get', '--output', 'table']
+  expect((await home.svc(line, { env })).stderr).toContain('fix: sign_in')
+  mkdirSync(join(home.dir, 'config'))
+  writeFileSync(join(home.dir, 'config/login.json'), JSON.stringify({ server: api!.url, token: 'svc_pat_x' }))
+  expect((await home.svc(line)).stderr).toContain('Type `svc login` to sign in again.')
+})
+
+test('the next page of a list is named by the flag that reads it', async () => {
+  const env = await inRun(() => ({ body: { object: 'list', data: [{ id: 'a' }], hasMore: true, nextCursor: 'n1' } }))
+  const list = async (line: string[]) => (await home.svc([...line, '--output', 'table'], { env })).stdout
+  expect(await list(['run', 'list'])).toContain('(more: --after n1)')
+  expect(await list(['task', 'list'])).toContain('(more: --starting-after n1)')
+  expect(await list(['task', 'list', '--ending-before', 'tsk_9wE3mU7xKfA1gN5z'])).toContain(
+    '(more: --ending-before n1)',
+  )
 })
 
 test('status 3 names the server that does not answer, and what to type', async () => {

@@ -26,6 +26,8 @@ export interface SvcOptions {
   input?: string
   cwd?: string
   nodeFlags?: readonly string[]
+  /** Where standard output goes instead. */
+  stdout?: number
 }
 
 export interface Running {
@@ -56,18 +58,22 @@ export function makeHome(): Home {
   }
 }
 
-function startSvc(line: readonly string[], { env, input, cwd, nodeFlags }: SvcOptions): Running {
+function startSvc(line: readonly string[], { env, input, cwd, nodeFlags, stdout }: SvcOptions): Running {
   const flags = ['--disable-warning=ExperimentalWarning', ...(nodeFlags ?? [])]
-  const child = spawn(process.execPath, [...flags, svcProgram, ...line], { env, cwd, stdio: 'pipe' })
+  const child = spawn(process.execPath, [...flags, svcProgram, ...line], {
+    env,
+    cwd,
+    stdio: ['pipe', stdout ?? 'pipe', 'pipe'],
+  })
   const text = { stdout: '', stderr: '' }
   const waiting: (() => void)[] = []
-  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+  child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
     text.stdout += chunk
     for (const look of waiting) look()
   })
-  child.stderr.setEncoding('utf8').on('data', (chunk: string) => (text.stderr += chunk))
-  child.stdin.on('error', () => undefined)
-  child.stdin.end(input ?? '')
+  child.stderr?.setEncoding('utf8').on('data', (chunk: string) => (text.stderr += chunk))
+  child.stdin?.on('error', () => undefined)
+  child.stdin?.end(input ?? '')
   const finished = new Promise<Finished>((resolve, reject) => {
     child.on('error', reject)
     child.on('close', (status) => resolve({ status, ...text }))
