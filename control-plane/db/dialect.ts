@@ -63,11 +63,6 @@ export function settledOutbox(db: Db, cursor: { from: number; until: number | nu
   return query.select({ horizon: db.raw(xmin) }).whereRaw(`xid < ${xmin}`)
 }
 
-/** Wakes every process that listens; delivered when the transaction commits. Without effect on SQLite. */
-export async function notify(db: Db, channel: string, payload: string): Promise<void> {
-  if (dialectOfDb(db) === 'postgres') await db.raw('select pg_notify(?, ?)', [channel, payload])
-}
-
 /**
  * What is written to a large column from now on is compressed by LZ4, where this PostgreSQL knows it: in a fifth of the
  * time that its own way takes. SQLite compresses nothing.

@@ -1,6 +1,7 @@
 import { z } from 'zod'
-import { dialectOfDb, notify, oldestOpenTransaction, settledOutbox } from './dialect.ts'
+import { dialectOfDb, oldestOpenTransaction, settledOutbox } from './dialect.ts'
 import type { Db } from './open.ts'
+import { command } from './statement.ts'
 
 /** Happenings that other parts, on this replica or another, must act on. Written in the transaction of the change. */
 export type Topic =
@@ -33,14 +34,15 @@ export interface OutboxEntry {
   at: number
 }
 
-export async function publish(db: Db, entry: OutboxEntry): Promise<void> {
-  await db('outbox').insert({
-    topic: entry.topic,
-    key: entry.key,
-    payload: JSON.stringify(entry.payload ?? {}),
-    created_at: entry.at,
-  })
-  await notify(db, channel, '')
+const insert = 'insert into outbox (topic, key, payload, created_at) values (?, ?, ?, ?)'
+const write = {
+  sqlite: command(insert),
+  // Every process that listens is woken when the transaction commits.
+  postgres: command(`with published as (${insert} returning seq) select pg_notify('${channel}', '') from published`),
+}
+
+export async function publish(db: Db, { topic, key, payload = {}, at }: OutboxEntry): Promise<void> {
+  await write[dialectOfDb(db)](db, [topic, key, JSON.stringify(payload), at])
 }
 
 const rowSchema = z.object({

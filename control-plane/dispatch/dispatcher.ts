@@ -11,7 +11,7 @@ import { offerRuns, withdrawOffer } from '../resources/runs/lease-store.ts'
 import { findRun } from '../resources/runs/store.ts'
 import { cancelRun } from './cancel-run.ts'
 import { loadPlacementFacts, lockPlacement } from './facts.ts'
-import { placeAll, type Placed, type PlacementFacts } from './placement.ts'
+import { hasRoom, placeAll, type Placed } from './placement.ts'
 import { SerialWork } from './serial-work.ts'
 import { findWaiting, listWaiting, type WaitingRun } from './waiting-store.ts'
 
@@ -59,6 +59,8 @@ const batch = 200
 export class Dispatcher {
   private readonly options: DispatcherOptions
   private readonly offers = new Map<string, { taskId: string | null; cancel: () => void }>()
+  /** Runs that were queued since the last look. */
+  private readonly queued = new Set<string>()
   private readonly unsubscribe: (() => void)[] = []
   private readonly work: SerialWork
 
@@ -91,10 +93,8 @@ export class Dispatcher {
 
   /** A run was queued (or is again): looks for a device at once. */
   runQueued(runId: string): void {
-    this.work.add(async () => {
-      const run = await findRun(this.options.root, runId)
-      if (run) await this.offer(run.workspaceId, [runId])
-    }, runId)
+    this.queued.add(runId)
+    this.work.add(() => this.offerQueued(), 'queued')
   }
 
   /** A device of the workspace connected, changed or has room: gives it what waits, oldest first. */
@@ -140,25 +140,29 @@ export class Dispatcher {
     await this.work.idle()
   }
 
+  private async offerQueued(): Promise<void> {
+    const runIds = [...this.queued]
+    this.queued.clear()
+    for (let at = 0; at < runIds.length; at += batch) {
+      const waiting = await findWaiting(this.options.root, runIds.slice(at, at + batch))
+      for (const [workspaceId, runs] of Map.groupBy(waiting, (run) => run.workspaceId))
+        await this.offer(workspaceId, idsOf(runs))
+    }
+  }
+
   /** All that waits is looked at, since what is held by a gate may stand before what is not. */
   private async offerWaiting(workspaceId: string): Promise<void> {
     const { root, world, leaseMs } = this.options
     let page = await listWaiting(root, { workspaceId, after: null, limit: batch })
     if (page.length === 0) return
     let facts = await loadPlacementFacts(root, workspaceId, { now: world.now(), leaseMs })
-    while (page.length > 0 && this.hasRoom(facts)) {
+    while (page.length > 0 && facts.devices.some((device) => hasRoom(device) && this.isLinked(device.publicId))) {
       const { placed, left } = placeAll(page, facts)
       facts = left
-      const ours = placed.filter(({ publicId }) => this.isLinked(publicId)).map(({ run }) => run.id)
-      if (ours.length > 0) await this.offer(workspaceId, ours)
+      const ours = placed.filter(({ publicId }) => this.isLinked(publicId)).map(({ run }) => run)
+      if (ours.length > 0) await this.offer(workspaceId, idsOf(ours))
       page = await listWaiting(root, { workspaceId, after: page.at(-1)!, limit: batch })
     }
-  }
-
-  private hasRoom({ devices }: PlacementFacts): boolean {
-    return devices.some(
-      ({ publicId, accepting, used, capacity }) => accepting && used < capacity && this.isLinked(publicId),
-    )
   }
 
   /** Offers those of the runs that wait and that a device linked to this replica may take now. */
@@ -219,3 +223,5 @@ export class Dispatcher {
     if (device) this.capacityChanged(device.workspaceId)
   }
 }
+
+const idsOf = (runs: readonly WaitingRun[]) => runs.map((run) => run.id)

@@ -23,9 +23,9 @@ export async function loadPlacementFacts(db: Db, workspaceId: string, moment: Mo
 }
 
 /**
- * The same with locks: the devices' capacity stays as it is until the transaction ends, and so does the workspace, which
- * may have been halted while the run was being queued, by somebody who did not see the run. Everybody locks the workspace
- * after the devices.
+ * The same with the workspace locked: until the transaction ends nobody else gives away room on its devices, and nobody
+ * halts it without seeing what is queued in the transaction. One row for all of them, so the devices' own rows, which
+ * heartbeats write, are not held up.
  */
 export async function lockPlacement(
   tx: Tx,
@@ -37,13 +37,13 @@ export async function lockPlacement(
 }
 
 async function load(db: Db, workspaceId: string, options: Moment & { lock: boolean }) {
-  const devices = await listDevicesOfWorkspace(db, workspaceId, options.lock)
+  const workspace = await findWorkspace(db, workspaceId, options.lock)
+  const devices = await listDevicesOfWorkspace(db, workspaceId)
   const { used, limited } = await loadOccupancy(db, {
     devices: devices.map((device) => device.publicId),
     workspaceId,
     since: options.now - rateLimitPauseMs,
   })
-  const workspace = await findWorkspace(db, workspaceId, options.lock)
   const facts: PlacementFacts = {
     rateLimited: new Set(limited.map((run) => `${run.agentId}/${run.harness}`)),
     defaultDevice: workspace?.defaultDevice ?? null,

@@ -66,7 +66,7 @@ export function placeRun(run: RunFacts, facts: PlacementFacts): Placement {
   if (able.length === 0) return gate('no_device')
   const routes = able.filter((device) => !device.unready.includes(run.harness))
   if (routes.length === 0) return gate(run.folderDevice === null ? 'no_ready_route' : 'pinned_route_not_ready')
-  const ready = routes.filter((device) => device.accepting && device.used < device.capacity)
+  const ready = routes.filter(hasRoom)
   // A device that lost its link is passed over, but not the one with the session: it may only be restarting its daemon.
   const free = ready.find((device) => device.isLinked || device.publicId === run.sessionDevice) ?? ready[0]
   return free ? { kind: 'device', publicId: free.publicId } : gate('capacity')
@@ -86,6 +86,7 @@ export function placeAll<Run extends { facts: RunFacts }>(
   const left = { ...facts, devices }
   const placed: Placed<Run>[] = []
   for (const run of runs) {
+    if (!devices.some(hasRoom)) break
     const placement = placeRun(run.facts, left)
     if (placement.kind === 'gate') continue
     placed.push({ run, publicId: placement.publicId })
@@ -93,6 +94,8 @@ export function placeAll<Run extends { facts: RunFacts }>(
   }
   return { placed, left }
 }
+
+export const hasRoom = (device: DeviceFacts): boolean => device.accepting && device.used < device.capacity
 
 function candidates(run: RunFacts, facts: PlacementFacts): DeviceFacts[] {
   const byId = (publicId: string | null) => facts.devices.filter((device) => device.publicId === publicId)

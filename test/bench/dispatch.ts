@@ -50,7 +50,7 @@ async function measureOn(
       harness: 'command',
       command: 'true',
     })
-    const fleet = await connectFleet(server)
+    const fleet = [await connectOne(server, 0)]
     const peerIs = 'graphile-worker'
     const one = (until: 'run.offer' | 'run.start') => () => latencies(server, { fleet, agentId: agent.id, until })
     await one('run.start')()
@@ -75,6 +75,7 @@ async function measureOn(
         peer: () => queue.latencies(wakesPerRound),
       }),
     ]
+    while (fleet.length < runsAtOnce / perDevice) fleet.push(await connectOne(server, fleet.length))
     const finished: number[] = []
     results.push(
       await compare({
@@ -109,15 +110,11 @@ async function measureOn(
   }
 }
 
-async function connectFleet(server: BenchServer): Promise<DeviceSocket[]> {
-  const fleet: DeviceSocket[] = []
-  for (let i = 0; i < runsAtOnce / perDevice; i++) {
-    const device = await connectDevice(server, `device-${i}`)
-    await server.call('PATCH', `/devices/${device.deviceId}`, { maxConcurrentRuns: perDevice })
-    await device.next('config.changed')
-    fleet.push(device)
-  }
-  return fleet
+async function connectOne(server: BenchServer, index: number): Promise<DeviceSocket> {
+  const device = await connectDevice(server, `device-${index}`)
+  await server.call('PATCH', `/devices/${device.deviceId}`, { maxConcurrentRuns: perDevice })
+  await device.next('config.changed')
+  return device
 }
 
 interface Fleet {

@@ -24,7 +24,7 @@ import {
 import { newestFirst } from '../../db/id-page.ts'
 import { likeContaining } from '../../db/like.ts'
 import type { Db } from '../../db/open.ts'
-import { columnsOf, query } from '../../db/statement.ts'
+import { columnsOf, command, query } from '../../db/statement.ts'
 import { replaceVersioned } from '../../db/versioned.ts'
 
 export const agentStatuses = ['active', 'idle', 'running', 'terminated', 'error'] as const
@@ -299,6 +299,8 @@ export async function listManagers(db: Db, workspaceId: string, reportingTo: str
   return chain
 }
 
+const ranLast = command('update agents set last_run_at = ? where id = ?')
+
 export async function recordLastRun(db: Db, agentId: string, at: number): Promise<void> {
-  await db('agents').where({ id: agentId }).update({ last_run_at: at })
+  await ranLast(db, [at, agentId])
 }

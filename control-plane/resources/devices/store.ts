@@ -68,11 +68,6 @@ const byPublicId = query(`${select} where public_id = ? and removed_at is null`,
 const byPublicIds = query(`${select} where public_id in ? order by created_at`, row)
 const byToken = query(`${select} where token_hash = ? or next_token_hash = ?`, row)
 const ofWorkspace = query(`${select} where workspace_id = ? and removed_at is null`, row)
-// Locked in one order by everybody. A few rows are otherwise sorted here, which costs less than having it planned.
-const ofWorkspaceLocked = query(
-  `${select} where workspace_id = ? and removed_at is null order by device_id locked`,
-  row,
-)
 
 export interface NewDevice {
   deviceId: string
@@ -146,9 +141,10 @@ export async function listDevicesByPublicId(db: Db, publicIds: readonly string[]
   return publicIds.length === 0 ? [] : byPublicIds.list(db, [publicIds])
 }
 
-/** Devices of a workspace that were not removed. With `lock`, their capacity cannot be given away by somebody else meanwhile. */
-export async function listDevicesOfWorkspace(db: Db, workspaceId: string, lock = false): Promise<DeviceRow[]> {
-  const rows = await (lock ? ofWorkspaceLocked : ofWorkspace).list(db, [workspaceId])
+/** Devices of a workspace that were not removed. */
+export async function listDevicesOfWorkspace(db: Db, workspaceId: string): Promise<DeviceRow[]> {
+  const rows = await ofWorkspace.list(db, [workspaceId])
+  // Sorting a few rows here costs less than having it planned.
   return rows.toSorted((a, b) => (a.deviceId < b.deviceId ? -1 : 1))
 }
 

@@ -6,7 +6,7 @@ import { listDevicesOfWorkspace } from '../devices/store.ts'
 import { listLiveOfWorkspace } from '../runs/live-store.ts'
 import { removeEmptyCompany } from './company-store.ts'
 import { removeWorkspaceRows } from './removal-store.ts'
-import type { WorkspaceRow } from './store.ts'
+import { findWorkspace, type WorkspaceRow } from './store.ts'
 
 /**
  * Removes a workspace with all that is in it. Its live runs end, so that who follows them hears of it. Each device is told
@@ -18,8 +18,9 @@ export async function removeWorkspace(
   world: World,
 ): Promise<{ companyDeleted: boolean }> {
   const at = world.now()
-  // Locked in the order of the dispatcher: devices first.
-  const devices = await listDevicesOfWorkspace(db, workspace.id, true)
+  // Locked as by the dispatcher: what it offers meanwhile is seen here, or is not offered.
+  await findWorkspace(db, workspace.id, true)
+  const devices = await listDevicesOfWorkspace(db, workspace.id)
   for (const run of await listLiveOfWorkspace(db, workspace.id)) {
     await finishRun(db, run, {
       fence: null,
