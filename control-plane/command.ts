@@ -26,10 +26,11 @@ export async function runCommand(argv: readonly string[]): Promise<void> {
 
 /** A sentence for the usual reasons a server cannot start, or null for what is a defect of ours. */
 function startTrouble(error: unknown): string | null {
-  const { code, port, message } = error as { code?: string; port?: number; message?: string }
+  const { code, port, message, syscall, path } = error as NodeJS.ErrnoException & { port?: number }
   if (code === 'EADDRINUSE') return `Port ${port} is taken. Choose another with --port (0: any free one) or SVC_PORT.`
   if (code === 'EACCES' && port !== undefined)
     return `Port ${port} may not be used by this user. Choose one with --port.`
+  if (syscall === 'mkdir') return `The folder ${path} cannot be made: ${message}. Choose another with --data-dir.`
   if (error instanceof VaultError) return `The server does not start: ${error.message}.`
   if (troubleOf(error) === 'database_unavailable') return `The database cannot be used: ${message}`
   // Class 28 and 3D of PostgreSQL: a wrong password, a database that does not exist.
@@ -64,11 +65,14 @@ function parser(argv: readonly string[]): Argv {
             .option('name', { type: 'string', demandOption: true })
             .option('email', { type: 'string', demandOption: true })
             .option('workspace', { type: 'string', describe: 'Slug; created with its company when it does not exist' })
-            .option('role', { choices: roles, default: 'member' as const }),
+            .option('role', {
+              choices: roles,
+              describe: 'Default: the one the person has, else owner of a new workspace, else member',
+            }),
         async (args) =>
           onDatabase(args, (tx) => {
-            const { name, email, role } = args
-            return addUser(tx, realWorld, { name, email, role, workspace: args.workspace ?? null })
+            const { name, email, role, workspace } = args
+            return addUser(tx, realWorld, { name, email, role: role ?? null, workspace: workspace ?? null })
           }),
       ),
     )

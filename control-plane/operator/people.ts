@@ -33,7 +33,8 @@ export class OperatorError extends Error {
 export interface NewUser {
   name: string
   email: string
-  role: Role
+  /** null: the role it has, else `owner` of a workspace that is made for it, else `member`. */
+  role: Role | null
   /** Slug, made with its company when it does not exist. null: the only workspace there is, `main` when there is none. */
   workspace: string | null
 }
@@ -56,9 +57,12 @@ const emailAddress = z.email().max(320).toLowerCase()
 export async function addUser(db: Db, world: World, input: NewUser): Promise<NewToken & { workspace: string }> {
   const name = parse(personName, input.name, 'The name')
   const email = parse(emailAddress, input.email, 'The email address')
-  const workspace = await workspaceFor(db, world, input.workspace)
+  const known = await knownWorkspace(db, input.workspace)
+  const workspace = known ?? (await makeNamedWorkspace(db, world, input.workspace ?? firstSlug))
   const user = (await findUserByEmail(db, email)) ?? (await makeUser(db, world, { name, email }))
-  await replaceMember(db, { workspaceId: workspace.id, userId: user.id, role: input.role, at: world.now() })
+  // Who is named again, for a new token, keeps its rights; and a workspace without an owner is nobody's to administer.
+  const role = input.role ?? (await findRole(db, workspace.id, user.id)) ?? (known === null ? 'owner' : 'member')
+  await replaceMember(db, { workspaceId: workspace.id, userId: user.id, role, at: world.now() })
   const token = await issueToken(db, world, { user, workspaceId: workspace.id, name: 'user add' })
   return { ...token, workspace: workspace.slug }
 }
@@ -125,15 +129,12 @@ export async function makeNamedWorkspace(db: Db, world: World, slug: string): Pr
   return makeWorkspace(db, world, { name, slug })
 }
 
-async function workspaceFor(db: Db, world: World, slug: string | null): Promise<{ id: string; slug: string }> {
-  if (slug !== null) {
-    parse(workspaceSlug, slug, 'The slug of the workspace')
-    return (await findWorkspaceBySlug(db, slug)) ?? makeNamedWorkspace(db, world, slug)
-  }
+/** Null when it is to be made. */
+async function knownWorkspace(db: Db, slug: string | null): Promise<{ id: string; slug: string } | null> {
+  if (slug !== null) return findWorkspaceBySlug(db, parse(workspaceSlug, slug, 'The slug of the workspace'))
   const [only, ...others] = await listAllWorkspaces(db, 2)
-  if (only === undefined) return makeNamedWorkspace(db, world, firstSlug)
   if (others.length > 0) throw new OperatorError('There are several workspaces; name one with --workspace.')
-  return only
+  return only ?? null
 }
 
 async function joinedWorkspace(db: Db, user: UserRow, named: string | null): Promise<string> {

@@ -44,11 +44,30 @@ onBoth('a person is added to a workspace, which is made when it does not exist',
   const second = await add({ workspace: 'blue-team' })
   expect(second.workspaceId).not.toBe(first.workspaceId)
   expect(await findWorkspaceBySlug(root, 'blue-team')).toMatchObject({ name: 'Blue Team', issuePrefix: 'BLU' })
+  expect(await findRole(root, second.workspaceId, user.id)).toBe('admin')
   await expect(add({})).rejects.toThrow(/several workspaces/)
   await expect(add({ workspace: 'Blue Team' })).rejects.toThrow(OperatorError)
   await expect(add({ email: 'nonsense', workspace: 'main' })).rejects.toThrow(/email address/)
   await expect(add({ name: ' ', workspace: 'main' })).rejects.toThrow(/name/)
 })
+
+onBoth(
+  'without a role, one is owner of what is made, member of what is there, and else what one was',
+  async ({ root }) => {
+    const add = (email: string, role: 'admin' | null) =>
+      addUser(root, world, { name: 'Ada', email, role, workspace: 'blue-team' })
+    const roleOf = async ({ workspaceId }: { workspaceId: string }, email: string) =>
+      findRole(root, workspaceId, (await findUserByEmail(root, email))!.id)
+    const first = await add('ada@example.com', null)
+    expect(await roleOf(first, 'ada@example.com')).toBe('owner')
+    await add('eve@example.com', null)
+    expect(await roleOf(first, 'eve@example.com')).toBe('member')
+    await add('eve@example.com', 'admin')
+    for (const email of ['ada@example.com', 'eve@example.com']) await add(email, null)
+    expect(await roleOf(first, 'ada@example.com')).toBe('owner')
+    expect(await roleOf(first, 'eve@example.com')).toBe('admin')
+  },
+)
 
 onBoth('tokens are given and revoked by id and by themselves', async ({ root }) => {
   const person = { name: 'Ada', email: 'ada@example.com', role: 'member' as const }
