@@ -17,7 +17,8 @@ export function createApp(
   kernel: Kernel,
   others: readonly Koa.Middleware[] = [],
 ): Koa {
-  const app = new Koa({ proxy: kernel.isBehindProxy })
+  // The last address of X-Forwarded-For is what the proxy saw; those before it are what the client chose to send.
+  const app = new Koa({ proxy: kernel.isBehindProxy, maxIpsCount: 1 })
   const routes = new Map(implemented.map(({ route }) => [route.id, route] as const))
   const table = createRouteTable(implemented, kernel)
   const nextRequestId = requestIds(kernel.world)

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import type Koa from 'koa'
 import type { Knex } from 'knex'
 import { isMigrated } from '../db/migrate.ts'
@@ -15,7 +16,8 @@ const paths = new Set(['/healthz', '/readyz', '/metrics'])
 
 /**
  * Liveness (`/healthz`: the process answers), readiness (`/readyz`: the database answers with this release's schema and
- * no drain is under way) and metrics. Callers on this machine need no token; `/metrics` from elsewhere does.
+ * no drain is under way) and metrics. Callers on this machine need no token; `/metrics` from elsewhere, or through
+ * a proxy, does.
  */
 export function operations(options: OperationsOptions): Koa.Middleware {
   return async (ctx, next) => {
@@ -47,11 +49,13 @@ async function databaseTrouble(root: Knex): Promise<string | null> {
 }
 
 async function metrics(ctx: Koa.Context, options: OperationsOptions): Promise<void> {
-  if (!isLoopback(ctx.req.socket.remoteAddress)) await options.callers.callerOf(ctx.req)
+  if (!isFromHere(ctx.req)) await options.callers.callerOf(ctx.req)
   ctx.type = options.metrics.registry.contentType
   ctx.body = await options.metrics.registry.metrics()
 }
 
-export function isLoopback(address: string | undefined): boolean {
-  return address !== undefined && /^(127\.|::1$|::ffff:127\.)/.test(address)
+/** A proxy on this machine also comes from loopback: what it passes on for others says so. */
+function isFromHere({ socket, headers }: IncomingMessage): boolean {
+  const isPassedOn = headers['x-forwarded-for'] !== undefined || headers['forwarded'] !== undefined
+  return !isPassedOn && /^(127\.|::1$|::ffff:127\.)/.test(socket.remoteAddress ?? '')
 }

@@ -5,7 +5,7 @@ import { realWorld } from '../../../shared/lib/world.ts'
 import { defineRoute } from '../../../shared/api/route.ts'
 import { implement } from '../../../control-plane/http/implement.ts'
 import { createLimiter, type Limiter } from '../../../control-plane/http/limits.ts'
-import { call, codeOf, startServer } from './server.ts'
+import { call, codeOf, startServer, type TestServer } from './server.ts'
 
 const routes = {
   count: defineRoute({ id: 'limited.get', method: 'GET', path: '/count', summary: 'Count', reply: z.object({}) }),
@@ -58,6 +58,24 @@ test('who is over the limit gets 429 and is told when to come back; others go on
     expect((await call(server, '/free')).status).toBe(200)
   } finally {
     await server.close()
+  }
+})
+
+test('behind a proxy the address is the one it saw, whatever the client says of itself', async () => {
+  const rules = { sign_in: { points: 1, windowS: 60 } }
+  const statusOf = async (server: TestServer, forwarded: string) =>
+    (await call(server, '/sign-in', { token: null, headers: { 'x-forwarded-for': forwarded } })).status
+  const behind = await startServer({ routes: handlers, rules, isBehindProxy: true })
+  const direct = await startServer({ routes: handlers, rules })
+  try {
+    expect(await statusOf(behind, '10.0.0.1, 203.0.113.7')).toBe(200)
+    expect(await statusOf(behind, '10.0.0.2, 203.0.113.7')).toBe(429)
+    expect(await statusOf(behind, '10.0.0.1, 203.0.113.8')).toBe(200)
+    expect(await statusOf(direct, '203.0.113.7')).toBe(200)
+    expect(await statusOf(direct, '203.0.113.8')).toBe(429)
+  } finally {
+    await behind.close()
+    await direct.close()
   }
 })
 

@@ -33,6 +33,7 @@ export interface ServerOptions {
   isChecking?: boolean
   instance?: string
   isSole?: boolean
+  isBehindProxy?: boolean
   /** Default: one with a key of its own. */
   vault?: Vault
   /** The database of another server, to be a second process on it. */
@@ -66,7 +67,7 @@ export async function startServer(options: ServerOptions): Promise<TestServer> {
     }),
     isChecking: options.isChecking ?? true,
     isHttps: false,
-    isBehindProxy: false,
+    isBehindProxy: options.isBehindProxy ?? false,
     stopping: stopping.signal,
     observe: (record) => records.push(record),
   }
