@@ -1,4 +1,5 @@
 import { WebSocket } from 'ws'
+import type { EnrolReply } from '../../shared/device/control.ts'
 import { linkLimits } from '../../shared/device/limits.ts'
 import { serverMessage, type DeviceMessage, type EndReport, type ServerMessage } from '../../shared/device/protocol.ts'
 import { enrol, type BenchServer } from './stack.ts'
@@ -21,7 +22,11 @@ export interface DeviceSocket {
 }
 
 export async function connectDevice(server: BenchServer, name: string): Promise<DeviceSocket> {
-  const identity = await enrol(server, name)
+  return openLink(server, await enrol(server, name))
+}
+
+/** The link of a device that is enrolled. */
+export async function openLink(server: BenchServer, identity: EnrolReply): Promise<DeviceSocket> {
   const socket = new WebSocket(`${server.url.replace('http', 'ws')}/api/device/link`, { perMessageDeflate: false })
   const inbox: ServerMessage[] = []
   let waiting: (() => void)[] = []
@@ -74,7 +79,7 @@ export async function connectDevice(server: BenchServer, name: string): Promise<
     instance: crypto.randomUUID(),
     version: '0.0.0',
     platform: 'linux',
-    hostname: name,
+    hostname: identity.displayName,
     runs: [],
     claimState: { accepting: true, reason: null, message: null, activeRuns: 0 },
   })

@@ -14,7 +14,7 @@ export const dispatch: Bench = {
   about: 'wakes given to devices, claimed and finished, against the jobs of graphile-worker',
   async run(context) {
     const cluster = await context.postgres()
-    const queue = cluster && (await openGraphile(cluster.urlOf('postgres'), context.say))
+    const queue = cluster && (await openGraphile(cluster.urlOf('postgres'), (text) => context.say(text)))
     if (!queue) return []
     try {
       return [

@@ -40,8 +40,12 @@ export async function openGraphile(databaseUrl: string, say: (text: string) => v
   const quiet = { connectionString: databaseUrl, logger, noHandleSignals: true }
   const utils = await library.makeWorkerUtils(quiet)
   await utils.migrate()
-  let started: () => void = () => {}
-  const taskList = { job: () => void started() }
+  let started: () => unknown = () => undefined
+  const taskList = {
+    job() {
+      started()
+    },
+  }
   const untilStarted = (count: number) =>
     new Promise<number>((done) => {
       let left = count
@@ -98,7 +102,7 @@ async function load(say: (text: string) => void): Promise<Library | null> {
     }
     return createRequire(manifest)('graphile-worker') as Library
   } catch (error) {
-    say(`NOT COMPARED with graphile-worker, which cannot be had: ${error instanceof Error ? error.message : error}`)
+    say(`NOT COMPARED with graphile-worker, which cannot be had: ${String(error)}`)
     return null
   }
 }

@@ -8,6 +8,8 @@ import { changeSets } from './change-sets.ts'
 import { cliStart } from './cli-start.ts'
 import type { Bench, Context } from './context.ts'
 import { dispatch } from './dispatch.ts'
+import { field } from './field.ts'
+import { follow } from './follow.ts'
 import { heartbeats } from './heartbeats.ts'
 import { ingest } from './ingest.ts'
 import { lists } from './lists.ts'
@@ -15,6 +17,7 @@ import type { Result } from './measure.ts'
 import { memory } from './memory.ts'
 import { ptyCapture } from './pty-capture.ts'
 import { reads } from './reads.ts'
+import { reconnect } from './reconnect.ts'
 import { lineOf } from './report.ts'
 import { wake } from './wake.ts'
 
@@ -26,13 +29,16 @@ const benches: readonly Bench[] = [
   wake,
   dispatch,
   ingest,
+  follow,
   lists,
   reads,
   heartbeats,
+  reconnect,
   changeSets,
   ptyCapture,
   cliStart,
   memory,
+  field,
 ]
 /** Load of one minute above which two processors are too busy for the numbers to mean much. */
 const quietLoad = 2

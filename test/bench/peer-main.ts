@@ -5,9 +5,9 @@ import Database from 'better-sqlite3'
 import Koa from 'koa'
 import { WebSocketServer } from 'ws'
 
-/** A bare WebSocket that answers what it gets, or a bare Koa that reads the same rows as ours. */
+/** A bare WebSocket that answers what it gets, one that hands it to all others, or a bare Koa that reads the same rows as ours. */
 const [kind, argument = ''] = process.argv.slice(2)
-const server = kind === 'echo' ? echo() : koa(argument)
+const server = kind === 'echo' ? echo() : kind === 'relay' ? relay() : koa(argument)
 server.listen(0, '127.0.0.1', () => process.send?.({ port: (server.address() as AddressInfo).port }))
 process.on('message', () => {
   const { user, system } = process.cpuUsage()
@@ -19,6 +19,17 @@ function echo(): Server {
   const sockets = new WebSocketServer({ server: http, perMessageDeflate: false })
   sockets.on('connection', (socket) =>
     socket.on('message', (bytes: Buffer) => socket.send(JSON.stringify(JSON.parse(bytes.toString('utf8'))))),
+  )
+  return http
+}
+
+function relay(): Server {
+  const http = createServer()
+  const sockets = new WebSocketServer({ server: http, perMessageDeflate: false })
+  sockets.on('connection', (socket) =>
+    socket.on('message', (bytes: Buffer) => {
+      for (const other of sockets.clients) if (other !== socket) other.send(bytes)
+    }),
   )
   return http
 }

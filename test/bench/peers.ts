@@ -9,7 +9,7 @@ export interface Peer {
   end(): Promise<void>
 }
 
-export async function startPeer(kind: 'echo' | 'koa', argument = ''): Promise<Peer> {
+export async function startPeer(kind: 'echo' | 'relay' | 'koa', argument = ''): Promise<Peer> {
   const child = fork(join(import.meta.dirname, 'peer-main.ts'), [kind, argument], {
     execArgv: ['--disable-warning=ExperimentalWarning'],
   })

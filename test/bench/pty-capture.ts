@@ -72,6 +72,7 @@ async function capture(flood: string, path: string): Promise<number> {
     onBroken: (message) => {
       throw new Error(message)
     },
+    onDamaged: () => undefined,
     limits: writerLimits,
   })
   const pipeline = new Pipeline({

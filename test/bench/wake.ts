@@ -100,7 +100,7 @@ async function measureAgent(
   }
 }
 
-async function wakeOnce(
+export async function wakeOnce(
   server: BenchServer,
   { device, pipe, agent }: { device: BenchDevice; pipe: Pipe; agent: string },
 ): Promise<number> {
@@ -138,7 +138,7 @@ async function spawnOnce(pipe: Pipe): Promise<number> {
   return ms
 }
 
-async function createAgent(
+export async function createAgent(
   server: BenchServer,
   pipe: Pipe,
   { where, defaultFolderId }: { where: string; defaultFolderId: string | undefined },
@@ -164,14 +164,14 @@ function makeRepository(path: string): string {
   return path
 }
 
-interface Pipe {
+export interface Pipe {
   command: [string, ...string[]]
   /** `performance.now()` when the next byte came. */
   next(): Promise<number>
   close(): void
 }
 
-function openPipe(path: string): Pipe {
+export function openPipe(path: string): Pipe {
   execFileSync('mkfifo', [path])
   // Both ends, so that it never ends.
   const fd = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
