@@ -1,9 +1,8 @@
-import pg from 'pg'
 import type { Bench, Context } from './context.ts'
 import { connectDevice, endRun, finishedReport, type DeviceSocket } from './device-socket.ts'
 import { openGraphile, type Queue } from './graphile.ts'
 import { atLeast, atMost, compare, type Result } from './measure.ts'
-import { startServer, type BenchServer } from './stack.ts'
+import { newDatabase, startServer, type BenchServer } from './stack.ts'
 
 /**
  * From a wake to the device that is to run it, without the device's own work: one wake at a time, a thousand at once, and
@@ -21,7 +20,7 @@ export const dispatch: Bench = {
         ...(await measureOn(context, { name: 'SQLite', databaseUrl: null, queue, target: 0.25 })),
         ...(await measureOn(context, {
           name: 'PostgreSQL',
-          databaseUrl: await makeDatabase(cluster.urlOf('postgres')),
+          databaseUrl: await newDatabase(cluster, 'dispatch'),
           queue,
           target: 0.55,
         })),
@@ -186,12 +185,4 @@ async function burst(
   const perSecond = (runsAtOnce * 1000) / (performance.now() - before)
   for (const device of fleet) device.reset()
   return { offeredMs, perSecond }
-}
-
-async function makeDatabase(clusterUrl: string): Promise<string> {
-  const client = new pg.Client({ connectionString: clusterUrl })
-  await client.connect()
-  await client.query('create database dispatch')
-  await client.end()
-  return clusterUrl.replace('/postgres?', '/dispatch?')
 }

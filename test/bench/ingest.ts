@@ -3,13 +3,14 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import pg from 'pg'
 import { Forwarder } from '../../device-manager/link/forwarder.ts'
+import type { ThrowAwayPostgres } from '../../scripts/postgres.ts'
 import { openSpool } from '../../device-manager/spool/spool.ts'
 import { encodeFrame } from '../../shared/device/frame.ts'
 import { linkLimits } from '../../shared/device/limits.ts'
 import type { Bench, Context } from './context.ts'
 import { connectDevice, endRun, takeRun, type DeviceSocket } from './device-socket.ts'
 import { atLeast, atMost, compare, type Result } from './measure.ts'
-import { startServer, type BenchServer } from './stack.ts'
+import { newDatabase, startServer, type BenchServer } from './stack.ts'
 
 /**
  * Events stored per second: as the daemon does it (read from its spool, sent in frames, deleted once acknowledged), and
@@ -22,7 +23,7 @@ export const ingest: Bench = {
   async run(context) {
     const results = await measureOn(context, { name: 'SQLite', cluster: null })
     const cluster = await context.postgres()
-    if (cluster) results.push(...(await measureOn(context, { name: 'PostgreSQL', cluster: cluster.urlOf('postgres') })))
+    if (cluster) results.push(...(await measureOn(context, { name: 'PostgreSQL', cluster })))
     return results
   },
 }
@@ -33,8 +34,8 @@ const sizes = [
   { bytes: 1024, events: 20_000 },
 ] as const
 
-async function measureOn(context: Context, on: { name: string; cluster: string | null }): Promise<Result[]> {
-  const databaseUrl = on.cluster === null ? null : await makeDatabase(on.cluster)
+async function measureOn(context: Context, on: { name: string; cluster: ThrowAwayPostgres | null }): Promise<Result[]> {
+  const databaseUrl = on.cluster === null ? null : await newDatabase(on.cluster, 'ingest')
   const server = await startServer(context, { name: `ingest-${on.name}`, databaseUrl })
   const device = await connectDevice(server, 'sender')
   const { id: agentId } = await server.call<{ id: string }>('POST', '/agents', {
@@ -140,7 +141,7 @@ async function sendFromSpool(
   device: DeviceSocket,
   { run, lines, spool: path }: { run: Run; lines: readonly Buffer[]; spool: string },
 ): Promise<number> {
-  const spool = openSpool(path, { repair: false })
+  const spool = openSpool(path)
   for (let at = 0; at < lines.length; at += perFrame)
     spool.append(
       run,
@@ -225,14 +226,6 @@ async function barePostgres(url: string): Promise<Bare> {
     },
     close: () => client.end(),
   }
-}
-
-async function makeDatabase(clusterUrl: string): Promise<string> {
-  const client = new pg.Client({ connectionString: clusterUrl })
-  await client.connect()
-  await client.query('create database ingest')
-  await client.end()
-  return clusterUrl.replace('/postgres?', '/ingest?')
 }
 
 async function bytesStored(

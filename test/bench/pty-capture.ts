@@ -59,7 +59,7 @@ const secrets = [
 ]
 
 async function capture(flood: string, path: string): Promise<number> {
-  const spool = openSpool(path, { repair: false })
+  const spool = openSpool(path)
   const key = { runId: 'run_0000000000000001', fence: 1 }
   const world = realWorld
   const writer = new EventWriter({
@@ -119,7 +119,7 @@ async function capture(flood: string, path: string): Promise<number> {
 }
 
 function demandWhole(path: string, key: { runId: string; fence: number }): void {
-  const spool = openSpool(path, { repair: false })
+  const spool = openSpool(path)
   let bytes = 0
   try {
     for (let seq = 0; ;) {

@@ -2,6 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { join } from 'node:path'
+import pg from 'pg'
+import type { ThrowAwayPostgres } from '../../scripts/postgres.ts'
 import { placesIn } from '../../device-manager/places.ts'
 import { hostRecord } from '../../device-manager/run-host/protocol.ts'
 import type { EnrolReply } from '../../shared/device/control.ts'
@@ -73,6 +75,15 @@ export async function startServer(
       await program.end()
     },
   }
+}
+
+/** An empty database of its own. */
+export async function newDatabase(cluster: ThrowAwayPostgres, name: string): Promise<string> {
+  const client = new pg.Client({ connectionString: cluster.urlOf('postgres') })
+  await client.connect()
+  await client.query(`create database ${name}`)
+  await client.end()
+  return cluster.urlOf(name)
 }
 
 interface Ask {
