@@ -18,9 +18,10 @@ export const companyUse: Flow = async (context) => {
   const kept = [logins, ...(logins?.others ?? [])].find(
     (login) => login?.server === client.session.server && login.workspace?.slug === slug,
   )
+  // Null: there is such a workspace, but the token of the login in use is not for it.
   const id = kept?.workspace?.id ?? (await idOf(client, slug))
   const login = [logins, ...(logins?.others ?? [])].find(
-    (candidate) => candidate?.server === client.session.server && candidate.workspace?.id === id,
+    (candidate) => id !== null && candidate?.server === client.session.server && candidate.workspace?.id === id,
   )
   if (login == null) {
     throw new CliError('no_login_there', `There is no login for the workspace ${slug} on this machine.`, {
@@ -34,10 +35,12 @@ export const companyUse: Flow = async (context) => {
 }
 
 /** A slug the workspace had before leads to the one it has now. */
-async function idOf(client: Client, slug: string, isRenamed = false): Promise<string> {
+async function idOf(client: Client, slug: string, isRenamed = false): Promise<string | null> {
   const reply = await client.send({ method: 'GET', path: `/api/v1/workspaces/by-slug/${encodeURIComponent(slug)}` })
   const now = reply.status === 308 ? textAt(reply.body, 'slug') : null
   if (now !== null && !isRenamed) return idOf(client, now, true)
-  if (reply.status !== 200) throw failureOf(reply)
-  return textAt(reply.body, 'id') ?? ''
+  if (reply.status === 200) return textAt(reply.body, 'id')
+  const failure = failureOf(reply)
+  if (failure.code === 'not_permitted') return null
+  throw failure
 }

@@ -4,7 +4,7 @@ import { fail } from '../../shared/api/errors.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Db } from '../db/open.ts'
 import { findLogin, findRunOfToken, findSession, markLoginUsed, type SessionRow } from './caller-store.ts'
-import type { AgentCaller, Caller, PersonCaller } from './callers.ts'
+import { failElsewhere, type AgentCaller, type Caller, type PersonCaller } from './callers.ts'
 import { createRunTokenReader, type RunTokenReader } from './run-token-reader.ts'
 
 /**
@@ -76,7 +76,7 @@ async function callerOfBearer(lookup: Lookup, authorization: string, wanted: str
   const caller = token.startsWith(loginTokenPrefix)
     ? await callerOfLogin(lookup, token)
     : await callerOfRunToken(lookup, token)
-  if (wanted !== null && wanted !== caller.workspaceId) fail('not_permitted', { param: 'Svc-Workspace-Id' })
+  if (wanted !== null && wanted !== caller.workspaceId) failElsewhere(caller, 'Svc-Workspace-Id')
   return caller
 }
 

@@ -1,3 +1,4 @@
+import { fail } from '../../shared/api/errors.ts'
 import type { AnyRoute, Refusal, Role } from '../../shared/api/route.ts'
 
 /** Who calls: a person by login token or dashboard session, or an agent by the token of its run. */
@@ -47,4 +48,10 @@ export function hasRole(caller: Caller, least: Role): boolean {
 /** Names the caller in idempotency scopes and rate limits; an agent's runs share one. */
 export function callerKey(caller: Caller): string {
   return caller.kind === 'person' ? `person:${caller.userId}` : `agent:${caller.agentId}`
+}
+
+/** Who names another workspace may well be a member of it: what stops the call is the token, and that is what to change. */
+export function failElsewhere(caller: Caller, param: string): never {
+  const isToken = caller.kind === 'agent' || caller.via === 'login_token'
+  return fail('not_permitted', { param, ...(isToken && { message: 'This token works only in its own workspace.' }) })
 }

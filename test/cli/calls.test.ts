@@ -326,6 +326,7 @@ test('there is a login per workspace: company use changes between them, commands
     const own = workspaces[headers.authorization!.slice('Bearer '.length)]!
     if (path === '/api/v1/user/workspaces') return { body: { object: 'list', data: [{ ...own, role: 'owner' }] } }
     if (path === '/api/v1/workspaces/by-slug/uno') return { status: 308, body: { slug: 'one' } }
+    if (path === '/api/v1/workspaces/by-slug/mine-too') return refusal(403, 'not_permitted')
     if (path.startsWith('/api/v1/workspaces/by-slug/')) {
       return path.endsWith(`/${own.slug}`) ? { body: own } : refusal(404, 'resource_not_found')
     }
@@ -342,6 +343,7 @@ test('there is a login per workspace: company use changes between them, commands
   expect(await reads(['workspace', 'get', '--workspace', 'w-9'])).toBe('/api/v1/workspaces/w-9')
   expect((await home.svc(['company', 'use', 'uno'])).status).toBe(0)
   expect((await home.svc(['company', 'use', 'three'])).status).toBe(1)
+  expect((await home.svc(['company', 'use', 'mine-too'])).stderr).toContain('cli.no_login_there')
   expect((await home.svc(['company', 'use', 'two'])).status).toBe(0)
   expect(await reads(['workspace', 'get'])).toBe('/api/v1/workspaces/w-2')
 })

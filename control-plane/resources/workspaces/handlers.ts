@@ -3,7 +3,7 @@ import type { BodyOf } from '../../../shared/api/route.ts'
 import { workspaceRoutes } from '../../../shared/api/workspaces.ts'
 import { troubleOf } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
-import type { Caller } from '../../http/callers.ts'
+import { failElsewhere, type Caller } from '../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../http/implement.ts'
 import { viewerOf } from '../agents/rules.ts'
 import { countAgents } from '../agents/store.ts'
@@ -84,7 +84,7 @@ async function bySlug({ db, caller, params, path }: HandlerInput<typeof workspac
     return fail('resource_not_found', { param: 'slug', message: 'You belong to no workspace with this slug.' })
   // A login token works in its own workspace only; a session may look at all that its person belongs to.
   const isElsewhere = workspace.id !== caller.workspaceId
-  if (isElsewhere && caller.kind === 'person' && caller.via === 'login_token') fail('not_permitted', { param: 'slug' })
+  if (isElsewhere && caller.kind === 'person' && caller.via === 'login_token') failElsewhere(caller, 'slug')
   const { slug } = workspace
   if (slug === params.slug) return presentWorkspace(workspace)
   return answer(308, { slug }, { Location: path.slice(0, path.lastIndexOf('/') + 1) + slug })

@@ -1,6 +1,6 @@
 import { fail } from '../../../shared/api/errors.ts'
 import type { Db } from '../../db/open.ts'
-import type { Caller } from '../../http/callers.ts'
+import { failElsewhere, type Caller } from '../../http/callers.ts'
 import { findWorkspace, type WorkspaceRow } from './store.ts'
 
 /**
@@ -9,7 +9,7 @@ import { findWorkspace, type WorkspaceRow } from './store.ts'
  * gets the same 403 `not_permitted`.
  */
 export async function namedWorkspace(db: Db, caller: Caller, workspaceId: string): Promise<WorkspaceRow> {
-  if (workspaceId !== caller.workspaceId) fail('not_permitted', { param: 'workspaceId' })
+  if (workspaceId !== caller.workspaceId) failElsewhere(caller, 'workspaceId')
   return ownWorkspace(db, caller)
 }
 

@@ -87,6 +87,9 @@ test('a login token is its person in its workspace, and in no other', async () =
   expect((await call(server, '/me', { token: ownerToken, headers: own })).status).toBe(200)
   const other = { 'svc-workspace-id': otherWorkspaceId }
   expect(await refusal('/me', { token: ownerToken, headers: other })).toEqual([403, 'not_permitted'])
+  // The person may be a member there, so it is not told that it is none.
+  const { body } = await call(server, '/me', { token: ownerToken, headers: other })
+  expect(body.error.message).toContain('its own workspace')
 })
 
 test('a revoked or expired login token, or one whose person left, stops working with the next request', async () => {
