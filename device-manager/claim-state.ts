@@ -1,5 +1,5 @@
 import type { ClaimState } from '../shared/device/protocol.ts'
-import type { Spool } from './spool/spool.ts'
+import type { DaemonSpool } from './spool/standing-spool.ts'
 
 /** Room in the spool below which the device takes no new run. */
 const leastFreeBytes = 32 * 1024 * 1024
@@ -8,7 +8,7 @@ export interface ClaimFacts {
   isDraining: boolean
   activeRuns: number
   capacity: number
-  spool: Pick<Spool, 'freeBytes'>
+  spool: Pick<DaemonSpool, 'freeBytes'>
   spoolPages: number
 }
 

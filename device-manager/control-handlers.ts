@@ -72,7 +72,7 @@ export function controlHandlers(context: ControlContext): ControlHandlers {
 function statusOf(context: ControlContext) {
   const { daemon, identity } = context
   const now = daemon.describe()
-  const spooled = daemon.spool.runs()
+  const spooled = runsInSpool(daemon)
   const installed = context.serviceInstalled()
   return {
     pid: process.pid,
@@ -93,6 +93,15 @@ function statusOf(context: ControlContext) {
       bytes: spooled.reduce((sum, run) => sum + run.bytes, 0),
     },
     service: installed === null ? null : { installed, startedByService: context.startedByService },
+  }
+}
+
+/** A spool that cannot be read keeps nobody from the rest of the status; `reason` tells of it. */
+function runsInSpool(daemon: Daemon): ReturnType<Daemon['spool']['runs']> {
+  try {
+    return daemon.spool.runs()
+  } catch {
+    return []
   }
 }
 

@@ -20,7 +20,7 @@ import { HostPool } from './run/host-pool.ts'
 import { Journal } from './run/journal.ts'
 import { Supervisor } from './run/supervisor.ts'
 import { receiveMessage, type MessageContext } from './server-messages.ts'
-import { openSpool, type Spool } from './spool/spool.ts'
+import { StandingSpool } from './spool/standing-spool.ts'
 import { Surroundings } from './surroundings.ts'
 
 export interface DaemonOptions {
@@ -43,7 +43,7 @@ const silentMarginMs = 5 * 60_000
 /** The device manager's daemon: link, runs, spool and folders of one device. */
 export class Daemon {
   readonly supervisor: Supervisor
-  readonly spool: Spool
+  readonly spool: StandingSpool
   readonly link: LinkClient
   readonly surroundings: Surroundings
   readonly startedAt: number
@@ -71,7 +71,15 @@ export class Daemon {
     this.instance = world.uuid()
     this.contact = new Contact(world)
     mkdirSync(places.stateDir, { recursive: true, mode: 0o700 })
-    this.spool = openSpool(places.spool, { maxPageCount: config.spoolPages, repair: true, world })
+    this.spool = new StandingSpool({
+      path: places.spool,
+      world,
+      settings: { maxPageCount: config.spoolPages },
+      onOpenedAnew: (why, salvage) => {
+        log.error({ why, salvage }, 'the spool was opened anew')
+        world.after(0, () => this.supervisor.ensureEndings())
+      },
+    })
     if (this.spool.salvage) log.error({ salvage: this.spool.salvage }, 'the spool was damaged and salvaged')
     this.journal = new Journal(places.journal)
     this.pool = new HostPool({ places, world, log, spoolPages: config.spoolPages, unsentBytes: config.unsentBytes })
@@ -209,6 +217,7 @@ export class Daemon {
         if (this.forwarder.isSending(run.runId)) this.forwarder.pump(run.runId)
       },
       forgotten: (runId) => this.forwarder.forget(runId),
+      spoolDamaged: (message) => this.spool.distrust(message),
       changed: () => this.reportClaimState(),
     })
   }

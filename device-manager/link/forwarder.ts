@@ -3,7 +3,8 @@ import { encodeFrame } from '../../shared/device/frame.ts'
 import { linkLimits } from '../../shared/device/limits.ts'
 import type { DeviceMessage, EventsHeader } from '../../shared/device/protocol.ts'
 import type { Log } from '../log.ts'
-import type { Spool, SpoolRow } from '../spool/spool.ts'
+import type { SpoolRow } from '../spool/spool.ts'
+import type { DaemonSpool } from '../spool/standing-spool.ts'
 import { summarize, type FrameSummary } from './frame-summary.ts'
 
 /**
@@ -42,10 +43,10 @@ interface Cursor {
 const framesPerDelete = 8
 
 export class Forwarder {
-  private readonly options: { spool: Spool; link: ForwarderLink; log: Log }
+  private readonly options: { spool: DaemonSpool; link: ForwarderLink; log: Log }
   private readonly cursors = new Map<string, Cursor>()
 
-  constructor(options: { spool: Spool; link: ForwarderLink; log: Log }) {
+  constructor(options: { spool: DaemonSpool; link: ForwarderLink; log: Log }) {
     this.options = options
   }
 

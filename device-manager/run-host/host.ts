@@ -3,7 +3,7 @@ import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { EndReport } from '../../shared/device/protocol.ts'
 import type { ProcessIdentity } from '../process/identity.ts'
 import { HarnessLaunchError } from '../harness/adapter-errors.ts'
-import { openSpool, type RunKey, type Spool } from '../spool/spool.ts'
+import { openSpool, SpoolDamagedError, type RunKey, type Spool } from '../spool/spool.ts'
 import { changeSetOf } from './ending.ts'
 import type { StartRequest } from './launch.ts'
 import { messageOf, type HostLog } from './log.ts'
@@ -160,10 +160,12 @@ export class RunHost {
         limits: this.#options.writerLimits,
         onSpooled: (lastSeq) => this.#options.spooled(lastSeq),
         onBroken: (message) => this.#run?.stop('crashed', message),
+        onDamaged: (message) => this.#options.reply({ type: 'spool_damaged', message }),
       })
       this.#prepared = await prepare(stateDir, request, world)
     } catch (error) {
       log('prepare_failed', { ...key, error: messageOf(error) })
+      if (error instanceof SpoolDamagedError) this.#options.reply({ type: 'spool_damaged', message: messageOf(error) })
       return this.#leave(74)
     }
     this.#phase = 'prepared'

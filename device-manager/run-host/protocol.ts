@@ -16,6 +16,7 @@ import { runSpec, type RunSpec } from '../../shared/runs/spec.ts'
  *     start (token, secrets)           ->      launches the harness; a second start is passed over
  *                                 started  <-
  *                                 spooled  <-  rows up to lastSeq are on disk (coalesced)
+ *                           spool_damaged  <-  the daemon sets the file right, which only it may do
  *     stop / input / change_set.get    ->
  *                                   ended  <-  the ending is in the spool; the host exits
  *     discard                          ->      not started and not wanted any more; the host exits
@@ -64,6 +65,7 @@ export const hostReply = z.discriminatedUnion('type', [
   /** `pid` is null for a harness that could not be launched; `ended` follows. */
   z.object({ type: z.literal('started'), pid: z.number().int().nullable(), at: z.number().int() }),
   z.object({ type: z.literal('spooled'), lastSeq: z.number().int().nonnegative() }),
+  z.object({ type: z.literal('spool_damaged'), message: z.string() }),
   z.object({ type: z.literal('change_set'), requestId: z.string(), result: changeSetResult }),
   z.object({ type: z.literal('ended'), report: endReport }),
 ])

@@ -14,6 +14,8 @@ export interface WriterOptions {
   onSpooled(lastSeq: number): void
   /** The spool lost rows of this run: nothing more can be written to it, and the run must end. */
   onBroken(message: string): void
+  /** The file cannot be read as a spool. Only the daemon may set it aside; until then it is tried again. */
+  onDamaged(message: string): void
   limits: WriterLimits
 }
 export interface WriterLimits {

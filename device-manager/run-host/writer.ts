@@ -1,7 +1,7 @@
 import type { ChangeSetResult } from '../../shared/device/change-set.ts'
 import type { EndReport } from '../../shared/device/protocol.ts'
 import type { RunEventBody } from '../../shared/runs/events.ts'
-import { SpoolFullError, SpoolOrderError, SpoolReplacedError, type Spool } from '../spool/spool.ts'
+import { SpoolDamagedError, SpoolFullError, SpoolOrderError, SpoolReplacedError, type Spool } from '../spool/spool.ts'
 import { isEssential, nothingWritten, pendingEvent, toRows, type PendingEvent, type Written } from './event-lines.ts'
 import { messageOf } from './log.ts'
 import { gapOf, Overflow, type GapReason } from './overflow.ts'
@@ -34,7 +34,7 @@ export class EventWriter {
   #unsentBytes = 0
   #overflow: Overflow | null = null
   #stuckMs = 0
-  #isBroken = false
+  #broken: string | null = null
   #isAtEnd = false
   #isEnding = false
   #window = { startedAt: -Infinity, writes: 0 }
@@ -44,6 +44,10 @@ export class EventWriter {
   constructor(options: WriterOptions) {
     this.#options = options
     this.#spool = options.spool
+  }
+
+  get #isBroken(): boolean {
+    return this.#broken !== null
   }
 
   get lastSeq(): number {
@@ -190,6 +194,7 @@ export class EventWriter {
       work(this.#spool)
     } catch (error) {
       if (error instanceof SpoolOrderError) return this.#break(messageOf(error))
+      if (error instanceof SpoolDamagedError) this.#options.onDamaged(messageOf(error))
       if (!(error instanceof SpoolReplacedError)) throw error
       this.#spool?.close()
       this.#spool = null
@@ -203,7 +208,7 @@ export class EventWriter {
 
   #break(message: string): void {
     if (this.#isBroken) return
-    this.#isBroken = true
+    this.#broken = message
     this.#queue = []
     this.#overflow = null
     this.#options.log('spool_broken', { runId: this.#options.key.runId, error: message })
@@ -253,7 +258,10 @@ export class EventWriter {
   #endBroken(changeSet: ChangeSetResult | null, reportOf: ReportOf): EndReport {
     this.#spool ??= this.#options.openSpool()
     const lastSeq = this.#spool.stats(this.#options.key)?.lastSeq ?? 0
-    const report = { ...reportOf({ ...totalsOf(this.#written), eventCount: lastSeq }), logHash: '' }
+    const told = reportOf({ ...totalsOf(this.#written), eventCount: lastSeq })
+    // Rows that were lost only now, after the harness had left: the run is not told as complete all the same.
+    const lost = told.exitReason === 'completed' ? { exitReason: 'crashed' as const, message: this.#broken } : {}
+    const report = { ...told, ...lost, logHash: '' }
     this.#spool.end(this.#options.key, [], { report, changeSet })
     return report
   }

@@ -1,7 +1,7 @@
 import type { Log } from '../log.ts'
 import type { Places } from '../places.ts'
 import type { HostRecord } from '../run-host/protocol.ts'
-import type { Spool } from '../spool/spool.ts'
+import type { DaemonSpool } from '../spool/standing-spool.ts'
 import type { HostPool } from './host-pool.ts'
 import type { RunState } from './machine.ts'
 import { removeLeftovers } from './leftovers.ts'
@@ -15,7 +15,7 @@ export async function adoptRuns(options: {
   states: readonly RunState[]
   supervisor: Supervisor
   pool: HostPool
-  spool: Spool
+  spool: DaemonSpool
   places: Places
   log: Log
 }): Promise<void> {
@@ -68,7 +68,7 @@ async function dismiss(record: HostRecord, options: { pool: HostPool; log: Log }
 }
 
 /** Rows of runs that nobody remembers cannot be sent with a lease: the control plane has ended those runs. */
-function forgetStrays(spool: Spool, known: ReadonlySet<string>, log: Log): void {
+function forgetStrays(spool: DaemonSpool, known: ReadonlySet<string>, log: Log): void {
   for (const run of spool.runs()) {
     if (known.has(run.runId) || !run.ended) continue
     log.warn({ runId: run.runId, rows: run.rows }, 'events of an unknown run are dropped')

@@ -6,14 +6,14 @@ import type { Log } from '../log.ts'
 import type { Places } from '../places.ts'
 import { endTree } from '../process/kill.ts'
 import type { HostRecord } from '../run-host/protocol.ts'
-import type { Spool } from '../spool/spool.ts'
+import type { DaemonSpool } from '../spool/standing-spool.ts'
 import { readBase, removeRunFolder } from './leftovers.ts'
 import type { RunState, Stop } from './machine.ts'
 
 /** Endings that the daemon writes because no run host is there to write them. */
 export interface EndingContext {
   places: Places
-  spool: Spool
+  spool: DaemonSpool
   world: World
   log: Log
 }

@@ -3,7 +3,7 @@ import type { World } from '../../shared/lib/world.ts'
 import type { Log } from '../log.ts'
 import type { Places } from '../places.ts'
 import type { HostReply } from '../run-host/protocol.ts'
-import type { Spool } from '../spool/spool.ts'
+import type { DaemonSpool } from '../spool/standing-spool.ts'
 import { endCrashed, endWithoutHost } from './crashed.ts'
 import type { HostConnection } from './host-connection.ts'
 import type { HostPool } from './host-pool.ts'
@@ -15,7 +15,7 @@ export interface SupervisorOptions {
   places: Places
   world: World
   log: Log
-  spool: Spool
+  spool: DaemonSpool
   journal: Journal
   pool: HostPool
   surroundings: HarnessSurroundings
@@ -27,6 +27,8 @@ export interface SupervisorOptions {
   forward(run: { runId: string; fence: number }): void
   /** The run is over and forgotten. */
   forgotten(runId: string): void
+  /** A run host cannot use the spool. */
+  spoolDamaged(message: string): void
   /** Runs were taken or ended. */
   changed(): void
 }
@@ -193,6 +195,15 @@ export class Supervisor {
     this.untilDone(state, 'the ending was not written', () => endWithoutHost(this.options, state, state.cancel ?? lost))
   }
 
+  /** The spool was set right: the endings that it lost are written anew. */
+  ensureEndings(): void {
+    for (const state of this.list()) {
+      if (state.phase !== 'ended') continue
+      this.ensureEnding(state)
+      this.options.forward(state)
+    }
+  }
+
   /** A spool that is locked, full or damaged for a moment must not end the daemon: the work is done when it can be. */
   private untilDone(state: RunState, trouble: string, work: () => void): void {
     try {
@@ -223,6 +234,8 @@ export class Supervisor {
         return this.handle(runId, { type: 'host_started' })
       case 'spooled':
         return this.options.forward(state)
+      case 'spool_damaged':
+        return this.options.spoolDamaged(reply.message)
       case 'change_set':
         return this.options.sendChangeSet({ runId, fence: state.fence, requestId: reply.requestId }, reply.result)
       case 'ended':

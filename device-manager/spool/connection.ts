@@ -35,14 +35,16 @@ const schema = `
 export interface ConnectionOptions {
   busyTimeoutMs: number
   maxPageCount: number
+  /** A file that is not there is not made. */
+  mustExist?: boolean
 }
 
 /** Opens the file, makes it when it is new, and sets what SQLite forgets between connections. */
 export function openConnection(path: string, options: ConnectionOptions): Connection {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  if (!options.mustExist) mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   // SQLite gives the -wal and -shm files the mode of the main file.
-  if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
-  const db = new Database(path, { timeout: options.busyTimeoutMs })
+  if (!options.mustExist && !existsSync(path)) closeSync(openSync(path, 'a', 0o600))
+  const db = new Database(path, { timeout: options.busyTimeoutMs, fileMustExist: true })
   try {
     // Of a new file only: on an old one `auto_vacuum` would write, and so wait for the others' locks, at every open.
     if (Number(db.pragma('page_count', { simple: true })) === 0) {

@@ -1,4 +1,4 @@
-import { closeSync, existsSync, openSync, readSync, renameSync, writeSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readSync, renameSync, rmSync, writeSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import { openConnection, pageBytes, type Connection, type ConnectionOptions } from './connection.ts'
 import { maxSeq, rowCrc, type Salvage, type SalvagedRun } from './rows.ts'
@@ -25,19 +25,27 @@ interface DamagedRow {
 /**
  * Sets a damaged spool aside (`<path>.corrupt-<time>`) and fills a new one with what can be trusted: of each run the rows
  * that follow the acknowledged one without a hole and whose checksum holds. What is after a hole stays in the file set
- * aside; it is never sent.
+ * aside; it is never sent. The new one is filled under another name and comes whole: a run host that found it half filled
+ * would take the rest of its run's rows for lost.
  */
 export function salvage(path: string, options: ConnectionOptions, facts: { now: number; reason: string }): Salvage {
   const asidePath = `${path}.corrupt-${new Date(facts.now).toISOString().replaceAll(/[:.]/g, '-')}`
   // The write-ahead log holds committed rows: it goes along under the name SQLite looks for.
   for (const suffix of ['', '-wal']) if (existsSync(path + suffix)) renameSync(path + suffix, asidePath + suffix)
   if (existsSync(`${path}-shm`)) renameSync(`${path}-shm`, `${asidePath}-shm`)
-  const fresh = openConnection(path, options)
+  const freshPath = `${path}.new`
+  // One that a crash left here.
+  for (const suffix of ['', '-wal', '-shm']) rmSync(freshPath + suffix, { force: true })
+  const fresh = openConnection(freshPath, options)
+  let copied: ReturnType<typeof copyRuns>
   try {
-    return { asidePath, reason: facts.reason, ...copyRuns(asidePath, fresh, path) }
+    copied = copyRuns(asidePath, fresh, freshPath)
+    fresh.pragma('wal_checkpoint(truncate)')
   } finally {
     fresh.close()
   }
+  renameSync(freshPath, path)
+  return { asidePath, reason: facts.reason, ...copied }
 }
 
 function copyRuns(asidePath: string, fresh: Connection, freshPath: string): Pick<Salvage, 'runs' | 'runListRead'> {

@@ -28,9 +28,13 @@ export interface SpoolOptions {
   busyTimeoutMs?: number
   /**
    * Check the whole file, and set a damaged one aside and salvage it. Only the daemon does: a run host must not move the
-   * file away under the others. Without it a damaged file throws SpoolDamagedError.
+   * file away under the others. Without it a damaged file throws SpoolDamagedError, and one that is not there
+   * SpoolUnavailableError: the daemon makes it, and another one made while it sets a damaged one aside would be mixed up
+   * with the new one.
    */
   repair?: boolean
+  /** What a reader found wrong with the file: with `repair` it is set aside whatever the check says. */
+  damage?: string
   world?: Pick<World, 'now'>
 }
 
@@ -42,10 +46,12 @@ const defaults = {
   repair: true,
 }
 export function openSpool(path: string, options: SpoolOptions = {}): Spool {
-  const settings = { ...defaults, ...options }
+  const whole = { ...defaults, ...options }
+  const settings = { ...whole, mustExist: !whole.repair }
   let salvaged: Salvage | null = null
   let db: Connection
   try {
+    if (settings.repair && options.damage !== undefined && existsSync(path)) throw new SpoolDamagedError(options.damage)
     db = openChecked(path, settings)
   } catch (error) {
     const spoolError = toSpoolError(error)
@@ -61,7 +67,7 @@ export function openSpool(path: string, options: SpoolOptions = {}): Spool {
   return new Spool({ path, db, salvage: salvaged, ...settings })
 }
 
-function openChecked(path: string, settings: typeof defaults): Connection {
+function openChecked(path: string, settings: typeof defaults & { mustExist: boolean }): Connection {
   const isNew = !existsSync(path)
   const db = openConnection(path, settings)
   try {

@@ -1,10 +1,12 @@
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { checkInvariants, rssOf } from '../kit/invariants.ts'
 import { waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
 import { printedLines, scenario } from '../kit/system-scenario.ts'
 
-/** Fault matrix, row 43: a spool of 2 MiB (128 pages) that runs full while the wire is cut. */
+/** Fault matrix, rows 43 and 44: a spool of 2 MiB (128 pages) that runs full while the wire is cut, and one that is gone. */
 
 let system: TestSystem
 beforeAll(async () => {
@@ -63,4 +65,22 @@ test('row 43: the harness is read on, loss is declared, no new run is taken, and
   expect(gapBytes).toBeGreaterThan(0)
   await checkInvariants(system, next, nextId, { exitReason: 'completed', output: printedLines(50) })
   expect(await device.status()).toMatchObject({ pid, accepting: true, reason: null })
+})
+
+test('row 44: a spool that vanishes under a run ends that run as `crashed`, and the daemon goes on with a new one', async () => {
+  const [broken, next] = await Promise.all([
+    scenario(system, { steps: ['lines=10', 'touch=GATES/up', 'await=GATES/on', 'lines=10', 'forever'] }),
+    scenario(system, { steps: ['lines=50'] }),
+  ])
+  const { device } = system
+  const { pid } = device.program
+  const runId = await broken.start()
+  await broken.reached('up')
+  for (const suffix of ['', '-wal', '-shm']) rmSync(join(device.stateDir, `spool.db${suffix}`), { force: true })
+  broken.open('on')
+  const run = await system.api.waitForRun(runId, 'failed')
+  expect(run.exitReason).toBe('crashed')
+  const nextId = await next.start()
+  await checkInvariants(system, next, nextId, { exitReason: 'completed', output: printedLines(50) })
+  expect(await device.status()).toMatchObject({ pid, accepting: true, runs: [] })
 })

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hostRecord } from '../../../device-manager/run-host/protocol.ts'
@@ -141,6 +141,7 @@ describe('host and daemon', () => {
   test('a spool that cannot be opened shows before a harness is started', async () => {
     const broken = testDevice()
     try {
+      rmSync(broken.spoolPath)
       mkdirSync(broken.spoolPath)
       const host = await broken.host()
       await host.connect()

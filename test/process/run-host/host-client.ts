@@ -20,6 +20,8 @@ export function testDevice() {
   const stateDir = mkdtempSync(join(tmpdir(), 'svc-host-'))
   const workDir = join(stateDir, 'work')
   mkdirSync(workDir)
+  // The daemon makes it before it starts any host.
+  openSpool(join(stateDir, 'spool.db')).close()
   const children: ChildProcess[] = []
   let hosts = 0
   return {

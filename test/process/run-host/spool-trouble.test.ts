@@ -64,6 +64,23 @@ describe('a run host whose spool is in trouble', () => {
     expect(outputOf(events).toString().replace('ready\r\n', '')).toBe(lines(10))
   })
 
+  test('tells the daemon of a file that it cannot read, and goes on once that was set right', async () => {
+    const { host, runId } = await launchTwoParts(5, 10)
+    const raw = new Database(device.spoolPath)
+    raw.pragma('wal_checkpoint(truncate)')
+    raw.close()
+    const file = readFileSync(device.spoolPath)
+    file.fill(0xee, 0, 100)
+    writeFileSync(device.spoolPath, file)
+    host.send({ type: 'input', inputId: '1', text: '' })
+    expect((await host.reply('spool_damaged')).message).toContain('SQLITE_NOTADB')
+    openSpool(device.spoolPath).close()
+    const { report } = await host.reply('ended')
+    await host.left()
+    expect(report).toMatchObject({ exitReason: 'completed', gapBytes: 0 })
+    expect(outputOf(spooled(device, runId).events).toString().replace('ready\r\n', '')).toBe(lines(10))
+  })
+
   test('ends the run as crashed when rows were lost, and uses no seq twice', async () => {
     const { host, runId } = await launchTwoParts(800, 900)
     const known = spooled(device, runId).events.length

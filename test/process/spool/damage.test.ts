@@ -10,14 +10,17 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
   openSpool,
   SpoolDamagedError,
   SpoolReplacedError,
+  SpoolUnavailableError,
   type RunKey,
   type Spool,
 } from '../../../device-manager/spool/spool.ts'
+import { StandingSpool } from '../../../device-manager/spool/standing-spool.ts'
 
 let folder: string
 let path: string
@@ -201,5 +204,88 @@ describe('a damaged spool', () => {
     }
     expect(kept.size).toBeGreaterThan(10)
     expect(kept.has(20)).toBe(true)
+  })
+})
+
+describe('a spool that turns out wrong while the daemon holds it', () => {
+  let now: number
+  let opened: { why: string; salvaged: number | null }[]
+  function standing(): StandingSpool {
+    now = 0
+    opened = []
+    return new StandingSpool({
+      path,
+      world: { now: () => 1_767_225_600_000 + now, monotonic: () => now },
+      settings: { reserveBytes: 64 * 1024 },
+      onOpenedAnew: (why, salvage) => opened.push({ why, salvaged: salvage && salvage.runs.length }),
+    })
+  }
+  const [key] = keys as [RunKey]
+  const append = (from: number, count: number) => {
+    const host = open()
+    for (let seq = from; seq < from + count; seq++) host.append(key, [{ seq, line: lineOf(key.runId, seq) }])
+    host.close()
+  }
+  /** As a page would be whose content rotted: the file passes SQLite's own check. */
+  function rot(seq: number): void {
+    const raw = new Database(path)
+    raw.prepare('update events set line = ? where id & 4294967295 = ?').run(Buffer.from('rotten\n'), seq)
+    raw.close()
+  }
+
+  test('a row that rotted: set aside in the call that meets it, which then answers what is whole', () => {
+    append(1, 20)
+    const daemon = standing()
+    expect(daemon.read(key, 0, 1e9)).toHaveLength(20)
+    rot(8)
+    expect(daemon.read(key, 0, 1e9).map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6, 7])
+    expect(opened).toEqual([{ why: 'row 8 of run_a is not what was written', salvaged: 1 }])
+    expect(daemon.stats(key)?.lastSeq).toBe(7)
+    daemon.close()
+  })
+
+  test('a file that is gone: another one is made, and what comes into it is read', () => {
+    append(1, 3)
+    const daemon = standing()
+    for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true })
+    expect(daemon.freeBytes()).toBeGreaterThan(0)
+    expect(daemon.runs()).toEqual([])
+    expect(opened).toHaveLength(1)
+    append(1, 2)
+    expect(daemon.read(key, 0, 1e9)).toHaveLength(2)
+    daemon.close()
+  })
+
+  test('what a run host met is believed, once', () => {
+    append(1, 3)
+    const daemon = standing()
+    daemon.distrust('database disk image is malformed')
+    daemon.distrust('database disk image is malformed')
+    expect(opened).toEqual([{ why: 'database disk image is malformed', salvaged: 1 }])
+    expect(daemon.read(key, 0, 1e9)).toHaveLength(3)
+    daemon.close()
+  })
+
+  test('one that is wrong again at once is left alone for a while', () => {
+    append(1, 20)
+    const daemon = standing()
+    rot(8)
+    expect(daemon.read(key, 0, 1e9)).toHaveLength(7)
+    rot(3)
+    expect(() => daemon.read(key, 0, 1e9)).toThrow(SpoolDamagedError)
+    now = 10_000
+    expect(daemon.read(key, 0, 1e9)).toHaveLength(2)
+    daemon.close()
+  })
+
+  test('a folder that was removed does not come back', () => {
+    append(1, 3)
+    const daemon = standing()
+    rmSync(folder, { recursive: true })
+    expect(() => daemon.freeBytes()).toThrow(SpoolUnavailableError)
+    daemon.distrust('gone')
+    expect(existsSync(folder)).toBe(false)
+    expect(opened).toEqual([])
+    daemon.close()
   })
 })

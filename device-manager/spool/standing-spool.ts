@@ -1,0 +1,128 @@
+import { existsSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { World } from '../../shared/lib/world.ts'
+import {
+  openSpool,
+  SpoolDamagedError,
+  SpoolReplacedError,
+  SpoolUnavailableError,
+  type Salvage,
+  type Spool,
+  type SpoolOptions,
+} from './spool.ts'
+
+/** What the daemon does with the spool; appending to it is the run hosts' work. */
+export type DaemonSpool = Pick<Spool, 'read' | 'ack' | 'end' | 'stats' | 'ending' | 'runs' | 'remove' | 'freeBytes'>
+
+export interface StandingSpoolOptions {
+  path: string
+  world: Pick<World, 'now' | 'monotonic'>
+  settings: Pick<SpoolOptions, 'maxPageCount' | 'reserveBytes'>
+  /** Another file is in use from now on. Called within the call that noticed what was wrong with the one before. */
+  onOpenedAnew(why: string, salvage: Salvage | null): void
+}
+
+/** A file that is wrong again so soon is not set right again: it would be set aside for ever. */
+const againMs = 10_000
+
+/**
+ * The spool as the daemon holds it, for as long as it lives: when the file turns out damaged, or another one stands in its
+ * place, it is set right, opened anew, and the call is made again. Without that a run whose rows cannot be read would
+ * stay `running` until somebody restarts the daemon.
+ *
+ *     open -- damaged: set aside and salvaged; gone or replaced: opened or made -->  open
+ *     open -- that fails (no disk, no folder) --> closed, tried again by the calls that follow
+ */
+export class StandingSpool implements DaemonSpool {
+  /** What was done when the daemon opened it. */
+  readonly salvage: Salvage | null
+  readonly #options: StandingSpoolOptions
+  #spool: Spool | null
+  /** Why it has to be opened anew. */
+  #trouble: SpoolDamagedError | SpoolReplacedError | null = null
+  #openedAt = Number.NEGATIVE_INFINITY
+
+  constructor(options: StandingSpoolOptions) {
+    this.#options = options
+    this.#spool = this.#open(null)
+    this.salvage = this.#spool.salvage
+  }
+
+  read(...args: Parameters<Spool['read']>): ReturnType<Spool['read']> {
+    return this.#on((spool) => spool.read(...args))
+  }
+  ack(...args: Parameters<Spool['ack']>): void {
+    this.#on((spool) => spool.ack(...args))
+  }
+  end(...args: Parameters<Spool['end']>): void {
+    this.#on((spool) => spool.end(...args))
+  }
+  stats(...args: Parameters<Spool['stats']>): ReturnType<Spool['stats']> {
+    return this.#on((spool) => spool.stats(...args))
+  }
+  ending(...args: Parameters<Spool['ending']>): ReturnType<Spool['ending']> {
+    return this.#on((spool) => spool.ending(...args))
+  }
+  runs(): ReturnType<Spool['runs']> {
+    return this.#on((spool) => spool.runs())
+  }
+  remove(...args: Parameters<Spool['remove']>): void {
+    this.#on((spool) => spool.remove(...args))
+  }
+  freeBytes(): number | null {
+    return this.#on((spool) => spool.freeBytes())
+  }
+
+  /** A run host met damage that the daemon's own calls may never touch. */
+  distrust(why: string): void {
+    if (this.#isTooSoon()) return
+    this.#trouble ??= new SpoolDamagedError(why)
+    try {
+      this.#openAnew()
+    } catch {
+      // The calls that follow try again, and say what is wrong.
+    }
+  }
+
+  close(): void {
+    this.#spool?.close()
+    this.#spool = null
+  }
+
+  #on<Result>(work: (spool: Spool) => Result): Result {
+    if (this.#trouble === null && this.#spool !== null) {
+      try {
+        return work(this.#spool)
+      } catch (error) {
+        if (!(error instanceof SpoolDamagedError || error instanceof SpoolReplacedError)) throw error
+        if (this.#isTooSoon()) throw error
+        this.#trouble = error
+      }
+    }
+    return work(this.#openAnew())
+  }
+
+  #openAnew(): Spool {
+    const { path, world } = this.#options
+    const trouble = this.#trouble
+    // A folder that somebody removed, with all that this device is, does not come back by itself.
+    if (trouble === null || this.#isTooSoon() || !existsSync(dirname(path)))
+      throw new SpoolUnavailableError(`the spool is closed${trouble === null ? '' : `: ${trouble.message}`}`)
+    this.#openedAt = world.monotonic()
+    this.close()
+    const spool = this.#open(trouble instanceof SpoolDamagedError ? trouble.message : null)
+    this.#spool = spool
+    this.#trouble = null
+    this.#options.onOpenedAnew(trouble.message, spool.salvage)
+    return spool
+  }
+
+  #open(damage: string | null): Spool {
+    const { path, world, settings } = this.#options
+    return openSpool(path, { ...settings, repair: true, world, ...(damage !== null && { damage }) })
+  }
+
+  #isTooSoon(): boolean {
+    return this.#options.world.monotonic() - this.#openedAt < againMs
+  }
+}
