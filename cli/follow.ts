@@ -25,6 +25,8 @@ export interface FollowOptions {
   after: string | null
   signal: AbortSignal
   onEvent(event: unknown): void
+  /** No more is read before it resolves. */
+  drained?(): Promise<void>
   /** Told when the stream has to be opened again. */
   onTrouble?(error: Error): void
 }
@@ -88,6 +90,10 @@ async function readStream(options: FollowOptions, place: { lastId: string | null
         take(options, place, message)
         if (place.hasEnded) return
       }
+      // It is our reader that is slow now, not the server.
+      stopTimer()
+      await options.drained?.()
+      listen()
     }
   } finally {
     stopTimer()

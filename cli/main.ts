@@ -11,7 +11,7 @@ if (major < 24 || (major === 24 && minor < 12)) {
   useCompileCache(process.env)
   // No `await` here: it is written as CommonJS (scripts/build.ts).
   void import('./start.ts').then(async ({ start }) => {
-    // All is written by now, standard output being synchronous; taking the heap apart would take longer than most of it.
+    // All is written by now, and taking the heap apart would take longer than most of it.
     process.exit(await start(process.argv.slice(2)))
   })
 }

@@ -23,6 +23,13 @@ export interface Output {
   message(text: string): void
   /** Prints the failure and gives the exit status. */
   failure(error: unknown): number
+  /** Resolves when the reader has room for more: what it does not take yet is kept in memory. */
+  drained(): Promise<void>
+  /**
+   * Resolves when all that was printed is handed over. A pipe takes 64 KiB at once and the rest only while somebody reads:
+   * to end before that would cut the result off.
+   */
+  written(): Promise<void>
 }
 
 export interface OutputOptions {
@@ -38,7 +45,8 @@ export interface OutputOptions {
 
 export function createOutput(options: OutputOptions): Output {
   const { stdout } = options
-  const complain = (text: string) => void options.stderr().write(text)
+  let stderr: NodeJS.WriteStream | null = null
+  const complain = (text: string) => void (stderr ??= options.stderr()).write(text)
   const isTerminal = stdout.isTTY && !options.isInRun
   const format = options.wanted ?? (isTerminal ? 'table' : 'json')
   const writeJson = (value: unknown) => stdout.write(`${JSON.stringify(value, null, isTerminal ? 2 : 0)}\n`)
@@ -68,6 +76,15 @@ export function createOutput(options: OutputOptions): Output {
       complain(format === 'json' ? `${JSON.stringify(envelopeOf(error))}\n` : sentenceOf(error, options.isInRun))
       if (options.isDebugging) complain(`${traceOf(error)}\n`)
       return exitStatus(exitNameOf(error))
+    },
+    async drained() {
+      if (stdout.writableNeedDrain) await new Promise<void>((resolve) => stdout.once('drain', resolve))
+    },
+    async written() {
+      for (const stream of [stdout, stderr]) {
+        if (stream === null || stream.writableLength === 0) continue
+        await new Promise<void>((resolve) => stream.write('', () => resolve()))
+      }
     },
   }
 }

@@ -24,6 +24,7 @@ export async function start(argv: readonly string[]): Promise<number> {
   const out = outputFor(wanted)
   endWhenNothingIsTaken(process.stdout, (error) => out.failure(error))
   const status = await answer(argv, { out, env })
+  await out.written()
   const loss = findOutputLoss(process.stdout)
   return loss === null ? status : out.failure(loss)
 }

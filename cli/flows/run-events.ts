@@ -23,6 +23,7 @@ export const runEvents: Flow = async (context) => {
     after: typeof after === 'string' ? after : null,
     signal: new AbortController().signal,
     onEvent: (event) => (out.format === 'json' ? out.jsonLine(event) : out.text(shortLine(event))),
+    drained: () => out.drained(),
     onTrouble: (error) => out.message(`svc: ${error.message} Opening the stream again.`),
   })
   return 0

@@ -14,6 +14,7 @@ export const runRead: Flow = async (context) => {
     for await (const event of rowsOf(client, { method: 'GET', path, query: { limit: 500 } })) {
       if (out.isJsonWanted) out.jsonLine(event)
       else for (const line of transcript.lines(event)) out.text(line)
+      await out.drained()
     }
     if (!out.isJsonWanted) for (const line of transcript.end()) out.text(line)
     return 0

@@ -68,6 +68,13 @@ test('a login that cannot be read or kept is no fault of svc, and the file is na
   for (const { stderr } of [read, kept]) expect(stderr).toContain(join(home.dir, 'config/login.json'))
 })
 
+test('a result larger than what a pipe takes at once is printed whole', async () => {
+  const prompt = 'x'.repeat(4 * 1024 * 1024)
+  const env = await inRun(() => ({ body: { prompt } }))
+  const end = await home.svc(['run', 'context', 'current'], { env })
+  expect([end.status, end.stdout.length, end.stderr]).toEqual([0, `{"prompt":"${prompt}"}\n`.length, ''])
+})
+
 test.runIf(existsSync('/dev/full'))('a result that could not be written is a failure', async () => {
   const env = await inRun(() => ({ body: { id: runId } }))
   const full = openSync('/dev/full', 'w')
