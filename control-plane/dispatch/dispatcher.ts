@@ -167,6 +167,17 @@ export class Dispatcher {
 
   /** Offers those of the runs that wait and that a device linked to this replica may take now. */
   private async offer(workspaceId: string, runIds: readonly string[]): Promise<void> {
+    try {
+      await this.offerTogether(workspaceId, runIds)
+    } catch (error) {
+      if (runIds.length === 1) throw error
+      // One that cannot be offered holds up none of the others.
+      this.options.log.warn({ err: error, runs: runIds.length }, 'runs were not offered together; each is by itself')
+      for (const runId of runIds) this.work.add(() => this.offerTogether(workspaceId, [runId]))
+    }
+  }
+
+  private async offerTogether(workspaceId: string, runIds: readonly string[]): Promise<void> {
     const { root, world, leaseMs } = this.options
     const offered = await root.transaction(async (tx): Promise<OfferedRun[]> => {
       const waiting = await findWaiting(tx, runIds)

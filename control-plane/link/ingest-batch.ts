@@ -45,6 +45,11 @@ export interface BatchOptions {
   hashes: LogHashes
 }
 
+/** Another writer was first: done again, the work finds the run as it is now. */
+export class RunChangedError extends Error {
+  override readonly name = 'RunChangedError'
+}
+
 /** What arrived together, stored in one transaction, with what to say and do once it is committed. */
 export class IngestBatch {
   readonly replies: (() => void)[] = []
@@ -139,7 +144,7 @@ export class IngestBatch {
     const bytes = pending.frames.reduce((sum, frame) => sum + frame.body.length, 0)
     const step = { runId, fence: last.fence, fromSeq: pending.from, toSeq: last.lastSeq, bytes }
     // The run changed between the read and now (ended, or another socket of the device was first): begin again.
-    if (!(await advanceLog(this.tx, step))) throw new Error('the run changed while its events were stored')
+    if (!(await advanceLog(this.tx, step))) throw new RunChangedError('the run changed while its events were stored')
     await insertFrames(this.tx, pending.frames)
     this.options.counters.stored(last.lastSeq - pending.from, bytes)
   }
@@ -217,7 +222,7 @@ export class IngestBatch {
       logVerified: await this.verify(run, report),
       world: this.options.world,
     })
-    if (!finished) throw new Error('the run changed while its ending was stored')
+    if (!finished) throw new RunChangedError('the run changed while its ending was stored')
     this.runs.set(runId, { ...run, endedAt: at, exitReason: report.exitReason })
     this.ended.push(run)
     this.touched.add(runId)

@@ -1,6 +1,7 @@
 import type { Knex } from 'knex'
 import type { Bus } from './bus.ts'
-import { IngestBatch, runIdOf, type BatchOptions, type IngestItem } from './ingest-batch.ts'
+import { troubleOf } from '../db/dialect.ts'
+import { IngestBatch, RunChangedError, runIdOf, type BatchOptions, type IngestItem } from './ingest-batch.ts'
 import { LogHashes } from './log-hashes.ts'
 import type { Log } from '../log.ts'
 import type { RunRow } from '../resources/runs/store.ts'
@@ -8,8 +9,9 @@ import type { RunRow } from '../resources/runs/store.ts'
 /**
  * Stores what devices send about their runs: frames of events, last change-sets, endings. All that arrived in one tick
  * goes into one transaction, in order of arrival, and is answered after the commit. Nothing is answered when the commit
- * failed; the same work is then tried again, and after a few failures the links are closed so that devices send again
- * after their reconnect delay.
+ * failed. Where the database is in trouble the same work is tried again, and after a few failures the links are closed so
+ * that devices send again after their reconnect delay. Otherwise something of one run cannot be stored: each run is then
+ * stored by itself, and the link is closed only to the device whose run it is.
  *
  * The fence is checked in the same transaction as the write (I4 of the fault matrix); a second frame with the same
  * numbers is compared with what is stored and never replaces it.
@@ -88,12 +90,22 @@ export class Ingest {
       } catch (error) {
         for (const item of items) this.hashes.forget(runIdOf(item))
         this.options.log.error({ err: error, attempt, items: items.length }, 'events were not stored')
-        if (attempt >= attempts) {
+        const isPassing = error instanceof RunChangedError || troubleOf(error) !== null
+        if (!isPassing && this.isOfSeveral(items)) return this.storeEach(items)
+        if (!isPassing || attempt >= attempts) {
           for (const item of items) item.giveUp()
           return
         }
         await this.options.world.sleep(50 * 4 ** attempt)
       }
     }
+  }
+
+  private isOfSeveral(items: readonly IngestItem[]): boolean {
+    return new Set(items.map(runIdOf)).size > 1
+  }
+
+  private async storeEach(items: readonly IngestItem[]): Promise<void> {
+    for (const ofRun of Map.groupBy(items, runIdOf).values()) await this.store(ofRun)
   }
 }

@@ -2,6 +2,7 @@ import { agentOfBudget, reviewBudgets } from '../resources/approvals/budget-gate
 import { closeByPlatform } from '../resources/approvals/close.ts'
 import { platformChangeMs, toolPermissionMs } from '../resources/approvals/rules.ts'
 import { listApprovalsOfEndedRuns, listOpenApprovals, type ApprovalRow } from '../resources/approvals/store.ts'
+import { oneByOne } from './one-by-one.ts'
 import type { Sweep, SweepContext } from './sweeper.ts'
 
 const hour = 3_600_000
@@ -28,26 +29,29 @@ export const expiredApprovalsSweep: Sweep = {
   },
 }
 
-async function expire(
-  { root, world, log }: SweepContext,
-  reason: string,
-  list: () => Promise<ApprovalRow[]>,
-): Promise<void> {
+async function expire(context: SweepContext, reason: string, list: () => Promise<ApprovalRow[]>): Promise<void> {
+  const { root, world, log } = context
   for (;;) {
     const due = await list()
-    for (const approval of due) {
+    let count = 0
+    await oneByOne(context, due, async (approval) => {
       const closed = await root.transaction(async (tx) =>
         closeByPlatform(tx, approval, { outcome: 'expired', reason, world }),
       )
-      if (closed) log.info({ approvalId: approval.id, trigger: approval.trigger }, 'approval expired')
-    }
-    if (due.length < batch) return
+      if (!closed) return
+      count++
+      log.info({ approvalId: approval.id, trigger: approval.trigger }, 'approval expired')
+    })
+    // Those that cannot be closed would be listed again.
+    if (due.length < batch || count === 0) return
   }
 }
 
-async function reviewOpenBudgets({ root, now, world }: SweepContext): Promise<void> {
-  for (const approval of await listOpenApprovals(root, { trigger: 'budget_breach', raisedBefore: now, limit: 5_000 })) {
+async function reviewOpenBudgets(context: SweepContext): Promise<void> {
+  const { root, now, world } = context
+  const open = await listOpenApprovals(root, { trigger: 'budget_breach', raisedBefore: now, limit: 5_000 })
+  await oneByOne(context, open, async (approval) => {
     const of = { workspaceId: approval.workspaceId, agentId: agentOfBudget(approval) }
     await root.transaction(async (tx) => reviewBudgets(tx, of, world))
-  }
+  })
 }

@@ -4,6 +4,7 @@ import { placeAll } from '../dispatch/placement.ts'
 import { listWaiting, type WaitingRun } from '../dispatch/waiting-store.ts'
 import { listExpiredOffers, withdrawOffer } from '../resources/runs/lease-store.ts'
 import { lockRun, setUngatedSince } from '../resources/runs/store.ts'
+import { oneByOne } from './one-by-one.ts'
 import type { Sweep, SweepContext } from './sweeper.ts'
 
 export interface QueuedRunsOptions {
@@ -39,7 +40,7 @@ export function queuedRunsSweep(options: QueuedRunsOptions): Sweep {
         const facts = await loadPlacementFacts(root, workspaceId, { now, leaseMs: options.leaseMs })
         const { placed } = placeAll(runs, facts)
         const ungated = new Set(placed.map(({ run }) => run))
-        for (const run of runs) await sweepOne(context, run, { isGated: !ungated.has(run), options })
+        await oneByOne(context, runs, (run) => sweepOne(context, run, { isGated: !ungated.has(run), options }))
         if (ungated.size > 0) options.dispatch(workspaceId)
       }
     },

@@ -4,6 +4,7 @@ import { finishRun } from '../dispatch/end-run.ts'
 import { findDeviceByPublicId } from '../resources/devices/store.ts'
 import { listRunning } from '../resources/runs/live-store.ts'
 import type { RunRow } from '../resources/runs/store.ts'
+import { oneByOne } from './one-by-one.ts'
 import type { Sweep, SweepContext } from './sweeper.ts'
 
 export interface RunningRunsOptions {
@@ -28,31 +29,35 @@ export function runningRunsSweep(options: RunningRunsOptions): Sweep {
     everyMs: options.everyMs,
     async run(context) {
       if (context.now - options.startedAt < options.graceMs) return
-      for (const run of await listRunning(context.root, 5_000)) {
+      await oneByOne(context, await listRunning(context.root, 5_000), async (run) => {
         const ending = await judge(context, run, options)
-        if (!ending) continue
-        await context.root.transaction(async (tx) => {
-          const ended = await finishRun(tx, run, {
-            fence: null,
-            exitReason: ending.reason,
-            errorCode: ending.reason,
-            errorMessage: ending.message,
-            at: context.now,
-            world: context.world,
-          })
-          if (ended) await publish(tx, { topic: 'run.cancel', key: run.id, at: context.now })
-        })
-        context.log.warn({ runId: run.id, exitReason: ending.reason }, 'run ended by time')
-      }
+        if (ending) await end(context, run, ending)
+      })
     },
   }
 }
 
-async function judge(
-  context: SweepContext,
-  run: RunRow,
-  options: RunningRunsOptions,
-): Promise<{ reason: ExitReason; message: string } | null> {
+interface EndedByTime {
+  reason: ExitReason
+  message: string
+}
+
+async function end({ root, now, world, log }: SweepContext, run: RunRow, ending: EndedByTime): Promise<void> {
+  await root.transaction(async (tx) => {
+    const ended = await finishRun(tx, run, {
+      fence: null,
+      exitReason: ending.reason,
+      errorCode: ending.reason,
+      errorMessage: ending.message,
+      at: now,
+      world,
+    })
+    if (ended) await publish(tx, { topic: 'run.cancel', key: run.id, at: now })
+  })
+  log.warn({ runId: run.id, exitReason: ending.reason }, 'run ended by time')
+}
+
+async function judge(context: SweepContext, run: RunRow, options: RunningRunsOptions): Promise<EndedByTime | null> {
   const { now } = context
   if (run.startedAt !== null && now - run.startedAt > options.runMs + stopMs)
     return { reason: 'timeout', message: 'The run took longer than a run may take.' }

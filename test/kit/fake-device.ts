@@ -229,7 +229,13 @@ export class FakeRun {
 
   /** Reports the ending alone. */
   async report(exitReason: ExitReason, report: Partial<EndReport> = {}): Promise<void> {
-    this.device.send({
+    this.device.send(this.ending(exitReason, report))
+    await this.device.next('run.closed')
+  }
+
+  /** What tells of the ending. */
+  ending(exitReason: ExitReason, report: Partial<EndReport> = {}): DeviceMessage {
+    return {
       type: 'run.ended',
       runId: this.runId,
       fence: this.fence,
@@ -248,8 +254,7 @@ export class FakeRun {
         forced: false,
         ...report,
       },
-    })
-    await this.device.next('run.closed')
+    }
   }
 }
 
