@@ -14,7 +14,7 @@ export interface Identity {
 }
 
 export function readIdentity(places: DevicePlaces): Identity | null {
-  const text = readIfThere(places.identity)
+  const text = textOf(places.identity)
   if (text === null) return null
   const value = parseJsonText(text)
   const [publicId, deviceId, displayName, server] = ['publicId', 'deviceId', 'displayName', 'server'].map((key) =>
@@ -27,6 +27,21 @@ export function readIdentity(places: DevicePlaces): Identity | null {
     })
   }
   return { publicId, deviceId, displayName, server }
+}
+
+function textOf(path: string): string | null {
+  try {
+    return readIfThere(path)
+  } catch (error) {
+    throw new CliError(
+      'identity_unreadable',
+      `The identity of this device cannot be read: ${(error as Error).message}.`,
+      {
+        exit: 'refused',
+        remediation: 'Make the file and its folder readable for this user.',
+      },
+    )
+  }
 }
 
 /** Fails when this machine is no device. */

@@ -14,12 +14,17 @@ export function readIdentity(places: Places): { identity: DeviceIdentity; token:
     token = readFileSync(places.token, 'utf8').trim()
   } catch (error) {
     if ((error as { code?: string }).code === 'ENOENT') throw new SetupError(notEnrolled)
-    throw new SetupError(`${places.identity} cannot be read: ${error instanceof Error ? error.message : String(error)}`)
+    if (error instanceof SyntaxError) throw damaged(places.identity)
+    const message = error instanceof Error ? error.message : String(error)
+    throw new SetupError(`What this device is cannot be read from ${places.stateDir}: ${message}`)
   }
   const parsed = deviceIdentity.safeParse(identity)
-  if (!parsed.success || token === '') throw new SetupError(`${places.identity} is damaged. Type: svc device connect`)
+  if (!parsed.success) throw damaged(places.identity)
+  if (token === '') throw damaged(places.token)
   return { identity: parsed.data, token }
 }
+
+const damaged = (path: string) => new SetupError(`${path} is damaged. Remove it and type: svc device connect`)
 
 /** Whole or not at all: a crash between leaves the old token, which the server still takes. */
 export function replaceToken(places: Places, token: string): void {

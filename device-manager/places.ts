@@ -9,6 +9,8 @@ export function placesIn(stateDir: string) {
     token: join(stateDir, 'device-token'),
     /** The daemon that runs now: pid, start time, version. Removed at its exit. */
     daemon: join(stateDir, 'daemon.json'),
+    /** Held while `daemon.json` is looked at and written. */
+    lock: join(stateDir, 'daemon.lock'),
     controlSocket: join(stateDir, 'daemon.sock'),
     journal: join(stateDir, 'journal.db'),
     spool: join(stateDir, 'spool.db'),

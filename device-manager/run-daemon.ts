@@ -12,9 +12,12 @@ import { createFileLog } from './log.ts'
 import { placesIn } from './places.ts'
 import { isServiceInstalled } from './service/installed.ts'
 import { forgetStarts, paceStart } from './service/restart-pace.ts'
+import { SpoolError } from './spool/errors.ts'
 
 /** Not to be started again by a service: revoked, retired, another daemon has the place, or the set-up is wrong. */
 const doNotRestart = 78
+/** Its folder cannot be used now. */
+const cannotStart = 74
 /** A daemon that must go has this long to end its harnesses. */
 const lastWorkMs = 25_000
 /** By then the start is over: the link is up, a run host stands by, the harnesses were looked at. */
@@ -25,9 +28,15 @@ export async function runDaemon(service: 'systemd' | 'launchd' | null): Promise<
   try {
     await run(service)
   } catch (error) {
-    if (!(error instanceof SetupError || error instanceof ConfigError)) throw error
-    process.stderr.write(`${error.message}\n`)
-    process.exit(doNotRestart)
+    if (error instanceof SetupError || error instanceof ConfigError) {
+      process.stderr.write(`${error.message}\n`)
+      process.exit(doNotRestart)
+    }
+    // Of the file system or a database: a full disk may be over at the next start, so a service tries again.
+    const code = String((error as { code?: unknown } | null)?.code)
+    if (!(error instanceof SpoolError) && !/^(E[A-Z]+|SQLITE_\w+)$/.test(code)) throw error
+    process.stderr.write(`The device manager cannot start: ${(error as Error).message}\n`)
+    process.exit(cannotStart)
   }
 }
 
@@ -37,7 +46,7 @@ async function run(service: 'systemd' | 'launchd' | null): Promise<void> {
   const places = placesIn(config.stateDir)
   const { identity, token } = readIdentity(places)
   if (service !== null) await paceStart(places.starts, world)
-  const holder = takePlace(places.daemon, { version, startedAt: world.now() })
+  const holder = takePlace(places, { version, startedAt: world.now() })
   if (holder !== null)
     throw new SetupError(`Another daemon of this device runs already (pid ${holder}). See: svc device status`)
   const log = createFileLog({ path: places.log, level: config.logLevel, world })

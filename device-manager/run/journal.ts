@@ -1,3 +1,4 @@
+import { renameSync, rmSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import { z } from 'zod'
 import { exitReasonNames } from '../../shared/runs/exit-reasons.ts'
@@ -28,14 +29,7 @@ export class Journal {
   private readonly drop: Database.Statement<[string]>
 
   constructor(path: string) {
-    this.db = new Database(path)
-    this.db.pragma('journal_mode = WAL')
-    this.db.pragma('synchronous = FULL')
-    this.db.pragma('busy_timeout = 5000')
-    if (process.platform === 'darwin') this.db.pragma('fullfsync = 1')
-    this.db.exec(
-      'create table if not exists runs (run_id text primary key, fence integer not null, state text not null)',
-    )
+    this.db = openOrSetAside(path)
     this.put = this.db.prepare(
       'insert into runs (run_id, fence, state) values (?, ?, ?) on conflict (run_id) do update set fence = excluded.fence, state = excluded.state',
     )
@@ -63,6 +57,38 @@ export class Journal {
 
   close(): void {
     this.db.close()
+  }
+}
+
+/**
+ * A file that is no database any more is set aside (`<path>.corrupt`, the last one): with it the daemon could never start
+ * again. What it held is as lost as a row that cannot be read, and ends in the same way.
+ */
+function openOrSetAside(path: string): Database.Database {
+  try {
+    return open(path)
+  } catch (error) {
+    if (!/^SQLITE_(CORRUPT|NOTADB)/.test(String((error as { code?: unknown }).code))) throw error
+    renameSync(path, `${path}.corrupt`)
+    for (const suffix of ['-wal', '-shm']) rmSync(path + suffix, { force: true })
+    return open(path)
+  }
+}
+
+function open(path: string): Database.Database {
+  const db = new Database(path)
+  try {
+    db.pragma('journal_mode = WAL')
+    db.pragma('synchronous = FULL')
+    db.pragma('busy_timeout = 5000')
+    if (process.platform === 'darwin') db.pragma('fullfsync = 1')
+    db.exec('create table if not exists runs (run_id text primary key, fence integer not null, state text not null)')
+    const verdict = String(db.pragma('quick_check(1)', { simple: true }))
+    if (verdict !== 'ok') throw Object.assign(new Error(verdict), { code: 'SQLITE_CORRUPT' })
+    return db
+  } catch (error) {
+    db.close()
+    throw error
   }
 }
 

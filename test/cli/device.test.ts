@@ -84,6 +84,14 @@ test('a machine that is no device is told what to type', async () => {
 
 let publicId: string
 
+test('an identity that cannot be read is told as that', async () => {
+  mkdirSync(statePath('identity.json'), { recursive: true })
+  const status = await home.svc(['device', 'status'])
+  rmdirSync(statePath('identity.json'))
+  expect(status.stderr).toContain('The identity of this device cannot be read: EISDIR')
+  expect(status.stderr).not.toContain('cli.bug')
+})
+
 test('connect enrols the machine, starts the daemon and waits for its link; given again it says so', async () => {
   const end = await home.svc(['device', 'connect', '--name', 'test box'])
   expect(end).toMatchObject({ status: 0 })
