@@ -103,7 +103,11 @@ onBoth('references: id and UUID before a live handle, a live name, then what is 
 onBoth('lists filter, hide what is private, and page without gaps among equal times', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
   const [me, you] = [await seedPerson(root, workspaceId), await seedPerson(root, workspaceId)]
-  const open = await seedAgent(root, workspaceId, { role: 'dev', description: '100% sure', status: 'idle' })
+  const open = await seedAgent(root, workspaceId, {
+    role: 'dev',
+    description: '100% sure. Über alles, Да',
+    status: 'idle',
+  })
   const mine = await seedAgent(root, workspaceId, { visibility: 'private', ownerUserId: me, name: 'UPPER_case' })
   const yours = await seedAgent(root, workspaceId, { visibility: 'private', ownerUserId: you })
   const deleted = await seedAgent(root, workspaceId, { deletedAt: at })
@@ -118,6 +122,8 @@ onBoth('lists filter, hide what is private, and page without gaps among equal ti
   expect(await ids({ withDeleted: true, statuses: ['idle'] })).toEqual(new Set([deleted.id, open.id]))
   expect(await ids({ role: 'dev' })).toEqual(new Set([open.id]))
   expect(await ids({ q: '0% S' })).toEqual(new Set([open.id]))
+  // Capitals that a database may not know as such.
+  for (const q of ['Über', 'Über ALLES', 'Да']) expect(await ids({ q })).toEqual(new Set([open.id]))
   expect(await ids({ q: 'r_c' })).toEqual(new Set([mine.id]))
   expect(await ids({ q: '\\' })).toEqual(new Set())
   const walked: string[] = []

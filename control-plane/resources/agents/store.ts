@@ -22,7 +22,7 @@ import {
   toNullableJson,
 } from '../../db/columns.ts'
 import { newestFirst } from '../../db/id-page.ts'
-import { likeContaining } from '../../db/like.ts'
+import { holdsPattern, likeContaining } from '../../db/like.ts'
 import type { Db } from '../../db/open.ts'
 import { columnsOf, command, query } from '../../db/statement.ts'
 import { replaceVersioned } from '../../db/versioned.ts'
@@ -248,10 +248,9 @@ export async function listAgents(db: Db, filter: AgentFilter): Promise<AgentRow[
   })
   if (filter.role !== undefined) void query.where({ role: filter.role })
   if (filter.q !== undefined && filter.q !== '') {
-    const like = likeContaining(filter.q.toLowerCase())
+    const like = likeContaining(filter.q)
     void query.where((any) => {
-      for (const column of ['name', 'handle', 'description'])
-        void any.orWhereRaw(`lower(coalesce(${column}, '')) like ? escape '\\'`, [like])
+      for (const column of ['name', 'handle', 'description']) void any.orWhereRaw(holdsPattern(column), [like])
     })
   }
   if (filter.visibleTo !== undefined) void query.where((any) => onlyVisible(any, filter.visibleTo!))

@@ -5,7 +5,7 @@ import { automationStatuses, concurrencyPolicies, githubEvents, triggerTypes } f
 import { int, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { lockRows } from '../../db/dialect.ts'
 import { newestFirst } from '../../db/id-page.ts'
-import { likeContaining } from '../../db/like.ts'
+import { holdsPattern, likeContaining } from '../../db/like.ts'
 import type { Db } from '../../db/open.ts'
 import { replaceVersioned } from '../../db/versioned.ts'
 import type { Viewer } from '../agents/rules.ts'
@@ -211,10 +211,9 @@ export async function listAutomations(db: Db, filter: AutomationFilter): Promise
 }
 
 function onlyMatching(query: Knex.QueryBuilder, q: string): void {
-  const like = likeContaining(q.toLowerCase())
+  const like = likeContaining(q)
   void query.where((any) => {
-    for (const column of ['name', 'description'])
-      void any.orWhereRaw(`lower(coalesce(${column}, '')) like ? escape '\\'`, [like])
+    for (const column of ['name', 'description']) void any.orWhereRaw(holdsPattern(column), [like])
   })
 }
 

@@ -5,7 +5,7 @@ import { harnessNames, reasoningEfforts, speeds } from '../../../shared/runs/spe
 import { int, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { lockRows } from '../../db/dialect.ts'
 import { pageById, type IdPage } from '../../db/id-page.ts'
-import { likeContaining } from '../../db/like.ts'
+import { holdsPattern, likeContaining } from '../../db/like.ts'
 import type { Db } from '../../db/open.ts'
 import { replaceVersioned } from '../../db/versioned.ts'
 
@@ -162,8 +162,7 @@ export async function listConversations(db: Db, filter: ConversationFilter): Pro
   if (filter.participantId !== undefined) void query.whereExists((own) => participation(own, filter.participantId!))
   if (!filter.withArchived) void query.whereNull('archived_at')
   if (filter.q !== undefined && filter.q !== '') {
-    const like = likeContaining(filter.q.toLowerCase())
-    void query.whereRaw("lower(coalesce(title, '')) like ? escape '\\'", [like])
+    void query.whereRaw(holdsPattern('title'), [likeContaining(filter.q)])
   }
   const rows: unknown[] = await pageById(query, filter)
   return rows.map((value) => row.parse(value))

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { projectStatuses } from '../../../shared/api/projects.ts'
 import { int, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { newestFirst } from '../../db/id-page.ts'
-import { likeContaining } from '../../db/like.ts'
+import { holdsPattern, likeContaining } from '../../db/like.ts'
 import type { Db } from '../../db/open.ts'
 import { replaceVersioned } from '../../db/versioned.ts'
 
@@ -155,10 +155,9 @@ export async function countProjects(db: Db, workspaceId: string, viewer: Project
 }
 
 function onlyMatching(query: Knex.QueryBuilder, q: string): void {
-  const like = likeContaining(q.toLowerCase())
+  const like = likeContaining(q)
   void query.where((any) => {
-    for (const column of ['name', 'description', 'prefix'])
-      void any.orWhereRaw(`lower(coalesce(${column}, '')) like ? escape '\\'`, [like])
+    for (const column of ['name', 'description', 'prefix']) void any.orWhereRaw(holdsPattern(column), [like])
   })
 }
 

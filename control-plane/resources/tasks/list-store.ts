@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import { z } from 'zod'
 import { nullableText, text } from '../../db/columns.ts'
 import { pageById, type IdPage } from '../../db/id-page.ts'
-import { likeContaining } from '../../db/like.ts'
+import { holdsPattern, likeContaining } from '../../db/like.ts'
 import type { Db } from '../../db/open.ts'
 import type { ProjectViewer } from '../projects/store.ts'
 import { parseTask, type TaskRow } from './store.ts'
@@ -49,10 +49,9 @@ export async function countTasks(db: Db, workspaceId: string, viewer: ProjectVie
 }
 
 function onlyMatching(query: Knex.QueryBuilder, q: string): void {
-  const like = likeContaining(q.toLowerCase())
+  const like = likeContaining(q)
   void query.where((any) => {
-    for (const column of ['title', 'key', 'description'])
-      void any.orWhereRaw(`lower(coalesce(${column}, '')) like ? escape '\\'`, [like])
+    for (const column of ['title', 'key', 'description']) void any.orWhereRaw(holdsPattern(column), [like])
   })
 }
 
