@@ -40,6 +40,9 @@ export interface DaemonOptions {
 /** The device stops its harnesses this long before the control plane would give them up. */
 const silentMarginMs = 5 * 60_000
 
+/** `svc device restart --drain` asks each second. */
+const drainMs = 5_000
+
 /** The device manager's daemon: link, runs, spool and folders of one device. */
 export class Daemon {
   readonly supervisor: Supervisor
@@ -57,6 +60,7 @@ export class Daemon {
   private displayName: string
   private remoteControlRevoked = false
   private draining = false
+  private cancelDrain: (() => void) | null = null
   private revoked = false
   private readonly contact: Contact
   private readonly messages: MessageContext
@@ -128,7 +132,10 @@ export class Daemon {
     this.spool.close()
   }
 
+  /** For as long as it is asked again: whoever waits for the runs may be gone before they are over. */
   drain(on: boolean): void {
+    this.cancelDrain?.()
+    this.cancelDrain = on ? this.options.world.after(drainMs, () => this.drain(false)) : null
     this.draining = on
     this.reportClaimState()
   }

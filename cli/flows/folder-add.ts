@@ -12,6 +12,8 @@ import { thisDevice } from '../this-device.ts'
 export const folderAdd: Flow = async (context) => {
   const { values, cwd } = context
   const given = String(values.body?.['rootPath'])
+  // Resolved it would be the folder svc was started in: nobody means that by a variable that is not set.
+  if (given === '') throw usageError('The path is empty.')
   const named = values.body?.['deviceId']
   if (named !== undefined) {
     if (!isAbsolute(given)) throw usageError('With --device-id the path must be absolute.')

@@ -121,6 +121,7 @@ test('a daemon that died is started again without a new enrolment', async () => 
 test('the daemon is asked over its socket: settings, harnesses, spool, a test error that its log then holds', async () => {
   expect((await home.svc(['device', 'set', '--max-concurrent', '2'])).status).toBe(0)
   expect(json(await home.svc(['device', 'sync-config']))).toMatchObject({ displayName: 'test box', capacity: 2 })
+  expect((await home.svc(['folder', 'add', 'none', ''])).stderr).toContain('The path is empty.')
   const here = json(await home.svc(['folder', 'add', 'here', home.dir]))
   const elsewhere = join(home.dir, 'elsewhere')
   mkdirSync(elsewhere)
@@ -202,6 +203,12 @@ test('disconnect names the runs that hold it back; a restart leaves them working
   const refused = await home.svc(['device', 'disconnect'])
   expect(refused.status).toBe(1)
   expect(JSON.parse(refused.stderr)).toMatchObject({ error: { code: 'cli.runs_active', details: { runIds: [runId] } } })
+  const accepting = async () => json(await home.svc(['device', 'status']))['accepting']
+  const draining = home.start(['device', 'restart', '--drain'])
+  await until(async () => (await accepting()) === false)
+  draining.child.kill('SIGKILL')
+  await draining.finished
+  await until(async () => (await accepting()) === true)
   const before = daemonPid()
   expect(json(await home.svc(['device', 'restart']))).toMatchObject({ restarted: true, link: 'connected' })
   expect(daemonPid()).not.toBe(before)
