@@ -17,8 +17,7 @@ export const controlRequest = z.discriminatedUnion('op', [
   z.object({ op: z.literal('refresh') }),
   /** Asks the server for this device's settings now. */
   z.object({ op: z.literal('sync_config') }),
-  /** Takes no new runs (true), or takes them again (false). Live runs go on. */
-  /** Takes no new runs for five seconds; to be asked again for as long as somebody waits for the runs. */
+  /** Takes no new runs for five seconds (true; asked again by whoever waits), or takes them again (false). Live runs go on. */
   z.object({ op: z.literal('drain'), on: z.boolean() }),
   z.object({ op: z.literal('spool') }),
   /** Sends again what the spool holds and the server has not acknowledged. */
