@@ -24,13 +24,15 @@ export interface IngestOptions extends Omit<BatchOptions, 'hashes'> {
   onEnded(run: RunRow): void
 }
 
+type Waiting = IngestItem & { settled(): void }
+
 const batchItems = 256
 const batchBytes = 16 * 1024 * 1024
 const attempts = 4
 
 export class Ingest {
   private readonly options: IngestOptions
-  private queue: IngestItem[] = []
+  private queue: Waiting[] = []
   private working: Promise<void> | null = null
   private readonly hashes = new LogHashes()
 
@@ -38,11 +40,18 @@ export class Ingest {
     this.options = options
   }
 
-  push(item: IngestItem): void {
-    this.queue.push(item)
-    this.working ??= this.drain().finally(() => {
+  /** Resolves when it is stored and answered, or given up. */
+  push(item: IngestItem): Promise<void> {
+    const settled = new Promise<void>((resolve) => this.queue.push({ ...item, settled: resolve }))
+    if (!this.working) this.work()
+    return settled
+  }
+
+  private work(): void {
+    this.working = this.drain().finally(() => {
       this.working = null
-      if (this.queue.length > 0) this.working = this.drain()
+      // It came after the last look, when somebody was still at work.
+      if (this.queue.length > 0) this.work()
     })
   }
 
@@ -57,10 +66,11 @@ export class Ingest {
     while (this.queue.length > 0) {
       const items = this.take()
       await this.store(items)
+      for (const item of items) item.settled()
     }
   }
 
-  private take(): IngestItem[] {
+  private take(): Waiting[] {
     let bytes = 0
     let count = 0
     for (const item of this.queue) {

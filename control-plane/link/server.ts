@@ -204,19 +204,19 @@ export class LinkServer {
           at: message.harnessStartedAt,
         })
       case 'run.ended':
-        return this.options.ingest.push({ kind: 'ended', ...message, ...this.from(session, link) })
+        // Not waited for: what comes behind it may be stored with it.
+        void this.options.ingest.push({ kind: 'ended', ...message, ...this.from(session, link) })
+        return
       case 'folder.result':
         return this.options.requests.answered(message.requestId, message.result)
     }
   }
 
-  private frame(session: Session, header: BinaryHeader, body: Buffer): void {
+  private async frame(session: Session, header: BinaryHeader, body: Buffer): Promise<void> {
     const link = this.bySession.get(session)
     if (!link) return
-    if (header.type === 'run.events') {
-      this.options.ingest.push({ kind: 'events', header, body, ...this.from(session, link) })
-      return
-    }
+    if (header.type === 'run.events')
+      return this.options.ingest.push({ kind: 'events', header, body, ...this.from(session, link) })
     const result = parseChangeSet(body)
     if (!result) return session.close('malformed_frame')
     if (header.requestId !== null) {
@@ -226,7 +226,7 @@ export class LinkServer {
       return
     }
     const { runId, fence } = header
-    this.options.ingest.push({ kind: 'change_set', runId, fence, result, ...this.from(session, link) })
+    return this.options.ingest.push({ kind: 'change_set', runId, fence, result, ...this.from(session, link) })
   }
 
   /** Settings changed, or the device was removed: the daemon hears of it at once. */

@@ -18,14 +18,16 @@ import type { Log } from '../log.ts'
  *        +-- 5 s, other frame, too large -------+--> closed (with a named code)
  *
  * Messages are handled one after another in their order of arrival; a frame of events is only queued by its handler, so
- * a slow commit does not hold up the heartbeats behind it. A peer that is silent for 45 s although pinged every 20 s is
+ * a slow commit does not hold up the heartbeats behind it. What was received and is not worked off is bounded: beyond
+ * `heldBytes`, and while nobody knows yet whose hello it was, nothing more is read. A peer that is silent for 45 s although pinged every 20 s is
  * given up: TCP alone would take a quarter of an hour to notice a cut wire.
  */
 export interface SessionHandlers {
   /** Resolves when the device was welcomed; false closed the socket already. */
   hello(session: Session, hello: DeviceMessage & { type: 'hello' }): Promise<boolean>
   message(session: Session, message: DeviceMessage): Promise<void>
-  frame(session: Session, header: BinaryHeader, body: Buffer): void
+  /** Resolves when the body is no longer needed. */
+  frame(session: Session, header: BinaryHeader, body: Buffer): Promise<void>
   closed(session: Session): void
 }
 
@@ -39,11 +41,14 @@ export interface SessionOptions {
   helloMs?: number
   pingMs?: number
   deadMs?: number
+  heldBytes?: number
 }
 
 type State = 'waiting' | 'opening' | 'open' | 'closed'
 /** Bytes that may wait in the socket before a device that does not read is given up. */
 const maxBuffered = 32 * 1024 * 1024
+/** Bytes of one device that may wait here to be worked off; more than its runs may have under way. */
+const maxHeld = 64 * 1024 * 1024
 
 export class Session {
   private readonly options: SessionOptions
@@ -51,6 +56,7 @@ export class Session {
   private work: Promise<void> = Promise.resolve()
   private cancels: (() => void)[] = []
   private pongs: (() => void)[] = []
+  private held = 0
   lastHeardAt: number
 
   constructor(options: SessionOptions) {
@@ -128,13 +134,16 @@ export class Session {
     if (this.state === 'waiting') {
       if (message.type !== 'hello') return this.close('hello_expected')
       this.state = 'opening'
+      this.options.socket.pause()
       this.enqueue(async () => {
         if (await this.options.handlers.hello(this, message)) this.state = this.isClosed() ? 'closed' : 'open'
+        this.options.socket.resume()
       })
       return
     }
     if (message.type === 'hello') return this.close('malformed_frame')
-    this.enqueue(() => this.options.handlers.message(this, message))
+    const release = this.hold(bytes.length)
+    this.enqueue(() => this.options.handlers.message(this, message).finally(release), release)
   }
 
   private receivedFrame(bytes: Buffer): void {
@@ -144,12 +153,33 @@ export class Session {
       return this.close('malformed_frame')
     }
     const body = Buffer.from(decoded.body.buffer, decoded.body.byteOffset, decoded.body.byteLength)
-    this.enqueue(async () => this.options.handlers.frame(this, decoded.header, body))
+    const release = this.hold(bytes.length)
+    this.enqueue(async () => {
+      this.options.handlers.frame(this, decoded.header, body).then(release, (error: unknown) => {
+        release()
+        this.options.log.error({ err: error }, 'a frame could not be handled')
+        this.close('going_away')
+      })
+    }, release)
   }
 
-  private enqueue(task: () => Promise<void>): void {
+  /** Counts bytes until they are released. */
+  private hold(bytes: number): () => void {
+    const { socket, heldBytes = maxHeld } = this.options
+    let isHeld = true
+    this.held += bytes
+    if (this.held > heldBytes) socket.pause()
+    return () => {
+      if (!isHeld) return
+      isHeld = false
+      this.held -= bytes
+      if (this.held <= heldBytes / 2 && this.state === 'open') socket.resume()
+    }
+  }
+
+  private enqueue(task: () => Promise<void>, passedOver: () => void = () => undefined): void {
     this.work = this.work.then(async () => {
-      if (this.isClosed()) return
+      if (this.isClosed()) return passedOver()
       try {
         await task()
       } catch (error) {
@@ -170,6 +200,8 @@ export class Session {
     const deadMs = this.options.deadMs ?? linkLimits.deadMs
     const tick = () => {
       if (this.state === 'closed') return
+      // It is not read, so it cannot be heard.
+      if (socket.isPaused) this.lastHeardAt = world.monotonic()
       if (world.monotonic() - this.lastHeardAt > deadMs - pingMs / 4) {
         this.close('silent')
         socket.terminate()
@@ -185,6 +217,8 @@ export class Session {
   private gone(name: CloseName | 'peer'): void {
     if (this.state === 'closed') return
     this.state = 'closed'
+    // The peer's answer to the close is read; what else comes is passed over.
+    this.options.socket.resume()
     for (const cancel of this.cancels.splice(0)) cancel()
     this.options.onClose(name)
     this.options.handlers.closed(this)

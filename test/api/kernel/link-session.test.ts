@@ -1,0 +1,130 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { WebSocket, WebSocketServer } from 'ws'
+import { Session, type SessionHandlers } from '../../../control-plane/link/session.ts'
+import { silentLog } from '../../../control-plane/log.ts'
+import { closeCodes, linkLimits } from '../../../shared/device/limits.ts'
+import { encodeFrame } from '../../../shared/device/frame.ts'
+import { realWorld } from '../../../shared/lib/world.ts'
+
+/** A device that sends faster than the control plane works off, over a real socket. */
+
+const http = createServer()
+const sockets = new WebSocketServer({ server: http, maxPayload: linkLimits.frameBytes, perMessageDeflate: false })
+const mebibyte = 1024 * 1024
+const heldBytes = 4 * mebibyte
+/** More than the system itself holds of a connection. */
+const floodBytes = 64 * mebibyte
+
+let handlers: SessionHandlers
+let device: WebSocket
+beforeEach(async () => {
+  handlers = {
+    hello: () => Promise.resolve(true),
+    message: () => Promise.resolve(),
+    frame: () => Promise.resolve(),
+    closed: () => undefined,
+  }
+  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve))
+  sockets.once('connection', (socket) => {
+    new Session({ socket, world: realWorld, log: silentLog, onClose: () => undefined, handlers, heldBytes })
+  })
+  device = new WebSocket(`ws://127.0.0.1:${(http.address() as AddressInfo).port}`, { perMessageDeflate: false })
+  await new Promise((resolve) => device.once('open', resolve))
+})
+afterEach(async () => {
+  device.terminate()
+  await new Promise((resolve) => http.close(resolve))
+})
+
+const claimState = { accepting: true, reason: null, message: null, activeRuns: 0 }
+const sayHello = () =>
+  device.send(
+    JSON.stringify({
+      type: 'hello',
+      protocol: linkLimits.protocol,
+      token: 'svc_dev_x',
+      publicId: 'dvc_x',
+      instance: crypto.randomUUID(),
+      version: '0.1.0',
+      platform: 'linux',
+      hostname: 'laptop',
+      runs: [],
+      claimState,
+    }),
+  )
+const body = Buffer.alloc(mebibyte, 'x')
+function flood(): number {
+  const count = floodBytes / mebibyte
+  for (let seq = 1; seq <= count; seq++) {
+    const header = {
+      type: 'run.events',
+      runId: 'run_0000000000000000',
+      fence: 1,
+      firstSeq: seq,
+      lastSeq: seq,
+      kinds: { text: 1 },
+    } as const
+    device.send(encodeFrame({ ...header, sha256: 'a'.repeat(64) }, body))
+  }
+  return count
+}
+/** Bytes that the other end does not take: the number is the same for a while. */
+async function leftUnread(): Promise<number> {
+  const seen: number[] = []
+  await vi.waitUntil(
+    () => {
+      seen.push(device.bufferedAmount)
+      return seen.length > 10 && new Set(seen.slice(-10)).size === 1
+    },
+    { timeout: 20_000, interval: 50 },
+  )
+  return device.bufferedAmount
+}
+
+test('what is not worked off yet is bounded, and nothing of it is lost', async () => {
+  const waiting: (() => void)[] = []
+  let frames = 0
+  handlers.frame = () => {
+    frames++
+    return new Promise((resolve) => waiting.push(resolve))
+  }
+  sayHello()
+  const sent = flood()
+  expect(await leftUnread()).toBeGreaterThan(floodBytes / 4)
+  expect(frames * mebibyte).toBeLessThan(heldBytes + 2 * mebibyte)
+  await vi.waitUntil(
+    () => {
+      for (const done of waiting.splice(0)) done()
+      return frames === sent
+    },
+    { timeout: 20_000, interval: 5 },
+  )
+  expect(device.bufferedAmount).toBe(0)
+})
+
+test('nothing more is read while it is looked up who said hello', async () => {
+  let answer: (isWelcome: boolean) => void = () => undefined
+  let frames = 0
+  handlers.hello = () => new Promise((resolve) => (answer = resolve))
+  handlers.frame = () => {
+    frames++
+    return Promise.resolve()
+  }
+  sayHello()
+  const sent = flood()
+  expect(await leftUnread()).toBeGreaterThan(floodBytes / 4)
+  expect(frames).toBe(0)
+  answer(true)
+  await vi.waitUntil(() => frames === sent, { timeout: 20_000, interval: 5 })
+})
+
+test('a device that sends what it must not is told so, however much it sent', async () => {
+  const closed = new Promise((resolve) => device.once('close', resolve))
+  handlers.frame = () => new Promise(() => undefined)
+  sayHello()
+  device.send('no frame of this protocol')
+  flood()
+  expect(await closed).toBe(closeCodes.malformed_frame.code)
+})
