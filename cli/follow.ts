@@ -1,8 +1,9 @@
 import type { World } from '../shared/lib/world.ts'
 import { backoffMs } from '../shared/lib/backoff.ts'
-import { ApiFailure } from './errors.ts'
+import { ApiFailure, CliError } from './errors.ts'
 import { parseJsonText, textAt } from './fields.ts'
 import type { Client } from './http.ts'
+import { pathSegment } from './path-segment.ts'
 import { SseReader, type SseMessage } from './sse.ts'
 
 /**
@@ -53,6 +54,7 @@ export async function followRun(options: FollowOptions): Promise<void> {
     } catch (error) {
       if (signal.aborted) throw signal.reason
       if (error instanceof ApiFailure && error.status < 500 && error.status !== 429) throw error
+      if (error instanceof CliError && error.exit !== 'unreachable') throw error
       failures = place.lastId === idBefore ? failures + 1 : 1
       if (failures >= maxFailures) throw error
       options.onTrouble?.(error as Error)
@@ -75,7 +77,7 @@ async function readStream(options: FollowOptions, place: { lastId: string | null
     const response = await client.stream(
       {
         method: 'GET',
-        path: `/api/v1/runs/${encodeURIComponent(options.runId)}/events`,
+        path: `/api/v1/runs/${pathSegment(options.runId)}/events`,
         headers: {
           Accept: 'text/event-stream',
           ...(place.lastId === null ? {} : { 'Last-Event-ID': place.lastId }),
@@ -113,7 +115,7 @@ function take(options: FollowOptions, place: { lastId: string | null; hasEnded: 
 }
 
 export async function isOver(client: Client, runId: string): Promise<boolean> {
-  const { body } = await client.call({ method: 'GET', path: `/api/v1/runs/${encodeURIComponent(runId)}` })
+  const { body } = await client.call({ method: 'GET', path: `/api/v1/runs/${pathSegment(runId)}` })
   return isEnded(textAt(body, 'status'))
 }
 

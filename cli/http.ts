@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestOptions } from 'node:http'
 import type { World } from '../shared/lib/world.ts'
 import { backoffMs } from '../shared/lib/backoff.ts'
-import { ApiFailure, CliError } from './errors.ts'
+import { ApiFailure, CliError, usageError } from './errors.ts'
 import { parseJsonText } from './fields.ts'
 import type { Session } from './session.ts'
 
@@ -89,7 +89,8 @@ async function sendPatiently(session: Session, call: ApiCall, world: World): Pro
     } catch (error) {
       const isRefused = error instanceof CliError && error.code === 'cli.server_refuses'
       // Nothing listened, so nothing was done: any call may be tried again.
-      const isWorthIt = isRefused ? world.monotonic() < giveUpAt : error instanceof CliError && mayRepeat
+      const isOfTheWay = error instanceof CliError && error.exit === 'unreachable'
+      const isWorthIt = isRefused ? world.monotonic() < giveUpAt : isOfTheWay && mayRepeat
       if (!isWorthIt) throw error
     }
     await world.sleep(wait)
@@ -120,11 +121,21 @@ function open(session: Session, { call, signal }: { call: ApiCall; signal?: Abor
   return new Promise((resolve, reject) => {
     // Not imported: an import reads all exports, which loads the WebSocket client too and takes 20 ms.
     const http = process.getBuiltinModule(url.protocol === 'https:' ? 'node:https' : 'node:http')
-    const request = http.request(url, options, resolve)
+    const request = begin(() => http.request(url, options, resolve))
     request.on('timeout', () => request.destroy(new Error(`nothing came for ${idleMs / 1000} seconds`)))
     request.on('error', (error) => reject(signal?.aborted === true ? error : connectionError(session, error)))
     request.end(bytes ?? undefined)
   })
+}
+
+/** Headers hold what the caller gave: the token, the workspace, those of `svc api`. */
+function begin<T>(request: () => T): T {
+  try {
+    return request()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_INVALID_CHAR') throw error
+    throw usageError(`${(error as Error).message}: check SVC_TOKEN, --workspace and --header.`)
+  }
 }
 
 function urlOf(session: Session, call: ApiCall): URL {

@@ -2,6 +2,7 @@ import type { Command } from './command.ts'
 import type { CommandContext, Flow } from './context.ts'
 import { textAt } from './fields.ts'
 import type { ApiCall, Client } from './http.ts'
+import { pathSegment } from './path-segment.ts'
 import type { Values } from './values.ts'
 
 /** A command that is one call: sends its values, prints the reply. */
@@ -48,7 +49,7 @@ export function withRun({ env }: Pick<CommandContext, 'env'>, params: Values['pa
 }
 
 export function fillPath(path: string, params: Readonly<Record<string, string>>): string {
-  return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ''))
+  return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => pathSegment(params[name] ?? ''))
 }
 
 export async function printReply({ command, out, values }: CommandContext, body: unknown): Promise<void> {

@@ -1,4 +1,5 @@
 import type { Flow } from '../context.ts'
+import { pathSegment } from '../path-segment.ts'
 import { localText } from '../values.ts'
 
 /** Login tokens of the person, on the server (shared/api/auth-internal.ts). */
@@ -21,7 +22,7 @@ export const authList: Flow = async (context) => {
 export const authRevoke: Flow = async (context) => {
   const { values, out } = context
   const client = await context.connect()
-  const id = encodeURIComponent(localText(values, 'id') ?? '')
+  const id = pathSegment(localText(values, 'id') ?? '')
   const { body } = await client.call({ method: 'DELETE', path: `${path}/${id}`, isKeyed: true })
   await out.result(body)
   return 0

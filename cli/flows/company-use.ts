@@ -3,6 +3,7 @@ import { CliError, usageError } from '../errors.ts'
 import { textAt } from '../fields.ts'
 import { failureOf, type Client } from '../http.ts'
 import { findLogins, useLogin } from '../login-file.ts'
+import { pathSegment } from '../path-segment.ts'
 
 /**
  * `company use`: picks the workspace of the login. A login token works in one workspace only, so this changes to the login
@@ -36,7 +37,7 @@ export const companyUse: Flow = async (context) => {
 
 /** A slug the workspace had before leads to the one it has now. */
 async function idOf(client: Client, slug: string, isRenamed = false): Promise<string | null> {
-  const reply = await client.send({ method: 'GET', path: `/api/v1/workspaces/by-slug/${encodeURIComponent(slug)}` })
+  const reply = await client.send({ method: 'GET', path: `/api/v1/workspaces/by-slug/${pathSegment(slug)}` })
   const now = reply.status === 308 ? textAt(reply.body, 'slug') : null
   if (now !== null && !isRenamed) return idOf(client, now, true)
   if (reply.status === 200) return textAt(reply.body, 'id')

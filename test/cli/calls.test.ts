@@ -68,6 +68,28 @@ test('a login that cannot be read or kept is no fault of svc, and the file is na
   for (const { stderr } of [read, kept]) expect(stderr).toContain(join(home.dir, 'config/login.json'))
 })
 
+test('a reference that is empty, or a step of a path, is refused before another route is called', async () => {
+  const env = await inRun(() => ({ body: {} }))
+  for (const reference of ['', '.', '..']) {
+    for (const line of [
+      ['agent', 'get', reference],
+      ['run', 'get', reference],
+      ['run', 'events', reference, '--follow'],
+      ['run', 'create', '--agent', reference, '--prompt', 'x'],
+    ]) {
+      expect((await home.svc(line, { env })).status, line.join(' ')).toBe(2)
+    }
+  }
+  expect(api!.received).toEqual([])
+})
+
+test('a token that no header can hold is said, and is no defect of svc', async () => {
+  const env = await inRun(() => ({ body: {} }))
+  const end = await home.svc(['agent', 'list'], { env: { ...env, SVC_TOKEN: 'a\nb' } })
+  expect(end.status).toBe(2)
+  expect(end.stderr).toContain('SVC_TOKEN')
+})
+
 test('a result larger than what a pipe takes at once is printed whole', async () => {
   const prompt = 'x'.repeat(4 * 1024 * 1024)
   const env = await inRun(() => ({ body: { prompt } }))
