@@ -20,7 +20,7 @@ import type { RunRow } from '../resources/runs/store.ts'
 export interface IngestOptions extends Omit<BatchOptions, 'hashes'> {
   root: Knex
   log: Log
-  bus: Bus
+  bus: Pick<Bus, 'signal' | 'poke'>
   onEnded(run: RunRow): void
 }
 

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { createCatalog } from '../../control-plane/catalog/catalog.ts'
 import { Ingest } from '../../control-plane/link/ingest.ts'
 import type { IngestItem } from '../../control-plane/link/ingest-batch.ts'
 import { silentLog } from '../../control-plane/log.ts'
@@ -28,28 +29,32 @@ const frame = (answered: () => void): IngestItem => ({
 })
 
 test('what comes while the work before it is just done is not left lying', async () => {
-  const { root, close } = openSqlite()
+  const database = openSqlite()
   const ingest = new Ingest({
-    root,
+    root: database.root,
     world: realWorld,
     log: silentLog,
-    bus: { signal: () => undefined, poke: () => undefined } as never,
-    counters: { refused: () => undefined, integrity: () => undefined, stored: () => undefined } as never,
-    catalog: {} as never,
+    bus: { signal: () => undefined, poke: () => undefined },
+    counters: { refused: () => undefined, integrity: () => undefined, stored: () => undefined },
+    catalog: createCatalog([]),
     onEnded: () => undefined,
   })
-  const pushed = () => new Promise<void>((resolve) => void ingest.push(frame(resolve)))
-  for (let turns = 0; turns < 40; turns++) {
-    await new Promise<void>((resolve) => {
-      const pushLater = async () => {
-        for (let turn = 0; turn < turns; turn++) await null
-        await pushed()
+  let answers = 0
+  const pushed = () =>
+    new Promise<void>((resolve) => {
+      const answered = () => {
+        answers++
         resolve()
       }
-      void ingest.push(frame(() => void pushLater()))
+      void ingest.push(frame(answered))
     })
+  const moments = 40
+  for (let turns = 0; turns < moments; turns++) {
     await pushed()
-    await ingest.idle()
+    for (let turn = 0; turn < turns; turn++) await Promise.resolve()
+    await pushed()
+    await pushed()
   }
-  await close()
+  expect(answers).toBe(3 * moments)
+  await database.close()
 })

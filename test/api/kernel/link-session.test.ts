@@ -18,6 +18,7 @@ const heldBytes = 4 * mebibyte
 const floodBytes = 64 * mebibyte
 
 let handlers: SessionHandlers
+let session: Session
 let device: WebSocket
 beforeEach(async () => {
   handlers = {
@@ -28,7 +29,7 @@ beforeEach(async () => {
   }
   await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve))
   sockets.once('connection', (socket) => {
-    new Session({ socket, world: realWorld, log: silentLog, onClose: () => undefined, handlers, heldBytes })
+    session = new Session({ socket, world: realWorld, log: silentLog, onClose: () => undefined, handlers, heldBytes })
   })
   device = new WebSocket(`ws://127.0.0.1:${(http.address() as AddressInfo).port}`, { perMessageDeflate: false })
   await new Promise((resolve) => device.once('open', resolve))
@@ -118,6 +119,7 @@ test('nothing more is read while it is looked up who said hello', async () => {
   expect(frames).toBe(0)
   answer(true)
   await vi.waitUntil(() => frames === sent, { timeout: 20_000, interval: 5 })
+  expect(session.isOpen).toBe(true)
 })
 
 test('a device that sends what it must not is told so, however much it sent', async () => {
