@@ -18,25 +18,25 @@ export function answerUnreadable(server: Server, world: World): void {
     socket[lastAnswer] = response
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
+    const last = (socket as Answering)[lastAnswer]
+    const open = last?.closed === false ? last : null
     // An answer that has begun would be broken by a second one.
-    const isAnswering = (socket as Answering)[lastAnswer]?.closed === false
-    if (error.code === 'ECONNRESET' || !socket.writable || isAnswering) {
+    if (error.code === 'ECONNRESET' || !socket.writable || open?.headersSent === true) {
       socket.destroy(error)
       return
     }
     const { status, message } = refusals[error.code ?? ''] ?? notHttp
     const requestId = world.id('req_')
     const body = JSON.stringify(new ApiError('http_exception', { status, message }).toEnvelope(requestId))
-    socket.end(
-      [
-        `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
-        `Request-Id: ${requestId}`,
-        'Content-Type: application/json; charset=utf-8',
-        `Content-Length: ${Buffer.byteLength(body)}`,
-        'Connection: close',
-        '',
-        body,
-      ].join('\r\n'),
-    )
+    const headers = {
+      'Request-Id': requestId,
+      'Content-Type': 'application/json; charset=utf-8',
+      'Content-Length': String(Buffer.byteLength(body)),
+      Connection: 'close',
+    }
+    // It is the body that cannot be read, for which the route waits: it finds its answer given.
+    if (open !== null) return void open.writeHead(status, headers).end(body)
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
+    socket.end([`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...lines, '', body].join('\r\n'))
   })
 }
