@@ -18,7 +18,7 @@ import {
   replaceChangeSet,
   type Frame,
 } from '../resources/runs/log-store.ts'
-import { findRun, type RunRow } from '../resources/runs/store.ts'
+import { findRun, forgetSession, type RunRow } from '../resources/runs/store.ts'
 import type { IngestCounters } from './counters.ts'
 import type { LogHashes } from './log-hashes.ts'
 import { afterLines, firstLines } from './log-lines.ts'
@@ -208,6 +208,7 @@ export class IngestBatch {
     if (report.eventCount > run.eventSeq) return this.acknowledge(item, run.eventSeq)
     await this.raiseApprovals(run, report.approvals)
     const at = this.options.world.now()
+    const { lostSessionId } = report
     const failed = statusOfExitReason(report.exitReason) === 'failed'
     const finished = await finishRun(this.tx, run, {
       fence,
@@ -217,12 +218,13 @@ export class IngestBatch {
       at,
       usage: report.usage ? withCost(report.usage, run.modelId, this.options.catalog) : run.usage,
       toolCallCount: report.toolCallCount,
-      sessionId: report.sessionId ?? run.sessionId,
+      sessionId: lostSessionId === undefined ? (report.sessionId ?? run.sessionId) : null,
       gapBytes: report.gapBytes,
       logVerified: await this.verify(run, report),
       world: this.options.world,
     })
     if (!finished) throw new RunChangedError('the run changed while its ending was stored')
+    if (lostSessionId !== undefined) await forgetSession(this.tx, { agentId: run.agentId, sessionId: lostSessionId })
     this.runs.set(runId, { ...run, endedAt: at, exitReason: report.exitReason })
     this.ended.push(run)
     this.touched.add(runId)

@@ -128,6 +128,7 @@ export interface ProcessExit {
 export interface HarnessOutcome {
   exitReason: ExitReason
   message: string | null
+  /** To be gone on with by the next run; null: there is none, or it is not to be gone on with. */
   sessionId: string | null
   /** The harness said the session it was told to resume does not exist. */
   resumeRefused: boolean

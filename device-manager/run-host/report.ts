@@ -9,7 +9,10 @@ export interface Reported {
   exitCode: number | null
   signal: string | null
   message: string | null
+  /** null although the events name one: it is not to be gone on with. */
   sessionId: string | null
+  /** One that the run was to go on with and that is gone. */
+  lostSessionId?: string | null
   forced: boolean
 }
 
@@ -22,8 +25,10 @@ export function endedEvent({ exitReason, exitCode, signal, message, forced }: Re
 
 /** The report of one run, once the writer knows what it has written. */
 export function reportMaker(reported: Reported, { spec, harnessVersion }: Assignment): ReportOf {
-  return ({ toolCalls, sessionId, ...totals }) =>
-    ({
+  return ({ toolCalls, sessionId: named, ...totals }) => {
+    const { sessionId } = reported
+    const lost = reported.lostSessionId ?? (sessionId === null ? named : null)
+    return {
       ...totals,
       exitReason: reported.exitReason,
       exitCode: reported.exitCode,
@@ -31,8 +36,10 @@ export function reportMaker(reported: Reported, { spec, harnessVersion }: Assign
       message: reported.message?.slice(0, maxMessage) ?? null,
       // A command makes no tool calls that anyone could count.
       toolCallCount: spec.harness === 'command' ? null : toolCalls,
-      sessionId: (reported.sessionId ?? sessionId)?.slice(0, 200) ?? null,
+      sessionId: sessionId?.slice(0, 200) ?? null,
+      ...(lost !== null && { lostSessionId: lost.slice(0, 200) }),
       harnessVersion: harnessVersion?.slice(0, 200) ?? null,
       forced: reported.forced,
-    }) satisfies EndReport
+    } satisfies EndReport
+  }
 }

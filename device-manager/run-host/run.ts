@@ -148,6 +148,7 @@ export class LiveRun {
       exitReason: this.#stop?.exitReason ?? outcome.exitReason,
       message: this.#redacted(this.#stop ? this.#stop.message : outcome.message),
       sessionId: outcome.sessionId,
+      lostSessionId: outcome.resumeRefused ? this.#parts.prepared.assignment.spec.resumeSessionId : null,
       forced: this.#isForced,
     }
     const changeSet = await this.changeSet()

@@ -76,6 +76,8 @@ export const endReport = z.object({
   usage: usageData.nullable(),
   toolCallCount: z.number().int().nonnegative().nullable(),
   sessionId: z.string().max(200).nullable(),
+  /** A session that no run can go on with: it is not on the device any more, or full. */
+  lostSessionId: z.string().max(200).optional(),
   harnessVersion: z.string().max(200).nullable(),
   forced: z.boolean(),
   /** All the run asked. */

@@ -16,7 +16,7 @@ import {
   listLiveOfTasks,
 } from '../../control-plane/resources/runs/live-store.ts'
 import { loadOccupancy } from '../../control-plane/resources/runs/live-store.ts'
-import { findLastWithSession, endRun, lockRun } from '../../control-plane/resources/runs/store.ts'
+import { findLastWithSession, endRun, forgetSession, lockRun } from '../../control-plane/resources/runs/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'
@@ -120,6 +120,13 @@ onBoth('live runs of tasks and conversations, and the last session to go on with
   expect((await last({ taskId }))?.id).toBe(first.id)
   expect((await last({ conversationId }))?.id).toBe(talk.id)
   expect(await last({})).toBeNull()
+
+  await forgetSession(root, { agentId: 'agt_other', sessionId: 'session-1' })
+  await forgetSession(root, { agentId: agent.id, sessionId: 'session-3' })
+  expect((await last({ taskId }))?.sessionId).toBe('session-1')
+  await forgetSession(root, { agentId: agent.id, sessionId: 'session-1' })
+  expect(await last({ taskId })).toBeNull()
+  expect((await last({ conversationId }))?.sessionId).toBe('session-2')
 })
 
 onBoth('who was limited by a provider a moment ago', async ({ root }) => {

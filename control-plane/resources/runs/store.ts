@@ -276,6 +276,11 @@ export async function findLastWithSession(
   )
 }
 
+/** The session is gone or full: no later run of the agent goes on with it. */
+export async function forgetSession(db: Db, of: { agentId: string; sessionId: string }): Promise<void> {
+  await db('runs').where({ agent_id: of.agentId, session_id: of.sessionId }).update({ session_id: null })
+}
+
 const markStarted = command(
   'update runs set harness_started_at = ? where id = ? and fence = ? and harness_started_at is null',
 )

@@ -28,7 +28,7 @@ const unknownSession = /No conversation found with session ID/
  *   that the control plane held a provider's requests back, which one failed run does not tell.
  * - No credentials, or refused ones before anything was done: `harness_start_failed`, since a retry cannot help.
  * - Turn and cost limits are `budget_exceeded`: the agent's own limit ended it, it did not fail.
- * - A session that does not exist: `resumeRefused`; the host may launch again with no `resumeSessionId`.
+ * - A session that does not exist: `resumeRefused`; it is forgotten, and the next run begins a new one.
  */
 export function claudeOutcome(facts: OutcomeFacts, exit: ProcessExit): HarnessOutcome {
   const kept = { sessionId: facts.sessionId, resumeRefused: false }

@@ -176,6 +176,26 @@ describe('send', () => {
     expect(next.prompt).not.toContain('two!')
   })
 
+  test.each([
+    ['that is not on its device any more', 'harness_start_failed', false],
+    ['that is full', 'error', true],
+  ] as const)('a session %s is not gone on with: the turn after next begins anew', async (_, exitReason, isNamed) => {
+    const { id } = await makeDm()
+    const say = async (body: string, isLost = false) => {
+      const turn = await openTurn(server, id, { body })
+      const run = await device.take()
+      if (!isLost || isNamed) await run.events({ kind: 'session', data: { sessionId: `s-${id}` } }, text('fine'))
+      if (!isLost) await run.end('completed', { sessionId: `s-${id}` })
+      else await run.end(exitReason, { sessionId: null, lostSessionId: `s-${id}` })
+      await turn.rest()
+      return run.spec
+    }
+    await say('one')
+    expect((await say('two', true)).resumeSessionId).toBe(`s-${id}`)
+    expect((await say('three')).resumeSessionId).toBeNull()
+    expect((await say('four')).resumeSessionId).toBe(`s-${id}`)
+  })
+
   test('refuses a turn while the agent has one, and nothing is posted then', async () => {
     const { id } = await makeDm()
     const turn = await openTurn(server, id, { body: 'First.' })
