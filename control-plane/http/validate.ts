@@ -42,8 +42,13 @@ function readBody(route: AnyRoute, value: unknown): unknown {
 
 /** `param` is where the fault is; `whole` when it is nowhere within. */
 function failFields(error: z.ZodError, whole: string, param?: string): never {
+  const [first] = error.issues
   const fields = error.issues.slice(0, 50).flatMap(fieldsOf)
-  return fail('validation_error', { param: (param ?? fields[0]?.path) || whole, details: { fields } })
+  return fail('validation_error', {
+    param: (param ?? fields[0]?.path) || whole,
+    details: { fields },
+    ...(first?.code === 'invalid_value' && { allowedValues: first.values }),
+  })
 }
 
 function fieldsOf(issue: z.core.$ZodIssue): FieldError[] {
