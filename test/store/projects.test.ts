@@ -13,25 +13,7 @@ import {
 } from '../../control-plane/resources/projects/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
-import { at, seedAgent, seedPerson, seedWorkspace } from './seed.ts'
-
-const projectRow = (workspaceId: string, changes: Partial<ProjectRow> = {}): ProjectRow => ({
-  id: realWorld.uuid(),
-  workspaceId,
-  name: 'Project',
-  description: '',
-  status: 'active',
-  prefix: null,
-  leadAgentId: null,
-  ownerUserId: null,
-  visibility: 'company',
-  repoUrl: null,
-  deletedAt: null,
-  version: 1,
-  createdAt: at,
-  updatedAt: at,
-  ...changes,
-})
+import { at, projectRow, seedAgent, seedPerson, seedWorkspace } from './seed.ts'
 
 onBoth(
   'a project comes back as it was stored, and is replaced only from the version that was read',

@@ -2,6 +2,7 @@ import type { Db } from '../../control-plane/db/open.ts'
 import { insertAgent, type AgentRow } from '../../control-plane/resources/agents/store.ts'
 import { insertDevice, type NewDevice } from '../../control-plane/resources/devices/store.ts'
 import { insertUser, replaceMember, type Role } from '../../control-plane/resources/members/store.ts'
+import type { ProjectRow } from '../../control-plane/resources/projects/store.ts'
 import { insertRun, type NewRun } from '../../control-plane/resources/runs/store.ts'
 import { insertTask, type TaskRow } from '../../control-plane/resources/tasks/store.ts'
 import { insertCompany, insertWorkspace } from '../../control-plane/resources/workspaces/store.ts'
@@ -171,3 +172,22 @@ export async function seedTask(db: Db, workspaceId: string, changes: Partial<Tas
   await insertTask(db, task)
   return task
 }
+
+/** Not stored yet. */
+export const projectRow = (workspaceId: string, changes: Partial<ProjectRow> = {}): ProjectRow => ({
+  id: uuid(),
+  workspaceId,
+  name: 'Project',
+  description: '',
+  status: 'active',
+  prefix: null,
+  leadAgentId: null,
+  ownerUserId: null,
+  visibility: 'company',
+  repoUrl: null,
+  deletedAt: null,
+  version: 1,
+  createdAt: at,
+  updatedAt: at,
+  ...changes,
+})

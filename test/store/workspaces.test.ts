@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect } from 'vitest'
 import { troubleOf } from '../../control-plane/db/dialect.ts'
 import { migrations } from '../../control-plane/db/migrations/index.ts'
 import type { Db } from '../../control-plane/db/open.ts'
@@ -11,7 +11,6 @@ import {
   removeMember,
   revokeLoginTokensOf,
 } from '../../control-plane/resources/members/store.ts'
-import { insertGrant, insertProject } from '../../control-plane/resources/projects/store.ts'
 import { listLiveOfWorkspace } from '../../control-plane/resources/runs/live-store.ts'
 import { endRun } from '../../control-plane/resources/runs/store.ts'
 import {
@@ -19,7 +18,7 @@ import {
   removeEmptyCompany,
   replaceCompany,
 } from '../../control-plane/resources/workspaces/company-store.ts'
-import { ownedTables, removeWorkspaceRows } from '../../control-plane/resources/workspaces/removal-store.ts'
+import { removeWorkspaceRows } from '../../control-plane/resources/workspaces/removal-store.ts'
 import { claimSlug, findSlugOwner, insertSlug } from '../../control-plane/resources/workspaces/slug-store.ts'
 import {
   findWorkspace,
@@ -28,8 +27,8 @@ import {
   type WorkspaceRow,
 } from '../../control-plane/resources/workspaces/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
-import { onBoth, openSqlite } from '../kit/database.ts'
-import { at, seedAgent, seedDevice, seedPerson, seedRun, seedWorkspace } from './seed.ts'
+import { onBoth } from '../kit/database.ts'
+import { at, seedAgent, seedPerson, seedRun, seedWorkspace } from './seed.ts'
 
 const workspaceOf = async (db: Db, id: string): Promise<WorkspaceRow> => (await findWorkspace(db, id))!
 
@@ -139,254 +138,6 @@ onBoth('live agents and runs of a workspace are counted and listed', async ({ ro
   await seedRun(root, await seedAgent(root, await seedWorkspace(root)))
   expect((await listLiveOfWorkspace(root, workspaceId)).map((run) => run.id)).toEqual([live.id])
 })
-
-/** Tables whose rows belong to no workspace, or stay when one is removed. */
-const keptTables = [
-  'code_guesses',
-  'companies',
-  'dashboard_sessions',
-  'device_replies',
-  'github_deliveries',
-  'idempotency',
-  'oidc_attempts',
-  'oidc_identities',
-  'outbox',
-  'schema_migrations',
-  'server_keys',
-  'users',
-  'workspace_slugs',
-]
-
-test('each table is either emptied with its workspace or known to stay', async () => {
-  const database = openSqlite()
-  const tables: { name: string }[] = await database
-    .root('sqlite_master')
-    .where({ type: 'table' })
-    .whereNot('name', 'like', 'sqlite_%')
-    .orderBy('name')
-    .select('name')
-  const known = [...ownedTables.map(({ table }) => table), ...keptTables].toSorted()
-  expect(tables.map(({ name }) => name)).toEqual(known)
-  await database.close()
-})
-
-onBoth('a removed workspace leaves nothing behind but its slugs, and another one keeps all', async ({ root }) => {
-  const kept = await furnished(root)
-  const before = await countsOf(root)
-  const removed = await furnished(root)
-  expect(Object.values(await countsOf(root)).every((count) => count >= 2)).toBe(true)
-  await removeWorkspaceRows(root, removed.workspaceId)
-  expect(await countsOf(root)).toEqual(before)
-  expect(await findWorkspace(root, removed.workspaceId)).toBeNull()
-  expect(await findSlugOwner(root, removed.slug)).toBe(removed.workspaceId)
-  expect((await findWorkspace(root, kept.workspaceId))?.slug).toBe(kept.slug)
-})
-
-async function countsOf(db: Db): Promise<Record<string, number>> {
-  const counts: Record<string, number> = {}
-  for (const { table } of ownedTables) {
-    const counted: unknown = await db(table).count({ n: '*' }).first()
-    counts[table] = Number((counted as { n: unknown }).n)
-  }
-  return counts
-}
-
-/** A workspace with a row in every table that belongs to it. */
-async function furnished(db: Db) {
-  const slug = `w-${realWorld.uuid()}`
-  const workspaceId = await seedWorkspace(db, slug)
-  const userId = await seedPerson(db, workspaceId)
-  const agent = await seedAgent(db, workspaceId)
-  const { id: runId } = await seedRun(db, agent)
-  const device = await seedDevice(db, { workspaceId, userId })
-  await insertLoginToken(db, { id: realWorld.uuid(), userId, workspaceId, tokenHash: realWorld.uuid(), name: 'x', at })
-  const projectId = realWorld.uuid()
-  await insertProject(db, {
-    id: projectId,
-    workspaceId,
-    name: 'p',
-    description: '',
-    status: 'active',
-    prefix: null,
-    leadAgentId: null,
-    ownerUserId: null,
-    visibility: 'company',
-    repoUrl: null,
-    deletedAt: null,
-    version: 1,
-    createdAt: at,
-    updatedAt: at,
-  })
-  await insertGrant(db, { projectId, agentId: agent.id, at })
-  const id = realWorld.uuid()
-  const body = Buffer.from('x')
-  const rows: Record<string, Record<string, unknown>> = {
-    run_frames: { run_id: runId, fence: 1, first_seq: 1, last_seq: 1, sha256: 'x', body, received_at: at },
-    run_evidence: { id, run_id: runId, fence: 1, device: 'd', reason: 'r', body, received_at: at },
-    run_change_sets: { run_id: runId, fence: 1, result: '{}', received_at: at },
-    run_details: { run_id: runId, spec: '{}' },
-    wake_keys: { agent_id: agent.id, wake_key: 'k', answer: '{}', expires_at: at },
-    agent_history: { id, agent_id: agent.id, kind: 'config', changed_keys: '[]', description: '', created_at: at },
-    agent_revisions: {
-      id,
-      agent_id: agent.id,
-      before_config: '{}',
-      after_config: '{}',
-      changed_keys: '[]',
-      source: 'patch',
-      created_at: at,
-    },
-    automations: {
-      id,
-      workspace_id: workspaceId,
-      name: 'a',
-      status: 'active',
-      trigger_type: 'webhook',
-      prompt: 'p',
-      agent_id: agent.id,
-      concurrency_policy: 'allow_concurrent',
-      created_by_type: 'system',
-      created_at: at,
-      updated_at: at,
-    },
-    automation_fires: { id, automation_id: id, workspace_id: workspaceId, kind: 'skipped', created_at: at },
-    wakes: {
-      id,
-      workspace_id: workspaceId,
-      agent_id: agent.id,
-      trigger_source: 'mention',
-      prompt: 'p',
-      allow_calls: '[]',
-      state: 'waiting',
-      created_at: at,
-    },
-    conversations: {
-      id,
-      workspace_id: workspaceId,
-      kind: 'channel',
-      created_by_type: 'system',
-      created_at: at,
-      updated_at: at,
-    },
-    conversation_participants: { conversation_id: id, type: 'user', subject_id: 'usr_1', created_at: at },
-    conversation_reads: { conversation_id: id, user_id: 'usr_1', read_seq: 0, read_at: at },
-    messages: {
-      id,
-      conversation_id: id,
-      seq: 1,
-      author_type: 'system',
-      body: 'x',
-      source: 'in_app',
-      mentions: '[]',
-      attachment_ids: '[]',
-      created_at: at,
-      updated_at: at,
-    },
-    message_edits: { message_id: id, conversation_id: id, edit: 1, body: 'x', replaced_at: at },
-    tasks: {
-      id,
-      workspace_id: workspaceId,
-      key: 'ABC-1',
-      title: 't',
-      title_words: 't',
-      status: 'open',
-      priority: 'normal',
-      created_by_type: 'system',
-      created_at: at,
-      updated_at: at,
-    },
-    task_checklist_items: { id, task_id: id, text: 'x', done: 0, position: 0, created_at: at, updated_at: at },
-    task_dependencies: { task_id: id, depends_on_task_id: id, type: 'related', created_at: at },
-    task_watchers: { task_id: id, subject_type: 'user', subject_id: 'usr_1', added_by: 'auto', created_at: at },
-    task_activity: { id, task_id: id, source: 'activity', kind: 'k', actor_type: 'system', data: '{}', created_at: at },
-    task_reads: { task_id: id, reader_type: 'user', reader_id: 'usr_1', last_read_at: at },
-    repos: {
-      id,
-      workspace_id: workspaceId,
-      name: 'a/b',
-      git_remote: 'h/a/b',
-      provider: 'other',
-      host: 'h',
-      created_at: at,
-    },
-    approvals: {
-      id,
-      workspace_id: workspaceId,
-      trigger: 'tool_permission',
-      status: 'open',
-      prompt: 'p',
-      gated_thing: '{}',
-      created_at: at,
-      updated_at: at,
-    },
-    questions: {
-      id,
-      workspace_id: workspaceId,
-      agent_id: agent.id,
-      run_id: runId,
-      session_id: 's',
-      status: 'open',
-      prompt: 'p',
-      answer_mode: 'free_text',
-      created_at: at,
-      updated_at: at,
-    },
-    secrets: {
-      id,
-      workspace_id: workspaceId,
-      name: 'S',
-      env_var_name: 'S',
-      sealed: body,
-      created_by: 'u',
-      created_at: at,
-    },
-    secret_grants: { secret_id: id, agent_id: agent.id, workspace_id: workspaceId, granted_by: 'u', created_at: at },
-    platform_changes: {
-      id,
-      workspace_id: workspaceId,
-      agent_id: agent.id,
-      run_id: runId,
-      route_id: 'r',
-      params: '{}',
-      body: '{}',
-      status: 'pending',
-      created_at: at,
-    },
-    device_grants: {
-      id,
-      device_code_hash: id,
-      user_code_hash: id,
-      client_name: 'x',
-      address: 'x',
-      status: 'approved',
-      user_id: userId,
-      workspace_id: workspaceId,
-      interval_ms: 1,
-      created_at: at,
-      expires_at: at,
-    },
-    sign_in_links: {
-      id,
-      token_hash: id,
-      user_id: userId,
-      workspace_id: workspaceId,
-      created_at: at,
-      expires_at: at,
-    },
-    folders: {
-      short_id: id,
-      workspace_id: workspaceId,
-      device: device.publicId,
-      display_name: 'f',
-      root_path: '/',
-      binding_state: 'active',
-      created_by: userId,
-      created_at: at,
-    },
-  }
-  for (const [table, row] of Object.entries(rows)) await db(table).insert(row)
-  return { workspaceId, slug }
-}
 
 onBoth('the slugs of workspaces made by an earlier release are reserved by the migration', async ({ root }) => {
   const projects = migrations.find((migration) => migration.name === 'projects')!

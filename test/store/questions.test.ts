@@ -1,0 +1,104 @@
+import { expect } from 'vitest'
+import { answerFromReply } from '../../control-plane/resources/questions/answer.ts'
+import {
+  findQuestion,
+  findQuestionByMessage,
+  insertQuestion,
+  listOpenQuestions,
+  listQuestions,
+  resolveQuestion,
+  setQuestionMessage,
+} from '../../control-plane/resources/questions/store.ts'
+import { realWorld } from '../../shared/lib/world.ts'
+import { onBoth } from '../kit/database.ts'
+import { questionRow } from './gate-rows.ts'
+import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'
+
+const id = (prefix: string) => realWorld.id(prefix)
+
+onBoth(
+  'a question comes back as it was stored, is answered once, and found by its message while it is open',
+  async ({ root }) => {
+    const workspaceId = await seedWorkspace(root)
+    const stored = questionRow(workspaceId, {
+      taskId: id('tsk_'),
+      answerMode: 'single_select',
+      options: [{ key: 'a', label: 'A' }],
+      secretRequest: { name: 'n', provider: 'p', envVarName: 'E', reason: 'r' },
+    })
+    await insertQuestion(root, stored)
+    const before = (await findQuestion(root, workspaceId, stored.id))!
+    const open = { status: 'open', answer: null, answeredBy: null, answeredAt: null, version: 1, updatedAt: at }
+    expect(before).toEqual({ ...stored, ...open, messageId: null })
+    expect(await findQuestion(root, await seedWorkspace(root), stored.id)).toBeNull()
+    await setQuestionMessage(root, { questionId: stored.id, messageId: 'msg_1', conversationId: 'cnv_1' })
+    expect(await findQuestionByMessage(root, 'msg_1')).toMatchObject({ id: stored.id, conversationId: 'cnv_1' })
+    expect(await listOpenQuestions(root, 'run_id', [stored.runId])).toHaveLength(1)
+    const resolution = { answer: { text: null, selected: ['a'] }, by: 'usr_1', at: at + 1 }
+    expect(await resolveQuestion(root, before, resolution)).toBe(true)
+    expect(await resolveQuestion(root, before, resolution)).toBe(false)
+    expect(await findQuestion(root, workspaceId, stored.id)).toMatchObject({
+      status: 'resolved',
+      answer: { text: null, selected: ['a'] },
+      answeredBy: 'usr_1',
+      answeredAt: at + 1,
+    })
+    expect(await findQuestionByMessage(root, 'msg_1')).toBeNull()
+    expect(await listOpenQuestions(root, 'task_id', [stored.taskId!])).toEqual([])
+  },
+)
+
+onBoth('questions are listed by each filter', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const rows = [
+    questionRow(workspaceId, { createdAt: at + 1, taskId: 'tsk_1', conversationId: 'cnv_1' }),
+    questionRow(workspaceId, { createdAt: at + 2, sessionId: 'other' }),
+  ]
+  for (const row of rows) await insertQuestion(root, row)
+  const listed = async (filter: object) =>
+    (await listQuestions(root, { workspaceId, limit: 25, ...filter })).map((row) =>
+      rows.findIndex((r) => r.id === row.id),
+    )
+  expect(await listed({})).toEqual([1, 0])
+  expect(await listed({ taskId: 'tsk_1' })).toEqual([0])
+  expect(await listed({ conversationId: 'cnv_1' })).toEqual([0])
+  expect(await listed({ sessionId: 'other' })).toEqual([1])
+  expect(await listed({ runId: rows[0]!.runId })).toEqual([0])
+  expect(await listed({ agentId: rows[1]!.agentId })).toEqual([1])
+  expect(await listed({ status: 'resolved' })).toEqual([])
+})
+
+onBoth(
+  'a reply answers an open question once and asks for a wake; a secret is never given by one',
+  async ({ root }) => {
+    const workspaceId = await seedWorkspace(root)
+    const agent = await seedAgent(root, workspaceId)
+    const run = await seedRun(root, agent)
+    const person = { userPublicId: 'usr_1', name: 'Ada' }
+    const say = (messageId: string) =>
+      answerFromReply(root, { parentMessageId: messageId, body: 'b', person, world: realWorld })
+    const ofRun = { agentId: agent.id, runId: run.id }
+    const text = questionRow(workspaceId, {
+      ...ofRun,
+      answerMode: 'single_select',
+      options: [{ key: 'a', label: 'A' }],
+    })
+    const secret = questionRow(workspaceId, { ...ofRun, answerMode: 'secret_input' })
+    for (const [at_, question] of [text, secret].entries()) {
+      await insertQuestion(root, question)
+      const shown = { questionId: question.id, messageId: `msg_${at_}`, conversationId: 'cnv_1' }
+      await setQuestionMessage(root, shown)
+    }
+    expect(await say('msg_0')).toBe(true)
+    expect(await say('msg_0')).toBe(false)
+    expect(await say('msg_1')).toBe(false)
+    expect(await say('msg_unknown')).toBe(false)
+    expect(await findQuestion(root, workspaceId, text.id)).toMatchObject({
+      answer: { text: 'b', selected: null },
+      answeredBy: 'usr_1',
+    })
+    const wakes = (await root('wakes').where({ workspace_id: workspaceId })) as Record<string, unknown>[]
+    expect(wakes).toMatchObject([{ agent_id: agent.id, trigger_source: 'approval_resolved', continues_run_id: run.id }])
+    expect(wakes[0]!['prompt']).toContain('Ada answered')
+  },
+)
