@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import { dataFiles } from '../shared/lib/places.ts'
 import { realWorld } from '../shared/lib/world.ts'
@@ -7,6 +7,7 @@ import { ConfigError, type ServerConfig } from './config.ts'
 import { dialectOf } from './db/dialect.ts'
 import { migrate } from './db/migrate.ts'
 import { openDatabase } from './db/open.ts'
+import { claimSqliteFile } from './db/sole-server.ts'
 import { createLog } from './log.ts'
 import { firstStart } from './operator/first-start.ts'
 import { ControlPlane } from './server.ts'
@@ -20,7 +21,7 @@ export async function serve(config: ServerConfig): Promise<void> {
   const log = createLog({ level: config.logLevel, pretty: process.stderr.isTTY })
   mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
   const serverFile = join(config.dataDir, dataFiles.server)
-  if (dialectOf(config.databaseUrl) === 'sqlite') await refuseSecond(serverFile)
+  const release = dialectOf(config.databaseUrl) === 'sqlite' ? claimSole(config.databaseUrl, serverFile) : null
   const database = openDatabase({ url: config.databaseUrl, poolSize: config.databasePool })
   const applied = await migrate(database.root, world.now())
   if (applied > 0) log.info({ applied }, 'database migrated')
@@ -46,27 +47,35 @@ export async function serve(config: ServerConfig): Promise<void> {
     rmSync(serverFile, { force: true })
     await plane.stop()
     await database.close()
+    release?.()
     log.info({}, 'stopped')
     process.exit(0)
   }
   process.on('SIGTERM', () => void end('SIGTERM'))
   process.on('SIGINT', () => void end('SIGINT'))
+  process.on('uncaughtException', (error) => {
+    // What it was in the middle of is unknown, so nothing is drained: whoever starts it anew finds all that was committed.
+    log.error({ err: error }, 'unexpected error, the server ends')
+    rmSync(serverFile, { force: true })
+    process.exit(70)
+  })
 }
 
-/** SQLite has one server: a second one on the same file would give out leases that the first knows nothing of. */
-async function refuseSecond(serverFile: string): Promise<void> {
-  let url: string
-  try {
-    url = z.object({ url: z.url() }).parse(JSON.parse(readFileSync(serverFile, 'utf8'))).url
-  } catch {
-    return
-  }
-  const answers = await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(2_000) }).then(
-    (response) => response.ok,
-    () => false,
+function claimSole(databaseUrl: string, serverFile: string): () => void {
+  if (databaseUrl === ':memory:') return () => undefined
+  mkdirSync(dirname(databaseUrl), { recursive: true, mode: 0o700 })
+  const release = claimSqliteFile(databaseUrl)
+  if (release) return release
+  const where = urlIn(serverFile)
+  throw new ConfigError(
+    `A control plane serves ${databaseUrl} already${where === null ? '' : ` at ${where}`}. Stop it first, or choose another folder with --data-dir.`,
   )
-  if (answers)
-    throw new ConfigError(
-      `A control plane with this data folder runs already at ${url}. Stop it first, or choose another folder with --data-dir.`,
-    )
+}
+
+function urlIn(serverFile: string): string | null {
+  try {
+    return z.object({ url: z.url() }).parse(JSON.parse(readFileSync(serverFile, 'utf8'))).url
+  } catch {
+    return null
+  }
 }

@@ -1,0 +1,46 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { compileCache } from '../../kit/compile-cache.ts'
+import { programFile } from '../../kit/program-file.ts'
+import { Program, waitFor } from '../../kit/programs.ts'
+
+/** Starts of the control plane on one data folder. */
+
+let folder: string
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'svc-start-'))
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
+
+const start = (name: string) =>
+  new Program({
+    name,
+    cwd: folder,
+    logPath: join(folder, `${name}.log`),
+    args: [programFile('control-plane'), 'start', '--port', '0', '--data-dir', join(folder, 'data')],
+    env: { PATH: process.env['PATH'] ?? '', HOME: folder, ...compileCache },
+  })
+const serverFile = () => join(folder, 'data', 'server.json')
+const pidThatServes = () =>
+  existsSync(serverFile()) ? (JSON.parse(readFileSync(serverFile(), 'utf8')) as { pid: number }).pid : null
+
+test('of servers that start together on one SQLite file one serves, and the others say why they do not', async () => {
+  const programs = ['a', 'b', 'c'].map(start)
+  try {
+    await waitFor(() => programs.filter((program) => program.isRunning).length === 1 && pidThatServes(), 'one serves')
+    const [serving] = programs.filter((program) => program.isRunning)
+    expect(pidThatServes()).toBe(serving!.pid)
+    for (const other of programs.filter((program) => program !== serving)) {
+      expect((await other.exited).code).toBe(1)
+      expect(other.log).toMatch(/^A control plane serves .*svc\.db already/m)
+    }
+    // One that was killed leaves nothing that is in the way of the next.
+    await serving!.kill9()
+    programs.push(start('d'))
+    await waitFor(() => pidThatServes() === programs[3]!.pid, 'the next one serves', { about: () => programs[3]!.log })
+  } finally {
+    for (const program of programs) await program.end()
+  }
+})
