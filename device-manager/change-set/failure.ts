@@ -36,8 +36,9 @@ const meanings = {
 export function asRefusal(error: unknown): { ok: false; code: ChangeSetErrorCode; message: string } {
   if (error instanceof ChangeSetFailure) return { ok: false, code: error.code, message: error.message }
   const code = (error as NodeJS.ErrnoException | null)?.code
+  const missing = code === 'ENOENT' || code === 'ENOTDIR'
+  if (missing) return { ok: false, code: 'repo_unavailable', message: 'The folder or its repository is not there.' }
   const message = error instanceof Error ? error.message : String(error)
-  const unreachable =
-    code === 'ENOENT' || code === 'EACCES' || code === 'EPERM' || code === 'EROFS' || code === 'ENOTDIR'
-  return { ok: false, code: unreachable ? 'repo_unavailable' : 'diff_unavailable', message: message.slice(0, 500) }
+  const refused = code === 'EACCES' || code === 'EPERM' || code === 'EROFS'
+  return { ok: false, code: refused ? 'repo_unavailable' : 'diff_unavailable', message: message.slice(0, 500) }
 }

@@ -183,7 +183,11 @@ test('a bare repository, the git folder itself, no repository and no folder are 
   })
   expect(await take(join(dir, 'repo', '.git'))).toMatchObject({ ok: false, code: 'repo_unavailable' })
   expect(await take(dir)).toMatchObject({ ok: false, code: 'source_unknown' })
-  expect(await take(join(dir, 'gone'))).toMatchObject({ ok: false, code: 'repo_unavailable' })
+  expect(await take(join(dir, 'gone'))).toEqual({
+    ok: false,
+    code: 'repo_unavailable',
+    message: 'The folder or its repository is not there.',
+  })
   expect(await take(dir, '../../etc')).toMatchObject({ ok: false })
 })
 
