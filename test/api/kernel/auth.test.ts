@@ -6,7 +6,7 @@ import { hashToken } from '../../../control-plane/http/auth.ts'
 import { implement } from '../../../control-plane/http/implement.ts'
 import { mintRunToken, runTokenClaims } from '../../../control-plane/dispatch/run-token.ts'
 import { runTokenKey } from './seed.ts'
-import { call, codeOf, startServer, type TestServer } from './server.ts'
+import { call, codeOf, refusal, startServer, type TestServer } from './server.ts'
 
 const who = z.object({ kind: z.string(), workspaceId: z.string(), role: z.string().nullable() })
 const routes = {
@@ -64,16 +64,14 @@ beforeAll(async () => {
 })
 afterAll(() => server.close())
 
-const refusal = async (path: string, options: Parameters<typeof call>[2]) => {
-  const reply = await call(server, path, options)
-  return [reply.status, codeOf(reply)]
-}
-
 test('a request without a token, with another scheme or with an unknown token is not let in', async () => {
-  expect(await refusal('/me', { token: null })).toEqual([401, 'auth_missing'])
-  expect(await refusal('/me', { token: null, headers: { authorization: 'Basic abc' } })).toEqual([401, 'auth_invalid'])
-  expect(await refusal('/me', { token: 'svc_pat_unknown' })).toEqual([401, 'auth_invalid'])
-  expect(await refusal('/me', { token: 'svc_dev_some-device-token' })).toEqual([401, 'auth_invalid'])
+  expect(await refusal(server, '/me', { token: null })).toEqual([401, 'auth_missing'])
+  expect(await refusal(server, '/me', { token: null, headers: { authorization: 'Basic abc' } })).toEqual([
+    401,
+    'auth_invalid',
+  ])
+  expect(await refusal(server, '/me', { token: 'svc_pat_unknown' })).toEqual([401, 'auth_invalid'])
+  expect(await refusal(server, '/me', { token: 'svc_dev_some-device-token' })).toEqual([401, 'auth_invalid'])
   const reply = await call(server, '/me', { token: null })
   expect(reply.headers.get('www-authenticate')).toBe('Bearer')
   expect((await call(server, '/open', { token: null })).body).toEqual({ caller: null })
@@ -86,7 +84,7 @@ test('a login token is its person in its workspace, and in no other', async () =
   const own = { 'svc-workspace-id': workspaceId.toUpperCase() }
   expect((await call(server, '/me', { token: ownerToken, headers: own })).status).toBe(200)
   const other = { 'svc-workspace-id': otherWorkspaceId }
-  expect(await refusal('/me', { token: ownerToken, headers: other })).toEqual([403, 'not_permitted'])
+  expect(await refusal(server, '/me', { token: ownerToken, headers: other })).toEqual([403, 'not_permitted'])
   // The person may be a member there, so it is not told that it is none.
   const { body } = await call(server, '/me', { token: ownerToken, headers: other })
   expect(body.error.message).toContain('its own workspace')
@@ -102,7 +100,7 @@ test('a revoked or expired login token, or one whose person left, stops working 
     .root('users')
     .insert({ id: user, public_id: world.id('usr_'), name: 'N', email: user, created_at: now })
   await database.root('login_tokens').insert({ ...row, name: 'n', created_at: now })
-  expect(await refusal('/me', { token })).toEqual([403, 'not_permitted'])
+  expect(await refusal(server, '/me', { token })).toEqual([403, 'not_permitted'])
   await database
     .root('members')
     .insert({ workspace_id: seed.workspaceId, user_id: user, role: 'member', created_at: now })
@@ -111,9 +109,9 @@ test('a revoked or expired login token, or one whose person left, stops working 
     .root('login_tokens')
     .where({ id: row.id })
     .update({ expires_at: now - 1 })
-  expect(await refusal('/me', { token })).toEqual([401, 'auth_invalid'])
+  expect(await refusal(server, '/me', { token })).toEqual([401, 'auth_invalid'])
   await database.root('login_tokens').where({ id: row.id }).update({ expires_at: null, revoked_at: now })
-  expect(await refusal('/me', { token })).toEqual([401, 'auth_invalid'])
+  expect(await refusal(server, '/me', { token })).toEqual([401, 'auth_invalid'])
 })
 
 test('the use of a login token is noted', async () => {
@@ -131,8 +129,11 @@ test('a dashboard session acts in the workspace of the header, else in the first
   const other = await session({ 'svc-workspace-id': otherWorkspaceId })
   expect(other.body).toEqual({ kind: 'person', workspaceId: otherWorkspaceId, role: 'member' })
   const foreign = { cookie, 'svc-workspace-id': server.world.uuid() }
-  expect(await refusal('/me', { token: null, headers: foreign })).toEqual([403, 'not_permitted'])
-  expect(await refusal('/me', { token: null, headers: { cookie: 'svc_session=nope' } })).toEqual([401, 'auth_invalid'])
+  expect(await refusal(server, '/me', { token: null, headers: foreign })).toEqual([403, 'not_permitted'])
+  expect(await refusal(server, '/me', { token: null, headers: { cookie: 'svc_session=nope' } })).toEqual([
+    401,
+    'auth_invalid',
+  ])
 })
 
 test('another site cannot write with the cookie of a person', async () => {
@@ -152,17 +153,17 @@ test("a run's token is its agent, until the run ends, its lease moves on, or the
   const { root } = server.database
   expect((await call(server, '/me', { token })).body).toEqual({ kind: 'agent', workspaceId, role: null })
   const other = { 'svc-workspace-id': server.seed.otherWorkspaceId }
-  expect(await refusal('/me', { token, headers: other })).toEqual([403, 'not_permitted'])
+  expect(await refusal(server, '/me', { token, headers: other })).toEqual([403, 'not_permitted'])
 
   await root('runs').where({ id: runId }).update({ fence: 2 })
-  expect(await refusal('/me', { token })).toEqual([401, 'auth_revoked'])
+  expect(await refusal(server, '/me', { token })).toEqual([401, 'auth_revoked'])
   await root('runs').where({ id: runId }).update({ fence: 1, ended_at: 1 })
-  expect(await refusal('/me', { token })).toEqual([401, 'auth_revoked'])
+  expect(await refusal(server, '/me', { token })).toEqual([401, 'auth_revoked'])
   await root('runs').where({ id: runId }).update({ ended_at: null })
   await root('agents').where({ id: agentId }).update({ deleted_at: 1 })
-  expect(await refusal('/me', { token })).toEqual([401, 'auth_revoked'])
+  expect(await refusal(server, '/me', { token })).toEqual([401, 'auth_revoked'])
   await root('agents').where({ id: agentId }).update({ deleted_at: null, token_generation: 2 })
-  expect(await refusal('/me', { token })).toEqual([401, 'auth.agent_jwt_revoked'])
+  expect(await refusal(server, '/me', { token })).toEqual([401, 'auth.agent_jwt_revoked'])
   await root('agents').where({ id: agentId }).update({ token_generation: 1 })
   expect((await call(server, '/me', { token })).status).toBe(200)
 })
@@ -184,7 +185,7 @@ test('an agent token that we did not sign, of another kind, or past its time is 
   const [header, payload] = mintRunToken(runTokenKey, subject, now).split('.') as [string, string]
   const unsigned = `${Buffer.from('{"alg":"none"}').toString('base64url')}.${payload}.`
   for (const token of [forged, old, ofOtherKind, unsigned, `${header}.${payload}.AAAA`]) {
-    expect(await refusal('/me', { token })).toEqual([401, 'auth_invalid'])
+    expect(await refusal(server, '/me', { token })).toEqual([401, 'auth_invalid'])
   }
 })
 
@@ -197,17 +198,17 @@ test('a token that was good expires', async () => {
   )
   expect((await call(server, '/me', { token })).status).toBe(200)
   server.clock.offsetMs = 25 * 3_600_000
-  expect(await refusal('/me', { token })).toEqual([401, 'auth_invalid'])
+  expect(await refusal(server, '/me', { token })).toEqual([401, 'auth_invalid'])
   server.clock.offsetMs = 0
 })
 
 test('a route is closed to the kinds of caller it is not for', async () => {
   const { agentToken, memberToken, adminToken, ownerToken } = server.seed
-  expect(await refusal('/people', { token: agentToken })).toEqual([403, 'http_exception'])
-  expect(await refusal('/admins', { token: agentToken })).toEqual([403, 'agent_no_workspace_access'])
-  expect(await refusal('/admins', { token: memberToken })).toEqual([403, 'http_exception'])
+  expect(await refusal(server, '/people', { token: agentToken })).toEqual([403, 'http_exception'])
+  expect(await refusal(server, '/admins', { token: agentToken })).toEqual([403, 'agent_no_workspace_access'])
+  expect(await refusal(server, '/admins', { token: memberToken })).toEqual([403, 'http_exception'])
   expect((await call(server, '/admins', { token: adminToken })).status).toBe(200)
   expect((await call(server, '/admins', { token: ownerToken })).status).toBe(200)
-  expect(await refusal('/own-run', { token: ownerToken })).toEqual([403, 'run_output.not_this_run'])
+  expect(await refusal(server, '/own-run', { token: ownerToken })).toEqual([403, 'run_output.not_this_run'])
   expect((await call(server, '/own-run', { token: agentToken })).status).toBe(200)
 })

@@ -148,3 +148,9 @@ export function codeOf(reply: Reply): string {
   if (typeof error.message !== 'string' || typeof error.type !== 'string') throw new Error('not a standard envelope')
   return error.code
 }
+
+/** Status and code of a call that is refused. */
+export async function refusal(server: TestServer, path: string, options: CallOptions = {}) {
+  const reply = await call(server, path, options)
+  return [reply.status, codeOf(reply)]
+}
