@@ -21,6 +21,7 @@ import {
   lines,
   proveAgainstCopy,
   repoAt,
+  resultOf,
   runIn,
   summary,
   tempDir,
@@ -183,12 +184,19 @@ test('a bare repository, the git folder itself, no repository and no folder are 
   })
   expect(await take(join(dir, 'repo', '.git'))).toMatchObject({ ok: false, code: 'repo_unavailable' })
   expect(await take(dir)).toMatchObject({ ok: false, code: 'source_unknown' })
-  expect(await take(join(dir, 'gone'))).toEqual({
+  expect(await take(join(dir, 'gone'))).toMatchObject({ ok: false, code: 'repo_unavailable' })
+  expect(await take(dir, '../../etc')).toMatchObject({ ok: false })
+})
+
+test('a folder that the run removed is told so', async () => {
+  const repo = tempRepo()
+  const base = await baseOf(repo.dir)
+  rmSync(repo.dir, { recursive: true })
+  expect(await resultOf(base)).toEqual({
     ok: false,
     code: 'repo_unavailable',
     message: 'The folder or its repository is not there.',
   })
-  expect(await take(dir, '../../etc')).toMatchObject({ ok: false })
 })
 
 test('a linked worktree', async () => {
