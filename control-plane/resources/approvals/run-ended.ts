@@ -9,6 +9,7 @@ import { reviewBudgets } from './budget-gate.ts'
 import { closeByPlatform } from './close.ts'
 import { digestOf, ofRun, raiseApproval } from './raise.ts'
 import { isAsking, rejectedWithRun } from './rules.ts'
+import { findLeftByRun } from './run-ended-store.ts'
 import { listHoldingApprovals } from './store.ts'
 
 /**
@@ -35,8 +36,9 @@ export const closeGatesOfRun: RunEffect = async (tx, run, { world, exitReason })
       },
       world,
     )
-  if (!isAsking(exitReason)) await closeUnasked(tx, run.id, { world, exitReason })
-  await reviewBudgets(tx, run, world)
+  const { hasOpenGates, hasBudgets } = await findLeftByRun(tx, run)
+  if (hasOpenGates && !isAsking(exitReason)) await closeUnasked(tx, run.id, { world, exitReason })
+  if (hasBudgets) await reviewBudgets(tx, run, world)
 }
 
 async function closeUnasked(

@@ -13,9 +13,11 @@ afterEach(() => server?.stop())
 
 const hour = 3_600_000
 const statusOf = async (runId: string) => (await server.ok(`/runs/${runId}`)).status as string
-async function setStatus(agent: { id: string }, status: string): Promise<void> {
-  await server.database.root('agents').where({ id: agent.id }).update({ status })
+/** The agent is read when its runs end, for its budget. */
+async function harm(agent: { id: string }, status = 'nonsense'): Promise<void> {
+  await server.database.root('agents').where({ id: agent.id }).update({ status, monthly_budget_cents: 1_000_000 })
 }
+const heal = (agent: { id: string }) => harm(agent, 'active')
 
 /** A device with a run of the agent at work. */
 async function atWork(agent: { id: string }): Promise<{ device: FakeDevice; run: FakeRun }> {
@@ -30,7 +32,7 @@ const text = (said: string) => ({ kind: 'text', data: { text: said } }) as const
 test('what other devices send is stored while the ending of a run cannot be', async () => {
   const [ill, sound] = [await server.createAgent(), await server.createAgent()]
   const [one, two] = [await atWork(ill), await atWork(sound)]
-  await setStatus(ill, 'nonsense')
+  await harm(ill)
   one.device.send(one.run.ending('completed'))
   await two.run.events(text('one'))
   expect(await one.device.closed).toBe(closeCodes.going_away.code)
@@ -39,7 +41,7 @@ test('what other devices send is stored while the ending of a run cannot be', as
   expect(await statusOf(two.run.runId)).toBe('succeeded')
 
   // Nothing of it is lost: told again once it can be stored, it is.
-  await setStatus(ill, 'active')
+  await heal(ill)
   expect(await statusOf(one.run.runId)).toBe('running')
   const { runId, fence } = one.run
   const { identity } = one.device
@@ -66,23 +68,23 @@ test('runs that waited too long end beside one that cannot be ended', async () =
   const [ill, sound] = [await server.createAgent(), await server.createAgent()]
   const first = await server.startRun(ill.id)
   const second = await server.startRun(sound.id)
-  await setStatus(ill, 'nonsense')
+  await harm(ill)
   server.world.advance(25 * hour)
   await server.plane.sweeper.runAll()
   expect(await statusOf(second)).toBe('failed')
-  await setStatus(ill, 'active')
+  await heal(ill)
   expect(await statusOf(first)).toBe('queued')
 })
 
 test('runs whose device is gone end beside one that cannot be ended', async () => {
   const [ill, sound] = [await server.createAgent(), await server.createAgent()]
   const [one, two] = [await atWork(ill), await atWork(sound)]
-  await setStatus(ill, 'nonsense')
+  await harm(ill)
   await one.device.disconnect()
   await two.device.disconnect()
   server.world.advance(25 * hour)
   await server.plane.sweeper.runAll()
   expect(await statusOf(two.run.runId)).toBe('failed')
-  await setStatus(ill, 'active')
+  await heal(ill)
   expect(await statusOf(one.run.runId)).toBe('running')
 })

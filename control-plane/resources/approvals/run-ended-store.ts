@@ -1,0 +1,33 @@
+import { z } from 'zod'
+import { int } from '../../db/columns.ts'
+import type { Db } from '../../db/open.ts'
+import { query } from '../../db/statement.ts'
+
+/** What the end of a run may have to close or raise, asked at one time since most runs leave nothing of either. */
+export interface LeftByRun {
+  /** The run asked a person something that is still open. */
+  hasOpenGates: boolean
+  /** Its agent or its workspace has a budget, or one that was spent stands open. */
+  hasBudgets: boolean
+}
+
+const left = query(
+  `select
+     case when exists (select 1 from approvals where run_id = ? and status = 'open')
+            or exists (select 1 from questions where run_id = ? and status = 'open') then 1 else 0 end as gates,
+     case when exists (select 1 from agents where id = ? and monthly_budget_cents is not null)
+            or exists (select 1 from workspaces where id = ? and monthly_budget_cents is not null)
+            or exists (select 1 from approvals where workspace_id = ? and status = 'open' and "trigger" = 'budget_breach')
+          then 1 else 0 end as budgets`,
+  z
+    .object({ gates: int, budgets: int })
+    .transform((r): LeftByRun => ({ hasOpenGates: r.gates === 1, hasBudgets: r.budgets === 1 })),
+)
+
+export async function findLeftByRun(
+  db: Db,
+  run: { id: string; agentId: string; workspaceId: string },
+): Promise<LeftByRun> {
+  const { id, agentId, workspaceId } = run
+  return (await left.first(db, [id, id, agentId, workspaceId, workspaceId]))!
+}
