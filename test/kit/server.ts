@@ -51,6 +51,14 @@ export interface Reply {
   body: any
 }
 
+export interface AgentCaller {
+  // oxlint-disable-next-line typescript/no-explicit-any
+  agent: any
+  runId: string
+  /** The run's. */
+  token: string
+}
+
 export interface CallOptions {
   /** Default: POST with a body, else GET. */
   method?: string
@@ -193,10 +201,20 @@ export class TestServer {
   }
 
   /** Wakes the agent and gives the new run's id. */
-  async startRun(agentId: string, body: Record<string, unknown> = {}): Promise<string> {
-    const reply = await this.ok(`/agents/${agentId}/runs`, { body })
+  async startRun(agentId: string, body: Record<string, unknown> = {}, token?: string): Promise<string> {
+    const reply = await this.ok(`/agents/${agentId}/runs`, { body, ...(token === undefined ? {} : { token }) })
     if (reply.runPublicId === undefined) throw new Error(`no run: ${JSON.stringify(reply)}`)
     return reply.runPublicId as string
+  }
+
+  /** An agent of the owner, unless another token is given, that calls within a run of its own, which waits for a device. */
+  async agentCaller(
+    body: Record<string, unknown> = {},
+    { token, run }: { token?: string; run?: Record<string, unknown> } = {},
+  ): Promise<AgentCaller> {
+    const agent = await this.createAgent(body, token)
+    const runId = await this.startRun(agent.id, run, token)
+    return { agent, runId, token: await this.runToken(runId) }
   }
 
   /** A token as the run would get it if it were started now. */

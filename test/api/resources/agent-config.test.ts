@@ -21,12 +21,6 @@ const putMd = (id: string, body: unknown, token?: string) =>
   server.call(`/agents/${id}/identity/agent-md`, { method: 'PUT', body, ...(token === undefined ? {} : { token }) })
 const revisions = (agentId: string) => server.database.root('agent_revisions').where({ agent_id: agentId })
 
-async function agentCaller(body: Record<string, unknown> = {}) {
-  const agent = await server.createAgent(body)
-  const runId = await server.startRun(agent.id)
-  return { agent, runId, token: await server.runToken(runId) }
-}
-
 describe('settings', () => {
   test('are read whole', async () => {
     const agent = await server.createAgent({
@@ -132,7 +126,7 @@ describe('settings', () => {
 
 describe('an agent', () => {
   test('reads and changes its own model, effort, turns, harness and AGENT.md by itself', async () => {
-    const { agent, token } = await agentCaller({ identityMd: 'one' })
+    const { agent, token } = await server.agentCaller({ identityMd: 'one' })
     expect((await server.ok('/agents/me/config', { token })).agentMd).toBe('one')
     const reply = await put(
       'me',
@@ -152,7 +146,7 @@ describe('an agent', () => {
   })
 
   test('any other change of itself waits for approval, as a whole', async () => {
-    const { agent, token } = await agentCaller()
+    const { agent, token } = await server.agentCaller()
     for (const config of [
       { permissions: { tools: { allow: ['*'] } } },
       { runtime: { model: 'z', environment: 'cloud' } },
@@ -169,7 +163,7 @@ describe('an agent', () => {
   })
 
   test('whose run has just ended asks for nothing', async () => {
-    const { token, runId } = await agentCaller()
+    const { token, runId } = await server.agentCaller()
     const between = async () => {
       const ending = { exitReason: 'interrupted', errorCode: null, errorMessage: null } as const
       await endRun(server.database.root, { runId, fence: null, ...ending, at: server.world.now() })
@@ -180,7 +174,7 @@ describe('an agent', () => {
   })
 
   test('leaves the settings of others alone', async () => {
-    const { token } = await agentCaller()
+    const { token } = await server.agentCaller()
     const other = await server.createAgent()
     expect(outcomeOf(await server.call(`/agents/${other.id}/config`, { token }))).toBe('403 agent_self_only')
     expect(outcomeOf(await put(other.id, { config: { runtime: { model: 'x' } } }, token))).toBe('403 agent_self_only')
@@ -192,7 +186,7 @@ describe('an agent', () => {
   })
 
   test('saves AGENT.md only over the text it has read', async () => {
-    const { agent, token } = await agentCaller({ identityMd: 'current' })
+    const { agent, token } = await server.agentCaller({ identityMd: 'current' })
     for (const agentMdHash of [undefined, sha256('older')]) {
       for (const reply of [
         await putMd('me', { agentMd: 'mine', agentMdHash }, token),

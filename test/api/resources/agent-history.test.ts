@@ -15,12 +15,6 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-async function agentCaller() {
-  const agent = await server.createAgent()
-  const runId = await server.startRun(agent.id)
-  return { agent, runId, token: await server.runToken(runId) }
-}
-
 /** Changes settings and gives the revision. */
 async function put(agentId: string, body: Record<string, unknown>, token = admin.token) {
   // Entries of one moment have no order that a test could rely on.
@@ -60,7 +54,7 @@ describe('revisions', () => {
   })
 
   test('are an agent’s own; people read those of a deleted agent too', async () => {
-    const { agent, token } = await agentCaller()
+    const { agent, token } = await server.agentCaller()
     const own = await put(agent.id, runtime({ maxTurns: 9 }))
     const other = await server.createAgent()
     const theirs = await put(other.id, runtime({ maxTurns: 9 }))
@@ -119,7 +113,7 @@ describe('revisions', () => {
   })
 
   test('by an agent: its own, at once or after approval', async () => {
-    const { agent, runId, token } = await agentCaller()
+    const { agent, runId, token } = await server.agentCaller()
     const other = await server.createAgent()
     const theirs = await put(other.id, runtime({ maxTurns: 9 }))
     expect(outcomeOf(await rollback(other.id, theirs.id, token))).toBe('403 agent_self_only')
@@ -203,7 +197,7 @@ describe('history', () => {
   })
 
   test('refuses what cannot be undone, or not by this caller', async () => {
-    const { agent, token } = await agentCaller()
+    const { agent, token } = await server.agentCaller()
     const other = await server.createAgent()
     const theirs = await put(other.id, runtime({ maxTurns: 9 }))
     expect(outcomeOf(await revert(other.id, theirs.id, token))).toBe('403 agent_self_only')

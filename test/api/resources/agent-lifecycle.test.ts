@@ -5,25 +5,14 @@ import { findAgent, insertAgent } from '../../../control-plane/resources/agents/
 import { hasPostgres } from '../../kit/database.ts'
 import { enrol, FakeDevice } from '../../kit/fake-device.ts'
 import { halfRequest } from '../../kit/half-request.ts'
+import { startWithPeople } from '../../kit/people.ts'
 import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
 
-let server: TestServer
-let admin: Person
-let member: Person
-let other: Person
+let server: TestServer, admin: Person, member: Person, other: Person
 beforeAll(async () => {
-  server = await TestServer.start()
-  admin = await server.addPerson('admin')
-  member = await server.addPerson('member')
-  other = await server.addPerson('member')
+  ;({ server, admin, member, other } = await startWithPeople())
 })
 afterAll(() => server.stop())
-
-async function agentCaller() {
-  const agent = await server.createAgent()
-  const runId = await server.startRun(agent.id)
-  return { agent, runId, token: await server.runToken(runId) }
-}
 
 const send = (method: string, path: string, { body, token }: { body?: unknown; token?: string } = {}) =>
   server.call(`/agents/${path}`, { method, token: token ?? member.token, ...(body === undefined ? {} : { body }) })
@@ -62,7 +51,7 @@ describe('delete', () => {
   })
 
   test('by an agent waits for approval, also of itself', async () => {
-    const { agent, token } = await agentCaller()
+    const { agent, token } = await server.agentCaller()
     const target = await server.createAgent()
     for (const [reference, id] of [
       [target.id, target.id],
@@ -95,7 +84,7 @@ describe('restore', () => {
       await send('PATCH', agent.id, { body: { status: 'terminated' } })
       await send('DELETE', agent.id)
       expect(outcomeOf(await send('POST', `${agent.id}/restore`, { token: other.token }))).toBe('403 restore_forbidden')
-      const { token } = await agentCaller()
+      const { token } = await server.agentCaller()
       expect(outcomeOf(await send('POST', `${agent.id}/restore`, { token }))).toBe('403 restore_forbidden')
       const reply = await send('POST', `${agent.id}/restore`, { token: person.token })
       expect(reply.body).toMatchObject({ id: agent.id, handle: agent.handle, status: 'terminated', deletedAt: null })
@@ -175,7 +164,7 @@ describe('clone', () => {
   })
 
   test('by an agent waits for approval; two copies at once never share a handle', async () => {
-    const { agent, token } = await agentCaller()
+    const { agent, token } = await server.agentCaller()
     const reply = await send('POST', 'me/clones', { body: { name: 'Mini' }, token })
     expect(reply.status).toBe(202)
     const stored = await findPlatformChange(server.database.root, server.owner.workspaceId, reply.body.approvalId)
@@ -190,7 +179,7 @@ describe('clone', () => {
 })
 
 test('a change asked for by a run that has just ended is refused', async () => {
-  const { agent, runId, token } = await agentCaller()
+  const { agent, runId, token } = await server.agentCaller()
   const target = await server.createAgent()
   const ending = { fence: null, exitReason: 'interrupted', errorCode: null, errorMessage: null } as const
   const between = async () => {
@@ -198,7 +187,7 @@ test('a change asked for by a run that has just ended is refused', async () => {
   }
   const clone = await halfRequest(server, `/agents/${agent.id}/clones`, { token, body: { name: 'Late' }, between })
   expect(outcomeOf(clone)).toBe('403 platform_change_requires_run')
-  const second = await agentCaller()
+  const second = await server.agentCaller()
   const remove = await halfRequest(server, `/agents/${target.id}`, {
     method: 'DELETE',
     token: second.token,
@@ -214,7 +203,7 @@ test('an agent is given to another member by its owner or an admin', async () =>
   const agent = await server.createAgent({}, member.token)
   const transfer = (newOwnerId: unknown, token: string) =>
     send('POST', `${agent.id}/transfer-owner`, { body: { newOwnerId }, token })
-  const { token } = await agentCaller()
+  const { token } = await server.agentCaller()
   for (const refused of [other.token, token])
     expect(outcomeOf(await transfer(other.userId, refused))).toBe('403 owner_transfer.forbidden')
   const stranger = await server.addPerson('owner', 'elsewhere')

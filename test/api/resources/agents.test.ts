@@ -3,26 +3,14 @@ import { endRun } from '../../../control-plane/resources/runs/store.ts'
 import { findPlatformChange } from '../../../control-plane/resources/platform-changes/store.ts'
 import { enrol } from '../../kit/fake-device.ts'
 import { halfRequest } from '../../kit/half-request.ts'
-import { codeOf, outcomeOf, TestServer, type Person } from '../../kit/server.ts'
+import { startWithPeople } from '../../kit/people.ts'
+import { codeOf, outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
 
-let server: TestServer
-let admin: Person
-let member: Person
-let other: Person
+let server: TestServer, admin: Person, member: Person, other: Person
 beforeAll(async () => {
-  server = await TestServer.start()
-  admin = await server.addPerson('admin')
-  member = await server.addPerson('member')
-  other = await server.addPerson('member')
+  ;({ server, admin, member, other } = await startWithPeople())
 })
 afterAll(() => server.stop())
-
-/** An agent with a run that waits for a device, and that run's token. */
-async function agentCaller(body: Record<string, unknown> = {}) {
-  const agent = await server.createAgent(body)
-  const runId = await server.startRun(agent.id)
-  return { agent, runId, token: await server.runToken(runId) }
-}
 
 const patch = (id: string, body: unknown, token?: string) =>
   server.call(`/agents/${id}`, { method: 'PATCH', body, ...(token === undefined ? {} : { token }) })
@@ -107,7 +95,7 @@ describe('create', () => {
   })
 
   test('by an agent waits for approval', async () => {
-    const { token, agent, runId } = await agentCaller()
+    const { token, agent, runId } = await server.agentCaller()
     const reply = await server.call('/agents', { body: { name: 'Child', role: 'helper' }, token })
     expect(reply.status).toBe(202)
     expect(reply.body).toEqual({
@@ -139,7 +127,7 @@ test('a change asked for by a run that has just ended is refused', async () => {
     ['POST', '/agents'],
     ['PATCH', '/agents/me'],
   ] as const) {
-    const { token, runId } = await agentCaller()
+    const { token, runId } = await server.agentCaller()
     const between = endRunBehind(runId)
     const reply = await halfRequest(server, path, { method, token, body: { name: 'Late' }, between })
     expect(outcomeOf(reply)).toBe('403 platform_change_requires_run')
@@ -157,7 +145,7 @@ describe('read', () => {
   })
 
   test('`me` is the calling agent, and nobody for a person', async () => {
-    const { agent, token } = await agentCaller()
+    const { agent, token } = await server.agentCaller()
     expect((await server.ok('/agents/me', { token })).id).toBe(agent.id)
     expect(outcomeOf(await server.call('/agents/me'))).toBe('404 resource_not_found')
   })
@@ -166,7 +154,7 @@ describe('read', () => {
     const agent = await server.createAgent({ name: 'Secretive', visibility: 'private' }, member.token)
     const runId = (await server.ok(`/agents/${agent.id}/runs`, { body: {}, token: member.token })).runPublicId
     const own = await server.runToken(runId)
-    const { token: stranger } = await agentCaller()
+    const { token: stranger } = await server.agentCaller()
     for (const token of [member.token, admin.token, own]) {
       expect((await server.ok(`/agents/${agent.id}`, { token })).id).toBe(agent.id)
       expect((await server.ok('/agents?q=secretive', { token })).data).toHaveLength(1)
@@ -224,7 +212,7 @@ describe('list', () => {
 
   test('deleted agents are listed for people only', async () => {
     const agent = await server.createAgent({ name: 'Gone Soon' })
-    const { token } = await agentCaller()
+    const { token } = await server.agentCaller()
     const { root } = server.database
     await root('agents').where({ id: agent.id }).update({ deleted_at: server.world.now() })
     const listed = async (query: string) =>
@@ -336,7 +324,7 @@ describe('update', () => {
   })
 
   test('by an agent waits for approval, also of itself; AGENT.md never goes this way', async () => {
-    const { agent, token } = await agentCaller({ name: 'Ambitious' })
+    const { agent, token } = await server.agentCaller({ name: 'Ambitious' })
     const target = await server.createAgent({ name: 'Target' })
     for (const reference of ['me', target.id, '@target']) {
       const reply = await patch(reference, { name: 'Renamed' }, token)

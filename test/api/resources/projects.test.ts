@@ -1,22 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { codeOf, outcomeOf, TestServer, type Person } from '../../kit/server.ts'
+import { startWithPeople } from '../../kit/people.ts'
+import { codeOf, outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
 
-let server: TestServer
-let admin: Person
-let member: Person
-let other: Person
+let server: TestServer, admin: Person, member: Person, other: Person
 beforeAll(async () => {
-  server = await TestServer.start()
-  admin = await server.addPerson('admin')
-  member = await server.addPerson('member')
-  other = await server.addPerson('member')
+  ;({ server, admin, member, other } = await startWithPeople())
 })
 afterAll(() => server.stop())
-
-async function agentCaller(body: Record<string, unknown> = {}) {
-  const agent = await server.createAgent(body)
-  return { agent, token: await server.runToken(await server.startRun(agent.id)) }
-}
 
 async function uuidOf(agentId: string): Promise<string> {
   const row: { uuid: string } = await server.database.root('agents').where({ id: agentId }).first('uuid')
@@ -100,7 +90,7 @@ describe('create', () => {
   })
 
   test('by an agent has no owner and is open to that agent, also when it is private', async () => {
-    const { token } = await agentCaller()
+    const { token } = await server.agentCaller()
     const project = await make({ visibility: 'private' }, token)
     expect(project.ownerUserId).toBeNull()
     expect((await server.ok(`/projects/${project.id}`, { token })).id).toBe(project.id)
@@ -170,8 +160,8 @@ describe('read', () => {
   })
 
   test('a private project is its owner’s, the admins’ and its lead agent’s', async () => {
-    const { agent, token: leadToken } = await agentCaller()
-    const { token: strangerToken } = await agentCaller()
+    const { agent, token: leadToken } = await server.agentCaller()
+    const { token: strangerToken } = await server.agentCaller()
     const project = await make({ visibility: 'private', leadAgentId: agent.id, name: 'Hidden Away' })
     const listed = async (token: string) => (await server.ok('/projects?q=hidden%20away', { token })).data.length
     for (const token of [member.token, admin.token, leadToken, server.owner.token]) {
@@ -231,7 +221,7 @@ describe('list', () => {
   })
 
   test('filters by status, lead and text', async () => {
-    const { agent, token } = await agentCaller({ name: 'Filter Lead' })
+    const { agent, token } = await server.agentCaller({ name: 'Filter Lead' })
     const project = await make({ name: 'Find Me 100%', leadAgentId: agent.id })
     await send('PATCH', `${project.id}/config`, { body: { status: 'archived' } })
     const found = async (query: string, as = member.token) =>
@@ -251,7 +241,7 @@ describe('list', () => {
     expect(await found('')).toBe(0)
     expect(await found('&status=deleted')).toBe(1)
     expect(await found('&status=active')).toBe(0)
-    const { token } = await agentCaller()
+    const { token } = await server.agentCaller()
     expect(outcomeOf(await server.call('/projects?status=deleted', { token }))).toBe('403 list_deleted_forbidden')
   })
 })
@@ -259,7 +249,7 @@ describe('list', () => {
 describe('update', () => {
   test('any person and any agent changes name, description and visibility; other keys are passed over', async () => {
     const project = await make({ description: 'before', prefix: 'KEEP' })
-    const { token } = await agentCaller()
+    const { token } = await server.agentCaller()
     const reply = await send('PATCH', project.id, {
       token,
       body: { name: 'By Agent', prefix: 'NEW', status: 'completed' },
@@ -291,7 +281,7 @@ describe('update', () => {
     expect(set.body).toEqual(config)
     expect((await send('GET', `${project.id}/config`)).body).toEqual(config)
     expect((await patch({ leadAgentId: null, repoUrl: null })).body).toMatchObject({ leadAgentId: null, repoUrl: null })
-    const { token } = await agentCaller()
+    const { token } = await server.agentCaller()
     expect((await patch({ leadAgentId: 'me' }, token)).status).toBe(200)
     expect(outcomeOf(await patch({ leadAgentId: 'me' }))).toBe('404 agent_not_found')
     expect(outcomeOf(await patch({ status: null }))).toBe('400 validation_error')
@@ -310,7 +300,7 @@ describe('update', () => {
 describe('delete and restore', () => {
   test('a deleted project is read only by people that ask for it, and is not changed', async () => {
     const project = await make()
-    const { token } = await agentCaller()
+    const { token } = await server.agentCaller()
     const deleted = await send('DELETE', project.id)
     expect([deleted.status, deleted.body]).toEqual([204, null])
     expect((await send('GET', `${project.id}?includeDeleted=true`)).body.deletedAt).not.toBeNull()
@@ -329,7 +319,7 @@ describe('delete and restore', () => {
   })
 
   test('its owner or an admin restores it, nobody else', async () => {
-    const { token } = await agentCaller()
+    const { token } = await server.agentCaller()
     for (const person of [member, admin]) {
       const project = await make({ prefix: null, name: 'Back' })
       await send('DELETE', project.id, { token: other.token })
@@ -347,7 +337,7 @@ describe('delete and restore', () => {
 
 describe('transfer of the owner', () => {
   test('by the owner or an admin, to a member, by either id', async () => {
-    const { token } = await agentCaller()
+    const { token } = await server.agentCaller()
     const project = await make()
     const transfer = (newOwnerId: string, as: string) =>
       send('POST', `${project.id}/transfer-owner`, { body: { newOwnerId }, token: as })
@@ -367,7 +357,7 @@ describe('transfer of the owner', () => {
 })
 
 test('the projects of an agent are those it leads or made, as far as the caller sees them', async () => {
-  const { agent, token } = await agentCaller()
+  const { agent, token } = await server.agentCaller()
   const led = await make({ leadAgentId: agent.id })
   const made = await make({ visibility: 'private' }, token)
   const deleted = await make({ leadAgentId: agent.id })

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { FakeDevice } from '../../kit/fake-device.ts'
 import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
-import { agentCaller } from './tasks-kit.ts'
 
 let server: TestServer
 let member: Person
@@ -31,7 +30,7 @@ test('a repo is added by its remote, once in whichever form, listed by name and 
   ])
   expect(outcomeOf(await add('https://github.com/acme/web'))).toBe('409 duplicate_resource')
   const app = (await add('https://gitlab.example.com/acme/app')).body
-  const { token } = await agentCaller(server)
+  const { token } = await server.agentCaller()
   expect((await server.ok('/repos', { token })).data).toEqual([app, added.body])
   const elsewhere = await server.addPerson('owner', 'elsewhere')
   expect((await server.ok('/repos', { token: elsewhere.token })).data).toEqual([])
@@ -46,7 +45,7 @@ test('a repo is added by its remote, once in whichever form, listed by name and 
 test('what is no remote is refused, and agents add none', async () => {
   for (const gitRemote of ['', 'acme/web', '/srv/web.git', 'https://github.com/acme', 'x'.repeat(2_001)])
     expect([gitRemote, outcomeOf(await add(gitRemote))]).toEqual([gitRemote, '400 validation_error'])
-  const { token } = await agentCaller(server)
+  const { token } = await server.agentCaller()
   expect(outcomeOf(await add('github.com/a/b', {}, token))).toBe('403 http_exception')
 })
 

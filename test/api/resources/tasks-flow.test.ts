@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { FakeDevice, type FakeRun } from '../../kit/fake-device.ts'
 import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
-import { agentCaller, call, expectWakes, made, move, outcome, task, wakesAreAnswered, wakesOf } from './tasks-kit.ts'
+import { call, expectWakes, made, move, outcome, task, wakesAreAnswered, wakesOf } from './tasks-kit.ts'
 
 let server: TestServer
 beforeAll(async () => {
@@ -407,6 +407,6 @@ test('an agent that delegates is woken where it works when the other is done', a
 })
 
 test('an agent that calls from elsewhere is told what it may not', async () => {
-  const { token } = await agentCaller(server)
+  const { token } = await server.agentCaller()
   expect(outcomeOf(await server.call('/tasks/current', { token }))).toBe('404 task_not_found')
 })

@@ -45,9 +45,3 @@ export async function wakesAreAnswered(server: TestServer, taskId: string): Prom
   const waiting = () => server.database.root('wakes').where({ task_id: taskId, state: 'waiting' }).select('id')
   await expect.poll(waiting, { timeout: 5_000 }).toEqual([])
 }
-
-/** An agent that calls within a run of its own. */
-export async function agentCaller(server: TestServer, body: Record<string, unknown> = {}) {
-  const agent = await server.createAgent(body)
-  return { agent, token: await server.runToken(await server.startRun(agent.id)) }
-}

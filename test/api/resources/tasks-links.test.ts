@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
-import { agentCaller, call, made, outcome, task } from './tasks-kit.ts'
+import { call, made, outcome, task } from './tasks-kit.ts'
 
 let server: TestServer
 let member: Person
@@ -22,7 +22,7 @@ describe('checklists', () => {
     ])
     const item = (body: unknown, token?: string) =>
       made(server, `/tasks/${one.id}/checklist/${added.body.id}`, body, token)
-    const { agent, token } = await agentCaller(server)
+    const { agent, token } = await server.agentCaller()
     const done = await item({ done: true }, token)
     expect(done).toMatchObject({ completedAt: expect.any(String), completedBy: { type: 'agent', id: agent.id } })
     // Ticked off once, it stays whose it was.

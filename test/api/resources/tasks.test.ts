@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
-import { agentCaller, call, made, outcome, task } from './tasks-kit.ts'
+import { call, made, outcome, task } from './tasks-kit.ts'
 
 let server: TestServer
 let member: Person
@@ -133,7 +133,7 @@ describe('create', () => {
   })
 
   test('by an agent names it, and it may assign itself as `me`', async () => {
-    const { agent, token } = await agentCaller(server)
+    const { agent, token } = await server.agentCaller()
     const own = await task(server, { assignee: 'me' }, token)
     expect(own).toMatchObject({ createdBy: { type: 'agent', id: agent.id }, assignee: { type: 'agent', id: agent.id } })
     const watchers = await server.ok(`/tasks/${own.id}/watchers`)
@@ -178,7 +178,7 @@ describe('create', () => {
     const project = await server.ok('/projects', { body: { name: 'Mine', visibility: 'private' }, token: member.token })
     const hidden = await task(server, { projectId: project.id }, member.token)
     const other = await server.addPerson('member')
-    const { token } = await agentCaller(server)
+    const { token } = await server.agentCaller()
     for (const stranger of [other.token, token]) {
       const reply = await server.call(`/tasks/${hidden.id}`, { token: stranger })
       expect(outcomeOf(reply)).toBe('404 task_not_found')
@@ -259,7 +259,7 @@ describe('read', () => {
   })
 
   test('related records are put in when asked for', async () => {
-    const { agent } = await agentCaller(server)
+    const { agent } = await server.agentCaller()
     const parent = await task(server)
     const blocker = await task(server)
     const one = await task(server, { parentTaskId: parent.id, dependsOn: [blocker.key], assignee: agent.id })
@@ -282,7 +282,7 @@ describe('read', () => {
   })
 
   test('an unknown task, and `current` outside a run of a task, is not found on every route', async () => {
-    const { token } = await agentCaller(server)
+    const { token } = await server.agentCaller()
     for (const id of [unknown, 'MAI-99999', 'current', 'x'])
       for (const path of ['', '/history', '/activity', '/dependencies', '/watchers'])
         expect(outcomeOf(await server.call(`/tasks/${id}${path}`, { token }))).toBe('404 task_not_found')
