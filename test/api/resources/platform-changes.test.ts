@@ -1,34 +1,20 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { outcomeOf, TestServer, type Person, type Reply } from '../../kit/server.ts'
+import { startWithPeople } from '../../kit/people.ts'
+import { outcomeOf, type Person, type Reply, type TestServer } from '../../kit/server.ts'
+import { gateCalls } from './gates-kit.ts'
 
 /** Writes that agents ask for, from the 202 to what the approving person's yes has done. */
 
-let server: TestServer
-let admin: Person
-let member: Person
-let other: Person
+let server: TestServer, admin: Person, member: Person, other: Person
 beforeAll(async () => {
-  server = await TestServer.start()
-  admin = await server.addPerson('admin')
-  member = await server.addPerson('member')
-  other = await server.addPerson('member')
+  ;({ server, admin, member, other } = await startWithPeople())
 })
 afterAll(() => server.stop())
 
-async function agentCaller(body: Record<string, unknown> = {}, owner = member) {
-  const agent = await server.createAgent(body, owner.token)
-  const reply = await server.ok(`/agents/${agent.id}/runs`, { body: {}, token: owner.token })
-  const runId = reply.runPublicId as string
-  return { agent, runId, token: await server.runToken(runId) }
-}
+const { agentCaller, post } = gateCalls(() => ({ server, member }))
 
-let keys = 0
 const resolve = (id: string, verb: 'approve' | 'reject', person = member, body: unknown = {}): Promise<Reply> =>
-  server.call(`/approvals/${id}/${verb}`, {
-    body,
-    token: person.token,
-    headers: { 'Idempotency-Key': `key-${keys++}` },
-  })
+  post(`/approvals/${id}/${verb}`, body, person.token)
 
 /** What the agent wants done; gives the id of the approval. */
 async function wanted(token: string, path: string, options: { method?: string; body?: unknown } = {}): Promise<string> {
@@ -127,7 +113,7 @@ describe('a change that an agent asks for', () => {
 
   test('ends what it must when it is approved: deleting an agent cancels its runs', async () => {
     const { token } = await agentCaller()
-    const victim = await agentCaller({}, other)
+    const victim = await agentCaller({}, { owner: other })
     const id = await wanted(token, `/agents/${victim.agent.id}`, { method: 'DELETE' })
     expect(resultOf(await resolve(id, 'approve'))).toMatchObject({ status: 200, body: { unassignedTasks: [] } })
     expect(await server.ok(`/runs/${victim.runId}`)).toMatchObject({ exitReason: 'agent_deleted' })

@@ -1,69 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { FakeDevice } from '../../kit/fake-device.ts'
-import { codeOf, outcomeOf, TestServer, type Person, type Reply } from '../../kit/server.ts'
+import { startWithPeople } from '../../kit/people.ts'
+import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
+import { options, questionCalls, secretRequest, secretsKey } from './questions-kit.ts'
 import { made } from './tasks-kit.ts'
 
-const secretsKey = { SVC_SECRETS_KEY: 'ab'.repeat(32) }
-let server: TestServer
-let member: Person
-let other: Person
+let server: TestServer, member: Person, other: Person
 beforeAll(async () => {
-  server = await TestServer.start({ settings: secretsKey })
-  member = await server.addPerson('member')
-  other = await server.addPerson('member')
+  ;({ server, member, other } = await startWithPeople({ settings: secretsKey }))
 })
 afterAll(() => server.stop())
 
-async function agentCaller(body: Record<string, unknown> = {}, run: Record<string, unknown> = {}) {
-  const agent = await server.createAgent(body, member.token)
-  const reply = await server.ok(`/agents/${agent.id}/runs`, { body: run, token: member.token })
-  const runId = reply.runPublicId as string
-  return { agent, runId, token: await server.runToken(runId) }
-}
-
-/** A run that a device executes: of an agent and on a device of a person of their own. */
-async function working() {
-  const person = await server.addPerson('member')
-  const device = await FakeDevice.connect(server, { token: person.token })
-  const agent = await server.createAgent({}, person.token)
-  await server.ok(`/agents/${agent.id}/runs`, { body: {}, token: person.token })
-  return { agent, person, device, work: await device.take() }
-}
-
-const post = (path: string, body: unknown, token: string = member.token): Promise<Reply> =>
-  server.call(path, { body, token, headers: { 'Idempotency-Key': crypto.randomUUID() } })
-
-const ask = (token: string, body: Record<string, unknown> = {}) =>
-  post('/questions', { prompt: 'Which one?', ...body }, token)
-
-async function asked(body: Record<string, unknown> = {}, run: Record<string, unknown> = {}) {
-  const caller = await agentCaller({}, run)
-  const reply = await ask(caller.token, body)
-  expect(outcomeOf(reply)).toBe('201')
-  return { ...caller, question: reply.body.question, id: reply.body.question.id as string }
-}
-
-const answer = (id: string, given: Record<string, unknown>, token?: string) =>
-  post(`/questions/${id}/answer`, { answer: given }, token)
-
-const options = [
-  { key: 'eu', label: 'Europe' },
-  { key: 'us', label: 'America' },
-]
-
-const secretRequest = () => ({
-  name: `key-${crypto.randomUUID()}`,
-  provider: 'github',
-  envVarName: 'DEPLOY_KEY',
-  reason: 'To push the tag',
-})
-
-/** The run that the answer has led to. */
-async function wokenRun(agentId: string): Promise<string> {
-  const runs = async () => (await server.ok(`/runs?agent=${agentId}&triggerSource=approval_resolved`)).data
-  await expect.poll(async () => (await runs()).length, { timeout: 5_000 }).toBe(1)
-  return (await runs())[0].id as string
-}
+const { agentCaller, post, working, wokenRun, ask, asked, answer } = questionCalls(() => ({ server, member }))
 
 describe('asking', () => {
   test('gives the question and a sentinel, and the run stops', async () => {
@@ -197,101 +144,6 @@ describe('asking', () => {
   })
 })
 
-describe('answering', () => {
-  test('a free text needs a text and nothing else', async () => {
-    const { id } = await asked()
-    for (const [given, expected] of [
-      [{ text: ' \n' }, '400 invalid_answer'],
-      [{}, '400 invalid_answer'],
-      [{ text: 'x', selected: ['eu'] }, '400 answer_mode_mismatch'],
-    ] as const)
-      expect([given, outcomeOf(await answer(id, given))]).toEqual([given, expected])
-    const reply = await answer(id, { text: 'The left one', selected: [] }, other.token)
-    expect(reply.body).toMatchObject({
-      id,
-      status: 'resolved',
-      answer: { text: 'The left one', selected: null, secretId: null },
-      answeredBy: { type: 'user', id: other.userId },
-      answeredAt: expect.any(String),
-    })
-    expect(outcomeOf(await answer(id, { text: 'again' }))).toBe('409 question_resolved')
-    expect(await server.ok(`/questions/${id}`)).toEqual(reply.body)
-  })
-
-  test('a choice of one takes one key, a choice of many several and a note', async () => {
-    const one = await asked({ answerMode: 'single_select', options })
-    expect(one.question.options).toEqual(options)
-    for (const [given, expected] of [
-      [{ text: 'eu' }, '400 answer_mode_mismatch'],
-      [{ selected: [] }, '400 answer_mode_mismatch'],
-      [{ selected: ['eu', 'us'] }, '400 answer_mode_mismatch'],
-      [{ selected: ['asia'] }, '400 invalid_option_key'],
-    ] as const)
-      expect([given, outcomeOf(await answer(one.id, given))]).toEqual([given, expected])
-    expect((await answer(one.id, { selected: ['asia'] })).body.error.allowedValues).toEqual(['eu', 'us'])
-    expect((await answer(one.id, { selected: ['eu'] })).body.answer).toEqual({
-      text: null,
-      selected: ['eu'],
-      secretId: null,
-    })
-    const many = await asked({ answerMode: 'multi_select', options })
-    expect(outcomeOf(await answer(many.id, { selected: ['eu', 'asia'] }))).toBe('400 invalid_option_key')
-    expect((await answer(many.id, { selected: ['us', 'eu', 'us'], text: 'both' })).body.answer).toMatchObject({
-      text: 'both',
-      selected: ['us', 'eu'],
-    })
-  })
-
-  test('is for people, and for questions they can see', async () => {
-    const { id } = await asked()
-    const { token } = await agentCaller()
-    expect(outcomeOf(await answer(id, { text: 'x' }, token))).toBe('403 agent_cannot_answer_question')
-    expect(outcomeOf(await answer('qst_0000000000000000', { text: 'x' }))).toBe('404 question_not_found')
-    const stranger = await server.addPerson('owner', 'elsewhere')
-    expect(outcomeOf(await answer(id, { text: 'x' }, stranger.token))).toBe('404 question_not_found')
-    const hidden = await agentCaller({ visibility: 'private' })
-    const { question } = (await ask(hidden.token)).body
-    expect(outcomeOf(await answer(question.id, { text: 'x' }, other.token))).toBe('404 question_not_found')
-    expect(outcomeOf(await server.call(`/questions/${id}/answer`, { body: { answer: { text: 'x' } } }))).toBe(
-      '400 idempotency_invalid_key',
-    )
-    expect(outcomeOf(await answer(question.id, { text: 'x' }))).toBe('200')
-  })
-
-  test('wakes the agent in the same session, with what was chosen', async () => {
-    const { id, agent, runId } = await asked({ answerMode: 'single_select', options, prompt: 'Where to deploy?' })
-    await answer(id, { selected: ['eu'] })
-    const woken = await wokenRun(agent.id)
-    expect(await server.ok(`/runs/${woken}`)).toMatchObject({ parentRunId: runId, triggerSource: 'approval_resolved' })
-    const { prompt } = await server.ok(`/runs/${woken}/context`)
-    for (const words of ['Where to deploy?', 'eu (Europe)']) expect(prompt).toContain(words)
-  })
-
-  test('of two people at once only one answers', async () => {
-    const { id, agent } = await asked()
-    const replies = await Promise.all(Array.from({ length: 4 }, async (_, n) => answer(id, { text: `answer ${n}` })))
-    expect(replies.map(outcomeOf).toSorted()).toEqual([
-      '200',
-      ...Array.from({ length: 3 }, () => '409 question_resolved'),
-    ])
-    await wokenRun(agent.id)
-  })
-})
-
-test('an answer that comes before the run has ended wakes the agent when it has', async () => {
-  const { work, device, person } = await working()
-  await work.events({ kind: 'session', data: { sessionId: 'held' } })
-  const { question } = (await ask(work.token)).body
-  await device.next('run.cancel')
-  expect(outcomeOf(await answer(question.id, { text: 'at once' }, person.token))).toBe('200')
-  await server.plane.waker.sweep()
-  expect(device.pending).not.toContain('run.offer')
-  await work.end('question_asked', { sessionId: 'held' })
-  const { spec } = await device.next('run.offer')
-  expect(spec.prompt).toContain('at once')
-  await device.disconnect()
-})
-
 describe('on a task', () => {
   /** A task whose agent has asked on it. */
   async function askedOnTask(body: Record<string, unknown> = {}) {
@@ -370,102 +222,6 @@ describe('on a task', () => {
     expect(outcomeOf(await post(`/approvals/${approval.id}/approve`, {}))).toBe('200')
     await wokenRun(agent.id)
     expect(await conditions()).not.toContainEqual(expect.objectContaining({ reason: 'approval' }))
-  })
-})
-
-describe('secrets', () => {
-  const give = (id: string, value: unknown, token: string = member.token) =>
-    server.call(`/questions/${id}/secret`, { body: { value }, token })
-
-  test('go encrypted into the store and to the agent alone; the answer tells nothing', async () => {
-    const request = secretRequest()
-    const { id, agent } = await asked({ answerMode: 'secret_input', secretRequest: request })
-    const value = `s3cret ${crypto.randomUUID()}`
-    const reply = await give(id, value, other.token)
-    expect(reply.body).toMatchObject({
-      id,
-      status: 'resolved',
-      secretRequest: request,
-      answer: null,
-      answeredBy: { type: 'user', id: other.userId },
-    })
-    const { data } = await server.ok('/secrets')
-    expect(data[0]).toMatchObject({
-      id: expect.stringMatching(/^sec_\w{16}$/),
-      name: request.name,
-      provider: 'github',
-      envVarName: 'DEPLOY_KEY',
-      grantedTo: [{ type: 'agent', id: agent.id }],
-      createdBy: { type: 'user', id: other.userId },
-    })
-    const { prompt } = await server.ok(`/runs/${await wokenRun(agent.id)}/context`)
-    expect(prompt).toContain('DEPLOY_KEY')
-    for (const told of [reply.body, data, prompt]) expect(JSON.stringify(told)).not.toContain(value)
-    for (const table of ['secrets', 'questions', 'wakes', 'run_details', 'idempotency'])
-      expect(JSON.stringify(await server.database.root(table))).not.toContain(value)
-  })
-
-  test('reach the woken run as a variable, and are masked when its agent repeats them', async () => {
-    const { work, device, person } = await working()
-    const { question } = (await ask(work.token, { answerMode: 'secret_input', secretRequest: secretRequest() })).body
-    await device.next('run.cancel')
-    await work.end('question_asked')
-    const value = 'plain words that look like nothing'
-    await give(question.id, value, person.token)
-    const offer = await device.next('run.offer')
-    device.send({ type: 'run.accepted', runId: offer.runId, fence: offer.fence })
-    const start = await device.next('run.start')
-    expect(start.secrets).toEqual({ DEPLOY_KEY: value })
-    expect(JSON.stringify(offer)).not.toContain(value)
-    const again = await ask(start.token, { prompt: `Is it "${value}"?` })
-    expect(again.body.question.prompt).toBe('Is it "[redacted:DEPLOY_KEY]"?')
-    await device.disconnect()
-  })
-
-  test('are given by people, to questions that ask for them, once', async () => {
-    const { id } = await asked({ answerMode: 'secret_input', secretRequest: secretRequest() })
-    const plain = await asked()
-    const { token } = await agentCaller()
-    expect(outcomeOf(await give(id, 'x', token))).toBe('403 http_exception')
-    expect(outcomeOf(await answer(id, { text: 'x' }))).toBe('409 question_needs_secret')
-    expect(outcomeOf(await give(plain.id, 'x'))).toBe('409 question_not_secret_input')
-    expect(outcomeOf(await give('qst_0000000000000000', 'x'))).toBe('404 question_not_found')
-    for (const value of ['', 'x'.repeat(10_001), 1, 'a\0b'])
-      expect(outcomeOf(await give(id, value))).toBe('400 validation_error')
-    expect(outcomeOf(await give(id, 'x'.repeat(10_000)))).toBe('200')
-    expect(outcomeOf(await give(id, 'y'))).toBe('409 question_resolved')
-  })
-
-  test('have a name of their own, when asked for and when given', async () => {
-    const request = secretRequest()
-    const body = { answerMode: 'secret_input', secretRequest: request }
-    const [first, second] = [await asked(body), await asked(body)]
-    expect(outcomeOf(await give(first.id, 'one'))).toBe('200')
-    expect(outcomeOf(await give(second.id, 'two'))).toBe('409 secret.duplicate_name')
-    expect((await server.ok(`/questions/${second.id}`)).status).toBe('open')
-    const { token } = await agentCaller()
-    expect(outcomeOf(await ask(token, body))).toBe('409 secret.duplicate_name')
-  })
-
-  test('are for an agent that is there, and of a provider that the server takes', async () => {
-    const { id, agent } = await asked({ answerMode: 'secret_input', secretRequest: secretRequest() })
-    const { root } = server.database
-    await root('agents').where({ id: agent.id }).update({ deleted_at: 1 })
-    const reply = await give(id, 'x', server.owner.token)
-    expect([reply.status, codeOf(reply)]).toEqual([409, 'secret_input_requires_agent'])
-    await root('agents').where({ id: agent.id }).update({ deleted_at: null })
-    const picky = await TestServer.start({
-      beside: server,
-      settings: { ...secretsKey, SVC_SECRET_PROVIDERS: 'gitlab, npm' },
-    })
-    expect(outcomeOf(await picky.call(`/questions/${id}/secret`, { body: { value: 'x' } }))).toBe(
-      '409 secret_provider_unbrokerable',
-    )
-    const { token } = await agentCaller()
-    const body = { prompt: 'x', answerMode: 'secret_input', secretRequest: secretRequest() }
-    const refused = await picky.call('/questions', { body, token, headers: { 'Idempotency-Key': 'picky' } })
-    expect([outcomeOf(refused), refused.body.error.allowedValues]).toEqual(['400 validation_error', ['gitlab', 'npm']])
-    await picky.stop()
   })
 })
 
