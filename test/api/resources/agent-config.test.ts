@@ -4,13 +4,12 @@ import { endRun } from '../../../control-plane/resources/runs/store.ts'
 import { findPlatformChange } from '../../../control-plane/resources/platform-changes/store.ts'
 import { enrol } from '../../kit/fake-device.ts'
 import { halfRequest } from '../../kit/half-request.ts'
-import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
+import { startWithPeople } from '../../kit/people.ts'
+import { outcomeOf, type TestServer, type Person } from '../../kit/server.ts'
 
-let server: TestServer
-let member: Person
+let server: TestServer, member: Person
 beforeAll(async () => {
-  server = await TestServer.start()
-  member = await server.addPerson('member')
+  ;({ server, member } = await startWithPeople())
 })
 afterAll(() => server.stop())
 

@@ -3,13 +3,12 @@ import { findPlatformChange } from '../../../control-plane/resources/platform-ch
 import { endRun } from '../../../control-plane/resources/runs/store.ts'
 import { FakeDevice } from '../../kit/fake-device.ts'
 import { halfRequest } from '../../kit/half-request.ts'
-import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
+import { startWithPeople } from '../../kit/people.ts'
+import { outcomeOf, type TestServer, type Person } from '../../kit/server.ts'
 
-let server: TestServer
-let member: Person
+let server: TestServer, member: Person
 beforeAll(async () => {
-  server = await TestServer.start()
-  member = await server.addPerson('member')
+  ;({ server, member } = await startWithPeople())
 })
 afterAll(() => server.stop())
 
