@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
-import { outcomeOf, type Reply, type TestServer } from '../../kit/server.ts'
+import { FakeDevice } from '../../kit/fake-device.ts'
+import { outcomeOf, type Person, type Reply, type TestServer } from '../../kit/server.ts'
 
 /** What tests of tasks do over and over. */
 
@@ -44,4 +45,12 @@ export async function expectWakes(server: TestServer, taskId: string, sources: r
 export async function wakesAreAnswered(server: TestServer, taskId: string): Promise<void> {
   const waiting = () => server.database.root('wakes').where({ task_id: taskId, state: 'waiting' }).select('id')
   await expect.poll(waiting, { timeout: 5_000 }).toEqual([])
+}
+
+/** Starts the next run on the person's own device, which lets runs of that person's agents start. */
+export async function worker(server: TestServer): Promise<{ person: Person; device: FakeDevice; agentId: string }> {
+  const person = await server.addPerson('member')
+  const device = await FakeDevice.connect(server, { token: person.token })
+  const agent = await server.createAgent({}, person.token)
+  return { person, device, agentId: agent.id }
 }

@@ -1,12 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
+import { startWithPeople } from '../../kit/people.ts'
+import { outcomeOf, type TestServer, type Person } from '../../kit/server.ts'
 import { call, made, outcome, task } from './tasks-kit.ts'
 
-let server: TestServer
-let member: Person
+let server: TestServer, member: Person
 beforeAll(async () => {
-  server = await TestServer.start()
-  member = await server.addPerson('member')
+  ;({ server, member } = await startWithPeople())
 })
 afterAll(() => server.stop())
 
