@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import {
   link,
   copyFile,
@@ -147,6 +147,11 @@ export async function indexMarkOf(gitDir: string): Promise<string | null> {
 
 export async function writeRecord(storeDir: string, record: BaseRecord): Promise<void> {
   await replaceFile(join(storeDir, 'base.json'), JSON.stringify(record))
+}
+
+/** When the base was taken, in nanoseconds by the clock of the file system that holds the repository; null: not known. */
+export function baseMomentOf(storeDir: string): bigint | null {
+  return statSync(join(storeDir, 'base.json'), { bigint: true, throwIfNoEntry: false })?.ctimeNs ?? null
 }
 
 export async function readRecord(storeDir: string): Promise<BaseRecord> {

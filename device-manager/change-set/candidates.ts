@@ -4,6 +4,7 @@ import { pathsUnderFilters } from './filtered.ts'
 import type { IndexEntry } from './index-file.ts'
 import { look, lookAtAll, watch, type DirtyEntry, type Found, type View } from './listing.ts'
 import { resolveNested } from './nested.ts'
+import { withoutOlder } from './unignored.ts'
 
 /** A change told without its content: the file is too large, goes through a filter, may not be read, or is no file any more. */
 export interface UnreadChange {
@@ -23,6 +24,8 @@ export interface Listed {
   untracked: string[]
   /** Paths the repository tracks by now and did not at the base: a file may be committed although it is ignored. */
   newlyTracked: DirtyEntry[]
+  /** Of all that the base holds and that is not as it was. */
+  changed: readonly string[]
 }
 
 /** Which of the listed paths git shall compare, and which are told by their stat data alone. */
@@ -31,7 +34,7 @@ export async function chooseCandidates(view: View, record: BaseRecord, listed: L
   const nested = await resolveNested(view, listed.untracked)
   const submodules = listed.newlyTracked.filter((entry) => entry.mode === '160000').map((entry) => entry.path)
   const fresh = new Set<string>()
-  for (const path of listed.untracked) if (!path.endsWith('/')) fresh.add(path)
+  for (const path of await withoutOlder(view, listed)) fresh.add(path)
   for (const entry of listed.newlyTracked) if (entry.mode !== '160000') fresh.add(entry.path)
   for (const path of watchedPaths) fresh.delete(path)
   if (fresh.size > view.limits.files) {

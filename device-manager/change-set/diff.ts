@@ -113,7 +113,7 @@ interface Compared {
   patched: PatchedFile[]
 }
 
-interface Rest extends Omit<Listed, 'dirty'> {
+interface Rest extends Omit<Listed, 'dirty' | 'changed'> {
   view: View
   record: BaseRecord
   tracked: PatchedFile[] | null
@@ -122,12 +122,15 @@ interface Rest extends Omit<Listed, 'dirty'> {
 /** What the quick comparison of the tracked files left: all of it, or the new files, to be paired with deleted ones. */
 async function compareRest({ view, record, tracked, ...listed }: Rest): Promise<Compared> {
   if (tracked === null) {
-    const { entries, unread } = await chooseCandidates(view, record, { ...listed, dirty: await listDirty(view) })
+    const dirty = await listDirty(view)
+    const changed = dirty.map((entry) => entry.path)
+    const { entries, unread } = await chooseCandidates(view, record, { ...listed, dirty, changed })
     return { entries, unread, patched: await comparePaths({ view, record, entries }) }
   }
   const deleted = tracked.filter((file) => file.letter === 'D')
   const others = tracked.filter((file) => file.letter !== 'D')
-  const { entries, unread } = await chooseCandidates(view, record, { ...listed, dirty: deleted.map(entryOf) })
+  const changed = tracked.map((file) => file.oldPath)
+  const { entries, unread } = await chooseCandidates(view, record, { ...listed, dirty: deleted.map(entryOf), changed })
   if (deleted.length === 0) {
     const { patched, rest } = await describeNewFiles(view, record, entries)
     const asked = await comparePaths({ view, record, entries: rest })

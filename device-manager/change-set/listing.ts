@@ -112,12 +112,22 @@ export interface Found {
   kind: FoundKind
   size: bigint
   mtimeNs: bigint
+  /** Set by whatever makes, writes, moves or links it, by the clock of its file system. */
+  ctimeNs: bigint
   inode: bigint
   isExecutable: boolean
   isReadable: boolean
 }
 
-const missing: Found = { kind: 'missing', size: 0n, mtimeNs: 0n, inode: 0n, isExecutable: false, isReadable: false }
+const missing: Found = {
+  kind: 'missing',
+  size: 0n,
+  mtimeNs: 0n,
+  ctimeNs: 0n,
+  inode: 0n,
+  isExecutable: false,
+  isReadable: false,
+}
 
 /** The path on disk, without following a symlink. What cannot be looked at is missing. */
 export function look(topLevel: string, path: string): Found {
@@ -129,6 +139,7 @@ export function look(topLevel: string, path: string): Found {
     kind,
     size: found.size,
     mtimeNs: found.mtimeNs,
+    ctimeNs: found.ctimeNs,
     inode: found.ino,
     isExecutable: (found.mode & 0o100n) !== 0n,
     isReadable: kind !== 'file' || (found.mode & 0o444n) === 0o444n || mayRead(whole),

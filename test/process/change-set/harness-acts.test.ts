@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import {
   baseOf,
   changesOf,
@@ -14,6 +14,7 @@ import {
   summary,
   tempDir,
   tempRepo,
+  type Repo,
 } from './repo.ts'
 
 test('commits, amends, new branches and merges of the harness count from the base', async () => {
@@ -132,15 +133,74 @@ test('a moved private folder, a wrong record and a wrong index are typed refusal
   }
 })
 
-test('an ignore rule of the harness does not hide what was there, and a removed one shows what was ignored', async () => {
+/** With rules that changed in between git no longer tells what the run did. */
+const unlikeGit = { isProven: false }
+
+test('an ignore rule of the harness does not hide what was there', async () => {
   const repo = tempRepo()
   repo.write('notes.txt', 'notes\n')
-  repo.write('debug.log', 'ignored\n')
+  const changeSet = await runIn(
+    repo,
+    () => {
+      repo.write('.gitignore', 'notes.txt\n')
+      repo.write('notes.txt', 'changed\n')
+    },
+    unlikeGit,
+  )
+  expect(summary(changeSet.files)).toEqual(['modified .gitignore', 'modified notes.txt'])
+})
+
+/** Files of one moment have one change time: waits for the next one of the file system's clock. */
+async function nextMoment(repo: Repo): Promise<void> {
+  const probe = join(repo.dir, '.git', 'probe')
+  const now = () => {
+    writeFileSync(probe, '')
+    return statSync(probe, { bigint: true }).ctimeNs
+  }
+  const before = now()
+  await vi.waitUntil(() => now() > before, { timeout: 5_000, interval: 1 })
+  rmSync(probe)
+}
+
+test.each([
+  ['is taken out', (repo: Repo) => repo.write('.gitignore', 'ignored/\n'), 'modified .gitignore'],
+  ['goes with its file', (repo: Repo) => repo.remove('.gitignore'), 'deleted .gitignore'],
+  ['is taken out of the exclude file', (repo: Repo) => repo.write('.git/info/exclude', ''), null],
+])('an ignore rule that %s shows of what was ignored only what the run wrote', async (_, remove, told) => {
+  const repo = tempRepo()
+  if (told === null) {
+    repo.write('.gitignore', '')
+    repo.commit()
+    repo.write('.git/info/exclude', '*.log\n')
+  }
+  for (const name of ['private', 'written', 'moved']) repo.write(`${name}.log`, `${name}\n`)
+  repo.write('elsewhere.txt', 'of the person\n')
+  await nextMoment(repo)
+  const changeSet = await runIn(
+    repo,
+    () => {
+      remove(repo)
+      repo.write('new.log', 'by the run\n')
+      repo.write('written.log', 'by the run\n')
+      renameSync(join(repo.dir, 'moved.log'), join(repo.dir, 'here.log'))
+    },
+    unlikeGit,
+  )
+  expect(summary(changeSet.files)).toEqual([
+    ...(told === null ? [] : [told]),
+    'added here.log',
+    'added new.log',
+    'added written.log',
+  ])
+})
+
+test('what the run makes is counted when it changes no rule, whatever its times say', async () => {
+  const repo = tempRepo()
   const changeSet = await runIn(repo, () => {
-    repo.write('.gitignore', 'ignored/\n')
-    repo.write('notes.txt', 'changed\n')
+    repo.write('old.txt', 'unpacked\n')
+    utimesSync(join(repo.dir, 'old.txt'), 1, 1)
   })
-  expect(summary(changeSet.files)).toEqual(['modified .gitignore', 'added debug.log', 'modified notes.txt'])
+  expect(summary(changeSet.files)).toEqual(['added old.txt'])
 })
 
 test('two runs in one repository: each counts all that changed since its own base', async () => {
