@@ -4,6 +4,7 @@ import { requestWake } from '../../dispatch/wakes.ts'
 import { findAgent } from '../agents/store.ts'
 import { burst, isBursting } from '../messages/rules.ts'
 import { listLastAuthors, listMessages, type MessageRow } from '../messages/store.ts'
+import { findRun } from '../runs/store.ts'
 import { findTaskById, type TaskRow } from '../tasks/store.ts'
 import { wakeWatchers } from '../tasks/wakes.ts'
 import { loadNames } from './names.ts'
@@ -104,7 +105,8 @@ export async function promptFor(
   // A session that begins anew knows nothing of what was said in the one before.
   const resetAt = Math.max(conversation.runtimeChangedAt ?? 0, (await findAgent(tx, agentId))?.sessionsResetAt ?? 0)
   const own = before.findIndex((each) => each.authorId === agentId && each.createdAt > resetAt)
-  const unseen = (own < 0 ? before : before.slice(0, own)).toReversed()
+  const isRemembered = own >= 0 && !(await isSessionLost(tx, before[own]!))
+  const unseen = (isRemembered ? before.slice(0, own) : before).toReversed()
   const speakers = [message, ...unseen].map((each) => ({ type: each.authorType, id: each.authorId }))
   const nameOf = await loadNames(tx, conversation.workspaceId, speakers)
   const earlier = unseen.map((each): Line => ({
@@ -113,4 +115,10 @@ export async function promptFor(
   }))
   const author = nameOf({ type: message.authorType, id: message.authorId })
   return messagePrompt({ conversation, author, messageId: message.id, body: message.body, earlier }, wake.task)
+}
+
+/** Whether the session in which an agent said this is gone. A command has none: its memory is its own affair. */
+async function isSessionLost(tx: Db, { replyOfRun }: MessageRow): Promise<boolean> {
+  const run = replyOfRun === null ? null : await findRun(tx, replyOfRun)
+  return run !== null && run.endedAt !== null && run.sessionId === null && run.harness !== 'command'
 }

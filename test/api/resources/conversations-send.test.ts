@@ -192,8 +192,13 @@ describe('send', () => {
     }
     await say('one')
     expect((await say('two', true)).resumeSessionId).toBe(`s-${id}`)
-    expect((await say('three')).resumeSessionId).toBeNull()
-    expect((await say('four')).resumeSessionId).toBe(`s-${id}`)
+    const anew = await say('three')
+    expect(anew.resumeSessionId).toBeNull()
+    // It knows nothing of what was said in the session that is gone, so it is told.
+    for (const said of ['one', 'two', 'fine']) expect(anew.prompt).toContain(said)
+    const next = await say('four')
+    expect(next.resumeSessionId).toBe(`s-${id}`)
+    expect(next.prompt).not.toContain('two')
   })
 
   test('refuses a turn while the agent has one, and nothing is posted then', async () => {
