@@ -13,7 +13,7 @@ const route = defineRoute({
   body: z.object({ size: z.enum(['small', 'large']).nullable().optional(), name: z.string().max(3).optional() }),
   reply: z.object({}),
 })
-const { query, body } = createValidator(route)
+const validator = createValidator(route)
 
 function faultOf(work: () => unknown) {
   try {
@@ -28,10 +28,14 @@ function faultOf(work: () => unknown) {
 
 test('a value that is none of a few is told with those that are', () => {
   const code = 'validation_error'
-  expect(faultOf(() => body({ size: 'huge' }))).toEqual({ code, param: 'size', allowedValues: ['small', 'large'] })
-  expect(faultOf(() => query('order=left'))).toEqual({ code, param: 'order', allowedValues: ['up', 'down'] })
+  expect(faultOf(() => validator.body({ size: 'huge' }))).toEqual({
+    code,
+    param: 'size',
+    allowedValues: ['small', 'large'],
+  })
+  expect(faultOf(() => validator.query('order=left'))).toEqual({ code, param: 'order', allowedValues: ['up', 'down'] })
 })
 
 test('any other fault tells no values', () => {
-  expect(faultOf(() => body({ name: 'much too long' })).allowedValues).toBeUndefined()
+  expect(faultOf(() => validator.body({ name: 'much too long' })).allowedValues).toBeUndefined()
 })

@@ -39,7 +39,7 @@ import {
   replaceTurnRun,
   type MessageRow,
 } from '../../control-plane/resources/messages/store.ts'
-import { listRunsOfConversation } from '../../control-plane/resources/runs/store.ts'
+import { listRunsOfConversation } from '../../control-plane/resources/runs/list-store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'

@@ -8,16 +8,14 @@ import {
   listRunning,
   loadOccupancy,
 } from '../../control-plane/resources/runs/live-store.ts'
+import { listRuns, listRunsByIds, type RunFilter } from '../../control-plane/resources/runs/list-store.ts'
 import {
   endRun,
   findRun,
   findRunInWorkspace,
-  listRuns,
-  listRunsByIds,
   requestCancel,
   setSuccessor,
   setUngatedSince,
-  type RunFilter,
 } from '../../control-plane/resources/runs/store.ts'
 import { onBoth } from '../kit/database.ts'
 import { at, seedAgent, seedPerson, seedRun, seedWorkspace } from './seed.ts'

@@ -1,7 +1,8 @@
 import type { Automation, AutomationSkip, AutomationTrigger } from '../../../shared/api/automations.ts'
 import { toTimestamp } from '../../../shared/api/ids.ts'
 import type { Db } from '../../db/open.ts'
-import { listRunsByIds, type RunRow } from '../runs/store.ts'
+import { listRunsByIds } from '../runs/list-store.ts'
+import { type RunRow } from '../runs/store.ts'
 import type { FireRow } from './fire-store.ts'
 import type { AutomationRow } from './store.ts'
 

@@ -12,7 +12,8 @@ import { listAgentsByIds } from '../agents/store.ts'
 import type { ResourceDependencies } from '../dependencies.ts'
 import { listEvents } from '../runs/event-log.ts'
 import { presentRuns } from '../runs/present.ts'
-import { findRun, listRunsOfConversation, type RunRow } from '../runs/store.ts'
+import { listRunsOfConversation } from '../runs/list-store.ts'
+import { findRun, type RunRow } from '../runs/store.ts'
 import { readableConversation } from './lookup.ts'
 
 /** The run that the page before ended in, and the number of its last event there. */

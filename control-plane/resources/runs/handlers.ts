@@ -16,7 +16,8 @@ import { findFinalAnswer, listEventsBackward } from './event-log.ts'
 import { lookUpRun, readableRunAndAgent, unknownRun } from './lookup.ts'
 import { presentRunDetail, presentRuns } from './present.ts'
 import { isRetriable, mayCancel, retryPrompt } from './rules.ts'
-import { findRun, listRuns, listRunsByIds, type RunFilter, type RunRow } from './store.ts'
+import { listRuns, listRunsByIds, type RunFilter } from './list-store.ts'
+import { findRun, type RunRow } from './store.ts'
 
 export function runHandlers(deps: ResourceDependencies): ImplementedRoute[] {
   return implement(runRoutes, {

@@ -18,7 +18,8 @@ import { livenessOf } from '../devices/rules.ts'
 import { listDevicesByPublicId, type DeviceRow } from '../devices/store.ts'
 import { listFoldersByIds, type FolderRow } from '../folders/store.ts'
 import { listLiveOfTasks } from './live-store.ts'
-import { listRunsByIds, type RunRow } from './store.ts'
+import { listRunsByIds } from './list-store.ts'
+import { type RunRow } from './store.ts'
 
 /** What runs look like to clients. What a page of runs needs beside its rows is loaded once for all of them. */
 

@@ -1,4 +1,3 @@
-import type { Knex } from 'knex'
 import { z } from 'zod'
 import { usageData, type RunUsage } from '../../../shared/runs/events.ts'
 import { statusOfExitReason, type ExitReason } from '../../../shared/runs/exit-reasons.ts'
@@ -15,7 +14,6 @@ import {
   toNullableJson,
 } from '../../db/columns.ts'
 import { lockRows } from '../../db/dialect.ts'
-import { newestFirst } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { columnsOf, command, query } from '../../db/statement.ts'
 
@@ -189,72 +187,6 @@ const byIdInWorkspace = runQuery('where id = ? and workspace_id = ?')
 
 export async function findRunInWorkspace(db: Db, workspaceId: string, id: string): Promise<RunRow | null> {
   return byIdInWorkspace.first(db, [id, workspaceId])
-}
-
-export async function listRunsByIds(
-  db: Db,
-  workspaceId: string,
-  ids: readonly string[],
-  visibleTo?: RunFilter['visibleTo'],
-): Promise<RunRow[]> {
-  if (ids.length === 0) return []
-  const query = db('runs')
-    .where({ workspace_id: workspaceId })
-    .whereIn('id', [...ids])
-  if (visibleTo) void query.whereNotExists((hidden) => hiddenAgents(hidden, visibleTo))
-  const rows: unknown[] = await query
-  return rows.map(parseRun)
-}
-
-export interface RunFilter {
-  workspaceId: string
-  agentId?: string
-  /** When set, runs of private agents are listed only if this person owns the agent or it is this agent. */
-  visibleTo?: { userId: string | null; agentId: string | null }
-  task?: string
-  statuses?: readonly string[]
-  triggerSources?: readonly string[]
-  since?: number
-  until?: number
-  /** Keyset: runs older than this one in (createdAt, id) order. */
-  before?: { createdAt: number; id: string }
-  limit: number
-}
-
-/** Newest first; asks for one row more than `limit` so that the caller knows whether there is a next page. */
-export async function listRuns(db: Db, filter: RunFilter): Promise<RunRow[]> {
-  const query = db('runs').where({ workspace_id: filter.workspaceId })
-  if (filter.agentId !== undefined) void query.where({ agent_id: filter.agentId })
-  if (filter.visibleTo) void query.whereNotExists((hidden) => hiddenAgents(hidden, filter.visibleTo!))
-  if (filter.task !== undefined) {
-    const task = filter.task
-    void query.where((either) => void either.where({ task_key: task }).orWhere({ task_id: task }))
-  }
-  if (filter.statuses) void query.whereIn('status', [...filter.statuses])
-  if (filter.triggerSources) void query.whereIn('trigger_source', [...filter.triggerSources])
-  if (filter.since !== undefined) void query.where('created_at', '>=', filter.since)
-  if (filter.until !== undefined) void query.where('created_at', '<', filter.until)
-  const rows: unknown[] = await newestFirst(query, filter)
-  return rows.map(parseRun)
-}
-
-/** The run's agent, when it is private and this viewer is neither its owner nor itself. */
-function hiddenAgents(query: Knex.QueryBuilder, viewer: { userId: string | null; agentId: string | null }): void {
-  void query.from('agents').select('agents.id').whereRaw('agents.id = runs.agent_id').where({ visibility: 'private' })
-  if (viewer.userId !== null)
-    void query.where((other) => void other.whereNull('owner_user_id').orWhereNot({ owner_user_id: viewer.userId }))
-  if (viewer.agentId !== null) void query.whereNot('agents.id', viewer.agentId)
-}
-
-/** Runs of a conversation, oldest first, after this one. */
-export async function listRunsOfConversation(
-  db: Db,
-  of: { conversationId: string; after: { createdAt: number; id: string } | null; limit: number },
-): Promise<RunRow[]> {
-  const query = db('runs').where({ conversation_id: of.conversationId })
-  if (of.after) void query.whereRaw('(created_at, id) > (?, ?)', [of.after.createdAt, of.after.id])
-  const rows: unknown[] = await query.orderBy([{ column: 'created_at' }, { column: 'id' }]).limit(of.limit)
-  return rows.map(parseRun)
 }
 
 /** The agent's last ended run of a task or conversation that has a harness session. */
