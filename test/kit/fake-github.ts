@@ -26,6 +26,16 @@ export interface FakeGithub {
   stop(): Promise<void>
 }
 
+/** The secret of the webhook, of servers that are set up so. */
+export const webhookSecret = 'a-secret-of-the-webhook'
+
+/** Settings of a server for which this is GitHub. */
+export const githubSettings = (github: FakeGithub) => ({
+  SVC_GITHUB_API_URL: github.apiUrl,
+  SVC_GITHUB_TOKEN: github.token,
+  SVC_GITHUB_WEBHOOK_SECRET: webhookSecret,
+})
+
 export async function startFakeGithub(): Promise<FakeGithub> {
   const server = createServer((request, response) => {
     void answer(fake, request, response).catch((error: unknown) => response.writeHead(500).end(String(error)))
@@ -85,10 +95,12 @@ async function answerApp(
 /** A delivery as GitHub sends it. */
 export async function deliver(
   serverUrl: string,
-  delivery: { event: string; payload: unknown; secret: string; id?: string; headers?: Record<string, string> },
+  delivery: { event: string; payload: unknown; secret?: string; id?: string; headers?: Record<string, string> },
 ): Promise<{ status: number; body: { status?: string; error?: { code: string } } }> {
   const body = typeof delivery.payload === 'string' ? delivery.payload : JSON.stringify(delivery.payload)
-  const signature = createHmac('sha256', delivery.secret).update(body).digest('hex')
+  const signature = createHmac('sha256', delivery.secret ?? webhookSecret)
+    .update(body)
+    .digest('hex')
   const response = await fetch(`${serverUrl}/integrations/github/webhook`, {
     method: 'POST',
     body,

@@ -1,7 +1,7 @@
 import type { ChangeSetResult } from '../../../shared/device/change-set.ts'
 import { endRun } from '../../../control-plane/resources/runs/store.ts'
 import { FakeDevice, enrol, type FakeRun, type Identity } from '../../kit/fake-device.ts'
-import { startFakeGithub, type FakeGithub } from '../../kit/fake-github.ts'
+import { githubSettings, startFakeGithub, type FakeGithub } from '../../kit/fake-github.ts'
 import { TestServer, type Person, type ServerOptions } from '../../kit/server.ts'
 
 /** Another server of the stage's database must have the same one. */
@@ -22,12 +22,7 @@ export class Stage {
 
   static async start(options: ServerOptions = {}): Promise<Stage> {
     const github = await startFakeGithub()
-    const settings = {
-      SVC_SECRETS_KEY: secretsKey,
-      SVC_GITHUB_API_URL: github.apiUrl,
-      SVC_GITHUB_TOKEN: github.token,
-      SVC_GITHUB_WEBHOOK_SECRET: 'the-secret-of-the-webhook',
-    }
+    const settings = { SVC_SECRETS_KEY: secretsKey, ...githubSettings(github) }
     const server = await TestServer.start({ ...options, settings: { ...settings, ...options.settings } })
     const [admin, member] = [await server.addPerson('admin'), await server.addPerson('member')]
     const worker = await server.addPerson('member')

@@ -1,15 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { outcomeOf, TestServer, type Reply } from '../../kit/server.ts'
+import { outcomeOf, type TestServer, type Reply } from '../../kit/server.ts'
+import { startWithAgent, type WakingAgent } from './automations-kit.ts'
 
 /** Automations over HTTP (document 2, "Automation" and "Endpoints > Automations"), but their fires. */
 
-let server: TestServer
-// oxlint-disable-next-line typescript/no-explicit-any
-let agent: any
-
+let server: TestServer, agent: WakingAgent
 beforeAll(async () => {
-  server = await TestServer.start()
-  agent = await server.createAgent()
+  ;({ server, agent } = await startWithAgent())
 })
 afterAll(() => server.stop())
 

@@ -1,38 +1,17 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import {
-  deliver,
-  pullOf,
-  repositoryOf,
-  sha,
-  startFakeGithub,
-  type FakeGithub,
-  type PullOptions,
-} from '../../kit/fake-github.ts'
+import { deliver, pullOf, repositoryOf, sha, type FakeGithub, type PullOptions } from '../../kit/fake-github.ts'
 import { waitFor } from '../../kit/programs.ts'
-import { TestServer } from '../../kit/server.ts'
+import type { TestServer } from '../../kit/server.ts'
+import { createAutomation, runsOf, skipsOf, type WakingAgent } from './automations-kit.ts'
+import { startWithGithub, workedOff } from './github-kit.ts'
 
 /** Automations on `pull_request.checks_passed`: a task's open pull request goes all green at a new head. */
 
-const secret = 'a-secret-of-the-webhook'
-let github: FakeGithub
-let server: TestServer
-// oxlint-disable-next-line typescript/no-explicit-any
-let agent: any
-
+let github: FakeGithub, server: TestServer, agent: WakingAgent, stop: () => Promise<void>
 beforeAll(async () => {
-  github = await startFakeGithub()
-  const settings = {
-    SVC_GITHUB_API_URL: github.apiUrl,
-    SVC_GITHUB_TOKEN: github.token,
-    SVC_GITHUB_WEBHOOK_SECRET: secret,
-  }
-  server = await TestServer.start({ settings })
-  agent = await server.createAgent()
+  ;({ github, server, agent, stop } = await startWithGithub())
 })
-afterAll(async () => {
-  await server.stop()
-  await github.stop()
-})
+afterAll(() => stop())
 beforeEach(() => {
   github.trouble = null
 })
@@ -44,14 +23,7 @@ async function scene(options: PullOptions & { named?: boolean } = {}) {
   const repo = `acme/checked-${++count}`
   const headers = { 'Idempotency-Key': crypto.randomUUID() }
   const task = await server.ok('/tasks', { body: { title: `Checked ${crypto.randomUUID()}` }, headers })
-  const { id } = await server.ok('/automations', {
-    body: {
-      name: 'Review',
-      trigger: { event: 'pull_request.checks_passed', repo },
-      agentId: agent.id,
-      prompt: 'Review it.',
-    },
-  })
+  const { id } = await createAutomation(server, agent.id, { trigger: { event: 'pull_request.checks_passed', repo } })
   const set = (changes: PullOptions = {}) => {
     const title = options.named === false ? 'No task' : `${task.key} change`
     github.answers.set(`/${repo}/pulls/1`, pullOf(repo, { title, ...options, ...changes }))
@@ -68,9 +40,8 @@ async function scene(options: PullOptions & { named?: boolean } = {}) {
   set()
   setChecks(sha('a'), ['success', 'skipped', 'neutral'], ['success'])
   setReviews([])
-  const skips = async () =>
-    (await server.ok(`/automations/${id}/skips`)).data.map(({ reason }: { reason: string }) => reason)
-  const runs = async () => (await server.ok(`/automations/${id}/runs`)).data
+  const skips = () => skipsOf(server, id)
+  const runs = () => runsOf(server, id)
   return { repo, id: id as string, task, set, setChecks, setReviews, skips, runs }
 }
 
@@ -83,11 +54,8 @@ async function passed(repo: string, commit: string, event: 'check_suite' | 'chec
       ? { repository, sha: commit, state: 'success' }
       : { action: 'completed', repository, [event]: at }
   const id = crypto.randomUUID()
-  expect((await deliver(server.url, { event, payload, secret, id })).body.status).toBe('accepted')
-  await waitFor(async () => {
-    const row = await server.database.root('github_deliveries').where({ id }).first('state', 'attempts')
-    return row.state !== 'waiting'
-  }, 'the delivery is done')
+  expect((await deliver(server.url, { event, payload, id })).body.status).toBe('accepted')
+  await workedOff(server, id)
 }
 
 describe('checks that pass at the head of a task’s pull request', () => {
@@ -247,7 +215,7 @@ describe('a GitHub that does not answer', () => {
     const id = crypto.randomUUID()
     const at = { head_sha: sha('a'), conclusion: 'success', pull_requests: [{ number: 1 }] }
     const payload = { action: 'completed', repository: repositoryOf(repo), check_suite: at }
-    await deliver(server.url, { event: 'check_suite', payload, secret, id })
+    await deliver(server.url, { event: 'check_suite', payload, id })
     const row = () => server.database.root('github_deliveries').where({ id }).first()
     await waitFor(async () => (await row()).trouble, 'the first try failed')
     expect(await row()).toMatchObject({ state: 'waiting', attempts: 1 })
@@ -267,7 +235,7 @@ describe('a GitHub that does not answer', () => {
     const id = crypto.randomUUID()
     const at = { head_sha: sha('a'), conclusion: 'success', pull_requests: [{ number: 1 }] }
     const payload = { action: 'completed', repository: repositoryOf(repo), check_suite: at }
-    await deliver(server.url, { event: 'check_suite', payload, secret, id })
+    await deliver(server.url, { event: 'check_suite', payload, id })
     const row = () => server.database.root('github_deliveries').where({ id }).first()
     await waitFor(async () => (await row()).trouble, 'the first try failed')
     for (let i = 0; i < 15; i++) {
@@ -277,9 +245,9 @@ describe('a GitHub that does not answer', () => {
     }
     expect(await row()).toMatchObject({ state: 'failed', attempts: 12, trouble: 'GitHub answered 500' })
     github.trouble = null
-    expect((await deliver(server.url, { event: 'check_suite', payload, secret, id })).body.status).toBe('accepted')
+    expect((await deliver(server.url, { event: 'check_suite', payload, id })).body.status).toBe('accepted')
     await waitFor(async () => (await row()).state === 'done', 'the delivery is done')
     expect(await runs()).toHaveLength(1)
-    expect((await deliver(server.url, { event: 'check_suite', payload, secret, id })).body.status).toBe('repeated')
+    expect((await deliver(server.url, { event: 'check_suite', payload, id })).body.status).toBe('repeated')
   })
 })

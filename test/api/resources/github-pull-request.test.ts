@@ -9,7 +9,9 @@ import {
   pullOf,
   repositoryOf,
   sha,
+  githubSettings,
   startFakeGithub,
+  webhookSecret,
   type FakeGithub,
 } from '../../kit/fake-github.ts'
 import { waitFor } from '../../kit/programs.ts'
@@ -17,7 +19,6 @@ import { outcomeOf, TestServer } from '../../kit/server.ts'
 
 /** GET /companies/:companyId/tasks/:taskId/pull-request, read live from a GitHub on loopback. */
 
-const secret = 'a-secret-of-the-webhook'
 let github: FakeGithub
 let server: TestServer
 let folder: string
@@ -26,11 +27,7 @@ let appKey: string
 
 beforeAll(async () => {
   github = await startFakeGithub()
-  const settings = {
-    SVC_GITHUB_API_URL: `${github.apiUrl}/`,
-    SVC_GITHUB_TOKEN: github.token,
-    SVC_GITHUB_WEBHOOK_SECRET: secret,
-  }
+  const settings = { ...githubSettings(github), SVC_GITHUB_API_URL: `${github.apiUrl}/` }
   server = await TestServer.start({ settings })
   folder = mkdtempSync(join(tmpdir(), 'svc-github-'))
   appKeyFile = join(folder, 'app.pem')
@@ -67,7 +64,7 @@ async function taskWithPull(on: TestServer, repo = 'acme/web') {
     repository: repositoryOf(repo),
     pull_request: pullOf(repo, { number: 3, title: task.key }),
   }
-  await deliver(on.url, { event: 'pull_request', payload, secret })
+  await deliver(on.url, { event: 'pull_request', payload })
   await waitFor(async () => (await on.ok(`/tasks/${task.key}`)).pullRequest !== null, 'the pull request is known')
   return task
 }
@@ -263,7 +260,7 @@ describe('a GitHub App', () => {
       SVC_GITHUB_API_URL: github.apiUrl,
       SVC_GITHUB_APP_ID: '12345',
       SVC_GITHUB_APP_KEY_FILE: appKeyFile,
-      SVC_GITHUB_WEBHOOK_SECRET: secret,
+      SVC_GITHUB_WEBHOOK_SECRET: webhookSecret,
     }
     return { server: await TestServer.start({ settings }), state }
   }

@@ -6,71 +6,37 @@ import {
   pullOf,
   repositoryOf,
   sha,
-  startFakeGithub,
-  type FakeGithub,
+  webhookSecret,
   type PullOptions,
 } from '../../kit/fake-github.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
+import { createAutomation, runsOf, skipsOf, type WakingAgent } from './automations-kit.ts'
+import { startWithGithub, workedOff } from './github-kit.ts'
+import { task as createTask } from './tasks-kit.ts'
 
 /** Events of GitHub, by real deliveries to the receiver; what they are about is read from a GitHub on loopback. */
 
-const secret = 'a-secret-of-the-webhook'
-let github: FakeGithub
-let server: TestServer
-// oxlint-disable-next-line typescript/no-explicit-any
-let agent: any
-
+let server: TestServer, agent: WakingAgent, stop: () => Promise<void>
 beforeAll(async () => {
-  github = await startFakeGithub()
-  server = await TestServer.start({
-    settings: {
-      SVC_GITHUB_API_URL: github.apiUrl,
-      SVC_GITHUB_TOKEN: github.token,
-      SVC_GITHUB_WEBHOOK_SECRET: secret,
-    },
-  })
-  agent = await server.createAgent()
+  ;({ server, agent, stop } = await startWithGithub())
 })
-afterAll(async () => {
-  await server.stop()
-  await github.stop()
-})
+afterAll(() => stop())
 
 let count = 0
 const newRepo = () => `acme/app-${++count}`
 const send = (event: string, payload: unknown, id?: string) =>
-  deliver(server.url, { event, payload, secret, ...(id === undefined ? {} : { id }) })
+  deliver(server.url, { event, payload, ...(id === undefined ? {} : { id }) })
 
 /** Sends, and waits until what follows from it is done. */
 async function sent(event: string, payload: unknown, id: string = crypto.randomUUID()) {
   const reply = await send(event, payload, id)
-  if (reply.body.status === 'accepted')
-    await waitFor(async () => {
-      const row = await server.database.root('github_deliveries').where({ id }).first('state')
-      return row.state !== 'waiting'
-    }, 'the delivery is done')
+  if (reply.body.status === 'accepted') await workedOff(server, id)
   return reply
 }
-const createTask = (body: Record<string, unknown> = {}) =>
-  server.ok('/tasks', {
-    body: { title: `Task ${crypto.randomUUID()}`, ...body },
-    headers: { 'Idempotency-Key': crypto.randomUUID() },
-  })
 const statusOf = async (key: string) => (await server.ok(`/tasks/${key}`)).status
-const createAutomation = (repo: string, changes: Record<string, unknown> = {}) =>
-  server.ok('/automations', {
-    body: {
-      name: 'a',
-      trigger: { event: 'pull_request.merged', repo },
-      agentId: agent.id,
-      prompt: 'Look.',
-      ...changes,
-    },
-  })
-const runsOf = async (id: string) => (await server.ok(`/automations/${id}/runs`)).data
-const skipsOf = async (id: string) =>
-  (await server.ok(`/automations/${id}/skips`)).data.map(({ reason }: { reason: string }) => reason)
+const automationOn = (repo: string, changes: Record<string, unknown> = {}) =>
+  createAutomation(server, agent.id, { trigger: { event: 'pull_request.merged', repo }, ...changes })
 
 describe('POST /integrations/github/webhook', () => {
   it('takes what is signed with the secret, in either form, and answers a ping', async () => {
@@ -79,7 +45,7 @@ describe('POST /integrations/github/webhook', () => {
     expect(await send('pull_request', payload)).toMatchObject({ status: 202, body: { status: 'accepted' } })
     const form = new URLSearchParams({ payload: JSON.stringify(payload) }).toString()
     const headers = { 'content-type': 'application/x-www-form-urlencoded' }
-    const reply = await deliver(server.url, { event: 'pull_request', payload: form, secret, headers })
+    const reply = await deliver(server.url, { event: 'pull_request', payload: form, headers })
     expect(reply).toMatchObject({ status: 202, body: { status: 'accepted' } })
   })
 
@@ -89,7 +55,7 @@ describe('POST /integrations/github/webhook', () => {
     expect([forged.status, forged.body.error?.code]).toEqual([401, 'auth_invalid'])
     for (const signature of ['sha256=', 'sha256=zz', 'sha1=abc', `sha256=${'0'.repeat(64)}`, 'junk']) {
       const headers = { 'x-hub-signature-256': signature }
-      const reply = await deliver(server.url, { event: 'pull_request', payload, secret, headers })
+      const reply = await deliver(server.url, { event: 'pull_request', payload, headers })
       expect([signature, reply.status]).toEqual([signature, 401])
     }
     const bare = await fetch(`${server.url}/integrations/github/webhook`, { method: 'POST', body: '{}' })
@@ -134,7 +100,7 @@ describe('POST /integrations/github/webhook', () => {
 
   it('is not there without a secret', async () => {
     const bare = await TestServer.start()
-    const reply = await deliver(bare.url, { event: 'ping', payload: {}, secret })
+    const reply = await deliver(bare.url, { event: 'ping', payload: {} })
     expect([reply.status, reply.body.error?.code]).toEqual([404, 'route_not_found'])
     await bare.stop()
   })
@@ -146,8 +112,8 @@ describe('a merge', () => {
     ['body', ({ key }) => ({ body: `Closes ${key}.` })],
     ['branch', ({ key }) => ({ branch: `feature/${key.toLowerCase()}-the-change` })],
   ])('closes the task whose key is in its %s', async (_, pull) => {
-    const task = await createTask()
-    const other = await createTask()
+    const task = await createTask(server)
+    const other = await createTask(server)
     const repo = newRepo()
     await sent('pull_request', mergedPayload(repo, { number: 12, ...pull(task) }))
     const closed = await server.ok(`/tasks/${task.key}`)
@@ -163,10 +129,10 @@ describe('a merge', () => {
 
   it('closes the task of its branch, and the task whose pull request it is', async () => {
     const branch = `work-${crypto.randomUUID()}`
-    const task = await createTask({ branchName: branch })
+    const task = await createTask(server, { branchName: branch })
     await sent('pull_request', mergedPayload(newRepo(), { branch }))
     expect(await statusOf(task.key)).toBe('done')
-    const known = await createTask()
+    const known = await createTask(server)
     const repo = newRepo()
     const opened = (title: string) => ({
       action: 'opened',
@@ -183,7 +149,7 @@ describe('a merge', () => {
   })
 
   it('closes tasks of all states that allow it, and leaves finished ones', async () => {
-    const [working, reviewed, dropped] = [await createTask(), await createTask(), await createTask()]
+    const [working, reviewed, dropped] = [await createTask(server), await createTask(server), await createTask(server)]
     const move = (key: string, status: string) =>
       server.ok(`/tasks/${key}/transition`, { body: { status }, headers: { 'Idempotency-Key': crypto.randomUUID() } })
     await move(working.key, 'in_progress')
@@ -200,16 +166,16 @@ describe('a merge', () => {
   })
 
   it('into another branch than the default one closes nothing and fires nothing', async () => {
-    const task = await createTask()
+    const task = await createTask(server)
     const repo = newRepo()
-    const { id } = await createAutomation(repo)
+    const { id } = await automationOn(repo)
     await sent('pull_request', mergedPayload(repo, { title: task.key, base: 'release' }))
     expect(await statusOf(task.key)).toBe('open')
-    expect(await runsOf(id)).toEqual([])
+    expect(await runsOf(server, id)).toEqual([])
   })
 
   it('closed without a merge closes nothing; the task’s history tells of it', async () => {
-    const task = await createTask()
+    const task = await createTask(server)
     const repo = newRepo()
     const pull = pullOf(repo, { title: task.key, state: 'closed' })
     await sent('pull_request', { action: 'closed', repository: repositoryOf(repo), pull_request: pull })
@@ -219,7 +185,7 @@ describe('a merge', () => {
   })
 
   it('does not read words as keys', async () => {
-    const task = await createTask()
+    const task = await createTask(server)
     const [prefix, number] = task.key.split('-')
     const near = `X${task.key} ${task.key}0 ${prefix}${number} ${prefix}_${number}`
     await sent('pull_request', mergedPayload(newRepo(), { title: near, body: `${task.key.toLowerCase()} ${near}` }))
@@ -228,26 +194,26 @@ describe('a merge', () => {
 
   it('fires automations of its repository, once for each merge, with what it is about', async () => {
     const repo = newRepo()
-    const { id } = await createAutomation(repo.toUpperCase().replace('ACME', 'Acme'))
-    const elsewhere = await createAutomation(newRepo())
+    const { id } = await automationOn(repo.toUpperCase().replace('ACME', 'Acme'))
+    const elsewhere = await automationOn(newRepo())
     const payload = mergedPayload(repo, { number: 9, title: 'Merge me' })
     await sent('pull_request', payload)
     // Another delivery of the same merge, as GitHub makes when an organisation and a repository both have the hook.
     await sent('pull_request', payload)
-    const runs = await runsOf(id)
+    const runs = await runsOf(server, id)
     expect(runs).toMatchObject([{ triggerSource: 'webhook' }])
     const prompt = (await findDetails(server.database.root, runs[0].id))?.prompt
     for (const part of ['Look.', '"pull_request.merged"', repo, '"number": 9', 'Merge me', sha('a')])
       expect(prompt).toContain(part)
     await sent('pull_request', mergedPayload(repo, { number: 10 }))
-    expect(await runsOf(id)).toHaveLength(2)
-    expect(await runsOf(elsewhere.id)).toEqual([])
+    expect(await runsOf(server, id)).toHaveLength(2)
+    expect(await runsOf(server, elsewhere.id)).toEqual([])
   })
 
   it('is skipped with its reason: paused, archived, concurrency, no engine for its workflow', async () => {
     const repo = newRepo()
-    const { id } = await createAutomation(repo, { concurrencyPolicy: 'skip_if_running' })
-    const flow = await createAutomation(repo, { workflow: 'release_notes' })
+    const { id } = await automationOn(repo, { concurrencyPolicy: 'skip_if_running' })
+    const flow = await automationOn(repo, { workflow: 'release_notes' })
     let number = 0
     const merge = () => sent('pull_request', mergedPayload(repo, { number: ++number }))
     await merge()
@@ -256,18 +222,18 @@ describe('a merge', () => {
       await server.ok(`/automations/${id}`, { body: { status } })
       await merge()
     }
-    expect(await skipsOf(id)).toEqual(['archived', 'paused', 'concurrency'])
-    expect(await runsOf(id)).toHaveLength(1)
+    expect(await skipsOf(server, id)).toEqual(['archived', 'paused', 'concurrency'])
+    expect(await runsOf(server, id)).toHaveLength(1)
     const { data } = await server.ok(`/automations/${flow.id}/skips`)
     expect(data).toHaveLength(4)
     expect(data[0]).toMatchObject({ reason: 'workflow_unavailable', message: expect.stringContaining('release_notes') })
-    expect(await runsOf(flow.id)).toEqual([])
+    expect(await runsOf(server, flow.id)).toEqual([])
   })
 })
 
 describe('an automation for git events', () => {
   it('is stored with its repository in small letters, and may carry a workflow', async () => {
-    const made = await createAutomation('Acme/Web', { workflow: 'review' })
+    const made = await automationOn('Acme/Web', { workflow: 'review' })
     expect(made).toMatchObject({
       trigger: { type: 'github', event: 'pull_request.merged', repo: 'acme/web' },
       concurrencyPolicy: 'allow_concurrent',
@@ -281,12 +247,15 @@ describe('an automation for git events', () => {
       body: { trigger: { cron: '0 0 * * *' }, workflow: null },
     })
     expect(freed.trigger.type).toBe('schedule')
-    const runnable = await createAutomation('acme/web')
+    const runnable = await automationOn('acme/web')
     expect((await server.ok(`/automations/${runnable.id}/run`, { body: {} })).kind).toBe('triggered')
   })
 
   it('needs both credentials and the secret', async () => {
-    const halves: Record<string, string>[] = [{ SVC_GITHUB_TOKEN: 'ghp_x' }, { SVC_GITHUB_WEBHOOK_SECRET: secret }]
+    const halves: Record<string, string>[] = [
+      { SVC_GITHUB_TOKEN: 'ghp_x' },
+      { SVC_GITHUB_WEBHOOK_SECRET: webhookSecret },
+    ]
     for (const settings of halves) {
       const half = await TestServer.start({ settings })
       const waker = await half.createAgent()
@@ -300,7 +269,7 @@ describe('an automation for git events', () => {
 
 describe('where a server has several workspaces', () => {
   it('a repository reaches into those only that know it', async () => {
-    const own = await TestServer.start({ settings: { SVC_GITHUB_WEBHOOK_SECRET: secret } })
+    const own = await TestServer.start({ settings: { SVC_GITHUB_WEBHOOK_SECRET: webhookSecret } })
     try {
       const stranger = await own.addPerson('owner', 'elsewhere')
       const make = async (token: string) => {
@@ -312,7 +281,7 @@ describe('where a server has several workspaces', () => {
       await own.ok('/projects', { body: { name: 'App', repoUrl: 'git@github.com:acme/app.git' } })
       const merge = async (repo: string, keys: string) => {
         const id = crypto.randomUUID()
-        await deliver(own.url, { event: 'pull_request', payload: mergedPayload(repo, { title: keys }), secret, id })
+        await deliver(own.url, { event: 'pull_request', payload: mergedPayload(repo, { title: keys }), id })
         await own.plane.sweeper.runAll()
         await waitFor(
           async () => (await own.database.root('github_deliveries').where({ id }).first('state')).state === 'done',
