@@ -4,6 +4,7 @@ import { closeCodes } from '../../../shared/device/limits.ts'
 import { openStream } from '../../kit/event-stream.ts'
 import { enrol, FakeDevice } from '../../kit/fake-device.ts'
 import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
+import { nextSlug, workspaceCalls } from './workspaces-kit.ts'
 
 let server: TestServer
 beforeAll(async () => {
@@ -11,10 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-/** A workspace of its own with one person in it. */
-let count = 0
-const nextSlug = () => `home-${++count}`
-const home = (role: 'owner' | 'admin' = 'owner') => server.addPerson(role, nextSlug())
+const { home } = workspaceCalls(() => server)
 
 const act = (person: Person, action: string, prefix = 'workspaces') =>
   server.call(`/${prefix}/${person.workspaceId}/${action}`, { method: 'POST', token: person.token })
