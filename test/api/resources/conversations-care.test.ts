@@ -1,47 +1,36 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { FakeDevice } from '../../kit/fake-device.ts'
-import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
-import { asUser, keyed, liveRun, makeConversation, makeDm, say } from '../../kit/talk.ts'
+import type { FakeDevice } from '../../kit/fake-device.ts'
+import { outcomeOf, type TestServer, type Person } from '../../kit/server.ts'
+import { act, asUser, liveRun, makeConversation, makeDm, say, startTalk } from '../../kit/talk.ts'
 
 /** Archiving, deleting, participants, runtime and transcript of conversations. */
-let server: TestServer
-let device: FakeDevice
-let member: Person
-let admin: Person
+let server: TestServer, device: FakeDevice, member: Person, admin: Person, stop: () => Promise<void>
 beforeAll(async () => {
-  server = await TestServer.start()
-  device = await FakeDevice.connect(server)
-  member = await server.addPerson('member')
-  admin = await server.addPerson('admin')
+  ;({ server, device, member, admin, stop } = await startTalk())
 })
-afterAll(async () => {
-  await device.disconnect()
-  await server.stop()
-})
+afterAll(() => stop())
 
 const as = (person: Person) => ({ token: person.token })
-const act = (id: string, action: string, options: { token?: string; body?: object } = {}) =>
-  server.call(`/conversations/${id}/${action}`, { method: 'POST', headers: keyed(), ...options })
 
 describe('what only admins do', () => {
   test('a channel is archived and put back, as often as one likes; a dm is not', async () => {
     const { id } = await makeConversation(server)
-    expect((await act(id, 'archive', as(admin))).body.archivedAt).toEqual(expect.any(String))
-    expect((await act(id, 'archive', as(admin))).status).toBe(200)
-    expect((await act(id, 'unarchive', as(admin))).body.archivedAt).toBeNull()
-    expect((await act(id, 'unarchive', as(admin))).status).toBe(200)
+    expect((await act(server, id, 'archive', as(admin))).body.archivedAt).toEqual(expect.any(String))
+    expect((await act(server, id, 'archive', as(admin))).status).toBe(200)
+    expect((await act(server, id, 'unarchive', as(admin))).body.archivedAt).toBeNull()
+    expect((await act(server, id, 'unarchive', as(admin))).status).toBe(200)
     const dm = await makeDm(server, (await server.createAgent()).id)
-    expect(outcomeOf(await act(dm.id, 'archive'))).toBe('409 conversation_dm_not_archivable')
-    expect(outcomeOf(await act(dm.id, 'delete'))).toBe('409 conversation_dm_not_deletable')
+    expect(outcomeOf(await act(server, dm.id, 'archive'))).toBe('409 conversation_dm_not_archivable')
+    expect(outcomeOf(await act(server, dm.id, 'delete'))).toBe('409 conversation_dm_not_deletable')
   })
 
   test('a deleted channel is gone with its messages', async () => {
     const { id } = await makeConversation(server, { firstMessage: 'Gone soon.' })
     const [message] = (await server.ok(`/conversations/${id}/messages`)).data
-    expect((await act(id, 'delete', as(admin))).status).toBe(204)
+    expect((await act(server, id, 'delete', as(admin))).status).toBe(204)
     expect(outcomeOf(await server.call(`/conversations/${id}`))).toBe('404 conversation_not_found')
     expect(outcomeOf(await server.call(`/messages/${message.id}`))).toBe('404 message_not_found')
-    expect(outcomeOf(await act(id, 'delete'))).toBe('404 conversation_not_found')
+    expect(outcomeOf(await act(server, id, 'delete'))).toBe('404 conversation_not_found')
   })
 
   test('a channel with a run going on is not deleted', async () => {
@@ -49,17 +38,17 @@ describe('what only admins do', () => {
     const { id } = await makeConversation(server, { participants: [agent.id] })
     await say(server, id, `${agent.handle} work`)
     const run = await device.take()
-    const refused = await act(id, 'delete')
+    const refused = await act(server, id, 'delete')
     expect(outcomeOf(refused)).toBe('409 conversation_has_live_run')
     expect(refused.body.error.details).toEqual({ runId: run.runId })
     await run.end()
-    expect((await act(id, 'delete')).status).toBe(204)
+    expect((await act(server, id, 'delete')).status).toBe(204)
   })
 
   test('participants of a channel come and go', async () => {
     const agent = await server.createAgent()
     const { id } = await makeConversation(server)
-    const add = (body: object) => act(id, 'participants', { body })
+    const add = (body: object) => act(server, id, 'participants', { body })
     expect((await add({ type: 'agent', id: agent.handle })).body.participants).toContainEqual({
       type: 'agent',
       id: agent.id,
@@ -68,16 +57,16 @@ describe('what only admins do', () => {
     expect((await add({ id: agent.id })).body.participants).toHaveLength(3)
     expect(outcomeOf(await add({ id: 'usr_0000000000000000' }))).toBe('404 participant_not_found')
     expect(outcomeOf(await add({}))).toBe('400 validation_error')
-    const remove = (ref: string) => act(id, `participants/${encodeURIComponent(ref)}/remove`)
+    const remove = (ref: string) => act(server, id, `participants/${encodeURIComponent(ref)}/remove`)
     expect((await remove(agent.handle)).body.participants).toHaveLength(2)
     expect(outcomeOf(await remove(agent.id))).toBe('404 participant_not_found')
     expect((await remove(member.userId)).body.participants).toEqual([asUser(server.owner)])
     const dm = await makeDm(server, agent.id)
-    const added = await act(dm.id, 'participants', { body: { id: member.userId } })
+    const added = await act(server, dm.id, 'participants', { body: { id: member.userId } })
     expect(outcomeOf(added)).toBe('400 dm_cannot_add_participant')
-    const removed = await act(dm.id, `participants/${agent.id}/remove`)
+    const removed = await act(server, dm.id, `participants/${agent.id}/remove`)
     expect(outcomeOf(removed)).toBe('409 http_exception')
-    expect(outcomeOf(await act('cnv_0000000000000000', 'participants', { body: { id: agent.id } }))).toBe(
+    expect(outcomeOf(await act(server, 'cnv_0000000000000000', 'participants', { body: { id: agent.id } }))).toBe(
       '404 conversation_not_found',
     )
   })
@@ -94,7 +83,7 @@ describe('what only admins do', () => {
         ['participants', { id: admin.userId }],
         [`participants/${agent.id}/remove`, undefined],
       ] as const)
-        expect([action, outcomeOf(await act(id, action, { token, ...(body && { body }) }))]).toEqual([
+        expect([action, outcomeOf(await act(server, id, action, { token, ...(body && { body }) }))]).toEqual([
           action,
           '403 not_authorized',
         ])

@@ -1,26 +1,21 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { FakeDevice } from '../../kit/fake-device.ts'
+import type { FakeDevice } from '../../kit/fake-device.ts'
 import { openTurn } from '../../kit/turn-stream.ts'
-import { codeOf, outcomeOf, TestServer } from '../../kit/server.ts'
+import { codeOf, outcomeOf, type TestServer } from '../../kit/server.ts'
+import { keyed, startTalk } from '../../kit/talk.ts'
 
-let server: TestServer
-let device: FakeDevice
+let server: TestServer, device: FakeDevice, stop: () => Promise<void>
 beforeAll(async () => {
-  server = await TestServer.start()
-  device = await FakeDevice.connect(server)
+  ;({ server, device, stop } = await startTalk())
 })
-afterAll(async () => {
-  await device.disconnect()
-  await server.stop()
-})
+afterAll(() => stop())
 
-const key = () => ({ 'idempotency-key': crypto.randomUUID() })
 const text = (words: string) => ({ kind: 'text' as const, data: { text: words } })
 
 async function makeDm(): Promise<{ id: string; agentId: string }> {
   const agent = await server.createAgent({ harness: 'claude' })
   const body = { kind: 'dm', participants: [{ type: 'agent', id: agent.id }] }
-  const dm = await server.ok('/conversations', { body, headers: key() })
+  const dm = await server.ok('/conversations', { body, headers: keyed() })
   return { id: dm.id, agentId: agent.id }
 }
 
@@ -97,7 +92,7 @@ describe('send', () => {
 
   test('the same key and text are the same turn; another text is refused', async () => {
     const { id } = await makeDm()
-    const headers = key()
+    const headers = keyed()
     const first = await openTurn(server, id, { body: 'Once.' }, headers)
     first.abort()
     const again = await openTurn(server, id, { body: 'Once.' }, headers)
@@ -112,7 +107,7 @@ describe('send', () => {
 
   test('with JSON asked for, the answer is the message and its run', async () => {
     const { id } = await makeDm()
-    const request = { body: { text: 'Hello.' }, headers: { accept: 'application/json', ...key() } }
+    const request = { body: { text: 'Hello.' }, headers: { accept: 'application/json', ...keyed() } }
     const first = await server.call(`/conversations/${id}/send`, request)
     expect(first.body).toMatchObject({ message: { body: 'Hello.' }, runId: expect.stringMatching(/^run_/) })
     expect(first.headers.get('idempotency-replayed')).toBeNull()
@@ -146,7 +141,7 @@ describe('send', () => {
     const lonely = await server.addPerson('member')
     const agent = await server.createAgent({}, lonely.token)
     const body = { kind: 'dm', participants: [agent.id] }
-    const dm = await server.ok('/conversations', { body, headers: key(), token: lonely.token })
+    const dm = await server.ok('/conversations', { body, headers: keyed(), token: lonely.token })
     const turn = await openTurn(server, dm.id, { body: 'Hello?' }, { authorization: `Bearer ${lonely.token}` })
     const [, begun] = await turn.take(2)
     await server.ok(`/runs/${begun!.data.runId}/cancel`, { body: {}, token: lonely.token })
@@ -227,7 +222,7 @@ describe('send', () => {
   test('says who is to answer where several agents are', async () => {
     const [one, two, other] = [await server.createAgent(), await server.createAgent(), await server.createAgent()]
     const body = { participants: [one.id, { type: 'agent', id: two.handle }] }
-    const { id } = await server.ok('/conversations', { body, headers: key() })
+    const { id } = await server.ok('/conversations', { body, headers: keyed() })
     const send = async (sent: object) => outcomeOf(await server.call(`/conversations/${id}/send`, { body: sent }))
     expect(await send({ body: 'Hello.' })).toBe('400 send_target_required')
     expect(await send({ body: 'Hello.', agentId: other.id })).toBe('404 participant_not_found')
@@ -236,7 +231,7 @@ describe('send', () => {
     expect(begun!.data.agentId).toBe(two.id)
     await (await device.take()).end()
     await turn.rest()
-    const alone = await server.ok('/conversations', { body: {}, headers: key() })
+    const alone = await server.ok('/conversations', { body: {}, headers: keyed() })
     const nobody = await server.call(`/conversations/${alone.id}/send`, { body: { body: 'Hello.' } })
     expect(outcomeOf(nobody)).toBe('404 participant_not_found')
   })

@@ -1,19 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { FakeDevice } from '../../kit/fake-device.ts'
-import { TestServer } from '../../kit/server.ts'
-import { keyed, liveRun, makeConversation, makeDm, say, wakesIn } from '../../kit/talk.ts'
+import type { FakeDevice } from '../../kit/fake-device.ts'
+import { type TestServer } from '../../kit/server.ts'
+import { keyed, liveRun, makeConversation, makeDm, say, wakesIn, startTalk } from '../../kit/talk.ts'
 
 /** Whom messages wake, and how the agents' words come back. */
-let server: TestServer
-let device: FakeDevice
+let server: TestServer, device: FakeDevice, stop: () => Promise<void>
 beforeAll(async () => {
-  server = await TestServer.start()
-  device = await FakeDevice.connect(server)
+  ;({ server, device, stop } = await startTalk())
 })
-afterAll(async () => {
-  await device.disconnect()
-  await server.stop()
-})
+afterAll(() => stop())
 
 const bodies = async (id: string) =>
   (await server.ok(`/conversations/${id}/messages?limit=100`)).data.map((each: { body: string }) => each.body)

@@ -1,28 +1,17 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { FakeDevice } from '../../kit/fake-device.ts'
-import { codeOf, outcomeOf, TestServer, type Person } from '../../kit/server.ts'
-import { asUser, keyed, liveRun, makeConversation, makeDm, say, tryPost } from '../../kit/talk.ts'
+import type { FakeDevice } from '../../kit/fake-device.ts'
+import { codeOf, outcomeOf, type TestServer, type Person } from '../../kit/server.ts'
+import { act, asUser, keyed, liveRun, makeConversation, makeDm, say, tryPost, startTalk } from '../../kit/talk.ts'
 
-let server: TestServer
-let device: FakeDevice
-let member: Person
-let admin: Person
+let server: TestServer, device: FakeDevice, member: Person, admin: Person, stop: () => Promise<void>
 beforeAll(async () => {
-  server = await TestServer.start()
-  device = await FakeDevice.connect(server)
-  member = await server.addPerson('member')
-  admin = await server.addPerson('admin')
+  ;({ server, device, member, admin, stop } = await startTalk())
 })
-afterAll(async () => {
-  await device.disconnect()
-  await server.stop()
-})
+afterAll(() => stop())
 
 const as = (person: Person) => ({ token: person.token })
 const tryMake = async (body: object, token?: string) =>
   server.call('/conversations', { body, headers: keyed(), ...(token === undefined ? {} : { token }) })
-const act = (id: string, action: string, options: { token?: string; body?: object } = {}) =>
-  server.call(`/conversations/${id}/${action}`, { method: 'POST', headers: keyed(), ...options })
 
 describe('create', () => {
   test('a channel holds whoever is asked for and the caller, once each', async () => {
@@ -141,8 +130,8 @@ describe('create', () => {
     expect(outcomeOf(again)).toBe('409 task_already_has_conversation')
     expect(again.body.error.details).toEqual({ conversationId: made.id })
     expect(outcomeOf(await tryMake({ taskId: 'tsk_0000000000000000' }))).toBe('404 task_not_found')
-    expect(outcomeOf(await act(made.id, 'delete'))).toBe('409 conversation_task_linked')
-    expect(outcomeOf(await act(made.id, 'archive'))).toBe('409 conversation_dm_not_archivable')
+    expect(outcomeOf(await act(server, made.id, 'delete'))).toBe('409 conversation_task_linked')
+    expect(outcomeOf(await act(server, made.id, 'archive'))).toBe('409 conversation_dm_not_archivable')
     expect((await server.ok(`/conversations/${made.id}?include=task`)).task).toMatchObject({
       id: task.id,
       key: task.key,
@@ -199,7 +188,7 @@ describe('who sees what', () => {
     for (const path of ['messages', 'events'])
       expect(codeOf(await server.call(`/conversations/${dm.id}/${path}`, as(other)))).toBe('conversation_not_found')
     expect(codeOf(await tryPost(server, dm.id, { body: 'x' }, other.token))).toBe('conversation_not_found')
-    expect(codeOf(await act(dm.id, 'read', as(other)))).toBe('conversation_not_found')
+    expect(codeOf(await act(server, dm.id, 'read', as(other)))).toBe('conversation_not_found')
     await run.end()
   })
 
@@ -243,7 +232,7 @@ describe('list', () => {
     expect(ids(await page('taskId=none'))).toEqual([made[0], made[1], made[3]])
     expect(ids(await page('taskId=tsk_0000000000000000'))).toEqual([])
     expect(ids(await server.ok('/conversations?participantId=usr_0000000000000000'))).toEqual([])
-    expect((await act(made[0]!, 'archive')).body.archivedAt).not.toBeNull()
+    expect((await act(server, made[0]!, 'archive')).body.archivedAt).not.toBeNull()
     expect(ids(await page(''))).toEqual(made.slice(1))
     expect(ids(await page('archived=true'))).toEqual(made)
   })
@@ -309,12 +298,12 @@ describe('one conversation', () => {
     await say(server, id, 'two')
     await say(server, id, 'mine', member.token)
     expect([await unread(member), await unread(server.owner), await unread(admin)]).toEqual([2, 1, 3])
-    const { lastReadAt } = (await act(id, 'read', as(member))).body
+    const { lastReadAt } = (await act(server, id, 'read', as(member))).body
     expect(await server.ok(`/conversations/${id}`, as(member))).toMatchObject({ unreadCount: 0, lastReadAt })
     const three = await say(server, id, 'three')
     expect([await unread(member), await unread(server.owner)]).toEqual([1, 1])
     await server.ok(`/messages/${three.id}/delete`, { method: 'POST', headers: keyed() })
     expect(await unread(member)).toBe(0)
-    expect(outcomeOf(await act('cnv_0000000000000000', 'read'))).toBe('404 conversation_not_found')
+    expect(outcomeOf(await act(server, 'cnv_0000000000000000', 'read'))).toBe('404 conversation_not_found')
   })
 })

@@ -1,22 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { FakeDevice } from '../../kit/fake-device.ts'
-import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
-import { asUser, keyed, liveRun, makeConversation, makeDm, say, tryPost } from '../../kit/talk.ts'
+import type { FakeDevice } from '../../kit/fake-device.ts'
+import { outcomeOf, type TestServer, type Person } from '../../kit/server.ts'
+import { asUser, keyed, liveRun, makeConversation, makeDm, say, tryPost, startTalk } from '../../kit/talk.ts'
 
-let server: TestServer
-let device: FakeDevice
-let member: Person
-let admin: Person
+let server: TestServer, device: FakeDevice, member: Person, admin: Person, stop: () => Promise<void>
 beforeAll(async () => {
-  server = await TestServer.start()
-  device = await FakeDevice.connect(server)
-  member = await server.addPerson('member')
-  admin = await server.addPerson('admin')
+  ;({ server, device, member, admin, stop } = await startTalk())
 })
-afterAll(async () => {
-  await device.disconnect()
-  await server.stop()
-})
+afterAll(() => stop())
 
 const secret = ['gh', `p_${'a1B2'.repeat(9)}`].join('')
 const as = (person: Person) => ({ token: person.token })
