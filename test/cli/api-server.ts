@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { formatMessages } from '../kit/sse-text.ts'
 
 /** A small server that speaks the API's envelopes, where a test decides what is answered. */
 export interface Received {
@@ -60,3 +61,14 @@ export const refusal = (status: number, code: string, more: Record<string, unkno
   status,
   body: { error: { type: 'invalid_request_error', code, message: `It is ${code}.`, requestId: 'req_1', ...more } },
 })
+
+/** A stream of these messages, which then ends, breaks off or goes on in silence. */
+export const stream =
+  (messages: Parameters<typeof formatMessages>[0], end: 'end' | 'cut' | 'open'): Answer =>
+  (response: ServerResponse) => {
+    response.writeHead(200, { 'Content-Type': 'text/event-stream' })
+    response.write(formatMessages(messages), () => {
+      if (end === 'end') response.end()
+      if (end === 'cut') response.destroy()
+    })
+  }

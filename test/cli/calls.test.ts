@@ -1,40 +1,28 @@
 import { closeSync, existsSync, openSync, statSync, symlinkSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { refusal, startApi, type Answer, type ApiServer, type Received } from './api-server.ts'
-import { makeHome, type Home } from './run-svc.ts'
+import { refusal, startApi } from './api-server.ts'
+import { makeServedHome, runId, type ServedHome } from './served-home.ts'
 
-let home: Home
-let api: ApiServer | null = null
-const runId = 'run_3nB7cW1yHsD5jK9q'
+let home: ServedHome
 
 beforeEach(() => {
-  home = makeHome()
+  home = makeServedHome()
 })
-afterEach(async () => {
-  await api?.close()
-  api = null
-  home.remove()
-})
-
-/** In a run: the token and the server come from the environment. */
-async function inRun(answer: (request: Received, before: number) => Answer): Promise<Record<string, string>> {
-  api = await startApi(answer)
-  return { SVC_TOKEN: 'the.run.token', SVC_API_URL: api.url, SVC_RUN_ID: runId }
-}
+afterEach(() => home.close())
 
 test('a call carries the token, prints the reply as one line of JSON, and nothing else', async () => {
-  const env = await inRun(() => ({ body: { id: runId, status: 'running' } }))
+  const env = await home.inRun(() => ({ body: { id: runId, status: 'running' } }))
   const end = await home.svc(['run', 'get', 'current', '--expand', 'latestEvents', '--workspace', 'w-1'], { env })
   expect(end).toEqual({ status: 0, stdout: `{"id":"${runId}","status":"running"}\n`, stderr: '' })
-  const [call] = api!.received
+  const [call] = home.api.received
   expect(call).toMatchObject({ method: 'GET', path: `/api/v1/runs/${runId}` })
   expect(call!.query.getAll('expand')).toEqual(['latestEvents'])
   expect(call!.headers).toMatchObject({ authorization: 'Bearer the.run.token', 'svc-workspace-id': 'w-1' })
 })
 
 test("a refusal is the server's envelope on standard error, and status 1; on a table it is a sentence", async () => {
-  const env = await inRun(() => refusal(409, 'run.not_cancellable', { remediation: 'fix_it' }))
+  const env = await home.inRun(() => refusal(409, 'run.not_cancellable', { remediation: 'fix_it' }))
   const end = await home.svc(['run', 'retry', 'current'], { env })
   expect(end).toMatchObject({ status: 1, stdout: '' })
   expect(JSON.parse(end.stderr)).toMatchObject({ error: { code: 'run.not_cancellable', requestId: 'req_1' } })
@@ -43,7 +31,7 @@ test("a refusal is the server's envelope on standard error, and status 1; on a t
 })
 
 test('an older route says its error as a plain text, which is passed on', async () => {
-  const env = await inRun(() => ({ status: 404, body: { error: 'Device not found' } }))
+  const env = await home.inRun(() => ({ status: 404, body: { error: 'Device not found' } }))
   const line = ['device', 'remove', '5b0c7d0e-6a7e-4b52-9a8e-2f9d1c3e4a6b']
   expect(await home.svc(line, { env })).toEqual({ status: 1, stdout: '', stderr: '{"error":"Device not found"}\n' })
 })
@@ -52,7 +40,7 @@ test('status 4 without a login, and when the token is not taken', async () => {
   const none = await home.svc(['workspace', 'get'])
   expect(none.status).toBe(4)
   expect(none.stderr).toContain('svc login')
-  const env = await inRun(() => refusal(401, 'auth_revoked'))
+  const env = await home.inRun(() => refusal(401, 'auth_revoked'))
   expect((await home.svc(['workspace', 'get'], { env })).status).toBe(4)
 })
 
@@ -60,16 +48,16 @@ test('a login that cannot be read or kept is no fault of svc, and the file is na
   mkdirSync(join(home.dir, 'config/login.json'), { recursive: true })
   const read = await home.svc(['workspace', 'get'])
   expect([read.status, JSON.parse(read.stderr).error.code]).toEqual([4, 'cli.login_unreadable'])
-  api = await startApi(({ path }) => ({
+  await home.serve(({ path }) => ({
     body: path.endsWith('/user/workspaces') ? { data: [] } : { id: 'w', slug: 's', name: 'n' },
   }))
-  const kept = await home.svc(['login', '--server', api.url, '--token', '-'], { input: 'svc_pat_x' })
+  const kept = await home.svc(['login', '--server', home.api.url, '--token', '-'], { input: 'svc_pat_x' })
   expect([kept.status, JSON.parse(kept.stderr).error.code]).toEqual([1, 'cli.login_not_kept'])
   for (const { stderr } of [read, kept]) expect(stderr).toContain(join(home.dir, 'config/login.json'))
 })
 
 test('a reference that is empty, or a step of a path, is refused before another route is called', async () => {
-  const env = await inRun(() => ({ body: {} }))
+  const env = await home.inRun(() => ({ body: {} }))
   for (const reference of ['', '.', '..']) {
     for (const line of [
       ['agent', 'get', reference],
@@ -80,11 +68,11 @@ test('a reference that is empty, or a step of a path, is refused before another 
       expect((await home.svc(line, { env })).status, line.join(' ')).toBe(2)
     }
   }
-  expect(api!.received).toEqual([])
+  expect(home.api.received).toEqual([])
 })
 
 test('a token that no header can hold is said, and is no defect of svc', async () => {
-  const env = await inRun(() => ({ body: {} }))
+  const env = await home.inRun(() => ({ body: {} }))
   const end = await home.svc(['agent', 'list'], { env: { ...env, SVC_TOKEN: 'a\nb' } })
   expect(end.status).toBe(2)
   expect(end.stderr).toContain('SVC_TOKEN')
@@ -92,13 +80,13 @@ test('a token that no header can hold is said, and is no defect of svc', async (
 
 test('a result larger than what a pipe takes at once is printed whole', async () => {
   const prompt = 'x'.repeat(4 * 1024 * 1024)
-  const env = await inRun(() => ({ body: { prompt } }))
+  const env = await home.inRun(() => ({ body: { prompt } }))
   const end = await home.svc(['run', 'context', 'current'], { env })
   expect([end.status, end.stdout.length, end.stderr]).toEqual([0, `{"prompt":"${prompt}"}\n`.length, ''])
 })
 
 test.runIf(existsSync('/dev/full'))('a result that could not be written is a failure', async () => {
-  const env = await inRun(() => ({ body: { id: runId } }))
+  const env = await home.inRun(() => ({ body: { id: runId } }))
   const full = openSync('/dev/full', 'w')
   const end = await home.svc(['run', 'get', 'current'], { env, stdout: full })
   closeSync(full)
@@ -106,16 +94,18 @@ test.runIf(existsSync('/dev/full'))('a result that could not be written is a fai
 })
 
 test('on a table, a token that is not taken is followed by what to type, but not within a run', async () => {
-  const env = await inRun(() => refusal(401, 'auth_invalid', { remediation: 'sign_in' }))
+  const env = await home.inRun(() => refusal(401, 'auth_invalid', { remediation: 'sign_in' }))
   const line = ['workspace', 'get', '--output', 'table']
   expect((await home.svc(line, { env })).stderr).toContain('fix: sign_in')
   mkdirSync(join(home.dir, 'config'))
-  writeFileSync(join(home.dir, 'config/login.json'), JSON.stringify({ server: api!.url, token: 'svc_pat_x' }))
+  writeFileSync(join(home.dir, 'config/login.json'), JSON.stringify({ server: home.api.url, token: 'svc_pat_x' }))
   expect((await home.svc(line)).stderr).toContain('Type `svc login` to sign in again.')
 })
 
 test('the next page of a list is named by the flag that reads it', async () => {
-  const env = await inRun(() => ({ body: { object: 'list', data: [{ id: 'a' }], hasMore: true, nextCursor: 'n1' } }))
+  const env = await home.inRun(() => ({
+    body: { object: 'list', data: [{ id: 'a' }], hasMore: true, nextCursor: 'n1' },
+  }))
   const list = async (line: string[]) => (await home.svc([...line, '--output', 'table'], { env })).stdout
   expect(await list(['run', 'list'])).toContain('(more: --after n1)')
   expect(await list(['task', 'list'])).toContain('(more: --starting-after n1)')
@@ -125,14 +115,14 @@ test('the next page of a list is named by the flag that reads it', async () => {
 })
 
 test('status 3 names the server that does not answer, and what to type', async () => {
-  api = await startApi(() => ({ body: {} }))
-  const { url } = api
+  await home.serve(() => ({ body: {} }))
+  const { url } = home.api
   mkdirSync(join(home.dir, 'config'))
   writeFileSync(
     join(home.dir, 'config/login.json'),
     JSON.stringify({ server: url, token: 'svc_pat_x', workspace: null }),
   )
-  await api.close()
+  await home.api.close()
   const end = await home.svc(['workspace', 'get'])
   expect(end.status).toBe(3)
   expect(JSON.parse(end.stderr)).toMatchObject({ error: { code: 'cli.server_refuses' } })
@@ -141,69 +131,71 @@ test('status 3 names the server that does not answer, and what to type', async (
 })
 
 test('a write that met a server in trouble is sent again with the same key', async () => {
-  const env = await inRun((_, before) =>
+  const env = await home.inRun((_, before) =>
     before === 0 ? refusal(503, 'transient_conflict') : { body: { kind: 'queued', runPublicId: runId } },
   )
   const end = await home.svc(['agent', 'run', '@b', '--prompt', '- go'], { env })
   expect(end).toMatchObject({ status: 0, stdout: `{"kind":"queued","runPublicId":"${runId}"}\n` })
-  const keys = api!.received.map((call) => call.headers['idempotency-key'])
+  const keys = home.api.received.map((call) => call.headers['idempotency-key'])
   expect(keys).toHaveLength(2)
   expect(keys[0]).toBe(keys[1])
   expect(keys[0]).toMatch(/^svc-\w+-\w+-\w+-\w+$/)
-  expect(api!.received[1]).toMatchObject({ path: '/api/v1/agents/%40b/runs', body: { prompt: '- go' } })
+  expect(home.api.received[1]).toMatchObject({ path: '/api/v1/agents/%40b/runs', body: { prompt: '- go' } })
 })
 
 test('several runs are read by one batch; what is missing is told, and the status says so', async () => {
-  const env = await inRun(() => ({ body: { object: 'list', data: [{ id: runId }, null] } }))
+  const env = await home.inRun(() => ({ body: { object: 'list', data: [{ id: runId }, null] } }))
   const end = await home.svc(['run', 'get', 'current', 'run_0000000000000000'], { env })
   expect(end).toMatchObject({ status: 1, stderr: 'svc: not found: run_0000000000000000\n' })
-  expect(api!.received).toHaveLength(1)
-  expect(api!.received[0]!.path).toBe('/api/v1/runs')
-  expect(api!.received[0]!.query.get('ids')).toBe(`${runId},run_0000000000000000`)
+  expect(home.api.received).toHaveLength(1)
+  expect(home.api.received[0]!.path).toBe('/api/v1/runs')
+  expect(home.api.received[0]!.query.get('ids')).toBe(`${runId},run_0000000000000000`)
 })
 
 test('a run that waits for a person is cancelled only with --force', async () => {
   const waitingOn = { kind: 'approval', id: 'apr_1', label: 'Deploy?', since: '2026-03-01T09:30:00.000Z' }
-  const env = await inRun(({ method }) => ({ body: { id: runId, waitingOn: method === 'GET' ? waitingOn : null } }))
+  const env = await home.inRun(({ method }) => ({
+    body: { id: runId, waitingOn: method === 'GET' ? waitingOn : null },
+  }))
   const refused = await home.svc(['run', 'cancel', 'current'], { env })
   expect(refused).toMatchObject({ status: 1, stdout: '' })
   expect(JSON.parse(refused.stderr)).toMatchObject({
     error: { code: 'cli.run_waits_for_person', details: { waitingOn } },
   })
-  expect(api!.received.map((call) => call.method)).toEqual(['GET'])
+  expect(home.api.received.map((call) => call.method)).toEqual(['GET'])
   expect((await home.svc(['run', 'cancel', 'current', '--force', '--reason', 'no'], { env })).status).toBe(0)
-  expect(api!.received.at(-1)).toMatchObject({ method: 'POST', body: { reason: 'no' } })
+  expect(home.api.received.at(-1)).toMatchObject({ method: 'POST', body: { reason: 'no' } })
 })
 
 test('the output of a run comes from a file, from standard input or from the line, and must be JSON', async () => {
-  const env = await inRun(() => ({ body: { runId, recorded: true } }))
+  const env = await home.inRun(() => ({ body: { runId, recorded: true } }))
   writeFileSync(join(home.dir, 'out.json'), '{"n":1}')
   const line = ['run', 'output', '--schema', 's']
   await home.svc([...line, '--file', 'out.json'], { env, cwd: home.dir })
   await home.svc([...line, '--file', '-'], { env, input: '[2]' })
   await home.svc([...line, '--data', 'null'], { env })
-  expect(api!.received.map((call) => call.body)).toEqual(
+  expect(home.api.received.map((call) => call.body)).toEqual(
     [1, [2], null].map((data) => ({ schema: 's', data: data === 1 ? { n: 1 } : data })),
   )
   expect((await home.svc([...line, '--file', '-'], { env, input: '{' })).status).toBe(2)
   expect((await home.svc(line, { env })).status).toBe(2)
-  expect(api!.received).toHaveLength(3)
+  expect(home.api.received).toHaveLength(3)
 })
 
 test('agent identity prints the text alone, its hash on standard error', async () => {
-  const env = await inRun(() => ({ body: { agentMd: '# Me', agentMdHash: 'abc', rules: [] } }))
+  const env = await home.inRun(() => ({ body: { agentMd: '# Me', agentMdHash: 'abc', rules: [] } }))
   expect(await home.svc(['agent', 'identity'], { env })).toEqual({
     status: 0,
     stdout: '# Me\n',
     stderr: 'agentMdHash: abc\n',
   })
-  expect(api!.received[0]!.path).toBe('/api/v1/agents/me/identity')
+  expect(home.api.received[0]!.path).toBe('/api/v1/agents/me/identity')
   const whole = await home.svc(['agent', 'identity', '--output', 'json'], { env })
   expect(JSON.parse(whole.stdout)).toEqual({ agentMd: '# Me', agentMdHash: 'abc', rules: [] })
 })
 
 test('api calls any route: fields, a body from a file, headers, pages', async () => {
-  const env = await inRun(({ path, query }) =>
+  const env = await home.inRun(({ path, query }) =>
     path === '/api/v1/runs'
       ? query.get('after') === null
         ? { body: { object: 'list', data: [{ id: 'a' }], hasMore: true, nextCursor: 'c1', cursor: 'c1' } }
@@ -219,7 +211,7 @@ test('api calls any route: fields, a body from a file, headers, pages', async ()
     cursor: null,
   })
   await home.svc(['api', 'GET', '/runs', '-f', 'status[]=running', '-f', 'after=c1'], { env })
-  expect([...api!.received.at(-1)!.query]).toEqual([
+  expect([...home.api.received.at(-1)!.query]).toEqual([
     ['status', 'running'],
     ['after', 'c1'],
   ])
@@ -227,51 +219,55 @@ test('api calls any route: fields, a body from a file, headers, pages', async ()
     env,
     input: 'text',
   })
-  expect(api!.received.at(-1)).toMatchObject({
+  expect(home.api.received.at(-1)).toMatchObject({
     method: 'POST',
     path: '/api/v1/x',
     body: { n: 1, s: '1', a: { b: true }, f: 'text' },
     headers: { 'x-y': 'z' },
   })
   await home.svc(['api', 'put', '/api/openapi.json', '--input', '-'], { env, input: '{"q":1}' })
-  expect(api!.received.at(-1)).toMatchObject({ method: 'PUT', path: '/api/openapi.json', body: { q: 1 } })
+  expect(home.api.received.at(-1)).toMatchObject({ method: 'PUT', path: '/api/openapi.json', body: { q: 1 } })
   const away = await home.svc(['api', 'GET', 'https://elsewhere.example/x'], { env })
   expect(away.status).toBe(2)
 })
 
 test('login tries the token, keeps it for this user alone; logout forgets it', async () => {
-  api = await startApi(({ path, headers }) => {
+  await home.serve(({ path, headers }) => {
     if (headers.authorization !== 'Bearer svc_pat_good') return refusal(401, 'auth_invalid')
     return path === '/api/v1/workspaces'
       ? { body: { id: 'w-1', slug: 'main', name: 'Main' } }
       : { body: { object: 'list', data: [{ id: 'w-1', role: 'owner' }] } }
   })
   const file = join(home.dir, 'config/login.json')
-  expect((await home.svc(['login', '--server', api.url, '--token', '-'], { input: 'svc_pat_bad\n' })).status).toBe(4)
+  expect((await home.svc(['login', '--server', home.api.url, '--token', '-'], { input: 'svc_pat_bad\n' })).status).toBe(
+    4,
+  )
   expect(existsSync(file)).toBe(false)
-  const end = await home.svc(['login', '--server', `${api.url}/api/v1/`, '--token', '-'], { input: 'svc_pat_good\n' })
+  const end = await home.svc(['login', '--server', `${home.api.url}/api/v1/`, '--token', '-'], {
+    input: 'svc_pat_good\n',
+  })
   expect(end.status).toBe(0)
-  expect(JSON.parse(end.stdout)).toMatchObject({ server: api.url, workspace: { slug: 'main' }, role: 'owner' })
+  expect(JSON.parse(end.stdout)).toMatchObject({ server: home.api.url, workspace: { slug: 'main' }, role: 'owner' })
   expect(end.stdout + end.stderr).not.toContain('svc_pat_good')
   expect(statSync(file).mode & 0o777).toBe(0o600)
   expect((await home.svc(['workspace', 'get'])).status).toBe(0)
   expect((await home.svc(['logout'])).status).toBe(0)
   expect((await home.svc(['workspace', 'get'])).status).toBe(4)
-  expect(api.received.some((call) => call.method !== 'GET')).toBe(false)
+  expect(home.api.received.some((call) => call.method !== 'GET')).toBe(false)
 })
 
 test('login alone finds the server of this machine and the token of its first person', async () => {
-  api = await startApi(({ path }) =>
+  await home.serve(({ path }) =>
     path === '/api/v1/workspaces'
       ? { body: { id: 'w', slug: 's', name: 'S' } }
       : { body: { object: 'list', data: [] } },
   )
   expect((await home.svc(['login'])).status).toBe(2)
   mkdirSync(join(home.dir, 'data'))
-  writeFileSync(join(home.dir, 'data/server.json'), JSON.stringify({ url: api.url, pid: 1 }))
+  writeFileSync(join(home.dir, 'data/server.json'), JSON.stringify({ url: home.api.url, pid: 1 }))
   writeFileSync(join(home.dir, 'data/login-token'), 'svc_pat_first\n')
   expect((await home.svc(['login'])).status).toBe(0)
-  expect(api.received[0]!.headers.authorization).toBe('Bearer svc_pat_first')
+  expect(home.api.received[0]!.headers.authorization).toBe('Bearer svc_pat_first')
   // To another server that token is never sent.
   const other = await startApi(() => ({ body: {} }))
   expect((await home.svc(['login', '--server', other.url])).status).toBe(2)
@@ -280,7 +276,7 @@ test('login alone finds the server of this machine and the token of its first pe
 })
 
 test('folder add makes a path absolute and leaves a symlink what it is', async () => {
-  const env = await inRun(() => ({ status: 201, body: { shortId: 'fs_1' } }))
+  const env = await home.inRun(() => ({ status: 201, body: { shortId: 'fs_1' } }))
   const folder = join(home.dir, 'code')
   mkdirSync(folder)
   symlinkSync(folder, join(home.dir, 'link'))
@@ -293,7 +289,7 @@ test('folder add makes a path absolute and leaves a symlink what it is', async (
   const end = await home.svc(['folder', 'add', 'site', 'link'], { env, cwd: home.dir })
   expect(end.status).toBe(0)
   expect(end.stderr).toContain(`leads to ${folder}`)
-  expect(api!.received.at(-1)!.body).toEqual({
+  expect(home.api.received.at(-1)!.body).toEqual({
     displayName: 'site',
     rootPath: join(home.dir, 'link'),
     deviceId: identity.publicId,
@@ -303,7 +299,7 @@ test('folder add makes a path absolute and leaves a symlink what it is', async (
     (await home.svc(['folder', 'add', 'x', 'link', '--device-id', 'dvc_5dF9gJ3kZxC7vB1n'], { env, cwd: home.dir }))
       .status,
   ).toBe(2)
-  expect(api!.received).toHaveLength(1)
+  expect(home.api.received).toHaveLength(1)
 })
 
 test('device set finds the connection of this machine by its public id', async () => {
@@ -312,7 +308,7 @@ test('device set finds the connection of this machine by its public id', async (
     { deviceId: 'other', publicId: 'dvc_other' },
     { deviceId, publicId: 'dvc_mine', displayName: 'box' },
   ]
-  const env = await inRun(({ method }) => ({ body: method === 'GET' ? { devices } : { deviceId } }))
+  const env = await home.inRun(({ method }) => ({ body: method === 'GET' ? { devices } : { deviceId } }))
   mkdirSync(join(home.dir, 'state'))
   writeFileSync(
     join(home.dir, 'state/identity.json'),
@@ -320,7 +316,7 @@ test('device set finds the connection of this machine by its public id', async (
   )
   expect((await home.svc(['device', 'set', '--max-concurrent', '5'], { env })).status).toBe(0)
   expect((await home.svc(['device', 'set', '--default', '--device', 'box'], { env })).status).toBe(0)
-  const writes = api!.received.filter((call) => call.method === 'PATCH')
+  const writes = home.api.received.filter((call) => call.method === 'PATCH')
   expect(writes.map(({ path, body }) => ({ path, body }))).toEqual([
     { path: `/api/v1/devices/${deviceId}`, body: { maxConcurrentRuns: 5 } },
     { path: `/api/v1/devices/${deviceId}`, body: { isWorkspaceDefault: true } },
@@ -330,7 +326,7 @@ test('device set finds the connection of this machine by its public id', async (
 })
 
 test('a reader that has seen enough is no failure', async () => {
-  const env = await inRun(() => ({
+  const env = await home.inRun(() => ({
     body: { object: 'list', data: Array.from({ length: 20_000 }, (_, at) => ({ id: `a${at}` })) },
   }))
   const running = home.start(['agent', 'list'], { env })
@@ -351,7 +347,7 @@ test('there is a login per workspace: company use changes between them, commands
     svc_pat_one: { id: 'w-1', slug: 'one', name: 'One' },
     svc_pat_two: { id: 'w-2', slug: 'two', name: 'Two' },
   }
-  api = await startApi(({ path, headers }) => {
+  await home.serve(({ path, headers }) => {
     const own = workspaces[headers.authorization!.slice('Bearer '.length)]!
     if (path === '/api/v1/user/workspaces') return { body: { object: 'list', data: [{ ...own, role: 'owner' }] } }
     if (path === '/api/v1/workspaces/by-slug/uno') return { status: 308, body: { slug: 'one' } }
@@ -361,10 +357,10 @@ test('there is a login per workspace: company use changes between them, commands
     }
     return { body: own }
   })
-  for (const token of Object.keys(workspaces)) await home.svc(['login', '--server', api.url, '--token', token])
+  for (const token of Object.keys(workspaces)) await home.svc(['login', '--server', home.api.url, '--token', token])
   const reads = async (line: readonly string[]) => {
     await home.svc(line)
-    return api!.received.at(-1)!.path
+    return home.api.received.at(-1)!.path
   }
   expect(await reads(['workspace', 'get'])).toBe('/api/v1/workspaces/w-2')
   expect((await home.svc(['company', 'use', 'one'])).status).toBe(0)

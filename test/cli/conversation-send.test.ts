@@ -1,27 +1,19 @@
-import type { ServerResponse } from 'node:http'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { formatMessages } from '../kit/sse-text.ts'
-import { refusal, startApi, type Answer, type ApiServer, type Received } from './api-server.ts'
-import { makeHome, type Home } from './run-svc.ts'
+import { refusal, stream } from './api-server.ts'
+import { makeServedHome, runId, type ServedHome } from './served-home.ts'
 
 const id = 'cnv_4yI8oP2cLhS6jB0d'
 const path = `/api/v1/conversations/${id}/send`
-const runId = 'run_3nB7cW1yHsD5jK9q'
-let home: Home
-let api: ApiServer | null = null
+let home: ServedHome
 
 beforeEach(() => {
-  home = makeHome()
+  home = makeServedHome()
 })
-afterEach(async () => {
-  await api?.close()
-  api = null
-  home.remove()
-})
+afterEach(() => home.close())
 
-async function serve(answer: (request: Received, before: number) => Answer): Promise<Record<string, string>> {
-  api = await startApi(answer)
-  return { SVC_TOKEN: 't', SVC_API_URL: api.url }
+/** Serves, and gives what the environment of a person's program holds. */
+async function asked(answer: Parameters<ServedHome['serve']>[0]): Promise<Record<string, string>> {
+  return { SVC_TOKEN: 't', SVC_API_URL: (await home.serve(answer)).url }
 }
 
 const message = (n: number, event: string, data: object) => ({ id: `c${n}`, event, data: JSON.stringify(data) })
@@ -30,26 +22,19 @@ const run = message(1, 'run', { runId, status: 'queued' })
 const delta = (n: number, text: string) => message(n, 'delta', { runId, seq: n, text })
 const done = message(9, 'done', { runId, status: 'succeeded', exitReason: 'completed', message: { body: 'Hi there.' } })
 
-function stream(messages: ReturnType<typeof message>[], end: 'end' | 'cut'): Answer {
-  return (response: ServerResponse) => {
-    response.writeHead(200, { 'Content-Type': 'text/event-stream' })
-    response.write(formatMessages(messages), () => (end === 'end' ? response.end() : response.destroy()))
-  }
-}
-
 test('prints the words as they come, and the text is sent as it was typed', async () => {
-  const env = await serve(() => stream([posted, run, delta(2, 'Hi '), delta(3, 'there.'), done], 'end'))
+  const env = await asked(() => stream([posted, run, delta(2, 'Hi '), delta(3, 'there.'), done], 'end'))
   const end = await home.svc(['conversation', 'send', id, 'Hello you', '--agent', '@builder', '--output', 'table'], {
     env,
   })
   expect(end).toMatchObject({ status: 0, stdout: 'Hi there.\n' })
-  const [request] = api!.received
+  const [request] = home.api.received
   expect(request).toMatchObject({ method: 'POST', path, body: { body: 'Hello you', agentId: '@builder' } })
   expect(request!.headers).toMatchObject({ accept: 'text/event-stream', 'idempotency-key': expect.any(String) })
 })
 
 test('a stream that is cut goes on after its last message, with the same key', async () => {
-  const env = await serve((_, before) => {
+  const env = await asked((_, before) => {
     if (before === 0) return stream([posted, run, delta(2, 'Hi ')], 'cut')
     if (before === 1) return refusal(503, 'database_unavailable')
     return stream([delta(3, 'there.'), done], 'end')
@@ -61,13 +46,13 @@ test('a stream that is cut goes on after its last message, with the same key', a
     .split('\n')
     .map((line) => JSON.parse(line) as { event: string; data: { text?: string } })
   expect(lines.map(({ event, data }) => data.text ?? event)).toEqual(['message', 'run', 'Hi ', 'there.', 'done'])
-  const { received: requests } = api!
+  const { received: requests } = home.api
   expect(requests.map(({ headers }) => headers['last-event-id'])).toEqual([undefined, 'c2', 'c2'])
   expect(new Set(requests.map(({ headers }) => headers['idempotency-key'])).size).toBe(1)
 })
 
 test('a reply that came without words on the way is printed from the message', async () => {
-  const env = await serve(() => stream([posted, run, done], 'end'))
+  const env = await asked(() => stream([posted, run, done], 'end'))
   const end = await home.svc(['conversation', 'send', id, 'Hello', '--output', 'table'], { env })
   expect(end).toMatchObject({ status: 0, stdout: 'Hi there.\n' })
 })
@@ -78,18 +63,18 @@ test('a run that failed or was cancelled is told by the exit status', async () =
     ['cancelled', 7],
   ] as const) {
     const data = { runId, status, exitReason: 'x', error: { code: 'x', message: 'It broke.' }, message: null }
-    const env = await serve(() => stream([posted, run, message(2, 'error', data)], 'end'))
+    const env = await asked(() => stream([posted, run, message(2, 'error', data)], 'end'))
     const end = await home.svc(['conversation', 'send', id, 'Hello', '--output', 'table'], { env })
     expect(end.status).toBe(exit)
     expect(end.stderr).toContain('It broke.')
-    await api!.close()
+    await home.api.close()
   }
 })
 
 test('what the server refuses is not tried again', async () => {
-  const env = await serve(() => refusal(429, 'rate_limited'))
+  const env = await asked(() => refusal(429, 'rate_limited'))
   const end = await home.svc(['conversation', 'send', id, 'Hello'], { env })
   expect(end.status).toBe(1)
   expect(end.stderr).toContain('rate_limited')
-  expect(api!.received).toHaveLength(1)
+  expect(home.api.received).toHaveLength(1)
 })

@@ -1,29 +1,16 @@
-import type { ServerResponse } from 'node:http'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createClient } from '../../cli/http.ts'
 import { realWorld, type World } from '../../shared/lib/world.ts'
-import { formatMessages } from '../kit/sse-text.ts'
-import { refusal, startApi, type Answer, type ApiServer, type Received } from './api-server.ts'
-import { makeHome, type Home } from './run-svc.ts'
+import { refusal, startApi, stream } from './api-server.ts'
+import { makeServedHome, runId, type ServedHome } from './served-home.ts'
 
-const runId = 'run_3nB7cW1yHsD5jK9q'
 const eventsPath = `/api/v1/runs/${runId}/events`
-let home: Home
-let api: ApiServer | null = null
+let home: ServedHome
 
 beforeEach(() => {
-  home = makeHome()
+  home = makeServedHome()
 })
-afterEach(async () => {
-  await api?.close()
-  api = null
-  home.remove()
-})
-
-async function serve(answer: (request: Received, before: number) => Answer): Promise<Record<string, string>> {
-  api = await startApi(answer)
-  return { SVC_TOKEN: 't', SVC_API_URL: api.url, SVC_RUN_ID: runId }
-}
+afterEach(() => home.close())
 
 const message = (seq: number, kind = 'text') => ({
   id: `c${seq}`,
@@ -32,18 +19,8 @@ const message = (seq: number, kind = 'text') => ({
 })
 const run = (status: string, more: Record<string, unknown> = {}) => ({ body: { id: runId, status, ...more } })
 
-function stream(messages: ReturnType<typeof message>[], end: 'end' | 'cut' | 'open'): Answer {
-  return (response: ServerResponse) => {
-    response.writeHead(200, { 'Content-Type': 'text/event-stream' })
-    response.write(formatMessages(messages), () => {
-      if (end === 'end') response.end()
-      if (end === 'cut') response.destroy()
-    })
-  }
-}
-
 test('a stream that is cut is opened again after the last event: none is missed, none comes twice', async () => {
-  const env = await serve(({ path }, before) => {
+  const env = await home.inRun(({ path }, before) => {
     if (path !== eventsPath) return run('running')
     if (before === 0) return stream([message(1), message(2)], 'cut')
     if (before === 1) return refusal(503, 'database_unavailable')
@@ -58,13 +35,13 @@ test('a stream that is cut is opened again after the last event: none is missed,
       .split('\n')
       .map((line) => (JSON.parse(line) as { seq: number }).seq),
   ).toEqual([1, 2, 3, 4])
-  const opened = api!.received.filter((call) => call.path === eventsPath)
+  const opened = home.api.received.filter((call) => call.path === eventsPath)
   expect(opened.map((call) => call.headers['last-event-id'])).toEqual([undefined, 'c2', 'c2', 'c3'])
   expect(opened[0]!.headers.accept).toBe('text/event-stream')
 })
 
 test('events are printed as they come', async () => {
-  const env = await serve(() => stream([message(1), message(2)], 'open'))
+  const env = await home.inRun(() => stream([message(1), message(2)], 'open'))
   const running = home.start(['run', 'events', 'current', '--follow'], { env })
   const lines = await running.lines(2)
   expect(lines.map((line) => (JSON.parse(line) as { seq: number }).seq)).toEqual([1, 2])
@@ -73,19 +50,19 @@ test('events are printed as they come', async () => {
 })
 
 test('a run that ended without an event is over; what was stored meanwhile is still read', async () => {
-  const env = await serve(({ path }, before) => {
+  const env = await home.inRun(({ path }, before) => {
     if (path !== eventsPath) return run('cancelled')
     return stream(before === 0 ? [] : [message(1)], 'end')
   })
   const end = await home.svc(['run', 'events', 'current', '--follow', '--after', 'c0'], { env })
   expect(end).toMatchObject({ status: 0, stdout: '{"seq":1,"kind":"text","data":{}}\n' })
-  expect(api!.received[0]!.headers['last-event-id']).toBe('c0')
+  expect(home.api.received[0]!.headers['last-event-id']).toBe('c0')
 })
 
 test('what the server refuses ends following at once', async () => {
-  const env = await serve(() => refusal(404, 'resource_not_found'))
+  const env = await home.inRun(() => refusal(404, 'resource_not_found'))
   expect((await home.svc(['run', 'events', 'current', '--follow'], { env })).status).toBe(1)
-  expect(api!.received).toHaveLength(1)
+  expect(home.api.received).toHaveLength(1)
   expect((await home.svc(['run', 'events', 'current', '--follow', '--sort', 'desc'], { env })).status).toBe(2)
 })
 
@@ -94,7 +71,7 @@ test.each([
   ['failed', 6],
   ['cancelled', 7],
 ])('run create --wait prints the run at its end and tells by the status that it %s', async (status, expected) => {
-  const env = await serve(({ method, path }) => {
+  const env = await home.inRun(({ method, path }) => {
     if (method === 'POST') return { body: { kind: 'queued', runPublicId: runId } }
     return path === eventsPath ? stream([message(1, 'ended')], 'end') : run(status, { errorMessage: 'why' })
   })
@@ -105,7 +82,7 @@ test.each([
 
 test('run create --wait: another run that took the wake is waited for; status 5 when the time is over, 8 when no run came', async () => {
   let wake: Record<string, unknown> = { kind: 'coalesced', coalescedIntoRunPublicId: runId }
-  const env = await serve(({ method, path }) => {
+  const env = await home.inRun(({ method, path }) => {
     if (method === 'POST') return { body: wake }
     return path === eventsPath ? stream([message(1)], 'open') : run('queued', { gateDescription: 'No device.' })
   })
@@ -124,7 +101,7 @@ test('run create --wait: another run that took the wake is waited for; status 5 
 
 test('run read prints the answer alone; --full all that happened, over all pages', async () => {
   const event = (seq: number, kind: string, data: unknown) => ({ seq, kind, data })
-  const env = await serve(({ path, query }) => {
+  const env = await home.inRun(({ path, query }) => {
     if (path !== eventsPath) {
       const asked = query.get('expand[]') === 'transcriptRead'
       return run('succeeded', asked ? { transcriptRead: { finalAnswer: 'Done.', isError: false, eventCount: 4 } } : {})
@@ -164,7 +141,7 @@ test('within a run a server that restarts is waited for; a person is told at onc
     // The server comes back while the client waits after its second refusal.
     async sleep() {
       sleeps++
-      if (sleeps === 2) api = await startApi(() => ({ body: { ok: true } }), Number(new URL(url).port))
+      if (sleeps === 2) await home.serve(() => ({ body: { ok: true } }), Number(new URL(url).port))
     },
   }
   const person = createClient({ ...session, source: 'login' }, world)
@@ -173,7 +150,7 @@ test('within a run a server that restarts is waited for; a person is told at onc
   const agent = createClient({ ...session, source: 'run' }, world)
   expect((await agent.call({ method: 'POST', path: '/x' })).body).toEqual({ ok: true })
   expect(sleeps).toBe(2)
-  expect(api!.received).toHaveLength(1)
+  expect(home.api.received).toHaveLength(1)
 })
 
 async function closedServer(): Promise<{ url: string }> {

@@ -1,32 +1,22 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { refusal, startApi, type Answer, type ApiServer, type Received } from './api-server.ts'
-import { makeHome, type Home } from './run-svc.ts'
+import { refusal, type Answer, type Received } from './api-server.ts'
+import { makeServedHome, type ServedHome } from './served-home.ts'
 
-let home: Home
-let api: ApiServer | null = null
+let home: ServedHome
 const ids = { approval: 'apr_6tG4kV2zMxF8pL0w', question: 'qst_1rT5nY9bJcQ3dH7s', secret: 'sec_7kP2nV5xQbD8rM1c' }
 
 beforeEach(() => {
-  home = makeHome()
+  home = makeServedHome()
 })
-afterEach(async () => {
-  await api?.close()
-  api = null
-  home.remove()
-})
-
-async function inRun(answer: (request: Received) => Answer): Promise<Record<string, string>> {
-  api = await startApi(answer)
-  return { SVC_TOKEN: 'the.run.token', SVC_API_URL: api.url, SVC_RUN_ID: 'run_3nB7cW1yHsD5jK9q' }
-}
+afterEach(() => home.close())
 
 /** As a person: the login is kept in the home. */
 async function signedIn(answer: (request: Received) => Answer): Promise<void> {
-  api = await startApi(answer)
+  await home.serve(answer)
   mkdirSync(join(home.dir, 'config'))
-  const login = { server: api.url, token: 'svc_pat_x', workspace: null }
+  const login = { server: home.api.url, token: 'svc_pat_x', workspace: null }
   writeFileSync(join(home.dir, 'config/login.json'), JSON.stringify(login))
 }
 
@@ -34,7 +24,7 @@ test('approvals are listed when they are open, unless another status is asked fo
   await signedIn(() => ({ body: { object: 'list', data: [] } }))
   await home.svc(['approval', 'list'])
   await home.svc(['approval', 'list', '--status', 'all', '--task', 'MAI-1', '--trigger', 'tool_permission'])
-  expect(api!.received.map(({ query }) => Object.fromEntries(query))).toEqual([
+  expect(home.api.received.map(({ query }) => Object.fromEntries(query))).toEqual([
     { status: 'open' },
     { status: 'all', taskId: 'MAI-1', trigger: 'tool_permission' },
   ])
@@ -44,33 +34,33 @@ test('approvals are listed when they are open, unless another status is asked fo
 test('an approval is resolved with a note, and a refusal is passed on', async () => {
   await signedIn(({ path }) => (path.endsWith('/reject') ? refusal(403, 'approval_assignee_mismatch') : { body: {} }))
   await home.svc(['approval', 'approve', ids.approval, '--note', 'go', '--scope', 'always'])
-  expect(api!.received[0]).toMatchObject({
+  expect(home.api.received[0]).toMatchObject({
     path: `/api/v1/approvals/${ids.approval}/approve`,
     body: { reason: 'go', appliedScope: 'always' },
   })
-  expect(api!.received[0]!.headers['idempotency-key']).toMatch(/./)
+  expect(home.api.received[0]!.headers['idempotency-key']).toMatch(/./)
   const refused = await home.svc(['approval', 'reject', ids.approval])
   expect([refused.status, refused.stderr]).toEqual([1, expect.stringContaining('approval_assignee_mismatch')])
   await home.svc(['approval', 'assign', ids.approval, '--to', 'usr_7aZ1qX5vNmG9kT3r', '--reason', 'on call'])
-  expect(api!.received.at(-1)!.body).toEqual({ assignedTo: { id: 'usr_7aZ1qX5vNmG9kT3r' }, reason: 'on call' })
+  expect(home.api.received.at(-1)!.body).toEqual({ assignedTo: { id: 'usr_7aZ1qX5vNmG9kT3r' }, reason: 'on call' })
 })
 
 test('an agent requests an approval for its task or another one', async () => {
-  const env = await inRun(() => ({ status: 201, body: { approval: { id: ids.approval }, sentinel: 's' } }))
+  const env = await home.inRun(() => ({ status: 201, body: { approval: { id: ids.approval }, sentinel: 's' } }))
   const line = ['approval', 'request', '--type', 'deploy', '--description', 'Deploy 17?']
   const end = await home.svc(line, { env })
   expect(JSON.parse(end.stdout)).toEqual({ approval: { id: ids.approval }, sentinel: 's' })
   await home.svc(['approval', 'request', 'MAI-3', ...line.slice(2)], { env })
   const body = { prompt: 'Deploy 17?', gatedThing: { name: 'deploy' } }
-  expect(api!.received.map((call) => call.body)).toEqual([body, { ...body, taskId: 'MAI-3' }])
+  expect(home.api.received.map((call) => call.body)).toEqual([body, { ...body, taskId: 'MAI-3' }])
 })
 
 test('an agent asks a question, or for a secret', async () => {
-  const env = await inRun(() => ({ status: 201, body: { question: { id: ids.question }, sentinel: 's' } }))
+  const env = await home.inRun(() => ({ status: 201, body: { question: { id: ids.question }, sentinel: 's' } }))
   await home.svc(['question', 'ask', 'Which one?'], { env })
   const line = ['question', 'ask', 'To push the tag', '--secret-name', 'key', '--provider', 'github', '--env', 'KEY']
   await home.svc(line, { env })
-  expect(api!.received.map((call) => call.body)).toEqual([
+  expect(home.api.received.map((call) => call.body)).toEqual([
     { prompt: 'Which one?', answerMode: 'free_text' },
     {
       prompt: 'To push the tag',
@@ -84,7 +74,7 @@ test('a person answers with a text or with keys', async () => {
   await signedIn(() => ({ body: { id: ids.question, status: 'open', answerMode: 'multi_select' } }))
   await home.svc(['question', 'answer', ids.question, 'the left one'])
   await home.svc(['question', 'answer', ids.question, '--select', 'a', '--select', 'b'])
-  const answers = api!.received.filter((call) => call.method === 'POST').map((call) => call.body)
+  const answers = home.api.received.filter((call) => call.method === 'POST').map((call) => call.body)
   expect(answers).toEqual([
     { answer: { text: 'the left one', selected: null } },
     { answer: { text: null, selected: ['a', 'b'] } },
@@ -96,26 +86,26 @@ test('a secret is given on standard input alone, to the route for secrets', asyn
   await signedIn(() => ({ body: { id: ids.question, status: 'open', answerMode: 'secret_input' } }))
   const refused = await home.svc(['question', 'answer', ids.question, 'my-secret-value'])
   expect([refused.status, refused.stderr.includes('my-secret-value')]).toEqual([2, false])
-  expect(api!.received.filter((call) => call.method === 'POST')).toEqual([])
+  expect(home.api.received.filter((call) => call.method === 'POST')).toEqual([])
   expect((await home.svc(['question', 'answer', ids.question], { input: 'the value\n' })).status).toBe(0)
-  const sent = api!.received.at(-1)!
+  const sent = home.api.received.at(-1)!
   expect(sent).toMatchObject({ path: `/api/v1/questions/${ids.question}/secret`, body: { value: 'the value' } })
   expect(sent.headers['idempotency-key']).toBeUndefined()
   expect((await home.svc(['question', 'answer', ids.question], { input: '' })).status).toBe(2)
 })
 
 test('in a run nobody answers, and nothing is asked of the server', async () => {
-  const env = await inRun(() => ({ body: {} }))
+  const env = await home.inRun(() => ({ body: {} }))
   const end = await home.svc(['question', 'answer', ids.question, 'yes'], { env })
   expect(end.status).toBe(1)
   expect(JSON.parse(end.stderr)).toMatchObject({ error: { code: 'cli.agent_cannot_answer_question' } })
-  expect(api!.received).toEqual([])
+  expect(home.api.received).toEqual([])
 })
 
 test('secrets are stored from standard input, and revealed as a text', async () => {
   await signedIn(({ path }) => ({ body: path.endsWith('/reveal') ? { id: ids.secret, value: 'two\nlines' } : {} }))
   await home.svc(['secret', 'create', '--name', 'key', '--env', 'KEY', '--agent', '@b'], { input: 'two\nlines\n' })
-  expect(api!.received[0]).toMatchObject({
+  expect(home.api.received[0]).toMatchObject({
     path: '/api/v1/secrets',
     body: { name: 'key', envVarName: 'KEY', agentId: '@b', value: 'two\nlines' },
   })
@@ -124,7 +114,7 @@ test('secrets are stored from standard input, and revealed as a text', async () 
   await home.svc(['secret', 'grant', ids.secret, '--agent', '@b'])
   await home.svc(['secret', 'revoke-grant', ids.secret, '--agent', '@b'])
   await home.svc(['secret', 'delete', ids.secret])
-  expect(api!.received.slice(-3).map(({ method, path }) => `${method} ${path}`)).toEqual([
+  expect(home.api.received.slice(-3).map(({ method, path }) => `${method} ${path}`)).toEqual([
     `POST /api/v1/secrets/${ids.secret}/grants`,
     `DELETE /api/v1/secrets/${ids.secret}/grants/%40b`,
     `DELETE /api/v1/secrets/${ids.secret}`,

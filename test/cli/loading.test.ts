@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { refusal, startApi } from './api-server.ts'
-import { makeHome } from './run-svc.ts'
+import { refusal } from './api-server.ts'
+import { makeServedHome } from './served-home.ts'
 
 /** Commands that agents and people call all day load no schema library and no yargs: these cost more than the call. */
 
@@ -31,12 +31,10 @@ test('it would be seen', async () => {
 })
 
 async function packagesOf(line: readonly string[]): Promise<string> {
-  const home = makeHome()
-  const api = await startApi(() => refusal(404, 'resource_not_found'))
-  const env = { SVC_TOKEN: 'the.run.token', SVC_API_URL: api.url, SVC_RUN_ID: 'run_3nB7cW1yHsD5jK9q' }
+  const home = makeServedHome()
+  const env = await home.inRun(() => refusal(404, 'resource_not_found'))
   const end = await home.svc(line, { env, nodeFlags: ['--import', watch] })
-  await api.close()
-  home.remove()
+  await home.close()
   const said = end.stderr.split('\n').find((each) => each.startsWith('loaded: '))
   if (said === undefined) throw new Error(end.stderr)
   return said.slice('loaded: '.length)
