@@ -3,7 +3,7 @@ import { parseRunEventId } from '../../shared/api/run-events.ts'
 import { checkInvariants } from '../kit/invariants.ts'
 import { delay, processesNaming, seededRandom, waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
-import { printedLines, scenario } from '../kit/system-scenario.ts'
+import { printedLines, scenario, stepsWhileAlone } from '../kit/system-scenario.ts'
 
 /** Fault matrix, rows 1 and 2: kill -9 of the daemon. `FAULT_KILLS` sets how often row 2 kills. */
 
@@ -17,17 +17,7 @@ afterAll(() => system?.stop())
 
 describe('kill -9 of the daemon', () => {
   test('row 1: the harness works on, and the next daemon takes the run up where it is', async () => {
-    const run = await scenario(system, {
-      steps: [
-        'lines=50',
-        'touch=GATES/half',
-        'await=GATES/more',
-        'lines=500',
-        'touch=GATES/alone',
-        'await=GATES/end',
-        'lines=50',
-      ],
-    })
+    const run = await scenario(system, { steps: stepsWhileAlone })
     const runId = await run.start()
     await run.reached('half')
     const before = await run.device.hostOf(runId)

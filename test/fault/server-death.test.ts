@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { checkInvariants } from '../kit/invariants.ts'
 import { delay, seededRandom, waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
-import { printedLines, scenario } from '../kit/system-scenario.ts'
+import { printedLines, scenario, stepsWhileAlone } from '../kit/system-scenario.ts'
 
 /**
  * Fault matrix, rows 5 and 6: kill -9 of the control plane. The daemon waits a quarter of its usual time before it
@@ -22,17 +22,7 @@ afterAll(() => system?.stop())
 
 describe('kill -9 of the control plane', () => {
   test('row 5: the harness works on, the device comes back, nothing is lost or expired', async () => {
-    const run = await scenario(system, {
-      steps: [
-        'lines=50',
-        'touch=GATES/half',
-        'await=GATES/more',
-        'lines=500',
-        'touch=GATES/alone',
-        'await=GATES/end',
-        'lines=50',
-      ],
-    })
+    const run = await scenario(system, { steps: stepsWhileAlone })
     const runId = await run.start()
     await run.reached('half')
     const host = await run.device.hostOf(runId)

@@ -36,6 +36,20 @@ export interface Scenario {
   reached(name: string): Promise<void>
 }
 
+/**
+ * Steps of a harness that prints 600 lines, of which a test says when: it waits at `half` for `more`, prints the most while
+ * whoever reads it is away, and waits at `alone` for `end`.
+ */
+export const stepsWhileAlone = [
+  'lines=50',
+  'touch=GATES/half',
+  'await=GATES/more',
+  'lines=500',
+  'touch=GATES/alone',
+  'await=GATES/end',
+  'lines=50',
+]
+
 export async function scenario(system: TestSystem, options: ScenarioOptions): Promise<Scenario> {
   const { api = system.api, device = system.device } = options
   const name = realWorld.id('s')
