@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { findDetails } from '../../../control-plane/resources/runs/details-store.ts'
-import { type TestServer } from '../../kit/server.ts'
+import type { TestServer } from '../../kit/server.ts'
 import {
   createAutomation,
   runsOf,

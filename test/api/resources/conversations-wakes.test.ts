@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { FakeDevice } from '../../kit/fake-device.ts'
-import { type TestServer } from '../../kit/server.ts'
+import type { TestServer } from '../../kit/server.ts'
 import { keyed, liveRun, makeConversation, makeDm, say, wakesIn, startTalk } from '../../kit/talk.ts'
 
 /** Whom messages wake, and how the agents' words come back. */

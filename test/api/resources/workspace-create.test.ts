@@ -6,11 +6,10 @@ import { workspaceCalls } from './workspaces-kit.ts'
 
 /** How workspaces are made, and by what names and whom they are reached. */
 
-let server: TestServer
-let agentToken: string
+let server: TestServer, agentToken: string
 beforeAll(async () => {
   server = await TestServer.start()
-  agentToken = await server.runToken(await server.startRun((await server.createAgent()).id))
+  agentToken = (await server.agentCaller()).token
 })
 afterAll(() => server.stop())
 

@@ -2,11 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
 import { workspaceCalls } from './workspaces-kit.ts'
 
-let server: TestServer
-let agentToken: string
+let server: TestServer, agentToken: string
 beforeAll(async () => {
   server = await TestServer.start()
-  agentToken = await server.runToken(await server.startRun((await server.createAgent()).id))
+  agentToken = (await server.agentCaller()).token
 })
 afterAll(() => server.stop())
 
