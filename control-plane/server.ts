@@ -55,6 +55,12 @@ export interface ControlPlaneOptions {
 /** A drain gives open requests this long, then cuts them. */
 const drainMs = 25_000
 
+/**
+ * Connections that may wait to be accepted. Beyond it the system drops them without a word, and a device notices after
+ * seconds; with the usual 511 a server that comes back loses its devices so.
+ */
+const backlog = 4_096
+
 /** One replica of the control plane, assembled. `start` listens, `stop` drains in order; both may be called twice. */
 export class ControlPlane {
   readonly dispatcher: Dispatcher
@@ -154,7 +160,8 @@ export class ControlPlane {
     this.linkServer.start()
     await new Promise<void>((resolve, reject) => {
       this.http.once('error', reject)
-      this.http.listen(this.options.config.port, this.options.config.host, () => {
+      const { port, host } = this.options.config
+      this.http.listen({ port, host, backlog }, () => {
         this.http.off('error', reject)
         resolve()
       })

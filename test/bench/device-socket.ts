@@ -30,16 +30,25 @@ export async function openLink(server: BenchServer, identity: EnrolReply): Promi
   const socket = new WebSocket(`${server.url.replace('http', 'ws')}/api/device/link`, { perMessageDeflate: false })
   const inbox: ServerMessage[] = []
   let waiting: (() => void)[] = []
-  const keep = (message: ServerMessage) => {
-    inbox.push(message)
+  let closedBy: number | null = null
+  const wakeAll = () => {
     const woken = waiting
     waiting = []
     for (const wake of woken) wake()
   }
+  const keep = (message: ServerMessage) => {
+    inbox.push(message)
+    wakeAll()
+  }
+  socket.once('close', (code) => {
+    closedBy = code
+    wakeAll()
+  })
   const find = async <T extends ServerMessage['type']>(type: T): Promise<Named<T>> => {
     for (;;) {
       const found = inbox.find((message) => message.type === type)
       if (found) return serverMessage.parse(found) as Named<T>
+      if (closedBy !== null) throw new Error(`the link was closed with ${closedBy} before ${type} came`)
       await new Promise<void>((resolve) => waiting.push(resolve))
     }
   }

@@ -8,7 +8,9 @@ import { WebSocketServer } from 'ws'
 /** A bare WebSocket that answers what it gets, one that hands it to all others, or a bare Koa that reads the same rows as ours. */
 const [kind, argument = ''] = process.argv.slice(2)
 const server = kind === 'echo' ? echo() : kind === 'relay' ? relay() : koa(argument)
-server.listen(0, '127.0.0.1', () => process.send?.({ port: (server.address() as AddressInfo).port }))
+server.listen({ port: 0, host: '127.0.0.1', backlog: 4_096 }, () =>
+  process.send?.({ port: (server.address() as AddressInfo).port }),
+)
 process.on('message', () => {
   const { user, system } = process.cpuUsage()
   process.send?.({ cpuMs: (user + system) / 1000 })

@@ -7,11 +7,12 @@ import { atMost, compare, quantile, statOf, type Result } from './measure.ts'
 import { startPeer } from './peers.ts'
 import { ask, enrol, startServer, type BenchServer } from './stack.ts'
 
-/** Without the jitter with which real devices come back, so that the server is what is measured. */
+/** Devices that connect at a time: without the jitter of real ones, so that the server is what is measured. */
+const width = 500
+
 export const reconnect: Bench = {
   name: 'reconnect',
-  about:
-    'devices that connect all at once (1,000; 10,000 with --large), against bare WebSockets, and what others notice',
+  about: `devices that connect, ${width} at a time (1,000; 10,000 with --large), against bare WebSockets`,
   async run(context) {
     const count = context.large ? 10_000 : 1_000
     const server = await startServer(context, { name: 'reconnect' })
@@ -31,7 +32,7 @@ export const reconnect: Bench = {
         rounds: context.rounds,
         async ours() {
           const start = performance.now()
-          const links = Promise.all(identities.map((identity) => openLink(server, identity)))
+          const links = inTurn(identities, (identity) => openLink(server, identity))
           const duration = links.then(() => performance.now() - start)
           latencies.busy.push(...(await readsWhile(server, duration)))
           await Promise.all((await links).map((link) => link.close()))
@@ -39,7 +40,7 @@ export const reconnect: Bench = {
         },
         async peer() {
           const start = performance.now()
-          const sockets = await Promise.all(identities.map(() => echoed(peer.port)))
+          const sockets = await inTurn(identities, () => echoed(peer.port))
           const duration = performance.now() - start
           for (const socket of sockets) socket.terminate()
           return [duration]
@@ -51,6 +52,16 @@ export const reconnect: Bench = {
       await server.end()
     }
   },
+}
+
+async function inTurn<Item, Result>(items: readonly Item[], work: (item: Item) => Promise<Result>): Promise<Result[]> {
+  const left = items.values()
+  const results: Result[] = []
+  const worker = async () => {
+    for (const item of left) results.push(await work(item))
+  }
+  await Promise.all(Array.from({ length: width }, worker))
+  return results
 }
 
 const waitMs = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
