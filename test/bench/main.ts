@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util'
 import { findPostgres, startPostgres, type ThrowAwayPostgres } from '../../scripts/postgres.ts'
 import { builtPrograms } from '../kit/built-programs.ts'
 import { changeSets } from './change-sets.ts'
+import { claims } from './claims.ts'
 import { cliStart } from './cli-start.ts'
 import type { Bench, Context } from './context.ts'
 import { dispatch } from './dispatch.ts'
@@ -28,6 +29,7 @@ import { wake } from './wake.ts'
 const benches: readonly Bench[] = [
   wake,
   dispatch,
+  claims,
   ingest,
   follow,
   lists,
