@@ -6,7 +6,6 @@ import type { Bus } from '../link/bus.ts'
 import type { Log } from '../log.ts'
 import type { Tx } from '../db/open.ts'
 import { listSpecs } from '../resources/runs/details-store.ts'
-import { findDeviceByPublicId } from '../resources/devices/store.ts'
 import { offerRuns, withdrawOffer } from '../resources/runs/lease-store.ts'
 import { findRun } from '../resources/runs/store.ts'
 import { cancelRun } from './cancel-run.ts'
@@ -180,9 +179,9 @@ export class Dispatcher {
   private async offerTogether(workspaceId: string, runIds: readonly string[]): Promise<void> {
     const { root, world, leaseMs } = this.options
     const offered = await root.transaction(async (tx): Promise<OfferedRun[]> => {
-      const waiting = await findWaiting(tx, runIds)
-      if (waiting.length === 0) return []
       const { facts, isHalted } = await lockPlacement(tx, workspaceId, { now: world.now(), leaseMs })
+      // Read once nobody else places runs of the workspace: another one of the same task may just have been offered.
+      const waiting = await findWaiting(tx, runIds)
       if (isHalted) {
         for (const run of waiting) await this.cancelHalted(tx, run)
         return []
@@ -226,12 +225,6 @@ export class Dispatcher {
       this.work.add(() => this.withdraw(runId, fence))
     })
     this.offers.set(key, { taskId, cancel })
-  }
-
-  /** The device's workspace, for callers that only know the device. */
-  async deviceFreed(publicId: string): Promise<void> {
-    const device = await findDeviceByPublicId(this.options.root, publicId)
-    if (device) this.capacityChanged(device.workspaceId)
   }
 }
 

@@ -2,7 +2,7 @@ import type { Automation, AutomationSkip, AutomationTrigger } from '../../../sha
 import { toTimestamp } from '../../../shared/api/ids.ts'
 import type { Db } from '../../db/open.ts'
 import { listRunsByIds } from '../runs/list-store.ts'
-import { type RunRow } from '../runs/store.ts'
+import type { RunRow } from '../runs/store.ts'
 import type { FireRow } from './fire-store.ts'
 import type { AutomationRow } from './store.ts'
 
