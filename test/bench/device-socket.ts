@@ -1,7 +1,8 @@
 import { WebSocket } from 'ws'
 import type { EnrolReply } from '../../shared/device/control.ts'
 import { linkLimits } from '../../shared/device/limits.ts'
-import { serverMessage, type DeviceMessage, type EndReport, type ServerMessage } from '../../shared/device/protocol.ts'
+import { serverMessage, type DeviceMessage, type ServerMessage } from '../../shared/device/protocol.ts'
+import { endReport } from '../kit/end-report.ts'
 import { enrol, type BenchServer } from './stack.ts'
 
 type Named<T extends ServerMessage['type']> = ServerMessage & { type: T }
@@ -118,22 +119,7 @@ export async function endRun(
     type: 'run.ended',
     runId: run.runId,
     fence: run.fence,
-    report: finishedReport(eventCount),
+    report: endReport({ eventCount }),
   })
   await device.next('run.closed')
 }
-
-export const finishedReport = (eventCount: number): EndReport => ({
-  exitReason: 'completed',
-  exitCode: 0,
-  signal: null,
-  message: null,
-  eventCount,
-  logHash: '',
-  gapBytes: 0,
-  usage: null,
-  toolCallCount: 0,
-  sessionId: null,
-  harnessVersion: null,
-  forced: false,
-})

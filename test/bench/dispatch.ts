@@ -1,5 +1,6 @@
+import { endReport } from '../kit/end-report.ts'
 import type { Bench, Context } from './context.ts'
-import { connectDevice, endRun, finishedReport, type DeviceSocket } from './device-socket.ts'
+import { connectDevice, endRun, type DeviceSocket } from './device-socket.ts'
 import { openGraphile, type Queue } from './graphile.ts'
 import { atLeast, atMost, compare, type Result } from './measure.ts'
 import { newDatabase, startServer, type BenchServer } from './stack.ts'
@@ -172,7 +173,7 @@ async function burst(
         if (offers.length === runsAtOnce) offered()
       } else if (message.type === 'run.start') {
         const { runId, fence } = message
-        device.send({ type: 'run.ended', runId, fence, report: finishedReport(0) })
+        device.send({ type: 'run.ended', runId, fence, report: endReport() })
       } else if (message.type === 'run.closed' && ++counts.closed === runsAtOnce) closed()
     })
   const start = performance.now()

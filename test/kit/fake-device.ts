@@ -14,6 +14,7 @@ import {
 } from '../../shared/device/protocol.ts'
 import type { RunEventBody } from '../../shared/runs/events.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
+import { endReport } from './end-report.ts'
 import type { TestServer } from './server.ts'
 
 /**
@@ -239,21 +240,12 @@ export class FakeRun {
       type: 'run.ended',
       runId: this.runId,
       fence: this.fence,
-      report: {
+      report: endReport({
         exitReason,
-        exitCode: 0,
-        signal: null,
-        message: null,
         eventCount: this.seq,
         logHash: this.hash.copy().digest('hex'),
-        gapBytes: 0,
-        usage: null,
-        toolCallCount: 0,
-        sessionId: null,
-        harnessVersion: null,
-        forced: false,
         ...report,
-      },
+      }),
     }
   }
 }
