@@ -19,8 +19,8 @@ import type { Log } from '../log.ts'
  *
  * Messages are handled one after another in their order of arrival; a frame of events is only queued by its handler, so
  * a slow commit does not hold up the heartbeats behind it. What was received and is not worked off is bounded: beyond
- * `heldBytes`, and while nobody knows yet whose hello it was, nothing more is read. A peer that is silent for 45 s although pinged every 20 s is
- * given up: TCP alone would take a quarter of an hour to notice a cut wire.
+ * `heldBytes`, and while nobody knows yet whose hello it was, nothing more is read. A peer that is silent for 45 s
+ * although pinged every 20 s is given up: TCP alone would take a quarter of an hour to notice a cut wire.
  */
 export interface SessionHandlers {
   /** Resolves when the device was welcomed; false closed the socket already. */
