@@ -4,7 +4,8 @@ import { LongestFirst } from './test/kit/longest-first.ts'
 /**
  * `process` starts programs, opens sockets and files, in processes of its own; its tests leave the environment as they found
  * it. `fast` needs none of that and shares one module graph per thread, so its tests keep no module state. `replicas` runs
- * the tests of the API once more, on two replicas of the control plane with PostgreSQL between them, asked in turn.
+ * the tests of the API once more, on two replicas of the control plane with PostgreSQL between them, asked in turn. The limits
+ * of time end what hangs; a machine that is busy with all of it at once takes several times as long as a quiet one.
  */
 const shared = {
   exclude: ['**/node_modules/**'],
@@ -36,7 +37,7 @@ export default defineConfig({
           name: 'replicas',
           include: ['test/api/resources/**/*.test.ts'],
           pool: 'threads',
-          testTimeout: 20_000,
+          testTimeout: 60_000,
           hookTimeout: 60_000,
           setupFiles: ['test/kit/needs-postgres.ts'],
         },
@@ -47,7 +48,7 @@ export default defineConfig({
           name: 'fast',
           include: ['{shared,control-plane,device-manager,cli,scripts}/**/*.test.ts', 'test/{store,api}/**/*.test.ts'],
           pool: 'threads',
-          testTimeout: 20_000,
+          testTimeout: 60_000,
           hookTimeout: 60_000,
         },
       },

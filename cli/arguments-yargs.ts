@@ -7,6 +7,7 @@ import { usageError } from './errors.ts'
 
 /** Fails with exit status 2 and a sentence. */
 export function parseWithYargs(command: Command, rest: readonly string[]): ParsedArguments {
+  refuseValues(command, rest)
   let fault: string | null = null
   const parser = build(command)
     .strictOptions()
@@ -28,6 +29,22 @@ export function parseWithYargs(command: Command, rest: readonly string[]): Parse
     }
   }
   return { positionals: placePositionals(command, parsed._.map(String)), flags }
+}
+
+/** yargs reads whatever follows a yes-or-no flag that is not `true` as false. */
+function refuseValues(command: Command, rest: readonly string[]): void {
+  const switches = new Set(
+    flagsFor(command)
+      .filter(({ kind }) => kind === 'boolean')
+      .flatMap((flag) => [...spellingsOf(flag), `--no-${flag.name}`]),
+  )
+  const end = rest.indexOf('--')
+  for (const word of end === -1 ? rest : rest.slice(0, end)) {
+    const at = word.indexOf('=')
+    if (at === -1 || !switches.has(word.slice(0, at)) || /=(true|false)$/.test(word)) continue
+    const name = word.slice(0, at)
+    throw usageError(`${name} takes no value, or true or false, not \`${word.slice(at + 1)}\`.`, hint(command))
+  }
 }
 
 function build(command: Command): Argv {

@@ -148,3 +148,40 @@ describe('a command line', () => {
     await expect(values(name, line)).rejects.toMatchObject({ exit: 'usage' })
   })
 })
+
+describe('a value that was given twice, or where none belongs', () => {
+  const refused = (name: string, line: readonly string[]) => {
+    const command = commandNamed(name)
+    const bound = bindValues(command, line)
+    const read = async () =>
+      valuesOf(command, parseQuickly(command, bound) ?? parseWithYargs(command, bound), {
+        cwd: '/',
+        readInput: async () => Buffer.from('from input'),
+      })
+    return read().then(
+      ({ query, body }) => ({ query, body }),
+      (error: unknown) => (error instanceof CliError ? error.message : error),
+    )
+  }
+
+  test.each(['comment add', 'task comment add', 'conversation message post', 'conversation send'])(
+    '%s has one text',
+    async (name) => {
+      for (const flag of ['--body', '--body-file'])
+        expect(await refused(name, ['T', 'text', flag, '-'])).toBe(`<text> and ${flag} cannot be given together.`)
+    },
+  )
+
+  test.each(['--archived=maybe', '--archived=', '--archived=1', '--no-archived=maybe'])('%s', async (word) => {
+    expect(await refused('task list', [word])).toContain(`${word.split('=')[0]} takes no value`)
+  })
+
+  test('true and false are values of a switch', async () => {
+    expect(await refused('task list', ['--archived=true'])).toMatchObject({ query: { archived: true } })
+    expect(await refused('task list', ['--archived=false'])).toMatchObject({ query: { archived: false } })
+  })
+
+  test.each(['none', 'null'])('folder set-repo takes %s for no repo', async (word) => {
+    expect(await refused('folder set-repo', ['fs_0mN4bV8cQwE2rT6y', word])).toMatchObject({ body: { repoId: null } })
+  })
+})

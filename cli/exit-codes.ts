@@ -3,7 +3,10 @@ export const exitCodes = {
   ok: { status: 0, text: 'Done.' },
   refused: { status: 1, text: 'The server, or svc itself, refused the call; the error is on standard error.' },
   usage: { status: 2, text: 'The command line cannot be read: unknown command or flag, or a value that does not fit.' },
-  unreachable: { status: 3, text: 'The server cannot be reached, or gave no answer.' },
+  unreachable: {
+    status: 3,
+    text: 'The server cannot be reached, gave no answer, or something else answered in its place.',
+  },
   not_signed_in: { status: 4, text: 'There is no login, or the server does not take its token.' },
   wait_timed_out: { status: 5, text: 'The run had not ended when the time given to --wait was over. It goes on.' },
   run_failed: { status: 6, text: 'The run that was waited for failed.' },

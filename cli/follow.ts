@@ -5,6 +5,7 @@ import { parseJsonText, textAt } from './fields.ts'
 import type { Client } from './http.ts'
 import { pathSegment } from './path-segment.ts'
 import { SseReader, type SseMessage } from './sse.ts'
+import { notOurServer } from './usable-reply.ts'
 
 /**
  * Follows the events of a run over a stream that may break at any time: it comes back with the id of the last event, so
@@ -37,10 +38,16 @@ const silenceMs = 45_000
 /** Failures in a row, without one event between, after which following is given up. */
 const maxFailures = 30
 
+interface Place {
+  lastId: string | null
+  hasBegun: boolean
+  hasEnded: boolean
+}
+
 /** Resolves when the run is over. Fails with the signal's reason when aborted, and with what the server refuses. */
 export async function followRun(options: FollowOptions): Promise<void> {
   const { client, world, signal } = options
-  const place = { lastId: options.after, hasEnded: false }
+  const place: Place = { lastId: options.after, hasBegun: false, hasEnded: false }
   let failures = 0
   let isKnownOver = false
   for (;;) {
@@ -55,6 +62,8 @@ export async function followRun(options: FollowOptions): Promise<void> {
       if (signal.aborted) throw signal.reason
       if (error instanceof ApiFailure && error.status < 500 && error.status !== 429) throw error
       if (error instanceof CliError && error.exit !== 'unreachable') throw error
+      // A network that changes on the way may change back; one in which the stream never began may not.
+      if (error instanceof CliError && error.code === notOurServer && !place.hasBegun) throw error
       failures = place.lastId === idBefore ? failures + 1 : 1
       if (failures >= maxFailures) throw error
       options.onTrouble?.(error as Error)
@@ -63,7 +72,7 @@ export async function followRun(options: FollowOptions): Promise<void> {
   }
 }
 
-async function readStream(options: FollowOptions, place: { lastId: string | null; hasEnded: boolean }): Promise<void> {
+async function readStream(options: FollowOptions, place: Place): Promise<void> {
   const { client, world, signal } = options
   const silence = new AbortController()
   const stop = AbortSignal.any([signal, silence.signal])
@@ -85,6 +94,7 @@ async function readStream(options: FollowOptions, place: { lastId: string | null
       },
       stop,
     )
+    place.hasBegun = true
     const reader = new SseReader()
     for await (const chunk of response as AsyncIterable<Buffer>) {
       listen()
@@ -102,7 +112,7 @@ async function readStream(options: FollowOptions, place: { lastId: string | null
   }
 }
 
-function take(options: FollowOptions, place: { lastId: string | null; hasEnded: boolean }, message: SseMessage): void {
+function take(options: FollowOptions, place: Place, message: SseMessage): void {
   if (message.id !== null) place.lastId = message.id
   // The server's last word; it is about the run and no event of it.
   if (message.event === 'end') {

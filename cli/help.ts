@@ -1,12 +1,12 @@
 import { flagsFor, spellingsOf } from './arguments.ts'
-import type { Command, CommandFlag } from './command.ts'
+import type { Command, CommandFlag, CommandPositional } from './command.ts'
 import { exitCodes } from './exit-codes.ts'
 
 /** What `svc COMMAND --help` shows: usage, flags, an example, the route, who may call it, its error codes. */
 export async function helpOf(command: Command, width: number): Promise<string> {
   const flags = flagsFor(command).filter((flag) => flag.hidden !== true)
   const rows = [
-    ...command.positionals.map(({ name, description }) => [`<${name}>`, description ?? ''] as const),
+    ...command.positionals.map((positional) => [`<${positional.name}>`, aboutPositional(positional)] as const),
     ...flags.map((flag) => [spellingOf(flag), notesOf(flag)] as const),
     ['--help', 'Shows this.'] as const,
   ]
@@ -24,6 +24,10 @@ export async function helpOf(command: Command, width: number): Promise<string> {
     ...(await routeLines(command, width)),
     'Exit codes: svc help exit-codes',
   ].join('\n')
+}
+
+function aboutPositional({ description = '', nullWord }: CommandPositional): string {
+  return nullWord === undefined ? description : `${description} (\`${nullWord}\` is read as null)`.trim()
 }
 
 function usageOf(command: Command): string {

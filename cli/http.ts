@@ -4,6 +4,7 @@ import { backoffMs } from '../shared/lib/backoff.ts'
 import { ApiFailure, CliError, usageError } from './errors.ts'
 import { parseJsonText } from './fields.ts'
 import type { Session } from './session.ts'
+import { checkStream, checkUsable, notOurServer } from './usable-reply.ts'
 
 /** Calls of the API over HTTP, with the caller's token, with retries that cannot repeat an effect. */
 
@@ -18,6 +19,8 @@ export interface ApiCall {
   headers?: Readonly<Record<string, string>>
   /** Sends an Idempotency-Key with the write, so that it may be repeated. */
   isKeyed?: boolean
+  /** The answer may be text of the server instead of JSON. */
+  mayBeText?: boolean
 }
 
 export interface ApiReply {
@@ -30,9 +33,9 @@ export interface ApiReply {
 
 export interface Client {
   readonly session: Session
-  /** Fails with ApiFailure on a status of 400 and above. */
+  /** Fails with ApiFailure on a status of 300 and above, and when a good status comes without the server's JSON. */
   call(call: ApiCall): Promise<ApiReply>
-  /** Whatever the status. */
+  /** Whatever the status; a good one without the server's JSON fails as in `call`. */
   send(call: ApiCall): Promise<ApiReply>
   /** The open answer of a stream. Fails with ApiFailure as `call` does. Not retried. */
   stream(call: ApiCall, signal: AbortSignal): Promise<IncomingMessage>
@@ -57,7 +60,15 @@ export function createClient(session: Session, world: World): Client {
     },
     async stream(call, signal) {
       const response = await open(session, { call, signal })
-      if (response.statusCode === 200) return response
+      if (response.statusCode === 200) {
+        try {
+          checkStream(session.server, call, response.headers)
+        } catch (error) {
+          response.destroy()
+          throw error
+        }
+        return response
+      }
       throw failureOf(await readReply(response))
     },
   }
@@ -83,6 +94,7 @@ async function sendPatiently(session: Session, call: ApiCall, world: World): Pro
     const mayRepeat = isRepeatable && attempt + 1 < attempts
     try {
       const reply = await readReply(await open(session, { call }))
+      checkUsable(session.server, call, reply)
       if (!mayRepeat || ![502, 503, 504].includes(reply.status)) return reply
       wait = Math.max(wait, retryAfterMs(reply))
       if (wait > 10_000) return reply
@@ -90,7 +102,9 @@ async function sendPatiently(session: Session, call: ApiCall, world: World): Pro
       const isRefused = error instanceof CliError && error.code === 'cli.server_refuses'
       // Nothing listened, so nothing was done: any call may be tried again.
       const isOfTheWay = error instanceof CliError && error.exit === 'unreachable'
-      const isWorthIt = isRefused ? world.monotonic() < giveUpAt : isOfTheWay && mayRepeat
+      // What stands in the server's place answers the same once more.
+      const isOther = error instanceof CliError && error.code === notOurServer
+      const isWorthIt = isRefused ? world.monotonic() < giveUpAt : isOfTheWay && !isOther && mayRepeat
       if (!isWorthIt) throw error
     }
     await world.sleep(wait)

@@ -46,10 +46,15 @@ const loginCommands = [
     ],
   }),
   local({
+    name: 'auth devices',
+    summary: 'List the devices of everybody in the workspace, for admins',
+    example: 'svc auth devices',
+  }),
+  local({
     name: 'auth revoke',
-    summary: 'Revoke a login token of yours; it stops working at once',
+    summary: 'Revoke a login token of yours, or as an admin anybody’s token or device; it stops working at once',
     example: 'svc auth revoke tok_2bX7mR4kJ9sQ1wZe',
-    positionals: [{ name: 'id', target: null, description: 'Of `svc auth list`.' }],
+    positionals: [{ name: 'id', target: null, description: 'Of `svc auth list` or `svc auth devices`.' }],
   }),
   local({
     name: 'whoami',

@@ -17,8 +17,12 @@ export interface KeptLogins extends Login {
   others: readonly Login[]
 }
 
-/** The logins of this machine, or null. Fails with exit status 4 when the file is damaged or cannot be read. */
+/**
+ * The logins of this machine, or null. Fails with exit status 4 when the file is damaged or cannot be read, and within a
+ * run, which has a token of its own.
+ */
 export async function findLogins(env: CliEnvironment): Promise<KeptLogins | null> {
+  demandNoRun(env)
   const path = await loginPath(env)
   let text: string | null
   try {
@@ -36,6 +40,22 @@ export async function findLogins(env: CliEnvironment): Promise<KeptLogins | null
   return { ...login, others }
 }
 
+/** Signing in and out is a person's, in a shell of their own. */
+export function demandNoRun(env: CliEnvironment): void {
+  if (env.runId === null) return
+  throw new CliError(
+    'within_run',
+    'Within a run svc calls with the token of the run, not with the login of this machine.',
+    {
+      exit: 'not_signed_in',
+      remediation:
+        env.run === null
+          ? 'SVC_TOKEN is not set here, although SVC_RUN_ID is: leave both as the run has them.'
+          : 'Type this in a shell of your own.',
+    },
+  )
+}
+
 const unreadable = (path: string, cause?: Error) =>
   new CliError('login_unreadable', `The login in ${path} cannot be read${cause ? `: ${cause.message}` : ''}.`, {
     exit: 'not_signed_in',
@@ -47,6 +67,7 @@ const unreadable = (path: string, cause?: Error) =>
 
 /** Makes a login the one in use; the earlier ones are kept, but for one of the same workspace. */
 export async function useLogin(env: CliEnvironment, login: Login): Promise<string> {
+  demandNoRun(env)
   // A damaged file is written anew: signing in again is what was asked for.
   const before = await findLogins(env).catch(() => null)
   const earlier = before === null ? [] : [before, ...before.others]

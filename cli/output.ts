@@ -1,7 +1,11 @@
 import { exitStatus } from './exit-codes.ts'
 import { ApiFailure, CliError } from './errors.ts'
+import { cutSequence, jsonText, terminalText } from './terminal-text.ts'
 
-/** The only part of svc that prints: results on standard output, all else on standard error. */
+/**
+ * The only part of svc that prints: results on standard output, all else on standard error. Whatever it prints may be the word
+ * of an agent: colours are all that steers a terminal.
+ */
 export interface Output {
   readonly format: 'json' | 'table'
   /** The format was asked for, so commands that print text print JSON instead. */
@@ -15,8 +19,10 @@ export interface Output {
   result(value: unknown, columns?: readonly string[], nextFlag?: string): Promise<void>
   /** One line of JSON, for streams. */
   jsonLine(value: unknown): void
-  /** Text as it is, with a newline at its end. */
+  /** Text for a person, with a newline at its end. */
   text(text: string): void
+  /** Text that a program may take byte by byte: in a pipe it is as it came. */
+  exact(text: string): void
   /** Text as it comes, with nothing added. */
   piece(text: string): void
   /** A remark for a person. */
@@ -46,10 +52,17 @@ export interface OutputOptions {
 export function createOutput(options: OutputOptions): Output {
   const { stdout } = options
   let stderr: NodeJS.WriteStream | null = null
-  const complain = (text: string) => void (stderr ??= options.stderr()).write(text)
+  const complain = (text: string) => void (stderr ??= options.stderr()).write(terminalText(text))
   const isTerminal = stdout.isTTY && !options.isInRun
   const format = options.wanted ?? (isTerminal ? 'table' : 'json')
-  const writeJson = (value: unknown) => stdout.write(`${JSON.stringify(value, null, isTerminal ? 2 : 0)}\n`)
+  /** The end of a piece that may go on in the next one. */
+  let held = ''
+  const print = (text: string) => {
+    if (held !== '') stdout.write(terminalText(held))
+    held = ''
+    stdout.write(text)
+  }
+  const writeJson = (value: unknown) => print(`${jsonText(value, isTerminal ? 2 : 0)}\n`)
   return {
     format,
     isJsonWanted: options.wanted === 'json',
@@ -66,14 +79,20 @@ export function createOutput(options: OutputOptions): Output {
         width: stdout.columns ?? null,
         nextFlag: nextFlag ?? null,
       })
-      stdout.write(table ?? `${JSON.stringify(value, null, 2)}\n`)
+      print(table ?? `${jsonText(value, 2)}\n`)
     },
-    jsonLine: (value) => void stdout.write(`${JSON.stringify(value)}\n`),
-    text: (text) => void stdout.write(text.endsWith('\n') ? text : `${text}\n`),
-    piece: (text) => void stdout.write(text),
+    jsonLine: (value) => print(`${jsonText(value)}\n`),
+    text: (text) => print(terminalText(withLineEnd(text))),
+    exact: (text) => print(stdout.isTTY ? terminalText(withLineEnd(text)) : withLineEnd(text)),
+    piece(text) {
+      const whole = held + text
+      held = cutSequence.exec(whole)?.[0] ?? ''
+      const ready = terminalText(whole.slice(0, whole.length - held.length))
+      if (ready !== '') stdout.write(ready)
+    },
     message: (text) => complain(`${text}\n`),
     failure(error) {
-      complain(format === 'json' ? `${JSON.stringify(envelopeOf(error))}\n` : sentenceOf(error, options.isInRun))
+      complain(format === 'json' ? `${jsonText(envelopeOf(error))}\n` : sentenceOf(error, options.isInRun))
       if (options.isDebugging) complain(`${traceOf(error)}\n`)
       return exitStatus(exitNameOf(error))
     },
@@ -81,6 +100,7 @@ export function createOutput(options: OutputOptions): Output {
       if (stdout.writableNeedDrain) await new Promise<void>((resolve) => stdout.once('drain', resolve))
     },
     async written() {
+      if (held !== '') print('')
       for (const stream of [stdout, stderr]) {
         if (stream === null || stream.writableLength === 0) continue
         await new Promise<void>((resolve) => stream.write('', () => resolve()))
@@ -88,6 +108,8 @@ export function createOutput(options: OutputOptions): Output {
     },
   }
 }
+
+const withLineEnd = (text: string) => (text.endsWith('\n') ? text : `${text}\n`)
 
 /** A reader that has seen enough (`| head`) is no failure; what could not be written for another reason is one. */
 export function endWhenNothingIsTaken(stream: NodeJS.WriteStream, fail: (error: Error) => number): void {

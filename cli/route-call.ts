@@ -55,7 +55,7 @@ export function fillPath(path: string, params: Readonly<Record<string, string>>)
 export async function printReply({ command, out, values }: CommandContext, body: unknown): Promise<void> {
   const { print } = command
   if (print !== undefined && !out.isJsonWanted) {
-    out.text(textAt(body, print.stdout) ?? '')
+    out.exact(textAt(body, print.stdout) ?? '')
     if (print.stderr !== undefined) out.message(`${print.stderr}: ${textAt(body, print.stderr) ?? ''}`)
     return
   }

@@ -1,7 +1,10 @@
 import type { CliEnvironment } from './environment.ts'
 import { CliError } from './errors.ts'
 
-/** Who calls, and where: the run's own token inside a run, else the login kept by `svc login`. */
+/**
+ * Who calls, and where: the run's own token inside a run, else the login kept by `svc login`. Within a run the login of the
+ * machine is not looked at, so that nothing a run does is done as the person.
+ */
 export interface Session {
   /** Without a slash at its end. */
   server: string
@@ -17,8 +20,7 @@ export interface Session {
 /** Fails with exit status 4 when nobody is signed in. */
 export async function openSession(env: CliEnvironment, workspaceId: string | null): Promise<Session> {
   if (env.run !== null) {
-    const apiUrl = env.run.apiUrl ?? (await kept(env))?.server ?? null
-    const server = apiUrl === null ? null : serverUrl(apiUrl)
+    const server = env.run.apiUrl === null ? null : serverUrl(env.run.apiUrl)
     if (server === null) {
       throw new CliError('no_server', 'SVC_TOKEN is set, but SVC_API_URL names no server.', {
         exit: 'not_signed_in',

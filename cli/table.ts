@@ -1,4 +1,5 @@
 import { fieldAt, listAt } from './fields.ts'
+import { jsonText, plainText } from './terminal-text.ts'
 
 /** Tables for people: the rows of a list by columns, or the fields of one object beneath each other. */
 export interface TableOptions {
@@ -36,18 +37,18 @@ export function renderTable(value: unknown, options: TableOptions): string | nul
   if (rows.length === 0) return '(none)\n'
   const columns = options.columns ?? columnsFor(rows)
   const cells = [
-    columns.map(titleOf),
+    columns.map((column) => plainText(titleOf(column))),
     ...rows.map((row) => columns.map((column) => cellOf(fieldAt(row, ...column.split('.'))))),
   ]
   const next = fieldAt(value, 'nextCursor')
   return (
     layOut(cells, options.width) +
-    (typeof next === 'string' ? `(more: ${options.nextFlag ?? 'nextCursor'} ${next})\n` : '')
+    (typeof next === 'string' ? `(more: ${options.nextFlag ?? 'nextCursor'} ${plainText(next)})\n` : '')
   )
 }
 
 function renderObject(value: Record<string, unknown>): string {
-  const rows = Object.entries(value).map(([key, field]) => [`${key}:`, longCellOf(field)])
+  const rows = Object.entries(value).map(([key, field]) => [`${plainText(key)}:`, longCellOf(field)])
   return layOut(rows, null)
 }
 
@@ -70,12 +71,8 @@ function cellOf(value: unknown): string {
 
 function longCellOf(value: unknown): string {
   if (value === null || value === undefined) return '-'
-  return printable(typeof value === 'string' ? value : JSON.stringify(value))
+  return typeof value === 'string' ? plainText(value) : jsonText(value)
 }
-
-/** What an agent or a server says must not move the cursor or change the colours of the terminal. */
-const printable = (text: string) =>
-  text.replaceAll(/\p{Cc}/gu, (control) => (control === '\n' || control === '\t' ? control : ''))
 
 function layOut(rows: readonly (readonly string[])[], width: number | null): string {
   const widths = rows[0]!.map((_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)))

@@ -1,5 +1,5 @@
-import { flagsFor } from './arguments.ts'
-import type { Command, CommandFlag, ParsedArguments } from './command.ts'
+import { flagsFor, hint } from './arguments.ts'
+import type { Command, CommandFlag, CommandPositional, ParsedArguments } from './command.ts'
 import { usageError } from './errors.ts'
 
 /** The values of a command line, as the call takes them. What else they must satisfy is the server's to say. */
@@ -47,7 +47,12 @@ export async function valuesOf(command: Command, parsed: ParsedArguments, source
     const words = parsed.positionals[positional.name]
     if (words === undefined) continue
     if (positional.target === null) values.local[positional.name] = positional.variadic === true ? words : words[0]
-    else place(values, positional.target, words[0] === positional.nullWord ? null : words[0])
+    else if (setBy.has(positional.target))
+      throw usageError(
+        `<${positional.name}> and --${setBy.get(positional.target)} cannot be given together.`,
+        hint(command),
+      )
+    else place(values, positional.target, isNull(positional, words[0]!) ? null : words[0])
   }
   for (const flag of command.flags) {
     if (flag.required === true && parsed.flags[flag.name] === undefined && !isSet(values, flag.target)) {
@@ -56,6 +61,10 @@ export async function valuesOf(command: Command, parsed: ParsedArguments, source
   }
   return values
 }
+
+/** The documents say `none`, the field says null: either is understood. */
+const isNull = ({ nullWord }: CommandPositional, word: string) =>
+  nullWord !== undefined && (word === nullWord || word === 'null')
 
 async function flagValue(flag: CommandFlag, given: readonly (string | boolean)[], sources: ValueSources) {
   // A flag that takes one value: the last one counts, as everywhere.

@@ -6,10 +6,15 @@ import { troubleOf } from './db/dialect.ts'
 import { migrate } from './db/migrate.ts'
 import { openDatabase, type Tx } from './db/open.ts'
 import { createLoginLink, serverAddress } from './operator/login-link.ts'
+import { durationMs } from './operator/duration.ts'
+import { deviceCommands, sessionCommands, tokenCommands, userCommands } from './operator/commands.ts'
 import { addUser, createToken, OperatorError, revokeToken } from './operator/people.ts'
+import { bindRepository, shownBindings, unbindRepository } from './operator/repos.ts'
+import { keepPrivate } from './private-files.ts'
 import { roles } from './resources/members/store.ts'
 import { VaultError } from './resources/secrets/vault.ts'
 import { serve } from './serve.ts'
+import { inTransaction } from './db/transaction.ts'
 
 /** `svc-server`: the control plane, and the operator's commands, which work on the database itself. */
 export async function runCommand(argv: readonly string[]): Promise<void> {
@@ -57,7 +62,7 @@ function parser(argv: readonly string[]): Argv {
       async (args) => serve(configOf(args)),
     )
     .command('user', 'People', (y) =>
-      y.demandCommand(1).command(
+      userCommands(y.demandCommand(1), onDatabase).command(
         'add',
         'Add a person to a workspace; prints a login token',
         (add) =>
@@ -76,9 +81,10 @@ function parser(argv: readonly string[]): Argv {
           }),
       ),
     )
+    .command('session', 'Browsers that are signed in', (y) => sessionCommands(y, onDatabase))
+    .command('device', 'Machines that agents run on', (y) => deviceCommands(y, onDatabase))
     .command('token', 'Login tokens', (y) =>
-      y
-        .demandCommand(1)
+      tokenCommands(y.demandCommand(1), onDatabase)
         .command(
           'create',
           'Give a member a new login token',
@@ -86,13 +92,15 @@ function parser(argv: readonly string[]): Argv {
             create
               .option('email', { type: 'string', demandOption: true })
               .option('workspace', { type: 'string', describe: 'Slug or id; default: the first joined' })
-              .option('name', { type: 'string', describe: 'What the token is for' }),
+              .option('name', { type: 'string', describe: 'What the token is for' })
+              .option('expires-in', { type: 'string', describe: '12h, 30d or 4w; default: until it is revoked' }),
           async (args) =>
             onDatabase(args, (tx) =>
               createToken(tx, realWorld, {
                 email: args.email,
                 workspace: args.workspace ?? null,
                 name: args.name ?? null,
+                lifeMs: args.expiresIn === undefined ? null : durationMs(args.expiresIn),
               }),
             ),
         )
@@ -101,6 +109,22 @@ function parser(argv: readonly string[]): Argv {
           'Revoke a login token, by its id or itself',
           (revoke) => revoke.positional('token', { type: 'string', demandOption: true }),
           async (args) => onDatabase(args, (tx) => revokeToken(tx, realWorld, args.token)),
+        ),
+    )
+    .command('repo', 'Repositories of the connection to GitHub that a workspace reaches', (y) =>
+      y
+        .demandCommand(1)
+        .command('bind <repository>', 'Let a workspace reach owner/name, owner/* or *', namedRepository, async (args) =>
+          onDatabase(args, (tx) => bindRepository(tx, realWorld, args)),
+        )
+        .command('unbind <repository>', 'Take that back', namedRepository, async (args) =>
+          onDatabase(args, (tx) => unbindRepository(tx, args)),
+        )
+        .command(
+          'list',
+          'Print what is bound',
+          (list) => list,
+          async (args) => onDatabase(args, shownBindings),
         ),
     )
     .command(
@@ -125,6 +149,11 @@ function parser(argv: readonly string[]): Argv {
     })
 }
 
+const namedRepository = (y: Argv<ServerFlags>) =>
+  y
+    .positional('repository', { type: 'string', demandOption: true })
+    .option('workspace', { type: 'string', demandOption: true, describe: 'Slug' })
+
 function configOf(args: { [K in keyof ServerFlags]?: ServerFlags[K] }): ServerConfig {
   const { host, port, dataDir, databaseUrl } = args
   return readConfig(process.env, { host, port, dataDir, databaseUrl })
@@ -133,10 +162,11 @@ function configOf(args: { [K in keyof ServerFlags]?: ServerFlags[K] }): ServerCo
 /** Does the work in one transaction on the migrated database and prints its result as one line of JSON. */
 async function onDatabase(args: ServerFlags, work: (tx: Tx, config: ServerConfig) => Promise<object>): Promise<void> {
   const config = configOf(args)
+  keepPrivate(config)
   const database = openDatabase({ url: config.databaseUrl })
   try {
     await migrate(database.root, realWorld.now())
-    const result = await database.root.transaction((tx) => work(tx, config))
+    const result = await inTransaction(database.root, (tx) => work(tx, config))
     process.stdout.write(`${JSON.stringify(result)}\n`)
   } finally {
     await database.close()

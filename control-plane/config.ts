@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import envPaths from 'env-paths'
 import { z } from 'zod'
 import { linkLimits, runLimits } from '../shared/device/limits.ts'
+import { defaultReadMs, defaultWriteMs } from './db/open.ts'
 import type { GithubSettings } from './github/settings.ts'
 import { parseKey } from './resources/secrets/vault.ts'
 import type { OidcSettings } from './sign-in/oidc/client.ts'
@@ -29,7 +30,10 @@ const environment = z.object({
     .regex(/^postgres(ql)?:\/\//, 'must begin with postgres://')
     .optional(),
   SVC_DATABASE_POOL: z.coerce.number().int().min(1).max(200).default(8),
+  SVC_READ_TIMEOUT_MS: milliseconds(defaultReadMs),
+  SVC_WRITE_TIMEOUT_MS: milliseconds(defaultWriteMs),
   SVC_PUBLIC_URL: z.url().optional(),
+  SVC_TRUSTED_PROXIES: z.coerce.number().int().min(0).max(10).default(0),
   SVC_MODELS_FILE: z.string().min(1).optional(),
   SVC_OIDC_ISSUER: z.url({ protocol: /^https?$/ }).optional(),
   SVC_OIDC_CLIENT_ID: z.string().min(1).max(500).optional(),
@@ -63,6 +67,10 @@ const environment = z.object({
   SVC_NO_PROGRESS_MS: milliseconds(runLimits.noProgressMs),
   SVC_FIRST_EVENT_MS: milliseconds(runLimits.firstEventMs),
   SVC_SWEEP_MS: milliseconds(15_000),
+  SVC_SESSION_MS: milliseconds(7 * 86_400_000),
+  SVC_SESSION_IDLE_MS: milliseconds(3 * 86_400_000),
+  SVC_TOKEN_IDLE_MS: z.coerce.number().int().min(60_000).optional(),
+  SVC_STREAM_CHECK_MS: milliseconds(10_000),
   SVC_PING_MS: milliseconds(linkLimits.pingMs),
   SVC_DEAD_MS: milliseconds(linkLimits.deadMs),
 })
@@ -74,7 +82,12 @@ export interface ServerConfig {
   /** `postgres://...` or the path of the SQLite file. */
   databaseUrl: string
   databasePool: number
+  /** PostgreSQL ends a read, a write that takes longer. */
+  readMs: number
+  writeMs: number
   publicUrl: string | null
+  /** Proxies before the server, each of which adds to X-Forwarded-For. */
+  trustedProxies: number
   /** Models that the operator adds to the catalog. */
   modelsFile: string | null
   /** Where people sign in; null: by one-time links only. */
@@ -95,6 +108,11 @@ export interface ServerConfig {
   gateMs: number
   runnerLostMs: number
   sweepMs: number
+  /** How long a session lasts, in all and unused. */
+  sessions: { totalMs: number; idleMs: number }
+  /** After so long without a use a login token ends; null: never. */
+  tokenIdleMs: number | null
+  streamCheckMs: number
   pingMs: number
   deadMs: number
   runLimits: { runMs: number; noProgressMs: number; firstEventMs: number; silentMs: number }
@@ -129,7 +147,10 @@ export function readConfig(env: Record<string, string | undefined>, flags: Serve
     dataDir,
     databaseUrl: value.SVC_DATABASE_URL ?? join(dataDir, 'svc.db'),
     databasePool: value.SVC_DATABASE_POOL,
+    readMs: value.SVC_READ_TIMEOUT_MS,
+    writeMs: value.SVC_WRITE_TIMEOUT_MS,
     publicUrl: value.SVC_PUBLIC_URL?.replace(/\/+$/, '') ?? null,
+    trustedProxies: value.SVC_TRUSTED_PROXIES,
     modelsFile: value.SVC_MODELS_FILE ?? null,
     oidc: oidcOf(value),
     github: githubOf(value),
@@ -145,6 +166,9 @@ export function readConfig(env: Record<string, string | undefined>, flags: Serve
     gateMs: value.SVC_GATE_TIMEOUT_MS,
     runnerLostMs: value.SVC_RUNNER_LOST_MS,
     sweepMs: value.SVC_SWEEP_MS,
+    sessions: { totalMs: value.SVC_SESSION_MS, idleMs: value.SVC_SESSION_IDLE_MS },
+    tokenIdleMs: value.SVC_TOKEN_IDLE_MS ?? null,
+    streamCheckMs: value.SVC_STREAM_CHECK_MS,
     pingMs: value.SVC_PING_MS,
     deadMs: value.SVC_DEAD_MS,
     runLimits: {

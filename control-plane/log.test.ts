@@ -28,6 +28,12 @@ test('lines arrive in their order soon after they were written', async () => {
   await vi.waitFor(() => expect(messages()).toEqual([...written, 'one more']))
 })
 
+test('no token of this service gets into the log', async () => {
+  const { log, messages } = logInFile()
+  log.warn({}, `somebody sent svc_pat_${'a1B2'.repeat(10)}xyz`)
+  await vi.waitFor(() => expect(messages()).toEqual(['somebody sent [redacted:svc_pat]']))
+})
+
 test('a line of a child goes the same way, and one below the level does not go at all', async () => {
   const { log, messages } = logInFile()
   log.debug({}, 'hidden')

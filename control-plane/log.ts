@@ -1,4 +1,5 @@
 import pino from 'pino'
+import { maskOwnTokens } from '../shared/lib/own-tokens.ts'
 
 /** One structured line per request and change of state. `err` fields are written with their stack. */
 export interface Log {
@@ -12,7 +13,12 @@ export interface Log {
 /** JSON lines on standard error; readable ones when it is a terminal. */
 export function createLog(options: { level: string; pretty: boolean; descriptor?: number }): Log {
   return pino(
-    { level: options.level, base: null, timestamp: pino.stdTimeFunctions.isoTime },
+    {
+      level: options.level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      hooks: { streamWrite: maskOwnTokens },
+    },
     options.pretty
       ? pino.transport({ target: 'pino-pretty', options: { destination: 2, colorize: true } })
       : together(options.descriptor ?? 2),

@@ -20,6 +20,18 @@ export function createMetrics(options: { defaults: boolean }) {
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
       registers,
     }),
+    transactionsAgain: new Counter({
+      name: 'svc_transactions_again_total',
+      help: 'Transactions done again after the database undid them for another one, by cause.',
+      labelNames: ['cause'],
+      registers,
+    }),
+    transactionsGivenUp: new Counter({
+      name: 'svc_transactions_given_up_total',
+      help: 'Transactions that were still undone at their last attempt, by cause.',
+      labelNames: ['cause'],
+      registers,
+    }),
     links: new Gauge({ name: 'svc_links', help: 'Devices linked to this replica.', registers }),
     linkCloses: new Counter({
       name: 'svc_link_closes_total',

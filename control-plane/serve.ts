@@ -1,7 +1,8 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import { dataFiles } from '../shared/lib/places.ts'
+import { keepRelease } from '../shared/lib/release-use.ts'
 import { realWorld } from '../shared/lib/world.ts'
 import { ConfigError, type ServerConfig } from './config.ts'
 import { dialectOf } from './db/dialect.ts'
@@ -10,7 +11,9 @@ import { openDatabase } from './db/open.ts'
 import { claimSqliteFile } from './db/sole-server.ts'
 import { createLog } from './log.ts'
 import { firstStart } from './operator/first-start.ts'
+import { keepPrivate } from './private-files.ts'
 import { ControlPlane } from './server.ts'
+import { inTransaction } from './db/transaction.ts'
 
 /** A drain that is not done by then is cut short. */
 const exitMs = 30_000
@@ -20,12 +23,19 @@ export async function serve(config: ServerConfig): Promise<void> {
   const world = realWorld
   const log = createLog({ level: config.logLevel, pretty: process.stderr.isTTY })
   mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
+  const open = keepPrivate(config)
+  if (open.length > 0) log.warn({ files: open }, 'others could read these files; they cannot any more')
   const serverFile = join(config.dataDir, dataFiles.server)
   const release = dialectOf(config.databaseUrl) === 'sqlite' ? claimSole(config.databaseUrl, serverFile) : null
-  const database = openDatabase({ url: config.databaseUrl, poolSize: config.databasePool })
+  const database = openDatabase({
+    url: config.databaseUrl,
+    poolSize: config.databasePool,
+    readMs: config.readMs,
+    writeMs: config.writeMs,
+  })
   const applied = await migrate(database.root, world.now())
   if (applied > 0) log.info({ applied }, 'database migrated')
-  const first = await database.root.transaction((tx) => firstStart(tx, world))
+  const first = await inTransaction(database.root, (tx) => firstStart(tx, world))
   const tokenFile = join(config.dataDir, dataFiles.loginToken)
   if (first) {
     writeFileSync(tokenFile, `${first.token}\n`, { mode: 0o600 })
@@ -33,6 +43,7 @@ export async function serve(config: ServerConfig): Promise<void> {
   } else if (!existsSync(tokenFile)) log.debug({}, 'no login token beside this data folder')
   const plane = await ControlPlane.create({ config, database, world, log, processMetrics: true })
   await plane.start()
+  keepRelease(world, (file, at) => utimesSync(file, at, at))
   // Whole or not at all: others read it while it is written.
   writeFileSync(`${serverFile}.new`, `${JSON.stringify({ url: plane.localUrl, pid: process.pid })}\n`, { mode: 0o600 })
   renameSync(`${serverFile}.new`, serverFile)

@@ -4,8 +4,10 @@ import { contract } from '../shared/api/index.ts'
 import type { World } from '../shared/lib/world.ts'
 import { loadCatalog, type ModelCatalog } from './catalog/catalog.ts'
 import type { ServerConfig } from './config.ts'
+import { CostlyPool } from './costly/pool.ts'
 import type { Database } from './db/open.ts'
 import { serverKey } from './db/server-keys.ts'
+import { writeStateOf, type WriteObserver } from './db/transaction.ts'
 import { Dispatcher } from './dispatch/dispatcher.ts'
 import { RunStarter } from './dispatch/run-starter.ts'
 import type { WakeContext } from './dispatch/start-run.ts'
@@ -13,12 +15,14 @@ import { Waker } from './dispatch/waker.ts'
 import { connectGithub, type GithubConnection } from './github/connection.ts'
 import { createApp } from './http/app.ts'
 import { createCallerLookup } from './http/auth.ts'
+import { createBodyRooms } from './http/body-room.ts'
 import { createIdempotency } from './http/idempotency.ts'
 import { assertComplete } from './http/implement.ts'
 import type { Kernel } from './http/kernel.ts'
 import { createLimiter, defaultRateRules } from './http/limits.ts'
 import { operations } from './http/operations.ts'
 import { answerUnreadable } from './http/unreadable.ts'
+import { IdleMemory } from './idle-memory.ts'
 import { createBus, type Bus } from './link/bus.ts'
 import { ingestCounters } from './link/counters.ts'
 import { Ingest } from './link/ingest.ts'
@@ -73,11 +77,17 @@ export class ControlPlane {
   readonly metrics: Metrics
   private readonly options: ControlPlaneOptions
   private readonly catalog: ModelCatalog
+  private readonly costly: CostlyPool
+  private readonly idleMemory: IdleMemory
   private readonly vault: Vault
   private readonly starter: RunStarter
   private readonly requests: DeviceRequests
   private readonly linkServer: LinkServer
   private readonly stopping = new AbortController()
+  private readonly observeWrites: WriteObserver = (happened, cause) => {
+    const { transactionsAgain, transactionsGivenUp } = this.metrics
+    ;(happened === 'again' ? transactionsAgain : transactionsGivenUp).inc({ cause })
+  }
   private readonly http: Server
   private address: AddressInfo | null = null
   private stopped: Promise<void> | null = null
@@ -98,7 +108,10 @@ export class ControlPlane {
     const { root, dialect } = database
     const replicaId = world.uuid()
     this.catalog = loadCatalog(config.modelsFile)
+    this.costly = new CostlyPool({ world, log })
+    this.idleMemory = new IdleMemory({ world })
     this.metrics = createMetrics({ defaults: options.processMetrics })
+    writeStateOf(root).observers.add(this.observeWrites)
     this.bus = createBus({ root, dialect, databaseUrl: config.databaseUrl, world, log })
     const common = { root, world, log, bus: this.bus, links: this.links, replicaId }
     this.dispatcher = new Dispatcher({ ...common, leaseMs: config.leaseMs, offerMs: config.offerMs })
@@ -121,6 +134,7 @@ export class ControlPlane {
       requests: this.requests,
       heartbeatMs: config.heartbeatMs,
       leaseMs: config.leaseMs,
+      trustedProxies: config.trustedProxies,
       session: { pingMs: config.pingMs, deadMs: config.deadMs },
     })
     this.github = connectGithub(config.github, {
@@ -168,6 +182,8 @@ export class ControlPlane {
     })
     this.address = this.http.address() as AddressInfo
     this.sweeper.start()
+    // Where several servers share a process, it is not theirs to collect.
+    if (this.options.processMetrics) this.idleMemory.start()
   }
 
   /** Stops accepting, sends links elsewhere, lets requests finish, then stops what works behind them. */
@@ -178,6 +194,7 @@ export class ControlPlane {
 
   private async drain(): Promise<void> {
     this.stopping.abort()
+    this.idleMemory.stop()
     const closed = new Promise<void>((resolve) => this.http.close(() => resolve()))
     this.http.closeIdleConnections()
     await this.sweeper.stop()
@@ -186,18 +203,26 @@ export class ControlPlane {
     const cancel = this.options.world.after(drainMs, () => this.http.closeAllConnections())
     await closed
     cancel()
+    await this.costly.stop()
     await this.ingest.idle()
     this.requests.stop()
     this.starter.stop()
     await this.waker.stop()
     await this.dispatcher.stop()
     await this.bus.stop()
+    writeStateOf(this.options.database.root).observers.delete(this.observeWrites)
   }
 
   private async mount(runTokenKey: Uint8Array): Promise<void> {
     const { config, database, world, log } = this.options
     const { root } = database
-    const callers = createCallerLookup({ db: root, runTokenKey, world })
+    const callers = createCallerLookup({
+      db: root,
+      runTokenKey,
+      world,
+      idle: { sessionMs: config.sessions.idleMs, tokenMs: config.tokenIdleMs },
+      publicUrl: config.publicUrl,
+    })
     const kernel: Kernel = {
       root,
       world,
@@ -215,13 +240,16 @@ export class ControlPlane {
         isSole: database.dialect === 'sqlite',
         vault: this.vault,
       }),
+      rooms: createBodyRooms(world),
+      streamCheckMs: config.streamCheckMs,
       censor: async ({ agentId }, body) => (await redactorFor(root, { agentId }, this.vault)).redactJson(body),
       isChecking: config.checkReplies,
       isHttps: config.publicUrl?.startsWith('https:') ?? false,
-      isBehindProxy: config.publicUrl !== null,
+      trustedProxies: config.trustedProxies,
       stopping: this.stopping.signal,
       observe: (record) => {
         const route = record.routeId ?? 'none'
+        if (record.routeId !== null) this.idleMemory.active()
         this.metrics.requests.inc({ route, method: record.method, status: String(record.status) })
         this.metrics.requestSeconds.observe({ route }, record.durationMs / 1000)
       },
@@ -230,6 +258,7 @@ export class ControlPlane {
       bus: this.bus,
       dispatcher: this.dispatcher,
       requests: this.requests,
+      costly: this.costly,
       heartbeatMs: config.heartbeatMs,
       leaseMs: config.leaseMs,
       cloudEnabled: false,
@@ -243,13 +272,13 @@ export class ControlPlane {
     })
     assertComplete(contract, implemented)
     const isDraining = () => this.stopping.signal.aborted
-    const { isHttps, limiter } = kernel
+    const { isHttps, limiter, rooms } = kernel
     const { publicUrl } = config
     const oidc = config.oidc === null ? null : createOidcClient(config.oidc)
     const app = createApp(implemented, kernel, [
       operations({ root, metrics: this.metrics, callers, isDraining }),
-      this.github.receiver(limiter),
-      signInRoutes({ root, world, log, limiter, publicUrl, isHttps, oidc }),
+      this.github.receiver({ limiter, costly: this.costly }),
+      signInRoutes({ root, world, log, limiter, rooms, publicUrl, isHttps, sessions: config.sessions, oidc }),
     ])
     const handle = app.callback()
     this.http.on('request', (request, response) => void handle(request, response))
@@ -291,7 +320,12 @@ export class ControlPlane {
           graceMs: config.leaseMs,
           startedAt: world.now(),
         }),
-        { name: 'waiting_wakes', everyMs: config.sweepMs, run: () => this.waker.sweep() },
+        {
+          name: 'waiting_wakes',
+          everyMs: config.sweepMs,
+          run: async () => this.waker.lookAgain(),
+          idle: () => this.waker.idle(),
+        },
         scheduledTasksSweep({ everyMs: Math.min(1_000, config.sweepMs), poke: () => this.bus.poke() }),
         dueAutomationsSweep({
           everyMs: Math.min(1_000, config.sweepMs),

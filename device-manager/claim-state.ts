@@ -1,4 +1,5 @@
 import type { ClaimState } from '../shared/device/protocol.ts'
+import type { Journal } from './run/journal.ts'
 import type { DaemonSpool } from './spool/standing-spool.ts'
 
 /** Room in the spool below which the device takes no new run. */
@@ -9,6 +10,7 @@ export interface ClaimFacts {
   activeRuns: number
   capacity: number
   spool: Pick<DaemonSpool, 'freeBytes'>
+  journal: Pick<Journal, 'trouble'>
   spoolPages: number
 }
 
@@ -18,7 +20,7 @@ export function claimStateOf(facts: ClaimFacts): ClaimState {
   return { accepting: reason === null, reason, message: null, activeRuns: facts.activeRuns }
 }
 
-function refusalOf({ isDraining, activeRuns, capacity, spool, spoolPages }: ClaimFacts): ClaimState['reason'] {
+function refusalOf({ isDraining, activeRuns, capacity, spool, journal, spoolPages }: ClaimFacts): ClaimState['reason'] {
   if (isDraining) return 'draining'
   let free: number | null
   try {
@@ -29,5 +31,7 @@ function refusalOf({ isDraining, activeRuns, capacity, spool, spoolPages }: Clai
   // A small spool (its size is a setting) keeps a quarter free instead.
   const leastFree = Math.min(leastFreeBytes, (spoolPages * 16_384) / 4)
   if (free !== null && free < leastFree) return 'disk_full'
+  const trouble = journal.trouble()
+  if (trouble !== null) return trouble
   return activeRuns >= capacity ? 'capacity' : null
 }

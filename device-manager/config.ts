@@ -1,5 +1,6 @@
 import envPaths from 'env-paths'
 import { z } from 'zod'
+import { appNames } from '../shared/lib/places.ts'
 import { logLevels, type LogLevel } from './log-line.ts'
 
 /** The only reader of the daemon's environment. */
@@ -7,6 +8,8 @@ const count = (fallback: number, max = Number.MAX_SAFE_INTEGER) =>
   z.coerce.number().int().min(1).max(max).default(fallback)
 const environment = z.object({
   SVC_STATE_DIR: z.string().min(1).optional(),
+  SVC_CONFIG_DIR: z.string().min(1).optional(),
+  SVC_DATA_DIR: z.string().min(1).optional(),
   SVC_LOG_LEVEL: z.enum(Object.keys(logLevels) as [LogLevel]).default('info'),
   SHELL: z.string().optional(),
   HOME: z.string().optional(),
@@ -20,6 +23,8 @@ const environment = z.object({
 
 export interface DaemonConfig {
   stateDir: string
+  /** Folders of svc that are not the daemon's: the login, and a server on this machine. Hidden from runs. */
+  otherDirs: readonly string[]
   logLevel: LogLevel
   shell: string
   homeDir: string
@@ -43,8 +48,10 @@ export function readConfig(
     throw new ConfigError(`The configuration cannot be used.\n${lines.join('\n')}`)
   }
   const value = parsed.data
+  const usual = envPaths(appNames.svc, { suffix: '' })
   return {
-    stateDir: value.SVC_STATE_DIR ?? envPaths('svc-device', { suffix: '' }).data,
+    stateDir: value.SVC_STATE_DIR ?? envPaths(appNames.device, { suffix: '' }).data,
+    otherDirs: [value.SVC_CONFIG_DIR ?? usual.config, value.SVC_DATA_DIR ?? usual.data],
     logLevel: value.SVC_LOG_LEVEL,
     shell: value.SHELL ?? system.shell ?? '/bin/sh',
     homeDir: value.HOME ?? system.homeDir,

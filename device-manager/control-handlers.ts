@@ -7,6 +7,7 @@ import type { Daemon } from './daemon.ts'
 import type { Log } from './log.ts'
 import type { Places } from './places.ts'
 import type { RunState } from './run/machine.ts'
+import { WallError } from './wall/spec.ts'
 
 export interface ControlContext {
   daemon: Daemon
@@ -65,6 +66,14 @@ export function controlHandlers(context: ControlContext): ControlHandlers {
       log.error({ errorId, count: errors }, message ?? 'test error, asked for by a person')
       return { logPath: context.places.log, errorId, count: errors }
     },
+    set_isolation: async ({ isolation }) => {
+      try {
+        return await daemon.isolation.set(isolation)
+      } catch (error) {
+        if (error instanceof WallError) throw new ControlError('failed', error.message)
+        throw error
+      }
+    },
     stop: async () => ({ pid: process.pid, runs: runsOf(daemon) }),
   }
 }
@@ -92,6 +101,7 @@ function statusOf(context: ControlContext) {
       rows: spooled.reduce((sum, run) => sum + run.rows, 0),
       bytes: spooled.reduce((sum, run) => sum + run.bytes, 0),
     },
+    isolation: daemon.isolation.describe(),
     service: installed === null ? null : { installed, startedByService: context.startedByService },
   }
 }

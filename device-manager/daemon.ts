@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
 import { hostname } from 'node:os'
 import type { CloseName } from '../shared/device/limits.ts'
 import { runLimits } from '../shared/device/limits.ts'
@@ -6,9 +6,10 @@ import { encodeFrame } from '../shared/device/frame.ts'
 import type { ClaimState, ServerMessage } from '../shared/device/protocol.ts'
 import type { DeviceIdentity } from '../shared/device/control.ts'
 import type { World } from '../shared/lib/world.ts'
+import { ClaimReports } from './claim-reports.ts'
 import { claimStateOf } from './claim-state.ts'
 import type { DaemonConfig } from './config.ts'
-import { replaceToken } from './identity-file.ts'
+import { DeviceToken } from './device-token.ts'
 import { LinkClient } from './link/client.ts'
 import { Contact } from './link/contact.ts'
 import { Forwarder } from './link/forwarder.ts'
@@ -22,6 +23,8 @@ import { Supervisor } from './run/supervisor.ts'
 import { receiveMessage, type MessageContext } from './server-messages.ts'
 import { StandingSpool } from './spool/standing-spool.ts'
 import { Surroundings } from './surroundings.ts'
+import { Isolation } from './wall/isolation.ts'
+import { WallError } from './wall/spec.ts'
 
 export interface DaemonOptions {
   config: DaemonConfig
@@ -49,13 +52,14 @@ export class Daemon {
   readonly spool: StandingSpool
   readonly link: LinkClient
   readonly surroundings: Surroundings
+  readonly isolation: Isolation
   readonly startedAt: number
   private readonly options: DaemonOptions
   private readonly journal: Journal
   private readonly pool: HostPool
   private readonly forwarder: Forwarder
   private readonly instance: string
-  private token: string
+  private readonly token: DeviceToken
   private capacity = 3
   private displayName: string
   private remoteControlRevoked = false
@@ -64,12 +68,12 @@ export class Daemon {
   private revoked = false
   private readonly contact: Contact
   private readonly messages: MessageContext
-  private lastClaimState = ''
+  private readonly claimReports: ClaimReports
 
   constructor(options: DaemonOptions) {
     const { places, world, log, config } = options
     this.options = options
-    this.token = options.token
+    this.token = new DeviceToken(options.token, options)
     this.displayName = options.identity.displayName
     this.startedAt = world.now()
     this.instance = world.uuid()
@@ -79,16 +83,32 @@ export class Daemon {
       path: places.spool,
       world,
       settings: { maxPageCount: config.spoolPages },
+      isFirst: !existsSync(places.journal),
       onOpenedAnew: (why, salvage) => {
         log.error({ why, salvage }, 'the spool was opened anew')
         world.after(0, () => this.supervisor.ensureEndings())
       },
     })
     if (this.spool.salvage) log.error({ salvage: this.spool.salvage }, 'the spool was damaged and salvaged')
-    this.journal = new Journal(places.journal)
+    this.journal = new Journal({
+      path: places.journal,
+      world,
+      log,
+      onCaughtUp: (runIds) => this.supervisor.caughtUp(runIds),
+    })
     this.pool = new HostPool({ places, world, log, spoolPages: config.spoolPages, unsentBytes: config.unsentBytes })
-    this.surroundings = new Surroundings(options)
+    this.isolation = new Isolation({
+      ...options,
+      hidden: config.otherDirs,
+      changed: () => void this.reportReadiness(5 * 60_000),
+    })
+    this.surroundings = new Surroundings({ ...options, isolation: this.isolation })
     this.link = this.createLink()
+    this.claimReports = new ClaimReports({
+      world,
+      claimState: () => this.claimState(),
+      send: (message) => this.link.send(message),
+    })
     this.forwarder = new Forwarder({ spool: this.spool, link: this.link, log })
     this.supervisor = this.createSupervisor()
     this.messages = {
@@ -97,7 +117,8 @@ export class Daemon {
       link: this.link,
       log,
       claimState: () => this.claimState(),
-      tellClaimState: () => this.tellClaimState(),
+      journalTrouble: () => this.journal.trouble(),
+      tellClaimState: () => this.claimReports.tell(),
       reportReadiness: (maxAgeMs) => this.reportReadiness(maxAgeMs),
       configure: (settings) => this.configure(settings),
       revoked: (reason) => this.fatal('revoked', reason),
@@ -117,6 +138,7 @@ export class Daemon {
       places: this.options.places,
       log,
     })
+    this.isolation.start()
     void this.surroundings.probe()
     this.pool.warm()
     this.link.start()
@@ -126,6 +148,7 @@ export class Daemon {
   /** Heartbeats end last: what can still be sent is sent before the link is closed. Run hosts go on. */
   async stop(): Promise<void> {
     this.contact.stop()
+    this.claimReports.stop()
     await this.pool.stop()
     this.link.stop()
     this.journal.close()
@@ -137,7 +160,7 @@ export class Daemon {
     this.cancelDrain?.()
     this.cancelDrain = on ? this.options.world.after(drainMs, () => this.drain(false)) : null
     this.draining = on
-    this.reportClaimState()
+    this.claimReports.report()
   }
 
   /** Sends again all that is not acknowledged. */
@@ -151,11 +174,11 @@ export class Daemon {
     this.capacity = config.capacity
     this.displayName = config.displayName
     this.remoteControlRevoked = config.remoteControlRevoked
-    this.reportClaimState()
+    this.claimReports.report()
   }
 
   get deviceToken(): string {
-    return this.token
+    return this.token.value
   }
 
   describe() {
@@ -174,6 +197,7 @@ export class Daemon {
       activeRuns: this.supervisor.active().length,
       capacity: this.capacity,
       spool: this.spool,
+      journal: this.journal,
       spoolPages: this.options.config.spoolPages,
     })
   }
@@ -188,7 +212,7 @@ export class Daemon {
       hello: () => ({
         type: 'hello',
         protocol: 1,
-        token: this.token,
+        token: this.token.value,
         publicId: identity.publicId,
         instance: this.instance,
         version: this.options.version,
@@ -225,22 +249,18 @@ export class Daemon {
       },
       forgotten: (runId) => this.forwarder.forget(runId),
       spoolDamaged: (message) => this.spool.distrust(message),
-      changed: () => this.reportClaimState(),
+      changed: () => this.claimReports.report(),
     })
   }
 
   private welcomed(welcome: ServerMessage & { type: 'welcome' }): void {
-    const { log, places } = this.options
+    const { log } = this.options
     log.info({ server: this.options.identity.server, runs: welcome.runs.length }, 'link up')
     this.contact.heard()
     this.capacity = welcome.capacity
     this.displayName = welcome.displayName
     this.remoteControlRevoked = welcome.remoteControlRevoked
-    if (welcome.newToken !== null) {
-      replaceToken(places, welcome.newToken)
-      this.token = welcome.newToken
-      log.info({}, 'device token rotated')
-    }
+    if (welcome.newToken !== null) this.token.replace(welcome.newToken)
     for (const run of welcome.runs) {
       if (run.verdict === 'closed') this.supervisor.handle(run.runId, { type: 'closed' })
       else {
@@ -248,7 +268,7 @@ export class Daemon {
         if (this.supervisor.find(run.runId)) this.forwarder.begin(run, run.ackSeq)
       }
     }
-    this.tellClaimState()
+    this.claimReports.tell()
     this.contact.keepBeating(welcome.heartbeatMs, () =>
       this.link.send({ type: 'heartbeat', claimState: this.claimState() }),
     )
@@ -264,24 +284,15 @@ export class Daemon {
   async reportReadiness(maxAgeMs: number): Promise<void> {
     const { world, log } = this.options
     try {
-      const providerReadiness = await this.surroundings.readiness(maxAgeMs)
+      const found = await this.surroundings.readiness(maxAgeMs).catch((error: unknown) => {
+        if (!(error instanceof WallError)) throw error
+        return this.surroundings.knownReadiness() ?? { harnesses: {} }
+      })
+      const providerReadiness = { ...found, isolation: this.isolation.describe().level }
       this.link.send({ type: 'readiness', providerReadiness, capturedAt: world.now() })
     } catch (error) {
       log.warn({ err: error }, 'the harness programs could not be looked at')
     }
-  }
-
-  /** A change of whether runs are taken is told at once, not with the next heartbeat. */
-  private reportClaimState(): void {
-    const claimState = this.claimState()
-    const key = `${claimState.accepting} ${claimState.reason}`
-    if (key === this.lastClaimState) return
-    if (this.link.send({ type: 'heartbeat', claimState })) this.lastClaimState = key
-  }
-
-  private tellClaimState(): void {
-    this.lastClaimState = ''
-    this.reportClaimState()
   }
 
   private watch(): void {
@@ -294,7 +305,7 @@ export class Daemon {
         this.supervisor.handle(state.runId, { type: 'cancel_received', stop: { exitReason: 'runner_lost', message } })
       }
       this.forwarder.pumpAll()
-      this.reportClaimState()
+      this.claimReports.report()
       this.watch()
     })
   }

@@ -1,4 +1,4 @@
-import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { deviceIdentity, type DeviceIdentity } from '../shared/device/control.ts'
 import type { Places } from './places.ts'
 
@@ -33,6 +33,12 @@ export function replaceToken(places: Places, token: string): void {
 
 export function writePrivately(path: string, content: string): void {
   const temporary = `${path}.${process.pid}.new`
-  writeFileSync(temporary, content, { mode: 0o600, flush: true })
-  renameSync(temporary, path)
+  try {
+    writeFileSync(temporary, content, { mode: 0o600, flush: true })
+    renameSync(temporary, path)
+  } catch (error) {
+    // Half a file takes room on a disk that is full.
+    rmSync(temporary, { force: true })
+    throw error
+  }
 }

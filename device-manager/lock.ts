@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { writePrivately } from './identity-file.ts'
 import type { Places } from './places.ts'
 import { bootId, isAlive, startTimeOf } from './process/identity.ts'
+import { keepPrivate } from './private-file.ts'
 
 const record = z.object({ pid: z.number().int().positive(), startTime: z.string(), bootId: z.string() })
 
@@ -13,7 +14,7 @@ const record = z.object({ pid: z.number().int().positive(), startTime: z.string(
  */
 export function takePlace(places: Pick<Places, 'daemon' | 'lock'>, details: Record<string, unknown>): number | null {
   return oneAtATime(places.lock, () => {
-    const holder = readHolder(places.daemon)
+    const holder = holderOf(places.daemon)
     if (holder !== null && holder !== process.pid) return holder
     const own = { pid: process.pid, startTime: startTimeOf(process.pid) ?? '', bootId: bootId(), ...details }
     writePrivately(places.daemon, `${JSON.stringify(own)}\n`)
@@ -26,6 +27,7 @@ export function takePlace(places: Pick<Places, 'daemon' | 'lock'>, details: Reco
  * that of an empty SQLite file: whoever dies while holding it lets go of it.
  */
 function oneAtATime<Result>(path: string, work: () => Result): Result {
+  keepPrivate(path)
   const db = new Database(path, { timeout: 10_000 })
   try {
     return db.transaction(work).exclusive()
@@ -35,10 +37,11 @@ function oneAtATime<Result>(path: string, work: () => Result): Result {
 }
 
 export function leavePlace(path: string): void {
-  if (readHolder(path) === process.pid) rmSync(path, { force: true })
+  if (holderOf(path) === process.pid) rmSync(path, { force: true })
 }
 
-function readHolder(path: string): number | null {
+/** The pid of the daemon that has the place, when it lives. Only reads, so it works on a full disk. */
+export function holderOf(path: string): number | null {
   try {
     const parsed = record.safeParse(JSON.parse(readFileSync(path, 'utf8')))
     if (!parsed.success || parsed.data.bootId !== bootId() || !isAlive(parsed.data)) return null

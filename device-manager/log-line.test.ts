@@ -29,3 +29,10 @@ test('fields that cannot be written lose no message and throw nothing', () => {
   }
   expect(logLine(head, { text: 'a\nb' }).split('\n')).toHaveLength(2)
 })
+
+test('no token of this service gets into the log', () => {
+  const token = `svc_dev_${'a1B2'.repeat(10)}xyz`
+  const line = logLine(head, { header: `Bearer ${token}`, err: new Error(`refused ${token}`) })
+  expect(line).not.toContain(token)
+  expect(line).toContain('[redacted:svc_dev]')
+})

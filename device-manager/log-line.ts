@@ -1,3 +1,5 @@
+import { maskOwnTokens } from '../shared/lib/own-tokens.ts'
+
 export const logLevels = {
   trace: 10,
   debug: 20,
@@ -16,10 +18,10 @@ export function logLine(head: { level: LogLevel; at: number; message: string }, 
   const { level, at, message } = head
   const start = { level: logLevels[level], time: new Date(at).toISOString() }
   try {
-    return `${JSON.stringify({ ...start, ...fields, msg: message }, plainValue)}\n`
+    return `${maskOwnTokens(JSON.stringify({ ...start, ...fields, msg: message }, plainValue))}\n`
   } catch {
     // A ring, or a getter that throws: the message is worth more than the fields.
-    return `${JSON.stringify({ ...start, msg: message, fields: Object.keys(fields) })}\n`
+    return `${maskOwnTokens(JSON.stringify({ ...start, msg: message, fields: Object.keys(fields) }))}\n`
   }
 }
 

@@ -13,6 +13,8 @@ export function placesIn(stateDir: string) {
     lock: join(stateDir, 'daemon.lock'),
     controlSocket: join(stateDir, 'daemon.sock'),
     journal: join(stateDir, 'journal.db'),
+    /** What the owner chose for this device alone (wall/setting.ts). */
+    settings: join(stateDir, 'settings.json'),
     spool: join(stateDir, 'spool.db'),
     hosts: join(stateDir, 'hosts'),
     bin: join(stateDir, 'bin'),

@@ -1,4 +1,6 @@
+import { utimesSync } from 'node:fs'
 import { homedir, userInfo } from 'node:os'
+import { keepRelease } from '../shared/lib/release-use.ts'
 import { realWorld } from '../shared/lib/world.ts'
 import { version } from '../shared/lib/version.ts'
 import { compileForSpeed, forgetStart } from './compiler.ts'
@@ -10,9 +12,11 @@ import { readIdentity, SetupError } from './identity-file.ts'
 import { leavePlace, takePlace } from './lock.ts'
 import { createFileLog } from './log.ts'
 import { placesIn } from './places.ts'
+import { closeInheritedFiles } from './process/inherited-files.ts'
 import { isServiceInstalled } from './service/installed.ts'
 import { forgetStarts, paceStart } from './service/restart-pace.ts'
 import { SpoolError } from './spool/errors.ts'
+import { roomToStart } from './start-room.ts'
 
 /** Not to be started again by a service: revoked, retired, another daemon has the place, or the set-up is wrong. */
 const doNotRestart = 78
@@ -41,14 +45,15 @@ export async function runDaemon(service: 'systemd' | 'launchd' | null): Promise<
 }
 
 async function run(service: 'systemd' | 'launchd' | null): Promise<void> {
+  closeInheritedFiles()
   const world = realWorld
   const config = readConfig(process.env, { homeDir: homedir(), shell: userInfo().shell })
   const places = placesIn(config.stateDir)
   const { identity, token } = readIdentity(places)
+  refuseBeside(await roomToStart(places, world))
   if (service !== null) await paceStart(places.starts, world)
-  const holder = takePlace(places, { version, startedAt: world.now() })
-  if (holder !== null)
-    throw new SetupError(`Another daemon of this device runs already (pid ${holder}). See: svc device status`)
+  refuseBeside(takePlace(places, { version, startedAt: world.now() }))
+  keepRelease(world, (file, at) => utimesSync(file, at, at))
   const log = createFileLog({ path: places.log, level: config.logLevel, world })
   log.info({ pid: process.pid, version, server: identity.server }, 'daemon starting')
 
@@ -111,6 +116,11 @@ async function run(service: 'systemd' | 'launchd' | null): Promise<void> {
   world.after(settledMs, () => {
     if (daemon.supervisor.active().length === 0) forgetStart()
   })
+}
+
+function refuseBeside(holder: number | null): void {
+  if (holder !== null)
+    throw new SetupError(`Another daemon of this device runs already (pid ${holder}). See: svc device status`)
 }
 
 /** Resolves when no harness of the daemon lives, or its time for that is up. */

@@ -10,6 +10,8 @@ export interface MessageContext {
   link: LinkClient
   log: Log
   claimState(): ClaimState
+  /** Why no run can be written down; null: it can. */
+  journalTrouble(): 'disk_full' | 'spool_unavailable' | null
   /** The claim state is told even if it is what was told last: the control plane took another one from a refusal. */
   tellClaimState(): void
   reportReadiness(maxAgeMs: number): Promise<void>
@@ -82,7 +84,9 @@ function receiveOffer(context: MessageContext, message: ServerMessage & { type: 
   if (reason !== null && reason !== 'paused') return decline(reason)
   // Before the offer is taken: what a host that ends at once has to tell is sent, too.
   forwarder.expect({ runId, fence })
-  supervisor.offer({ spec, fence })
+  if (supervisor.offer({ spec, fence })) return
+  forwarder.forget(runId)
+  decline(context.journalTrouble() ?? 'disk_full')
 }
 
 async function checkFolder({ link }: MessageContext, message: ServerMessage & { type: 'folder.check' }): Promise<void> {

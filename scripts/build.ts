@@ -10,9 +10,15 @@ import type { Program } from '../shared/lib/program-file.ts'
  * loads a few files starts in half the time of one that loads hundreds. What is written are CommonJS modules, which Node
  * loads faster; also, an `import` of `node:http` loads undici, which nobody here uses.
  */
-const programs: readonly Program[] = ['cli', 'control-plane', 'device-manager', 'device-manager/run-host']
+const programs: readonly Program[] = [
+  'cli',
+  'control-plane',
+  'control-plane/costly',
+  'device-manager',
+  'device-manager/run-host',
+]
 /** Stays in `node_modules`: compiled code, and what loads its own files by their paths. */
-const addonsAndWorkers = ['better-sqlite3', 'node-pty', 'pino', 'pino-pretty']
+export const unbundled = ['better-sqlite3', 'node-pty', 'pino', 'pino-pretty']
 /** Loaded by a library for what we do not use: other databases, telemetry. */
 const neverLoaded = [
   'sqlite3',
@@ -37,7 +43,7 @@ export async function build(folder: string): Promise<void> {
   const bundle = await rolldown({
     cwd: root,
     platform: 'node',
-    external: [...addonsAndWorkers, ...neverLoaded],
+    external: [...unbundled, ...neverLoaded],
     input: Object.fromEntries(programs.map((program) => [`${program}/main`, `${program}/main.ts`])),
     onLog(level, log, write) {
       if (!isHarmless(log)) write(level === 'warn' ? 'error' : level, log)

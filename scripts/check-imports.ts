@@ -9,6 +9,8 @@ import { dirname, join, normalize, relative } from 'node:path'
 const root = normalize(join(import.meta.dirname, '..'))
 const parts = ['shared', 'control-plane', 'device-manager', 'cli', 'sandbox']
 const problems: string[] = []
+/** Who may begin a transaction by itself; migrations wait for each other by a lock. */
+const transactions = new Set(['control-plane/db/transaction.ts', 'control-plane/db/migrate.ts'])
 
 for (const part of parts) for (const file of typescriptFiles(join(root, part))) check(relative(root, file))
 
@@ -62,6 +64,8 @@ function check(file: string): void {
   }
   if (/\/(rules|machine)\.ts$/.test(file) && /Date\.now\(|new Date\(\)|Math\.random\(|process\.env/.test(text))
     problems.push(`${file}: a rule or machine reads the clock, chance or the environment`)
+  if (part === 'control-plane' && !isTest && /\.transaction\(/.test(text) && !transactions.has(file))
+    problems.push(`${file}: a transaction begins by inTransaction or inSavepoint of db/transaction.ts`)
   const queries = /\b(db|tx|root)\('[a-z_]+'\)/
   if (
     part === 'control-plane' &&

@@ -5,6 +5,11 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
+import { readConfig as readServerConfig } from '../control-plane/config.ts'
+import { readConfig as readDeviceConfig } from '../device-manager/config.ts'
+import { placesIn } from '../device-manager/places.ts'
+import type { Program } from '../shared/lib/program-file.ts'
+import { currentRelease } from './release.ts'
 import { DemoApi, runDemo, type DemoResult } from './start-demo.ts'
 
 /**
@@ -29,9 +34,10 @@ if (scratch) {
   env.SVC_STATE_DIR ??= join(scratch, 'state')
   env.SVC_CONFIG_DIR ??= join(scratch, 'config')
 }
-const node = (script: string, args: readonly string[]) => [
+const release = await currentRelease()
+const node = (program: Program, args: readonly string[]) => [
   '--disable-warning=ExperimentalWarning',
-  join(root, script),
+  join(release, program, 'main.js'),
   ...args,
 ]
 
@@ -44,8 +50,7 @@ interface Server {
 const serverFile = z.object({ url: z.string(), pid: z.number() })
 
 async function startServer(): Promise<Server> {
-  const { readConfig } = await import('../control-plane/config.ts')
-  const config = readConfig(env, { port: flags.once ? 0 : undefined })
+  const config = readServerConfig(env, { port: flags.once ? 0 : undefined })
   mkdirSync(config.dataDir, { recursive: true, mode: 0o700 })
   const path = join(config.dataDir, 'server.json')
   const running = readServerFile(path)
@@ -56,7 +61,7 @@ async function startServer(): Promise<Server> {
   rmSync(path, { force: true })
   const log = openSync(join(config.dataDir, 'server.log'), 'a', 0o600)
   const args = ['start', '--data-dir', config.dataDir, ...(flags.once ? ['--port', '0'] : [])]
-  const child = spawn(process.execPath, node('control-plane/main.ts', args), {
+  const child = spawn(process.execPath, node('control-plane', args), {
     cwd: root,
     env,
     stdio: ['ignore', log, log],
@@ -97,7 +102,7 @@ function connectDevice(server: Server): string {
   if (!existsSync(tokenFile)) {
     const made = execFileSync(
       process.execPath,
-      node('control-plane/main.ts', ['token', 'create', '--email', 'owner@localhost', '--data-dir', server.dataDir]),
+      node('control-plane', ['token', 'create', '--email', 'owner@localhost', '--data-dir', server.dataDir]),
       { cwd: root, env, encoding: 'utf8' },
     )
     writeFileSync(tokenFile, `${z.object({ token: z.string() }).parse(JSON.parse(made)).token}\n`, { mode: 0o600 })
@@ -109,7 +114,7 @@ function connectDevice(server: Server): string {
 }
 
 function svc(args: readonly string[], input?: string): string {
-  return execFileSync(process.execPath, node('cli/main.ts', args), {
+  return execFileSync(process.execPath, node('cli', args), {
     cwd: root,
     env,
     encoding: 'utf8',
@@ -118,9 +123,9 @@ function svc(args: readonly string[], input?: string): string {
   })
 }
 
-/** The demonstration's repository: in the scratch folder, or kept beside the server's data. */
+/** The demonstration's repository: in the scratch folder, or beside the server's data, which runs cannot see. */
 function demoFolder(server: Server): string {
-  const folder = join(scratch ?? server.dataDir, 'demo')
+  const folder = scratch ? join(scratch, 'demo') : `${server.dataDir}-demo`
   if (existsSync(join(folder, '.git'))) return folder
   mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, 'README.md'), '# Demo\n\nA small repository for a first run.\n')
@@ -137,9 +142,7 @@ function demoFolder(server: Server): string {
 
 async function stopAll(server: Server): Promise<void> {
   try {
-    const { placesIn } = await import('../device-manager/places.ts')
-    const { readConfig } = await import('../device-manager/config.ts')
-    const { stateDir } = readConfig(env, { homeDir: homedir(), shell: null })
+    const { stateDir } = readDeviceConfig(env, { homeDir: homedir(), shell: null })
     const record = z.object({ pid: z.number() }).safeParse(JSON.parse(readFileSync(placesIn(stateDir).daemon, 'utf8')))
     if (record.success) await endProcess(record.data.pid)
   } catch {

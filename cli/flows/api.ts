@@ -3,7 +3,7 @@ import { usageError } from '../errors.ts'
 import { fieldAt, listAt } from '../fields.ts'
 import { failureOf, type ApiCall, type ApiReply, type Client } from '../http.ts'
 import { addField, type FieldTree } from '../field-tree.ts'
-import { pagesOf } from '../pages.ts'
+import { isUpwards, pagesOf } from '../pages.ts'
 import { readFileOrInput } from '../input.ts'
 import { localText, localTexts } from '../values.ts'
 
@@ -23,7 +23,7 @@ export const api: Flow = async (context) => {
   if (values.local['include'] === true) out.message(headOf(reply))
   if (reply.status >= 400) throw failureOf(reply)
   if (reply.body !== undefined) await out.result(reply.body)
-  else if (reply.text !== '') out.text(reply.text)
+  else if (reply.text !== '') out.exact(reply.text)
   return 0
 }
 
@@ -43,6 +43,7 @@ async function callFrom(context: CommandContext): Promise<ApiCall> {
     path,
     headers,
     isKeyed: !isRead,
+    mayBeText: true,
     ...(isQuery ? { query: flatten(fields) } : {}),
     ...(bytes === undefined ? {} : { bytes }),
     ...(!isQuery && Object.keys(fields).length > 0 ? { body: fields } : {}),
@@ -112,7 +113,9 @@ async function allPages(client: Client, call: ApiCall): Promise<unknown> {
   let last: unknown
   for await (const page of pagesOf(client, call)) {
     if (!Array.isArray(fieldAt(page, 'data'))) return page
-    rows.push(...listAt(page, 'data'))
+    const data = listAt(page, 'data')
+    if (isUpwards(call)) rows.unshift(...data)
+    else for (const row of data) rows.push(row)
     last = page
   }
   return { ...(last as object), data: rows }

@@ -5,6 +5,7 @@ import { localText } from '../values.ts'
 /** Login tokens of the person, on the server (shared/api/auth-internal.ts). */
 
 const path = '/api/auth/tokens'
+const devicesPath = '/api/auth/devices'
 const columns = ['id', 'name', 'createdAt', 'lastUsedAt', 'isCurrent']
 
 /** `auth list` */
@@ -18,12 +19,21 @@ export const authList: Flow = async (context) => {
   return 0
 }
 
+/** `auth devices` */
+export const authDevices: Flow = async (context) => {
+  const client = await context.connect()
+  const { body } = await client.call({ method: 'GET', path: devicesPath })
+  await context.out.result(body, ['id', 'name', 'email', 'lastSeenAt'])
+  return 0
+}
+
 /** `auth revoke` */
 export const authRevoke: Flow = async (context) => {
   const { values, out } = context
   const client = await context.connect()
   const id = pathSegment(localText(values, 'id') ?? '')
-  const { body } = await client.call({ method: 'DELETE', path: `${path}/${id}`, isKeyed: true })
+  const of = id.startsWith('dvc_') ? devicesPath : path
+  const { body } = await client.call({ method: 'DELETE', path: `${of}/${id}`, isKeyed: true })
   await out.result(body)
   return 0
 }

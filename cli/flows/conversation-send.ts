@@ -1,11 +1,12 @@
 import { backoffMs } from '../../shared/lib/backoff.ts'
 import type { CommandContext, Flow } from '../context.ts'
-import { ApiFailure } from '../errors.ts'
+import { ApiFailure, CliError } from '../errors.ts'
 import { exitStatus } from '../exit-codes.ts'
 import { fieldAt, parseJsonText, textAt } from '../fields.ts'
 import type { Client } from '../http.ts'
 import { callOf } from '../route-call.ts'
 import { SseReader, type SseMessage } from '../sse.ts'
+import { notOurServer } from '../usable-reply.ts'
 
 /**
  * `conversation send`: prints what the agent says as it comes (as JSON: one line per message of the stream) and tells by
@@ -23,6 +24,7 @@ export const conversationSend: Flow = async (context) => {
         take(context, turn, message)
     } catch (error) {
       if (error instanceof ApiFailure && error.status < 500) throw error
+      if (error instanceof CliError && error.code === notOurServer && turn.lastId === null) throw error
       if (failures >= maxFailures) throw error
       context.out.message(`svc: ${(error as Error).message} Opening the stream again.`)
     }

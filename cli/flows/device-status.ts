@@ -21,9 +21,27 @@ export const deviceStatus: Flow = async (context) => {
   const service = await serviceState(places)
   const problems = [...problemsOf(identity, status), ...service.problems]
   if (out.format === 'json')
-    await out.result({ running: status !== null, identity, ...status, ...service.facts, problems })
+    await out.result({
+      running: status !== null,
+      identity,
+      ...(status && withTimes(status)),
+      ...service.facts,
+      problems,
+    })
   else out.text(asText(identity, status, problems))
   return status === null ? exitStatus('no_daemon') : 0
+}
+
+const iso = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString())
+
+/** The daemon counts milliseconds; people and other programs read times as the API writes them. */
+function withTimes(status: ControlStatus) {
+  return {
+    ...status,
+    startedAt: iso(status.startedAt),
+    link: { ...status.link, since: iso(status.link.since) },
+    runs: status.runs.map((run) => ({ ...run, startedAt: iso(run.startedAt) })),
+  }
 }
 
 /** A doctor that fails is a problem of its own: the rest of the status is still of use. */
@@ -62,7 +80,22 @@ function problemsOf(identity: Identity | null, status: ControlStatus | null): Pr
   }
   const reason = status.accepting || status.reason === null ? undefined : reasons[status.reason]
   if (reason !== undefined) problems.push(reason)
-  return [...problems, ...readinessProblems(status)]
+  return [...problems, ...isolationProblems(status), ...readinessProblems(status)]
+}
+
+function isolationProblems({ isolation }: ControlStatus): Problem[] {
+  if (isolation.level === 'full') return []
+  const why = isolation.message === null ? '' : ` ${isolation.message}`
+  if (isolation.level === 'partial') {
+    const message = `Runs are walled off from svc and from other processes in part only.${why}`
+    return [{ message, fix: 'Read docs/isolation.md.' }]
+  }
+  return [
+    {
+      message: `Nothing keeps a run on this machine from the folders and processes of svc.${why}`,
+      fix: 'svc device set --isolation svc',
+    },
+  ]
 }
 
 function readinessProblems({ readiness }: ControlStatus): Problem[] {
@@ -99,6 +132,8 @@ function asText(identity: Identity | null, status: ControlStatus | null, problem
       `runs      ${status.runs.length} of ${status.capacity}${status.accepting ? '' : `, takes no more (${status.reason})`}`,
     )
     for (const run of status.runs) lines.push(`          ${run.runId}  ${run.state}  ${run.agent ?? ''}`.trimEnd())
+    const { level, tool } = status.isolation
+    lines.push(`isolation ${level}${tool === null ? '' : ` (${tool})`}`)
     lines.push(`spool     ${status.spool.rows} events, ${status.spool.bytes} bytes not acknowledged`)
     for (const [name, harness] of Object.entries(status.readiness?.harnesses ?? {})) {
       lines.push(`harness   ${name}  ${harness.installed ? (harness.version ?? 'installed') : 'not installed'}`)

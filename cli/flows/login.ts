@@ -6,12 +6,13 @@ import { readIfThere } from '../files.ts'
 import { createClient } from '../http.ts'
 import { loginPath, serverPlaces } from '../paths.ts'
 import { localText } from '../values.ts'
-import { useLogin } from '../login-file.ts'
+import { demandNoRun, useLogin } from '../login-file.ts'
 import { serverUrl } from '../session.ts'
 
 /** `login`: tries the token before it is kept, so that a wrong one is noticed now. */
 export const login: Flow = async (context) => {
   const { env, out } = context
+  demandNoRun(env)
   const server = await chooseServer(context)
   const token = await chooseToken(context, server)
   const { workspace, role } = await tryToken(context, { server, token })
@@ -24,6 +25,7 @@ export const login: Flow = async (context) => {
 
 /** `logout`: the token stays valid elsewhere; only this machine forgets it. */
 export const logout: Flow = async ({ env, out }) => {
+  demandNoRun(env)
   const path = await loginPath(env)
   const wasThere = readIfThere(path) !== null
   await rm(path, { force: true })

@@ -10,7 +10,7 @@ export const runChangeSet: Flow = async (context) => {
   if (values.local['patch'] !== true) await printReply(context, body)
   else {
     const diff = textAt(body, 'diff') ?? ''
-    if (diff !== '') out.text(diff)
+    if (diff !== '') out.exact(diff)
     else out.message('svc: the run changed nothing.')
   }
   return 0

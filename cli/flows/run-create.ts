@@ -5,6 +5,7 @@ import { textAt } from '../fields.ts'
 import { followRun } from '../follow.ts'
 import type { Client } from '../http.ts'
 import { callOf, printReply } from '../route-call.ts'
+import { aboutEnding } from '../run-ending.ts'
 
 const maxWaitMs = 86_400_000
 
@@ -63,10 +64,14 @@ async function waitForEnd(
 }
 
 function statusOf({ out }: CommandContext, run: unknown): number {
-  const status = textAt(run, 'status')
-  const waitsFor = textAt(run, 'waitingOn', 'label')
-  if (waitsFor !== null) out.message(`svc: the run ended to wait for a person: ${waitsFor}`)
-  if (status === 'succeeded') return exitStatus('ok')
-  out.message(`svc: the run ${status}: ${textAt(run, 'errorMessage') ?? textAt(run, 'exitReason') ?? 'not said why'}`)
-  return exitStatus(status === 'cancelled' ? 'run_cancelled' : 'run_failed')
+  const about = aboutEnding(run)
+  if (about !== null) out.message(`svc: ${about}`)
+  switch (textAt(run, 'status')) {
+    case 'succeeded':
+      return exitStatus('ok')
+    case 'cancelled':
+      return exitStatus('run_cancelled')
+    default:
+      return exitStatus('run_failed')
+  }
 }

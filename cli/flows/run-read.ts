@@ -1,6 +1,7 @@
 import type { Flow } from '../context.ts'
 import { fieldAt, textAt } from '../fields.ts'
 import { rowsOf } from '../pages.ts'
+import { aboutEnding } from '../run-ending.ts'
 import { callOf, fillPath, withRun } from '../route-call.ts'
 import { createTranscript } from '../transcript.ts'
 
@@ -23,7 +24,8 @@ export const runRead: Flow = async (context) => {
   const answer = textAt(body, 'transcriptRead', 'finalAnswer')
   if (out.isJsonWanted) await out.result(fieldAt(body, 'transcriptRead') ?? null)
   else if (answer !== null) out.text(answer)
-  if (answer === null) out.message(`svc: the run (${textAt(body, 'status')}) has given no answer.`)
-  else if (fieldAt(body, 'transcriptRead', 'isError') === true) out.message('svc: the agent called this an error.')
+  const about = aboutEnding(body)
+  if (about !== null) out.message(`svc: ${about}`)
+  else if (answer === null) out.message('svc: the run has given no answer.')
   return 0
 }

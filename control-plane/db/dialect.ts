@@ -103,14 +103,46 @@ const byCode: Record<string, DatabaseTrouble> = {
   EPIPE: 'database_unavailable',
 }
 
-/** PostgreSQL ended the transaction, whole, so that another one could go on: a deadlock, or two that would not be serial. */
-export function wasUndoneForAnother(error: unknown): boolean {
-  const code = (error as { code?: unknown } | null)?.code
-  return code === '40P01' || code === '40001'
+export type Undone = 'conflict' | 'deadlock' | 'duplicate'
+
+/**
+ * Why the database did not let a transaction be, when that was for another one: no order of the two gives what both did,
+ * each waited for the other, or the other one had inserted the same key. null: for no such reason. On SQLite the other one
+ * is an operator's command, in a process of its own.
+ */
+export function undoneFor(error: unknown): Undone | null {
+  const code = (error as { code?: unknown } | null | undefined)?.code
+  return typeof code === 'string' ? (undoneByCode[code] ?? null) : null
+}
+
+const undoneByCode: Record<string, Undone> = {
+  '40001': 'conflict',
+  '40P01': 'deadlock',
+  '23505': 'duplicate',
+  SQLITE_BUSY_SNAPSHOT: 'conflict',
+}
+
+/**
+ * PostgreSQL cancelled a statement, or a write waited for its turn in vain: the transaction is undone. One that gets as far as
+ * its commit is not cancelled any more.
+ */
+export const wasCancelled = (error: unknown): boolean => (error as { code?: unknown } | null)?.code === '57014'
+
+/**
+ * A transaction failed before the first statement of its work: while it waited for its turn or for a connection, or at its
+ * beginning. So nothing of it was done, whatever `cause` is.
+ */
+export class NotBegunError extends Error {
+  override readonly name = 'NotBegunError'
+
+  constructor(cause: unknown) {
+    super(cause instanceof Error ? cause.message : String(cause), { cause })
+  }
 }
 
 /** What an error of the database means to a caller; null for an error that is not about the database's state. */
 export function troubleOf(error: unknown): DatabaseTrouble {
+  if (error instanceof NotBegunError) return troubleOf(error.cause)
   if (!(error instanceof Error)) return null
   if (error.name === 'KnexTimeoutError') return /pool/i.test(error.message) ? 'database_unavailable' : 'query_timeout'
   const code = (error as { code?: unknown }).code

@@ -20,6 +20,17 @@ declare module 'knex/lib/dialects/better-sqlite3/index.js' {
   }
 }
 
+declare module 'knex/lib/dialects/postgres/execution/pg-transaction.js' {
+  import type { Knex } from 'knex'
+  import type { Client } from 'pg'
+
+  export default class PostgresTransaction {
+    constructor(client: Knex.Client, container: unknown, config?: object, outer?: unknown)
+    begin(connection: Client): Promise<unknown>
+    query(connection: Client, sql: string): Promise<unknown>
+  }
+}
+
 declare module 'knex/lib/dialects/postgres/index.js' {
   import type { Knex } from 'knex'
   import type { Client } from 'pg'

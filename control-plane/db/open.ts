@@ -2,10 +2,13 @@ import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import knex, { type Knex } from 'knex'
 import type BetterSqlite3 from 'better-sqlite3'
+import { realWorld } from '../../shared/lib/world.ts'
 import { dialectOf, type Dialect } from './dialect.ts'
 import { PostgresClient } from './postgres-client.ts'
 import { SqliteClient } from './sqlite-client.ts'
 import { cacheStatements } from './statement-cache.ts'
+import type { WriteState } from './transaction.ts'
+import { Turns } from './turns.ts'
 
 /** A handle or a transaction: what store functions take as their first argument. */
 export type Db = Knex | Knex.Transaction
@@ -23,9 +26,19 @@ export interface DatabaseOptions {
   url: string
   /** PostgreSQL connections of this process. */
   poolSize?: number
+  /** PostgreSQL ends a read that takes longer. */
+  readMs?: number
+  /** The same for a write, with what it waits for others. */
+  writeMs?: number
+  /** Whoever waits longer for a connection fails; a request is then answered 503 `database_unavailable`. */
+  acquireMs?: number
   /** Bytes of a serialized database to open instead of a file (tests). */
   image?: Buffer
 }
+
+export const defaultReadMs = 10_000
+export const defaultWriteMs = 20_000
+const defaultAcquireMs = 10_000
 
 export function openDatabase(options: DatabaseOptions): Database {
   const dialect = dialectOf(options.url)
@@ -37,10 +50,21 @@ export function openDatabase(options: DatabaseOptions): Database {
 const nothing = () => undefined
 const quiet = { warn: nothing, error: nothing, deprecate: nothing, debug: nothing }
 
+/** knex keeps the whole of its configuration with its client, where `inTransaction` finds what is ours. */
+type Config = Knex.Config & { writes: WriteState }
+
+const writesOf = ({ writeMs = defaultWriteMs }: DatabaseOptions): WriteState => ({
+  world: realWorld,
+  turns: new Turns(realWorld),
+  writeMs,
+  observers: new Set(),
+})
+
 function openSqlite(options: DatabaseOptions): Knex {
   const inMemory = options.url === ':memory:'
   if (!inMemory) mkdirSync(dirname(options.url), { recursive: true, mode: 0o700 })
-  return knex({
+  const config: Config = {
+    writes: writesOf(options),
     client: SqliteClient,
     // Messages of failed queries are logged: the values of a statement stay out of them.
     compileSqlOnError: false,
@@ -50,8 +74,7 @@ function openSqlite(options: DatabaseOptions): Knex {
     pool: {
       min: 1,
       max: 1,
-      // A queued request gives up when the one connection does not come free (answered 503 database_unavailable).
-      acquireTimeoutMillis: 10_000,
+      acquireTimeoutMillis: options.acquireMs ?? defaultAcquireMs,
       afterCreate: (raw: BetterSqlite3.Database, done: (error: Error | null) => void) => {
         // Rows over one page's quarter spill on small pages; frames are large rows. Takes effect on a new file only.
         raw.pragma('page_size = 16384')
@@ -69,11 +92,13 @@ function openSqlite(options: DatabaseOptions): Knex {
         done(null)
       },
     },
-  })
+  }
+  return knex(config)
 }
 
 function openPostgres(options: DatabaseOptions): Knex {
-  return knex({
+  const config: Config = {
+    writes: writesOf(options),
     client: PostgresClient,
     compileSqlOnError: false,
     log: quiet,
@@ -82,11 +107,12 @@ function openPostgres(options: DatabaseOptions): Knex {
       application_name: 'svc-server',
       // Times are milliseconds and sequence numbers are counters: both fit a double exactly, so int8 is read as number.
       types: { getTypeParser: bigintAsNumber },
-      statement_timeout: 30_000,
+      statement_timeout: options.readMs ?? defaultReadMs,
       idle_in_transaction_session_timeout: 60_000,
-    } as Knex.PgConnectionConfig,
-    pool: { min: 0, max: options.poolSize ?? 8, acquireTimeoutMillis: 10_000 },
-  })
+    },
+    pool: { min: 0, max: options.poolSize ?? 8, acquireTimeoutMillis: options.acquireMs ?? defaultAcquireMs },
+  }
+  return knex(config)
 }
 
 const int8 = 20

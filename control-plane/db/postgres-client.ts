@@ -1,9 +1,47 @@
+import type { Knex } from 'knex'
 import Client from 'knex/lib/dialects/postgres/index.js'
+import Transaction from 'knex/lib/dialects/postgres/execution/pg-transaction.js'
+import { endTurns } from './turns.ts'
 import { copyRows, type CopiedInto, type CopiedRow } from './copy.ts'
 import type { StatementClient, StatementText, Value } from './statement.ts'
 
-/** knex's client; statements are prepared once for each connection. */
+type Connection = Awaited<ReturnType<Client['acquireConnection']>>
+
+/** knex's client; statements are prepared once for each connection, and transactions begin as `inTransaction` says. */
 export class PostgresClient extends Client implements StatementClient {
+  override transaction(container: unknown, config?: BeginConfig, outer?: unknown): Knex.Transaction {
+    // As knex makes its own ones, whose type does not say that they are promises of the transaction's result.
+    return new WriteTransaction(this, container, config, outer) as unknown as Knex.Transaction
+  }
+
+  /**
+   * One connection for as long as `use` takes. Turns that its first transaction waits for (`lockTurns`) are over after it.
+   */
+  async inTurn<Result>(use: (connection: Connection) => Promise<Result>): Promise<Result> {
+    const connection = await this.acquireConnection()
+    try {
+      return await use(connection)
+    } finally {
+      // Whoever waits for the result need not wait for this.
+      void this.endTurn(connection)
+    }
+  }
+
+  private async endTurn(connection: Connection): Promise<void> {
+    try {
+      // Nothing is open, but when the turn was waited for in vain.
+      await connection.query(`rollback; ${endTurns}`)
+    } catch (error) {
+      // The pool must not give out a connection that may still hold a turn; without it the turn is over.
+      Object.assign(connection, { __knex__disposed: error })
+      await connection.end().catch(() => undefined)
+    } finally {
+      // knex leaves the mark of a transaction on a connection that it was given.
+      Reflect.deleteProperty(connection, '__knexTxId')
+      void this.releaseConnection(connection)
+    }
+  }
+
   async readRows(text: StatementText, values: readonly Value[]): Promise<unknown[]> {
     return (await this.ask(text, values)).rows
   }
@@ -35,5 +73,23 @@ export class PostgresClient extends Client implements StatementClient {
     } finally {
       void this.releaseConnection(connection)
     }
+  }
+}
+
+interface BeginConfig {
+  begin?: string
+}
+
+/** Begins by the text that it was given, in the one round trip that a plain beginning takes. */
+class WriteTransaction extends Transaction {
+  private readonly beginText: string | undefined
+
+  constructor(client: PostgresClient, container: unknown, config?: BeginConfig, outer?: unknown) {
+    super(client, container, config, outer)
+    this.beginText = config?.begin
+  }
+
+  override begin(connection: Connection): Promise<unknown> {
+    return this.beginText === undefined ? super.begin(connection) : this.query(connection, this.beginText)
   }
 }

@@ -1,19 +1,131 @@
 import type { Knex } from 'knex'
-import { wasUndoneForAnother } from './dialect.ts'
+import { ApiError } from '../../shared/api/errors.ts'
+import type { World } from '../../shared/lib/world.ts'
+import { dialectOfDb, NotBegunError, undoneFor, type Undone } from './dialect.ts'
 import type { Tx } from './open.ts'
+import type { PostgresClient } from './postgres-client.ts'
+import { lockTurns, type Turns } from './turns.ts'
 
 /**
- * Runs the work in a transaction, and once more when the database undid it, whole, in favour of another transaction: done
- * again, it comes after that one. `onAgain` drops what the work left outside of the database.
+ * The one way to a transaction that writes. On PostgreSQL it is serializable: whatever replicas do at once, the state that
+ * is left is that of some order of their transactions. The database undoes what no order gives, and the work is done
+ * again here, from its beginning. So the work keeps nothing outside of its transaction: what is to happen once it is
+ * committed is collected anew at each attempt. SQLite has one writer, so it gives an order by nature.
+ *
+ * Transactions that are known to meet take turns (`turns`; those of one workspace, mostly) before they look at anything:
+ * of two that overlap the database would undo one. Turns are for speed alone: what forgets to take one is still right.
+ *
+ * What does not go through here, and why it need not, is listed in below-serializable.ts.
  */
-export function transactionInTurn<Result>(
+export interface TransactionOptions {
+  /** Those with a name in common follow one another, on all replicas. */
+  turns?: readonly string[]
+  /** An entry of below-serializable.ts: nobody decides by what it writes. */
+  below?: 'run events'
+  /** Fails as `transient_conflict` when it waits longer than this for a row that another one holds. */
+  lockMs?: number
+}
+
+/** Of a process and a database; see operations.md. */
+export interface WriteState {
+  world: Pick<World, 'monotonic' | 'random' | 'sleep' | 'after'>
+  turns: Turns
+  /** A transaction, its turn and all its attempts included, takes no longer. */
+  writeMs: number
+  /** What was done again, and what was given up. */
+  readonly observers: Set<WriteObserver>
+}
+
+export type WriteObserver = (happened: 'again' | 'given up', cause: Undone) => void
+
+/** The last of them is answered as it ended. */
+const maxAttempts = 10
+/** A row that another one inserted first is seen by the next attempt; if it is still in the way, it stands in its way for good. */
+const maxOfDuplicates = 3
+
+export const writeStateOf = (root: Knex): WriteState =>
+  (root.client as { config: { writes: WriteState } }).config.writes
+
+/**
+ * Does the work in a transaction, again when it was undone for another one, until it is committed or refused. Fails with a
+ * NotBegunError when it did not come as far as the work.
+ */
+export async function inTransaction<Result>(
   root: Knex,
   work: (tx: Tx) => Promise<Result>,
-  onAgain: (error: unknown) => void = () => undefined,
+  options: TransactionOptions = {},
 ): Promise<Result> {
-  return root.transaction(work).catch((error: unknown) => {
-    if (!wasUndoneForAnother(error)) throw error
-    onAgain(error)
-    return root.transaction(work)
-  })
+  let isBegun = false
+  const begun = (tx: Tx) => {
+    isBegun = true
+    return work(tx)
+  }
+  try {
+    return await inOrder(root, begun, options)
+  } catch (error) {
+    throw isBegun ? error : new NotBegunError(error)
+  }
+}
+
+async function inOrder<Result>(
+  root: Knex,
+  work: (tx: Tx) => Promise<Result>,
+  { turns = [], below, lockMs }: TransactionOptions,
+): Promise<Result> {
+  const state = writeStateOf(root)
+  const until = state.world.monotonic() + state.writeMs
+  if (dialectOfDb(root) === 'sqlite') return repeat(state, until, () => root.transaction(work))
+  const leftMs = () => Math.max(1, Math.ceil(until - state.world.monotonic()))
+  const level = below === undefined ? 'serializable' : 'read committed'
+  const locks = lockMs === undefined ? '' : `; set local lock_timeout = ${lockMs}`
+  const attempt = (before = '', connection?: unknown) =>
+    root.transaction(work, { connection, begin: before + beginAt(level, leftMs()) + locks } as Knex.TransactionConfig)
+  if (turns.length === 0) return repeat(state, until, () => attempt())
+  const leave = await state.turns.enter(turns, state.writeMs)
+  try {
+    const client = root.client as PostgresClient
+    return await client.inTurn((connection) => {
+      // In the round trip of the beginning; what is done again has them.
+      let waitForTurns = `begin; set local statement_timeout = ${leftMs()}; ${lockTurns(turns)} commit; `
+      return repeat(state, until, () => {
+        const before = waitForTurns
+        waitForTurns = ''
+        return attempt(before, connection)
+      })
+    })
+  } finally {
+    leave()
+  }
+}
+
+/** A part of a transaction that is undone by itself when it fails. */
+export function inSavepoint<Result>(tx: Tx, work: (tx: Tx) => Promise<Result>): Promise<Result> {
+  return tx.transaction(work)
+}
+
+const beginAt = (level: string, ms: number) => `begin isolation level ${level}; set local statement_timeout = ${ms}`
+
+async function repeat<Result>(state: WriteState, until: number, attempt: () => Promise<Result>): Promise<Result> {
+  const { world, observers } = state
+  for (let count = 1; ; count++) {
+    try {
+      return await attempt()
+    } catch (error) {
+      const cause = causeOf(error)
+      if (cause === null) throw error
+      const waitMs = world.random() * Math.min(500, 5 * 2 ** count)
+      const most = cause === 'duplicate' ? maxOfDuplicates : maxAttempts
+      const isLast = count >= most || world.monotonic() + waitMs >= until
+      for (const observe of observers) observe(isLast ? 'given up' : 'again', cause)
+      if (isLast) throw error
+      await world.sleep(waitMs)
+    }
+  }
+}
+
+/** Why the work may end otherwise when it is done again; null: it would end as it did. */
+function causeOf(error: unknown): Undone | null {
+  if (!(error instanceof ApiError)) return undoneFor(error)
+  // A row was not as it had been read; or a refusal of ours that says what the database refused.
+  return error.code === 'transient_conflict' ? 'conflict' : undoneFor(error.options.cause)
 }

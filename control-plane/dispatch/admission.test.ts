@@ -42,6 +42,15 @@ describe('what a wake becomes', () => {
       facts({ workspace: { agentsPaused: true, status: 'active' } }),
       { kind: 'not_dispatched', reason: 'workspace_agents_paused' },
     ],
+    [
+      'an archived workspace, whose agents were paused before',
+      facts({ workspace: { agentsPaused: true, status: 'archived' } }),
+      {
+        kind: 'not_dispatched',
+        reason: 'workspace_agents_paused',
+        message: 'This workspace is archived, so its agents take no wakes.',
+      },
+    ],
     ['a spent budget', facts({ spentBudget: 'agent' }), { kind: 'not_dispatched', reason: 'budget_blocked' }],
     ['a spent budget of all', facts({ spentBudget: 'workspace' }), { reason: 'budget_blocked' }],
     ['a removed folder', facts({ folder: 'missing' }), { kind: 'not_dispatched', reason: 'folder_bind_failed' }],

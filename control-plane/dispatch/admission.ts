@@ -61,8 +61,10 @@ export function admit(facts: WakeFacts): Admission {
   if (agent.deletedAt !== null) return refuse('agent_tombstoned', `${agent.name} is deleted; restore it to run it.`)
   if (agent.status !== 'active')
     return refuse('agent_inactive', `${agent.name} is ${agent.status}; only an active agent takes wakes.`)
+  // The documents have no reason of its own for it; that its agents are paused, too, is not what must be undone first.
+  if (workspace.status === 'archived')
+    return refuse('workspace_agents_paused', 'This workspace is archived, so its agents take no wakes.')
   if (workspace.agentsPaused) return refuse('workspace_agents_paused', 'The agents of this workspace are paused.')
-  if (workspace.status === 'archived') return refuse('workspace_agents_paused', 'This workspace is archived.')
   const held = facts.task && taskRefusal(facts.task)
   if (held) return held
   if (facts.environment === 'cloud' && !facts.cloudEnabled)

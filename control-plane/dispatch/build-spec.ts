@@ -32,13 +32,11 @@ export interface SpecInput {
 export function buildSpec(input: SpecInput): RunSpec {
   const { agent, workspace, folder, overrides = {} } = input
   const model = overrides.model ?? agent.model ?? workspace.defaultModel
-  // A model that was chosen for this run is not held to the harness that goes with the agent's own.
-  const harness = overrides.harness ?? (overrides.model ? null : agent.harness)
   return {
     runId: input.runId,
     workspaceId: workspace.id,
     agent: { id: agent.id, handle: `@${agent.handle}`, name: agent.name },
-    harness: harnessOf(harness, model, input.catalog),
+    harness: harnessOf(harnessOverrideOf(agent, overrides), model, input.catalog),
     folder: folder && { shortId: folder.shortId, rootPath: folder.rootPath },
     prompt: input.prompt,
     agentMd: [workspace.contextMd, agent.agentMd].filter(Boolean).join('\n\n'),
@@ -63,6 +61,16 @@ export function buildSpec(input: SpecInput): RunSpec {
       ...input.limits,
     },
   }
+}
+
+/**
+ * A model that was chosen for this run is not held to the harness that goes with the agent's own. No choice for one run makes
+ * a command of an agent, or an agent of a command: that decides which program runs, which only the settings of the agent do.
+ */
+function harnessOverrideOf({ harness: own }: AgentRow, { harness: chosen, model }: RunOverrides): HarnessName | null {
+  if (own === 'command') return own
+  if (chosen && chosen !== 'command') return chosen
+  return model ? null : own
 }
 
 function effortOf(value: string | null): RunSpec['reasoningEffort'] {

@@ -11,8 +11,9 @@ import { findRun } from '../resources/runs/store.ts'
 import { cancelRun } from './cancel-run.ts'
 import { loadPlacementFacts, lockPlacement } from './facts.ts'
 import { hasRoom, placeAll, type Placed } from './placement.ts'
-import { SerialWork } from './serial-work.ts'
+import { Lines } from './lines.ts'
 import { findWaiting, listWaiting, type WaitingRun } from './waiting-store.ts'
+import { inTransaction } from '../db/transaction.ts'
 
 /**
  * Gives queued runs to devices. It owns the step none -> offered of a lease and back (but for a run that is offered by
@@ -21,7 +22,8 @@ import { findWaiting, listWaiting, type WaitingRun } from './waiting-store.ts'
  *
  * What may interleave: two dispatches of one run (compare-and-set on the fence lets one win), a claim that arrives while
  * the offer expires (both are compare-and-set on `lease_state`, so one of them finds nothing to change), another replica
- * dispatching the same run (each offers only to devices linked to itself).
+ * dispatching the same run (each offers only to devices linked to itself). What offers runs of a workspace stands in its
+ * line, so that workspaces do not wait for each other.
  */
 
 /** The links of this replica, as far as dispatch needs them. */
@@ -29,6 +31,13 @@ export interface OfferPort {
   isLinked(publicId: string): boolean
   /** False when the link is gone. */
   send(publicId: string, message: ServerMessage): boolean
+}
+
+/** An offer as the device knows it that it was made to. */
+export interface AnsweredOffer {
+  runId: string
+  fence: number
+  device: string
 }
 
 /** A run that the database gives to a device, before the device was told. */
@@ -57,15 +66,17 @@ const batch = 200
 
 export class Dispatcher {
   private readonly options: DispatcherOptions
-  private readonly offers = new Map<string, { taskId: string | null; cancel: () => void }>()
+  private readonly offers = new Map<string, { device: string; taskId: string | null; cancel: () => void }>()
   /** Runs that were queued since the last look. */
   private readonly queued = new Set<string>()
+  /** Those of them that wait to be offered, by workspace. */
+  private readonly found = new Map<string, Set<string>>()
   private readonly unsubscribe: (() => void)[] = []
-  private readonly work: SerialWork
+  private readonly work: Lines
 
   constructor(options: DispatcherOptions) {
     this.options = options
-    this.work = new SerialWork(options.log, 'dispatch failed; the sweep tries again')
+    this.work = new Lines(options.log, 'dispatch failed; the sweep tries again')
   }
 
   start(): void {
@@ -93,12 +104,12 @@ export class Dispatcher {
   /** A run was queued (or is again): looks for a device at once. */
   runQueued(runId: string): void {
     this.queued.add(runId)
-    this.work.add(() => this.offerQueued(), 'queued')
+    this.work.add('queued', () => this.findQueued(), 'queued')
   }
 
   /** A device of the workspace connected, changed or has room: gives it what waits, oldest first. */
   capacityChanged(workspaceId: string): void {
-    this.work.add(() => this.offerWaiting(workspaceId), `workspace:${workspaceId}`)
+    this.work.add(workspaceId, () => this.offerWaiting(workspaceId), 'waiting')
   }
 
   get offerMs(): number {
@@ -116,22 +127,27 @@ export class Dispatcher {
     this.watchOffer(offered)
     const sent = links.send(device, { type: 'run.offer', runId, fence, spec, expiresInMs: offerMs })
     log.info({ runId, fence, device }, 'run offered')
-    if (!sent) this.work.add(() => this.withdraw(runId, fence))
+    if (!sent) this.work.add(runId, () => this.withdraw({ runId, fence, device }))
   }
 
-  /** The device answered the offer, or the run ended: its time limit is off. Gives what this replica knows of the offer. */
-  settled(runId: string, fence: number): { taskId: string | null } | null {
+  /**
+   * The device answered the offer: its time limit is off. Returns what this replica knows of the offer; null when it was
+   * made to another device.
+   */
+  settled({ runId, fence, device }: AnsweredOffer): { taskId: string | null } | null {
     const key = `${runId}/${fence}`
     const offered = this.offers.get(key) ?? null
-    offered?.cancel()
+    if (offered === null || offered.device !== device) return null
+    offered.cancel()
     this.offers.delete(key)
     return offered
   }
 
-  /** Takes an offer back and looks for another device. */
-  async withdraw(runId: string, fence: number): Promise<void> {
-    this.settled(runId, fence)
-    if (await withdrawOffer(this.options.root, runId, fence)) this.runQueued(runId)
+  /** Takes back an offer that was made to the device and looks for another one. */
+  async withdraw(offer: AnsweredOffer): Promise<void> {
+    this.settled(offer)
+    const { runId, fence, device } = offer
+    if (await withdrawOffer(this.options.root, runId, fence, device)) this.runQueued(runId)
   }
 
   /** Resolves when nothing that was asked for is still being done. */
@@ -139,14 +155,22 @@ export class Dispatcher {
     await this.work.idle()
   }
 
-  private async offerQueued(): Promise<void> {
+  private async findQueued(): Promise<void> {
     const runIds = [...this.queued]
     this.queued.clear()
     for (let at = 0; at < runIds.length; at += batch) {
-      const waiting = await findWaiting(this.options.root, runIds.slice(at, at + batch))
-      for (const [workspaceId, runs] of Map.groupBy(waiting, (run) => run.workspaceId))
-        await this.offer(workspaceId, idsOf(runs))
+      for (const { id, workspaceId } of await findWaiting(this.options.root, runIds.slice(at, at + batch))) {
+        const found = this.found.get(workspaceId) ?? new Set()
+        this.found.set(workspaceId, found.add(id))
+        this.work.add(workspaceId, () => this.offerFound(workspaceId), 'found')
+      }
     }
+  }
+
+  private async offerFound(workspaceId: string): Promise<void> {
+    const runIds = [...(this.found.get(workspaceId) ?? [])]
+    this.found.delete(workspaceId)
+    for (let at = 0; at < runIds.length; at += batch) await this.offer(workspaceId, runIds.slice(at, at + batch))
   }
 
   /** All that waits is looked at, since what is held by a gate may stand before what is not. */
@@ -172,13 +196,13 @@ export class Dispatcher {
       if (runIds.length === 1) throw error
       // One that cannot be offered holds up none of the others.
       this.options.log.warn({ err: error, runs: runIds.length }, 'runs were not offered together; each is by itself')
-      for (const runId of runIds) this.work.add(() => this.offerTogether(workspaceId, [runId]))
+      for (const runId of runIds) this.work.add(workspaceId, () => this.offerTogether(workspaceId, [runId]))
     }
   }
 
   private async offerTogether(workspaceId: string, runIds: readonly string[]): Promise<void> {
     const { root, world, leaseMs } = this.options
-    const offered = await root.transaction(async (tx): Promise<OfferedRun[]> => {
+    const offerThem = async (tx: Tx): Promise<OfferedRun[]> => {
       const { facts, isHalted } = await lockPlacement(tx, workspaceId, { now: world.now(), leaseMs })
       // Read once nobody else places runs of the workspace: another one of the same task may just have been offered.
       const waiting = await findWaiting(tx, runIds)
@@ -191,7 +215,8 @@ export class Dispatcher {
         tx,
         placed.filter(({ publicId }) => this.isLinked(publicId)),
       )
-    })
+    }
+    const offered = await inTransaction(root, offerThem, { turns: [workspaceId] })
     for (const run of offered) this.push(run)
   }
 
@@ -217,14 +242,14 @@ export class Dispatcher {
     if (run) await cancelRun(tx, run, { exitReason: 'company_paused', reason: null, world, leaseMs })
   }
 
-  private watchOffer({ runId, fence, taskId }: OfferedRun): void {
+  private watchOffer({ runId, fence, device, taskId }: OfferedRun): void {
     const key = `${runId}/${fence}`
     const cancel = this.options.world.after(this.options.offerMs, () => {
       this.offers.delete(key)
       this.options.log.warn({ runId, fence }, 'offer not answered in time')
-      this.work.add(() => this.withdraw(runId, fence))
+      this.work.add(runId, () => this.withdraw({ runId, fence, device }))
     })
-    this.offers.set(key, { taskId, cancel })
+    this.offers.set(key, { device, taskId, cancel })
   }
 }
 

@@ -3,6 +3,7 @@ import type { AgentRow } from '../resources/agents/store.ts'
 import { isController, livenessOf } from '../resources/devices/rules.ts'
 import { listDevicesOfWorkspace, type DeviceRow } from '../resources/devices/store.ts'
 import type { FolderRow } from '../resources/folders/store.ts'
+import { listAdmins } from '../resources/members/store.ts'
 import { loadOccupancy } from '../resources/runs/live-store.ts'
 import type { RunRow } from '../resources/runs/store.ts'
 import { isHalted } from '../resources/workspaces/rules.ts'
@@ -46,6 +47,7 @@ async function load(db: Db, workspaceId: string, options: Moment & { lock: boole
   })
   const facts: PlacementFacts = {
     rateLimited: new Set(limited.map((run) => `${run.agentId}/${run.harness}`)),
+    admins: await adminsFor(db, workspaceId, devices),
     defaultDevice: workspace?.defaultDevice ?? null,
     devices: devices.map((device) => ({
       publicId: device.publicId,
@@ -53,6 +55,7 @@ async function load(db: Db, workspaceId: string, options: Moment & { lock: boole
       liveness: livenessOf(device, options.now, options.leaseMs),
       isLinked: device.replicaId !== null,
       isController: isController(device.platform),
+      runsBy: device.runsBy,
       remoteControlRevoked: device.remoteControlRevokedAt !== null,
       accepting: device.claimState?.accepting ?? true,
       unready: unreadyOf(device),
@@ -61,6 +64,11 @@ async function load(db: Db, workspaceId: string, options: Moment & { lock: boole
     })),
   }
   return { facts, workspace }
+}
+
+/** Read only where a device asks for them, since every wake comes by here. */
+async function adminsFor(db: Db, workspaceId: string, devices: readonly DeviceRow[]): Promise<Set<string>> {
+  return devices.some((device) => device.runsBy === 'admins') ? new Set(await listAdmins(db, workspaceId)) : new Set()
 }
 
 /** What the device has not said counts as ready. */
@@ -83,11 +91,12 @@ export function isLockedBy(run: Pick<RunRow, 'id'>, live: readonly RunRow[]): bo
 
 /** What `placeRun` must know of a run, from rows at hand. */
 export function toRunFacts(
-  run: Pick<RunRow, 'agentId' | 'harness' | 'folderId'>,
+  run: Pick<RunRow, 'agentId' | 'harness' | 'folderId' | 'causedByUserId'>,
   rows: {
-    agent: Pick<AgentRow, 'ownerUserId'> | null
+    agent: Pick<AgentRow, 'ownerUserId' | 'transferredAt'> | null
     folder: Pick<FolderRow, 'device'> | null
     parent: Pick<RunRow, 'sessionId' | 'device'> | null
+    isCauseGone: boolean
     isTaskLocked: boolean
   },
 ): RunFacts {
@@ -98,6 +107,9 @@ export function toRunFacts(
     folderDevice: run.folderId === null ? null : (rows.folder?.device ?? ''),
     sessionDevice: rows.parent?.sessionId ? rows.parent.device : null,
     ownerUserId: rows.agent?.ownerUserId ?? null,
+    isOwnerAsked: (rows.agent?.transferredAt ?? null) !== null,
+    causedBy: run.causedByUserId,
+    isCauseGone: rows.isCauseGone,
     isTaskLocked: rows.isTaskLocked,
   }
 }

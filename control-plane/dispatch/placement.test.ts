@@ -8,6 +8,7 @@ const device = (publicId: string, changes: Partial<DeviceFacts> = {}): DeviceFac
   isLinked: true,
   isController: false,
   remoteControlRevoked: false,
+  runsBy: 'members',
   accepting: true,
   unready: [],
   capacity: 3,
@@ -21,10 +22,13 @@ const run = (changes: Partial<RunFacts> = {}): RunFacts => ({
   sessionDevice: null,
   ownerUserId: 'me',
   isTaskLocked: false,
+  isOwnerAsked: false,
+  causedBy: 'me',
+  isCauseGone: false,
   ...changes,
 })
 const place = (facts: RunFacts, devices: DeviceFacts[], defaultDevice: string | null = null) =>
-  placeRun(facts, { devices, defaultDevice, rateLimited: new Set() })
+  placeRun(facts, { devices, defaultDevice, rateLimited: new Set(), admins: new Set(['boss']) })
 const on = (publicId: string) => ({ kind: 'device', publicId })
 const gate = (reason: string) => ({ kind: 'gate', reason })
 
@@ -65,10 +69,38 @@ describe('which device a run goes to', () => {
   })
 
   it('leaves a provider alone that limited the agent a moment ago', () => {
-    const facts = { devices: [device('a')], defaultDevice: null, rateLimited: new Set(['agt_1/claude']) }
+    const facts = {
+      devices: [device('a')],
+      defaultDevice: null,
+      rateLimited: new Set(['agt_1/claude']),
+      admins: new Set<string>(),
+    }
     expect(placeRun(run(), facts)).toEqual(gate('rate_limit'))
     expect(placeRun(run({ harness: 'codex' }), facts)).toEqual(on('a'))
     expect(placeRun(run({ agentId: 'agt_2' }), facts)).toEqual(on('a'))
+  })
+
+  it('goes only where the device takes wakes of whoever caused it', () => {
+    const ofOwner = [device('a', { runsBy: 'owner' })]
+    const ofAdmins = [device('a', { runsBy: 'admins' })]
+    const refused = gate('governance_refused')
+    for (const causedBy of ['me', 'boss', 'you', null]) {
+      expect(place(run({ causedBy }), [device('a')])).toEqual(on('a'))
+      expect([causedBy, place(run({ causedBy }), ofOwner)]).toEqual([causedBy, causedBy === 'me' ? on('a') : refused])
+      const isTaken = causedBy === 'me' || causedBy === 'boss'
+      expect([causedBy, place(run({ causedBy }), ofAdmins)]).toEqual([causedBy, isTaken ? on('a') : refused])
+    }
+    // Another device that takes it is as good; the one of the folder has no other.
+    const devices = [device('a', { runsBy: 'owner' }), device('b', { used: 2 })]
+    expect(place(run({ causedBy: 'you' }), devices)).toEqual(on('b'))
+    expect(place(run({ causedBy: 'you', folderDevice: 'a' }), devices)).toEqual(refused)
+  })
+
+  it('keeps an agent that was given away off the devices of an owner who has not agreed', () => {
+    const asked = run({ isOwnerAsked: true })
+    expect(place(asked, [device('a')])).toEqual(gate('governance_refused'))
+    expect(place({ ...asked, folderDevice: 'a' }, [device('a')])).toEqual(gate('governance_refused'))
+    expect(place(asked, [device('a'), device('c', { userId: 'you' })], 'c')).toEqual(on('c'))
   })
 
   it('waits while another run works on the task', () => {
@@ -86,7 +118,7 @@ describe('which device a run goes to', () => {
 describe('where several runs go', () => {
   it('gives each the room that those before it left, and passes over what a gate holds', () => {
     const devices = [device('a', { capacity: 2, used: 1 }), device('b', { capacity: 1 })]
-    const facts = { devices, defaultDevice: 'a', rateLimited: new Set<string>() }
+    const facts = { devices, defaultDevice: 'a', rateLimited: new Set<string>(), admins: new Set<string>() }
     const runs = [{}, { isTaskLocked: true }, {}, {}, { folderDevice: 'b' }].map((changes) => ({ facts: run(changes) }))
     const { placed, left } = placeAll(runs, facts)
     expect(placed).toEqual([

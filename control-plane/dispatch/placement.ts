@@ -1,5 +1,6 @@
 import type { HarnessName } from '../../shared/runs/spec.ts'
-import type { LivenessStatus } from '../resources/devices/rules.ts'
+import type { RunsBy } from '../../shared/api/devices.ts'
+import { mayCauseRunsOn, type LivenessStatus } from '../resources/devices/rules.ts'
 
 /**
  * Where a queued run may go, decided from facts. The same decision answers `gateReason` at read time and picks the
@@ -14,6 +15,8 @@ export interface DeviceFacts {
   isLinked: boolean
   isController: boolean
   remoteControlRevoked: boolean
+  /** Whose wakes its owner lets it take. */
+  runsBy: RunsBy
   /** What the device said last of itself; true before its first report. */
   accepting: boolean
   /** Harnesses that it says are not installed or not signed in. */
@@ -29,6 +32,8 @@ export interface PlacementFacts {
   defaultDevice: string | null
   /** Agent and harness (`agt_.../claude`) whose provider refused a run a moment ago. */
   rateLimited: ReadonlySet<string>
+  /** UUIDs of the workspace's owners and admins; empty where no device asks for them. */
+  admins: ReadonlySet<string>
 }
 
 export interface RunFacts {
@@ -39,6 +44,12 @@ export interface RunFacts {
   /** Device whose harness session the run goes on with. */
   sessionDevice: string | null
   ownerUserId: string | null
+  /** The agent was given to its owner, who has not agreed yet: it runs on none of their devices. */
+  isOwnerAsked: boolean
+  /** UUID of the person at the root of its chain of wakes; null: not known. */
+  causedBy: string | null
+  /** That person is no member of the workspace any more. */
+  isCauseGone: boolean
   /** Another run of the same task was first and still lives. */
   isTaskLocked: boolean
 }
@@ -49,6 +60,7 @@ export type GateReason =
   | 'task_locked'
   | 'no_ready_route'
   | 'pinned_route_not_ready'
+  | 'governance_refused'
   | 'rate_limit'
 export type Placement = { kind: 'device'; publicId: string } | { kind: 'gate'; reason: GateReason }
 
@@ -64,7 +76,9 @@ export function placeRun(run: RunFacts, facts: PlacementFacts): Placement {
     (device) => device.liveness === 'connected' && !device.isController && !device.remoteControlRevoked,
   )
   if (able.length === 0) return gate('no_device')
-  const routes = able.filter((device) => !device.unready.includes(run.harness))
+  const allowed = able.filter((device) => isAllowed(run, device, facts))
+  if (allowed.length === 0) return gate('governance_refused')
+  const routes = allowed.filter((device) => !device.unready.includes(run.harness))
   if (routes.length === 0) return gate(run.folderDevice === null ? 'no_ready_route' : 'pinned_route_not_ready')
   const ready = routes.filter(hasRoom)
   // A device that lost its link is passed over, but not the one with the session: it may only be restarting its daemon.
@@ -97,13 +111,21 @@ export function placeAll<Run extends { facts: RunFacts }>(
 
 export const hasRoom = (device: DeviceFacts): boolean => device.accepting && device.used < device.capacity
 
+const isAllowed = (run: RunFacts, device: DeviceFacts, { admins }: PlacementFacts): boolean =>
+  !run.isCauseGone &&
+  !(run.isOwnerAsked && device.userId === run.ownerUserId) &&
+  mayCauseRunsOn(device, { causedBy: run.causedBy, admins })
+
 function candidates(run: RunFacts, facts: PlacementFacts): DeviceFacts[] {
   const byId = (publicId: string | null) => facts.devices.filter((device) => device.publicId === publicId)
   if (run.folderDevice !== null) return byId(run.folderDevice)
   const owned = facts.devices
     .filter((device) => device.userId === run.ownerUserId)
     .toSorted((a, b) => b.capacity - b.used - (a.capacity - a.used) || (a.publicId < b.publicId ? -1 : 1))
-  return [...new Set([...byId(run.sessionDevice), ...byId(facts.defaultDevice), ...owned])]
+  const common = byId(facts.defaultDevice)
+  // Where the session lies may be a device of somebody else by now.
+  const withSession = byId(run.sessionDevice).filter((device) => owned.includes(device) || common.includes(device))
+  return [...new Set([...withSession, ...common, ...owned])]
 }
 
 const descriptions: Record<GateReason, string> = {
@@ -113,6 +135,8 @@ const descriptions: Record<GateReason, string> = {
     'No connected device has the harness installed and signed in. `svc device status` on a device tells what it lacks.',
   pinned_route_not_ready:
     'The device of the folder does not have the harness installed and signed in. `svc device status` there tells what it lacks.',
+  governance_refused:
+    'The owner of the device takes no runs that this person causes (`svc device set --runs-by`), the agent was given to a new owner who has not agreed yet (`svc agent accept`), or this person has left the workspace.',
   rate_limit:
     "The harness's provider limited the agent's last run a moment ago. The next one starts a minute after it.",
   capacity: 'Every device that may take this run is busy. It starts when a run there ends.',

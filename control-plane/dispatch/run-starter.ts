@@ -12,6 +12,7 @@ import { onRunStarted } from './run-effects.ts'
 import { secretsForRun } from '../resources/secrets/store.ts'
 import { VaultError, type Vault } from '../resources/secrets/vault.ts'
 import { mintRunToken } from './run-token.ts'
+import { inTransaction } from '../db/transaction.ts'
 
 export interface RunStarterOptions {
   root: Knex
@@ -79,11 +80,12 @@ export class RunStarter {
     const at = world.now()
     const claim = { runId: accepted.runId, fence: accepted.fence, device: link.publicId, at }
     if (accepted.isLone) return claimLoneRun(root, claim)
-    return root.transaction(async (tx: Tx) => {
+    const start = async (tx: Tx) => {
       const claimed = await claimRun(tx, claim)
       if (claimed) for (const effect of onRunStarted) await effect(tx, claimed.run, { at, world, exitReason: null })
       return claimed
-    })
+    }
+    return inTransaction(root, start, { turns: [link.workspaceId] })
   }
 
   async start(link: Link, run: RunRow): Promise<void> {

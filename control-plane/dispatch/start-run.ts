@@ -10,9 +10,11 @@ import { listLiveOfAgent, listLiveOfTask } from '../resources/runs/live-store.ts
 import { endRun, insertRun, setSuccessor, type RunRow } from '../resources/runs/store.ts'
 import type { TaskRow } from '../resources/tasks/store.ts'
 import { listSecretKeys } from '../resources/secrets/store.ts'
+import { isMember } from '../resources/members/store.ts'
 import { findWorkspace, type WorkspaceRow } from '../resources/workspaces/store.ts'
 import { admit, type Admission, type Refusal } from './admission.ts'
 import { spentBudgetOf } from './budget.ts'
+import { causeOf } from './cause.ts'
 import { buildSpec, type RunOverrides } from './build-spec.ts'
 import type { OfferedRun } from './dispatcher.ts'
 import { lockPlacement, toRunFacts } from './facts.ts'
@@ -44,6 +46,8 @@ export interface Wake {
   triggerSource: string
   /** Public id of the person (`usr_`) or agent (`agt_`) behind the wake. */
   requestedBy: string | null
+  /** UUID of the person at the root of its chain of wakes; without it, `requestedBy` says who. */
+  causedBy?: string | null
   prompt: string | null
   /** The run this one continues; without it the last one of the same task or conversation whose session still lies there. */
   parent: RunRow | null
@@ -129,7 +133,8 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
   const parent = await parentOf(tx, wake, { harness: unresumed.harness, folderId: folder?.shortId ?? null })
   const spec = { ...unresumed, resumeSessionId: parent?.sessionId ?? null }
   const continued = parent?.run ?? null
-  const placing = { agent, parent: continued, task, harness: spec.harness }
+  const causedBy = wake.causedBy === undefined ? await causeOf(tx, wake.requestedBy) : wake.causedBy
+  const placing = { causedBy, agent, parent: continued, task, harness: spec.harness }
   const placement = admission.kind === 'declined' ? null : await place(tx, placing, { folder, context })
   const device = placement?.kind === 'device' && placement.mayOffer ? placement.publicId : null
   await insertRun(tx, {
@@ -138,6 +143,7 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
     agentId: agent.id,
     triggerSource: wake.triggerSource,
     requestedBy: wake.requestedBy,
+    causedByUserId: causedBy,
     harness: spec.harness,
     environmentType: overrides.environment ?? agent.environment,
     folderId: folder?.shortId ?? null,
@@ -176,14 +182,20 @@ export function announce(
 /** Where the run goes; the room it takes there is locked until the transaction ends. */
 async function place(
   tx: Tx,
-  run: { agent: AgentRow; parent: RunRow | null; task: WakeTask | null; harness: HarnessName },
+  run: { causedBy: string | null; agent: AgentRow; parent: RunRow | null; task: WakeTask | null; harness: HarnessName },
   { folder, context }: { folder: FolderRow | null; context: WakeContext },
 ): Promise<Placement & { mayOffer: boolean }> {
   const { world, leaseMs, offers } = context
   const { facts, isHalted } = await lockPlacement(tx, run.agent.workspaceId, { now: world.now(), leaseMs })
   const isTaskLocked = run.task !== null && (await listLiveOfTask(tx, run.task.id)).length > 0
-  const rows = { agent: run.agent, folder, parent: run.parent, isTaskLocked }
-  const what = { agentId: run.agent.id, harness: run.harness, folderId: folder?.shortId ?? null }
+  const isCauseGone = run.causedBy !== null && !(await isMember(tx, run.agent.workspaceId, run.causedBy))
+  const rows = { agent: run.agent, folder, parent: run.parent, isCauseGone, isTaskLocked }
+  const what = {
+    agentId: run.agent.id,
+    harness: run.harness,
+    folderId: folder?.shortId ?? null,
+    causedByUserId: run.causedBy,
+  }
   const placement = placeRun(toRunFacts(what, rows), facts)
   // A workspace that was halted since it was read: the dispatcher sees that, too, and cancels the run.
   return { ...placement, mayOffer: placement.kind === 'device' && !isHalted && offers.isLinked(placement.publicId) }

@@ -28,9 +28,12 @@ const row = z
     created_at: time,
     ungated_since: nullableTime,
     owner_user_id: nullableText,
+    transferred_at: nullableTime,
+    caused_by_user_id: nullableText,
     folder_device: nullableText,
     session_id: nullableText,
     session_device: nullableText,
+    is_cause_gone: int,
     is_task_locked: int,
   })
   .transform((r): WaitingRun => ({
@@ -40,11 +43,12 @@ const row = z
     createdAt: r.created_at,
     ungatedSince: r.ungated_since,
     facts: toRunFacts(
-      { agentId: r.agent_id, harness: r.harness, folderId: r.folder_id },
+      { agentId: r.agent_id, harness: r.harness, folderId: r.folder_id, causedByUserId: r.caused_by_user_id },
       {
-        agent: { ownerUserId: r.owner_user_id },
+        agent: { ownerUserId: r.owner_user_id, transferredAt: r.transferred_at },
         folder: r.folder_device === null ? null : { device: r.folder_device },
         parent: { sessionId: r.session_id, device: r.session_device },
+        isCauseGone: r.is_cause_gone === 1,
         isTaskLocked: r.is_task_locked === 1,
       },
     ),
@@ -54,8 +58,11 @@ const row = z
 const waiting = (where: string) =>
   query(
     `select runs.id, runs.workspace_id, runs.agent_id, runs.harness, runs.folder_id, runs.task_id, runs.created_at,
-       runs.ungated_since, agents.owner_user_id, folders.device as folder_device, parents.session_id,
+       runs.ungated_since, runs.caused_by_user_id, agents.owner_user_id, agents.transferred_at, folders.device as folder_device, parents.session_id,
        parents.device as session_device,
+       case when runs.caused_by_user_id is not null and not exists (
+         select 1 from members where members.workspace_id = runs.workspace_id and members.user_id = runs.caused_by_user_id
+       ) then 1 else 0 end as is_cause_gone,
        case when runs.task_id is not null and exists (
          select 1 from runs others where others.task_id = runs.task_id and others.ended_at is null and others.id <> runs.id
            and (others.lease_state <> 'none' or (others.created_at, others.id) < (runs.created_at, runs.id))

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
 import type { Tx } from '../db/open.ts'
-import { transactionInTurn } from '../db/transaction.ts'
+import { inTransaction } from '../db/transaction.ts'
 import type { Bus } from '../link/bus.ts'
 import type { Log } from '../log.ts'
 import { findAgent } from '../resources/agents/store.ts'
@@ -11,7 +11,7 @@ import { listLiveOfAgent, listLiveOfConversation } from '../resources/runs/live-
 import { findRun, lockRun, type RunRow } from '../resources/runs/store.ts'
 import { findTaskById } from '../resources/tasks/store.ts'
 import type { Dispatcher } from './dispatcher.ts'
-import { SerialWork } from './serial-work.ts'
+import { Lines } from './lines.ts'
 import { announce, startRun, type WakeAnswer, type WakeContext } from './start-run.ts'
 import {
   answerWakes,
@@ -34,6 +34,8 @@ export interface WakerOptions {
 
 /** Wakes read at once. */
 const batch = 500
+/** The line of what only looks for wakes, and hands them to the lines of their workspaces in their order. */
+const looks = 'looks'
 /** Prompts that become one run are together at most this long, as the prompt of a run; what is beyond waits for the next. */
 const maxPromptChars = 1_000_000
 const separator = '\n\n'
@@ -41,16 +43,17 @@ const separator = '\n\n'
 /**
  * Makes runs of the wakes that were asked for within other changes (wakes.ts). Each replica hears of each wake; the one
  * that claims its row makes the run, in the same transaction. In a conversation one run of an agent follows another: what
- * is said while it works waits, and becomes one run together. So do the answers to what one run has asked.
+ * is said while it works waits, and becomes one run together. So do the answers to what one run has asked. Wakes of one
+ * workspace are made into runs one after another, and wait for none of another workspace.
  */
 export class Waker {
   private readonly options: WakerOptions
   private readonly unsubscribe: (() => void)[] = []
-  private readonly work: SerialWork
+  private readonly work: Lines
 
   constructor(options: WakerOptions) {
     this.options = options
-    this.work = new SerialWork(options.log, 'a wake failed; the sweep tries again')
+    this.work = new Lines(options.log, 'a wake failed; the sweep tries again')
   }
 
   start(): void {
@@ -58,11 +61,11 @@ export class Waker {
     this.work.start()
     const { bus } = this.options
     this.unsubscribe.push(
-      bus.on('wake.requested', (row) => this.work.add(() => this.wake(row.key), row.key)),
+      bus.on('wake.requested', (row) => this.work.add(looks, () => this.look(row.key), row.key)),
       bus.on('run.ended', (row) => {
         const { conversationId } = row.payload
         const ended = { runId: row.key, conversationId: typeof conversationId === 'string' ? conversationId : null }
-        this.work.add(() => this.takeWaiting({ ended }))
+        this.work.add(looks, () => this.takeWaiting({ ended }))
       }),
     )
   }
@@ -72,9 +75,14 @@ export class Waker {
     await this.work.stop()
   }
 
-  /** Catches what an event missed. */
+  /** Catches what an event missed, soon. */
+  lookAgain(): void {
+    this.work.add(looks, () => this.takeWaiting({}), 'all')
+  }
+
+  /** The same, done. */
   async sweep(): Promise<void> {
-    this.work.add(() => this.takeWaiting({}))
+    this.lookAgain()
     await this.work.idle()
   }
 
@@ -83,25 +91,29 @@ export class Waker {
     await this.work.idle()
   }
 
+  private async look(id: string): Promise<void> {
+    const asked = await findWake(this.options.root, id)
+    if (asked !== null) this.wakeSoon(asked)
+  }
+
+  private wakeSoon({ id, workspaceId }: Pick<WakeRow, 'id' | 'workspaceId'>): void {
+    this.work.add(workspaceId, () => this.wake(id, workspaceId), id)
+  }
+
   /** All that wait are looked at: those that wait on, and those that fail, hold up none of the others. */
   private async takeWaiting(filter: Pick<Parameters<typeof listWaitingWakes>[1], 'ended'>): Promise<void> {
-    const { root, log } = this.options
+    const { root } = this.options
     let page: WakeRow[] = []
     do {
       const last = page.at(-1)
       page = await listWaitingWakes(root, { ...filter, ...(last && { after: last }), limit: batch })
-      for (const { id } of page) {
-        if (this.work.isStopped) return
-        await this.wake(id).catch((error: unknown) => {
-          log.error({ err: error, wake: id }, 'a wake failed; the sweep tries again')
-        })
-      }
-    } while (page.length === batch)
+      for (const wake of page) this.wakeSoon(wake)
+    } while (page.length === batch && !this.work.isStopped)
   }
 
-  private async wake(id: string): Promise<void> {
+  private async wake(id: string, workspaceId: string): Promise<void> {
     const { root, log, dispatcher, bus } = this.options
-    const answer = await transactionInTurn(root, (tx) => this.makeRun(tx, id))
+    const answer = await inTransaction(root, (tx) => this.makeRun(tx, id), { turns: [workspaceId] })
     if (answer === null) return
     log.info({ wake: id, ...('runId' in answer && { runId: answer.runId }), kind: answer.kind }, 'wake answered')
     announce(answer, { dispatcher, bus })
@@ -132,6 +144,7 @@ export class Waker {
               agent,
               triggerSource: first.triggerSource,
               requestedBy: first.requestedBy,
+              causedBy: causeOfAll(wakes),
               prompt: wakes.map((wake) => wake.prompt).join(separator),
               parent,
               task: first.taskId === null ? null : await findTaskById(tx, first.taskId),
@@ -158,6 +171,12 @@ export class Waker {
     if ((await listLiveOfConversation(tx, { agentId, conversationId })).length > 0) return null
     return fitting(waiting)
   }
+}
+
+/** One person, or nobody: what several people said together is no single one's wake. */
+function causeOfAll(wakes: readonly WakeRow[]): string | null {
+  const causes = new Set(wakes.map((wake) => wake.causedByUserId))
+  return causes.size === 1 ? [...causes][0]! : null
 }
 
 /** As many of the first as one prompt holds. */

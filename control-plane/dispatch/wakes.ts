@@ -3,6 +3,7 @@ import type { World } from '../../shared/lib/world.ts'
 import type { AllowedCall } from '../../shared/runs/spec.ts'
 import type { Db } from '../db/open.ts'
 import { publish } from '../db/outbox.ts'
+import { causeOf } from './cause.ts'
 import { insertWake } from './wake-store.ts'
 
 export interface WakeRequest {
@@ -11,6 +12,8 @@ export interface WakeRequest {
   triggerSource: TriggerSource
   /** Public id of the person (`usr_`) or agent (`agt_`) behind the wake. */
   requestedBy: string | null
+  /** UUID of the person at the root of its chain of wakes; without it, `requestedBy` says who. */
+  causedBy?: string | null
   prompt: string
   /** `tsk_` id of the task the run is to work on. */
   taskId?: string | null
@@ -38,6 +41,8 @@ export async function requestWake(db: Db, request: WakeRequest, world: World): P
     agentId: request.agentId,
     triggerSource: request.triggerSource,
     requestedBy: request.requestedBy,
+    // Now, since the run of an agent that asks lives now.
+    causedByUserId: request.causedBy === undefined ? await causeOf(db, request.requestedBy) : request.causedBy,
     prompt: request.prompt,
     taskId: request.taskId ?? null,
     conversationId: request.conversationId ?? null,

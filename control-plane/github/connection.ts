@@ -1,6 +1,7 @@
 import type Koa from 'koa'
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
+import type { CostlyPool } from '../costly/pool.ts'
 import type { announce, WakeContext } from '../dispatch/start-run.ts'
 import type { Limiter } from '../http/limits.ts'
 import type { Log } from '../log.ts'
@@ -15,7 +16,7 @@ import { isInstalled, repositoryHost, type GithubSettings } from './settings.ts'
 export interface GithubConnection {
   client: GithubClient | null
   isInstalled: boolean
-  receiver(limiter: Limiter): Koa.Middleware
+  receiver(by: { limiter: Limiter; costly: Pick<CostlyPool, 'run'> }): Koa.Middleware
   sweeps: readonly Sweep[]
   /** Resolves when no delivery is being worked off. */
   idle(): Promise<void>
@@ -43,8 +44,8 @@ export function connectGithub(
   return {
     client,
     isInstalled: isInstalled(settings),
-    receiver: (limiter) =>
-      githubReceiver({ root, world, limiter, secret: settings.webhookSecret, onStored: () => worker.poke() }),
+    receiver: (by) =>
+      githubReceiver({ root, world, ...by, secret: settings.webhookSecret, onStored: () => worker.poke() }),
     sweeps: [
       {
         name: 'github_deliveries',

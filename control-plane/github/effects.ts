@@ -9,6 +9,7 @@ import { hasFired } from '../resources/automations/fire-store.ts'
 import { fire, recordSkip, type FireOutcome } from '../resources/automations/fire.ts'
 import { fenced } from '../resources/automations/rules.ts'
 import { listListening, lockAutomation, type AutomationRow } from '../resources/automations/store.ts'
+import { listBoundWorkspaces } from '../resources/repos/binding-store.ts'
 import { recordActivity, transitionTask } from '../resources/tasks/actions.ts'
 import { isFinished, systemActor } from '../resources/tasks/rules.ts'
 import { findTaskById, replacePullRequest } from '../resources/tasks/store.ts'
@@ -17,6 +18,7 @@ import { judgedAs } from './checks.ts'
 import { keysIn, type Green, type Happening, type Merged, type Moved } from './events.ts'
 import { listPullsOfCommit, readChecks, readPull, type Pull } from './reads.ts'
 import { listTasksOfPull } from './task-store.ts'
+import { inTransaction } from '../db/transaction.ts'
 
 /**
  * What happens at GitHub and what follows from it here. Every step may be done again: tasks that are finished stay so,
@@ -47,22 +49,22 @@ const factsOf = (of: { repo: string; url: string; branch: string; keys: readonly
 
 async function followMerge(merged: Merged, options: EffectOptions): Promise<void> {
   const { root, world, host, announceTo } = options
-  await root.transaction(async (tx) => {
+  await inTransaction(root, async (tx) => {
     for (const { id } of await listTasksOfPull(tx, factsOf(merged, host))) await closeTask(tx, id, { merged, world })
   })
   announceTo.bus.poke()
   if (merged.base !== merged.defaultBranch) return
-  for (const automation of await listListening(root, { repo: merged.repo, event: 'pull_request.merged' })) {
+  for (const automation of await listBoundListening(root, { repo: merged.repo, event: 'pull_request.merged' })) {
     const occasion = `merged #${merged.number} ${merged.mergeSha ?? merged.headSha}`
     await fireOne(options, { automation, event: 'pull_request.merged', occasion, pull: merged })
   }
 }
 
-/** Only what arrived where the task's work goes, closes it: a merge into another branch is a step on the way. */
+/** Into whichever branch: a merged pull request that names a task closes it. Where it went stands in the task's history. */
 async function closeTask(tx: Tx, id: string, { merged, world }: { merged: Merged; world: World }): Promise<void> {
   // Not locked here: the transition locks runs first, and then the task.
   const task = await findTaskById(tx, id)
-  if (task === null || isFinished(task) || merged.base !== (task.baseBranch ?? merged.defaultBranch)) return
+  if (task === null || isFinished(task)) return
   const { number, url } = merged
   const reason = `Pull request #${number} was merged.`
   try {
@@ -79,7 +81,7 @@ async function closeTask(tx: Tx, id: string, { merged, world }: { merged: Merged
 
 async function followMove(moved: Moved, { root, world, host }: EffectOptions): Promise<void> {
   const { number, url, title, to } = moved
-  await root.transaction(async (tx) => {
+  await inTransaction(root, async (tx) => {
     for (const { id } of await listTasksOfPull(tx, factsOf(moved, host))) {
       const task = await findTaskById(tx, id, true)
       if (task === null) continue
@@ -96,7 +98,7 @@ async function followGreen(green: Green, options: EffectOptions): Promise<void> 
   const { client, root } = options
   if (client === null) return
   const event = 'pull_request.checks_passed'
-  const listening = await listListening(root, { repo: green.repo, event })
+  const listening = await listBoundListening(root, { repo: green.repo, event })
   if (listening.length === 0) return
   const numbers = green.numbers.length > 0 ? green.numbers : await listPullsOfCommit(client, green.repo, green.sha)
   for (const number of new Set(numbers)) {
@@ -108,6 +110,14 @@ async function followGreen(green: Green, options: EffectOptions): Promise<void> 
     const concerned = listening.filter(({ workspaceId }) => named.has(workspaceId))
     if (concerned.length > 0) await judge(client, { green, pull, concerned }, options)
   }
+}
+
+/** An automation of a workspace that the repository is not bound to hears nothing of it. */
+async function listBoundListening(db: Knex, on: { repo: string; event: GithubEvent }): Promise<AutomationRow[]> {
+  const listening = await listListening(db, on)
+  if (listening.length === 0) return []
+  const bound = new Set(await listBoundWorkspaces(db, on.repo))
+  return listening.filter(({ workspaceId }) => bound.has(workspaceId))
 }
 
 const greenOccasion = (number: number, sha: string) => `green #${number} ${sha}`
@@ -155,7 +165,7 @@ async function skipOne(
   { root, world }: EffectOptions,
   skipped: { id: string; reason: SkipReason; message: string; occasion: string },
 ): Promise<void> {
-  await root.transaction(async (tx) => {
+  await inTransaction(root, async (tx) => {
     const automation = await lockAutomation(tx, skipped.id)
     if (automation !== null) await recordSkip(tx, { ...skipped, automation }, world)
   })
@@ -170,14 +180,15 @@ interface GithubFire {
 
 async function fireOne(options: EffectOptions, { automation: seen, event, occasion, pull }: GithubFire): Promise<void> {
   const { root, log, announceTo, wakeContext } = options
-  const outcome = await root.transaction(async (tx): Promise<FireOutcome | null> => {
+  const fireIt = async (tx: Tx): Promise<FireOutcome | null> => {
     const automation = await lockAutomation(tx, seen.id)
     // Changed since it was listed.
     if (automation?.event !== event || automation.repo !== pull.repo) return null
     const prompt = promptAbout(automation.prompt, event, pull)
     const cause = { triggerSource: 'webhook', requestedBy: null, prompt, occasion } as const
     return fire(tx, { automation, cause }, wakeContext())
-  })
+  }
+  const outcome = await inTransaction(root, fireIt, { turns: [seen.workspaceId] })
   if (outcome?.kind === 'triggered') announce(outcome.answer, announceTo)
   if (outcome !== null) log.info({ automationId: seen.id, event, occasion, outcome: outcome.kind }, 'automation fired')
 }

@@ -4,6 +4,7 @@ import type { Db } from '../db/open.ts'
 import { implement, type ImplementedRoute } from '../http/implement.ts'
 import type { ResourceDependencies } from '../resources/dependencies.ts'
 import { findProject } from '../resources/projects/store.ts'
+import { isBound } from '../resources/repos/binding-store.ts'
 import { readRemote } from '../resources/repos/rules.ts'
 import { findRepo } from '../resources/repos/store.ts'
 import { readableTask } from '../resources/tasks/lookup.ts'
@@ -39,7 +40,7 @@ function noPullRequest(): never {
 
 async function read(db: Db, github: GithubClient, task: TaskRow): Promise<PullRequest | null> {
   const place = knownPull(task, github.host) ?? (await pullOfBranch(db, github, task))
-  if (place === null) return null
+  if (place === null || !(await isBound(db, task.workspaceId, place.repo))) return null
   const pull = await readPull(github, place.repo, place.number)
   if (pull === null) return null
   return present({ task, repo: place.repo, pull, checks: await readChecks(github, place.repo, pull.headSha) })
@@ -61,7 +62,8 @@ function knownPull(task: TaskRow, host: string): Place | null {
 async function pullOfBranch(db: Db, github: GithubClient, task: TaskRow): Promise<Place | null> {
   if (task.branchName === null) return null
   const repo = await repoOf(db, github.host, task)
-  const number = repo === null ? null : await findPullOfBranch(github, repo, task.branchName)
+  const isReachable = repo !== null && (await isBound(db, task.workspaceId, repo))
+  const number = !isReachable ? null : await findPullOfBranch(github, repo, task.branchName)
   return repo === null || number === null ? null : { repo, number }
 }
 

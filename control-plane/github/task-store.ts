@@ -1,5 +1,6 @@
 import { likeContaining } from '../db/like.ts'
 import type { Db } from '../db/open.ts'
+import { findOnlyWorkspace, listBoundWorkspaces } from '../resources/repos/binding-store.ts'
 import { readRemote } from '../resources/repos/rules.ts'
 
 /** Which tasks a pull request is about. */
@@ -37,10 +38,13 @@ export async function listTasksOfPull(db: Db, pull: PullFacts): Promise<{ id: st
   return rows.map((task) => ({ id: task.id, workspaceId: task.workspace_id }))
 }
 
-/** Workspaces with the repository among their repos, projects or automations; the only workspace of a server knows all. */
+/**
+ * Workspaces with the repository among their repos, projects or automations, as far as the operator bound it to them; the only
+ * workspace of a server knows all.
+ */
 export async function listWorkspacesOfRepo(db: Db, of: { remote: string; repo: string }): Promise<string[]> {
-  const all: { id: string }[] = await db('workspaces').select('id').limit(2)
-  if (all.length === 1) return all.map(({ id }) => id)
+  const bound = new Set(await listBoundWorkspaces(db, of.repo))
+  if (bound.size === 0 || (await findOnlyWorkspace(db)) !== null) return [...bound]
   const repos: { workspace_id: string }[] = await db('repos').where({ git_remote: of.remote }).select('workspace_id')
   const automations: { workspace_id: string }[] = await db('automations')
     .where({ trigger_type: 'github', repo: of.repo })
@@ -51,5 +55,6 @@ export async function listWorkspacesOfRepo(db: Db, of: { remote: string; repo: s
     .whereRaw(`lower(repo_url) like ? escape '\\'`, [like])
     .select('workspace_id', 'repo_url')
   const ofProjects = projects.filter(({ repo_url: url }) => readRemote(url)?.gitRemote === of.remote)
-  return [...new Set([...repos, ...automations, ...ofProjects].map((row) => row.workspace_id))]
+  const knowing = new Set([...repos, ...automations, ...ofProjects].map((row) => row.workspace_id))
+  return [...knowing].filter((id) => bound.has(id))
 }

@@ -3,6 +3,7 @@ import helmet from 'helmet'
 import Koa from 'koa'
 import { ApiError } from '../../shared/api/errors.ts'
 import type { World } from '../../shared/lib/world.ts'
+import { clientAddress } from './address.ts'
 import type { ImplementedRoute } from './implement.ts'
 import type { Kernel, RequestState } from './kernel.ts'
 import { declaredRefusal, sendRefusal, setHeaders } from './reply.ts'
@@ -17,8 +18,13 @@ export function createApp(
   kernel: Kernel,
   others: readonly Koa.Middleware[] = [],
 ): Koa {
-  // The last address of X-Forwarded-For is what the proxy saw; those before it are what the client chose to send.
-  const app = new Koa({ proxy: kernel.isBehindProxy, maxIpsCount: 1 })
+  const app = new Koa()
+  // Koa reads the leftmost address of X-Forwarded-For, which the client chooses.
+  Object.defineProperty(app.request, 'ip', {
+    get(this: Koa.Request) {
+      return clientAddress(this.req, kernel.trustedProxies)
+    },
+  })
   const routes = new Map(implemented.map(({ route }) => [route.id, route] as const))
   const table = createRouteTable(implemented, kernel)
   const nextRequestId = requestIds(kernel.world)

@@ -3,8 +3,17 @@ import type { IncomingMessage } from 'node:http'
 import { fail } from '../../shared/api/errors.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Db } from '../db/open.ts'
-import { findLogin, findRunOfToken, findSession, markLoginUsed, type SessionRow } from './caller-store.ts'
+import {
+  findLogin,
+  findRunOfToken,
+  findSession,
+  markLoginUsed,
+  markSessionUsed,
+  type SessionRow,
+} from './caller-store.ts'
 import { failElsewhere, type AgentCaller, type Caller, type PersonCaller } from './callers.ts'
+import { cookieName, cookieOf } from './cookie.ts'
+import { isOwnSender, ownHosts } from './sender.ts'
 import { createRunTokenReader, type RunTokenReader } from './run-token-reader.ts'
 
 /**
@@ -12,14 +21,21 @@ import { createRunTokenReader, type RunTokenReader } from './run-token-reader.ts
  * holds from the next request on; only the signature of an agent's token, which cannot change, is remembered.
  */
 export interface CallerLookup {
-  /** Fails with 401 or 403. */
-  callerOf(request: IncomingMessage): Promise<Caller>
+  /** As `db` sees it: a transaction, or what is committed. Fails with 401 or 403. */
+  callerOf(request: IncomingMessage, db?: Db): Promise<Caller>
 }
 
 export const sessionCookie = 'svc_session'
 export const loginTokenPrefix = 'svc_pat_'
-/** A use of a login token is noted at most this often. */
-const usedEveryMs = 60_000
+/** A use of a login token or session is noted at most this often. */
+export const usedEveryMs = 60_000
+
+/** After so long without a use it ends; null: never. */
+export interface IdleLimits {
+  sessionMs: number | null
+  tokenMs: number | null
+}
+const neverIdle: IdleLimits = { sessionMs: null, tokenMs: null }
 
 /** As tokens are stored. */
 export function hashToken(token: string): string {
@@ -30,19 +46,24 @@ export interface CallerLookupOptions {
   db: Db
   runTokenKey: Uint8Array
   world: World
+  idle?: IdleLimits
+  /** By which people reach the server; null: the host they ask for. */
+  publicUrl?: string | null
 }
 
 export function createCallerLookup(options: CallerLookupOptions): CallerLookup {
-  const { db, world } = options
-  const lookup: Lookup = { db, world, hashOf: createHasher(), readRunToken: createRunTokenReader(options) }
+  const { db: root, world, idle = neverIdle, publicUrl = null } = options
+  const name = cookieName(sessionCookie, publicUrl?.startsWith('https:') ?? false)
+  const tools = { world, idle, hashOf: createHasher(), readRunToken: createRunTokenReader(options) }
   return {
-    async callerOf(request) {
+    async callerOf(request, db = root) {
+      const lookup: Lookup = { ...tools, db }
       const wanted = headerOf(request, 'svc-workspace-id')?.toLowerCase() ?? null
       const authorization = request.headers.authorization
       if (authorization !== undefined) return callerOfBearer(lookup, authorization, wanted)
-      const cookie = cookieOf(request, sessionCookie)
+      const cookie = cookieOf(request, name)
       if (cookie === null) return fail('auth_missing')
-      refuseForeignOrigin(request)
+      refuseForeignOrigin(request, publicUrl)
       return callerOfSession(lookup, cookie, wanted)
     },
   }
@@ -66,6 +87,7 @@ function createHasher(): (token: string) => string {
 interface Lookup {
   db: Db
   world: World
+  idle: IdleLimits
   hashOf: (token: string) => string
   readRunToken: RunTokenReader
 }
@@ -80,23 +102,35 @@ async function callerOfBearer(lookup: Lookup, authorization: string, wanted: str
   return caller
 }
 
-async function callerOfLogin({ db, world, hashOf }: Lookup, token: string): Promise<PersonCaller> {
+async function callerOfLogin({ db, world, idle, hashOf }: Lookup, token: string): Promise<PersonCaller> {
   const row = await findLogin(db, hashOf(token))
   if (row === null) return fail('auth_invalid')
-  const caller = personOf(row, 'login_token', world.now())
   const now = world.now()
+  const caller = personOf(row, 'login_token', { now, idleMs: idle.tokenMs })
   if (row.last_used_at === null || row.last_used_at < now - usedEveryMs) await markLoginUsed(db, row.id, now)
   return caller
 }
 
-async function callerOfSession({ db, world }: Lookup, cookie: string, wanted: string | null): Promise<PersonCaller> {
+async function callerOfSession(
+  { db, world, idle }: Lookup,
+  cookie: string,
+  wanted: string | null,
+): Promise<PersonCaller> {
   const row = await findSession(db, { tokenHash: hashToken(cookie), workspaceId: wanted })
   if (row === null) return fail('auth_invalid')
-  return personOf(row, 'dashboard_session', world.now())
+  const now = world.now()
+  const caller = personOf(row, 'dashboard_session', { now, idleMs: idle.sessionMs })
+  if (row.last_used_at === null || row.last_used_at < now - usedEveryMs) await markSessionUsed(db, row.id, now)
+  return caller
 }
 
-function personOf(row: SessionRow, via: PersonCaller['via'], now: number): PersonCaller {
+function personOf(
+  row: SessionRow,
+  via: PersonCaller['via'],
+  { now, idleMs }: { now: number; idleMs: number | null },
+): PersonCaller {
   if (row.revoked_at !== null || (row.expires_at !== null && row.expires_at <= now)) fail('auth_invalid')
+  if (idleMs !== null && (row.last_used_at ?? row.created_at) + idleMs <= now) fail('auth_invalid')
   if (row.workspace_id === null || row.role === null) return fail('not_permitted')
   return {
     kind: 'person',
@@ -133,21 +167,10 @@ function headerOf(request: IncomingMessage, name: string): string | undefined {
   return Array.isArray(value) ? value.join(', ') : value
 }
 
-function cookieOf(request: IncomingMessage, name: string): string | null {
-  for (const part of (request.headers.cookie ?? '').split(';')) {
-    const at = part.indexOf('=')
-    if (at > 0 && part.slice(0, at).trim() === name) return part.slice(at + 1).trim() || null
-  }
-  return null
-}
-
 /** A browser sends the cookie along with requests that other sites make; those must not act for the person. */
-function refuseForeignOrigin(request: IncomingMessage): void {
+function refuseForeignOrigin(request: IncomingMessage, publicUrl: string | null): void {
   if (request.method === 'GET' || request.method === 'HEAD') return
   const { origin, host } = request.headers
-  const isOwn =
-    origin === undefined
-      ? ['same-origin', 'none', undefined].includes(headerOf(request, 'sec-fetch-site'))
-      : URL.canParse(origin) && new URL(origin).host === host
-  if (!isOwn) fail('http_exception', { message: 'This request comes from another site.' })
+  const sender = { origin, secFetchSite: headerOf(request, 'sec-fetch-site'), hosts: ownHosts(host, publicUrl) }
+  if (!isOwnSender(sender)) fail('http_exception', { message: 'This request comes from another site.' })
 }

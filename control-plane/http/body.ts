@@ -1,41 +1,163 @@
 import type { IncomingMessage } from 'node:http'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
-import { getRawBody } from 'raw-body'
+import type { Readable } from 'node:stream'
 import { fail } from '../../shared/api/errors.ts'
+import type { World } from '../../shared/lib/world.ts'
+import { watchPace, type Pace } from './body-pace.ts'
+import type { BodyRoom, Release, RoomOwner } from './body-room.ts'
+import { jsonExcess } from './json-size.ts'
 
-/** Reads request bodies: the limit counts bytes after inflating, and what is not JSON we can store is refused. */
+/**
+ * Reads request bodies: the limit counts bytes after inflating, what is not JSON we can store is refused, and a large body
+ * is read only when there is room for it.
+ */
 
 /** Deeper JSON is refused before recursive code sees it. */
 const maxDepth = 100
+/** More values are refused before they are parsed: what they cost the event loop goes by their number. */
+const maxValues = 50_000
+const maxKeys = 5_000
 
-/** Fails with `payload_too_large` when more than `limit` bytes come, counted after inflating. */
-export async function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
+/** A larger body takes room; one that is not larger is read at once. */
+export const smallBytes = 64 * 1024
+
+/** Others wait for the room that a body has, so it gets less time before it must arrive. */
+const graceMs = 15_000
+const graceWithRoomMs = 5_000
+
+export interface BodyReading {
+  limit: number
+  /** For a body that does not say how long it is; default `limit`. */
+  limitWithoutLength?: number
+  /** A body has no more time than this; default: as much as its bytes give it. */
+  mostMs?: number
+  room: BodyRoom
+  owner: RoomOwner
+  world: World
+  /** Whether Content-Encoding is honoured; default true. */
+  mayBePacked?: boolean
+  /** Sees the bytes as they came. */
+  onChunk?: (chunk: Buffer) => void
+}
+
+export interface ReadBody {
+  bytes: Buffer
+  /** To be called once the bytes, and what was made of them, are of no more use. */
+  release: Release
+}
+
+const nothing: ReadBody = { bytes: Buffer.alloc(0), release: () => undefined }
+
+/**
+ * Fails with `payload_too_large` when more than `limit` bytes come, counted after inflating, and with `validation_error`
+ * when they come too slowly; the connection ends then.
+ */
+export async function readBody(request: IncomingMessage, reading: BodyReading): Promise<ReadBody> {
+  const { room, mostMs } = reading
   const length = request.headers['content-length']
-  if (length === undefined && request.headers['transfer-encoding'] === undefined) return Buffer.alloc(0)
+  if (length === undefined && request.headers['transfer-encoding'] === undefined) return nothing
+  const limit = length === undefined ? (reading.limitWithoutLength ?? reading.limit) : reading.limit
   // What is packed is never larger than what it holds, but for a few bytes: the limit goes for both.
   if (Number(length) > limit) return refuseTooLarge(request, limit)
   const encoding = (request.headers['content-encoding'] ?? 'identity').trim().toLowerCase()
-  const inflate = inflaterOf(encoding)
+  const inflate = inflaterOf(reading.mayBePacked === false ? refusedUnless(encoding) : encoding)
+  // How much comes out of a packed body, or of one without a length, shows only at its end.
+  const most = length === undefined || inflate !== null ? limit : Number(length)
+  const collecting = { ...reading, limit, inflate }
+  if (most <= smallBytes) {
+    return { bytes: await collect(request, collecting, { graceMs, mostMs }), release: nothing.release }
+  }
+  const gone = endOf(request)
+  const release = await room.take(most, reading.owner, gone.signal).finally(gone.stop)
   try {
-    if (inflate === null) return await getRawBody(request, { limit, length: length ?? null })
-    request.on('error', (error) => inflate.destroy(error))
-    request.on('close', () => {
-      if (!request.complete) inflate.destroy(new Error('the request was cut off'))
-    })
-    return await getRawBody(request.pipe(inflate), { limit })
+    const bytes = await collect(request, collecting, { graceMs: graceWithRoomMs, mostMs })
+    await room.inTurn()
+    return { bytes, release }
+  } catch (error) {
+    release()
+    throw error
+  }
+}
+
+/** Aborts when the sender is gone; nobody else tells while nothing is read. */
+function endOf(request: IncomingMessage): { signal: AbortSignal; stop: () => void } {
+  const controller = new AbortController()
+  const abort = () => controller.abort()
+  if (request.destroyed) abort()
+  request.once('close', abort)
+  return { signal: controller.signal, stop: () => void request.off('close', abort) }
+}
+
+type Inflater = ReturnType<typeof inflaterOf>
+
+interface Collecting extends Pick<BodyReading, 'limit' | 'world' | 'onChunk'> {
+  inflate: Inflater
+}
+
+async function collect(
+  request: IncomingMessage,
+  { limit, inflate, world, onChunk }: Collecting,
+  pace: Pace,
+): Promise<Buffer> {
+  if (onChunk !== undefined) request.on('data', onChunk)
+  try {
+    return await gather(request, inflate, { limit, pace: { ...pace, world } })
   } catch (error) {
     if (inflate !== null) {
       request.unpipe(inflate)
       inflate.destroy()
     }
-    const { type } = error as { type?: string }
-    if (type === 'entity.too.large') return refuseTooLarge(request, limit)
+    if (error instanceof TooLarge) return refuseTooLarge(request, limit)
+    if (error instanceof TooSlow) return refuseTooSlow(request)
     return fail('validation_error', {
       message: inflate === null ? 'The body was cut off.' : 'The body is not what Content-Encoding says.',
       param: inflate === null ? 'body' : 'Content-Encoding',
       cause: error,
     })
+  } finally {
+    if (onChunk !== undefined) request.off('data', onChunk)
   }
+}
+
+class TooSlow extends Error {}
+class TooLarge extends Error {}
+
+/** All bytes of the body; settles whatever becomes of the connection, which may be gone before this is called. */
+function gather(
+  request: IncomingMessage,
+  inflate: Inflater,
+  { limit, pace }: { limit: number; pace: Pace & { world: World } },
+): Promise<Buffer> {
+  const source: Readable = inflate ?? request
+  const chunks: Buffer[] = []
+  let length = 0
+  let stopWatch = () => {}
+  return new Promise<Buffer>((resolve, reject) => {
+    const cutOff = () => {
+      if (!request.readableEnded) reject(new Error('the request was cut off'))
+    }
+    source.on('data', (chunk: Buffer) => {
+      length += chunk.length
+      if (length > limit) reject(new TooLarge())
+      else chunks.push(chunk)
+    })
+    source.once('end', () => resolve(Buffer.concat(chunks, length)))
+    source.once('error', reject)
+    stopWatch = watchPace(request, pace, () => reject(new TooSlow()))
+    request.once('error', reject)
+    request.once('close', cutOff)
+    if (request.destroyed) cutOff()
+    if (inflate !== null) request.pipe(inflate)
+  }).finally(() => {
+    stopWatch()
+    chunks.length = 0
+    source.removeAllListeners('data')
+  })
+}
+
+/** The encoding, where none but `identity` is taken. */
+function refusedUnless(encoding: string): string {
+  return encoding === 'identity' ? encoding : refuseEncoding(['identity'])
 }
 
 function inflaterOf(encoding: string) {
@@ -43,10 +165,14 @@ function inflaterOf(encoding: string) {
   if (encoding === 'gzip' || encoding === 'x-gzip') return createGunzip()
   if (encoding === 'deflate') return createInflate()
   if (encoding === 'br') return createBrotliDecompress()
+  return refuseEncoding(['identity', 'gzip', 'deflate', 'br'])
+}
+
+function refuseEncoding(allowedValues: string[]): never {
   return fail('validation_error', {
     message: 'This Content-Encoding is not read.',
     param: 'Content-Encoding',
-    allowedValues: ['identity', 'gzip', 'deflate', 'br'],
+    allowedValues,
   })
 }
 
@@ -62,20 +188,40 @@ function refuseTooLarge(request: IncomingMessage, limit: number): never {
   })
 }
 
+/** What little still comes is thrown away; the connection ends with the answer, or the sender would keep it. */
+function refuseTooSlow(request: IncomingMessage): never {
+  request.resume()
+  return fail('validation_error', {
+    message: 'The body came too slowly.',
+    param: 'body',
+    headers: { Connection: 'close' },
+  })
+}
+
 /** The JSON of a body; an empty one is `{}`. */
 export function parseJson(bytes: Buffer, contentType: string | undefined): unknown {
   if (bytes.length === 0) return {}
   if (contentType !== undefined && !/^application\/(?:[\w.-]+\+)?json\s*(;|$)/i.test(contentType)) {
     fail('validation_error', { message: 'Send the body as application/json.', param: 'Content-Type' })
   }
+  const excess = jsonExcess(bytes, { values: maxValues, depth: maxDepth, keys: maxKeys })
+  if (excess === 'depth') return refuseFlaw({ path: '', message: 'nested too deeply' })
+  if (excess !== null)
+    return fail('payload_too_large', {
+      message: `The body holds more than ${maxValues} values, or an object of more than ${maxKeys}.`,
+      details: { limitValues: maxValues, limitKeys: maxKeys },
+    })
   let value: unknown
   try {
     value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
   } catch (error) {
     fail('validation_error', { message: 'The body is not JSON in UTF-8.', param: 'body', cause: error })
   }
-  const flaw = flawOf(value, [])
-  if (flaw === null) return value
+  const flaw = flawOf(value)
+  return flaw === null ? value : refuseFlaw({ path: flaw.path.toReversed().join('.'), message: flaw.message })
+}
+
+function refuseFlaw(flaw: { path: string; message: string }): never {
   return fail('validation_error', {
     message: 'The body holds something that cannot be stored.',
     param: flaw.path || 'body',
@@ -83,28 +229,41 @@ export function parseJson(bytes: Buffer, contentType: string | undefined): unkno
   })
 }
 
-/** Text that PostgreSQL cannot hold (NUL) or UTF-8 cannot write (half a surrogate pair), a dangerous key, or depth. */
-function flawOf(value: unknown, path: readonly (string | number)[]): { path: string; message: string } | null {
-  if (typeof value === 'string') return textFlaw(value, path)
+interface Flaw {
+  /** From the flaw outwards: it is put together only when there is one. */
+  path: (string | number)[]
+  message: string
+}
+
+/** Text that PostgreSQL cannot hold (NUL) or UTF-8 cannot write (half a surrogate pair), or a dangerous key. */
+function flawOf(value: unknown): Flaw | null {
+  if (typeof value === 'string') return textFlaw(value)
   if (typeof value !== 'object' || value === null) return null
-  if (path.length >= maxDepth) return { path: path.slice(0, 10).join('.'), message: 'nested too deeply' }
-  const entries = Array.isArray(value) ? value.entries() : Object.entries(value)
-  for (const [key, item] of entries) {
-    const at = [...path, key]
-    const flaw = (typeof key === 'string' ? keyFlaw(key, path) : null) ?? flawOf(item, at)
-    if (flaw !== null) return flaw
+  if (Array.isArray(value)) {
+    for (let at = 0; at < value.length; at++) {
+      const flaw = flawOf(value[at])
+      if (flaw !== null) return within(flaw, at)
+    }
+    return null
+  }
+  for (const key of Object.keys(value)) {
+    const wrong = key === '__proto__' ? { path: [], message: 'the key __proto__' } : textFlaw(key)
+    if (wrong !== null) return wrong
+    const flaw = flawOf((value as Record<string, unknown>)[key])
+    if (flaw !== null) return within(flaw, key)
   }
   return null
 }
 
-function keyFlaw(key: string, path: readonly (string | number)[]) {
-  return key === '__proto__' ? { path: path.join('.'), message: 'the key __proto__' } : textFlaw(key, path)
+function within(flaw: Flaw, key: string | number): Flaw {
+  flaw.path.push(key)
+  return flaw
 }
 
 export function isStorable(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed()
 }
 
-function textFlaw(text: string, path: readonly (string | number)[]) {
-  return isStorable(text) ? null : { path: path.join('.'), message: 'a NUL character or an unpaired surrogate' }
+function textFlaw(text: string): Flaw | null {
+  return isStorable(text) ? null : { path: [], message: 'a NUL character or an unpaired surrogate' }
 }

@@ -50,8 +50,14 @@ export function callerKey(caller: Caller): string {
   return caller.kind === 'person' ? `person:${caller.userId}` : `agent:${caller.agentId}`
 }
 
-/** Who names another workspace may well be a member of it: what stops the call is the token, and that is what to change. */
+/**
+ * Who names another workspace may well be a member of it: what stops the call is the token, or that the session was not told
+ * to work there. Whether they are a member is told only where they name it by the header.
+ */
 export function failElsewhere(caller: Caller, param: string): never {
   const isToken = caller.kind === 'agent' || caller.via === 'login_token'
-  return fail('not_permitted', { param, ...(isToken && { message: 'This token works only in its own workspace.' }) })
+  const message = isToken
+    ? 'This token works only in its own workspace.'
+    : 'This call is made in another workspace than the one it names: name that one in the header Svc-Workspace-Id, too.'
+  return fail('not_permitted', { param, message })
 }

@@ -10,7 +10,7 @@ import { claimKey, completeKey, findKey, freeKey, markKeyUnknown, removeExpiredK
  * Idempotency-Key (document 1, "Limits > Shared").
  *
  *   (none) --claim--> running:<instance> --the effect's own transaction--> done --24 h--> (none)
- *                          |-- a refusal, nothing was done --> (none)
+ *                          |-- nothing was done (refused, or no connection was to be had) --> (none)
  *                          |-- an unexpected failure --------> unknown --24 h--> (none)
  *
  * The claim commits before the work begins, so that two requests with one key never both work; the answer is stored in
@@ -22,7 +22,10 @@ export interface Idempotency {
   begin(request: KeyedRequest): Promise<Claim | Replay>
   /** Stores the answer within the transaction of the effect; encrypted when it holds a secret. */
   complete(tx: Db, claim: Claim, answer: StoredAnswer, isSecret: boolean): Promise<void>
-  /** After a failure: `nothing` was done, so the key is free again, or it is not known what was. */
+  /**
+   * After a failure: `nothing` was done, so the key is free again, or it is not known what was. Fails when that could not be
+   * written at once; it is then tried again for a while.
+   */
   release(claim: Claim, effect: 'nothing' | 'unknown'): Promise<void>
 }
 
@@ -53,6 +56,9 @@ export interface Replay {
 const keptMs = 24 * 3_600_000
 /** A claim by another process this old is taken for abandoned, where there may be other processes. */
 const abandonedMs = 10 * 60_000
+/** Tried for some minutes, in the background after the first time. */
+const releaseTries = 20
+const releaseAgainMs = 5_000
 
 export interface IdempotencyOptions {
   db: Db
@@ -90,10 +96,21 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
       const isOurs = await completeKey(tx, { ...claim, ...answer, body: kept })
       if (!isOurs) throw new Error('the claim of an idempotency key was lost')
     },
-    async release(claim, effect) {
-      if (effect === 'nothing') await freeKey(options.db, claim)
-      else await markKeyUnknown(options.db, claim)
-    },
+    release: (claim, effect) => release(options, { claim, effect, triesLeft: releaseTries }),
+  }
+}
+
+/** What made a write fail may keep its key from being released, too: until then the key counts as at work. */
+async function release(
+  options: IdempotencyOptions,
+  { claim, effect, triesLeft }: { claim: Claim; effect: 'nothing' | 'unknown'; triesLeft: number },
+): Promise<void> {
+  try {
+    await (effect === 'nothing' ? freeKey : markKeyUnknown)(options.db, claim)
+  } catch (error) {
+    const again = () => release(options, { claim, effect, triesLeft: triesLeft - 1 })
+    if (triesLeft > 1) options.world.after(releaseAgainMs, () => void again().catch(() => undefined))
+    throw error
   }
 }
 
@@ -152,8 +169,12 @@ function hash(value: unknown): string {
   return createHash('sha256').update(JSON.stringify(value, sortKeys)).digest('hex')
 }
 
-/** The order of keys is no difference between two bodies. */
+/** Names of one object that are put in order. */
+const sortedKeys = 1_000
+
+/** The order of keys is no difference between two bodies; that of a large object is, since sorting it takes long. */
 function sortKeys(_key: string, value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
-  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+  const entries = Object.entries(value)
+  return entries.length > sortedKeys ? value : Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)))
 }

@@ -65,12 +65,22 @@ export type HandlerResult<R extends AnyRoute> =
   | EventStream
 
 export type Handler<R extends AnyRoute> = (input: HandlerInput<R>) => Promise<HandlerResult<R>>
-export type Handlers<G extends Readonly<Record<string, AnyRoute>>> = { [K in keyof G]: Handler<G[K]> }
+export type Handlers<G extends Readonly<Record<string, AnyRoute>>> = {
+  [K in keyof G]: Handler<G[K]> | CheckedHandler<G[K]>
+}
+
+/** A handler with a step before its transaction, for what a transaction must not wait for. */
+export interface CheckedHandler<R extends AnyRoute> {
+  /** `db` is the root handle. Fails as a handler does; called once the request's idempotency key is held. */
+  before(input: HandlerInput<R>): Promise<void>
+  handle: Handler<R>
+}
 
 /** A route with its handler; the types of its schemas have been checked where it was made. */
 export interface ImplementedRoute {
   route: AnyRoute
   handler: (input: HandlerInput<AnyRoute>) => Promise<unknown>
+  before?: (input: HandlerInput<AnyRoute>) => Promise<void>
 }
 
 /** Joins routes with their handlers. Does not compile while one of them has none, or gives what its schema does not hold. */
@@ -80,16 +90,24 @@ export function implement<G extends Readonly<Record<string, AnyRoute>>, H extend
   group: G,
   handlers: H,
 ): ImplementedRoute[] {
-  return Object.entries(group).map(([name, route]) => ({
-    route,
+  return Object.entries(group).map(([name, route]) => {
     // Each handler takes the input that its own route's schemas have parsed; the list forgets which.
-    handler: handlers[name] as unknown as ImplementedRoute['handler'],
-  }))
+    const handler = handlers[name] as unknown as ImplementedRoute['handler'] | ErasedChecked
+    return typeof handler === 'object' ? { route, handler: handler.handle, before: handler.before } : { route, handler }
+  })
 }
+
+type ErasedChecked = { handle: ImplementedRoute['handler']; before: NonNullable<ImplementedRoute['before']> }
 
 /** Throws when a route of the contract has no handler: the server does not start with half an API. */
 export function assertComplete(contract: readonly AnyRoute[], implemented: readonly ImplementedRoute[]): void {
   const known = new Set(implemented.map(({ route }) => route.id))
   const missing = contract.filter((route) => !known.has(route.id)).map((route) => route.id)
   if (missing.length > 0) throw new Error(`no handler for ${missing.join(', ')}`)
+  // What an approval repeats is done within the approval's transaction.
+  const repeated = implemented.filter(({ route, before }) => before !== undefined && isApproved(route))
+  if (repeated.length > 0)
+    throw new Error(`a step before the transaction of ${repeated.map(({ route }) => route.id).join(', ')}`)
 }
+
+const isApproved = ({ callers }: AnyRoute) => callers !== 'none' && callers.agent === 'platform_change'

@@ -2,6 +2,7 @@ import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
 import type { Log } from '../log.ts'
 import type { CallerLookup } from './auth.ts'
+import type { BodyRooms } from './body-room.ts'
 import type { AgentCaller, Caller } from './callers.ts'
 import type { Idempotency } from './idempotency.ts'
 import type { Limiter } from './limits.ts'
@@ -15,6 +16,7 @@ export interface Kernel {
   callers: CallerLookup
   limiter: Limiter
   idempotency: Idempotency
+  rooms: BodyRooms
   /** What an agent sends without the values of the secrets that it was given: nothing it writes down holds them. */
   censor?(caller: AgentCaller, body: unknown): Promise<unknown>
   /**
@@ -24,8 +26,10 @@ export interface Kernel {
   isChecking: boolean
   /** True when the server is reached by HTTPS only (Strict-Transport-Security is sent). */
   isHttps: boolean
-  /** True behind a proxy whose X-Forwarded-For is to be believed; only limits by address use it. */
-  isBehindProxy: boolean
+  /** How many proxies stand before the server, whose X-Forwarded-For is believed. */
+  trustedProxies: number
+  /** How often it is asked whether the reader of a stream may still read it; default 10 s. */
+  streamCheckMs?: number
   /** Aborted when the server stops: streams end, so that their clients go elsewhere. */
   stopping: AbortSignal
   /** Called when an answer is complete, for the metrics. */

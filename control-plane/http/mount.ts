@@ -1,10 +1,12 @@
 import type Koa from 'koa'
-import { fail } from '../../shared/api/errors.ts'
-import { rawBody, type AnyRoute, type Role } from '../../shared/api/route.ts'
+import { ApiError, fail } from '../../shared/api/errors.ts'
+import { rawBody, type AnyRoute } from '../../shared/api/route.ts'
 import type { Db } from '../db/open.ts'
-import { transactionInTurn } from '../db/transaction.ts'
-import { parseJson, readBytes } from './body.ts'
-import { callerKey, hasRole, type Caller } from './callers.ts'
+import { inTransaction } from '../db/transaction.ts'
+import { admit, readmit } from './admit.ts'
+import type { Release, RoomOwner } from './body-room.ts'
+import { parseJson, readBody } from './body.ts'
+import { callerKey, type Caller } from './callers.ts'
 import { readKey, type Claim, type StoredAnswer } from './idempotency.ts'
 import type { HandlerInput, ImplementedRoute } from './implement.ts'
 import type { Kernel, RequestState } from './kernel.ts'
@@ -40,30 +42,21 @@ export function compile(implemented: ImplementedRoute, kernel: Kernel): Compiled
     checkVersion(ctx)
     await takeFromLimit(mounted, ctx, caller)
     const key = readKey(headerOf(ctx, 'idempotency-key'), caller === null ? 'none' : route.idempotency)
-    const body = isRead ? undefined : await censored(kernel, caller, await readBody(mounted, ctx))
-    const input = inputOf(mounted, ctx, { caller, params, body })
-    if (isRead) return answerRead(mounted, ctx, input)
-    if (route.stream === 'sse') return answerRead(mounted, ctx, Object.assign(input, { idempotencyKey: key }))
-    const keyed = key === null || caller === null ? null : { key, caller, body: input.body }
-    return answerWrite(mounted, ctx, { input, keyed })
+    if (isRead) return answerRead(mounted, ctx, inputOf(mounted, ctx, { caller, params, body: undefined }))
+    const { body, release } = await takeBody(mounted, ctx, caller)
+    try {
+      // A handler that sees to its own transactions gets the caller as of now; a body may take its time.
+      const now = caller === null || route.transaction ? caller : (await readmit(mounted, ctx, { caller })).caller
+      const input = inputOf(mounted, ctx, { caller: now, params, body })
+      if (route.stream === 'sse') {
+        return await answerRead(mounted, ctx, Object.assign(input, { idempotencyKey: key, releaseBody: release }))
+      }
+      const keyed = key === null || caller === null ? null : { key, caller, body: input.body }
+      return await answerWrite(mounted, ctx, { input, keyed })
+    } finally {
+      release()
+    }
   }
-}
-
-/** The caller, when the route is for such a one. */
-async function admit({ route, kernel }: Mounted, ctx: Koa.Context): Promise<Caller> {
-  const caller = await kernel.callers.callerOf(ctx.req)
-  ;(ctx.state as RequestState).caller = caller
-  const { callers } = route
-  if (callers === 'none') return caller
-  const access = caller.kind === 'person' ? callers.person : callers.agent
-  if (typeof access === 'object') {
-    const message = caller.kind === 'agent' ? 'Only a person may call this.' : undefined
-    return fail(access.refused, access.refused === 'http_exception' && message !== undefined ? { message } : {})
-  }
-  if (caller.kind === 'person' && !hasRole(caller, access as Role)) {
-    fail('http_exception', { message: `Only a workspace ${access} may call this.` })
-  }
-  return caller
 }
 
 function checkVersion(ctx: Koa.Context): void {
@@ -93,11 +86,33 @@ async function censored(kernel: Kernel, caller: Caller | null, body: unknown): P
 }
 
 /** The bytes are read, within the limit, even when the route takes no body. */
-async function readBody({ route }: Mounted, ctx: Koa.Context): Promise<unknown> {
-  const bytes = await readBytes(ctx.req, route.bodyLimit)
-  if (route.body === rawBody) return bytes
-  return route.body.def.type === 'undefined' ? undefined : parseJson(bytes, headerOf(ctx, 'content-type'))
+async function takeBody(
+  { route, kernel }: Mounted,
+  ctx: Koa.Context,
+  caller: Caller | null,
+): Promise<{ body: unknown; release: Release }> {
+  const { world, rooms } = kernel
+  const room = caller === null ? rooms.strangers : rooms.known
+  const { bytes, release } = await readBody(ctx.req, {
+    limit: route.bodyLimit,
+    room,
+    owner: ownerOf(ctx, caller),
+    world,
+  })
+  if (route.body === rawBody) return { body: bytes, release }
+  if (route.body.def.type === 'undefined') return { body: undefined, release }
+  try {
+    return { body: await censored(kernel, caller, parseJson(bytes, headerOf(ctx, 'content-type'))), release }
+  } catch (error) {
+    release()
+    throw error
+  }
 }
+
+const ownerOf = (ctx: Koa.Context, caller: Caller | null): RoomOwner =>
+  caller === null
+    ? { group: `address:${ctx.ip}`, member: `address:${ctx.ip}` }
+    : { group: caller.workspaceId, member: callerKey(caller) }
 
 interface Given {
   caller: Caller | null
@@ -113,7 +128,7 @@ function inputOf(mounted: Mounted, ctx: Koa.Context, given: Given): Input {
   return {
     params: validator.params(given.params) as Input['params'],
     query: validator.query(ctx.querystring) as Input['query'],
-    body: validator.body(given.body),
+    body: kernel.isChecking ? frozen(validator.body(given.body)) : validator.body(given.body),
     // Routes of all callers are kept in one list; what their handlers get was checked by `admit`.
     caller: given.caller as Input['caller'],
     db: kernel.root,
@@ -155,13 +170,32 @@ function endOf(ctx: Koa.Context, kernel: Kernel): AbortSignal {
 }
 
 /** What a read, or a write that streams and sees to its own transaction, answers. */
-async function answerRead({ route, handler, kernel }: Mounted, ctx: Koa.Context, input: Input): Promise<void> {
+async function answerRead(
+  { route, handler, kernel }: Mounted,
+  ctx: Koa.Context,
+  input: Input & { releaseBody?: Release },
+): Promise<void> {
   const result = await handler(input)
+  // A stream may last for hours.
+  input.releaseBody?.()
   if (!(result instanceof EventStream)) return sendAnswer(ctx, encodeAnswer(route, result, kernel.isChecking))
   ctx.respond = false
   setHeaders(ctx.res, (ctx.state as RequestState).headers)
   const { signal } = input
-  await sendStream(ctx.res, { source: result.source, world: kernel.world, signal })
+  const mayRead = () => mayStillRead(kernel, ctx, result)
+  const limits = kernel.streamCheckMs === undefined ? {} : { checkMs: kernel.streamCheckMs }
+  await sendStream(ctx.res, { source: result.source, world: kernel.world, signal, mayRead, limits })
+}
+
+/** A token is revoked, a session ends, a person leaves, an agent is hidden while a stream goes on. */
+async function mayStillRead(kernel: Kernel, ctx: Koa.Context, stream: EventStream): Promise<boolean> {
+  try {
+    await stream.mayStillRead(await kernel.callers.callerOf(ctx.req))
+    return true
+  } catch (error) {
+    if (error instanceof ApiError && error.status < 500) return false
+    throw error
+  }
 }
 
 interface Keyed {
@@ -175,7 +209,7 @@ async function answerWrite(
   ctx: Koa.Context,
   { input, keyed }: { input: Input; keyed: Keyed | null },
 ): Promise<void> {
-  if (keyed === null) return sendAnswer(ctx, await work(mounted, input, null))
+  if (keyed === null) return sendAnswer(ctx, await work(mounted, ctx, { input, claim: null }))
   const { idempotency, log } = mounted.kernel
   const { method, path, search } = ctx
   const begun = await idempotency.begin({ ...keyed, method, path, search })
@@ -184,33 +218,49 @@ async function answerWrite(
     return sendAnswer(ctx, begun.answer)
   }
   try {
-    sendAnswer(ctx, await work(mounted, input, begun))
+    sendAnswer(ctx, await work(mounted, ctx, { input, claim: begun }))
   } catch (error) {
     const effect = isWithoutEffect(error) ? 'nothing' : 'unknown'
     await idempotency.release(begun, effect).catch((failure: unknown) => {
-      // The claim stays as it is and counts as unknown once this process is gone.
-      log.error({ err: failure, requestId: input.requestId }, 'an idempotency key could not be released')
+      // The claim stays as it is until then, and counts as unknown once this process is gone.
+      log.error(
+        { err: failure, requestId: input.requestId },
+        'an idempotency key could not be released; it is tried again',
+      )
     })
     throw error
   }
 }
 
-/** Runs the handler in its transaction; the answer is encoded, checked and stored before the commit. */
-async function work(mounted: Mounted, input: Input, claim: Claim | null): Promise<StoredAnswer> {
-  const { route, handler, kernel } = mounted
-  const afterwards: (() => void)[] = []
+/**
+ * Runs the handler in its transaction; the answer is encoded, checked and stored before the commit. Each attempt begins with
+ * what the request said, and who the caller is now: nothing of an attempt that was undone reaches the next.
+ */
+async function work(
+  mounted: Mounted,
+  ctx: Koa.Context,
+  { input, claim }: { input: Input; claim: Claim | null },
+): Promise<StoredAnswer> {
+  const { route, handler, before, kernel } = mounted
+  const { caller } = input
+  await before?.(input)
+  let afterwards: (() => void)[] = []
   const run = async (db: Db): Promise<StoredAnswer> => {
+    const steps: (() => void)[] = []
+    afterwards = steps
     input.db = db
-    input.afterCommit = (later) => void afterwards.push(later)
-    const encoded = encodeAnswer(route, await handler(input), kernel.isChecking)
+    input.afterCommit = (later) => void steps.push(later)
+    // A person who is no member any more, or has another role, does nothing after that, nor does a run that has ended.
+    const now = route.transaction && caller !== null ? await readmit(mounted, ctx, { caller, db }) : null
+    if (now !== null) input.caller = now.caller
+    const result = await handler(input)
+    if (now !== null && now.refusal !== null) throw now.refusal
+    const encoded = encodeAnswer(route, result, kernel.isChecking)
     if (claim !== null) await kernel.idempotency.complete(db, claim, encoded, route.isSecret)
     return encoded
   }
-  const again = (error: unknown) => {
-    kernel.log.warn({ err: error, requestId: input.requestId, route: route.id }, 'transaction done again')
-    afterwards.length = 0
-  }
-  const answer = await (route.transaction ? transactionInTurn(kernel.root, run, again) : run(kernel.root))
+  const turns = caller === null ? [] : [caller.workspaceId]
+  const answer = await (route.transaction ? inTransaction(kernel.root, run, { turns }) : run(kernel.root))
   for (const later of afterwards) {
     try {
       later()
@@ -225,4 +275,11 @@ async function work(mounted: Mounted, input: Input, claim: Claim | null): Promis
 function headerOf(ctx: Koa.Context, name: string): string | undefined {
   const value = ctx.req.headers[name]
   return Array.isArray(value) ? value.join(', ') : value
+}
+
+/** A handler may be called again with the same body, so none may change it: where replies are checked, so is this. */
+function frozen<Value>(value: Value): Value {
+  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return value
+  for (const inner of Object.values(value)) frozen(inner)
+  return Object.freeze(value)
 }

@@ -5,6 +5,7 @@ import { declaredCodes, type AnyRoute } from '../../shared/api/route.ts'
 import type { StoredAnswer } from './idempotency.ts'
 import { Answer } from './implement.ts'
 import type { RequestState } from './kernel.ts'
+import { endAfterBody, mustLinger } from './linger.ts'
 import { refusalOf } from './trouble.ts'
 
 /** A reply that its route's schema does not hold, or a code that the route does not declare. */
@@ -58,7 +59,11 @@ function send(
   const length = Buffer.byteLength(body)
   headers.push('Content-Type', 'application/json; charset=utf-8', 'Content-Length', String(length))
   // As many bytes as characters: it is ASCII, which is written as it is.
-  res.writeHead(status, headers).end(body, length === body.length ? 'latin1' : 'utf8')
+  const encoding = length === body.length ? 'latin1' : 'utf8'
+  res.writeHead(status, headers)
+  if (!mustLinger(ctx.req, res)) return void res.end(body, encoding)
+  res.write(body, encoding)
+  endAfterBody(ctx.req, res)
 }
 
 /** Sets headers given as names and values in turn. */

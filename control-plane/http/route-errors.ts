@@ -63,7 +63,7 @@ function sharedCodesOf(route: AnyRoute): ErrorCode[] {
   if (isWrite) codes.push('payload_too_large', 'duplicate_resource')
   if (isWrite && route.idempotency !== 'none') codes.push(...ofKeys)
   const query = Object.keys(route.query.shape)
-  if (isWrite || query.length > 0) codes.push('validation_error')
+  if (isWrite || query.length > 0 || route.unknownQuery === 'refused') codes.push('validation_error')
   if (query.includes('ids')) codes.push('too_many_ids', 'ids_exclusive')
   if (['after', 'cursor', 'startingAfter'].some((name) => query.includes(name))) codes.push('invalid_cursor')
   if (Object.keys(route.params.shape).length > 0) codes.push(route.malformedParam, 'resource_not_found')

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { World } from '../../shared/lib/world.ts'
+import type { Caller } from './callers.ts'
 
 /** Server-sent events with back-pressure: what the reader does not take is not read from the source either. */
 
@@ -11,11 +12,16 @@ export interface StreamMessage {
   data: unknown
 }
 
-/** What a handler returns to answer with a stream. Its source is ended (`return`) when the reader is gone. */
+/**
+ * What a handler returns to answer with a stream. Its source is ended (`return`) when the reader is gone. `mayStillRead`
+ * fails as the handler does for a caller who may not read it any more; it is asked again and again while the stream lasts.
+ */
 export class EventStream {
   readonly source: AsyncIterable<StreamMessage>
-  constructor(source: AsyncIterable<StreamMessage>) {
+  readonly mayStillRead: (caller: Caller) => Promise<unknown>
+  constructor(source: AsyncIterable<StreamMessage>, mayStillRead: (caller: Caller) => Promise<unknown>) {
     this.source = source
+    this.mayStillRead = mayStillRead
   }
 }
 
@@ -24,21 +30,30 @@ export interface StreamLimits {
   /** A reader with more than this waiting for it gets `stallMs` to take it, then is cut off. */
   bufferedBytes: number
   stallMs: number
+  /** So often it is asked whether the reader may still read. */
+  checkMs: number
 }
-export const streamLimits: StreamLimits = { heartbeatMs: 15_000, bufferedBytes: 1024 * 1024, stallMs: 30_000 }
+export const streamLimits: StreamLimits = {
+  heartbeatMs: 15_000,
+  bufferedBytes: 1024 * 1024,
+  stallMs: 30_000,
+  checkMs: 10_000,
+}
 
 export interface StreamOptions {
   source: AsyncIterable<StreamMessage>
   world: World
   /** Ends the stream: the client is gone, or the server stops. */
   signal: AbortSignal
-  limits?: StreamLimits
+  /** Resolves false once the reader may not read any more: the stream is cut off. */
+  mayRead?: () => Promise<boolean>
+  limits?: Partial<StreamLimits>
 }
 
 /** Resolves when the stream is over, for whatever reason; rejects only when the source does. */
 export async function sendStream(response: ServerResponse, options: StreamOptions): Promise<void> {
-  const { world, signal } = options
-  const limits = options.limits ?? streamLimits
+  const { world } = options
+  const limits = { ...streamLimits, ...options.limits }
   response.statusCode = 200
   response.setHeader('Content-Type', 'text/event-stream; charset=utf-8')
   response.setHeader('Cache-Control', 'no-store')
@@ -50,6 +65,9 @@ export async function sendStream(response: ServerResponse, options: StreamOption
   const stopHeartbeat = repeat(world, limits.heartbeatMs, () => {
     if (response.writableLength === 0) response.write(':\n\n')
   })
+  const cut = new AbortController()
+  const signal = AbortSignal.any([options.signal, cut.signal])
+  const stopChecks = checkAgain(world, limits.checkMs, { mayRead: options.mayRead, cut })
   const iterator = options.source[Symbol.asyncIterator]()
   const reader = abortable(iterator, signal)
   let isFailed = true
@@ -59,14 +77,15 @@ export async function sendStream(response: ServerResponse, options: StreamOption
       if (next === null || next.done) break
       response.write(formatMessage(next.value))
       if (response.writableLength <= limits.bufferedBytes) continue
-      if (!(await drained(response, { ...options, stallMs: limits.stallMs }))) {
+      if (!(await drained(response, { world, signal, stallMs: limits.stallMs }))) {
         response.destroy()
         break
       }
     }
-    isFailed = false
+    isFailed = cut.signal.aborted
   } finally {
     stopHeartbeat()
+    stopChecks()
     reader.stop()
     // An answer cut off in the middle tells the reader to come back; a clean end would say that there is no more.
     if (isFailed) response.destroy()
@@ -89,6 +108,27 @@ function repeat(world: World, ms: number, run: () => void): () => void {
     stop = world.after(ms, tick)
   }
   return () => stop()
+}
+
+/** One check after another, however long each takes. What fails for another reason is asked again. */
+function checkAgain(
+  world: World,
+  ms: number,
+  { mayRead, cut }: { mayRead: StreamOptions['mayRead']; cut: AbortController },
+): () => void {
+  if (mayRead === undefined) return () => undefined
+  let isStopped = false
+  let stopTimer = world.after(ms, check)
+  function check() {
+    const again = () => {
+      if (!isStopped) stopTimer = world.after(ms, check)
+    }
+    mayRead!().then((may) => (may ? again() : cut.abort()), again)
+  }
+  return () => {
+    isStopped = true
+    stopTimer()
+  }
 }
 
 /**

@@ -1,5 +1,5 @@
 import { ApiError, PlainApiError } from '../../shared/api/errors.ts'
-import { troubleOf } from '../db/dialect.ts'
+import { NotBegunError, troubleOf, wasCancelled } from '../db/dialect.ts'
 
 export type Refused = ApiError | PlainApiError
 
@@ -15,11 +15,11 @@ export function refusalOf(error: unknown): Refused {
 
 /**
  * Whether a write that ended so is known to have done nothing: its transaction was rolled back by a refusal of ours, or by
- * the database itself. After anything else the commit may have happened.
+ * the database itself, or did not begin. After anything else the commit may have happened.
  */
 export function isWithoutEffect(error: unknown): boolean {
   if (error instanceof ApiError) return error.code !== 'internal_error'
-  if (error instanceof PlainApiError) return true
+  if (error instanceof PlainApiError || error instanceof NotBegunError) return true
   const trouble = troubleOf(error)
-  return trouble === 'transient_conflict' || trouble === 'duplicate'
+  return trouble === 'transient_conflict' || trouble === 'duplicate' || wasCancelled(error)
 }

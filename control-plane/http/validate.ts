@@ -3,6 +3,7 @@ import { fail, type FieldError } from '../../shared/api/errors.ts'
 import { maxIds } from '../../shared/api/paging.ts'
 import type { AnyRoute } from '../../shared/api/route.ts'
 import { shapeOf, type ValueShape } from '../../shared/api/schema-shape.ts'
+import { nearest } from '../../shared/lib/nearest.ts'
 import { isStorable } from './body.ts'
 
 /** Turns the texts of a request into what the schemas of its route say. Made once per route. */
@@ -43,9 +44,12 @@ function readBody(route: AnyRoute, value: unknown): unknown {
 /** `param` is where the fault is; `whole` when it is nowhere within. */
 function failFields(error: z.ZodError, whole: string, param?: string): never {
   const [first] = error.issues
-  const fields = error.issues.slice(0, 50).flatMap(fieldsOf)
+  const fields = error.issues
+    .slice(0, 50)
+    .flatMap(fieldsOf)
+    .map(({ path, message }) => ({ path: path === '' ? (param ?? whole) : path, message }))
   return fail('validation_error', {
-    param: (param ?? fields[0]?.path) || whole,
+    param: param ?? fields[0]?.path ?? whole,
     details: { fields },
     ...(first?.code === 'invalid_value' && { allowedValues: first.values }),
   })
@@ -60,20 +64,21 @@ function fieldsOf(issue: z.core.$ZodIssue): FieldError[] {
 
 /**
  * Query keys are read as their schemas want them: numbers, true and false, lists (`name` or `name[]`, repeated or separated
- * by commas). Unknown keys are passed over.
+ * by commas). Keys that the route does not have are refused or ignored, as it says.
  */
 function createQueryReader(route: AnyRoute): (search: string) => object {
   const shapes = new Map(
     Object.entries(route.query.shape).map(([key, schema]) => [key, shapeOf(schema as z.ZodType)] as const),
   )
   const { refuse, invalid } = route.queryCodes
-  if (shapes.size === 0 && Object.keys(refuse).length === 0) return () => nothing
+  const isStrict = route.unknownQuery === 'refused'
+  if (shapes.size === 0 && Object.keys(refuse).length === 0 && !isStrict) return () => nothing
   // What no query at all means is the same each time; handlers do not write to it.
   const none = route.query.safeParse({})
   if (none.success) Object.freeze(none.data)
   return (search) => {
     if (search === '' && none.success) return none.data
-    const raw = search === '' ? {} : collect(search, { shapes, refuse })
+    const raw = search === '' ? {} : collect(search, { shapes, refuse, isStrict })
     if (raw['ids'] !== undefined) checkIds(raw)
     const parsed = route.query.safeParse(raw)
     if (parsed.success) return parsed.data
@@ -89,14 +94,18 @@ function createQueryReader(route: AnyRoute): (search: string) => object {
 interface QueryShape {
   shapes: ReadonlyMap<string, ValueShape>
   refuse: AnyRoute['queryCodes']['refuse']
+  isStrict: boolean
 }
 
-function collect(search: string, { shapes, refuse }: QueryShape): Record<string, unknown> {
+function collect(search: string, { shapes, refuse, isStrict }: QueryShape): Record<string, unknown> {
   const values = new Map<string, string[]>()
   for (const [name, value] of new URLSearchParams(search)) {
     const key = name.endsWith('[]') ? name.slice(0, -2) : name
     if (Object.hasOwn(refuse, key)) fail(refuse[key]!, { param: key })
-    if (!shapes.has(key)) continue
+    if (!shapes.has(key)) {
+      if (isStrict) failUnknown(key, [...shapes.keys()])
+      continue
+    }
     if (!isStorable(value))
       fail('validation_error', { param: key, details: { fields: [{ path: key, message: 'NUL' }] } })
     const list = values.get(key)
@@ -106,6 +115,19 @@ function collect(search: string, { shapes, refuse }: QueryShape): Record<string,
   const raw: Record<string, unknown> = {}
   for (const [key, texts] of values) raw[key] = fromTexts(texts, shapes.get(key)!)
   return raw
+}
+
+/** A filter that is misspelt and ignored would give the whole list, or another page than the one that was meant. */
+function failUnknown(name: string, known: readonly string[]): never {
+  const param = name.slice(0, 100)
+  const near = nearest(param, known)
+  const hint = near === null ? '' : ` Did you mean \`${near}\`?`
+  return fail('validation_error', {
+    message: `There is no query parameter \`${param}\` here.${hint}`,
+    param,
+    details: { fields: [{ path: param, message: 'unknown query parameter' }] },
+    allowedValues: known,
+  })
 }
 
 /** What does not read as its kind stays text, which the schema then refuses with its own message. */

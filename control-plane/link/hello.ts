@@ -19,6 +19,7 @@ import { claimRun, withdrawOffer } from '../resources/runs/lease-store.ts'
 import { findRun, type RunRow } from '../resources/runs/store.ts'
 import { hashToken, newToken } from './device-tokens.ts'
 import { reconcile, type Reconciliation } from './reconcile.ts'
+import { inTransaction } from '../db/transaction.ts'
 
 type Hello = DeviceMessage & { type: 'hello' }
 
@@ -44,11 +45,20 @@ export interface Admitted {
 /** Takes the device in: records the link, rotates an old token, and settles what it and the database hold. */
 export async function admitDevice(
   root: Knex,
-  input: { device: DeviceRow; hello: Hello; replicaId: string; world: World; heartbeatMs: number; leaseMs: number },
+  input: {
+    device: DeviceRow
+    hello: Hello
+    /** Live runs that the database gave to the device when its hello came. */
+    before: readonly RunRow[]
+    replicaId: string
+    world: World
+    heartbeatMs: number
+    leaseMs: number
+  },
 ): Promise<Admitted> {
   const { device, hello, world } = input
   const now = world.now()
-  return root.transaction(async (tx) => {
+  const admit = async (tx: Tx): Promise<Admitted> => {
     await markLinked(tx, {
       deviceId: device.deviceId,
       replicaId: input.replicaId,
@@ -60,7 +70,7 @@ export async function admitDevice(
       claimState: hello.claimState,
     })
     const newToken = await rotate(tx, device, hashToken(hello.token), world)
-    const outcome = await settle(tx, { device, hello, world })
+    const outcome = await settle(tx, { device, hello, before: input.before, world })
     await publish(tx, {
       topic: 'device.changed',
       key: device.publicId,
@@ -82,8 +92,11 @@ export async function admitDevice(
         newToken,
       },
     }
-  })
+  }
+  return inTransaction(root, admit, { turns: [device.workspaceId] })
 }
+
+const leaseOf = ({ id, fence, leaseState }: RunRow) => `${id}/${fence}/${leaseState}`
 
 async function claim(tx: Tx, run: RunRow, by: { device: DeviceRow; world: World }): Promise<void> {
   const at = by.world.now()
@@ -104,15 +117,20 @@ async function rotate(tx: Tx, device: DeviceRow, usedHash: string, world: World)
   return token
 }
 
-async function settle(tx: Tx, input: { device: DeviceRow; hello: Hello; world: World }): Promise<Reconciliation> {
-  const { device, hello, world } = input
+async function settle(
+  tx: Tx,
+  input: { device: DeviceRow; hello: Hello; before: readonly RunRow[]; world: World },
+): Promise<Reconciliation> {
+  const { device, hello, before, world } = input
   const now = world.now()
   const rows = new Map<string, RunRow>()
   for (const known of hello.runs) {
     const run = await findRun(tx, known.runId)
     if (run && run.workspaceId === device.workspaceId) rows.set(run.id, run)
   }
-  const held = await listLiveOfDevice(tx, device.publicId)
+  // A hello that waited (for another replica, or its turn) knows nothing of what the device was given since over another link.
+  const given = new Set(before.map(leaseOf))
+  const held = (await listLiveOfDevice(tx, device.publicId)).filter((run) => given.has(leaseOf(run)))
   const outcome = reconcile({ device: device.publicId, known: hello.runs, rows, held })
   for (const run of outcome.claim) await claim(tx, run, { device, world })
   for (const run of outcome.withdraw) {

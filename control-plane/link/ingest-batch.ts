@@ -13,6 +13,7 @@ import {
   advanceLog,
   findFrame,
   insertEvidence,
+  measureEvidence,
   insertFrames,
   recordProgress,
   replaceChangeSet,
@@ -27,6 +28,8 @@ import { placeFrame } from './place-frame.ts'
 interface From {
   /** Durable id of the sending device. */
   device: string
+  /** The device's. */
+  workspaceId: string
   send(message: ServerMessage): void
   giveUp(): void
 }
@@ -45,6 +48,9 @@ export interface BatchOptions {
   hashes: LogHashes
 }
 
+/** Of one run. A device that comes back late has all it spooled, of which the beginning tells enough. */
+const evidenceLimits = { count: 200, bytes: 32 * 1024 * 1024 } as const
+
 /** Another writer was first: done again, the work finds the run as it is now. */
 export class RunChangedError extends Error {
   override readonly name = 'RunChangedError'
@@ -53,6 +59,8 @@ export class RunChangedError extends Error {
 /** What arrived together, stored in one transaction, with what to say and do once it is committed. */
 export class IngestBatch {
   readonly replies: (() => void)[] = []
+  /** What the counters hear once it is committed. */
+  readonly counted: (() => void)[] = []
   readonly ended: RunRow[] = []
   /** Runs of which something was stored. */
   readonly touched = new Set<string>()
@@ -76,31 +84,34 @@ export class IngestBatch {
     for (const runId of this.frames.keys()) await this.writeFrames(runId)
   }
 
-  private async runOf(runId: string): Promise<RunRow | null> {
+  /** Null for a run of another workspace, too: of that its sender knows nothing. */
+  private async runOf(item: IngestItem): Promise<RunRow | null> {
+    const runId = runIdOf(item)
     const known = this.runs.get(runId)
-    if (known !== undefined) return known
-    const run = await findRun(this.tx, runId)
+    const run = known === undefined ? await findRun(this.tx, runId) : known
     this.runs.set(runId, run)
-    return run
+    return run?.workspaceId === item.workspaceId ? run : null
   }
 
   private async applyEvents(item: IngestItem & { kind: 'events' }): Promise<void> {
     const { header, body } = item
-    const run = await this.runOf(header.runId)
+    const run = await this.runOf(item)
     if (sha256(body) !== header.sha256) {
-      this.options.counters.integrity(header.runId, 'a frame does not have the hash its header says')
+      this.counted.push(() =>
+        this.options.counters.integrity(header.runId, 'a frame does not have the hash its header says'),
+      )
       return this.acknowledge(item, run?.eventSeq ?? 0)
     }
     const verdict = placeFrame(run, header, item.device)
     if (verdict.kind === 'refused') return this.refuse(item, { body, reason: verdict.reason })
     if (!run) return
     if (verdict.kind === 'duplicate') {
-      await this.compare({ run, header, body, until: header.lastSeq })
+      await this.compare({ run, item, until: header.lastSeq })
       return this.acknowledge(item, run.eventSeq)
     }
     if (verdict.kind === 'gap') return this.acknowledge(item, run.eventSeq)
     const known = verdict.from - header.firstSeq
-    if (known > 0) await this.compare({ run, header, body, until: verdict.from - 1 })
+    if (known > 0) await this.compare({ run, item, until: verdict.from - 1 })
     const fresh = known > 0 ? Buffer.from(afterLines(body, known)) : body
     this.addFrame(run, {
       runId: run.id,
@@ -146,14 +157,15 @@ export class IngestBatch {
     // The run changed between the read and now (ended, or another socket of the device was first): begin again.
     if (!(await advanceLog(this.tx, step))) throw new RunChangedError('the run changed while its events were stored')
     await insertFrames(this.tx, pending.frames)
-    this.options.counters.stored(last.lastSeq - pending.from, bytes)
+    this.counted.push(() => this.options.counters.stored(last.lastSeq - pending.from, bytes))
   }
 
   /** What is stored stays; other content under the same numbers is an alarm (fault matrix, row 31). */
-  private async compare(range: { run: RunRow; header: EventsHeader; body: Buffer; until: number }): Promise<void> {
+  private async compare(range: { run: RunRow; item: IngestItem & { kind: 'events' }; until: number }): Promise<void> {
     await this.writeFrames(range.run.id)
-    const { header, run } = range
-    let sent: Uint8Array = firstLines(range.body, range.until - header.firstSeq + 1)
+    const { run, item } = range
+    const { header, body } = item
+    let sent: Uint8Array = firstLines(body, range.until - header.firstSeq + 1)
     let seq = header.firstSeq
     while (seq <= range.until) {
       const frame = await findFrame(this.tx, run.id, seq)
@@ -162,8 +174,10 @@ export class IngestBatch {
       const lines = Math.min(frame.lastSeq, range.until) - seq + 1
       const [a, b] = [firstLines(stored, lines), firstLines(sent, lines)]
       if (Buffer.compare(a, b) !== 0) {
-        this.options.counters.integrity(run.id, `events from ${seq} were sent again with other content`)
-        await this.keepEvidence({ run, header, body: range.body, reason: 'conflicting_content' })
+        this.counted.push(() =>
+          this.options.counters.integrity(run.id, `events from ${seq} were sent again with other content`),
+        )
+        await this.keepEvidence(run, { item, header, body, reason: 'conflicting_content' })
         return
       }
       sent = afterLines(sent, lines)
@@ -172,9 +186,9 @@ export class IngestBatch {
   }
 
   private async applyChangeSet(item: IngestItem & { kind: 'change_set' }): Promise<void> {
-    const run = await this.runOf(item.runId)
+    const run = await this.runOf(item)
     if (!run || run.fence !== item.fence || run.device !== item.device) {
-      this.options.counters.refused('stale_fence')
+      this.counted.push(() => this.options.counters.refused('stale_fence'))
       return
     }
     await replaceChangeSet(this.tx, {
@@ -188,19 +202,15 @@ export class IngestBatch {
   private async applyEnding(item: IngestItem & { kind: 'ended' }): Promise<void> {
     const { report, runId, fence } = item
     await this.writeFrames(runId)
-    const run = await this.runOf(runId)
+    const run = await this.runOf(item)
     const closed = () => item.send({ type: 'run.closed', runId, fence })
     if (!run || run.endedAt !== null || run.fence !== fence || run.device !== item.device) {
       // The run has its ending (perhaps this very one, whose answer was lost), or belongs to a later lease.
       if (run && (run.fence !== fence || run.exitReason !== report.exitReason)) {
         const body = Buffer.from(JSON.stringify(report))
-        await this.keepEvidence({
-          run,
-          header: { ...item, firstSeq: null, lastSeq: null },
-          body,
-          reason: 'late_ending',
-        })
-        this.options.counters.refused(run.endedAt !== null ? 'run_ended' : 'stale_fence')
+        const header = { fence, firstSeq: null, lastSeq: null }
+        await this.keepEvidence(run, { item, header, body, reason: 'late_ending' })
+        this.counted.push(() => this.options.counters.refused(run.endedAt !== null ? 'run_ended' : 'stale_fence'))
       }
       this.replies.push(closed)
       return
@@ -236,7 +246,10 @@ export class IngestBatch {
     if (report.logHash === '') return null
     const log = { runId: run.id, fence: run.fence, seq: run.eventSeq }
     const verified = (await this.options.hashes.of(this.tx, log)) === report.logHash
-    if (!verified) this.options.counters.integrity(run.id, 'the stored log does not have the hash its device reported')
+    if (!verified)
+      this.counted.push(() =>
+        this.options.counters.integrity(run.id, 'the stored log does not have the hash its device reported'),
+      )
     return verified
   }
 
@@ -251,30 +264,30 @@ export class IngestBatch {
     why: { body: Buffer; reason: 'stale_fence' | 'run_ended' | 'run_unknown' },
   ): Promise<void> {
     const { runId, fence } = item.header
-    const run = await this.runOf(runId)
+    const run = await this.runOf(item)
     if (run && (run.device === item.device || why.reason === 'stale_fence'))
-      await this.keepEvidence({ run, header: item.header, body: why.body, reason: why.reason })
-    this.options.counters.refused(why.reason)
+      await this.keepEvidence(run, { item, header: item.header, ...why })
+    this.counted.push(() => this.options.counters.refused(why.reason))
     this.replies.push(() => item.send({ type: 'run.refused', runId, fence, reason: why.reason }))
   }
 
-  private async keepEvidence(input: {
-    run: RunRow
-    header: { fence: number; firstSeq: number | null; lastSeq: number | null }
-    body: Buffer
-    reason: string
-  }): Promise<void> {
-    await insertEvidence(this.tx, {
-      id: this.options.world.uuid(),
-      runId: input.run.id,
-      fence: input.header.fence,
-      firstSeq: input.header.firstSeq,
-      lastSeq: input.header.lastSeq,
-      device: input.run.device ?? '',
-      reason: input.reason,
-      body: input.body,
-      receivedAt: this.options.world.now(),
-    })
+  /** Keeps only so much of one run: any device of its workspace may send some. */
+  private async keepEvidence(
+    run: RunRow,
+    given: {
+      item: IngestItem
+      header: { fence: number; firstSeq: number | null; lastSeq: number | null }
+      body: Buffer
+      reason: string
+    },
+  ): Promise<void> {
+    const { fence, firstSeq, lastSeq } = given.header
+    const { item, reason, body } = given
+    const kept = await measureEvidence(this.tx, run.id)
+    if (kept.count >= evidenceLimits.count || kept.bytes + body.length > evidenceLimits.bytes) return
+    const [id, receivedAt] = [this.options.world.uuid(), this.options.world.now()]
+    const about = { runId: run.id, fence, firstSeq, lastSeq, device: item.device }
+    await insertEvidence(this.tx, { id, ...about, reason, body, receivedAt })
   }
 }
 

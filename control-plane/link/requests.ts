@@ -10,12 +10,14 @@ import type { Log } from '../log.ts'
 import { findDeviceByPublicId } from '../resources/devices/store.ts'
 import type { Bus } from './bus.ts'
 import type { LinkRegistry } from './registry.ts'
+import { inTransaction } from '../db/transaction.ts'
 
 /**
  * Questions to a device whose link may be on another replica: the question travels as an outbox row, the answer as a row
  * of `device_replies` whose id comes back in the outbox. Nobody answers once the link is gone, so with it the questions
  * end that were asked before: the row of its end names them all, and a device that had no link when a question was sent
- * is looked up after the question waits, so that one of the two is always seen.
+ * is looked up after the question waits, so that one of the two is always seen. An answer counts from the device that was
+ * asked only, and is stored only where the question was handed on to it.
  */
 export type DeviceRequest =
   | { type: 'change_set.get'; runId: string; fence: number }
@@ -23,6 +25,9 @@ export type DeviceRequest =
 
 const reply = z.union([changeSetResult, folderCheck])
 export type DeviceReply = z.infer<typeof reply>
+
+/** Longer than anybody waits for an answer. */
+const handedOnMs = 60_000
 
 interface Question {
   device: string
@@ -32,6 +37,8 @@ interface Question {
 
 export class DeviceRequests {
   private readonly waiting = new Map<string, Question>()
+  /** Questions of other replicas that were handed on, with the device; each until it is answered or old. */
+  private readonly handedOn = new Map<string, string>()
   private readonly options: { root: Knex; world: World; bus: Bus; links: LinkRegistry; log: Log }
   private readonly unsubscribe: (() => void)[] = []
 
@@ -44,7 +51,7 @@ export class DeviceRequests {
     this.unsubscribe.push(
       bus.on('device.request', (row) => {
         if (links.isLinked(row.key) && !this.waiting.has(String(row.payload.requestId)))
-          links.send(row.key, row.payload as unknown as ServerMessage)
+          this.handOn(row.key, row.payload as unknown as ServerMessage & { requestId: string })
       }),
       bus.on('device.reply', (row) => {
         if (this.waiting.has(row.key)) void this.fetchReply(row.key)
@@ -73,15 +80,24 @@ export class DeviceRequests {
     return parsed.success ? parsed.data : null
   }
 
-  /** The answer arrived on a link of this replica. */
-  async answered(requestId: string, answer: DeviceReply): Promise<void> {
-    if (this.settle(requestId, answer)) return
+  /** The answer of the device arrived on its link, which is of this replica. What nobody asked it is dropped. */
+  async answered(device: string, requestId: string, answer: DeviceReply): Promise<void> {
+    if (this.waiting.get(requestId)?.device === device) return void this.settle(requestId, answer)
+    if (this.handedOn.get(requestId) !== device) return
+    this.handedOn.delete(requestId)
     const { root, world, bus } = this.options
-    await root.transaction(async (tx) => {
+    await inTransaction(root, async (tx) => {
       await insertReply(tx, { requestId, body: JSON.stringify(answer), at: world.now() })
       await publish(tx, { topic: 'device.reply', key: requestId, at: world.now() })
     })
     bus.poke()
+  }
+
+  private handOn(device: string, question: ServerMessage & { requestId: string }): void {
+    const { links, world } = this.options
+    this.handedOn.set(question.requestId, device)
+    world.after(handedOnMs, () => this.handedOn.delete(question.requestId))
+    links.send(device, question)
   }
 
   private async ask(device: string, request: DeviceRequest, ms: number): Promise<DeviceReply | null> {

@@ -10,6 +10,7 @@ import type { World } from '../../shared/lib/world.ts'
 import { publish } from '../db/outbox.ts'
 import type { Dispatcher } from '../dispatch/dispatcher.ts'
 import type { RunStarter } from '../dispatch/run-starter.ts'
+import { clientAddress } from '../http/address.ts'
 import type { Log } from '../log.ts'
 import type { Metrics } from '../metrics.ts'
 import {
@@ -24,10 +25,12 @@ import type { Bus } from './bus.ts'
 import { admitDevice, authenticate } from './hello.ts'
 import { Heartbeats } from './heartbeats.ts'
 import type { Ingest } from './ingest.ts'
+import { listLiveOfDevice } from '../resources/runs/live-store.ts'
 import type { Link, LinkRegistry } from './registry.ts'
 import type { DeviceRequests } from './requests.ts'
 import { Session } from './session.ts'
 import { Takeover } from './takeover.ts'
+import { WaitingLinks, type WaitingLimits } from './waiting-links.ts'
 
 export const linkPath = '/api/device/link'
 
@@ -52,8 +55,10 @@ export interface LinkServerOptions {
   replicaId: string
   heartbeatMs: number
   leaseMs: number
+  trustedProxies: number
   /** Shorter waits, for tests. */
   session?: { helloMs?: number; pingMs?: number; deadMs?: number }
+  waiting?: WaitingLimits
 }
 
 /** Accepts devices' WebSockets, keeps the registry of links, and hands each message to the part that owns its subject. */
@@ -70,12 +75,14 @@ export class LinkServer {
   private readonly heartbeats: Heartbeats
   private readonly takeover: Takeover
   private readonly unsubscribe: (() => void)[] = []
+  private readonly waiting: WaitingLinks
   private draining = false
 
   constructor(options: LinkServerOptions) {
     this.options = options
     this.heartbeats = new Heartbeats(options)
     this.takeover = new Takeover(options)
+    this.waiting = new WaitingLinks(options.waiting)
   }
 
   start(): void {
@@ -105,17 +112,21 @@ export class LinkServer {
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     // The HTTP server no longer listens for the socket's errors: one that nobody hears would end the process.
     socket.on('error', (error) => this.options.log.debug({ err: error }, 'the connection of a link failed'))
-    if (this.draining)
+    const known = this.draining ? null : this.waiting.take(clientAddress(request, this.options.trustedProxies))
+    if (known === null)
       return void socket.end('HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\nConnection: close\r\n\r\n')
+    // However it ends: refused by the library, cut off, or closed.
+    socket.once('close', known)
     this.sockets.handleUpgrade(request, socket, head, (ws) => {
       const session = new Session({
         socket: ws,
+        wire: socket,
         world: this.options.world,
         log: this.options.log,
         ...this.options.session,
         onClose: (name) => this.options.metrics.linkCloses.inc({ reason: name }),
         handlers: {
-          hello: (s, hello) => this.hello(s, hello),
+          hello: (s, hello) => this.hello(s, hello).finally(known),
           message: (s, message) => this.message(s, message),
           frame: (s, header, body) => this.frame(s, header, body),
           closed: (s) => this.closed(s),
@@ -134,12 +145,13 @@ export class LinkServer {
       return false
     }
     const { device } = who
+    const before = await listLiveOfDevice(root, device.publicId)
     if (!(await this.takeover.mayConnect(device, hello.instance))) {
       log.warn({ device: device.publicId, hostname: hello.hostname }, 'a second daemon with this identity was refused')
       session.close('duplicate_device')
       return false
     }
-    const admitted = await admitDevice(root, { ...this.options, device, hello })
+    const admitted = await admitDevice(root, { ...this.options, device, hello, before })
     const link: Link = {
       deviceId: device.deviceId,
       publicId: device.publicId,
@@ -166,7 +178,8 @@ export class LinkServer {
     this.options.metrics.links.set(links.size)
     log.info({ device: device.publicId, hostname: hello.hostname, runs: hello.runs.length }, 'device connected')
     const { outcome } = admitted
-    for (const run of outcome.claim) this.options.dispatcher.settled(run.id, run.fence)
+    for (const { id: runId, fence } of outcome.claim)
+      this.options.dispatcher.settled({ runId, fence, device: link.publicId })
     for (const run of outcome.start) await this.options.starter.start(link, run)
     for (const run of outcome.cancel) this.options.starter.cancel(link, run)
     this.options.bus.poke()
@@ -192,7 +205,7 @@ export class LinkServer {
         return recordReadiness(root, link.deviceId, message.providerReadiness, message.capturedAt)
       }
       case 'run.accepted': {
-        const offered = this.options.dispatcher.settled(message.runId, message.fence)
+        const offered = this.options.dispatcher.settled({ ...message, device: link.publicId })
         return this.options.starter.claim(link, { ...message, isLone: offered?.taskId === null })
       }
       case 'run.declined':
@@ -201,6 +214,7 @@ export class LinkServer {
         return markHarnessStarted(this.options.root, {
           id: message.runId,
           fence: message.fence,
+          device: link.publicId,
           at: message.harnessStartedAt,
         })
       case 'run.ended':
@@ -208,7 +222,7 @@ export class LinkServer {
         void this.options.ingest.push({ kind: 'ended', ...message, ...this.from(session, link) })
         return
       case 'folder.result':
-        return this.options.requests.answered(message.requestId, message.result)
+        return this.options.requests.answered(link.publicId, message.requestId, message.result)
     }
   }
 
@@ -220,7 +234,7 @@ export class LinkServer {
     const result = parseChangeSet(body)
     if (!result) return session.close('malformed_frame')
     if (header.requestId !== null) {
-      this.options.requests.answered(header.requestId, result).catch((error: unknown) => {
+      this.options.requests.answered(link.publicId, header.requestId, result).catch((error: unknown) => {
         this.options.log.warn({ err: error }, 'a change-set could not be handed on')
       })
       return
@@ -245,6 +259,7 @@ export class LinkServer {
   private from(session: Session, link: Link) {
     return {
       device: link.publicId,
+      workspaceId: link.workspaceId,
       send: (message: Parameters<Link['send']>[0]) => void link.send(message),
       giveUp: () => session.close('going_away'),
     }
@@ -252,11 +267,12 @@ export class LinkServer {
 
   private async declined(link: Link, message: DeviceMessage & { type: 'run.declined' }): Promise<void> {
     const { root, log, dispatcher, world } = this.options
+    const offer = { runId: message.runId, fence: message.fence, device: link.publicId }
     log.info({ runId: message.runId, reason: message.reason, device: link.publicId }, 'run declined')
     if (message.reason === 'already_running') {
       // It ends the tree of an older lease first, which takes seconds; offered at once it would decline again and again.
       world.after(runningAgainMs, () => {
-        dispatcher.withdraw(message.runId, message.fence).catch((error: unknown) => {
+        dispatcher.withdraw(offer).catch((error: unknown) => {
           log.error({ err: error, runId: message.runId }, 'a declined offer was not taken back; the sweep does it')
         })
       })
@@ -266,7 +282,7 @@ export class LinkServer {
     const state = { ...link.claimState, accepting: false, message: message.message }
     await this.claimState(link, { ...state, reason: reasonOf(message.reason) })
     await recordClaimState(root, link.deviceId, link.claimState)
-    await dispatcher.withdraw(message.runId, message.fence)
+    await dispatcher.withdraw(offer)
   }
 
   private async claimState(link: Link, state: Link['claimState']): Promise<void> {

@@ -1,5 +1,6 @@
+import type { Duplex } from 'node:stream'
 import { WebSocket, type RawData } from 'ws'
-import { closeCodes, linkLimits, type CloseName } from '../../shared/device/limits.ts'
+import { closeCodes, linkLimits, silenceLimitMs, type CloseName } from '../../shared/device/limits.ts'
 import { decodeFrame } from '../../shared/device/frame.ts'
 import {
   deviceMessage,
@@ -17,6 +18,7 @@ import type { Log } from '../log.ts'
  *        |                  |                   |
  *        +-- 5 s, other frame, too large -------+--> closed (with a named code)
  *
+ * Until hello at most 16 KiB are taken, counted as they arrive: a frame that says it is large is never gathered.
  * Messages are handled one after another in their order of arrival; a frame of events is only queued by its handler, so
  * a slow commit does not hold up the heartbeats behind it. What was received and is not worked off is bounded: beyond
  * `heldBytes`, and while nobody knows yet whose hello it was, nothing more is read. A peer that is silent for 45 s
@@ -33,6 +35,8 @@ export interface SessionHandlers {
 
 export interface SessionOptions {
   socket: WebSocket
+  /** What carries the socket: its bytes are counted before hello. */
+  wire: Duplex
   world: World
   log: Log
   handlers: SessionHandlers
@@ -49,6 +53,8 @@ type State = 'waiting' | 'opening' | 'open' | 'closed'
 const maxBuffered = 32 * 1024 * 1024
 /** Bytes of one device that may wait here to be worked off; more than its runs may have under way. */
 const maxHeld = 64 * 1024 * 1024
+/** Frames have headers, and pings may come before hello. */
+const overheadBytes = 1024
 
 export class Session {
   private readonly options: SessionOptions
@@ -68,6 +74,7 @@ export class Session {
         if (this.state === 'waiting') this.close('hello_expected')
       }),
     )
+    this.countUntilHello()
     socket.on('message', (data, isBinary) => this.received(data, isBinary))
     socket.on('pong', () => {
       this.lastHeardAt = world.monotonic()
@@ -116,6 +123,22 @@ export class Session {
       })
       socket.ping()
     })
+  }
+
+  private countUntilHello(): void {
+    const { wire, socket } = this.options
+    let bytes = 0
+    const onData = (chunk: Buffer) => {
+      bytes += chunk.length
+      if (this.state !== 'waiting') wire.off('data', onData)
+      else if (bytes > linkLimits.helloBytes + overheadBytes) {
+        wire.off('data', onData)
+        this.close('frame_too_large')
+        // Nothing more of it is read, not even its answer to the close: it is cut off a moment later.
+        socket.pause()
+      }
+    }
+    wire.on('data', onData)
   }
 
   private received(data: RawData, isBinary: boolean): void {
@@ -197,18 +220,20 @@ export class Session {
   private keepAlive(): void {
     const { world, socket } = this.options
     const pingMs = this.options.pingMs ?? linkLimits.pingMs
-    const deadMs = this.options.deadMs ?? linkLimits.deadMs
+    const limitMs = silenceLimitMs({ pingMs, deadMs: this.options.deadMs ?? linkLimits.deadMs })
     const tick = () => {
       if (this.state === 'closed') return
       // It is not read, so it cannot be heard.
       if (socket.isPaused) this.lastHeardAt = world.monotonic()
-      if (world.monotonic() - this.lastHeardAt > deadMs - pingMs / 4) {
+      const silentMs = world.monotonic() - this.lastHeardAt
+      if (silentMs >= limitMs) {
         this.close('silent')
         socket.terminate()
         return
       }
       if (socket.readyState === WebSocket.OPEN) socket.ping()
-      this.cancels.push(world.after(pingMs, tick))
+      // At the limit itself and not with the next ping, which may come a whole interval later.
+      this.cancels.push(world.after(Math.min(pingMs, Math.max(1, limitMs - silentMs)), tick))
       if (this.cancels.length > 8) this.cancels = this.cancels.slice(-2)
     }
     this.cancels.push(world.after(pingMs, tick))

@@ -67,14 +67,15 @@ export async function addUser(db: Db, world: World, input: NewUser): Promise<New
   return { ...token, workspace: workspace.slug }
 }
 
-/** A new login token for a member; its older ones stay valid. */
+/** A new login token for a member; its older ones stay valid. It ends after `lifeMs`, or when it is revoked. */
 export async function createToken(
   db: Db,
   world: World,
-  input: { email: string; workspace: string | null; name: string | null },
+  input: { email: string; workspace: string | null; name: string | null; lifeMs?: number | null },
 ): Promise<NewToken> {
   const { user, workspaceId } = await memberByEmail(db, input)
-  return issueToken(db, world, { user, workspaceId, name: input.name ?? 'token create' })
+  const grant = { user, workspaceId, name: input.name ?? 'token create' }
+  return issueToken(db, world, { ...grant, lifeMs: input.lifeMs ?? null })
 }
 
 /** The member with this address, and the named workspace or the first joined. */
@@ -99,7 +100,7 @@ export async function revokeToken(db: Db, world: World, token: string): Promise<
 export async function issueToken(
   db: Db,
   world: World,
-  grant: { user: Pick<UserRow, 'id' | 'publicId'>; workspaceId: string; name: string },
+  grant: { user: Pick<UserRow, 'id' | 'publicId'>; workspaceId: string; name: string; lifeMs?: number | null },
 ): Promise<NewToken> {
   const token = newToken(world, 'svc_pat_')
   const tokenId = world.id('tok_')
@@ -110,6 +111,7 @@ export async function issueToken(
     tokenHash: hashToken(token),
     name: parse(personName, grant.name, 'The name of the token'),
     at: world.now(),
+    expiresAt: grant.lifeMs == null ? null : world.now() + grant.lifeMs,
   })
   return { userId: grant.user.publicId, workspaceId: grant.workspaceId, tokenId, token }
 }

@@ -1,5 +1,6 @@
 import type { ModelCatalog } from '../catalog/catalog.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
+import type { CostlyPool } from '../costly/pool.ts'
 import type { GithubClient } from '../github/client.ts'
 import type { Bus } from '../link/bus.ts'
 import type { Dispatcher } from '../dispatch/dispatcher.ts'
@@ -11,6 +12,8 @@ export interface ResourceDependencies {
   bus: Pick<Bus, 'poke' | 'on' | 'onSignal'>
   dispatcher: Pick<Dispatcher, 'isLinked' | 'offerMs' | 'push'>
   requests: Pick<DeviceRequests, 'changeSet' | 'checkFolder'>
+  /** Workers for what a caller can make costly. */
+  costly: Pick<CostlyPool, 'run'>
   heartbeatMs: number
   leaseMs: number
   cloudEnabled: boolean

@@ -15,10 +15,12 @@ import { conversationHandlers } from './conversations/handlers.ts'
 import { messageHandlers } from './messages/handlers.ts'
 import { taskCommentHandlers } from './task-comments/handlers.ts'
 import type { ResourceDependencies } from './dependencies.ts'
+import { deviceAdminHandlers } from './devices/admin-handlers.ts'
 import { deviceHandlers } from './devices/handlers.ts'
 import { deviceInternalHandlers } from './devices/internal-handlers.ts'
 import { folderHandlers } from './folders/handlers.ts'
 import { memberHandlers } from './members/handlers.ts'
+import { projectGrantHandlers } from './projects/grant-handlers.ts'
 import { projectHandlers } from './projects/handlers.ts'
 import { questionHandlers } from './questions/handlers.ts'
 import { secretHandlers } from './secrets/handlers.ts'
@@ -46,12 +48,14 @@ export function implementResources(deps: ResourceDependencies): ImplementedRoute
     ...runEventHandlers(deps),
     ...runRecordHandlers(deps),
     ...deviceHandlers(deps),
+    ...deviceAdminHandlers(deps),
     ...deviceInternalHandlers(deps),
     ...folderHandlers(deps),
     ...workspaceHandlers(),
     ...workspaceActionHandlers(deps),
     ...memberHandlers(deps),
     ...projectHandlers(),
+    ...projectGrantHandlers(),
     ...taskHandlers(deps),
     ...taskLinkHandlers(deps),
     ...taskHistoryHandlers(),

@@ -1,4 +1,5 @@
 import type Koa from 'koa'
+import { cookieName, cookieOf } from '../http/cookie.ts'
 
 /** Cookies of signing in. All are HttpOnly and SameSite=Lax, and Secure where the server is reached by https. */
 export const cookies = {
@@ -8,12 +9,8 @@ export const cookies = {
   next: 'svc_next',
 } as const
 
-export function readCookie(ctx: Koa.Context, name: string): string | null {
-  for (const part of (ctx.req.headers.cookie ?? '').split(';')) {
-    const at = part.indexOf('=')
-    if (at > 0 && part.slice(0, at).trim() === name) return part.slice(at + 1).trim() || null
-  }
-  return null
+export function readCookie(ctx: Koa.Context, { isHttps }: { isHttps: boolean }, name: string): string | null {
+  return cookieOf(ctx.req, cookieName(name, isHttps))
 }
 
 export interface CookieOptions {
@@ -26,8 +23,9 @@ export interface CookieOptions {
 export function setCookie(ctx: Koa.Context, cookie: { name: string; value: string }, options: CookieOptions): void {
   const { isHttps, maxAgeMs, path } = options
   const parts = [
-    `${cookie.name}=${cookie.value}`,
-    `Path=${path ?? '/'}`,
+    `${cookieName(cookie.name, isHttps)}=${cookie.value}`,
+    // The prefix allows no other path.
+    `Path=${isHttps ? '/' : (path ?? '/')}`,
     `Max-Age=${Math.floor(maxAgeMs / 1000)}`,
     'HttpOnly',
     'SameSite=Lax',

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { csrfToken, isCsrfToken, isOwnSender, isSame } from './csrf.ts'
+import { isOwnSender } from '../http/sender.ts'
+import { csrfToken, isCsrfToken, isSame } from './csrf.ts'
 import { escapeHtml, html, page, pagePolicy } from './html.ts'
 import { ownPath } from './paths.ts'
 

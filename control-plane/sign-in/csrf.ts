@@ -17,16 +17,3 @@ export function isSame(one: string, other: string): boolean {
   const [a, b] = [one, other].map((text) => createHash('sha256').update(text).digest())
   return timingSafeEqual(a!, b!)
 }
-
-export interface Sender {
-  origin: string | undefined
-  secFetchSite: string | undefined
-  /** Hosts by which this server is reached. */
-  hosts: readonly string[]
-}
-
-/** Whether a form was sent by a page of this server, as far as the browser tells. Not a browser: it tells nothing. */
-export function isOwnSender({ origin, secFetchSite, hosts }: Sender): boolean {
-  if (origin === undefined) return secFetchSite === undefined || ['same-origin', 'none'].includes(secFetchSite)
-  return URL.canParse(origin) && hosts.includes(new URL(origin).host)
-}

@@ -1,7 +1,9 @@
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
+import type { BodyRooms } from '../http/body-room.ts'
 import type { Limiter } from '../http/limits.ts'
 import type { Log } from '../log.ts'
+import type { SessionLimits } from './session.ts'
 import type { OidcClient } from './oidc/client.ts'
 
 /** What signing in is made of; built once when the server is assembled. */
@@ -10,9 +12,11 @@ export interface SignInDependencies {
   world: World
   log: Log
   limiter: Limiter
+  rooms: BodyRooms
   /** Without a slash at its end; null: the address by which a caller reached the server. */
   publicUrl: string | null
   isHttps: boolean
+  sessions: SessionLimits
   /** null: no issuer is configured. */
   oidc: OidcClient | null
 }

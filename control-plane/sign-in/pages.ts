@@ -23,7 +23,7 @@ export function signInPage(shown: { oidcHost: string | null }): string {
   )
 }
 
-/** Shown where opening a link must not sign in at once: another site led here, or somebody else is signed in. */
+/** Shown when a link is opened. `now`: somebody else who is signed in. */
 export function linkPage(shown: { token: string; csrf: string; email: string; now: string | null }): string {
   const warning =
     shown.now === null ? null : html`<p class="warning">You are signed in as ${shown.now} now; that session ends.</p>`

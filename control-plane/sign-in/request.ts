@@ -1,8 +1,8 @@
 import type Koa from 'koa'
-import { readBytes } from '../http/body.ts'
 import type { RequestState } from '../http/kernel.ts'
-import { isStorable } from '../http/body.ts'
-import { isCsrfToken, isOwnSender } from './csrf.ts'
+import { isStorable, readBody } from '../http/body.ts'
+import { isOwnSender, ownHosts } from '../http/sender.ts'
+import { isCsrfToken } from './csrf.ts'
 import type { SignInDependencies } from './dependencies.ts'
 
 /** Reading the requests of pages and endpoints of signing in. */
@@ -23,8 +23,13 @@ export class PageRefusal extends Error {
 const formBytes = 16 * 1024
 
 /** The fields of an urlencoded body; null when it is none, or a field comes twice (RFC 6749, section 3.2). */
-export async function readForm(ctx: Koa.Context): Promise<Map<string, string> | null> {
-  const bytes = await readBytes(ctx.req, formBytes)
+export async function readForm(
+  ctx: Koa.Context,
+  { rooms, world }: Pick<SignInDependencies, 'rooms' | 'world'>,
+): Promise<Map<string, string> | null> {
+  const owner = { group: ctx.ip, member: ctx.ip }
+  // So small that it takes no room.
+  const { bytes } = await readBody(ctx.req, { limit: formBytes, room: rooms.strangers, owner, world })
   const type = ctx.req.headers['content-type'] ?? ''
   if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(type)) return null
   const fields = new Map<string, string>()
@@ -41,10 +46,14 @@ export async function readOwnForm(
   deps: SignInDependencies,
   cookie: string | null,
 ): Promise<Map<string, string>> {
-  const fields = await readForm(ctx)
+  const fields = await readForm(ctx, deps)
   if (fields === null) throw new PageRefusal(400, 'Not read', 'This is not a form of this page.')
   const { origin } = ctx.req.headers
-  const sender = { origin, secFetchSite: headerOf(ctx, 'sec-fetch-site'), hosts: ownHosts(ctx, deps) }
+  const sender = {
+    origin,
+    secFetchSite: headerOf(ctx, 'sec-fetch-site'),
+    hosts: ownHosts(ctx.req.headers.host, deps.publicUrl),
+  }
   if (!isOwnSender(sender)) throw new PageRefusal(403, 'Refused', 'This form was sent by another site.')
   if (cookie === null || !isCsrfToken(cookie, fields.get('csrf') ?? ''))
     throw new PageRefusal(403, 'Refused', 'This form is too old, or is not of this browser. Open the page again.')
@@ -54,12 +63,6 @@ export async function readOwnForm(
 export function headerOf(ctx: Koa.Context, name: string): string | undefined {
   const value = ctx.req.headers[name]
   return Array.isArray(value) ? value.join(', ') : value
-}
-
-function ownHosts(ctx: Koa.Context, { publicUrl }: SignInDependencies): string[] {
-  return [ctx.req.headers.host, publicUrl === null ? undefined : new URL(publicUrl).host].filter(
-    (host) => host !== undefined,
-  )
 }
 
 /**

@@ -2,7 +2,8 @@ import type Koa from 'koa'
 import { base62 } from '../../shared/lib/base62.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Db } from '../db/open.ts'
-import { hashToken, sessionCookie } from '../http/auth.ts'
+import { hashToken, sessionCookie, usedEveryMs } from '../http/auth.ts'
+import { markSessionUsed } from '../http/caller-store.ts'
 import { newToken } from '../link/device-tokens.ts'
 import { cookies, readCookie, setCookie } from './cookies.ts'
 import type { SignInDependencies } from './dependencies.ts'
@@ -11,18 +12,24 @@ import { findOpenSession, insertSession, revokeSession, type SessionRow } from '
 
 /** Dashboard sessions: made by signing in, ended by signing out or by time. */
 
-/** A week after signing in, whatever happens meanwhile. */
-export const sessionMs = 7 * 86_400_000
+/** How long a session lasts after signing in, whatever happens meanwhile, and without being used. */
+export interface SessionLimits {
+  totalMs: number
+  idleMs: number
+}
 const nextMs = 15 * 60_000
 
 export interface OpenSession extends SessionRow {
   cookie: string
 }
 
-export async function sessionOf(ctx: Koa.Context, { root, world }: SignInDependencies): Promise<OpenSession | null> {
-  const cookie = readCookie(ctx, sessionCookie)
+export async function sessionOf(ctx: Koa.Context, deps: SignInDependencies): Promise<OpenSession | null> {
+  const { root, world } = deps
+  const cookie = readCookie(ctx, deps, sessionCookie)
   if (cookie === null) return null
-  const session = await findOpenSession(root, hashToken(cookie), world.now())
+  const now = world.now()
+  const session = await findOpenSession(root, hashToken(cookie), { now, usedSince: now - deps.sessions.idleMs })
+  if (session !== null && (session.lastUsedAt ?? 0) < now - usedEveryMs) await markSessionUsed(root, session.id, now)
   return session === null ? null : { ...session, cookie }
 }
 
@@ -36,7 +43,7 @@ export interface NewSignIn {
 export async function openSession(
   db: Db,
   world: World,
-  signIn: NewSignIn & { cookieBefore: string | null },
+  signIn: NewSignIn & { cookieBefore: string | null; sessions: SessionLimits },
 ): Promise<string> {
   const at = world.now()
   if (signIn.cookieBefore !== null) await revokeSession(db, hashToken(signIn.cookieBefore), at)
@@ -47,15 +54,16 @@ export async function openSession(
     workspaceId: signIn.workspaceId,
     tokenHash: hashToken(cookie),
     at,
-    expiresAt: at + sessionMs,
+    expiresAt: at + signIn.sessions.totalMs,
   })
   return cookie
 }
 
 /** Gives the browser its cookie and sends it where it wanted to go. */
-export function welcome(ctx: Koa.Context, { isHttps }: SignInDependencies, cookie: string): void {
-  const wanted = readCookie(ctx, cookies.next)
-  setCookie(ctx, { name: sessionCookie, value: cookie }, { isHttps, maxAgeMs: sessionMs })
+export function welcome(ctx: Koa.Context, deps: SignInDependencies, cookie: string): void {
+  const { isHttps, sessions } = deps
+  const wanted = readCookie(ctx, deps, cookies.next)
+  setCookie(ctx, { name: sessionCookie, value: cookie }, { isHttps, maxAgeMs: sessions.totalMs })
   setCookie(ctx, { name: cookies.browser, value: '' }, { isHttps, maxAgeMs: 0, path: paths.signIn })
   setCookie(ctx, { name: cookies.next, value: '' }, { isHttps, maxAgeMs: 0, path: paths.signIn })
   goTo(ctx, (wanted === null ? null : ownPath(decode(wanted))) ?? paths.account)
@@ -76,8 +84,9 @@ export function rememberNext(ctx: Koa.Context, { isHttps }: SignInDependencies, 
 }
 
 /** The secret that ties forms and sign-ins under way to a browser without a session; made when there is none. */
-export function browserSecret(ctx: Koa.Context, { world, isHttps }: SignInDependencies): string {
-  const known = readCookie(ctx, cookies.browser)
+export function browserSecret(ctx: Koa.Context, deps: SignInDependencies): string {
+  const { world, isHttps } = deps
+  const known = readCookie(ctx, deps, cookies.browser)
   if (known !== null && /^[0-9A-Za-z]{43}$/.test(known)) return known
   const value = base62(world.bytes(64), 43)
   setCookie(ctx, { name: cookies.browser, value }, { isHttps, maxAgeMs: nextMs, path: paths.signIn })

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nullableText, text, time } from '../db/columns.ts'
+import { nullableText, nullableTime, text, time } from '../db/columns.ts'
 import type { Db } from '../db/open.ts'
 
 /** Dashboard sessions and one-time sign-in links. Cookies and links are kept as hashes only. */
@@ -25,9 +25,18 @@ export async function insertSession(db: Db, session: NewSession): Promise<void> 
 }
 
 const sessionRow = z
-  .object({ id: text, user_id: text, workspace_id: nullableText, name: text, email: text, expires_at: time })
+  .object({
+    id: text,
+    user_id: text,
+    workspace_id: nullableText,
+    name: text,
+    email: text,
+    last_used_at: nullableTime,
+    expires_at: time,
+  })
   .transform((r) => ({
     id: r.id,
+    lastUsedAt: r.last_used_at,
     userId: r.user_id,
     workspaceId: r.workspace_id,
     name: r.name,
@@ -36,14 +45,19 @@ const sessionRow = z
   }))
 export type SessionRow = z.infer<typeof sessionRow>
 
-/** A session that is neither revoked nor over. */
-export async function findOpenSession(db: Db, tokenHash: string, now: number): Promise<SessionRow | null> {
+/** A session that is neither revoked nor over, nor unused for too long. */
+export async function findOpenSession(
+  db: Db,
+  tokenHash: string,
+  { now, usedSince }: { now: number; usedSince: number },
+): Promise<SessionRow | null> {
   const row: unknown = await db('dashboard_sessions as s')
     .join('users as u', 'u.id', 's.user_id')
     .where('s.token_hash', tokenHash)
     .whereNull('s.revoked_at')
     .where('s.expires_at', '>', now)
-    .first('s.id', 's.user_id', 's.workspace_id', 's.expires_at', 'u.name', 'u.email')
+    .whereRaw('coalesce(s.last_used_at, s.created_at) > ?', [usedSince])
+    .first('s.id', 's.user_id', 's.workspace_id', 's.last_used_at', 's.expires_at', 'u.name', 'u.email')
   return row === undefined ? null : sessionRow.parse(row)
 }
 

@@ -5,7 +5,7 @@ import { cursorOf, pageOf, timeAndId } from '../../shared/api/paging.ts'
 import { hashToken } from '../http/auth.ts'
 import { hasRole } from '../http/callers.ts'
 import { implement, type ImplementedRoute } from '../http/implement.ts'
-import { listLoginTokens, revokeOwnToken, type LoginTokenRow } from './token-store.ts'
+import { listLoginTokens, revokeTokenIn, type LoginTokenRow } from './token-store.ts'
 
 const cursorKey = timeAndId(loginTokenId)
 
@@ -33,8 +33,9 @@ export function authHandlers(): ImplementedRoute[] {
     },
 
     async revokeToken({ db, world, caller, params }) {
-      const token = { id: params.id, userId: caller.userId, workspaceId: caller.workspaceId }
-      if (!(await revokeOwnToken(db, token, world.now()))) fail('resource_not_found', { param: 'id' })
+      const userId = hasRole(caller, 'admin') ? null : caller.userId
+      const token = { id: params.id, userId, workspaceId: caller.workspaceId }
+      if (!(await revokeTokenIn(db, token, world.now()))) fail('resource_not_found', { param: 'id' })
       return { id: params.id, revoked: true as const }
     },
   })

@@ -58,15 +58,15 @@ export async function listLoginTokens(db: Db, filter: LoginTokenFilter): Promise
   return rows.map((row) => tokenRow.parse(row))
 }
 
-/** False when the person has no such valid token in the workspace. */
-export async function revokeOwnToken(
+/** `userId` null: whoever's it is. False when there is no such valid token in the workspace. */
+export async function revokeTokenIn(
   db: Db,
-  token: { id: string; userId: string; workspaceId: string },
+  token: { id: string; userId: string | null; workspaceId: string },
   at: number,
 ): Promise<boolean> {
   const { id, userId, workspaceId } = token
   const changed = await db('login_tokens')
-    .where({ id, user_id: userId, workspace_id: workspaceId })
+    .where({ id, workspace_id: workspaceId, ...(userId !== null && { user_id: userId }) })
     .whereNull('revoked_at')
     .where((open) => void open.whereNull('expires_at').orWhere('expires_at', '>', at))
     .update({ revoked_at: at })

@@ -5,6 +5,7 @@ import { removeOldSkips } from '../resources/automations/fire-store.ts'
 import { dueInstant } from '../resources/automations/schedule.ts'
 import { claimDue, listDue, replaceNextFire, type AutomationRow } from '../resources/automations/store.ts'
 import type { Sweep, SweepContext } from './sweeper.ts'
+import { inTransaction } from '../db/transaction.ts'
 
 export interface DueAutomationsOptions {
   everyMs: number
@@ -13,11 +14,7 @@ export interface DueAutomationsOptions {
   announceTo: Parameters<typeof announce>[1]
 }
 
-/** A page of due schedules, and how many one pass fires before other sweeps have their turn. */
 const pageSize = 200
-const passSize = 1_000
-/** Fired at a time; on SQLite they follow one another, as it has one writer. Half of a replica's connections. */
-const width = 4
 
 /**
  * Fires schedules that are due. Each fire is one transaction: the claim of the row (a replica that finds it locked, or
@@ -28,18 +25,13 @@ export function dueAutomationsSweep(options: DueAutomationsOptions): Sweep {
   return {
     name: 'due_automations',
     everyMs: options.everyMs,
-    async run({ root, now, log }) {
-      let after: { at: number; id: string } | undefined
-      for (let count = 0; count < passSize; count += pageSize) {
-        const page = await listDue(root, { now, limit: pageSize, ...(after ? { after } : {}) })
-        after = page.at(-1)
-        const left = page.values()
-        const worker = async () => {
-          for (const due of left) await fireOne(due, { root, now, log, options })
-        }
-        await Promise.all(Array.from({ length: width }, worker))
-        if (page.length < pageSize) return
-      }
+    async run({ root, now, log, lines }) {
+      let page: Awaited<ReturnType<typeof listDue>> = []
+      do {
+        const after = page.at(-1)
+        page = await listDue(root, { now, limit: pageSize, ...(after && { after }) })
+        for (const due of page) lines.add(due.workspaceId, () => fireOne(due, { root, now, log, options }), due.id)
+      } while (page.length === pageSize)
     },
   }
 }
@@ -50,7 +42,7 @@ async function fireOne(
 ): Promise<void> {
   let fired: FireOutcome | null
   try {
-    fired = await root.transaction(async (tx) => {
+    fired = await inTransaction(root, async (tx) => {
       const automation = await claimDue(tx, due)
       return automation && (await fireAtInstant(tx, { automation, now }, options.context()))
     })

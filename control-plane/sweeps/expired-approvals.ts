@@ -1,13 +1,14 @@
+import type { Tx } from '../db/open.ts'
 import { agentOfBudget, reviewBudgets } from '../resources/approvals/budget-gate.ts'
 import { closeByPlatform } from '../resources/approvals/close.ts'
 import { platformChangeMs, toolPermissionMs } from '../resources/approvals/rules.ts'
 import { listApprovalsOfEndedRuns, listOpenApprovals, type ApprovalRow } from '../resources/approvals/store.ts'
-import { oneByOne } from './one-by-one.ts'
 import type { Sweep, SweepContext } from './sweeper.ts'
+import { inTransaction } from '../db/transaction.ts'
 
 const hour = 3_600_000
-/** More wait for the next batch, at once. */
-const batch = 200
+/** The oldest of each kind that one round looks at. */
+const perRound = 5_000
 
 /**
  * Closes approvals whose time is over: a `tool_permission` a day after its run ended, a `platform_change` a week after it
@@ -20,38 +21,38 @@ export const expiredApprovalsSweep: Sweep = {
   async run(context) {
     const { root, now } = context
     await expire(context, 'the run has been over for 24 hours', () =>
-      listApprovalsOfEndedRuns(root, { trigger: 'tool_permission', endedBefore: now - toolPermissionMs, limit: batch }),
+      listApprovalsOfEndedRuns(root, {
+        trigger: 'tool_permission',
+        endedBefore: now - toolPermissionMs,
+        limit: perRound,
+      }),
     )
     await expire(context, 'nobody resolved it within 7 days', () =>
-      listOpenApprovals(root, { trigger: 'platform_change', raisedBefore: now - platformChangeMs, limit: batch }),
+      listOpenApprovals(root, { trigger: 'platform_change', raisedBefore: now - platformChangeMs, limit: perRound }),
     )
     await reviewOpenBudgets(context)
   },
 }
 
 async function expire(context: SweepContext, reason: string, list: () => Promise<ApprovalRow[]>): Promise<void> {
-  const { root, world, log } = context
-  for (;;) {
-    const due = await list()
-    let count = 0
-    await oneByOne(context, due, async (approval) => {
-      const closed = await root.transaction(async (tx) =>
-        closeByPlatform(tx, approval, { outcome: 'expired', reason, world }),
-      )
-      if (!closed) return
-      count++
-      log.info({ approvalId: approval.id, trigger: approval.trigger }, 'approval expired')
-    })
-    // Those that cannot be closed would be listed again.
-    if (due.length < batch || count === 0) return
+  const { root, world, log, lines } = context
+  for (const approval of await list()) {
+    const { id, workspaceId, trigger } = approval
+    const close = (tx: Tx) => closeByPlatform(tx, approval, { outcome: 'expired', reason, world })
+    const closeAndTell = async () => {
+      const closed = await inTransaction(root, close, { turns: [workspaceId] })
+      if (closed) log.info({ approvalId: id, trigger }, 'approval expired')
+    }
+    lines.add(workspaceId, closeAndTell, id)
   }
 }
 
 async function reviewOpenBudgets(context: SweepContext): Promise<void> {
-  const { root, now, world } = context
-  const open = await listOpenApprovals(root, { trigger: 'budget_breach', raisedBefore: now, limit: 5_000 })
-  await oneByOne(context, open, async (approval) => {
-    const of = { workspaceId: approval.workspaceId, agentId: agentOfBudget(approval) }
-    await root.transaction(async (tx) => reviewBudgets(tx, of, world))
-  })
+  const { root, now, world, lines } = context
+  const open = await listOpenApprovals(root, { trigger: 'budget_breach', raisedBefore: now, limit: perRound })
+  for (const approval of open) {
+    const { id, workspaceId } = approval
+    const review = (tx: Tx) => reviewBudgets(tx, { workspaceId, agentId: agentOfBudget(approval) }, world)
+    lines.add(workspaceId, () => inTransaction(root, review, { turns: [workspaceId] }), id)
+  }
 }

@@ -1,11 +1,12 @@
+import type { Tx } from '../db/open.ts'
 import { finishRun } from '../dispatch/end-run.ts'
 import { loadPlacementFacts } from '../dispatch/facts.ts'
 import { placeAll } from '../dispatch/placement.ts'
 import { listWaiting, type WaitingRun } from '../dispatch/waiting-store.ts'
 import { listExpiredOffers, withdrawOffer } from '../resources/runs/lease-store.ts'
 import { lockRun, setUngatedSince } from '../resources/runs/store.ts'
-import { oneByOne } from './one-by-one.ts'
 import type { Sweep, SweepContext } from './sweeper.ts'
+import { inTransaction } from '../db/transaction.ts'
 
 export interface QueuedRunsOptions {
   dispatchMs: number
@@ -32,16 +33,20 @@ export function queuedRunsSweep(options: QueuedRunsOptions): Sweep {
     name: 'queued_runs',
     everyMs: options.everyMs,
     async run(context) {
-      const { root, now } = context
+      const { root, now, lines } = context
       for (const { runId, fence } of await listExpiredOffers(root, now - offerGraceMs, runsPerRound))
-        if (await withdrawOffer(root, runId, fence)) options.dispatchRun(runId)
+        lines.add(runId, async () => {
+          if (await withdrawOffer(root, runId, fence)) options.dispatchRun(runId)
+        })
       const waiting = await listWaiting(root, { after: null, limit: runsPerRound })
       for (const [workspaceId, runs] of Map.groupBy(waiting, (run) => run.workspaceId)) {
         const facts = await loadPlacementFacts(root, workspaceId, { now, leaseMs: options.leaseMs })
         const { placed } = placeAll(runs, facts)
         const ungated = new Set(placed.map(({ run }) => run))
-        await oneByOne(context, runs, (run) => sweepOne(context, run, { isGated: !ungated.has(run), options }))
-        if (ungated.size > 0) options.dispatch(workspaceId)
+        for (const run of runs)
+          lines.add(workspaceId, () => sweepOne(context, run, { isGated: !ungated.has(run), options }), run.id)
+        // Behind them, as some may have waited for too long.
+        if (ungated.size > 0) lines.add(workspaceId, async () => options.dispatch(workspaceId), 'dispatch')
       }
     },
   }
@@ -56,27 +61,28 @@ async function sweepOne(
   if (isGated) {
     if (run.ungatedSince !== null) await setUngatedSince(root, run.id, null)
     if (now - run.createdAt > options.gateMs)
-      await expire(context, run.id, { reason: 'gate_timeout', message: 'The run waited too long to start.' })
+      await expire(context, run, { reason: 'gate_timeout', message: 'The run waited too long to start.' })
   } else if (run.ungatedSince === null) await setUngatedSince(root, run.id, now)
   else if (now - run.ungatedSince > options.dispatchMs)
-    await expire(context, run.id, { reason: 'dispatch_timeout', message: 'No device picked the run up.' })
+    await expire(context, run, { reason: 'dispatch_timeout', message: 'No device picked the run up.' })
 }
 
 async function expire(
-  { root, now, world }: SweepContext,
-  runId: string,
+  { root, world }: SweepContext,
+  waiting: WaitingRun,
   { reason, message }: { reason: 'gate_timeout' | 'dispatch_timeout'; message: string },
 ): Promise<void> {
-  await root.transaction(async (tx) => {
-    const run = await lockRun(tx, runId)
-    if (!run || run.leaseState !== 'none') return
+  const end = async (tx: Tx) => {
+    const run = await lockRun(tx, waiting.id)
+    if (!run || run.leaseState !== 'none' || run.ungatedSince !== waiting.ungatedSince) return
     await finishRun(tx, run, {
       fence: null,
       exitReason: reason,
       errorCode: reason,
       errorMessage: message,
-      at: now,
+      at: world.now(),
       world,
     })
-  })
+  }
+  await inTransaction(root, end, { turns: [waiting.workspaceId] })
 }

@@ -1,11 +1,12 @@
+import type { Db, Tx } from '../db/open.ts'
 import { publish } from '../db/outbox.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import { finishRun } from '../dispatch/end-run.ts'
 import { findDeviceByPublicId } from '../resources/devices/store.ts'
 import { listRunning } from '../resources/runs/live-store.ts'
-import type { RunRow } from '../resources/runs/store.ts'
-import { oneByOne } from './one-by-one.ts'
+import { findRun, type RunRow } from '../resources/runs/store.ts'
 import type { Sweep, SweepContext } from './sweeper.ts'
+import { inTransaction } from '../db/transaction.ts'
 
 export interface RunningRunsOptions {
   runnerLostMs: number
@@ -29,10 +30,9 @@ export function runningRunsSweep(options: RunningRunsOptions): Sweep {
     everyMs: options.everyMs,
     async run(context) {
       if (context.now - options.startedAt < options.graceMs) return
-      await oneByOne(context, await listRunning(context.root, 5_000), async (run) => {
-        const ending = await judge(context, run, options)
-        if (ending) await end(context, run, ending)
-      })
+      for (const run of await listRunning(context.root, 5_000))
+        if (await judge(context.root, run, { now: context.now, options }))
+          context.lines.add(run.workspaceId, () => end(context, run, options), run.id)
     },
   }
 }
@@ -42,8 +42,13 @@ interface EndedByTime {
   message: string
 }
 
-async function end({ root, now, world, log }: SweepContext, run: RunRow, ending: EndedByTime): Promise<void> {
-  await root.transaction(async (tx) => {
+/** Judges the run again as it is now: it may have gone on since it was listed. */
+async function end({ root, world, log }: SweepContext, listed: RunRow, options: RunningRunsOptions): Promise<void> {
+  const now = world.now()
+  const endIt = async (tx: Tx): Promise<EndedByTime | null> => {
+    const run = await findRun(tx, listed.id)
+    const ending = run?.status === 'running' ? await judge(tx, run, { now, options }) : null
+    if (run === null || ending === null) return null
     const ended = await finishRun(tx, run, {
       fence: null,
       exitReason: ending.reason,
@@ -53,15 +58,20 @@ async function end({ root, now, world, log }: SweepContext, run: RunRow, ending:
       world,
     })
     if (ended) await publish(tx, { topic: 'run.cancel', key: run.id, at: now })
-  })
-  log.warn({ runId: run.id, exitReason: ending.reason }, 'run ended by time')
+    return ended ? ending : null
+  }
+  const ending = await inTransaction(root, endIt, { turns: [listed.workspaceId] })
+  if (ending !== null) log.warn({ runId: listed.id, exitReason: ending.reason }, 'run ended by time')
 }
 
-async function judge(context: SweepContext, run: RunRow, options: RunningRunsOptions): Promise<EndedByTime | null> {
-  const { now } = context
+async function judge(
+  db: Db,
+  run: RunRow,
+  { now, options }: { now: number; options: RunningRunsOptions },
+): Promise<EndedByTime | null> {
   if (run.startedAt !== null && now - run.startedAt > options.runMs + stopMs)
     return { reason: 'timeout', message: 'The run took longer than a run may take.' }
-  const device = run.device === null ? null : await findDeviceByPublicId(context.root, run.device)
+  const device = run.device === null ? null : await findDeviceByPublicId(db, run.device)
   const lastHeard = device?.lastHeartbeatAt ?? run.startedAt ?? run.createdAt
   if (!device || now - Math.max(lastHeard, options.startedAt) > options.runnerLostMs)
     return { reason: 'runner_lost', message: 'The device that held the run stopped reporting.' }

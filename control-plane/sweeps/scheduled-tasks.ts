@@ -1,8 +1,11 @@
+import type { Tx } from '../db/open.ts'
 import { systemActor } from '../resources/tasks/rules.ts'
-import { claimDueStart, findTaskById, listDueStarts } from '../resources/tasks/store.ts'
+import { claimDueStart, findTaskById, listDueStarts, type TaskRow } from '../resources/tasks/store.ts'
 import { wakeForAssignment } from '../resources/tasks/wakes.ts'
-import { oneByOne } from './one-by-one.ts'
-import type { Sweep } from './sweeper.ts'
+import type { Sweep, SweepContext } from './sweeper.ts'
+import { inTransaction } from '../db/transaction.ts'
+
+const pageSize = 200
 
 /**
  * Wakes the assignees of tasks whose scheduled start has come (document 2, `startAt`), each once: the time is taken off the
@@ -12,19 +15,30 @@ export function scheduledTasksSweep(options: { everyMs: number; poke(): void }):
   return {
     name: 'scheduled_tasks',
     everyMs: options.everyMs,
-    async run({ root, now, world, log }) {
-      const due = await listDueStarts(root, now, 1_000)
-      await oneByOne({ log }, due, (task) =>
-        root.transaction(async (tx) => {
-          if (!(await claimDueStart(tx, task))) return
-          const current = await findTaskById(tx, task.id)
-          if (current === null) return
-          const reason = 'The scheduled start of this task has come.'
-          const key = `scheduled_start:${task.id}:${task.wakeAt}`
-          await wakeForAssignment(tx, { task: current, actor: systemActor, world, reason, key })
-        }),
-      )
-      if (due.length > 0) options.poke()
+    async run(context) {
+      const { root, now, lines } = context
+      const start = async (task: TaskRow) => {
+        await startOne(context, task)
+        options.poke()
+      }
+      let page: TaskRow[] = []
+      do {
+        const after = page.at(-1)
+        page = await listDueStarts(root, { now, limit: pageSize, ...(after && { after }) })
+        for (const task of page) lines.add(task.workspaceId, () => start(task), task.id)
+      } while (page.length === pageSize)
     },
   }
+}
+
+async function startOne({ root, world }: SweepContext, task: TaskRow): Promise<void> {
+  const start = async (tx: Tx) => {
+    if (!(await claimDueStart(tx, task))) return
+    const current = await findTaskById(tx, task.id)
+    if (current === null) return
+    const reason = 'The scheduled start of this task has come.'
+    const key = `scheduled_start:${task.id}:${task.wakeAt}`
+    await wakeForAssignment(tx, { task: current, actor: systemActor, world, reason, key })
+  }
+  await inTransaction(root, start, { turns: [task.workspaceId] })
 }

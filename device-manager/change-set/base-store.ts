@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import {
   link,
   copyFile,
@@ -17,20 +17,23 @@ import { basename, dirname, join } from 'node:path'
 import { z } from 'zod'
 import { carriedKeys, renderConfig } from './carried-settings.ts'
 import { ChangeSetFailure } from './failure.ts'
+import { markOf } from './moment.ts'
 
 /**
- * What is kept of a run's base: a private git folder at `<git common dir>/svc/runs/<runId>`.
+ * What is kept of a run's base: a private git folder in svc's own state folder, where nothing of the repository and no tool
+ * of the run writes. git never looks at more of it than what is listed here: its common folder is fixed (git.ts).
  *
  *     config, HEAD          written by us; the repository's own config is never in force here
  *     index                 the working tree at the base: every tracked and untracked file with its stat data, so
  *                           that the end needs to read only what changed since
+ *     upstream              a link to the repository's own object store
  *     objects/              what the base needs and no commit holds (dirty, untracked and staged files); its alternate
- *                           is the repository's own object store. git gc does not look in here. With nothing of that
- *                           kind it is a link to that object store, and nothing is ever written through it
+ *                           is `upstream`. git gc does not look in here. With nothing of that kind it is a link to
+ *                           `upstream`, and nothing is ever written through it
  *     info                  a link to the repository's own, for its exclude and attributes files
  *     base.json             where the repository is, and the files known by size and time alone
  *
- * Nothing in the person's git folder is written but this folder and the ref that keeps the base commit.
+ * Nothing in the person's git folder is written but the ref that keeps the base commit.
  */
 
 const watchedFile = z.object({
@@ -45,6 +48,11 @@ export type WatchedFile = z.infer<typeof watchedFile>
 
 const baseRecord = z.object({
   gitDir: z.string(),
+  commonDir: z.string(),
+  /** Tells the repository from another one in its place. */
+  repositoryMark: z.string().nullable(),
+  /** When the base was taken, in nanoseconds by the clock of the repository's file system; null: not known. */
+  moment: z.string().nullable(),
   objectFormat: z.enum(['sha1', 'sha256']),
   settings: z.object({ values: z.partialRecord(z.enum(carriedKeys), z.string()), filters: z.array(z.string()) }),
   /** Identity of the repository's index when the base was taken; null without one. */
@@ -55,13 +63,12 @@ export type BaseRecord = z.infer<typeof baseRecord>
 
 const runIdPattern = /^[A-Za-z0-9_-]{1,128}$/
 
-export function storeDirOf(commonDir: string, runId: string): string {
-  if (!runIdPattern.test(runId))
-    throw new ChangeSetFailure('diff_unavailable', 'The id of the run cannot name a folder.')
-  return join(commonDir, 'svc', 'runs', runId)
-}
+/** `<state>/runs/<runId>/change-set` */
+export const storeName = 'change-set'
+export const stateDirOf = (storeDir: string): string => dirname(dirname(dirname(storeDir)))
 
 export function refNameOf(runId: string): string {
+  if (!runIdPattern.test(runId)) throw new ChangeSetFailure('diff_unavailable', 'The id of the run cannot name a ref.')
   return `refs/svc/runs/${runId}/base`
 }
 
@@ -73,8 +80,9 @@ export async function createStore(storeDir: string, record: BaseRecord, fileByte
   mkdirSync(at('refs'))
   writeFileSync(at('HEAD'), 'ref: refs/heads/none\n')
   writeFileSync(at('config'), configOf(record, fileBytes))
-  symlinkSync('../../../objects', at('objects'))
-  symlinkSync('../../../info', at('info'))
+  symlinkSync(join(record.commonDir, 'objects'), at('upstream'))
+  symlinkSync('upstream', at('objects'))
+  symlinkSync(join(record.commonDir, 'info'), at('info'))
   await linkIndex(record.gitDir, storeDir, 'index')
 }
 
@@ -86,12 +94,14 @@ export async function ownObjects(storeDir: string): Promise<void> {
   const objects = join(storeDir, 'objects')
   await unlink(objects)
   await mkdir(join(objects, 'info'), { recursive: true })
-  // Relative, so that a path no alternates file can hold does no harm.
-  await writeFile(join(objects, 'info', 'alternates'), '../../../../objects\n')
+  // By the link, so that a path no alternates file can hold does no harm.
+  await writeFile(join(objects, 'info', 'alternates'), '../upstream\n')
 }
 
-/** git would say of a store without objects that it is none. */
-export async function demandObjects(storeDir: string): Promise<void> {
+/** git would say of a store without objects that it is none, and compare with another repository that stands there now. */
+export async function demandObjects(storeDir: string, record: BaseRecord): Promise<void> {
+  if (markOf(record.commonDir) !== record.repositoryMark)
+    throw new ChangeSetFailure('repo_unavailable', 'The repository of the run is gone.')
   const found = await stat(join(storeDir, 'objects')).catch(() => null)
   if (found === null) throw new ChangeSetFailure('diff_unavailable', 'The objects of the repository are gone.')
 }
@@ -131,6 +141,8 @@ async function linkFile(from: string, to: string): Promise<boolean> {
     if (code === 'EEXIST') return true
   }
   const found = await stat(from)
+  // Something else in its place could hold a copy up for ever.
+  if (!found.isFile()) throw new ChangeSetFailure('repo_unavailable', 'The index of the repository is no file.')
   await copyFile(from, to)
   await utimes(to, found.atime, Math.floor(found.mtimeMs / 1000) - 1)
   return true
@@ -149,11 +161,6 @@ export async function writeRecord(storeDir: string, record: BaseRecord): Promise
   await replaceFile(join(storeDir, 'base.json'), JSON.stringify(record))
 }
 
-/** When the base was taken, in nanoseconds by the clock of the file system that holds the repository; null: not known. */
-export function baseMomentOf(storeDir: string): bigint | null {
-  return statSync(join(storeDir, 'base.json'), { bigint: true, throwIfNoEntry: false })?.ctimeNs ?? null
-}
-
 export async function readRecord(storeDir: string): Promise<BaseRecord> {
   const text = await readFile(join(storeDir, 'base.json'), 'utf8').catch(() => null)
   if (text === null)
@@ -165,12 +172,23 @@ export async function readRecord(storeDir: string): Promise<BaseRecord> {
   }
 }
 
-/** Removes the store, and the folders above it when they hold no other run's. */
+/** Removes the store. The path comes from a journal: only a folder of this shape is ever removed. */
 export async function removeStore(storeDir: string): Promise<void> {
+  const runDir = dirname(storeDir)
+  const isOurs = basename(storeDir) === storeName && basename(dirname(runDir)) === 'runs'
+  if (isOurs && runIdPattern.test(basename(runDir))) await rm(storeDir, { recursive: true, force: true })
+}
+
+/** Where an earlier version kept it: in the repository. */
+export function olderStore(storeDir: string): { commonDir: string } | null {
   const runsDir = dirname(storeDir)
-  // The path comes from a journal; only a folder of this shape is ever removed.
-  if (basename(runsDir) !== 'runs' || basename(dirname(runsDir)) !== 'svc' || !runIdPattern.test(basename(storeDir)))
-    return
+  const isOlder = basename(runsDir) === 'runs' && basename(dirname(runsDir)) === 'svc'
+  return isOlder && runIdPattern.test(basename(storeDir)) ? { commonDir: dirname(dirname(runsDir)) } : null
+}
+
+/** Removes what an earlier version kept, and the folders above it when they hold no other run's. */
+export async function removeOlderStore(storeDir: string): Promise<void> {
+  const runsDir = dirname(storeDir)
   await rm(storeDir, { recursive: true, force: true })
   await rmdir(runsDir).catch(() => undefined)
   await rmdir(dirname(runsDir)).catch(() => undefined)

@@ -34,7 +34,7 @@ export async function chooseCandidates(view: View, record: BaseRecord, listed: L
   const nested = await resolveNested(view, listed.untracked)
   const submodules = listed.newlyTracked.filter((entry) => entry.mode === '160000').map((entry) => entry.path)
   const fresh = new Set<string>()
-  for (const path of await withoutOlder(view, listed)) fresh.add(path)
+  for (const path of await withoutOlder({ view, record }, listed)) fresh.add(path)
   for (const entry of listed.newlyTracked) if (entry.mode !== '160000') fresh.add(entry.path)
   for (const path of watchedPaths) fresh.delete(path)
   if (fresh.size > view.limits.files) {

@@ -1,11 +1,12 @@
 import { realpath, rm } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import type { ChangedFile, ChangeSetResult } from '../../shared/device/change-set.ts'
 import type { World } from '../../shared/lib/world.ts'
 import {
   demandObjects,
   indexMarkOf,
   linkIndex,
+  olderStore,
   readRecord,
   refNameOf,
   writeConfig,
@@ -45,7 +46,7 @@ export async function computeChangeSet(options: ChangeSetOptions): Promise<Chang
   try {
     await demandSameSource(options)
     const record = await readRecord(base.storeDir)
-    await Promise.all([writeConfig(base.storeDir, record, limits.fileBytes), demandObjects(base.storeDir)])
+    await Promise.all([writeConfig(base.storeDir, record, limits.fileBytes), demandObjects(base.storeDir, record)])
     for (let attempt = 1; ; attempt++) {
       try {
         return { ok: true, changeSet: await capture({ base, record, limits, world }) }
@@ -62,6 +63,8 @@ export async function computeChangeSet(options: ChangeSetOptions): Promise<Chang
 async function demandSameSource({ base, folder, runId }: ChangeSetOptions): Promise<void> {
   if (base.refName !== refNameOf(runId))
     throw new ChangeSetFailure('source_unknown', 'The base is that of another run.')
+  if (olderStore(base.storeDir) !== null)
+    throw new ChangeSetFailure('diff_unavailable', 'The base was taken by an earlier version of svc.')
   const expected = base.prefix === '' ? base.topLevel : join(base.topLevel, base.prefix)
   const [now, then] = await Promise.all([realpath(folder), realpath(expected)])
   if (now !== then)
@@ -88,7 +91,7 @@ async function capture({
     record.settings.filters.length === 0 ? compareTracked(view) : null,
     listUntracked(view),
     listNewlyTracked(view, record, base.tree),
-    readHead(record.gitDir, dirname(dirname(dirname(storeDir))), limits.gitMs),
+    readHead(record.gitDir, record.commonDir, limits.gitMs),
   ])
   const compared = await compareRest({ view, record, tracked, untracked, newlyTracked })
   const { files, patches } = await assemble(view, record, compared)

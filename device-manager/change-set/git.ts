@@ -1,18 +1,19 @@
-import { spawn, type ChildProcess } from 'node:child_process'
 import { stat } from 'node:fs/promises'
+import { delimiter, isAbsolute } from 'node:path'
+import { spawnPiped } from '../process/spawn-piped.ts'
+import { systemPath } from '../wall/namespaces.ts'
+import { findGit } from './git-program.ts'
 
 /**
  * The one place of the change-set that starts git. Repositories are not trusted: their config may name programs (hooks,
  * fsmonitor, external diffs, textconv, filters, ssh commands). The settings below switch off all of those that have a
- * switch. Filters and diff drivers have none, so a command that reads the working tree never runs with the repository's
- * own config at all, but with a private git folder (base-store.ts) whose config is written by us.
+ * switch. Filters, diff drivers and hooks of the config have none, so a command that reads the working tree or writes
+ * anything never runs with the repository's own config at all, but with a private git folder (base-store.ts) whose config is
+ * written by us. The types below keep to that.
  */
 
-export interface GitCall {
-  args: readonly string[]
+interface AnyCall {
   cwd: string
-  gitDir?: string
-  workTree?: string
   indexFile?: string
   /** Where objects are, when not in the git folder. */
   objectDir?: string
@@ -21,6 +22,27 @@ export interface GitCall {
   maxBytes?: number
   /** Takes the output as it comes instead of keeping it; answering false stops git. */
   onChunk?: (chunk: Buffer) => boolean
+}
+
+/**
+ * A question to a repository, under its own config and the person's. Only commands that read, start nothing on any version
+ * of git, and change no ref and no index, for which hooks can be configured that no setting switches off (git 2.54):
+ *
+ *     rev-parse     paths of the repository, and the ids of names; it reads refs, no object and no index
+ *     symbolic-ref  of one name: the branch that HEAD names
+ *     config        listing; the pager is only for terminals
+ */
+export interface GitQuestion extends AnyCall {
+  args: readonly ['rev-parse' | 'config' | 'symbolic-ref', ...string[]]
+  gitDir?: string
+  workTree?: undefined
+}
+
+/** Anything else, in a private git folder: its config is ours, and that of the person or the repository is not read. */
+export interface GitCall extends AnyCall {
+  args: readonly string[]
+  gitDir: string
+  workTree: string
 }
 
 export interface GitFailure {
@@ -57,7 +79,7 @@ const hardening: readonly string[] = [
 const settings = hardening.flatMap((setting) => ['-c', setting])
 
 /** Only what git needs to be found and to find the person's own ignore rules: no GIT_* of ours reaches it. */
-function environment(call: GitCall): Record<string, string> {
+function environment(call: GitCall | GitQuestion): Record<string, string> {
   const env: Record<string, string> = {
     LC_ALL: 'C',
     GIT_CONFIG_NOSYSTEM: '1',
@@ -74,11 +96,13 @@ function environment(call: GitCall): Record<string, string> {
   }
   for (const name of ['PATH', 'HOME', 'XDG_CONFIG_HOME', 'TMPDIR', 'USER', 'LOGNAME', 'SUDO_UID']) {
     const value = process.env[name]
-    if (value !== undefined) env[name] = value
+    if (value !== undefined) env[name] = name === 'PATH' ? programPath(value) : value
   }
   if (call.gitDir !== undefined) env['GIT_DIR'] = call.gitDir
   if (call.workTree !== undefined) {
     env['GIT_WORK_TREE'] = call.workTree
+    // A private folder is whole by itself: a file in it that names another one is not followed.
+    env['GIT_COMMON_DIR'] = call.gitDir
     // The private folder's config holds all that counts of the person's own, which may name filters and drivers too.
     env['GIT_CONFIG_GLOBAL'] = '/dev/null'
   }
@@ -87,8 +111,14 @@ function environment(call: GitCall): Record<string, string> {
   return env
 }
 
+/**
+ * git starts in the repository: a part of the PATH that is not absolute would find programs there. And runs may write where
+ * a person's PATH begins.
+ */
+const programPath = (path: string): string => [systemPath, ...path.split(delimiter).filter(isAbsolute)].join(delimiter)
+
 /** Runs git to its end and says how that went; never throws. */
-export async function runGit(call: GitCall): Promise<GitOutcome> {
+export async function runGit(call: GitCall | GitQuestion): Promise<GitOutcome> {
   const ended = await untilEnded(call)
   const { exitCode, stdout } = ended
   if (exitCode === 0 && ended.stopped === null && ended.error === null) return { ok: true, stdout }
@@ -112,25 +142,23 @@ interface Ended {
   stderr: Buffer
 }
 
+/** Where the system's would be; starting it fails as it should. */
+const noGit = '/usr/bin/git'
+
 const maxStderrBytes = 1024 * 1024
 
-function untilEnded(call: GitCall): Promise<Ended> {
-  const { promise, resolve } = Promise.withResolvers<Ended>()
-  let child: ChildProcess
-  try {
-    child = spawn('git', [...settings, ...call.args], {
-      cwd: call.cwd,
-      env: environment(call),
-      stdio: [call.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
-    })
-  } catch (error) {
-    // A path that cannot be an argument, or no memory for a process.
+async function untilEnded(call: GitCall | GitQuestion): Promise<Ended> {
+  const program = findGit(process.env['PATH'] ?? '')?.file ?? noGit
+  const piped = spawnPiped(program, [...settings, ...call.args], { cwd: call.cwd, env: environment(call) })
+  if ('failed' in piped) {
     const none = Buffer.alloc(0)
-    return Promise.resolve({ exitCode: null, stopped: null, error: error as Error, stdout: none, stderr: none })
+    return { exitCode: null, stopped: null, error: await piped.failed, stdout: none, stderr: none }
   }
-  const ended: Pick<Ended, 'stopped' | 'error'> = { stopped: null, error: null }
+  const { child } = piped
+  const { promise, resolve } = Promise.withResolvers<Ended>()
+  let stopped: Ended['stopped'] = null
   const stop = (reason: NonNullable<Ended['stopped']>) => {
-    ended.stopped ??= reason
+    stopped ??= reason
     child.kill('SIGKILL')
   }
   const onExit = () => void child.kill('SIGKILL')
@@ -139,26 +167,19 @@ function untilEnded(call: GitCall): Promise<Ended> {
   const takeStdout = keeper(call.maxBytes ?? 1024 * 1024)
   const take = call.onChunk ?? ((chunk: Buffer) => takeStdout.push(chunk))
   const takeStderr = keeper(maxStderrBytes)
-  child.stdout!.on('data', (chunk: Buffer) => {
-    if (ended.stopped !== null) return
+  child.stdout.on('data', (chunk: Buffer) => {
+    if (stopped !== null) return
     if (!take(chunk)) stop('too_much_output')
   })
-  child.stderr!.on('data', (chunk: Buffer) => {
+  child.stderr.on('data', (chunk: Buffer) => {
     if (!takeStderr.push(chunk)) stop('too_much_output')
   })
   // git may end without having read all of it; its status says whether that was right.
-  child.stdin?.on('error', () => undefined)
-  child.stdin?.end(call.input)
-  child.on('error', (error) => (ended.error ??= error))
+  child.stdin.end(call.input)
   child.on('close', (exitCode) => {
     clearTimeout(timer)
     process.off('exit', onExit)
-    resolve({
-      ...ended,
-      exitCode: ended.error === null ? exitCode : null,
-      stdout: takeStdout.whole(),
-      stderr: takeStderr.whole(),
-    })
+    resolve({ exitCode, stopped, error: null, stdout: takeStdout.whole(), stderr: takeStderr.whole() })
   })
   return promise
 }

@@ -1,6 +1,7 @@
-import { accessSync, constants, lstatSync } from 'node:fs'
+import { accessSync, constants, lstatSync, realpathSync } from 'node:fs'
+import { relative } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
-import type { WatchedFile } from './base-store.ts'
+import { stateDirOf, type WatchedFile } from './base-store.ts'
 import { failureOf } from './failure.ts'
 import { runGit, type GitCall } from './git.ts'
 import type { ChangeSetLimits } from './limits.ts'
@@ -56,11 +57,23 @@ export async function listDirty(view: View): Promise<DirtyEntry[]> {
   return parseRaw(outcome.stdout)
 }
 
-/** Files that are neither tracked nor ignored. A nested repository is listed with a slash at its end. */
+/**
+ * Files that are neither tracked nor ignored. A nested repository is listed with a slash at its end. Where a person's home is
+ * a repository, svc's own state folder lies in it: that is no part of any run.
+ */
 export async function listUntracked(view: View): Promise<string[]> {
   const outcome = await runGit(callIn(view, ['ls-files', '-o', '-z', '--exclude-standard', ...within(view)]))
   if (!outcome.ok) throw failureOf(outcome, 'listing the new files')
-  return fields(outcome.stdout)
+  const own = ownFolderIn(view)
+  const paths = fields(outcome.stdout)
+  return own === null ? paths : paths.filter((path) => !path.startsWith(own))
+}
+
+/** The state folder relative to the top level, with a slash at its end; null when it lies elsewhere. */
+function ownFolderIn({ storeDir, topLevel }: View): string | null {
+  const below = relative(topLevel, realpathSync.native(stateDirOf(storeDir)))
+  if (below === '' || below.startsWith('..')) return null
+  return `${Buffer.from(below).toString('latin1')}/`
 }
 
 /**
@@ -82,7 +95,8 @@ export async function listStaged(view: View, tree: string, only: 'new' | 'all'):
   ]
   const outcome = await runGit(callIn(view, [...args, ...within(view)]))
   if (!outcome.ok) throw failureOf(outcome, 'listing the staged files')
-  return parseRaw(outcome.stdout)
+  const own = ownFolderIn(view)
+  return parseRaw(outcome.stdout).filter(({ path }) => own === null || !path.startsWith(own))
 }
 
 function fields(bytes: Buffer): string[] {

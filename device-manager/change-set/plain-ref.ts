@@ -1,28 +1,122 @@
-import { mkdir, open, rename, rm } from 'node:fs/promises'
+import { lstatSync } from 'node:fs'
+import { mkdir, open, rename, rm, rmdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { readRegularFile } from './regular-file.ts'
 
 /**
- * Writes a ref that nobody else writes as git does where refs are files: beside it under a lock, flushed, renamed.
- * Answers false when that did not go; then git is asked, and says why.
+ * The ref that keeps a base, written and removed as git does where refs are files. Not by git: it would run what the
+ * repository's config names for changes of refs (`[hook "x"]` with `event = reference-transaction`, from git 2.54 on, which no
+ * setting switches off). Names of refs are below `refs/svc`, and nobody else writes them.
  */
-export async function writeRef(commonDir: string, refName: string, commit: string): Promise<boolean> {
+
+/** A larger list of packed refs is not read: the ref stays in it, and keeps a commit that is in the history anyway. */
+const maxPackedBytes = 256 * 1024 * 1024
+const attempts = 20
+const pauseMs = 50
+
+/** Beside the ref under a lock, flushed, renamed. Fails as the file system does. */
+export async function writeRef(commonDir: string, refName: string, commit: string): Promise<void> {
   const path = join(commonDir, refName)
-  const lock = `${path}.lock`
-  let isOurs = false
-  try {
+  demandNoLink(commonDir, refName)
+  for (let attempt = 1; ; attempt++) {
     await mkdir(dirname(path), { recursive: true })
-    const file = await open(lock, 'wx')
-    isOurs = true
     try {
-      await file.writeFile(`${commit}\n`)
+      return await writeLocked(path, `${commit}\n`)
+    } catch (error) {
+      // A run that ended has removed the empty folders.
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || attempt === attempts) throw error
+    }
+  }
+}
+
+async function writeLocked(path: string, text: string): Promise<void> {
+  const lock = `${path}.lock`
+  const file = await open(lock, 'wx')
+  try {
+    try {
+      await file.writeFile(text)
       await file.sync()
     } finally {
       await file.close()
     }
     await rename(lock, path)
-    return true
+  } catch (error) {
+    await rm(lock, { force: true }).catch(() => undefined)
+    throw error
+  }
+}
+
+/** Removes the ref, packed or not, and the folders that it leaves empty. Fails as the file system does. */
+export async function removeRef(commonDir: string, refName: string): Promise<void> {
+  demandNoLink(commonDir, refName)
+  await withPackedLock(commonDir, refName, () => rm(join(commonDir, refName), { force: true }))
+  try {
+    for (let name = dirname(refName); name !== 'refs'; name = dirname(name)) await rmdir(join(commonDir, name))
   } catch {
-    if (isOurs) await rm(lock, { force: true }).catch(() => undefined)
-    return false
+    // Another run's is in it.
+  }
+}
+
+/**
+ * The list of packed refs is rewritten without the ref, under the lock by which git keeps a `pack-refs` that runs now from
+ * bringing it back.
+ */
+async function withPackedLock(commonDir: string, refName: string, removeLoose: () => Promise<void>): Promise<void> {
+  const path = join(commonDir, 'packed-refs')
+  const lock = `${path}.lock`
+  // A lock that was left there keeps the list as it is.
+  if (!(await takeLock(lock))) return removeLoose()
+  let isReplaced = false
+  try {
+    const rest = withoutRef(readPacked(path), refName)
+    if (rest !== null) await writeFile(lock, rest, { flush: true })
+    await removeLoose()
+    if (rest !== null) await rename(lock, path)
+    isReplaced = rest !== null
+  } finally {
+    if (!isReplaced) await rm(lock, { force: true })
+  }
+}
+
+async function takeLock(lock: string): Promise<boolean> {
+  for (let attempt = 1; attempt <= attempts; attempt++) {
+    try {
+      await (await open(lock, 'wx')).close()
+      return true
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    }
+    await pause(pauseMs)
+  }
+  return false
+}
+
+function readPacked(path: string): Buffer | null {
+  try {
+    // One that is a link belongs to another repository.
+    return readRegularFile(path, { maxBytes: maxPackedBytes, followLinks: false })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    throw error
+  }
+}
+
+/** Pure: null when the ref is not in it. Its line may be followed by that of what a tag points to. Exported for its test. */
+export function withoutRef(packed: Buffer | null, refName: string): Buffer | null {
+  if (packed === null) return null
+  const at = packed.indexOf(` ${refName}\n`)
+  if (at < 0) return null
+  const from = packed.lastIndexOf('\n', at) + 1
+  let to = packed.indexOf('\n', at) + 1
+  if (packed[to] === 0x5e) to = packed.indexOf('\n', to) + 1 || packed.length
+  return Buffer.concat([packed.subarray(0, from), packed.subarray(to)])
+}
+
+/** A link below `refs` would lead this program, which is behind no wall, to write elsewhere. */
+function demandNoLink(commonDir: string, refName: string): void {
+  for (let name = dirname(refName); name !== 'refs'; name = dirname(name)) {
+    const path = join(commonDir, name)
+    if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true) throw new Error(`${path} is a link`)
   }
 }

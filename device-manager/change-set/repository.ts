@@ -29,14 +29,14 @@ const query = [
   '--git-common-dir',
   '--show-toplevel',
   '--show-prefix',
-]
+] as const
 
 /**
  * Finds the repository that holds the folder. Fails with `source_unknown` when there is none and with
  * `repo_unavailable` when it is bare, belongs to someone else, or cannot be read.
  */
 export async function locateRepository(folder: string, timeoutMs: number): Promise<Repository> {
-  const args = [...query, 'HEAD', '--symbolic-full-name', 'HEAD']
+  const args = [...query, 'HEAD', '--symbolic-full-name', 'HEAD'] as const
   const outcome = await runGit({ args, cwd: folder, timeoutMs })
   const lines = outcome.stdout.toString('utf8').split('\n')
   if (lines[0] === 'true')
@@ -97,7 +97,7 @@ function branchOf(fullName: string | undefined): string | null {
 export async function readHead(gitDir: string, commonDir: string, timeoutMs: number): Promise<Head> {
   const quick = readHeadFiles(gitDir, commonDir)
   if (quick !== null) return quick
-  const args = ['rev-parse', 'HEAD', '--symbolic-full-name', 'HEAD']
+  const args = ['rev-parse', 'HEAD', '--symbolic-full-name', 'HEAD'] as const
   const outcome = await runGit({ args, cwd: gitDir, gitDir, timeoutMs })
   if (!outcome.ok) return { commit: null, branch: await unbornBranch(gitDir, timeoutMs) }
   const [commit, fullName] = outcome.stdout.toString('utf8').split('\n')

@@ -5,7 +5,6 @@ import {
   ownObjects,
   refNameOf,
   removeStore,
-  storeDirOf,
   writeRecord,
   type BaseRecord,
   type WatchedFile,
@@ -13,6 +12,7 @@ import {
 import { readSettings } from './carried-settings.ts'
 import { asRefusal, ChangeSetFailure, failureOf, type ChangeSetErrorCode } from './failure.ts'
 import { runGit } from './git.ts'
+import { markOf, momentIn } from './moment.ts'
 import { defaultLimits, type ChangeSetLimits } from './limits.ts'
 import {
   callIn,
@@ -29,6 +29,7 @@ import { pathsUnderFilters } from './filtered.ts'
 import { readNotedTree, treeOfLooseCommit } from './index-tree.ts'
 import { locatePlain } from './plain-repository.ts'
 import { writeRef } from './plain-ref.ts'
+import { changeReftable, hasReftable } from './reftable.ts'
 import { locateRepository, type Repository } from './repository.ts'
 
 /** The working tree as it was before a run. Plain JSON, so that whoever outlives the run's host can make its change-set. */
@@ -45,6 +46,8 @@ export interface BaseSnapshot {
   takenAt: number
   /** The private git folder with all the rest; see base-store.ts. */
   storeDir: string
+  /** The repository's. */
+  commonDir: string
 }
 
 export type BaseResult = { ok: true; base: BaseSnapshot } | { ok: false; code: ChangeSetErrorCode; message: string }
@@ -52,6 +55,8 @@ export type BaseResult = { ok: true; base: BaseSnapshot } | { ok: false; code: C
 export interface TakeBaseOptions {
   folder: string
   runId: string
+  /** Where the private git folder is made: `<state>/runs/<runId>/change-set`. */
+  storeDir: string
   world: World
   limits?: ChangeSetLimits
 }
@@ -61,27 +66,31 @@ export interface TakeBaseOptions {
  * broken is `repo_unavailable`. Calling it again for the same run replaces the base.
  */
 export async function takeBase(options: TakeBaseOptions): Promise<BaseResult> {
-  const { folder, runId, world, limits = defaultLimits } = options
-  let storeDir: string | null = null
+  const { folder, runId, storeDir, world, limits = defaultLimits } = options
+  let hasStore = false
   try {
+    const refName = refNameOf(runId)
     const { repository, settings } = await locate(folder, limits)
-    storeDir = storeDirOf(repository.commonDir, runId)
+    const { gitDir, commonDir } = repository
     const record: BaseRecord = {
-      gitDir: repository.gitDir,
+      gitDir,
+      commonDir,
+      repositoryMark: markOf(commonDir),
+      moment: momentIn(commonDir),
       objectFormat: repository.objectFormat,
       settings,
-      indexMark: await indexMarkOf(repository.gitDir),
+      indexMark: await indexMarkOf(gitDir),
       watched: [],
     }
+    hasStore = true
     await createStore(storeDir, record, limits.fileBytes)
-    const refName = refNameOf(runId)
     const { topLevel, prefix, commit, branch } = repository
     const view: View = { storeDir, topLevel, prefix, indexFile: `${storeDir}/index`, limits }
     const [dirty, untracked, staged] = await Promise.all([
       listDirty(view),
       listUntracked(view),
       findStaged(view, repository),
-      keepCommit(repository, refName, limits.gitMs),
+      keepCommit(repository, refName, view),
       writeRecord(storeDir, record),
     ])
     const isClean = typeof staged === 'string' && dirty.length === 0 && untracked.length === 0
@@ -92,9 +101,10 @@ export async function takeBase(options: TakeBaseOptions): Promise<BaseResult> {
       record.watched = await recordWorkingTree(view, record, { dirty, untracked })
       ;[tree] = await Promise.all([writeTree(view), writeRecord(storeDir, record)])
     }
-    return { ok: true, base: { topLevel, prefix, commit, branch, tree, refName, takenAt: world.now(), storeDir } }
+    const takenAt = world.now()
+    return { ok: true, base: { topLevel, prefix, commit, branch, tree, refName, takenAt, storeDir, commonDir } }
   } catch (error) {
-    if (storeDir !== null) await removeStore(storeDir).catch(() => undefined)
+    if (hasStore) await removeStore(storeDir).catch(() => undefined)
     return asRefusal(error)
   }
 }
@@ -113,10 +123,13 @@ async function locate(
   return { repository, settings }
 }
 
-async function keepCommit(repository: Repository, refName: string, timeoutMs: number): Promise<void> {
-  const { commit, gitDir, commonDir, topLevel, isPlain } = repository
-  if (commit === null || (isPlain && (await writeRef(commonDir, refName, commit)))) return
-  const outcome = await runGit({ args: ['update-ref', refName, commit], cwd: topLevel, gitDir, timeoutMs })
+async function keepCommit(repository: Repository, refName: string, view: View): Promise<void> {
+  const { commit, commonDir, objectFormat } = repository
+  if (commit === null) return
+  if (!hasReftable(commonDir)) return writeRef(commonDir, refName, commit)
+  const { storeDir: scratchDir, limits } = view
+  const args = [refName, commit]
+  const outcome = await changeReftable({ commonDir, objectFormat, scratchDir, args, timeoutMs: limits.gitMs })
   if (!outcome.ok) throw failureOf(outcome, 'keeping the base commit')
 }
 

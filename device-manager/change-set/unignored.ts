@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import { join, posix } from 'node:path'
-import { baseMomentOf } from './base-store.ts'
+import type { BaseRecord } from './base-store.ts'
 import { look, lookAtAll, type View } from './listing.ts'
 
 /**
@@ -9,12 +9,12 @@ import { look, lookAtAll, type View } from './listing.ts'
  * after the base by the same clock.
  */
 export async function withoutOlder(
-  view: View,
+  { view, record }: { view: View; record: Pick<BaseRecord, 'moment'> },
   listed: { untracked: readonly string[]; changed: readonly string[] },
 ): Promise<string[]> {
   const files = listed.untracked.filter((path) => !path.endsWith('/'))
   if (files.length === 0) return files
-  const since = baseMomentOf(view.storeDir)
+  const since = record.moment === null ? null : BigInt(record.moment)
   if (since === null || !changedRules(view, listed.changed).some((at) => at >= since)) return files
   const looked = await lookAtAll(view.topLevel, files)
   return files.filter((path) => looked.get(path)!.ctimeNs >= since)

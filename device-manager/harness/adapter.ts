@@ -113,6 +113,8 @@ export interface ToolAsk {
   toolCallId: string | null
   name: string
   input: unknown
+  /** Where the harness is now, when it says so: paths that are not absolute may be meant from there. */
+  cwd?: string
 }
 /** `stop`: the run ends now; the harness is told so in the way it understands, and is interrupted if it goes on. */
 export type GateDecision =

@@ -1,7 +1,7 @@
-import { spawn } from 'node:child_process'
 import { constants } from 'node:fs'
 import { access, stat } from 'node:fs/promises'
 import { delimiter, isAbsolute, join } from 'node:path'
+import { spawnPiped } from '../process/spawn-piped.ts'
 import type { HarnessProbe, ProbeResult } from './adapter.ts'
 
 /** More than any version or status needs; the rest is read and dropped. */
@@ -13,13 +13,21 @@ const drainMs = 200
  * The door to the machine for `detect`: looks programs up and runs them with the environment that a run would get.
  * Programs run in a session of their own and their whole group is killed at the end.
  */
-export function harnessProbe(options: { env: Readonly<Record<string, string>>; homeDir: string }): HarnessProbe {
+export function harnessProbe(options: {
+  env: Readonly<Record<string, string>>
+  homeDir: string
+  /** Leads a program behind the wall: it may lie where a run can write. */
+  enter?: (launch: ProbeLaunch) => ProbeLaunch
+}): HarnessProbe {
   const env = { ...options.env, ...quiet }
   return {
     env,
     homeDir: options.homeDir,
     which: (program) => which(program, env['PATH'] ?? ''),
-    run: (file, args, timeoutMs) => run({ file, args, timeoutMs, env, cwd: options.homeDir }),
+    run: (file, args, timeoutMs) => {
+      const launch = { file, args, env, cwd: options.homeDir }
+      return run({ ...(options.enter?.(launch) ?? launch), timeoutMs })
+    },
     exists: (path) =>
       stat(path).then(
         () => true,
@@ -56,17 +64,23 @@ async function isProgram(file: string): Promise<boolean> {
   }
 }
 
-interface ProbeRun {
+export interface ProbeLaunch {
   file: string
   args: readonly string[]
-  timeoutMs: number
   env: Readonly<Record<string, string>>
   cwd: string
 }
 
+interface ProbeRun extends ProbeLaunch {
+  timeoutMs: number
+}
+
 function run({ file, args, timeoutMs, env, cwd }: ProbeRun): Promise<ProbeResult> {
+  const piped = spawnPiped(file, args, { env, cwd, detached: true })
   return new Promise((resolve) => {
-    const child = spawn(file, args, { env, cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+    if ('failed' in piped) return resolve({ exitCode: null, stdout: '', stderr: '', timedOut: false })
+    const { child, pid } = piped
+    child.stdin.end()
     const stdout = collector()
     const stderr = collector()
     child.stdout.on('data', (chunk: Buffer) => stdout.take(chunk))
@@ -75,7 +89,7 @@ function run({ file, args, timeoutMs, env, cwd }: ProbeRun): Promise<ProbeResult
     let drain: NodeJS.Timeout | null = null
     const limit = setTimeout(() => {
       timedOut = true
-      killGroup(child.pid)
+      killGroup(pid)
     }, timeoutMs)
     const finish = (exitCode: number | null) => {
       clearTimeout(limit)
@@ -84,18 +98,16 @@ function run({ file, args, timeoutMs, env, cwd }: ProbeRun): Promise<ProbeResult
       child.stderr.destroy()
       resolve({ exitCode, stdout: stdout.text(), stderr: stderr.text(), timedOut })
     }
-    child.on('error', () => finish(null))
     child.on('exit', (exitCode) => {
       // The leader is gone, but its group may live on; its number is not given to another while a member lives.
-      killGroup(child.pid)
+      killGroup(pid)
       drain = setTimeout(() => finish(exitCode), drainMs)
     })
     child.on('close', (exitCode) => finish(exitCode))
   })
 }
 
-function killGroup(pid: number | undefined): void {
-  if (pid === undefined) return
+function killGroup(pid: number): void {
   try {
     process.kill(-pid, 'SIGKILL')
   } catch {

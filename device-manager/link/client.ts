@@ -1,6 +1,6 @@
 import { WebSocket, type RawData } from 'ws'
 import type { CloseName } from '../../shared/device/limits.ts'
-import { linkLimits } from '../../shared/device/limits.ts'
+import { linkLimits, silenceLimitMs } from '../../shared/device/limits.ts'
 import { serverMessage, type DeviceMessage, type ServerMessage } from '../../shared/device/protocol.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Log } from '../log.ts'
@@ -203,18 +203,21 @@ export class LinkClient {
 
   /** Pings, and gives a silent socket up: a cut wire is noticed by nothing else for a quarter of an hour. */
   private keepAlive(socket: WebSocket): void {
-    const { world, pingMs, deadMs } = this.options
+    const { world, pingMs } = this.options
+    const limitMs = silenceLimitMs(this.options)
     this.cancelPing?.()
     const tick = () => {
       if (!this.current(socket)) return
-      if (world.monotonic() - this.lastHeardAt > deadMs - pingMs / 4) {
+      const silentMs = world.monotonic() - this.lastHeardAt
+      if (silentMs >= limitMs) {
         this.lastError = 'nothing was heard from the server'
         this.isSilent = true
         socket.terminate()
         return this.down(socket, 1006)
       }
       if (socket.readyState === WebSocket.OPEN) socket.ping()
-      this.cancelPing = world.after(pingMs, tick)
+      // At the limit itself and not with the next ping, which may come a whole interval later.
+      this.cancelPing = world.after(Math.min(pingMs, Math.max(1, limitMs - silentMs)), tick)
     }
     this.cancelPing = world.after(pingMs, tick)
   }

@@ -3,7 +3,7 @@ import { encodeFrame } from '../../shared/device/frame.ts'
 import { linkLimits } from '../../shared/device/limits.ts'
 import type { DeviceMessage, EventsHeader } from '../../shared/device/protocol.ts'
 import type { Log } from '../log.ts'
-import type { SpoolRow } from '../spool/spool.ts'
+import type { RunEnding, SpoolRow } from '../spool/spool.ts'
 import type { DaemonSpool } from '../spool/standing-spool.ts'
 import { summarize, type FrameSummary } from './frame-summary.ts'
 
@@ -21,6 +21,12 @@ export interface ForwarderLink {
   /** Bytes waiting in the socket. */
   buffered(): number
   isOpen(): boolean
+}
+
+export interface ForwarderOptions {
+  spool: Pick<DaemonSpool, 'read' | 'ack' | 'settle' | 'stats' | 'ending'>
+  link: ForwarderLink
+  log: Log
 }
 
 interface Cursor {
@@ -43,10 +49,10 @@ interface Cursor {
 const framesPerDelete = 8
 
 export class Forwarder {
-  private readonly options: { spool: DaemonSpool; link: ForwarderLink; log: Log }
+  private readonly options: ForwarderOptions
   private readonly cursors = new Map<string, Cursor>()
 
-  constructor(options: { spool: DaemonSpool; link: ForwarderLink; log: Log }) {
+  constructor(options: ForwarderOptions) {
     this.options = options
   }
 
@@ -57,6 +63,7 @@ export class Forwarder {
 
   /** A run of this link: `ackSeq` is what the control plane has. */
   begin(run: { runId: string; fence: number }, ackSeq: number): void {
+    this.settle(run, ackSeq)
     this.delete(run, ackSeq)
     this.cursors.set(run.runId, cursorAt(run, Math.max(ackSeq, this.ackedSeq(run))))
     this.pump(run.runId)
@@ -129,6 +136,14 @@ export class Forwarder {
     }
   }
 
+  private settle(run: { runId: string; fence: number }, ackSeq: number): void {
+    try {
+      this.options.spool.settle(run, ackSeq)
+    } catch (error) {
+      this.options.log.warn({ err: error, runId: run.runId }, 'rows could not be numbered anew yet')
+    }
+  }
+
   private ackedSeq(run: { runId: string; fence: number }): number {
     try {
       return this.options.spool.stats(run)?.ackedSeq ?? 0
@@ -151,10 +166,29 @@ export class Forwarder {
     }
   }
 
+  /**
+   * The ending once its number is certain. The control plane has no more than was sent; where that goes beyond what the
+   * spool is certain of, what is under way must be answered first.
+   */
+  private settledEnding(cursor: Cursor): RunEnding | null {
+    const { spool } = this.options
+    const certainSeq = spool.stats(cursor)?.certainSeq ?? null
+    if (certainSeq !== null) {
+      if (cursor.sentSeq > certainSeq) {
+        if (cursor.inFlight.length > 0) return null
+        cursor.sentSeq = cursor.ackedSeq
+      }
+      spool.settle(cursor, cursor.ackedSeq)
+      this.delete(cursor, cursor.ackedSeq)
+      this.sendRows(cursor)
+    }
+    return spool.ending(cursor)
+  }
+
   private sendEnding(cursor: Cursor): void {
     const { spool, link } = this.options
     if (cursor.endedSent || !link.isOpen()) return
-    const ending = spool.ending(cursor)
+    const ending = spool.ending(cursor) && this.settledEnding(cursor)
     if (!ending || cursor.sentSeq < ending.report.eventCount) return
     const { runId, fence } = cursor
     if (ending.changeSet) {

@@ -91,6 +91,6 @@ export function ownCgroup(cgroups: string, mounts: string): string | null {
 }
 
 /** mountinfo writes a space as \040. */
-function unescapeMount(text: string): string {
+export function unescapeMount(text: string): string {
   return text.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)))
 }

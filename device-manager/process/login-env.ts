@@ -3,7 +3,7 @@ import type { World } from '../../shared/lib/world.ts'
 import { harnessEnv } from './harness-env.ts'
 import { endTree } from './kill.ts'
 import { markName } from './orphans.ts'
-import { type PipedSession, spawnSession } from './spawn-session.ts'
+import { type PipedSession, type SessionLaunch, spawnSession } from './spawn-session.ts'
 
 export interface LoginEnvOptions {
   shell: string
@@ -12,6 +12,8 @@ export interface LoginEnvOptions {
   /** The daemon's own environment: what the shell starts from, and the fallback. */
   base: Readonly<Record<string, string | undefined>>
   timeoutMs?: number
+  /** Leads the shell behind the wall: its start-up files may be what a run has written. */
+  enter?: (launch: SessionLaunch) => SessionLaunch
 }
 
 export interface LoginEnv {
@@ -33,14 +35,24 @@ const leaveMs = 100
  * of its own without a terminal, has a time limit, and is ended with all it started.
  */
 export async function probeLoginEnv(options: LoginEnvOptions): Promise<LoginEnv> {
-  const base = harnessEnv({ ...options.base, HOME: options.homeDir, SHELL: options.shell })
-  const probe = await runShell(options, base)
-  if ('message' in probe) return { env: base, source: 'daemon', message: probe.message }
+  const { env: base } = envOfDaemon(options, null)
+  const probe = await runShell(options, base).catch((error: unknown) => ({
+    message: `The login shell could not be asked: ${error instanceof Error ? error.message : String(error)}`,
+  }))
+  if ('message' in probe) return envOfDaemon(options, probe.message)
   return {
     env: harnessEnv({ HOME: options.homeDir, ...probe.env, SHELL: options.shell }),
     source: 'login_shell',
     message: null,
   }
+}
+
+/** What is known without the shell. */
+export function envOfDaemon(
+  { base, homeDir, shell }: Pick<LoginEnvOptions, 'base' | 'homeDir' | 'shell'>,
+  message: string | null,
+): LoginEnv {
+  return { env: harnessEnv({ ...base, HOME: homeDir, SHELL: shell }), source: 'daemon', message }
 }
 
 type ShellProbe = { env: Record<string, string> } | { message: string }
@@ -50,12 +62,9 @@ async function runShell(options: LoginEnvOptions, base: Record<string, string>):
   const probeId = world.id('probe_')
   let session: PipedSession
   try {
-    session = await spawnSession({
-      file: shell,
-      args: shellArgs(shell, probeId),
-      cwd: homeDir,
-      env: { ...base, ...quietShell, [markName]: probeId },
-    })
+    const env = { ...base, ...quietShell, [markName]: probeId }
+    const launch = { file: shell, args: shellArgs(shell, probeId), cwd: homeDir, env }
+    session = await spawnSession(options.enter?.(launch) ?? launch)
   } catch (error) {
     return {
       message: `The login shell could not be started: ${error instanceof Error ? error.message : String(error)}`,

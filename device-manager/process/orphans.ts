@@ -1,4 +1,5 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout } from 'node:timers/promises'
+import { isSystemTrouble } from '../system-trouble.ts'
 import { processesInCgroup } from './cgroup.ts'
 import type { ProcessIdentity } from './identity.ts'
 import { environReader, listPids, statReader } from './proc.ts'
@@ -46,6 +47,10 @@ export function processesOfRun(search: RunSearch): ProcessIdentity[] {
   }
 }
 
+/** A system without a file left may have one again: how often it is asked, and after how long. */
+const searchTries = 20
+const searchAgainMs = 250
+
 /**
  * The same, giving way to other work in between. `onMarked` is called for each process at the moment its mark is seen: in
  * a chain of short-lived processes the one found now is gone when the search is over.
@@ -54,11 +59,18 @@ export async function findProcessesOfRun(
   search: RunSearch,
   onMarked?: (row: ProcessRow) => void,
 ): Promise<RunProcesses> {
-  const steps = searchSteps(search, onMarked)
-  for (;;) {
-    const step = steps.next()
-    if (step.done === true) return step.value
-    await nextTurn()
+  for (let tried = 1; ; tried++) {
+    try {
+      const steps = searchSteps(search, onMarked)
+      for (;;) {
+        const step = steps.next()
+        if (step.done === true) return step.value
+        await nextTurn()
+      }
+    } catch (error) {
+      if (!isSystemTrouble(error) || tried === searchTries) throw error
+      await setTimeout(searchAgainMs)
+    }
   }
 }
 

@@ -20,10 +20,20 @@ export function readStat(pid: number): ProcessRow | null {
   let text: string
   try {
     text = readFileSync(`/proc/${pid}/stat`, 'latin1')
-  } catch {
-    return null
+  } catch (error) {
+    return nullOfProcess(error)
   }
   return parseStat(text)
+}
+
+/**
+ * What is not to be read because the process is gone, or not ours. A system without a file left says nothing of the process:
+ * to take it for gone would leave it to itself, so that is an error.
+ */
+function nullOfProcess(error: unknown): null {
+  const code = (error as NodeJS.ErrnoException).code
+  if (code === 'EMFILE' || code === 'ENFILE' || code === 'ENOMEM') throw error
+  return null
 }
 
 /** For a search that reads many: one buffer serves all of its reads. */
@@ -41,13 +51,13 @@ function readOpened<T>(path: string, read: (file: number) => T): T | null {
   let file: number
   try {
     file = openSync(path, 'r')
-  } catch {
-    return null
+  } catch (error) {
+    return nullOfProcess(error)
   }
   try {
     return read(file)
-  } catch {
-    return null
+  } catch (error) {
+    return nullOfProcess(error)
   } finally {
     closeSync(file)
   }

@@ -1,7 +1,7 @@
-import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import type { Readable, Writable } from 'node:stream'
 import { identityOf, type ProcessIdentity } from './identity.ts'
 import { explainSpawnError, findProgram } from './program.ts'
+import { spawnPiped } from './spawn-piped.ts'
 
 export interface SessionLaunch {
   file: string
@@ -18,7 +18,7 @@ export interface SessionExit {
 
 /** A program on pipes that leads a session and process group of its own: pid = group = session. */
 export interface PipedSession {
-  /** null when it was gone before it could be looked at. */
+  /** null when it was gone before it could be looked at, or could not be looked at. */
   identity: ProcessIdentity | null
   pid: number
   stdin: Writable
@@ -33,35 +33,23 @@ export interface PipedSession {
 /** Starts a program. Rejects with a SpawnError. Writing to a program that has closed its input is no error. */
 export async function spawnSession(launch: SessionLaunch): Promise<PipedSession> {
   const file = await findProgram(launch)
-  let child: ChildProcessByStdio<Writable, Readable, Readable>
-  try {
-    child = spawn(file, [...launch.args], {
-      argv0: launch.file,
-      cwd: launch.cwd,
-      env: { ...launch.env },
-      stdio: ['pipe', 'pipe', 'pipe'],
-      // setsid: out of the daemon's session, so that no terminal or group signal of the one reaches the other.
-      detached: true,
-    })
-  } catch (error) {
-    throw explainSpawnError(error, launch.file)
-  }
+  const piped = spawnPiped(file, launch.args, {
+    argv0: launch.file,
+    cwd: launch.cwd,
+    env: launch.env,
+    // setsid: out of the daemon's session, so that no terminal or group signal of the one reaches the other.
+    detached: true,
+  })
+  if ('failed' in piped) throw explainSpawnError(await piped.failed, launch.file)
+  const { child, pid } = piped
   const exited = new Promise<SessionExit>((resolve) => {
     child.once('exit', (exitCode, signal) => resolve({ exitCode, signal }))
   })
   const closed = new Promise<SessionExit>((resolve) => {
     child.once('close', (exitCode, signal) => resolve({ exitCode, signal }))
   })
-  child.stdin.on('error', passOver)
-  await new Promise<void>((resolve, reject) => {
-    child.once('spawn', resolve)
-    child.once('error', (error) => reject(explainSpawnError(error, launch.file)))
-  })
-  // A later error event says only that a signal could not be sent.
-  child.on('error', passOver)
-  const pid = child.pid!
   return {
-    identity: identityOf(pid),
+    identity: seen(pid),
     pid,
     stdin: child.stdin,
     stdout: child.stdout,
@@ -71,4 +59,11 @@ export async function spawnSession(launch: SessionLaunch): Promise<PipedSession>
   }
 }
 
-function passOver(): void {}
+function seen(pid: number): ProcessIdentity | null {
+  try {
+    return identityOf(pid)
+  } catch {
+    // No file is left to look with; it is still known by its group and its mark.
+    return null
+  }
+}

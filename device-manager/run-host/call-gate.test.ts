@@ -3,6 +3,7 @@ import { Redactor } from '../../shared/lib/redact.ts'
 import { askedCall, askedCallLimits, type AskedCall } from '../../shared/runs/asked-call.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
 import type { ToolAsk } from '../harness/adapter.ts'
+import { gatePlace, plainReach } from '../../test/kit/gate-place.ts'
 import { callDigest } from './call-digest.ts'
 import { CallGate, type GateAnswer } from './call-gate.ts'
 
@@ -23,18 +24,19 @@ function gateWith(
   const { allowCalls = [], ...permissions } = change
   const redactor = new Redactor(options.secrets ?? [])
   const asked: AskedCall[] = []
+  const place = gatePlace({ cwd: '/work' })
   const gate = new CallGate({
     spec: {
       agent: { id: 'agt_1', handle: '@ada', name: 'Ada' },
       permissions: { allow: [], ask: [], deny: [], defaultMode: 'ask', ...permissions },
       allowCalls,
     },
-    place: { cwd: '/work', homeDir: '/home/ada' },
+    place,
     redactText: (text) => redactor.redactText(text),
     mayAsk: options.mayAsk ?? (() => true),
     onAsked: (call) => asked.push(call),
   })
-  return { gate, asked }
+  return { gate: { answer: (ask: ToolAsk) => gate.answer(ask, plainReach(ask, place)) }, asked, real: gate }
 }
 const decisionOf = ({ event, decision }: GateAnswer) => [event.data, decision.behavior]
 
@@ -182,5 +184,20 @@ describe('a call that a person allowed', () => {
     const told = bash('', { input: { command: 'git push', description: 'Push it' } })
     const { gate } = gateWith({ allowCalls: [approvalOf(push, 'apr_1')] })
     expect(ruleOf(gate.answer(told))).toEqual(allowed('apr_1'))
+  })
+})
+
+describe('an agent that may do nothing', () => {
+  it('is told of once it tried, and no more when anything was allowed', () => {
+    const { gate, real } = gateWith({ defaultMode: 'strict', allow: ['Read'] })
+    expect(real.nothingAllowed).toBe(null)
+    gate.answer(bash('make'))
+    expect(real.nothingAllowed).toBe(
+      'Its permissions did not allow the agent the one tool call that it tried (mode strict).',
+    )
+    gate.answer(bash('make all'))
+    expect(real.nothingAllowed).toContain('any of the 2 tool calls that it tried')
+    gate.answer({ ...bash(''), name: 'Read', input: { file_path: 'a' } })
+    expect(real.nothingAllowed).toBe(null)
   })
 })

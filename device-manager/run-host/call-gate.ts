@@ -3,7 +3,10 @@ import type { RunEventBody } from '../../shared/runs/events.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
 import type { GateDecision, ToolAsk } from '../harness/adapter.ts'
 import { callDigest } from './call-digest.ts'
-import { decide, mainInput, refusal, type Decision, type GatePlace } from './gate.ts'
+import { inputsOf, mainInput, type CallInputs } from './call-inputs.ts'
+import { decide, needsPaths, refusal, type Decision } from './gate.ts'
+import type { PathLookup } from './path-lookup.ts'
+import type { GatePlace, PathFact } from './path-rules.ts'
 import { maskText, shownArgs } from './shown-args.ts'
 
 export interface CallGateOptions {
@@ -14,6 +17,11 @@ export interface CallGateOptions {
   mayAsk(): boolean
   /** A person is asked: the run is to end. Called before the harness has its answer. */
   onAsked(call: AskedCall): void
+}
+/** What a call reaches for, and what its paths lead to. */
+export interface CallReach {
+  inputs: CallInputs
+  paths: readonly PathFact[]
 }
 export interface GateAnswer {
   event: RunEventBody
@@ -32,41 +40,67 @@ export class CallGate {
   /** Approvals that were not used yet: each is good for one call. */
   readonly #approved: RunSpec['allowCalls']
   readonly #asked = new Map<string, AskedCall>()
+  #allowed = 0
+  #refused = 0
 
   constructor(options: CallGateOptions) {
     this.#options = options
     this.#approved = [...options.spec.allowCalls]
   }
 
-  answer(ask: ToolAsk): GateAnswer {
+  /** Looks at the file system only where something depends on it. */
+  async lookUp(ask: ToolAsk, lookup: PathLookup): Promise<CallReach> {
+    const inputs = inputsOf(ask)
+    const { spec, place } = this.#options
+    if (inputs.paths.length === 0 || !needsPaths(spec.permissions, ask)) return { inputs, paths: [] }
+    const cwds = [...new Set([place.cwd, ask.cwd?.startsWith('/') ? ask.cwd : place.cwd])]
+    return { inputs, paths: await lookup.pathsOf(inputs.paths, { homeDir: place.homeDir, cwds }) }
+  }
+
+  answer(ask: ToolAsk, reach: CallReach): GateAnswer {
+    const answer = this.#answer(ask, reach)
+    if (answer.decision.behavior === 'allow') this.#allowed++
+    else this.#refused++
+    return answer
+  }
+
+  /** What is to be said of an agent that was let do nothing; null where it was, or did not try. */
+  get nothingAllowed(): string | null {
+    if (this.#allowed > 0 || this.#refused === 0) return null
+    const calls = this.#refused === 1 ? 'the one tool call' : `any of the ${this.#refused} tool calls`
+    return `Its permissions did not allow the agent ${calls} that it tried (mode ${this.#options.spec.permissions.defaultMode}).`
+  }
+
+  #answer(ask: ToolAsk, reach: CallReach): GateAnswer {
     const inputDigest = callDigest(ask.name, ask.input)
-    const decision = this.#decide(ask, inputDigest)
-    if (decision.decision === 'ask') return this.#ask(ask, inputDigest, decision)
+    const decision = this.#decide(ask, inputDigest, reach)
+    if (decision.decision === 'ask') return this.#ask(ask, { inputDigest, decision, reach })
     if (decision.decision === 'deny') return refused(ask, decision, { message: refusal(decision, ask) })
     if (this.#asked.size > 0)
       return refused(ask, { decision: 'deny', rule: null }, { message: endingMessage, stop: true })
     return { event: permissionEvent(ask, decision), decision: { behavior: 'allow', rule: decision.rule } }
   }
 
-  #decide(ask: ToolAsk, inputDigest: string): Decision {
+  #decide(ask: ToolAsk, inputDigest: string, reach: CallReach): Decision {
     const { permissions } = this.#options.spec
     const at = this.#approved.findIndex((each) => each.name === ask.name && each.inputDigest === inputDigest)
     const approved = this.#approved[at]
-    const call = { name: ask.name, input: ask.input, ...(approved && { approvalId: approved.approvalId }) }
+    const call = { name: ask.name, input: ask.input, ...reach, ...(approved && { approvalId: approved.approvalId }) }
     const decision = decide(permissions, this.#options.place, call)
     // A call that is refused because the run ends keeps its approval in vain: the next run is not given it again.
     if (approved && decision.decision === 'allow' && this.#asked.size === 0) this.#approved.splice(at, 1)
     return decision
   }
 
-  #ask(ask: ToolAsk, inputDigest: string, decision: Decision): GateAnswer {
+  #ask(ask: ToolAsk, of: { inputDigest: string; decision: Decision; reach: CallReach }): GateAnswer {
+    const { inputDigest, decision } = of
     // Nobody could be shown such a name; it is refused like any call that is not allowed.
     if (ask.name.length > askedCallLimits.nameChars) return refused(ask, decision, { message: refusal(decision, ask) })
     const known = this.#asked.get(inputDigest)
     const isFull = this.#asked.size >= askedCallLimits.calls
     if (!this.#options.mayAsk() || (isFull && !known))
       return refused(ask, decision, { message: unaskedMessage, stop: true })
-    const call = known ?? askedCallOf(ask, { inputDigest, decision, ...this.#options })
+    const call = known ?? askedCallOf(ask, { ...of, ...this.#options })
     this.#asked.set(inputDigest, call)
     const { toolCallId: _id, name: _name, ...details } = call
     const answer = refused(ask, decision, { message: askedMessage(call), stop: true }, details)
@@ -109,7 +143,7 @@ function permissionEvent(
 
 function askedCallOf(
   { toolCallId, name, input }: ToolAsk,
-  of: Pick<CallGateOptions, 'spec' | 'redactText'> & { inputDigest: string; decision: Decision },
+  of: Pick<CallGateOptions, 'spec' | 'redactText'> & { inputDigest: string; decision: Decision; reach: CallReach },
 ): AskedCall {
   const shown = (text: string) => maskText(of.redactText(text))
   const { args, isCut } = shownArgs(input, of.redactText)
@@ -117,7 +151,7 @@ function askedCallOf(
   const what = shown(main ?? JSON.stringify(args)).trim()
   const by = of.decision.rule === null ? '' : ` (rule: ${shown(of.decision.rule)})`
   const cut = isCut ? ' Not all of its input is shown; the approval is for the whole of it.' : ''
-  const head = `${of.spec.agent.handle} asks to use ${shown(name)}${by}.${cut}`
+  const head = `${of.spec.agent.handle} asks to use ${shown(name)}${by}.${cut}${shown(leadsTo(of.reach.paths))}`
   return {
     toolCallId: toolCallId?.slice(0, 200) ?? null,
     name,
@@ -126,6 +160,15 @@ function askedCallOf(
     toolArgs: args,
     prompt: cutTo(printable(`${head}\n\n${what}`), askedCallLimits.promptChars),
   }
+}
+
+/** A link can name one file and mean another: whoever is asked is told what would be opened. */
+function leadsTo(paths: readonly PathFact[]): string {
+  return paths
+    .filter(({ forms }) => forms.length > 1)
+    .map(({ text, forms }) => ` ${text} leads to ${forms.slice(1).join(' or ')}.`)
+    .join('')
+    .slice(0, 1_000)
 }
 
 const oneLine = (text: string): string => printable(text).replaceAll(/\s+/g, ' ')

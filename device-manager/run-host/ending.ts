@@ -4,12 +4,17 @@ import type { World } from '../../shared/lib/world.ts'
 import { endTree, type EscalationSteps } from '../process/kill.ts'
 import { findProcessesOfRun } from '../process/orphans.ts'
 import type { ProcessIdentity } from '../process/identity.ts'
+import type { Wall } from '../wall/wall.ts'
 import type { Child, LeaderExit } from './child.ts'
 import { messageOf, type HostLog } from './log.ts'
 import type { Prepared } from './preparation.ts'
 
-/** How long a child in the background may hold the output open after the leader's exit. */
-export const backgroundMs = 5_000
+/**
+ * A child in the background may hold the output open after the leader's exit: it delays the ending by 5 s at most. It has
+ * the first part of them to finish what it writes, and after SIGTERM the second; a second is for the searches.
+ */
+const backgroundMs = 2_000
+const backgroundTerminateMs = 2_000
 /** A change-set that takes longer is given up; the run's ending does not wait for it. */
 export const changeSetMs = 60_000
 
@@ -18,6 +23,7 @@ export interface Tree {
   child: Child
   leader: ProcessIdentity
   cgroup: string | null
+  wall: Wall | null
   world: World
   log: HostLog
 }
@@ -36,7 +42,9 @@ export async function drain(tree: Tree, stopping: () => Promise<void> | null): P
   await child.leaderGone
   await stopping()
   if (!(await within(world, child.closed, 0))) await giveTime(tree)
-  await end(tree, { skipTo: 'terminate', leaderExitSeen: true })
+  await end(tree, { skipTo: 'terminate', leaderExitSeen: true, steps: { terminateMs: backgroundTerminateMs } })
+  // What dropped its mark, its session and its parent ends with the namespace.
+  await tree.wall?.end()
   // Whoever still holds the output now cannot be found or killed.
   if (!(await within(world, child.closed, 2_000))) child.abandon()
   return child.closed
@@ -50,7 +58,8 @@ async function giveTime(tree: Tree): Promise<void> {
     if (await within(world, child.closed, 250)) return
     const { startTime: since } = leader
     const search = { runId, roots: [leader], since, cgroup, exclude: [process.pid], ownGroups: [leader.pid] }
-    if ((await findProcessesOfRun(search)).own.length === 0) return
+    const found = await findProcessesOfRun(search).catch(() => null)
+    if (found?.own.length === 0) return
   }
 }
 

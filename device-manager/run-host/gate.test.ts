@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { ToolPermissions, ToolRule } from '../../shared/runs/spec.ts'
-import { decide, glob, refusal } from './gate.ts'
+import { gatePlace, plainReach } from '../../test/kit/gate-place.ts'
+import { decide, refusal } from './gate.ts'
+import { glob } from './glob.ts'
 
-const place = { cwd: '/srv/app', homeDir: '/home/ada' }
+const place = gatePlace()
 const bash = (command: string) => ({ name: 'Bash', input: { command } })
 const lists = (change: Partial<ToolPermissions>): ToolPermissions => ({
   allow: [],
@@ -12,7 +14,7 @@ const lists = (change: Partial<ToolPermissions>): ToolPermissions => ({
   ...change,
 })
 const decided = (change: Partial<ToolPermissions>, call: { name: string; input: unknown }) =>
-  decide(lists(change), place, call)
+  decide(lists(change), place, { ...call, ...plainReach(call, place) })
 const allows = (rule: ToolRule, call: { name: string; input: unknown }) =>
   decided({ allow: [rule], defaultMode: 'strict' }, call).decision === 'allow'
 const denies = (rule: ToolRule, call: { name: string; input: unknown }) =>
@@ -154,6 +156,66 @@ describe('paths and addresses', () => {
     expect(allows('WebFetch(domain:example.com)', fetch('https://example.com.evil.org/'))).toBe(false)
     expect(allows('WebFetch(domain:example.com)', fetch('https://notexample.com/'))).toBe(false)
     expect(allows('WebFetch(domain:example.com)', fetch('no address'))).toBe(false)
+  })
+  test.for([
+    'https://evil.com./x',
+    'https://a.evil.com./',
+    'https://EVIL.com../x',
+    'https://ev%69l.com/',
+    'https://evil\u3002com/',
+    'https://good.com@evil.com:8443/',
+    String.raw`https:\\evil.com\x`,
+    'https:evil.com/x',
+    'h\tttps://evil.com/',
+    'git+ssh://EVIL.com%2e/x',
+    String.raw`https://good.com\@evil.com/`,
+    'view-source:https://evil.com/',
+    'evil.com/x',
+    'https://evil.com%00.good.com/',
+  ])('a denied domain is denied in every spelling: %s', (url) => {
+    for (const rule of ['WebFetch(domain:evil.com)', 'WebFetch(domain:EVIL.com.)'])
+      expect(denies(rule, { name: 'WebFetch', input: { url } })).toBe(true)
+  })
+  test.for([
+    'https://EVIL.com/x',
+    'HTTPS://evil.com/x',
+    'https://evil.com./x',
+    'https://evil.com:443/x',
+    'https://me@evil.com/x',
+    'http://evil.com/x',
+    'https://evil.com/%78',
+    'https://evil.com/a/../x',
+    'https://evil.com/x#y',
+    String.raw`https:\\evil.com\x`,
+    'https://evil.com /x',
+  ])('and so is a denied address: %s', (url) => {
+    for (const rule of ['WebFetch(https://evil.com/*)', 'WebFetch(https://EVIL.com/x)'])
+      expect(denies(rule, { name: 'WebFetch', input: { url } })).toBe(true)
+  })
+  test('a rule about other letters than those of ASCII holds for both ways to write them', () => {
+    for (const url of ['https://m\u00fcnchen.de/x', 'https://xn--mnchen-3ya.de/x', 'https://M\u00dcNCHEN.de./x'])
+      for (const host of ['m\u00fcnchen.de', 'xn--mnchen-3ya.de']) {
+        expect(denies(`WebFetch(domain:${host})`, { name: 'WebFetch', input: { url } })).toBe(true)
+        expect(denies(`WebFetch(https://${host}/*)`, { name: 'WebFetch', input: { url } })).toBe(true)
+      }
+  })
+  test('other addresses are left alone, and an allowed one is so in every reading', () => {
+    const fetch = (url: string) => ({ name: 'WebFetch', input: { url } })
+    for (const url of ['https://good.com/evil.com', 'https://notevil.com/', 'https://evil.com.good.com/x#@evil.com'])
+      for (const rule of ['WebFetch(domain:evil.com)', 'WebFetch(https://evil.com/*)'])
+        expect(denies(rule, fetch(url))).toBe(false)
+    expect(allows('WebFetch(https://good.com/a/*)', fetch('https://good.com/a/b'))).toBe(true)
+    expect(allows('WebFetch(https://good.com)', fetch('https://good.com'))).toBe(true)
+    expect(allows('WebFetch(https://good.com/a/*)', fetch('https://good.com/a/../b'))).toBe(false)
+    expect(allows('WebFetch(domain:good.com)', fetch(String.raw`https://good.com\@evil.com/`))).toBe(false)
+  })
+  test('an address is one whatever its field is called, and each of several is judged', () => {
+    const fetch = (input: object) => ({ name: 'mcp__web__copy', input })
+    const rule = 'mcp__web__copy(https://example.com/*)'
+    expect(allows(rule, fetch({ source: 'https://example.com/a' }))).toBe(true)
+    expect(allows(rule, fetch({ source: 'https://example.com/a', url: 'https://evil.example/b' }))).toBe(false)
+    expect(allows(rule, fetch({ source: 'https://example.com/a', destination: '/etc/x' }))).toBe(false)
+    expect(denies(rule, fetch({ url: 'https://other.example/', from: ['https://example.com/a'] }))).toBe(true)
   })
   test('tool names may have a star; a pattern does not match an input without a main part', () => {
     expect(allows('mcp__github__*', { name: 'mcp__github__list', input: null })).toBe(true)

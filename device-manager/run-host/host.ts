@@ -8,7 +8,7 @@ import { changeSetOf } from './ending.ts'
 import type { StartRequest } from './launch.ts'
 import { messageOf, type HostLog } from './log.ts'
 import { cleanUp, prepare, type Assignment, type Prepared } from './preparation.ts'
-import type { HostRequest, HostReply, hostPhases } from './protocol.ts'
+import type { HostRecord, HostRequest, HostReply, hostPhases } from './protocol.ts'
 import { endedEvent, reportMaker } from './report.ts'
 import { LiveRun } from './run.ts'
 import { EventWriter } from './writer.ts'
@@ -29,9 +29,9 @@ export interface HostOptions {
   reply(message: HostReply): void
   spooled(lastSeq: number): void
   /** The host's record changed. */
-  record(run: { runId: string; fence: number; harness: ProcessIdentity | null }): void
-  /** All is done; the process leaves. */
-  leave(exitCode: number): void
+  record(run: Pick<HostRecord, 'runId' | 'fence' | 'harness' | 'wall'>): void
+  /** All is done; the process leaves. `hangs`: calls to a file system never came back, which an exit would wait for. */
+  leave(exitCode: number, hangs: boolean): void
 }
 
 /** How long before the control plane gives a silent device's run up the host ends it. */
@@ -117,6 +117,9 @@ export class RunHost {
 
   onRequest(request: HostRequest): void {
     switch (request.type) {
+      // Heard by the socket before all else.
+      case 'owner':
+        return
       case 'assign':
         return void this.#assign(request)
       case 'start':
@@ -162,7 +165,7 @@ export class RunHost {
         onBroken: (message) => this.#run?.stop('crashed', message),
         onDamaged: (message) => this.#options.reply({ type: 'spool_damaged', message }),
       })
-      this.#prepared = await prepare(stateDir, request, world)
+      this.#prepared = await prepare(stateDir, request, { world, log })
     } catch (error) {
       log('prepare_failed', { ...key, error: messageOf(error) })
       if (error instanceof SpoolDamagedError) this.#options.reply({ type: 'spool_damaged', message: messageOf(error) })
@@ -213,7 +216,7 @@ export class RunHost {
     run.begin()
     for (const { inputId, text } of this.#earlyInputs) run.input(inputId, text)
     this.#earlyInputs = []
-    this.#options.record({ runId: spec.runId, fence, harness: run.harness })
+    this.#options.record({ runId: spec.runId, fence, harness: run.harness, wall: run.holder })
     void run.untilEnded(() => (this.#phase = 'ending')).then((report) => this.#ended(report))
   }
 
@@ -263,7 +266,7 @@ export class RunHost {
     this.#spoolAhead?.close()
     this.#writer?.close()
     if (this.#prepared) await cleanUp(this.#prepared)
-    this.#options.leave(exitCode)
+    this.#options.leave(exitCode, (this.#prepared?.lookup.hanging ?? 0) > 0)
   }
 }
 

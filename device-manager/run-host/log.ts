@@ -1,4 +1,5 @@
 import { writeSync } from 'node:fs'
+import { maskOwnTokens } from '../../shared/lib/own-tokens.ts'
 import type { World } from '../../shared/lib/world.ts'
 
 export type HostLog = (event: string, fields?: Record<string, unknown>) => void
@@ -6,7 +7,7 @@ export type HostLog = (event: string, fields?: Record<string, unknown>) => void
 /** One line of JSON on standard error, for the host's own trouble; never output of a harness. A full disk is no reason to fail. */
 export function stderrLog(world: World, hostId: string): HostLog {
   return (event, fields = {}) => {
-    const line = JSON.stringify({ at: world.now(), level: 'warn', event, hostId, ...fields })
+    const line = maskOwnTokens(JSON.stringify({ at: world.now(), level: 'warn', event, hostId, ...fields }))
     try {
       writeSync(2, `${line}\n`)
     } catch {

@@ -1,11 +1,13 @@
+import { dirname } from 'node:path'
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
 import { realWorld } from '../../shared/lib/world.ts'
 import { bootId, startTimeOf } from '../process/identity.ts'
+import { closeInheritedFiles } from '../process/inherited-files.ts'
 import { RunHost, spoolOpener } from './host.ts'
 import { messageOf, stderrLog } from './log.ts'
 import type { HostRecord } from './protocol.ts'
-import { hostPaths, removeHostFiles, writeRecord } from './record.ts'
+import { hostPaths, makeShortFolder, removeHostFiles, writeRecord } from './record.ts'
 import { HostSocket } from './socket.ts'
 import { warmUp } from './warm-up.ts'
 import { writerLimits } from './writer-options.ts'
@@ -52,7 +54,7 @@ async function main(): Promise<void> {
     reply: (message) => socket.reply(message),
     spooled: (lastSeq) => socket.spooled(lastSeq),
     record: (run) => keepRecord(run),
-    leave: (exitCode) => void leave(exitCode),
+    leave: (exitCode, hangs) => void leave(exitCode, hangs),
   })
   const socket = new HostSocket({
     path: paths.socket,
@@ -68,6 +70,7 @@ async function main(): Promise<void> {
     startTime: startTimeOf(process.pid) ?? '',
     bootId: bootId(),
     socket: paths.socket,
+    stateDir: options['state-dir'],
     runId: null,
     fence: null,
     harness: null,
@@ -80,9 +83,10 @@ async function main(): Promise<void> {
       log('record_failed', { error: messageOf(error) })
     }
   }
-  const leave = async (exitCode: number) => {
+  const leave = async (exitCode: number, hangs: boolean) => {
     await socket.close()
     removeHostFiles(paths)
+    if (hangs) process.kill(process.pid, 'SIGKILL')
     process.exit(exitCode)
   }
 
@@ -94,8 +98,10 @@ async function main(): Promise<void> {
   for (const signal of ['SIGHUP', 'SIGINT'] as const) process.on(signal, () => {})
   process.on('SIGTERM', () => host.stop('crashed', 'The run host was told to stop, as when the machine shuts down.'))
 
+  if (dirname(paths.socket) !== paths.hosts) makeShortFolder(options['state-dir'])
   await socket.listen()
-  keepRecord({})
+  // Durable: a daemon that finds no record takes it that the host left in order.
+  writeRecord(paths, own, { isDurable: true })
   // The daemon holds the other end: its death shows here even when it came before the daemon had connected.
   process.stdin
     .on('error', () => host.daemonEnded())
@@ -115,5 +121,6 @@ if (major < 1 || (major === 1 && minor < 52)) {
   )
   process.exit(78)
 }
+closeInheritedFiles()
 // No `await` here: it is written as CommonJS (scripts/build.ts).
 void main()

@@ -1,18 +1,19 @@
 import type { RunEventBody } from '../../shared/runs/events.ts'
-import type { Redactor } from '../../shared/lib/redact.ts'
 import type { HarnessSession, ProcessExit, SessionOutput, ToolAsk } from '../harness/adapter.ts'
-import type { GateAnswer } from './call-gate.ts'
-import { redactBody, type Redact } from './redaction.ts'
+import type { CallReach, GateAnswer } from './call-gate.ts'
+import { redactBody, type Redact, type StreamRedactor } from './redaction.ts'
 
 export interface PipelineOptions {
   session: HarnessSession
   /** Of the stream of a terminal. */
-  redactor: Redactor
+  redactor: StreamRedactor
   /** Of events and texts. */
   redact: Redact
   /** `pty`: bytes are the transcript and are redacted as a stream. `pipes`: events are redacted after parsing. */
   io: 'pty' | 'pipes'
-  decide(ask: ToolAsk): GateAnswer
+  /** What the call reaches for; comes back in a bounded time and never fails. */
+  lookUp(ask: ToolAsk): Promise<CallReach>
+  decide(ask: ToolAsk, reach: CallReach): GateAnswer
   emit(bodies: readonly RunEventBody[]): void
   write(text: string): void
   closeInput(): void
@@ -29,6 +30,9 @@ export class Pipeline {
   #chunks: Uint8Array[] = []
   #held = 0
   #isScheduled = false
+  /** Calls are answered one after another, in the order in which they were asked. */
+  #answers: Promise<void> = Promise.resolve()
+  #isOver = false
 
   constructor(options: PipelineOptions) {
     this.#options = options
@@ -68,6 +72,7 @@ export class Pipeline {
 
   /** All output was read. */
   end(exit: ProcessExit): void {
+    this.#isOver = true
     this.#pushHeld()
     if (this.#options.io === 'pty') this.#parse(this.#options.redactor.flush())
     this.#apply(this.#options.session.end(exit))
@@ -94,7 +99,7 @@ export class Pipeline {
       this.#emit(output.events)
       if (output.write !== undefined) this.#options.write(output.write)
       if (output.closeInput) this.#options.closeInput()
-      for (const ask of output.asks ?? []) outputs.push(this.#answer(ask))
+      for (const ask of output.asks ?? []) this.#answers = this.#answers.then(() => this.#answer(ask))
       if (output.finished) this.#options.onFinished()
     }
   }
@@ -106,9 +111,12 @@ export class Pipeline {
     this.#options.emit(events.map((body) => (isTranscript(body) ? body : redactBody(body, redact))))
   }
 
-  #answer(ask: ToolAsk): SessionOutput {
-    const { event, decision } = this.#options.decide(ask)
+  async #answer(ask: ToolAsk): Promise<void> {
+    const reach = await this.#options.lookUp(ask)
+    // The harness has left: nobody waits for the answer, and nobody is asked any more.
+    if (this.#isOver) return
+    const { event, decision } = this.#options.decide(ask, reach)
     this.#emit([event])
-    return this.#options.session.answer(ask.askId, decision)
+    this.#apply(this.#options.session.answer(ask.askId, decision))
   }
 }

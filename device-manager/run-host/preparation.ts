@@ -1,4 +1,5 @@
 import { existsSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { releaseBase } from '../change-set/diff.ts'
 import { takeBase } from '../change-set/snapshot.ts'
 import type { World } from '../../shared/lib/world.ts'
@@ -6,8 +7,13 @@ import type { HarnessAdapter, HarnessLaunch } from '../harness/adapter.ts'
 import { HarnessLaunchError } from '../harness/adapter-errors.ts'
 import { adapterOf, noAdapterMessage } from '../harness/registry.ts'
 import { removeRunCgroup } from '../process/cgroup.ts'
+import { hiddenFolderAround } from '../wall/hidden.ts'
+import { makeWall, type Wall } from '../wall/wall.ts'
 import { knownEnv, pathOf } from './environment.ts'
-import { messageOf } from './log.ts'
+import { messageOf, type HostLog } from './log.ts'
+import { ownFolders } from './own-folders.ts'
+import { PathLookup } from './path-lookup.ts'
+import type { GatePlace } from './path-rules.ts'
 import { findProgram } from './program.ts'
 import type { HostRequest } from './protocol.ts'
 import { makePrivateFolder, runPaths, writePrivateFile, type RunPaths } from './record.ts'
@@ -31,6 +37,11 @@ export interface Prepared {
   cwd: string
   base: BaseResult
   plan: LaunchPlan | { problem: unknown }
+  /** By which the gate judges paths. */
+  lookup: PathLookup
+  place: GatePlace
+  /** null: the run has none. */
+  wall: Wall | null | { problem: unknown }
   /** Made when the harness runs. */
   cgroup: string | null
 }
@@ -40,26 +51,75 @@ export interface Prepared {
  * fails here: it becomes the change-set's answer, and the launch tells of a folder that cannot be entered. A folder for the
  * run is made when something is to be put into it: the run waits for all that is done here.
  */
-export async function prepare(stateDir: string, assignment: Assignment, world: World): Promise<Prepared> {
+export async function prepare(
+  stateDir: string,
+  assignment: Assignment,
+  { world, log }: { world: World; log: HostLog },
+): Promise<Prepared> {
   const { spec } = assignment
   const paths = runPaths(stateDir, spec.runId)
   // What an earlier host of this run left there (a lease that was lost before its start).
   if (existsSync(paths.root))
-    for (const old of [paths.harness, paths.base]) rmSync(old, { recursive: true, force: true })
+    for (const old of [paths.harness, paths.base, paths.store]) rmSync(old, { recursive: true, force: true })
   const cwd = spec.folder?.rootPath ?? assignment.homeDir
-  const taking = baseOf(assignment, world)
+  const taking = baseOf(assignment, { storeDir: paths.store, world })
+  const walling = wallOf(assignment, { paths, cwd, world })
   // While git is at work.
   const plan = planOf(assignment, { paths, cwd, world })
+  const lookup = new PathLookup(world)
+  const place = await placeOf(assignment, { stateDir, cwd, lookup })
   const base = await taking
   if (base.ok) {
-    const { runId, folder } = spec
-    makePrivateFolder(paths.root)
-    writePrivateFile(
-      paths.base,
-      `${JSON.stringify({ runId, fence: assignment.fence, folder: folder?.rootPath ?? null, base })}\n`,
-    )
+    try {
+      recordBase(paths, assignment, base)
+    } catch (error) {
+      // A full disk: should this host die, the daemon makes no change-set. That is no reason not to run.
+      log('base_not_recorded', { runId: spec.runId, error: messageOf(error) })
+    }
   }
-  return { assignment, paths, cwd, base, plan, cgroup: null }
+  return { assignment, paths, cwd, base, plan, lookup, place, wall: await walling, cgroup: null }
+}
+
+/** What the run's rules are about, before anything of the run can move it. A harness that asks nothing has no gate. */
+async function placeOf(
+  { spec, homeDir, svcBinDir }: Assignment,
+  { stateDir, cwd, lookup }: { stateDir: string; cwd: string; lookup: PathLookup },
+): Promise<GatePlace> {
+  const facts = {
+    cwd,
+    homeDir,
+    permissions: spec.permissions,
+    ownFolders: ownFolders(stateDir, process.env),
+    svcProgram: svcBinDir === null ? null : join(svcBinDir, 'svc'),
+  }
+  if (adapterOf(spec.harness)?.can.gate === true) return lookup.placeOf(facts)
+  return { ...facts, realCwd: cwd, realPatterns: new Map() }
+}
+
+function recordBase(paths: RunPaths, { spec, fence }: Assignment, base: BaseResult): void {
+  makePrivateFolder(paths.root)
+  const folder = spec.folder?.rootPath ?? null
+  writePrivateFile(paths.base, `${JSON.stringify({ runId: spec.runId, fence, folder, base })}\n`)
+}
+
+/** Made while git is at work, so that the start only enters it. What is wrong with it is a problem for the launch to tell. */
+async function wallOf(
+  { wall: spec }: Assignment,
+  { paths, cwd, world }: { paths: RunPaths; cwd: string; world: World },
+): Promise<Prepared['wall']> {
+  if (spec === null) return null
+  try {
+    const around = hiddenFolderAround(spec, cwd)
+    if (around !== null) {
+      throw new HarnessLaunchError(
+        `The folder ${cwd} lies in ${around}, which svc keeps for itself and hides from runs.`,
+      )
+    }
+    makePrivateFolder(paths.harness)
+    return await makeWall(spec, [paths.harness], world)
+  } catch (problem) {
+    return { problem }
+  }
 }
 
 /** What to launch, from the spec alone; a spec that does not say enough is a problem for the launch to tell. */
@@ -93,12 +153,15 @@ function lookUpProgram(
   }
 }
 
-async function baseOf({ spec }: Assignment, world: World): Promise<BaseResult> {
+async function baseOf(
+  { spec }: Assignment,
+  { storeDir, world }: { storeDir: string; world: World },
+): Promise<BaseResult> {
   if (!spec.folder) {
     return { ok: false, code: 'source_unknown', message: 'The run has no folder, so there is no change-set.' }
   }
   try {
-    return await takeBase({ folder: spec.folder.rootPath, runId: spec.runId, world })
+    return await takeBase({ folder: spec.folder.rootPath, runId: spec.runId, storeDir, world })
   } catch (error) {
     return { ok: false, code: 'repo_unavailable', message: messageOf(error).slice(0, 1000) }
   }
@@ -106,6 +169,7 @@ async function baseOf({ spec }: Assignment, world: World): Promise<BaseResult> {
 
 /** The run is over, or was never wanted: nothing of it stays but what is in the spool. */
 export async function cleanUp(prepared: Prepared): Promise<void> {
+  if (prepared.wall !== null && 'end' in prepared.wall) await prepared.wall.end()
   if (prepared.base.ok) await releaseBase(prepared.base.base).catch(() => {})
   if (prepared.cgroup !== null) removeRunCgroup(prepared.cgroup)
   rmSync(prepared.paths.root, { recursive: true, force: true })

@@ -3,13 +3,17 @@ import { changeSetResult } from '../../shared/device/change-set.ts'
 import { endReport } from '../../shared/device/protocol.ts'
 import { exitReasonNames } from '../../shared/runs/exit-reasons.ts'
 import { runSpec, type RunSpec } from '../../shared/runs/spec.ts'
+import { wallSpec } from '../wall/spec.ts'
 
 /**
  * What the daemon and a run host say to each other: one JSON object per line over the host's unix socket
  * (`<state>/hosts/<hostId>.sock`, in a folder only its user may enter). The host listens; a daemon connects, also one
- * that was started after the host. A new connection replaces the one before.
+ * that was started after the host. A host belongs to the daemon that connected last until that one's process is gone; a
+ * new connection of the same daemon, or of one that comes after it, replaces the one before.
  *
  *     daemon                                   run host
+ *     owner (pid, start time)          ->      (first of all; a host that belongs to another daemon that lives answers
+ *                                 refused  <-   and closes)
  *                                   hello  <-  (at once on each connection; says what it holds)
  *     assign (spec, env)               ->      records the base of the change-set
  *                                prepared  <-
@@ -23,6 +27,8 @@ import { runSpec, type RunSpec } from '../../shared/runs/spec.ts'
  */
 
 export const hostRequest = z.discriminatedUnion('type', [
+  /** Daemons of the first release do not say who they are. */
+  z.object({ type: z.literal('owner'), pid: z.number().int().positive(), startTime: z.string() }),
   z.object({
     type: z.literal('assign'),
     /** Checked whole by the daemon, which started this host, when it came with the offer. */
@@ -35,6 +41,8 @@ export const hostRequest = z.discriminatedUnion('type', [
     /** Folder with a `svc` program, put first on the harness's PATH; null when there is none. */
     svcBinDir: z.string().nullable(),
     harnessVersion: z.string().nullable(),
+    /** How the wall around the run is made; null: the owner of the device wants none, or there is no way to make one. */
+    wall: wallSpec.nullable(),
   }),
   z.object({
     type: z.literal('start'),
@@ -61,6 +69,8 @@ export const hostReply = z.discriminatedUnion('type', [
     phase: z.enum(hostPhases),
     lastSeq: z.number().int().nonnegative(),
   }),
+  /** The daemon with that pid has this host. */
+  z.object({ type: z.literal('refused'), owner: z.number().int() }),
   z.object({ type: z.literal('prepared') }),
   /** `pid` is null for a harness that could not be launched; `ended` follows. */
   z.object({ type: z.literal('started'), pid: z.number().int().nullable(), at: z.number().int() }),
@@ -79,10 +89,14 @@ export const hostRecord = z.object({
   startTime: z.string(),
   bootId: z.string(),
   socket: z.string(),
+  /** The folder whose spool it writes; a copy of the folder holds a copy of this record. Hosts of the first release do not say. */
+  stateDir: z.string().optional(),
   /** Set once the run's harness is launched; until then the host itself tells its run when it is asked. */
   runId: z.string().nullable(),
   fence: z.number().int().nullable(),
   /** The harness's leader, once launched. */
   harness: z.object({ pid: z.number().int(), startTime: z.string() }).nullable(),
+  /** First process of the run's namespaces. */
+  wall: z.object({ pid: z.number().int(), startTime: z.string() }).nullish(),
 })
 export type HostRecord = z.infer<typeof hostRecord>

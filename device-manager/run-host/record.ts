@@ -1,4 +1,5 @@
-import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { closeSync, fsyncSync, lstatSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { HostRecord } from './protocol.ts'
@@ -17,14 +18,29 @@ const maxSocketPath = 103
 export function hostPaths(stateDir: string, hostId: string): HostPaths {
   const hosts = join(stateDir, 'hosts')
   const inState = join(hosts, `${hostId}.sock`)
-  // The record names the socket, so it may lie elsewhere: in a folder of its own that only this user may enter.
+  // The record names the socket, so it may lie elsewhere: in a folder that only this user may enter.
   const isShort = Buffer.byteLength(inState) <= maxSocketPath
   return {
     hosts,
     record: join(hosts, `${hostId}.json`),
-    socket: isShort ? inState : join(tmpdir(), `svc-${hostId}`, 'host.sock'),
+    socket: isShort ? inState : join(shortFolder(stateDir), `${hostId}.sock`),
     spool: join(stateDir, 'spool.db'),
   }
+}
+
+/** For sockets of hosts whose state folder has too long a path; one for all of them, so that it can be hidden from runs. */
+export function shortFolder(stateDir: string): string {
+  return join(tmpdir(), `svc-${createHash('sha256').update(stateDir).digest('hex').slice(0, 16)}`)
+}
+
+/** Makes the folder, or refuses one that somebody else has put there: other users may write where it lies. */
+export function makeShortFolder(stateDir: string): string {
+  const folder = shortFolder(stateDir)
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const found = lstatSync(folder)
+  const isOwn = found.isDirectory() && found.uid === process.getuid?.() && (found.mode & 0o077) === 0
+  if (!isOwn) throw new Error(`${folder} is not a folder of this user alone`)
+  return folder
 }
 
 export interface RunPaths {
@@ -33,10 +49,12 @@ export interface RunPaths {
   harness: string
   /** What the daemon needs to make the change-set when this host dies. */
   base: string
+  /** The private git folder of the run's base (change-set/base-store.ts). */
+  store: string
 }
 export function runPaths(stateDir: string, runId: string): RunPaths {
   const root = join(stateDir, 'runs', runId)
-  return { root, harness: join(root, 'harness'), base: join(root, 'base.json') }
+  return { root, harness: join(root, 'harness'), base: join(root, 'base.json'), store: join(root, 'change-set') }
 }
 
 export function makePrivateFolder(path: string): void {
@@ -44,19 +62,34 @@ export function makePrivateFolder(path: string): void {
 }
 
 /** Whole or not at all, also for a reader that comes in between. */
-export function writePrivateFile(path: string, content: string): void {
+export function writePrivateFile(path: string, content: string, { isDurable = false } = {}): void {
   const temporary = `${path}.${process.pid}.new`
-  writeFileSync(temporary, content, { mode: 0o600 })
-  renameSync(temporary, path)
+  try {
+    writeFileSync(temporary, content, { mode: 0o600, flush: isDurable })
+    renameSync(temporary, path)
+    if (isDurable) syncFolder(dirname(path))
+  } catch (error) {
+    rmSync(temporary, { force: true })
+    throw error
+  }
 }
 
-export function writeRecord(paths: HostPaths, record: HostRecord): void {
-  writePrivateFile(paths.record, `${JSON.stringify(record)}\n`)
+/** A name in a folder outlives a power cut once the folder itself is on the disk. */
+function syncFolder(path: string): void {
+  const folder = openSync(path, 'r')
+  try {
+    fsyncSync(folder)
+  } finally {
+    closeSync(folder)
+  }
+}
+
+export function writeRecord(paths: HostPaths, record: HostRecord, options?: { isDurable: boolean }): void {
+  writePrivateFile(paths.record, `${JSON.stringify(record)}\n`, options)
 }
 
 /** The host leaves: a daemon that finds no record knows that nothing of it is left. */
 export function removeHostFiles(paths: HostPaths): void {
   rmSync(paths.socket, { force: true })
-  if (dirname(paths.socket) !== paths.hosts) rmSync(dirname(paths.socket), { recursive: true, force: true })
   rmSync(paths.record, { force: true })
 }

@@ -1,5 +1,7 @@
+import { maskOwnTokens } from '../../shared/lib/own-tokens.ts'
 import { Redactor } from '../../shared/lib/redact.ts'
 import type { RunEventBody } from '../../shared/runs/events.ts'
+import { OwnTokenMask } from './token-mask.ts'
 
 const maxDepth = 100
 
@@ -31,8 +33,26 @@ export interface Redact {
 export function wholeValues(secrets: readonly { name: string; value: string }[]): Redact {
   const redactor = new Redactor(secrets)
   return {
-    text: (text) => redactor.redactText(text),
-    bytes: (bytes) => Buffer.concat([redactor.push(bytes), redactor.flush()]),
+    text: (text) => maskOwnTokens(redactor.redactText(text)),
+    bytes(bytes) {
+      const stream = streamRedactor(secrets)
+      return Buffer.concat([stream.push(bytes), stream.flush()])
+    },
+  }
+}
+
+/** Redaction of a stream of bytes: the values of the run's secrets, and tokens of ours by their form. */
+export interface StreamRedactor {
+  push(chunk: Uint8Array): Uint8Array
+  /** What is still held back, at the end. */
+  flush(): Uint8Array
+}
+export function streamRedactor(secrets: readonly { name: string; value: string }[]): StreamRedactor {
+  const redactor = new Redactor(secrets)
+  const tokens = new OwnTokenMask()
+  return {
+    push: (chunk) => tokens.push(redactor.push(chunk)),
+    flush: () => Buffer.concat([tokens.push(redactor.flush()), tokens.flush()]),
   }
 }
 

@@ -2,22 +2,20 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ChangeSetResult } from '../../shared/device/change-set.ts'
 import type { EndReport } from '../../shared/device/protocol.ts'
-import { Redactor } from '../../shared/lib/redact.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
 import { makeRunCgroup } from '../process/cgroup.ts'
 import { identityOf, type ProcessIdentity } from '../process/identity.ts'
-import type { HarnessSession, ProcessExit } from '../harness/adapter.ts'
-import type { Child } from './child.ts'
+import type { HarnessOutcome, HarnessSession, ProcessExit } from '../harness/adapter.ts'
 import { changeSetOf, drain, stopTree, type Tree } from './ending.ts'
 import { CallGate } from './call-gate.ts'
-import { launchHarness, type StartRequest } from './launch.ts'
+import { launchHarness, type Launched, type StartRequest } from './launch.ts'
 import { Limits, type Trip } from './limits.ts'
 import type { HostLog } from './log.ts'
 import { Pipeline } from './pipeline.ts'
 import type { LaunchPlan, Prepared } from './preparation.ts'
-import { redactWhole, wholeValues, type Redact } from './redaction.ts'
+import { redactWhole, streamRedactor, wholeValues, type Redact, type StreamRedactor } from './redaction.ts'
 import { endedEvent, reportMaker } from './report.ts'
 import type { EventWriter } from './writer.ts'
 
@@ -41,6 +39,11 @@ interface Stop {
   message: string | null
 }
 
+function notBegun(trouble: string): HarnessOutcome {
+  const message = `The wall around the run could not be entered: ${trouble}`
+  return { exitReason: 'harness_start_failed', message, sessionId: null, resumeRefused: false }
+}
+
 /**
  * A launched harness, until its ending is in the spool. Whatever asks for its end (a person, a limit, a broken spool, its
  * own result), the first reason counts and there is one ending.
@@ -50,12 +53,15 @@ interface Stop {
  */
 export class LiveRun {
   readonly harness: ProcessIdentity
+  /** First process of the run's namespaces, where it has any. */
+  readonly holder: ProcessIdentity | null
   readonly #parts: RunParts
-  readonly #child: Child
+  readonly #child: Launched
   readonly #pipeline: Pipeline
   readonly #limits: Limits
   readonly #session: HarnessSession
   readonly #redact: Redact
+  readonly #gate: CallGate
   readonly #tree: Tree
   readonly #seenInputs = new Set<string>()
   #stop: Stop | null = null
@@ -79,18 +85,27 @@ export class LiveRun {
     )
     const { pid } = this.#child
     // A harness that is gone already has no start time; its group is still known by its number.
-    this.harness = identityOf(pid) ?? { pid, startTime: '' }
+    this.harness = launchedAs(pid)
     parts.onLaunched(this.harness)
     const cgroup = makeRunCgroup(spec.runId)
     prepared.cgroup = cgroup
     if (cgroup !== null) void enterCgroup(cgroup, pid)
-    this.#tree = { runId: spec.runId, child: this.#child, leader: this.harness, cgroup, world, log: parts.log }
+    const wall = prepared.wall !== null && 'end' in prepared.wall ? prepared.wall : null
+    this.holder = wall?.holder ?? null
+    this.#tree = { runId: spec.runId, child: this.#child, leader: this.harness, cgroup, wall, world, log: parts.log }
     const secrets = Object.entries(start.secrets).map(([name, value]) => ({ name, value }))
     const allSecrets = [{ name: 'SVC_TOKEN', value: start.token }, ...secrets]
     this.#redact = wholeValues(allSecrets)
     this.#session = plan.adapter.session(spec, { redactText: this.#redact.text })
     this.#limits = makeLimits(world, spec, (trip) => this.stop(trip.exitReason, trip.message))
-    this.#pipeline = this.#makePipeline(new Redactor(allSecrets))
+    this.#gate = new CallGate({
+      spec,
+      place: prepared.place,
+      redactText: this.#redact.text,
+      mayAsk: () => this.#stop === null || this.#cancelAskGrace !== null,
+      onAsked: ({ safeSummary }) => this.#stopToAsk(safeSummary),
+    })
+    this.#pipeline = this.#makePipeline(streamRedactor(allSecrets))
     this.#limits.start()
   }
 
@@ -142,11 +157,14 @@ export class LiveRun {
     const processExit: ProcessExit = { ...exit, stoppedFor: this.#stop?.exitReason ?? null }
     this.#parts.writer.keepTail()
     this.#pipeline.end(processExit)
-    const outcome = this.#session.outcome(processExit)
+    const trouble = this.#child.launchTrouble()
+    const outcome = trouble === null ? this.#session.outcome(processExit) : notBegun(trouble)
+    const exitReason = this.#stop?.exitReason ?? outcome.exitReason
+    const message = this.#stop ? this.#stop.message : outcome.message
     const reported = {
       ...exit,
-      exitReason: this.#stop?.exitReason ?? outcome.exitReason,
-      message: this.#redacted(this.#stop ? this.#stop.message : outcome.message),
+      exitReason,
+      message: this.#redacted(message ?? (exitReason === 'completed' ? this.#gate.nothingAllowed : null)),
       sessionId: outcome.sessionId,
       lostSessionId: outcome.resumeRefused ? this.#parts.prepared.assignment.spec.resumeSessionId : null,
       forced: this.#isForced,
@@ -163,21 +181,16 @@ export class LiveRun {
     return message === null ? null : this.#redact.text(message)
   }
 
-  #makePipeline(redactor: Redactor): Pipeline {
+  #makePipeline(redactor: StreamRedactor): Pipeline {
     const { prepared, plan, writer } = this.#parts
-    const gate = new CallGate({
-      spec: prepared.assignment.spec,
-      place: { cwd: prepared.cwd, homeDir: prepared.assignment.homeDir },
-      redactText: this.#redact.text,
-      mayAsk: () => this.#stop === null || this.#cancelAskGrace !== null,
-      onAsked: ({ safeSummary }) => this.#stopToAsk(safeSummary),
-    })
+    const gate = this.#gate
     return new Pipeline({
       session: this.#session,
       redactor,
       redact: this.#redact,
       io: plan.launch.io,
-      decide: (ask) => gate.answer(ask),
+      lookUp: (ask) => gate.lookUp(ask, prepared.lookup),
+      decide: (ask, reach) => gate.answer(ask, reach),
       emit: (bodies) => {
         this.#limits.sawEvent()
         for (const body of bodies) if (body.kind === 'tool_call') this.#limits.sawToolCall()
@@ -196,6 +209,15 @@ export class LiveRun {
       this.#limits.stop()
       this.#stopping ??= stopTree(this.#tree, 'terminate')
     })
+  }
+}
+
+/** It runs: what cannot be read of it now (no file is left) must not make this look like a launch that failed. */
+function launchedAs(pid: number): ProcessIdentity {
+  try {
+    return identityOf(pid) ?? { pid, startTime: '' }
+  } catch {
+    return { pid, startTime: '' }
   }
 }
 

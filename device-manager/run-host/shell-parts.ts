@@ -32,6 +32,8 @@ export function shellParts(command: string): string[] | null {
       part += char
       continue
     }
+    // A comment: a quote in it opens nothing for the shell, and would hide what follows the line from here.
+    if (char === '#' && /(^|\s)$/.test(part)) return null
     const redirection =
       /[12&<>]/.test(char) && /(^|\s)$/.test(part) ? harmlessRedirection.exec(command.slice(at)) : null
     if (redirection) {

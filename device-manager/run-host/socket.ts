@@ -1,6 +1,7 @@
 import { chmodSync, rmSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
 import { dirname } from 'node:path'
+import { isAlive, type ProcessIdentity } from '../process/identity.ts'
 import { hostRequest, type HostReply, type HostRequest } from './protocol.ts'
 import { messageOf, type HostLog } from './log.ts'
 import { makePrivateFolder } from './record.ts'
@@ -17,17 +18,22 @@ export interface HostSocketOptions {
 
 /** An assignment holds a prompt and AGENT.md; nothing else comes near. */
 const maxLineBytes = 32 * 1024 * 1024
+/** How long a daemon may take to say who it is, where that matters. */
+const unsaidMs = 2_000
 /** A daemon that reads nothing (stopped, busy) gets no more notices than this; they are coalesced. */
 const maxQueuedBytes = 1024 * 1024
 
 /**
- * The host's side of the unix socket: one daemon at a time, a newer connection takes the place of the one before. What
- * it says is read line by line and checked; a line that is no request is logged and passed over.
+ * The host's side of the unix socket: one daemon at a time. While the process of the daemon that has this host lives, only
+ * that one may connect again; else a newer connection takes the place of the one before. What it says is read line by line
+ * and checked; a line that is no request is logged and passed over.
  */
 export class HostSocket {
   readonly #options: HostSocketOptions
   readonly #server: Server
   #daemon: Socket | null = null
+  /** Who has this host; null: a daemon that did not say who it is. */
+  #owner: ProcessIdentity | null = null
   #spooledSeq: number | null = null
   #isSpooledScheduled = false
 
@@ -82,34 +88,67 @@ export class HostSocket {
   }
 
   #accept(socket: Socket): void {
+    socket.on('error', () => {})
+    readLines(socket, (line) => {
+      const request = this.#parse(line)
+      if (this.#daemon === socket) {
+        if (request?.type === 'owner') this.#owner = request
+        else if (request) this.#options.onRequest(request)
+      } else if (request?.type === 'owner' && this.#mayTake(request)) {
+        this.#take(socket)
+        this.#owner = request
+      } else this.#refuse(socket)
+    })
+    if (this.#mayTake(null)) return this.#take(socket)
+    const unsaid = setTimeout(() => this.#daemon !== socket && this.#refuse(socket), unsaidMs)
+    socket.once('close', () => clearTimeout(unsaid))
+  }
+
+  #mayTake(daemon: ProcessIdentity | null): boolean {
+    const owner = this.#owner
+    if (owner === null || (owner.pid === daemon?.pid && owner.startTime === daemon.startTime)) return true
+    try {
+      return !isAlive(owner)
+    } catch {
+      // No file is left to look with.
+      return false
+    }
+  }
+
+  #take(socket: Socket): void {
     const before = this.#daemon
     this.#daemon = socket
+    this.#owner = null
     before?.destroy()
-    socket.on('error', () => {})
     socket.on('drain', () => this.#sendSpooled())
     socket.on('close', () => {
       if (this.#daemon !== socket) return
       this.#daemon = null
       this.#options.onDisconnect()
     })
-    readLines(socket, (line) => {
-      if (this.#daemon === socket) this.#read(line)
-    })
     this.reply(this.#options.hello())
     this.#options.onConnect()
   }
 
-  #read(line: string): void {
+  #refuse(socket: Socket): void {
+    if (socket.destroyed || socket.writableEnded) return
+    const refused: HostReply = { type: 'refused', owner: this.#owner?.pid ?? 0 }
+    socket.end(`${JSON.stringify(refused)}\n`)
+  }
+
+  #parse(line: string): HostRequest | null {
     let value: unknown
     try {
       value = JSON.parse(line)
     } catch {
-      return this.#options.log('request_unreadable')
+      this.#options.log('request_unreadable')
+      return null
     }
     const request = hostRequest.safeParse(value)
+    if (request.success) return request.data
     // The text of a request is never logged: it may hold the token.
-    if (request.success) this.#options.onRequest(request.data)
-    else this.#options.log('request_unknown', { issue: request.error.issues[0]?.path.join('.') ?? null })
+    this.#options.log('request_unknown', { issue: request.error.issues[0]?.path.join('.') ?? null })
+    return null
   }
 }
 

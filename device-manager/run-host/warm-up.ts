@@ -1,15 +1,15 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { Redactor } from '../../shared/lib/redact.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { commandSession } from '../harness/command/session.ts'
+import { inputsOf } from './call-inputs.ts'
 import { nothingWritten, pendingEvent, toRows } from './event-lines.ts'
 import { launchHarness, type StartRequest } from './launch.ts'
 import { messageOf, type HostLog } from './log.ts'
 import { Pipeline } from './pipeline.ts'
 import { cleanUp, prepare, type Assignment } from './preparation.ts'
 import { hostRequest } from './protocol.ts'
-import { wholeValues } from './redaction.ts'
+import { streamRedactor, wholeValues } from './redaction.ts'
 
 export interface WarmUpParts {
   world: World
@@ -27,7 +27,7 @@ export async function warmUp({ world, log, stateDir, hostId }: WarmUpParts): Pro
     const said = JSON.stringify(assignmentOf(`warm_${hostId}`, stateDir))
     for (let round = 1; round < rounds; round++) readRequests(said)
     const { assignment, start } = readRequests(said)
-    const prepared = await prepare(stateDir, assignment, world)
+    const prepared = await prepare(stateDir, assignment, { world, log })
     try {
       if ('problem' in prepared.plan) return
       const pipeline = makePipeline(world)
@@ -80,6 +80,7 @@ function assignmentOf(runId: string, homeDir: string): Assignment {
     loginShell: '/bin/sh',
     svcBinDir: null,
     harnessVersion: null,
+    wall: null,
     spec: {
       runId,
       workspaceId: 'none',
@@ -106,9 +107,10 @@ function makePipeline(world: World): Pipeline {
   const secrets = [{ name: 'NONE', value: world.id('warm_') }]
   return new Pipeline({
     session: commandSession(),
-    redactor: new Redactor(secrets),
+    redactor: streamRedactor(secrets),
     redact: wholeValues(secrets),
     io: 'pty',
+    lookUp: async () => ({ inputs: inputsOf({ name: '', input: null }), paths: [] }),
     decide: ({ name }) => ({
       event: { kind: 'permission', data: { name, decision: 'deny' } },
       decision: { behavior: 'deny', message: '' },

@@ -200,8 +200,10 @@ export class EventWriter {
       this.#spool = null
       const spool = this.#options.openSpool()
       this.#spool = spool
-      const left = spool.stats(this.#options.key)?.lastSeq ?? 0
-      if (left !== this.lastSeq) return this.#break(`the spool was damaged: it holds ${left} of ${this.lastSeq} events`)
+      const stats = spool.stats(this.#options.key)
+      const left = stats?.lastSeq ?? 0
+      if (left !== this.lastSeq || stats?.hasLostRows)
+        return this.#break(`the spool was damaged: it holds ${left} of ${this.lastSeq} events`)
       work(spool)
     }
   }
@@ -243,7 +245,7 @@ export class EventWriter {
     const { rows, after } = toRows(this.#written, events)
     if (!this.#isBroken) {
       const whole = reportOf(totalsOf(after))
-      this.#onSpool((spool) => spool.end(this.#options.key, rows, { report: whole, changeSet }, after.stats))
+      this.#onSpool((spool) => spool.end(this.#options.key, rows, { report: whole, changeSet }, { stats: after.stats }))
       report = whole
     }
     if (!this.#isBroken) {
@@ -251,18 +253,23 @@ export class EventWriter {
       this.#options.onSpooled(this.lastSeq)
       return report!
     }
-    return this.#endBroken(changeSet, reportOf)
+    return this.#endBroken(events.at(-1)!, changeSet, reportOf)
   }
 
-  /** Seqs whose rows were lost are not used again, with other content: the ending counts the events that are left. */
-  #endBroken(changeSet: ChangeSetResult | null, reportOf: ReportOf): EndReport {
+  /** What is left, and the last event; the spool numbers it above what the control plane has, and declares what is lost. */
+  #endBroken(ended: PendingEvent, changeSet: ChangeSetResult | null, reportOf: ReportOf): EndReport {
+    const { key } = this.#options
     this.#spool ??= this.#options.openSpool()
-    const lastSeq = this.#spool.stats(this.#options.key)?.lastSeq ?? 0
-    const told = reportOf({ ...totalsOf(this.#written), eventCount: lastSeq })
+    const left = this.#spool.stats(key)
+    const seq = (left?.lastSeq ?? 0) + 1
+    const told = reportOf({ ...totalsOf(this.#written), eventCount: seq })
     // Rows that were lost only now, after the harness had left: the run is not told as complete all the same.
     const lost = told.exitReason === 'completed' ? { exitReason: 'crashed' as const, message: this.#broken } : {}
-    const report = { ...told, ...lost, logHash: '' }
-    this.#spool.end(this.#options.key, [], { report, changeSet })
+    const report = { ...told, ...lost, logHash: '', gapBytes: left?.gapBytes ?? told.gapBytes }
+    const data = { ...ended.body.data, ...lost }
+    const line = Buffer.from(`${JSON.stringify({ seq, at: ended.at, kind: 'ended', data })}\n`)
+    const bytes = this.#unsentBytes - (left?.pendingBytes ?? 0)
+    this.#spool.end(key, [{ seq, line }], { report, changeSet }, { lost: { knownSeq: this.lastSeq, bytes } })
     return report
   }
 

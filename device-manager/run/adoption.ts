@@ -1,5 +1,6 @@
 import type { Log } from '../log.ts'
 import type { Places } from '../places.ts'
+import { SetupError } from '../identity-file.ts'
 import type { HostRecord } from '../run-host/protocol.ts'
 import type { DaemonSpool } from '../spool/standing-spool.ts'
 import type { HostPool } from './host-pool.ts'
@@ -9,7 +10,8 @@ import type { Supervisor } from './supervisor.ts'
 
 /**
  * A daemon that starts finds what an earlier one left: for each run of the journal its run host, alive or not, and
- * hosts that belong to no run. Done before the link is opened, so that hello tells the truth.
+ * hosts that belong to no run. Done before the link is opened, so that hello tells the truth. Throws SetupError when the
+ * hosts are another daemon's: the folder is a copy, and nothing of what it tells of is this daemon's to end.
  */
 export async function adoptRuns(options: {
   states: readonly RunState[]
@@ -19,40 +21,41 @@ export async function adoptRuns(options: {
   places: Places
   log: Log
 }): Promise<void> {
-  const { supervisor, pool, log, spool } = options
-  supervisor.adopt(options.states)
-  const survivors = pool.survivors()
-  const known = new Set(options.states.map((state) => state.runId))
-  const taken = new Set(options.states.map((state) => state.hostId))
+  const { supervisor, pool, log, spool, states } = options
+  const records = pool.records.list()
+  const survivors = records.filter((record) => pool.records.isAlive(record))
+  for (const record of survivors) refuseCopy(record, options)
+  supervisor.adopt(states)
+  const known = new Set(states.map((state) => state.runId))
+  const taken = new Set(states.map((state) => state.hostId))
   // A dismissed host still needs its folder to make its ending.
   const inUse = new Set([...known, ...survivors.flatMap((record) => record.runId ?? [])])
   for (const record of survivors) {
     const isKnown = taken.has(record.hostId) || (record.runId !== null && known.has(record.runId))
     if (!isKnown) inUse.add((await dismiss(record, options)) ?? '')
   }
-  for (const state of options.states) {
-    if (state.phase === 'ended') {
-      supervisor.ensureEnding(state)
-      continue
-    }
-    const record = survivors.find((each) => each.hostId === state.hostId)
-    const host = record ? await pool.connect(record).catch(() => null) : null
-    // It was taken for this run, and the daemon died before it told so: nothing was launched.
-    const isIdle = host !== null && host.hello?.runId === null
-    const found = { runId: state.runId, phase: state.phase, hostId: state.hostId, host: host !== null, isIdle }
-    log.info(found, 'run found in the journal')
-    if (isIdle) {
-      host.send({ type: 'discard' })
-      supervisor.handle(state.runId, { type: 'host_returned' })
-    } else if (host) {
-      supervisor.attach(state.runId, host)
-      continue
-    }
-    const isLost = isIdle || state.hostId === null ? 'found_without_host' : 'host_lost'
-    supervisor.handle(state.runId, { type: spool.ending(state) ? 'host_ended' : isLost })
+  for (const state of states) {
+    if (state.phase === 'ended') supervisor.ensureEnding(state)
+    else
+      await supervisor.takeUp(
+        state,
+        survivors.find((each) => each.hostId === state.hostId),
+      )
   }
+  // Of hosts that died before; those that a run still goes by are removed when it has its ending.
+  const needed = new Set(supervisor.active().map((state) => state.hostId))
+  for (const record of records)
+    if (!survivors.includes(record) && !needed.has(record.hostId)) pool.records.remove(record)
   forgetStrays(spool, known, log)
   await removeLeftovers(options.places, inUse, log)
+}
+
+function refuseCopy(record: HostRecord, { pool, places }: { pool: HostPool; places: Places }): void {
+  const original = pool.records.originalOf(record)
+  if (original === null) return
+  throw new SetupError(
+    `${places.stateDir} is a copy of ${original}, whose runs still work. To make this a device of its own, remove the copy and type: svc device connect`,
+  )
 }
 
 /** A host without a run is not wanted; one whose run the journal does not know ends its harness and itself. Its run's id. */

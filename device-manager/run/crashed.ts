@@ -7,6 +7,7 @@ import type { Places } from '../places.ts'
 import { endTree } from '../process/kill.ts'
 import type { HostRecord } from '../run-host/protocol.ts'
 import type { DaemonSpool } from '../spool/standing-spool.ts'
+import { endHolder } from '../wall/wall.ts'
 import { readBase, removeRunFolder } from './leftovers.ts'
 import type { RunState, Stop } from './machine.ts'
 
@@ -26,6 +27,8 @@ export function endWithoutHost(context: EndingContext, state: RunState, stop: St
 /** What is known of a run whose host died. */
 export interface LeftByHost {
   record: HostRecord | null
+  /** The machine went down under it. */
+  isOfEarlierBoot: boolean
   /** The start with its secrets, if this daemon was told it. */
   start: { token: string; secrets: Readonly<Record<string, string>> } | null
 }
@@ -36,8 +39,10 @@ export interface LeftByHost {
  */
 export async function endCrashed(context: EndingContext, state: RunState, left: LeftByHost): Promise<void> {
   const { world, log, places } = context
-  const { record, start } = left
+  const { record, isOfEarlierBoot, start } = left
   const leader = record?.harness ?? null
+  // It ends with its host by itself, unless somebody inside keeps it from that.
+  if (record?.wall) endHolder(record.wall)
   const { survivors } = await endTree({
     runId: state.runId,
     leader,
@@ -50,7 +55,10 @@ export async function endCrashed(context: EndingContext, state: RunState, left: 
   if (survivors.length > 0) log.error({ runId: state.runId, survivors }, 'processes of the run could not be ended')
   const base = readBase(places, state.runId)
   const changeSet = await withoutSecrets(state, start, () => changeSetOf(context, state, base))
-  const stop: Stop = { exitReason: 'crashed', message: 'The process that held the run died.' }
+  const message = isOfEarlierBoot
+    ? 'The machine went down while the run went on.'
+    : 'The process that held the run died.'
+  const stop: Stop = { exitReason: 'crashed', message }
   writeEnding(context, state, { stop, changeSet })
   await removeRunFolder(places, state.runId)
 }
@@ -69,11 +77,10 @@ async function withoutSecrets(
     return { ok: false, code: 'diff_unavailable', message }
   }
   const result = await changeSet()
-  if (!start) return result
   // Loaded when it is needed, as in leftovers.ts.
   const { redactWhole, wholeValues } = await import('../run-host/redaction.ts')
-  const secrets = Object.entries(start.secrets).map(([name, value]) => ({ name, value }))
-  return redactWhole(result, wholeValues([{ name: 'SVC_TOKEN', value: start.token }, ...secrets]))
+  const known: Record<string, string> = start ? { SVC_TOKEN: start.token, ...start.secrets } : {}
+  return redactWhole(result, wholeValues(Object.entries(known).map(([name, value]) => ({ name, value }))))
 }
 
 async function changeSetOf(
@@ -133,5 +140,6 @@ function writeEnding(
     forced: false,
     ...(approvals.length > 0 && { approvals }),
   }
-  spool.end(key, [{ seq, line }], { report, changeSet: ending.changeSet })
+  // The control plane may have more of the run than a spool that lost its last rows, which the spool itself need not know.
+  spool.end(key, [{ seq, line }], { report, changeSet: ending.changeSet }, { lost: { knownSeq: 0, bytes: 0 } })
 }

@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net'
-import { hostReply, type HostReply, type HostRequest } from '../run-host/protocol.ts'
+import type { ProcessIdentity } from '../process/identity.ts'
+import { hostReply, type HostRecord, type HostReply, type HostRequest } from '../run-host/protocol.ts'
 
 export interface HostConnectionHandlers {
   reply(reply: HostReply): void
@@ -9,29 +10,41 @@ export interface HostConnectionHandlers {
 
 type HostHello = Extract<HostReply, { type: 'hello' }>
 
+/** The host belongs to another daemon, whose process lives. */
+export class HostRefusedError extends Error {
+  readonly owner: number
+  constructor(owner: number) {
+    super(`the run host belongs to the daemon with pid ${owner}`)
+    this.owner = owner
+  }
+}
+
 /** The daemon's end of a run host's socket. */
 export class HostConnection {
   readonly hostId: string
-  readonly pid: number
+  readonly record: HostRecord
   private readonly socket: Socket
   private handlers: HostConnectionHandlers = { reply: () => undefined, lost: () => undefined }
   private early: HostReply[] | null = []
   private said: HostHello | null = null
   private onHello: () => void = () => undefined
+  private onRefused: (error: Error) => void = () => undefined
   private buffered = ''
   private closed = false
 
-  private constructor(socket: Socket, host: { hostId: string; pid: number }) {
+  private constructor(socket: Socket, record: HostRecord) {
     this.socket = socket
-    this.hostId = host.hostId
-    this.pid = host.pid
+    this.hostId = record.hostId
+    this.record = record
   }
 
-  /** Rejects when nobody listens there or it does not say hello in time. */
-  static open(path: string, host: { hostId: string; pid: number }, timeoutMs: number): Promise<HostConnection> {
+  /** Rejects when nobody listens there, it does not say hello in time, or another daemon has it (HostRefusedError). */
+  static open(record: HostRecord, owner: ProcessIdentity, timeoutMs: number): Promise<HostConnection> {
     return new Promise((resolve, reject) => {
-      const socket = connect(path)
-      const connection = new HostConnection(socket, host)
+      const socket = connect(record.socket)
+      const connection = new HostConnection(socket, record)
+      connection.onRefused = reject
+      connection.send({ type: 'owner', ...owner })
       socket.setTimeout(timeoutMs, () => socket.destroy(new Error('the run host did not answer')))
       connection.onHello = () => {
         socket.setTimeout(0)
@@ -103,6 +116,7 @@ export class HostConnection {
     // A host of another release may say what this daemon does not know: passed over.
     const parsed = hostReply.safeParse(value)
     if (!parsed.success) return
+    if (parsed.data.type === 'refused') return this.onRefused(new HostRefusedError(parsed.data.owner))
     if (parsed.data.type === 'hello' && this.said === null) {
       this.said = parsed.data
       this.onHello()

@@ -3,7 +3,12 @@ import Database from 'better-sqlite3'
 import { z } from 'zod'
 import { exitReasonNames } from '../../shared/runs/exit-reasons.ts'
 import { runSpec } from '../../shared/runs/spec.ts'
+import type { World } from '../../shared/lib/world.ts'
+import type { Log } from '../log.ts'
+import { makeReserve, type Reserve } from '../spool/reserve.ts'
+import { isDiskFull, isSystemTrouble } from '../system-trouble.ts'
 import type { RunState } from './machine.ts'
+import { keepPrivate, sqliteFiles } from '../private-file.ts'
 
 const runState = z.object({
   runId: z.string(),
@@ -19,27 +24,92 @@ const runState = z.object({
   secretNames: z.array(z.string()).default([]),
 })
 
+export interface JournalOptions {
+  path: string
+  world: Pick<World, 'after'>
+  log: Log
+  /** States that could not be written at first are on the disk now. */
+  onCaughtUp(runIds: readonly string[]): void
+}
+
+/** Room for more changes of more runs than one device has, since the log in front of the file is used again and again. */
+const reserveBytes = 2 * 1024 * 1024
+const retryMs = 1_000
+
 /**
  * What the daemon has promised: the state of each run, on the disk before anything is done about it. No secret is in
  * it: tokens and secret values come with the start and stay in memory.
+ *
+ * A disk that takes nothing (full, failing) must not end the daemon, and runs must still end. So room is kept for what is
+ * written of runs that were taken, and beyond that the newest state of each run waits here until it can be written:
+ *
+ *     in step -- a write fails --> behind (the newest states are held) -- a try each second succeeds --> in step
+ *
+ * While a run is behind, what must not happen twice is not begun (`isBehind`): a daemon that starts after a crash would
+ * not know of it. Everything else goes on, since each effect may run again. New runs are not taken; one that could not be
+ * written is refused, and none is taken before a write was tried and succeeded.
  */
 export class Journal {
+  private readonly options: JournalOptions
   private readonly db: Database.Database
+  private readonly reserve: Reserve
   private readonly put: Database.Statement<[string, number, string]>
   private readonly drop: Database.Statement<[string]>
+  private readonly behind = new Map<string, RunState | null>()
+  /** A run could not be written, and nothing was since. */
+  private isRefusing = false
+  private why: 'disk_full' | 'spool_unavailable' | null = null
+  private cancelRetry: (() => void) | null = null
 
-  constructor(path: string) {
-    this.db = openOrSetAside(path)
+  constructor(options: JournalOptions) {
+    this.options = options
+    this.reserve = makeReserve(`${options.path}.reserve`, reserveBytes)
+    this.db = this.withReserve(() => openOrSetAside(options.path))
     this.put = this.db.prepare(
       'insert into runs (run_id, fence, state) values (?, ?, ?) on conflict (run_id) do update set fence = excluded.fence, state = excluded.state',
     )
     this.drop = this.db.prepare('delete from runs where run_id = ?')
+    this.reserve.ensure()
   }
 
-  /** One synchronous transaction; on the disk when it returns. */
-  write(runId: string, state: RunState | null): void {
-    if (state === null) this.drop.run(runId)
-    else this.put.run(runId, state.fence, JSON.stringify(state))
+  /** A run that is not held. False when it cannot be written: then it is not taken. */
+  take(state: RunState): boolean {
+    if (this.trouble() !== null) return false
+    try {
+      this.writeNow(state.runId, state)
+      return true
+    } catch (error) {
+      this.failed(error)
+      this.isRefusing = true
+      this.retryLater()
+      return false
+    }
+  }
+
+  /** A step of a run that was taken: on the disk when it returns true, else as soon as the disk takes it. */
+  write(runId: string, state: RunState | null): boolean {
+    if (this.behind.size === 0) {
+      try {
+        this.withReserve(() => this.writeNow(runId, state))
+        return true
+      } catch (error) {
+        this.failed(error)
+      }
+    }
+    this.behind.set(runId, state)
+    this.retryLater()
+    return false
+  }
+
+  /** The run's state on the disk is not what it is. */
+  isBehind(runId: string): boolean {
+    return this.behind.has(runId)
+  }
+
+  /** Why no run can be taken; null: all is well. */
+  trouble(): 'disk_full' | 'spool_unavailable' | null {
+    if (this.behind.size > 0 || this.isRefusing) return this.why ?? 'spool_unavailable'
+    return this.reserve.ensure() ? null : 'disk_full'
   }
 
   /** Rows that cannot be read are dropped and named: the control plane ends their runs when the device says hello. */
@@ -51,12 +121,70 @@ export class Journal {
       if (parsed.success) states.push(parsed.data)
       else unreadable.push(row.run_id)
     }
-    for (const runId of unreadable) this.drop.run(runId)
+    for (const runId of unreadable) this.write(runId, null)
     return { states, unreadable }
   }
 
   close(): void {
+    this.cancelRetry?.()
+    if (this.behind.size > 0) this.catchUp()
     this.db.close()
+  }
+
+  /** One synchronous transaction. */
+  private writeNow(runId: string, state: RunState | null): void {
+    if (state === null) this.drop.run(runId)
+    else this.put.run(runId, state.fence, JSON.stringify(state))
+  }
+
+  /** A row that is gone when the transaction ends, but is written all the same. */
+  private tryWrite(): void {
+    this.put.run('', 0, '')
+    this.drop.run('')
+  }
+
+  /** Gives the reserve up when there is no room without it. */
+  private withReserve<Result>(work: () => Result): Result {
+    try {
+      return work()
+    } catch (error) {
+      if (!isDiskFull(error) || !this.reserve.release()) throw error
+      return work()
+    }
+  }
+
+  private failed(error: unknown): void {
+    if (!isSystemTrouble(error)) throw error
+    this.why = isDiskFull(error) ? 'disk_full' : 'spool_unavailable'
+    if (this.behind.size === 0 && !this.isRefusing)
+      this.options.log.error({ err: error }, 'the journal cannot be written')
+  }
+
+  private retryLater(): void {
+    this.cancelRetry ??= this.options.world.after(retryMs, () => {
+      this.cancelRetry = null
+      this.catchUp()
+    })
+  }
+
+  private catchUp(): void {
+    const runIds = [...this.behind.keys()]
+    try {
+      this.withReserve(() =>
+        this.db.transaction(() => {
+          this.tryWrite()
+          for (const [runId, state] of this.behind) this.writeNow(runId, state)
+        })(),
+      )
+    } catch (error) {
+      this.failed(error)
+      return this.retryLater()
+    }
+    this.behind.clear()
+    this.isRefusing = false
+    this.why = null
+    this.options.log.info({ runs: runIds }, 'the journal is written again')
+    this.options.onCaughtUp(runIds)
   }
 }
 
@@ -76,11 +204,14 @@ function openOrSetAside(path: string): Database.Database {
 }
 
 function open(path: string): Database.Database {
+  keepPrivate(path, sqliteFiles(path))
   const db = new Database(path)
   try {
     db.pragma('journal_mode = WAL')
     db.pragma('synchronous = FULL')
     db.pragma('busy_timeout = 5000')
+    // The log is used anew from this length on, so that it takes no more room than what is kept for it.
+    db.pragma('wal_autocheckpoint = 64')
     if (process.platform === 'darwin') db.pragma('fullfsync = 1')
     db.exec('create table if not exists runs (run_id text primary key, fence integer not null, state text not null)')
     const verdict = String(db.pragma('quick_check(1)', { simple: true }))

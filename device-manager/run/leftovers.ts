@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import type { BaseSnapshot } from '../change-set/snapshot.ts'
@@ -27,9 +27,19 @@ export function readBase(places: Places, runId: string): BaseSnapshot | null {
 export async function removeRunFolder(places: Places, runId: string): Promise<void> {
   const base = readBase(places, runId)
   // Loaded when it is needed, which is seldom: with the library it uses it would be a tenth of the idle daemon.
-  const release = base && import('../change-set/release.ts').then(({ releaseBase }) => releaseBase(base))
-  await release?.catch(() => undefined)
-  rmSync(runPaths(places.stateDir, runId).root, { recursive: true, force: true })
+  const { root, store } = runPaths(places.stateDir, runId)
+  const release = (base !== null || existsSync(store)) && releaseOf(base, { runId, store })
+  if (release) await release.catch(() => undefined)
+  rmSync(root, { recursive: true, force: true })
+}
+
+/** A host that died while it took the base has noted it in the private folder only. */
+async function releaseOf(base: BaseSnapshot | null, left: { runId: string; store: string }): Promise<void> {
+  const { releaseBase } = await import('../change-set/release.ts')
+  if (base !== null) return releaseBase(base)
+  const { readRecord, refNameOf } = await import('../change-set/base-store.ts')
+  const { commonDir } = await readRecord(left.store)
+  await releaseBase({ storeDir: left.store, refName: refNameOf(left.runId), commonDir })
 }
 
 /** Folders of runs that the journal does not know: their hosts died before they could clean up. */

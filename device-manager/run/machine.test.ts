@@ -80,6 +80,14 @@ describe('the life of a run', () => {
     expect(state?.phase).toBe('starting')
   })
 
+  it('takes another host when the one that was to start it left in order, and ends a live run whose host did', () => {
+    const started: RunEvent[] = [offered, { type: 'host_taken', hostId: 'h1' }, { type: 'start_received' }]
+    const { effects, state } = play(...started, { type: 'host_left' })
+    expect(effects).toEqual(['accept', 'prepare', 'start_host', 'prepare', 'start_host'])
+    expect(state).toMatchObject({ phase: 'starting', hostId: null })
+    expect(play(...started, { type: 'host_started' }, { type: 'host_left' }).effects.at(-1)).toBe('end_crashed')
+  })
+
   it('takes another host when the one it took was never given the run', () => {
     const returned: RunEvent[] = [{ type: 'host_returned' }, { type: 'found_without_host' }]
     const { effects } = play(offered, { type: 'host_taken', hostId: 'h1' }, { type: 'start_received' }, ...returned)
@@ -109,6 +117,7 @@ const anyEvent: fc.Arbitrary<RunEvent> = fc.oneof(
     { type: 'host_started' },
     { type: 'host_ended' },
     { type: 'host_lost' },
+    { type: 'host_left' },
     { type: 'found_without_host' },
     { type: 'host_returned' },
     { type: 'withdrawn' },
@@ -134,7 +143,9 @@ describe('any history of events', () => {
               expect(before?.cancel ?? null).toBeNull()
             }
             // A run that may have been launched is never handed to a new host.
-            if (effect.type === 'prepare' && before?.phase !== 'accepted') expect(before?.hostId ?? null).toBeNull()
+            if (effect.type === 'prepare' && before?.phase !== 'accepted' && event.type !== 'host_left')
+              expect(before?.hostId ?? null).toBeNull()
+            if (event.type === 'host_left' && before?.phase === 'live') expect(effect.type).toBe('end_crashed')
             if (effect.type === 'forget') expect(after).toBeNull()
           }
           if (before === null && after !== null) endings = 0

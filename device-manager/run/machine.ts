@@ -11,7 +11,8 @@ import type { RunSpec } from '../../shared/runs/spec.ts'
  *                               |                            the ending is `crashed`
  *                               +-- withdrawn, given up --> (nothing)
  *                               +-- host lost --> another host prepares it: nothing was launched (nor was anything in
- *                                   `starting` when the start came before a host was taken)
+ *                                   `starting` when the start came before a host was taken, or when the host left in
+ *                                   order without an ending: it had not read its start)
  *
  * May interleave: a start that comes twice (the host passes over the second), a cancel before the start (the host ends
  * the run without launching anything), `given up` in any phase (the run is ended here and what it left is sent as
@@ -19,7 +20,7 @@ import type { RunSpec } from '../../shared/runs/spec.ts'
  * host's word that it ended (its ending is in the spool before it says so, and may be sent and answered by then).
  *
  * A harness is launched at most once: only `starting` leads to a launch, and a run found in `starting` or `live` whose
- * host is gone is never given to another one.
+ * host died is never given to another one.
  */
 export type RunPhase = 'accepted' | 'starting' | 'live' | 'ended'
 
@@ -53,6 +54,8 @@ export type RunEvent =
   | { type: 'host_started' }
   | { type: 'host_ended' }
   | { type: 'host_lost' }
+  /** The host left in order and left no ending behind: it launched nothing. */
+  | { type: 'host_left' }
   /** The host that was taken says that it was never given the run. */
   | { type: 'host_returned' }
   /** By a daemon that was started again, before a host was taken. */
@@ -129,6 +132,7 @@ function inAccepted(state: RunState, event: RunEvent): Step {
     case 'host_ended':
       return [{ ...state, phase: 'ended' }, [{ type: 'forward' }]]
     case 'host_lost':
+    case 'host_left':
       return prepareAgain(state, state.hostsLost + 1)
     case 'found_without_host':
       return prepareAgain(state, state.hostsLost)
@@ -175,6 +179,8 @@ function inHands(state: RunState, event: RunEvent): Step {
       // The start came before a host was there: none can have launched anything.
       if (state.hostId === null) return prepareAgain(state, state.hostsLost + 1)
       return [state, [{ type: 'end_crashed' }]]
+    case 'host_left':
+      return state.phase === 'starting' ? prepareAgain(state, state.hostsLost + 1) : [state, [{ type: 'end_crashed' }]]
     case 'found_without_host':
       return state.hostId === null ? prepareAgain(state, state.hostsLost) : [state, [{ type: 'end_crashed' }]]
     case 'host_returned':

@@ -2,11 +2,11 @@ import type { DeviceMessage, ServerMessage } from '../../shared/device/protocol.
 import type { World } from '../../shared/lib/world.ts'
 import type { Log } from '../log.ts'
 import type { Places } from '../places.ts'
-import type { HostReply } from '../run-host/protocol.ts'
+import type { HostRecord, HostReply } from '../run-host/protocol.ts'
 import type { DaemonSpool } from '../spool/standing-spool.ts'
 import { endCrashed, endWithoutHost } from './crashed.ts'
-import type { HostConnection } from './host-connection.ts'
 import type { HostPool } from './host-pool.ts'
+import { howLost } from './how-lost.ts'
 import type { Journal } from './journal.ts'
 import { helloState, holdsPlace, step, type RunEffect, type RunEvent, type RunState, type Stop } from './machine.ts'
 import { RunHosts, type HarnessSurroundings } from './run-hosts.ts'
@@ -36,6 +36,9 @@ export interface SupervisorOptions {
 /** How long after a harness's launch the next run host is started. */
 const warmAfterMs = 50
 
+/** How long the hosts of the daemon before are waited for, so that hello tells the truth. */
+const takeUpMs = 5_000
+
 /** Carries out what the run machine decides: journals each step, then performs its effects. */
 export class Supervisor {
   private readonly options: SupervisorOptions
@@ -48,6 +51,7 @@ export class Supervisor {
     this.hosts = new RunHosts({
       ...options,
       find: (runId) => this.find(runId),
+      mayLaunch: (runId) => !options.journal.isBehind(runId),
       handle: (runId, event) => this.handle(runId, event),
       said: (runId, reply) => this.hostSaid(runId, reply),
       lost: (runId) => this.hostLost(runId),
@@ -59,8 +63,12 @@ export class Supervisor {
     for (const state of states) this.states.set(state.runId, state)
   }
 
-  attach(runId: string, host: HostConnection): void {
-    this.hosts.attach(runId, host)
+  /** `record`: of the run's host, when its process lives. Resolves when it is connected, is gone, or lets one wait. */
+  async takeUp(state: RunState, record: HostRecord | undefined): Promise<void> {
+    const { runId, phase, hostId } = state
+    this.options.log.info({ runId, phase, hostId, host: record !== undefined }, 'run found in the journal')
+    if (!record) return this.hostLost(runId)
+    await Promise.race([this.hosts.regain(runId, record), this.options.world.sleep(takeUpMs)])
   }
 
   find(runId: string): RunState | null {
@@ -88,11 +96,54 @@ export class Supervisor {
   handle(runId: string, event: RunEvent): void {
     const before = this.states.get(runId) ?? null
     const [after, effects] = step(before, event)
-    if (after !== before) {
-      this.options.journal.write(runId, after)
-      if (after) this.states.set(runId, after)
-      else this.states.delete(runId)
+    if (after !== before) this.options.journal.write(runId, after)
+    this.follow(runId, { before, after, effects, event })
+  }
+
+  /**
+   * A run that is not held; false when the journal does not take it. A host that stands by is taken in the same step of
+   * the journal, which saves a write on the way to the start.
+   */
+  offer(offer: { spec: RunState['spec']; fence: number }): boolean {
+    const { runId } = offer.spec
+    const event: RunEvent = {
+      type: 'offered',
+      ...offer,
+      at: this.options.world.now(),
+      hostId: this.hosts.reserve(runId),
     }
+    const [after, effects] = step(null, event)
+    if (!after || !this.options.journal.take(after)) {
+      this.hosts.unreserve(runId)
+      return false
+    }
+    this.follow(runId, { before: null, after, effects, event })
+    return true
+  }
+
+  /** The journal was behind these runs, and what was not begun for that is begun. */
+  caughtUp(runIds: readonly string[]): void {
+    for (const runId of runIds) {
+      const state = this.states.get(runId)
+      if (state?.phase === 'starting' && !state.cancel && !state.givenUp) this.hosts.start(runId)
+    }
+    this.options.changed()
+  }
+
+  private follow(
+    runId: string,
+    {
+      before,
+      after,
+      effects,
+      event,
+    }: { before: RunState | null; after: RunState | null } & {
+      effects: readonly RunEffect[]
+      event: RunEvent
+    },
+  ): void {
+    if (after) this.states.set(runId, after)
+    else this.states.delete(runId)
     for (const effect of effects) this.perform(runId, after ?? before, effect)
     if (before?.phase === after?.phase) return
     this.options.log.info(
@@ -100,21 +151,6 @@ export class Supervisor {
       'run',
     )
     this.options.changed()
-  }
-
-  /**
-   * A run that is not held. A host that stands by is taken in the same step of the journal, which saves a write on the
-   * way to the start.
-   */
-  offer(offer: { spec: RunState['spec']; fence: number }): void {
-    const { runId } = offer.spec
-    const hostId = this.hosts.reserve(runId)
-    try {
-      this.handle(runId, { type: 'offered', ...offer, at: this.options.world.now(), hostId })
-    } catch (error) {
-      this.hosts.unreserve(runId)
-      throw error
-    }
   }
 
   start(message: ServerMessage & { type: 'run.start' }): void {
@@ -241,6 +277,9 @@ export class Supervisor {
       case 'ended':
         this.options.pool.warm()
         return this.handle(runId, { type: 'host_ended' })
+      // Said in place of a hello, so never over a connection that is held.
+      case 'refused':
+        return
       case 'prepared':
         this.options.log.debug({ runId }, 'run prepared')
         return
@@ -250,6 +289,8 @@ export class Supervisor {
   /** What a host says of itself when a daemon connects: the journal may be a step behind it. */
   private hostFound(state: RunState, hello: Extract<HostReply, { type: 'hello' }>): void {
     if (hello.runId === null || hello.fence !== state.fence) return
+    // What was sent last may have been lost with the connection before; a host passes over what it has heard.
+    if (state.phase === 'starting' && !state.cancel && !state.givenUp) this.hosts.start(state.runId)
     if (hello.phase === 'running' || hello.phase === 'ending') {
       if (state.phase === 'accepted' || state.phase === 'starting') this.handle(state.runId, { type: 'host_started' })
       if (state.cancel) this.hosts.stop(state.runId, { type: 'stop', ...state.cancel })
@@ -261,18 +302,10 @@ export class Supervisor {
   private hostLost(runId: string): void {
     const state = this.states.get(runId)
     if (!state || state.phase === 'ended') return
-    // A host that finished writes its ending, says so and leaves; what it said may have been cut off by its leaving.
-    const ended = this.hasEnding(state)
-    this.options.log.warn({ runId, hostId: state.hostId, ended }, 'the run host is gone')
-    this.handle(runId, { type: ended ? 'host_ended' : 'host_lost' })
-  }
-
-  private hasEnding(state: RunState): boolean {
-    try {
-      return this.options.spool.ending(state) !== null
-    } catch {
-      return false
-    }
+    const { spool, pool } = this.options
+    const event = howLost(state, { spool, records: pool.records })
+    this.options.log.warn({ runId, hostId: state.hostId, event }, 'the run host is gone')
+    this.handle(runId, { type: event })
   }
 
   private async endCrashed(state: RunState): Promise<void> {
@@ -280,9 +313,14 @@ export class Supervisor {
     if (this.crashing.has(runId)) return
     this.crashing.add(runId)
     try {
-      const record = state.hostId === null ? null : this.options.pool.record(state.hostId)
-      await endCrashed(this.options, state, { record, start: this.hosts.startOf(runId) })
+      const { records } = this.options.pool
+      const record = state.hostId === null ? null : records.find(state.hostId)
+      // One that lives and does not answer would write beside the ending.
+      if (record && records.isAlive(record)) process.kill(record.pid, 'SIGKILL')
+      const isOfEarlierBoot = record !== null && records.isOfEarlierBoot(record)
+      await endCrashed(this.options, state, { record, isOfEarlierBoot, start: this.hosts.startOf(runId) })
       this.handle(runId, { type: 'host_ended' })
+      if (record) records.remove(record)
     } catch (error) {
       // A spool that takes nothing now may take it later.
       this.options.log.error({ err: error, runId }, 'the ending of a crashed run could not be written')

@@ -1,5 +1,15 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { defineService, pathWarnings, servicePath, stableNode, type DefinitionSource } from './definition.ts'
+import {
+  defineService,
+  pathWarnings,
+  servicePath,
+  stableMain,
+  stableNode,
+  type DefinitionSource,
+} from './definition.ts'
 import { plistText, readPlist } from './launchd-plist.ts'
 import { readUnit, unitText } from './systemd-unit.ts'
 import { parse } from 'plist'
@@ -39,6 +49,19 @@ describe('defineService', () => {
       /control characters/,
     )
   })
+})
+
+it('starts the newest release of a checkout, and this one where it is not that', () => {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'svc-releases-')))
+  const main = (name: string) => join(folder, name, 'device-manager/main.js')
+  for (const name of ['a', 'b']) {
+    mkdirSync(dirname(main(name)), { recursive: true })
+    writeFileSync(main(name), '')
+  }
+  expect(stableMain(main('a'))).toBe(main('a'))
+  symlinkSync('b', join(folder, 'current'))
+  expect([stableMain(main('a')), stableMain(main('b'))]).toEqual([main('a'), main('current')])
+  rmSync(folder, { recursive: true })
 })
 
 describe('the Node of the service', () => {

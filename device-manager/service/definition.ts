@@ -1,5 +1,5 @@
 import { realpathSync } from 'node:fs'
-import { delimiter, isAbsolute, join } from 'node:path'
+import { delimiter, dirname, isAbsolute, join } from 'node:path'
 import type { ServiceProblem } from '../../shared/device/service.ts'
 import { ServiceError } from './service-error.ts'
 
@@ -25,7 +25,8 @@ export const restartSeconds = { systemd: 5, launchd: 10 } as const
 export const nodeFlags = ['--disable-warning=ExperimentalWarning'] as const
 
 /** Settings of the daemon (config.ts) and certificates, taken over from the shell that installs. */
-const carried = /^(SVC_(LOG_LEVEL|SPOOL_PAGES|SPOOL_UNSENT_BYTES|RECONNECT_MIN_MS|RECONNECT_MAX_MS|PING_MS|DEAD_MS))$/
+const carried =
+  /^(SVC_(CONFIG_DIR|DATA_DIR|LOG_LEVEL|SPOOL_PAGES|SPOOL_UNSENT_BYTES|RECONNECT_MIN_MS|RECONNECT_MAX_MS|PING_MS|DEAD_MS))$/
 const carriedCertificates = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'SSL_CERT_DIR']
 
 export interface DefinitionSource {
@@ -48,7 +49,7 @@ export function defineService(source: DefinitionSource): ServiceDefinition {
   }
   const definition: ServiceDefinition = {
     node: stableNode(source.execPath, env['PATH'] ?? ''),
-    main: source.main,
+    main: stableMain(source.main),
     homeDir: source.homeDir,
     stateDir: places.stateDir,
     logsDir: places.logs,
@@ -94,6 +95,13 @@ export function stableNode(execPath: string, path: string): string {
   if (cellar) candidates.unshift(`${cellar[1]}/opt/${cellar[2]}/bin/node`)
   const isStable = (each: string) => !versioned.test(each) && !shortLived.test(each)
   return candidates.find((each) => isStable(each) && real !== null && realPathOf(each) === real) ?? execPath
+}
+
+/** The device manager by the link to the newest release of its checkout (scripts/release.ts), where it lies in one. */
+export function stableMain(main: string): string {
+  const release = dirname(dirname(main))
+  const newest = join(dirname(release), 'current', main.slice(release.length))
+  return realPathOf(newest) === main ? newest : main
 }
 
 /** Programs that will not stay where they are; told when the service is installed, and found by the doctor when gone. */

@@ -1,6 +1,8 @@
-import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
+import { keepPrivate, sqliteFiles } from '../private-file.ts'
+import { breaksTable } from './breaks.ts'
 import { SpoolError } from './errors.ts'
 
 export type Connection = Database.Database
@@ -43,7 +45,7 @@ export interface ConnectionOptions {
 export function openConnection(path: string, options: ConnectionOptions): Connection {
   if (!options.mustExist) mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   // SQLite gives the -wal and -shm files the mode of the main file.
-  if (!options.mustExist && !existsSync(path)) closeSync(openSync(path, 'a', 0o600))
+  if (!options.mustExist) keepPrivate(path, sqliteFiles(path))
   const db = new Database(path, { timeout: options.busyTimeoutMs, fileMustExist: true })
   try {
     // Of a new file only: on an old one `auto_vacuum` would write, and so wait for the others' locks, at every open.
@@ -85,6 +87,12 @@ function switchToWal(db: Connection, timeoutMs: number): void {
 }
 
 function migrate(db: Connection): void {
+  upgrade(db)
+  const hasBreaks = db.prepare("select 1 from sqlite_master where name = 'breaks'").get() !== undefined
+  if (!hasBreaks) db.exec(breaksTable)
+}
+
+function upgrade(db: Connection): void {
   const version = () => Number(db.pragma('user_version', { simple: true }))
   if (version() === schemaVersion) return
   db.transaction(() => {

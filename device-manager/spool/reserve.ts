@@ -1,4 +1,4 @@
-import { closeSync, existsSync, fsyncSync, openSync, statfsSync, unlinkSync, writeSync } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, openSync, rmSync, statfsSync, unlinkSync, writeSync } from 'node:fs'
 import { randomFillSync } from 'node:crypto'
 import { dirname } from 'node:path'
 
@@ -52,7 +52,7 @@ function create(path: string, sizeBytes: number): boolean {
   } catch (error) {
     // Another process made it in this moment: it is there.
     if (fd === null) return (error as NodeJS.ErrnoException).code === 'EEXIST'
-    unlinkSync(path)
+    rmSync(path, { force: true })
     return false
   } finally {
     if (fd !== null) closeSync(fd)

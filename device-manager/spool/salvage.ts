@@ -1,5 +1,7 @@
 import { closeSync, existsSync, openSync, readSync, renameSync, rmSync, writeSync } from 'node:fs'
 import Database from 'better-sqlite3'
+import { endReport } from '../../shared/device/protocol.ts'
+import { Breaks, type BreakRow } from './breaks.ts'
 import { openConnection, pageBytes, type Connection, type ConnectionOptions } from './connection.ts'
 import { maxSeq, rowCrc, type Salvage, type SalvagedRun } from './rows.ts'
 
@@ -9,6 +11,7 @@ interface DamagedRun {
   fence: number
   last_seq: number
   acked_seq: number
+  pending_bytes: number
   gap_bytes: number
   tool_calls: number
   usage: string | null
@@ -39,7 +42,7 @@ export function salvage(path: string, options: ConnectionOptions, facts: { now: 
   const fresh = openConnection(freshPath, options)
   let copied: ReturnType<typeof copyRuns>
   try {
-    copied = copyRuns(asidePath, fresh, freshPath)
+    copied = copyRuns(asidePath, fresh, { freshPath, now: facts.now })
     fresh.pragma('wal_checkpoint(truncate)')
   } finally {
     fresh.close()
@@ -48,13 +51,23 @@ export function salvage(path: string, options: ConnectionOptions, facts: { now: 
   return { asidePath, reason: facts.reason, ...copied }
 }
 
-function copyRuns(asidePath: string, fresh: Connection, freshPath: string): Pick<Salvage, 'runs' | 'runListRead'> {
+interface Copying {
+  old: Connection
+  fresh: Connection
+  now: number
+}
+
+function copyRuns(
+  asidePath: string,
+  fresh: Connection,
+  from: { freshPath: string; now: number },
+): Pick<Salvage, 'runs' | 'runListRead'> {
   const runs: SalvagedRun[] = []
   let old: Connection | null = null
   try {
-    old = openDamaged(asidePath, freshPath)
+    old = openDamaged(asidePath, from.freshPath)
     const list = readUntilDamage(old.prepare<[], DamagedRun>('select * from runs order by run_no').iterate())
-    for (const run of list.rows) if (isPlausible(run)) runs.push(copyRun(old, fresh, run))
+    for (const run of list.rows) if (isPlausible(run)) runs.push(copyRun({ old, fresh, now: from.now }, run))
     return { runs, runListRead: list.whole }
   } catch {
     return { runs, runListRead: false }
@@ -95,7 +108,7 @@ function probed(path: string): Connection {
   }
 }
 
-function copyRun(old: Connection, fresh: Connection, run: DamagedRun): SalvagedRun {
+function copyRun({ old, fresh, now }: Copying, run: DamagedRun): SalvagedRun {
   const events = old
     .prepare<[number, number, number, number], DamagedRow>(
       'select id & 4294967295 as seq, crc, line from events where id > (? << 32 | ?) and id <= (? << 32 | ?) order by id',
@@ -134,27 +147,54 @@ function copyRun(old: Connection, fresh: Connection, run: DamagedRun): SalvagedR
         run.session_id,
         run.approvals ?? null,
       )
-    hadEnding = copyEnding(old, fresh, { runNo: run.run_no, whole: keptSeq === run.last_seq })
+    const lost = { knownSeq: run.last_seq, bytes: run.pending_bytes - keptBytes }
+    new Breaks(fresh).carry(run.run_no, noteOf(old, run), keptSeq < run.last_seq ? { keptSeq, lost } : null)
+    hadEnding = copyEnding(old, fresh, run, { keptSeq, now })
   })()
   return { runId: run.run_id, fence: run.fence, ackedSeq: run.acked_seq, keptSeq, knownSeq: run.last_seq, hadEnding }
 }
 
-/** An ending counts events: it is kept only with all of them, else the daemon makes an honest one. */
-function copyEnding(old: Connection, fresh: Connection, run: { runNo: number; whole: boolean }): boolean {
+/** What an earlier loss left uncertain of the run; null where there was none, or the note is lost itself. */
+function noteOf(old: Connection, run: DamagedRun): BreakRow | null {
+  try {
+    const note = old.prepare<[number], BreakRow>('select * from breaks where run_no = ?').get(run.run_no)
+    return note && note.kept_seq >= 0 && note.kept_seq <= note.known_seq && note.known_seq <= maxSeq ? note : null
+  } catch {
+    return null
+  }
+}
+
+/** How the run ended is known even where rows were lost: then its last event is written anew, after those that were kept. */
+function copyEnding(
+  old: Connection,
+  fresh: Connection,
+  run: DamagedRun,
+  { keptSeq, now }: { keptSeq: number; now: number },
+): boolean {
   try {
     const ending = old
       .prepare<[number], { report: string; change_set: string | null }>(
         'select report, change_set from endings where run_no = ?',
       )
-      .get(run.runNo)
+      .get(run.run_no)
     if (!ending) return false
-    JSON.parse(ending.report)
+    const report = endReport.parse(JSON.parse(ending.report))
     if (ending.change_set !== null) JSON.parse(ending.change_set)
-    if (run.whole) {
-      fresh
-        .prepare('insert into endings (run_no, report, change_set) values (?, ?, ?)')
-        .run(run.runNo, ending.report, ending.change_set)
-    }
+    const isWhole = keptSeq === run.last_seq
+    const put = fresh.prepare('insert into endings (run_no, report, change_set) values (?, ?, ?)')
+    const seq = keptSeq + 1
+    const amended = isWhole ? report : { ...report, eventCount: seq, logHash: '' }
+    put.run(run.run_no, JSON.stringify(amended), ending.change_set)
+    if (isWhole) return true
+    const { exitReason, exitCode, signal, message } = report
+    const data = { exitReason, exitCode, signal, ...(message !== null && { message }) }
+    const line = Buffer.from(`${JSON.stringify({ seq, at: now, kind: 'ended', data })}\n`)
+    fresh
+      .prepare('insert into events (id, crc, line) values (? << 32 | ?, ?, ?)')
+      .run(run.run_no, seq, rowCrc(seq, line), line)
+    fresh
+      .prepare('update runs set last_seq = ?, pending_bytes = pending_bytes + ? where run_no = ?')
+      .run(seq, line.length, run.run_no)
     return true
   } catch {
     return false
@@ -163,7 +203,9 @@ function copyEnding(old: Connection, fresh: Connection, run: { runNo: number; wh
 
 function isPlausible(run: DamagedRun): boolean {
   return (
-    [run.run_no, run.fence, run.last_seq, run.acked_seq].every((value) => Number.isSafeInteger(value) && value >= 0) &&
+    [run.run_no, run.fence, run.last_seq, run.acked_seq, run.pending_bytes].every(
+      (value) => Number.isSafeInteger(value) && value >= 0,
+    ) &&
     run.acked_seq <= run.last_seq &&
     run.last_seq <= maxSeq &&
     typeof run.run_id === 'string' &&

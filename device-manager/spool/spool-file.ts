@@ -24,7 +24,23 @@ import {
   type Salvage,
   type SpoolRow,
 } from './rows.ts'
+import { Breaks, type LostRows } from './breaks.ts'
 import { prepareStatements, type RunRow, type SpoolStatements } from './statements.ts'
+
+export interface EndFacts {
+  stats?: RunStats
+  lost?: LostRows | null
+}
+
+export interface SpooledStats extends RunStats {
+  lastSeq: number
+  ackedSeq: number
+  pendingBytes: number
+  /** Rows of the run were lost with a damaged file. */
+  hasLostRows: boolean
+  /** The last row whose number is certain; null: all are. */
+  certainSeq: number | null
+}
 
 /** Free pages above this are given back to the file system. */
 const sparePages = 1024
@@ -49,6 +65,7 @@ export class Spool {
   readonly path: string
   readonly #db: Connection
   readonly #sql: SpoolStatements
+  readonly #breaks: Breaks
   readonly #reserve: Reserve
   readonly #limit: { pages: number; pagesOfEndings: number }
   readonly #inode: number
@@ -58,6 +75,7 @@ export class Spool {
     this.salvage = parts.salvage
     this.#db = parts.db
     this.#sql = prepareStatements(parts.db)
+    this.#breaks = new Breaks(parts.db)
     this.#reserve = makeReserve(`${parts.path}.reserve`, parts.reserveBytes)
     this.#limit = { pages: parts.maxPageCount, pagesOfEndings: parts.maxPageCount + parts.reservedPages }
     this.#inode = statSync(parts.path).ino
@@ -77,13 +95,14 @@ export class Spool {
 
   /**
    * The run's last rows and its ending in one transaction; uses the reserved room. The first ending stays: a second call
-   * changes nothing.
+   * changes nothing. `lost`: rows of the run are gone, so these get their numbers when they are settled (breaks.ts).
    */
-  end(key: RunKey, rows: readonly SpoolRow[], ending: RunEnding, stats?: RunStats): void {
+  end(key: RunKey, rows: readonly SpoolRow[], ending: RunEnding, { stats, lost }: EndFacts = {}): void {
     this.#guard(() =>
       this.#withReserve(() => {
         const run = this.#sql.findRun.get(key.runId, key.fence)
         if (run && this.#sql.findEnding.get(run.run_no)) return
+        if (lost) this.#breaks.note(this.#runOf(key).run_no, run?.last_seq ?? 0, lost)
         this.#add(key, rows, stats)
         const changeSet = ending.changeSet ? JSON.stringify(ending.changeSet) : null
         this.#sql.insertEnding.run(this.#runOf(key).run_no, JSON.stringify(ending.report), changeSet)
@@ -98,7 +117,8 @@ export class Spool {
       if (!run) return []
       const rows: SpoolRow[] = []
       let bytes = 0
-      for (const row of this.#sql.readEvents.iterate(run.run_no, afterSeq, run.run_no, maxSeq)) {
+      const until = this.#breaks.keptSeq(run.run_no) ?? maxSeq
+      for (const row of this.#sql.readEvents.iterate(run.run_no, afterSeq, run.run_no, until)) {
         if (rows.length > 0 && bytes + row.line.length > maxBytes) break
         const expected = rows.length === 0 ? Math.max(afterSeq, run.acked_seq) + 1 : (rows.at(-1)?.seq ?? 0) + 1
         if (row.seq !== expected || rowCrc(row.seq, row.line) !== row.crc) {
@@ -117,7 +137,8 @@ export class Spool {
       this.#withReserve(() => {
         const run = this.#sql.findRun.get(key.runId, key.fence)
         if (!run || seq <= run.acked_seq) return
-        const upTo = Math.min(seq, run.last_seq)
+        const upTo = Math.min(seq, this.#breaks.keptSeq(run.run_no) ?? run.last_seq)
+        if (upTo <= run.acked_seq) return
         const bytes = this.#sql.sumEvents.get(run.run_no, run.acked_seq, run.run_no, upTo)?.bytes ?? 0
         this.#sql.deleteEvents.run(run.run_no, run.acked_seq, run.run_no, upTo)
         this.#sql.setAcked.run(upTo, Math.max(0, run.pending_bytes - bytes), run.run_no)
@@ -126,7 +147,18 @@ export class Spool {
     })
   }
 
-  stats(key: RunKey): (RunStats & { lastSeq: number; ackedSeq: number; pendingBytes: number }) | null {
+  /** The control plane has the rows up to `ackSeq` and no more: what was written after rows were lost gets its numbers. */
+  settle(key: RunKey, ackSeq: number): void {
+    this.#guard(() =>
+      this.#withReserve(() => {
+        const run = this.#sql.findRun.get(key.runId, key.fence)
+        const moved = run && this.#breaks.settle(run, ackSeq)
+        if (moved) this.#sql.setMoved.run(moved.lastSeq, moved.pendingBytes, moved.gapBytes, run.run_no)
+      }),
+    )
+  }
+
+  stats(key: RunKey): SpooledStats | null {
     return this.#guard(() => {
       const run = this.#sql.findRun.get(key.runId, key.fence)
       if (!run) return null
@@ -134,6 +166,8 @@ export class Spool {
         lastSeq: run.last_seq,
         ackedSeq: run.acked_seq,
         pendingBytes: run.pending_bytes,
+        hasLostRows: this.#breaks.has(run.run_no),
+        certainSeq: this.#breaks.keptSeq(run.run_no),
         gapBytes: run.gap_bytes,
         toolCalls: run.tool_calls,
         usage: run.usage === null ? null : usageData.parse(JSON.parse(run.usage)),
@@ -178,6 +212,7 @@ export class Spool {
         if (!run) return
         this.#sql.deleteEvents.run(run.run_no, 0, run.run_no, maxSeq)
         this.#sql.deleteEnding.run(run.run_no)
+        this.#breaks.remove(run.run_no)
         this.#sql.deleteRun.run(run.run_no)
       })
       this.#giveBack()
@@ -187,6 +222,7 @@ export class Spool {
   /** What appends may still take: the smaller of the file's limit and the disk; null when neither is known. */
   freeBytes(): number | null {
     return this.#guard(() => {
+      if (!this.#reserve.ensure()) return 0
       const used =
         Number(this.#db.pragma('page_count', { simple: true })) -
         Number(this.#db.pragma('freelist_count', { simple: true }))

@@ -12,12 +12,20 @@ import {
 } from './spool.ts'
 
 /** What the daemon does with the spool; appending to it is the run hosts' work. */
-export type DaemonSpool = Pick<Spool, 'read' | 'ack' | 'end' | 'stats' | 'ending' | 'runs' | 'remove' | 'freeBytes'>
+export interface DaemonSpool extends Pick<
+  Spool,
+  'read' | 'ack' | 'settle' | 'end' | 'stats' | 'ending' | 'runs' | 'remove' | 'freeBytes'
+> {
+  /** Nothing that was in it was lost since this daemon started: an ending that is not there was not written. */
+  readonly isWhole: boolean
+}
 
 export interface StandingSpoolOptions {
   path: string
   world: Pick<World, 'now' | 'monotonic'>
   settings: Pick<SpoolOptions, 'maxPageCount' | 'reserveBytes'>
+  /** No daemon was here before, so there is no file to be missed. */
+  isFirst: boolean
   /** Another file is in use from now on. Called within the call that noticed what was wrong with the one before. */
   onOpenedAnew(why: string, salvage: Salvage | null): void
 }
@@ -41,11 +49,18 @@ export class StandingSpool implements DaemonSpool {
   /** Why it has to be opened anew. */
   #trouble: SpoolDamagedError | SpoolReplacedError | null = null
   #openedAt = Number.NEGATIVE_INFINITY
+  #isWhole: boolean
 
   constructor(options: StandingSpoolOptions) {
     this.#options = options
+    this.#isWhole = options.isFirst || existsSync(options.path)
     this.#spool = this.#open(null)
     this.salvage = this.#spool.salvage
+    if (this.salvage) this.#isWhole = false
+  }
+
+  get isWhole(): boolean {
+    return this.#isWhole
   }
 
   read(...args: Parameters<Spool['read']>): ReturnType<Spool['read']> {
@@ -53,6 +68,9 @@ export class StandingSpool implements DaemonSpool {
   }
   ack(...args: Parameters<Spool['ack']>): void {
     this.#on((spool) => spool.ack(...args))
+  }
+  settle(...args: Parameters<Spool['settle']>): void {
+    this.#on((spool) => spool.settle(...args))
   }
   end(...args: Parameters<Spool['end']>): void {
     this.#on((spool) => spool.end(...args))
@@ -109,6 +127,7 @@ export class StandingSpool implements DaemonSpool {
     if (trouble === null || this.#isTooSoon() || !existsSync(dirname(path)))
       throw new SpoolUnavailableError(`the spool is closed${trouble === null ? '' : `: ${trouble.message}`}`)
     this.#openedAt = world.monotonic()
+    this.#isWhole = false
     this.close()
     const spool = this.#open(trouble instanceof SpoolDamagedError ? trouble.message : null)
     this.#spool = spool

@@ -22,6 +22,7 @@ export interface SpoolStatements {
   listRuns: Statement<[], RunRow & { ended: number }>
   setLast: Statement<[number, number, number]>
   setAcked: Statement<[number, number, number]>
+  setMoved: Statement<[number, number, number, number]>
   setStats: Statement<[number, number, string | null, string | null, string | null, number]>
   insertEvent: Statement<[number, number, number, Uint8Array]>
   readEvents: Statement<[number, number, number, number], { seq: number; crc: number; line: Buffer }>
@@ -45,6 +46,7 @@ export function prepareStatements(db: Connection): SpoolStatements {
     ),
     setLast: db.prepare('update runs set last_seq = ?, pending_bytes = ? where run_no = ?'),
     setAcked: db.prepare('update runs set acked_seq = ?, pending_bytes = ? where run_no = ?'),
+    setMoved: db.prepare('update runs set last_seq = ?, pending_bytes = ?, gap_bytes = ? where run_no = ?'),
     setStats: db.prepare(
       'update runs set gap_bytes = ?, tool_calls = ?, usage = ?, session_id = ?, approvals = ? where run_no = ?',
     ),

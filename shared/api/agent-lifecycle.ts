@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { agent, agentName, agentParams, agentPositional, agentWithAudit, platformChange } from './agents.ts'
 import { taskId } from './ids.ts'
-import { defineRoute, orPlatformChange } from './route.ts'
+import { defineRoute, orPlatformChange, peopleOnly } from './route.ts'
 
 /** Agents that go, come back, are copied and change hands (document 1, "Agents"). */
 
@@ -64,6 +64,8 @@ export const agentLifecycleRoutes = {
     method: 'POST',
     path: '/agents/{agentId}/transfer-owner',
     summary: 'Give an agent another owner',
+    description:
+      'Given by somebody who is no workspace admin, it runs on no device of the new owner until they agree: by POST /agents/{agentId}/accept, by starting it, or by changing it.',
     callers: { person: 'member', agent: { refused: 'owner_transfer.forbidden' } },
     params: agentParams,
     body: z
@@ -77,5 +79,17 @@ export const agentLifecycleRoutes = {
       flags: { 'new-owner-id': null, 'new-owner': { target: 'body.newOwnerId', aliases: ['new-owner-id'] } },
       example: 'svc agent transfer-owner @builder --new-owner usr_7aZ1qX5vNmG9kT3r',
     },
+  }),
+
+  accept: defineRoute({
+    id: 'agents.accept',
+    method: 'POST',
+    path: '/agents/{agentId}/accept',
+    summary: 'Agree to an agent that was given to you, so that it may run on your devices',
+    description: 'For its owner alone. Agreeing again changes nothing.',
+    callers: peopleOnly,
+    params: agentParams,
+    reply: agent,
+    cli: { command: 'agent accept', positionals: [agentPositional], example: 'svc agent accept @builder' },
   }),
 } as const

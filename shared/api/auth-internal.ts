@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { loginTokenId, timestamp, userPublicId, uuid } from './ids.ts'
+import { devicePublicId, loginTokenId, timestamp, userPublicId, uuid } from './ids.ts'
 import { listOf, pageParams } from './paging.ts'
 import { defineRoute, peopleOnly } from './route.ts'
 
@@ -72,6 +72,15 @@ export const loginTokenEntry = z.object({
 })
 export type LoginTokenEntry = z.infer<typeof loginTokenEntry>
 
+export const deviceEntry = z.object({
+  id: devicePublicId,
+  name: z.string(),
+  userId: userPublicId,
+  email: z.string(),
+  lastSeenAt: timestamp.nullable(),
+})
+export type DeviceEntry = z.infer<typeof deviceEntry>
+
 export const authInternalRoutes = {
   listTokens: defineRoute({
     id: 'auth.tokens.list',
@@ -94,10 +103,38 @@ export const authInternalRoutes = {
     method: 'DELETE',
     base: '/api',
     path: '/auth/tokens/{id}',
-    summary: 'Revoke a login token of yours, from the next request on',
+    summary: 'Revoke a login token of yours, or as an admin anybody’s in the workspace, from the next request on',
     callers: peopleOnly,
     params: z.object({ id: loginTokenId }),
     reply: z.object({ id: loginTokenId, revoked: z.literal(true) }),
+    cli: null,
+  }),
+} as const
+
+/** How admins put devices out of their workspace; `DELETE /devices/{id}` is the owner's. */
+export const accessRoutes = {
+  listDevices: defineRoute({
+    id: 'auth.devices.list',
+    method: 'GET',
+    base: '/api',
+    path: '/auth/devices',
+    summary: 'List the devices of everybody in the workspace, for admins',
+    callers: { person: 'admin', agent: { refused: 'http_exception' } },
+    reply: z.object({ devices: z.array(deviceEntry) }),
+    errors: ['http_exception'],
+    cli: null,
+  }),
+
+  revokeDevice: defineRoute({
+    id: 'auth.devices.revoke',
+    method: 'DELETE',
+    base: '/api',
+    path: '/auth/devices/{id}',
+    summary: 'Remove anybody’s device from the workspace, for admins: it is cut off at once, its runs end',
+    callers: { person: 'admin', agent: { refused: 'http_exception' } },
+    params: z.object({ id: devicePublicId }),
+    reply: z.object({ id: devicePublicId, revoked: z.literal(true) }),
+    errors: ['http_exception'],
     cli: null,
   }),
 } as const

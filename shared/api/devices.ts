@@ -8,6 +8,10 @@ import { defineRoute, peopleOnly } from './route.ts'
 export const livenessStatuses = ['connected', 'disconnected', 'retired'] as const
 export type LivenessStatus = (typeof livenessStatuses)[number]
 
+/** Whose wakes a device takes, judged by the person at the root of a run's chain of wakes. */
+export const runsByChoices = ['owner', 'admins', 'members'] as const
+export type RunsBy = (typeof runsByChoices)[number]
+
 export const liveness = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('host'),
@@ -39,6 +43,7 @@ export const device = z
     claimState: claimState
       .nullable()
       .describe('Whether the device takes runs, and why not; null before its first report.'),
+    runsBy: z.enum(runsByChoices).describe('Whose wakes it takes: of its owner, also of admins, or of all members.'),
     remoteControlRevokedAt: timestamp.nullable(),
     createdAt: timestamp,
     updatedAt: timestamp,
@@ -73,6 +78,9 @@ export const deviceRoutes = {
         hostname: z.string().trim().min(1).max(255).describe('Host name shown for the device.'),
         maxConcurrentRuns: z.number().int().min(1).max(10).describe('Runs it takes at once.'),
         isWorkspaceDefault: z.boolean().describe('true: runs without a folder go to this device.'),
+        runsBy: z
+          .enum(runsByChoices)
+          .describe('Whose wakes it takes: of its owner, also of workspace admins, or of all members.'),
         remoteControlRevoked: z.boolean().describe('true: it takes no runs from others; false: it does again.'),
       })
       .partial()
@@ -82,11 +90,17 @@ export const deviceRoutes = {
     plainErrors: ['plain.device_not_found', 'plain.device_not_owned'],
     cli: {
       command: 'device set',
+      flow: true,
       flags: {
         'max-concurrent-runs': null,
         'is-workspace-default': null,
         'max-concurrent': { target: 'body.maxConcurrentRuns' },
         default: { target: 'body.isWorkspaceDefault' },
+        isolation: {
+          target: null,
+          description:
+            'svc: runs on this machine see neither the folders of svc nor other processes; off: they do. Kept on this machine.',
+        },
         device: { target: 'params.id', required: false, fallback: 'this_device', description: 'UUID of the device.' },
       },
       example: 'svc device set --max-concurrent 5',

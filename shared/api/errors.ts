@@ -89,7 +89,7 @@ export class ApiError extends Error {
     super(options.message ?? known.message, options.cause === undefined ? {} : { cause: options.cause })
     this.name = 'ApiError'
     this.code = code
-    this.options = options
+    this.options = code === 'validation_error' ? withFields(options, this.message) : options
     this.status = options.status ?? known.status[0]
     if (!known.status.includes(this.status)) throw new RangeError(`${code} is never answered with ${this.status}`)
   }
@@ -110,6 +110,13 @@ export class ApiError extends Error {
       },
     }
   }
+}
+
+/** The documents promise the bad fields with each `validation_error`; what a rule refused is one, named by `param`. */
+function withFields(options: FailOptions, message: string): FailOptions {
+  if (Array.isArray(options.details?.['fields'])) return options
+  const fields: FieldError[] = [{ path: options.param ?? 'body', message }]
+  return { ...options, details: { ...options.details, fields } }
 }
 
 /** A refusal of an older route: `{ "error": "<message>" }`. Thrown only by `failPlain`. */

@@ -87,7 +87,7 @@ export const folderRoutes = {
     summary: 'Say which repo a folder holds',
     callers: peopleOnly,
     params,
-    body: z.object({ repoId: uuid.nullable().describe('null clears.') }),
+    body: z.object({ repoId: uuid.nullable().describe('Id of the repo; null clears it.') }),
     reply: folder,
     errors: ['repo_already_mapped'],
     cli: {

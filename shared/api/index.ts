@@ -13,6 +13,7 @@ import { deviceRoutes } from './devices.ts'
 import { folderRoutes } from './folders.ts'
 import { memberRoutes } from './members.ts'
 import { openapiRoutes } from './openapi.ts'
+import { projectGrantRoutes } from './project-grants.ts'
 import { projectRoutes } from './projects.ts'
 import { pullRequestRoutes } from './pull-requests.ts'
 import { repoRoutes } from './repos.ts'
@@ -45,6 +46,7 @@ export const groups = {
   workspaceActions: workspaceActionRoutes,
   members: memberRoutes,
   projects: projectRoutes,
+  projectGrants: projectGrantRoutes,
   tasks: taskRoutes,
   taskLinks: taskLinkRoutes,
   taskHistory: taskHistoryRoutes,

@@ -79,6 +79,11 @@ export interface RouteInput<
   malformedParam?: 'invalid_id_format' | 'resource_not_found'
   /** Query keys that have a code of their own: sent at all (`refuse`), or sent with a value that does not fit (`invalid`). */
   queryCodes?: { refuse?: QueryKeyCodes; invalid?: QueryKeyCodes }
+  /**
+   * What becomes of query keys that the route does not have (ADR 0021). Default: refused, but ignored on routes without a
+   * token, whose addresses other people's programs call with keys of their own.
+   */
+  unknownQuery?: 'refused' | 'ignored'
   /** Body keys that are refused with a code of their own when sent. */
   refusedBodyKeys?: Readonly<Record<string, ErrorCode>>
   /** Writes run in a transaction unless this is false. */
@@ -120,6 +125,7 @@ export interface Route<
   readonly plainErrors: readonly PlainErrorId[]
   readonly malformedParam: 'invalid_id_format' | 'resource_not_found'
   readonly queryCodes: { readonly refuse: QueryKeyCodes; readonly invalid: QueryKeyCodes }
+  readonly unknownQuery: 'refused' | 'ignored'
   readonly refusedBodyKeys: Readonly<Record<string, ErrorCode>>
   readonly transaction: boolean
   readonly stream: 'sse' | null
@@ -170,6 +176,7 @@ export function defineRoute<
     plainErrors: route.plainErrors ?? [],
     malformedParam: route.malformedParam ?? 'invalid_id_format',
     queryCodes: { refuse: route.queryCodes?.refuse ?? {}, invalid: route.queryCodes?.invalid ?? {} },
+    unknownQuery: route.unknownQuery ?? (route.callers === 'none' ? 'ignored' : 'refused'),
     refusedBodyKeys: route.refusedBodyKeys ?? {},
     transaction: route.transaction ?? !isRead,
     stream: route.stream ?? null,

@@ -198,6 +198,12 @@ export const runRoutes = {
     body: reasonBody,
     reply: z.object({ runId: runId.describe('The new run; its parentRunId names the old one.') }),
     errors: ['run.not_retriable', 'run.cancel_forbidden', 'credits_harness_unsupported', 'credential_unbrokerable'],
-    cli: { command: 'run retry', positionals: [runPositional], example: 'svc run retry run_3nB7cW1yHsD5jK9q' },
+    cli: {
+      command: 'run retry',
+      positionals: [runPositional],
+      flags: { force: { target: null, kind: 'boolean', description: 'Also while an earlier retry of it is at work.' } },
+      flow: true,
+      example: 'svc run retry run_3nB7cW1yHsD5jK9q',
+    },
   }),
 } as const

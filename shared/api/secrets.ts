@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { steersPrograms } from '../lib/env-names.ts'
 import { agentId, agentRef, secretId, timestamp, userPublicId, uuid } from './ids.ts'
 import { listOf, pageParams } from './paging.ts'
 import { defineRoute, peopleOnly } from './route.ts'
@@ -8,20 +9,13 @@ import { defineRoute, peopleOnly } from './route.ts'
  * them; these routes are ours.
  */
 
-/** What a harness or its shell goes by is not to be replaced by a secret. */
-const kept = new Set(
-  'PATH HOME USER LOGNAME SHELL PWD OLDPWD TERM LANG TMPDIR IFS ENV BASH_ENV PS4 PROMPT_COMMAND NODE_OPTIONS NODE_PATH PYTHONPATH PYTHONSTARTUP PERL5OPT RUBYOPT JAVA_TOOL_OPTIONS GIT_SSH GIT_SSH_COMMAND GIT_EXEC_PATH GIT_DIR GIT_CONFIG'.split(
-    ' ',
-  ),
-)
-
 export const secretFields = {
   name: z.string().trim().min(1).max(100).describe('Name, its own in the workspace.'),
   provider: z.string().trim().min(1).max(100).describe('The service it is for, for example `github`.'),
   envVarName: z
     .string()
     .regex(/^[A-Za-z_][A-Za-z0-9_]{0,99}$/)
-    .refine((name) => !kept.has(name.toUpperCase()) && !/^(SVC|LD|DYLD|LC|GIT_CONFIG)_/i.test(name), 'is kept free')
+    .refine((name) => !steersPrograms(name), 'is kept free: programs are steered by it')
     .describe('Variable under which agents get it.'),
   value: z
     .string()
@@ -122,6 +116,7 @@ export const secretRoutes = {
     method: 'POST',
     path: '/secrets/{secretId}/grants',
     summary: 'Give a secret to an agent: its next runs have it in their environment',
+    description: 'For whoever stored the secret and owns the agent, and for workspace admins.',
     callers: peopleOnly,
     params,
     body: z.object({ agentId: agentRef }),

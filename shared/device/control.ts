@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isolationChoices, isolationState } from './isolation.ts'
 import { claimState, providerReadiness } from './protocol.ts'
 
 /**
@@ -24,6 +25,8 @@ export const controlRequest = z.discriminatedUnion('op', [
   z.object({ op: z.literal('spool_replay'), runId: runId.optional() }),
   /** Logs an error and counts it, so that one can see where errors go. */
   z.object({ op: z.literal('test_error'), message: z.string().max(1000).optional() }),
+  /** Tries the wall and chooses it, or chooses none. */
+  z.object({ op: z.literal('set_isolation'), isolation: z.enum(isolationChoices) }),
   /** Ends the daemon after the reply. Its runs go on in their run hosts; the next daemon finds them. */
   z.object({ op: z.literal('stop') }),
 ])
@@ -75,6 +78,7 @@ export const controlValues = {
     runs: z.array(controlRun),
     readiness: providerReadiness.nullable(),
     spool: z.object({ rows: z.number().int().nonnegative(), bytes: z.number().int().nonnegative() }),
+    isolation: isolationState,
     /** null: cannot be told on this platform. */
     service: z.object({ installed: z.boolean(), startedByService: z.boolean().optional() }).nullable(),
   }),
@@ -102,6 +106,7 @@ export const controlValues = {
     errorId: z.string().max(200),
     count: z.number().int().positive(),
   }),
+  set_isolation: isolationState,
   stop: z.object({ pid: z.number().int().positive(), runs: z.array(controlRun) }),
 } satisfies Record<ControlOp, z.ZodType>
 export type ControlValue<O extends ControlOp> = z.infer<(typeof controlValues)[O]>

@@ -26,6 +26,9 @@ export const linkLimits = {
   frameTargetBytes: 256 * 1024,
 } as const
 
+/** Silence after which an end looks no further: a little before `deadMs`, which is to be kept on a busy machine, too. */
+export const silenceLimitMs = ({ pingMs, deadMs }: { pingMs: number; deadMs: number }): number => deadMs - pingMs / 20
+
 /** How long each phase of a run may last (DESIGN, "Time, ids, randomness, waiting"). */
 export const runLimits = {
   dispatchMs: 10 * 60_000,

@@ -4,6 +4,7 @@ import { askedCall, askedCallLimits } from '../runs/asked-call.ts'
 import { usageData } from '../runs/events.ts'
 import { runSpec } from '../runs/spec.ts'
 import { folderCheck } from './folder-check.ts'
+import { isolationLevels } from './isolation.ts'
 
 /**
  * The messages of a link, one union per direction. Messages are added, never changed: `docs/link-protocol.md` tells the
@@ -31,6 +32,8 @@ export const providerReadiness = z.object({
       message: z.string().nullable(),
     }),
   ),
+  /** How well svc's folders and processes are hidden from runs; absent: the device does not say. */
+  isolation: z.enum(isolationLevels).optional(),
 })
 export type ProviderReadiness = z.infer<typeof providerReadiness>
 

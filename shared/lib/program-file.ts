@@ -1,5 +1,5 @@
-/** The parts whose `main` is started as a program of its own. */
-export type Program = 'cli' | 'control-plane' | 'device-manager' | 'device-manager/run-host'
+/** The parts whose `main` is started as a program of its own; `control-plane/costly` as a thread. */
+export type Program = 'cli' | 'control-plane' | 'control-plane/costly' | 'device-manager' | 'device-manager/run-host'
 
 const here = import.meta.url
 const isSource = here.endsWith('.ts')

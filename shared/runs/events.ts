@@ -72,7 +72,12 @@ export const runEventSchemas = {
     ask: askDetails.optional(),
   }),
   /** A range of output that was read but not kept; `bytes` counts it. */
-  gap: z.object({ bytes: z.number().int().positive(), reason: z.string() }),
+  gap: z.object({
+    bytes: z.number().int().positive(),
+    reason: z.string(),
+    /** Events that were lost with a damaged spool; `bytes` is then what they took in it. */
+    events: z.number().int().positive().optional(),
+  }),
   /** Text a person sent to the harness while it ran. */
   input: z.object({ text: z.string() }),
   /** The last event of every run. */

@@ -27,9 +27,10 @@ export const changeSets: Bench = {
 async function measure(context: Context, files: number): Promise<Result[]> {
   const folder = makeRepository(join(context.scratch, `repo-${files}`), files)
   const runId = `run_${String(files).padStart(16, '0')}`
+  const storeDir = join(context.scratch, 'runs', runId, 'change-set')
   const common = { unit: 'ms', rounds: context.rounds }
   const takeOne = async () => {
-    const result = await takeBase({ folder, runId, world: realWorld })
+    const result = await takeBase({ folder, runId, storeDir, world: realWorld })
     if (!result.ok) throw new Error(result.message)
     return result.base
   }

@@ -1,4 +1,6 @@
+import type { Device } from '../../shared/api/devices.ts'
 import { endReport } from '../kit/end-report.ts'
+import { waitFor } from '../kit/programs.ts'
 import type { Bench, Context } from './context.ts'
 import { connectDevice, endRun, type DeviceSocket } from './device-socket.ts'
 import { openGraphile, type Queue } from './graphile.ts'
@@ -117,6 +119,10 @@ async function connectOne(server: BenchServer, index: number): Promise<DeviceSoc
   return device
 }
 
+interface DeviceList {
+  devices: Pick<Device, 'claimState'>[]
+}
+
 interface Fleet {
   fleet: readonly DeviceSocket[]
   agentId: string
@@ -157,6 +163,11 @@ async function burst(
   }
   claims(false)
   for (const device of fleet) await device.next('heartbeat.ack')
+  // Acknowledged before it is stored, so one of the runs would still be offered.
+  await waitFor(async () => {
+    const { devices } = await server.call<DeviceList>('GET', '/devices')
+    return devices.length === fleet.length && devices.every(({ claimState }) => claimState?.accepting === false)
+  }, 'no device takes runs')
   for (let made = 0; made < runsAtOnce; made += 10)
     await Promise.all(
       Array.from({ length: 10 }, () => server.call('POST', `/agents/${agentId}/runs`, { prompt: 'Go.' })),

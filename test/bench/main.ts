@@ -3,11 +3,12 @@ import { cpus, loadavg, tmpdir, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { findPostgres, startPostgres, type ThrowAwayPostgres } from '../../scripts/postgres.ts'
-import { builtPrograms } from '../kit/built-programs.ts'
+import { currentRelease } from '../../scripts/release.ts'
 import { changeSets } from './change-sets.ts'
 import { claims } from './claims.ts'
 import { cliStart } from './cli-start.ts'
 import type { Bench, Context } from './context.ts'
+import { cost } from './cost.ts'
 import { dispatch } from './dispatch.ts'
 import { field } from './field.ts'
 import { follow } from './follow.ts'
@@ -21,6 +22,7 @@ import { reads } from './reads.ts'
 import { reconnect } from './reconnect.ts'
 import { lineOf } from './report.ts'
 import { wake } from './wake.ts'
+import { wall } from './wall.ts'
 
 /**
  * `scripts/bench`: each number is a ratio to a bare peer that was measured in turn with it in the same run, since absolute
@@ -28,6 +30,7 @@ import { wake } from './wake.ts'
  */
 const benches: readonly Bench[] = [
   wake,
+  wall,
   dispatch,
   claims,
   ingest,
@@ -40,6 +43,7 @@ const benches: readonly Bench[] = [
   ptyCapture,
   cliStart,
   memory,
+  cost,
   field,
 ]
 /** Load of one minute above which two processors are too busy for the numbers to mean much. */
@@ -70,7 +74,7 @@ async function main(): Promise<number> {
   }
   const load = { start: loadNow(), end: 0 }
   warnOfLoad('start', load.start)
-  const context = makeContext(rounds, await builtPrograms())
+  const context = makeContext(rounds, await currentRelease())
   try {
     const measured = await measureAll(context, positionals)
     load.end = loadNow()

@@ -4,12 +4,11 @@ import { join } from 'node:path'
 import { commandSession } from '../../device-manager/harness/command/session.ts'
 import { Pipeline } from '../../device-manager/run-host/pipeline.ts'
 import { launchInPty } from '../../device-manager/run-host/pty.ts'
-import { wholeValues } from '../../device-manager/run-host/redaction.ts'
+import { streamRedactor, wholeValues } from '../../device-manager/run-host/redaction.ts'
 import { endedEvent } from '../../device-manager/run-host/report.ts'
 import { EventWriter } from '../../device-manager/run-host/writer.ts'
 import { writerLimits } from '../../device-manager/run-host/writer-options.ts'
 import { openSpool } from '../../device-manager/spool/spool.ts'
-import { Redactor } from '../../shared/lib/redact.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import type { Bench, Context } from './context.ts'
 import { atLeast, compare } from './measure.ts'
@@ -77,9 +76,10 @@ async function capture(flood: string, path: string): Promise<number> {
   })
   const pipeline = new Pipeline({
     session: commandSession(),
-    redactor: new Redactor(secrets),
+    redactor: streamRedactor(secrets),
     redact: wholeValues(secrets),
     io: 'pty',
+    lookUp: () => Promise.reject(new Error('a command asks nothing')),
     decide: () => {
       throw new Error('a command asks nothing')
     },

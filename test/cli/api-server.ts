@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { parseJsonText } from '../../cli/fields.ts'
 import { formatMessages } from '../kit/sse-text.ts'
 
 /** A small server that speaks the API's envelopes, where a test decides what is answered. */
@@ -30,7 +31,7 @@ export async function startApi(answer: (request: Received, before: number) => An
       const method = request.method!
       const before = received.filter((other) => other.method === method && other.path === url.pathname).length
       const isForm = request.headers['content-type'] === 'application/x-www-form-urlencoded'
-      const body = text === '' ? undefined : isForm ? new URLSearchParams(text) : (JSON.parse(text) as unknown)
+      const body = text === '' ? undefined : isForm ? new URLSearchParams(text) : (parseJsonText(text) ?? text)
       const seen = { method, path: url.pathname, query: url.searchParams, headers: request.headers, body }
       received.push(seen)
       const given = answer(seen, before)

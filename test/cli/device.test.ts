@@ -104,7 +104,9 @@ test('connect enrols the machine, starts the daemon and waits for its link; give
   expect(again).toMatchObject({ status: 0 })
   expect(json(again)).toMatchObject({ publicId, pid })
   const status = json(await home.svc(['device', 'status']))
+  const iso = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
   expect(status).toMatchObject({ running: true, link: { state: 'connected' }, runs: [], accepting: true })
+  expect(status).toMatchObject({ startedAt: iso, link: { since: iso } })
   const { devices } = json(await home.svc(['device', 'list'])) as { devices: unknown[] }
   expect(devices).toMatchObject([{ publicId, online: true, displayName: 'test box' }])
 })

@@ -132,6 +132,27 @@ test('run read prints the answer alone; --full all that happened, over all pages
   expect(full.stdout).toBe('Hello\n[tool] Bash {"c":1}\n[ended] completed\n')
 })
 
+test.each([
+  ['failed', { errorMessage: 'The machine went down.' }, 'the run failed: The machine went down.'],
+  ['cancelled', { exitReason: 'interrupted' }, 'the run cancelled: interrupted'],
+  ['running', {}, 'the run is running'],
+  ['queued', { gateDescription: 'Its device is away.' }, 'the run is queued: Its device is away.'],
+  ['succeeded', { waitingOn: { label: 'Which one?' } }, 'the run ended to wait for a person: Which one?'],
+  ['succeeded', { isError: true }, 'the agent called this an error.'],
+  ['succeeded', { errorMessage: 'Its permissions did not allow it.' }, 'Its permissions did not allow it.'],
+  ['succeeded', { finalAnswer: null }, 'the run has given no answer.'],
+] as const)(
+  'run read says of a run that is %s (%j): %s',
+  async (status, { ...more }: Record<string, unknown>, said) => {
+    const { isError = status === 'failed', finalAnswer = 'Working.', ...fields } = more
+    const env = await home.inRun(() =>
+      run(status, { ...fields, transcriptRead: { finalAnswer, isError, eventCount: 4 } }),
+    )
+    const stdout = finalAnswer === null ? '' : 'Working.\n'
+    expect(await home.svc(['run', 'read', 'current'], { env })).toEqual({ status: 0, stdout, stderr: `svc: ${said}\n` })
+  },
+)
+
 test('within a run a server that restarts is waited for; a person is told at once', async () => {
   const { url } = await closedServer()
   const session = { server: url, token: 't', workspaceId: null, ownWorkspaceId: null }
@@ -158,3 +179,30 @@ async function closedServer(): Promise<{ url: string }> {
   await server.close()
   return server
 }
+
+test('nothing that an agent or a server says steers the terminal; colours pass', async () => {
+  const clipboard = '\u001b]52;c;cm0gLXJmIH4K\u0007'
+  const event = (seq: number, kind: string, data: unknown) => ({ seq, kind, data })
+  const env = await home.inRun(({ path }) => {
+    if (path === '/api/v1/agents') return refusal(404, 'not_found', { message: `${clipboard}gone\u009b2J` })
+    const data = [
+      event(1, 'text', { text: `${clipboard}a\u001b[31mred\u001b[0m` }),
+      event(2, 'text', { base64: Buffer.from('\u001b[2Jb\rc').toString('base64') }),
+      event(3, 'tool_call', { name: `${clipboard}Bash`, input: { command: '\u009b2J' } }),
+      event(4, 'tool_result', { output: `${clipboard}out`, isError: false }),
+      event(5, 'ended', { exitReason: 'completed', message: clipboard }),
+    ]
+    return { body: { object: 'list', data, hasMore: false, nextCursor: null } }
+  })
+  const full = await home.svc(['run', 'read', 'current', '--full'], { env })
+  expect(full.stdout).toBe(
+    'a\u001b[31mred\u001b[0mb\nc\n[tool] Bash {"command":""}\n[result] out\n[ended] completed: \n',
+  )
+  const followed = await home.svc(['run', 'events', 'current', '--output', 'table'], { env })
+  const refused = await home.svc(['agent', 'list', '--output', 'table'], { env })
+  for (const text of [followed.stdout, refused.stderr]) expect(text.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u)
+  expect(refused.stderr).toContain('gone')
+  const json = await home.svc(['run', 'read', 'current', '--full', '--output', 'json'], { env })
+  expect(json.stdout).toContain(String.raw`\u001b]52`)
+  expect(json.stdout).toContain(String.raw`\u009b2J`)
+})

@@ -148,3 +148,17 @@ test('repos are added by people and listed by all', async () => {
   await svc(['repo', 'remove', added.id], { env: asPerson })
   expect((await svc(['repo', 'list'])).data).toEqual([])
 })
+
+test('within a run a status that the task has already is no failure, for a person and the route it is', async () => {
+  const { key } = await svc(['task', 'create', '--title', 'Oil the hinges'])
+  const move = ['task', 'transition', key, '--status', 'in_progress']
+  expect(await svc(move)).toMatchObject({ key, status: 'in_progress' })
+  const again = await home.svc(move, { env: asAgent })
+  expect(again.status).toBe(0)
+  expect(JSON.parse(again.stdout)).toMatchObject({ key, status: 'in_progress' })
+  expect(again.stderr).toContain('is in_progress already')
+  expect(await refused([...move, '--comment', 'I begin.'])).toEqual([1, 'invalid_task_transition'])
+  expect((await home.svc(move, { env: asPerson })).status).toBe(1)
+  await svc(['task', 'transition', key, '--status', 'done'])
+  expect(await refused(move)).toEqual([1, 'invalid_task_transition'])
+})

@@ -1,73 +1,34 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { realWorld } from '../../shared/lib/world.ts'
 import type { AskedCall } from '../../shared/runs/asked-call.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
-import { nothingNames } from '../kit/programs.ts'
-import { fetchClaude, signInClaude } from '../kit/real-claude.ts'
-import { runSpecFixture } from '../kit/run-spec.ts'
-import { startStubLlm, type StubLlm } from '../kit/stub-llm.ts'
-import { TestDevice } from '../kit/system-device.ts'
-import { ScriptedServer } from '../kit/system-scripted-server.ts'
+import { ClaudeDevice } from '../kit/claude-device.ts'
+import type { StubLlm } from '../kit/stub-llm.ts'
 
-/**
- * A tool call that must be asked, with the real daemon, its run hosts and the real Claude Code; the control plane and the
- * model's server are played by the test.
- */
+/** A tool call that must be asked, with the real daemon, its run hosts and the real Claude Code. */
 
-let found: ReturnType<typeof fetchClaude>
-let root: string
-let folder: string
+let machine: ClaudeDevice
 let stub: StubLlm
-let server: ScriptedServer
-let device: TestDevice
+let missing: string | null = null
 
 beforeAll(async () => {
-  found = fetchClaude()
-  if ('missing' in found) {
-    process.stderr.write(`\n*** NOT TESTED: the real claude is not available here. ${found.missing}\n\n`)
-    return
+  const started = await ClaudeDevice.start()
+  if ('missing' in started) missing = started.missing
+  else {
+    machine = started
+    stub = started.stub
   }
-  root = realpathSync(mkdtempSync(join(tmpdir(), 'svc-ask-')))
-  folder = join(root, 'work')
-  mkdirSync(folder)
-  stub = await startStubLlm()
-  server = await ScriptedServer.start()
-  device = new TestDevice({ name: 'device', root, env: {} })
-  signInClaude(device.homeDir, { binDir: found.binDir, modelUrl: `${stub.url}/s/run` })
-  device.identify({ publicId: 'dvc_1', deviceId: 'd', token: 'svc_dev_x', displayName: 'device', server: server.url })
-  await device.start()
 })
 beforeEach((context) => {
-  if ('missing' in found) context.skip(found.missing)
+  if (missing !== null) context.skip(missing)
 })
-afterAll(async () => {
-  await device?.end()
-  await server?.stop()
-  await stub?.stop()
-  if (!root) return
-  await nothingNames(root)
-  rmSync(root, { recursive: true, force: true, maxRetries: 5 })
-})
+afterAll(() => machine?.stop())
 
-/** Runs to the end; what the headers of its frames asked goes with the report. */
-async function play(change: Partial<RunSpec>) {
-  const lease = { runId: realWorld.id('run_'), fence: 1 }
-  const spec = runSpecFixture(lease.runId, {
-    harness: 'claude',
-    command: null,
-    folder: { shortId: 'fs_1', rootPath: folder },
-    permissions: { allow: [], ask: ['Bash'], deny: [], defaultMode: 'full' },
-    ...change,
-  })
-  const report = await server.play(lease, spec)
-  const headers = server.events.filter(({ runId }) => runId === lease.runId)
-  return { report, told: headers.flatMap(({ approvals }) => approvals ?? []) }
-}
+const permissions: RunSpec['permissions'] = { allow: [], ask: ['Bash'], deny: [], defaultMode: 'full' }
+const play = (change: Partial<RunSpec>) => machine.play({ permissions, ...change })
 const shell = (command: string) => ({ kind: 'shell', command }) as const
-const made = (name: string) => existsSync(join(folder, name))
+const made = (name: string) => existsSync(join(machine.folder, name))
 
 test('a call is asked, the run woken by its answer makes it, and another call is asked again', async () => {
   await stub.script({
@@ -104,7 +65,7 @@ test('a call is asked, the run woken by its answer makes it, and another call is
     resumeSessionId: first.report.sessionId,
     allowCalls,
   })
-  expect(readFileSync(join(folder, 'deployed.txt'), 'utf8')).toBe('done\n')
+  expect(readFileSync(join(machine.folder, 'deployed.txt'), 'utf8')).toBe('done\n')
   expect(made('everything.txt')).toBe(false)
   expect(second.report).toMatchObject({ exitReason: 'approval_requested', sessionId: first.report.sessionId })
   expect(second.told).toMatchObject([{ safeSummary: 'Bash: echo done > everything.txt' }])
@@ -136,5 +97,5 @@ test('an approval is good for one call', async () => {
   const again = await play({ allowCalls, resumeSessionId: report.sessionId })
   expect(again.report.exitReason).toBe('approval_requested')
   expect(again.told).toMatchObject([{ inputDigest: told[0]!.inputDigest }])
-  expect(readFileSync(join(folder, 'log.txt'), 'utf8')).toBe('x\n')
+  expect(readFileSync(join(machine.folder, 'log.txt'), 'utf8')).toBe('x\n')
 })

@@ -3,11 +3,11 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { spawn } from 'node-pty'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { startApi, type Answer, type ApiServer } from '../cli/api-server.ts'
-import { makeHome, svcProgram, type Home } from '../cli/run-svc.ts'
-import { Browser } from '../kit/browser.ts'
+import { onTerminal } from '../cli/on-terminal.ts'
+import { makeHome, type Home } from '../cli/run-svc.ts'
+import { Browser, useLink } from '../kit/browser.ts'
 import { programFile } from '../kit/program-file.ts'
 import { waitFor } from '../kit/programs.ts'
 import { TestServer } from '../kit/system-server.ts'
@@ -58,7 +58,7 @@ async function signedIn(): Promise<Browser> {
     expiresAt: expect.any(String),
   })
   const browser = new Browser(server)
-  expect((await browser.visit(link['url']!)).status).toBe(303)
+  expect((await useLink(browser, link['url']!)).status).toBe(303)
   return browser
 }
 
@@ -70,34 +70,16 @@ async function approve(browser: Browser, address: string): Promise<void> {
   expect((await browser.send(page, '/device/decision', { workspace, decision: 'approve' })).status).toBe(200)
 }
 
-/** svc in a terminal of its own. */
-function onTerminal(home: Home, line: readonly string[]) {
-  const pty = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', svcProgram, ...line], {
-    name: 'xterm-256color',
-    cols: 200,
-    rows: 40,
-    cwd: home.dir,
-    env: home.env,
-    encoding: null,
-  })
-  const shown = { text: '' }
-  const decoder = new TextDecoder()
-  pty.onData((chunk) => (shown.text += decoder.decode(chunk, { stream: true })))
-  let isOver = false
-  const ended = new Promise<number>((done) =>
-    pty.onExit(({ exitCode }) => {
-      isOver = true
-      done(exitCode)
-    }),
-  )
-  cleanups.push(() => isOver || process.kill(pty.pid, 'SIGKILL'))
-  return { shown, ended }
+function inTerminal(home: Home, line: readonly string[]) {
+  const terminal = onTerminal(home, line)
+  cleanups.push(() => terminal.kill())
+  return terminal
 }
 
 describe('svc login', () => {
   test('on a terminal shows a code, waits for the person, and keeps a token that can be listed and revoked', async () => {
     const home = newHome()
-    const { shown, ended } = onTerminal(home, ['login', '--server', server.url])
+    const { shown, ended } = inTerminal(home, ['login', '--server', server.url])
     const address = await waitFor(
       () => /http\S+\/device\?user_code=[A-Z-]{9}/.exec(shown.text)?.[0],
       'svc shows the address',

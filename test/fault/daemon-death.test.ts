@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parseRunEventId } from '../../shared/api/run-events.ts'
 import { checkInvariants } from '../kit/invariants.ts'
@@ -82,3 +84,37 @@ function bytesOf(events: readonly { kind: string; data: Record<string, unknown> 
     0,
   )
 }
+
+test('a run whose start came and whose host never heard of it is started by the next daemon, once', async () => {
+  const gate = join(system.root, 'shell-may-answer')
+  const shell = join(system.root, 'slow-shell')
+  writeFileSync(shell, `#!/bin/sh\nwhile [ ! -e '${gate}' ]; do sleep 0.02; done\nexec /bin/sh "$@"\n`, { mode: 0o755 })
+  const device = await system.addDevice(system.server, { SHELL: shell })
+  const run = await scenario(system, { device, steps: ['lines=100'] })
+  // The host stands by; it is given the run when the person's shell has told its environment.
+  await waitFor(() => device.hosts().length > 0, 'a run host stands by')
+  const runId = await run.start()
+  await waitFor(async () => (await device.status()).runs.some(({ state }) => state === 'starting'), 'the start came')
+  await device.kill9()
+  await waitFor(() => device.hosts().length === 0, 'its host left')
+  writeFileSync(gate, '')
+  await device.start()
+  await checkInvariants(system, run, runId, { exitReason: 'completed', output: printedLines(100) })
+})
+
+test('a daemon that is stopped while its run host starts leaves none behind', async () => {
+  const device = system.makeDevice()
+  await device.enrol(system.api)
+  for (let round = 0; round < 3; round++) {
+    const program = device.launch()
+    await waitFor(() => processesNaming(device.stateDir).some(isRunHost), 'a run host starts', { everyMs: 1 })
+    program.signal('SIGTERM')
+    expect(await program.exit(10_000)).toEqual({ code: 0, signal: null })
+    expect(processesNaming(device.stateDir).filter(isRunHost)).toEqual([])
+    // A wall that was being tried at that moment is ended by the kernel, which tells it of its parent's death.
+    await waitFor(() => processesNaming(device.stateDir).length === 0, 'nothing of the daemon lives', { ms: 5_000 })
+    expect(device.hosts()).toEqual([])
+  }
+})
+
+const isRunHost = ({ command }: { command: string }) => command.includes('--host-id')

@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { checkInvariants, outputOf } from '../kit/invariants.ts'
 import { waitFor } from '../kit/programs.ts'
@@ -62,10 +64,13 @@ describe('kill -9 of the run host', () => {
     process.kill(host.pid, 'SIGKILL')
     await run.device.kill9()
     await system.server.kill9()
+    const record = join(run.device.stateDir, 'hosts', `${host.hostId}.json`)
+    writeFileSync(record, JSON.stringify({ ...host, bootId: 'of the boot before' }))
     await system.server.start()
     await run.device.start()
-    const { output } = await checkInvariants(system, run, runId, crashed)
+    const { output, run: ended } = await checkInvariants(system, run, runId, crashed)
     expect(output.toString()).toContain(printedLines(200))
+    expect(ended.errorMessage).toBe('The machine went down while the run went on.')
   })
 
   test('one that has not started a harness is replaced, and the run goes its way', async () => {

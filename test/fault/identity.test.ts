@@ -1,6 +1,9 @@
 import { cpSync } from 'node:fs'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startTimeOf } from '../../device-manager/process/identity.ts'
+import { hostReply, type HostReply } from '../../device-manager/run-host/protocol.ts'
 import { checkInvariants, goneMs, outputOf } from '../kit/invariants.ts'
 import { nothingNames, waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
@@ -48,7 +51,53 @@ describe('row 35: two daemons with one identity', () => {
     run.open('end')
     await checkInvariants(system, run, runId, { exitReason: 'completed', output: printedLines(200) })
   })
+
+  test('a copy of the whole state folder on the same machine leaves the run hosts of the first alone', async () => {
+    const { device } = system
+    const run = await scenario(system, { steps: ['lines=100', 'touch=GATES/up', 'await=GATES/end', 'lines=100'] })
+    const runId = await run.start()
+    await run.reached('up')
+    const host = await device.hostOf(runId)
+    const clone = system.makeDevice()
+    const copied = (path: string) => !/\.(sock|reserve)$|daemon\.json$/.test(path)
+    cpSync(device.stateDir, clone.stateDir, { recursive: true, filter: copied })
+    expect(await clone.launch().exit(15_000)).toEqual({ code: doNotRestart, signal: null })
+    expect(clone.log).toContain(`${clone.stateDir} is a copy of ${device.stateDir}, whose runs still work.`)
+    run.open('end')
+    await checkInvariants(system, run, runId, { exitReason: 'completed', output: printedLines(200) })
+    expect(device.log).not.toContain('the run host is gone')
+    expect(host.pid).toBeGreaterThan(0)
+  })
+
+  test('whoever else connects to a run host does not get it, and a daemon that loses its connection connects again', async () => {
+    const { device } = system
+    const run = await scenario(system, { steps: ['lines=100', 'touch=GATES/up', 'await=GATES/end', 'lines=100'] })
+    const runId = await run.start()
+    await run.reached('up')
+    const host = await device.hostOf(runId)
+    const stranger = { pid: process.pid, startTime: startTimeOf(process.pid) ?? '' }
+    expect(await firstReply(host.socket, stranger)).toMatchObject({ type: 'refused', owner: device.program.pid })
+    // As the daemon itself: its own connection is closed under it.
+    const itself = { pid: device.program.pid, startTime: startTimeOf(device.program.pid) ?? '' }
+    expect(await firstReply(host.socket, itself)).toMatchObject({ type: 'hello', runId })
+    run.open('end')
+    await checkInvariants(system, run, runId, { exitReason: 'completed', output: printedLines(200) })
+    expect(device.log).not.toContain('the run host is gone')
+  })
 })
+
+/** What a run host says first to a daemon that says who it is. */
+function firstReply(path: string, owner: { pid: number; startTime: string }): Promise<HostReply> {
+  return new Promise((done, fail) => {
+    const socket = connect(path)
+    socket.on('error', fail)
+    socket.once('data', (chunk: Buffer) => {
+      done(hostReply.parse(JSON.parse(chunk.toString('utf8').split('\n')[0] ?? '')))
+      socket.destroy()
+    })
+    socket.write(`${JSON.stringify({ type: 'owner', ...owner })}\n`)
+  })
+}
 
 describe('row 36: the device is removed in mid-run', () => {
   test('its harness is ended within 30 s, its events are kept, its daemon ends with 78', async () => {

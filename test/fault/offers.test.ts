@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { realWorld } from '../../shared/lib/world.ts'
+import { allProcesses } from '../kit/programs-processes.ts'
 import { waitFor } from '../kit/programs.ts'
 import { runSpecFixture } from '../kit/run-spec.ts'
 import { startScripted, type ScriptedSystem } from '../kit/scripted-system.ts'
@@ -37,6 +38,8 @@ function makeRun(...steps: string[]) {
             .split('\n')
             .map((line) => JSON.parse(line) as { pid: number; at: number })
         : [],
+    /** Its processes, by their numbers outside of the run. */
+    live: () => allProcesses(`starts=${starts}`).map(({ pid }) => pid),
     open: () => writeFileSync(gate, ''),
   }
 }
@@ -93,6 +96,8 @@ test('row 34: a lease given anew while the old tree lives: the old one is dead b
   await server.heard('run.accepted', old)
   server.start(old)
   await waitFor(() => run.starts().length === 1, 'the first harness runs')
+  const first = run.live()
+  expect(first).not.toEqual([])
 
   server.onEvents = (header) =>
     header.fence === 1 ? { type: 'run.refused', ...old, reason: 'stale_fence' } : onEvents(header)
@@ -112,8 +117,10 @@ test('row 34: a lease given anew while the old tree lives: the old one is dead b
   )
   server.onEvents = onEvents
   for (const declined of server.all('run.declined', anew)) expect(declined.reason).toBe('already_running')
-  const [first] = run.starts()
-  expect(isAlive(first!.pid), 'the old harness').toBe(false)
+  expect(
+    run.live().filter((pid) => first.includes(pid)),
+    'the old harness',
+  ).toEqual([])
   server.start(anew)
   run.open()
   const ended = await server.heard('run.ended', anew)
@@ -150,12 +157,4 @@ test('row 41: more offers than it can take are declined, not accepted and droppe
 
 function answersTo(lease: Lease): number {
   return server.all('run.accepted', lease).length + server.all('run.declined', lease).length
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
-  } catch {
-    return false
-  }
 }

@@ -1,23 +1,35 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseRunEventId } from '../../shared/api/run-events.ts'
+import { openPostgres, type PostgresDatabase } from '../kit/database.ts'
 import { checkInvariants } from '../kit/invariants.ts'
 import { delay, seededRandom, waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
 import { printedLines, scenario, type Scenario } from '../kit/system-scenario.ts'
 
-/** Fault matrix, "Soak": many short runs, three at a time, and a random fault every second. `FAULT_SOAK_S` sets how long. */
+/**
+ * Fault matrix, "Soak": many short runs, three at a time, and a random fault every second. `FAULT_SOAK_S` sets how long,
+ * `FAULT_SOAK_REPLICAS` how many replicas there are, on PostgreSQL; without it there is one, on SQLite.
+ */
 
 const seconds = Number(process.env['FAULT_SOAK_S'] ?? 10)
 
+const replicas = Number(process.env['FAULT_SOAK_REPLICAS'] ?? 0)
+
 let system: TestSystem
+let database: PostgresDatabase | null = null
 beforeAll(async () => {
+  if (replicas > 0) database = await openPostgres()
   system = await TestSystem.start({
+    ...(database && { databaseUrl: database.url, replicas }),
     withProxy: true,
     capacity: 3,
     deviceEnv: { SVC_RECONNECT_MIN_MS: '100', SVC_RECONNECT_MAX_MS: '1500' },
   })
 })
-afterAll(() => system?.stop())
+afterAll(async () => {
+  await system?.stop()
+  await database?.close()
+})
 
 test(
   `${seconds} s of faults: nothing is lost, doubled or stuck`,
@@ -47,9 +59,17 @@ test(
         system.device.launch()
       },
       server: async () => {
-        await system.server.kill9()
+        const server = anyOf(system.servers, random)
+        await server.kill9()
         await delay(random() * 500)
-        await system.server.start()
+        await server.start()
+      },
+      // A load balancer has another replica next.
+      reroute: async () => {
+        system.routeTo(anyOf(system.servers, random))
+        system.proxy.cut()
+        await delay(random() * 100)
+        system.proxy.heal()
       },
       cut: async () => {
         system.proxy.cut()
@@ -58,8 +78,8 @@ test(
       },
       host: async () => {
         const hosts = system.device.hosts()
-        const host = hosts[Math.floor(random() * hosts.length)]
-        if (!host) return
+        if (hosts.length === 0) return
+        const host = anyOf(hosts, random)
         try {
           process.kill(host.pid, 'SIGKILL')
           killedHosts.add(host.hostId)
@@ -69,16 +89,16 @@ test(
       },
     }
     while (performance.now() < until) {
-      const names = ['daemon', 'server', 'cut', 'host'] as const
-      await faults[names[Math.floor(random() * names.length)]!]()
+      await anyOf(Object.values(faults), random)()
       await delay(random() * 1_000)
     }
     await waitFor(async () => (await system.device.status()).link.state === 'connected', 'the device is connected')
     await Promise.all(work)
 
+    const hosts = hostsByRun(system.device.log)
     for (const { run, runId } of started) {
       const { exitReason } = await run.api.run(runId)
-      const isKilled = hostsOf(system.device.log, runId).some((hostId) => killedHosts.has(hostId))
+      const isKilled = (hosts.get(runId) ?? []).some((hostId) => killedHosts.has(hostId))
       if (!isKilled) expect(exitReason, runId).toBe('completed')
       // A host that is killed before its harness is up leaves a run that was never started.
       const starts = isKilled ? Math.min(1, run.starts(runId)) : 1
@@ -93,15 +113,20 @@ test(
       expect(parseRunEventId(runId, events[0]!.id)?.fence, 'offers').toBeLessThan(20)
     }
     expect((await system.device.status()).runs).toEqual([])
+    process.stderr.write(`soak: ${started.length} runs, ${killedHosts.size} hosts killed\n`)
   },
 )
 
+const anyOf = <Value>(values: readonly Value[], random: () => number): Value =>
+  values[Math.floor(random() * values.length)]!
+
 /**
- * The hosts that a run lost, by the log of its device: a host may be killed between being given a run and writing of itself
+ * The hosts that each run lost, by the log of the device: a host may be killed between being given a run and writing of itself
  * whose it is.
  */
-function hostsOf(log: string, runId: string): string[] {
-  return [...log.matchAll(/^\{.*"runId":"(\w+)".*"hostId":"([\w-]+)".*\}$/gm)].flatMap(([, run, host]) =>
-    run === runId && host !== undefined ? [host] : [],
-  )
+function hostsByRun(log: string): Map<string, string[]> {
+  const hosts = new Map<string, string[]>()
+  for (const [, run, host] of log.matchAll(/^\{.*"runId":"(\w+)".*"hostId":"([\w-]+)".*\}$/gm))
+    hosts.set(run!, [...(hosts.get(run!) ?? []), host!])
+  return hosts
 }

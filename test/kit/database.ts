@@ -22,9 +22,9 @@ export interface PostgresDatabase extends Database {
 export const hasPostgres = (): boolean => shared().postgresUrl !== null
 
 /** A database of its own, cloned from the template; closing it removes it. */
-export async function openPostgres(): Promise<PostgresDatabase> {
+export async function openPostgres(limits: { readMs?: number; writeMs?: number } = {}): Promise<PostgresDatabase> {
   const { name, url, postgresUrl } = await clone()
-  const database = openDatabase({ url, poolSize: 8 })
+  const database = openDatabase({ url, poolSize: 8, ...limits })
   return {
     ...database,
     url,

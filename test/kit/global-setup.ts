@@ -7,7 +7,7 @@ import { migrate } from '../../control-plane/db/migrate.ts'
 import { openDatabase } from '../../control-plane/db/open.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { findPostgres, startPostgres } from '../../scripts/postgres.ts'
-import { builtPrograms } from './built-programs.ts'
+import { currentRelease } from '../../scripts/release.ts'
 
 /**
  * What all tests of a run share: an image of the migrated SQLite schema, and a throw-away PostgreSQL whose template
@@ -52,7 +52,7 @@ export async function setup(project: TestProject): Promise<void> {
   shared.users++
   project.provide('databases', shared.databases)
   project.provide('replicas', project.name === 'replicas' ? 2 : 1)
-  if (project.name === 'process') project.provide('programs', await builtPrograms())
+  if (project.name === 'process') project.provide('programs', await currentRelease())
 }
 
 export async function teardown(): Promise<void> {

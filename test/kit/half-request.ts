@@ -12,14 +12,14 @@ export async function halfRequest(
 ): Promise<Reply> {
   const text = JSON.stringify(options.body)
   const accepted = new Promise<void>((resolve) => {
-    const root = server.database.root
-    // The query by which the kernel finds the caller.
-    const onAnswer = (_answer: unknown, query: { sql: string }) => {
-      if (!query.sql.includes('as token_generation')) return
-      root.off('query-response', onAnswer)
+    const { roots } = server
+    // The queries by which the kernel finds the agent of a run token, or the person of a login token.
+    const onAnswer = (_answer: unknown, { sql }: { sql: string }) => {
+      if (!sql.includes('as token_generation') && !sql.includes('from login_tokens t')) return
+      for (const root of roots) root.off('query-response', onAnswer)
       resolve()
     }
-    root.on('query-response', onAnswer)
+    for (const root of roots) root.on('query-response', onAnswer)
   })
   const call = request(`${server.nextUrl()}/api/v1${path}`, {
     method: options.method ?? 'POST',

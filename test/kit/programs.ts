@@ -11,6 +11,8 @@ export interface ProgramOptions {
   cwd: string
   /** Both outputs are appended there. */
   logPath: string
+  /** A command that becomes the program: `nsenter ... --`. */
+  via?: readonly string[]
 }
 
 export interface ProgramExit {
@@ -29,7 +31,9 @@ export class Program {
   constructor(options: ProgramOptions) {
     this.#options = options
     const log = openSync(options.logPath, 'a')
-    this.#child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', ...options.args], {
+    const command = [process.execPath, '--disable-warning=ExperimentalWarning', ...options.args]
+    const [file = '', ...args] = [...(options.via ?? []), ...command]
+    this.#child = spawn(file, args, {
       cwd: options.cwd,
       env: options.env,
       stdio: ['ignore', log, log],

@@ -1,6 +1,6 @@
 import { inject } from 'vitest'
 import { readConfig } from '../../control-plane/config.ts'
-import type { Database } from '../../control-plane/db/open.ts'
+import { openDatabase, type Database } from '../../control-plane/db/open.ts'
 import { mintRunToken } from '../../control-plane/dispatch/run-token.ts'
 import { silentLog, type Log } from '../../control-plane/log.ts'
 import { firstStart } from '../../control-plane/operator/first-start.ts'
@@ -112,20 +112,25 @@ export class TestServer {
   private static async startOne(options: ServerOptions, twin: TestServer | null): Promise<TestServer> {
     const { beside } = options
     const world = beside?.world ?? movableWorld()
-    const database: TestServer['database'] =
-      beside?.database ?? (options.database === 'postgres' ? await openPostgres() : openSqlite())
     const settings = {
       SVC_PORT: '0',
       SVC_DATA_DIR: inject('databases').folder,
       SVC_CHECK_REPLIES: '1',
       ...options.settings,
     }
-    const config = { ...readConfig(settings, {}), databaseUrl: database.url ?? ':memory:' }
+    const read = readConfig(settings, {})
+    const database: TestServer['database'] =
+      beside === undefined
+        ? options.database === 'postgres'
+          ? await openPostgres(read)
+          : openSqlite()
+        : besideOf(beside.database, read)
+    const config = { ...read, databaseUrl: database.url ?? ':memory:' }
     const owner = beside?.owner ?? (await makeOwner(database, world))
     const log = options.log ?? silentLog
     const plane = await ControlPlane.create({ config, database, world, log, processMetrics: false })
     await plane.start()
-    return new TestServer({ plane, database, world, owner, ownsDatabase: beside === undefined, twin })
+    return new TestServer({ plane, database, world, owner, ownsDatabase: database !== beside?.database, twin })
   }
 
   private constructor(parts: Parts) {
@@ -142,6 +147,11 @@ export class TestServer {
     return this.plane.url
   }
 
+  /** Of each replica, by which it asks the one database. */
+  get roots(): Database['root'][] {
+    return [this.database.root, ...(this.twin?.roots ?? [])]
+  }
+
   /** Where the next request goes. */
   nextUrl(): string {
     return this.twin !== null && ++this.turns % 2 === 0 ? this.twin.nextUrl() : this.plane.localUrl
@@ -149,8 +159,9 @@ export class TestServer {
 
   async stop(): Promise<void> {
     await this.plane.stop()
-    await this.twin?.stop()
     if (this.ownsDatabase) await this.database.close()
+    // Last, as it is the one that removes the database.
+    await this.twin?.stop()
   }
 
   /** A request as the owner, unless another token is given. */
@@ -230,6 +241,15 @@ export class TestServer {
   }
 }
 
+/** Connections and turns of its own, as a replica in another process has; a SQLite in memory cannot be opened twice. */
+function besideOf(
+  database: TestServer['database'],
+  limits: { readMs: number; writeMs: number },
+): TestServer['database'] {
+  const { url } = database
+  return url === undefined ? database : { ...openDatabase({ url, poolSize: 8, ...limits }), url }
+}
+
 async function makeOwner({ root }: Database, world: World): Promise<Person> {
   const first = await root.transaction((tx) => firstStart(tx, world))
   if (first === null) throw new Error('the database is not empty')
@@ -240,12 +260,22 @@ async function makeOwner({ root }: Database, world: World): Promise<Person> {
 
 /** The code of a standard error answer, with what holds for each of them checked. */
 export function codeOf(reply: Reply): string {
-  const { error } = reply.body as { error: { code: string; type: string; message: string; requestId: string } }
+  const { error } = reply.body as {
+    error: { code: string; type: string; message: string; requestId: string; details?: { fields?: unknown } }
+  }
   if (typeof error !== 'object') throw new Error(`not a standard error: ${reply.status} ${JSON.stringify(reply.body)}`)
   if (error.requestId !== reply.headers.get('request-id')) throw new Error('requestId is not that of the header')
   if (typeof error.message !== 'string' || typeof error.type !== 'string') throw new Error('not a standard envelope')
+  if (error.code === 'validation_error' && !hasFields(error.details?.fields))
+    throw new Error(`a validation_error without its fields: ${JSON.stringify(error)}`)
   return error.code
 }
+
+/** The documents promise them with every `validation_error`. */
+const hasFields = (fields: unknown): boolean =>
+  Array.isArray(fields) &&
+  fields.length > 0 &&
+  fields.every((field) => typeof field.path === 'string' && field.path !== '' && typeof field.message === 'string')
 
 /** `404 resource_not_found`, or `200` for an answer that is no error. */
 export function outcomeOf(reply: Reply): string {

@@ -6,32 +6,59 @@ import type { ControlStatus, EnrolReply, SpooledRun } from '../../shared/device/
 import { compileCache } from './compile-cache.ts'
 import { programFile } from './program-file.ts'
 import { Hopeless, Program, waitFor, type ProgramExit } from './programs.ts'
+import { smallDisk, type SmallDisk } from './small-disk.ts'
 import type { TestApi } from './system-api.ts'
 
 export interface DeviceOptions {
   name: string
   root: string
   env: Readonly<Record<string, string>>
+  /** The size of a disk of its own for its state folder; else it lies on the machine's. */
+  diskMegabytes?: number
+  /** Put before the daemon's command: `prlimit ... --`. */
+  via?: readonly string[]
 }
 
 /** One device: its state folder and the real daemon that runs on it. */
 export class TestDevice {
   readonly name: string
-  readonly stateDir: string
+  /** The state folder as the test sees it. */
+  stateDir: string
   readonly homeDir: string
   readonly logPath: string
   readonly #options: DeviceOptions
+  /** The state folder as the daemon sees it. */
+  readonly #ownStateDir: string
+  #disk: SmallDisk | null = null
   #program: Program | null = null
   #identity: EnrolReply | null = null
 
   constructor(options: DeviceOptions) {
     this.name = options.name
     this.#options = options
-    this.stateDir = join(options.root, `${options.name}-state`)
+    this.#ownStateDir = join(options.root, `${options.name}-state`)
+    this.stateDir = this.#ownStateDir
     this.homeDir = join(options.root, `${options.name}-home`)
     this.logPath = join(options.root, `${options.name}.log`)
     mkdirSync(this.stateDir, { mode: 0o700 })
     mkdirSync(this.homeDir)
+  }
+
+  /** Mounts the disk of its own, if it is to have one. */
+  async prepare(): Promise<void> {
+    const { diskMegabytes } = this.#options
+    if (diskMegabytes === undefined) return
+    this.#disk = await smallDisk(this.#ownStateDir, diskMegabytes)
+    this.stateDir = this.#disk.seenAt
+  }
+
+  get disk(): SmallDisk {
+    if (!this.#disk) throw new Error(`${this.name} has no disk of its own`)
+    return this.#disk
+  }
+  async removeDisk(): Promise<void> {
+    await this.#disk?.close()
+    this.stateDir = this.#ownStateDir
   }
 
   /** As `svc device connect` does. `url`: where the daemon reaches the server, when that is not the server itself. */
@@ -80,12 +107,13 @@ export class TestDevice {
       cwd: this.#options.root,
       logPath: this.logPath,
       args: [programFile('device-manager'), 'run'],
+      via: [...(this.#disk?.via ?? []), ...(this.#options.via ?? [])],
       env: {
         PATH: process.env['PATH'] ?? '',
         HOME: this.homeDir,
         ...compileCache,
         SHELL: '/bin/sh',
-        SVC_STATE_DIR: this.stateDir,
+        SVC_STATE_DIR: this.#ownStateDir,
         ...this.#options.env,
       },
     })
@@ -103,11 +131,15 @@ export class TestDevice {
     await waitFor(
       async () => {
         if (!program.isRunning) throw new Hopeless(`the daemon of ${this.name} ended at its start:\n${this.log}`)
-        return (await this.status()).link.state === 'connected'
+        return this.isConnected()
       },
       `${this.name} is connected`,
       { about: () => this.log },
     )
+  }
+
+  async isConnected(): Promise<boolean> {
+    return (await this.status()).link.state === 'connected'
   }
 
   kill9(): Promise<void> {

@@ -5,7 +5,7 @@ import { linkLimits } from '../../shared/device/limits.ts'
 import { nothingNames, processesNaming } from './programs.ts'
 import { startProxy, type TestProxy } from './proxy.ts'
 import type { TestApi } from './system-api.ts'
-import { TestDevice } from './system-device.ts'
+import { TestDevice, type DeviceOptions } from './system-device.ts'
 import { TestServer } from './system-server.ts'
 
 export interface SystemOptions {
@@ -21,6 +21,8 @@ export interface SystemOptions {
   devices?: number
   /** Runs each device takes at once (default 10). */
   capacity?: number
+  /** What its devices are to be like. */
+  device?: Pick<DeviceOptions, 'diskMegabytes' | 'via'>
 }
 
 /** All durations of the link, divided: a cut of 100 s becomes one of `100 / factor`. */
@@ -100,6 +102,7 @@ export class TestSystem {
   /** Makes a device and starts its daemon. `server`: the replica it is linked to. */
   async addDevice(server: TestServer = this.server, env: Readonly<Record<string, string>> = {}): Promise<TestDevice> {
     const device = this.makeDevice(env)
+    await device.prepare()
     await device.enrol(server.api, this.#proxy?.url ?? server.url)
     const { deviceId } = device.identity
     await server.api.call('PATCH', `/devices/${deviceId}`, { maxConcurrentRuns: this.#options.capacity ?? 10 })
@@ -110,7 +113,12 @@ export class TestSystem {
   /** A device without an identity, not started. */
   makeDevice(env: Readonly<Record<string, string>> = {}): TestDevice {
     const name = `device${this.devices.length + 1}`
-    const device = new TestDevice({ name, root: this.root, env: { ...this.#options.deviceEnv, ...env } })
+    const own = {
+      name,
+      root: this.root,
+      env: { SVC_DATA_DIR: this.server.dataDir, ...this.#options.deviceEnv, ...env },
+    }
+    const device = new TestDevice({ ...this.#options.device, ...own })
     this.devices.push(device)
     return device
   }
@@ -124,6 +132,7 @@ export class TestSystem {
     ]
     const ends = await Promise.allSettled(running.map((program) => program.end()))
     await this.#proxy?.close()
+    for (const device of this.devices) await device.removeDisk()
     try {
       await nothingNames(this.root)
       for (const end of ends) if (end.status === 'rejected') throw end.reason

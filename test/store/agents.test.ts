@@ -46,12 +46,13 @@ onBoth(
       spentNanoUsd: 9_000_000_000_000,
       monthlyBudgetCents: 5_000_000_000,
       sessionsResetAt: at + 2,
+      transferredAt: at + 3,
       wakeOnAssignment: false,
       deletedAt: at + 1,
     })
     expect(await findAgent(root, agent.id)).toEqual(agent)
-    const { id, handle, name, visibility, ownerUserId, reportingTo } = agent
-    const identity = { id, handle, name, visibility, ownerUserId, reportingTo }
+    const { id, handle, name, visibility, ownerUserId, reportingTo, transferredAt } = agent
+    const identity = { id, handle, name, visibility, ownerUserId, reportingTo, transferredAt }
     expect(await findAgentIdentity(root, agent.id)).toEqual(identity)
     expect(await listAgentIdentities(root, [agent.id, 'agt_0000000000000000'])).toEqual([identity])
     expect(await findAgent(root, 'agt_0000000000000000')).toBeNull()

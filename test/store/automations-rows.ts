@@ -28,6 +28,7 @@ export function automationRow(
     concurrencyPolicy: 'allow_concurrent',
     createdByType: 'system',
     createdById: null,
+    causedByUserId: null,
     lastRunId: null,
     lastFiredAt: null,
     nextFireAt: null,

@@ -11,6 +11,14 @@ import type { Happening } from '../../control-plane/github/events.ts'
 import { listTasksOfPull, listWorkspacesOfRepo } from '../../control-plane/github/task-store.ts'
 import type { Db } from '../../control-plane/db/open.ts'
 import { insertAutomation } from '../../control-plane/resources/automations/store.ts'
+import {
+  findOnlyWorkspace,
+  insertBinding,
+  isBound,
+  listBindings,
+  listBoundWorkspaces,
+  removeBinding,
+} from '../../control-plane/resources/repos/binding-store.ts'
 import { onBoth } from '../kit/database.ts'
 import { automationRow } from './automations-rows.ts'
 import { at, seedAgent, seedWorkspace } from './seed.ts'
@@ -70,6 +78,9 @@ async function seedTask(db: Db, workspaceId: string, changes: Record<string, unk
   })
   return { id, workspaceId }
 }
+const bind = (db: Db, workspaceId: string, repository = 'acme/web') =>
+  insertBinding(db, { workspaceId, repository, at })
+
 async function seedRepo(db: Db, workspaceId: string, name = 'acme/web') {
   const id = crypto.randomUUID()
   const remote = { git_remote: `github.com/${name}`, host: 'github.com', provider: 'github' }
@@ -80,6 +91,7 @@ async function seedRepo(db: Db, workspaceId: string, name = 'acme/web') {
 onBoth('a pull request is about tasks by key, branch or address, but not of another repository', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
   const other = await seedWorkspace(root)
+  for (const bound of [workspaceId, other]) await bind(root, bound)
   const [repoId, otherRepo] = [await seedRepo(root, workspaceId), await seedRepo(root, workspaceId, 'acme/api')]
   const pullRequest = (number: number) => JSON.stringify({ number, url: `https://github.com/acme/web/pull/${number}` })
   const meant = [
@@ -131,6 +143,37 @@ onBoth('a workspace knows a repository by its repos, projects or automations', a
     root,
     automationRow(agent, { triggerType: 'github', event: 'pull_request.merged', repo: 'acme/web' }),
   )
+  // A word of theirs binds nothing.
+  expect(await listWorkspacesOfRepo(root, pull)).toEqual([])
+  for (const each of [byRepo, byProject, byAutomation, near]) await bind(root, each)
   const known = await listWorkspacesOfRepo(root, pull)
   expect(known.toSorted()).toEqual([byRepo, byProject, byAutomation].toSorted())
 })
+
+onBoth(
+  'a workspace reaches the repositories that are bound to it; the only one there is reaches all',
+  async ({ root }) => {
+    expect(await findOnlyWorkspace(root)).toBeNull()
+    const first = await seedWorkspace(root, 'first')
+    expect(await findOnlyWorkspace(root)).toBe(first)
+    expect(await listBoundWorkspaces(root, 'any/thing')).toEqual([first])
+    const second = await seedWorkspace(root, 'second')
+    expect(await findOnlyWorkspace(root)).toBeNull()
+    expect(await isBound(root, first, 'acme/web')).toBe(false)
+    await bind(root, first, 'acme/*')
+    await bind(root, second)
+    await bind(root, second)
+    expect((await listBoundWorkspaces(root, 'Acme/Web')).toSorted()).toEqual([first, second].toSorted())
+    expect(await listBoundWorkspaces(root, 'acme/api')).toEqual([first])
+    expect(await listBoundWorkspaces(root, 'acme2/web')).toEqual([])
+    expect(await listBindings(root)).toEqual([
+      { workspaceId: first, workspace: 'first', repository: 'acme/*' },
+      { workspaceId: second, workspace: 'second', repository: 'acme/web' },
+    ])
+    expect(await removeBinding(root, { workspaceId: second, repository: 'acme/web' })).toBe(true)
+    expect(await removeBinding(root, { workspaceId: second, repository: 'acme/web' })).toBe(false)
+    expect(await isBound(root, second, 'acme/web')).toBe(false)
+    await bind(root, second, '*')
+    expect(await isBound(root, second, 'who/ever')).toBe(true)
+  },
+)

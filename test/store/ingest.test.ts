@@ -24,6 +24,7 @@ const frame = (answered: () => void): IngestItem => ({
   },
   body,
   device: 'dvc_a',
+  workspaceId: 'w',
   send: () => answered(),
   giveUp: () => undefined,
 })

@@ -42,10 +42,12 @@ onBoth('a run is offered, withdrawn, offered again and claimed once, under growi
     fence: 2,
     startedAt: at + 5,
   })
-  await markHarnessStarted(root, { id, fence: 1, at: at + 6 })
+  const { device } = (await findRun(root, id))!
+  await markHarnessStarted(root, { id, fence: 2, device: 'dvc_other', at: at + 6 })
+  await markHarnessStarted(root, { id, fence: 1, device: device!, at: at + 6 })
   expect((await findRun(root, id))?.harnessStartedAt).toBeNull()
-  await markHarnessStarted(root, { id, fence: 2, at: at + 6 })
-  await markHarnessStarted(root, { id, fence: 2, at: at + 7 })
+  await markHarnessStarted(root, { id, fence: 2, device: device!, at: at + 6 })
+  await markHarnessStarted(root, { id, fence: 2, device: device!, at: at + 7 })
   expect((await findRun(root, id))?.harnessStartedAt).toBe(at + 6)
 })
 
@@ -104,7 +106,7 @@ onBoth('offers whose time is up are found, until they are taken or withdrawn', a
 onBoth('what waits is listed oldest first, page by page, with what its placement depends on', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
   const owner = await seedPerson(root, workspaceId)
-  const agent = await seedAgent(root, workspaceId, { ownerUserId: owner })
+  const agent = await seedAgent(root, workspaceId, { ownerUserId: owner, transferredAt: at })
   const [shortId, gone] = ['fs_1', 'fs_2']
   const folder = { workspaceId, device: 'dvc_b', displayName: 'site', createdBy: owner, createdAt: at }
   await insertFolder(root, { ...folder, shortId, rootPath: '/srv/site' })
@@ -114,9 +116,10 @@ onBoth('what waits is listed oldest first, page by page, with what its placement
   const ending = { exitReason: 'completed', errorCode: null, errorMessage: null, at, sessionId: 'ses' } as const
   await endRun(root, { runId: parent.id, fence: 1, ...ending })
 
-  const plain = await seedRun(root, agent, { createdAt: at + 2 })
-  const inFolder = await seedRun(root, agent, { createdAt: at + 3, folderId: shortId })
-  const resumed = await seedRun(root, agent, { createdAt: at + 4, parentRunId: parent.id, folderId: gone })
+  const caused = { causedByUserId: owner }
+  const plain = await seedRun(root, agent, { createdAt: at + 2, ...caused })
+  const inFolder = await seedRun(root, agent, { createdAt: at + 3, folderId: shortId, ...caused })
+  const resumed = await seedRun(root, agent, { createdAt: at + 4, ...caused, parentRunId: parent.id, folderId: gone })
   const offered = await seedRun(root, agent, { createdAt: at + 1 })
   await offer(root, offered.id)
   const elsewhere = await seedRun(root, await seedAgent(root, await seedWorkspace(root)), { createdAt: at + 5 })
@@ -132,7 +135,8 @@ onBoth('what waits is listed oldest first, page by page, with what its placement
   expect(idsOf(await findWaiting(root, [inFolder.id, offered.id, plain.id, parent.id]))).toEqual(
     idsOf([plain, inFolder]),
   )
-  const facts = { agentId: agent.id, harness: plain.harness, ownerUserId: owner, isTaskLocked: false }
+  const placed = { ownerUserId: owner, isOwnerAsked: true, isCauseGone: false, causedBy: owner, isTaskLocked: false }
+  const facts = { agentId: agent.id, harness: plain.harness, ...placed }
   expect(first[0]).toEqual({
     id: plain.id,
     workspaceId,

@@ -6,8 +6,10 @@ import {
   findRole,
   findUser,
   findUserByEmail,
+  findUserByPublicId,
   insertLoginToken,
   insertUser,
+  listAdmins,
   listMembers,
   replaceMember,
   revokeLoginToken,
@@ -37,12 +39,18 @@ onBoth('people and their roles', async ({ root }) => {
   expect(await findUser(root, 'u9')).toBeNull()
   expect(await findUserByEmail(root, 'ADA@example.com')).toEqual(user)
   expect(await findUserByEmail(root, 'x@example.com')).toBeNull()
+  expect(await findUserByPublicId(root, 'usr_1')).toEqual(user)
+  expect(await findUserByPublicId(root, 'usr_9')).toBeNull()
   expect(await findRole(root, workspaceId, 'u1')).toBeNull()
   await replaceMember(root, { workspaceId, userId: 'u1', role: 'member', at })
   await replaceMember(root, { workspaceId, userId: 'u1', role: 'admin', at: at + 9 })
   expect(await findRole(root, workspaceId, 'u1')).toBe('admin')
   const second = await seedPerson(root, workspaceId)
   await replaceMember(root, { workspaceId, userId: second, role: 'owner', at: at + 1 })
+  expect((await listAdmins(root, workspaceId)).toSorted()).toEqual(['u1', second].toSorted())
+  const another = await seedWorkspace(root)
+  await replaceMember(root, { workspaceId: another, userId: 'u1', role: 'member', at })
+  expect(await listAdmins(root, another)).toEqual([])
   const members = await listMembers(root, workspaceId)
   expect(members.map((member) => [member.id, member.role, member.joinedAt])).toEqual(
     [

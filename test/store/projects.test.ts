@@ -7,7 +7,9 @@ import {
   insertGrant,
   insertProject,
   isPrefixTaken,
+  listGrants,
   listProjects,
+  removeGrant,
   replaceProject,
   type ProjectRow,
 } from '../../control-plane/resources/projects/store.ts'
@@ -106,6 +108,7 @@ onBoth('a private project is listed and counted for whom it is', async ({ root }
   await insertGrant(root, { projectId: hidden.id, agentId: let_!.agentId, at: at + 1 })
   expect(await hasGrant(root, hidden.id, let_!.agentId)).toBe(true)
   expect(await hasGrant(root, hidden.id, lead!.agentId)).toBe(false)
+  expect(await listGrants(root, hidden.id)).toEqual([{ agentId: let_!.agentId, createdAt: at }])
   for (const viewer of [null, owner, lead!, let_!]) {
     expect(await countProjects(root, workspaceId, viewer)).toBe(2)
     expect(await listProjects(root, { workspaceId, visibleTo: viewer, limit: 5 })).toHaveLength(2)
@@ -117,4 +120,7 @@ onBoth('a private project is listed and counted for whom it is', async ({ root }
   for (const grantedTo of [lead!, let_!])
     expect(await listProjects(root, { workspaceId, grantedTo, limit: 5 })).toMatchObject([{ id: hidden.id }])
   expect(await listProjects(root, { workspaceId, grantedTo: stranger!, limit: 5 })).toEqual([])
+  expect(await removeGrant(root, hidden.id, let_!.agentId)).toBe(true)
+  expect(await removeGrant(root, hidden.id, let_!.agentId)).toBe(false)
+  expect(await listGrants(root, hidden.id)).toEqual([])
 })

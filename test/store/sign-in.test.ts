@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { findSession } from '../../control-plane/http/caller-store.ts'
+import { findSession, markSessionUsed } from '../../control-plane/http/caller-store.ts'
 import { troubleOf } from '../../control-plane/db/dialect.ts'
 import type { Db } from '../../control-plane/db/open.ts'
 import { insertLoginToken, revokeLoginToken, replaceMember } from '../../control-plane/resources/members/store.ts'
@@ -31,7 +31,7 @@ import {
   removeOldSignIns,
   revokeSession,
 } from '../../control-plane/sign-in/store.ts'
-import { listLoginTokens, revokeOwnToken } from '../../control-plane/sign-in/token-store.ts'
+import { listLoginTokens, revokeTokenIn } from '../../control-plane/sign-in/token-store.ts'
 import { onBoth } from '../kit/database.ts'
 import { at, seedPerson, seedWorkspace } from './seed.ts'
 
@@ -100,15 +100,19 @@ onBoth('entered codes are counted per person and window, also when they come at 
 onBoth('a session is open until it is revoked or over, and names the workspace it works in', async ({ root }) => {
   const { one, two, userId } = await personOfTwo(root)
   const session = { id: 's', userId, workspaceId: two, tokenHash: 'sh', at, expiresAt: at + 100 }
+  const openAt = (hash: string, now: number, usedSince = 0) => findOpenSession(root, hash, { now, usedSince })
   await insertSession(root, session)
-  expect(await findOpenSession(root, 'sh', at + 99)).toMatchObject({
+  expect(await openAt('sh', at + 99)).toMatchObject({
     id: 's',
     userId,
     workspaceId: two,
     name: 'Somebody',
   })
-  expect(await findOpenSession(root, 'sh', at + 100)).toBeNull()
-  expect(await findOpenSession(root, 'no', at)).toBeNull()
+  expect(await openAt('sh', at + 100)).toBeNull()
+  expect(await openAt('no', at)).toBeNull()
+  expect(await openAt('sh', at + 50, at)).toBeNull()
+  await markSessionUsed(root, 's', at + 1)
+  expect(await openAt('sh', at + 50, at)).toMatchObject({ id: 's' })
   const callerIn = async (tokenHash: string, workspaceId: string | null) =>
     (await findSession(root, { tokenHash, workspaceId }))?.workspace_id
   expect(await callerIn('sh', null)).toBe(two)
@@ -120,7 +124,7 @@ onBoth('a session is open until it is revoked or over, and names the workspace i
   expect(await callerIn('sh3', null)).toBe(one)
   expect(await revokeSession(root, 'sh', at + 1)).toBe(true)
   expect(await revokeSession(root, 'sh', at + 2)).toBe(false)
-  expect(await findOpenSession(root, 'sh', at + 3)).toBeNull()
+  expect(await openAt('sh', at + 3)).toBeNull()
   await removeOldSignIns(root, at + 101)
   expect(await root('dashboard_sessions')).toEqual([])
 })
@@ -180,7 +184,7 @@ onBoth('login tokens are listed newest first, without those of others or those o
   expect(await list({ limit: 1 })).toEqual(['c', 'b'])
   expect(await list({ before: { createdAt: at, id: 'b' } })).toEqual(['a'])
   const revoke = (id: string, changes: object = {}) =>
-    revokeOwnToken(root, { id, userId, workspaceId: one, ...changes }, at + 10)
+    revokeTokenIn(root, { id, userId, workspaceId: one, ...changes }, at + 10)
   for (const id of ['others', 'elsewhere', 'over', 'revoked', 'unknown']) expect(await revoke(id)).toBe(false)
   expect(await revoke('a')).toBe(true)
   expect(await revoke('a')).toBe(false)

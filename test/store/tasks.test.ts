@@ -260,13 +260,15 @@ onBoth('a scheduled start is taken once', async ({ root }) => {
   const sooner = await seedTask(root, workspaceId, { wakeAt: at + 5 })
   await seedTask(root, workspaceId, { wakeAt: at + 11 })
   await seedTask(root, workspaceId)
-  const due = await listDueStarts(root, at + 10, 10)
+  const due = await listDueStarts(root, { now: at + 10, limit: 10 })
   expect(due.map(({ id }) => id)).toEqual([sooner.id, soon.id])
-  expect(await listDueStarts(root, at + 10, 1)).toHaveLength(1)
+  const [first] = await listDueStarts(root, { now: at + 10, limit: 1 })
+  const rest = await listDueStarts(root, { now: at + 10, limit: 10, after: first! })
+  expect([first, ...rest]).toEqual(due)
   const taken = await Promise.all([claimDueStart(root, soon), claimDueStart(root, soon)])
   expect(taken.toSorted()).toEqual([false, true])
   expect(await claimDueStart(root, { ...sooner, wakeAt: at + 6 })).toBe(false)
-  expect((await listDueStarts(root, at + 10, 10)).map(({ id }) => id)).toEqual([sooner.id])
+  expect((await listDueStarts(root, { now: at + 10, limit: 10 })).map(({ id }) => id)).toEqual([sooner.id])
 })
 
 onBoth('whoever links or closes tasks has those of the workspace to itself', async ({ root }) => {

@@ -27,6 +27,7 @@ const wakeOf = (workspaceId: string, changes: Partial<NewWake> = {}): NewWake =>
   agentId: 'agt_a',
   triggerSource: 'channel_message',
   requestedBy: null,
+  causedByUserId: null,
   prompt: 'Hello.',
   taskId: null,
   conversationId: null,

@@ -105,6 +105,7 @@ async function furnished(db: Db) {
       updated_at: at,
     },
     automation_fires: { id, automation_id: id, workspace_id: workspaceId, kind: 'skipped', created_at: at },
+    repo_bindings: { workspace_id: workspaceId, repository: 'acme/web', created_at: at },
     wakes: {
       id,
       workspace_id: workspaceId,

@@ -12,6 +12,8 @@ import { automations } from './010-automations.ts'
 import { outputSchemas } from './011-output-schemas.ts'
 import { frameCompression } from './012-frame-compression.ts'
 import { deviceIds } from './013-device-ids.ts'
+import { trust } from './014-trust.ts'
+import { sessionUse } from './015-session-use.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -28,4 +30,6 @@ export const migrations: readonly Migration[] = [
   outputSchemas,
   frameCompression,
   deviceIds,
+  trust,
+  sessionUse,
 ]

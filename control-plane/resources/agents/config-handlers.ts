@@ -7,9 +7,10 @@ import { raisePlatformChange } from '../platform-changes/raise.ts'
 import { hashAgentMd } from './agent-md.ts'
 import { changeableAgent, ownAgentOnly, readableAgent } from './lookup.ts'
 import { presentIdentity, presentRevision, presentSettings } from './present.ts'
-import { changedKeys, mayChangeItself, withConfig } from './rules.ts'
+import { changedKeys, withConfig } from './rules.ts'
 import type { AgentRow } from './store.ts'
-import { checkSettings, storeAgent } from './writes.ts'
+import { mayChangeItself } from './trust-rules.ts'
+import { storeAgent } from './writes.ts'
 
 export function agentConfigHandlers(): ImplementedRoute[] {
   return implement(agentConfigRoutes, {
@@ -42,13 +43,12 @@ async function configPut(input: HandlerInput<typeof agentConfigRoutes.configPut>
   const configured = withConfig(before, body.config ?? {})
   const after = body.agentMd === undefined ? configured : withAgentMd(configured, body.agentMd)
   const keys = changedKeys(before, after)
-  if (caller.kind === 'agent' && !mayChangeItself(keys))
+  if (caller.kind === 'agent' && !mayChangeItself({ before, after, keys }))
     return raisePlatformChange(input, {
       caller,
       routeId: agentConfigRoutes.configPut.id,
       params: { agentId: before.id },
     })
-  checkSettings(after, keys, caller)
   if (keys.length === 0) return { ...presentSettings(before), revision: null }
   const { agent, revision } = await storeAgent(db, { before, after, caller, world })
   return { ...presentSettings(agent), revision: revision && presentRevision(revision) }

@@ -53,6 +53,8 @@ function toDoctorDevice(device: DeviceRow, options: { now: number; leaseMs: numb
   return {
     displayName: device.displayName,
     liveness: livenessOf(device, options.now, options.leaseMs),
+    runsBy: device.runsBy,
     readiness: 'harnesses' in providerReadiness ? providerReadiness.harnesses : null,
+    isolation: 'isolation' in providerReadiness ? providerReadiness.isolation : null,
   }
 }

@@ -8,6 +8,7 @@ const healthyAgent = {
   status: 'active',
   reasoningEffort: null,
   command: null,
+  transferredAt: null,
   agentMd: 'Work well.',
   tools: { allow: [], ask: [], deny: ['Bash'] },
 } as unknown as AgentRow
@@ -15,7 +16,9 @@ const healthyAgent = {
 const device = (changes: Partial<DoctorDevice> = {}): DoctorDevice => ({
   displayName: 'laptop',
   liveness: 'connected',
+  runsBy: 'members',
   readiness: { claude: { installed: true, version: '1', signedIn: true, message: null } },
+  isolation: 'full',
   ...changes,
 })
 
@@ -47,6 +50,11 @@ describe('the agent doctor', () => {
     expect(codes({ folder: null, devices: [] })).toEqual(['no_folder', 'no_device'])
     expect(codes({ devices: [device({ liveness: 'disconnected' })] })).toEqual(['device_disconnected'])
     expect(codes({ devices: [device({ liveness: 'retired' }), device()] })).toEqual([])
+  })
+
+  it('tells of a device whose runs reach the files of svc', () => {
+    expect(codes({ devices: [device({ isolation: 'off' }), device()] })).toEqual(['device_not_isolated'])
+    expect(codes({ devices: [device({ isolation: 'partial' }), device({ isolation: null })] })).toEqual([])
   })
 
   it('looks at the harness on the devices that reported', () => {
@@ -102,6 +110,12 @@ describe('the agent doctor', () => {
   it('says why wakes are refused', () => {
     expect(codes({ agent: { ...healthyAgent, status: 'idle' } })).toEqual(['not_active'])
     expect(codes({ isBudgetSpent: true })).toEqual(['budget_spent'])
+  })
+
+  it('says why runs wait for the owner of the agent or of the device', () => {
+    expect(codes({ agent: { ...healthyAgent, transferredAt: 1 } })).toEqual(['owner_not_agreed'])
+    for (const runsBy of ['owner', 'admins'] as const)
+      expect(codes({ devices: [device(), device({ runsBy })] })).toEqual(['device_restricted'])
   })
 
   it('names severity and setting of each warning', () => {

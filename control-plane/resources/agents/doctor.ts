@@ -1,4 +1,5 @@
 import type { AgentWarning } from '../../../shared/api/agents.ts'
+import type { RunsBy } from '../../../shared/api/devices.ts'
 import type { ProviderReadiness } from '../../../shared/device/protocol.ts'
 import type { ModelEntry } from '../../catalog/catalog.ts'
 import type { HarnessName } from '../../../shared/runs/spec.ts'
@@ -10,7 +11,11 @@ import type { AgentRow } from './store.ts'
 export interface DoctorDevice {
   displayName: string
   liveness: LivenessStatus
+  /** Whose wakes it takes. */
+  runsBy: RunsBy
   readiness: ProviderReadiness['harnesses'] | null
+  /** null: the device does not say. */
+  isolation: ProviderReadiness['isolation'] | null
 }
 
 export interface DoctorModel {
@@ -40,7 +45,9 @@ export interface DoctorFacts {
 export function diagnose(facts: DoctorFacts): AgentWarning[] {
   const { agent } = facts
   return [
-    ...(agent.environment === 'device' ? deviceWarnings(facts) : cloudWarnings(facts)),
+    ...(agent.environment === 'device'
+      ? [...deviceWarnings(facts), ...governanceWarnings(facts)]
+      : cloudWarnings(facts)),
     ...modelWarnings(facts),
     ...setupWarnings(facts),
   ]
@@ -76,7 +83,36 @@ function deviceWarnings(facts: DoctorFacts): AgentWarning[] {
     const message = `Not connected: ${names}. Its runs wait until a device is.`
     found.push(warning('device_disconnected', 'warning', { message, param }))
   }
-  return [...found, ...harnessWarnings(facts)]
+  return [...found, ...isolationWarnings(facts), ...harnessWarnings(facts)]
+}
+
+function isolationWarnings({ devices }: DoctorFacts): AgentWarning[] {
+  const open = devices.filter((device) => device.isolation === 'off').map((device) => device.displayName)
+  if (open.length === 0) return []
+  const message = `Nothing keeps its runs on ${open.join(', ')} from the login and the files of svc there. See svc device status on that machine.`
+  return [warning('device_not_isolated', 'warning', { message, param: null })]
+}
+
+/** Why runs wait as `governance_refused`. */
+function governanceWarnings({ agent, devices }: DoctorFacts): AgentWarning[] {
+  const found: AgentWarning[] = []
+  if (agent.transferredAt !== null)
+    found.push(
+      warning('owner_not_agreed', 'error', {
+        message:
+          'It was given to its owner, who has not agreed yet, so it runs on none of their devices. `svc agent accept` agrees.',
+        param: 'ownerUserId',
+      }),
+    )
+  for (const { displayName, runsBy } of devices)
+    if (runsBy !== 'members')
+      found.push(
+        warning('device_restricted', 'info', {
+          message: `${displayName} takes only wakes of its owner${runsBy === 'admins' ? ' and of workspace admins' : ''}; those of others wait.`,
+          param: 'defaultFolderId',
+        }),
+      )
+  return found
 }
 
 /** Only devices that reported say anything; one that is ready is enough. */

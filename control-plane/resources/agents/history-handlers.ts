@@ -11,9 +11,10 @@ import { changeableAgent, lookUpAgent, ownAgentOnly, readableAgent } from './loo
 import { presentHistory, presentRevision, presentSettings } from './present.ts'
 import { findRevision, listRevisions, type RevisionRow } from './revision-store.ts'
 import { isRevertible, keptConfig, withRevised } from './revision-rules.ts'
-import { changedKeys, mayChangeItself } from './rules.ts'
+import { changedKeys } from './rules.ts'
 import type { AgentRow } from './store.ts'
-import { checkSettings, storeAgent } from './writes.ts'
+import { mayChangeItself } from './trust-rules.ts'
+import { storeAgent } from './writes.ts'
 
 type Routes = typeof agentHistoryRoutes
 
@@ -73,14 +74,13 @@ async function rollback(input: HandlerInput<Routes['revisionsRollback']>) {
   const after = withRevised(before, keptConfig(chosen.afterConfig))
   const keys = changedKeys(before, after)
   if (keys.length === 0) return failPlain('plain.revision_matches')
-  if (caller.kind === 'agent' && !mayChangeItself(keys)) {
+  if (caller.kind === 'agent' && !mayChangeItself({ before, after, keys })) {
     const change = { agentId: before.id, revisionId: chosen.id }
     return raisePlatformChange(
       { ...input, body: null },
       { caller, routeId: agentHistoryRoutes.revisionsRollback.id, params: change },
     )
   }
-  checkSettings(after, keys, caller)
   const description = `Rolled back to the revision of ${new Date(chosen.createdAt).toISOString()}.`
   const { agent, revision } = await storeAgent(db, { before, after, caller, world, source: 'rollback', description })
   // Something changed, so there is a revision of it.
@@ -91,13 +91,12 @@ async function revert(input: HandlerInput<Routes['historyRevert']>) {
   const { db, caller, world } = input
   const { agent: before, entry } = await entryToRevert(input)
   if (!isRevertible(entry.kind)) fail('config_revert_unsupported', { param: 'entryId' })
-  if (caller.kind === 'agent' && !mayChangeItself(entry.changedKeys))
-    fail('agent_config_human_only', { param: 'entryId', details: { changedKeys: entry.changedKeys } })
   const revision = await revisionOf(db, before, entry.id)
   const after = withRevised(before, keptConfig(revision.beforeConfig, entry.changedKeys))
+  if (caller.kind === 'agent' && !mayChangeItself({ before, after, keys: entry.changedKeys }))
+    fail('agent_config_human_only', { param: 'entryId', details: { changedKeys: entry.changedKeys } })
   const keys = changedKeys(before, after)
   if (keys.length === 0) return { ...presentSettings(before), entry: null }
-  checkSettings(after, keys, caller)
   const description = `Undid: ${entry.description}`
   const { agent, entry: made } = await storeAgent(db, { before, after, caller, world, description, reverts: entry.id })
   return { ...presentSettings(agent), entry: made && presentHistory(made) }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nullableText, text } from '../../db/columns.ts'
+import { nullableText, nullableTime, text } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
 import { columnsOf, query } from '../../db/statement.ts'
 
@@ -12,6 +12,7 @@ const identity = z
     visibility: z.enum(['company', 'private']),
     owner_user_id: nullableText,
     reporting_to: nullableText,
+    transferred_at: nullableTime,
   })
   .transform((r) => ({
     id: r.id,
@@ -20,6 +21,7 @@ const identity = z
     visibility: r.visibility,
     ownerUserId: r.owner_user_id,
     reportingTo: r.reporting_to,
+    transferredAt: r.transferred_at,
   }))
 export type AgentIdentity = z.infer<typeof identity>
 const identityById = query(`select ${columnsOf(identity)} from agents where id = ?`, identity)

@@ -15,8 +15,11 @@ import type { WorkspaceRow } from '../workspaces/store.ts'
 import { auditAgent } from './doctor-facts.ts'
 import { changeableAgent, lookUpAgent, unknownAgent } from './lookup.ts'
 import { presentAgent } from './present.ts'
+import { acceptAgent } from './accept.ts'
 import { copyOf, mayUseFolder, ownsOrAdministers } from './rules.ts'
 import { insertAgent, type AgentRow } from './store.ts'
+import { needsWordOf } from './trust-rules.ts'
+import { cancelWaiting } from './waiting-runs.ts'
 import { chooseHandle, refusingTakenHandle, shownAgent, storeAgent, workspaceOf } from './writes.ts'
 
 type Routes = typeof agentLifecycleRoutes
@@ -46,17 +49,49 @@ export function agentLifecycleHandlers(
 
     clone: (input) => clone(input, deps),
 
-    async transferOwner({ db, caller, params, body, world }) {
+    async transferOwner({ db, caller, params, body, world, afterCommit }) {
       const before = await changeableAgent(db, caller, params.agentId)
       if (!ownsOrAdministers(before, caller)) fail('owner_transfer.forbidden')
       const param = 'newOwnerId'
       const owner = await findMemberByReference(db, caller.workspaceId, body.newOwnerId)
       if (owner === null) return fail('owner_transfer.user_not_found', { param })
       if (owner.id === before.ownerUserId) fail('owner_transfer.same_owner', { param })
-      const { agent } = await storeAgent(db, { before, after: { ...before, ownerUserId: owner.id }, caller, world })
+      const now = world.now()
+      const after: AgentRow = {
+        ...before,
+        ownerUserId: owner.id,
+        transferredAt: needsWordOf(owner, caller) ? now : null,
+        defaultFolderId: await folderOfNewOwner(db, before, { owner, caller }),
+        // Its sessions lie on devices of the old owner.
+        sessionsResetAt: now,
+      }
+      const { agent } = await storeAgent(db, { before, after, caller, world })
+      await cancelWaiting(db, agent, { reason: 'The agent was given to another owner.', world })
+      afterCommit(() => deps.bus.poke())
+      return shownAgent(agent, { db, caller, world, catalog: deps.catalog })
+    },
+
+    async accept({ db, caller, params, world, afterCommit }) {
+      const before = await changeableAgent(db, caller, params.agentId)
+      if (before.ownerUserId !== caller.userId)
+        fail('http_exception', { message: 'Only the owner of an agent agrees to have it.', param: 'agentId' })
+      const agent = await acceptAgent(db, before, { caller, world })
+      afterCommit(() => deps.bus.poke())
       return shownAgent(agent, { db, caller, world, catalog: deps.catalog })
     },
   })
+}
+
+/** Whoever has the agent now commands its folder's device: it must be theirs, or the one that all command. */
+async function folderOfNewOwner(
+  db: Db,
+  agent: AgentRow,
+  { owner, caller }: { owner: { id: string }; caller: PersonCaller },
+): Promise<string | null> {
+  if (agent.defaultFolderId === null) return null
+  const folder = await findFolder(db, agent.workspaceId, agent.defaultFolderId)
+  const { defaultDevice } = await workspaceOf(db, caller)
+  return folder?.createdBy === owner.id || folder?.device === defaultDevice ? agent.defaultFolderId : null
 }
 
 /** Its runs end as `agent_deleted`; from now on wakes get `agent_tombstoned` and its tokens are dead. */

@@ -9,7 +9,6 @@ import {
   isHandleOf,
   isReportingCycle,
   isVisible,
-  mayChangeItself,
   mayMove,
   mayUseFolder,
   nextStatuses,
@@ -64,6 +63,7 @@ const row: AgentRow = {
   spentNanoUsd: 0,
   spentMonth: null,
   monthlyBudgetCents: null,
+  transferredAt: null,
   sessionsResetAt: null,
   lastRunAt: null,
   tokenGeneration: 1,
@@ -158,8 +158,5 @@ describe('settings', () => {
     expect(after.tools).toEqual({ allow: ['Read'], ask: [], deny: ['Bash'] })
     const keys = changedKeys(row, after)
     expect(keys.toSorted()).toEqual(['permissions.tools.deny', 'runtime.model', 'runtime.triggers.wakeOnHook'])
-    expect(mayChangeItself(keys)).toBe(false)
-    expect(mayChangeItself(['runtime.model', 'agentMd'])).toBe(true)
-    expect(mayChangeItself([])).toBe(true)
   })
 })

@@ -169,6 +169,7 @@ export function copyOf(
     capabilities: keepsPermissions ? source.capabilities : [],
     spentNanoUsd: 0,
     spentMonth: null,
+    transferredAt: null,
     sessionsResetAt: null,
     lastRunAt: null,
     tokenGeneration: 1,
@@ -201,22 +202,6 @@ function flatten(revised: ReturnType<typeof revisedOf>): Record<string, unknown>
     ['agentMd', agentMd],
   ])
 }
-
-/** What an agent may change of itself without an approval (document 1, "Agent settings"). */
-const ownKeys = new Set([
-  'agentMd',
-  'runtime.model',
-  'runtime.backupModel',
-  'runtime.reasoningEffort',
-  'runtime.sandboxSize',
-  'runtime.harness',
-  'runtime.maxTurns',
-])
-export const mayChangeItself = (keys: readonly string[]): boolean => keys.every((key) => ownKeys.has(key))
-
-/** Permissions are changed by workspace admins only. */
-export const touchesPermissions = (keys: readonly string[]): boolean =>
-  keys.some((key) => key.startsWith('permissions.'))
 
 export function describeChange(keys: readonly string[]): string {
   return `Changed ${keys.join(', ')}.`

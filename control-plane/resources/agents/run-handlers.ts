@@ -1,7 +1,14 @@
-import { agentRunRoutes, startRunReply, type JsonSchemas, type StartRunReply } from '../../../shared/api/agent-runs.ts'
+import {
+  agentRunRoutes,
+  jsonSchemas,
+  startRunReply,
+  type JsonSchemas,
+  type StartRunReply,
+} from '../../../shared/api/agent-runs.ts'
 import { fail } from '../../../shared/api/errors.ts'
 import type { ExitReason } from '../../../shared/runs/exit-reasons.ts'
 import type { Db, Tx } from '../../db/open.ts'
+import { causeOfCaller } from '../../dispatch/cause.ts'
 import { announce, startRun, wakeContextOf, type WakeAnswer } from '../../dispatch/start-run.ts'
 import type { Caller } from '../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../http/implement.ts'
@@ -12,6 +19,7 @@ import type { TaskRow } from '../tasks/store.ts'
 import { findDetails, replaceOutputSchemas } from '../runs/details-store.ts'
 import { checkSchemas } from '../runs/output-schemas.ts'
 import { claimWakeKey, findWakeAnswer, replaceWakeAnswer } from '../runs/wake-store.ts'
+import { acceptAgent } from './accept.ts'
 import { lookUpAgent, unknownAgent } from './lookup.ts'
 import type { AgentRow } from './store.ts'
 
@@ -20,40 +28,48 @@ const keptMs = 24 * 3_600_000
 
 export function agentRunHandlers(deps: ResourceDependencies): ImplementedRoute[] {
   return implement(agentRunRoutes, {
-    async start(input) {
-      const { db, caller, body, world } = input
-      // A wake to a deleted agent is answered, not refused, so it is looked up for agents too.
-      const agent = await lookUpAgent(db, caller, input.params.agentId)
-      if (agent === null) return unknownAgent(input.params.agentId)
-      const task = body.taskId === undefined ? null : await lookUpTask(db, caller, body.taskId)
-      if (task === null && body.taskId !== undefined) fail('task_not_found', { param: 'taskId' })
-      if (body.outputSchemas !== undefined) await checkSchemas(body.outputSchemas)
-      const key = body.idempotencyKey
-      if (key === undefined) return wake(input, { agent, task, deps })
-      const now = world.now()
-      if (!(await claimWakeKey(db, { agentId: agent.id, key, now, expiresAt: now + keptMs }))) {
-        const first = await findWakeAnswer(db, agent.id, key)
-        // Taken by a transaction that was undone since: the caller's next try gets it.
-        return first === null || first === '' ? fail('transient_conflict') : startRunReply.parse(JSON.parse(first))
-      }
-      const reply = await wake(input, { agent, task, deps })
-      await replaceWakeAnswer(db, { agentId: agent.id, key, answer: JSON.stringify(reply) })
-      return reply
+    start: {
+      before: async ({ caller, body }) => {
+        if (body.outputSchemas !== undefined) await checkSchemas(body.outputSchemas, { ...deps, caller })
+      },
+      handle: (input) => start(input, deps),
     },
   })
 }
 
+async function start(input: Start, deps: ResourceDependencies): Promise<StartRunReply> {
+  const { db, caller, body, world } = input
+  // A wake to a deleted agent is answered, not refused, so it is looked up for agents too.
+  const agent = await lookUpAgent(db, caller, input.params.agentId)
+  if (agent === null) return unknownAgent(input.params.agentId)
+  const task = body.taskId === undefined ? null : await lookUpTask(db, caller, body.taskId)
+  if (task === null && body.taskId !== undefined) fail('task_not_found', { param: 'taskId' })
+  const key = body.idempotencyKey
+  if (key === undefined) return wake(input, { agent, task, deps })
+  const now = world.now()
+  if (!(await claimWakeKey(db, { agentId: agent.id, key, now, expiresAt: now + keptMs }))) {
+    const first = await findWakeAnswer(db, agent.id, key)
+    // Taken by a transaction that was undone since: the caller's next try gets it.
+    return first === null || first === '' ? fail('transient_conflict') : startRunReply.parse(JSON.parse(first))
+  }
+  const reply = await wake(input, { agent, task, deps })
+  await replaceWakeAnswer(db, { agentId: agent.id, key, answer: JSON.stringify(reply) })
+  return reply
+}
+
 async function wake(
   input: Start,
-  { agent, task, deps }: { agent: AgentRow; task: TaskRow | null; deps: ResourceDependencies },
+  { agent: found, task, deps }: { agent: AgentRow; task: TaskRow | null; deps: ResourceDependencies },
 ) {
   const { db, caller, body, world } = input
+  const agent = await acceptAgent(db, found, { caller, world })
   const answer = await startRun(
     db as Tx,
     {
       agent,
       triggerSource: body.source === 'on_demand' ? onDemand(caller) : body.source,
       requestedBy: caller.kind === 'person' ? caller.userPublicId : caller.agentId,
+      causedBy: await causeOfCaller(db, caller),
       prompt: promptOf(task, body.prompt),
       task,
       parent: null,
@@ -66,10 +82,23 @@ async function wake(
   return toReply(answer)
 }
 
-/** A wake that folded into a run that waits adds to what that run knows. */
+/**
+ * A wake that folded into a run that waits adds to what that run knows. The limits of one wake hold for all of them
+ * together: any number of wakes may fold into one run, and each reads and writes the schemas of all.
+ * Fails with `validation_error`, which undoes the wake.
+ */
 async function addOutputSchemas(db: Db, runId: string, schemas: JsonSchemas): Promise<void> {
-  const details = await findDetails(db, runId)
-  await replaceOutputSchemas(db, runId, { ...schemas, ...details?.outputSchemas })
+  const known = (await findDetails(db, runId))?.outputSchemas ?? {}
+  if (Object.keys(schemas).every((name) => Object.hasOwn(known, name))) return
+  const together = jsonSchemas.safeParse({ ...schemas, ...known })
+  if (together.success) return replaceOutputSchemas(db, runId, together.data)
+  const excess = together.error.issues[0]?.message ?? 'too much'
+  const message = `This wake folds into ${runId}, which waits with schemas of its own; together there may be ${excess}.`
+  fail('validation_error', {
+    message,
+    param: 'outputSchemas',
+    details: { fields: [{ path: 'outputSchemas', message: excess }] },
+  })
 }
 
 /** What the person says, about the task when one is named. */

@@ -68,6 +68,7 @@ const row = z
     spent_month: nullableText,
     spent_nano_usd: int,
     monthly_budget_cents: nullableInt,
+    transferred_at: nullableTime,
     sessions_reset_at: nullableTime,
     last_run_at: nullableTime,
     token_generation: int,
@@ -111,6 +112,8 @@ const row = z
     spentNanoUsd: r.spent_nano_usd,
     spentMonth: r.spent_month,
     monthlyBudgetCents: r.monthly_budget_cents,
+    /** When it was given to its owner, who has not agreed yet; null: its owner has it of their own will. */
+    transferredAt: r.transferred_at,
     /** Harness sessions of runs made before are not gone on with. */
     sessionsResetAt: r.sessions_reset_at,
     lastRunAt: r.last_run_at,
@@ -154,6 +157,7 @@ function toColumns(agent: AgentRow) {
     agent_md: agent.agentMd,
     agent_md_hash: agent.agentMdHash,
     monthly_budget_cents: agent.monthlyBudgetCents,
+    transferred_at: agent.transferredAt,
     sessions_reset_at: agent.sessionsResetAt,
     token_generation: agent.tokenGeneration,
     deleted_at: agent.deletedAt,

@@ -1,12 +1,13 @@
 import type { Agent } from '../../../shared/api/agents.ts'
 import { fail } from '../../../shared/api/errors.ts'
 import type { ModelCatalog } from '../../catalog/catalog.ts'
-import { hasRole, type Caller } from '../../http/callers.ts'
+import type { Caller } from '../../http/callers.ts'
 import { troubleOf } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import { reviewAgentBudget } from '../approvals/budget-gate.ts'
 import { findFolder } from '../folders/store.ts'
+import { isWordOfOwner } from './accept.ts'
 import { presentAgent } from './present.ts'
 import { insertHistory, type HistoryRow } from './history-store.ts'
 import { insertRevision, type RevisionRow } from './revision-store.ts'
@@ -19,8 +20,9 @@ import {
   ownsOrAdministers,
   revisedOf,
   slugOf,
-  touchesPermissions,
 } from './rules.ts'
+import { decidesWhatRuns, settingsRefusalOf } from './trust-rules.ts'
+import { cancelWaiting, lookAgain } from './waiting-runs.ts'
 import { findWorkspace, type WorkspaceRow } from '../workspaces/store.ts'
 import { listHandlesLike, listManagers, replaceAgent, type AgentRow } from './store.ts'
 import { lookUpAgent } from './lookup.ts'
@@ -85,9 +87,9 @@ export function checkRepo(agent: AgentRow, caller: Caller): void {
 }
 
 /** Who may write these changed settings, and whether they go together (document 1, "Agent settings"). */
-export function checkSettings(after: AgentRow, keys: readonly string[], caller: Caller): void {
-  if (touchesPermissions(keys) && !hasRole(caller, 'admin'))
-    fail('http_exception', { message: 'Only a workspace admin changes permissions.', param: 'config.permissions' })
+function checkSettings({ before, after, caller }: AgentWrite, keys: readonly string[]): void {
+  const refusal = settingsRefusalOf({ before, after, keys }, caller)
+  if (refusal !== null) fail('http_exception', refusal)
   if (after.environment === 'cloud' && after.defaultFolderId !== null)
     fail('folder_requires_device_environment', {
       param: 'config.runtime.environment',
@@ -113,7 +115,9 @@ export interface AgentWrite {
 }
 
 /**
- * Stores the changed agent, and a revision with its entry in the history when its settings or AGENT.md are other than before. Fails with `handle_taken`
+ * Stores the changed agent, and a revision with its entry in the history when its settings or AGENT.md are other than before.
+ * Every write of an existing agent passes here, so this is where it is judged whether the caller may change these settings,
+ * whatever way the change came (route, rollback, revert, approval, automation). Fails with `http_exception` (403), `handle_taken`,
  * or `transient_conflict` when somebody else wrote in between.
  */
 export async function storeAgent(
@@ -122,11 +126,20 @@ export async function storeAgent(
 ): Promise<{ agent: AgentRow; revision: RevisionRow | null; entry: HistoryRow | null }> {
   const { before, caller, world } = write
   const now = world.now()
-  const after = { ...write.after, updatedAt: now }
+  // Giving it on is no agreement to have it.
+  const isAccepted = isWordOfOwner(before, caller) && write.after.ownerUserId === before.ownerUserId
+  const after = { ...write.after, updatedAt: now, ...(isAccepted && { transferredAt: null }) }
+  const keys = changedKeys(before, after)
+  if (keys.length > 0) checkSettings(write, keys)
   await refusingTakenHandle(async () => {
     if (!(await replaceAgent(db, before, after))) fail('transient_conflict')
   })
-  const keys = changedKeys(before, after)
+  if (isAccepted) {
+    // Who agrees by putting another program in its place has not agreed to what was asked of the old one.
+    if (decidesWhatRuns({ before, after, keys }))
+      await cancelWaiting(db, after, { reason: 'The new owner of the agent changed what it runs.', world })
+    else await lookAgain(db, after, now)
+  }
   if (keys.includes('runtime.monthlyBudgetCents') || before.deletedAt !== after.deletedAt)
     await reviewAgentBudget(db, after, world)
   if (keys.length === 0) return { agent: after, revision: null, entry: null }

@@ -1,5 +1,6 @@
 import type { ErrorCode } from '../../../shared/api/errors.ts'
 import type { ApprovalTrigger, GatedKind } from '../../../shared/api/approval-words.ts'
+import { mainFields } from '../../../shared/runs/call-fields.ts'
 import type { ToolRule } from '../../../shared/runs/spec.ts'
 import { hasRole, type Caller } from '../../http/callers.ts'
 import type { ApprovalRow } from './store.ts'
@@ -60,20 +61,6 @@ export function assignRefusalOf(
   return approval.assignedType === 'system' ? 'approval_not_user_assignable' : null
 }
 
-/** Fields of a tool's arguments that the patterns of rules are held against (see the device's gate). */
-const primaryFields = [
-  'command',
-  'cmd',
-  'file_path',
-  'filePath',
-  'notebook_path',
-  'path',
-  'url',
-  'query',
-  'pattern',
-  'skill',
-  'subagent_type',
-]
 /** Tools that have such a field. A call of theirs without it is none that a person should allow whatever its input. */
 const patternTools =
   /^(?:bash|shell|local_shell|exec(?:_command)?|terminal|(?:multi|notebook)?edit|write|apply_patch|patch|read|ls|list|glob|grep|webfetch|websearch|skill|task|agent)$/i
@@ -86,10 +73,10 @@ const longestPattern = 500
  */
 export function allowRulesOf(call: { name: string; toolArgs?: unknown }): ToolRule[] | null {
   const args = typeof call.toolArgs === 'object' && call.toolArgs !== null ? call.toolArgs : {}
-  const field = primaryFields.find((name) => typeof (args as Record<string, unknown>)[name] === 'string')
+  const field = mainFields.find((name) => typeof (args as Record<string, unknown>)[name] === 'string')
   if (field === undefined) {
     // Arguments that no pattern is about: the rule is about the tool.
-    const isOdd = primaryFields.some((name) => Object.hasOwn(args, name))
+    const isOdd = mainFields.some((name) => Object.hasOwn(args, name))
     return isOdd || call.name.includes('*') || patternTools.test(call.name) ? null : [call.name]
   }
   const text = ((args as Record<string, unknown>)[field] as string).trim()

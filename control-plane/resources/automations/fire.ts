@@ -63,7 +63,9 @@ async function wake(
   if (agent === null) return { kind: 'not_dispatched', reason: 'agent_tombstoned', message: 'The agent is gone.' }
   const { triggerSource, requestedBy, prompt } = cause
   const overrides = { model: automation.modelId, environment: automation.environment }
-  return startRun(tx, { agent, triggerSource, requestedBy, prompt, parent: null, overrides }, context)
+  // Nobody asks when it fires by itself: it is the doing of whoever set what it starts.
+  const causedBy = triggerSource === 'manual' ? {} : { causedBy: automation.causedByUserId }
+  return startRun(tx, { agent, triggerSource, requestedBy, ...causedBy, prompt, parent: null, overrides }, context)
 }
 
 /** Records a fire that started no run for a reason that lies outside the automation. */

@@ -1,14 +1,17 @@
-import { automationRoutes } from '../../../shared/api/automations.ts'
+import { automationRoutes, type TriggerBody } from '../../../shared/api/automations.ts'
 import { fail } from '../../../shared/api/errors.ts'
 import { automationId, firedId } from '../../../shared/api/ids.ts'
 import { cursorOf, pageOf, timeAndId } from '../../../shared/api/paging.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import type { Db, Tx } from '../../db/open.ts'
+import { causeOfCaller } from '../../dispatch/cause.ts'
 import { announce, wakeContextOf } from '../../dispatch/start-run.ts'
+import type { Caller } from '../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../http/implement.ts'
 import { lookUpAgent } from '../agents/lookup.ts'
 import { viewerOf } from '../agents/rules.ts'
 import type { ResourceDependencies } from '../dependencies.ts'
+import { isBound } from '../repos/binding-store.ts'
 import { presentRuns } from '../runs/present.ts'
 import { listRunsByIds } from '../runs/list-store.ts'
 import { listFiredRuns, listSkips, type FiredRunFilter } from './fire-store.ts'
@@ -16,6 +19,7 @@ import { fire, presentFire } from './fire.ts'
 import { hookHandler } from './hook-handler.ts'
 import { agentToWake, lockedAutomation, readableAutomation } from './lookup.ts'
 import { presentAutomations, presentOne, presentSkip } from './present.ts'
+import { isMember } from '../members/store.ts'
 import { reachable, statusAfter, type MoveName } from './rules.ts'
 import { insertAutomation, listAutomations, replaceAutomation, type AutomationRow } from './store.ts'
 import { changedAutomation, newAutomation, newToken, withStatus, type Written } from './writes.ts'
@@ -24,8 +28,9 @@ export function automationHandlers(deps: ResourceDependencies): ImplementedRoute
   return implement(automationRoutes, {
     async create({ db, caller, body, world }) {
       const agentId = await agentToWake(db, caller, body.agentId)
-      const { isGithubInstalled } = deps
-      const written = newAutomation(body, { caller, world, agentId, isGithubInstalled })
+      const isGithubInstalled = await isReachable(db, caller, { body, deps })
+      const causedBy = await causeOfCaller(db, caller)
+      const written = newAutomation(body, { caller, world, agentId, isGithubInstalled, causedBy })
       await insertAutomation(db, written.row)
       return answer(201, await presentWritten(db, written, deps))
     },
@@ -41,10 +46,12 @@ export function automationHandlers(deps: ResourceDependencies): ImplementedRoute
     async update({ db, caller, params, body, world }) {
       const before = await lockedAutomation(db, caller, params.automationId)
       const agentId = body.agentId === undefined ? before.agentId : await agentToWake(db, caller, body.agentId)
-      const { isGithubInstalled } = deps
-      const written = changedAutomation(before, body, { caller, world, agentId, isGithubInstalled })
-      await store(db, before, written.row)
-      return presentWritten(db, written, deps)
+      const isGithubInstalled = await isReachable(db, caller, { body, deps })
+      const causedBy = await causeOfCaller(db, caller)
+      const written = changedAutomation(before, body, { caller, world, agentId, isGithubInstalled, causedBy })
+      const row = await takenOver(db, caller, { before, after: written.row })
+      await store(db, before, row)
+      return presentWritten(db, { ...written, row }, deps)
     },
 
     pause: (input) => move(input, 'pause'),
@@ -56,7 +63,9 @@ export function automationHandlers(deps: ResourceDependencies): ImplementedRoute
       const before = await lockedAutomation(db, caller, params.automationId)
       if (before.triggerType !== 'webhook') fail('not_a_webhook_trigger')
       const { token, tokenHash } = newToken(world)
-      const row = { ...before, tokenHash, updatedAt: world.now() }
+      // Whoever has the new address says when it fires, and with what.
+      const causedByUserId = await causeOfCaller(db, caller)
+      const row = { ...before, tokenHash, causedByUserId, updatedAt: world.now() }
       await store(db, before, row)
       return presentWritten(db, { row, token }, deps)
     },
@@ -75,6 +84,19 @@ export function automationHandlers(deps: ResourceDependencies): ImplementedRoute
 
 const presentWritten = (db: Db, { row, token }: Written, deps: Pick<ResourceDependencies, 'publicUrl'>) =>
   presentOne(db, row, token === null ? undefined : `${deps.publicUrl()}/api/v1/automation-hooks/${token}`)
+
+/** The server is connected to GitHub, and the operator bound the repository of the trigger to this workspace. */
+async function isReachable(
+  db: Db,
+  { workspaceId }: Caller,
+  {
+    body,
+    deps,
+  }: { body: { trigger?: TriggerBody | undefined }; deps: Pick<ResourceDependencies, 'isGithubInstalled'> },
+): Promise<boolean> {
+  const repo = body.trigger?.repo
+  return deps.isGithubInstalled && (repo === undefined || (await isBound(db, workspaceId, repo)))
+}
 
 async function store(db: Db, before: AutomationRow, after: AutomationRow): Promise<void> {
   if (!(await replaceAutomation(db, before, after))) fail('transient_conflict')
@@ -125,9 +147,21 @@ async function move(
       allowedValues: reachable(before.status),
     })
   if (status === before.status) return presentOne(db, before)
-  const after = withStatus(before, status, world)
+  const after = await takenOver(db, caller, { before, after: withStatus(before, status, world) })
   await store(db, before, after)
   return presentOne(db, after)
+}
+
+/** Whoever sets going again what was paused since its person left, answers for it from then on. */
+async function takenOver(
+  db: Db,
+  caller: Caller,
+  { before, after }: { before: AutomationRow; after: AutomationRow },
+): Promise<AutomationRow> {
+  const { workspaceId, causedByUserId } = after
+  if (before.status === 'active' || after.status !== 'active' || causedByUserId === null) return after
+  if (await isMember(db, workspaceId, causedByUserId)) return after
+  return { ...after, causedByUserId: await causeOfCaller(db, caller) }
 }
 
 async function runByHand(input: HandlerInput<typeof automationRoutes.run>, deps: ResourceDependencies) {

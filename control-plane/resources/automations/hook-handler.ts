@@ -11,6 +11,8 @@ import { findRunOfBody } from './fire-store.ts'
 import { fire, presentFire, recordSkip } from './fire.ts'
 import { countCall, promptWithBody } from './rules.ts'
 import { lockAutomationByToken, recordCall } from './store.ts'
+import type { Knex } from 'knex'
+import { inTransaction } from '../../db/transaction.ts'
 
 /**
  * A call of a webhook: counted, compared with the bodies of the last 24 hours, then a fire. All of it is one
@@ -29,7 +31,7 @@ export async function hookHandler(
   { db, params, body, world }: HandlerInput<typeof automationRoutes.hook>,
   deps: ResourceDependencies,
 ): Promise<AutomationFire> {
-  const outcome = await db.transaction((tx) => takeCall(tx, { token: params.token, body, world }, deps))
+  const outcome = await inTransaction(db as Knex, (tx) => takeCall(tx, { token: params.token, body, world }, deps))
   if (outcome.kind === 'unknown') return fail('automation_not_found')
   if (outcome.kind === 'limited') {
     const retryAfter = Math.max(1, Math.ceil(outcome.waitMs / 1000))

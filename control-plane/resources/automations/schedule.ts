@@ -64,13 +64,20 @@ export function dueInstant(
 }
 
 function instantsOf({ cron, timezone }: Schedule): (after: number) => number | null {
-  const jobs = timesOfDay(cron).map((each) => new Cron(each, { timezone, mode: '5-part', paused: true }))
+  const times = timesOfDay(cron)
+  const jobs: Cron[] = []
   return (after) => {
     // Asked with a fraction of a second the library would look from the whole second before.
     const from = new Date(Math.floor(after / 1000) * 1000)
-    const instants = jobs.map((job) => job.nextRun(from)?.getTime() ?? Infinity)
-    const first = Math.min(...instants)
-    return first === Infinity ? null : first
+    let first: number | null = null
+    for (const [at, time] of times.entries()) {
+      const job = (jobs[at] ??= new Cron(time, { timezone, mode: '5-part', paused: true }))
+      const instant = job.nextRun(from)?.getTime()
+      // All have the same days, and to find that none ever comes takes a search through centuries.
+      if (instant === undefined) return null
+      first = Math.min(first ?? instant, instant)
+    }
+    return first
   }
 }
 

@@ -32,6 +32,7 @@ const row = z
     concurrency_policy: z.enum(concurrencyPolicies),
     created_by_type: z.enum(['user', 'agent', 'system']),
     created_by_id: nullableText,
+    caused_by_user_id: nullableText,
     last_run_id: nullableText,
     last_fired_at: nullableTime,
     next_fire_at: nullableTime,
@@ -64,6 +65,8 @@ const row = z
     concurrencyPolicy: r.concurrency_policy,
     createdByType: r.created_by_type,
     createdById: r.created_by_id,
+    /** UUID of who last changed what it starts: its trigger, prompt, agent, model or environment; null: not known. */
+    causedByUserId: r.caused_by_user_id,
     lastRunId: r.last_run_id,
     lastFiredAt: r.last_fired_at,
     /** The next instant of the schedule, whatever the status: fires of a paused automation are recorded too. */
@@ -98,6 +101,7 @@ function toColumns(automation: AutomationRow) {
     model_id: automation.modelId,
     environment: automation.environment,
     concurrency_policy: automation.concurrencyPolicy,
+    caused_by_user_id: automation.causedByUserId,
     next_fire_at: automation.nextFireAt,
     archived_at: automation.archivedAt,
     updated_at: automation.updatedAt,
@@ -143,14 +147,14 @@ export async function lockAutomationByToken(db: Db, tokenHash: string): Promise<
 export async function listDue(
   db: Db,
   filter: { now: number; after?: { at: number; id: string }; limit: number },
-): Promise<{ id: string; at: number }[]> {
+): Promise<{ id: string; workspaceId: string; at: number }[]> {
   const query = db('automations').where('next_fire_at', '<=', filter.now)
   if (filter.after) void query.whereRaw('(next_fire_at, id) > (?, ?)', [filter.after.at, filter.after.id])
-  const rows: { id: string; next_fire_at: number | string }[] = await query
+  const rows: { id: string; workspace_id: string; next_fire_at: number | string }[] = await query
     .orderBy([{ column: 'next_fire_at' }, { column: 'id' }])
     .limit(filter.limit)
-    .select('id', 'next_fire_at')
-  return rows.map((due) => ({ id: due.id, at: Number(due.next_fire_at) }))
+    .select('id', 'workspace_id', 'next_fire_at')
+  return rows.map((due) => ({ id: due.id, workspaceId: due.workspace_id, at: Number(due.next_fire_at) }))
 }
 
 /**
@@ -160,6 +164,21 @@ export async function listDue(
 export async function claimDue(db: Db, due: { id: string; at: number }): Promise<AutomationRow | null> {
   const rows: unknown[] = await lockRows(db('automations').where({ id: due.id, next_fire_at: due.at }), true)
   return parseMaybe(rows[0])
+}
+
+/** Active ones that fire on this person's account. Gives how many there were. */
+export async function pauseAutomationsOf(
+  db: Db,
+  of: { userId: string; workspaceId?: string },
+  at: number,
+): Promise<number> {
+  return db('automations')
+    .where({
+      status: 'active',
+      caused_by_user_id: of.userId,
+      ...(of.workspaceId !== undefined && { workspace_id: of.workspaceId }),
+    })
+    .update({ status: 'paused', updated_at: at, version: db.raw('version + 1') })
 }
 
 /** Moves a schedule on to its next instant. */

@@ -36,7 +36,12 @@ export function newToken(world: World): { token: string; tokenHash: string } {
 function checkedTrigger(body: TriggerBody, world: World, isGithubInstalled: boolean): AutomationTrigger {
   const read = readTrigger(body, world.now())
   if ('flaw' in read) return fail('validation_error', { param: read.flaw.path, details: { fields: [read.flaw] } })
-  if (read.trigger.type === 'github' && !isGithubInstalled) fail('github_not_installed', { param: 'trigger' })
+  if (read.trigger.type === 'github' && !isGithubInstalled)
+    fail('github_not_installed', {
+      param: 'trigger',
+      message:
+        'This server has no connection to GitHub for this repository. Its operator makes one, and binds the repository to the workspace with `svc-server repo bind`.',
+    })
   return read.trigger
 }
 
@@ -46,6 +51,8 @@ interface Circumstances {
   /** `agt_` id. */
   agentId: string
   isGithubInstalled: boolean
+  /** UUID of the person whose change this is; null: not known. */
+  causedBy: string | null
 }
 
 export function newAutomation(body: BodyOf<typeof automationRoutes.create>, around: Circumstances): Written {
@@ -71,6 +78,7 @@ export function newAutomation(body: BodyOf<typeof automationRoutes.create>, arou
     concurrencyPolicy: body.concurrencyPolicy ?? defaultPolicy(trigger.type),
     createdByType: caller.kind === 'person' ? 'user' : 'agent',
     createdById: caller.kind === 'person' ? caller.userPublicId : caller.agentId,
+    causedByUserId: around.causedBy,
     lastRunId: null,
     lastFiredAt: null,
     callsSince: null,
@@ -83,6 +91,9 @@ export function newAutomation(body: BodyOf<typeof automationRoutes.create>, arou
   return { row, token: secret?.token ?? null }
 }
 
+/** Whoever changes one of these causes what the automation starts from then on. */
+const whatItStarts = ['trigger', 'prompt', 'agentId', 'modelId', 'environment', 'workflow'] as const
+
 /** Keys that were left out stay; a trigger that was sent replaces the old one whole. */
 export function changedAutomation(
   before: AutomationRow,
@@ -93,6 +104,7 @@ export function changedAutomation(
   const { trigger: sent, status, agentId: _, ...plain } = body
   const given = Object.fromEntries(Object.entries(plain).filter(([, value]) => value !== undefined))
   const row: AutomationRow = { ...before, ...given, agentId: around.agentId, updatedAt: world.now() }
+  if (whatItStarts.some((key) => body[key] !== undefined)) row.causedByUserId = around.causedBy
   let token: string | null = null
   if (sent !== undefined) {
     const trigger = checkedTrigger(sent, world, around.isGithubInstalled)

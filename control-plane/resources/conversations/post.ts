@@ -30,6 +30,8 @@ export interface Post {
   world: World
   /** The run whose final text it is. */
   replyOfRun?: string
+  /** UUID of the person who is behind it, where that is not for its author to tell. */
+  causedBy?: string | null
   /** Sent with this key, for `send`. */
   sendKey?: string | null
   /** This agent gets its turn in another way than by a wake of this message. */
@@ -77,9 +79,9 @@ export async function postMessage(tx: Db, post: Post): Promise<MessageRow> {
   if (conversation.taskId !== null && author.type !== 'system' && author.id !== null)
     await insertParticipants(tx, conversation.id, { participants: [{ type: author.type, id: author.id }], at: now })
   const isAnswer = await answersQuestion(tx, message, post)
-  const { exceptAgentId } = post
-  const except = exceptAgentId === undefined ? {} : { exceptAgentId }
-  await wakeForMessage(tx, { conversation, message, world, isAnswer, ...except })
+  const { exceptAgentId, causedBy } = post
+  const more = { ...(exceptAgentId !== undefined && { exceptAgentId }), ...(causedBy !== undefined && { causedBy }) }
+  await wakeForMessage(tx, { conversation, message, world, isAnswer, ...more })
   return message
 }
 

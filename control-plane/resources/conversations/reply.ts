@@ -1,6 +1,7 @@
 import type { World } from '../../../shared/lib/world.ts'
 import type { ExitReason } from '../../../shared/runs/exit-reasons.ts'
 import type { Db } from '../../db/open.ts'
+import { causeThrough } from '../../dispatch/cause.ts'
 import { findFinalAnswer } from '../runs/event-log.ts'
 import type { RunRow } from '../runs/store.ts'
 import { secretIn } from '../../../shared/lib/secret-shapes.ts'
@@ -35,6 +36,8 @@ export async function postReply(
     author: isSecret ? { type: 'system', id: null } : { type: 'agent', id: run.agentId },
     body: isSecret ? secretNote(run.id) : body.length > maxChars ? `${body.slice(0, maxChars - 1)}…` : body,
     replyOfRun: run.id,
+    // The run has ended, so its agent's other runs are no sign of who is behind it.
+    causedBy: await causeThrough(tx, run),
     world: happening.world,
   })
 }

@@ -6,8 +6,8 @@ import { messageId } from '../../../shared/api/ids.ts'
 import { sentText } from '../../../shared/api/messages.ts'
 import { decodeCursor } from '../../../shared/lib/cursor.ts'
 import type { Db, Tx } from '../../db/open.ts'
+import { inTransaction } from '../../db/transaction.ts'
 import { announce, startRun, type WakeAnswer } from '../../dispatch/start-run.ts'
-import type { PersonCaller } from '../../http/callers.ts'
 import { answer, type HandlerInput } from '../../http/implement.ts'
 import { EventStream } from '../../http/sse.ts'
 import { lookUpAgent } from '../agents/lookup.ts'
@@ -28,8 +28,10 @@ import { promptFor } from './wakes.ts'
 
 type Send = HandlerInput<typeof conversationRoutes.send>
 interface Turn {
+  conversation: ConversationRow
   message: MessageRow
   runId: string
+  place: TurnPlace
   /** An earlier call with the same key began it. */
   isReplay?: true
 }
@@ -40,45 +42,50 @@ interface Turn {
  * the key of an earlier one, goes on with that turn and posts nothing.
  */
 export async function sendMessage(input: Send, deps: ResourceDependencies) {
-  const { db, caller, params, stream } = input
-  const conversation = await readableConversation(db, caller, params.id)
-  await participantOnly(db, caller, conversation)
+  const { db, stream } = input
   const lastEventId = stream?.lastEventId
-  const resumed: (Turn & { place: TurnPlace }) | null = lastEventId
-    ? await turnOf(db, { caller, conversation, lastEventId })
-    : null
-  const { message, runId, isReplay } = resumed ?? (await begin(input, { conversation, deps }))
+  const { conversation, message, runId, isReplay, place } = lastEventId
+    ? await turnOf(input, lastEventId)
+    : await begin(input, deps)
   if (stream === null) {
     const headers = isReplay === true ? { 'Idempotency-Replayed': 'true' } : {}
     return answer(200, { message: presentMessage(message, conversation), runId }, headers)
   }
   const { world, signal } = input
-  const place: TurnPlace = resumed?.place ?? 'start'
-  return new EventStream(followTurn({ db, bus: deps.bus, world, signal, conversation, message, runId, place }))
+  const source = followTurn({ db, bus: deps.bus, world, signal, conversation, message, runId, place })
+  return new EventStream(source, async (now) => {
+    await participantOnly(db, now, await readableConversation(db, now, conversation.id))
+  })
 }
 
 const placeKey = z.tuple([messageId, z.number().int().min(-1)])
 
-async function turnOf(
-  db: Db,
-  of: { caller: PersonCaller; conversation: ConversationRow; lastEventId: string },
-): Promise<Turn & { place: TurnPlace }> {
-  const key = decodeCursor(of.lastEventId, placeKey)
-  const message = key === null ? null : await findMessage(db, key[0])
-  const isOwn = message?.conversationId === of.conversation.id && message.authorId === of.caller.userPublicId
-  if (key === null || message === null || !isOwn || message.turnRun === null)
-    return fail('invalid_cursor', { param: 'Last-Event-ID' })
-  return { message, runId: message.turnRun, place: key[1] }
+async function conversationOf({ caller, params }: Send, db: Db): Promise<ConversationRow> {
+  const conversation = await readableConversation(db, caller, params.id)
+  await participantOnly(db, caller, conversation)
+  return conversation
 }
 
-async function begin(
-  input: Send,
-  { conversation, deps }: { conversation: ConversationRow; deps: ResourceDependencies },
-): Promise<Turn> {
-  const body = requiredText(sentText(input.body))
-  checkText(body)
-  const target = await targetOf(input, conversation)
-  const begun = await (input.db as Knex).transaction((tx) => beginIn(tx, { input, conversation, target, body, deps }))
+async function turnOf(input: Send, lastEventId: string): Promise<Turn> {
+  const { db, caller } = input
+  const conversation = await conversationOf(input, db)
+  const key = decodeCursor(lastEventId, placeKey)
+  const message = key === null ? null : await findMessage(db, key[0])
+  const isOwn = message?.conversationId === conversation.id && message.authorId === caller.userPublicId
+  if (key === null || message === null || !isOwn || message.turnRun === null)
+    return fail('invalid_cursor', { param: 'Last-Event-ID' })
+  return { conversation, message, runId: message.turnRun, place: key[1] }
+}
+
+async function begin(input: Send, deps: ResourceDependencies): Promise<Turn> {
+  const work = async (tx: Tx) => {
+    const conversation = await conversationOf(input, tx)
+    const body = requiredText(sentText(input.body))
+    checkText(body)
+    const target = await targetOf(tx, input, conversation)
+    return beginIn(tx, { input, conversation, target, body, deps })
+  }
+  const begun = await inTransaction(input.db as Knex, work, { turns: [input.caller.workspaceId] })
   if (begun.started !== null) {
     announce(begun.started, deps)
     // Others whom the text mentions.
@@ -88,7 +95,7 @@ async function begin(
 }
 
 /** Who answers: the one that is named, else the only agent there is. */
-async function targetOf({ db, caller, body }: Send, conversation: ConversationRow): Promise<AgentRow> {
+async function targetOf(db: Db, { caller, body }: Send, conversation: ConversationRow): Promise<AgentRow> {
   const participants = (await listParticipants(db, [conversation.id])).get(conversation.id) ?? []
   const agentIds = participants.filter(({ type }) => type === 'agent').map(({ id }) => id)
   if (body.agentId == null) {
@@ -121,16 +128,27 @@ async function beginIn(
   const sent = key === null ? null : await findSentMessage(tx, { conversationId: id, authorId: author.id, key })
   if (sent !== null) {
     if (sent.turnRun === null || sent.body !== body) fail('idempotency_key_reused', { param: 'Idempotency-Key' })
-    return { message: sent, runId: sent.turnRun, isReplay: true, started: null }
+    return { conversation, message: sent, runId: sent.turnRun, place: 'start', isReplay: true, started: null }
   }
   const [live] = await listLiveOfConversation(tx, { conversationId: id, agentId: target.id })
-  if (live !== undefined) refuseTurn(`${target.name} is still at work in this conversation.`, { runId: live.id })
+  if (live !== undefined) {
+    const message = `${target.name} is still at work in this conversation.`
+    return refuseTurn(message, { reason: 'agent_busy', runId: live.id }, { 'Retry-After': '5' })
+  }
   const posted = { conversation, author, body, caller, world, sendKey: key, exceptAgentId: target.id }
   const message = await postMessage(tx, posted)
   const ofTask = conversation.taskId === null ? null : await findTaskById(tx, conversation.taskId)
   const task = ofTask?.assigneeAgentId === target.id ? ofTask : null
   const prompt = await promptFor(tx, { conversation, message, agentId: target.id, task })
-  const wake = { agent: target, triggerSource: 'channel_message', requestedBy: author.id, prompt, parent: null, task }
+  const wake = {
+    agent: target,
+    triggerSource: 'channel_message',
+    requestedBy: author.id,
+    causedBy: caller.userId,
+    prompt,
+    parent: null,
+    task,
+  }
   const started = await startRun(
     tx,
     { ...wake, conversationId: id, ...runtimeOf(conversation) },
@@ -145,10 +163,13 @@ async function beginIn(
   )
   if (!('runId' in started)) return refuseTurn(started.message, { reason: started.reason })
   await replaceTurnRun(tx, message.id, started.runId)
-  return { message, runId: started.runId, started }
+  return { conversation, message, runId: started.runId, place: 'start', started }
 }
 
-/** Nothing is posted, since the transaction is undone. */
-function refuseTurn(message: string, details: Record<string, unknown>): never {
-  return fail('rate_limited', { message, details, headers: { 'Retry-After': '5' } })
+/**
+ * Nothing is posted, since the transaction is undone. `rate_limited` is the documents' one code for a turn that cannot begin;
+ * a time to wait is told only where waiting helps: a paused agent stays paused until somebody resumes it.
+ */
+function refuseTurn(message: string, details: Record<string, unknown>, headers: Record<string, string> = {}): never {
+  return fail('rate_limited', { message, details, headers })
 }

@@ -23,6 +23,8 @@ export interface Posted {
   world: World
   /** This agent gets its turn in another way. */
   exceptAgentId?: string
+  /** Of its wakes; see `WakeRequest`. */
+  causedBy?: string | null
   /** The message answered a question: whoever asked is woken by the answer. */
   isAnswer?: boolean
 }
@@ -45,6 +47,7 @@ export async function wakeForMessage(tx: Db, posted: Posted): Promise<void> {
         agentId,
         triggerSource,
         requestedBy: author.id,
+        ...(posted.causedBy !== undefined && { causedBy: posted.causedBy }),
         prompt: await promptFor(tx, { conversation, message, agentId, task: isAssignee ? task : null }),
         conversationId: conversation.id,
         taskId: isAssignee ? task.id : null,
@@ -56,7 +59,8 @@ export async function wakeForMessage(tx: Db, posted: Posted): Promise<void> {
   if (task === null) return
   const names = await loadNames(tx, conversation.workspaceId, [author])
   const what = `${names(author).name} commented: ${message.body.slice(0, 2_000)}`
-  await wakeWatchers(tx, { task, what, actor: author, world })
+  const cause = posted.causedBy === undefined ? {} : { causedBy: posted.causedBy }
+  await wakeWatchers(tx, { task, what, actor: author, world, ...cause })
 }
 
 async function targetsOf(

@@ -37,11 +37,12 @@ async function update(input: HandlerInput<typeof deviceRoutes.update>, deps: Res
   const { db, caller, params, body, world } = input
   const device = await ownDevice(db, caller, { id: params.id, body })
   const at = world.now()
-  const { displayName, hostname, maxConcurrentRuns, remoteControlRevoked } = body
+  const { displayName, hostname, maxConcurrentRuns, runsBy, remoteControlRevoked } = body
   const replaced = await replaceDevice(db, device, {
     ...(displayName === undefined ? {} : { displayName }),
     ...(hostname === undefined ? {} : { hostname }),
     ...(maxConcurrentRuns === undefined ? {} : { maxConcurrent: maxConcurrentRuns }),
+    ...(runsBy === undefined ? {} : { runsBy }),
     ...(remoteControlRevoked === undefined
       ? {}
       : { remoteControlRevokedAt: remoteControlRevoked ? (device.remoteControlRevokedAt ?? at) : null }),
@@ -62,12 +63,12 @@ async function update(input: HandlerInput<typeof deviceRoutes.update>, deps: Res
  * devices.errors).
  */
 async function ownDevice(db: Db, caller: PersonCaller, change: { id: string; body: Body }): Promise<DeviceRow> {
-  const { isWorkspaceDefault, remoteControlRevoked } = change.body
-  const isControl = isWorkspaceDefault !== undefined || remoteControlRevoked !== undefined
+  const { isWorkspaceDefault, remoteControlRevoked, runsBy } = change.body
+  const isControl = isWorkspaceDefault !== undefined || remoteControlRevoked !== undefined || runsBy !== undefined
   const device = await findInWorkspace(db, caller, change.id)
   if (device === null) {
     if (!isControl) return failPlain('plain.device_not_found')
-    const onlyDefault = isWorkspaceDefault === true && remoteControlRevoked === undefined
+    const onlyDefault = isWorkspaceDefault === true && remoteControlRevoked === undefined && runsBy === undefined
     return fail(onlyDefault ? 'resource_not_found' : 'device_not_found', { param: 'id' })
   }
   if (device.userId !== caller.userId)

@@ -82,6 +82,7 @@ async function enrol(input: Enrol, deps: ResourceDependencies) {
     platform: body.platform,
     version: body.version,
     maxConcurrent: before?.maxConcurrent ?? maxConcurrentDefault,
+    runsBy: before?.runsBy ?? ('members' as const),
     // Removing a device ends a person's say about it; connecting it anew does not undo a revocation that stands.
     remoteControlRevokedAt: before?.removedAt === null ? before.remoteControlRevokedAt : null,
     tokenHash: hashToken(token),

@@ -37,6 +37,7 @@ export function presentDevice(device: DeviceRow, context: DeviceContext): Device
     providerReadiness: device.providerReadiness,
     providerReadinessCapturedAt: toTimestamp(device.providerReadinessAt),
     claimState: device.claimState,
+    runsBy: device.runsBy,
     remoteControlRevokedAt: toTimestamp(device.remoteControlRevokedAt),
     createdAt: toTimestamp(device.createdAt),
     updatedAt: toTimestamp(device.updatedAt),

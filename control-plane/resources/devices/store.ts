@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { runsByChoices, type RunsBy } from '../../../shared/api/devices.ts'
 import {
   claimState,
   providerReadiness,
@@ -27,6 +28,7 @@ const row = z
     provider_readiness: json(z.union([providerReadiness, z.object({}).strict()])),
     provider_readiness_at: nullableTime,
     claim_state: nullableJson(claimState),
+    runs_by: z.enum(runsByChoices),
     remote_control_revoked_at: nullableTime,
     replica_id: nullableText,
     link_instance: nullableText,
@@ -52,6 +54,7 @@ const row = z
     providerReadiness: r.provider_readiness,
     providerReadinessAt: r.provider_readiness_at,
     claimState: r.claim_state,
+    runsBy: r.runs_by,
     remoteControlRevokedAt: r.remote_control_revoked_at,
     replicaId: r.replica_id,
     linkInstance: r.link_instance,
@@ -79,6 +82,7 @@ export interface NewDevice {
   platform: string | null
   version: string | null
   maxConcurrent: number
+  runsBy: RunsBy
   remoteControlRevokedAt: number | null
   tokenHash: string
   at: number
@@ -95,6 +99,7 @@ export async function insertDevice(db: Db, device: NewDevice): Promise<void> {
     platform: device.platform,
     version: device.version,
     max_concurrent: device.maxConcurrent,
+    runs_by: device.runsBy,
     remote_control_revoked_at: device.remoteControlRevokedAt,
     token_hash: device.tokenHash,
     token_issued_at: device.at,
@@ -155,7 +160,14 @@ export async function replaceDevice(
   changes: Partial<
     Pick<
       DeviceRow,
-      'displayName' | 'hostname' | 'maxConcurrent' | 'remoteControlRevokedAt' | 'removedAt' | 'platform' | 'version'
+      | 'displayName'
+      | 'hostname'
+      | 'maxConcurrent'
+      | 'runsBy'
+      | 'remoteControlRevokedAt'
+      | 'removedAt'
+      | 'platform'
+      | 'version'
     >
   > & { at: number },
 ): Promise<boolean> {
@@ -169,6 +181,7 @@ export async function replaceDevice(
       platform: next.platform,
       version: next.version,
       max_concurrent: next.maxConcurrent,
+      runs_by: next.runsBy,
       remote_control_revoked_at: next.remoteControlRevokedAt,
       removed_at: next.removedAt,
       row_version: device.rowVersion + 1,

@@ -7,6 +7,7 @@ import { removeDevice } from '../devices/remove.ts'
 import { listDevicesOfUser } from '../devices/store.ts'
 import { wholeList } from '../whole-list.ts'
 import { namedWorkspace } from '../workspaces/named.ts'
+import { endCauses } from './end-causes.ts'
 import { listMembers, removeMember, revokeLoginTokensOf, type MemberRow } from './store.ts'
 
 export function memberHandlers(deps: ResourceDependencies): ImplementedRoute[] {
@@ -43,6 +44,7 @@ async function leave(
   const member = { workspaceId: workspace.id, userId: caller.userId }
   for (const device of await listDevicesOfUser(db, member.workspaceId, member.userId))
     if (!(await removeDevice(db, device, world))) fail('transient_conflict')
+  await endCauses(db, member, world)
   await revokeLoginTokensOf(db, member, world.now())
   await removeMember(db, member)
   afterCommit(() => deps.bus.poke())

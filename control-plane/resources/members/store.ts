@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Db } from '../../db/open.ts'
 import { text, time } from '../../db/columns.ts'
+import { query } from '../../db/statement.ts'
 
 export const roles = ['owner', 'admin', 'member'] as const
 export type Role = (typeof roles)[number]
@@ -23,6 +24,11 @@ export async function insertUser(db: Db, user: UserRow): Promise<void> {
 
 export async function findUser(db: Db, id: string): Promise<UserRow | null> {
   const found: unknown = await db('users').where({ id }).first()
+  return found === undefined ? null : userRow.parse(found)
+}
+
+export async function findUserByPublicId(db: Db, publicId: string): Promise<UserRow | null> {
+  const found: unknown = await db('users').where({ public_id: publicId }).first()
   return found === undefined ? null : userRow.parse(found)
 }
 
@@ -87,9 +93,42 @@ export async function findRole(db: Db, workspaceId: string, userId: string): Pro
   return found === undefined ? null : z.enum(roles).parse((found as { role: unknown }).role)
 }
 
+const member = query('select user_id from members where workspace_id = ? and user_id = ?', z.object({ user_id: text }))
+
+export const isMember = async (db: Db, workspaceId: string, userId: string): Promise<boolean> =>
+  (await member.first(db, [workspaceId, userId])) !== null
+
+/** Those of these people, by their UUIDs, who are members. */
+export async function listMembersAmong(db: Db, workspaceId: string, userIds: readonly string[]): Promise<string[]> {
+  if (userIds.length === 0) return []
+  const rows: { user_id: string }[] = await db('members')
+    .where({ workspace_id: workspaceId })
+    .whereIn('user_id', [...userIds])
+    .select('user_id')
+  return rows.map((row) => row.user_id)
+}
+
+/** UUIDs of a workspace's owners and admins. */
+export async function listAdmins(db: Db, workspaceId: string): Promise<string[]> {
+  const rows: { user_id: string }[] = await db('members')
+    .where({ workspace_id: workspaceId })
+    .whereIn('role', ['owner', 'admin'])
+    .select('user_id')
+  return rows.map((member) => member.user_id)
+}
+
 export async function insertLoginToken(
   db: Db,
-  token: { id: string; userId: string; workspaceId: string; tokenHash: string; name: string; at: number },
+  token: {
+    id: string
+    userId: string
+    workspaceId: string
+    tokenHash: string
+    name: string
+    at: number
+    /** null: it does not end by itself. */
+    expiresAt?: number | null
+  },
 ): Promise<void> {
   await db('login_tokens').insert({
     id: token.id,
@@ -98,6 +137,7 @@ export async function insertLoginToken(
     token_hash: token.tokenHash,
     name: token.name,
     created_at: token.at,
+    expires_at: token.expiresAt ?? null,
   })
 }
 

@@ -6,6 +6,7 @@ import { encodeAnswer } from '../../http/reply.ts'
 import { createValidator } from '../../http/validate.ts'
 import type { AnyRoute } from '../../../shared/api/route.ts'
 import type { ChangeResult, PlatformChangeRow } from './store.ts'
+import { inSavepoint } from '../../db/transaction.ts'
 
 /** The request in which a person approves. */
 export type ApprovingRequest = Pick<
@@ -29,7 +30,7 @@ export async function replayChange(
     if (implemented === undefined) throw new ApiError('route_not_found')
     const caller: PersonCaller = { ...person, onBehalfOf: change.agentId }
     checkRole(implemented.route, caller)
-    const result = await (request.db as Tx).transaction(async (tx) =>
+    const result = await inSavepoint(request.db as Tx, async (tx) =>
       answerOf(implemented, inputOf(request, { implemented, change, caller, db: tx, afterwards })),
     )
     for (const later of afterwards) request.afterCommit(later)

@@ -93,6 +93,23 @@ export async function insertGrant(db: Db, grant: { projectId: string; agentId: s
     .ignore()
 }
 
+const grantRow = z
+  .object({ agent_id: text, created_at: time })
+  .transform((r) => ({ agentId: r.agent_id, createdAt: r.created_at }))
+
+/** Agents that were let into a project, first let in first. */
+export async function listGrants(db: Db, projectId: string): Promise<z.infer<typeof grantRow>[]> {
+  const rows: unknown[] = await db('project_grants')
+    .where({ project_id: projectId })
+    .orderBy([{ column: 'created_at' }, { column: 'agent_id' }])
+    .select('agent_id', 'created_at')
+  return rows.map((value) => grantRow.parse(value))
+}
+
+export async function removeGrant(db: Db, projectId: string, agentId: string): Promise<boolean> {
+  return (await db('project_grants').where({ project_id: projectId, agent_id: agentId }).delete()) === 1
+}
+
 export async function hasGrant(db: Db, projectId: string, agentId: string): Promise<boolean> {
   return (
     (await db('project_grants').where({ project_id: projectId, agent_id: agentId }).first('agent_id')) !== undefined

@@ -1,5 +1,6 @@
 import type { questionRoutes } from '../../../shared/api/questions.ts'
 import { fail } from '../../../shared/api/errors.ts'
+import { redirectsTraffic } from '../../../shared/lib/env-names.ts'
 import { maskSecrets } from '../../../shared/lib/secret-patterns.ts'
 import type { Db, Tx } from '../../db/open.ts'
 import type { AgentCaller } from '../../http/callers.ts'
@@ -89,6 +90,11 @@ async function checkSecret(
       param: 'secretRequest.provider',
       message: 'This server takes no secrets of this provider.',
       allowedValues: providers,
+    })
+  if (redirectsTraffic(secretRequest.envVarName))
+    fail('validation_error', {
+      param: 'secretRequest.envVarName',
+      message: `${secretRequest.envVarName} says where the traffic of programs goes; a workspace admin stores such a secret.`,
     })
   if (await isSecretNameTaken(tx, workspaceId, secretRequest.name))
     fail('secret.duplicate_name', { param: 'secretRequest.name' })

@@ -1,4 +1,5 @@
 import type { Knex } from 'knex'
+import { namesCredential } from '../../../shared/lib/env-names.ts'
 import { fail } from '../../../shared/api/errors.ts'
 import { idPageOf } from '../../../shared/api/id-paging.ts'
 import type { Page } from '../../../shared/api/paging.ts'
@@ -13,6 +14,7 @@ import { gateViewerOf, pageFrom, seesAgent } from '../approvals/lookup.ts'
 import { sentinelOf, stopFailed } from '../approvals/stop.ts'
 import { findConversation } from '../conversations/store.ts'
 import type { ResourceDependencies } from '../dependencies.ts'
+import { mayDecideWhatRuns } from '../agents/trust-rules.ts'
 import { addSecret } from '../secrets/add.ts'
 import { lookUpTask } from '../tasks/lookup.ts'
 import { closeAnswered } from './answer.ts'
@@ -20,6 +22,7 @@ import { ask } from './ask.ts'
 import { presentQuestion } from './present.ts'
 import { judgeAnswer } from './rules.ts'
 import { findQuestion, listQuestions, type QuestionFilter, type QuestionRow } from './store.ts'
+import { inTransaction } from '../../db/transaction.ts'
 
 export function questionHandlers(deps: ResourceDependencies): ImplementedRoute[] {
   return implement(questionRoutes, {
@@ -27,7 +30,9 @@ export function questionHandlers(deps: ResourceDependencies): ImplementedRoute[]
 
     async create(input) {
       // The route has no transaction around it: a question whose run could not be stopped stays, closed.
-      const asked = await (input.db as Knex).transaction(async (tx) => ask(tx, input, deps))
+      const asked = await inTransaction(input.db as Knex, async (tx) => ask(tx, input, deps), {
+        turns: [input.caller.workspaceId],
+      })
       input.afterCommit(() => deps.bus.poke())
       if (!asked.isStopped) stopFailed()
       const { question } = asked
@@ -143,6 +148,10 @@ async function secret(input: HandlerInput<typeof questionRoutes.secret>, deps: R
   if (agent === null || agent.deletedAt !== null)
     return fail('secret_input_requires_agent', { status: 409, message: 'The agent that asked is deleted.' })
   const { name, provider, envVarName } = secretRequest
+  if (!mayDecideWhatRuns(caller, agent) && !namesCredential(envVarName))
+    fail('http_exception', {
+      message: `Only the owner of the agent and workspace admins set ${envVarName} for it: the name is not that of a token, key, secret or password.`,
+    })
   if (deps.secretProviders !== null && !deps.secretProviders.includes(provider)) fail('secret_provider_unbrokerable')
   await addSecret(input, deps, { name, provider, envVarName, value: body.value, agentId: agent.id })
   return closed(input, deps, { question, answer: null })

@@ -49,5 +49,6 @@ async function follow(input: List, deps: ResourceDependencies) {
   const lastEventId = stream?.lastEventId || null
   const key = lastEventId === null ? cursorOf({ after: query.after }, cursorKey) : decodeCursor(lastEventId, cursorKey)
   if (lastEventId !== null && key === null) fail('invalid_cursor', { param: 'Last-Event-ID' })
-  return new EventStream(followRun({ db, bus: deps.bus, world, signal, runId: run.id, afterSeq: key?.[0] ?? 0 }))
+  const source = followRun({ db, bus: deps.bus, world, signal, runId: run.id, afterSeq: key?.[0] ?? 0 })
+  return new EventStream(source, (now) => readableRun(db, now, run.id))
 }

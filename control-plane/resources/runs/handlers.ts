@@ -4,6 +4,7 @@ import { fail } from '../../../shared/api/errors.ts'
 import { runRoutes, type RunDetail } from '../../../shared/api/runs.ts'
 import type { Db, Tx } from '../../db/open.ts'
 import { cancelRun } from '../../dispatch/cancel-run.ts'
+import { causeOfCaller } from '../../dispatch/cause.ts'
 import { announce, startRun, wakeContextOf } from '../../dispatch/start-run.ts'
 import type { Caller } from '../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../http/implement.ts'
@@ -11,6 +12,7 @@ import { lookUpAgent } from '../agents/lookup.ts'
 import { viewerOf } from '../agents/rules.ts'
 import { findAgent, listManagers } from '../agents/store.ts'
 import type { ResourceDependencies } from '../dependencies.ts'
+import { findTaskById } from '../tasks/store.ts'
 import { findDetails } from './details-store.ts'
 import { findFinalAnswer, listEventsBackward } from './event-log.ts'
 import { lookUpRun, readableRunAndAgent, unknownRun } from './lookup.ts'
@@ -129,14 +131,18 @@ async function retry(input: HandlerInput<typeof runRoutes.retry>, deps: Resource
   const agent = await findAgent(db, run.agentId)
   if (agent === null) return notDispatched('The agent of this run is gone.')
   const details = await findDetails(db, run.id)
+  // On the same task, whose lock lets one run at a time work on it.
+  const task = run.taskId === null ? null : await findTaskById(db, run.taskId)
   const answer = await startRun(
     db as Tx,
     {
       agent,
       triggerSource: 'manual',
       requestedBy: caller.kind === 'person' ? caller.userPublicId : caller.agentId,
+      causedBy: await causeOfCaller(db, caller),
       prompt: retryPrompt(details?.prompt ?? null, { runId: run.id, reason: body.reason }),
       parent: run,
+      task,
     },
     wakeContextOf(world, deps),
   )

@@ -33,10 +33,13 @@ export async function offerRuns(db: Db, { runIds, device, expiresAt }: Offers): 
   return offer(db, [device, expiresAt, runIds])
 }
 
-/** Takes an offer back; the run is queued again. The fence stays, so a late answer to it is refused by `lease_state`. */
-export async function withdrawOffer(db: Db, runId: string, fence: number): Promise<boolean> {
+/**
+ * Takes an offer back; the run is queued again. The fence stays, so a late answer to it is refused by `lease_state`. With
+ * `device` only an offer to that one.
+ */
+export async function withdrawOffer(db: Db, runId: string, fence: number, device?: string): Promise<boolean> {
   const changed = await db('runs')
-    .where({ id: runId, fence, status: 'queued', lease_state: 'offered' })
+    .where({ id: runId, fence, status: 'queued', lease_state: 'offered', ...(device !== undefined && { device }) })
     .whereNull('ended_at')
     .update({ lease_state: 'none', device: null, offer_expires_at: null })
   return changed === 1

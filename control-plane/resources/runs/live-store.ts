@@ -66,6 +66,18 @@ export async function listLiveOfWorkspace(db: Db, workspaceId: string): Promise<
   return rows.map(parseRun)
 }
 
+/** Live runs at whose root is this person, in one workspace or in all of them. */
+export async function listLiveCausedBy(db: Db, of: { userId: string; workspaceId?: string }): Promise<RunRow[]> {
+  const rows: unknown[] = await db('runs')
+    .whereNull('ended_at')
+    .where({
+      caused_by_user_id: of.userId,
+      ...(of.workspaceId !== undefined && { workspace_id: of.workspaceId }),
+    })
+    .orderBy('created_at')
+  return rows.map(parseRun)
+}
+
 /** Live runs of a task, oldest first. */
 export const listLiveOfTask = (db: Db, taskId: string): Promise<RunRow[]> => listLiveOfTasks(db, [taskId])
 

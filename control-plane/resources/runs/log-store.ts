@@ -149,9 +149,11 @@ export async function insertEvidence(db: Db, evidence: Evidence): Promise<void> 
   })
 }
 
-export async function countEvidence(db: Db, runId: string): Promise<number> {
-  const counted: unknown = await db('run_evidence').where({ run_id: runId }).count({ n: '*' }).first()
-  return Number((counted as { n: unknown }).n)
+export async function measureEvidence(db: Db, runId: string): Promise<{ count: number; bytes: number }> {
+  const measured: unknown = await db('run_evidence')
+    .where({ run_id: runId })
+    .first({ count: db.raw('count(*)'), bytes: db.raw('coalesce(sum(length(body)), 0)') })
+  return z.object({ count: z.coerce.number(), bytes: z.coerce.number() }).parse(measured)
 }
 
 const changeSetRow = z

@@ -1,51 +1,59 @@
-import { createContext, runInContext } from 'node:vm'
 import type { JsonSchemas } from '../../../shared/api/agent-runs.ts'
 import { fail } from '../../../shared/api/errors.ts'
+import type { CostlyPool, JobAnswer } from '../../costly/pool.ts'
 import type { Db } from '../../db/open.ts'
+import { callerKey, type Caller } from '../../http/callers.ts'
 import { findDetails } from './details-store.ts'
+import type { Misfit } from './json-schemas.ts'
 import { findRun, type RunRow } from './store.ts'
 
 /**
  * The JSON Schemas that a run's typed output may name (document 1, `run_output.invalid`). Whoever starts a run gives them
- * with it; a run that continues another one knows that one's too. Schemas come from callers, so whatever is done with one
- * has little time: a pattern may be made to take for ever.
+ * with it; a run that continues another one knows that one's too. Schemas come from callers, so workers check them.
  */
-const checkMs = 1_000
+
 /** Runs that continue one another, looked through for a schema. */
 const maxAncestors = 50
 
-export interface Misfit {
-  /** Dotted path of the value that does not fit, from `data`. */
-  path: string
-  message: string
+export interface SchemaCheck {
+  costly: Pick<CostlyPool, 'run'>
+  caller: Caller
 }
 
 /** Fails with `validation_error` when one of them is not a schema. */
-export async function checkSchemas(schemas: JsonSchemas): Promise<void> {
-  for (const [name, schema] of Object.entries(schemas)) {
-    const validate = await compilerOf(schema)
-    const trouble = within(() => void validate())
-    if (trouble === null) continue
-    const path = `outputSchemas.${name}`
-    fail('validation_error', { param: path, details: { fields: [{ path, message: trouble }] } })
-  }
+export async function checkSchemas(schemas: JsonSchemas, { costly, caller }: SchemaCheck): Promise<void> {
+  const text = JSON.stringify(schemas)
+  const answer = await costly.run('schemas.check', text, ownerOf(caller, text))
+  const flaw =
+    answer.kind === 'done' ? answer.value : { name: Object.keys(schemas)[0] ?? '', message: sentenceOf(answer) }
+  if (flaw === null) return
+  const path = `outputSchemas.${flaw.name}`
+  fail('validation_error', { param: path, details: { fields: [{ path, message: flaw.message }] } })
 }
 
 /** Why the data does not fit the schema; null when it does. */
-export async function misfitOf(schema: JsonSchemas[string], data: unknown): Promise<Misfit | null> {
-  const compile = await compilerOf(schema)
-  let found: Misfit | null = null
-  const trouble = within(() => {
-    const validate = compile()
-    if (validate(data)) return
-    const [error] = validate.errors ?? []
-    const { missingProperty, additionalProperty, unevaluatedProperty } = error?.params ?? {}
-    const at = [missingProperty, additionalProperty, unevaluatedProperty].find((key) => typeof key === 'string')
-    const path = `data${error?.instancePath ?? ''}${at === undefined ? '' : `/${at}`}`
-    found = { path: path.replaceAll('/', '.'), message: error?.message ?? 'does not fit' }
-  })
-  return trouble === null ? found : { path: 'data', message: trouble }
+export async function misfitOf(
+  schema: JsonSchemas[string],
+  data: unknown,
+  { costly, caller }: SchemaCheck,
+): Promise<Misfit | null> {
+  const text = JSON.stringify({ schema, data })
+  const answer = await costly.run('schemas.misfit', text, ownerOf(caller, text))
+  return answer.kind === 'done' ? answer.value : { path: 'data', message: sentenceOf(answer) }
 }
+
+const ownerOf = (caller: Caller, text: string) => ({
+  workspaceId: caller.workspaceId,
+  caller: callerKey(caller),
+  bytes: text.length,
+})
+
+const sentences = {
+  time: 'The schema takes too long to check.',
+  memory: 'The schema takes too much memory to check.',
+  crash: 'The schema cannot be checked.',
+} as const
+const sentenceOf = ({ why }: JobAnswer<never> & { kind: 'gave_up' }) => sentences[why]
 
 /** All schemas the run's output may name; the run's own come before those of the runs it continues. */
 export async function listOutputSchemas(db: Db, run: RunRow): Promise<JsonSchemas> {
@@ -56,30 +64,4 @@ export async function listOutputSchemas(db: Db, run: RunRow): Promise<JsonSchema
     at = at.parentRunId === null ? null : await findRun(db, at.parentRunId)
   }
   return found
-}
-
-/** Loaded when it is needed first: few runs have schemas. `$schema` is not looked up; formats are annotations. */
-async function compilerOf(schema: JsonSchemas[string]) {
-  const { Ajv2020 } = await import('ajv/dist/2020.js')
-  const { $schema: _, ...rest } = schema
-  const ajv = new Ajv2020({ strict: false, validateFormats: false, inlineRefs: false, logger: false })
-  // Its own schema of schemas is compiled now, which takes longer than most of the callers' ones do.
-  void ajv.validateSchema({})
-  return () => {
-    const validate = ajv.compile(rest)
-    if ('$async' in validate) throw new Error('$async is not allowed')
-    return validate
-  }
-}
-
-/** Why the work failed; null when it did not. It is ended when it takes too long. */
-function within(work: () => void): string | null {
-  try {
-    runInContext('work()', createContext({ work }), { timeout: checkMs })
-    return null
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ERR_SCRIPT_EXECUTION_TIMEOUT')
-      return 'The schema takes too long to check.'
-    return error instanceof Error ? error.message.slice(0, 500) : 'The schema cannot be read.'
-  }
 }

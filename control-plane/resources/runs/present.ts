@@ -3,6 +3,7 @@ import { triggerSources, type Run, type RunDetail } from '../../../shared/api/ru
 import { exitReasonNames } from '../../../shared/runs/exit-reasons.ts'
 import { reasoningEfforts } from '../../../shared/runs/spec.ts'
 import type { Db } from '../../db/open.ts'
+import { listMembersAmong } from '../members/store.ts'
 import { isLockedBy, loadPlacementFacts, toRunFacts } from '../../dispatch/facts.ts'
 import {
   describeGate,
@@ -37,6 +38,8 @@ interface Surroundings extends Moment {
   ofTasks: ReadonlyMap<string, readonly RunRow[]>
   /** What runs of the page stopped to ask. */
   gates: ReadonlyMap<string, readonly OpenGate[]>
+  /** Of the people who caused those that wait, members of the workspace. */
+  causes: ReadonlySet<string>
   /** null when no run of the page waits. */
   placement: PlacementFacts | null
 }
@@ -93,17 +96,19 @@ async function load(
 }
 
 const none: ReadonlyMap<string, never> = new Map<string, never>()
-const nothingWaits = { folders: none, parents: none, ofTasks: none, placement: null }
+const nothingWaits = { folders: none, parents: none, ofTasks: none, causes: new Set<string>(), placement: null }
 
 async function loadForWaiting(db: Db, waiting: readonly RunRow[], moment: Moment) {
   const workspaceId = waiting[0]?.workspaceId ?? ''
   const folders = unique(waiting, (run) => run.folderId)
   const parents = unique(waiting, (run) => run.parentRunId)
   const tasks = unique(waiting, (run) => run.taskId)
+  const causes = unique(waiting, (run) => run.causedByUserId)
   return {
     folders: byKey(await listFoldersByIds(db, workspaceId, folders), 'shortId'),
     parents: byKey(await listRunsByIds(db, workspaceId, parents), 'id'),
     ofTasks: Map.groupBy(await listLiveOfTasks(db, tasks), (run) => run.taskId ?? ''),
+    causes: new Set(await listMembersAmong(db, workspaceId, causes)),
     placement: await loadPlacementFacts(db, workspaceId, moment),
   }
 }
@@ -153,6 +158,7 @@ function gateOf(run: RunRow, around: Surroundings): PlacementGate | null {
   const facts = toRunFacts(run, {
     agent: around.agents.get(run.agentId) ?? null,
     folder: (run.folderId === null ? undefined : around.folders.get(run.folderId)) ?? null,
+    isCauseGone: run.causedByUserId !== null && !around.causes.has(run.causedByUserId),
     parent: (run.parentRunId === null ? undefined : around.parents.get(run.parentRunId)) ?? null,
     isTaskLocked: run.taskId !== null && isLockedBy(run, around.ofTasks.get(run.taskId) ?? []),
   })

@@ -4,7 +4,7 @@ import { toTimestamp } from '../../../shared/api/ids.ts'
 import { runRecordRoutes, type RunChangeSet, type RunManifest } from '../../../shared/api/run-records.ts'
 import type { ChangeSetResult } from '../../../shared/device/change-set.ts'
 import type { Db } from '../../db/open.ts'
-import { implement, type ImplementedRoute } from '../../http/implement.ts'
+import { implement, type HandlerInput, type ImplementedRoute } from '../../http/implement.ts'
 import type { ResourceDependencies } from '../dependencies.ts'
 import { isLinked } from '../devices/rules.ts'
 import { findDeviceByPublicId } from '../devices/store.ts'
@@ -37,16 +37,18 @@ export function runRecordHandlers(deps: ResourceDependencies): ImplementedRoute[
       return readChangeSet(db, run, { deps, now: world.now() })
     },
 
-    async output({ db, caller, params, body, world }) {
-      const found = await lookUpRun(db, caller, params.runId)
-      if (found === null || !found.isVisible) return unknownRun(params.runId)
-      const { run } = found
-      if (run.id !== caller.runId) fail('run_output.not_this_run')
-      if (run.endedAt !== null) fail('run_output.run_terminal')
-      const schema = body.schema ?? null
-      if (schema !== null) await checkOutput(db, run, { schema, data: body.data })
-      await replaceOutput(db, { runId: run.id, schema, value: body.data, at: world.now() })
-      return { runId: run.id, recorded: true as const }
+    output: {
+      before: async (input) => {
+        const { schema, data } = input.body
+        // A run's schemas stay as they are, so what fits now fits in the transaction.
+        if (schema != null) await checkOutput(input, await ownRun(input), { schema, data, costly: deps.costly })
+      },
+      handle: async (input) => {
+        const { db, body, world } = input
+        const run = await ownRun(input)
+        await replaceOutput(db, { runId: run.id, schema: body.schema ?? null, value: body.data, at: world.now() })
+        return { runId: run.id, recorded: true as const }
+      },
     },
 
     async outputGet({ db, caller, params }) {
@@ -60,14 +62,29 @@ export function runRecordHandlers(deps: ResourceDependencies): ImplementedRoute[
   })
 }
 
-async function checkOutput(db: Db, run: RunRow, { schema, data }: { schema: string; data: unknown }): Promise<void> {
+type Output = HandlerInput<typeof runRecordRoutes.output>
+
+/** The caller's run, while it lives. */
+async function ownRun({ db, caller, params }: Output): Promise<RunRow> {
+  const found = await lookUpRun(db, caller, params.runId)
+  if (found === null || !found.isVisible) return unknownRun(params.runId)
+  if (found.run.id !== caller.runId) fail('run_output.not_this_run')
+  if (found.run.endedAt !== null) fail('run_output.run_terminal')
+  return found.run
+}
+
+async function checkOutput(
+  { db, caller }: Output,
+  run: RunRow,
+  { schema, data, costly }: { schema: string; data: unknown; costly: ResourceDependencies['costly'] },
+): Promise<void> {
   const known = await listOutputSchemas(db, run)
   const named = Object.hasOwn(known, schema) ? known[schema] : undefined
   if (named === undefined) {
     const allowedValues = Object.keys(known)
     return fail('run_output.invalid', { param: 'schema', message: `No schema is named ${schema}.`, allowedValues })
   }
-  const misfit = await misfitOf(named, data)
+  const misfit = await misfitOf(named, data, { costly, caller })
   if (misfit !== null)
     fail('run_output.invalid', { param: misfit.path, message: `${misfit.path} ${misfit.message} (schema ${schema}).` })
 }

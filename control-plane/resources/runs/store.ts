@@ -26,6 +26,7 @@ const row = z
     status: z.enum(runStatuses),
     trigger_source: text,
     requested_by: nullableText,
+    caused_by_user_id: nullableText,
     harness: z.enum(harnessNames),
     environment_type: z.enum(['device', 'cloud']),
     folder_id: nullableText,
@@ -70,6 +71,8 @@ const row = z
     status: r.status,
     triggerSource: r.trigger_source,
     requestedBy: r.requested_by,
+    /** UUID of the person at the root of its chain of wakes; null: not known. */
+    causedByUserId: r.caused_by_user_id,
     harness: r.harness,
     environmentType: r.environment_type,
     folderId: r.folder_id,
@@ -118,6 +121,7 @@ export interface NewRun {
   agentId: string
   triggerSource: string
   requestedBy: string | null
+  causedByUserId: string | null
   harness: string
   environmentType: 'device' | 'cloud'
   folderId: string | null
@@ -136,10 +140,10 @@ export interface NewRun {
 
 const insert = command(
   `insert into runs (
-     id, workspace_id, agent_id, status, trigger_source, requested_by, harness, environment_type, folder_id, task_id,
+     id, workspace_id, agent_id, status, trigger_source, requested_by, caused_by_user_id, harness, environment_type, folder_id, task_id,
      task_key, task_title, conversation_id, parent_run_id, model_id, reasoning_effort, permission_mode, created_at,
      fence, lease_state, device, offer_expires_at
-   ) values (?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+   ) values (?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 )
 
 export async function insertRun(db: Db, run: NewRun): Promise<void> {
@@ -150,6 +154,7 @@ export async function insertRun(db: Db, run: NewRun): Promise<void> {
     run.agentId,
     run.triggerSource,
     run.requestedBy,
+    run.causedByUserId,
     run.harness,
     run.environmentType,
     run.folderId,
@@ -214,11 +219,15 @@ export async function forgetSession(db: Db, of: { agentId: string; sessionId: st
 }
 
 const markStarted = command(
-  'update runs set harness_started_at = ? where id = ? and fence = ? and harness_started_at is null',
+  'update runs set harness_started_at = ? where id = ? and fence = ? and device = ? and harness_started_at is null',
 )
 
-export async function markHarnessStarted(db: Db, run: { id: string; fence: number; at: number }): Promise<void> {
-  await markStarted(db, [run.at, run.id, run.fence])
+/** Without effect when another device says so. */
+export async function markHarnessStarted(
+  db: Db,
+  run: { id: string; fence: number; device: string; at: number },
+): Promise<void> {
+  await markStarted(db, [run.at, run.id, run.fence, run.device])
 }
 
 export async function setUngatedSince(db: Db, runId: string, at: number | null): Promise<void> {

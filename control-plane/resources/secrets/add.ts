@@ -6,6 +6,7 @@ import type { Db, Tx } from '../../db/open.ts'
 import type { PersonCaller } from '../../http/callers.ts'
 import { findSecret, insertSecret, insertSecretGrant, isSecretNameTaken, type SecretRow } from './store.ts'
 import { VaultError, type Vault } from './vault.ts'
+import { inSavepoint } from '../../db/transaction.ts'
 
 /** Encrypts and stores a secret, and grants it. Fails with `secret.duplicate_name`. */
 export async function addSecret(
@@ -30,7 +31,7 @@ export async function addSecret(
   await claimKey(db, vault, at)
   try {
     // In a transaction of its own: after a refused row PostgreSQL takes no more statements in this one.
-    await (db as Tx).transaction(async (tx) =>
+    await inSavepoint(db as Tx, async (tx) =>
       insertSecret(tx, { id, workspaceId, ...fields, sealed, createdBy: by, createdAt: at }),
     )
   } catch (error) {

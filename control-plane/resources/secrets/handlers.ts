@@ -1,12 +1,14 @@
 import { fail } from '../../../shared/api/errors.ts'
 import { cursorOf, pageOf, timeAndId } from '../../../shared/api/paging.ts'
 import { secretRoutes, type Secret } from '../../../shared/api/secrets.ts'
+import { redirectsTraffic } from '../../../shared/lib/env-names.ts'
 import { secretId, toTimestamp } from '../../../shared/api/ids.ts'
 import type { Db } from '../../db/open.ts'
 import { hasRole, type PersonCaller } from '../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../http/implement.ts'
 import { lookUpAgent } from '../agents/lookup.ts'
 import type { AgentRow } from '../agents/store.ts'
+import { mayDecideWhatRuns } from '../agents/trust-rules.ts'
 import type { ResourceDependencies } from '../dependencies.ts'
 import { addSecret } from './add.ts'
 import { envVarNameFor } from './rules.ts'
@@ -29,6 +31,11 @@ export function secretHandlers(deps: ResourceDependencies): ImplementedRoute[] {
       const { db, caller, body } = input
       const agent = body.agentId === undefined ? null : await grantee(db, caller, body.agentId)
       const { name, value, provider = null, envVarName = envVarNameFor(name) } = body
+      if (redirectsTraffic(envVarName) && !hasRole(caller, 'admin'))
+        fail('http_exception', {
+          param: 'envVarName',
+          message: `${envVarName} says where the traffic of programs goes; a workspace admin stores such a secret.`,
+        })
       const agentId = agent?.id ?? null
       const secret = await addSecret(input, deps, { name, value, provider, envVarName, agentId })
       return answer(201, await shown(db, secret))
@@ -90,9 +97,16 @@ async function ownSecret(db: Db, caller: PersonCaller, id: string): Promise<Secr
   return secret
 }
 
+/** To give a secret: it becomes part of the environment in which the agent's program runs. */
 async function grantee(db: Db, caller: PersonCaller, reference: string): Promise<AgentRow> {
   const agent = await lookUpAgent(db, caller, reference)
-  return agent === null || agent.deletedAt !== null ? fail('agent_not_found', { param: 'agentId' }) : agent
+  if (agent === null || agent.deletedAt !== null) return fail('agent_not_found', { param: 'agentId' })
+  if (!mayDecideWhatRuns(caller, agent))
+    fail('http_exception', {
+      param: 'agentId',
+      message: "Only the agent's owner and workspace admins give it secrets.",
+    })
+  return agent
 }
 
 async function shown(db: Db, secret: SecretRow): Promise<Secret> {

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { steersPrograms } from '../../../shared/lib/env-names.ts'
 import { nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { newestFirst } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
@@ -141,7 +142,7 @@ const keysOfAgent = query(
 
 /** Names of the variables that an agent's runs get, in order. */
 export async function listSecretKeys(db: Db, agentId: string): Promise<string[]> {
-  return keysOfAgent.list(db, [agentId])
+  return (await keysOfAgent.list(db, [agentId])).filter((name) => !steersPrograms(name))
 }
 
 /**
@@ -153,6 +154,8 @@ export async function secretsForRun(
   run: Pick<RunRow, 'agentId'>,
   vault: Pick<Vault, 'open'>,
 ): Promise<Record<string, string>> {
-  const secrets = await listSecretsOfAgent(db, run.agentId)
+  const all = await listSecretsOfAgent(db, run.agentId)
+  // Stored before such names were refused.
+  const secrets = all.filter(({ envVarName }) => !steersPrograms(envVarName))
   return Object.fromEntries(secrets.map(({ id, envVarName, sealed }) => [envVarName, vault.open(id, sealed)]))
 }

@@ -8,6 +8,7 @@ import { findConversationOfTask } from '../conversations/store.ts'
 import { listMessages } from '../messages/store.ts'
 import type { RunRow } from '../runs/store.ts'
 import { listActivity, type ActivityRow } from './activity-store.ts'
+import { withoutHiddenAgents } from './hidden-names.ts'
 import { runsOf } from './included.ts'
 import { readableTask } from './lookup.ts'
 import type { TaskRow } from './store.ts'
@@ -24,7 +25,8 @@ export function taskHistoryHandlers(): ImplementedRoute[] {
       const { limit } = query
       const filter = { taskId: task.id, limit, ...(after === null ? {} : { beforeSeq: after[0] }) }
       const rows = await listActivity(db, filter)
-      return pageOf({ rows, limit, keyOf: (entry) => [entry.seq], present: presentActivity })
+      const page = pageOf({ rows, limit, keyOf: (entry) => [entry.seq], present: presentActivity })
+      return { ...page, data: await withoutHiddenAgents(db, caller, page.data) }
     },
   })
 }
@@ -54,7 +56,7 @@ async function history({ db, caller, params, query }: HandlerInput<typeof taskHi
     )
     .map(({ entry }) => entry)
   const hasMore = [activity, git, runs, comments].some((rows) => rows.length > limit)
-  return { object: 'list' as const, data, hasMore }
+  return { object: 'list' as const, data: await withoutHiddenAgents(db, caller, data), hasMore }
 }
 
 const presentActivity = (entry: ActivityRow) => ({

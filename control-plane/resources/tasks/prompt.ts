@@ -15,6 +15,7 @@ export function taskPrompt(task: TaskRow, { reason, extra }: { reason: string; e
     `Task ${task.key}: ${task.title}\n${facts.join('\n')}`,
     ...(task.description === null || task.description.trim() === '' ? [] : [task.description]),
     ...(extra == null || extra === '' ? [] : [extra]),
+    `The start of this run moved the task to in_progress if it was open; you need not.`,
     `Read it with \`svc task get ${task.key} --include comments\`. When it is done, say so with \`svc task transition ${task.key} --status done\`.`,
   ]
   return parts.join('\n\n')

@@ -255,8 +255,13 @@ export async function replacePullRequest(
 }
 
 /** Tasks whose scheduled start has come, earliest first. */
-export async function listDueStarts(db: Db, now: number, limit: number): Promise<TaskRow[]> {
-  const rows: unknown[] = await db('tasks').where('wake_at', '<=', now).orderBy('wake_at').limit(limit)
+export async function listDueStarts(
+  db: Db,
+  filter: { now: number; after?: Pick<TaskRow, 'id' | 'wakeAt'>; limit: number },
+): Promise<TaskRow[]> {
+  const query = db('tasks').where('wake_at', '<=', filter.now)
+  if (filter.after) void query.whereRaw('(wake_at, id) > (?, ?)', [filter.after.wakeAt, filter.after.id])
+  const rows: unknown[] = await query.orderBy([{ column: 'wake_at' }, { column: 'id' }]).limit(filter.limit)
   return rows.map(parseTask)
 }
 

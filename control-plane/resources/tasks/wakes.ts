@@ -125,7 +125,7 @@ async function nameFor(tx: Db, { assigneeAgentId }: TaskRow, other: TaskRow): Pr
  */
 export async function wakeWatchers(
   tx: Db,
-  change: { task: TaskRow; what: string; actor?: Actor; world: World },
+  change: { task: TaskRow; what: string; actor?: Actor; causedBy?: string | null; world: World },
 ): Promise<void> {
   const { task, world, actor } = change
   for (const watcher of await listWatchers(tx, task.id)) {
@@ -140,6 +140,7 @@ export async function wakeWatchers(
         agentId: watcher.subjectId,
         triggerSource: 'task_watched',
         requestedBy: actor?.id ?? null,
+        ...(change.causedBy !== undefined && { causedBy: change.causedBy }),
         prompt: taskPrompt(task, { reason: `A task you watch changed. ${change.what}` }),
         ...(await placeOf(tx, { origin: watcher.origin, watched: task, world })),
       },

@@ -1,5 +1,6 @@
 import type { World } from '../../../shared/lib/world.ts'
 import type { Db } from '../../db/open.ts'
+import { findOnlyWorkspace, insertBinding } from '../repos/binding-store.ts'
 import { issuePrefixOf } from './rules.ts'
 import { insertCompany, insertWorkspace } from './store.ts'
 
@@ -16,6 +17,9 @@ export async function makeWorkspace(
   const { name, slug } = workspace
   const issuePrefix = workspace.issuePrefix ?? issuePrefixOf(slug)
   const companyId = world.uuid()
+  // The only workspace there was keeps what it reaches as such, whoever makes another one.
+  const only = await findOnlyWorkspace(db)
+  if (only !== null) await insertBinding(db, { workspaceId: only, repository: '*', at })
   await insertCompany(db, { id: companyId, name, at })
   const id = world.uuid()
   await insertWorkspace(db, { id, publicId: world.id('ws_'), companyId, name, slug, issuePrefix, at })

@@ -18,6 +18,7 @@ import type { SignInDependencies } from '../dependencies.ts'
 import { addressFor, PageRefusal, readForm } from '../request.ts'
 import { deviceFlowLimits, pollOutcome, showUserCode, userCodeBytes, userCodeFrom } from './rules.ts'
 import { claimGrantRedemption, findGrantToPoll, insertDeviceGrant, replaceGrantPoll, type GrantRow } from './store.ts'
+import { inTransaction } from '../../db/transaction.ts'
 
 /** The two endpoints `svc` calls while a person signs it in (RFC 8628, sections 3.1 to 3.5). */
 
@@ -38,7 +39,7 @@ type Fields = Map<string, string>
 export async function authorize(ctx: Koa.Context, deps: SignInDependencies): Promise<void> {
   await answerOauth(ctx, async (): Promise<DeviceAuthorizationReply> => {
     await takeFromLimit(ctx, deps)
-    const fields = await readClientForm(ctx)
+    const fields = await readClientForm(ctx, deps)
     const { world } = deps
     const deviceCode = base62(world.bytes(64), 43)
     const at = world.now()
@@ -89,12 +90,12 @@ function clientNameFrom(fields: Fields): string {
 /** Section 3.4: answers a poll, with the login token when the person has approved. */
 export async function token(ctx: Koa.Context, deps: SignInDependencies): Promise<void> {
   await answerOauth(ctx, async (): Promise<DeviceTokenReply> => {
-    const fields = await readClientForm(ctx)
+    const fields = await readClientForm(ctx, deps)
     if (fields.get('grant_type') !== deviceFlow.grantType)
       throw new OauthRefusal('unsupported_grant_type', `Only ${deviceFlow.grantType} is offered here.`)
     const deviceCode = fields.get('device_code') ?? ''
     if (deviceCode === '') throw new OauthRefusal('invalid_request', 'device_code is missing.')
-    const answer = await deps.root.transaction((tx) => poll(tx, deps, hashToken(deviceCode)))
+    const answer = await inTransaction(deps.root, (tx) => poll(tx, deps, hashToken(deviceCode)))
     if (typeof answer === 'object') {
       deps.log.info({ user: answer.userId, tokenId: answer.tokenId }, 'svc was signed in')
       return { access_token: answer.token, token_type: 'Bearer' }
@@ -136,8 +137,8 @@ async function redeem(tx: Tx, world: SignInDependencies['world'], grant: GrantRo
   return issueToken(tx, world, { user, workspaceId, name: `svc login on ${grant.clientName}` })
 }
 
-async function readClientForm(ctx: Koa.Context): Promise<Fields> {
-  const fields = await readForm(ctx)
+async function readClientForm(ctx: Koa.Context, deps: SignInDependencies): Promise<Fields> {
+  const fields = await readForm(ctx, deps)
   if (fields === null)
     throw new OauthRefusal('invalid_request', 'Send application/x-www-form-urlencoded, each field once.')
   if (fields.get('client_id') !== deviceFlow.clientId)

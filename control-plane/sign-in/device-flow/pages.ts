@@ -1,4 +1,5 @@
 import type Koa from 'koa'
+import { inTransaction } from '../../db/transaction.ts'
 import { z } from 'zod'
 import { uuid } from '../../../shared/api/ids.ts'
 import { hashToken } from '../../http/auth.ts'
@@ -82,18 +83,14 @@ export async function decide(ctx: Koa.Context, deps: SignInDependencies): Promis
   const { root, world, log } = deps
   const { grant: grantId, workspace: workspaceId, decision } = form.data
   const isApproved = decision === 'approve'
-  const own = await listMemberships(root, session.userId)
-  if (!own.some(({ workspace }) => workspace.id === workspaceId))
-    throw new PageRefusal(403, 'Refused', 'You are not a member of this workspace.')
-  const grant = await findDeviceGrant(root, grantId)
-  const isDecided =
-    grant !== null &&
-    (await claimGrantDecision(root, grantId, {
-      status: isApproved ? 'approved' : 'denied',
-      userId: session.userId,
-      workspaceId,
-      at: world.now(),
-    }))
+  const isDecided = await inTransaction(root, async (tx) => {
+    const own = await listMemberships(tx, session.userId)
+    if (!own.some(({ workspace }) => workspace.id === workspaceId))
+      throw new PageRefusal(403, 'Refused', 'You are not a member of this workspace.')
+    if ((await findDeviceGrant(tx, grantId)) === null) return false
+    const status = isApproved ? 'approved' : 'denied'
+    return claimGrantDecision(tx, grantId, { status, userId: session.userId, workspaceId, at: world.now() })
+  })
   if (!isDecided) throw new PageRefusal(410, 'Too late', 'This was decided before, or is older than ten minutes.')
   log.info({ user: session.userId, workspaceId, isApproved }, 'a login of svc was decided')
   ctx.body = decidedPage(isApproved)

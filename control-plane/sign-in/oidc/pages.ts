@@ -10,7 +10,8 @@ import { paths } from '../paths.ts'
 import { addressFor, PageRefusal, queryOf } from '../request.ts'
 import { browserSecret, goTo, openSession, sessionOf, welcome } from '../session.ts'
 import { OidcTrouble, type OidcClient, type OidcPerson } from './client.ts'
-import { claimAttempt, findUserOfIdentity, insertAttempt, insertIdentity } from './store.ts'
+import { claimAttempt, findUserOfIdentity, hasIdentity, insertAttempt, insertIdentity, lockUser } from './store.ts'
+import { inTransaction } from '../../db/transaction.ts'
 
 /** Signing in at the issuer: sent there with a state that is good once, for ten minutes, in this browser. */
 const attemptMs = 10 * 60_000
@@ -33,17 +34,17 @@ export async function finishOidc(ctx: Koa.Context, deps: SignInDependencies): Pr
   const oidc = oidcOf(deps)
   const { root, world, log } = deps
   const state = queryOf(ctx, 'state') ?? ''
-  const browser = readCookie(ctx, cookies.browser) ?? ''
+  const browser = readCookie(ctx, deps, cookies.browser) ?? ''
   const attempt = ctx.method === 'GET' ? await claimAttempt(root, hashToken(state)) : null
   const isOwn = attempt !== null && isSame(attempt.browserHash, hashToken(browser)) && world.now() < attempt.expiresAt
   if (!isOwn) throw new PageRefusal(410, 'Start again', 'This sign-in is over, or was begun in another browser.')
   const url = new URL(ctx.path + ctx.search, addressFor(ctx, deps))
   const person = await atIssuer(deps, () => oidc.finish(url, { ...attempt, state }))
   const before = await sessionOf(ctx, deps)
-  const signedIn = await root.transaction(async (tx) => {
+  const signedIn = await inTransaction(root, async (tx) => {
     const userId = await findPerson(tx, { oidc, person, at: world.now() })
     if (userId === null || (await listMemberships(tx, userId)).length === 0) return null
-    const session = { userId, workspaceId: null, cookieBefore: before?.cookie ?? null }
+    const session = { userId, workspaceId: null, cookieBefore: before?.cookie ?? null, sessions: deps.sessions }
     return { userId, cookie: await openSession(tx, world, session) }
   })
   if (signedIn === null) {
@@ -67,6 +68,9 @@ async function findPerson(
   if (known !== null) return known
   const user = person.verifiedEmail === null ? null : await findUserByEmail(tx, person.verifiedEmail)
   if (user === null) return null
+  // The address may have gone to somebody else at the issuer. Of two who come at once the second sees the first.
+  await lockUser(tx, user.id)
+  if (await hasIdentity(tx, { issuer: identity.issuer, userId: user.id })) return null
   await insertIdentity(tx, { ...identity, userId: user.id, at })
   return user.id
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { text, time } from '../../db/columns.ts'
+import { lockRows } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
 
 /** Sign-ins at the issuer under way, and who is who there. */
@@ -39,6 +40,23 @@ export interface Identity {
 export async function findUserOfIdentity(db: Db, { issuer, subject }: Identity): Promise<string | null> {
   const row: unknown = await db('oidc_identities').where({ issuer, subject }).first('user_id')
   return row === undefined ? null : z.object({ user_id: text }).parse(row).user_id
+}
+
+/** Whether the issuer knows the person already, by whichever subject. */
+export async function hasIdentity(db: Db, { issuer, userId }: { issuer: string; userId: string }): Promise<boolean> {
+  return (await db('oidc_identities').where({ issuer, user_id: userId }).first('subject')) !== undefined
+}
+
+/** Others who do the same wait until this transaction ends. */
+export async function lockUser(db: Db, userId: string): Promise<void> {
+  await lockRows(db('users').where({ id: userId })).first('id')
+}
+
+/** So that the person may come as another subject; with `issuer` only at that one. Returns how many there were. */
+export async function removeIdentities(db: Db, userId: string, issuer: string | null): Promise<number> {
+  return db('oidc_identities')
+    .where({ user_id: userId, ...(issuer !== null && { issuer }) })
+    .delete()
 }
 
 /** Without effect when the identity is somebody's already. */

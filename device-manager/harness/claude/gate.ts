@@ -48,9 +48,12 @@ export function gate(): Gate {
   const open = new Map<string, Question>()
   const decided = new Map<string, { decision: GateDecision; input: unknown }>()
 
+  let cwd: string | null = null
+
   const raise = (askId: string, name: string, question: Question): GateStep => {
     open.set(askId, question)
-    return { ask: { askId, toolCallId: question.toolCallId, name, input: question.input } }
+    const ask = { askId, toolCallId: question.toolCallId, name, input: question.input }
+    return { ask: cwd === null ? ask : { ...ask, cwd } }
   }
   const onHook = (askId: string, request: unknown): GateStep => {
     const hook = hookCallback.safeParse(request)
@@ -58,6 +61,7 @@ export function gate(): Gate {
       return { write: hookAnswer(askId, { behavior: 'deny', message: 'The call could not be read, so it is denied.' }) }
     }
     const { input } = hook.data
+    cwd = input.cwd ?? cwd
     const toolCallId = input.tool_use_id ?? hook.data.tool_use_id ?? null
     return raise(askId, input.tool_name, { kind: 'hook', toolCallId, input: input.tool_input })
   }

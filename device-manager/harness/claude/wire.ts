@@ -101,7 +101,13 @@ export const controlRequest = z.object({
 export const hookCallback = z.object({
   callback_id: z.string(),
   tool_use_id: id.nullish(),
-  input: z.object({ tool_name: z.string().min(1).max(500), tool_input: z.unknown(), tool_use_id: id.nullish() }),
+  input: z.object({
+    tool_name: z.string().min(1).max(500),
+    tool_input: z.unknown(),
+    tool_use_id: id.nullish(),
+    /** The folder of its shell now, which a command before may have left. */
+    cwd: z.string().nullish().catch(null),
+  }),
 })
 /** claude's own question, where its rules or a person's settings want one although the hook has decided. */
 export const canUseTool = z.object({

@@ -25,9 +25,6 @@ const unprovoked: Readonly<Record<string, string>> = {
 }
 /** Routes that a table of codes names by resource, and that have nothing by which the code could come about. */
 const notOnRoute: Readonly<Record<string, string>> = {
-  'validation_error projects.delete': 'reads no query and no body',
-  'validation_error projects.restore': 'reads no query and no body',
-  'validation_error projects.config.get': 'reads no query and no body',
   'reporting_cycle agents.create': 'nobody reports to an agent that is being made',
   'default_repo_forbidden agents.create': 'whoever makes an agent owns it',
   'dependency_cycle tasks.create': 'nothing can wait for a task that is being made',
@@ -69,11 +66,9 @@ function commonRecipes(route: AnyRoute): CodeRecipe[] {
   const hasBody = route.body.def.type !== 'undefined'
   const make: Record<string, () => CodeRecipe | null> = {
     validation_error: () =>
-      hasBody || hasQuery
-        ? on(route.id, '400 validation_error', (stage) =>
-            send(stage, route, hasBody ? { body: junk } : { search: '?limit=x&includeDeleted=x' }),
-          )
-        : null,
+      on(route.id, '400 validation_error', (stage) =>
+        send(stage, route, hasBody ? { body: junk } : { search: hasQuery ? '?limit=x&includeDeleted=x' : '?stauts=x' }),
+      ),
     http_exception: () => on(route.id, '403 http_exception', byAgent),
     agent_self_only: () => on(route.id, '403 agent_self_only', byAgent),
     agent_no_workspace_access: () => on(route.id, '403 agent_no_workspace_access', byAgent),

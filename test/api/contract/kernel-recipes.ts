@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Knex } from 'knex'
 import { expect } from 'vitest'
-import { findAgent, insertAgent } from '../../../control-plane/resources/agents/store.ts'
 import { TestServer, type Reply } from '../../kit/server.ts'
 import { on, patch, post, type CodeRecipe } from './code-recipes.ts'
 import type { Stage } from './stage.ts'
@@ -101,33 +100,29 @@ const describeAgent = (stage: Stage, key?: string) => (agentId: string) =>
     ...(key === undefined ? {} : withKey(key)),
   })
 
-/** A handle that another write takes after the request has seen it free. */
-async function takenMeanwhile(stage: Stage, send: (name: string) => Promise<Reply>): Promise<Reply> {
-  const { database, world } = stage.server
-  const source = (await findAgent(database.root, await stage.agent()))!
-  const name = `Taken ${crypto.randomUUID()}`
-  const held = await database.root.transaction()
-  const handle = name.toLowerCase().replaceAll(' ', '-')
-  await insertAgent(held, { ...source, id: world.id('agt_'), uuid: crypto.randomUUID(), handle, name })
-  const reply = send(name)
-  const waiting = () =>
-    database.root('pg_stat_activity').whereRaw("datname = current_database() and wait_event_type = 'Lock'")
-  await expect.poll(async () => (await waiting()).length).toBe(1)
-  await held.commit()
+/** Sends a name with which the database undoes each attempt to write it, as if another write got in between each time. */
+async function undoneEachTime(
+  stage: Stage,
+  { code, send }: { code: '23505' | '40001'; send: (name: string) => Promise<Reply> },
+): Promise<Reply> {
+  const { root } = stage.server.database
+  const name = `Undone ${crypto.randomUUID()}`
+  await root.raw(`create function undo() returns trigger language plpgsql as
+    $$ begin raise exception 'another write got in between' using errcode = '${code}'; end $$`)
+  await root.raw(`create trigger undo before insert or update on agents for each row
+    when (new.name = '${name}') execute function undo()`)
+  const reply = await send(name)
+  await root.raw('drop function undo() cascade')
   return reply
 }
 
+const renameAgent = (stage: Stage, agentId: string) => (name: string) =>
+  stage.server.call(`/agents/${agentId}`, patch({ name }))
+
 /** These need two transactions at once, which SQLite never has. */
 export const postgresRecipes: readonly CodeRecipe[] = [
-  on('agents.update', '503 transient_conflict', (stage) =>
-    whileHeld(stage, {
-      request: describeAgent(stage),
-      act: async ({ agentId, transaction }) => {
-        await transaction('agents').where({ id: agentId }).increment('version')
-        await transaction.commit()
-        return null
-      },
-    }),
+  on('agents.update', '503 transient_conflict', async (stage) =>
+    undoneEachTime(stage, { code: '40001', send: renameAgent(stage, await stage.agent()) }),
   ),
   ...[
     ['504 query_timeout', 'select pg_cancel_backend(?)'],
@@ -148,15 +143,15 @@ export const postgresRecipes: readonly CodeRecipe[] = [
     return whileHeld(stage, { request, act: ({ agentId }) => request(agentId) })
   }),
   on('agents.create', '409 handle_taken', (stage) =>
-    takenMeanwhile(stage, (name) => stage.server.call('/agents', post({ name }))),
+    undoneEachTime(stage, { code: '23505', send: (name) => stage.server.call('/agents', post({ name })) }),
   ),
   on('agents.update', '409 handle_taken', async (stage) => {
-    const agentId = await stage.agent()
-    return takenMeanwhile(stage, (name) => stage.server.call(`/agents/${agentId}`, patch({ name })))
+    return undoneEachTime(stage, { code: '23505', send: renameAgent(stage, await stage.agent()) })
   }),
   on('agents.clone', '409 handle_taken', async (stage) => {
     const agentId = await stage.agent()
-    return takenMeanwhile(stage, (name) => stage.server.call(`/agents/${agentId}/clones`, post({ name })))
+    const send = (name: string) => stage.server.call(`/agents/${agentId}/clones`, post({ name }))
+    return undoneEachTime(stage, { code: '23505', send })
   }),
   on('agents.list', '503 rate_limiter_unavailable', async (stage) => {
     const { database } = stage.server

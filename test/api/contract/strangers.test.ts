@@ -28,7 +28,12 @@ beforeAll(async () => {
   strangerToken = stranger.token
   foreign = await strangersThings(server, stranger)
   const { root } = server.database
-  const signIn = { userId: server.owner.uuid, workspaceId: server.owner.workspaceId, cookieBefore: null }
+  const signIn = {
+    userId: server.owner.uuid,
+    workspaceId: server.owner.workspaceId,
+    cookieBefore: null,
+    sessions: { totalMs: 3_600_000, idleMs: 3_600_000 },
+  }
   const cookie = await openSession(root, server.world, signIn)
   credentials = [
     { token: server.owner.token },

@@ -50,6 +50,17 @@ describe.each(reaches)('$label', (reach) => {
         expect((await request(reach, member.token)).status).toBe(403)
     })
 
+  it('refuses a query parameter that it does not have, unless others’ programs call it', async () => {
+    const { method, base } = reach.route
+    const isForAgents = callers !== 'none' && typeof callers.person === 'object'
+    const token = isForAgents ? agentToken : server.owner.token
+    const options: CallOptions = { method, base, token, headers: { 'idempotency-key': crypto.randomUUID() } }
+    if (method !== 'GET' && method !== 'DELETE') options.body = {}
+    const reply = await server.call(`${fill(reach.path, unknownIds)}?no_such_parameter=1`, options)
+    if (reach.route.unknownQuery === 'ignored') expect(JSON.stringify(reply.body)).not.toContain('no_such_parameter')
+    else expect([outcomeOf(reply), reply.body.error.param]).toEqual(['400 validation_error', 'no_such_parameter'])
+  })
+
   it('answers an unsupported version and a foreign workspace', async () => {
     const { method, base } = reach.route
     const path = fill(reach.path, unknownIds)

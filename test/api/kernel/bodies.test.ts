@@ -1,4 +1,5 @@
 import { request } from 'node:http'
+import { connect } from 'node:net'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { call, codeOf, refusal, startServer, type TestServer } from './server.ts'
@@ -99,6 +100,34 @@ test('a body over the limit is refused, also when it comes in pieces or packed',
     413,
     'payload_too_large',
   ])
+})
+
+test('a sender whose connection ends with the answer gets the answer, if it reads only once all is sent', async () => {
+  const body = Buffer.alloc(8 * 1024 * 1024, 0x20)
+  const { hostname, port } = new URL(server.url)
+  const ask = (token: string) =>
+    new Promise<string>((resolve, reject) => {
+      const socket = connect(Number(port), hostname)
+      const head = [
+        'POST /api/v1/things HTTP/1.1',
+        `Host: ${hostname}`,
+        'Connection: close',
+        `Authorization: Bearer ${token}`,
+        'Content-Type: application/json',
+        `Content-Length: ${body.length}`,
+        '',
+        '',
+      ].join('\r\n')
+      let text = ''
+      socket.on('error', reject)
+      socket.on('end', () => resolve(text))
+      socket.write(head)
+      socket.write(body, () => socket.on('data', (data: Buffer) => (text += data.toString('utf8'))))
+    })
+  for (let count = 0; count < 3; count++) {
+    expect(await ask(server.seed.ownerToken)).toMatch(/^HTTP\/1.1 413 [^]*"code":"payload_too_large"/)
+    expect(await ask('svc_pat_nobody')).toMatch(/^HTTP\/1.1 401 [^]*"code":"auth_invalid"/)
+  }
 })
 
 test('a sender that goes on sending gets its answer all the same', async () => {

@@ -65,16 +65,21 @@ test('behind a proxy the address is the one it saw, whatever the client says of 
   const rules = { sign_in: { points: 1, windowS: 60 } }
   const statusOf = async (server: TestServer, forwarded: string) =>
     (await call(server, '/sign-in', { token: null, headers: { 'x-forwarded-for': forwarded } })).status
-  const behind = await startServer({ routes: handlers, rules, isBehindProxy: true })
+  const behind = await startServer({ routes: handlers, rules, trustedProxies: 1 })
+  const behindTwo = await startServer({ routes: handlers, rules, trustedProxies: 2 })
   const direct = await startServer({ routes: handlers, rules })
   try {
     expect(await statusOf(behind, '10.0.0.1, 203.0.113.7')).toBe(200)
     expect(await statusOf(behind, '10.0.0.2, 203.0.113.7')).toBe(429)
     expect(await statusOf(behind, '10.0.0.1, 203.0.113.8')).toBe(200)
+    expect(await statusOf(behindTwo, '10.0.0.1, 203.0.113.7, 192.0.2.1')).toBe(200)
+    expect(await statusOf(behindTwo, '10.0.0.2, 203.0.113.7, 192.0.2.2')).toBe(429)
+    expect(await statusOf(behindTwo, '203.0.113.8, 192.0.2.1')).toBe(200)
     expect(await statusOf(direct, '203.0.113.7')).toBe(200)
     expect(await statusOf(direct, '203.0.113.8')).toBe(429)
   } finally {
     await behind.close()
+    await behindTwo.close()
     await direct.close()
   }
 })

@@ -28,8 +28,9 @@ beforeEach(async () => {
     closed: () => undefined,
   }
   await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve))
-  sockets.once('connection', (socket) => {
-    session = new Session({ socket, world: realWorld, log: silentLog, onClose: () => undefined, handlers, heldBytes })
+  sockets.once('connection', (socket, { socket: wire }) => {
+    const common = { world: realWorld, log: silentLog, onClose: () => undefined }
+    session = new Session({ socket, wire, ...common, handlers, heldBytes })
   })
   device = new WebSocket(`ws://127.0.0.1:${(http.address() as AddressInfo).port}`, { perMessageDeflate: false })
   await new Promise((resolve) => device.once('open', resolve))

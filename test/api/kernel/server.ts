@@ -1,8 +1,10 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type Koa from 'koa'
 import { realWorld, type World } from '../../../shared/lib/world.ts'
 import { createApp } from '../../../control-plane/http/app.ts'
 import { createCallerLookup } from '../../../control-plane/http/auth.ts'
+import { createBodyRooms, type BodyRooms } from '../../../control-plane/http/body-room.ts'
 import { createIdempotency } from '../../../control-plane/http/idempotency.ts'
 import type { ImplementedRoute } from '../../../control-plane/http/implement.ts'
 import type { Kernel, RequestRecord } from '../../../control-plane/http/kernel.ts'
@@ -33,20 +35,29 @@ export interface ServerOptions {
   isChecking?: boolean
   instance?: string
   isSole?: boolean
-  isBehindProxy?: boolean
+  trustedProxies?: number
+  rooms?: BodyRooms
   /** Default: one with a key of its own. */
   vault?: Vault
   /** The database of another server, to be a second process on it. */
   database?: { url: string; seed: Seed }
   url?: string
+  /** Whoever waits longer for a connection fails. */
+  acquireMs?: number
+  /** By which time passes, but for the wall clock; default the real one. */
+  world?: World
+  /** For what is not of the contract. */
+  others?: (kernel: Kernel) => Koa.Middleware[]
 }
 
 const noRules: RateRules = { general: null, sign_in: null, webhook: null }
 
 export async function startServer(options: ServerOptions): Promise<TestServer> {
   const clock = { offsetMs: 0 }
-  const world: World = { ...realWorld, now: () => Date.now() + clock.offsetMs }
-  const database = openDatabase({ url: options.database?.url ?? options.url ?? ':memory:' })
+  const world: World = { ...(options.world ?? realWorld), now: () => Date.now() + clock.offsetMs }
+  const { acquireMs } = options
+  const url = options.database?.url ?? options.url ?? ':memory:'
+  const database = openDatabase({ url, ...(acquireMs === undefined ? {} : { acquireMs }) })
   if (options.database === undefined) await migrate(database.root, world.now())
   const seeded = options.database?.seed ?? (await seed(database.root, world))
   const logged: TestServer['logged'] = []
@@ -65,13 +76,14 @@ export async function startServer(options: ServerOptions): Promise<TestServer> {
       isSole: options.isSole ?? true,
       vault: options.vault ?? createVault({ kind: 'memory' }, world),
     }),
+    rooms: options.rooms ?? createBodyRooms(world),
     isChecking: options.isChecking ?? true,
     isHttps: false,
-    isBehindProxy: options.isBehindProxy ?? false,
+    trustedProxies: options.trustedProxies ?? 0,
     stopping: stopping.signal,
     observe: (record) => records.push(record),
   }
-  const handle = createApp(options.routes, kernel).callback()
+  const handle = createApp(options.routes, kernel, options.others?.(kernel)).callback()
   const server = createServer((request, response) => void handle(request, response))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {

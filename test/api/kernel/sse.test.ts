@@ -34,7 +34,11 @@ function handlers(watched: Watched) {
   return implement(routes, {
     events: ({ stream, query, signal }) => {
       if (stream === null) return Promise.resolve({ page: true })
-      return Promise.resolve(new EventStream(source(Number(stream.lastEventId ?? 0), query.count ?? Infinity, signal)))
+      return Promise.resolve(
+        new EventStream(source(Number(stream.lastEventId ?? 0), query.count ?? Infinity, signal), () =>
+          Promise.resolve(),
+        ),
+      )
     },
   })
   async function* source(after: number, count: number, signal: AbortSignal): AsyncGenerator<StreamMessage> {
@@ -230,7 +234,7 @@ test('a quiet stream is kept alive by comments', async () => {
 test('a source that fails ends the answer unfinished', async () => {
   const server = await startServer({
     routes: implement(routes, {
-      events: () => Promise.resolve(new EventStream(failing())),
+      events: () => Promise.resolve(new EventStream(failing(), () => Promise.resolve())),
     }),
   })
   async function* failing(): AsyncGenerator<StreamMessage> {

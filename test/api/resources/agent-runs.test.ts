@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { findDetails } from '../../../control-plane/resources/runs/details-store.ts'
 import { enrol, FakeDevice } from '../../kit/fake-device.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
 
@@ -84,6 +85,27 @@ test('an assignment that adds nothing folds into the run that waits', async () =
   expect(second.body).toEqual({ kind: 'coalesced', coalescedIntoRunPublicId: first.body.runPublicId })
   expect((await start(agent.id, { source: 'assignment', prompt: 'Other' })).body.kind).toBe('pending')
   expect((await start(agent.id, { prompt: 'Same' })).body.kind).toBe('pending')
+})
+
+test('wakes that fold into one run that waits bring no more schemas together than one of them may', async () => {
+  const agent = await server.createAgent()
+  const mention = (outputSchemas: Record<string, unknown>) => start(agent.id, { source: 'mention', outputSchemas })
+  const large = (name: string) => ({ [name]: { description: `${name} ${'x'.repeat(30_000)}` } })
+  const runId = (await mention(large('First'))).body.runPublicId as string
+  const folded = { kind: 'coalesced', coalescedIntoRunPublicId: runId }
+  const namesOf = async () => Object.keys((await findDetails(server.database.root, runId))?.outputSchemas ?? {}).sort()
+  expect((await mention(large('Second'))).body).toEqual(folded)
+  const reply = await mention(large('Third'))
+  expect([outcomeOf(reply), reply.body.error.param]).toEqual(['400 validation_error', 'outputSchemas'])
+  expect(reply.body.error.details.fields[0].message).toContain('65536 bytes')
+  expect(await namesOf()).toEqual(['First', 'Second'])
+  // Those that the run knows take nothing more.
+  expect((await mention(large('First'))).body).toEqual(folded)
+  const small = (from: number, count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, at) => [`S${from + at}`, {}]))
+  expect((await mention(small(0, 14))).body).toEqual(folded)
+  expect((await mention(small(14, 1))).body.error.details.fields[0].message).toContain('16 schemas')
+  expect(await namesOf()).toHaveLength(16)
 })
 
 test('a cloud agent is declined where cloud runs are off: a run that ended at once', async () => {

@@ -101,7 +101,17 @@ describe('tool calls', () => {
       method: 'PUT',
       body: { config: { permissions: { tools: { ask } } } },
     })
-    const reply = await post(`/approvals/${id}/approve`, { appliedScope: 'always' })
+    // A member may allow this call, and not change what is allowed from now on.
+    const refused = await post(`/approvals/${id}/approve`, { appliedScope: 'always' })
+    expect(outcomeOf(refused)).toBe('403 http_exception')
+    expect((await server.ok(`/approvals/${id}`)).status).toBe('open')
+    expect((await server.ok(`/agents/${agent.id}/config`)).config.permissions.tools.allow).toEqual([])
+    expect(
+      outcomeOf(
+        await post(`/approvals/${id}/assign`, { assignedTo: { id: admin.userId }, reason: 'away' }, admin.token),
+      ),
+    ).toBe('200')
+    const reply = await post(`/approvals/${id}/approve`, { appliedScope: 'always' }, admin.token)
     expect(reply.body.appliedScope).toBe('always')
     const rules = [
       { tool: 'Bash', pattern: 'npm publish' },

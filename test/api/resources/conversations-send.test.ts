@@ -196,6 +196,30 @@ describe('send', () => {
     expect(next.prompt).not.toContain('two')
   })
 
+  test('refuses a turn of an agent that takes none with the reason, and with no time to wait', async () => {
+    const { id, agentId } = await makeDm()
+    const ended = await server.ok(`/agents/${agentId}`)
+    await server.ok(`/agents/${agentId}`, { method: 'PATCH', body: { status: 'terminated' } })
+    const refused = await server.call(`/conversations/${id}/send`, { body: { body: 'Hello?' } })
+    expect(outcomeOf(refused)).toBe('429 rate_limited')
+    expect(refused.headers.get('retry-after')).toBeNull()
+    expect(refused.body.error).toMatchObject({
+      message: `${ended.name} is terminated; only an active agent takes wakes.`,
+      details: { reason: 'agent_inactive' },
+    })
+  })
+
+  test('refuses a turn while all agents of the workspace are paused, with no time to wait', async () => {
+    const { id } = await makeDm()
+    const act = (action: string) => server.ok(`/workspaces/${server.owner.workspaceId}/${action}`, { method: 'POST' })
+    await act('pause-agents')
+    const refused = await server.call(`/conversations/${id}/send`, { body: { body: 'Hello?' } })
+    await act('resume-agents')
+    expect(outcomeOf(refused)).toBe('429 rate_limited')
+    expect(refused.headers.get('retry-after')).toBeNull()
+    expect(refused.body.error.details).toMatchObject({ reason: 'workspace_agents_paused' })
+  })
+
   test('refuses a turn while the agent has one, and nothing is posted then', async () => {
     const { id } = await makeDm()
     const turn = await openTurn(server, id, { body: 'First.' })

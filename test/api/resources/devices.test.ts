@@ -51,6 +51,7 @@ describe('list', () => {
         providerReadiness: {},
         providerReadinessCapturedAt: null,
         claimState: null,
+        runsBy: 'members',
         remoteControlRevokedAt: null,
         createdAt: expect.any(String),
         updatedAt: expect.any(String),

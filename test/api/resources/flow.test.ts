@@ -117,25 +117,27 @@ describe.skipIf(!hasPostgres())('two replicas', () => {
     expect(await device.closed).toBe(4011)
   })
 
-  test('a handle that another write takes meanwhile is handle_taken', async () => {
+  test('a handle that another write takes meanwhile is that of another', async () => {
     const { root } = first.database
     const taker = await first.createAgent({ name: 'Quick' })
     const victim = await first.createAgent({ name: 'Victim' })
     for (const attempt of [
-      () => first.call('/agents', { body: { name: 'Disputed' } }),
       () => first.call(`/agents/${victim.id}`, { method: 'PATCH', body: { name: 'Disputed' } }),
+      () => first.call('/agents', { body: { name: 'Disputed' } }),
     ]) {
       const other = await root.transaction()
       await other('agents').where({ id: taker.id }).update({ handle: 'disputed' })
       const answer = attempt()
       await waitsForLock(first)
       await other.commit()
-      expect(outcomeOf(await answer)).toBe('409 handle_taken')
+      const { status, body } = await answer
+      expect([200, 201]).toContain(status)
+      expect(body.handle).toMatch(/^@disputed-\d$/)
       await root('agents').where({ id: taker.id }).update({ handle: 'quick' })
     }
   })
 
-  test('a row that another write changes meanwhile is transient_conflict', async () => {
+  test('a row that another write changes meanwhile is read again', async () => {
     const { root } = first.database
     const agent = await first.createAgent()
     const { deviceId } = (await FakeDevice.connect(first)).identity
@@ -160,7 +162,7 @@ describe.skipIf(!hasPostgres())('two replicas', () => {
       await waitsForLock(first)
       await other.commit()
       const reply = await answer
-      expect(outcomeOf(reply)).toBe('503 transient_conflict')
+      expect(reply.status, JSON.stringify(reply.body)).toBeLessThan(300)
     }
   })
 

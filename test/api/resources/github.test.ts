@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { findDetails } from '../../../control-plane/resources/runs/details-store.ts'
 import {
@@ -62,6 +63,34 @@ describe('POST /integrations/github/webhook', () => {
     const refused = (await bare.json()) as { error: { code: string } }
     expect([bare.status, refused.error.code]).toEqual([401, 'auth_missing'])
     expect(await server.database.root('github_deliveries').where('happening', 'like', `%app-${count}"%`)).toEqual([])
+  })
+
+  it('takes nothing that is packed, since unpacking it comes before its signature', async () => {
+    const packed = gzipSync(Buffer.alloc(20 * 1024 * 1024))
+    const headers = { 'x-hub-signature-256': `sha256=${'0'.repeat(64)}`, 'content-encoding': 'gzip' }
+    const url = `${server.url}/integrations/github/webhook`
+    const reply = await fetch(url, { method: 'POST', body: packed, headers })
+    const refused = (await reply.json()) as { error: { code: string; param: string } }
+    expect([reply.status, refused.error.code, refused.error.param]).toEqual([
+      400,
+      'validation_error',
+      'Content-Encoding',
+    ])
+  })
+
+  it('reads a delivery of many megabytes, while small ones pass it', async () => {
+    const large = { ...mergedPayload(newRepo()), more: Array.from({ length: 300_000 }, (_, at) => ({ at })) }
+    const order: string[] = []
+    const first = send('pull_request', large).then((reply) => {
+      order.push('large')
+      return reply
+    })
+    expect(await send('ping', {})).toMatchObject({ status: 202 })
+    order.push('small')
+    expect(await first).toMatchObject({ status: 202, body: { status: 'accepted' } })
+    expect(order).toEqual(['small', 'large'])
+    const broken = await deliver(server.url, { event: 'pull_request', payload: `{"a":"${'x'.repeat(300_000)}` })
+    expect([broken.status, broken.body.error?.code]).toEqual([400, 'validation_error'])
   })
 
   it('takes a delivery once by its id', async () => {
@@ -165,12 +194,14 @@ describe('a merge', () => {
     ])
   })
 
-  it('into another branch than the default one closes nothing and fires nothing', async () => {
+  it('into another branch than the default one closes the task, and fires nothing', async () => {
     const task = await createTask(server)
     const repo = newRepo()
     const { id } = await automationOn(repo)
     await sent('pull_request', mergedPayload(repo, { title: task.key, base: 'release' }))
-    expect(await statusOf(task.key)).toBe('open')
+    expect(await statusOf(task.key)).toBe('done')
+    const { data } = await server.ok(`/tasks/${task.key}/activity`)
+    expect(JSON.stringify(data)).toContain('"base":"release"')
     expect(await runsOf(server, id)).toEqual([])
   })
 

@@ -76,6 +76,23 @@ test('what a private agent does in a channel is shown to who sees the agent; oth
   expect(await agentsSeen(member.token)).toEqual([open.id])
 })
 
+test('the history of a task names a private agent to nobody who does not see it', async () => {
+  const hidden = await server.createAgent({ visibility: 'private' })
+  const worked = await task(server, { assignee: hidden.id })
+  await wakesAreAnswered(server, worked.id)
+  const [run] = (await server.ok(`/runs?agent=${hidden.id}`)).data
+  const token = await server.runToken(run.id)
+  const headers = { 'Idempotency-Key': crypto.randomUUID() }
+  await server.ok(`/tasks/${worked.id}/comments`, { body: { body: 'On it.' }, token, headers })
+  for (const path of [`/tasks/${worked.id}/history`, `/tasks/${worked.id}/activity`]) {
+    const own = JSON.stringify(await server.ok(path))
+    expect([path, own.includes(hidden.id)]).toEqual([path, true])
+    const theirs = await server.ok(path, { token: member.token })
+    expect([path, JSON.stringify(theirs.data).includes(hidden.id)]).toEqual([path, false])
+    expect(theirs.data).toHaveLength(JSON.parse(own).data.length - (path.endsWith('history') ? 1 : 0))
+  }
+})
+
 test('a task that is opened again, or taken out of the archive, is begun at its scheduled start', async () => {
   const agent = (await server.createAgent()).id
   const startAt = () => new Date(server.world.now() + 3_600_000).toISOString()

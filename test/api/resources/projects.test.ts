@@ -173,7 +173,7 @@ describe('update', () => {
     const replies = await Promise.all(
       Array.from({ length: 4 }, (_, n) => send('PATCH', project.id, { body: { description: `from ${n}` } })),
     )
-    for (const reply of replies) expect(['200', '503 transient_conflict']).toContain(outcomeOf(reply))
+    expect(replies.map(outcomeOf)).toEqual(replies.map(() => '200'))
   })
 })
 

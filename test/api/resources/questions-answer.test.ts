@@ -171,6 +171,19 @@ describe('secrets', () => {
     expect(outcomeOf(await give(id, 'y'))).toBe('409 question_resolved')
   })
 
+  test('come from a colleague under the name of a credential only', async () => {
+    const asking = (envVarName: string) =>
+      asked({ answerMode: 'secret_input', secretRequest: { ...secretRequest(), envVarName } })
+    for (const envVarName of ['DATABASE_URL', 'NOT_YET_ON_THE_LIST_OPTS']) {
+      const { id } = await asking(envVarName)
+      expect(outcomeOf(await give(id, 'x', other.token))).toBe('403 http_exception')
+      expect((await server.ok(`/questions/${id}`)).status).toBe('open')
+      expect(outcomeOf(await give(id, 'x', member.token))).toBe('200')
+    }
+    const { id } = await asking('DEPLOY_TOKEN')
+    expect(outcomeOf(await give(id, 'x', other.token))).toBe('200')
+  })
+
   test('have a name of their own, when asked for and when given', async () => {
     const request = secretRequest()
     const body = { answerMode: 'secret_input', secretRequest: request }

@@ -283,4 +283,18 @@ describe('output', () => {
     expect(reply.body.error.message).toContain('too long')
     await run.end()
   })
+
+  test('while the schema of one takes for ever, others are answered', async () => {
+    const run = await begin({ outputSchemas: { Slow: { type: 'string', pattern: '^(a+)+$' } } })
+    const answered: string[] = []
+    const data = `${'a'.repeat(60)}!`
+    const slow = record('current', run.token, { schema: 'Slow', data }).then(() => answered.push('slow'))
+    // A write, too: nothing is locked while it is checked.
+    for (let count = 0; count < 8; count++)
+      await server.ok(`/agents/${agentId}`, { method: 'PATCH', body: { description: `Changed meanwhile ${count}` } })
+    answered.push('others')
+    await slow
+    expect(answered).toEqual(['others', 'slow'])
+    await run.end()
+  })
 })

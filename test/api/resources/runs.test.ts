@@ -286,6 +286,24 @@ describe('retry', () => {
     expect((await server.ok(`/runs/${plain.body.runId}/context`)).prompt).toBe('Build')
   })
 
+  test('of a task makes a run each time; the second waits for the task', async () => {
+    const { id: agentId } = await server.createAgent()
+    const headers = { 'idempotency-key': crypto.randomUUID() }
+    const task = await server.ok('/tasks', {
+      headers,
+      body: { title: 'Build', assignee: { type: 'agent', id: agentId } },
+    })
+    const runs = async () => (await server.ok(`/runs?task=${task.id}`)).data
+    await expect.poll(async () => (await runs()).length, { timeout: 5_000, interval: 5 }).toBe(1)
+    const [first] = await runs()
+    await act(first.id, 'cancel')
+    const one = (await act(first.id, 'retry')).body.runId
+    const two = (await act(first.id, 'retry', { body: { reason: 'again' } })).body.runId
+    expect(one).not.toBe(two)
+    expect(await read(one)).toMatchObject({ status: 'queued', task: { id: task.key } })
+    expect(await read(two)).toMatchObject({ status: 'queued', gateReason: 'task_locked', task: { id: task.key } })
+  })
+
   test('refuses a run that succeeded', async () => {
     const { person, device } = await personWithDevice()
     const runId = await server.startRun((await server.createAgent({}, person.token)).id)

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { ConfigError, readConfig } from '../../../control-plane/config.ts'
+import { unlinkUser } from '../../../control-plane/operator/access.ts'
 import { Browser, signedIn, type Page } from '../../kit/browser.ts'
 import { startIssuer, type Flaw, type Issuer } from '../../kit/oidc-issuer.ts'
 import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
@@ -65,6 +66,17 @@ test('the identity counts from the first sign-in on, not the address', async () 
   expect((await browser.visit('/account')).text).toContain(person.email)
   issuer.person = { sub: 'p1' }
   expect((await signIn()).status).toBe(303)
+})
+
+test('another subject with the same address is not the same person, until the operator unlinks the first', async () => {
+  expect((await signIn()).status).toBe(303)
+  issuer.person = { sub: 'p2', email: person.email, email_verified: true }
+  const browser = new Browser(server)
+  expect([(await signIn(browser)).status, browser.cookies.has('svc_session')]).toEqual([403, false])
+  await unlinkUser(server.database.root, { email: person.email, issuer: null })
+  expect((await signIn()).status).toBe(303)
+  issuer.person = { sub: 'p1', email: person.email, email_verified: true }
+  expect((await signIn()).status).toBe(403)
 })
 
 describe('nobody is signed in', () => {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { Browser, makeLink, signedIn } from '../../kit/browser.ts'
-import { outcomeOf, TestServer } from '../../kit/server.ts'
+import { Browser, makeLink, signedIn, useLink } from '../../kit/browser.ts'
+import { codeOf, outcomeOf, TestServer } from '../../kit/server.ts'
 import { begin, enterCode, outcome, poll } from './device-client.ts'
 
 let server: TestServer
@@ -17,7 +17,7 @@ describe('one-time links', () => {
     const link = await makeLink(server, server.owner.email)
     expect(link).toMatch(new RegExp(`^${server.url}/sign-in/link\\?token=[0-9A-Za-z]{43}$`))
     const browser = new Browser(server)
-    const page = await browser.visit(link)
+    const page = await useLink(browser, link)
     expect([page.status, page.location]).toEqual([303, '/account'])
     const cookie = page.headers.getSetCookie().find((line) => line.startsWith('svc_session='))!
     expect(cookie).toMatch(/^svc_session=svc_dsh_[0-9A-Za-z]{43}; Path=\/; Max-Age=604800; HttpOnly; SameSite=Lax$/)
@@ -35,7 +35,7 @@ describe('one-time links', () => {
 
   test('of many that open it at once one is signed in', async () => {
     const link = await makeLink(server, server.owner.email)
-    const pages = await Promise.all(Array.from({ length: 6 }, () => new Browser(server).visit(link)))
+    const pages = await Promise.all(Array.from({ length: 6 }, () => useLink(new Browser(server), link)))
     expect(pages.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([303, 410, 410, 410, 410, 410])
   })
 
@@ -44,7 +44,7 @@ describe('one-time links', () => {
     const [old, ofNobody] = [await makeLink(server, person.email), await makeLink(server, person.email)]
     server.world.advance(15 * 60_000 - 1_000)
     await server.database.root('members').where({ user_id: person.uuid }).delete()
-    expect((await new Browser(server).visit(ofNobody)).status).toBe(410)
+    expect((await useLink(new Browser(server), ofNobody)).status).toBe(410)
     server.world.advance(1_000)
     for (const path of [old, '/sign-in/link', '/sign-in/link?token=x'])
       expect((await new Browser(server).visit(path)).status).toBe(410)
@@ -65,22 +65,30 @@ describe('one-time links', () => {
       ['second', workspaceId],
     ] as const) {
       const browser = new Browser(server)
-      await browser.visit(await makeLink(server, person.email, workspace))
+      await useLink(browser, await makeLink(server, person.email, workspace))
       expect((await callerOf(browser.cookieHeader)).body.id).toBe(expected)
       // What a request names counts more.
       const other = await callerOf(browser.cookieHeader, { 'svc-workspace-id': person.workspaceId })
       expect(other.body.id).toBe(person.workspaceId)
     }
+    // Another of the person's own, without the header: the answer does not say that they are no member.
+    const browser = new Browser(server)
+    await useLink(browser, await makeLink(server, person.email, null))
+    const headers = { cookie: browser.cookieHeader }
+    const elsewhere = await server.call(`/workspaces/${workspaceId}`, { token: null, headers })
+    expect([elsewhere.status, codeOf(elsewhere)]).toEqual([403, 'not_permitted'])
+    expect(elsewhere.body.error.message).toContain('name that one in the header Svc-Workspace-Id')
     await expect(makeLink(server, 'nobody@example.com')).rejects.toThrow(/Nobody/)
     await expect(makeLink(server, person.email, 'third')).rejects.toThrow(/no workspace/)
   })
 
-  test('ask first where another site led here, the browser looks ahead, or somebody else is signed in', async () => {
+  test('ask first, whoever opens them, so that a program which looks at mails uses none up', async () => {
     const person = await server.addPerson('member')
     const link = await makeLink(server, person.email)
     const other = await signedIn(server)
     const cookieBefore = other.cookieHeader
     const visits = [
+      [new Browser(server), {}],
       [new Browser(server), { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'document' }],
       [new Browser(server), { 'sec-fetch-site': 'same-site' }],
       [new Browser(server), { 'sec-fetch-site': 'none', 'sec-fetch-dest': 'image' }],
@@ -163,13 +171,36 @@ test('signing out ends the session everywhere', async () => {
   expect((await browser.visit('/sign-out', { form: {} })).status).toBe(200)
 })
 
-test('a session ends after a week', async () => {
+test('a session ends after a week, however much it is used', async () => {
   const browser = await signedIn(server)
-  server.world.advance(7 * 86_400_000 - 1_000)
+  const day = 86_400_000
+  server.world.advance(2 * day)
+  expect((await browser.visit('/account')).status).toBe(200)
+  server.world.advance(2 * day)
+  expect(outcomeOf(await callerOf(browser.cookieHeader))).toBe('200')
+  server.world.advance(3 * day - 1_000)
   expect((await browser.visit('/account')).status).toBe(200)
   server.world.advance(1_000)
   expect((await browser.visit('/account')).status).toBe(303)
   expect(outcomeOf(await callerOf(browser.cookieHeader))).toBe('401 auth_invalid')
+})
+
+test('a session that nobody uses for three days ends', async () => {
+  const browser = await signedIn(server)
+  server.world.advance(3 * 86_400_000 + 1_000)
+  expect(outcomeOf(await callerOf(browser.cookieHeader))).toBe('401 auth_invalid')
+  expect((await browser.visit('/account')).status).toBe(303)
+})
+
+test('a login token that nobody uses ends where the operator says so', async () => {
+  const strict = await TestServer.start({ settings: { SVC_TOKEN_IDLE_MS: String(86_400_000) } })
+  strict.world.advance(86_000_000)
+  expect(outcomeOf(await strict.call('/workspaces'))).toBe('200')
+  strict.world.advance(86_000_000)
+  expect(outcomeOf(await strict.call('/workspaces'))).toBe('200')
+  strict.world.advance(87_000_000)
+  expect(outcomeOf(await strict.call('/workspaces'))).toBe('401 auth_invalid')
+  await strict.stop()
 })
 
 test('signing in leads to pages of this server only', async () => {
@@ -183,7 +214,7 @@ test('signing in leads to pages of this server only', async () => {
   }
   const planted = new Browser(server)
   planted.cookies.set('svc_next', encodeURIComponent('//evil.example'))
-  expect((await planted.visit(await makeLink(server, server.owner.email))).location).toBe('/account')
+  expect((await useLink(planted, await makeLink(server, server.owner.email))).location).toBe('/account')
 })
 
 test('pages run nothing, load nothing, are not framed or kept, and show what they are told as text', async () => {
@@ -217,8 +248,22 @@ test('by https cookies are for https, and links lead to the public address', asy
   const behind = await TestServer.start({ settings: { SVC_PUBLIC_URL: 'https://svc.example.com' } })
   const link = await makeLink(behind, behind.owner.email)
   const browser = new Browser({ url: behind.plane.localUrl })
-  const page = await browser.visit(link)
-  expect(page.headers.getSetCookie().every((line) => line.endsWith('; Secure'))).toBe(true)
+  // As a browser sends it.
+  const asPublic = { headers: { origin: 'https://svc.example.com' } }
+  const asked = await browser.visit(link)
+  const page = await browser.visit('/sign-in/link', { form: asked.fields, ...asPublic })
+  for (const line of [...asked.headers.getSetCookie(), ...page.headers.getSetCookie()])
+    expect(line).toMatch(/^__Host-svc_.*; Path=\/; .*; Secure$/)
+  // Only under the name that no other host of the domain can give a cookie.
+  const { cookieHeader } = browser
+  const read = (cookie: string) => behind.call('/workspaces', { token: null, headers: { cookie } })
+  expect(outcomeOf(await read(cookieHeader))).toBe('200')
+  expect(outcomeOf(await read(cookieHeader.replaceAll('__Host-', '')))).toBe('401 auth_missing')
+  const write = (origin: string) =>
+    behind.call('/agents', { body: { name: origin }, token: null, headers: { cookie: cookieHeader, origin } })
+  // The proxy does not pass on the public name as Host.
+  expect(outcomeOf(await write('https://svc.example.com'))).toBe('201')
+  expect(outcomeOf(await write('https://evil.example'))).toBe('403 http_exception')
   expect((await begin(behind)).body.verification_uri).toBe('https://svc.example.com/device')
   // A proxy may ask by another name; the browser's own is the public one.
   const form = { csrf: (await browser.visit('/device')).fields['csrf']!, code: 'BBBB-BBBB' }

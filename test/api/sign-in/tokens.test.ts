@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createToken } from '../../../control-plane/operator/people.ts'
+import { closeCodes } from '../../../shared/device/limits.ts'
+import { FakeDevice } from '../../kit/fake-device.ts'
 import { signedIn } from '../../kit/browser.ts'
 import { outcomeOf, TestServer, type CallOptions, type Person } from '../../kit/server.ts'
 
@@ -52,11 +54,13 @@ test('people list their own tokens of the workspace, page by page, and admins th
   expect(JSON.stringify((await auth('?all=true')).body)).not.toContain('svc_pat_')
 })
 
-test('a person revokes own tokens only, and they stop working at once', async () => {
+test('a person revokes own tokens, an admin anybody’s of the workspace, and they stop working at once', async () => {
   const [person, admin] = [await server.addPerson('member'), await server.addPerson('admin')]
   const { token, tokenId } = await give(person, 'lost')
   const revoke = (id: string, caller: Person) => auth(`/${id}`, { method: 'DELETE', token: caller.token })
-  expect(outcomeOf(await revoke(tokenId, admin))).toBe('404 resource_not_found')
+  const [other, stranger] = [await server.addPerson('member'), await server.addPerson('owner', 'elsewhere')]
+  for (const nobody of [other, stranger])
+    expect(outcomeOf(await revoke(tokenId, nobody))).toBe('404 resource_not_found')
   expect(outcomeOf(await revoke('tok_0000000000000000', person))).toBe('404 resource_not_found')
   expect(outcomeOf(await revoke('lost', person))).toBe('400 invalid_id_format')
   expect(outcomeOf(await server.call('/workspaces', { token }))).toBe('200')
@@ -64,6 +68,35 @@ test('a person revokes own tokens only, and they stop working at once', async ()
   expect(outcomeOf(await server.call('/workspaces', { token }))).toBe('401 auth_invalid')
   expect(outcomeOf(await revoke(tokenId, person))).toBe('404 resource_not_found')
   expect(idsOf(await auth('', { token: person.token }))).not.toContain(tokenId)
+  const second = await give(person, 'lost, too')
+  expect((await revoke(second.tokenId, admin)).status).toBe(200)
+  expect(outcomeOf(await server.call('/workspaces', { token: second.token }))).toBe('401 auth_invalid')
+})
+
+test('an admin sees the devices of everybody in the workspace, and puts them out with their runs', async () => {
+  const [person, admin] = [await server.addPerson('member'), await server.addPerson('admin')]
+  const stranger = await server.addPerson('owner', 'elsewhere')
+  const device = await FakeDevice.connect(server, { token: person.token })
+  const { publicId } = device.identity
+  const runId = await server.startRun((await server.createAgent({}, person.token)).id, {}, person.token)
+  await device.take()
+  const devices = (token: string, path = '', method = 'GET') =>
+    server.call(`/auth/devices${path}`, { base: '/api', method, token })
+  const { body } = await devices(admin.token)
+  expect(body.devices).toContainEqual({
+    id: publicId,
+    name: expect.any(String),
+    userId: person.userId,
+    email: person.email,
+    lastSeenAt: expect.anything(),
+  })
+  expect(outcomeOf(await devices(person.token))).toBe('403 http_exception')
+  expect(outcomeOf(await devices(person.token, `/${publicId}`, 'DELETE'))).toBe('403 http_exception')
+  expect(outcomeOf(await devices(stranger.token, `/${publicId}`, 'DELETE'))).toBe('404 resource_not_found')
+  expect((await devices(admin.token, `/${publicId}`, 'DELETE')).body).toEqual({ id: publicId, revoked: true })
+  expect(await device.closed).toBe(closeCodes.revoked.code)
+  expect(await server.ok(`/runs/${runId}`)).toMatchObject({ status: 'failed', exitReason: 'runner_lost' })
+  expect(outcomeOf(await devices(admin.token, `/${publicId}`, 'DELETE'))).toBe('404 resource_not_found')
 })
 
 test('a browser may do so too, from this site; an agent may not', async () => {

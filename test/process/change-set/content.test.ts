@@ -329,7 +329,7 @@ const asOtherUser = `
   const { realWorld: world } = await import(module + '../../shared/lib/world.ts')
   const { chmodSync, writeFileSync } = await import('node:fs')
   ${becomeNobody}
-  const options = { folder: dir, runId: 'run_test', world }
+  const options = { folder: dir, runId: 'run_test', storeDir: dir + '/../state/runs/run_test/change-set', world }
   const taken = await takeBase(options)
   if (!taken.ok) throw new Error(taken.message)
   writeFileSync(dir + '/later', 'x', { mode: 0o200 })

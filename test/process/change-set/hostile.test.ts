@@ -1,8 +1,9 @@
-import { chmodSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { checkFolder } from '../../../device-manager/folders/check.ts'
 import { releaseBase } from '../../../device-manager/change-set/diff.ts'
+import type { BaseSnapshot } from '../../../device-manager/change-set/snapshot.ts'
 import { baseOf, changesOf, gitIn, repoAt, summary, tempDir, tempRepo, type Repo } from './repo.ts'
 
 const home = process.env['HOME']
@@ -93,10 +94,10 @@ function prepare(): Repo {
   return repo
 }
 
-async function wholeRun(repo: Repo, between: () => void = () => undefined): Promise<string[]> {
+async function wholeRun(repo: Repo, between: (base: BaseSnapshot) => void = () => undefined): Promise<string[]> {
   repo.write('a.evil', 'dirty\n')
   const base = await baseOf(repo.dir)
-  between()
+  between(base)
   for (const name of ['a.evil', 'b.worse', 'c.diff', 'd.evil', 'readme.md']) repo.write(name, 'changed\n')
   const changeSet = await changesOf(base)
   await releaseBase(base)
@@ -161,15 +162,56 @@ test('nor what the person’s own config names', async () => {
   expect(existsSync(marker)).toBe(false)
 })
 
+/** What git reads in a git folder and takes a program, or another config, from. */
+function plant(gitDir: string, repository: string, program: string): void {
+  mkdirSync(join(gitDir, 'info'), { recursive: true })
+  mkdirSync(join(gitDir, 'hooks'), { recursive: true })
+  for (const name of ['post-index-change', 'reference-transaction'])
+    writeFileSync(join(gitDir, 'hooks', name), `#!/bin/sh\nexec '${program}' ${name}\n`, { mode: 0o755 })
+  writeFileSync(join(gitDir, 'commondir'), `${repository}\n`)
+  writeFileSync(join(gitDir, 'config.worktree'), hostileConfig(program))
+  writeFileSync(join(gitDir, 'gitdir'), `${repository}\n`)
+}
+
 test('nor what a harness writes into the config, or into the private folder, during the run', async () => {
   const { marker, program } = trap()
   const repo = prepare()
   hooksOf(program)
-  const act = () => {
+  const act = (base: BaseSnapshot) => {
     writeFileSync(join(repo.dir, '.git', 'config'), hostileConfig(program), { flag: 'a' })
-    writeFileSync(join(repo.dir, '.git', 'svc', 'runs', 'run_test', 'config'), hostileConfig(program), { flag: 'a' })
+    writeFileSync(join(base.storeDir, 'config'), hostileConfig(program), { flag: 'a' })
+    plant(base.storeDir, join(repo.dir, '.git'), program)
   }
   expect(await wholeRun(repo, act)).toEqual(expected)
+  expect(existsSync(marker)).toBe(false)
+})
+
+test('nor what lies ready in the repository for the private folder, which is not in it', async () => {
+  const { marker, program } = trap()
+  const repo = prepare()
+  hooksOf(program)
+  writeFileSync(join(repo.dir, '.git', 'config'), hostileConfig(program), { flag: 'a' })
+  plant(join(repo.dir, '.git', 'svc', 'runs', 'run_test'), join(repo.dir, '.git'), program)
+  const act = (base: BaseSnapshot) => {
+    expect(base.storeDir.startsWith(`${repo.dir}/`)).toBe(false)
+    expect(statSync(join(base.storeDir, '..')).mode & 0o777).toBe(0o700)
+  }
+  expect(await wholeRun(repo, act)).toEqual(expected)
+  expect(existsSync(marker)).toBe(false)
+})
+
+test('nor a git that lies in the repository, where the PATH is careless', async () => {
+  const { marker, program } = trap()
+  const repo = prepare()
+  writeFileSync(join(repo.dir, 'git'), `#!/bin/sh\nexec '${program}' git\n`, { mode: 0o755 })
+  repo.commit()
+  const path = process.env['PATH']
+  process.env['PATH'] = `:.:${path}`
+  try {
+    expect(await wholeRun(repo)).toEqual(expected)
+  } finally {
+    process.env['PATH'] = path
+  }
   expect(existsSync(marker)).toBe(false)
 })
 

@@ -1,12 +1,13 @@
-import { existsSync, mkdirSync, readdirSync, utimesSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { releaseBase } from '../../../device-manager/change-set/diff.ts'
-import { releaseStale } from '../../../device-manager/change-set/release.ts'
+import { takeBase, type BaseSnapshot } from '../../../device-manager/change-set/snapshot.ts'
+import { placesIn } from '../../../device-manager/places.ts'
+import { runPaths } from '../../../device-manager/run-host/record.ts'
+import { removeRunFolder } from '../../../device-manager/run/leftovers.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
-import { baseOf, changesOf, resultOf, tempDir, tempRepo } from './repo.ts'
-
-const hour = 3_600_000
+import { baseOf, changesOf, resultOf, summary, tempDir, tempRepo } from './repo.ts'
 
 test('a released base leaves nothing, may be released twice, and can be taken anew', async () => {
   const repo = tempRepo()
@@ -30,32 +31,33 @@ test('releasing a base whose repository is gone is quiet, and a forged path remo
   mkdirSync(bystander)
   await releaseBase({ ...base, storeDir: bystander })
   expect(existsSync(bystander)).toBe(true)
-  await releaseBase({ ...base, storeDir: '/nonexistent/.git/svc/runs/run_test' })
+  await releaseBase({ ...base, storeDir: '/nonexistent/runs/run_test/change-set', commonDir: '/nonexistent/.git' })
 })
 
-test('bases left by a crash are swept when they are old and their run is not live', async () => {
-  const repo = tempRepo()
-  const old = await baseOf(repo.dir, 'run_old')
-  const live = await baseOf(repo.dir, 'run_live')
-  const world = { ...realWorld, now: () => Date.now() + 25 * hour }
-  expect(await releaseStale({ folder: repo.dir, liveRunIds: ['run_live'], world: realWorld })).toEqual([])
-  expect(await releaseStale({ folder: repo.dir, liveRunIds: ['run_live'], world })).toEqual(['run_old'])
-  expect(repo.git('for-each-ref', '--format=%(refname)', 'refs/svc').trim()).toBe(live.refName)
-  expect(existsSync(old.storeDir)).toBe(false)
-  expect((await changesOf(live)).files).toEqual([])
-  expect(await releaseStale({ folder: repo.dir, liveRunIds: [], world: realWorld, olderThanMs: 0 })).toEqual([
-    'run_live',
-  ])
+test('what a host left that died while it took the base is removed with its run', async () => {
+  for (const isNoted of [true, false]) {
+    const repo = tempRepo()
+    const base = await baseOf(repo.dir)
+    const places = placesIn(join(base.storeDir, '..', '..', '..'))
+    const { base: note, root } = runPaths(places.stateDir, 'run_test')
+    if (isNoted) writeFileSync(note, JSON.stringify({ base: { ok: true, base } }))
+    await removeRunFolder(places, 'run_test')
+    expect(existsSync(root)).toBe(false)
+    expect(repo.git('for-each-ref', 'refs/svc')).toBe('')
+  }
 })
 
-test('a sweep copes with half a base, foreign files and folders that are no repository', async () => {
+test('what an earlier version kept in the repository is not compared with, and is removed', async () => {
   const repo = tempRepo()
-  const half = join(repo.dir, '.git', 'svc', 'runs', 'run_half')
-  mkdirSync(half, { recursive: true })
-  utimesSync(half, 1, 1)
-  expect(await releaseStale({ folder: repo.dir, liveRunIds: [], world: realWorld })).toEqual(['run_half'])
-  expect(await releaseStale({ folder: tempDir(), liveRunIds: [], world: realWorld })).toEqual([])
-  expect(await releaseStale({ folder: '/nonexistent', liveRunIds: [], world: realWorld })).toEqual([])
+  const base = await baseOf(repo.dir)
+  const older = join(repo.dir, '.git', 'svc', 'runs', 'run_test')
+  mkdirSync(join(older, '..'), { recursive: true })
+  renameSync(base.storeDir, older)
+  const { commonDir: _, ...known } = { ...base, storeDir: older }
+  expect(await resultOf(known as BaseSnapshot)).toMatchObject({ ok: false, code: 'diff_unavailable' })
+  await releaseBase(known as BaseSnapshot)
+  expect(existsSync(join(repo.dir, '.git', 'svc'))).toBe(false)
+  expect(repo.git('for-each-ref', 'refs/svc')).toBe('')
 })
 
 test('a base taken again for the same run replaces the first', async () => {
@@ -64,4 +66,15 @@ test('a base taken again for the same run replaces the first', async () => {
   repo.write('between.txt', 'x\n')
   const base = await baseOf(repo.dir)
   expect((await changesOf(base)).files).toEqual([])
+})
+
+test('a state folder that lies in the repository, as in a home that is one, is no part of a run', async () => {
+  const repo = tempRepo()
+  const storeDir = join(repo.dir, '.local', 'state', 'runs', 'run_test', 'change-set')
+  repo.write('.local/mine.txt', 'x\n')
+  const taken = await takeBase({ folder: repo.dir, runId: 'run_test', storeDir, world: realWorld })
+  if (!taken.ok) throw new Error(taken.message)
+  repo.write('.local/state/spool.db', 'changed\n')
+  repo.write('.local/mine.txt', 'y\n')
+  expect(summary((await changesOf(taken.base)).files)).toEqual(['modified .local/mine.txt'])
 })

@@ -92,8 +92,20 @@ export function lines(word: string, count: number): string {
   return Array.from({ length: count }, (_, index) => `${word} ${index}\n`).join('')
 }
 
+/** Beside the repository, as a device's state folder is; the folder is in one of `tempDir`. */
+export function storeOf(folder: string, runId = 'run_test'): string {
+  const root = /^.*\/svc-change-set-[^/]+/.exec(folder)?.[0] ?? tempDir()
+  return join(root, 'state', 'runs', runId, 'change-set')
+}
+
 export async function baseOf(folder: string, runId = 'run_test', limits?: ChangeSetLimits): Promise<BaseSnapshot> {
-  const result = await takeBase({ folder, runId, world, ...(limits === undefined ? {} : { limits }) })
+  const result = await takeBase({
+    folder,
+    runId,
+    storeDir: storeOf(folder, runId),
+    world,
+    ...(limits === undefined ? {} : { limits }),
+  })
   if (!result.ok) throw new Error(`${result.code}: ${result.message}`)
   return result.base
 }

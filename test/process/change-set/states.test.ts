@@ -9,6 +9,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { createHash } from 'node:crypto'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { computeChangeSet } from '../../../device-manager/change-set/diff.ts'
@@ -23,13 +24,15 @@ import {
   repoAt,
   resultOf,
   runIn,
+  storeOf,
   summary,
   tempDir,
   tempRepo,
   type Repo,
 } from './repo.ts'
 
-const take = async (folder: string, runId = 'run_test') => takeBase({ folder, runId, world })
+const take = async (folder: string, runId = 'run_test') =>
+  takeBase({ folder, runId, storeDir: storeOf(folder, runId), world })
 
 /** All that git shows a person of a repository, and the index byte by byte. */
 function visibleState(repo: Repo): Record<string, string> {
@@ -75,8 +78,8 @@ test('taking a base and computing leave index, head, refs, objects, config and s
 })
 
 test('an unborn branch', async () => {
-  const dir = tempDir()
-  gitIn(dir, ['init', '-q', '-b', 'trunk', '.'])
+  const dir = join(tempDir(), 'repo')
+  gitIn(tmpdir(), ['init', '-q', '-b', 'trunk', dir])
   const repo = repoAt(dir)
   repo.write('before.txt', 'before\n')
   repo.write('staged.txt', 'staged\n')
@@ -93,8 +96,8 @@ test('an unborn branch', async () => {
 })
 
 test('an unborn branch that stays unborn, without any file', async () => {
-  const dir = tempDir()
-  gitIn(dir, ['init', '-q', '-b', 'trunk', '.'])
+  const dir = join(tempDir(), 'repo')
+  gitIn(tmpdir(), ['init', '-q', '-b', 'trunk', dir])
   const changeSet = await changesOf(await baseOf(dir))
   expect(changeSet).toMatchObject({ head: { commit: null, branch: 'trunk' }, files: [] })
 })

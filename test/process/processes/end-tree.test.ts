@@ -155,10 +155,12 @@ describe('nothing is left behind', () => {
     )
     await run.present(200)
     let longest = 0
-    let last = performance.now()
+    // The time of this thread on the processor, since other tests run beside this one.
+    let last = process.threadCpuUsage()
     const beat = setInterval(() => {
-      longest = Math.max(longest, performance.now() - last)
-      last = performance.now()
+      const { user, system } = process.threadCpuUsage(last)
+      longest = Math.max(longest, (user + system) / 1_000)
+      last = process.threadCpuUsage()
     }, 5)
     try {
       expect((await run.end()).survivors).toEqual([])

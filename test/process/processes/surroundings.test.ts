@@ -34,7 +34,13 @@ test('runs that begin together take what is known, and are followed by one look 
   const nothing = () => undefined
   const log = { debug: nothing, info: nothing, warn: nothing, error: nothing, close: nothing }
   const config = readConfig({ SVC_STATE_DIR: join(folder, 'state') }, { homeDir: folder, shell })
-  const surroundings = new Surroundings({ config, places: placesIn(config.stateDir), world, log })
+  const surroundings = new Surroundings({
+    isolation: { forRun: () => null },
+    config,
+    places: placesIn(config.stateDir),
+    world,
+    log,
+  })
   expect((await surroundings.env())['LANG']).toBe('look-1')
   for (let run = 0; run < 3; run++) expect(await surroundings.env()).toMatchObject({ LANG: 'look-1' })
   expect([due.length, asked()]).toEqual([1, 1])

@@ -4,6 +4,7 @@ import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hostRecord } from '../../../device-manager/run-host/protocol.ts'
 import { isAlive } from '../../../device-manager/process/identity.ts'
+import { wallSpecOf } from '../../kit/wall.ts'
 import { outputOf, specOf, spooled, testDevice, until, type TestDevice } from './host-client.ts'
 
 let device: TestDevice
@@ -64,6 +65,7 @@ describe('host and daemon', () => {
         loginShell: '/bin/sh',
         svcBinDir: null,
         harnessVersion: null,
+        wall: wallSpecOf(device.stateDir),
       },
       { type: 'start', token: 'tok_0123456789abcdefghij', apiUrl: 'http://127.0.0.1:1', secrets: {} },
     ]

@@ -10,6 +10,7 @@ import { realWorld } from '../../../shared/lib/world.ts'
 import { storedEvent, type StoredEvent } from '../../../shared/runs/events.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import { programFile } from '../../kit/program-file.ts'
+import { wallSpecOf } from '../../kit/wall.ts'
 
 const deadlineMs = 60_000
 
@@ -17,8 +18,10 @@ type Reply<Type extends HostReply['type']> = Extract<HostReply, { type: Type }>
 
 /** Plays the daemon towards real run hosts, over their real sockets and a real spool. */
 export function testDevice() {
-  const stateDir = mkdtempSync(join(tmpdir(), 'svc-host-'))
-  const workDir = join(stateDir, 'work')
+  const root = mkdtempSync(join(tmpdir(), 'svc-host-'))
+  const stateDir = join(root, 'state')
+  const workDir = join(root, 'work')
+  mkdirSync(stateDir, { mode: 0o700 })
   mkdirSync(workDir)
   // The daemon makes it before it starts any host.
   openSpool(join(stateDir, 'spool.db')).close()
@@ -56,7 +59,7 @@ export function testDevice() {
     /** Stops what is left and removes all files. */
     remove(): void {
       for (const child of children) if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL')
-      rmSync(stateDir, { recursive: true, force: true, maxRetries: 5 })
+      rmSync(root, { recursive: true, force: true, maxRetries: 5 })
     },
   }
 }
@@ -161,16 +164,18 @@ export class TestHost {
     }
   }
 
+  /** With the wall, as a daemon orders it by default. */
   assign(spec: RunSpec, change: Partial<Extract<HostRequest, { type: 'assign' }>> = {}): void {
     this.send({
       type: 'assign',
       spec,
       fence: 1,
-      env: { PATH: process.env['PATH'] ?? '/usr/bin:/bin', HOME: this.#stateDir },
+      env: { PATH: process.env['PATH'] ?? '/usr/bin:/bin', HOME: join(this.#stateDir, '..') },
       homeDir: userInfo().homedir,
       loginShell: '/bin/sh',
       svcBinDir: null,
       harnessVersion: null,
+      wall: wallSpecOf(this.#stateDir),
       ...change,
     })
   }

@@ -42,8 +42,9 @@ async function prepared(folder: string, path: string): Promise<Prepared> {
     loginShell: '/bin/sh',
     svcBinDir: null,
     harnessVersion: null,
+    wall: null,
   }
-  return prepare(folder, assignment, realWorld)
+  return prepare(folder, assignment, { world: realWorld, log: () => {} })
 }
 
 async function outputOf(run: Prepared, request: StartRequest, world = realWorld): Promise<string> {

@@ -67,6 +67,15 @@ describe('output of a command', () => {
     expect(text).toMatch(/SVC_RUN_ID=run_/)
   })
 
+  test('tokens of this service are masked by their form, although the run was given none of them', async () => {
+    const token = `svc_pat_${'a1B2'.repeat(10)}xyz`
+    const { log } = await runCommand(
+      `printf 'svc_pat_'; sleep 0.1; printf '%s\\n' "${token.slice(8)}"; echo "${token}" >&2`,
+    )
+    expect(log.toString()).not.toContain(token.slice(8))
+    expect(log.toString().match(/\[redacted:svc_pat\]/g)!.length).toBeGreaterThanOrEqual(2)
+  })
+
   test('the prompt is in its variable and its file, and typed input reaches the command', async () => {
     const host = await device.host()
     const spec = specOf(device, {

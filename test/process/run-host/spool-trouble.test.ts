@@ -91,9 +91,29 @@ describe('a run host whose spool is in trouble', () => {
     const { report } = await host.reply('ended')
     await host.left()
     const left = spooled(device, runId)
-    expect(report).toMatchObject({ exitReason: 'crashed', eventCount: run!.keptSeq, logHash: '' })
+    expect(report).toMatchObject({ exitReason: 'crashed', eventCount: run!.keptSeq + 1, logHash: '' })
     expect(report.message).toContain(`${run!.keptSeq} of ${known}`)
     expect(left.ending?.report).toEqual(report)
     expect(left.events.length).toBe(run!.keptSeq)
+
+    // The server has three of the events that were lost; so what comes after them is numbered above those.
+    const spool = openSpool(device.spoolPath)
+    const key = { runId, fence: 1 }
+    spool.settle(key, run!.keptSeq + 3)
+    spool.ack(key, run!.keptSeq + 3)
+    const rows = spool
+      .read(key, run!.keptSeq + 3, 1e6)
+      .map(({ line }) => JSON.parse(String(Buffer.from(line))) as object)
+    const events = known - run!.keptSeq - 3
+    expect(rows).toMatchObject([
+      { seq: run!.keptSeq + 4, kind: 'gap', data: { reason: 'spool_damaged', events } },
+      { seq: run!.keptSeq + 5, kind: 'ended', data: { exitReason: 'crashed' } },
+    ])
+    expect(spool.ending(key)?.report).toMatchObject({ eventCount: run!.keptSeq + 5 })
+    expect(spool.ending(key)?.report.gapBytes).toBeGreaterThan(0)
+    // Once: the numbers are certain now.
+    spool.settle(key, run!.keptSeq + 5)
+    expect(spool.stats(key)).toMatchObject({ lastSeq: run!.keptSeq + 5, certainSeq: null })
+    spool.close()
   })
 })

@@ -1,4 +1,14 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -14,12 +24,12 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
 
-const start = (name: string) =>
+const start = (name: string, data = 'data') =>
   new Program({
     name,
     cwd: folder,
     logPath: join(folder, `${name}.log`),
-    args: [programFile('control-plane'), 'start', '--port', '0', '--data-dir', join(folder, 'data')],
+    args: [programFile('control-plane'), 'start', '--port', '0', '--data-dir', join(folder, data)],
     env: { PATH: process.env['PATH'] ?? '', HOME: folder, ...compileCache },
   })
 const serverFile = () => join(folder, 'data', 'server.json')
@@ -27,7 +37,7 @@ const pidThatServes = () =>
   existsSync(serverFile()) ? (JSON.parse(readFileSync(serverFile(), 'utf8')) as { pid: number }).pid : null
 
 test('of servers that start together on one SQLite file one serves, and the others say why they do not', async () => {
-  const programs = ['a', 'b', 'c'].map(start)
+  const programs = ['a', 'b', 'c'].map((name) => start(name))
   try {
     await waitFor(() => programs.filter((program) => program.isRunning).length === 1 && pidThatServes(), 'one serves')
     const [serving] = programs.filter((program) => program.isRunning)
@@ -42,5 +52,21 @@ test('of servers that start together on one SQLite file one serves, and the othe
     await waitFor(() => pidThatServes() === programs[3]!.pid, 'the next one serves', { about: () => programs[3]!.log })
   } finally {
     for (const program of programs) await program.end()
+  }
+})
+
+test('in a folder that others may read, the files of a server are its own, also those from before', async () => {
+  const data = join(folder, 'open')
+  mkdirSync(data)
+  chmodSync(data, 0o755)
+  writeFileSync(join(data, 'secrets.key'), '0'.repeat(64), { mode: 0o644 })
+  const program = start('open', 'open')
+  try {
+    await waitFor(() => existsSync(join(data, 'server.json')), 'it serves', { about: () => program.log })
+    const others = readdirSync(data).filter((name) => (statSync(join(data, name)).mode & 0o077) !== 0)
+    expect([readdirSync(data).includes('svc.db-wal'), others]).toEqual([true, []])
+    expect(program.log).toContain('others could read these files')
+  } finally {
+    await program.end()
   }
 })

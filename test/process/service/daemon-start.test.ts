@@ -1,12 +1,25 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { placesIn } from '../../../device-manager/places.ts'
 import { Journal } from '../../../device-manager/run/journal.ts'
 import type { RunState } from '../../../device-manager/run/machine.ts'
+import { realWorld } from '../../../shared/lib/world.ts'
 import { programFile } from '../../kit/program-file.ts'
+
+const quietLog = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
 
 let stateDir: string
 beforeEach(() => {
@@ -35,15 +48,33 @@ test('of two daemons that start in the same moment one has the place, and both k
 
 test('a journal that is no database any more is set aside, and the daemon begins with an empty one', () => {
   const path = join(stateDir, 'journal.db')
-  const first = new Journal(path)
+  const open = () => new Journal({ path, world: realWorld, log: quietLog, onCaughtUp: () => undefined })
+  const first = open()
   first.write('run_a', { fence: 1 } as RunState)
   first.close()
   writeFileSync(path, 'x'.repeat(20_000))
-  const second = new Journal(path)
+  const second = open()
   expect(second.load()).toEqual({ states: [], unreadable: [] })
   second.close()
   expect(readFileSync(`${path}.corrupt`, 'utf8')).toContain('xxx')
-  expect(new Journal(path).load().states).toEqual([])
+  expect(open().load().states).toEqual([])
+})
+
+test('a journal is readable by nobody else, also one from before', () => {
+  chmodSync(stateDir, 0o755)
+  const path = join(stateDir, 'journal.db')
+  const open = () => {
+    const journal = new Journal({ path, world: realWorld, log: quietLog, onCaughtUp: () => undefined })
+    journal.write('run_a', { fence: 1 } as RunState)
+    const modes = readdirSync(stateDir).map((name) => statSync(join(stateDir, name)).mode & 0o777)
+    journal.close()
+    // The file, its log, what SQLite shares of it, and the room that is kept for a full disk.
+    expect(modes).toHaveLength(4)
+    return [...new Set(modes)]
+  }
+  expect(open()).toEqual([0o600])
+  chmodSync(path, 0o644)
+  expect(open()).toEqual([0o600])
 })
 
 function startDaemon() {

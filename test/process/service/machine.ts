@@ -13,12 +13,14 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
+import { stableMain } from '../../../device-manager/service/definition.ts'
 import type { ServiceAction, ServiceValue } from '../../../shared/device/service.ts'
 import { nothingNames, processesNaming } from '../../kit/programs.ts'
 import { compileCache } from '../../kit/compile-cache.ts'
 import { programFile } from '../../kit/program-file.ts'
 
-export const deviceMain = programFile('device-manager')
+/** By the link to the newest release, as the service is told it. */
+export const deviceMain = stableMain(programFile('device-manager'))
 const svcMain = programFile('cli')
 
 export interface Ended {

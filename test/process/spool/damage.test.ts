@@ -21,6 +21,7 @@ import {
   type Spool,
 } from '../../../device-manager/spool/spool.ts'
 import { StandingSpool } from '../../../device-manager/spool/standing-spool.ts'
+import { endReport } from '../../kit/end-report.ts'
 
 let folder: string
 let path: string
@@ -207,6 +208,86 @@ describe('a damaged spool', () => {
   })
 })
 
+describe('a spool that is damaged once more', () => {
+  const [key] = keys as [RunKey]
+  /** A byte of the row's text is another one: the file passes SQLite's own check. */
+  function rot(seq: number): void {
+    const raw = new Database(path)
+    raw.prepare('update events set line = ? where id & 4294967295 = ?').run(Buffer.from('rotten\n'), seq)
+    raw.close()
+    loseHeader()
+  }
+  function loseHeader(): void {
+    const bytes = readFileSync(path)
+    bytes.fill(0xee, 0, 100)
+    writeFileSync(path, bytes)
+  }
+  /** Ten rows, the last of them the ending, of which the first damage leaves three. */
+  function loseOnce(): void {
+    const spool = open()
+    for (let seq = 1; seq <= 9; seq++) spool.append(key, [{ seq, line: lineOf('run_a', seq) }])
+    const line = Buffer.from(`${JSON.stringify({ seq: 10, at: 1, kind: 'ended', data: {} })}\n`)
+    spool.end(key, [{ seq: 10, line }], { report: endReport({ eventCount: 10 }), changeSet: null })
+    spool.close()
+    rot(4)
+    openAgain({ lastSeq: 4, certainSeq: 3, hasLostRows: true })
+  }
+  function openAgain(stats: object): void {
+    const spool = open({ world: { now: () => ++now } })
+    expect(spool.salvage).not.toBeNull()
+    expect(spool.stats(key)).toMatchObject(stats)
+    spool.close()
+  }
+  let now = 1_767_225_700_000
+  const kindsOf = (spool: Spool, after: number) =>
+    spool.read(key, after, 1e9).map(({ seq, line }) => {
+      const { kind, data } = JSON.parse(Buffer.from(line).toString()) as { kind: string; data: { events?: number } }
+      return [seq, kind, data.events]
+    })
+
+  test('keeps in mind which numbers are uncertain, so that nothing is sent below what the server has', () => {
+    loseOnce()
+    loseHeader()
+    openAgain({ lastSeq: 4, certainSeq: 3, hasLostRows: true })
+    const spool = open()
+    expect(spool.read(key, 0, 1e9).map(({ seq }) => seq)).toEqual([1, 2, 3])
+    spool.settle(key, 10)
+    spool.ack(key, 10)
+    expect(kindsOf(spool, 10)).toEqual([[11, 'ended', undefined]])
+    expect(spool.ending(key)?.report.eventCount).toBe(11)
+    spool.close()
+  })
+
+  test.for([
+    ['below what was left', 2, 1],
+    ['above it', 4, 3],
+  ] as const)('and loses more, %s: the widest loss counts', ([, lost, certainSeq]) => {
+    loseOnce()
+    rot(lost)
+    openAgain({ lastSeq: certainSeq + 1, certainSeq, hasLostRows: true })
+    const spool = open()
+    spool.settle(key, 5)
+    expect(kindsOf(spool, 5)).toEqual([
+      [6, 'gap', 5],
+      [7, 'ended', undefined],
+    ])
+    expect(spool.ending(key)?.report.eventCount).toBe(7)
+    spool.close()
+  })
+
+  test('after its numbers became certain leaves them so, unless rows are lost again', () => {
+    loseOnce()
+    const settled = open()
+    settled.settle(key, 5)
+    settled.ack(key, 5)
+    settled.close()
+    loseHeader()
+    openAgain({ lastSeq: 7, certainSeq: null, hasLostRows: true })
+    rot(7)
+    openAgain({ lastSeq: 7, certainSeq: 6, hasLostRows: true })
+  })
+})
+
 describe('a spool that turns out wrong while the daemon holds it', () => {
   let now: number
   let opened: { why: string; salvaged: number | null }[]
@@ -217,6 +298,7 @@ describe('a spool that turns out wrong while the daemon holds it', () => {
       path,
       world: { now: () => 1_767_225_600_000 + now, monotonic: () => now },
       settings: { reserveBytes: 64 * 1024 },
+      isFirst: true,
       onOpenedAnew: (why, salvage) => opened.push({ why, salvaged: salvage && salvage.runs.length }),
     })
   }

@@ -1,0 +1,220 @@
+import { Worker } from 'node:worker_threads'
+import { ApiError } from '../../shared/api/errors.ts'
+import { programUrl } from '../../shared/lib/program-file.ts'
+import type { World } from '../../shared/lib/world.ts'
+import type { Log } from '../log.ts'
+import type { JobInput, JobName, JobOutput } from './jobs.ts'
+import { Turns } from './turns.ts'
+
+/**
+ * Work whose cost a caller decides, done in worker threads, so that the event loop stays free whatever it is.
+ *
+ *     waiting --a worker is free, its workspace has none at work--> at work --answer--> done
+ *        |                                                             |-- too long, too much memory --> done, worker killed
+ *        +-- too many of this caller, or too long in the queue --> refused (429)
+ *
+ * A worker is made when there is work, is used again, and ends when it has had none for a while. One that is killed keeps
+ * its place until its thread is gone: a loop that cannot be interrupted never gets more threads than `workers`.
+ */
+export interface PoolLimits {
+  workers: number
+  /** Of one job, from when a worker that is ready gets it. */
+  jobMs: number
+  /** Of one worker's heap. */
+  heapMb: number
+  /** Jobs of one caller that wait or are at work. */
+  perCaller: number
+  /** Of the texts of all jobs that wait. */
+  waitingBytes: number
+  waitMs: number
+  idleMs: number
+}
+
+export const poolLimits: PoolLimits = {
+  workers: 2,
+  jobMs: 2_000,
+  heapMb: 128,
+  perCaller: 32,
+  waitingBytes: 32 * 1024 * 1024,
+  waitMs: 10_000,
+  idleMs: 30_000,
+}
+
+export type JobAnswer<Value> = { kind: 'done'; value: Value } | { kind: 'gave_up'; why: 'time' | 'memory' | 'crash' }
+
+/** For whom a job is done, `caller` as `callerKey` names it, and how much it takes while it waits. */
+export interface JobOwner {
+  workspaceId: string
+  caller: string
+  bytes: number
+}
+
+interface Job {
+  group: string
+  member: string
+  name: JobName
+  input: JobInput<JobName>
+  bytes: number
+  stopWaiting: () => void
+  settle: (answer: JobAnswer<never>) => void
+  refuse: () => void
+}
+
+interface Hand {
+  worker: Worker
+  isReady: boolean
+  /** Killed, but its thread is not gone yet. */
+  isLeaving: boolean
+  job: Job | null
+  stopTimer: () => void
+}
+
+export class CostlyPool {
+  private readonly options: { world: World; log: Log; limits: PoolLimits }
+  private readonly turns = new Turns<Job>()
+  private readonly hands = new Set<Hand>()
+  private waitingBytes = 0
+  private isStopped = false
+
+  constructor(options: { world: World; log: Log; limits?: Partial<PoolLimits> }) {
+    this.options = { ...options, limits: { ...poolLimits, ...options.limits } }
+  }
+
+  /** Fails with `rate_limit_exceeded` when there is too much to do. */
+  async run<Name extends JobName>(
+    name: Name,
+    input: JobInput<Name>,
+    { workspaceId: group, caller: member, bytes }: JobOwner,
+  ): Promise<JobAnswer<JobOutput<Name>>> {
+    const { limits, world } = this.options
+    const atWork = [...this.hands].filter(({ job }) => job?.member === member).length
+    const isFull = this.waitingBytes + bytes > limits.waitingBytes && this.waitingBytes > 0
+    if (this.isStopped || isFull || this.turns.countOf(member) + atWork >= limits.perCaller) throw refusal()
+    return new Promise<JobAnswer<JobOutput<Name>>>((resolve, reject) => {
+      const job: Job = {
+        group,
+        member,
+        name,
+        input,
+        bytes,
+        stopWaiting: world.after(limits.waitMs, () => this.drop(job)),
+        settle: resolve,
+        refuse: () => reject(refusal()),
+      }
+      this.waitingBytes += bytes
+      this.turns.add(job)
+      this.next()
+    })
+  }
+
+  /** Ends the workers; what waits is refused. */
+  async stop(): Promise<void> {
+    this.isStopped = true
+    for (const job of this.turns.all()) this.drop(job)
+    await Promise.all(
+      [...this.hands].map(async (hand) => {
+        hand.stopTimer()
+        hand.job?.refuse()
+        hand.job = null
+        await hand.worker.terminate()
+      }),
+    )
+  }
+
+  private drop(job: Job): void {
+    if (!this.turns.remove(job)) return
+    this.leave(job)
+    job.refuse()
+  }
+
+  private leave(job: Job): void {
+    job.stopWaiting()
+    this.waitingBytes -= job.bytes
+  }
+
+  /** Gives work to who is free; makes a worker where there are too few. */
+  private next(): void {
+    const busy = new Set([...this.hands].map(({ job }) => job?.group))
+    const mayServe = ({ group }: Job) => !busy.has(group)
+    for (const hand of this.hands) {
+      if (!hand.isReady || hand.isLeaving || hand.job !== null) continue
+      const job = this.turns.take(mayServe)
+      if (job === null) return
+      this.leave(job)
+      busy.add(job.group)
+      this.give(hand, job)
+    }
+    const coming = [...this.hands].filter((hand) => !hand.isReady && !hand.isLeaving).length
+    const groups = new Set(
+      this.turns
+        .all()
+        .filter(mayServe)
+        .map(({ group }) => group),
+    ).size
+    if (groups > coming && this.hands.size < this.options.limits.workers && !this.isStopped) {
+      this.hire()
+      this.next()
+    }
+  }
+
+  private give(hand: Hand, job: Job): void {
+    const { world, limits, log } = this.options
+    hand.job = job
+    hand.stopTimer()
+    hand.stopTimer = world.after(limits.jobMs, () => {
+      log.warn({ job: job.name, workspace: job.group, caller: job.member }, 'costly work took too long')
+      this.dismiss(hand, 'time')
+    })
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has none
+    hand.worker.postMessage({ name: job.name, input: job.input })
+  }
+
+  private hire(): void {
+    const { limits, world, log } = this.options
+    const worker = new Worker(programUrl('control-plane/costly'), {
+      resourceLimits: { maxOldGenerationSizeMb: limits.heapMb, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 },
+      // Nothing of the server's environment, which holds its secrets, nor of the flags it was started with.
+      env: {},
+      execArgv: ['--disable-warning=ExperimentalWarning'],
+    })
+    worker.unref()
+    const hand: Hand = { worker, isReady: false, isLeaving: false, job: null, stopTimer: () => undefined }
+    this.hands.add(hand)
+    worker.on('message', (answer: 'ready' | { value: never }) => {
+      hand.stopTimer()
+      if (answer === 'ready') hand.isReady = true
+      else if (!hand.isLeaving) {
+        hand.job?.settle({ kind: 'done', value: answer.value })
+        hand.job = null
+      }
+      hand.stopTimer = world.after(limits.idleMs, () => this.dismiss(hand, 'crash'))
+      this.next()
+    })
+    worker.on('error', (error: NodeJS.ErrnoException) => {
+      log.warn({ err: error, job: hand.job?.name, caller: hand.job?.member }, 'a worker for costly work failed')
+      this.dismiss(hand, error.code === 'ERR_WORKER_OUT_OF_MEMORY' ? 'memory' : 'crash')
+    })
+    worker.on('exit', () => {
+      this.dismiss(hand, 'crash')
+      this.hands.delete(hand)
+      // Where none begins, what waits is refused by its time.
+      if (hand.isReady) this.next()
+    })
+  }
+
+  private dismiss(hand: Hand, why: 'time' | 'memory' | 'crash'): void {
+    hand.stopTimer()
+    hand.job?.settle({ kind: 'gave_up', why })
+    hand.job = null
+    if (hand.isLeaving) return
+    hand.isLeaving = true
+    void hand.worker.terminate()
+  }
+}
+
+const refusal = () =>
+  new ApiError('rate_limit_exceeded', {
+    message: 'Too much is being checked for this caller. Try again.',
+    details: { retryAfter: 1 },
+    headers: { 'Retry-After': '1' },
+  })

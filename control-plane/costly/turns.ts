@@ -1,0 +1,70 @@
+/**
+ * Who is served next when many wait: groups in turn, within a group its members in turn, and of one member the oldest.
+ * Somebody who asks for much so waits behind what the others asked for later.
+ */
+export interface Place {
+  /** For example a workspace. */
+  group: string
+  /** For example a caller; counted by `countOf`. */
+  member: string
+}
+
+export class Turns<Item extends Place> {
+  /** Groups and members in the order in which their turn comes; a member without items is not there. */
+  private readonly groups = new Map<string, Map<string, Item[]>>()
+  private readonly counts = new Map<string, number>()
+
+  add(item: Item): void {
+    const members = this.groups.get(item.group) ?? new Map<string, Item[]>()
+    this.groups.set(item.group, members)
+    const items = members.get(item.member)
+    if (items === undefined) members.set(item.member, [item])
+    else items.push(item)
+    this.counts.set(item.member, this.countOf(item.member) + 1)
+  }
+
+  /** The next item of a group that `mayServe` names; its group and member go to the end of the line. */
+  take(mayServe: (item: Item) => boolean = () => true): Item | null {
+    for (const [group, members] of this.groups) {
+      for (const [member, items] of members) {
+        const [first] = items
+        if (first === undefined || !mayServe(first)) continue
+        this.remove(first)
+        moveToEnd(members, member)
+        moveToEnd(this.groups, group)
+        return first
+      }
+    }
+    return null
+  }
+
+  /** False when it is not there any more. */
+  remove(item: Item): boolean {
+    const members = this.groups.get(item.group)
+    const items = members?.get(item.member)
+    const at = items?.indexOf(item) ?? -1
+    if (members === undefined || items === undefined || at < 0) return false
+    items.splice(at, 1)
+    if (items.length === 0) members.delete(item.member)
+    if (members.size === 0) this.groups.delete(item.group)
+    const count = this.countOf(item.member) - 1
+    if (count === 0) this.counts.delete(item.member)
+    else this.counts.set(item.member, count)
+    return true
+  }
+
+  countOf(member: string): number {
+    return this.counts.get(member) ?? 0
+  }
+
+  all(): Item[] {
+    return [...this.groups.values()].flatMap((members) => [...members.values()].flat())
+  }
+}
+
+function moveToEnd<Value>(map: Map<string, Value>, key: string): void {
+  const value = map.get(key)
+  if (value === undefined) return
+  map.delete(key)
+  map.set(key, value)
+}

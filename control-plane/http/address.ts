@@ -1,0 +1,15 @@
+import type { IncomingMessage } from 'node:http'
+
+/**
+ * The address of a client. Behind proxies each adds the address that it saw to the right of X-Forwarded-For; what stands
+ * further left than the operator has proxies is what the client chose to send.
+ */
+export function clientAddress(request: IncomingMessage, trustedProxies: number): string {
+  const own = request.socket.remoteAddress ?? ''
+  const header = request.headers['x-forwarded-for']
+  if (trustedProxies === 0 || header === undefined) return own
+  const seen = String(header)
+    .split(',')
+    .map((address) => address.trim())
+  return seen.slice(-trustedProxies)[0] || own
+}

@@ -1,0 +1,161 @@
+import { ApiError } from '../../shared/api/errors.ts'
+import { mebibyte } from '../../shared/api/route.ts'
+import type { World } from '../../shared/lib/world.ts'
+import { Turns } from '../costly/turns.ts'
+
+/**
+ * Room in memory for large bodies that are under way at the same time: who finds none waits, unread, until others have
+ * given theirs back. Owners take turns; none has more than half of it, and a group no more than three quarters, also
+ * while nobody else waits: who comes next finds room at once. What is read is given a time, so that nobody keeps room by
+ * sending slowly.
+ *
+ *     waiting --room--> holding --release--> gone
+ *        |-- too long, too many (429); the sender is gone --> gone
+ */
+export interface RoomLimits {
+  bytes: number
+  /** Bodies of one owner that may wait. */
+  waitingPerOwner: number
+  waitMs: number
+}
+
+export interface RoomOwner {
+  /** For example a workspace; owners of one group share its turn and its part of the room. */
+  group: string
+  member: string
+}
+
+const memberShare = 1 / 2
+const groupShare = 3 / 4
+
+interface Waiting extends RoomOwner {
+  bytes: number
+  begin: () => void
+  refuse: () => void
+}
+
+export type Release = () => void
+
+export class BodyRoom {
+  private readonly world: World
+  private readonly limits: RoomLimits
+  private readonly turns = new Turns<Waiting>()
+  private readonly heldByMember = new Map<string, number>()
+  private readonly heldByGroup = new Map<string, number>()
+  private held = 0
+  private lastTurn: Promise<void> = Promise.resolve()
+
+  constructor(world: World, limits: RoomLimits) {
+    this.world = world
+    this.limits = limits
+  }
+
+  /** Resolves once there is room; to be released in any case. Fails with `rate_limit_exceeded`, also when `gone` is aborted. */
+  async take(bytes: number, owner: RoomOwner, gone: AbortSignal): Promise<Release> {
+    if (gone.aborted || this.turns.countOf(owner.member) >= this.limits.waitingPerOwner) throw refusal()
+    await new Promise<void>((resolve, reject) => {
+      const leave = () => {
+        stopTimer()
+        gone.removeEventListener('abort', giveUp)
+      }
+      const waiting: Waiting = {
+        ...owner,
+        bytes,
+        begin: () => {
+          leave()
+          resolve()
+        },
+        refuse: () => {
+          leave()
+          reject(refusal())
+        },
+      }
+      const giveUp = () => {
+        if (this.turns.remove(waiting)) waiting.refuse()
+      }
+      const stopTimer = this.world.after(this.limits.waitMs, giveUp)
+      gone.addEventListener('abort', giveUp, { once: true })
+      this.turns.add(waiting)
+      this.next()
+    })
+    return this.releaseOf(bytes, owner)
+  }
+
+  /** Resolves in a turn of the event loop that no other large body has: whatever each costs, others come in between. */
+  inTurn(): Promise<void> {
+    this.lastTurn = this.lastTurn.then(() => new Promise((resolve) => setImmediate(resolve)))
+    return this.lastTurn
+  }
+
+  get heldBytes(): number {
+    return this.held
+  }
+
+  private releaseOf(bytes: number, owner: RoomOwner): Release {
+    let isHeld = true
+    return () => {
+      if (!isHeld) return
+      isHeld = false
+      this.count(owner, -bytes)
+      this.next()
+    }
+  }
+
+  private next(): void {
+    for (;;) {
+      // Once a body waits for room, or for that of its group, those behind it wait, too: else a large one would never find
+      // enough.
+      let isFull = false
+      const fullGroups = new Set<string>()
+      const waiting = this.turns.take((one) => {
+        if (isFull || fullGroups.has(one.group)) return false
+        if (isOver(this.heldByMember.get(one.member), one, this.limits.bytes * memberShare)) return false
+        if (isOver(this.heldByGroup.get(one.group), one, this.limits.bytes * groupShare)) {
+          fullGroups.add(one.group)
+          return false
+        }
+        // What is larger than the room has it alone.
+        isFull = this.held > 0 && this.held + one.bytes > this.limits.bytes
+        return !isFull
+      })
+      if (waiting === null) return
+      this.count(waiting, waiting.bytes)
+      waiting.begin()
+    }
+  }
+
+  private count({ group, member }: RoomOwner, bytes: number): void {
+    this.held += bytes
+    addTo(this.heldByMember, member, bytes)
+    addTo(this.heldByGroup, group, bytes)
+  }
+}
+
+/** Whoever holds nothing may have one body that is larger than the share. */
+const isOver = (held = 0, { bytes }: Waiting, share: number): boolean => held > 0 && held + bytes > share
+
+function addTo(held: Map<string, number>, key: string, bytes: number): void {
+  const sum = (held.get(key) ?? 0) + bytes
+  if (sum === 0) held.delete(key)
+  else held.set(key, sum)
+}
+
+const refusal = () =>
+  new ApiError('rate_limit_exceeded', {
+    message: 'Too many large bodies are being sent at the same time. Try again.',
+    details: { retryAfter: 5 },
+    headers: { 'Retry-After': '5' },
+  })
+
+/** Bodies of callers that are known, and of those that nobody knows before the body is read (webhooks). */
+export interface BodyRooms {
+  known: BodyRoom
+  strangers: BodyRoom
+}
+
+export function createBodyRooms(world: World): BodyRooms {
+  return {
+    known: new BodyRoom(world, { bytes: 16 * mebibyte, waitingPerOwner: 100, waitMs: 30_000 }),
+    strangers: new BodyRoom(world, { bytes: 4 * mebibyte, waitingPerOwner: 20, waitMs: 10_000 }),
+  }
+}

@@ -1,0 +1,55 @@
+/**
+ * Looks through JSON text before it is parsed: how many values it holds and how deep they lie decides what parsing and
+ * checking it costs, far more than its length. Reads bytes, keeps nothing.
+ */
+export interface JsonLimits {
+  values: number
+  depth: number
+  /** Of one object: each name that no other object has costs many times what a value does. */
+  keys: number
+}
+
+/** Null when it is within the limits. Text that is no JSON may pass: the parser refuses it. */
+export function jsonExcess(bytes: Uint8Array, limits: JsonLimits): 'values' | 'depth' | 'keys' | null {
+  let values = 0
+  /** By depth: names of the object that is open there. */
+  const keys = [0]
+  let depth = 0
+  for (let at = 0; at < bytes.length; at++) {
+    switch (bytes[at]) {
+      case 0x22: // "
+        at = endOfText(bytes, at + 1)
+        break
+      case 0x5b: // [
+      case 0x7b: // {
+        if (++depth > limits.depth) return 'depth'
+        values++
+        keys[depth] = 0
+        break
+      case 0x5d: // ]
+      case 0x7d: // }
+        depth--
+        break
+      case 0x3a: {
+        // :
+        const count = (keys[depth] ?? 0) + 1
+        if (count > limits.keys) return 'keys'
+        keys[depth] = count
+        break
+      }
+      case 0x2c: // ,
+        values++
+        break
+      default:
+    }
+    if (values > limits.values) return 'values'
+  }
+  return null
+}
+
+/** Where the quotation mark stands that ends the text. */
+function endOfText(bytes: Uint8Array, from: number): number {
+  let at = from
+  while (at < bytes.length && bytes[at] !== 0x22) at += bytes[at] === 0x5c ? 2 : 1
+  return at
+}

@@ -1,0 +1,129 @@
+import { z } from 'zod'
+import { nullableTime, text, time } from '../db/columns.ts'
+import type { Db } from '../db/open.ts'
+import { roles } from '../resources/members/store.ts'
+
+/** Everything by which somebody has access, over all workspaces, for the operator. */
+
+export interface AccessFilter {
+  userId?: string
+  id?: string
+}
+
+const sessionRow = z
+  .object({ id: text, email: text, created_at: time, last_used_at: nullableTime, expires_at: time })
+  .transform((r) => ({
+    id: r.id,
+    email: r.email,
+    createdAt: r.created_at,
+    lastUsedAt: r.last_used_at,
+    expiresAt: r.expires_at,
+  }))
+export type OpenSessionRow = z.infer<typeof sessionRow>
+
+/** Sessions that are neither revoked nor over, newest first. */
+export async function listOpenSessions(db: Db, { userId, id }: AccessFilter, now: number): Promise<OpenSessionRow[]> {
+  const rows: unknown[] = await db('dashboard_sessions as s')
+    .join('users as u', 'u.id', 's.user_id')
+    .where({ ...(userId !== undefined && { 's.user_id': userId }), ...(id !== undefined && { 's.id': id }) })
+    .whereNull('s.revoked_at')
+    .where('s.expires_at', '>', now)
+    .orderBy('s.created_at', 'desc')
+    .select('s.id', 'u.email', 's.created_at', 's.last_used_at', 's.expires_at')
+  return rows.map((row) => sessionRow.parse(row))
+}
+
+/** Returns how many were open. */
+export async function revokeSessions(db: Db, { userId, id }: AccessFilter, now: number): Promise<number> {
+  return db('dashboard_sessions')
+    .where({ ...(userId !== undefined && { user_id: userId }), ...(id !== undefined && { id }) })
+    .whereNull('revoked_at')
+    .where('expires_at', '>', now)
+    .update({ revoked_at: now })
+}
+
+const tokenRow = z
+  .object({
+    id: text,
+    email: text,
+    name: text,
+    workspace_id: text,
+    created_at: time,
+    last_used_at: nullableTime,
+    expires_at: nullableTime,
+  })
+  .transform((r) => ({
+    id: r.id,
+    email: r.email,
+    name: r.name,
+    workspaceId: r.workspace_id,
+    createdAt: r.created_at,
+    lastUsedAt: r.last_used_at,
+    expiresAt: r.expires_at,
+  }))
+export type ValidTokenRow = z.infer<typeof tokenRow>
+
+/** Login tokens that still work, newest first. */
+export async function listValidTokens(db: Db, { userId }: AccessFilter, now: number): Promise<ValidTokenRow[]> {
+  const rows: unknown[] = await db('login_tokens as t')
+    .join('users as u', 'u.id', 't.user_id')
+    .where({ ...(userId !== undefined && { 't.user_id': userId }) })
+    .whereNull('t.revoked_at')
+    .where((open) => void open.whereNull('t.expires_at').orWhere('t.expires_at', '>', now))
+    .orderBy('t.created_at', 'desc')
+    .select('t.*', 'u.email')
+  return rows.map((row) => tokenRow.parse(row))
+}
+
+/** Returns how many still worked. */
+export async function revokeTokensOf(db: Db, userId: string, now: number): Promise<number> {
+  return db('login_tokens').where({ user_id: userId }).whereNull('revoked_at').update({ revoked_at: now })
+}
+
+/** One-time links and codes of svc that the person could still sign in by. */
+export async function removeSignInsOf(db: Db, userId: string): Promise<void> {
+  await db('sign_in_links').where({ user_id: userId }).delete()
+  await db('device_grants').where({ user_id: userId }).delete()
+}
+
+const deviceRow = z
+  .object({ device_id: text, public_id: text, display_name: text, email: text, workspace_id: text })
+  .transform((r) => ({
+    deviceId: r.device_id,
+    publicId: r.public_id,
+    name: r.display_name,
+    email: r.email,
+    workspaceId: r.workspace_id,
+  }))
+export type KnownDeviceRow = z.infer<typeof deviceRow>
+
+/** Devices that were not removed, by name. */
+export async function listKnownDevices(db: Db, { userId }: AccessFilter): Promise<KnownDeviceRow[]> {
+  const rows: unknown[] = await db('devices as d')
+    .join('users as u', 'u.id', 'd.user_id')
+    .where({ ...(userId !== undefined && { 'd.user_id': userId }) })
+    .whereNull('d.removed_at')
+    .orderBy([{ column: 'd.display_name' }, { column: 'd.device_id' }])
+    .select('d.device_id', 'd.public_id', 'd.display_name', 'd.workspace_id', 'u.email')
+  return rows.map((row) => deviceRow.parse(row))
+}
+
+const ownerRow = z.object({ workspace_id: text, slug: text }).transform((r) => ({ id: r.workspace_id, slug: r.slug }))
+
+/** Workspaces of which the person is the only owner. */
+export async function listSolelyOwned(db: Db, userId: string): Promise<{ id: string; slug: string }[]> {
+  const [owner] = roles
+  const rows: unknown[] = await db('members as m')
+    .join('workspaces as w', 'w.id', 'm.workspace_id')
+    .where({ 'm.user_id': userId, 'm.role': owner })
+    .whereNotExists(
+      db('members as o').whereRaw('o.workspace_id = m.workspace_id and o.role = ? and o.user_id <> ?', [owner, userId]),
+    )
+    .orderBy('w.slug')
+    .select('m.workspace_id', 'w.slug')
+  return rows.map((row) => ownerRow.parse(row))
+}
+
+export async function removeMemberships(db: Db, userId: string): Promise<number> {
+  return db('members').where({ user_id: userId }).delete()
+}

@@ -1,0 +1,81 @@
+import type { Argv } from 'yargs'
+import { realWorld as world } from '../../shared/lib/world.ts'
+import type { Tx } from '../db/open.ts'
+import type { ServerFlags } from '../config.ts'
+import { endSessions, listDevices, listSessions, listTokens, removeUser, revokeDevice, unlinkUser } from './access.ts'
+
+/** The operator's commands about who has access. Each does its work on the database and prints one line of JSON. */
+/** With the options that all commands have. */
+export type OperatorArgv = Argv<{ 'data-dir': string | undefined } & { 'database-url': string | undefined }>
+export type OnDatabase = (args: ServerFlags, work: (tx: Tx) => Promise<object>) => Promise<void>
+
+const emailOption = { type: 'string', describe: 'Of this person only' } as const
+
+export function userCommands(y: OperatorArgv, onDatabase: OnDatabase): OperatorArgv {
+  return y
+    .command(
+      'remove',
+      'Put a person out of every workspace, with all tokens, sessions and devices',
+      (remove) =>
+        remove.option('email', { type: 'string', demandOption: true }).option('new-owner', {
+          type: 'string',
+          describe: 'Address of who becomes owner where the person is the only one',
+        }),
+      async (args) =>
+        onDatabase(args, (tx) => removeUser(tx, world, { email: args.email, newOwner: args.newOwner ?? null })),
+    )
+    .command(
+      'unlink',
+      'Forget who a person is at an OIDC issuer',
+      (unlink) =>
+        unlink
+          .option('email', { type: 'string', demandOption: true })
+          .option('issuer', { type: 'string', describe: 'Default: at any' }),
+      async (args) => onDatabase(args, (tx) => unlinkUser(tx, { email: args.email, issuer: args.issuer ?? null })),
+    )
+}
+
+export function tokenCommands(y: OperatorArgv, onDatabase: OnDatabase): OperatorArgv {
+  return y.command(
+    'list',
+    'List the login tokens that work',
+    (list) => list.option('email', emailOption),
+    async (args) => onDatabase(args, (tx) => listTokens(tx, world, args.email ?? null)),
+  )
+}
+
+export function sessionCommands(y: OperatorArgv, onDatabase: OnDatabase): OperatorArgv {
+  return y
+    .demandCommand(1)
+    .command(
+      'list',
+      'List the browsers that are signed in',
+      (list) => list.option('email', emailOption),
+      async (args) => onDatabase(args, (tx) => listSessions(tx, world, args.email ?? null)),
+    )
+    .command(
+      'end [id]',
+      'End a session, or all of a person',
+      (end) =>
+        end.positional('id', { type: 'string' }).option('email', { type: 'string', describe: 'All of this person' }),
+      async (args) =>
+        onDatabase(args, (tx) => endSessions(tx, world, { id: args.id ?? null, email: args.email ?? null })),
+    )
+}
+
+export function deviceCommands(y: OperatorArgv, onDatabase: OnDatabase): OperatorArgv {
+  return y
+    .demandCommand(1)
+    .command(
+      'list',
+      'List the devices of all workspaces',
+      (list) => list.option('email', emailOption),
+      async (args) => onDatabase(args, (tx) => listDevices(tx, args.email ?? null)),
+    )
+    .command(
+      'revoke <id>',
+      'Cut a device off; its runs end',
+      (revoke) => revoke.positional('id', { type: 'string', demandOption: true }),
+      async (args) => onDatabase(args, (tx) => revokeDevice(tx, world, args.id)),
+    )
+}

@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest'
+import type { Caller } from '../../http/callers.ts'
+import { decidesWhatRuns, mayChangeItself, needsWordOf, settingsRefusalOf } from './trust-rules.ts'
+
+const person = (role: 'owner' | 'admin' | 'member', userId = 'me'): Caller => ({
+  kind: 'person',
+  via: 'login_token',
+  userId,
+  userPublicId: 'usr_1',
+  name: 'n',
+  email: 'e',
+  workspaceId: 'w',
+  role,
+})
+const agent: Caller = { kind: 'agent', agentId: 'agt_me', agentUuid: 'u', workspaceId: 'w', runId: 'r', fence: 1 }
+
+const change = (from: 'claude' | 'codex' | 'command' | null, to: typeof from, ...keys: string[]) => ({
+  before: { harness: from, ownerUserId: 'me' },
+  after: { harness: to },
+  keys,
+})
+
+test('a command, and becoming or ceasing to be one, decide what runs; another agent program does not', () => {
+  expect(decidesWhatRuns(change('claude', 'codex', 'runtime.harness'))).toBe(false)
+  expect(decidesWhatRuns(change(null, 'claude', 'runtime.harness', 'runtime.model', 'agentMd'))).toBe(false)
+  expect(decidesWhatRuns(change('claude', 'command', 'runtime.harness'))).toBe(true)
+  expect(decidesWhatRuns(change('command', null, 'runtime.harness'))).toBe(true)
+  expect(decidesWhatRuns(change('claude', 'claude', 'runtime.command'))).toBe(true)
+})
+
+test('what runs is for the owner of the agent and for admins, permissions for admins alone', () => {
+  const command = change('claude', 'command', 'runtime.harness', 'runtime.command')
+  expect(settingsRefusalOf(command, person('member'))).toBeNull()
+  expect(settingsRefusalOf(command, person('admin', 'boss'))).toBeNull()
+  expect(settingsRefusalOf(command, person('member', 'you'))).toMatchObject({ param: 'config.runtime.command' })
+  expect(settingsRefusalOf(command, agent)).not.toBeNull()
+  const harness = change('command', 'claude', 'runtime.harness')
+  expect(settingsRefusalOf(harness, person('member', 'you'))).toMatchObject({ param: 'config.runtime.harness' })
+  const permissions = change(null, null, 'permissions.tools.allow')
+  expect(settingsRefusalOf(permissions, person('member'))).toMatchObject({ param: 'config.permissions' })
+  expect(settingsRefusalOf(permissions, person('admin', 'boss'))).toBeNull()
+})
+
+test('an agent changes of itself what any person may, and never what program it is', () => {
+  expect(mayChangeItself(change('claude', 'codex', 'runtime.harness', 'runtime.model', 'agentMd'))).toBe(true)
+  expect(mayChangeItself(change(null, null))).toBe(true)
+  expect(mayChangeItself(change('claude', 'command', 'runtime.harness'))).toBe(false)
+  expect(mayChangeItself(change('command', 'claude', 'runtime.harness'))).toBe(false)
+  expect(mayChangeItself(change(null, null, 'runtime.command'))).toBe(false)
+  expect(mayChangeItself(change(null, null, 'permissions.tools.deny'))).toBe(false)
+})
+
+test('an agent that a member gives to somebody else waits for their word', () => {
+  expect(needsWordOf({ id: 'you' }, person('member'))).toBe(true)
+  expect(needsWordOf({ id: 'me' }, person('member'))).toBe(false)
+  expect(needsWordOf({ id: 'you' }, person('admin'))).toBe(false)
+})

@@ -1,0 +1,73 @@
+import { z } from 'zod'
+import { text } from '../../db/columns.ts'
+import type { Db } from '../../db/open.ts'
+
+/**
+ * Which repositories a workspace reaches through the server's connection to its git host. The credentials are the operator's, so
+ * only the operator binds (`svc-server repo bind`): anybody can make a workspace and be its admin. A server's only workspace
+ * reaches them all.
+ */
+
+/** `owner/name`, `owner/*` or `*`; lower-case. */
+export const repositoryPattern = z
+  .string()
+  .trim()
+  .toLowerCase()
+  .max(200)
+  .regex(/^(?:\*|[\w.-]+\/(?:\*|[\w.-]+))$/, 'write owner/name, owner/* or *')
+
+/** The patterns that name this repository (`owner/name`). */
+const patternsOf = (repository: string): string[] => {
+  const name = repository.toLowerCase()
+  return [name, `${name.split('/')[0]}/*`, '*']
+}
+
+/** Bound already stays so. */
+export async function insertBinding(
+  db: Db,
+  binding: { workspaceId: string; repository: string; at: number },
+): Promise<void> {
+  await db('repo_bindings')
+    .insert({ workspace_id: binding.workspaceId, repository: binding.repository, created_at: binding.at })
+    .onConflict(['workspace_id', 'repository'])
+    .ignore()
+}
+
+export async function removeBinding(db: Db, binding: { workspaceId: string; repository: string }): Promise<boolean> {
+  const { workspaceId, repository } = binding
+  return (await db('repo_bindings').where({ workspace_id: workspaceId, repository }).delete()) === 1
+}
+
+const bindingRow = z
+  .object({ workspace_id: text, slug: text, repository: text })
+  .transform((r) => ({ workspaceId: r.workspace_id, workspace: r.slug, repository: r.repository }))
+export type RepoBinding = z.infer<typeof bindingRow>
+
+/** Of all workspaces, in the order of their slugs. */
+export async function listBindings(db: Db): Promise<RepoBinding[]> {
+  const rows: unknown[] = await db('repo_bindings')
+    .join('workspaces', 'workspaces.id', 'repo_bindings.workspace_id')
+    .orderBy([{ column: 'workspaces.slug' }, { column: 'repo_bindings.repository' }])
+    .select('repo_bindings.workspace_id', 'workspaces.slug', 'repo_bindings.repository')
+  return rows.map((value) => bindingRow.parse(value))
+}
+
+/** The server's only workspace; null when there are several. */
+export async function findOnlyWorkspace(db: Db): Promise<string | null> {
+  const all: { id: string }[] = await db('workspaces').select('id').limit(2)
+  return all.length === 1 ? all[0]!.id : null
+}
+
+/** Ids of the workspaces that reach the repository (`owner/name`). */
+export async function listBoundWorkspaces(db: Db, repository: string): Promise<string[]> {
+  const only = await findOnlyWorkspace(db)
+  if (only !== null) return [only]
+  const rows: { workspace_id: string }[] = await db('repo_bindings')
+    .whereIn('repository', patternsOf(repository))
+    .distinct('workspace_id')
+  return rows.map((row) => row.workspace_id)
+}
+
+export async function isBound(db: Db, workspaceId: string, repository: string): Promise<boolean> {
+  return (await listBoundWorkspaces(db, repository)).includes(workspaceId)
+}

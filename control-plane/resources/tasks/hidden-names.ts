@@ -1,0 +1,31 @@
+import type { Db } from '../../db/open.ts'
+import type { Caller } from '../../http/callers.ts'
+import { listAgentIdentities } from '../agents/identity-store.ts'
+import { isVisible, viewerOf } from '../agents/rules.ts'
+
+/** What a task's history tells, as far as it names somebody. */
+interface Telling {
+  actor: { type: string; id: string | null }
+  data: Readonly<Record<string, unknown>>
+}
+
+const isAgentId = (value: unknown): value is string => typeof value === 'string' && value.startsWith('agt_')
+
+/** The same entries without the ids of private agents that the caller does not see: what they did stays, who they are does not. */
+export async function withoutHiddenAgents<Entry extends Telling>(
+  db: Db,
+  caller: Caller,
+  entries: readonly Entry[],
+): Promise<Entry[]> {
+  const named = new Set(entries.flatMap(({ actor, data }) => [actor.id, ...Object.values(data)].filter(isAgentId)))
+  const viewer = viewerOf(caller)
+  const known = await listAgentIdentities(db, [...named])
+  const hidden = new Set(known.filter((agent) => !isVisible(agent, viewer)).map(({ id }) => id))
+  if (hidden.size === 0) return [...entries]
+  const shown = <Value>(value: Value): Value | null => (isAgentId(value) && hidden.has(value) ? null : value)
+  return entries.map((entry) => ({
+    ...entry,
+    actor: { ...entry.actor, id: shown(entry.actor.id) },
+    data: Object.fromEntries(Object.entries(entry.data).map(([name, value]) => [name, shown(value)])),
+  }))
+}

@@ -1,0 +1,27 @@
+import type { OpenCommand, OpenWord, ShellWord } from './command-builder.ts'
+
+/** What a command line is made of. */
+export interface Lexed {
+  /** Those in substitutions, too. */
+  commands: ShellWord[][]
+  /** Command lines between backticks. */
+  substituted: string[]
+  /** Quoted texts and comments: some program or shell may take them for command lines. */
+  quoted: string[]
+  /** Here-documents and here-strings: the input of a program, which may be a shell. */
+  given: string[]
+  /** Here-documents in which the shell looks for substitutions. */
+  expanded: string[]
+  /** What follows a quote that is not closed. */
+  unclosed: string | null
+  /** Something that shells read in different ways: where its words and commands end is not certain. */
+  isDoubtful: boolean
+  /** Not all of it was looked at. */
+  isTooDeep: boolean
+}
+
+/** What a closing character ends. Substitutions hold commands, all else belongs to the current word. */
+export type Frame =
+  | { kind: 'commands'; outer: OpenCommand | null; parens: number; arithmeticAt: number; hasCase: boolean }
+  | { kind: 'quotes'; start: number; isClosedByEnd: boolean }
+  | { kind: 'braces'; start: number; isQuoted: boolean; word: OpenWord | null }

@@ -1,0 +1,69 @@
+import { glob } from './glob.ts'
+
+/** Whether a rule that forbids is about the address, however it is spelt. What cannot be read may be any address. */
+export function forbidsUrl(pattern: string, url: string): boolean {
+  const parsed = URL.parse(url)
+  if (parsed === null) return true
+  const domain = domainOf(pattern)
+  if (domain !== null) return hostsOf(parsed, url).some((host) => host === '' || isWithin(host, domain))
+  const patterns = [pattern, pattern.toLowerCase(), withPlainHost(pattern.toLowerCase())]
+  return spellingsOf(parsed, url).some((text) => patterns.some((one) => glob(one, text)))
+}
+
+/** Whether a rule that allows is: as it is written, and as it is read. */
+export function allowsUrl(pattern: string, url: string): boolean {
+  const parsed = URL.parse(url)
+  const domain = domainOf(pattern)
+  if (domain !== null) return parsed !== null && hostsOf(parsed, url).every((host) => isWithin(host, domain))
+  const read = parsed === null ? [url] : [parsed.href, parsed.href.replace(/\/$/, '')]
+  return glob(pattern, url) && read.some((text) => glob(withPlainHost(pattern), text))
+}
+
+const domainOf = (pattern: string): string | null =>
+  pattern.startsWith('domain:') ? plainHost(pattern.slice('domain:'.length)) : null
+
+const isWithin = (host: string, domain: string): boolean =>
+  host === domain || host.endsWith(`.${domain}`) || (domain.includes('*') && glob(domain, host))
+
+/** In small letters, without the dots of the root, in the letters that the name service knows. */
+function plainHost(host: string): string {
+  const read = host.includes('*') ? host.toLowerCase() : (URL.parse(`http://${host}`)?.hostname ?? host.toLowerCase())
+  return read.replace(/\.+$/, '')
+}
+
+/** As a browser reads it, and as older programs do, for which a backslash is a letter; empty where there is none. */
+function hostsOf(parsed: URL, url: string): string[] {
+  const [, authority = parsed.host] = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)/i.exec(url.trim()) ?? []
+  const older = authority.slice(authority.lastIndexOf('@') + 1).replace(/:\d*$/, '')
+  return [...new Set([plainHost(parsed.hostname), plainHost(older)])]
+}
+
+function withPlainHost(pattern: string): string {
+  return pattern.replace(
+    /^([a-z][a-z\d+.-]*:\/\/)([^/?#:*]+)(?=[/?#:]|$)/i,
+    (_, scheme: string, host: string) => `${scheme}${plainHost(host)}`,
+  )
+}
+
+/** What leads to the same place: without the user, the fragment and the port that goes without saying, by http or https. */
+function spellingsOf(parsed: URL, url: string): string[] {
+  const { host, hostname, port, pathname, search } = parsed
+  const names = [parsed.href]
+  if (host !== '') {
+    const at = `${plainHost(hostname)}${port === '' ? '' : `:${port}`}`
+    const schemes = /^https?:$/.test(parsed.protocol) ? ['http:', 'https:'] : [parsed.protocol]
+    const rests = [pathname + search, pathname + search + parsed.hash, ...(pathname === '/' ? [search] : [])]
+    names.push(...schemes.flatMap((scheme) => rests.map((rest) => `${scheme}//${at}${rest}`)))
+  }
+  const all = [url, url.trim(), ...names, ...names.map(unescaped)]
+  return [...new Set([...all, ...all.map((text) => text.toLowerCase())])]
+}
+
+const unescaped = (text: string): string =>
+  text.replaceAll(/(?:%[\da-f]{2})+/gi, (escapes) => {
+    try {
+      return decodeURIComponent(escapes)
+    } catch {
+      return escapes
+    }
+  })

@@ -1,0 +1,141 @@
+import type { Statement } from 'better-sqlite3'
+import type { EndReport } from '../../shared/device/protocol.ts'
+import type { Connection } from './connection.ts'
+import { maxSeq, rowCrc } from './rows.ts'
+import type { RunRow } from './statements.ts'
+
+/**
+ * Runs that lost rows with a damaged file. Up to `kept_seq` the file holds what was written. What was written after it, up to
+ * `known_seq`, is gone, and only the control plane knows how much of it was sent before. So rows that are written from then
+ * on (the ending) have numbers for the time being:
+ *
+ *     noted    -- the control plane says what it has --> settled: a `gap` event with what is lost, after it and before the
+ *                                                        new rows, and all of them numbered above what it has
+ *
+ * Until then rows after `kept_seq` are not sent: their numbers may belong to other rows there. A table of its own, which
+ * releases before it pass over.
+ */
+export const breaksTable = `
+  create table if not exists breaks (
+    run_no integer primary key,
+    kept_seq integer not null,
+    known_seq integer not null,
+    lost_bytes integer not null,
+    is_settled integer not null default 0
+  ) strict;
+`
+
+export interface BreakRow {
+  kept_seq: number
+  known_seq: number
+  lost_bytes: number
+  is_settled: number
+}
+
+/** `bytes`: of the rows after the last one that was kept, as the spool counts them. */
+export interface LostRows {
+  knownSeq: number
+  bytes: number
+}
+
+export interface Moved {
+  lastSeq: number
+  pendingBytes: number
+  gapBytes: number
+}
+
+const rowsAfter = 'where id > (? << 32 | ?) and id <= (? << 32 | ?)'
+
+export class Breaks {
+  readonly #find: Statement<[number], BreakRow>
+  readonly #insert: Statement<[number, number, number, number]>
+  readonly #remove: Statement<[number]>
+  readonly #settle: Statement<[number]>
+  readonly #read: Statement<[number, number, number, number], { seq: number; line: Buffer }>
+  readonly #delete: Statement<[number, number, number, number]>
+  readonly #put: Statement<[number, number, number, Uint8Array]>
+  readonly #report: Statement<[string, number]>
+  readonly #ending: Statement<[number], { report: string }>
+
+  constructor(db: Connection) {
+    this.#find = db.prepare('select * from breaks where run_no = ?')
+    this.#insert = db.prepare(
+      'insert or ignore into breaks (run_no, kept_seq, known_seq, lost_bytes) values (?, ?, ?, ?)',
+    )
+    this.#remove = db.prepare('delete from breaks where run_no = ?')
+    this.#settle = db.prepare('update breaks set is_settled = 1 where run_no = ?')
+    this.#read = db.prepare(`select id & 4294967295 as seq, line from events ${rowsAfter} order by id`)
+    this.#delete = db.prepare(`delete from events ${rowsAfter}`)
+    this.#put = db.prepare('insert into events (id, crc, line) values (? << 32 | ?, ?, ?)')
+    this.#report = db.prepare('update endings set report = ? where run_no = ?')
+    this.#ending = db.prepare('select report from endings where run_no = ?')
+  }
+
+  has(runNo: number): boolean {
+    return this.#find.get(runNo) !== undefined
+  }
+
+  /** The last row whose number is certain; null: all are. */
+  keptSeq(runNo: number): number | null {
+    const found = this.#find.get(runNo)
+    return found && found.is_settled === 0 ? found.kept_seq : null
+  }
+
+  /** The first note of a run counts. */
+  note(runNo: number, keptSeq: number, lost: LostRows): void {
+    this.#insert.run(runNo, keptSeq, Math.max(lost.knownSeq, keptSeq), Math.max(0, lost.bytes))
+  }
+
+  /**
+   * What the file that this one was salvaged from noted of the run, and what was lost with it (null: nothing). A note that
+   * is not settled counts on: rows after its `kept_seq` were never sent, so they are neither more certain now nor missed.
+   * One that is settled had certain numbers; what is lost after that is noted anew.
+   */
+  carry(runNo: number, old: BreakRow | null, loss: { keptSeq: number; lost: LostRows } | null): void {
+    if (old !== null && old.is_settled === 0) {
+      const keptSeq = Math.min(old.kept_seq, loss?.keptSeq ?? old.kept_seq)
+      const bytes = keptSeq < old.kept_seq ? Math.max(old.lost_bytes, loss?.lost.bytes ?? 0) : old.lost_bytes
+      return this.note(runNo, keptSeq, { knownSeq: old.known_seq, bytes })
+    }
+    if (loss !== null) return this.note(runNo, loss.keptSeq, loss.lost)
+    if (old === null) return
+    this.note(runNo, old.kept_seq, { knownSeq: old.known_seq, bytes: old.lost_bytes })
+    this.#settle.run(runNo)
+  }
+
+  remove(runNo: number): void {
+    this.#remove.run(runNo)
+  }
+
+  /** Null when there is nothing to settle, or no ending yet that comes after what is lost. Within a transaction of the caller, who keeps the answer with the run. */
+  settle(run: RunRow, ackSeq: number): Moved | null {
+    const found = this.#find.get(run.run_no)
+    const ending = this.#ending.get(run.run_no)
+    if (!found || !ending || found.is_settled !== 0) return null
+    const { kept_seq: kept, known_seq: known, lost_bytes: lostBytes } = found
+    const after = Math.max(kept, ackSeq)
+    const lostRows = Math.max(0, known - after)
+    const gapBytes = lostRows === 0 ? 0 : Math.max(1, Math.round((lostBytes * lostRows) / (known - kept)))
+    const fresh = this.#read.all(run.run_no, kept, run.run_no, maxSeq).map(({ line }) => eventOf(line))
+    const at = fresh[0]?.at ?? 0
+    const gap = { seq: 0, at, kind: 'gap', data: { bytes: gapBytes, reason: 'spool_damaged', events: lostRows } }
+    const events = gapBytes === 0 ? fresh : [gap, ...fresh]
+    this.#delete.run(run.run_no, kept, run.run_no, maxSeq)
+    let lastSeq = after
+    for (const event of events) {
+      const line = Buffer.from(`${JSON.stringify({ ...event, seq: ++lastSeq })}\n`)
+      this.#put.run(run.run_no, lastSeq, rowCrc(lastSeq, line), line)
+    }
+    const report = JSON.parse(ending.report) as EndReport
+    const amended = { ...report, eventCount: lastSeq, logHash: '', gapBytes: report.gapBytes + gapBytes }
+    this.#report.run(JSON.stringify(amended), run.run_no)
+    this.#settle.run(run.run_no)
+    const rows = this.#read.all(run.run_no, run.acked_seq, run.run_no, maxSeq)
+    const pendingBytes = rows.reduce((sum, { line }) => sum + line.length, 0)
+    return { lastSeq, pendingBytes, gapBytes: run.gap_bytes + gapBytes }
+  }
+}
+
+function eventOf(line: Buffer): { at: number } {
+  return JSON.parse(line.toString('utf8')) as { at: number }
+}

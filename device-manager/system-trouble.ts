@@ -1,0 +1,15 @@
+/** What the system refuses to a program that did nothing wrong: no room, no files, a disk that fails. It may pass. */
+
+/** No room on the disk, or in the user's quota. */
+export function isDiskFull(error: unknown): boolean {
+  return /^(ENOSPC|EDQUOT|SQLITE_FULL|SQLITE_IOERR_SHMSIZE)$/.test(codeOf(error))
+}
+
+/** Of the file system, of a database file, or of the limits on this process; not a mistake of the program. */
+export function isSystemTrouble(error: unknown): boolean {
+  return /^(E[A-Z0-9]+|SQLITE_\w+)$/.test(codeOf(error))
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : ''
+}

@@ -1,0 +1,143 @@
+import { existsSync, mkdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import path from 'node:path'
+import type { HolderPlan } from './namespaces.ts'
+import { aliasesOf, cgroupMounts, isWithin, parseMounts, type Mount } from './mounts.ts'
+import { movableAbove, movedFolder } from './marks.ts'
+import { type WallSpec, WallError } from './spec.ts'
+
+/** Of the state folder each run needs these, and cannot change them: `svc`, and Node's cache of its code. */
+const shownToAll = ['bin', 'compile-cache']
+
+/**
+ * What the wall hides on this machine, now: svc's folders by their real paths and by each other path at which a mount shows
+ * them, and the sockets of programs outside that start whatever they are told. `own`: folders within the state folder that
+ * this run may write to.
+ */
+export function holderPlan(spec: WallSpec, own: readonly string[]): HolderPlan {
+  demandUnmoved(spec)
+  const stateDir = realFolder(spec.stateDir)
+  if (stateDir === null) throw new WallError(`The state folder ${spec.stateDir} cannot be found.`)
+  const others = spec.hidden.flatMap((folder) => realFolder(folder) ?? []).filter((each) => !isWithin(each, stateDir))
+  const outer = others.find((each) => isWithin(stateDir, each))
+  if (outer !== undefined) {
+    throw new WallError(`The state folder ${stateDir} lies in ${outer}, another folder of svc. Put the two apart.`)
+  }
+  const mounts = process.platform === 'linux' ? mountsOf('self') : []
+  const ofSvc = [stateDir, ...others]
+  const aliases = ofSvc.flatMap((folder) => aliasesOf(folder, mounts)).filter(isSame)
+  const folders = [...new Set([...others, ...aliases.map((alias) => alias.path)])]
+  const isRoot = process.getuid?.() === 0
+  makeDoors()
+  const doors = doorsOf(isRoot).flatMap((door) => realPath(door) ?? [])
+  const shown = [
+    ...shownToAll.map((name) => ({ name, isWritable: false })),
+    ...own.map((folder) => ({ name: path.relative(spec.stateDir, folder), isWritable: true })),
+  ].filter(({ name }) => existsSync(path.join(stateDir, name)))
+  return {
+    stateDir,
+    shown,
+    // A folder within another hidden one is gone with it.
+    folders: [
+      ...folders.filter((folder) => !ofSvc.some((outer) => outer !== folder && isWithin(folder, outer))),
+      ...doors.filter((door) => statSync(door).isDirectory()),
+    ],
+    files: doors.filter((door) => !statSync(door).isDirectory()),
+    pinned: movableAbove(ofSvc),
+    cgroups: [
+      ...new Set(
+        cgroupMounts(mounts)
+          .filter(isOnTop)
+          .map(({ mountPoint }) => mountPoint),
+      ),
+    ],
+    isRoot,
+  }
+}
+
+/** Throws a WallError when one of the folders is not what it was when it was first hidden. */
+export function demandUnmoved(spec: WallSpec): void {
+  const moved = movedFolder(spec)
+  if (moved !== null) throw new WallError(moved)
+}
+
+/**
+ * Looks from outside at what the holder mounted: each mount lies at its path still, and the folder of that path is the one
+ * that was noted. A program that renamed a folder meanwhile is seen by one of the two.
+ */
+export function demandCovered(spec: WallSpec, plan: HolderPlan, holderPid: number): void {
+  const covered = new Set(mountsOf(holderPid).map(({ mountPoint }) => mountPoint))
+  const open = [plan.stateDir, ...plan.folders].find((folder) => !covered.has(folder))
+  if (open !== undefined) throw new WallError(`${open} was moved while the wall was made.`)
+  demandUnmoved(spec)
+}
+
+/** Null when the run's working folder lies within what is hidden from it. */
+export function hiddenFolderAround(spec: WallSpec, cwd: string): string | null {
+  const real = realFolder(cwd)
+  if (real === null) return null
+  return [spec.stateDir, ...spec.hidden].find((folder) => isWithin(real, realFolder(folder) ?? folder)) ?? null
+}
+
+/**
+ * Sockets by which any program of this user has another one started outside of the wall: the session bus and systemd's own
+ * socket, and the servers of terminal multiplexers.
+ */
+function doorsOf(isRoot: boolean): string[] {
+  const uid = process.getuid?.() ?? 0
+  const runtime = `/run/user/${uid}`
+  const ofUser = ['bus', 'systemd', 'zellij'].map((name) => path.join(runtime, name))
+  const ofSystem = isRoot ? ['/run/systemd/private', '/run/dbus/system_bus_socket'] : []
+  return [...ofUser, ...ofSystem, `/tmp/tmux-${uid}`]
+}
+
+/**
+ * A door that is opened while a run lives would be open to it. So folders in which programs make theirs are there before,
+ * as these programs make them, where the system has the folder above.
+ */
+function makeDoors(): void {
+  const uid = process.getuid?.() ?? 0
+  for (const folder of [`/tmp/tmux-${uid}`, ...['systemd', 'zellij'].map((name) => `/run/user/${uid}/${name}`)]) {
+    try {
+      mkdirSync(folder, { mode: 0o700 })
+    } catch {
+      // It is there, or it is nobody's to make.
+    }
+  }
+}
+
+function realPath(file: string): string | null {
+  try {
+    return realpathSync(file)
+  } catch {
+    return null
+  }
+}
+
+function realFolder(folder: string): string | null {
+  try {
+    const real = realpathSync(folder)
+    return statSync(real).isDirectory() ? real : null
+  } catch {
+    return null
+  }
+}
+
+const mountsOf = (pid: number | 'self') => parseMounts(readFileSync(`/proc/${pid}/mountinfo`, 'utf8'))
+
+/** Not covered by a later mount, and where this user can look: what it cannot reach a run cannot reach either. */
+function isOnTop({ mountPoint, device }: Mount): boolean {
+  try {
+    const { dev } = statSync(mountPoint)
+    return device === `${(dev >> 8) & 0xfff}:${(dev & 0xff) | ((dev >> 12) & 0xfff00)}`
+  } catch {
+    return false
+  }
+}
+
+/** A later mount may cover the path, so that it shows something else by now. */
+function isSame(alias: { path: string; of: string }): boolean {
+  const [there, here] = [alias.path, alias.of].map((each) => statSync(each, { throwIfNoEntry: false }))
+  return (
+    there !== undefined && here !== undefined && there.isDirectory() && there.dev === here.dev && there.ino === here.ino
+  )
+}

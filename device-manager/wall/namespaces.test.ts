@@ -1,0 +1,152 @@
+import { describe, expect, test } from 'vitest'
+import { enterCommand, holderCommand, holderScript, type HolderPlan } from './namespaces.ts'
+import { sandboxCommand, sandboxProfile } from './profile.ts'
+import { trueExit, troubleIn } from './report.ts'
+import type { WallSpec } from './spec.ts'
+import { judge } from './trial.ts'
+
+const plan: HolderPlan = {
+  stateDir: '/home/ann/.local/share/svc-device',
+  shown: [
+    { name: 'bin', isWritable: false },
+    { name: 'runs/run_1/harness', isWritable: true },
+  ],
+  folders: ["/home/ann/it's/svc"],
+  files: ['/run/user/1000/bus'],
+  pinned: ['/home/ann/.local', '/home/ann/.local/share'],
+  cgroups: ['/sys/fs/cgroup'],
+  isRoot: false,
+}
+const programs = Object.fromEntries(
+  ['bwrap', 'unshare', 'setpriv', 'nsenter', 'mount', 'sandbox-exec'].map((name) => [name, `/usr/bin/${name}`]),
+)
+const spec = (tool: WallSpec['tool']): WallSpec => ({ tool, programs, stateDir: plan.stateDir, hidden: [], marks: {} })
+const entering = {
+  file: '/usr/bin/tool',
+  args: ['--flag', 'a b'],
+  env: {
+    PATH: '/home/ann/bin:/usr/bin',
+    LD_LIBRARY_PATH: '/home/ann/lib',
+    BASH_ENV: '/home/ann/x',
+    SVC_TOKEN: 'secret',
+  },
+  cwd: '/home/ann/code',
+  report: '/state/report',
+}
+
+const words = (text: string) => text.split(' ')
+
+describe('the holder', () => {
+  test('bwrap makes namespaces and nothing else; the mounts are those of the script', () => {
+    const namespaces = '--unshare-user --unshare-pid --as-pid-1 --die-with-parent --cap-add ALL --dev-bind / / --'
+    expect(holderCommand(spec('bwrap'), plan).slice(0, -1)).toEqual(words(`/usr/bin/bwrap ${namespaces} /bin/sh -c`))
+    expect(holderCommand(spec('bwrap'), plan).at(-1)).toBe(holderScript(plan))
+  })
+
+  test('unshare makes the same ones, and dies with the host', () => {
+    const namespaces = '--user --map-current-user --keep-caps --mount --propagation slave --pid'
+    expect(holderCommand(spec('unshare'), plan).slice(0, -1)).toEqual(
+      words(
+        `/usr/bin/setpriv --pdeathsig KILL -- /usr/bin/unshare ${namespaces} --fork --kill-child=KILL -- /bin/sh -c`,
+      ),
+    )
+  })
+
+  test('the state folder shows what a run needs, the rest is empty, sockets of others are closed', () => {
+    const lines = holderScript(plan).split('\n')
+    const state = "'/home/ann/.local/share/svc-device'"
+    expect(lines).toContain(`mount --rbind '/home/ann/.local/share/svc-device/hosts' ${state}`)
+    expect(lines).toContain(`mount -o remount,bind,ro ${state}`)
+    expect(lines).toContain("mount -o remount,bind,ro '/home/ann/.local/share/svc-device/hosts/bin'")
+    expect(lines).not.toContain("mount -o remount,bind,ro '/home/ann/.local/share/svc-device/hosts/runs/run_1/harness'")
+    expect(lines).toContain("mount -t tmpfs -o ro,mode=0700,nosuid,nodev svc '/home/ann/it'\\''s/svc'")
+    expect(lines).toContain("mount --bind /dev/null '/run/user/1000/bus'")
+    expect(lines).toContain("mount --rbind '/home/ann/.local' '/home/ann/.local'")
+    expect(lines).toContain("mount -o remount,bind,ro '/sys/fs/cgroup'")
+    expect(lines[0]).toBe('set -e')
+    expect(lines.some((line) => line.includes("'/proc/sys'"))).toBe(false)
+    expect(holderScript({ ...plan, isRoot: true })).toContain("mount -o remount,bind,ro '/proc/sys'")
+  })
+})
+
+describe('entering', () => {
+  test('leads through the namespaces without capabilities, by absolute paths alone', () => {
+    const { file, args } = enterCommand(spec('bwrap'), { pid: 77, isRoot: false }, entering)
+    expect(file).toBe('/bin/sh')
+    const nsenter = '/usr/bin/nsenter --no-fork --preserve-credentials --user --mount --pid --target 77 --'
+    const setpriv = '/usr/bin/setpriv --ambient-caps=-all --inh-caps=-all --no-new-privs --'
+    expect(args.slice(2, args.lastIndexOf('-c'))).toEqual(
+      words(`svc /state/report ${nsenter} /usr/bin/unshare --fork -- ${setpriv} /bin/sh`),
+    )
+    expect(args.slice(-3)).toEqual(['/usr/bin/tool', '--flag', 'a b'])
+    expect(enterCommand(spec('bwrap'), { pid: 77, isRoot: true }, entering).args).toContain('--bounding-set=-all')
+  })
+
+  test('what makes a program load code is set for the program alone; the token is never an argument', () => {
+    const { args, env } = enterCommand(spec('bwrap'), { pid: 77, isRoot: false }, entering)
+    expect(env).toEqual({ PATH: '/home/ann/bin:/usr/bin', SVC_TOKEN: 'secret' })
+    expect(args).toContain('LD_LIBRARY_PATH=/home/ann/lib')
+    expect(args.join(' ')).not.toContain('secret')
+  })
+})
+
+describe('the report of the steps', () => {
+  test('the program began, or what kept it from that', () => {
+    expect(troubleIn('begun\n')).toBe(null)
+    expect(troubleIn('setpriv: a warning\nbegun\n')).toBe(null)
+    expect(troubleIn('nsenter: cannot open /proc/7/ns/user\n')).toBe('nsenter: cannot open /proc/7/ns/user')
+    expect(troubleIn('')).toBe('the programs that lead into it were stopped.')
+  })
+
+  test('a kill that unshare could not repeat is told as what it was', () => {
+    const failed = 'begun\nunshare: sigprocmask unblock failed: Invalid argument\n'
+    expect(trueExit(failed, { exitCode: 1, signal: null })).toEqual({ exitCode: null, signal: 'SIGKILL' })
+    expect(trueExit('begun\n', { exitCode: 1, signal: null })).toEqual({ exitCode: 1, signal: null })
+    expect(trueExit('begun\n', { exitCode: null, signal: 'SIGTERM' })).toEqual({ exitCode: null, signal: 'SIGTERM' })
+  })
+})
+
+describe('the judgement of the trial', () => {
+  const good = ['state bin', 'state compile-cache', 'capabilities 0000000000000000', 'first cat', 'done']
+  const of = (...lines: string[]) => judge({ tool: 'bwrap' }, lines.join('\n'))
+  test('nothing is wrong with what hides all', () => expect(of(...good)).toBe(null))
+  test.each([
+    [['state device-token', ...good], 'not hidden'],
+    [['hidden login.json', ...good], 'not hidden'],
+    [['unmounted', ...good], 'undo'],
+    [['opened', ...good], 'reach around'],
+    [['regrouped', ...good], 'control group'],
+    [['group /sys/fs/cgroup/user.slice/cgroup.kill', ...good], 'control group'],
+    [good.filter((line) => line !== 'first cat'), 'processes outside'],
+    [good.map((line) => line.replace('0000000000000000', '0000000000000001')), 'capabilities'],
+    [good.slice(0, -1), 'could not be started'],
+  ])('%j', (lines, why) => expect(of(...lines)).toContain(why))
+})
+
+describe('the profile for macOS', () => {
+  test('denies the folders, allows what is shown, and keeps signals within', () => {
+    const profile = sandboxProfile({ ...plan, folders: ['/Users/ann/a "b"'] })
+    expect(profile.split('\n')).toEqual([
+      '(version 1)',
+      '(allow default)',
+      '(deny file* network* (subpath "/home/ann/.local/share/svc-device"))',
+      '(deny file* network* (subpath "/Users/ann/a \\"b\\""))',
+      '(deny file* network* (literal "/run/user/1000/bus"))',
+      '(deny file-write-unlink (literal "/home/ann/.local"))',
+      '(deny file-write-unlink (literal "/home/ann/.local/share"))',
+      '(allow file-read* (subpath "/home/ann/.local/share/svc-device/bin"))',
+      '(allow file* (subpath "/home/ann/.local/share/svc-device/runs/run_1/harness"))',
+      '(allow file-read-metadata (literal "/home/ann/.local/share/svc-device") (literal "/home/ann/.local/share/svc-device/runs"))',
+      '(deny signal)',
+      '(allow signal (target same-sandbox))',
+      '(deny process-info*)',
+      '(allow process-info* (target same-sandbox))',
+      '(allow process-exec* process-fork)',
+    ])
+  })
+
+  test('is handed to sandbox-exec, inside of which the folder is entered', () => {
+    const { args } = sandboxCommand(spec('sandbox-exec'), '(version 1)', entering)
+    expect(args.slice(2, 8)).toEqual(['svc', '/state/report', '/usr/bin/sandbox-exec', '-p', '(version 1)', '/bin/sh'])
+  })
+})

@@ -1,0 +1,40 @@
+import path from 'node:path'
+import type { Entered, Entering, HolderPlan } from './namespaces.ts'
+import { shells } from './namespaces.ts'
+import type { WallSpec } from './spec.ts'
+
+/**
+ * The wall on macOS: a profile for sandbox-exec, which the program and all that it starts inherit. svc's folders cannot be
+ * read or written, and other processes cannot be signalled or looked into. There are no namespaces, so processes can still
+ * be listed and what leaves its session lives on: the level is `partial`.
+ */
+export function sandboxProfile(plan: Omit<HolderPlan, 'isRoot' | 'cgroups'>): string {
+  const { stateDir, shown, folders, files, pinned } = plan
+  const inState = (name: string) => text(path.posix.join(stateDir, name))
+  return [
+    '(version 1)',
+    '(allow default)',
+    ...[stateDir, ...folders].map((folder) => `(deny file* network* (subpath ${text(folder)}))`),
+    ...files.map((file) => `(deny file* network* (literal ${text(file)}))`),
+    // Also what a rename needs.
+    ...pinned.map((folder) => `(deny file-write-unlink (literal ${text(folder)}))`),
+    ...shown.map(({ name, isWritable }) => `(allow ${isWritable ? 'file*' : 'file-read*'} (subpath ${inState(name)}))`),
+    // To reach what is shown, the folders above it are looked at, but not listed.
+    `(allow file-read-metadata (literal ${text(stateDir)}) (literal ${inState('runs')}))`,
+    '(deny signal)',
+    '(allow signal (target same-sandbox))',
+    '(deny process-info*)',
+    '(allow process-info* (target same-sandbox))',
+    '(allow process-exec* process-fork)',
+  ].join('\n')
+}
+
+export function sandboxCommand({ programs }: Pick<WallSpec, 'programs'>, profile: string, entering: Entering): Entered {
+  const { before, after, env } = shells(entering)
+  return { file: '/bin/sh', args: [...before, programs['sandbox-exec']!, '-p', profile, ...after], env }
+}
+
+/** A string of the profile's language. */
+function text(value: string): string {
+  return `"${value.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
+}

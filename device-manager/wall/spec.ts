@@ -1,0 +1,24 @@
+import { z } from 'zod'
+
+/**
+ * The wall around a run: a user, mount and pid namespace (Linux) or a sandbox profile (macOS) in which svc's own folders and
+ * all processes but the run's are not there. The daemon says how it is made; the run's host makes it.
+ */
+export const wallTools = ['bwrap', 'unshare', 'sandbox-exec'] as const
+export type WallTool = (typeof wallTools)[number]
+
+export const wallSpec = z.object({
+  tool: z.enum(wallTools),
+  /** Absolute paths of the system's programs that make it. */
+  programs: z.record(z.string(), z.string()),
+  /** The device's state folder: hidden, but for what a run needs of it. */
+  stateDir: z.string(),
+  /** Other folders of svc on this machine. */
+  hidden: z.array(z.string()),
+  /** What the folders above were when they were first hidden, by path (marks.ts). */
+  marks: z.record(z.string(), z.string()).default({}),
+})
+export type WallSpec = z.infer<typeof wallSpec>
+
+/** The machine does not let the wall be made, or it was broken; its text is a sentence for the owner of the device. */
+export class WallError extends Error {}

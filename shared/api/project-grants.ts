@@ -1,0 +1,68 @@
+import { z } from 'zod'
+import { agentId, agentRef, timestamp, uuid } from './ids.ts'
+import { defineRoute, peopleOnly } from './route.ts'
+
+/** Agents that were let into a private project. The documents only refer to grants; these routes are ours. */
+
+export const projectGrant = z
+  .object({
+    object: z.literal('project_grant'),
+    agent: z.object({ id: agentId, handle: z.string(), name: z.string() }),
+    createdAt: timestamp,
+  })
+  .meta({ id: 'ProjectGrant' })
+
+const grants = z.object({ object: z.literal('list'), data: z.array(projectGrant) }).meta({ id: 'ProjectGrants' })
+const projectId = uuid.describe('UUID of the project.')
+const positionals = [{ name: 'id', target: 'params.projectId' }] as const
+const exampleId = '5b0c7d0e-6a7e-4b52-9a8e-2f9d1c3e4a6b'
+
+export const projectGrantRoutes = {
+  list: defineRoute({
+    id: 'projects.grants.list',
+    method: 'GET',
+    path: '/projects/{projectId}/grants',
+    summary: 'List the agents that were let into a project, first let in first',
+    callers: peopleOnly,
+    params: z.object({ projectId }),
+    malformedParam: 'resource_not_found',
+    reply: grants,
+    cli: { command: 'project grants', positionals, example: `svc project grants ${exampleId}` },
+  }),
+
+  add: defineRoute({
+    id: 'projects.grants.add',
+    method: 'POST',
+    path: '/projects/{projectId}/grants',
+    summary: 'Let an agent into a private project; for its owner and workspace admins',
+    callers: peopleOnly,
+    params: z.object({ projectId }),
+    malformedParam: 'resource_not_found',
+    body: z.object({ agentId: agentRef }).meta({ id: 'ProjectGrantAdd' }),
+    reply: grants,
+    errors: ['agent_not_found'],
+    cli: {
+      command: 'project grant',
+      positionals,
+      flags: { 'agent-id': null, agent: { target: 'body.agentId' } },
+      example: `svc project grant ${exampleId} --agent @builder`,
+    },
+  }),
+
+  remove: defineRoute({
+    id: 'projects.grants.remove',
+    method: 'DELETE',
+    path: '/projects/{projectId}/grants/{agentId}',
+    summary: 'Take an agent out of a private project again',
+    callers: peopleOnly,
+    params: z.object({ projectId, agentId: agentRef }),
+    malformedParam: 'resource_not_found',
+    errors: ['agent_not_found'],
+    cli: {
+      command: 'project revoke-grant',
+      positionals,
+      flags: { agent: { target: 'params.agentId' } },
+      example: `svc project revoke-grant ${exampleId} --agent @builder`,
+    },
+  }),
+} as const

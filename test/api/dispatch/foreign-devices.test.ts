@@ -1,0 +1,107 @@
+import { createHash } from 'node:crypto'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { encodeFrame } from '../../../shared/device/frame.ts'
+import { FakeDevice } from '../../kit/fake-device.ts'
+import { TestServer } from '../../kit/server.ts'
+
+/** A device that speaks of runs and questions of another one, of its own workspace or of another. */
+
+let server: TestServer, device: FakeDevice, colleague: FakeDevice, stranger: FakeDevice
+let runId: string
+beforeEach(async () => {
+  server = await TestServer.start()
+  const [member, other] = [await server.addPerson('member'), await server.addPerson('owner', 'elsewhere')]
+  device = await FakeDevice.connect(server)
+  colleague = await FakeDevice.connect(server, { token: member.token })
+  stranger = await FakeDevice.connect(server, { token: other.token })
+  runId = await server.startRun((await server.createAgent()).id)
+})
+afterEach(() => server?.stop())
+
+const root = () => server.database.root
+/** Links answer in order: what was said before the beat is done when it is answered. */
+async function heard(of: FakeDevice): Promise<void> {
+  of.send({ type: 'heartbeat', claimState: { accepting: true, reason: null, message: null, activeRuns: 0 } })
+  await of.next('heartbeat.ack')
+}
+const frameOf = (fence: number, body = Buffer.from('{"seq":1,"at":1,"kind":"text","data":{"text":"x"}}\n')) =>
+  encodeFrame(
+    {
+      type: 'run.events',
+      runId,
+      fence,
+      firstSeq: 1,
+      lastSeq: 1,
+      kinds: { text: 1 },
+      sha256: createHash('sha256').update(body).digest('hex'),
+    },
+    body,
+  )
+
+test('an offer is answered by the device that it was made to', async () => {
+  const { fence, ...offer } = await device.next('run.offer')
+  expect(offer.runId).toBe(runId)
+  for (const other of [colleague, stranger]) {
+    other.send({ type: 'run.declined', runId, fence, reason: 'capacity', message: null })
+    await heard(other)
+    other.send({ type: 'run.accepted', runId, fence })
+    await other.next('run.withdrawn')
+  }
+  device.send({ type: 'run.accepted', runId, fence })
+  await device.next('run.start')
+  for (const other of [colleague, stranger]) {
+    other.send({ type: 'run.started', runId, fence, harnessStartedAt: 1 })
+    await heard(other)
+  }
+  const started = () => root()('runs').where({ id: runId }).first('harness_started_at', 'device')
+  expect(await started()).toEqual({ harness_started_at: null, device: device.identity.publicId })
+  device.send({ type: 'run.started', runId, fence, harnessStartedAt: 5 })
+  await heard(device)
+  expect(await started()).toMatchObject({ harness_started_at: 5 })
+})
+
+test('of another workspace a device leaves nothing, and of its own only so much', async () => {
+  const run = await device.take()
+  const evidence = (): Promise<{ device: string }[]> => root()('run_evidence').where({ run_id: runId }).select('device')
+  stranger.sendFrame(frameOf(run.fence + 1))
+  expect(await stranger.next('run.refused')).toMatchObject({ reason: 'run_unknown' })
+  stranger.send(run.ending('error'))
+  await stranger.next('run.closed')
+  expect(await evidence()).toEqual([])
+  for (let count = 0; count < 210; count++) colleague.sendFrame(frameOf(run.fence + 1))
+  for (let count = 0; count < 210; count++) await colleague.next('run.refused')
+  const kept = await evidence()
+  expect(kept).toHaveLength(200)
+  expect(kept[0]).toEqual({ device: colleague.identity.publicId })
+  await run.end()
+})
+
+test('an answer counts from the device that was asked, and is stored only when somebody asked', async () => {
+  const { publicId: deviceId } = device.identity
+  const { shortId } = await server.ok('/folders', { body: { displayName: 'here', rootPath: '/srv/here', deviceId } })
+  const asked = server.ok(`/folders/${shortId}/git-remote`)
+  const { requestId } = await device.next('folder.check')
+  const missing = {
+    rootPath: '/srv/here',
+    state: 'missing' as const,
+    realPath: null,
+    isSymlink: false,
+    writable: false,
+    git: null,
+    message: null,
+  }
+  const remotes = [{ name: 'origin', url: 'https://example.com/acme/web.git' }]
+  const git = { topLevel: '/srv/here', branch: 'main', commit: null, remotes }
+  const found = { ...missing, state: 'ok' as const, realPath: '/srv/here', writable: true, git }
+  colleague.send({ type: 'folder.result', requestId, result: missing })
+  colleague.send({ type: 'folder.result', requestId: crypto.randomUUID(), result: missing })
+  await heard(colleague)
+  colleague.sendChangeSet(
+    { runId, fence: 1, requestId: crypto.randomUUID() },
+    { ok: false, code: 'too_large', message: 'x' },
+  )
+  await heard(colleague)
+  expect(await root()('device_replies').select()).toEqual([])
+  device.send({ type: 'folder.result', requestId, result: found })
+  expect(JSON.stringify(await asked)).toContain('acme/web')
+})

@@ -1,0 +1,72 @@
+import { createHash } from 'node:crypto'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { halfRequest } from '../../kit/half-request.ts'
+import { outcomeOf, TestServer } from '../../kit/server.ts'
+import { makeDm } from '../../kit/talk.ts'
+
+/** Callers who lose their right between the headers and the body of a request: it does nothing any more. */
+
+let server: TestServer
+beforeAll(async () => {
+  server = await TestServer.start()
+})
+afterAll(() => server.stop())
+
+const root = () => server.database.root
+
+test.each<[string, string, (caller: { runId: string; agentId: string }) => Promise<unknown>]>([
+  ['its run is cancelled', '401 auth_revoked', ({ runId }) => server.ok(`/runs/${runId}/cancel`, { body: {} })],
+  [
+    'its run goes to another device',
+    '401 auth_revoked',
+    ({ runId }) => root()('runs').where({ id: runId }).increment('fence', 1),
+  ],
+  ['it is deleted', '401 auth_revoked', ({ agentId }) => server.ok(`/agents/${agentId}`, { method: 'DELETE' })],
+  [
+    'its tokens are reset',
+    '401 auth.agent_jwt_revoked',
+    ({ agentId }) => root()('agents').where({ id: agentId }).increment('token_generation', 1),
+  ],
+])('an agent wakes nobody once %s', async (_what, outcome, change) => {
+  const target = await server.createAgent()
+  const { agent, runId, token } = await server.agentCaller()
+  const between = async () => void (await change({ runId, agentId: agent.id }))
+  const reply = await halfRequest(server, `/agents/${target.id}/runs`, { token, body: { prompt: 'Late' }, between })
+  expect(outcomeOf(reply)).toBe(outcome)
+  expect((await server.ok(`/runs?agent=${target.id}`)).data).toEqual([])
+})
+
+test('a route with an answer of its own for ended runs does nothing for them either', async () => {
+  const { agent, runId, token } = await server.agentCaller()
+  const agentMdHash = createHash('sha256').update('').digest('hex')
+  const reply = await halfRequest(server, '/agents/me/config', {
+    method: 'PUT',
+    token,
+    body: { agentMd: 'Late', agentMdHash },
+    between: async () => void (await server.ok(`/runs/${runId}/cancel`, { body: {} })),
+  })
+  expect(outcomeOf(reply)).toBe('401 auth_revoked')
+  expect((await server.ok(`/agents/${agent.id}/identity`)).agentMd).toBe('')
+})
+
+test('a run that went to another device records no output where it was', async () => {
+  const { runId, token } = await server.agentCaller()
+  const between = async () => void (await root()('runs').where({ id: runId }).increment('fence', 1))
+  const reply = await halfRequest(server, '/runs/current/output', { token, body: { data: 1 }, between })
+  expect(outcomeOf(reply)).toBe('401 auth_revoked')
+  expect(outcomeOf(await server.call(`/runs/${runId}/output`))).toBe('404 resource_not_found')
+})
+
+test('a person who left says nothing to an agent', async () => {
+  const member = await server.addPerson('member')
+  const agent = await server.createAgent()
+  const { id } = await makeDm(server, agent.id, member.token)
+  const leave = () => root()('members').where({ user_id: member.uuid, workspace_id: member.workspaceId }).delete()
+  const reply = await halfRequest(server, `/conversations/${id}/send`, {
+    token: member.token,
+    body: { text: 'Late' },
+    between: async () => void (await leave()),
+  })
+  expect(outcomeOf(reply)).toBe('403 not_permitted')
+  expect((await server.ok(`/runs?agent=${agent.id}`)).data).toEqual([])
+})

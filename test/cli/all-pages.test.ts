@@ -1,0 +1,102 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { contract } from '../../shared/api/index.ts'
+import { Stage } from '../api/contract/stage.ts'
+import { makeHome, type Home } from './run-svc.ts'
+
+/** `svc api PATH --paginate` on every list of the contract that has pages, against a real server. */
+
+const paged = contract.filter(({ method, query }) => {
+  const keys = Object.keys(query.shape)
+  return method === 'GET' && ['after', 'cursor', 'startingAfter'].some((key) => keys.includes(key))
+})
+
+let stage: Stage
+let home: Home
+let env: Record<string, string>
+let ids: Record<string, string>
+
+beforeAll(async () => {
+  stage = await Stage.start()
+  home = makeHome()
+  env = { SVC_TOKEN: stage.owner.token, SVC_API_URL: stage.server.url }
+  ids = await fill()
+})
+afterAll(async () => {
+  home.remove()
+  await stage.stop()
+})
+
+const five = [1, 2, 3, 4, 5]
+
+/** Five rows for each list, and the ids that stand in paths. */
+async function fill(): Promise<Record<string, string>> {
+  const { server, device, worker } = stage
+  const post = (path: string, body: unknown, token = server.owner.token) =>
+    server.ok(path, { body, token, headers: { 'idempotency-key': crypto.randomUUID() } })
+  const { id: agentId } = await server.createAgent({ name: 'Writer' })
+  const task = await post('/tasks', { title: 'Paint' })
+  const { id: channel } = await post('/conversations', { kind: 'channel', participants: [] })
+  const { id: automationId } = await post('/automations', {
+    name: 'Watch',
+    trigger: { type: 'webhook' },
+    agentId,
+    prompt: 'Look',
+  })
+  for (const n of five) {
+    await server.ok(`/agents/${agentId}/config`, { method: 'PUT', body: { config: { runtime: { maxTurns: n } } } })
+    await stage.queuedRun()
+    await post('/projects', { name: `Project ${n}`, leadAgentId: agentId })
+    await post('/tasks', { title: `Task ${n}` })
+    await post(`/tasks/${task.id}`, { priority: n % 2 === 0 ? 'high' : 'low' })
+    await post(`/tasks/${task.id}/comments`, { content: `Comment ${n}` })
+    await post('/automations', { name: `A${n}`, trigger: { type: 'webhook' }, agentId, prompt: 'Look' })
+    await post(`/automations/${automationId}/run`, {})
+    await post('/approvals', { prompt: 'May I?' }, (await stage.caller()).token)
+    await post('/questions', { prompt: 'Which?' }, (await stage.caller()).token)
+    await post('/secrets', { name: `key-${n}`, provider: 'github', envVarName: `KEY_${n}`, value: 'x' })
+    await post('/conversations', { kind: 'channel', title: `c${n}`, participants: [] })
+    await post(`/conversations/${channel}/messages`, { content: `Message ${n}` })
+    await stage.live.events({ kind: 'text', data: { text: `${n}` } })
+  }
+  await post(`/automations/${automationId}`, { status: 'paused' })
+  const { webhookUrl } = await post(`/automations/${automationId}/rotate`, {})
+  for (const n of five) await post(`/automation-hooks/${webhookUrl.split('/').at(-1)}`, { n })
+  const talker = await server.createAgent({}, worker.token)
+  const dm = await post(
+    '/conversations',
+    { kind: 'dm', participants: [{ type: 'agent', id: talker.id }] },
+    worker.token,
+  )
+  await post(`/conversations/${dm.id}/messages`, { content: 'hello' }, worker.token)
+  const run = await device.take()
+  for (const n of five) await run.events({ kind: 'text', data: { text: `${n}` } })
+  await run.end()
+  return {
+    agentId,
+    automationId,
+    runId: stage.live.runId,
+    taskId: task.id,
+    'tasks.id': task.id,
+    dm: dm.id,
+    'conversations.id': channel,
+  }
+}
+
+function pathOf({ id, base, path }: (typeof paged)[number]): string {
+  const values = id === 'conversations.events' ? { ...ids, 'conversations.id': ids['dm']! } : ids
+  return (
+    base + path.replaceAll(/\{(\w+)\}/g, (_, name: string) => values[`${path.split('/')[1]}.${name}`] ?? values[name]!)
+  )
+}
+
+test.each(paged.map((route) => [route.id, route] as const))('%s', async (id, route) => {
+  const token = id === 'conversations.events' ? stage.worker.token : stage.owner.token
+  const path = pathOf(route)
+  const whole = await stage.server.ok(`${path}?limit=100`, { base: '', token })
+  expect(whole.hasMore).toBe(false)
+  expect(whole.data.length).toBeGreaterThan(4)
+  const size = Math.ceil(whole.data.length / 3)
+  const end = await home.svc(['api', `${path}?limit=${size}`, '--paginate'], { env: { ...env, SVC_TOKEN: token } })
+  expect([end.status, end.stderr]).toEqual([0, ''])
+  expect(JSON.parse(end.stdout)).toEqual(whole)
+})

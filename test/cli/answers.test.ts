@@ -1,0 +1,131 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { bindValues, matchCommand, parseQuickly } from '../../cli/arguments.ts'
+import { parseWithYargs } from '../../cli/arguments-yargs.ts'
+import type { Command } from '../../cli/command.ts'
+import { contractCommands } from '../../cli/commands.ts'
+import type { CommandContext } from '../../cli/context.ts'
+import { readEnvironment } from '../../cli/environment.ts'
+import { CliError } from '../../cli/errors.ts'
+import { flowOf } from '../../cli/flows.ts'
+import { createClient } from '../../cli/http.ts'
+import { createOutput } from '../../cli/output.ts'
+import type { Session } from '../../cli/session.ts'
+import { valuesOf } from '../../cli/values.ts'
+import { realWorld } from '../../shared/lib/world.ts'
+import type { Answer } from './api-server.ts'
+import { makeServedHome, runId, type ServedHome } from './served-home.ts'
+
+/** What a network puts in the server's place says 200, too. None of it passes for the server's answer. */
+
+const raw =
+  (type: string, text: string): Answer =>
+  (response) => {
+    response.writeHead(200, { 'Content-Type': type })
+    response.end(text)
+  }
+const page = raw('text/html', '<!doctype html><title>Sign in to the network</title>')
+
+let home: ServedHome
+let env: Record<string, string>
+let answer: Answer = page
+
+beforeAll(async () => {
+  home = makeServedHome()
+  env = await home.inRun(() => answer)
+  for (const name of ['AGENT.md', 'answer.json', 'task.md', 'result.json', 'tasks.json', 'file.json'])
+    writeFileSync(join(home.dir, name), '{}')
+})
+afterAll(() => home.close())
+
+/** The words of an example of help, as a shell reads them. */
+function wordsOf(example: string): string[] {
+  const words = [...example.matchAll(/(?:[^\s"']|"[^"]*"|'[^']*')+/g)].map(([word]) => word.replaceAll(/["']/g, ''))
+  const end = words.findIndex((word) => word === '|' || word === '<' || word === '>')
+  return words.slice(1, end === -1 ? undefined : end)
+}
+
+/** The command's work in this process: one for each of all commands would take minutes. */
+async function outcomeOf({ name, example }: Command): Promise<string> {
+  const { command, rest } = matchCommand(contractCommands, wordsOf(example))!
+  const bound = bindValues(command, rest)
+  const parsed = parseQuickly(command, bound) ?? parseWithYargs(command, bound)
+  const sources = { cwd: home.dir, readInput: async () => Buffer.from('{"a":1}') }
+  const values = await valuesOf(command, parsed, sources)
+  const { stdout, stderr } = process
+  const out = createOutput({ stdout, stderr: () => stderr, wanted: 'json', isDebugging: false, isInRun: true })
+  const session: Session = { server: home.api.url, token: 't', source: 'login', workspaceId: null, ownWorkspaceId: 'w' }
+  const person = { SVC_CONFIG_DIR: home.dir, SVC_STATE_DIR: home.dir, SVC_DATA_DIR: home.dir, HOME: home.dir }
+  const context: CommandContext = {
+    command,
+    values,
+    out,
+    ...sources,
+    positionals: parsed.positionals,
+    world: realWorld,
+    isInteractive: false,
+    env: readEnvironment(person),
+    connect: async () => createClient(session, realWorld),
+  }
+  const flow = await flowOf(command)
+  return flow(context).then(
+    (status) => `${name}: ends with ${status}`,
+    (error: Error) => (error instanceof CliError ? `${error.exit} ${error.code}` : `${name}: ${error.message}`),
+  )
+}
+
+test('no command takes a sign-in page for an answer', async () => {
+  const outcomes = new Map<string, string[]>()
+  for (const command of contractCommands) {
+    const outcome = await outcomeOf(command)
+    outcomes.set(outcome, [...(outcomes.get(outcome) ?? []), command.name])
+  }
+  // These look for the device of this machine first, and there is none.
+  expect(outcomes.get('refused cli.no_device')).toEqual(['device set', 'folder add'])
+  expect([...outcomes.keys()].sort()).toEqual(['refused cli.no_device', 'unreachable cli.not_our_server'])
+  expect(contractCommands.length).toBeGreaterThan(150)
+})
+
+test.each<[string, Answer, string]>([
+  ['a page', page, 'is a web page'],
+  ['nothing', raw('application/json', ''), 'is empty'],
+  ['half of the JSON', raw('application/json', '{"object":"list","data":['), 'breaks off'],
+  ['a word', raw('text/plain', 'ok'), 'is no JSON'],
+  ['a way elsewhere', { status: 302, headers: { Location: 'http://portal/' } }, 'leads elsewhere'],
+])('status 3 and a sentence for %s, of reads, of writes and of any route', async (_, given, sentence) => {
+  answer = given
+  for (const line of [
+    ['run', 'list'],
+    ['agent', 'run', '@b', '--prompt', 'go'],
+    ['api', '/agents'],
+    ['api', '/agents', '--paginate'],
+    ['api', 'DELETE', '/agents/@b'],
+  ]) {
+    const end = await home.svc(line, { env })
+    const shown = line.join(' ')
+    expect([end.status, end.stdout], `${shown}: ${end.stderr}`).toEqual([3, ''])
+    expect(JSON.parse(end.stderr).error.message, shown).toContain(sentence)
+  }
+  const write = await home.svc(['agent', 'run', '@b', '--prompt', 'go'], { env })
+  expect(write.stderr).toContain('Whether the call was carried out is not known.')
+})
+
+test('a stream that is none is not opened again and again', async () => {
+  answer = page
+  for (const line of [
+    ['run', 'events', runId, '--follow'],
+    ['conversation', 'send', 'cnv_4yI8oP2cLhS6jB0d', 'hello'],
+  ]) {
+    const end = await home.svc(line, { env })
+    expect([end.status, JSON.parse(end.stderr).error.code], line.join(' ')).toEqual([3, 'cli.not_our_server'])
+  }
+})
+
+test('text that names its request is the server’s', async () => {
+  answer = (response) => {
+    response.writeHead(200, { 'Content-Type': 'text/plain', 'Request-Id': 'req_1' })
+    response.end('up')
+  }
+  expect(await home.svc(['api', '/anything'], { env })).toEqual({ status: 0, stdout: 'up\n', stderr: '' })
+})

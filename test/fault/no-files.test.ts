@@ -1,0 +1,84 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { takeFiles, whyNoFileLimit } from '../kit/file-limit.ts'
+import { checkInvariants } from '../kit/invariants.ts'
+import { waitFor } from '../kit/programs.ts'
+import { TestSystem } from '../kit/system.ts'
+import { printedLines, scenario } from '../kit/system-scenario.ts'
+
+/** Fault matrix, row 46: a daemon or a server that may open no further file, and so start no program and take no connection. */
+
+const why = whyNoFileLimit()
+if (why !== null) process.stderr.write(`NOT RUN: ${why}, so no program was ever without files\n`)
+
+describe.skipIf(why !== null)('without a file left', () => {
+  let system: TestSystem
+  beforeAll(async () => {
+    system = await TestSystem.start()
+  })
+  afterAll(() => system?.stop())
+
+  const steps = ['lines=100', 'touch=GATES/up', 'await=GATES/on', 'lines=100']
+  const output = printedLines(200)
+
+  test('the daemon goes on with its runs, ends what it cannot start, and takes new ones when there are files again', async () => {
+    const { device } = system
+    const { pid } = device.program
+    const [live, taken, refused, later] = await Promise.all([
+      scenario(system, { steps }),
+      scenario(system, { steps: ['lines=50'] }),
+      scenario(system, { steps: ['lines=50'] }),
+      scenario(system, { steps: ['lines=50'] }),
+    ])
+    const liveId = await live.start()
+    await live.reached('up')
+    await waitFor(() => device.hosts().some((host) => host.runId === null), 'a spare run host')
+    const giveBack = takeFiles(pid)
+    // By the host that stands by; there is none for the next one.
+    const takenId = await taken.start()
+    const ended = await system.api.waitForRun(takenId, 'succeeded')
+    expect(ended.exitReason).toBe('completed')
+    const refusedId = await refused.start()
+    const failed = await system.api.waitForRun(refusedId, 'failed')
+    expect(failed.exitReason).toBe('dispatch_error')
+    // The person's shell is asked for its environment behind each run, where a wall can be made behind one.
+    const isRefused = () => /no room to start|wall around the run could not be made by \w+: .*EMFILE/.test(device.log)
+    await waitFor(isRefused, 'the shell cannot be asked', {
+      about: () => device.log,
+    })
+    live.open('on')
+    await system.api.waitForRun(liveId, 'succeeded')
+    giveBack()
+    await checkInvariants(system, live, liveId, { exitReason: 'completed', output })
+    await checkInvariants(system, taken, takenId, { exitReason: 'completed', output: printedLines(50) })
+    await checkInvariants(system, refused, refusedId, { exitReason: 'dispatch_error', starts: 0, hasChangeSet: false })
+    const laterId = await later.start()
+    await checkInvariants(system, later, laterId, { exitReason: 'completed', output: printedLines(50) })
+    expect(await device.status()).toMatchObject({ pid, accepting: true, reason: null })
+  })
+
+  test('the server takes no connection, keeps those it has, and takes them again when there are files', async () => {
+    const { server } = system
+    const { pid } = server.program
+    const run = await scenario(system, { steps })
+    const runId = await run.start()
+    await run.reached('up')
+    const giveBack = takeFiles(pid)
+    const answers = await Promise.all([1, 2, 3].map(() => isAnswered(`${server.url}/healthz`)))
+    expect(answers).toContain(false)
+    run.open('on')
+    await waitFor(async () => (await system.device.spoolRuns()).length === 0, 'the events and the ending are sent')
+    giveBack()
+    await checkInvariants(system, run, runId, { exitReason: 'completed', output })
+    expect(server.program.pid).toBe(pid)
+    expect(server.isRunning).toBe(true)
+  })
+})
+
+async function isAnswered(url: string): Promise<boolean> {
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(2_000), headers: { connection: 'close' } })
+    return response.ok
+  } catch {
+    return false
+  }
+}

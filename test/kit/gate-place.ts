@@ -1,0 +1,31 @@
+import { posix } from 'node:path'
+import { inputsOf, type ToolCall } from '../../device-manager/run-host/call-inputs.ts'
+import type { CallReach } from '../../device-manager/run-host/call-gate.ts'
+import type { GatePlace } from '../../device-manager/run-host/path-rules.ts'
+
+/** A place for the gate where no folder is reached by a link. */
+export function gatePlace(change: Partial<GatePlace> = {}): GatePlace {
+  const cwd = change.cwd ?? '/srv/app'
+  return {
+    cwd,
+    homeDir: '/home/ada',
+    realCwd: cwd,
+    realPatterns: new Map(),
+    ownFolders: [],
+    svcProgram: null,
+    ...change,
+  }
+}
+
+/** What a call reaches for on a machine where nothing exists, so that no link leads elsewhere. */
+export function plainReach(call: ToolCall, { cwd }: GatePlace): CallReach {
+  const inputs = inputsOf(call)
+  const paths = inputs.paths.map(({ text, rest }) => ({
+    text,
+    forms: [posix.resolve(cwd, text)],
+    rest,
+    isFolder: rest !== '',
+    doubt: null,
+  }))
+  return { inputs, paths }
+}

@@ -1,0 +1,22 @@
+import { existsSync } from 'node:fs'
+import type { WallSpec, WallTool } from '../../device-manager/wall/spec.ts'
+import { marksOf } from '../../device-manager/wall/marks.ts'
+import { enteringPrograms } from '../../device-manager/wall/namespaces.ts'
+import { findPrograms } from '../../device-manager/wall/trial.ts'
+
+/** The wall as the daemon would order it for this state folder; null where this machine has no program that makes one. */
+export function wallSpecOf(
+  stateDir: string,
+  tool: WallTool = bestTool(),
+  hidden: readonly string[] = [],
+): WallSpec | null {
+  const programs = findPrograms(tool === 'bwrap' ? [...enteringPrograms, 'bwrap'] : enteringPrograms)
+  if (process.platform !== 'linux' || 'missing' in programs) return null
+  return { tool, programs: programs.found, stateDir, hidden: [...hidden], marks: marksOf([stateDir, ...hidden]) }
+}
+
+export const hasBubblewrap = existsSync('/usr/bin/bwrap')
+
+function bestTool(): WallTool {
+  return hasBubblewrap ? 'bwrap' : 'unshare'
+}

@@ -1,0 +1,132 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { cpSync, existsSync, mkdirSync, readlinkSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+import { waitFor } from '../../kit/programs.ts'
+import { TestApi } from '../../kit/system-api.ts'
+import { makeRepo } from '../../kit/system-scenario.ts'
+import { Checkout, devices } from './checkout.ts'
+
+/** A checkout goes on under the programs that were started from it. */
+
+let checkout: Checkout
+afterEach(() => checkout.remove())
+
+/** Of each device, of which there are two: it takes ten. */
+const [before, meanwhile] = [6, 4]
+
+test('a pull with other packages under live runs takes nothing away from them, nor from those woken meanwhile', async () => {
+  checkout = new Checkout()
+  const { folder } = checkout
+  // Makes the release, which takes its time on a busy machine.
+  await checkout.svc(['version'])
+  checkout.start('svc-server', ['start'])
+  const server = await checkout.serverRecord()
+  const api = new TestApi(() => server)
+  await checkout.svc(['login', '--server', server.url, '--token', '-'], { input: server.token })
+  const repo = join(folder, 'repo')
+  makeRepo(repo)
+  for (const device of devices) {
+    await checkout.svc(['device', 'connect'], { device })
+    await checkout.svc(['device', 'set', '--max-concurrent', '10'], { device })
+    await checkout.svc(['folder', 'add', device, repo], { device })
+  }
+  const { sources } = await api.call<{ sources: { shortId: string }[] }>('GET', '/folders')
+  expect(sources).toHaveLength(devices.length)
+  const gate = join(folder, 'gate')
+  mkdirSync(gate)
+  // Asks svc again and again until it is let go.
+  const command = `touch ${gate}/$SVC_RUN_ID; while [ ! -e ${gate}/go ]; do sleep 1; svc whoami >/dev/null || exit 3; done`
+  const wake = async (count: number) => {
+    const agents = await Promise.all(
+      sources.flatMap(({ shortId }) =>
+        Array.from({ length: count }, (_, at) =>
+          api.createAgent({
+            name: `${shortId} ${at} of ${count}`,
+            harness: 'command',
+            defaultFolderId: shortId,
+            command,
+          }),
+        ),
+      ),
+    )
+    return Promise.all(agents.map(({ id }) => api.startRun(id, 'Go on.')))
+  }
+  const areLive = (ids: readonly string[]) => ids.every((id) => existsSync(join(gate, id)))
+  const live = await wake(before)
+  await waitFor(() => areLive(live), 'all runs are live')
+
+  const release = releaseOf(checkout)
+  checkout.pull()
+  const version = checkout.start('svc', ['version'])
+  await waitFor(() => checkout.arePackagesGone, 'npm takes the packages away')
+  const woken = await wake(meanwhile)
+  await waitFor(() => areLive(woken), 'runs start without the packages')
+  checkout.install()
+  expect(await version.said).toMatchObject({
+    status: 0,
+    stderr: expect.stringContaining('installing packages') as string,
+  })
+  expect(releaseOf(checkout)).not.toBe(release)
+
+  // What is started from now on is the new release; a daemon that is started anew takes the runs over.
+  for (const device of devices) {
+    await checkout.svc(['device', 'restart'], { device })
+    const started = execFileSync('ps', ['-ww', '-o', 'args=', '-p', String(checkout.daemonPid(device))], {
+      encoding: 'utf8',
+    })
+    expect(started).toContain(join(checkout.code, '.cache/releases', releaseOf(checkout), 'device-manager/main.js'))
+  }
+  writeFileSync(join(gate, 'go'), '')
+  for (const id of [...live, ...woken]) expect((await api.waitForRun(id, 'succeeded')).exitReason, id).toBe('completed')
+})
+
+test('what is not changed is not made again, and sources that cannot be made into programs say so', async () => {
+  checkout = new Checkout()
+  await checkout.svc(['version'])
+  const release = releaseOf(checkout)
+  const madeAt = () => statSync(join(checkout.code, '.cache/releases', release, 'checked')).mtimeMs
+  const first = madeAt()
+  await checkout.svc(['version'])
+  expect(madeAt()).toBe(first)
+
+  writeFileSync(join(checkout.code, 'cli/main.ts'), 'import { nothing } from "./no-such-file.ts"\nnothing()\n')
+  const broken = await checkout.start('svc', ['version']).said
+  expect(broken).toMatchObject({ status: 1, stdout: '' })
+  expect(broken.stderr).toContain('no-such-file')
+  expect(broken.stderr).toContain('the programs could not be made')
+  expect(releaseOf(checkout)).toBe(release)
+})
+
+test('releases are removed once nobody uses them, and one that is not whole is made again', async () => {
+  checkout = new Checkout()
+  const releases = join(checkout.code, '.cache/releases')
+  await checkout.svc(['version'])
+  const current = releaseOf(checkout)
+  const daysAgo = new Date(Date.now() - 5 * 86_400_000)
+  const makeOld = (name: string, used: boolean) => {
+    const folder = join(releases, name)
+    cpSync(join(releases, current), folder, { recursive: true })
+    for (const file of ['checked', ...(used ? [] : ['used'])]) utimesSync(join(folder, file), daysAgo, daysAgo)
+    if (!used) utimesSync(folder, daysAgo, daysAgo)
+    return folder
+  }
+  const [left, used, running] = [makeOld('left', false), makeOld('used', true), makeOld('running', false)]
+  const args = [join(running, 'device-manager/main.js'), 'run']
+  const process = spawn('sh', ['-c', 'read line', ...args], { stdio: ['pipe', 'ignore', 'ignore'] })
+  // A kill in the midst of its removal, or a machine that went down while it was made.
+  rmSync(join(releases, current, 'whole'))
+  rmSync(join(releases, current, 'cli'), { recursive: true })
+
+  checkout.env['SVC_RUN_ID'] = 'run_3nB7cW1yHsD5jK9q'
+  expect(await checkout.svc(['version'])).toContain('.')
+  expect(releaseOf(checkout)).toBe(current)
+  expect([left, used, running].map((folder) => existsSync(folder))).toEqual([true, true, true])
+  delete checkout.env['SVC_RUN_ID']
+  utimesSync(join(releases, current, 'checked'), 0, 0)
+  await checkout.svc(['version'])
+  expect([left, used, running].map((folder) => existsSync(folder))).toEqual([false, true, true])
+  process.stdin.end()
+})
+
+const releaseOf = ({ code }: Checkout) => readlinkSync(join(code, '.cache/releases/current'))

@@ -1,0 +1,53 @@
+import { expect } from 'vitest'
+import { removeUser } from '../../control-plane/operator/access.ts'
+import {
+  findAutomation,
+  insertAutomation,
+  pauseAutomationsOf,
+} from '../../control-plane/resources/automations/store.ts'
+import { findUser, isMember, listMembersAmong } from '../../control-plane/resources/members/store.ts'
+import { listLiveCausedBy } from '../../control-plane/resources/runs/live-store.ts'
+import { endRun, findRun } from '../../control-plane/resources/runs/store.ts'
+import { realWorld as world } from '../../shared/lib/world.ts'
+import { onBoth } from '../kit/database.ts'
+import { automationRow } from './automations-rows.ts'
+import { at, seedAgent, seedPerson, seedRun, seedWorkspace } from './seed.ts'
+
+onBoth('what goes on in the name of a person is found, in one workspace or in all, and paused', async ({ root }) => {
+  const [here, there] = [await seedWorkspace(root), await seedWorkspace(root)]
+  const [ada, bob] = [await seedPerson(root, here), await seedPerson(root, here)]
+  const [agent, elsewhere] = [await seedAgent(root, here), await seedAgent(root, there)]
+  const mine = await seedRun(root, agent, { causedByUserId: ada })
+  const away = await seedRun(root, elsewhere, { causedByUserId: ada })
+  await seedRun(root, agent, { causedByUserId: bob })
+  const over = await seedRun(root, agent, { causedByUserId: ada })
+  await endRun(root, { runId: over.id, fence: null, exitReason: 'completed', errorCode: null, errorMessage: null, at })
+  const idsOf = async (of: { userId: string; workspaceId?: string }) =>
+    (await listLiveCausedBy(root, of)).map(({ id }) => id).toSorted()
+  expect(await idsOf({ userId: ada })).toEqual([mine.id, away.id].toSorted())
+  expect(await idsOf({ userId: ada, workspaceId: here })).toEqual([mine.id])
+
+  const automations = [
+    automationRow(agent, { causedByUserId: ada }),
+    automationRow(agent, { causedByUserId: ada, status: 'archived' }),
+    automationRow(agent, { causedByUserId: bob }),
+    automationRow(elsewhere, { causedByUserId: ada }),
+  ]
+  for (const row of automations) await insertAutomation(root, row)
+  const statuses = () =>
+    Promise.all(automations.map(async (row) => (await findAutomation(root, row.workspaceId, row.id))?.status))
+  expect(await pauseAutomationsOf(root, { userId: ada, workspaceId: here }, at + 1)).toBe(1)
+  expect(await statuses()).toEqual(['paused', 'archived', 'active', 'active'])
+
+  expect([await isMember(root, here, ada), await isMember(root, there, ada)]).toEqual([true, false])
+  expect((await listMembersAmong(root, here, [ada, bob, world.uuid()])).toSorted()).toEqual([ada, bob].toSorted())
+  expect(await listMembersAmong(root, here, [])).toEqual([])
+
+  const { email } = (await findUser(root, ada))!
+  const removed = await root.transaction((tx) => removeUser(tx, world, { email, newOwner: null }))
+  expect(removed).toMatchObject({ runs: 2, automations: 1 })
+  expect(await statuses()).toEqual(['paused', 'archived', 'active', 'paused'])
+  for (const run of [mine, away])
+    expect(await findRun(root, run.id)).toMatchObject({ status: 'cancelled', exitReason: 'interrupted' })
+  expect(await idsOf({ userId: bob })).toHaveLength(1)
+})
