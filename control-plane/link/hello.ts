@@ -42,7 +42,10 @@ export interface Admitted {
   outcome: Reconciliation
 }
 
-/** Takes the device in: records the link, rotates an old token, and settles what it and the database hold. */
+/**
+ * Takes the device in: records the link, rotates an old token, and settles what it and the database hold. Null when the
+ * device was removed or connected anew since it was authenticated.
+ */
 export async function admitDevice(
   root: Knex,
   input: {
@@ -55,11 +58,11 @@ export async function admitDevice(
     heartbeatMs: number
     leaseMs: number
   },
-): Promise<Admitted> {
+): Promise<Admitted | null> {
   const { device, hello, world } = input
   const now = world.now()
-  const admit = async (tx: Tx): Promise<Admitted> => {
-    await markLinked(tx, {
+  const admit = async (tx: Tx): Promise<Admitted | null> => {
+    const linked = await markLinked(tx, {
       deviceId: device.deviceId,
       replicaId: input.replicaId,
       instance: hello.instance,
@@ -69,6 +72,7 @@ export async function admitDevice(
       hostname: hello.hostname,
       claimState: hello.claimState,
     })
+    if (!linked) return null
     const newToken = await rotate(tx, device, hashToken(hello.token), world)
     const outcome = await settle(tx, { device, hello, before: input.before, world })
     await publish(tx, {

@@ -18,6 +18,12 @@ export interface Link {
   challenge(ms: number): Promise<boolean>
 }
 
+/** Ends the link of a connection that was removed or replaced. */
+export function revokeLink(link: Link): void {
+  link.send({ type: 'revoked', reason: 'The device was removed or connected anew.' })
+  link.close('revoked')
+}
+
 /** The links of this replica, by the device's durable id. */
 export class LinkRegistry {
   private readonly links = new Map<string, Link>()

@@ -26,7 +26,7 @@ import { admitDevice, authenticate } from './hello.ts'
 import { Heartbeats } from './heartbeats.ts'
 import type { Ingest } from './ingest.ts'
 import { listLiveOfDevice } from '../resources/runs/live-store.ts'
-import type { Link, LinkRegistry } from './registry.ts'
+import { revokeLink, type Link, type LinkRegistry } from './registry.ts'
 import type { DeviceRequests } from './requests.ts'
 import { Session } from './session.ts'
 import { Takeover } from './takeover.ts'
@@ -152,6 +152,10 @@ export class LinkServer {
       return false
     }
     const admitted = await admitDevice(root, { ...this.options, device, hello, before })
+    if (!admitted) {
+      session.close('revoked')
+      return false
+    }
     const link: Link = {
       deviceId: device.deviceId,
       publicId: device.publicId,
@@ -184,6 +188,8 @@ export class LinkServer {
     for (const run of outcome.cancel) this.options.starter.cancel(link, run)
     this.options.bus.poke()
     this.options.dispatcher.capacityChanged(device.workspaceId)
+    // What was changed while the hello was worked on found no link to tell.
+    await this.deviceChanged(link)
     return true
   }
 
@@ -246,10 +252,7 @@ export class LinkServer {
   /** Settings changed, or the device was removed: the daemon hears of it at once. */
   private async deviceChanged(link: Link): Promise<void> {
     const device = await findDevice(this.options.root, link.deviceId)
-    if (!device) {
-      link.send({ type: 'revoked', reason: 'The device was removed or connected anew.' })
-      return link.close('revoked')
-    }
+    if (!device) return revokeLink(link)
     const settings = settingsOf(device)
     if (JSON.stringify(settings) === JSON.stringify(link.settings)) return
     link.settings = settings

@@ -4,7 +4,7 @@ import { publish } from '../db/outbox.ts'
 import type { Log } from '../log.ts'
 import { clearLink, findDevice, recordHeartbeats, type DeviceRow } from '../resources/devices/store.ts'
 import type { Bus } from './bus.ts'
-import type { LinkRegistry } from './registry.ts'
+import { revokeLink, type LinkRegistry } from './registry.ts'
 
 /**
  * Whether a device that says hello may have the link, when there seems to be one already: a half-open link is given up,
@@ -22,6 +22,8 @@ export interface TakeoverOptions {
 
 /** An old link must answer a ping within this time to keep its place. */
 const challengeMs = 2_000
+/** How often the row of a device is read while another replica is asked for its link. */
+export const lookEveryMs = 100
 
 export class Takeover {
   private readonly options: TakeoverOptions
@@ -46,12 +48,24 @@ export class Takeover {
 
   async mayConnect(device: DeviceRow, instance: string): Promise<boolean> {
     const { links, replicaId, world, leaseMs } = this.options
-    const local = links.find(device.publicId)
-    if (local) return this.challengeLocal(device.publicId, instance)
+    await this.endRevoked(device)
+    if (links.find(device.publicId)) return this.challengeLocal(device.publicId, instance)
     const elsewhere = device.replicaId !== null && device.replicaId !== replicaId
     const fresh = device.lastHeartbeatAt !== null && world.now() - device.lastHeartbeatAt < leaseMs
     if (!elsewhere || !fresh) return true
     return this.challengeRemote(device, instance)
+  }
+
+  /**
+   * A device that connected anew says hello as soon as it has its token, which may be before this replica has read that
+   * its earlier connection ended: that link answers, and has no say.
+   */
+  private async endRevoked(device: DeviceRow): Promise<void> {
+    const { root, links } = this.options
+    const link = links.find(device.publicId)
+    if (!link || link.deviceId === device.deviceId || (await findDevice(root, link.deviceId))) return
+    revokeLink(link)
+    links.remove(link)
   }
 
   /** True when the old link is gone afterwards. */
@@ -77,8 +91,8 @@ export class Takeover {
     bus.poke()
     // The other replica clears the row when its link is dead and moves its heartbeat when it is alive. When that replica
     // is dead itself nobody answers, and the device is let in.
-    for (let waited = 0; waited < challengeMs + 1_500; waited += 100) {
-      await world.sleep(100)
+    for (let waited = 0; waited < challengeMs + 1_500; waited += lookEveryMs) {
+      await world.sleep(lookEveryMs)
       const now = await findDevice(root, device.deviceId)
       if (!now || now.replicaId !== device.replicaId) return true
     }

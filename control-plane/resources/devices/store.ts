@@ -201,9 +201,11 @@ export interface LinkUp {
   claimState: ClaimState
 }
 
-export async function markLinked(db: Db, link: LinkUp): Promise<void> {
-  await db('devices')
+/** False when the device was removed. */
+export async function markLinked(db: Db, link: LinkUp): Promise<boolean> {
+  const marked = await db('devices')
     .where({ device_id: link.deviceId })
+    .whereNull('removed_at')
     .update({
       replica_id: link.replicaId,
       link_instance: link.instance,
@@ -214,6 +216,7 @@ export async function markLinked(db: Db, link: LinkUp): Promise<void> {
       claim_state: toJson(link.claimState),
       updated_at: link.at,
     })
+  return marked === 1
 }
 
 /** The link is gone; another replica or a later link of the same device is not touched. */
