@@ -11,6 +11,7 @@ import { Turns } from './turns.ts'
  *
  *     waiting --a worker is free, its workspace has none at work--> at work --answer--> done
  *        |                                                             |-- too long, too much memory --> done, worker killed
+ *        |                                                             +-- the machine has no time for it --> refused (429)
  *        +-- too many of this caller, or too long in the queue --> refused (429)
  *
  * A worker is made when there is work, is used again, and ends when it has had none for a while. One that is killed keeps
@@ -18,8 +19,10 @@ import { Turns } from './turns.ts'
  */
 export interface PoolLimits {
   workers: number
-  /** Of one job, from when a worker that is ready gets it. */
+  /** Processor time of one job: on a busy machine it may take longer. */
   jobMs: number
+  /** How long one job may take, from when a worker that is ready gets it. */
+  longestMs: number
   /** Of one worker's heap. */
   heapMb: number
   /** Jobs of one caller that wait or are at work. */
@@ -33,6 +36,7 @@ export interface PoolLimits {
 export const poolLimits: PoolLimits = {
   workers: 2,
   jobMs: 2_000,
+  longestMs: 10_000,
   heapMb: 128,
   perCaller: 32,
   waitingBytes: 32 * 1024 * 1024,
@@ -41,6 +45,12 @@ export const poolLimits: PoolLimits = {
 }
 
 export type JobAnswer<Value> = { kind: 'done'; value: Value } | { kind: 'gave_up'; why: 'time' | 'memory' | 'crash' }
+
+/** What a worker says; `usedMs` is the processor time of its thread until now. */
+export interface WorkerMessage {
+  answer: 'ready' | { value: unknown }
+  usedMs: number
+}
 
 /** For whom a job is done, `caller` as `callerKey` names it, and how much it takes while it waits. */
 export interface JobOwner {
@@ -66,6 +76,8 @@ interface Hand {
   /** Killed, but its thread is not gone yet. */
   isLeaving: boolean
   job: Job | null
+  /** Processor time of its thread before the job. */
+  usedMs: number
   stopTimer: () => void
 }
 
@@ -158,15 +170,42 @@ export class CostlyPool {
   }
 
   private give(hand: Hand, job: Job): void {
-    const { world, limits, log } = this.options
+    const { world, limits } = this.options
     hand.job = job
     hand.stopTimer()
-    hand.stopTimer = world.after(limits.jobMs, () => {
-      log.warn({ job: job.name, workspace: job.group, caller: job.member }, 'costly work took too long')
-      this.dismiss(hand, 'time')
-    })
+    const stopLook = this.lookAfter(limits.jobMs, hand, job)
+    const stopEnd = world.after(limits.longestMs, () => this.giveUp(hand, job, { spentMs: null }))
+    hand.stopTimer = () => {
+      stopLook()
+      stopEnd()
+    }
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has none
     hand.worker.postMessage({ name: job.name, input: job.input })
+  }
+
+  /** Looks, after a while, whether the job had its processor time. A thread that does not tell has its longest time. */
+  private lookAfter(ms: number, hand: Hand, job: Job): () => void {
+    const { world, limits } = this.options
+    let stop = world.after(ms, () => {
+      hand.worker.cpuUsage().then(
+        ({ user, system }) => {
+          if (hand.job !== job) return
+          const spentMs = (user + system) / 1_000 - hand.usedMs
+          if (spentMs >= limits.jobMs) this.giveUp(hand, job, { spentMs })
+          else stop = this.lookAfter(Math.max(limits.jobMs - spentMs, 50), hand, job)
+        },
+        // It is gone, which its exit tells.
+        () => undefined,
+      )
+    })
+    return () => stop()
+  }
+
+  private giveUp(hand: Hand, job: Job, { spentMs }: { spentMs: number | null }): void {
+    const { name, group: workspace, member: caller } = job
+    this.options.log.warn({ job: name, workspace, caller, spentMs }, 'costly work took too long')
+    if (spentMs === null) job.refuse()
+    this.dismiss(hand, 'time')
   }
 
   private hire(): void {
@@ -178,13 +217,14 @@ export class CostlyPool {
       execArgv: ['--disable-warning=ExperimentalWarning'],
     })
     worker.unref()
-    const hand: Hand = { worker, isReady: false, isLeaving: false, job: null, stopTimer: () => undefined }
+    const hand: Hand = { worker, isReady: false, isLeaving: false, job: null, usedMs: 0, stopTimer: () => undefined }
     this.hands.add(hand)
-    worker.on('message', (answer: 'ready' | { value: never }) => {
+    worker.on('message', ({ answer, usedMs }: WorkerMessage) => {
       hand.stopTimer()
+      hand.usedMs = usedMs
       if (answer === 'ready') hand.isReady = true
       else if (!hand.isLeaving) {
-        hand.job?.settle({ kind: 'done', value: answer.value })
+        hand.job?.settle({ kind: 'done', value: answer.value as never })
         hand.job = null
       }
       hand.stopTimer = world.after(limits.idleMs, () => this.dismiss(hand, 'crash'))

@@ -1,15 +1,15 @@
 import { afterEach, expect, test } from 'vitest'
 import { CostlyPool, type PoolLimits } from '../../../control-plane/costly/pool.ts'
 import { silentLog } from '../../../control-plane/log.ts'
-import { realWorld } from '../../../shared/lib/world.ts'
+import { realWorld, type World } from '../../../shared/lib/world.ts'
 
 /** Real workers, given work that would never end. */
 
 let pool: CostlyPool | null = null
 afterEach(() => pool?.stop())
 
-const start = (limits: Partial<PoolLimits>) =>
-  (pool = new CostlyPool({ world: realWorld, log: silentLog, limits: { workers: 1, ...limits } }))
+const start = (limits: Partial<PoolLimits>, world: World = realWorld) =>
+  (pool = new CostlyPool({ world, log: silentLog, limits: { workers: 1, ...limits } }))
 
 const owner = (workspaceId: string, caller = workspaceId) => ({ workspaceId, caller, bytes: 100 })
 const quick = JSON.stringify({ schema: { type: 'string' }, data: 1 })
@@ -27,6 +27,19 @@ test('work that does not end is ended, and what waits behind it is done', async 
   ])
   expect(first).toEqual({ kind: 'gave_up', why: 'time' })
   expect([second, third]).toEqual([misfit, misfit])
+})
+
+/** Its timers end a thousand times too early, as they seem to on a machine that is short of processors. */
+const hurried = { ...realWorld, after: (ms: number, then: () => void) => realWorld.after(ms / 1_000, then) }
+
+test('work that only waited for a processor is done, and refused where there is none for too long', async () => {
+  const patient = { jobMs: 2_000, longestMs: 10_000_000, waitMs: 10_000_000, idleMs: 10_000_000 }
+  const { run } = bound(start(patient, hurried))
+  for (let at = 0; at < 20; at++) expect(await run('schemas.misfit', quick, owner('a'))).toEqual(misfit)
+  await pool!.stop()
+  const hasty = bound(start({ ...patient, longestMs: 1_000_000 }, hurried))
+  expect(await refusalOf(hasty.run('schemas.misfit', endless, owner('a')))).toBe('rate_limit_exceeded')
+  expect(await hasty.run('schemas.misfit', quick, owner('a'))).toEqual(misfit)
 })
 
 test('work that takes more memory than it may ends its worker, not the server', async () => {
