@@ -65,6 +65,12 @@ const drainMs = 25_000
  */
 const backlog = 4_096
 
+/**
+ * How long a connection without a request is kept: longer than proxies keep theirs (60 s by their defaults), else now and
+ * then one sends a request over a connection that is just being closed here.
+ */
+const keepAliveMs = 72_000
+
 /** One replica of the control plane, assembled. `start` listens, `stop` drains in order; both may be called twice. */
 export class ControlPlane {
   readonly dispatcher: Dispatcher
@@ -144,8 +150,11 @@ export class ControlPlane {
       announceTo: { dispatcher: this.dispatcher, bus: this.bus },
     })
     this.sweeper = this.createSweeper()
-    // Any other wish to upgrade is passed over, as one may: clients that speak HTTP/2 wish for it with each request.
-    this.http = createServer({ shouldUpgradeCallback: isLinkRequest })
+    this.http = createServer({
+      // Any other wish to upgrade is passed over, as one may: clients that speak HTTP/2 wish for it with each request.
+      shouldUpgradeCallback: isLinkRequest,
+      keepAliveTimeout: keepAliveMs,
+    })
     answerUnreadable(this.http, world)
   }
 

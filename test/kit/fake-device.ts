@@ -107,12 +107,16 @@ export class FakeDevice {
 
   /** The next message of this type that was not asked for yet. */
   async next<T extends ServerMessage['type']>(type: T): Promise<Named<T>> {
+    return (await this.nextOf((message) => message.type === type, type)) as Named<T>
+  }
+
+  private async nextOf(isAsked: (message: ServerMessage) => boolean, name: string): Promise<ServerMessage> {
     const deadline = performance.now() + answerMs
     for (;;) {
-      const at = this.inbox.findIndex((message) => message.type === type)
-      if (at >= 0) return this.inbox.splice(at, 1)[0] as Named<T>
+      const at = this.inbox.findIndex(isAsked)
+      if (at >= 0) return this.inbox.splice(at, 1)[0]!
       const left = deadline - performance.now()
-      if (left <= 0) throw new Error(`no ${type}; there are: ${this.inbox.map((message) => message.type).join(', ')}`)
+      if (left <= 0) throw new Error(`no ${name}; there are: ${this.inbox.map((message) => message.type).join(', ')}`)
       await this.change(left)
     }
   }
@@ -122,12 +126,21 @@ export class FakeDevice {
     return this.inbox.map((message) => message.type)
   }
 
-  /** Takes the next offer and starts it. */
+  /** Takes the next offer that was not withdrawn before it was answered, and starts it. */
   async take(): Promise<FakeRun> {
-    const offer = await this.next('run.offer')
-    this.send({ type: 'run.accepted', runId: offer.runId, fence: offer.fence })
-    const start = await this.next('run.start')
-    return new FakeRun(this, { offer, token: start.token })
+    for (;;) {
+      const offer = await this.next('run.offer')
+      const { runId, fence } = offer
+      this.send({ type: 'run.accepted', runId, fence })
+      const answer = await this.nextOf(
+        (message) =>
+          (message.type === 'run.start' || message.type === 'run.withdrawn') &&
+          message.runId === runId &&
+          message.fence === fence,
+        'run.start',
+      )
+      if (answer.type === 'run.start') return new FakeRun(this, { offer, token: answer.token })
+    }
   }
 
   sendFrame(frame: Uint8Array): void {
