@@ -36,7 +36,7 @@ export interface PoolLimits {
 export const poolLimits: PoolLimits = {
   workers: 2,
   jobMs: 2_000,
-  longestMs: 10_000,
+  longestMs: 30_000,
   heapMb: 128,
   perCaller: 32,
   waitingBytes: 32 * 1024 * 1024,

@@ -9,7 +9,11 @@ let pool: CostlyPool | null = null
 afterEach(() => pool?.stop())
 
 const start = (limits: Partial<PoolLimits>, world: World = realWorld) =>
-  (pool = new CostlyPool({ world, log: silentLog, limits: { workers: 1, ...limits } }))
+  (pool = new CostlyPool({
+    world,
+    log: silentLog,
+    limits: { workers: 1, longestMs: 60_000, waitMs: 60_000, ...limits },
+  }))
 
 const owner = (workspaceId: string, caller = workspaceId) => ({ workspaceId, caller, bytes: 100 })
 const quick = JSON.stringify({ schema: { type: 'string' }, data: 1 })
@@ -29,15 +33,15 @@ test('work that does not end is ended, and what waits behind it is done', async 
   expect([second, third]).toEqual([misfit, misfit])
 })
 
-/** Its timers end a thousand times too early, as they seem to on a machine that is short of processors. */
-const hurried = { ...realWorld, after: (ms: number, then: () => void) => realWorld.after(ms / 1_000, then) }
+/** Its timers end a hundred times too early, as they seem to on a machine that is short of processors. */
+const hurried = { ...realWorld, after: (ms: number, then: () => void) => realWorld.after(ms / 100, then) }
 
 test('work that only waited for a processor is done, and refused where there is none for too long', async () => {
   const patient = { jobMs: 2_000, longestMs: 10_000_000, waitMs: 10_000_000, idleMs: 10_000_000 }
   const { run } = bound(start(patient, hurried))
   for (let at = 0; at < 20; at++) expect(await run('schemas.misfit', quick, owner('a'))).toEqual(misfit)
   await pool!.stop()
-  const hasty = bound(start({ ...patient, longestMs: 1_000_000 }, hurried))
+  const hasty = bound(start({ ...patient, longestMs: 100_000 }, hurried))
   expect(await refusalOf(hasty.run('schemas.misfit', endless, owner('a')))).toBe('rate_limit_exceeded')
   expect(await hasty.run('schemas.misfit', quick, owner('a'))).toEqual(misfit)
 })

@@ -134,7 +134,7 @@ export class Checkout {
       'the programs of the checkout end',
     )
     // Run hosts of a test that failed.
-    for (const { pid } of processesNaming(this.folder)) process.kill(pid, 'SIGKILL')
+    for (const { pid } of processesNaming(this.folder)) endIfThere(pid)
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 })
   }
 }
@@ -146,4 +146,12 @@ export function linkPackages(code: string): void {
   for (const name of readdirSync(join(original, 'node_modules')))
     if (name !== '.installed') symlinkSync(join(original, 'node_modules', name), join(modules, name))
   cpSync(join(original, 'node_modules/.installed'), join(modules, '.installed'))
+}
+
+function endIfThere(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
 }

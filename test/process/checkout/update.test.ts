@@ -35,8 +35,8 @@ test('a pull with other packages under live runs takes nothing away from them, n
   expect(sources).toHaveLength(devices.length)
   const gate = join(folder, 'gate')
   mkdirSync(gate)
-  // Asks svc again and again until it is let go.
-  const command = `touch ${gate}/$SVC_RUN_ID; while [ ! -e ${gate}/go ]; do sleep 1; svc whoami >/dev/null || exit 3; done`
+  // Asks svc again and again until it is let go, and tells in which phase it began to ask.
+  const command = `while [ ! -e ${gate}/go ]; do phase=$(cat ${gate}/phase); svc whoami >/dev/null || exit 3; touch ${gate}/$SVC_RUN_ID.$phase; sleep 2; done`
   const wake = async (count: number) => {
     const agents = await Promise.all(
       sources.flatMap(({ shortId }) =>
@@ -52,16 +52,21 @@ test('a pull with other packages under live runs takes nothing away from them, n
     )
     return Promise.all(agents.map(({ id }) => api.startRun(id, 'Go on.')))
   }
-  const areLive = (ids: readonly string[]) => ids.every((id) => existsSync(join(gate, id)))
+  const enter = (phase: string) => writeFileSync(join(gate, 'phase'), phase)
+  const haveAsked = (ids: readonly string[], phase: string) =>
+    ids.every((id) => existsSync(join(gate, `${id}.${phase}`)))
+  enter('before')
   const live = await wake(before)
-  await waitFor(() => areLive(live), 'all runs are live')
+  await waitFor(() => haveAsked(live, 'before'), 'all runs are live', { ms: 60_000 })
 
   const release = releaseOf(checkout)
   checkout.pull()
   const version = checkout.start('svc', ['version'])
   await waitFor(() => checkout.arePackagesGone, 'npm takes the packages away')
+  enter('without')
   const woken = await wake(meanwhile)
-  await waitFor(() => areLive(woken), 'runs start without the packages')
+  const all = [...live, ...woken]
+  await waitFor(() => haveAsked(all, 'without'), 'runs start and go on without the packages', { ms: 60_000 })
   checkout.install()
   expect(await version.said).toMatchObject({
     status: 0,
@@ -77,9 +82,11 @@ test('a pull with other packages under live runs takes nothing away from them, n
     })
     expect(started).toContain(join(checkout.code, '.cache/releases', releaseOf(checkout), 'device-manager/main.js'))
   }
+  enter('after')
+  await waitFor(() => haveAsked(all, 'after'), 'runs go on with the new packages', { ms: 60_000 })
   writeFileSync(join(gate, 'go'), '')
-  for (const id of [...live, ...woken]) expect((await api.waitForRun(id, 'succeeded')).exitReason, id).toBe('completed')
-})
+  for (const id of all) expect((await api.waitForRun(id, 'succeeded')).exitReason, id).toBe('completed')
+}, 300_000)
 
 test('what is not changed is not made again, and sources that cannot be made into programs say so', async () => {
   checkout = new Checkout()

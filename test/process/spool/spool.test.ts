@@ -217,7 +217,8 @@ describe('reserved room', () => {
 describe('several processes', () => {
   test('write and read at once; nothing is lost, doubled or out of order', async () => {
     const script = resolve(import.meta.dirname, 'append-rows.ts')
-    const spool = open()
+    // No real writer goes on without a pause, by which another one may be kept waiting for as long as it writes.
+    const spool = open({ busyTimeoutMs: 60_000 })
     const writers = ['run_1', 'run_2', 'run_3'].map((runId) => {
       const child = spawn(process.execPath, [script, path, runId, '1500'], { stdio: ['ignore', 'ignore', 'inherit'] })
       return { runId, exited: new Promise((resolve) => child.once('exit', resolve)) }
