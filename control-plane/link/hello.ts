@@ -54,6 +54,7 @@ export async function admitDevice(
     /** Live runs that the database gave to the device when its hello came. */
     before: readonly RunRow[]
     replicaId: string
+    linkId: string
     world: World
     heartbeatMs: number
     leaseMs: number
@@ -65,7 +66,7 @@ export async function admitDevice(
     const linked = await markLinked(tx, {
       deviceId: device.deviceId,
       replicaId: input.replicaId,
-      instance: hello.instance,
+      linkId: input.linkId,
       at: now,
       version: hello.version,
       platform: hello.platform,

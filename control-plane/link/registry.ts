@@ -6,6 +6,9 @@ export interface Link {
   readonly deviceId: string
   readonly publicId: string
   readonly workspaceId: string
+  /** Of this link alone. */
+  readonly linkId: string
+  /** Of the daemon's process. */
   readonly instance: string
   claimState: ClaimState
   /** What the daemon was told last of its settings. */
@@ -40,8 +43,11 @@ export class LinkRegistry {
     return this.links.get(publicId)?.send(message) ?? false
   }
 
+  /** A daemon has one link: an earlier one that is still here is closed, and the daemon connects again if it was on that. */
   add(link: Link): void {
+    const earlier = this.links.get(link.publicId)
     this.links.set(link.publicId, link)
+    earlier?.close('going_away')
   }
 
   /** Removes this link; a later link of the same device stays. */

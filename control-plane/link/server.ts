@@ -151,7 +151,8 @@ export class LinkServer {
       session.close('duplicate_device')
       return false
     }
-    const admitted = await admitDevice(root, { ...this.options, device, hello, before })
+    const linkId = world.uuid()
+    const admitted = await admitDevice(root, { ...this.options, device, hello, before, linkId })
     if (!admitted) {
       session.close('revoked')
       return false
@@ -160,6 +161,7 @@ export class LinkServer {
       deviceId: device.deviceId,
       publicId: device.publicId,
       workspaceId: device.workspaceId,
+      linkId,
       instance: hello.instance,
       claimState: hello.claimState,
       settings: settingsOf(device),
@@ -170,11 +172,7 @@ export class LinkServer {
     }
     if (!session.send({ ...admitted.welcome, reconnectSpreadMs: reconnectSpread(links.size + 1) })) {
       // Gone again before it was welcomed: else it would count as linked until its lease ends.
-      await markUnlinked(root, {
-        deviceId: device.deviceId,
-        replicaId: this.options.replicaId,
-        instance: hello.instance,
-      })
+      await markUnlinked(root, { deviceId: device.deviceId, linkId })
       return false
     }
     this.bySession.set(session, link)
@@ -253,6 +251,8 @@ export class LinkServer {
   private async deviceChanged(link: Link): Promise<void> {
     const device = await findDevice(this.options.root, link.deviceId)
     if (!device) return revokeLink(link)
+    // Runs are given to the link that the row names. Of two of one daemon a hello that waited may have won: it says hello again.
+    if (device.linkId !== link.linkId || device.replicaId !== this.options.replicaId) return link.close('going_away')
     const settings = settingsOf(device)
     if (JSON.stringify(settings) === JSON.stringify(link.settings)) return
     link.settings = settings
@@ -302,11 +302,11 @@ export class LinkServer {
     if (!link) return
     this.bySession.delete(session)
     if (!this.options.links.remove(link)) return
-    const { root, world, log, metrics, links, replicaId, bus } = this.options
+    const { root, world, log, metrics, links, bus } = this.options
     metrics.links.set(links.size)
     log.info({ device: link.publicId }, 'device disconnected')
     const unlink = async () => {
-      await markUnlinked(root, { deviceId: link.deviceId, replicaId, instance: link.instance })
+      await markUnlinked(root, link)
       const at = world.now()
       await publish(root, { topic: 'device.changed', key: link.publicId, payload: { unlinkedAt: at }, at })
       bus.poke()

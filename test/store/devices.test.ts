@@ -109,7 +109,7 @@ onBoth('links, heartbeats and reports', async ({ root }) => {
   const link = {
     deviceId,
     replicaId: 'r1',
-    instance: 'i1',
+    linkId: 'i1',
     at: at + 1,
     version: '2',
     platform: 'darwin',
@@ -118,17 +118,17 @@ onBoth('links, heartbeats and reports', async ({ root }) => {
   await markLinked(root, { ...link, claimState })
   expect(await findDevice(root, deviceId)).toMatchObject({
     replicaId: 'r1',
-    linkInstance: 'i1',
+    linkId: 'i1',
     lastHeartbeatAt: at + 1,
     version: '2',
     platform: 'darwin',
     claimState,
   })
-  // Another start of the daemon has taken the link since: the old one's end changes nothing.
-  await markLinked(root, { ...link, instance: 'i2', claimState })
+  // Another link of the device came since: the old one's end changes nothing.
+  await markLinked(root, { ...link, linkId: 'i2', claimState })
   await markUnlinked(root, link)
   expect((await findDevice(root, deviceId))?.replicaId).toBe('r1')
-  await markUnlinked(root, { ...link, instance: 'i2' })
+  await markUnlinked(root, { ...link, linkId: 'i2' })
   expect((await findDevice(root, deviceId))?.replicaId).toBeNull()
   await markLinked(root, { ...link, claimState })
   await clearLink(root, deviceId, 'r2')

@@ -57,7 +57,7 @@ const row = z
     runsBy: r.runs_by,
     remoteControlRevokedAt: r.remote_control_revoked_at,
     replicaId: r.replica_id,
-    linkInstance: r.link_instance,
+    linkId: r.link_instance,
     removedAt: r.removed_at,
     rowVersion: r.row_version,
     createdAt: r.created_at,
@@ -193,7 +193,8 @@ export async function replaceDevice(
 export interface LinkUp {
   deviceId: string
   replicaId: string
-  instance: string
+  /** Of this link alone: a daemon that reconnects has another one. */
+  linkId: string
   at: number
   version: string
   platform: string
@@ -208,7 +209,7 @@ export async function markLinked(db: Db, link: LinkUp): Promise<boolean> {
     .whereNull('removed_at')
     .update({
       replica_id: link.replicaId,
-      link_instance: link.instance,
+      link_instance: link.linkId,
       last_heartbeat_at: link.at,
       version: link.version,
       platform: link.platform,
@@ -219,11 +220,9 @@ export async function markLinked(db: Db, link: LinkUp): Promise<boolean> {
   return marked === 1
 }
 
-/** The link is gone; another replica or a later link of the same device is not touched. */
-export async function markUnlinked(db: Db, link: { deviceId: string; replicaId: string; instance: string }) {
-  await db('devices')
-    .where({ device_id: link.deviceId, replica_id: link.replicaId, link_instance: link.instance })
-    .update({ replica_id: null })
+/** The link is gone; another link of the same device is not touched. */
+export async function markUnlinked(db: Db, link: { deviceId: string; linkId: string }) {
+  await db('devices').where({ device_id: link.deviceId, link_instance: link.linkId }).update({ replica_id: null })
 }
 
 const beat = command('update devices set last_heartbeat_at = ? where device_id in ?')

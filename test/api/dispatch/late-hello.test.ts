@@ -51,8 +51,10 @@ const statusOf = async (runId: string) => (await server.ok(`/runs/${runId}`)).st
 
 test('a hello that waited ends no run that the device was given meanwhile over another link', async () => {
   const { late, take, again } = await overtaken()
-  const { work } = await take()
+  const { work, later } = await take()
   await late.next('welcome')
+  // Its daemon is on one of the two: the other one is closed, so that it says hello again.
+  expect(await later.closed).toBe(closeCodes.going_away.code)
   expect(await statusOf(work.runId)).toBe('running')
   const runs = [{ runId: work.runId, fence: work.fence, state: 'live' as const, lastSeq: 0 }]
   const next = await again({ runs })
