@@ -204,6 +204,9 @@ const named = (values: readonly string[]) => values.map((each, i) => secret(each
 const written = ({ secrets, parts, end }: { secrets: string[]; parts: [string, number, number][]; end: string }) =>
   parts.map(([before, which, form]) => before + writers[form]!(secrets[which % secrets.length]!.trim())).join('') + end
 
+/** Of each property; the long run is `REDACT_DRAWS=5000`. */
+const numRuns = Number(process.env['REDACT_DRAWS'] ?? 800)
+
 describe('for any secrets, texts and cuts', () => {
   test('the cuts make no difference', () => {
     fc.assert(
@@ -212,7 +215,7 @@ describe('for any secrets, texts and cuts', () => {
         const secrets = named(each.secrets)
         expect(stream(secrets, cut(bytes, each.cuts)).toString()).toBe(stream(secrets, [bytes]).toString())
       }),
-      { numRuns: 3000 },
+      { numRuns },
     )
   })
 
@@ -234,7 +237,7 @@ describe('for any secrets, texts and cuts', () => {
           }
         }
       }),
-      { numRuns: 3000 },
+      { numRuns },
     )
   })
 
@@ -251,7 +254,7 @@ describe('for any secrets, texts and cuts', () => {
         const bytes = encoder.encode(pieces.join(one))
         expect(stream([secret(one)], cut(bytes, cuts)).toString()).toBe(pieces.join('[redacted:KEY]'))
       }),
-      { numRuns: 2000 },
+      { numRuns },
     )
   })
 
@@ -264,7 +267,7 @@ describe('for any secrets, texts and cuts', () => {
         const single = Array.from(bytes, (byte) => Uint8Array.of(byte))
         expect(stream(secrets, single).toString()).toBe(stream(secrets, [bytes]).toString())
       }),
-      { numRuns: 2000 },
+      { numRuns },
     )
   })
 
@@ -273,7 +276,7 @@ describe('for any secrets, texts and cuts', () => {
       fc.property(fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 6 }), (chunks) => {
         expect(stream([secret('hunter2 hunter3')], chunks)).toEqual(Buffer.concat(chunks))
       }),
-      { numRuns: 500 },
+      { numRuns },
     )
   })
 
@@ -285,7 +288,7 @@ describe('for any secrets, texts and cuts', () => {
           stream(secrets, [encoder.encode(written(each))]).toString(),
         )
       }),
-      { numRuns: 500 },
+      { numRuns },
     )
   })
 })
