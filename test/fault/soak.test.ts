@@ -51,7 +51,7 @@ test(
         await waitFor(async () => (await run.api.run(runId)).completedAt !== null, `${runId} ends`, { ms: 90_000 })
       }
     })
-    const killedHosts = new Set<string>()
+    const killed = new KilledHosts()
     const faults = {
       daemon: async () => {
         await system.device.kill9()
@@ -82,7 +82,7 @@ test(
         const host = anyOf(hosts, random)
         try {
           process.kill(host.pid, 'SIGKILL')
-          killedHosts.add(host.hostId)
+          killed.add(host)
         } catch {
           // It ended by itself just now.
         }
@@ -95,10 +95,12 @@ test(
     await waitFor(async () => (await system.device.status()).link.state === 'connected', 'the device is connected')
     await Promise.all(work)
 
-    const hosts = hostsByRun(system.device.log)
+    killed.read(system.device.log)
     for (const { run, runId } of started) {
-      const { exitReason } = await run.api.run(runId)
-      const isKilled = (hosts.get(runId) ?? []).some((hostId) => killedHosts.has(hostId))
+      const { exitReason, createdAt, completedAt } = await run.api.run(runId)
+      const isKilled =
+        killed.had(runId) ||
+        (exitReason === 'crashed' && killed.mayHaveHad({ from: Date.parse(createdAt), to: Date.parse(completedAt!) }))
       if (!isKilled) expect(exitReason, runId).toBe('completed')
       // A host that is killed before its harness is up leaves a run that was never started.
       const starts = isKilled ? Math.min(1, run.starts(runId)) : 1
@@ -113,7 +115,7 @@ test(
       expect(parseRunEventId(runId, events[0]!.id)?.fence, 'offers').toBeLessThan(20)
     }
     expect((await system.device.status()).runs).toEqual([])
-    process.stderr.write(`soak: ${started.length} runs, ${killedHosts.size} hosts killed\n`)
+    process.stderr.write(`soak: ${started.length} runs, ${killed.size} hosts killed\n`)
   },
 )
 
@@ -121,12 +123,35 @@ const anyOf = <Value>(values: readonly Value[], random: () => number): Value =>
   values[Math.floor(random() * values.length)]!
 
 /**
- * The hosts that each run lost, by the log of the device: a host may be killed between being given a run and writing of itself
- * whose it is.
+ * Whose the hosts were that the test killed. A host may be killed between being given a run and writing of itself whose it
+ * is: then the log of the device says it, unless the device was killed, too, before its last lines were in the file. A host
+ * of which nobody says it is taken for the one of a run that crashed while it was killed, and of no other.
  */
-function hostsByRun(log: string): Map<string, string[]> {
-  const hosts = new Map<string, string[]>()
-  for (const [, run, host] of log.matchAll(/^\{.*"runId":"(\w+)".*"hostId":"([\w-]+)".*\}$/gm))
-    hosts.set(run!, [...(hosts.get(run!) ?? []), host!])
-  return hosts
+class KilledHosts {
+  private readonly hosts = new Map<string, { at: number; runId: string | null }>()
+
+  add({ hostId, runId }: { hostId: string; runId: string | null }): void {
+    this.hosts.set(hostId, { at: Date.now(), runId })
+  }
+
+  read(log: string): void {
+    for (const [, runId, hostId] of log.matchAll(/^\{.*"runId":"(\w+)".*"hostId":"([\w-]+)".*\}$/gm)) {
+      const host = this.hosts.get(hostId!)
+      if (host) host.runId = runId!
+    }
+  }
+
+  had(runId: string): boolean {
+    return [...this.hosts.values()].some((host) => host.runId === runId)
+  }
+
+  mayHaveHad({ from, to }: { from: number; to: number }): boolean {
+    for (const [hostId, { at, runId }] of this.hosts)
+      if (runId === null && at >= from && at <= to) return this.hosts.delete(hostId)
+    return false
+  }
+
+  get size(): number {
+    return this.hosts.size
+  }
 }
