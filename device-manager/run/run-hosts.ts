@@ -96,7 +96,8 @@ export class RunHosts {
 
   /** Connects to the host that has the run, for as long as its process lives. Resolves when that is done or hopeless. */
   regain(runId: string, record: HostRecord): Promise<void> {
-    const work = this.connectAgain(runId, record)
+    // Followed before it begins: it may find at once that the host is dead, and then another preparation is followed.
+    const work = Promise.resolve().then(() => this.connectAgain(runId, record))
     this.follow(runId, work)
     return work
   }

@@ -23,6 +23,8 @@ test('start runs a job and serves until Ctrl-C, and so the next time', async () 
   for (let time = 0; time < 2; time++) {
     const { child, said, soFar } = checkout.start('start', [])
     await waitFor(() => soFar.stdout.endsWith('\n') || child.exitCode !== null, 'the job is done', {
+      // The first time it makes the programs.
+      ms: 100_000,
       about: () => soFar.stderr,
     })
     expect(child.exitCode, soFar.stderr).toBe(null)
