@@ -47,20 +47,21 @@ export async function oldestOpenTransaction(db: Db): Promise<number> {
 }
 
 /**
- * Rows of the outbox from a cursor on whose transactions have all ended, with the horizon up to which that holds. A
- * transaction that got its number early may commit a row with a high `seq` before another commits one with a lower one.
+ * Rows of the outbox that were committed and not given to this reader, with their transactions and the oldest one that is
+ * still open. A row may be committed after others with higher numbers, so those that were given are left out by name.
  */
-export function settledOutbox(db: Db, cursor: { from: number; until: number | null; seq: number }): Knex.QueryBuilder {
+export function newOutbox(
+  db: Db,
+  cursor: { from: number; given: ReadonlyMap<number, number>; seq: number },
+): Knex.QueryBuilder {
   const query = db('outbox').select('seq', 'topic', 'key', 'payload')
-  if (dialectOfDb(db) === 'sqlite') return query.select({ horizon: db.raw('0') }).where('seq', '>', cursor.seq)
-  void query.where('xid', '>=', cursor.from)
-  // Within a window that was opened before, its rows are paged by their number.
-  if (cursor.until !== null)
-    return query
-      .select({ horizon: db.raw('?::bigint', [cursor.until]) })
-      .where('xid', '<', cursor.until)
-      .where('seq', '>', cursor.seq)
-  return query.select({ horizon: db.raw(xmin) }).whereRaw(`xid < ${xmin}`)
+  // Of a transaction that had ended, as all have there: nothing of it needs to be remembered.
+  if (dialectOfDb(db) === 'sqlite')
+    return query.select({ xid: db.raw('-1'), horizon: db.raw('0') }).where('seq', '>', cursor.seq)
+  return query
+    .select({ xid: 'xid', horizon: db.raw(xmin) })
+    .where('xid', '>=', cursor.from)
+    .whereRaw('not (seq = any(?::bigint[]))', [[...cursor.given.keys()]])
 }
 
 /**

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { dialectOfDb, oldestOpenTransaction, settledOutbox } from './dialect.ts'
+import { dialectOfDb, newOutbox, oldestOpenTransaction } from './dialect.ts'
 import type { Db } from './open.ts'
 import { command } from './statement.ts'
 
@@ -50,28 +50,30 @@ const rowSchema = z.object({
   topic: z.string(),
   key: z.string(),
   payload: z.string(),
+  xid: z.coerce.number(),
   horizon: z.coerce.number(),
 })
 
 /**
  * Where a reader is. Numbers of rows are given out before their transactions end, so a reader that went by them alone would
  * pass a row that is committed late. On PostgreSQL it goes by transactions: all below `from` had ended when they were
- * read, and every row of theirs was given. SQLite has one writer, so there `seq` is enough.
+ * read, and every row of theirs was given. It waits for none: a transaction of another database of the same server, which
+ * may take hours, holds `from` back, but no row. SQLite has one writer, so there `seq` is enough.
  */
 export interface OutboxCursor {
   from: number
-  /** The window that is being read page by page; null: the next read opens one. */
-  until: number | null
+  /** Numbers of the rows of transactions from there on that were given, with their transactions. */
+  given: ReadonlyMap<number, number>
   seq: number
 }
 
-/** Rows that were not given yet and of which no other can come before them, oldest first within what is read at once. */
+/** Rows that were not given yet, those that are read at once in their order. */
 export async function listOutbox(
   db: Db,
   cursor: OutboxCursor,
   limit: number,
 ): Promise<{ rows: OutboxRow[]; next: OutboxCursor; hasMore: boolean }> {
-  const found: unknown[] = await settledOutbox(db, cursor).orderBy('seq').limit(limit)
+  const found: unknown[] = await newOutbox(db, cursor).orderBy('seq').limit(limit)
   const parsed = found.map((row) => rowSchema.parse(row))
   const rows = parsed.map(({ seq, topic, key, payload }) => ({
     seq,
@@ -80,23 +82,21 @@ export async function listOutbox(
     payload: JSON.parse(payload) as Record<string, unknown>,
   }))
   const last = parsed.at(-1)
-  if (last === undefined)
-    return { rows, next: { ...cursor, from: cursor.until ?? cursor.from, until: null }, hasMore: false }
-  if (rows.length === limit) return { rows, next: { ...cursor, until: last.horizon, seq: last.seq }, hasMore: true }
-  return { rows, next: { from: last.horizon, until: null, seq: last.seq }, hasMore: false }
+  if (last === undefined) return { rows, next: cursor, hasMore: false }
+  const hasMore = rows.length === limit
+  // Until all is read, nothing is known of the transactions that have ended since.
+  const from = hasMore ? cursor.from : last.horizon
+  const given = [...cursor.given, ...parsed.map(({ seq, xid }) => [seq, xid] as const)].filter(([, xid]) => xid >= from)
+  return { rows, next: { from, given: new Map(given), seq: last.seq }, hasMore }
 }
 
 /** Where a reader that starts now begins: it needs nothing of what came before. */
 export async function outboxEnd(db: Db): Promise<OutboxCursor> {
   const last: unknown = await db('outbox').max({ seq: 'seq' }).first()
   const seq = Number((last as { seq: unknown } | undefined)?.seq ?? 0)
-  return { from: await oldestOpenTransaction(db), until: null, seq }
-}
-
-/** Whether rows are there that an open transaction may still precede: a reader looks again soon. */
-export async function hasUnsettled(db: Db, cursor: OutboxCursor): Promise<boolean> {
-  if (dialectOfDb(db) === 'sqlite') return false
-  return (await db('outbox').where('xid', '>=', cursor.from).first('seq')) !== undefined
+  const start = { from: await oldestOpenTransaction(db), given: new Map<number, number>(), seq }
+  const there: unknown[] = await newOutbox(db, start)
+  return { ...start, given: new Map(there.map((row) => rowSchema.parse(row)).map((row) => [row.seq, row.xid])) }
 }
 
 export async function pruneOutbox(db: Db, before: number): Promise<number> {

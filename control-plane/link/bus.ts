@@ -1,15 +1,7 @@
 import { EventEmitter } from 'node:events'
 import type { Knex } from 'knex'
 import pg from 'pg'
-import {
-  channel,
-  hasUnsettled,
-  listOutbox,
-  outboxEnd,
-  type OutboxCursor,
-  type OutboxRow,
-  type Topic,
-} from '../db/outbox.ts'
+import { channel, listOutbox, outboxEnd, type OutboxCursor, type OutboxRow, type Topic } from '../db/outbox.ts'
 import type { Dialect } from '../db/dialect.ts'
 import type { World } from '../../shared/lib/world.ts'
 
@@ -49,7 +41,7 @@ class OutboxBus implements Bus {
   private readonly options: BusOptions
   private readonly topics = new EventEmitter()
   private readonly signals = new EventEmitter()
-  private cursor: OutboxCursor = { from: 0, until: null, seq: 0 }
+  private cursor: OutboxCursor = { from: 0, given: new Map(), seq: 0 }
   private reading: Promise<void> | null = null
   private again = false
   private stopped = true
@@ -139,10 +131,7 @@ class OutboxBus implements Bus {
         this.cursor = page.next
         for (const row of page.rows) this.topics.emit(row.topic, row)
         if (this.stopped) return
-        if (page.hasMore) continue
-        // A transaction of somebody else holds rows back and will not wake us when it ends.
-        if (await hasUnsettled(this.options.root, this.cursor)) this.options.world.after(5, () => this.poke())
-        return
+        if (!page.hasMore) return
       }
     } catch (error) {
       this.options.log.warn({ err: error }, 'the outbox could not be read')

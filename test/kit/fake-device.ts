@@ -33,7 +33,7 @@ export interface Identity {
 }
 
 const accepting: ClaimState = { accepting: true, reason: null, message: null, activeRuns: 0 }
-/** An open transaction of any test that shares the PostgreSQL holds up what replicas tell each other. */
+/** On a machine that is busy with all tests at once. */
 const answerMs = 30_000
 
 /** Makes a device of the person by the internal route, without connecting it. */
