@@ -35,6 +35,8 @@ export interface Identity {
 const accepting: ClaimState = { accepting: true, reason: null, message: null, activeRuns: 0 }
 /** On a machine that is busy with all tests at once. */
 const answerMs = 30_000
+/** As a real one: a test that moves the clock and then takes its time would find the device gone. */
+const beatMs = 20_000
 
 /** Makes a device of the person by the internal route, without connecting it. */
 export async function enrol(
@@ -54,6 +56,8 @@ export class FakeDevice {
   private readonly socket: WebSocket
   private readonly inbox: ServerMessage[] = []
   private readonly waiting = new Set<() => void>()
+  /** What it said last; null before its hello. */
+  private claimState: ClaimState | null = null
   /** Answers questions of these kinds by itself when set. */
   folderAnswer: ((rootPath: string) => FolderCheck) | null = null
   changeSetAnswer: ((runId: string) => ChangeSetResult) | null = null
@@ -99,9 +103,14 @@ export class FakeDevice {
     this.closed = new Promise((resolve) => socket.once('close', resolve))
     socket.on('message', (data) => this.received(serverMessage.parse(JSON.parse((data as Buffer).toString('utf8')))))
     socket.on('error', () => undefined)
+    const beat = setInterval(() => {
+      if (this.claimState !== null) this.send({ type: 'heartbeat', claimState: this.claimState })
+    }, beatMs)
+    socket.once('close', () => clearInterval(beat))
   }
 
   send(message: DeviceMessage): void {
+    if (message.type === 'hello' || message.type === 'heartbeat') this.claimState = message.claimState
     this.socket.send(JSON.stringify(message))
   }
 
