@@ -183,7 +183,7 @@ export class CostlyPool {
     hand.worker.postMessage({ name: job.name, input: job.input })
   }
 
-  /** Looks, after a while, whether the job had its processor time. A thread that does not tell has its longest time. */
+  /** Checks after `ms` whether the job has used up its processor time. A thread that does not answer is ended at `longestMs`. */
   private lookAfter(ms: number, hand: Hand, job: Job): () => void {
     const { world, limits } = this.options
     let stop = world.after(ms, () => {
@@ -194,7 +194,7 @@ export class CostlyPool {
           if (spentMs >= limits.jobMs) this.giveUp(hand, job, { spentMs })
           else stop = this.lookAfter(Math.max(limits.jobMs - spentMs, 50), hand, job)
         },
-        // It is gone, which its exit tells.
+        // The thread has ended; its `exit` event settles the job.
         () => undefined,
       )
     })

@@ -47,15 +47,16 @@ export async function oldestOpenTransaction(db: Db): Promise<number> {
 }
 
 /**
- * Rows of the outbox that were committed and not given to this reader, with their transactions and the oldest one that is
- * still open. A row may be committed after others with higher numbers, so those that were given are left out by name.
+ * Rows of the outbox that are committed and that this reader has not got yet. Each comes with its transaction (`xid`) and
+ * with the oldest transaction that is still open (`horizon`). A row may be committed after one with a higher number, so the
+ * query excludes each row that the reader has, and not all below a number.
  */
 export function newOutbox(
   db: Db,
   cursor: { from: number; given: ReadonlyMap<number, number>; seq: number },
 ): Knex.QueryBuilder {
   const query = db('outbox').select('seq', 'topic', 'key', 'payload')
-  // Of a transaction that had ended, as all have there: nothing of it needs to be remembered.
+  // SQLite has one writer, so no row comes late: -1 is below every horizon, and the reader remembers no row.
   if (dialectOfDb(db) === 'sqlite')
     return query.select({ xid: db.raw('-1'), horizon: db.raw('0') }).where('seq', '>', cursor.seq)
   return query

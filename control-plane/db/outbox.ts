@@ -57,17 +57,17 @@ const rowSchema = z.object({
 /**
  * Where a reader is. Numbers of rows are given out before their transactions end, so a reader that went by them alone would
  * pass a row that is committed late. On PostgreSQL it goes by transactions: all below `from` had ended when they were
- * read, and every row of theirs was given. It waits for none: a transaction of another database of the same server, which
- * may take hours, holds `from` back, but no row. SQLite has one writer, so there `seq` is enough.
+ * read, and the reader has every row of theirs. The reader waits for no transaction: one of another database of the same
+ * server may stay open for hours, which holds back `from`, but no row. SQLite has one writer, so there `seq` is enough.
  */
 export interface OutboxCursor {
   from: number
-  /** Numbers of the rows of transactions from there on that were given, with their transactions. */
+  /** Rows of later transactions that the reader has: the number of each, with its transaction. */
   given: ReadonlyMap<number, number>
   seq: number
 }
 
-/** Rows that were not given yet, those that are read at once in their order. */
+/** Rows that the reader has not got yet, in the order of their numbers. A later call may return lower numbers. */
 export async function listOutbox(
   db: Db,
   cursor: OutboxCursor,
@@ -84,7 +84,7 @@ export async function listOutbox(
   const last = parsed.at(-1)
   if (last === undefined) return { rows, next: cursor, hasMore: false }
   const hasMore = rows.length === limit
-  // Until all is read, nothing is known of the transactions that have ended since.
+  // A page that is full may have left out rows of transactions below its horizon.
   const from = hasMore ? cursor.from : last.horizon
   const given = [...cursor.given, ...parsed.map(({ seq, xid }) => [seq, xid] as const)].filter(([, xid]) => xid >= from)
   return { rows, next: { from, given: new Map(given), seq: last.seq }, hasMore }

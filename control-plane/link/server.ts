@@ -186,7 +186,7 @@ export class LinkServer {
     for (const run of outcome.cancel) this.options.starter.cancel(link, run)
     this.options.bus.poke()
     this.options.dispatcher.capacityChanged(device.workspaceId)
-    // What was changed while the hello was worked on found no link to tell.
+    // A change that was made while the hello was worked on found no link to which it could be sent.
     await this.deviceChanged(link)
     return true
   }
@@ -251,7 +251,8 @@ export class LinkServer {
   private async deviceChanged(link: Link): Promise<void> {
     const device = await findDevice(this.options.root, link.deviceId)
     if (!device) return revokeLink(link)
-    // Runs are given to the link that the row names. Of two of one daemon a hello that waited may have won: it says hello again.
+    // Runs go to the link that the row names. Of two links of one daemon the row may name the dead one, so the daemon must say
+    // hello again.
     if (device.linkId !== link.linkId || device.replicaId !== this.options.replicaId) return link.close('going_away')
     const settings = settingsOf(device)
     if (JSON.stringify(settings) === JSON.stringify(link.settings)) return

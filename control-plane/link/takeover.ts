@@ -57,8 +57,8 @@ export class Takeover {
   }
 
   /**
-   * A device that connected anew says hello as soon as it has its token, which may be before this replica has read that
-   * its earlier connection ended: that link answers, and has no say.
+   * Ends a link whose connection was removed or replaced. A device that connects anew may say hello before this replica
+   * has read of it; the earlier link would answer the challenge, and the new daemon would be refused as a second one.
    */
   private async endRevoked(device: DeviceRow): Promise<void> {
     const { root, links } = this.options
