@@ -1,7 +1,9 @@
 import yargs, { type Argv } from 'yargs'
 import { realWorld } from '../shared/lib/world.ts'
 import { version } from '../shared/lib/version.ts'
-import { ConfigError, readConfig, type ServerConfig, type ServerFlags } from './config.ts'
+import { readConfig, type ServerConfig, type ServerFlags } from './config.ts'
+import { ConfigError } from './process/config-error.ts'
+import { registerAllRunEffects } from './run-effects.ts'
 import { troubleOf } from './db/dialect.ts'
 import { migrate } from './db/migrate.ts'
 import { openDatabase, type Tx } from './db/open.ts'
@@ -12,12 +14,13 @@ import { addUser, createToken, OperatorError, revokeToken } from './operator/peo
 import { bindRepository, shownBindings, unbindRepository } from './operator/repos.ts'
 import { keepPrivate } from './private-files.ts'
 import { roles } from './resources/members/store.ts'
-import { VaultError } from './resources/secrets/vault.ts'
+import { VaultError } from './vault/vault.ts'
 import { serve } from './serve.ts'
 import { inTransaction } from './db/transaction.ts'
 
 /** `svc-server`: the control plane, and the operator's commands, which work on the database itself. */
 export async function runCommand(argv: readonly string[]): Promise<void> {
+  registerAllRunEffects()
   try {
     await parser(argv).parseAsync()
   } catch (error) {

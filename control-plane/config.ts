@@ -3,8 +3,9 @@ import envPaths from 'env-paths'
 import { z } from 'zod'
 import { linkLimits, runLimits } from '../shared/device/limits.ts'
 import { defaultReadMs, defaultWriteMs } from './db/open.ts'
+import { ConfigError } from './process/config-error.ts'
 import type { GithubSettings } from './github/settings.ts'
-import { parseKey } from './resources/secrets/vault.ts'
+import { parseKey } from './vault/vault.ts'
 import type { OidcSettings } from './sign-in/oidc/client.ts'
 
 /** The only reader of the environment. Unknown `SVC_*` variables are passed over; a bad value stops the start with a sentence. */
@@ -124,8 +125,6 @@ export interface ServerFlags {
   dataDir?: string | undefined
   databaseUrl?: string | undefined
 }
-
-export class ConfigError extends Error {}
 
 export function readConfig(env: Record<string, string | undefined>, flags: ServerFlags): ServerConfig {
   const parsed = environment.safeParse({

@@ -1,10 +1,12 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
-import { dirname, join, normalize, relative } from 'node:path'
+import { join, normalize, relative } from 'node:path'
+import { checkFloors, importsOf, type Import } from './check-floors.ts'
+import { controlPlaneFloors } from './floors-control-plane.ts'
 
 /**
- * The import rules of DESIGN ("Layout"): `shared` imports nothing of the others and nothing of node; `cli` and
- * `device-manager` import neither the control plane nor each other; knex stays where rows are; rules and machines touch
- * no clock, no chance and no I/O.
+ * The import rules: `shared` imports nothing of the others and nothing of node; `cli` and `device-manager` import neither the
+ * control plane nor each other; the rooms of the control plane stand on floors (`floors-control-plane.ts`); knex stays where
+ * rows are; rules and machines touch no clock, no chance and no I/O.
  */
 const root = normalize(join(import.meta.dirname, '..'))
 const parts = ['shared', 'control-plane', 'device-manager', 'cli', 'sandbox']
@@ -12,7 +14,11 @@ const problems: string[] = []
 /** Who may begin a transaction by itself; migrations wait for each other by a lock. */
 const transactions = new Set(['control-plane/db/transaction.ts', 'control-plane/db/migrate.ts'])
 
+/** Of all files but tests. */
+const graph = new Map<string, Import[]>()
+
 for (const part of parts) for (const file of typescriptFiles(join(root, part))) check(relative(root, file))
+problems.push(...checkFloors('control-plane', controlPlaneFloors, graph))
 
 function typescriptFiles(folder: string): string[] {
   let names: string[]
@@ -32,8 +38,14 @@ function check(file: string): void {
   const text = readFileSync(join(root, file), 'utf8')
   const part = file.split('/')[0] ?? ''
   const isTest = file.endsWith('.test.ts')
-  for (const { specifier, typeOnly } of importsOf(text)) {
-    const target = specifier.startsWith('.') ? normalize(join(dirname(file), specifier)) : null
+  const imports = importsOf(file, text)
+  if (!isTest)
+    graph.set(
+      file,
+      imports.filter(({ target }) => target !== ''),
+    )
+  for (const { specifier, target: path, typeOnly } of imports) {
+    const target = path === '' ? null : path
     const targetPart = target?.split('/')[0] ?? null
     const complain = (why: string) => problems.push(`${file}: imports ${specifier}: ${why}`)
     if (target?.startsWith('..')) complain('outside the project')
@@ -57,8 +69,6 @@ function check(file: string): void {
       /^node:|^(ws|knex|pg|execa)$/.test(specifier)
     )
       complain('rules and machines do no I/O')
-    if (target?.endsWith('/handlers.ts') && /\/resources\//.test(file) && !file.endsWith('/routes.ts'))
-      complain('a resource uses another by its store and rules, never by its handlers')
     if ((target ?? '').endsWith('/index.ts') && !/shared\/api\/index\.ts$|migrations\/index\.ts$/.test(target ?? ''))
       complain('no barrel files')
   }
@@ -74,15 +84,6 @@ function check(file: string): void {
     !/(-store|\/store)\.ts$|\/db\/|\/sweeps\/|\/dispatch\//.test(file)
   )
     problems.push(`${file}: queries rows outside a store`)
-}
-
-function importsOf(text: string): { specifier: string; typeOnly: boolean }[] {
-  const found: { specifier: string; typeOnly: boolean }[] = []
-  for (const match of text.matchAll(/^\s*(?:import|export)\s+(type\s+)?(?:[^'"]*?\sfrom\s+)?['"]([^'"]+)['"]/gm))
-    found.push({ specifier: match[2] ?? '', typeOnly: match[1] !== undefined })
-  for (const match of text.matchAll(/\bimport\(\s*['"]([^'"]+)['"]\s*\)/g))
-    found.push({ specifier: match[1] ?? '', typeOnly: false })
-  return found
 }
 
 if (problems.length > 0) {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { ConfigError } from '../config.ts'
+import { ConfigError } from '../process/config-error.ts'
 import { createCatalog, loadCatalog, modelEntry, modelsFile } from './catalog.ts'
 import builtIn from './models.json' with { type: 'json' }
 

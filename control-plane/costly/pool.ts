@@ -2,9 +2,9 @@ import { Worker } from 'node:worker_threads'
 import { ApiError } from '../../shared/api/errors.ts'
 import { programUrl } from '../../shared/lib/program-file.ts'
 import type { World } from '../../shared/lib/world.ts'
-import type { Log } from '../log.ts'
+import type { Log } from '../process/log.ts'
 import type { JobInput, JobName, JobOutput } from './jobs.ts'
-import { Turns } from './turns.ts'
+import { Turns } from '../process/turns.ts'
 
 /**
  * Work whose cost a caller decides, done in worker threads, so that the event loop stays free whatever it is.

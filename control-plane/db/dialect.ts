@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import type { Db } from './open.ts'
+import type { Db } from './handle.ts'
 
 /** The only file that asks which database it is. */
 export type Dialect = 'sqlite' | 'postgres'

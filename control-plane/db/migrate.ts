@@ -2,12 +2,6 @@ import type { Knex } from 'knex'
 import { dialectOfDb } from './dialect.ts'
 import { migrations } from './migrations/index.ts'
 
-export interface Migration {
-  version: number
-  name: string
-  up(tx: Knex.Transaction): Promise<void>
-}
-
 const lockKey = 7_331_001
 
 /**

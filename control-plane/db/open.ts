@@ -10,9 +10,7 @@ import { cacheStatements } from './statement-cache.ts'
 import type { WriteState } from './transaction.ts'
 import { Turns } from './turns.ts'
 
-/** A handle or a transaction: what store functions take as their first argument. */
-export type Db = Knex | Knex.Transaction
-export type Tx = Knex.Transaction
+export type { Db, Tx } from './handle.ts'
 
 export interface Database {
   /** The root handle. On SQLite it has one connection: never use it inside a transaction. */

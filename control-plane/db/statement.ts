@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { Knex } from 'knex'
 import type { z } from 'zod'
 import type { CopiedInto, CopiedRow } from './copy.ts'
-import type { Db } from './open.ts'
+import type { Db } from './handle.ts'
 import { rowReader } from './row-reader.ts'
 
 /**

@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import { ApiError } from '../../shared/api/errors.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { dialectOfDb, NotBegunError, undoneFor, type Undone } from './dialect.ts'
-import type { Tx } from './open.ts'
+import type { Tx } from './handle.ts'
 import type { PostgresClient } from './postgres-client.ts'
 import { lockTurns, type Turns } from './turns.ts'
 

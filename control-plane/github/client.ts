@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { SignJWT } from 'jose'
 import { z } from 'zod'
 import type { World } from '../../shared/lib/world.ts'
-import { ConfigError } from '../config.ts'
+import { ConfigError } from '../process/config-error.ts'
 import { repositoryHost, type GithubSettings } from './settings.ts'
 
 /**

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { ConfigError, readConfig } from '../config.ts'
+import { readConfig } from '../config.ts'
+import { ConfigError } from '../process/config-error.ts'
 import { isInstalled, repositoryHost } from './settings.ts'
 
 const read = (env: Record<string, string>) => readConfig(env, {}).github

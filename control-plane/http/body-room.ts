@@ -1,7 +1,7 @@
 import { ApiError } from '../../shared/api/errors.ts'
 import { mebibyte } from '../../shared/api/route.ts'
 import type { World } from '../../shared/lib/world.ts'
-import { Turns } from '../costly/turns.ts'
+import { Turns } from '../process/turns.ts'
 
 /**
  * Room in memory for large bodies that are under way at the same time: who finds none waits, unread, until others have

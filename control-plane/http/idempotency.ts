@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { fail } from '../../shared/api/errors.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Db } from '../db/open.ts'
-import { VaultError, type Vault } from '../resources/secrets/vault.ts'
+import { VaultError, type Vault } from '../vault/vault.ts'
 import { callerKey, type Caller } from './callers.ts'
 import { claimKey, completeKey, findKey, freeKey, markKeyUnknown, removeExpiredKey } from './idempotency-store.ts'
 

@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import type { AnyRoute, BodyOf, ParamsOf, QueryOf, ReplyOf } from '../../shared/api/route.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Db } from '../db/open.ts'
-import type { Log } from '../log.ts'
+import type { Log } from '../process/log.ts'
 import type { CallerOf } from './callers.ts'
 import type { EventStream } from './sse.ts'
 

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
-import type { Log } from '../log.ts'
+import type { Log } from '../process/log.ts'
 import type { CallerLookup } from './auth.ts'
 import type { BodyRooms } from './body-room.ts'
 import type { AgentCaller, Caller } from './callers.ts'

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type Koa from 'koa'
 import type { Knex } from 'knex'
 import { isMigrated } from '../db/migrate.ts'
-import type { Metrics } from '../metrics.ts'
+import type { Metrics } from '../process/metrics.ts'
 import type { CallerLookup } from './auth.ts'
 
 export interface OperationsOptions {

@@ -1,7 +1,7 @@
 import { errors, jwtVerify } from 'jose'
 import { z } from 'zod'
 import type { World } from '../../shared/lib/world.ts'
-import { runTokenClaims, type RunTokenSubject } from '../dispatch/run-token.ts'
+import { runTokenClaims, type RunTokenSubject } from './run-token.ts'
 
 /** The claims of an agent's token, or null when it is not one of ours or its time is over. */
 export type RunTokenReader = (token: string) => Promise<RunTokenSubject | null>

@@ -1,5 +1,5 @@
-import type { Log } from '../log.ts'
-import type { Metrics } from '../metrics.ts'
+import type { Log } from '../process/log.ts'
+import type { Metrics } from '../process/metrics.ts'
 
 /** What the intake of events counts: metrics, and a log line where a person should look. */
 export interface IngestCounters {

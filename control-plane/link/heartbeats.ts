@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
-import type { Log } from '../log.ts'
+import type { Log } from '../process/log.ts'
 import { recordHeartbeats } from '../resources/devices/store.ts'
 
 /** Collects heartbeats in memory and writes those of one second in one statement, however many devices there are. */

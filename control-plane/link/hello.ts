@@ -4,8 +4,8 @@ import type { DeviceMessage, ServerMessage } from '../../shared/device/protocol.
 import type { World } from '../../shared/lib/world.ts'
 import { publish } from '../db/outbox.ts'
 import type { Tx } from '../db/open.ts'
-import { finishRun } from '../dispatch/end-run.ts'
-import { onRunStarted } from '../dispatch/run-effects.ts'
+import { finishRun } from '../lifecycle/end-run.ts'
+import { applyRunEffects } from '../lifecycle/run-effects.ts'
 import { livenessOf } from '../resources/devices/rules.ts'
 import {
   findDeviceByToken,
@@ -17,7 +17,7 @@ import {
 import { listLiveOfDevice } from '../resources/runs/live-store.ts'
 import { claimRun, withdrawOffer } from '../resources/runs/lease-store.ts'
 import { findRun, type RunRow } from '../resources/runs/store.ts'
-import { hashToken, newToken } from './device-tokens.ts'
+import { hashToken, newToken } from '../http/token-hash.ts'
 import { reconcile, type Reconciliation } from './reconcile.ts'
 import { inTransaction } from '../db/transaction.ts'
 
@@ -106,8 +106,7 @@ const leaseOf = ({ id, fence, leaseState }: RunRow) => `${id}/${fence}/${leaseSt
 async function claim(tx: Tx, run: RunRow, by: { device: DeviceRow; world: World }): Promise<void> {
   const at = by.world.now()
   const claimed = await claimRun(tx, { runId: run.id, fence: run.fence, device: by.device.publicId, at })
-  if (claimed)
-    for (const effect of onRunStarted) await effect(tx, claimed.run, { at, world: by.world, exitReason: null })
+  if (claimed) await applyRunEffects(tx, claimed.run, { at, world: by.world, exitReason: null })
 }
 
 /** The new token works beside the old one until it was used once, so a lost welcome costs nothing (fault matrix, row 37). */

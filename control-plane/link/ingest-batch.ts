@@ -7,8 +7,8 @@ import { statusOfExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { ModelCatalog } from '../catalog/catalog.ts'
 import { withCost } from '../catalog/price.ts'
 import type { Tx } from '../db/open.ts'
-import { finishRun } from '../dispatch/end-run.ts'
-import { raiseToolApproval } from '../resources/approvals/raise.ts'
+import { finishRun } from '../lifecycle/end-run.ts'
+import { raiseToolApproval } from '../resources/approvals/steps/raise.ts'
 import {
   advanceLog,
   findFrame,
@@ -22,7 +22,7 @@ import {
 import { findRun, forgetSession, type RunRow } from '../resources/runs/store.ts'
 import type { IngestCounters } from './counters.ts'
 import type { LogHashes } from './log-hashes.ts'
-import { afterLines, firstLines } from './log-lines.ts'
+import { afterLines, firstLines } from '../resources/runs/log-lines.ts'
 import { placeFrame } from './place-frame.ts'
 
 interface From {

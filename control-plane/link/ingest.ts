@@ -1,12 +1,12 @@
 import type { Knex } from 'knex'
-import type { Bus } from './bus.ts'
+import type { Bus } from '../db/bus.ts'
 import { troubleOf } from '../db/dialect.ts'
 import type { Tx } from '../db/open.ts'
 import { inTransaction, type TransactionOptions } from '../db/transaction.ts'
 import { IngestBatch, RunChangedError, runIdOf, type BatchOptions, type IngestItem } from './ingest-batch.ts'
 import { LogHashes } from './log-hashes.ts'
-import { Lines } from '../dispatch/lines.ts'
-import type { Log } from '../log.ts'
+import { Lines } from '../process/lines.ts'
+import type { Log } from '../process/log.ts'
 import type { RunRow } from '../resources/runs/store.ts'
 
 /**

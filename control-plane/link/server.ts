@@ -8,11 +8,11 @@ import type { BinaryHeader, DeviceMessage } from '../../shared/device/protocol.t
 import { reconnectSpread } from '../../shared/device/reconnect.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { publish } from '../db/outbox.ts'
-import type { Dispatcher } from '../dispatch/dispatcher.ts'
-import type { RunStarter } from '../dispatch/run-starter.ts'
+import type { Dispatcher } from '../lifecycle/dispatcher.ts'
+import type { RunStarter } from '../lifecycle/run-starter.ts'
 import { clientAddress } from '../http/address.ts'
-import type { Log } from '../log.ts'
-import type { Metrics } from '../metrics.ts'
+import type { Log } from '../process/log.ts'
+import type { Metrics } from '../process/metrics.ts'
 import {
   findDevice,
   markUnlinked,
@@ -21,7 +21,7 @@ import {
   type DeviceRow,
 } from '../resources/devices/store.ts'
 import { markHarnessStarted } from '../resources/runs/store.ts'
-import type { Bus } from './bus.ts'
+import type { Bus } from '../db/bus.ts'
 import { admitDevice, authenticate } from './hello.ts'
 import { Heartbeats } from './heartbeats.ts'
 import type { Ingest } from './ingest.ts'

@@ -9,7 +9,7 @@ import {
   type ServerMessage,
 } from '../../shared/device/protocol.ts'
 import type { World } from '../../shared/lib/world.ts'
-import type { Log } from '../log.ts'
+import type { Log } from '../process/log.ts'
 
 /**
  * One WebSocket of a device, from accept to close.

@@ -1,9 +1,9 @@
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
 import { publish } from '../db/outbox.ts'
-import type { Log } from '../log.ts'
+import type { Log } from '../process/log.ts'
 import { clearLink, findDevice, recordHeartbeats, type DeviceRow } from '../resources/devices/store.ts'
-import type { Bus } from './bus.ts'
+import type { Bus } from '../db/bus.ts'
 import { revokeLink, type LinkRegistry } from './registry.ts'
 
 /**

@@ -2,7 +2,8 @@ import type { World } from '../../shared/lib/world.ts'
 import { lockTable } from '../db/dialect.ts'
 import type { Db } from '../db/open.ts'
 import { countUsers, replaceMember } from '../resources/members/store.ts'
-import { firstSlug, issueToken, makeUser, makeNamedWorkspace, type NewToken } from './people.ts'
+import { issueToken, type NewToken } from '../sign-in/issue-token.ts'
+import { firstSlug, makeUser, makeNamedWorkspace } from './people.ts'
 
 /**
  * On an empty database: the first person, company and workspace, and a login token. null when somebody is known already.

@@ -2,18 +2,18 @@ import { z } from 'zod'
 import type { World } from '../../shared/lib/world.ts'
 import { workspaceSlug } from '../../shared/api/workspaces.ts'
 import type { Db } from '../db/open.ts'
-import { hashToken, newToken } from '../link/device-tokens.ts'
+import { hashToken } from '../http/token-hash.ts'
+import { issueToken, type NewToken } from '../sign-in/issue-token.ts'
 import {
   findRole,
   findUserByEmail,
-  insertLoginToken,
   insertUser,
   replaceMember,
   revokeLoginToken,
   type Role,
   type UserRow,
 } from '../resources/members/store.ts'
-import { makeWorkspace } from '../resources/workspaces/make.ts'
+import { makeWorkspace } from '../resources/workspaces/steps/make.ts'
 import { findSlugOwner } from '../resources/workspaces/slug-store.ts'
 import {
   findWorkspace,
@@ -37,14 +37,6 @@ export interface NewUser {
   role: Role | null
   /** Slug, made with its company when it does not exist. null: the only workspace there is, `main` when there is none. */
   workspace: string | null
-}
-
-export interface NewToken {
-  userId: string
-  workspaceId: string
-  tokenId: string
-  /** The login token itself; it is shown only here. */
-  token: string
 }
 
 /** Of the workspace that is made when none is named. */
@@ -74,7 +66,8 @@ export async function createToken(
   input: { email: string; workspace: string | null; name: string | null; lifeMs?: number | null },
 ): Promise<NewToken> {
   const { user, workspaceId } = await memberByEmail(db, input)
-  const grant = { user, workspaceId, name: input.name ?? 'token create' }
+  const name = parse(personName, input.name ?? 'token create', 'The name of the token')
+  const grant = { user, workspaceId, name }
   return issueToken(db, world, { ...grant, lifeMs: input.lifeMs ?? null })
 }
 
@@ -95,25 +88,6 @@ export async function revokeToken(db: Db, world: World, token: string): Promise<
   const tokenId = await revokeLoginToken(db, by, world.now())
   if (tokenId === null) throw new OperatorError('No valid login token has this id or text.')
   return { tokenId, revoked: true }
-}
-
-export async function issueToken(
-  db: Db,
-  world: World,
-  grant: { user: Pick<UserRow, 'id' | 'publicId'>; workspaceId: string; name: string; lifeMs?: number | null },
-): Promise<NewToken> {
-  const token = newToken(world, 'svc_pat_')
-  const tokenId = world.id('tok_')
-  await insertLoginToken(db, {
-    id: tokenId,
-    userId: grant.user.id,
-    workspaceId: grant.workspaceId,
-    tokenHash: hashToken(token),
-    name: parse(personName, grant.name, 'The name of the token'),
-    at: world.now(),
-    expiresAt: grant.lifeMs == null ? null : world.now() + grant.lifeMs,
-  })
-  return { userId: grant.user.publicId, workspaceId: grant.workspaceId, tokenId, token }
 }
 
 export async function makeUser(db: Db, world: World, person: { name: string; email: string }): Promise<UserRow> {

@@ -2,10 +2,10 @@ import type { ModelCatalog } from '../catalog/catalog.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
 import type { CostlyPool } from '../costly/pool.ts'
 import type { GithubClient } from '../github/client.ts'
-import type { Bus } from '../link/bus.ts'
-import type { Dispatcher } from '../dispatch/dispatcher.ts'
+import type { Bus } from '../db/bus.ts'
+import type { Dispatcher } from '../lifecycle/dispatcher.ts'
 import type { DeviceRequests } from '../link/requests.ts'
-import type { Vault } from './secrets/vault.ts'
+import type { Vault } from '../vault/vault.ts'
 
 /** What handlers need beside their request; made once when the server is assembled. */
 export interface ResourceDependencies {

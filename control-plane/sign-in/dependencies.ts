@@ -2,9 +2,14 @@ import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
 import type { BodyRooms } from '../http/body-room.ts'
 import type { Limiter } from '../http/limits.ts'
-import type { Log } from '../log.ts'
-import type { SessionLimits } from './session.ts'
+import type { Log } from '../process/log.ts'
 import type { OidcClient } from './oidc/client.ts'
+
+/** How long a session lasts after signing in, whatever happens meanwhile, and without being used. */
+export interface SessionLimits {
+  totalMs: number
+  idleMs: number
+}
 
 /** What signing in is made of; built once when the server is assembled. */
 export interface SignInDependencies {

@@ -4,19 +4,14 @@ import type { World } from '../../shared/lib/world.ts'
 import type { Db } from '../db/open.ts'
 import { hashToken, sessionCookie, usedEveryMs } from '../http/auth.ts'
 import { markSessionUsed } from '../http/caller-store.ts'
-import { newToken } from '../link/device-tokens.ts'
+import { newToken } from '../http/token-hash.ts'
 import { cookies, readCookie, setCookie } from './cookies.ts'
-import type { SignInDependencies } from './dependencies.ts'
+import type { SessionLimits, SignInDependencies } from './dependencies.ts'
 import { ownPath, paths } from './paths.ts'
 import { findOpenSession, insertSession, revokeSession, type SessionRow } from './store.ts'
 
 /** Dashboard sessions: made by signing in, ended by signing out or by time. */
 
-/** How long a session lasts after signing in, whatever happens meanwhile, and without being used. */
-export interface SessionLimits {
-  totalMs: number
-  idleMs: number
-}
 const nextMs = 15 * 60_000
 
 export interface OpenSession extends SessionRow {

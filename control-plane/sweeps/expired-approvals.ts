@@ -1,6 +1,6 @@
 import type { Tx } from '../db/open.ts'
-import { agentOfBudget, reviewBudgets } from '../resources/approvals/budget-gate.ts'
-import { closeByPlatform } from '../resources/approvals/close.ts'
+import { agentOfBudget, reviewBudgets } from '../resources/approvals/steps/budget-gate.ts'
+import { closeByPlatform } from '../resources/approvals/steps/close.ts'
 import { platformChangeMs, toolPermissionMs } from '../resources/approvals/rules.ts'
 import { listApprovalsOfEndedRuns, listOpenApprovals, type ApprovalRow } from '../resources/approvals/store.ts'
 import type { Sweep, SweepContext } from './sweeper.ts'

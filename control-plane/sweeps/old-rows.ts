@@ -1,6 +1,6 @@
 import { pruneReplies } from '../db/device-replies.ts'
 import { pruneOutbox } from '../db/outbox.ts'
-import { removeOldWakes } from '../dispatch/wake-store.ts'
+import { removeOldWakes } from '../wakes/wake-store.ts'
 import { removeOldGrants } from '../sign-in/device-flow/store.ts'
 import { removeOldAttempts } from '../sign-in/oidc/store.ts'
 import { removeOldSignIns } from '../sign-in/store.ts'

@@ -1,7 +1,7 @@
 import type { Db, Tx } from '../db/open.ts'
 import { publish } from '../db/outbox.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
-import { finishRun } from '../dispatch/end-run.ts'
+import { finishRun } from '../lifecycle/end-run.ts'
 import { findDeviceByPublicId } from '../resources/devices/store.ts'
 import { listRunning } from '../resources/runs/live-store.ts'
 import { findRun, type RunRow } from '../resources/runs/store.ts'

@@ -1,7 +1,7 @@
 import type { Tx } from '../db/open.ts'
 import { systemActor } from '../resources/tasks/rules.ts'
 import { claimDueStart, findTaskById, listDueStarts, type TaskRow } from '../resources/tasks/store.ts'
-import { wakeForAssignment } from '../resources/tasks/wakes.ts'
+import { wakeForAssignment } from '../resources/tasks/steps/wakes.ts'
 import type { Sweep, SweepContext } from './sweeper.ts'
 import { inTransaction } from '../db/transaction.ts'
 

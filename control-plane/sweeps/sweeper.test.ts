@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { realWorld, type World } from '../../shared/lib/world.ts'
 import type { Knex } from 'knex'
-import { silentLog } from '../log.ts'
+import { silentLog } from '../process/log.ts'
 import { Sweeper } from './sweeper.ts'
 
 /** A clock that a test moves, second by second. */

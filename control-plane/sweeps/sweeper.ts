@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
-import { Lines } from '../dispatch/lines.ts'
-import type { Log } from '../log.ts'
+import { Lines } from '../process/lines.ts'
+import type { Log } from '../process/log.ts'
 
 /** What happens by time. A sweep is repeatable and safe on several replicas at once: its writes are compare-and-set. */
 export interface Sweep {

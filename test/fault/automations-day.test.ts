@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { loadCatalog } from '../../control-plane/catalog/catalog.ts'
 import { openDatabase, type Database, type Db } from '../../control-plane/db/open.ts'
-import { silentLog, type Log } from '../../control-plane/log.ts'
+import { silentLog, type Log } from '../../control-plane/process/log.ts'
 import { nextInstant } from '../../control-plane/resources/automations/schedule.ts'
 import { insertAutomation } from '../../control-plane/resources/automations/store.ts'
 import { dueAutomationsSweep } from '../../control-plane/sweeps/due-automations.ts'

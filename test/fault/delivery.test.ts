@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { mintRunToken } from '../../control-plane/dispatch/run-token.ts'
+import { mintRunToken } from '../../control-plane/http/run-token.ts'
 import { encodeFrame } from '../../shared/device/frame.ts'
 import type { EndReport } from '../../shared/device/protocol.ts'
 import { hasPostgres } from '../kit/database.ts'

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { hashToken } from '../../control-plane/link/device-tokens.ts'
+import { hashToken } from '../../control-plane/http/token-hash.ts'
 import {
   endSessions,
   listDevices,

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import { openGatesOfRuns, openGatesOfTasks } from '../../control-plane/resources/approvals/open-gates.ts'
-import { raiseToolApproval } from '../../control-plane/resources/approvals/raise.ts'
+import { raiseToolApproval } from '../../control-plane/resources/approvals/steps/raise.ts'
 import {
   findApproval,
   findApprovalByKey,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createBus, type Bus } from '../../control-plane/link/bus.ts'
+import { createBus, type Bus } from '../../control-plane/db/bus.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { hasPostgres, openPostgres } from '../kit/database.ts'
 

@@ -38,7 +38,7 @@ import {
   replaceBody,
   replaceTurnRun,
   type MessageRow,
-} from '../../control-plane/resources/messages/store.ts'
+} from '../../control-plane/resources/conversations/message-store.ts'
 import { listRunsOfConversation } from '../../control-plane/resources/runs/list-store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'

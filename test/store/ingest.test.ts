@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { createCatalog } from '../../control-plane/catalog/catalog.ts'
 import { Ingest } from '../../control-plane/link/ingest.ts'
 import type { IngestItem } from '../../control-plane/link/ingest-batch.ts'
-import { silentLog } from '../../control-plane/log.ts'
+import { silentLog } from '../../control-plane/process/log.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { openSqlite } from '../kit/database.ts'
 

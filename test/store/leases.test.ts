@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import type { Db } from '../../control-plane/db/open.ts'
-import { findWaiting, listWaiting } from '../../control-plane/dispatch/waiting-store.ts'
+import { findWaiting, listWaiting } from '../../control-plane/placement/waiting-store.ts'
 import { insertFolder } from '../../control-plane/resources/folders/store.ts'
 import { insertDetails, listSpecs } from '../../control-plane/resources/runs/details-store.ts'
 import {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { findLogin } from '../../control-plane/http/caller-store.ts'
-import { hashToken } from '../../control-plane/link/device-tokens.ts'
+import { hashToken } from '../../control-plane/http/token-hash.ts'
 import { firstStart } from '../../control-plane/operator/first-start.ts'
 import { addUser, createToken, OperatorError, revokeToken } from '../../control-plane/operator/people.ts'
 import { findRole, findUserByEmail } from '../../control-plane/resources/members/store.ts'

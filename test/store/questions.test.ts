@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { answerFromReply } from '../../control-plane/resources/questions/answer.ts'
+import { answerFromReply } from '../../control-plane/resources/questions/steps/answer.ts'
 import {
   findQuestion,
   findQuestionByMessage,

@@ -22,7 +22,7 @@ import {
   type Frame,
 } from '../../control-plane/resources/runs/log-store.ts'
 import { findRun } from '../../control-plane/resources/runs/store.ts'
-import { claimWakeKey, findWakeAnswer, replaceWakeAnswer } from '../../control-plane/resources/runs/wake-store.ts'
+import { claimWakeKey, findWakeAnswer, replaceWakeAnswer } from '../../control-plane/wakes/key-store.ts'
 import { claimRun, offerRuns } from '../../control-plane/resources/runs/lease-store.ts'
 import { onBoth } from '../kit/database.ts'
 import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'

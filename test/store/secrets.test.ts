@@ -14,7 +14,7 @@ import {
   removeSecretGrant,
   secretsForRun,
 } from '../../control-plane/resources/secrets/store.ts'
-import { createVault } from '../../control-plane/resources/secrets/vault.ts'
+import { createVault } from '../../control-plane/vault/vault.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { at, seedAgent, seedWorkspace } from './seed.ts'

@@ -9,7 +9,7 @@ import {
   listWaitingWakes,
   removeOldWakes,
   type NewWake,
-} from '../../control-plane/dispatch/wake-store.ts'
+} from '../../control-plane/wakes/wake-store.ts'
 import {
   listLiveOfConversation,
   listLiveOfTask,

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 import { dialectOfDb } from '../dialect.ts'
-import type { Migration } from '../migrate.ts'
+import type { Migration } from './migration.ts'
 
 /**
  * Portable columns only: text, integer, bigint (milliseconds UTC or counters) and binary. JSON is text, parsed by the

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts'
+import type { Migration } from './migration.ts'
 
 /** Writes of agents that wait for a person's approval. */
 export const platformChanges: Migration = {

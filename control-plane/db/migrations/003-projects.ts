@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts'
+import type { Migration } from './migration.ts'
 
 /** Slugs that workspaces have or had, projects, and which agents were let into them. */
 export const projects: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts'
+import type { Migration } from './migration.ts'
 
 /**
  * What signing in keeps for minutes: grants of the device flow, one-time links, sign-ins at an issuer under way, and how

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts'
+import type { Migration } from './migration.ts'
 
 /** The history of agents, what they spent in a month and may spend, and when their sessions were reset. */
 export const agentHistory: Migration = {

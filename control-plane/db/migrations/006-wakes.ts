@@ -1,5 +1,5 @@
 import { dialectOfDb } from '../dialect.ts'
-import type { Migration } from '../migrate.ts'
+import type { Migration } from './migration.ts'
 
 /** Wakes that were asked for within another change and become runs after it; runs of tasks and conversations. */
 export const wakes: Migration = {

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import type { Migration } from '../migrate.ts'
+import type { Migration } from './migration.ts'
 
 /** Tasks with their checklists, dependencies, watchers, activity and read marks; repos that tasks and folders name. */
 export const tasks: Migration = {

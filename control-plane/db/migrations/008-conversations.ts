@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import type { Migration } from '../migrate.ts'
+import type { Migration } from './migration.ts'
 
 /** Conversations, who is in them and has read how far, and their messages with what these said before. */
 export const conversations: Migration = {

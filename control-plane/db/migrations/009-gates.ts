@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import type { Migration } from '../migrate.ts'
+import type { Migration } from './migration.ts'
 
 /** What stops a run to ask a person (approvals, questions), and the secrets that people give to agents. */
 export const gates: Migration = {

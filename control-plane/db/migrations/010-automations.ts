@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import type { Migration } from '../migrate.ts'
+import type { Migration } from './migration.ts'
 
 /** Automations, what became of each of their fires, and the deliveries of the git host. */
 export const automations: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts'
+import type { Migration } from './migration.ts'
 
 /** Schemas that a run's typed output may name: JSON, by name. */
 export const outputSchemas: Migration = {

@@ -1,5 +1,5 @@
 import { compressQuickly } from '../dialect.ts'
-import type { Migration } from '../migrate.ts'
+import type { Migration } from './migration.ts'
 
 /** Bodies of frames are most of the bytes that a server stores. */
 export const frameCompression: Migration = {

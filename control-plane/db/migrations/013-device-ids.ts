@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts'
+import type { Migration } from './migration.ts'
 
 /** Runs and folders name their devices by public id, also those that were removed since. */
 export const deviceIds: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts'
+import type { Migration } from './migration.ts'
 
 /** Who may cause runs on whose device (docs/trust.md), and which repositories a workspace may reach through the server. */
 export const trust: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts'
+import type { Migration } from './migration.ts'
 
 /** When a session was used last: one that is not used for long ends. */
 export const sessionUse: Migration = {

@@ -1,4 +1,4 @@
-import type { Migration } from '../migrate.ts'
+import type { Migration } from './migration.ts'
 import { foundation } from './001-foundation.ts'
 import { platformChanges } from './002-platform-changes.ts'
 import { projects } from './003-projects.ts'

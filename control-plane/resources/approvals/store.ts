@@ -11,7 +11,7 @@ import {
 import { int, json, nullableText, nullableTime, text, time, toJson } from '../../db/columns.ts'
 import { pageById, type IdPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
-import { hiddenAgents, type GateViewer } from './hidden-agents.ts'
+import { hiddenAgents, type GateViewer } from '../agents/hidden-agents.ts'
 
 const row = z
   .object({

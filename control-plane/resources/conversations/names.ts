@@ -2,7 +2,7 @@ import type { Db } from '../../db/open.ts'
 import { handleText } from '../agents/present.ts'
 import { listAgentsByIds } from '../agents/store.ts'
 import { listMembers } from '../members/store.ts'
-import { personHandle } from '../messages/rules.ts'
+import { personHandle } from './message-rules.ts'
 
 /** How people and agents are called where they speak. */
 export interface Name {

@@ -1,7 +1,7 @@
 import { fail } from '../../../shared/api/errors.ts'
 import type { HarnessName, RunSpec, Speed } from '../../../shared/runs/spec.ts'
 import type { ModelCatalog } from '../../catalog/catalog.ts'
-import type { Wake } from '../../dispatch/start-run.ts'
+import type { Wake } from '../../wakes/wake.ts'
 import type { ConversationRow } from './store.ts'
 
 /** What the people of a conversation chose for the runs in it; null: as the agent is set. */

@@ -10,7 +10,7 @@ import {
 import { int, nullableJson, nullableText, nullableTime, text, time, toNullableJson } from '../../db/columns.ts'
 import { pageById, type IdPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
-import { hiddenAgents, type GateViewer } from '../approvals/hidden-agents.ts'
+import { hiddenAgents, type GateViewer } from '../agents/hidden-agents.ts'
 
 const row = z
   .object({

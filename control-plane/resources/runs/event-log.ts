@@ -2,7 +2,7 @@ import { toTimestamp } from '../../../shared/api/ids.ts'
 import { runEventId, type RunEvent } from '../../../shared/api/run-events.ts'
 import { storedEvent } from '../../../shared/runs/events.ts'
 import type { Db } from '../../db/open.ts'
-import { linesOf } from '../../link/log-lines.ts'
+import { linesOf } from './log-lines.ts'
 import { findFrame, listFrames, listFramesBackward, type Frame } from './log-store.ts'
 
 /** Single events, cut out of the frames in which devices sent them. */

@@ -2,7 +2,7 @@ import { encodeCursor } from '../../../shared/lib/cursor.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import type { Db } from '../../db/open.ts'
 import type { StreamMessage } from '../../http/sse.ts'
-import type { Bus } from '../../link/bus.ts'
+import type { Bus } from '../../db/bus.ts'
 import { listEvents } from './event-log.ts'
 import { findRun } from './store.ts'
 

@@ -5,7 +5,7 @@ import { troubleOf } from '../../db/dialect.ts'
 import type { Db, Tx } from '../../db/open.ts'
 import type { PersonCaller } from '../../http/callers.ts'
 import { findSecret, insertSecret, insertSecretGrant, isSecretNameTaken, type SecretRow } from './store.ts'
-import { VaultError, type Vault } from './vault.ts'
+import { VaultError, type Vault } from '../../vault/vault.ts'
 import { inSavepoint } from '../../db/transaction.ts'
 
 /** Encrypts and stores a secret, and grants it. Fails with `secret.duplicate_name`. */

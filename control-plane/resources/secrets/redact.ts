@@ -2,7 +2,7 @@ import { Redactor } from '../../../shared/lib/redact.ts'
 import type { Db } from '../../db/open.ts'
 import type { RunRow } from '../runs/store.ts'
 import { secretsForRun } from './store.ts'
-import type { Vault } from './vault.ts'
+import type { Vault } from '../../vault/vault.ts'
 
 /** Takes the values of the secrets that the run's agent has out of what it says. */
 export async function redactorFor(db: Db, run: Pick<RunRow, 'agentId'>, vault: Pick<Vault, 'open'>): Promise<Redactor> {

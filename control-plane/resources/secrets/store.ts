@@ -5,7 +5,7 @@ import { newestFirst } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { query } from '../../db/statement.ts'
 import type { RunRow } from '../runs/store.ts'
-import type { Vault } from './vault.ts'
+import type { Vault } from '../../vault/vault.ts'
 
 const row = z
   .object({

@@ -1,4 +1,4 @@
-import { raiseApproval } from '../../../control-plane/resources/approvals/raise.ts'
+import { raiseApproval } from '../../../control-plane/resources/approvals/steps/raise.ts'
 import type { CallOptions, Reply } from '../../kit/server.ts'
 import { TestServer } from '../../kit/server.ts'
 import { on, type CodeRecipe } from './code-recipes.ts'

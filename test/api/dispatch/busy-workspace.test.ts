@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openDatabase } from '../../../control-plane/db/open.ts'
 import { lockTurns } from '../../../control-plane/db/turns.ts'
-import { requestWake } from '../../../control-plane/dispatch/wakes.ts'
+import { requestWake } from '../../../control-plane/wakes/wakes.ts'
 import type { IngestItem } from '../../../control-plane/link/ingest-batch.ts'
 import { closeCodes } from '../../../shared/device/limits.ts'
 import type { ServerMessage } from '../../../shared/device/protocol.ts'

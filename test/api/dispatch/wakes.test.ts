@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { requestWake, type WakeRequest } from '../../../control-plane/dispatch/wakes.ts'
+import { requestWake, type WakeRequest } from '../../../control-plane/wakes/wakes.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { TestServer } from '../../kit/server.ts'
 

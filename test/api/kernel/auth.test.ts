@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { defineRoute, peopleOnly } from '../../../shared/api/route.ts'
 import { hashToken } from '../../../control-plane/http/auth.ts'
 import { implement } from '../../../control-plane/http/implement.ts'
-import { mintRunToken, runTokenClaims } from '../../../control-plane/dispatch/run-token.ts'
+import { mintRunToken, runTokenClaims } from '../../../control-plane/http/run-token.ts'
 import { runTokenKey } from './seed.ts'
 import { call, codeOf, refusal, startServer, type TestServer } from './server.ts'
 

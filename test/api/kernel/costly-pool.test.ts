@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'vitest'
 import { CostlyPool, type PoolLimits } from '../../../control-plane/costly/pool.ts'
-import { silentLog } from '../../../control-plane/log.ts'
+import { silentLog } from '../../../control-plane/process/log.ts'
 import { realWorld, type World } from '../../../shared/lib/world.ts'
 
 /** Real workers, given work that would never end. */

@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { fail } from '../../../shared/api/errors.ts'
 import { defineRoute } from '../../../shared/api/route.ts'
 import { answer, implement } from '../../../control-plane/http/implement.ts'
-import { createVault } from '../../../control-plane/resources/secrets/vault.ts'
+import { createVault } from '../../../control-plane/vault/vault.ts'
 import { call, codeOf, startServer, type TestServer } from './server.ts'
 
 const made = z.object({ n: z.number() })

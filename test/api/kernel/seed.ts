@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 import { hashToken, loginTokenPrefix } from '../../../control-plane/http/auth.ts'
-import { mintRunToken } from '../../../control-plane/dispatch/run-token.ts'
+import { mintRunToken } from '../../../control-plane/http/run-token.ts'
 import type { World } from '../../../shared/lib/world.ts'
 
 export const runTokenKey = new TextEncoder().encode('a key of the tests, thirty-two bytes long')

@@ -11,8 +11,8 @@ import type { Kernel, RequestRecord } from '../../../control-plane/http/kernel.t
 import { createLimiter, type Limiter, type RateRules } from '../../../control-plane/http/limits.ts'
 import { migrate } from '../../../control-plane/db/migrate.ts'
 import { openDatabase, type Database } from '../../../control-plane/db/open.ts'
-import type { Log } from '../../../control-plane/log.ts'
-import { createVault, type Vault } from '../../../control-plane/resources/secrets/vault.ts'
+import type { Log } from '../../../control-plane/process/log.ts'
+import { createVault, type Vault } from '../../../control-plane/vault/vault.ts'
 import { runTokenKey, seed, type Seed } from './seed.ts'
 
 /** A real server on a loopback port with routes of its own, on a migrated SQLite database with a few people and agents. */

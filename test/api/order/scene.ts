@@ -1,6 +1,6 @@
 import { createCatalog } from '../../../control-plane/catalog/catalog.ts'
-import { Waker } from '../../../control-plane/dispatch/waker.ts'
-import { silentLog } from '../../../control-plane/log.ts'
+import { Waker } from '../../../control-plane/wakes/waker.ts'
+import { silentLog } from '../../../control-plane/process/log.ts'
 import type { IngestItem } from '../../../control-plane/link/ingest-batch.ts'
 import type { Topic } from '../../../control-plane/db/outbox.ts'
 import { claimLoneRun, claimRun, offerRuns } from '../../../control-plane/resources/runs/lease-store.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { raiseToolApproval } from '../../../control-plane/resources/approvals/raise.ts'
+import { raiseToolApproval } from '../../../control-plane/resources/approvals/steps/raise.ts'
 import { findRun } from '../../../control-plane/resources/runs/store.ts'
 import { startWithPeople } from '../../kit/people.ts'
 import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'

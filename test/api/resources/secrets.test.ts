@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createVault } from '../../../control-plane/resources/secrets/vault.ts'
+import { createVault } from '../../../control-plane/vault/vault.ts'
 import { FakeDevice } from '../../kit/fake-device.ts'
 import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
 

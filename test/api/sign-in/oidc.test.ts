@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { ConfigError, readConfig } from '../../../control-plane/config.ts'
+import { readConfig } from '../../../control-plane/config.ts'
+import { ConfigError } from '../../../control-plane/process/config-error.ts'
 import { unlinkUser } from '../../../control-plane/operator/access.ts'
 import { Browser, signedIn, type Page } from '../../kit/browser.ts'
 import { startIssuer, type Flaw, type Issuer } from '../../kit/oidc-issuer.ts'

@@ -1,0 +1,178 @@
+import { EventEmitter } from 'node:events'
+import type { Knex } from 'knex'
+import pg from 'pg'
+import { channel, listOutbox, outboxEnd, type OutboxCursor, type OutboxRow, type Topic } from './outbox.ts'
+import type { Dialect } from './dialect.ts'
+import type { World } from '../../shared/lib/world.ts'
+
+/**
+ * Carries happenings from where they were committed to whoever acts on them: the outbox table is the truth, a wake-up
+ * (in-process, or LISTEN/NOTIFY between replicas) only makes it quick, and a slow tick reads what a lost wake-up missed.
+ *
+ * Signals are wake-ups without a row, for followers that read the truth elsewhere (the frames of a run).
+ */
+export interface Bus {
+  start(): Promise<void>
+  stop(): Promise<void>
+  /** Reads the outbox soon; to be called after a commit that published. */
+  poke(): void
+  on(topic: Topic, handler: (row: OutboxRow) => void): () => void
+  /** Tells every replica's followers of `key` to look again. Call after the commit. */
+  signal(key: string): void
+  onSignal(key: string, handler: () => void): () => void
+}
+
+export interface BusOptions {
+  root: Knex
+  dialect: Dialect
+  databaseUrl: string
+  world: World
+  log: { warn(fields: object, message: string): void }
+  tickMs?: number
+}
+
+const signalChannel = 'svc_signal'
+
+export function createBus(options: BusOptions): Bus {
+  return new OutboxBus(options)
+}
+
+class OutboxBus implements Bus {
+  private readonly options: BusOptions
+  private readonly topics = new EventEmitter()
+  private readonly signals = new EventEmitter()
+  private cursor: OutboxCursor = { from: 0, given: new Map(), seq: 0 }
+  private reading: Promise<void> | null = null
+  private again = false
+  private stopped = true
+  private cancelTick: (() => void) | null = null
+  private listener: pg.Client | null = null
+  private isConnecting = false
+  private pendingSignals = new Set<string>()
+  private isSending = false
+
+  constructor(options: BusOptions) {
+    this.options = options
+    this.topics.setMaxListeners(0)
+    this.signals.setMaxListeners(0)
+  }
+
+  async start(): Promise<void> {
+    if (!this.stopped) return
+    this.stopped = false
+    this.cursor = await outboxEnd(this.options.root)
+    if (this.options.dialect === 'postgres') await this.listen()
+    this.tick()
+  }
+
+  async stop(): Promise<void> {
+    this.stopped = true
+    this.cancelTick?.()
+    const listener = this.listener
+    this.listener = null
+    await listener?.end().catch(() => undefined)
+    await this.reading
+  }
+
+  poke(): void {
+    if (this.stopped) return
+    if (this.reading) {
+      this.again = true
+      return
+    }
+    this.reading = this.read().finally(() => {
+      this.reading = null
+      if (this.again) {
+        this.again = false
+        this.poke()
+      }
+    })
+  }
+
+  on(topic: Topic, handler: (row: OutboxRow) => void): () => void {
+    this.topics.on(topic, handler)
+    return () => this.topics.off(topic, handler)
+  }
+
+  signal(key: string): void {
+    this.signals.emit(key)
+    if (!this.listener) return
+    // One NOTIFY per run and tick, however many frames were stored in it.
+    if (this.pendingSignals.size === 0 && !this.isSending) setImmediate(() => void this.flushSignals())
+    this.pendingSignals.add(key)
+  }
+
+  onSignal(key: string, handler: () => void): () => void {
+    this.signals.on(key, handler)
+    return () => this.signals.off(key, handler)
+  }
+
+  /** One query at a time; what comes while it is under way goes with the next. */
+  private async flushSignals(): Promise<void> {
+    this.isSending = true
+    while (this.pendingSignals.size > 0 && this.listener) {
+      const keys = [...this.pendingSignals]
+      this.pendingSignals.clear()
+      try {
+        await this.listener.query('select pg_notify($1, key) from unnest($2::text[]) as key', [signalChannel, keys])
+      } catch (error) {
+        this.options.log.warn({ err: error }, 'a signal was not sent')
+      }
+    }
+    // Without a connection nobody else is told; they look again once theirs is back.
+    this.pendingSignals.clear()
+    this.isSending = false
+  }
+
+  private async read(): Promise<void> {
+    try {
+      for (;;) {
+        const page = await listOutbox(this.options.root, this.cursor, 500)
+        this.cursor = page.next
+        for (const row of page.rows) this.topics.emit(row.topic, row)
+        if (this.stopped) return
+        if (!page.hasMore) return
+      }
+    } catch (error) {
+      this.options.log.warn({ err: error }, 'the outbox could not be read')
+    }
+  }
+
+  private tick(): void {
+    this.cancelTick = this.options.world.after(this.options.tickMs ?? 2_000, () => {
+      if (this.stopped) return
+      this.poke()
+      if (this.options.dialect === 'postgres' && !this.listener && !this.isConnecting) void this.listen()
+      this.tick()
+    })
+  }
+
+  private async listen(): Promise<void> {
+    this.isConnecting = true
+    const client = new pg.Client({ connectionString: this.options.databaseUrl, application_name: 'svc-server-bus' })
+    // What was sent while not connected is lost: after each (re)connect the outbox is read and followers look again.
+    client.on('error', (error) => {
+      this.options.log.warn({ err: error }, 'the notification connection was lost')
+      if (this.listener === client) this.listener = null
+    })
+    client.on('notification', (message) => {
+      if (message.channel === channel) this.poke()
+      else if (message.payload) this.signals.emit(message.payload)
+    })
+    try {
+      await client.connect()
+      await client.query(`listen ${channel}`)
+      await client.query(`listen ${signalChannel}`)
+      // Stopped meanwhile: nobody else would end it.
+      if (this.stopped) return await client.end()
+      this.listener = client
+      for (const key of this.signals.eventNames()) this.signals.emit(key)
+      this.poke()
+    } catch (error) {
+      this.options.log.warn({ err: error }, 'cannot listen for notifications')
+      await client.end().catch(() => undefined)
+    } finally {
+      this.isConnecting = false
+    }
+  }
+}

@@ -1,0 +1,5 @@
+import type { Knex } from 'knex'
+
+/** A handle or a transaction: what store functions take as their first argument. */
+export type Db = Knex | Knex.Transaction
+export type Tx = Knex.Transaction

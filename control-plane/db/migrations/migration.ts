@@ -1,0 +1,8 @@
+import type { Knex } from 'knex'
+
+/** One step of the schema, forward only. */
+export interface Migration {
+  version: number
+  name: string
+  up(tx: Knex.Transaction): Promise<void>
+}

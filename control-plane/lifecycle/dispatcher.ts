@@ -1,0 +1,256 @@
+import type { Knex } from 'knex'
+import type { ServerMessage } from '../../shared/device/protocol.ts'
+import type { World } from '../../shared/lib/world.ts'
+import type { RunSpec } from '../../shared/runs/spec.ts'
+import type { Bus } from '../db/bus.ts'
+import type { Log } from '../process/log.ts'
+import type { Tx } from '../db/open.ts'
+import { listSpecs } from '../resources/runs/details-store.ts'
+import { offerRuns, withdrawOffer } from '../resources/runs/lease-store.ts'
+import { findRun } from '../resources/runs/store.ts'
+import { cancelRun } from './cancel-run.ts'
+import { loadPlacementFacts, lockPlacement } from '../placement/facts.ts'
+import { hasRoom, placeAll, type Placed } from '../placement/placement.ts'
+import { Lines } from '../process/lines.ts'
+import { findWaiting, listWaiting, type WaitingRun } from '../placement/waiting-store.ts'
+import { inTransaction } from '../db/transaction.ts'
+
+/**
+ * Gives queued runs to devices. It owns the step none -> offered of a lease and back (but for a run that is offered by
+ * the transaction which inserts it, see start-run.ts); the claim (offered -> claimed) is made by the link when the device
+ * answers.
+ *
+ * What may interleave: two dispatches of one run (compare-and-set on the fence lets one win), a claim that arrives while
+ * the offer expires (both are compare-and-set on `lease_state`, so one of them finds nothing to change), another replica
+ * dispatching the same run (each offers only to devices linked to itself). What offers runs of a workspace stands in its
+ * line, so that workspaces do not wait for each other.
+ */
+
+/** The links of this replica, as far as dispatch needs them. */
+export interface OfferPort {
+  isLinked(publicId: string): boolean
+  /** False when the link is gone. */
+  send(publicId: string, message: ServerMessage): boolean
+}
+
+/** An offer as the device knows it that it was made to. */
+export interface AnsweredOffer {
+  runId: string
+  fence: number
+  device: string
+}
+
+/** A run that the database gives to a device, before the device was told. */
+export interface OfferedRun {
+  runId: string
+  fence: number
+  /** Durable id. */
+  device: string
+  taskId: string | null
+  spec: RunSpec
+}
+
+export interface DispatcherOptions {
+  root: Knex
+  world: World
+  log: Log
+  bus: Bus
+  links: OfferPort
+  replicaId: string
+  leaseMs: number
+  offerMs: number
+}
+
+/** Waiting runs looked at, and offered, at once. */
+const batch = 200
+
+export class Dispatcher {
+  private readonly options: DispatcherOptions
+  private readonly offers = new Map<string, { device: string; taskId: string | null; cancel: () => void }>()
+  /** Runs that were queued since the last look. */
+  private readonly queued = new Set<string>()
+  /** Those of them that wait to be offered, by workspace. */
+  private readonly found = new Map<string, Set<string>>()
+  private readonly unsubscribe: (() => void)[] = []
+  private readonly work: Lines
+
+  constructor(options: DispatcherOptions) {
+    this.options = options
+    this.work = new Lines(options.log, 'dispatch failed; the sweep tries again')
+  }
+
+  start(): void {
+    if (!this.work.isStopped) return
+    this.work.start()
+    const { bus } = this.options
+    this.unsubscribe.push(
+      bus.on('run.queued', (row) => this.runQueued(row.key)),
+      bus.on('run.ended', (row) => {
+        if (typeof row.payload.workspaceId === 'string') this.capacityChanged(row.payload.workspaceId)
+      }),
+      bus.on('device.changed', (row) => {
+        if (typeof row.payload.workspaceId === 'string') this.capacityChanged(row.payload.workspaceId)
+      }),
+    )
+  }
+
+  async stop(): Promise<void> {
+    for (const off of this.unsubscribe.splice(0)) off()
+    for (const { cancel } of this.offers.values()) cancel()
+    this.offers.clear()
+    await this.work.stop()
+  }
+
+  /** A run was queued (or is again): looks for a device at once. */
+  runQueued(runId: string): void {
+    this.queued.add(runId)
+    this.work.add('queued', () => this.findQueued(), 'queued')
+  }
+
+  /** A device of the workspace connected, changed or has room: gives it what waits, oldest first. */
+  capacityChanged(workspaceId: string): void {
+    this.work.add(workspaceId, () => this.offerWaiting(workspaceId), 'waiting')
+  }
+
+  get offerMs(): number {
+    return this.options.offerMs
+  }
+
+  isLinked(publicId: string): boolean {
+    return !this.work.isStopped && this.options.links.isLinked(publicId)
+  }
+
+  /** Tells the device of an offer that is committed. It waits for nothing, so any commit may be followed by it. */
+  push(offered: OfferedRun): void {
+    const { runId, fence, device, spec } = offered
+    const { links, log, offerMs } = this.options
+    this.watchOffer(offered)
+    const sent = links.send(device, { type: 'run.offer', runId, fence, spec, expiresInMs: offerMs })
+    log.info({ runId, fence, device }, 'run offered')
+    if (!sent) this.work.add(runId, () => this.withdraw({ runId, fence, device }))
+  }
+
+  /**
+   * The device answered the offer: its time limit is off. Returns what this replica knows of the offer; null when it was
+   * made to another device.
+   */
+  settled({ runId, fence, device }: AnsweredOffer): { taskId: string | null } | null {
+    const key = `${runId}/${fence}`
+    const offered = this.offers.get(key) ?? null
+    if (offered === null || offered.device !== device) return null
+    offered.cancel()
+    this.offers.delete(key)
+    return offered
+  }
+
+  /** Takes back an offer that was made to the device and looks for another one. */
+  async withdraw(offer: AnsweredOffer): Promise<void> {
+    this.settled(offer)
+    const { runId, fence, device } = offer
+    if (await withdrawOffer(this.options.root, runId, fence, device)) this.runQueued(runId)
+  }
+
+  /** Resolves when nothing that was asked for is still being done. */
+  async idle(): Promise<void> {
+    await this.work.idle()
+  }
+
+  private async findQueued(): Promise<void> {
+    const runIds = [...this.queued]
+    this.queued.clear()
+    for (let at = 0; at < runIds.length; at += batch) {
+      for (const { id, workspaceId } of await findWaiting(this.options.root, runIds.slice(at, at + batch))) {
+        const found = this.found.get(workspaceId) ?? new Set()
+        this.found.set(workspaceId, found.add(id))
+        this.work.add(workspaceId, () => this.offerFound(workspaceId), 'found')
+      }
+    }
+  }
+
+  private async offerFound(workspaceId: string): Promise<void> {
+    const runIds = [...(this.found.get(workspaceId) ?? [])]
+    this.found.delete(workspaceId)
+    for (let at = 0; at < runIds.length; at += batch) await this.offer(workspaceId, runIds.slice(at, at + batch))
+  }
+
+  /** All that waits is looked at, since what is held by a gate may stand before what is not. */
+  private async offerWaiting(workspaceId: string): Promise<void> {
+    const { root, world, leaseMs } = this.options
+    let page = await listWaiting(root, { workspaceId, after: null, limit: batch })
+    if (page.length === 0) return
+    let facts = await loadPlacementFacts(root, workspaceId, { now: world.now(), leaseMs })
+    while (page.length > 0 && facts.devices.some((device) => hasRoom(device) && this.isLinked(device.publicId))) {
+      const { placed, left } = placeAll(page, facts)
+      facts = left
+      const ours = placed.filter(({ publicId }) => this.isLinked(publicId)).map(({ run }) => run)
+      if (ours.length > 0) await this.offer(workspaceId, idsOf(ours))
+      page = await listWaiting(root, { workspaceId, after: page.at(-1)!, limit: batch })
+    }
+  }
+
+  /** Offers those of the runs that wait and that a device linked to this replica may take now. */
+  private async offer(workspaceId: string, runIds: readonly string[]): Promise<void> {
+    try {
+      await this.offerTogether(workspaceId, runIds)
+    } catch (error) {
+      if (runIds.length === 1) throw error
+      // One that cannot be offered holds up none of the others.
+      this.options.log.warn({ err: error, runs: runIds.length }, 'runs were not offered together; each is by itself')
+      for (const runId of runIds) this.work.add(workspaceId, () => this.offerTogether(workspaceId, [runId]))
+    }
+  }
+
+  private async offerTogether(workspaceId: string, runIds: readonly string[]): Promise<void> {
+    const { root, world, leaseMs } = this.options
+    const offerThem = async (tx: Tx): Promise<OfferedRun[]> => {
+      const { facts, isHalted } = await lockPlacement(tx, workspaceId, { now: world.now(), leaseMs })
+      // Read once nobody else places runs of the workspace: another one of the same task may just have been offered.
+      const waiting = await findWaiting(tx, runIds)
+      if (isHalted) {
+        for (const run of waiting) await this.cancelHalted(tx, run)
+        return []
+      }
+      const { placed } = placeAll(waiting, facts)
+      return this.record(
+        tx,
+        placed.filter(({ publicId }) => this.isLinked(publicId)),
+      )
+    }
+    const offered = await inTransaction(root, offerThem, { turns: [workspaceId] })
+    for (const run of offered) this.push(run)
+  }
+
+  private async record(tx: Tx, placed: readonly Placed<WaitingRun>[]): Promise<OfferedRun[]> {
+    const expiresAt = this.options.world.now() + this.options.offerMs
+    const byDevice = Map.groupBy(placed, ({ publicId }) => publicId)
+    const fences = new Map<string, number>()
+    for (const [device, runs] of byDevice) {
+      const offers = await offerRuns(tx, { runIds: runs.map(({ run }) => run.id), device, expiresAt })
+      for (const { runId, fence } of offers) fences.set(runId, fence)
+    }
+    const specs = await listSpecs(tx, [...fences.keys()])
+    return placed.flatMap(({ run, publicId: device }) => {
+      const [fence, spec] = [fences.get(run.id), specs.get(run.id)]
+      return fence === undefined || !spec ? [] : [{ runId: run.id, fence, device, taskId: run.taskId, spec }]
+    })
+  }
+
+  /** The workspace was halted by somebody who did not see this run yet. */
+  private async cancelHalted(tx: Tx, waiting: WaitingRun): Promise<void> {
+    const { world, leaseMs } = this.options
+    const run = await findRun(tx, waiting.id)
+    if (run) await cancelRun(tx, run, { exitReason: 'company_paused', reason: null, world, leaseMs })
+  }
+
+  private watchOffer({ runId, fence, device, taskId }: OfferedRun): void {
+    const key = `${runId}/${fence}`
+    const cancel = this.options.world.after(this.options.offerMs, () => {
+      this.offers.delete(key)
+      this.options.log.warn({ runId, fence }, 'offer not answered in time')
+      this.work.add(runId, () => this.withdraw({ runId, fence, device }))
+    })
+    this.offers.set(key, { device, taskId, cancel })
+  }
+}
+
+const idsOf = (runs: readonly WaitingRun[]) => runs.map((run) => run.id)

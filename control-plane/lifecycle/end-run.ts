@@ -1,0 +1,41 @@
+import type { World } from '../../shared/lib/world.ts'
+import { publish } from '../db/outbox.ts'
+import type { Db } from '../db/open.ts'
+import { monthOf, toNanoUsd } from '../catalog/price.ts'
+import { recordSpend } from '../resources/agents/spend-store.ts'
+import { recordLastRun } from '../resources/agents/store.ts'
+import { endRun, type Ending, type RunRow } from '../resources/runs/store.ts'
+import { applyRunEffects } from './run-effects.ts'
+
+/**
+ * Ends a run, adds its cost to what its agent spent, and tells everybody whom it concerns, in the caller's transaction.
+ * False when it had ended already.
+ */
+export async function finishRun(
+  db: Db,
+  run: RunRow,
+  { world, ...ending }: Omit<Ending, 'runId'> & { world: World },
+): Promise<boolean> {
+  if (!(await endRun(db, { ...ending, runId: run.id }))) return false
+  await recordLastRun(db, run.agentId, ending.at)
+  const costUsd = ending.usage === undefined ? run.costUsd : (ending.usage?.costUsd ?? null)
+  if (costUsd !== null) await recordSpend(db, run.agentId, { month: monthOf(ending.at), nanoUsd: nanoOf(costUsd) })
+  await publish(db, {
+    topic: 'run.ended',
+    key: run.id,
+    payload: {
+      workspaceId: run.workspaceId,
+      device: run.device,
+      fence: run.fence,
+      exitReason: ending.exitReason,
+      ...(run.conversationId !== null && { conversationId: run.conversationId }),
+    },
+    at: ending.at,
+  })
+  await applyRunEffects(db, run, { at: ending.at, world, exitReason: ending.exitReason })
+  return true
+}
+
+/** A device cannot say a cost that the sum, kept as a whole number, would not hold: a million dollars is the most. */
+const nanoOf = (costUsd: string): number => Number(toNanoUsd(costUsd) < mostNano ? toNanoUsd(costUsd) : mostNano)
+const mostNano = 1_000_000n * 1_000_000_000n

@@ -1,0 +1,70 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import type { World } from '../../shared/lib/world.ts'
+
+/**
+ * Gives memory back to the system once a server that had much to do has nothing to do. V8 collects when something is asked
+ * of it, so what a burst left behind would stay for as long as nobody calls.
+ */
+export interface IdleMemoryOptions {
+  world: World
+  /** Bytes that the process has. */
+  resident?: () => number
+  collect?: () => void
+}
+
+const checkMs = 10_000
+/** Grown by less than this, it is not worth a collection. */
+const growth = 1.25
+
+export class IdleMemory {
+  private readonly world: World
+  private readonly resident: () => number
+  private readonly collect: () => void
+  private wasActive = false
+  /** Something happened since the last collection. */
+  private isDue = false
+  private least = Infinity
+  private stopTimer: () => void = () => undefined
+
+  constructor({ world, resident = () => process.memoryUsage.rss(), collect = collectNow }: IdleMemoryOptions) {
+    this.world = world
+    this.resident = resident
+    this.collect = collect
+  }
+
+  start(): void {
+    this.stop()
+    this.least = Math.min(this.least, this.resident())
+    this.stopTimer = this.world.after(checkMs, () => {
+      this.check()
+      this.start()
+    })
+  }
+
+  stop(): void {
+    this.stopTimer()
+  }
+
+  /** Somebody asked for something. */
+  active(): void {
+    this.wasActive = true
+    this.isDue = true
+  }
+
+  private check(): void {
+    const resident = this.resident()
+    if (!this.wasActive && this.isDue && resident > this.least * growth) {
+      this.collect()
+      this.isDue = false
+    }
+    this.wasActive = false
+  }
+}
+
+/** Made when it is needed first: the flag stays without effect on contexts that are there already. */
+function collectNow(): void {
+  setFlagsFromString('--expose-gc')
+  const gc = runInNewContext('gc') as (options: object) => void
+  gc({ type: 'major', execution: 'sync', flavor: 'last-resort' })
+}

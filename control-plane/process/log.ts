@@ -1,0 +1,61 @@
+import pino from 'pino'
+import { maskOwnTokens } from '../../shared/lib/own-tokens.ts'
+
+/** One structured line per request and change of state. `err` fields are written with their stack. */
+export interface Log {
+  debug(fields: object, message: string): void
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+  error(fields: object, message: string): void
+  child(fields: Record<string, unknown>): Log
+}
+
+/** JSON lines on standard error; readable ones when it is a terminal. */
+export function createLog(options: { level: string; pretty: boolean; descriptor?: number }): Log {
+  return pino(
+    {
+      level: options.level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      hooks: { streamWrite: maskOwnTokens },
+    },
+    options.pretty
+      ? pino.transport({ target: 'pino-pretty', options: { destination: 2, colorize: true } })
+      : together(options.descriptor ?? 2),
+  )
+}
+
+const lateMs = 100
+const warning = 40
+
+/**
+ * Lines go out together and at most so late, as handing each one to the system costs as much as reading a row does. A
+ * warning or an error goes out at once, with all that came before it, and so does everything when the process exits.
+ */
+function together(descriptor: number): pino.DestinationStream {
+  const destination = pino.destination({ dest: descriptor, sync: false, minLength: 4096 })
+  let timer: NodeJS.Timeout | null = null
+  const flush = () => {
+    timer = null
+    destination.flush()
+  }
+  const stream = {
+    // Asks pino for the level of each line.
+    [Symbol.for('pino.metadata')]: true,
+    lastLevel: 0,
+    write(line: string) {
+      destination.write(line)
+      if (stream.lastLevel >= warning) destination.flush()
+      else timer ??= setTimeout(flush, lateMs).unref()
+    },
+  }
+  return stream
+}
+
+export const silentLog: Log = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+  child: () => silentLog,
+}

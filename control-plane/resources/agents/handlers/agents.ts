@@ -1,0 +1,198 @@
+import { agentRoutes, type AgentStatus } from '../../../../shared/api/agents.ts'
+import { fail } from '../../../../shared/api/errors.ts'
+import { agentId } from '../../../../shared/api/ids.ts'
+import { cursorOf, pageOf, timeAndId } from '../../../../shared/api/paging.ts'
+import type { BodyOf } from '../../../../shared/api/route.ts'
+import type { World } from '../../../../shared/lib/world.ts'
+import type { Tx } from '../../../db/open.ts'
+import { cancelRun } from '../../../lifecycle/cancel-run.ts'
+import type { Caller, PersonCaller } from '../../../http/callers.ts'
+import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
+import { listLiveOfAgent } from '../../runs/live-store.ts'
+import { hashAgentMd } from '../agent-md.ts'
+import { auditAgent } from '../steps/doctor-facts.ts'
+import { changeableAgent, lookUpAgents, readableAgent } from '../lookup.ts'
+import { presentAgent } from '../present.ts'
+import { isHandleOf, mayMove, nextStatuses, slugOf, viewerOf } from '../rules.ts'
+import { insertAgent, listAgents, type AgentRow } from '../store.ts'
+import {
+  checkFolder,
+  checkManager,
+  checkRepo,
+  chooseHandle,
+  refusingTakenHandle,
+  shownAgent,
+  storeAgent,
+  workspaceOf,
+} from '../steps/writes.ts'
+
+const agentCursor = timeAndId(agentId)
+
+export function agentHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+  return implement(agentRoutes, {
+    list: (input) => list(input, deps),
+    create: (input) => create(input, deps),
+    async get({ db, caller, params, world }) {
+      const agent = await readableAgent(db, caller, params.agentId)
+      return shownAgent(agent, { db, caller, world, catalog: deps.catalog })
+    },
+    update: (input) => update(input, deps),
+  })
+}
+
+async function list({ db, caller, query, world }: HandlerInput<typeof agentRoutes.list>, deps: ResourceDependencies) {
+  const workspace = await workspaceOf(db, caller)
+  const view = { workspace, catalog: deps.catalog, now: world.now() }
+  const present = (agent: AgentRow) => presentAgent(agent, view)
+  if (query.ids !== undefined) {
+    const found = await lookUpAgents(db, caller, query.ids)
+    const isShown = (agent: AgentRow) => agent.deletedAt === null || caller.kind === 'person'
+    const bySlot = found.map((agent) => (agent !== null && isShown(agent) ? present(agent) : null))
+    return { object: 'list' as const, data: bySlot }
+  }
+  const withDeleted = query.status?.includes('deleted') ?? false
+  if (withDeleted && caller.kind === 'agent') fail('list_deleted_forbidden', { param: 'status' })
+  const statuses = query.status?.filter((status) => status !== 'deleted')
+  const after = cursorOf(query, agentCursor)
+  const viewer = viewerOf(caller)
+  const rows = await listAgents(db, {
+    workspaceId: caller.workspaceId,
+    withDeleted,
+    ...(statuses === undefined ? {} : { statuses }),
+    ...(query.role === undefined ? {} : { role: query.role }),
+    ...(query.q === undefined ? {} : { q: query.q }),
+    ...(viewer.seesAll ? {} : { visibleTo: viewer }),
+    ...(after === null ? {} : { before: { createdAt: after[0], id: after[1] } }),
+    limit: query.limit,
+  })
+  return pageOf({ rows, limit: query.limit, keyOf: (agent) => [agent.createdAt, agent.id], present })
+}
+
+async function create(input: HandlerInput<typeof agentRoutes.create>, deps: ResourceDependencies) {
+  const { db, caller, world, body } = input
+  if (caller.kind === 'agent') return raisePlatformChange(input, { caller, routeId: agentRoutes.create.id, params: {} })
+  const workspace = await workspaceOf(db, caller)
+  const agent = newAgent(body, caller, world)
+  agent.handle = await chooseHandle(db, agent)
+  agent.reportingTo = await checkManager(db, caller, { agentUuid: agent.uuid, reference: body.reportingTo ?? null })
+  if (agent.defaultFolderId !== null)
+    await checkFolder(db, caller, { agent, folderId: agent.defaultFolderId, workspace })
+  if (agent.defaultRepoId !== null) checkRepo(agent, caller)
+  await refusingTakenHandle(() => insertAgent(db, agent))
+  const audit = await auditAgent(db, { agent, workspace }, { ...deps, now: world.now() })
+  return answer(201, { ...presentAgent(agent, { workspace, catalog: deps.catalog, now: world.now() }), audit })
+}
+
+function newAgent(body: BodyOf<typeof agentRoutes.create>, caller: PersonCaller, world: World): AgentRow {
+  const now = world.now()
+  const agentMd = body.identityMd ?? ''
+  return {
+    id: world.id('agt_'),
+    uuid: world.uuid(),
+    workspaceId: caller.workspaceId,
+    handle: '',
+    name: body.name,
+    role: body.role,
+    description: body.description ?? null,
+    status: 'active',
+    model: body.model ?? null,
+    backupModel: body.backupModel ?? null,
+    reasoningEffort: body.reasoningEffort ?? null,
+    sandboxSize: body.sandboxSize ?? null,
+    harness: body.harness ?? null,
+    environment: body.environment,
+    maxTurns: body.maxTurns ?? null,
+    command: body.command ?? null,
+    defaultFolderId: body.defaultFolderId ?? null,
+    defaultRepoId: body.defaultRepoId ?? null,
+    ownerUserId: caller.userId,
+    visibility: body.visibility,
+    reportingTo: null,
+    wakeOnAssignment: body.wakeOnAssignment,
+    wakeOnHook: body.wakeOnHook,
+    toolPermissionMode: body.toolPermissionMode ?? null,
+    tools: { allow: [], ask: [], deny: [] },
+    capabilities: [],
+    agentMd,
+    agentMdHash: hashAgentMd(agentMd),
+    spentNanoUsd: 0,
+    spentMonth: null,
+    monthlyBudgetCents: body.monthlyBudgetCents ?? null,
+    transferredAt: null,
+    sessionsResetAt: null,
+    lastRunAt: null,
+    tokenGeneration: 1,
+    deletedAt: null,
+    version: 1,
+    createdAt: now,
+    updatedAt: now,
+  }
+}
+
+type Update = HandlerInput<typeof agentRoutes.update>
+
+async function update(input: Update, deps: ResourceDependencies) {
+  const { db, caller, world, body, params } = input
+  const before = await changeableAgent(db, caller, params.agentId)
+  if (caller.kind === 'agent') {
+    if (body.identityMd !== undefined) fail('identity_write_forbidden', { param: 'identityMd' })
+    return raisePlatformChange(input, { caller, routeId: agentRoutes.update.id, params: { agentId: before.id } })
+  }
+  const workspace = await workspaceOf(db, caller)
+  if (body.status !== undefined) checkStatus(before.status, body.status)
+  if (body.defaultFolderId !== undefined && body.defaultFolderId !== before.defaultFolderId)
+    await checkFolder(db, caller, { agent: before, folderId: body.defaultFolderId, workspace })
+  if (body.defaultRepoId !== undefined && body.defaultRepoId !== before.defaultRepoId) checkRepo(before, caller)
+  const after = { ...before, ...(await changesOf(input, { before, caller })) }
+  const { agent } = await storeAgent(db, { before, after, caller, world })
+  if (before.status === 'active' && agent.status !== 'active') await pauseRuns(input, agent, deps)
+  const audit = await auditAgent(db, { agent, workspace }, { ...deps, now: world.now() })
+  return { ...presentAgent(agent, { workspace, catalog: deps.catalog, now: world.now() }), audit }
+}
+
+/** An agent that takes no wakes starts none of the runs that wait either; what works goes on. */
+async function pauseRuns(
+  { db, world, afterCommit }: Update,
+  agent: AgentRow,
+  deps: ResourceDependencies,
+): Promise<void> {
+  const reason = `${agent.name} is ${agent.status}; only an active agent starts runs.`
+  for (const run of await listLiveOfAgent(db, agent.id)) {
+    if (run.status !== 'queued') continue
+    await cancelRun(db as Tx, run, { exitReason: 'agent_paused', reason, world, leaseMs: deps.leaseMs })
+  }
+  afterCommit(() => deps.bus.poke())
+}
+
+function checkStatus(from: AgentStatus, to: AgentStatus): void {
+  if (mayMove(from, to)) return
+  const allowedValues = nextStatuses(from)
+  const message =
+    allowedValues.length === 0 ? `An agent that is ${from} stays so.` : `From ${from} the status cannot become ${to}.`
+  fail('invalid_status_transition', { param: 'status', allowedValues, message })
+}
+
+async function changesOf(
+  { db, body }: Update,
+  { before, caller }: { before: AgentRow; caller: Caller },
+): Promise<Partial<AgentRow>> {
+  const { reportingTo, identityMd, name, ...plain } = body
+  const changes: Partial<AgentRow> = Object.fromEntries(
+    Object.entries(plain).filter(([, value]) => value !== undefined),
+  )
+  if (name !== undefined) {
+    changes.name = name
+    const slug = slugOf(name)
+    const keeps = slug === '' ? before.handle === before.id : isHandleOf(before.handle, slug)
+    if (!keeps) changes.handle = await chooseHandle(db, { ...before, name })
+  }
+  if (reportingTo !== undefined)
+    changes.reportingTo = await checkManager(db, caller, { agentUuid: before.uuid, reference: reportingTo })
+  if (identityMd !== undefined) {
+    changes.agentMd = identityMd
+    changes.agentMdHash = hashAgentMd(identityMd)
+  }
+  return changes
+}

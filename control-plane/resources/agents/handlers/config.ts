@@ -1,0 +1,79 @@
+import { agentConfigRoutes } from '../../../../shared/api/agent-config.ts'
+import { fail } from '../../../../shared/api/errors.ts'
+import type { Db } from '../../../db/open.ts'
+import type { Caller } from '../../../http/callers.ts'
+import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
+import { hashAgentMd } from '../agent-md.ts'
+import { changeableAgent, ownAgentOnly, readableAgent } from '../lookup.ts'
+import { presentIdentity, presentRevision, presentSettings } from '../present.ts'
+import { changedKeys, withConfig } from '../rules.ts'
+import type { AgentRow } from '../store.ts'
+import { mayChangeItself } from '../trust-rules.ts'
+import { storeAgent } from '../steps/writes.ts'
+
+export function agentConfigHandlers(): ImplementedRoute[] {
+  return implement(agentConfigRoutes, {
+    async configGet({ db, caller, params }) {
+      const agent = await readableAgent(db, caller, params.agentId)
+      ownAgentOnly(agent, caller)
+      return presentSettings(agent)
+    },
+
+    configPut,
+
+    async identityGet({ db, caller, params }) {
+      return presentIdentity(await readableAgent(db, caller, params.agentId))
+    },
+
+    async identityPutAgentMd({ db, caller, params, body, world }) {
+      const before = await ownOrPersonal(db, caller, params.agentId)
+      checkHash(before, caller, body.agentMdHash)
+      const after = withAgentMd(before, body.agentMd)
+      const { agent } = await storeAgent(db, { before, after, caller, world })
+      return presentIdentity(agent)
+    },
+  })
+}
+
+async function configPut(input: HandlerInput<typeof agentConfigRoutes.configPut>) {
+  const { db, caller, params, body, world } = input
+  const before = await ownOrPersonal(db, caller, params.agentId)
+  if (body.agentMd !== undefined) checkHash(before, caller, body.agentMdHash)
+  const configured = withConfig(before, body.config ?? {})
+  const after = body.agentMd === undefined ? configured : withAgentMd(configured, body.agentMd)
+  const keys = changedKeys(before, after)
+  if (caller.kind === 'agent' && !mayChangeItself({ before, after, keys }))
+    return raisePlatformChange(input, {
+      caller,
+      routeId: agentConfigRoutes.configPut.id,
+      params: { agentId: before.id },
+    })
+  if (keys.length === 0) return { ...presentSettings(before), revision: null }
+  const { agent, revision } = await storeAgent(db, { before, after, caller, world })
+  return { ...presentSettings(agent), revision: revision && presentRevision(revision) }
+}
+
+/** The agent whose settings are written; an agent writes only its own. */
+async function ownOrPersonal(db: Db, caller: Caller, reference: string): Promise<AgentRow> {
+  const agent = await changeableAgent(db, caller, reference)
+  ownAgentOnly(agent, caller)
+  return agent
+}
+
+/** An agent must show that it knows the text it replaces; a person is held to a hash that it sends. */
+function checkHash(agent: AgentRow, caller: Caller, hash: string | undefined): void {
+  if (hash?.toLowerCase() === agent.agentMdHash) return
+  if (hash === undefined && caller.kind === 'person') return
+  fail('agent_md_stale', {
+    param: 'agentMdHash',
+    details: { agentMd: agent.agentMd, agentMdHash: agent.agentMdHash },
+    ...(hash === undefined ? { message: 'Send agentMdHash, the hash of the AGENT.md you read.' } : {}),
+  })
+}
+
+const withAgentMd = (agent: AgentRow, text: string): AgentRow => ({
+  ...agent,
+  agentMd: text,
+  agentMdHash: hashAgentMd(text),
+})

@@ -1,0 +1,153 @@
+import { agentLifecycleRoutes } from '../../../../shared/api/agent-lifecycle.ts'
+import { fail } from '../../../../shared/api/errors.ts'
+import type { ReplyOf } from '../../../../shared/api/route.ts'
+import type { World } from '../../../../shared/lib/world.ts'
+import type { Db, Tx } from '../../../db/open.ts'
+import { cancelRun } from '../../../lifecycle/cancel-run.ts'
+import { hasRole, type PersonCaller } from '../../../http/callers.ts'
+import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { findFolder } from '../../folders/store.ts'
+import { findMemberByReference } from '../../members/store.ts'
+import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
+import { listLiveOfAgent } from '../../runs/live-store.ts'
+import type { WorkspaceRow } from '../../workspaces/store.ts'
+import { auditAgent } from '../steps/doctor-facts.ts'
+import { changeableAgent, lookUpAgent, unknownAgent } from '../lookup.ts'
+import { presentAgent } from '../present.ts'
+import { acceptAgent } from '../steps/accept.ts'
+import { copyOf, mayUseFolder, ownsOrAdministers } from '../rules.ts'
+import { insertAgent, type AgentRow } from '../store.ts'
+import { needsWordOf } from '../trust-rules.ts'
+import { cancelWaiting } from '../steps/waiting-runs.ts'
+import { chooseHandle, refusingTakenHandle, shownAgent, storeAgent, workspaceOf } from '../steps/writes.ts'
+
+type Routes = typeof agentLifecycleRoutes
+
+/** Takes the agent off its open tasks, in the transaction of its deletion, and gives these. */
+export type UnassignTasks = (
+  db: Db,
+  unassign: { agent: AgentRow; now: number; world: World },
+) => Promise<ReplyOf<Routes['delete']>['unassignedTasks']>
+
+const noTasks: UnassignTasks = () => Promise.resolve([])
+
+export function agentLifecycleHandlers(
+  deps: ResourceDependencies,
+  unassignTasks: UnassignTasks = noTasks,
+): ImplementedRoute[] {
+  return implement(agentLifecycleRoutes, {
+    delete: (input) => remove(input, { ...deps, unassignTasks }),
+
+    async restore({ db, caller, params, world }) {
+      const before = (await lookUpAgent(db, caller, params.agentId)) ?? unknownAgent(params.agentId)
+      if (!ownsOrAdministers(before, caller)) fail('restore_forbidden')
+      if (before.deletedAt === null) fail('not_deleted')
+      const { agent } = await storeAgent(db, { before, after: { ...before, deletedAt: null }, caller, world })
+      return shownAgent(agent, { db, caller, world, catalog: deps.catalog })
+    },
+
+    clone: (input) => clone(input, deps),
+
+    async transferOwner({ db, caller, params, body, world, afterCommit }) {
+      const before = await changeableAgent(db, caller, params.agentId)
+      if (!ownsOrAdministers(before, caller)) fail('owner_transfer.forbidden')
+      const param = 'newOwnerId'
+      const owner = await findMemberByReference(db, caller.workspaceId, body.newOwnerId)
+      if (owner === null) return fail('owner_transfer.user_not_found', { param })
+      if (owner.id === before.ownerUserId) fail('owner_transfer.same_owner', { param })
+      const now = world.now()
+      const after: AgentRow = {
+        ...before,
+        ownerUserId: owner.id,
+        transferredAt: needsWordOf(owner, caller) ? now : null,
+        defaultFolderId: await folderOfNewOwner(db, before, { owner, caller }),
+        // Its sessions lie on devices of the old owner.
+        sessionsResetAt: now,
+      }
+      const { agent } = await storeAgent(db, { before, after, caller, world })
+      await cancelWaiting(db, agent, { reason: 'The agent was given to another owner.', world })
+      afterCommit(() => deps.bus.poke())
+      return shownAgent(agent, { db, caller, world, catalog: deps.catalog })
+    },
+
+    async accept({ db, caller, params, world, afterCommit }) {
+      const before = await changeableAgent(db, caller, params.agentId)
+      if (before.ownerUserId !== caller.userId)
+        fail('http_exception', { message: 'Only the owner of an agent agrees to have it.', param: 'agentId' })
+      const agent = await acceptAgent(db, before, { caller, world })
+      afterCommit(() => deps.bus.poke())
+      return shownAgent(agent, { db, caller, world, catalog: deps.catalog })
+    },
+  })
+}
+
+/** Whoever has the agent now commands its folder's device: it must be theirs, or the one that all command. */
+async function folderOfNewOwner(
+  db: Db,
+  agent: AgentRow,
+  { owner, caller }: { owner: { id: string }; caller: PersonCaller },
+): Promise<string | null> {
+  if (agent.defaultFolderId === null) return null
+  const folder = await findFolder(db, agent.workspaceId, agent.defaultFolderId)
+  const { defaultDevice } = await workspaceOf(db, caller)
+  return folder?.createdBy === owner.id || folder?.device === defaultDevice ? agent.defaultFolderId : null
+}
+
+/** Its runs end as `agent_deleted`; from now on wakes get `agent_tombstoned` and its tokens are dead. */
+async function remove(
+  input: HandlerInput<Routes['delete']>,
+  deps: ResourceDependencies & { unassignTasks: UnassignTasks },
+) {
+  const { db, caller, params, world, afterCommit } = input
+  const before = await changeableAgent(db, caller, params.agentId)
+  if (caller.kind === 'agent') {
+    const change = { caller, routeId: agentLifecycleRoutes.delete.id, params: { agentId: before.id } }
+    return raisePlatformChange({ ...input, body: null }, change)
+  }
+  const now = world.now()
+  const { agent } = await storeAgent(db, { before, after: { ...before, deletedAt: now }, caller, world })
+  const cancel = {
+    exitReason: 'agent_deleted',
+    reason: 'The agent was deleted.',
+    world,
+    leaseMs: deps.leaseMs,
+  } as const
+  for (const run of await listLiveOfAgent(db, agent.id)) await cancelRun(db as Tx, run, cancel)
+  const unassignedTasks = await deps.unassignTasks(db, { agent, now, world })
+  afterCommit(() => deps.bus.poke())
+  return { agent: await shownAgent(agent, { db, caller, world, catalog: deps.catalog }), unassignedTasks }
+}
+
+async function clone(input: HandlerInput<Routes['clone']>, deps: ResourceDependencies) {
+  const { db, caller, params, body, world } = input
+  const source = await changeableAgent(db, caller, params.agentId)
+  if (caller.kind === 'agent') {
+    const change = { caller, routeId: agentLifecycleRoutes.clone.id, params: { agentId: source.id } }
+    return raisePlatformChange(input, change)
+  }
+  const workspace = await workspaceOf(db, caller)
+  const agent = copyOf(source, {
+    id: world.id('agt_'),
+    uuid: world.uuid(),
+    name: body.name,
+    ownerUserId: caller.userId,
+    keepsPermissions: hasRole(caller, 'admin'),
+    now: world.now(),
+  })
+  agent.defaultFolderId = await folderFor(db, { agent, caller, workspace })
+  agent.handle = await chooseHandle(db, agent)
+  await refusingTakenHandle(() => insertAgent(db, agent))
+  const audit = await auditAgent(db, { agent, workspace }, { ...deps, now: world.now() })
+  return answer(201, { ...presentAgent(agent, { workspace, catalog: deps.catalog, now: world.now() }), audit })
+}
+
+/** The folder of the source, where the copy may start in it too. */
+async function folderFor(
+  db: Db,
+  { agent, caller, workspace }: { agent: AgentRow; caller: PersonCaller; workspace: WorkspaceRow },
+): Promise<string | null> {
+  const folder = agent.defaultFolderId === null ? null : await findFolder(db, agent.workspaceId, agent.defaultFolderId)
+  if (folder === null) return null
+  return mayUseFolder({ folder, agent, caller, defaultDevice: workspace.defaultDevice }) ? folder.shortId : null
+}

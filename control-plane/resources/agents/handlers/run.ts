@@ -1,0 +1,104 @@
+import { agentRunRoutes, startRunReply, type StartRunReply } from '../../../../shared/api/agent-runs.ts'
+import { fail } from '../../../../shared/api/errors.ts'
+import type { ExitReason } from '../../../../shared/runs/exit-reasons.ts'
+import type { Tx } from '../../../db/open.ts'
+import { causeOfCaller } from '../../../wakes/cause.ts'
+import { announce, startRun, wakeContextOf } from '../../../wakes/start-run.ts'
+import type { WakeAnswer } from '../../../wakes/wake.ts'
+import type { Caller } from '../../../http/callers.ts'
+import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { lookUpTask } from '../../tasks/lookup.ts'
+import { taskPrompt } from '../../tasks/prompt.ts'
+import type { TaskRow } from '../../tasks/store.ts'
+import { addOutputSchemas } from '../../runs/steps/add-schemas.ts'
+import { checkSchemas } from '../../runs/output-schemas.ts'
+import { claimWakeKey, findWakeAnswer, replaceWakeAnswer } from '../../../wakes/key-store.ts'
+import { acceptAgent } from '../steps/accept.ts'
+import { lookUpAgent, unknownAgent } from '../lookup.ts'
+import type { AgentRow } from '../store.ts'
+
+type Start = HandlerInput<typeof agentRunRoutes.start>
+const keptMs = 24 * 3_600_000
+
+export function agentRunHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+  return implement(agentRunRoutes, {
+    start: {
+      before: async ({ caller, body }) => {
+        if (body.outputSchemas !== undefined) await checkSchemas(body.outputSchemas, { ...deps, caller })
+      },
+      handle: (input) => start(input, deps),
+    },
+  })
+}
+
+async function start(input: Start, deps: ResourceDependencies): Promise<StartRunReply> {
+  const { db, caller, body, world } = input
+  // A wake to a deleted agent is answered, not refused, so it is looked up for agents too.
+  const agent = await lookUpAgent(db, caller, input.params.agentId)
+  if (agent === null) return unknownAgent(input.params.agentId)
+  const task = body.taskId === undefined ? null : await lookUpTask(db, caller, body.taskId)
+  if (task === null && body.taskId !== undefined) fail('task_not_found', { param: 'taskId' })
+  const key = body.idempotencyKey
+  if (key === undefined) return wake(input, { agent, task, deps })
+  const now = world.now()
+  if (!(await claimWakeKey(db, { agentId: agent.id, key, now, expiresAt: now + keptMs }))) {
+    const first = await findWakeAnswer(db, agent.id, key)
+    // Taken by a transaction that was undone since: the caller's next try gets it.
+    return first === null || first === '' ? fail('transient_conflict') : startRunReply.parse(JSON.parse(first))
+  }
+  const reply = await wake(input, { agent, task, deps })
+  await replaceWakeAnswer(db, { agentId: agent.id, key, answer: JSON.stringify(reply) })
+  return reply
+}
+
+async function wake(
+  input: Start,
+  { agent: found, task, deps }: { agent: AgentRow; task: TaskRow | null; deps: ResourceDependencies },
+) {
+  const { db, caller, body, world } = input
+  const agent = await acceptAgent(db, found, { caller, world })
+  const answer = await startRun(
+    db as Tx,
+    {
+      agent,
+      triggerSource: body.source === 'on_demand' ? onDemand(caller) : body.source,
+      requestedBy: caller.kind === 'person' ? caller.userPublicId : caller.agentId,
+      causedBy: await causeOfCaller(db, caller),
+      prompt: promptOf(task, body.prompt),
+      task,
+      parent: null,
+    },
+    wakeContextOf(world, deps),
+  )
+  if (body.outputSchemas !== undefined && answer.kind !== 'not_dispatched')
+    await addOutputSchemas(db, answer.runId, body.outputSchemas)
+  input.afterCommit(() => announce(answer, deps))
+  return toReply(answer)
+}
+
+/** What the person says, about the task when one is named. */
+function promptOf(task: TaskRow | null, prompt: string | undefined): string | null {
+  if (task === null) return prompt ?? null
+  return taskPrompt(task, { reason: prompt ?? 'You were woken to work on this task.' })
+}
+
+/** Silence runs.sourceToTrigger. */
+const onDemand = (caller: Caller) => (caller.kind === 'person' ? 'manual' : 'agent_request')
+
+function toReply(answer: WakeAnswer): StartRunReply {
+  switch (answer.kind) {
+    case 'queued':
+      return { kind: 'queued', runPublicId: answer.runId }
+    case 'pending':
+      return { kind: 'pending', runPublicId: answer.runId, gateReason: answer.gateReason }
+    case 'coalesced':
+      return { kind: 'coalesced', coalescedIntoRunPublicId: answer.runId }
+    case 'declined':
+      return { kind: 'declined', runPublicId: answer.runId, exitReason: answer.exitReason as ExitReason }
+    default: {
+      const { reason, message, blockedBy } = answer
+      return { kind: 'not_dispatched', reason, message, ...(blockedBy && { blockedBy }) }
+    }
+  }
+}

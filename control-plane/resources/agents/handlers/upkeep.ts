@@ -1,0 +1,51 @@
+import { agentUpkeepRoutes } from '../../../../shared/api/agent-upkeep.ts'
+import { toTimestamp } from '../../../../shared/api/ids.ts'
+import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
+import { forgetSessions } from '../../runs/steps/forget-sessions.ts'
+import { auditAgent } from '../steps/doctor-facts.ts'
+import { insertHistory } from '../history-store.ts'
+import { changeableAgent, readableAgent } from '../lookup.ts'
+import { publicIdOf, storeAgent, workspaceOf } from '../steps/writes.ts'
+
+export function agentUpkeepHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+  return implement(agentUpkeepRoutes, {
+    async audit({ db, caller, params, world }) {
+      const agent = await readableAgent(db, caller, params.agentId)
+      const workspace = await workspaceOf(db, caller)
+      return { agentId: agent.id, audit: await auditAgent(db, { agent, workspace }, { ...deps, now: world.now() }) }
+    },
+
+    sessionsReset: (input) => resetSessions(input, deps),
+  })
+}
+
+/**
+ * Raises the generation of the agent's tokens, so that those of its live runs are dead, and lets no later run go on with a
+ * session of now. A run that waits forgets the session it was to go on with.
+ */
+async function resetSessions(input: HandlerInput<typeof agentUpkeepRoutes.sessionsReset>, deps: ResourceDependencies) {
+  const { db, caller, params, world, afterCommit } = input
+  const before = await changeableAgent(db, caller, params.agentId)
+  if (caller.kind === 'agent') {
+    const change = { caller, routeId: agentUpkeepRoutes.sessionsReset.id, params: { agentId: before.id } }
+    return raisePlatformChange({ ...input, body: null }, change)
+  }
+  const now = world.now()
+  const after = { ...before, tokenGeneration: before.tokenGeneration + 1, sessionsResetAt: now }
+  const { agent } = await storeAgent(db, { before, after, caller, world })
+  await insertHistory(db, {
+    id: world.uuid(),
+    agentId: agent.id,
+    kind: 'sessions',
+    changedKeys: [],
+    description: 'Reset the sessions and tokens.',
+    changedBy: publicIdOf(caller),
+    reverts: null,
+    createdAt: now,
+  })
+  await forgetSessions(db, agent.id, now)
+  afterCommit(() => deps.bus.poke())
+  return { agentId: agent.id, sessionsResetAt: toTimestamp(now) }
+}

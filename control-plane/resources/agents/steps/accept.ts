@@ -1,0 +1,30 @@
+import type { World } from '../../../../shared/lib/world.ts'
+import { fail } from '../../../../shared/api/errors.ts'
+import type { Db } from '../../../db/open.ts'
+import type { Caller } from '../../../http/callers.ts'
+import { replaceAgent, type AgentRow } from '../store.ts'
+import { lookAgain } from './waiting-runs.ts'
+
+/**
+ * An agent that was given away runs on its new owner's devices once they agreed: by saying so, or by the first start or change
+ * of theirs. What of it waits is looked at anew; the caller pokes the bus once it has committed.
+ */
+export async function acceptAgent(
+  db: Db,
+  before: AgentRow,
+  { caller, world }: { caller: Caller; world: World },
+): Promise<AgentRow> {
+  if (!isWordOfOwner(before, caller)) return before
+  const now = world.now()
+  const agent = { ...before, transferredAt: null, updatedAt: now }
+  if (!(await replaceAgent(db, before, agent))) fail('transient_conflict')
+  await lookAgain(db, agent, now)
+  return { ...agent, version: before.version + 1 }
+}
+
+/** Whether an act of this caller is the word that the agent waits for. What an agent asked for is no word of a person. */
+export const isWordOfOwner = (agent: AgentRow, caller: Caller): boolean =>
+  agent.transferredAt !== null &&
+  caller.kind === 'person' &&
+  caller.onBehalfOf === undefined &&
+  caller.userId === agent.ownerUserId

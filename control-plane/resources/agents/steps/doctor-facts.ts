@@ -1,0 +1,60 @@
+import type { AgentWarning } from '../../../../shared/api/agents.ts'
+import type { Db } from '../../../db/open.ts'
+import type { ModelCatalog } from '../../../catalog/catalog.ts'
+import { isAgentBudgetSpent } from '../budget.ts'
+import { harnessOf } from '../../../catalog/harness-of.ts'
+import { isController, livenessOf } from '../../devices/rules.ts'
+import { listDevicesOfWorkspace, type DeviceRow } from '../../devices/store.ts'
+import { findFolder, type FolderRow } from '../../folders/store.ts'
+import type { WorkspaceRow } from '../../workspaces/store.ts'
+import { diagnose, type DoctorDevice } from './doctor.ts'
+import { findAgentByReference, type AgentRow } from '../store.ts'
+
+/** Runs the agent doctor on an agent as it is stored. */
+export async function auditAgent(
+  db: Db,
+  subject: { agent: AgentRow; workspace: WorkspaceRow },
+  options: { now: number; leaseMs: number; cloudEnabled: boolean; catalog: ModelCatalog },
+): Promise<AgentWarning[]> {
+  const { agent, workspace } = subject
+  const model = agent.model ?? workspace.defaultModel
+  const backupModel = agent.backupModel ?? workspace.backupModel
+  const folder = agent.defaultFolderId === null ? null : await findFolder(db, agent.workspaceId, agent.defaultFolderId)
+  const devices = await listDevicesOfWorkspace(db, agent.workspaceId)
+  const manager =
+    agent.reportingTo === null ? null : await findAgentByReference(db, agent.workspaceId, agent.reportingTo)
+  return diagnose({
+    agent,
+    harness: harnessOf(agent.harness, model, options.catalog),
+    model: model === null ? null : { name: model, entry: options.catalog.find(model) },
+    backupModel: backupModel === null ? null : { name: backupModel, entry: options.catalog.find(backupModel) },
+    isBudgetSpent: isAgentBudgetSpent(agent, options.now),
+    cloudEnabled: options.cloudEnabled,
+    folder: agent.defaultFolderId === null ? null : (folder ?? 'missing'),
+    devices: devices
+      .filter((device) => mayTake(device, { agent, folder, workspace }))
+      .map((device) => toDoctorDevice(device, options)),
+    manager: agent.reportingTo === null ? null : manager === null || manager.deletedAt !== null ? 'missing' : 'present',
+    permissionMode: agent.toolPermissionMode ?? workspace.toolPermissionDefault ?? 'full',
+  })
+}
+
+function mayTake(
+  device: DeviceRow,
+  { agent, folder, workspace }: { agent: AgentRow; folder: FolderRow | null; workspace: WorkspaceRow },
+): boolean {
+  if (folder !== null) return device.publicId === folder.device
+  if (isController(device.platform)) return false
+  return device.publicId === workspace.defaultDevice || device.userId === agent.ownerUserId
+}
+
+function toDoctorDevice(device: DeviceRow, options: { now: number; leaseMs: number }): DoctorDevice {
+  const { providerReadiness } = device
+  return {
+    displayName: device.displayName,
+    liveness: livenessOf(device, options.now, options.leaseMs),
+    runsBy: device.runsBy,
+    readiness: 'harnesses' in providerReadiness ? providerReadiness.harnesses : null,
+    isolation: 'isolation' in providerReadiness ? providerReadiness.isolation : null,
+  }
+}

@@ -1,0 +1,128 @@
+import { describe, expect, it } from 'vitest'
+import { loadCatalog } from '../../../catalog/catalog.ts'
+import { diagnose, type DoctorDevice, type DoctorFacts } from './doctor.ts'
+import type { AgentRow } from '../store.ts'
+
+const healthyAgent = {
+  environment: 'device',
+  status: 'active',
+  reasoningEffort: null,
+  command: null,
+  transferredAt: null,
+  agentMd: 'Work well.',
+  tools: { allow: [], ask: [], deny: ['Bash'] },
+} as unknown as AgentRow
+
+const device = (changes: Partial<DoctorDevice> = {}): DoctorDevice => ({
+  displayName: 'laptop',
+  liveness: 'connected',
+  runsBy: 'members',
+  readiness: { claude: { installed: true, version: '1', signedIn: true, message: null } },
+  isolation: 'full',
+  ...changes,
+})
+
+const healthy: DoctorFacts = {
+  agent: healthyAgent,
+  harness: 'claude',
+  model: null,
+  backupModel: null,
+  isBudgetSpent: false,
+  cloudEnabled: true,
+  folder: { displayName: 'code' },
+  devices: [device()],
+  manager: null,
+  permissionMode: 'ask',
+}
+const codes = (changes: Partial<DoctorFacts>) => diagnose({ ...healthy, ...changes }).map((warning) => warning.code)
+const claude = (installed: boolean, signedIn: boolean | null) =>
+  device({ readiness: { claude: { installed, version: null, signedIn, message: null } } })
+
+describe('the agent doctor', () => {
+  it('has nothing to say of a healthy agent', () => {
+    expect(codes({})).toEqual([])
+  })
+
+  it('looks at the folder and its device', () => {
+    expect(codes({ folder: null })).toEqual(['no_folder'])
+    expect(codes({ folder: 'missing' })).toEqual(['folder_missing'])
+    expect(codes({ devices: [] })).toEqual(['folder_device_gone'])
+    expect(codes({ folder: null, devices: [] })).toEqual(['no_folder', 'no_device'])
+    expect(codes({ devices: [device({ liveness: 'disconnected' })] })).toEqual(['device_disconnected'])
+    expect(codes({ devices: [device({ liveness: 'retired' }), device()] })).toEqual([])
+  })
+
+  it('tells of a device whose runs reach the files of svc', () => {
+    expect(codes({ devices: [device({ isolation: 'off' }), device()] })).toEqual(['device_not_isolated'])
+    expect(codes({ devices: [device({ isolation: 'partial' }), device({ isolation: null })] })).toEqual([])
+  })
+
+  it('looks at the harness on the devices that reported', () => {
+    expect(codes({ devices: [claude(false, null)] })).toEqual(['harness_not_installed'])
+    expect(codes({ devices: [claude(true, false)] })).toEqual(['harness_not_signed_in'])
+    expect(codes({ devices: [claude(true, null)] })).toEqual([])
+    expect(codes({ devices: [claude(false, null), claude(true, true)] })).toEqual([])
+    expect(codes({ devices: [device({ readiness: null })] })).toEqual([])
+    expect(codes({ harness: 'codex' })).toEqual(['harness_not_installed'])
+  })
+
+  it('misses the command of a command agent', () => {
+    expect(codes({ harness: 'command' })).toEqual(['command_missing'])
+    expect(codes({ harness: 'command', agent: { ...healthyAgent, command: 'make' } })).toEqual([])
+  })
+
+  it('warns of permissions that let everything through', () => {
+    const agent = { ...healthyAgent, tools: { allow: [], ask: [], deny: [] } }
+    expect(codes({ agent, permissionMode: 'full' })).toEqual(['permissions_allow_everything'])
+    expect(codes({ agent, permissionMode: 'strict' })).toEqual([])
+    expect(codes({ permissionMode: 'full' })).toEqual([])
+  })
+
+  it('looks at the manager, AGENT.md and the cloud', () => {
+    expect(codes({ manager: 'missing' })).toEqual(['manager_missing'])
+    expect(codes({ manager: 'present' })).toEqual([])
+    expect(codes({ agent: { ...healthyAgent, agentMd: ' \n' } })).toEqual(['agent_md_empty'])
+    const cloud: AgentRow = { ...healthyAgent, environment: 'cloud' }
+    expect(codes({ agent: cloud, cloudEnabled: false, devices: [] })).toEqual(['cloud_disabled'])
+    expect(codes({ agent: cloud, devices: [] })).toEqual([])
+  })
+
+  it('looks at the models and the effort', () => {
+    const catalog = loadCatalog(null)
+    const named = (name: string) => ({ name, entry: catalog.find(name) })
+    const opus = named('claude-opus-4-5')
+    expect(codes({ model: opus, backupModel: named('claude-sonnet-4-5') })).toEqual([])
+    expect(codes({ model: named('claude-of-tomorrow') })).toEqual(['model_unknown'])
+    expect(codes({ model: opus, backupModel: named('claude-of-tomorrow') })).toEqual(['model_unknown'])
+    expect(codes({ model: named('gpt-5') })).toEqual(['model_not_of_harness'])
+    const busy: AgentRow = { ...healthyAgent, reasoningEffort: 'xhigh' }
+    expect(codes({ agent: busy, model: opus })).toEqual(['effort_not_supported'])
+    expect(codes({ agent: { ...busy, reasoningEffort: 'low' }, model: opus })).toEqual([])
+    expect(codes({ agent: busy })).toEqual([])
+    // A command picks its model itself.
+    const command = { agent: { ...healthyAgent, command: 'make' }, harness: 'command' as const }
+    expect(codes({ ...command, model: named('unheard-of') })).toEqual([])
+    // Harnesses that speak to many makers run any model.
+    const cursor = device({ readiness: { cursor: { installed: true, version: null, signedIn: true, message: null } } })
+    expect(codes({ harness: 'cursor', model: opus, devices: [cursor] })).toEqual([])
+  })
+
+  it('says why wakes are refused', () => {
+    expect(codes({ agent: { ...healthyAgent, status: 'idle' } })).toEqual(['not_active'])
+    expect(codes({ isBudgetSpent: true })).toEqual(['budget_spent'])
+  })
+
+  it('says why runs wait for the owner of the agent or of the device', () => {
+    expect(codes({ agent: { ...healthyAgent, transferredAt: 1 } })).toEqual(['owner_not_agreed'])
+    for (const runsBy of ['owner', 'admins'] as const)
+      expect(codes({ devices: [device(), device({ runsBy })] })).toEqual(['device_restricted'])
+  })
+
+  it('names severity and setting of each warning', () => {
+    for (const warning of diagnose({ ...healthy, folder: null, devices: [], manager: 'missing' })) {
+      expect(['info', 'warning', 'error']).toContain(warning.severity)
+      expect(warning.message).not.toBe('')
+      expect(warning.param).not.toBe('')
+    }
+  })
+})

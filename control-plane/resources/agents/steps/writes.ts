@@ -1,0 +1,181 @@
+import type { Agent } from '../../../../shared/api/agents.ts'
+import { fail } from '../../../../shared/api/errors.ts'
+import type { ModelCatalog } from '../../../catalog/catalog.ts'
+import type { Caller } from '../../../http/callers.ts'
+import { troubleOf } from '../../../db/dialect.ts'
+import type { Db } from '../../../db/open.ts'
+import type { World } from '../../../../shared/lib/world.ts'
+import { reviewAgentBudget } from '../../approvals/steps/budget-gate.ts'
+import { findFolder } from '../../folders/store.ts'
+import { isWordOfOwner } from './accept.ts'
+import { presentAgent } from '../present.ts'
+import { insertHistory, type HistoryRow } from '../history-store.ts'
+import { insertRevision, type RevisionRow } from '../revision-store.ts'
+import {
+  changedKeys,
+  describeChange,
+  freeHandle,
+  isReportingCycle,
+  mayUseFolder,
+  ownsOrAdministers,
+  revisedOf,
+  slugOf,
+} from '../rules.ts'
+import { decidesWhatRuns, settingsRefusalOf } from '../trust-rules.ts'
+import { cancelWaiting, lookAgain } from './waiting-runs.ts'
+import { findWorkspace, type WorkspaceRow } from '../../workspaces/store.ts'
+import { listHandlesLike, listManagers, replaceAgent, type AgentRow } from '../store.ts'
+import { lookUpAgent } from '../lookup.ts'
+
+/** Steps that the writes of an agent share. */
+
+/** The caller's workspace; a caller of a workspace that is gone has no token any more. */
+export async function workspaceOf(db: Db, caller: Caller): Promise<WorkspaceRow> {
+  return (await findWorkspace(db, caller.workspaceId)) ?? fail('resource_not_found', { param: 'workspaceId' })
+}
+
+/** The agent as the caller reads it. */
+export async function shownAgent(
+  agent: AgentRow,
+  { db, caller, world, catalog }: { db: Db; caller: Caller; world: World; catalog: ModelCatalog },
+): Promise<Agent> {
+  return presentAgent(agent, { workspace: await workspaceOf(db, caller), catalog, now: world.now() })
+}
+
+/** A free handle made from the name; the agent's id when nothing of the name can be written in one. */
+export async function chooseHandle(db: Db, agent: { workspaceId: string; id: string; name: string }): Promise<string> {
+  const slug = slugOf(agent.name)
+  if (slug === '') return agent.id
+  return freeHandle(slug, new Set(await listHandlesLike(db, agent.workspaceId, slug)))
+}
+
+/** UUID of the new manager. Fails when it does not exist or reports to the agent. */
+export async function checkManager(
+  db: Db,
+  caller: Caller,
+  change: { agentUuid: string; reference: string | null },
+): Promise<string | null> {
+  if (change.reference === null) return null
+  const param = 'reportingTo'
+  const manager = await lookUpAgent(db, caller, change.reference)
+  if (manager === null || manager.deletedAt !== null) return fail('resource_not_found', { param })
+  const above = await listManagers(db, caller.workspaceId, manager.uuid)
+  if (isReportingCycle(change.agentUuid, above)) fail('reporting_cycle', { param })
+  return manager.uuid
+}
+
+/** Fails when the folder does not exist, is not the caller's to give, or the agent runs in the cloud. */
+export async function checkFolder(
+  db: Db,
+  caller: Caller,
+  change: { agent: AgentRow; folderId: string | null; workspace: WorkspaceRow },
+): Promise<void> {
+  const param = 'defaultFolderId'
+  const { agent, folderId } = change
+  if (!ownsOrAdministers(agent, caller)) fail('default_folder_forbidden', { param })
+  if (folderId === null) return
+  if (agent.environment === 'cloud') fail('folder_requires_device_environment', { param })
+  const folder = await findFolder(db, agent.workspaceId, folderId)
+  if (folder === null) return fail('resource_not_found', { param, message: 'There is no such folder.' })
+  const { defaultDevice } = change.workspace
+  if (!mayUseFolder({ folder, agent, caller, defaultDevice }))
+    fail('default_folder_forbidden', { param, message: 'This folder is on a device of somebody else.' })
+}
+
+export function checkRepo(agent: AgentRow, caller: Caller): void {
+  if (!ownsOrAdministers(agent, caller)) fail('default_repo_forbidden', { param: 'defaultRepoId' })
+}
+
+/** Who may write these changed settings, and whether they go together (document 1, "Agent settings"). */
+function checkSettings({ before, after, caller }: AgentWrite, keys: readonly string[]): void {
+  const refusal = settingsRefusalOf({ before, after, keys }, caller)
+  if (refusal !== null) fail('http_exception', refusal)
+  if (after.environment === 'cloud' && after.defaultFolderId !== null)
+    fail('folder_requires_device_environment', {
+      param: 'config.runtime.environment',
+      message: 'The agent has a default folder; clear it before the agent moves to the cloud.',
+    })
+}
+
+/** Whose name a change goes by. */
+export const publicIdOf = (caller: Caller): string =>
+  caller.kind === 'person' ? (caller.onBehalfOf ?? caller.userPublicId) : caller.agentId
+
+export interface AgentWrite {
+  before: AgentRow
+  after: AgentRow
+  caller: Caller
+  world: World
+  /** Of its revision; default `patch`. */
+  source?: 'patch' | 'rollback'
+  /** Default: names what changed. */
+  description?: string
+  /** The history entry that this write undoes. */
+  reverts?: string
+}
+
+/**
+ * Stores the changed agent, and a revision with its entry in the history when its settings or AGENT.md are other than before.
+ * Every write of an existing agent passes here, so this is where it is judged whether the caller may change these settings,
+ * whatever way the change came (route, rollback, revert, approval, automation). Fails with `http_exception` (403), `handle_taken`,
+ * or `transient_conflict` when somebody else wrote in between.
+ */
+export async function storeAgent(
+  db: Db,
+  write: AgentWrite,
+): Promise<{ agent: AgentRow; revision: RevisionRow | null; entry: HistoryRow | null }> {
+  const { before, caller, world } = write
+  const now = world.now()
+  // Giving it on is no agreement to have it.
+  const isAccepted = isWordOfOwner(before, caller) && write.after.ownerUserId === before.ownerUserId
+  const after = { ...write.after, updatedAt: now, ...(isAccepted && { transferredAt: null }) }
+  const keys = changedKeys(before, after)
+  if (keys.length > 0) checkSettings(write, keys)
+  await refusingTakenHandle(async () => {
+    if (!(await replaceAgent(db, before, after))) fail('transient_conflict')
+  })
+  if (isAccepted) {
+    // Who agrees by putting another program in its place has not agreed to what was asked of the old one.
+    if (decidesWhatRuns({ before, after, keys }))
+      await cancelWaiting(db, after, { reason: 'The new owner of the agent changed what it runs.', world })
+    else await lookAgain(db, after, now)
+  }
+  if (keys.includes('runtime.monthlyBudgetCents') || before.deletedAt !== after.deletedAt)
+    await reviewAgentBudget(db, after, world)
+  if (keys.length === 0) return { agent: after, revision: null, entry: null }
+  const revision: RevisionRow = {
+    id: world.uuid(),
+    agentId: after.id,
+    beforeConfig: revisedOf(before),
+    afterConfig: revisedOf(after),
+    changedKeys: keys,
+    changeDescription: write.description ?? describeChange(keys),
+    source: write.source ?? 'patch',
+    changedBy: publicIdOf(caller),
+    createdAt: now,
+  }
+  const { id, agentId, changedBy, changeDescription: description } = revision
+  const entry: HistoryRow = {
+    id,
+    agentId,
+    kind: 'config',
+    changedKeys: keys,
+    description,
+    changedBy,
+    reverts: write.reverts ?? null,
+    createdAt: now,
+  }
+  await insertRevision(db, revision)
+  await insertHistory(db, entry)
+  return { agent: after, revision, entry }
+}
+
+/** Handles are looked up before they are written, so a taken one means that another write got in between. */
+export async function refusingTakenHandle(write: () => Promise<void>): Promise<void> {
+  try {
+    await write()
+  } catch (error) {
+    if (troubleOf(error) === 'duplicate') fail('handle_taken', { param: 'name', cause: error })
+    throw error
+  }
+}

@@ -1,0 +1,137 @@
+import { approvalRoutes } from '../../../../shared/api/approvals.ts'
+import { fail } from '../../../../shared/api/errors.ts'
+import { idPageOf } from '../../../../shared/api/id-paging.ts'
+import type { Page } from '../../../../shared/api/paging.ts'
+import type { ApprovalSummary } from '../../../../shared/api/approvals.ts'
+import type { PersonCaller } from '../../../http/callers.ts'
+import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import { findConversation } from '../../conversations/store.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { findMemberByReference } from '../../members/store.ts'
+import { lookUpTask } from '../../tasks/lookup.ts'
+import { recordResolved, wakeAsker } from '../steps/close.ts'
+import { approvalEffects } from './effects.ts'
+import { includedIn } from '../steps/include.ts'
+import { gateViewerOf, pageFrom, unknownApproval, visibleApproval } from '../lookup.ts'
+import { presentApproval, presentApprovals } from '../present.ts'
+import { requested } from './request.ts'
+import { assignRefusalOf, refusalOf } from '../rules.ts'
+import { sentinelOf } from '../../../lifecycle/stop-to-ask.ts'
+import { findApproval, listApprovals, replaceAssignee, resolveApproval, type ApprovalFilter } from '../store.ts'
+
+/** `routes`: every route of the API with its handler; approving a platform change calls one of them. */
+export function approvalHandlers(deps: ResourceDependencies, routes: () => readonly ImplementedRoute[]) {
+  return implement(approvalRoutes, {
+    list,
+
+    async get({ db, caller, params, query, world }) {
+      const approval = await visibleApproval(db, caller, params.approvalId)
+      const moment = { now: world.now(), leaseMs: deps.leaseMs }
+      return {
+        ...(await presentApproval(db, approval)),
+        ...(await includedIn(db, approval, query.include ?? [], { caller, moment })),
+      }
+    },
+
+    async create(input) {
+      const id = await requested(input, deps)
+      input.afterCommit(() => deps.bus.poke())
+      const approval = (await findApproval(input.db, input.caller.workspaceId, id)) ?? unknownApproval()
+      return answer(201, { approval: await presentApproval(input.db, approval), sentinel: sentinelOf(id) })
+    },
+
+    async approve(input) {
+      const { body } = input
+      return resolve(input, { deps, routes: routes(), outcome: 'approve', appliedScope: body.appliedScope ?? 'once' })
+    },
+
+    async reject(input) {
+      return resolve(input, { deps, routes: routes(), outcome: 'reject', appliedScope: null })
+    },
+
+    async assign({ db, caller, params, body, world }) {
+      const approval = await visibleApproval(db, caller, params.approvalId)
+      const refusal = assignRefusalOf(approval, caller)
+      if (refusal !== null) fail(refusal)
+      const member = await findMemberByReference(db, caller.workspaceId, body.assignedTo.id)
+      if (member === null)
+        return fail('assignee_not_found', {
+          param: 'assignedTo.id',
+          message: 'There is no such person in this workspace.',
+        })
+      const change = { userId: member.publicId, by: caller.userPublicId, reason: body.reason, at: world.now() }
+      if (!(await replaceAssignee(db, approval, change))) fail('transient_conflict')
+      return presentApproval(db, (await findApproval(db, caller.workspaceId, approval.id)) ?? approval)
+    },
+  })
+}
+
+async function list({ db, caller, query }: HandlerInput<typeof approvalRoutes.list>): Promise<Page<ApprovalSummary>> {
+  const visibleTo = gateViewerOf(caller)
+  const { cursor, page } = await pageFrom(query, (id) => findApproval(db, caller.workspaceId, id))
+  const filter = await filterOf({ db, caller, query })
+  const rows =
+    filter === null
+      ? []
+      : await listApprovals(db, { ...filter, ...page, ...(visibleTo === undefined ? {} : { visibleTo }) })
+  const shown = new Map((await presentApprovals(db, rows)).map((approval) => [approval.id, approval]))
+  return idPageOf({ rows, limit: query.limit, cursor, present: (row) => shown.get(row.id)! })
+}
+
+/** null: a filter names nothing that the caller can see, so it matches nothing. */
+async function filterOf({
+  db,
+  caller,
+  query,
+}: Pick<HandlerInput<typeof approvalRoutes.list>, 'db' | 'caller' | 'query'>): Promise<Omit<
+  ApprovalFilter,
+  'limit'
+> | null> {
+  const { status, trigger, taskId, runId, conversationId, assignedToUserId } = query
+  const task = taskId === undefined ? undefined : await lookUpTask(db, caller, taskId)
+  const run = runId === 'current' ? (caller.kind === 'agent' ? caller.runId : null) : runId
+  const found = conversationId === undefined ? undefined : await findConversation(db, conversationId)
+  if (task === null || run === null || found === null) return null
+  if (found !== undefined && found.workspaceId !== caller.workspaceId) return null
+  return {
+    workspaceId: caller.workspaceId,
+    ...(status === undefined || status === 'all' ? {} : { status }),
+    ...(trigger === undefined ? {} : { triggers: trigger }),
+    ...(task === undefined ? {} : { taskId: task.id }),
+    ...(run === undefined ? {} : { runId: run }),
+    ...(found === undefined ? {} : { conversation: { id: found.id, taskId: found.taskId } }),
+    ...(assignedToUserId === undefined ? {} : { assignedId: assignedToUserId }),
+  }
+}
+
+interface Decision {
+  deps: ResourceDependencies
+  routes: readonly ImplementedRoute[]
+  outcome: 'approve' | 'reject'
+  appliedScope: 'once' | 'always' | null
+}
+
+type ResolveInput = Omit<HandlerInput<typeof approvalRoutes.reject>, 'caller'> & { caller: PersonCaller }
+
+/** Closed first, so that of two people who resolve it at once only one has an effect; a refused effect opens it again. */
+async function resolve(input: ResolveInput, { deps, routes, outcome, appliedScope }: Decision) {
+  const { db, caller, params, body, world } = input
+  const approval = await visibleApproval(db, caller, params.approvalId)
+  const refusal = refusalOf(approval, caller, world.now())
+  if (refusal !== null) fail(refusal)
+  const reason = body.reason?.trim() ? body.reason : null
+  // Of other triggers the scope means nothing (silence appr.appliedScopeElsewhere).
+  const scope = approval.trigger === 'tool_permission' ? appliedScope : null
+  const resolution = { outcome, reason, appliedScope: scope, by: caller.userPublicId, at: world.now() }
+  if (!(await resolveApproval(db, approval, resolution))) {
+    const now = await findApproval(db, caller.workspaceId, approval.id)
+    return fail(now?.status === 'resolved' ? 'approval_resolved' : 'transient_conflict')
+  }
+  await recordResolved(db, approval, { ...resolution, world })
+  const effect = approvalEffects[approval.trigger]
+  const resolved = { approval, person: caller, reason, scope, request: input, routes }
+  await (outcome === 'approve' ? effect?.onApprove?.(resolved) : effect?.onReject?.(resolved))
+  await wakeAsker(db, approval, { outcome, reason, by: { id: caller.userPublicId, name: caller.name }, world })
+  input.afterCommit(() => deps.bus.poke())
+  return presentApproval(db, (await findApproval(db, caller.workspaceId, approval.id)) ?? approval)
+}

@@ -1,0 +1,114 @@
+import { centsToNanoUsd, monthOf, spentNow } from '../../../catalog/price.ts'
+import type { World } from '../../../../shared/lib/world.ts'
+import type { Db } from '../../../db/open.ts'
+import { isAgentBudgetSpent } from '../../agents/budget.ts'
+import { sumSpend } from '../../agents/spend-store.ts'
+import { findAgent, type AgentRow } from '../../agents/store.ts'
+import { findWorkspace, type WorkspaceRow } from '../../workspaces/store.ts'
+import { closeByPlatform } from './close.ts'
+import { digestOf, raiseApproval } from './raise.ts'
+import { findApprovalByKey } from '../store.ts'
+
+/**
+ * A `budget_breach` stands open for as long as a monthly budget is spent: raised when the budget is hit, approved by the
+ * platform when it is raised, taken away, or a new month begins (silence appr.budget). It belongs to no run, since it is
+ * the budget that must change; no person resolves it.
+ */
+
+interface BudgetState {
+  key: string
+  name: string
+  owner: string
+  isSpent: boolean
+  spentNanoUsd: number
+  budgetCents: number | null
+}
+
+/** Brings the open `budget_breach` of an agent in line with what it spent and may spend. */
+export async function reviewAgentBudget(tx: Db, agent: AgentRow, world: World): Promise<void> {
+  const now = world.now()
+  await review(tx, agent.workspaceId, {
+    world,
+    state: {
+      key: agentBudgetKey(agent.id),
+      name: `agent:@${agent.handle}`,
+      owner: agent.name,
+      isSpent: agent.deletedAt === null && isAgentBudgetSpent(agent, now),
+      spentNanoUsd: spentNow({ month: agent.spentMonth, nanoUsd: agent.spentNanoUsd }, now),
+      budgetCents: agent.monthlyBudgetCents,
+    },
+  })
+}
+
+/** The same for the budget of a workspace. */
+export async function reviewWorkspaceBudget(tx: Db, workspace: WorkspaceRow, world: World): Promise<void> {
+  const { monthlyBudgetCents } = workspace
+  const spentNanoUsd = monthlyBudgetCents === null ? 0 : await sumSpend(tx, workspace.id, monthOf(world.now()))
+  await review(tx, workspace.id, {
+    world,
+    state: {
+      key: workspaceBudgetKey,
+      name: 'workspace',
+      owner: 'the workspace',
+      isSpent: monthlyBudgetCents !== null && spentNanoUsd >= centsToNanoUsd(monthlyBudgetCents),
+      spentNanoUsd,
+      budgetCents: monthlyBudgetCents,
+    },
+  })
+}
+
+const agentBudgetKey = (agentId: string) => `budget:${agentId}`
+const workspaceBudgetKey = 'budget:workspace'
+
+/** Whose budget an approval is about: an agent's id; null: the workspace's, or that of one run. */
+export const agentOfBudget = ({ raiseKey }: { raiseKey: string | null }): string | null =>
+  raiseKey?.startsWith('budget:agt_') ? raiseKey.slice('budget:'.length) : null
+
+/** Both, after a run of this agent has ended or a month has passed. `agentId` null: the workspace's alone. */
+export async function reviewBudgets(
+  tx: Db,
+  of: { workspaceId: string; agentId: string | null },
+  world: World,
+): Promise<void> {
+  const agent = of.agentId === null ? null : await findAgent(tx, of.agentId)
+  if (agent !== null) await reviewAgentBudget(tx, agent, world)
+  const workspace = await findWorkspace(tx, of.workspaceId)
+  if (workspace !== null) await reviewWorkspaceBudget(tx, workspace, world)
+}
+
+async function review(
+  tx: Db,
+  workspaceId: string,
+  { state, world }: { state: BudgetState; world: World },
+): Promise<void> {
+  if (state.isSpent) {
+    const prompt = `The monthly budget of ${state.owner} is spent: $${dollars(state.spentNanoUsd / 1e9)} of $${dollars((state.budgetCents ?? 0) / 100)}. Raise it to let runs start again.`
+    await raiseApproval(
+      tx,
+      {
+        workspaceId,
+        agentId: null,
+        runId: null,
+        taskId: null,
+        conversationId: null,
+        sessionId: null,
+        trigger: 'budget_breach',
+        prompt,
+        gatedThing: {
+          kind: 'budget',
+          name: state.name,
+          inputDigest: digestOf([state.key, state.budgetCents]),
+          safeSummary: prompt,
+          scope: 'once',
+        },
+        raiseKey: state.key,
+      },
+      world,
+    )
+    return
+  }
+  const open = await findApprovalByKey(tx, workspaceId, state.key)
+  if (open !== null) await closeByPlatform(tx, open, { outcome: 'approve', reason: 'budget_raised', world })
+}
+
+const dollars = (amount: number): string => amount.toFixed(2)

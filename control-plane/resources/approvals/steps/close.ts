@@ -1,0 +1,89 @@
+import type { Db } from '../../../db/open.ts'
+import { requestWake } from '../../../wakes/wakes.ts'
+import type { World } from '../../../../shared/lib/world.ts'
+import { closePlatformChange } from '../../platform-changes/store.ts'
+import { recordGate } from '../../tasks/gate-activity.ts'
+import { holdsItsRun } from '../rules.ts'
+import { resolveApproval, type ApprovalRow, type Resolution } from '../store.ts'
+
+/** Closes an approval on behalf of the platform; nobody is woken. False when somebody else was first. */
+export async function closeByPlatform(
+  tx: Db,
+  approval: ApprovalRow,
+  { world, ...closing }: { outcome: Resolution['outcome']; reason: string; world: World },
+): Promise<boolean> {
+  if (!(await resolveApproval(tx, approval, { ...closing, by: null, at: world.now() }))) return false
+  await recordResolved(tx, approval, { ...closing, appliedScope: null, by: null, world })
+  if (approval.trigger === 'platform_change')
+    await closePlatformChange(tx, { id: approval.id, status: 'expired', result: null })
+  return true
+}
+
+/** Puts into the history of the approval's task how it was resolved. */
+export async function recordResolved(
+  tx: Db,
+  approval: ApprovalRow,
+  resolved: Pick<Resolution, 'outcome' | 'reason' | 'by'> & { appliedScope: Resolution['appliedScope']; world: World },
+): Promise<void> {
+  const { outcome, reason, appliedScope, by, world } = resolved
+  await recordGate(tx, {
+    taskId: approval.taskId,
+    kind: `approval.${({ approve: 'approved', reject: 'rejected', expired: 'expired' } as const)[outcome]}`,
+    actor: by === null ? { type: 'system', id: null } : { type: 'user', id: by },
+    data: { approvalId: approval.id, reason, appliedScope: appliedScope ?? null },
+    world,
+  })
+}
+
+/**
+ * Wakes the agent whose run stopped to wait for this approval, in the session in which it asked; of an approved tool call
+ * exactly that call is allowed, once. Without effect for approvals that hold no run.
+ */
+export async function wakeAsker(
+  tx: Db,
+  approval: ApprovalRow,
+  resolved: { outcome: 'approve' | 'reject'; reason: string | null; by: { id: string; name: string }; world: World },
+): Promise<void> {
+  if (!holdsItsRun(approval.trigger) || approval.agentId === null || approval.runId === null) return
+  const { world, by, outcome } = resolved
+  await requestWake(
+    tx,
+    {
+      workspaceId: approval.workspaceId,
+      agentId: approval.agentId,
+      triggerSource: 'approval_resolved',
+      requestedBy: by.id,
+      prompt: resolvedPrompt(approval, resolved),
+      taskId: approval.taskId,
+      conversationId: approval.conversationId,
+      continues: approval.runId,
+      allowCalls: outcome === 'approve' ? callsOf(approval) : [],
+      key: `approval:${approval.id}`,
+    },
+    world,
+  )
+}
+
+/** A call is allowed only by a fingerprint of arguments that the person could read. */
+function callsOf({ id, gatedThing }: ApprovalRow) {
+  const { kind, name, inputDigest, toolArgs } = gatedThing
+  const isReadable = kind === 'tool_call' && toolArgs !== undefined
+  return isReadable && inputDigest !== null ? [{ name, inputDigest, approvalId: id }] : []
+}
+
+function resolvedPrompt(
+  approval: ApprovalRow,
+  { outcome, reason, by }: { outcome: 'approve' | 'reject'; reason: string | null; by: { name: string } },
+): string {
+  const word = outcome === 'approve' ? 'approved' : 'rejected'
+  const words = reason === null ? '' : `\n\n${by.name} says: ${reason}`
+  return `${by.name} ${word} what you asked for (${approval.id}):\n\n${approval.prompt}${words}\n\n${nextStep(approval, outcome)}`
+}
+
+function nextStep(approval: ApprovalRow, outcome: 'approve' | 'reject'): string {
+  if (outcome === 'reject') return 'Do not do it. Go on without it, or end and say why you cannot.'
+  if (approval.trigger === 'tool_permission')
+    return `Make the call of ${approval.gatedThing.name} again, exactly as before: it is allowed once. Then go on.`
+  if (approval.trigger === 'instruction_publish') return 'The instructions are published. Go on.'
+  return 'Do it now, and go on.'
+}

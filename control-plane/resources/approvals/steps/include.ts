@@ -1,0 +1,34 @@
+import type { z } from 'zod'
+import type { included } from '../../../../shared/api/approvals.ts'
+import type { Db } from '../../../db/open.ts'
+import type { Caller } from '../../../http/callers.ts'
+import { presentRuns, type Moment } from '../../runs/steps/present.ts'
+import { findRun } from '../../runs/store.ts'
+import { lookUpTask } from '../../tasks/lookup.ts'
+
+type Included = { [K in keyof typeof included]?: z.input<(typeof included)[K]> }
+
+/** What `include` adds to an approval or question; null for what there is none of, or the caller may not see. */
+export async function includedIn(
+  db: Db,
+  gate: { taskId: string | null; runId: string | null; sessionId: string | null },
+  wanted: readonly string[],
+  { caller, moment }: { caller: Caller; moment: Moment },
+): Promise<Included> {
+  const isWanted = (part: string) => wanted.includes(part)
+  const run = gate.runId === null || !(isWanted('run') || isWanted('session')) ? null : await findRun(db, gate.runId)
+  const task = gate.taskId === null || !isWanted('task') ? null : await lookUpTask(db, caller, gate.taskId)
+  const { sessionId } = gate
+  return {
+    ...(isWanted('task') && {
+      task: task && { object: 'task' as const, id: task.id, key: task.key, title: task.title, status: task.status },
+    }),
+    ...(isWanted('run') && { run: run && ((await presentRuns(db, [run], moment))[0] ?? null) }),
+    ...(isWanted('session') && {
+      session:
+        sessionId === null || run === null
+          ? null
+          : { object: 'session' as const, id: sessionId, harness: run.harness, runId: run.id },
+    }),
+  }
+}

@@ -1,0 +1,100 @@
+import { createHash } from 'node:crypto'
+import type { StoredGatedThing } from '../../../../shared/api/approval-words.ts'
+import { canonicalJson } from '../../../../shared/lib/canonical-json.ts'
+import type { AskedCall } from '../../../../shared/runs/asked-call.ts'
+import { maskSecrets, maskValue } from '../../../../shared/lib/secret-patterns.ts'
+import type { World } from '../../../../shared/lib/world.ts'
+import type { Db } from '../../../db/open.ts'
+import { findAgent, listManagers } from '../../agents/store.ts'
+import { findMemberByReference } from '../../members/store.ts'
+import type { RunRow } from '../../runs/store.ts'
+import { recordGate } from '../../tasks/gate-activity.ts'
+import { insertApproval, type NewApproval } from '../store.ts'
+
+/**
+ * The approval of one tool call of a run, in the transaction that stores the run's events. The same call of the same run
+ * sent again is the same approval, also once it was resolved. Gives the approval's id.
+ */
+export async function raiseToolApproval(tx: Db, run: RunRow, call: AskedCall, world: World): Promise<string> {
+  const { name, inputDigest, safeSummary, toolArgs } = call
+  return raiseApproval(
+    tx,
+    {
+      ...ofRun(run),
+      trigger: 'tool_permission',
+      prompt: call.prompt,
+      gatedThing: { kind: 'tool_call', name, inputDigest, safeSummary, scope: 'once', toolArgs },
+      raiseKey: `tool:${run.id}:${inputDigest}`,
+    },
+    world,
+  )
+}
+
+/** What an approval takes from the run that raises it. */
+export function ofRun(run: RunRow) {
+  const { workspaceId, agentId, taskId, conversationId, sessionId } = run
+  return { workspaceId, agentId, runId: run.id, taskId, conversationId, sessionId }
+}
+
+export type RaisedApproval = Omit<NewApproval, 'id' | 'assignedType' | 'assignedId' | 'createdAt' | 'raiseKey'> & {
+  /** A second approval of the workspace with the same key is the first one. */
+  raiseKey?: string
+  /** Default: made by `world`. */
+  id?: string
+}
+
+/** Stores an approval for its default approver, everything that looks like a secret masked. Gives its id. */
+export async function raiseApproval(tx: Db, raised: RaisedApproval, world: World): Promise<string> {
+  const id = raised.id ?? world.id('apr_')
+  const prompt = maskSecrets(raised.prompt)
+  const stored = await insertApproval(tx, {
+    ...raised,
+    id,
+    prompt,
+    gatedThing: maskedThing(raised.gatedThing),
+    raiseKey: raised.raiseKey ?? null,
+    createdAt: world.now(),
+    ...(await defaultAssignee(tx, raised)),
+  })
+  const { taskId, trigger, agentId, runId } = raised
+  if (stored === id)
+    await recordGate(tx, {
+      taskId,
+      kind: 'approval.requested',
+      actor: agentId === null ? { type: 'system', id: null } : { type: 'agent', id: agentId },
+      data: { approvalId: id, runId, trigger, prompt },
+      world,
+    })
+  return stored
+}
+
+function maskedThing(thing: StoredGatedThing): StoredGatedThing {
+  return {
+    ...thing,
+    safeSummary: maskSecrets(thing.safeSummary),
+    ...(thing.toolArgs === undefined ? {} : { toolArgs: maskValue(thing.toolArgs) }),
+  }
+}
+
+/**
+ * The owner of the agent that asks, else of the nearest agent above it, else nobody, and then any person may resolve
+ * (silence appr.defaultApprover). Owners who left the workspace are passed over. A budget is the platform's.
+ */
+async function defaultAssignee(
+  tx: Db,
+  raised: Pick<RaisedApproval, 'trigger' | 'agentId' | 'workspaceId'>,
+): Promise<Pick<NewApproval, 'assignedType' | 'assignedId'>> {
+  if (raised.trigger === 'budget_breach') return { assignedType: 'system', assignedId: null }
+  const agent = raised.agentId === null ? null : await findAgent(tx, raised.agentId)
+  const managers = await listManagers(tx, raised.workspaceId, agent?.reportingTo ?? null)
+  for (const owner of [agent, ...managers].map((one) => one?.ownerUserId ?? null)) {
+    const member = owner === null ? null : await findMemberByReference(tx, raised.workspaceId, owner)
+    if (member !== null) return { assignedType: 'user', assignedId: member.publicId }
+  }
+  return { assignedType: null, assignedId: null }
+}
+
+/** Fingerprint of what an approval raised by an agent itself is about. */
+export function digestOf(value: unknown): string {
+  return createHash('sha256').update(canonicalJson(value)).digest('hex')
+}

@@ -1,0 +1,57 @@
+import type { World } from '../../../../shared/lib/world.ts'
+import type { ExitReason } from '../../../../shared/runs/exit-reasons.ts'
+import type { Db } from '../../../db/open.ts'
+import type { RunEffect } from '../../../lifecycle/run-effects.ts'
+import { closeBySystem } from '../../questions/steps/answer.ts'
+import { listOpenQuestions } from '../../questions/store.ts'
+import { findRun } from '../../runs/store.ts'
+import { reviewBudgets } from './budget-gate.ts'
+import { closeByPlatform } from './close.ts'
+import { digestOf, ofRun, raiseApproval } from './raise.ts'
+import { isAsking, rejectedWithRun } from '../rules.ts'
+import { findLeftByRun } from '../run-ended-store.ts'
+import { listHoldingApprovals } from '../store.ts'
+
+/**
+ * In the transaction of a run's ending: what it asked and nobody can answer any more is closed (document 2, "States and
+ * transitions > Approval" and "> Question"), and budgets that the run has spent are reviewed.
+ */
+export const closeGatesOfRun: RunEffect = async (tx, run, { world, exitReason }) => {
+  if (exitReason === 'budget_exceeded')
+    await raiseApproval(
+      tx,
+      {
+        ...ofRun(run),
+        agentId: null,
+        trigger: 'budget_breach',
+        prompt: 'The run used up what a single run may use. Give its work to a new run in smaller steps.',
+        gatedThing: {
+          kind: 'budget',
+          name: `run:${run.id}`,
+          inputDigest: digestOf([run.id]),
+          safeSummary: 'The budget of one run is used up.',
+          scope: 'once',
+        },
+        raiseKey: `budget:${run.id}`,
+      },
+      world,
+    )
+  const { hasOpenGates, hasBudgets } = await findLeftByRun(tx, run)
+  if (hasOpenGates && !isAsking(exitReason)) await closeUnasked(tx, run.id, { world, exitReason })
+  if (hasBudgets) await reviewBudgets(tx, run, world)
+}
+
+async function closeUnasked(
+  tx: Db,
+  runId: string,
+  { world, exitReason }: { world: World; exitReason: ExitReason | null },
+): Promise<void> {
+  const approvals = await listHoldingApprovals(tx, 'run_id', { ids: [runId], triggers: rejectedWithRun })
+  const questions = await listOpenQuestions(tx, 'run_id', [runId])
+  if (approvals.length === 0 && questions.length === 0) return
+  // Its agent asked, and then was done before its device had heard that it must stop. What it asked stands.
+  if (exitReason === 'completed' && isAsking((await findRun(tx, runId))?.cancelExitReason ?? null)) return
+  for (const approval of approvals)
+    await closeByPlatform(tx, approval, { outcome: 'reject', reason: 'run_terminated', world })
+  for (const question of questions) await closeBySystem(tx, question, { reason: 'run_ended', world })
+}

@@ -1,0 +1,226 @@
+import { automationRoutes, type TriggerBody } from '../../../../shared/api/automations.ts'
+import { fail } from '../../../../shared/api/errors.ts'
+import { automationId, firedId } from '../../../../shared/api/ids.ts'
+import { cursorOf, pageOf, timeAndId } from '../../../../shared/api/paging.ts'
+import type { World } from '../../../../shared/lib/world.ts'
+import type { Db, Tx } from '../../../db/open.ts'
+import { causeOfCaller } from '../../../wakes/cause.ts'
+import { announce, wakeContextOf } from '../../../wakes/start-run.ts'
+import type { Caller } from '../../../http/callers.ts'
+import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import { lookUpAgent } from '../../agents/lookup.ts'
+import { viewerOf } from '../../agents/rules.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { isBound } from '../../repos/binding-store.ts'
+import { presentRuns } from '../../runs/steps/present.ts'
+import { listRunsByIds } from '../../runs/list-store.ts'
+import { listFiredRuns, listSkips, type FiredRunFilter } from '../fire-store.ts'
+import { fire, presentFire } from '../steps/fire.ts'
+import { hookHandler } from './hook.ts'
+import { agentToWake, lockedAutomation, readableAutomation } from '../lookup.ts'
+import { presentAutomations, presentOne, presentSkip } from '../present.ts'
+import { isMember } from '../../members/store.ts'
+import { reachable, statusAfter, type MoveName } from '../rules.ts'
+import { insertAutomation, listAutomations, replaceAutomation, type AutomationRow } from '../store.ts'
+import { changedAutomation, newAutomation, newToken, withStatus, type Written } from './writes.ts'
+
+export function automationHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+  return implement(automationRoutes, {
+    async create({ db, caller, body, world }) {
+      const agentId = await agentToWake(db, caller, body.agentId)
+      const isGithubInstalled = await isReachable(db, caller, { body, deps })
+      const causedBy = await causeOfCaller(db, caller)
+      const written = newAutomation(body, { caller, world, agentId, isGithubInstalled, causedBy })
+      await insertAutomation(db, written.row)
+      return answer(201, await presentWritten(db, written, deps))
+    },
+
+    list,
+
+    allRuns: (input) => firedRuns(input, { deps }),
+
+    async get({ db, caller, params }) {
+      return presentOne(db, await readableAutomation(db, caller, params.automationId))
+    },
+
+    async update({ db, caller, params, body, world }) {
+      const before = await lockedAutomation(db, caller, params.automationId)
+      const agentId = body.agentId === undefined ? before.agentId : await agentToWake(db, caller, body.agentId)
+      const isGithubInstalled = await isReachable(db, caller, { body, deps })
+      const causedBy = await causeOfCaller(db, caller)
+      const written = changedAutomation(before, body, { caller, world, agentId, isGithubInstalled, causedBy })
+      const row = await takenOver(db, caller, { before, after: written.row })
+      await store(db, before, row)
+      return presentWritten(db, { ...written, row }, deps)
+    },
+
+    pause: (input) => move(input, 'pause'),
+    resume: (input) => move(input, 'resume'),
+    archive: (input) => move(input, 'archive'),
+    unarchive: (input) => move(input, 'unarchive'),
+
+    async rotate({ db, caller, params, world }) {
+      const before = await lockedAutomation(db, caller, params.automationId)
+      if (before.triggerType !== 'webhook') fail('not_a_webhook_trigger')
+      const { token, tokenHash } = newToken(world)
+      // Whoever has the new address says when it fires, and with what.
+      const causedByUserId = await causeOfCaller(db, caller)
+      const row = { ...before, tokenHash, causedByUserId, updatedAt: world.now() }
+      await store(db, before, row)
+      return presentWritten(db, { row, token }, deps)
+    },
+
+    run: (input) => runByHand(input, deps),
+
+    async runs(input) {
+      const { id } = await readableAutomation(input.db, input.caller, input.params.automationId)
+      return firedRuns(input, { deps, automationId: id })
+    },
+
+    skips,
+    hook: (input) => hookHandler(input, deps),
+  })
+}
+
+const presentWritten = (db: Db, { row, token }: Written, deps: Pick<ResourceDependencies, 'publicUrl'>) =>
+  presentOne(db, row, token === null ? undefined : `${deps.publicUrl()}/api/v1/automation-hooks/${token}`)
+
+/** The server is connected to GitHub, and the operator bound the repository of the trigger to this workspace. */
+async function isReachable(
+  db: Db,
+  { workspaceId }: Caller,
+  {
+    body,
+    deps,
+  }: { body: { trigger?: TriggerBody | undefined }; deps: Pick<ResourceDependencies, 'isGithubInstalled'> },
+): Promise<boolean> {
+  const repo = body.trigger?.repo
+  return deps.isGithubInstalled && (repo === undefined || (await isBound(db, workspaceId, repo)))
+}
+
+async function store(db: Db, before: AutomationRow, after: AutomationRow): Promise<void> {
+  if (!(await replaceAutomation(db, before, after))) fail('transient_conflict')
+}
+
+const automationCursor = timeAndId(automationId)
+const firedCursor = timeAndId(firedId)
+
+async function list({ db, caller, query }: HandlerInput<typeof automationRoutes.list>) {
+  const after = cursorOf(query, automationCursor)
+  const agent = query.agentId === undefined ? undefined : await lookUpAgent(db, caller, query.agentId)
+  // A filter that names nothing the caller can see, matches nothing.
+  const rows =
+    agent === null
+      ? []
+      : await listAutomations(db, {
+          workspaceId: caller.workspaceId,
+          viewer: viewerOf(caller),
+          ...(query.status === undefined ? {} : { statuses: query.status }),
+          ...(agent === undefined ? {} : { agentId: agent.id }),
+          ...(query.q === undefined ? {} : { q: query.q }),
+          ...(after === null ? {} : { before: { createdAt: after[0], id: after[1] } }),
+          limit: query.limit,
+        })
+  const shown = new Map((await presentAutomations(db, rows)).map((each) => [each.id, each]))
+  return pageOf({
+    rows,
+    limit: query.limit,
+    keyOf: (row) => [row.createdAt, row.id],
+    present: (row) => shown.get(row.id)!,
+  })
+}
+
+async function move(
+  {
+    db,
+    caller,
+    params,
+    world,
+  }: { db: Db; world: World } & Pick<HandlerInput<typeof automationRoutes.pause>, 'caller' | 'params'>,
+  name: MoveName,
+) {
+  const before = await lockedAutomation(db, caller, params.automationId)
+  const status = statusAfter(name, before.status)
+  if (status === null)
+    return fail('invalid_status_transition', {
+      message: `An automation that is ${before.status} cannot ${name}.`,
+      allowedValues: reachable(before.status),
+    })
+  if (status === before.status) return presentOne(db, before)
+  const after = await takenOver(db, caller, { before, after: withStatus(before, status, world) })
+  await store(db, before, after)
+  return presentOne(db, after)
+}
+
+/** Whoever sets going again what was paused since its person left, answers for it from then on. */
+async function takenOver(
+  db: Db,
+  caller: Caller,
+  { before, after }: { before: AutomationRow; after: AutomationRow },
+): Promise<AutomationRow> {
+  const { workspaceId, causedByUserId } = after
+  if (before.status === 'active' || after.status !== 'active' || causedByUserId === null) return after
+  if (await isMember(db, workspaceId, causedByUserId)) return after
+  return { ...after, causedByUserId: await causeOfCaller(db, caller) }
+}
+
+async function runByHand(input: HandlerInput<typeof automationRoutes.run>, deps: ResourceDependencies) {
+  const { db, caller, params, world } = input
+  const automation = await lockedAutomation(db, caller, params.automationId)
+  if (automation.workflow !== null) fail('workflow_needs_github_event')
+  const requestedBy = caller.kind === 'person' ? caller.userPublicId : caller.agentId
+  const cause = { triggerSource: 'manual', requestedBy, prompt: automation.prompt } as const
+  const outcome = await fire(db as Tx, { automation, cause }, wakeContextOf(world, deps))
+  if (outcome.kind === 'repeated') throw new Error('a fire by hand has no occasion')
+  if (outcome.kind === 'triggered') {
+    const woken = outcome.answer
+    input.afterCommit(() => announce(woken, deps))
+  }
+  return presentFire(outcome)
+}
+
+/** The runs of one automation, or of all. */
+async function firedRuns(
+  {
+    db,
+    caller,
+    query,
+    world,
+  }: Pick<HandlerInput<typeof automationRoutes.allRuns>, 'db' | 'caller' | 'query' | 'world'>,
+  { deps, automationId }: { deps: ResourceDependencies; automationId?: string },
+) {
+  const after = cursorOf(query, firedCursor)
+  const filter: FiredRunFilter = {
+    workspaceId: caller.workspaceId,
+    viewer: viewerOf(caller),
+    ...(automationId === undefined ? {} : { automationId }),
+    ...(query.status === undefined ? {} : { statuses: query.status }),
+    ...(after === null ? {} : { before: { createdAt: after[0], id: after[1] } }),
+    limit: query.limit,
+  }
+  const rows = await listFiredRuns(db, filter)
+  const runs = await listRunsByIds(
+    db,
+    caller.workspaceId,
+    rows.slice(0, query.limit).map(({ runId }) => runId),
+  )
+  const shown = await presentRuns(db, runs, { now: world.now(), leaseMs: deps.leaseMs })
+  const byId = new Map(shown.map((run) => [run.id, run]))
+  return pageOf({
+    rows,
+    limit: query.limit,
+    keyOf: (row) => [row.createdAt, row.id],
+    present: (row) => byId.get(row.runId)!,
+  })
+}
+
+async function skips({ db, caller, params, query }: HandlerInput<typeof automationRoutes.skips>) {
+  const { id } = await readableAutomation(db, caller, params.automationId)
+  const after = cursorOf(query, firedCursor)
+  const { limit } = query
+  const rows = await listSkips(db, id, {
+    limit,
+    ...(after === null ? {} : { before: { createdAt: after[0], id: after[1] } }),
+  })
+  return pageOf({ rows, limit, keyOf: (row) => [row.createdAt, row.id], present: presentSkip })
+}

@@ -1,0 +1,71 @@
+import { createHash } from 'node:crypto'
+import type { automationRoutes, AutomationFire } from '../../../../shared/api/automations.ts'
+import { fail } from '../../../../shared/api/errors.ts'
+import type { World } from '../../../../shared/lib/world.ts'
+import type { Tx } from '../../../db/open.ts'
+import { announce, wakeContextOf } from '../../../wakes/start-run.ts'
+import type { WakeAnswer } from '../../../wakes/wake.ts'
+import type { HandlerInput } from '../../../http/implement.ts'
+import { hashToken } from '../../../http/token-hash.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { findRunOfBody } from '../fire-store.ts'
+import { fire, presentFire, recordSkip } from '../steps/fire.ts'
+import { countCall, promptWithBody } from '../rules.ts'
+import { lockAutomationByToken, recordCall } from '../store.ts'
+import type { Knex } from 'knex'
+import { inTransaction } from '../../../db/transaction.ts'
+
+/**
+ * A call of a webhook: counted, compared with the bodies of the last 24 hours, then a fire. All of it is one
+ * transaction, so of two equal calls at once the second one sees the run of the first.
+ */
+
+/** A body sent again within this time gets the run of the first (silence auto.repeatBody). */
+const rememberedMs = 24 * 3_600_000
+
+type Outcome =
+  | { kind: 'answered'; reply: AutomationFire; woken: WakeAnswer | null }
+  | { kind: 'limited'; waitMs: number }
+  | { kind: 'unknown' }
+
+export async function hookHandler(
+  { db, params, body, world }: HandlerInput<typeof automationRoutes.hook>,
+  deps: ResourceDependencies,
+): Promise<AutomationFire> {
+  const outcome = await inTransaction(db as Knex, (tx) => takeCall(tx, { token: params.token, body, world }, deps))
+  if (outcome.kind === 'unknown') return fail('automation_not_found')
+  if (outcome.kind === 'limited') {
+    const retryAfter = Math.max(1, Math.ceil(outcome.waitMs / 1000))
+    const headers = { 'Retry-After': String(retryAfter) }
+    return fail('rate_limit_exceeded', { details: { retryAfter }, headers })
+  }
+  if (outcome.woken !== null) announce(outcome.woken, deps)
+  return outcome.reply
+}
+
+async function takeCall(
+  tx: Tx,
+  { token, body, world }: { token: string; body: Uint8Array; world: World },
+  deps: ResourceDependencies,
+): Promise<Outcome> {
+  const automation = await lockAutomationByToken(tx, hashToken(token))
+  if (automation === null) return { kind: 'unknown' }
+  const now = world.now()
+  const { count, waitMs, isRecorded } = countCall(automation, now)
+  await recordCall(tx, automation.id, count)
+  if (waitMs !== null) {
+    const message = 'The webhook was called more than 60 times within an hour.'
+    if (isRecorded) await recordSkip(tx, { automation, reason: 'rate_limited', message }, world)
+    return { kind: 'limited', waitMs }
+  }
+  const bodyHash = createHash('sha256').update(body).digest('hex')
+  const first = await findRunOfBody(tx, { automationId: automation.id, bodyHash, since: now - rememberedMs })
+  if (first !== null)
+    return { kind: 'answered', reply: { object: 'automation_fire', kind: 'triggered', runId: first }, woken: null }
+  const prompt = promptWithBody(automation.prompt, body)
+  const cause = { triggerSource: 'webhook', requestedBy: null, prompt, bodyHash } as const
+  const outcome = await fire(tx, { automation, cause }, wakeContextOf(world, deps))
+  if (outcome.kind === 'repeated') throw new Error('a call of a webhook has no occasion')
+  const woken = outcome.kind === 'triggered' ? outcome.answer : null
+  return { kind: 'answered', reply: presentFire(outcome), woken }
+}

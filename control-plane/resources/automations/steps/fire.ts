@@ -1,0 +1,108 @@
+import type { AutomationFire, SkipReason } from '../../../../shared/api/automations.ts'
+import type { World } from '../../../../shared/lib/world.ts'
+import type { Tx } from '../../../db/open.ts'
+import { startRun } from '../../../wakes/start-run.ts'
+import type { WakeAnswer, WakeContext } from '../../../wakes/wake.ts'
+import { findAgent } from '../../agents/store.ts'
+import { hasFired, hasLiveRun, insertFire, type FireRow } from '../fire-store.ts'
+import { recordRun, type AutomationRow } from '../store.ts'
+
+/**
+ * One fire of an automation, whatever caused it. The automation's row is locked by the caller's transaction, so fires of
+ * one automation follow one another; the fire, its run and what moved the schedule on are one commit.
+ */
+export interface Cause {
+  triggerSource: 'cron' | 'webhook' | 'manual'
+  requestedBy: string | null
+  prompt: string
+  /** Fires the automation once only. */
+  occasion?: string
+  bodyHash?: string
+}
+
+export type FireOutcome =
+  | { kind: 'triggered'; runId: string | null; answer: WakeAnswer }
+  | { kind: 'skipped'; reason: SkipReason }
+  /** The occasion has fired it before. */
+  | { kind: 'repeated' }
+
+export async function fire(
+  tx: Tx,
+  { automation, cause }: { automation: AutomationRow; cause: Cause },
+  context: WakeContext,
+): Promise<FireOutcome> {
+  const { world } = context
+  if (cause.occasion !== undefined && (await hasFired(tx, automation.id, cause.occasion))) return { kind: 'repeated' }
+  const skip = async (reason: SkipReason, message: string | null = null): Promise<FireOutcome> => {
+    await insertFire(tx, { ...newFire(automation, cause, world), kind: 'skipped', reason, message })
+    return { kind: 'skipped', reason }
+  }
+  if (automation.status !== 'active') return skip(automation.status)
+  if (automation.workflow !== null)
+    return skip(
+      'workflow_unavailable',
+      `This server has no engine that could start the workflow ${automation.workflow}.`,
+    )
+  if (automation.concurrencyPolicy === 'skip_if_running' && (await hasLiveRun(tx, automation)))
+    return skip('concurrency', 'An earlier run was queued or running.')
+  const answer = await wake(tx, { automation, cause }, context)
+  if (answer.kind === 'not_dispatched') {
+    await skip('not_admitted', answer.message)
+    return { kind: 'triggered', runId: null, answer }
+  }
+  await insertFire(tx, { ...newFire(automation, cause, world), kind: 'triggered', runId: answer.runId })
+  await recordRun(tx, automation.id, { id: answer.runId, at: world.now() })
+  return { kind: 'triggered', runId: answer.runId, answer }
+}
+
+async function wake(
+  tx: Tx,
+  { automation, cause }: { automation: AutomationRow; cause: Cause },
+  context: WakeContext,
+): Promise<WakeAnswer> {
+  const agent = await findAgent(tx, automation.agentId)
+  if (agent === null) return { kind: 'not_dispatched', reason: 'agent_tombstoned', message: 'The agent is gone.' }
+  const { triggerSource, requestedBy, prompt } = cause
+  const overrides = { model: automation.modelId, environment: automation.environment }
+  // Nobody asks when it fires by itself: it is the doing of whoever set what it starts.
+  const causedBy = triggerSource === 'manual' ? {} : { causedBy: automation.causedByUserId }
+  return startRun(tx, { agent, triggerSource, requestedBy, ...causedBy, prompt, parent: null, overrides }, context)
+}
+
+/** Records a fire that started no run for a reason that lies outside the automation. */
+export async function recordSkip(
+  tx: Tx,
+  skipped: { automation: AutomationRow; reason: SkipReason; message: string | null; occasion?: string },
+  world: World,
+): Promise<void> {
+  const { automation, reason, message, occasion } = skipped
+  if (occasion !== undefined && (await hasFired(tx, automation.id, occasion))) return
+  const fired = newFire(automation, occasion === undefined ? {} : { occasion }, world)
+  await insertFire(tx, { ...fired, kind: 'skipped', reason, message })
+}
+
+function newFire(
+  automation: AutomationRow,
+  cause: Pick<Cause, 'occasion' | 'bodyHash'>,
+  world: World,
+): Omit<FireRow, 'kind'> {
+  return {
+    id: world.id('fir_'),
+    automationId: automation.id,
+    workspaceId: automation.workspaceId,
+    reason: null,
+    message: null,
+    runId: null,
+    occasion: cause.occasion ?? null,
+    bodyHash: cause.bodyHash ?? null,
+    createdAt: world.now(),
+  }
+}
+
+/** What the caller of a route reads. Only two reasons are told apart there; the skips list has them all. */
+export function presentFire(outcome: Exclude<FireOutcome, { kind: 'repeated' }>): AutomationFire {
+  const object = 'automation_fire'
+  if (outcome.kind === 'triggered') return { object, kind: 'triggered', runId: outcome.runId }
+  const reason = outcome.reason === 'concurrency' ? 'concurrency' : 'not_active'
+  return { object, kind: 'skipped', reason, runId: null }
+}

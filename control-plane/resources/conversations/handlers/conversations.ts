@@ -1,0 +1,131 @@
+import { conversationRoutes } from '../../../../shared/api/conversations.ts'
+import { fail } from '../../../../shared/api/errors.ts'
+import { idCursorOf, idPageOf, type IdCursor } from '../../../../shared/api/id-paging.ts'
+import { toTimestamp } from '../../../../shared/api/ids.ts'
+import { batchOf } from '../../../../shared/api/paging.ts'
+import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { lookUpTask } from '../../tasks/lookup.ts'
+import {
+  addParticipant,
+  archiveConversation,
+  deleteConversation,
+  takeParticipantOut,
+  unarchiveConversation,
+} from './admin.ts'
+import { createConversation } from './create.ts'
+import { listConversationEvents } from './event.ts'
+import {
+  heldConversation,
+  isConversationVisible,
+  lookUpParticipant,
+  readableConversation,
+  viewerOf,
+} from '../lookup.ts'
+import { isParticipant, listReads } from '../participant-store.ts'
+import { markRead } from '../steps/read.ts'
+import { presentConversation, presentConversations, presentDetail } from '../present.ts'
+import { capabilitiesOf, subjectOf } from '../rules.ts'
+import { storeConversation } from '../writes.ts'
+import { updateRuntime } from './runtime.ts'
+import { sendMessage } from './send.ts'
+import { listConversations, listConversationsByIds, type ConversationFilter, type ConversationRow } from '../store.ts'
+
+export function conversationHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+  return implement(conversationRoutes, {
+    create: (input) => createConversation(input, deps),
+    list,
+
+    async get({ db, caller, params, query }) {
+      const conversation = await readableConversation(db, caller, params.id)
+      return presentDetail(db, caller, { conversation, include: query.include ?? [] })
+    },
+
+    async rename({ db, caller, params, body, world }) {
+      const before = await readableConversation(db, caller, params.id)
+      const isIn = await isParticipant(db, before.id, subjectOf(caller))
+      if (!capabilitiesOf(before, { caller, isIn }).canEdit)
+        fail('not_authorized', { message: 'Only who is in it, or a workspace admin, renames a conversation.' })
+      const after = await storeConversation(db, world, { before, changes: { title: body.title } })
+      return presentConversation(db, caller, after)
+    },
+
+    async read({ db, caller, params, world }) {
+      const { id } = await readableConversation(db, caller, params.id)
+      const at = world.now()
+      // An agent is told what is new to it when it is woken; nothing is counted for it.
+      if (caller.kind === 'agent') return { lastReadAt: toTimestamp(at) }
+      const userId = caller.userPublicId
+      const conversation = await heldConversation(db, id)
+      await markRead(db, conversation, { userId, at })
+      const mark = (await listReads(db, userId, [conversation.id])).get(conversation.id)
+      return { lastReadAt: toTimestamp(mark?.at ?? at) }
+    },
+
+    archive: archiveConversation,
+    unarchive: unarchiveConversation,
+    delete: deleteConversation,
+    addParticipant,
+    removeParticipant: takeParticipantOut,
+    updateRuntime: (input) => updateRuntime(input, deps),
+    send: (input) => sendMessage(input, deps),
+    events: (input) => listConversationEvents(input, deps),
+  })
+}
+
+type List = HandlerInput<typeof conversationRoutes.list>
+
+async function list({ db, caller, query }: List) {
+  if (query.ids !== undefined) {
+    const known: ConversationRow[] = []
+    for (const row of await listConversationsByIds(db, caller.workspaceId, query.ids))
+      if (await isConversationVisible(db, caller, row)) known.push(row)
+    const shown = new Map((await presentConversations(db, caller, known)).map((each) => [each.id, each]))
+    return batchOf(query.ids, (id) => shown.get(id))
+  }
+  const cursor = idCursorOf(query)
+  const filter = await filterOf({ db, caller, query })
+  const from = cursor === null ? null : await placeOf({ db, caller }, cursor)
+  const rows =
+    filter === null
+      ? []
+      : await listConversations(db, {
+          ...filter,
+          ...(from === null || cursor === null ? {} : { from: { ...from, direction: cursor.direction } }),
+        })
+  const shown = new Map((await presentConversations(db, caller, rows)).map((each) => [each.id, each]))
+  return idPageOf({ rows, limit: query.limit, cursor, present: (row) => shown.get(row.id)! })
+}
+
+/** null: a filter names nothing that the caller can see, so nothing matches. */
+async function filterOf({ db, caller, query }: Pick<List, 'db' | 'caller' | 'query'>) {
+  const filter: ConversationFilter = {
+    workspaceId: caller.workspaceId,
+    visibleTo: viewerOf(caller),
+    withArchived: query.archived === true,
+    limit: query.limit,
+    ...(query.q === undefined ? {} : { q: query.q }),
+  }
+  if (query.taskId === 'none') filter.task = 'none'
+  else if (query.taskId !== undefined) {
+    const task = await lookUpTask(db, caller, query.taskId)
+    if (task === null) return null
+    filter.task = { id: task.id }
+  }
+  if (query.participantId !== undefined) {
+    const participant = await lookUpParticipant(db, caller, query.participantId)
+    if (participant === null) return null
+    filter.participantId = participant.id
+  }
+  return filter
+}
+
+async function placeOf(
+  { db, caller }: Pick<List, 'db' | 'caller'>,
+  cursor: IdCursor,
+): Promise<{ createdAt: number; id: string }> {
+  const [row] = await listConversationsByIds(db, caller.workspaceId, [cursor.id])
+  return row !== undefined && (await isConversationVisible(db, caller, row))
+    ? row
+    : fail('invalid_cursor', { param: cursor.param })
+}

@@ -1,0 +1,79 @@
+import { z } from 'zod'
+import type { conversationRoutes } from '../../../../shared/api/conversations.ts'
+import { runId } from '../../../../shared/api/ids.ts'
+import { cursorOf } from '../../../../shared/api/paging.ts'
+import type { RunEvent } from '../../../../shared/api/run-events.ts'
+import { encodeCursor } from '../../../../shared/lib/cursor.ts'
+import type { Db } from '../../../db/open.ts'
+import type { Caller } from '../../../http/callers.ts'
+import type { HandlerInput } from '../../../http/implement.ts'
+import { isVisible, viewerOf } from '../../agents/rules.ts'
+import { listAgentsByIds } from '../../agents/store.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { listEvents } from '../../runs/event-log.ts'
+import { presentRuns } from '../../runs/steps/present.ts'
+import { listRunsOfConversation } from '../../runs/list-store.ts'
+import { findRun, type RunRow } from '../../runs/store.ts'
+import { readableConversation } from '../lookup.ts'
+
+/** The run that the page before ended in, and the number of its last event there. */
+const place = z.tuple([runId, z.number().int().nonnegative()])
+const runsAtOnce = 25
+/** A page of many runs that did nothing ends, too. */
+const mostRuns = 100
+
+/** The transcript of a conversation: events of its runs, run after run in the order in which they were made. */
+export async function listConversationEvents(
+  { db, caller, params, query, world }: HandlerInput<typeof conversationRoutes.events>,
+  { leaseMs }: Pick<ResourceDependencies, 'leaseMs'>,
+) {
+  const conversation = await readableConversation(db, caller, params.id)
+  const cursor = cursorOf({ after: query.after }, place)
+  const page = await readPage(db, { caller, conversationId: conversation.id, cursor, limit: query.limit })
+  const runs = await presentRuns(db, page.runs, { now: world.now(), leaseMs })
+  const { events, nextCursor } = page
+  return { object: 'list' as const, data: events, runs, hasMore: nextCursor !== null, nextCursor, cursor: nextCursor }
+}
+
+interface EventPage {
+  events: RunEvent[]
+  runs: RunRow[]
+  nextCursor: string | null
+}
+
+async function readPage(
+  db: Db,
+  of: { caller: Caller; conversationId: string; cursor: z.infer<typeof place> | null; limit: number },
+): Promise<EventPage> {
+  const page: EventPage = { events: [], runs: [], nextCursor: null }
+  const [beganIn, beganAfter] = of.cursor ?? [null, 0]
+  const begun = beganIn === null ? null : await findRun(db, beganIn)
+  let batch = begun?.conversationId === of.conversationId ? [begun] : []
+  for (;;) {
+    for (const run of await onlyVisible(db, of.caller, batch)) {
+      const afterSeq: number = run.id === beganIn ? beganAfter : 0
+      const { events, hasMore } = await listEvents(db, {
+        runId: run.id,
+        afterSeq,
+        limit: of.limit - page.events.length,
+      })
+      page.events.push(...events)
+      page.runs.push(run)
+      const isFull = hasMore || page.events.length >= of.limit || page.runs.length >= mostRuns
+      if (!isFull) continue
+      const follows = hasMore || (await listRunsOfConversation(db, { ...of, after: run, limit: 1 })).length > 0
+      if (follows) page.nextCursor = encodeCursor([run.id, events.at(-1)?.seq ?? afterSeq])
+      return page
+    }
+    const after: RunRow | null = batch.at(-1) ?? null
+    batch = await listRunsOfConversation(db, { conversationId: of.conversationId, after, limit: runsAtOnce })
+    if (batch.length === 0) return page
+  }
+}
+
+/** Runs of a private agent are for who sees the agent, also where others hear it speak. */
+async function onlyVisible(db: Db, caller: Caller, runs: readonly RunRow[]): Promise<RunRow[]> {
+  const agents = await listAgentsByIds(db, [...new Set(runs.map((run) => run.agentId))])
+  const hidden = new Set(agents.filter((agent) => !isVisible(agent, viewerOf(caller))).map(({ id }) => id))
+  return runs.filter((run) => !hidden.has(run.agentId))
+}

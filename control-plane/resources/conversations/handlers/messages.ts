@@ -1,0 +1,173 @@
+import { fail } from '../../../../shared/api/errors.ts'
+import { idCursorOf, idPageOf } from '../../../../shared/api/id-paging.ts'
+import { toTimestamp } from '../../../../shared/api/ids.ts'
+import { messageRoutes, sentText } from '../../../../shared/api/messages.ts'
+import type { Db } from '../../../db/open.ts'
+import { hasRole, type Caller } from '../../../http/callers.ts'
+import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import { viewerOf } from '../../agents/rules.ts'
+import { isConversationVisible, participantOnly, readableConversation } from '../lookup.ts'
+import { loadNames } from '../names.ts'
+import { checkText, postMessage } from '../steps/post.ts'
+import { subjectOf } from '../rules.ts'
+import { claimConversation, findConversation, recordRemoval, replacePreview, type ConversationRow } from '../store.ts'
+import { requiredText } from '../text.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { findMentions } from '../mentions.ts'
+import { presentMessage } from '../present-message.ts'
+import { previewOf } from '../message-rules.ts'
+import {
+  findLastMessage,
+  findMessage,
+  listEdits,
+  listMessages,
+  removeMessage,
+  replaceBody,
+  type MessageRow,
+} from '../message-store.ts'
+
+export function messageHandlers(deps: Pick<ResourceDependencies, 'bus'>): ImplementedRoute[] {
+  return implement(messageRoutes, {
+    async post(input) {
+      const { db, caller, params, body, world } = input
+      const conversation = await readableConversation(db, caller, params.id)
+      await participantOnly(db, caller, conversation)
+      const { parentMessageId, source, externalRef, attachmentIds } = body
+      const message = await postMessage(db, {
+        conversation,
+        author: subjectOf(caller),
+        body: requiredText(sentText(body)),
+        source,
+        caller,
+        world,
+        ...(parentMessageId == null ? {} : { parentMessageId }),
+        ...(externalRef == null ? {} : { externalRef }),
+        ...(attachmentIds === undefined ? {} : { attachmentIds }),
+      })
+      input.afterCommit(() => deps.bus.poke())
+      return answer(201, presentMessage(message, conversation))
+    },
+
+    list,
+    get,
+    edit,
+
+    async delete({ db, caller, params, world }) {
+      const { message, conversation } = await changeableMessage(db, caller, params.id)
+      if (message.authorId !== subjectOf(caller).id && !hasRole(caller, 'admin'))
+        fail('not_authorized', { message: 'Only who wrote it, or a workspace admin, deletes a message.' })
+      const at = world.now()
+      if (!(await removeMessage(db, message.id, at))) fail('message_deleted')
+      const last = await findLastMessage(db, conversation.id)
+      const shown = last && { messageId: last.id, preview: previewOf(last.body) }
+      await recordRemoval(db, { conversationId: conversation.id, last: shown, at })
+      return presentMessage({ ...message, deletedAt: at, updatedAt: at }, conversation)
+    },
+  })
+}
+
+type List = HandlerInput<typeof messageRoutes.list>
+const aroundDefault = 12
+
+async function list(input: List) {
+  const { db, caller, params, query } = input
+  const conversation = await readableConversation(db, caller, params.id)
+  if (query.around !== undefined) return listAround(input, conversation)
+  const count = query.before === undefined ? (query.after === undefined ? null : 'after') : 'before'
+  if (count !== null)
+    fail('validation_error', { param: count, message: `\`${count}\` is a number of messages beside \`around\`.` })
+  const cursor = idCursorOf(query)
+  const at = cursor === null ? null : await findMessage(db, cursor.id)
+  if (cursor !== null && at?.conversationId !== conversation.id) fail('invalid_cursor', { param: cursor.param })
+  const rows = await listMessages(db, {
+    conversationId: conversation.id,
+    withDeleted: query.includeDeleted === true,
+    limit: query.limit,
+    ...(cursor === null || at === null ? {} : { place: { direction: cursor.direction, seq: at.seq } }),
+  })
+  return idPageOf({ rows, limit: query.limit, cursor, present: (row) => presentMessage(row, conversation) })
+}
+
+/** The message with so many before and after it, oldest first. */
+async function listAround({ db, query }: List, conversation: ConversationRow) {
+  if (query.startingAfter !== undefined || query.endingBefore !== undefined)
+    fail('invalid_cursor', { param: 'around', message: '`around` goes with neither startingAfter nor endingBefore.' })
+  const withDeleted = query.includeDeleted === true
+  const middle = await findMessage(db, query.around ?? '')
+  const isShown = middle !== null && (withDeleted || middle.deletedAt === null)
+  if (!isShown || middle.conversationId !== conversation.id) return fail('message_not_found', { param: 'around' })
+  const side = async (direction: 'before' | 'after', limit: number) => {
+    const place = { direction, seq: middle.seq }
+    const rows = await listMessages(db, { conversationId: conversation.id, withDeleted, limit, place })
+    return { rows: rows.slice(0, limit), hasMore: rows.length > limit }
+  }
+  const older = await side('before', query.before ?? aroundDefault)
+  const newer = await side('after', query.after ?? aroundDefault)
+  const shown = [...older.rows.toReversed(), middle, ...newer.rows]
+  const nextCursor = newer.hasMore ? (shown.at(-1)?.id ?? null) : null
+  return {
+    object: 'list' as const,
+    data: shown.map((row) => presentMessage(row, conversation)),
+    hasMore: newer.hasMore,
+    hasMoreBefore: older.hasMore,
+    nextCursor,
+    cursor: nextCursor,
+  }
+}
+
+const includedEdits = 100
+
+async function get({ db, caller, params, query }: HandlerInput<typeof messageRoutes.get>) {
+  const { message, conversation } = await readableMessage(db, caller, params.id)
+  const shown = presentMessage(message, conversation)
+  const include = query.include ?? []
+  const nameOf = include.includes('author') ? await loadNames(db, conversation.workspaceId, [shown.author]) : null
+  const { id, kind, title } = conversation
+  // What was deleted is not to be read from its history.
+  const isEditsShown = message.deletedAt === null && include.includes('editHistory')
+  const edits = isEditsShown ? await listEdits(db, message.id, includedEdits) : []
+  return {
+    ...shown,
+    author: { ...shown.author, ...nameOf?.(shown.author) },
+    ...(include.includes('conversation') ? { conversation: { id, kind, title } } : {}),
+    ...(include.includes('editHistory')
+      ? { editHistory: edits.map(({ body, replacedAt }) => ({ body, replacedAt: toTimestamp(replacedAt) })) }
+      : {}),
+  }
+}
+
+async function edit({ db, caller, params, body, world }: HandlerInput<typeof messageRoutes.edit>) {
+  const { message, conversation } = await changeableMessage(db, caller, params.id)
+  if (message.authorId !== subjectOf(caller).id)
+    fail('not_authorized', { message: 'Only who wrote it changes a message.' })
+  if (message.deletedAt !== null) fail('message_deleted')
+  const text = requiredText(sentText(body))
+  checkText(text)
+  if (text === message.body) return presentMessage(message, conversation)
+  const mentions = await findMentions(db, conversation.workspaceId, { body: text, viewer: viewerOf(caller) })
+  const at = world.now()
+  if (!(await replaceBody(db, message, { body: text, mentions, at }))) fail('transient_conflict')
+  const preview = previewOf(text)
+  await replacePreview(db, { conversationId: conversation.id, messageId: message.id, preview })
+  return presentMessage({ ...message, body: text, mentions, editedAt: at, updatedAt: at }, conversation)
+}
+
+/** A message is seen by who sees its conversation. Fails with `message_not_found`. */
+async function readableMessage(
+  db: Db,
+  caller: Caller,
+  id: string,
+): Promise<{ message: MessageRow; conversation: ConversationRow }> {
+  const message = await findMessage(db, id)
+  const conversation = message && (await findConversation(db, message.conversationId))
+  const isVisible = conversation !== null && (await isConversationVisible(db, caller, conversation))
+  return message !== null && isVisible ? { message, conversation } : fail('message_not_found', { param: 'id' })
+}
+
+/** The same, with its conversation locked before it, as by who posts: what is shown as the last message stays right. */
+async function changeableMessage(db: Db, caller: Caller, id: string) {
+  const { conversation } = await readableMessage(db, caller, id)
+  const gone = () => fail('message_not_found', { param: 'id' })
+  const held = (await claimConversation(db, conversation.id)) ?? gone()
+  return { conversation: held, message: (await findMessage(db, id)) ?? gone() }
+}

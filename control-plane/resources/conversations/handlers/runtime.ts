@@ -1,0 +1,47 @@
+import type { conversationRoutes } from '../../../../shared/api/conversations.ts'
+import { fail } from '../../../../shared/api/errors.ts'
+import type { Db } from '../../../db/open.ts'
+import type { HandlerInput } from '../../../http/implement.ts'
+import { listAgentsByIds } from '../../agents/store.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { listLiveOfConversation } from '../../runs/live-store.ts'
+import { findWorkspace } from '../../workspaces/store.ts'
+import { readableConversation } from '../lookup.ts'
+import { isParticipant, listParticipants } from '../participant-store.ts'
+import { presentDetail } from '../present.ts'
+import { capabilitiesOf, subjectOf } from '../rules.ts'
+import { checkRuntime, type Runtime } from '../runtime.ts'
+import { claimConversation, type ConversationRow } from '../store.ts'
+import { storeConversation } from '../writes.ts'
+
+/** The switch takes effect with the next turn, which begins a fresh harness session. */
+export async function updateRuntime(
+  { db, caller, params, body, world }: HandlerInput<typeof conversationRoutes.updateRuntime>,
+  deps: Pick<ResourceDependencies, 'catalog'>,
+) {
+  const seen = await readableConversation(db, caller, params.id)
+  const isIn = await isParticipant(db, seen.id, subjectOf(caller))
+  if (!capabilitiesOf(seen, { caller, isIn }).canEdit)
+    fail('not_authorized', { message: 'Only who is in it, or a workspace admin, changes its runtime.' })
+  // A turn is begun under the same lock, so none begins between the look and the switch.
+  const before = await claimConversation(db, seen.id)
+  if (before === null) return fail('conversation_not_found', { param: 'id' })
+  const [live] = await listLiveOfConversation(db, { conversationId: before.id })
+  if (live !== undefined) fail('conversation_busy', { details: { runId: live.id } })
+  const given = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined))
+  const { modelId, harness, reasoningEffort, speed } = before
+  const runtime: Runtime = { modelId, harness, reasoningEffort, speed, ...given }
+  checkRuntime(runtime, await agentModels(db, before), deps.catalog)
+  const changes = { ...runtime, runtimeChangedAt: world.now() }
+  const conversation = await storeConversation(db, world, { before, changes })
+  return presentDetail(db, caller, { conversation, include: ['runtime'] })
+}
+
+/** What the agents of the conversation run unless something is chosen. */
+async function agentModels(db: Db, { id, workspaceId }: ConversationRow): Promise<string[]> {
+  const participants = (await listParticipants(db, [id])).get(id) ?? []
+  const agentIds = participants.filter(({ type }) => type === 'agent').map((participant) => participant.id)
+  const workspace = await findWorkspace(db, workspaceId)
+  const models = (await listAgentsByIds(db, agentIds)).map((agent) => agent.model ?? workspace?.defaultModel ?? null)
+  return [...new Set(models)].filter((model) => model !== null)
+}

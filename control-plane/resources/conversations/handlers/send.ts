@@ -1,0 +1,176 @@
+import type { Knex } from 'knex'
+import { z } from 'zod'
+import type { conversationRoutes } from '../../../../shared/api/conversations.ts'
+import { fail } from '../../../../shared/api/errors.ts'
+import { messageId } from '../../../../shared/api/ids.ts'
+import { sentText } from '../../../../shared/api/messages.ts'
+import { decodeCursor } from '../../../../shared/lib/cursor.ts'
+import type { Db, Tx } from '../../../db/open.ts'
+import { inTransaction } from '../../../db/transaction.ts'
+import { announce, startRun } from '../../../wakes/start-run.ts'
+import type { WakeAnswer } from '../../../wakes/wake.ts'
+import { answer, type HandlerInput } from '../../../http/implement.ts'
+import { EventStream } from '../../../http/sse.ts'
+import { lookUpAgent } from '../../agents/lookup.ts'
+import { findAgent, type AgentRow } from '../../agents/store.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { presentMessage } from '../present-message.ts'
+import { findMessage, findSentMessage, replaceTurnRun, type MessageRow } from '../message-store.ts'
+import { listLiveOfConversation } from '../../runs/live-store.ts'
+import { findTaskById } from '../../tasks/store.ts'
+import { participantOnly, readableConversation } from '../lookup.ts'
+import { listParticipants } from '../participant-store.ts'
+import { checkText, postMessage } from '../steps/post.ts'
+import { runtimeOf } from '../runtime.ts'
+import { claimConversation, type ConversationRow } from '../store.ts'
+import { requiredText } from '../text.ts'
+import { followTurn, type TurnPlace } from './turn.ts'
+import { promptFor } from '../steps/wakes.ts'
+
+type Send = HandlerInput<typeof conversationRoutes.send>
+interface Turn {
+  conversation: ConversationRow
+  message: MessageRow
+  runId: string
+  place: TurnPlace
+  /** An earlier call with the same key began it. */
+  isReplay?: true
+}
+
+/**
+ * A person's turn: the message is posted and the run that answers it is made in one transaction, so the caller knows at
+ * once whether the agent takes the turn; then its words are streamed as they come. A call with `Last-Event-ID`, or with
+ * the key of an earlier one, goes on with that turn and posts nothing.
+ */
+export async function sendMessage(input: Send, deps: ResourceDependencies) {
+  const { db, stream } = input
+  const lastEventId = stream?.lastEventId
+  const { conversation, message, runId, isReplay, place } = lastEventId
+    ? await turnOf(input, lastEventId)
+    : await begin(input, deps)
+  if (stream === null) {
+    const headers = isReplay === true ? { 'Idempotency-Replayed': 'true' } : {}
+    return answer(200, { message: presentMessage(message, conversation), runId }, headers)
+  }
+  const { world, signal } = input
+  const source = followTurn({ db, bus: deps.bus, world, signal, conversation, message, runId, place })
+  return new EventStream(source, async (now) => {
+    await participantOnly(db, now, await readableConversation(db, now, conversation.id))
+  })
+}
+
+const placeKey = z.tuple([messageId, z.number().int().min(-1)])
+
+async function conversationOf({ caller, params }: Send, db: Db): Promise<ConversationRow> {
+  const conversation = await readableConversation(db, caller, params.id)
+  await participantOnly(db, caller, conversation)
+  return conversation
+}
+
+async function turnOf(input: Send, lastEventId: string): Promise<Turn> {
+  const { db, caller } = input
+  const conversation = await conversationOf(input, db)
+  const key = decodeCursor(lastEventId, placeKey)
+  const message = key === null ? null : await findMessage(db, key[0])
+  const isOwn = message?.conversationId === conversation.id && message.authorId === caller.userPublicId
+  if (key === null || message === null || !isOwn || message.turnRun === null)
+    return fail('invalid_cursor', { param: 'Last-Event-ID' })
+  return { conversation, message, runId: message.turnRun, place: key[1] }
+}
+
+async function begin(input: Send, deps: ResourceDependencies): Promise<Turn> {
+  const work = async (tx: Tx) => {
+    const conversation = await conversationOf(input, tx)
+    const body = requiredText(sentText(input.body))
+    checkText(body)
+    const target = await targetOf(tx, input, conversation)
+    return beginIn(tx, { input, conversation, target, body, deps })
+  }
+  const begun = await inTransaction(input.db as Knex, work, { turns: [input.caller.workspaceId] })
+  if (begun.started !== null) {
+    announce(begun.started, deps)
+    // Others whom the text mentions.
+    deps.bus.poke()
+  }
+  return begun
+}
+
+/** Who answers: the one that is named, else the only agent there is. */
+async function targetOf(db: Db, { caller, body }: Send, conversation: ConversationRow): Promise<AgentRow> {
+  const participants = (await listParticipants(db, [conversation.id])).get(conversation.id) ?? []
+  const agentIds = participants.filter(({ type }) => type === 'agent').map(({ id }) => id)
+  if (body.agentId == null) {
+    if (agentIds.length > 1) fail('send_target_required', { param: 'agentId', allowedValues: agentIds })
+    const only = agentIds[0] === undefined ? null : await findAgent(db, agentIds[0])
+    return only ?? fail('participant_not_found', { message: 'No agent is in this conversation.' })
+  }
+  const agent = await lookUpAgent(db, caller, body.agentId)
+  const isIn = agent !== null && agentIds.includes(agent.id)
+  return isIn ? agent : fail('participant_not_found', { param: 'agentId' })
+}
+
+interface Begin {
+  input: Send
+  conversation: ConversationRow
+  target: AgentRow
+  body: string
+  deps: ResourceDependencies
+}
+
+async function beginIn(
+  tx: Tx,
+  { input, conversation: { id }, target, body, deps }: Begin,
+): Promise<Turn & { started: WakeAnswer | null }> {
+  const { caller, world } = input
+  const key = input.idempotencyKey ?? null
+  // Turns of one conversation are begun one after another.
+  const conversation = (await claimConversation(tx, id)) ?? fail('conversation_not_found', { param: 'id' })
+  const author = { type: 'user' as const, id: caller.userPublicId }
+  const sent = key === null ? null : await findSentMessage(tx, { conversationId: id, authorId: author.id, key })
+  if (sent !== null) {
+    if (sent.turnRun === null || sent.body !== body) fail('idempotency_key_reused', { param: 'Idempotency-Key' })
+    return { conversation, message: sent, runId: sent.turnRun, place: 'start', isReplay: true, started: null }
+  }
+  const [live] = await listLiveOfConversation(tx, { conversationId: id, agentId: target.id })
+  if (live !== undefined) {
+    const message = `${target.name} is still at work in this conversation.`
+    return refuseTurn(message, { reason: 'agent_busy', runId: live.id }, { 'Retry-After': '5' })
+  }
+  const posted = { conversation, author, body, caller, world, sendKey: key, exceptAgentId: target.id }
+  const message = await postMessage(tx, posted)
+  const ofTask = conversation.taskId === null ? null : await findTaskById(tx, conversation.taskId)
+  const task = ofTask?.assigneeAgentId === target.id ? ofTask : null
+  const prompt = await promptFor(tx, { conversation, message, agentId: target.id, task })
+  const wake = {
+    agent: target,
+    triggerSource: 'channel_message',
+    requestedBy: author.id,
+    causedBy: caller.userId,
+    prompt,
+    parent: null,
+    task,
+  }
+  const started = await startRun(
+    tx,
+    { ...wake, conversationId: id, ...runtimeOf(conversation) },
+    {
+      world,
+      leaseMs: deps.leaseMs,
+      cloudEnabled: deps.cloudEnabled,
+      limits: deps.runLimits,
+      catalog: deps.catalog,
+      offers: deps.dispatcher,
+    },
+  )
+  if (!('runId' in started)) return refuseTurn(started.message, { reason: started.reason })
+  await replaceTurnRun(tx, message.id, started.runId)
+  return { conversation, message, runId: started.runId, place: 'start', started }
+}
+
+/**
+ * Nothing is posted, since the transaction is undone. `rate_limited` is the documents' one code for a turn that cannot begin;
+ * a time to wait is told only where waiting helps: a paused agent stays paused until somebody resumes it.
+ */
+function refuseTurn(message: string, details: Record<string, unknown>, headers: Record<string, string> = {}): never {
+  return fail('rate_limited', { message, details, headers })
+}

@@ -1,0 +1,74 @@
+import { outputData } from '../../../../shared/runs/events.ts'
+import { encodeCursor } from '../../../../shared/lib/cursor.ts'
+import type { World } from '../../../../shared/lib/world.ts'
+import type { Db } from '../../../db/open.ts'
+import type { StreamMessage } from '../../../http/sse.ts'
+import type { Bus } from '../../../db/bus.ts'
+import { presentMessage } from '../present-message.ts'
+import { findReplyOfRun, type MessageRow } from '../message-store.ts'
+import { followRun } from '../../runs/follow.ts'
+import { findRun } from '../../runs/store.ts'
+import type { ConversationRow } from '../store.ts'
+
+/**
+ * A turn as a stream: `message`, `run`, `delta`..., and `done` or `error` as the last. What a reader has got is told by
+ * the id of its last message, (message, number): -1 after `message`, else the run's last event that was told. The log of
+ * the run is the truth, so the same place gives the same rest on every replica.
+ */
+export type TurnPlace = 'start' | number
+
+export interface TurnOptions {
+  /** The root handle: the stream outlives every transaction. */
+  db: Db
+  bus: Pick<Bus, 'on' | 'onSignal'>
+  world: World
+  signal: AbortSignal
+  conversation: ConversationRow
+  message: MessageRow
+  runId: string
+  place: TurnPlace
+}
+
+export async function* followTurn(options: TurnOptions): AsyncGenerator<StreamMessage> {
+  const { db, conversation, message, runId, place } = options
+  const idAt = (seq: number) => encodeCursor([message.id, seq])
+  if (place === 'start') yield { id: idAt(-1), event: 'message', data: presentMessage(message, conversation) }
+  const afterSeq = place === 'start' || place < 0 ? 0 : place
+  if (place === 'start' || place < 0) yield { id: idAt(0), event: 'run', data: await runFacts(db, runId) }
+  let seq = afterSeq
+  for await (const { event, data } of followRun({ ...options, afterSeq })) {
+    if (event === 'end') {
+      yield { id: idAt(seq), ...(await lastWord(options)) }
+      return
+    }
+    const told = data as { seq: number; data: Record<string, unknown> }
+    seq = told.seq
+    if (event === 'started') yield { id: idAt(seq), event: 'run', data: await runFacts(db, runId) }
+    if (event !== 'text' || told.data['parentToolCallId'] !== undefined) continue
+    const text = textOf(told.data)
+    if (text !== '') yield { id: idAt(seq), event: 'delta', data: { runId, seq, text } }
+  }
+}
+
+async function runFacts(db: Db, runId: string) {
+  const run = await findRun(db, runId)
+  return { runId, status: run?.status ?? null, agentId: run?.agentId ?? null }
+}
+
+/** Output that is no text is shown with what cannot be read replaced. */
+function textOf(data: Record<string, unknown>): string {
+  const parsed = outputData.safeParse(data)
+  if (!parsed.success) return ''
+  const { text, base64 } = parsed.data
+  return text ?? (base64 === undefined ? '' : Buffer.from(base64, 'base64').toString('utf8'))
+}
+
+async function lastWord({ db, runId, conversation }: TurnOptions) {
+  const [run, reply] = [await findRun(db, runId), await findReplyOfRun(db, runId)]
+  const [status, exitReason] = [run?.status ?? null, run?.exitReason ?? null]
+  const message = reply && presentMessage(reply, conversation)
+  if (status === 'succeeded') return { event: 'done', data: { runId, status, exitReason, message } }
+  const why = run?.errorMessage ?? `The run ${status ?? 'is gone'}: ${exitReason ?? 'not said why'}.`
+  const error = { code: run?.errorCode ?? exitReason ?? 'error', message: why }
+  return { event: 'error', data: { runId, status, exitReason, error, message } }
+}

@@ -1,0 +1,37 @@
+import type { Db } from '../../db/open.ts'
+import { isVisible, type Viewer } from '../agents/rules.ts'
+import { listAgentsByReferences, matchReference } from '../agents/store.ts'
+import { listMembers } from '../members/store.ts'
+import { matchPerson, mentionedNames } from './message-rules.ts'
+import type { Mention } from './message-store.ts'
+
+/**
+ * The people and live agents of the workspace that a text mentions. An agent goes before a person of the same name.
+ * `viewer`: who writes; an agent they may not see is not found. null (the platform) sees all.
+ */
+export async function findMentions(
+  db: Db,
+  workspaceId: string,
+  text: { body: string; viewer: Viewer | null },
+): Promise<Mention[]> {
+  const names = mentionedNames(text.body)
+  if (names.length === 0) return []
+  const { viewer } = text
+  const references = names.map((name) => (name.startsWith('agt_') ? name : name.toLowerCase()))
+  const agents = (await listAgentsByReferences(db, workspaceId, references)).filter(
+    (agent) => agent.deletedAt === null && (viewer === null || isVisible(agent, viewer)),
+  )
+  const found = new Map<string, Mention>()
+  let people: Awaited<ReturnType<typeof listMembers>> | null = null
+  for (const [at, name] of names.entries()) {
+    const agent = matchReference(agents, references[at]!)
+    if (agent) {
+      found.set(agent.id, { type: 'agent', id: agent.id })
+      continue
+    }
+    people ??= await listMembers(db, workspaceId)
+    const person = matchPerson(people, name)
+    if (person) found.set(person.publicId, { type: 'user', id: person.publicId })
+  }
+  return [...found.values()]
+}

@@ -1,0 +1,69 @@
+import { expect, test } from 'vitest'
+import { burst, isBursting, matchPerson, mentionedNames, personHandle, previewOf } from './message-rules.ts'
+
+test('twenty agent messages within a minute pause wakes until the window has less, or a person posts', () => {
+  const agents = (count: number) => Array.from({ length: count }, (_, n) => ({ type: 'agent' as const, at: 1_000 - n }))
+  expect(isBursting(agents(19), 1_000)).toBe(false)
+  expect(isBursting(agents(20), 1_000)).toBe(true)
+  expect(isBursting(agents(20), 981 + burst.windowMs - 1)).toBe(true)
+  expect(isBursting(agents(20), 981 + burst.windowMs)).toBe(false)
+  expect(isBursting([{ type: 'user', at: 1_000 }, ...agents(19)], 1_000)).toBe(false)
+  expect(isBursting([...agents(20), { type: 'user', at: 0 }], 1_000)).toBe(true)
+})
+
+test.each([
+  ['', []],
+  ['@builder fix it', ['builder']],
+  ['Ask @builder-2, @Ada.Smith and (@usr_7aZ1qX5vNmG9kT3r).', ['builder-2', 'Ada.Smith', 'usr_7aZ1qX5vNmG9kT3r']],
+  ['@a @b @a', ['a', 'b']],
+  ['@builder: go! @builder?', ['builder']],
+  ['Write to me@example.com or a@b', []],
+  ['@me@example.com is an address', ['me@example.com']],
+  ['see https://x.org/@someone and npm i @scope/package', ['scope']],
+  ['**@bold** _@under_ "@quoted" @größe', ['bold', 'under', 'quoted', 'größe']],
+  ['`@code` and ``@more `code` `` but @real', ['real']],
+  ['```\n@fenced\n```\n@real', ['real']],
+  ['~~~ts\n@fenced\n@never closed', []],
+  ['@ nobody @- @.', []],
+])('mentions of %j', (body, names) => {
+  expect(mentionedNames(body)).toEqual(names)
+})
+
+test('mentions are bounded, and found in time', () => {
+  const many = Array.from({ length: 200 }, (_, n) => `@a${n}`).join(' ')
+  expect(mentionedNames(many)).toHaveLength(50)
+  const started = performance.now()
+  for (const text of [
+    '@a.'.repeat(30_000),
+    '`'.repeat(100_000),
+    '```\n'.repeat(25_000),
+    '@'.repeat(100_000),
+    '@a'.repeat(50_000),
+    '` `` '.repeat(20_000),
+  ])
+    mentionedNames(text)
+  expect(performance.now() - started).toBeLessThan(2_000)
+})
+
+test('a preview is one short line', () => {
+  expect(previewOf('# Head\n\n  two\twords ')).toBe('# Head two words')
+  expect(previewOf('x'.repeat(160))).toBe('x'.repeat(160))
+  expect(previewOf('x'.repeat(161))).toBe(`${'x'.repeat(160)}…`)
+  expect(previewOf(`${'x'.repeat(159)}💥 more`)).toBe(`${'x'.repeat(159)}…`)
+  expect(previewOf(' '.repeat(100_000))).toBe('…')
+})
+
+test('people are called by id, address, or what their name makes', () => {
+  const ada = { publicId: 'usr_1', name: 'Ada Lovelace', email: 'ada@example.com' }
+  const twins = [
+    { publicId: 'usr_2', name: 'Bob', email: 'bob@example.com' },
+    { publicId: 'usr_3', name: 'bob', email: 'bob2@example.com' },
+  ]
+  const people = [ada, ...twins]
+  for (const name of ['usr_1', 'ADA@example.com', 'ada-lovelace', 'Ada-Lovelace'])
+    expect(matchPerson(people, name)).toBe(ada)
+  expect(matchPerson(people, 'bob')).toBeNull()
+  expect(matchPerson(people, 'bob2@example.com')).toBe(twins[1])
+  expect(matchPerson(people, 'nobody')).toBeNull()
+  expect(personHandle({ name: '测试', email: 'Li.Na@example.com' })).toBe('li-na')
+})

@@ -1,0 +1,50 @@
+import type { Message } from '../../../shared/api/messages.ts'
+import type { Comment } from '../../../shared/api/task-comments.ts'
+import { toTimestamp } from '../../../shared/api/ids.ts'
+import type { Db } from '../../db/open.ts'
+import { loadNames } from './names.ts'
+import type { ConversationRow } from './store.ts'
+import type { TaskRow } from '../tasks/store.ts'
+import type { MessageRow } from './message-store.ts'
+
+/** A deleted message is shown without its text (silence conv.deletedBody). */
+export function presentMessage(message: MessageRow, conversation: Pick<ConversationRow, 'taskId'>): Message {
+  const isDeleted = message.deletedAt !== null
+  return {
+    object: 'message',
+    id: message.id,
+    conversationId: message.conversationId,
+    taskId: conversation.taskId,
+    author: { type: message.authorType, id: message.authorId },
+    body: isDeleted ? '' : message.body,
+    source: message.source,
+    externalRef: message.externalRef,
+    automationId: message.automationId,
+    mentions: isDeleted ? [] : message.mentions,
+    parentMessageId: message.parentMessageId,
+    editedAt: toTimestamp(message.editedAt),
+    deletedAt: toTimestamp(message.deletedAt),
+    createdAt: toTimestamp(message.createdAt),
+    updatedAt: toTimestamp(message.updatedAt),
+  }
+}
+
+/** Messages of a task's conversation as its comments. */
+export async function presentComments(
+  db: Db,
+  task: Pick<TaskRow, 'key' | 'workspaceId'>,
+  messages: readonly MessageRow[],
+): Promise<Comment[]> {
+  const authors = messages.map((message) => ({ type: message.authorType, id: message.authorId }))
+  const nameOf = await loadNames(db, task.workspaceId, authors)
+  return messages.map((message, at) => ({
+    id: message.id,
+    body: message.deletedAt === null ? message.body : '',
+    author: { type: message.authorType, ...nameOf(authors[at]!) },
+    taskId: task.key,
+    parentMessageId: message.parentMessageId,
+    attachments: [],
+    createdAt: toTimestamp(message.createdAt),
+    updatedAt: toTimestamp(message.updatedAt),
+  }))
+}

@@ -1,0 +1,119 @@
+import { fail } from '../../../../shared/api/errors.ts'
+import type { MessageSource } from '../../../../shared/api/conversation-fields.ts'
+import { secretIn } from '../../../../shared/lib/secret-shapes.ts'
+import type { World } from '../../../../shared/lib/world.ts'
+import type { Db } from '../../../db/open.ts'
+import type { Caller } from '../../../http/callers.ts'
+import { viewerOf, type Viewer } from '../../agents/rules.ts'
+import { checkAttachments } from '../attachments.ts'
+import { findMentions } from '../mentions.ts'
+import { previewOf } from '../message-rules.ts'
+import { findMessage, insertMessage, type MessageRow } from '../message-store.ts'
+import { findMemberByReference } from '../../members/store.ts'
+import { answerFromReply } from '../../questions/steps/answer.ts'
+import { insertParticipants } from '../participant-store.ts'
+import { recordPost, type ConversationRow } from '../store.ts'
+import { wakeForMessage } from './wakes.ts'
+
+export interface Post {
+  conversation: ConversationRow
+  /** `usr_` or `agt_` id; null for the system. */
+  author: { type: 'user' | 'agent' | 'system'; id: string | null }
+  body: string
+  parentMessageId?: string | null
+  source?: MessageSource
+  externalRef?: string | null
+  automationId?: string | null
+  attachmentIds?: readonly string[]
+  /** Who calls: what they may not see they cannot mention. */
+  caller?: Caller
+  world: World
+  /** The run whose final text it is. */
+  replyOfRun?: string
+  /** UUID of the person who is behind it, where that is not for its author to tell. */
+  causedBy?: string | null
+  /** Sent with this key, for `send`. */
+  sendKey?: string | null
+  /** This agent gets its turn in another way than by a wake of this message. */
+  exceptAgentId?: string
+}
+
+/**
+ * Posts a message in the caller's transaction and wakes whom it concerns; the caller pokes the bus once it has committed.
+ * Whether the author may post there is the caller's to check. Fails with `empty_message`, `secret_in_message`,
+ * `parent_not_in_conversation`, `resource_not_found` (an attachment) and `conversation_not_found` (gone meanwhile).
+ */
+export async function postMessage(tx: Db, post: Post): Promise<MessageRow> {
+  const { conversation, author, world } = post
+  checkText(post.body)
+  checkAttachments(post.attachmentIds ?? [])
+  await checkParent(tx, post)
+  const now = world.now()
+  const id = world.id('msg_')
+  const preview = previewOf(post.body)
+  const seq = await recordPost(tx, { conversationId: conversation.id, messageId: id, preview, at: now })
+  if (seq === null) return fail('conversation_not_found')
+  const message: MessageRow = {
+    id,
+    conversationId: conversation.id,
+    seq,
+    authorType: author.type,
+    authorId: author.id,
+    body: post.body,
+    source: post.source ?? 'in_app',
+    externalRef: post.externalRef ?? null,
+    automationId: post.automationId ?? null,
+    mentions: await findMentions(tx, conversation.workspaceId, { body: post.body, viewer: writerOf(post) }),
+    parentMessageId: post.parentMessageId ?? null,
+    attachmentIds: [...(post.attachmentIds ?? [])],
+    replyOfRun: post.replyOfRun ?? null,
+    turnRun: null,
+    sendKey: post.sendKey ?? null,
+    editedAt: null,
+    deletedAt: null,
+    createdAt: now,
+    updatedAt: now,
+  }
+  await insertMessage(tx, message)
+  // Whoever talks about a task belongs to the talk.
+  if (conversation.taskId !== null && author.type !== 'system' && author.id !== null)
+    await insertParticipants(tx, conversation.id, { participants: [{ type: author.type, id: author.id }], at: now })
+  const isAnswer = await answersQuestion(tx, message, post)
+  const { exceptAgentId, causedBy } = post
+  const more = { ...(exceptAgentId !== undefined && { exceptAgentId }), ...(causedBy !== undefined && { causedBy }) }
+  await wakeForMessage(tx, { conversation, message, world, isAnswer, ...more })
+  return message
+}
+
+/** A person's reply in the thread of an open question's message answers it. */
+async function answersQuestion(tx: Db, message: MessageRow, { conversation, world }: Post): Promise<boolean> {
+  const { parentMessageId, authorType, authorId, body } = message
+  if (parentMessageId === null || authorType !== 'user' || authorId === null) return false
+  const person = await findMemberByReference(tx, conversation.workspaceId, authorId)
+  if (person === null) return false
+  const answerer = { userPublicId: person.publicId, name: person.name }
+  return answerFromReply(tx, { parentMessageId, body, person: answerer, world })
+}
+
+/** Fails with `empty_message` or `secret_in_message`. */
+export function checkText(body: string): void {
+  if (body.trim() === '') fail('empty_message', { param: 'body' })
+  const secret = secretIn(body)
+  if (secret !== null)
+    fail('secret_in_message', {
+      param: 'body',
+      message: `The text looks like it holds a secret (${secret}). Nothing was stored.`,
+      details: { kind: secret },
+    })
+}
+
+async function checkParent(tx: Db, { conversation, parentMessageId }: Post): Promise<void> {
+  if (parentMessageId == null) return
+  const parent = await findMessage(tx, parentMessageId)
+  if (parent?.conversationId !== conversation.id) fail('parent_not_in_conversation', { param: 'parentMessageId' })
+}
+
+export function writerOf({ author, caller }: Pick<Post, 'author' | 'caller'>): Viewer | null {
+  if (caller) return viewerOf(caller)
+  return author.type === 'agent' ? { seesAll: false, userId: null, agentId: author.id } : null
+}

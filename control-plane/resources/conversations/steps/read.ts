@@ -1,0 +1,12 @@
+import type { Db } from '../../../db/open.ts'
+import { recordRead } from '../participant-store.ts'
+import type { ConversationRow } from '../store.ts'
+
+/** This person has read all that was said so far. `userId`: `usr_...`; a mark never goes back. */
+export async function markRead(
+  db: Db,
+  { id, messageSeq }: ConversationRow,
+  { userId, at }: { userId: string; at: number },
+): Promise<void> {
+  await recordRead(db, { conversationId: id, userId, seq: messageSeq, at })
+}

@@ -1,0 +1,128 @@
+import type { World } from '../../../../shared/lib/world.ts'
+import type { Db } from '../../../db/open.ts'
+import { requestWake } from '../../../wakes/wakes.ts'
+import { findAgent } from '../../agents/store.ts'
+import { burst, isBursting } from '../message-rules.ts'
+import { listLastAuthors, listMessages, type MessageRow } from '../message-store.ts'
+import { findRun } from '../../runs/store.ts'
+import { findTaskById, type TaskRow } from '../../tasks/store.ts'
+import { wakeWatchers } from '../../tasks/steps/wakes.ts'
+import { loadNames } from '../names.ts'
+import { insertParticipants, listParticipants } from '../participant-store.ts'
+import { messagePrompt, type Line } from '../prompt.ts'
+import type { ConversationRow } from '../store.ts'
+
+/**
+ * Whom a message wakes (document 2, "Kind and trigger mode"): in a dm its agent, on a task the assignee, elsewhere those
+ * who are mentioned. Never its own author, and nobody while agents alone keep a conversation busy.
+ */
+
+export interface Posted {
+  conversation: ConversationRow
+  message: MessageRow
+  world: World
+  /** This agent gets its turn in another way. */
+  exceptAgentId?: string
+  /** Of its wakes; see `WakeRequest`. */
+  causedBy?: string | null
+  /** The message answered a question: whoever asked is woken by the answer. */
+  isAnswer?: boolean
+}
+
+export async function wakeForMessage(tx: Db, posted: Posted): Promise<void> {
+  const { conversation, message, world } = posted
+  const author = { type: message.authorType, id: message.authorId }
+  if (author.type === 'system') return
+  if (author.type === 'agent') {
+    const last = await listLastAuthors(tx, conversation.id, burst.messages)
+    if (isBursting(last, world.now())) return
+  }
+  const task = conversation.taskId === null ? null : await findTaskById(tx, conversation.taskId)
+  for (const [agentId, triggerSource] of await targetsOf(tx, posted, task)) {
+    const isAssignee = task !== null && task.assigneeAgentId === agentId
+    await requestWake(
+      tx,
+      {
+        workspaceId: conversation.workspaceId,
+        agentId,
+        triggerSource,
+        requestedBy: author.id,
+        ...(posted.causedBy !== undefined && { causedBy: posted.causedBy }),
+        prompt: await promptFor(tx, { conversation, message, agentId, task: isAssignee ? task : null }),
+        conversationId: conversation.id,
+        taskId: isAssignee ? task.id : null,
+        key: `message:${message.id}:${agentId}`,
+      },
+      world,
+    )
+  }
+  if (task === null) return
+  const names = await loadNames(tx, conversation.workspaceId, [author])
+  const what = `${names(author).name} commented: ${message.body.slice(0, 2_000)}`
+  const cause = posted.causedBy === undefined ? {} : { causedBy: posted.causedBy }
+  await wakeWatchers(tx, { task, what, actor: author, world, ...cause })
+}
+
+async function targetsOf(
+  tx: Db,
+  posted: Posted,
+  task: TaskRow | null,
+): Promise<Map<string, 'mention' | 'channel_message'>> {
+  const { conversation, message, world } = posted
+  const targets = new Map<string, 'mention' | 'channel_message'>()
+  const participants = (await listParticipants(tx, [conversation.id])).get(conversation.id) ?? []
+  if (conversation.kind === 'dm' && posted.isAnswer !== true) {
+    if (conversation.taskId !== null) {
+      if (task?.assigneeAgentId != null && task.archivedAt === null)
+        targets.set(task.assigneeAgentId, 'channel_message')
+    } else
+      for (const participant of participants)
+        if (participant.type === 'agent') targets.set(participant.id, 'channel_message')
+  }
+  for (const mention of message.mentions) {
+    if (mention.type !== 'agent') continue
+    // A dm is private and who is in a channel is its admins' to say; a task is talked about with whoever is called.
+    const isIn = participants.some((participant) => participant.id === mention.id)
+    if (!isIn && conversation.taskId === null) continue
+    targets.set(mention.id, 'mention')
+  }
+  for (const id of [message.authorId, posted.exceptAgentId]) if (id != null) targets.delete(id)
+  if (conversation.taskId !== null) {
+    const joining = [...targets.keys()].map((id) => ({ type: 'agent' as const, id }))
+    await insertParticipants(tx, conversation.id, { participants: joining, at: world.now() })
+  }
+  return targets
+}
+
+/** How far back an agent that is woken is told what was said. */
+const earlierMessages = 20
+
+/** What the agent is told; `task`: it is woken to work on it. */
+export async function promptFor(
+  tx: Db,
+  wake: { conversation: ConversationRow; message: MessageRow; agentId: string; task: TaskRow | null },
+): Promise<string> {
+  const { conversation, message, agentId } = wake
+  const place = { direction: 'before' as const, seq: message.seq }
+  const range = { conversationId: conversation.id, place, withDeleted: false, limit: earlierMessages }
+  const before = (await listMessages(tx, range)).slice(0, earlierMessages)
+  // A session that begins anew knows nothing of what was said in the one before.
+  const resetAt = Math.max(conversation.runtimeChangedAt ?? 0, (await findAgent(tx, agentId))?.sessionsResetAt ?? 0)
+  const own = before.findIndex((each) => each.authorId === agentId && each.createdAt > resetAt)
+  const isRemembered = own >= 0 && !(await isSessionLost(tx, before[own]!))
+  const unseen = (isRemembered ? before.slice(0, own) : before).toReversed()
+  const speakers = [message, ...unseen].map((each) => ({ type: each.authorType, id: each.authorId }))
+  const nameOf = await loadNames(tx, conversation.workspaceId, speakers)
+  const earlier = unseen.map((each): Line => ({
+    name: nameOf({ type: each.authorType, id: each.authorId }).name,
+    body: each.body,
+  }))
+  const author = nameOf({ type: message.authorType, id: message.authorId })
+  return messagePrompt({ conversation, author, messageId: message.id, body: message.body, earlier }, wake.task)
+}
+
+/** Whether the session in which an agent said this is gone. A command has none: its memory is its own affair. */
+async function isSessionLost(tx: Db, { replyOfRun }: MessageRow): Promise<boolean> {
+  const run = replyOfRun === null ? null : await findRun(tx, replyOfRun)
+  return run !== null && run.endedAt !== null && run.sessionId === null && run.harness !== 'command'
+}

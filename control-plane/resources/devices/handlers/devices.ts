@@ -1,0 +1,72 @@
+import { deviceRoutes } from '../../../../shared/api/devices.ts'
+import { fail, failPlain } from '../../../../shared/api/errors.ts'
+import type { BodyOf } from '../../../../shared/api/route.ts'
+import type { Db } from '../../../db/open.ts'
+import type { PersonCaller } from '../../../http/callers.ts'
+import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { findWorkspace } from '../../workspaces/store.ts'
+import { presentDevice } from '../present.ts'
+import { changeDevice } from '../steps/change.ts'
+import { removeDevice } from '../steps/remove.ts'
+import { findDevice, listDevicesOfUser, type DeviceRow } from '../store.ts'
+
+export function deviceHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+  return implement(deviceRoutes, {
+    async list({ db, caller, world }) {
+      const context = await contextOf(db, caller, { now: world.now(), leaseMs: deps.leaseMs })
+      const devices = await listDevicesOfUser(db, caller.workspaceId, caller.userId)
+      return { devices: devices.map((device) => presentDevice(device, context)) }
+    },
+
+    update: (input) => update(input, deps),
+
+    async delete({ db, caller, params, world, afterCommit }) {
+      const device = await findInWorkspace(db, caller, params.id)
+      if (device === null) failPlain('plain.device_not_found')
+      if (device.userId !== caller.userId) failPlain('plain.device_not_owned')
+      if (!(await removeDevice(db, device, world))) fail('transient_conflict')
+      afterCommit(() => deps.bus.poke())
+    },
+  })
+}
+
+type Body = BodyOf<typeof deviceRoutes.update>
+
+async function update(input: HandlerInput<typeof deviceRoutes.update>, deps: ResourceDependencies) {
+  const { db, caller, params, body, world } = input
+  const device = await ownDevice(db, caller, { id: params.id, body })
+  const at = world.now()
+  await changeDevice(db, device, { body, at })
+  input.afterCommit(() => deps.bus.poke())
+  const context = await contextOf(db, caller, { now: at, leaseMs: deps.leaseMs })
+  return presentDevice((await findDevice(db, device.deviceId)) ?? device, context)
+}
+
+/**
+ * The device to change. What concerns the control of it is refused with codes, everything else with plain strings (silence
+ * devices.errors).
+ */
+async function ownDevice(db: Db, caller: PersonCaller, change: { id: string; body: Body }): Promise<DeviceRow> {
+  const { isWorkspaceDefault, remoteControlRevoked, runsBy } = change.body
+  const isControl = isWorkspaceDefault !== undefined || remoteControlRevoked !== undefined || runsBy !== undefined
+  const device = await findInWorkspace(db, caller, change.id)
+  if (device === null) {
+    if (!isControl) return failPlain('plain.device_not_found')
+    const onlyDefault = isWorkspaceDefault === true && remoteControlRevoked === undefined && runsBy === undefined
+    return fail(onlyDefault ? 'resource_not_found' : 'device_not_found', { param: 'id' })
+  }
+  if (device.userId !== caller.userId)
+    return isControl ? fail('remote_access_forbidden') : failPlain('plain.device_not_owned')
+  return device
+}
+
+async function findInWorkspace(db: Db, caller: PersonCaller, deviceId: string): Promise<DeviceRow | null> {
+  const device = await findDevice(db, deviceId)
+  return device?.workspaceId === caller.workspaceId ? device : null
+}
+
+async function contextOf(db: Db, caller: PersonCaller, moment: { now: number; leaseMs: number }) {
+  const workspace = await findWorkspace(db, caller.workspaceId)
+  return { ...moment, defaultDevice: workspace?.defaultDevice ?? null }
+}

@@ -1,0 +1,103 @@
+import { deviceInternalRoutes } from '../../../../shared/api/device-internal.ts'
+import { fail } from '../../../../shared/api/errors.ts'
+import type { Db } from '../../../db/open.ts'
+import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import { hashToken, newToken } from '../../../http/token-hash.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { listFoldersOfDevice } from '../../folders/store.ts'
+import { listLiveOfDevice } from '../../runs/live-store.ts'
+import { findWorkspace } from '../../workspaces/store.ts'
+import { removeDevice, revokeConnection } from '../steps/remove.ts'
+import { livenessOf } from '../rules.ts'
+import { findDeviceByToken, findDeviceEver, insertDevice, type DeviceRow } from '../store.ts'
+
+/** Document 1, "Limits > Runs, agents, workspaces, devices", 5. */
+const maxConcurrentDefault = 3
+
+export function deviceInternalHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+  return implement(deviceInternalRoutes, {
+    enrol: (input) => enrol(input, deps),
+
+    async disconnect({ db, world, bearer, afterCommit }) {
+      const device = await deviceOfToken(db, bearer, world.now())
+      const live = (await listLiveOfDevice(db, device.publicId)).filter((run) => run.leaseState === 'claimed')
+      if (live.length > 0)
+        fail('http_exception', {
+          status: 409,
+          message: `This device executes ${live.length === 1 ? 'a run' : `${live.length} runs`}. Wait, or cancel first.`,
+          details: { runIds: live.map((run) => run.id) },
+        })
+      if (!(await removeDevice(db, device, world))) fail('transient_conflict')
+      afterCommit(() => deps.bus.poke())
+    },
+
+    async config({ db, world, bearer }) {
+      const device = await deviceOfToken(db, bearer, world.now())
+      const workspace = await findWorkspace(db, device.workspaceId)
+      const folders = await listFoldersOfDevice(db, device.workspaceId, device.publicId)
+      return {
+        publicId: device.publicId,
+        deviceId: device.deviceId,
+        workspaceId: device.workspaceId,
+        displayName: device.displayName,
+        maxConcurrent: device.maxConcurrent,
+        isWorkspaceDefault: workspace?.defaultDevice === device.publicId,
+        remoteControlRevoked: device.remoteControlRevokedAt !== null,
+        heartbeatMs: deps.heartbeatMs,
+        leaseMs: deps.leaseMs,
+        folders: folders.map(({ shortId, displayName, rootPath }) => ({ shortId, displayName, rootPath })),
+      }
+    },
+  })
+}
+
+/** The device that a device token belongs to. A retired one has to connect anew (silence devices.retired). */
+async function deviceOfToken(db: Db, bearer: string | null, now: number): Promise<DeviceRow> {
+  if (bearer === null) return fail('auth_missing')
+  const device = bearer.startsWith('svc_dev_') ? await findDeviceByToken(db, hashToken(bearer)) : null
+  if (device === null || device.removedAt !== null) return fail('auth_invalid')
+  if (livenessOf(device, now) === 'retired')
+    return fail('auth_invalid', { message: 'This device was away for too long; connect it again.' })
+  return device
+}
+
+type Enrol = HandlerInput<typeof deviceInternalRoutes.enrol>
+
+async function enrol(input: Enrol, deps: ResourceDependencies) {
+  const { db, caller, body, world } = input
+  if (caller.via !== 'login_token')
+    fail('http_exception', { message: 'A device is connected with a login token; run `svc login` first.' })
+  const before = body.publicId === undefined ? null : await earlierConnection(input, body.publicId)
+  const at = world.now()
+  if (before !== null && before.removedAt === null && !(await revokeConnection(db, before, at)))
+    fail('transient_conflict')
+  const token = newToken(world, 'svc_dev_')
+  const device = {
+    deviceId: world.uuid(),
+    publicId: before?.publicId ?? world.id('dvc_'),
+    workspaceId: caller.workspaceId,
+    userId: caller.userId,
+    displayName: body.displayName ?? before?.displayName ?? body.hostname.slice(0, 100),
+    hostname: body.hostname,
+    platform: body.platform,
+    version: body.version,
+    maxConcurrent: before?.maxConcurrent ?? maxConcurrentDefault,
+    runsBy: before?.runsBy ?? ('members' as const),
+    // Removing a device ends a person's say about it; connecting it anew does not undo a revocation that stands.
+    remoteControlRevokedAt: before?.removedAt === null ? before.remoteControlRevokedAt : null,
+    tokenHash: hashToken(token),
+    at,
+  }
+  await insertDevice(db, device)
+  input.afterCommit(() => deps.bus.poke())
+  const { publicId, deviceId, displayName } = device
+  return { publicId, deviceId, token, displayName, server: deps.publicUrl() }
+}
+
+/** A device of somebody else, or of another workspace, looks like an unknown one. */
+async function earlierConnection({ db, caller }: Enrol, publicId: string): Promise<DeviceRow> {
+  const known = await findDeviceEver(db, publicId)
+  if (known === null || known.userId !== caller.userId || known.workspaceId !== caller.workspaceId)
+    return fail('resource_not_found', { param: 'publicId', message: 'You have no such device here.' })
+  return known
+}

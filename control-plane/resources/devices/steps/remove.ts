@@ -1,0 +1,47 @@
+import type { World } from '../../../../shared/lib/world.ts'
+import { publish } from '../../../db/outbox.ts'
+import type { Db } from '../../../db/open.ts'
+import { finishRun } from '../../../lifecycle/end-run.ts'
+import { withdrawOffer } from '../../runs/lease-store.ts'
+import { listLiveOfDevice } from '../../runs/live-store.ts'
+import { clearDefaultDevice } from '../../workspaces/store.ts'
+import { replaceDevice, type DeviceRow } from '../store.ts'
+
+/**
+ * Removes a device: its token stops working, its link is ended by whoever reads the outbox, runs it executes end as
+ * `runner_lost`, runs it was offered are queued again. False when somebody else changed the row in between.
+ */
+export async function removeDevice(db: Db, device: DeviceRow, world: World): Promise<boolean> {
+  const at = world.now()
+  if (!(await revokeConnection(db, device, at))) return false
+  await clearDefaultDevice(db, device.workspaceId, device.publicId)
+  for (const run of await listLiveOfDevice(db, device.publicId)) {
+    if (run.leaseState === 'offered') {
+      await withdrawOffer(db, run.id, run.fence)
+      await publish(db, { topic: 'run.queued', key: run.id, at })
+      continue
+    }
+    await finishRun(db, run, {
+      fence: null,
+      exitReason: 'runner_lost',
+      errorCode: 'runner_lost',
+      errorMessage: 'The device of this run was removed.',
+      at,
+      world,
+    })
+    await publish(db, { topic: 'run.cancel', key: run.id, at })
+  }
+  return true
+}
+
+/** Ends one connection of a device and its token; what else is known under its durable id stays. */
+export async function revokeConnection(db: Db, device: DeviceRow, at: number): Promise<boolean> {
+  if (!(await replaceDevice(db, device, { removedAt: at, at }))) return false
+  await publish(db, {
+    topic: 'device.changed',
+    key: device.publicId,
+    payload: { workspaceId: device.workspaceId, deviceId: device.deviceId, revoked: true },
+    at,
+  })
+  return true
+}

@@ -1,0 +1,134 @@
+import { fail, failPlain } from '../../../../shared/api/errors.ts'
+import { folderRoutes, type Folder } from '../../../../shared/api/folders.ts'
+import { toTimestamp } from '../../../../shared/api/ids.ts'
+import type { FolderCheck } from '../../../../shared/device/folder-check.ts'
+import { troubleOf } from '../../../db/dialect.ts'
+import type { Db } from '../../../db/open.ts'
+import type { PersonCaller } from '../../../http/callers.ts'
+import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { repoOfRemote } from '../../repos/store.ts'
+import { isLinked, livenessOf } from '../../devices/rules.ts'
+import { findDevice, findDeviceByPublicId, listDevicesByPublicId, type DeviceRow } from '../../devices/store.ts'
+import {
+  findFolder,
+  findFolderByRepo,
+  insertFolder,
+  listFoldersOfUser,
+  removeFolder,
+  replaceRepo,
+  type FolderRow,
+} from '../store.ts'
+
+/** A device that is asked for a folder answers within this time, or counts as away. */
+const checkMs = 10_000
+
+export function folderHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+  return implement(folderRoutes, {
+    async list({ db, caller, world }) {
+      const folders = await listFoldersOfUser(db, caller.workspaceId, caller.userId)
+      const devices = await listDevicesByPublicId(db, [...new Set(folders.map((folder) => folder.device))])
+      const live = new Map(
+        devices.filter((device) => device.removedAt === null).map((device) => [device.publicId, device]),
+      )
+      const moment = { now: world.now(), leaseMs: deps.leaseMs }
+      return { sources: folders.map((folder) => presentFolder(folder, live.get(folder.device) ?? null, moment)) }
+    },
+
+    create: (input) => create(input, deps),
+    update: (input) => update(input, deps),
+
+    async delete({ db, caller, params, world }) {
+      const folder = await ownFolder(db, caller, params.shortId)
+      if (!(await removeFolder(db, folder.shortId, world.now()))) unknownFolder()
+    },
+
+    async gitRemote({ db, caller, params, world }) {
+      const folder = await ownFolder(db, caller, params.shortId)
+      const device = await findDeviceByPublicId(db, folder.device)
+      const isReachable = device !== null && isLinked(device, world.now(), deps.leaseMs)
+      const check = isReachable ? await deps.requests.checkFolder(folder.device, folder.rootPath, checkMs) : null
+      return presentRemote(db, folder, check)
+    },
+  })
+}
+
+async function create(input: HandlerInput<typeof folderRoutes.create>, deps: ResourceDependencies) {
+  const { db, caller, body, world } = input
+  const device = body.deviceId.startsWith('dvc_')
+    ? await findDeviceByPublicId(db, body.deviceId)
+    : await findDevice(db, body.deviceId)
+  if (device === null || device.workspaceId !== caller.workspaceId) return failPlain('plain.device_not_found')
+  if (device.userId !== caller.userId) return failPlain('plain.device_not_owned')
+  const now = world.now()
+  const folder = {
+    shortId: world.id('fs_'),
+    workspaceId: caller.workspaceId,
+    device: device.publicId,
+    displayName: body.displayName,
+    rootPath: body.rootPath,
+    createdBy: caller.userId,
+    createdAt: now,
+  }
+  await insertFolder(db, folder)
+  const row: FolderRow = { ...folder, repoId: null, bindingState: 'active', removedAt: null }
+  return presentFolder(row, device, { now, leaseMs: deps.leaseMs })
+}
+
+async function update(input: HandlerInput<typeof folderRoutes.update>, deps: ResourceDependencies) {
+  const { db, caller, params, body, world } = input
+  const folder = await ownFolder(db, caller, params.shortId)
+  const holder = body.repoId === null ? null : await findFolderByRepo(db, folder.device, body.repoId)
+  if (holder !== null && holder.shortId !== folder.shortId) mapped(holder)
+  try {
+    if (!(await replaceRepo(db, folder.shortId, body.repoId))) unknownFolder()
+  } catch (error) {
+    // Another folder took the repo since it was looked for.
+    if (troubleOf(error) === 'duplicate') fail('repo_already_mapped', { param: 'repoId', cause: error })
+    throw error
+  }
+  const device = await findDeviceByPublicId(db, folder.device)
+  return presentFolder({ ...folder, repoId: body.repoId }, device, { now: world.now(), leaseMs: deps.leaseMs })
+}
+
+function mapped(holder: FolderRow): never {
+  return fail('repo_already_mapped', { param: 'repoId', details: { folder: holder.shortId } })
+}
+
+/** Folders of other people look like unknown ones. */
+async function ownFolder(db: Db, caller: PersonCaller, shortId: string): Promise<FolderRow> {
+  const folder = await findFolder(db, caller.workspaceId, shortId)
+  return folder?.createdBy === caller.userId ? folder : unknownFolder()
+}
+
+function unknownFolder(): never {
+  return fail('resource_not_found', { param: 'shortId', message: 'You have no such folder.' })
+}
+
+/** `device`: the one the folder lies on, null when it was removed (silence folders.status). */
+function presentFolder(folder: FolderRow, device: DeviceRow | null, moment: { now: number; leaseMs: number }): Folder {
+  const isConnected = device !== null && livenessOf(device, moment.now, moment.leaseMs) === 'connected'
+  return {
+    shortId: folder.shortId,
+    displayName: folder.displayName,
+    config: { deviceId: folder.device, rootPath: folder.rootPath, bindingState: folder.bindingState },
+    status: device === null ? 'revoked' : isConnected ? 'active' : 'disconnected',
+    repoId: folder.repoId,
+    createdAt: toTimestamp(folder.createdAt),
+  }
+}
+
+async function presentRemote(db: Db, folder: FolderRow, check: FolderCheck | null) {
+  const remotes = check?.git?.remotes ?? []
+  const remote = remotes.find(({ name }) => name === 'origin') ?? remotes[0]
+  const repo = remote === undefined ? null : await repoOfRemote(db, folder.workspaceId, remote.url)
+  return {
+    shortId: folder.shortId,
+    state: check?.state ?? ('device_disconnected' as const),
+    url: remote?.url ?? null,
+    remotes,
+    branch: check?.git?.branch ?? null,
+    commit: check?.git?.commit ?? null,
+    repoId: repo?.id ?? null,
+  }
+}

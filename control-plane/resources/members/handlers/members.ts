@@ -1,0 +1,61 @@
+import { fail, failPlain } from '../../../../shared/api/errors.ts'
+import { memberRoutes, type Member } from '../../../../shared/api/members.ts'
+import { hasRole, type PersonCaller } from '../../../http/callers.ts'
+import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { removeDevice } from '../../devices/steps/remove.ts'
+import { listDevicesOfUser } from '../../devices/store.ts'
+import { wholeList } from '../../../http/whole-list.ts'
+import { namedWorkspace } from '../../workspaces/named.ts'
+import { endCauses } from '../steps/end-causes.ts'
+import { listMembers, removeMember, revokeLoginTokensOf, type MemberRow } from '../store.ts'
+
+export function memberHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+  return implement(memberRoutes, {
+    async list({ db, caller }) {
+      return wholeList((await listMembers(db, caller.workspaceId)).map(presentMember))
+    },
+
+    async ofWorkspace({ db, caller, params }) {
+      const { id } = await namedWorkspace(db, caller, params.workspaceId)
+      const members = wholeList((await listMembers(db, id)).map(presentMember))
+      return hasRole(caller, 'admin') ? { ...members, invites: [] } : members
+    },
+
+    leave: (input) => leave(input, deps),
+
+    invite: unavailable,
+    changeRole: unavailable,
+    remove: unavailable,
+    acceptInvite: () => failPlain('plain.members_unavailable'),
+  })
+}
+
+function presentMember({ publicId, name, email, role }: MemberRow): Member {
+  return { userId: publicId, name, email, role }
+}
+
+async function leave(
+  { db, caller, params, world, afterCommit }: HandlerInput<typeof memberRoutes.leave>,
+  deps: ResourceDependencies,
+) {
+  const workspace = await namedWorkspace(db, caller, params.workspaceId)
+  if (caller.role === 'owner') fail('http_exception', { message: 'The owner cannot leave the workspace.' })
+  const member = { workspaceId: workspace.id, userId: caller.userId }
+  for (const device of await listDevicesOfUser(db, member.workspaceId, member.userId))
+    if (!(await removeDevice(db, device, world))) fail('transient_conflict')
+  await endCauses(db, member, world)
+  await revokeLoginTokensOf(db, member, world.now())
+  await removeMember(db, member)
+  afterCommit(() => deps.bus.poke())
+  return { workspaceId: workspace.id, left: true as const }
+}
+
+async function unavailable({
+  db,
+  caller,
+  params,
+}: Pick<HandlerInput<typeof memberRoutes.invite>, 'db' | 'params'> & { caller: PersonCaller }): Promise<never> {
+  await namedWorkspace(db, caller, params.workspaceId)
+  return failPlain('plain.members_unavailable')
+}

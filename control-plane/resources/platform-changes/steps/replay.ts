@@ -1,0 +1,106 @@
+import { ApiError, PlainApiError } from '../../../../shared/api/errors.ts'
+import type { Db, Tx } from '../../../db/open.ts'
+import { hasRole, type PersonCaller } from '../../../http/callers.ts'
+import type { HandlerInput, ImplementedRoute } from '../../../http/implement.ts'
+import { encodeAnswer } from '../../../http/reply.ts'
+import { createValidator } from '../../../http/validate.ts'
+import type { AnyRoute } from '../../../../shared/api/route.ts'
+import { closePlatformChange, findPlatformChange, type ChangeResult, type PlatformChangeRow } from '../store.ts'
+import { inSavepoint } from '../../../db/transaction.ts'
+
+/** The request in which a person approves. */
+export type ApprovingRequest = Pick<
+  HandlerInput<AnyRoute>,
+  'db' | 'world' | 'log' | 'requestId' | 'signal' | 'afterCommit'
+>
+
+/** Does the change that waits for this approval, and keeps what came of it; without effect when it was closed before. */
+export async function approveChange(
+  request: ApprovingRequest,
+  approval: { id: string; workspaceId: string },
+  by: { person: PersonCaller; routes: readonly ImplementedRoute[] },
+): Promise<void> {
+  const change = await findPlatformChange(request.db, approval.workspaceId, approval.id)
+  if (change === null || change.status !== 'pending') return
+  const result = await replayChange(request, change, by)
+  await closePlatformChange(request.db, { id: change.id, status: 'approved', result })
+}
+
+/** The change was rejected. */
+export async function dropChange(db: Db, approvalId: string): Promise<void> {
+  await closePlatformChange(db, { id: approvalId, status: 'rejected', result: null })
+}
+
+/**
+ * Does what the agent asked for: the route's own handler, with the rights of the person who approves (silence
+ * appr.replayAs), recorded as done by the agent. It works in a transaction within that of the approval, so that a refusal
+ * leaves nothing of it behind but the answer, which is kept as the result. What is no refusal fails the approval as a whole.
+ */
+async function replayChange(
+  request: ApprovingRequest,
+  change: PlatformChangeRow,
+  { person, routes }: { person: PersonCaller; routes: readonly ImplementedRoute[] },
+): Promise<ChangeResult> {
+  const implemented = routes.find(({ route }) => route.id === change.routeId)
+  const afterwards: (() => void)[] = []
+  try {
+    if (implemented === undefined) throw new ApiError('route_not_found')
+    const caller: PersonCaller = { ...person, onBehalfOf: change.agentId }
+    checkRole(implemented.route, caller)
+    const result = await inSavepoint(request.db as Tx, async (tx) =>
+      answerOf(implemented, inputOf(request, { implemented, change, caller, db: tx, afterwards })),
+    )
+    for (const later of afterwards) request.afterCommit(later)
+    return result
+  } catch (error) {
+    if (error instanceof PlainApiError) return { status: error.status, body: { error: error.message } }
+    if (!(error instanceof ApiError) || error.status >= 500) throw error
+    return { status: error.status, body: error.toEnvelope(request.requestId) }
+  }
+}
+
+function checkRole(route: AnyRoute, caller: PersonCaller): void {
+  if (route.callers === 'none') return
+  const { person } = route.callers
+  if (typeof person === 'object') throw new ApiError(person.refused)
+  if (!hasRole(caller, person))
+    throw new ApiError('http_exception', { message: `Only a workspace ${person} may do this.` })
+}
+
+async function answerOf({ route, handler }: ImplementedRoute, input: HandlerInput<AnyRoute>): Promise<ChangeResult> {
+  const { status, body } = encodeAnswer(route, await handler(input), false)
+  return { status, body: body === null ? null : (JSON.parse(body) as unknown) }
+}
+
+function inputOf(
+  request: ApprovingRequest,
+  replay: {
+    implemented: ImplementedRoute
+    change: PlatformChangeRow
+    caller: PersonCaller
+    db: Db
+    afterwards: (() => void)[]
+  },
+): HandlerInput<AnyRoute> {
+  const { change, caller, db, afterwards } = replay
+  const { route } = replay.implemented
+  const validator = createValidator(route)
+  const texts = Object.entries(change.params).map(([name, value]) => [name, String(value)])
+  return {
+    // Checked anew: the schemas may have changed since the change was stored.
+    params: validator.params(Object.fromEntries(texts) as Record<string, string>) as HandlerInput<AnyRoute>['params'],
+    query: validator.query('') as HandlerInput<AnyRoute>['query'],
+    body: validator.body(change.body),
+    // Routes of all callers are kept in one list; `checkRole` has seen to it that a person may call this one.
+    caller,
+    db,
+    world: request.world,
+    log: request.log,
+    requestId: request.requestId,
+    path: route.base + route.path,
+    afterCommit: (later) => void afterwards.push(later),
+    signal: request.signal,
+    bearer: null,
+    stream: null,
+  }
+}

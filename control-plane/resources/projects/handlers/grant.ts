@@ -1,0 +1,62 @@
+import { fail } from '../../../../shared/api/errors.ts'
+import { toTimestamp } from '../../../../shared/api/ids.ts'
+import { projectGrantRoutes } from '../../../../shared/api/project-grants.ts'
+import type { Db } from '../../../db/open.ts'
+import type { PersonCaller } from '../../../http/callers.ts'
+import { implement, type ImplementedRoute } from '../../../http/implement.ts'
+import { lookUpAgent } from '../../agents/lookup.ts'
+import { handleText } from '../../agents/present.ts'
+import { isVisible, viewerOf } from '../../agents/rules.ts'
+import { listAgentsByIds } from '../../agents/store.ts'
+import { liveProject } from '../lookup.ts'
+import { ownsOrAdministers } from '../rules.ts'
+import { insertGrant, listGrants, removeGrant, type ProjectRow } from '../store.ts'
+
+export function projectGrantHandlers(): ImplementedRoute[] {
+  return implement(projectGrantRoutes, {
+    async list({ db, caller, params }) {
+      return shown(db, caller, await liveProject(db, caller, params.projectId))
+    },
+
+    async add({ db, caller, params, body, world }) {
+      const project = await ownProject(db, caller, params.projectId)
+      const agent = await lookUpAgent(db, caller, body.agentId)
+      if (agent === null || agent.deletedAt !== null) return fail('agent_not_found', { param: 'agentId' })
+      await insertGrant(db, { projectId: project.id, agentId: agent.id, at: world.now() })
+      return shown(db, caller, project)
+    },
+
+    async remove({ db, caller, params }) {
+      const project = await ownProject(db, caller, params.projectId)
+      // Also of a deleted agent, which may be restored.
+      const agent = (await lookUpAgent(db, caller, params.agentId)) ?? fail('agent_not_found', { param: 'agentId' })
+      await removeGrant(db, project.id, agent.id)
+    },
+  })
+}
+
+/** Whom a project is open to is said by its owner and workspace admins. */
+async function ownProject(db: Db, caller: PersonCaller, id: string): Promise<ProjectRow> {
+  const project = await liveProject(db, caller, id)
+  if (!ownsOrAdministers(project, caller))
+    fail('http_exception', { message: "Only the project's owner and workspace admins let agents in." })
+  return project
+}
+
+/** An agent that the caller does not see is not named to them. */
+async function shown(db: Db, caller: PersonCaller, project: ProjectRow) {
+  const granted = await listGrants(db, project.id)
+  const agents = await listAgentsByIds(
+    db,
+    granted.map((grant) => grant.agentId),
+  )
+  const byId = new Map(agents.filter((agent) => isVisible(agent, viewerOf(caller))).map((agent) => [agent.id, agent]))
+  const data = granted.flatMap(({ agentId, createdAt }) => {
+    const agent = byId.get(agentId)
+    if (agent === undefined) return []
+    const { id, name } = agent
+    const named = { id, handle: handleText(agent), name }
+    return [{ object: 'project_grant' as const, agent: named, createdAt: toTimestamp(createdAt) }]
+  })
+  return { object: 'list' as const, data }
+}

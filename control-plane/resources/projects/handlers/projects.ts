@@ -1,0 +1,199 @@
+import { fail } from '../../../../shared/api/errors.ts'
+import { uuid } from '../../../../shared/api/ids.ts'
+import { cursorOf, pageOf, timeAndId } from '../../../../shared/api/paging.ts'
+import { projectRoutes } from '../../../../shared/api/projects.ts'
+import type { BodyOf } from '../../../../shared/api/route.ts'
+import type { World } from '../../../../shared/lib/world.ts'
+import { troubleOf } from '../../../db/dialect.ts'
+import type { Db } from '../../../db/open.ts'
+import type { Caller } from '../../../http/callers.ts'
+import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import { lookUpAgent, readableAgent } from '../../agents/lookup.ts'
+import { findMemberByReference } from '../../members/store.ts'
+import { ownWorkspace } from '../../workspaces/named.ts'
+import { liveProject, unknownProject, visibleProject } from '../lookup.ts'
+import { presentConfig, presentProject, presentSummary } from '../present.ts'
+import { ownsOrAdministers, projectViewerOf } from '../rules.ts'
+import {
+  insertGrant,
+  insertProject,
+  isPrefixTaken,
+  listProjects,
+  replaceProject,
+  type ProjectFilter,
+  type ProjectRow,
+} from '../store.ts'
+
+export function projectHandlers(): ImplementedRoute[] {
+  return implement(projectRoutes, {
+    list,
+    create,
+
+    async get({ db, caller, params, query }) {
+      const project = await visibleProject(db, caller, params.projectId)
+      const isShown = project.deletedAt === null || (query.includeDeleted === true && caller.kind === 'person')
+      return isShown ? presentProject(project) : unknownProject()
+    },
+
+    async update({ db, caller, params, body, world }) {
+      const before = await liveProject(db, caller, params.projectId)
+      const { name, description, visibility } = body
+      const changes = {
+        ...(name === undefined ? {} : { name }),
+        ...(description === undefined ? {} : { description: description ?? '' }),
+        ...(visibility === undefined ? {} : { visibility }),
+      }
+      return presentProject(await store(db, world, { before, changes }))
+    },
+
+    async delete({ db, caller, params, world }) {
+      const before = await liveProject(db, caller, params.projectId)
+      await store(db, world, { before, changes: { deletedAt: world.now() } })
+    },
+
+    async restore({ db, caller, params, world }) {
+      const before = await visibleProject(db, caller, params.projectId)
+      if (!ownsOrAdministers(before, caller)) fail('restore_forbidden')
+      if (before.deletedAt === null) fail('not_deleted')
+      return presentProject(await store(db, world, { before, changes: { deletedAt: null } }))
+    },
+
+    async config({ db, caller, params }) {
+      return presentConfig(await liveProject(db, caller, params.projectId))
+    },
+
+    async updateConfig({ db, caller, params, body, world }) {
+      const before = await liveProject(db, caller, params.projectId)
+      const { status, leadAgentId, repoUrl } = body
+      const changes = {
+        ...(status === undefined ? {} : { status }),
+        ...(leadAgentId === undefined ? {} : { leadAgentId: await leadOf(db, caller, leadAgentId) }),
+        ...(repoUrl === undefined ? {} : { repoUrl }),
+      }
+      return presentConfig(await store(db, world, { before, changes }))
+    },
+
+    transferOwner,
+    ofAgent,
+  })
+}
+
+const projectCursor = timeAndId(uuid)
+
+async function list({ db, caller, query }: HandlerInput<typeof projectRoutes.list>) {
+  const withDeleted = query.status?.includes('deleted') ?? false
+  if (withDeleted && caller.kind === 'agent') fail('list_deleted_forbidden', { param: 'status' })
+  const lead = query.lead === undefined ? undefined : await lookUpAgent(db, caller, query.lead)
+  const statuses = query.status?.filter((status) => status !== 'deleted')
+  // A filter that names nothing the caller can see, matches nothing.
+  if (lead === null) return pageFor(query, async () => [])
+  return pageFor(query, (page) =>
+    listProjects(db, {
+      workspaceId: caller.workspaceId,
+      withDeleted,
+      visibleTo: projectViewerOf(caller),
+      ...(statuses === undefined ? {} : { statuses }),
+      ...(lead === undefined ? {} : { leadAgentId: lead.uuid }),
+      ...(query.q === undefined ? {} : { q: query.q }),
+      ...page,
+    }),
+  )
+}
+
+async function ofAgent({ db, caller, params, query }: HandlerInput<typeof projectRoutes.ofAgent>) {
+  const agent = await readableAgent(db, caller, params.agentId)
+  return pageFor(query, (page) =>
+    listProjects(db, {
+      workspaceId: caller.workspaceId,
+      visibleTo: projectViewerOf(caller),
+      grantedTo: { agentId: agent.id, agentUuid: agent.uuid },
+      ...page,
+    }),
+  )
+}
+
+/** One page of what `read` gives, in the short shape. */
+async function pageFor(
+  query: { limit: number; after?: string | undefined; cursor?: string | undefined },
+  read: (page: Pick<ProjectFilter, 'before' | 'limit'>) => Promise<ProjectRow[]>,
+) {
+  const after = cursorOf(query, projectCursor)
+  const { limit } = query
+  const rows = await read({ limit, ...(after === null ? {} : { before: { createdAt: after[0], id: after[1] } }) })
+  return pageOf({ rows, limit, keyOf: (project) => [project.createdAt, project.id], present: presentSummary })
+}
+
+async function create({ db, caller, world, body }: HandlerInput<typeof projectRoutes.create>) {
+  if (body.prefix != null) await checkPrefix(db, caller, body.prefix)
+  const project = newProject(body, { caller, world, leadAgentId: await leadOf(db, caller, body.leadAgentId ?? null) })
+  try {
+    await insertProject(db, project)
+  } catch (error) {
+    // It was free when it was looked up, so another write got in between.
+    if (troubleOf(error) === 'duplicate') fail('duplicate_prefix', { param: 'prefix', cause: error })
+    throw error
+  }
+  // An agent stays able to see what it created.
+  if (caller.kind === 'agent')
+    await insertGrant(db, { projectId: project.id, agentId: caller.agentId, at: project.createdAt })
+  return answer(201, presentProject(project))
+}
+
+async function checkPrefix(db: Db, caller: Caller, prefix: string): Promise<void> {
+  const param = 'prefix'
+  const { issuePrefix } = await ownWorkspace(db, caller)
+  if (prefix === issuePrefix) fail('prefix_reserved', { param })
+  if (await isPrefixTaken(db, caller.workspaceId, prefix)) fail('duplicate_prefix', { param })
+}
+
+/** UUID of the agent that a reference names. */
+async function leadOf(db: Db, caller: Caller, reference: string | null): Promise<string | null> {
+  if (reference === null) return null
+  const agent = await lookUpAgent(db, caller, reference)
+  return agent === null || agent.deletedAt !== null ? fail('agent_not_found', { param: 'leadAgentId' }) : agent.uuid
+}
+
+function newProject(
+  body: BodyOf<typeof projectRoutes.create>,
+  made: { caller: Caller; world: World; leadAgentId: string | null },
+): ProjectRow {
+  const { caller, world } = made
+  const now = world.now()
+  return {
+    id: world.uuid(),
+    workspaceId: caller.workspaceId,
+    name: body.name,
+    description: body.description ?? '',
+    status: 'active',
+    prefix: body.prefix ?? null,
+    leadAgentId: made.leadAgentId,
+    ownerUserId: caller.kind === 'person' ? caller.userId : null,
+    visibility: body.visibility,
+    repoUrl: body.repoUrl ?? null,
+    deletedAt: null,
+    version: 1,
+    createdAt: now,
+    updatedAt: now,
+  }
+}
+
+/** Writes the changed project. Fails with `transient_conflict` when somebody else wrote in between. */
+async function store(
+  db: Db,
+  world: World,
+  { before, changes }: { before: ProjectRow; changes: Partial<ProjectRow> },
+): Promise<ProjectRow> {
+  const after = { ...before, ...changes, updatedAt: world.now() }
+  if (!(await replaceProject(db, before, after))) fail('transient_conflict')
+  return after
+}
+
+async function transferOwner({ db, caller, params, body, world }: HandlerInput<typeof projectRoutes.transferOwner>) {
+  const before = await liveProject(db, caller, params.projectId)
+  if (!ownsOrAdministers(before, caller)) fail('owner_transfer.forbidden')
+  const param = 'newOwnerId'
+  const owner = await findMemberByReference(db, caller.workspaceId, body.newOwnerId)
+  if (owner === null) return fail('owner_transfer.user_not_found', { param })
+  if (owner.id === before.ownerUserId) fail('owner_transfer.same_owner', { param })
+  return presentProject(await store(db, world, { before, changes: { ownerUserId: owner.id } }))
+}

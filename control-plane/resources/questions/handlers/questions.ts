@@ -1,0 +1,158 @@
+import type { Knex } from 'knex'
+import { namesCredential } from '../../../../shared/lib/env-names.ts'
+import { fail } from '../../../../shared/api/errors.ts'
+import { idPageOf } from '../../../../shared/api/id-paging.ts'
+import type { Page } from '../../../../shared/api/paging.ts'
+import { questionRoutes, type Question } from '../../../../shared/api/questions.ts'
+import type { Db } from '../../../db/open.ts'
+import type { Caller, PersonCaller } from '../../../http/callers.ts'
+import { answer as answerWith, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import { lookUpAgent } from '../../agents/lookup.ts'
+import { findAgent } from '../../agents/store.ts'
+import { includedIn } from '../../approvals/steps/include.ts'
+import { gateViewerOf, pageFrom, seesAgent } from '../../approvals/lookup.ts'
+import { sentinelOf, stopFailed } from '../../../lifecycle/stop-to-ask.ts'
+import { findConversation } from '../../conversations/store.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { mayDecideWhatRuns } from '../../agents/trust-rules.ts'
+import { addSecret } from '../../secrets/add.ts'
+import { lookUpTask } from '../../tasks/lookup.ts'
+import { closeAnswered } from '../steps/answer.ts'
+import { ask } from './ask.ts'
+import { presentQuestion } from '../present.ts'
+import { judgeAnswer } from '../rules.ts'
+import { findQuestion, listQuestions, type QuestionFilter, type QuestionRow } from '../store.ts'
+import { inTransaction } from '../../../db/transaction.ts'
+
+export function questionHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+  return implement(questionRoutes, {
+    list,
+
+    async create(input) {
+      // The route has no transaction around it: a question whose run could not be stopped stays, closed.
+      const asked = await inTransaction(input.db as Knex, async (tx) => ask(tx, input, deps), {
+        turns: [input.caller.workspaceId],
+      })
+      input.afterCommit(() => deps.bus.poke())
+      if (!asked.isStopped) stopFailed()
+      const { question } = asked
+      return answerWith(201, { question: presentQuestion(question), sentinel: sentinelOf(question.id) })
+    },
+
+    async get({ db, caller, params, query, world }) {
+      const question = await visibleQuestion(db, caller, params.id)
+      const wanted = query.include ?? []
+      const moment = { now: world.now(), leaseMs: deps.leaseMs }
+      return {
+        ...presentQuestion(question),
+        ...(await includedIn(db, question, wanted, { caller, moment })),
+        ...(wanted.includes('conversation') && { conversation: await conversationOf(db, question) }),
+      }
+    },
+
+    async answer(input) {
+      const { db, caller, params, body } = input
+      const question = await openQuestion(db, caller, params.id)
+      const { text = null, selected = null } = body.answer
+      const judged = judgeAnswer(question, { text, selected })
+      if ('refusal' in judged) {
+        const keys = (question.options ?? []).map((option) => option.key)
+        const isKey = judged.refusal === 'invalid_option_key'
+        return fail(judged.refusal, { param: judged.param, ...(isKey ? { allowedValues: keys } : {}) })
+      }
+      return closed(input, deps, { question, answer: judged.answer })
+    },
+
+    secret: (input) => secret(input, deps),
+  })
+}
+
+async function list({ db, caller, query }: HandlerInput<typeof questionRoutes.list>): Promise<Page<Question>> {
+  const { cursor, page } = await pageFrom(query, (id) => findQuestion(db, caller.workspaceId, id))
+  const visibleTo = gateViewerOf(caller)
+  const filter = await filterOf({ db, caller, query })
+  const rows =
+    filter === null
+      ? []
+      : await listQuestions(db, { ...filter, ...page, ...(visibleTo === undefined ? {} : { visibleTo }) })
+  return idPageOf({ rows, limit: query.limit, cursor, present: presentQuestion })
+}
+
+/** null: a filter names nothing that the caller can see, so it matches nothing. */
+async function filterOf({
+  db,
+  caller,
+  query,
+}: Pick<HandlerInput<typeof questionRoutes.list>, 'db' | 'caller' | 'query'>): Promise<Omit<
+  QuestionFilter,
+  'limit'
+> | null> {
+  const { status, taskId, runId, sessionId, conversationId, askedByAgentId } = query
+  const task = taskId === undefined ? undefined : await lookUpTask(db, caller, taskId)
+  const run = runId === 'current' ? (caller.kind === 'agent' ? caller.runId : null) : runId
+  const agent = askedByAgentId === undefined ? undefined : await lookUpAgent(db, caller, askedByAgentId)
+  if (task === null || run === null || agent === null) return null
+  return {
+    workspaceId: caller.workspaceId,
+    ...(status === undefined || status === 'all' ? {} : { status }),
+    ...(task === undefined ? {} : { taskId: task.id }),
+    ...(run === undefined ? {} : { runId: run }),
+    ...(agent === undefined ? {} : { agentId: agent.id }),
+    ...(sessionId === undefined ? {} : { sessionId }),
+    ...(conversationId === undefined ? {} : { conversationId }),
+  }
+}
+
+/** A question is seen, and answered, by who sees the agent that asks (silence q.who). Fails with `question_not_found`. */
+async function visibleQuestion(db: Db, caller: Caller, id: string): Promise<QuestionRow> {
+  const question = await findQuestion(db, caller.workspaceId, id)
+  const isSeen = question !== null && (await seesAgent(db, caller, question.agentId))
+  return isSeen ? question : fail('question_not_found', { param: 'id' })
+}
+
+async function openQuestion(db: Db, caller: PersonCaller, id: string): Promise<QuestionRow> {
+  const question = await visibleQuestion(db, caller, id)
+  return question.status === 'open' ? question : fail('question_resolved')
+}
+
+async function conversationOf(db: Db, { conversationId }: QuestionRow) {
+  const conversation = conversationId === null ? null : await findConversation(db, conversationId)
+  return (
+    conversation && {
+      object: 'conversation' as const,
+      id: conversation.id,
+      title: conversation.title,
+      kind: conversation.kind,
+    }
+  )
+}
+
+async function closed(
+  input: Pick<HandlerInput<typeof questionRoutes.answer>, 'db' | 'caller' | 'world' | 'afterCommit'>,
+  deps: ResourceDependencies,
+  { question, answer }: { question: QuestionRow; answer: QuestionRow['answer'] },
+): Promise<Question> {
+  const { db, caller, world } = input
+  if (!(await closeAnswered(db, question, { answer, person: caller, world }))) fail('question_resolved')
+  input.afterCommit(() => deps.bus.poke())
+  return presentQuestion((await findQuestion(db, question.workspaceId, question.id)) ?? question)
+}
+
+/** The value goes encrypted into the store and to the agent that asked; it is told to nobody else. */
+async function secret(input: HandlerInput<typeof questionRoutes.secret>, deps: ResourceDependencies) {
+  const { db, caller, params, body } = input
+  const question = await openQuestion(db, caller, params.id)
+  const { secretRequest } = question
+  if (question.answerMode !== 'secret_input' || secretRequest === null) return fail('question_not_secret_input')
+  const agent = await findAgent(db, question.agentId)
+  if (agent === null || agent.deletedAt !== null)
+    return fail('secret_input_requires_agent', { status: 409, message: 'The agent that asked is deleted.' })
+  const { name, provider, envVarName } = secretRequest
+  if (!mayDecideWhatRuns(caller, agent) && !namesCredential(envVarName))
+    fail('http_exception', {
+      message: `Only the owner of the agent and workspace admins set ${envVarName} for it: the name is not that of a token, key, secret or password.`,
+    })
+  if (deps.secretProviders !== null && !deps.secretProviders.includes(provider)) fail('secret_provider_unbrokerable')
+  await addSecret(input, deps, { name, provider, envVarName, value: body.value, agentId: agent.id })
+  return closed(input, deps, { question, answer: null })
+}

@@ -1,0 +1,84 @@
+import type { QuestionAnswer } from '../../../../shared/api/approval-words.ts'
+import type { World } from '../../../../shared/lib/world.ts'
+import type { Db } from '../../../db/open.ts'
+import { requestWake } from '../../../wakes/wakes.ts'
+import { recordGate } from '../../tasks/gate-activity.ts'
+import { answeredPrompt, systemAnswer } from '../rules.ts'
+import { findQuestionByMessage, resolveQuestion, type QuestionRow } from '../store.ts'
+
+/** Who answers. */
+export interface Answerer {
+  /** `usr_...` */
+  userPublicId: string
+  name: string
+}
+
+/**
+ * A reply in the thread of an open question's message answers it (document 2, "Question"): its text, whatever the mode;
+ * never a `secret_input`, whose value belongs into no message. True when it did; the asking agent is then woken, so the
+ * caller pokes the bus after the commit.
+ */
+export async function answerFromReply(
+  tx: Db,
+  reply: { parentMessageId: string; body: string; person: Answerer; world: World },
+): Promise<boolean> {
+  const question = await findQuestionByMessage(tx, reply.parentMessageId)
+  if (question === null || question.answerMode === 'secret_input') return false
+  return closeAnswered(tx, question, {
+    answer: { text: reply.body, selected: null },
+    person: reply.person,
+    world: reply.world,
+  })
+}
+
+/** Stores the answer and wakes the agent that asked, in the session in which it asked. False when another was first. */
+export async function closeAnswered(
+  tx: Db,
+  question: QuestionRow,
+  given: { answer: QuestionAnswer | null; person: Answerer; world: World },
+): Promise<boolean> {
+  const { answer, person, world } = given
+  const resolution = { answer, by: person.userPublicId, at: world.now() }
+  if (!(await resolveQuestion(tx, question, resolution))) return false
+  await recordGate(tx, {
+    taskId: question.taskId,
+    kind: 'question.answered',
+    actor: { type: 'user', id: person.userPublicId },
+    // A secret is in no answer.
+    data: { questionId: question.id, answer },
+    world,
+  })
+  await requestWake(
+    tx,
+    {
+      workspaceId: question.workspaceId,
+      agentId: question.agentId,
+      triggerSource: 'approval_resolved',
+      requestedBy: person.userPublicId,
+      prompt: answeredPrompt(question, { answer, by: person.name }),
+      taskId: question.taskId,
+      conversationId: question.conversationId,
+      continues: question.runId,
+      key: `question:${question.id}`,
+    },
+    world,
+  )
+  return true
+}
+
+/** Closes a question that nobody can answer any more (document 2, "Question"); nobody is woken. */
+export async function closeBySystem(
+  tx: Db,
+  question: QuestionRow,
+  { reason, world }: { reason: Parameters<typeof systemAnswer>[1]; world: World },
+): Promise<void> {
+  const answer = systemAnswer(question, reason)
+  if (!(await resolveQuestion(tx, question, { answer, by: null, at: world.now() }))) return
+  await recordGate(tx, {
+    taskId: question.taskId,
+    kind: 'question.closed',
+    actor: { type: 'system', id: null },
+    data: { questionId: question.id, reason },
+    world,
+  })
+}

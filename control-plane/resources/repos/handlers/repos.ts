@@ -1,0 +1,56 @@
+import { fail } from '../../../../shared/api/errors.ts'
+import { toTimestamp } from '../../../../shared/api/ids.ts'
+import { repoRoutes, type Repo } from '../../../../shared/api/repos.ts'
+import { troubleOf } from '../../../db/dialect.ts'
+import { answer, implement, type ImplementedRoute } from '../../../http/implement.ts'
+import { wholeList } from '../../../http/whole-list.ts'
+import { readRemote } from '../rules.ts'
+import { insertRepo, listRepos, removeRepo, type RepoRow } from '../store.ts'
+
+/** A workspace has at most so many repos in its list. */
+const mostRepos = 5_000
+
+export function repoHandlers(): ImplementedRoute[] {
+  return implement(repoRoutes, {
+    async list({ db, caller }) {
+      return wholeList((await listRepos(db, caller.workspaceId, mostRepos)).map(presentRepo))
+    },
+
+    async add({ db, caller, body, world }) {
+      const remote = readRemote(body.gitRemote)
+      if (remote === null) {
+        const message = 'This is no address of a repository on a git host.'
+        const fields = [{ path: 'gitRemote', message }]
+        return fail('validation_error', { message, param: 'gitRemote', details: { fields } })
+      }
+      const repo: RepoRow = {
+        ...remote,
+        id: world.uuid(),
+        workspaceId: caller.workspaceId,
+        defaultBranch: body.defaultBranch ?? null,
+        createdAt: world.now(),
+      }
+      try {
+        await insertRepo(db, repo)
+      } catch (error) {
+        if (troubleOf(error) === 'duplicate')
+          fail('duplicate_resource', {
+            param: 'gitRemote',
+            message: `${repo.gitRemote} is here already.`,
+            cause: error,
+          })
+        throw error
+      }
+      return answer(201, presentRepo(repo))
+    },
+
+    async remove({ db, caller, params }) {
+      if (!(await removeRepo(db, caller.workspaceId, params.repoId))) fail('resource_not_found', { param: 'repoId' })
+    },
+  })
+}
+
+function presentRepo(repo: RepoRow): Repo {
+  const { id, name, gitRemote, defaultBranch, provider, host, createdAt } = repo
+  return { object: 'repo', id, name, gitRemote, defaultBranch, provider, host, createdAt: toTimestamp(createdAt) }
+}

@@ -1,0 +1,149 @@
+import { z } from 'zod'
+import { fail } from '../../../../shared/api/errors.ts'
+import { toTimestamp } from '../../../../shared/api/ids.ts'
+import { runRecordRoutes, type RunChangeSet, type RunManifest } from '../../../../shared/api/run-records.ts'
+import type { ChangeSetResult } from '../../../../shared/device/change-set.ts'
+import type { Db } from '../../../db/open.ts'
+import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { isLinked } from '../../devices/rules.ts'
+import { findDeviceByPublicId } from '../../devices/store.ts'
+import { findDetails, replaceOutput, type RunDetails } from '../details-store.ts'
+import { findChangeSet } from '../log-store.ts'
+import { listOutputSchemas, misfitOf } from '../output-schemas.ts'
+import { lookUpRun, readableRun, unknownRun } from '../lookup.ts'
+import { findRun, type RunRow } from '../store.ts'
+
+/** A device that works on a large repository answers within this time, or not at all. */
+const changeSetMs = 25_000
+
+export function runRecordHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+  return implement(runRecordRoutes, {
+    async context({ db, caller, params }) {
+      const run = await readableRun(db, caller, params.runId)
+      const prompt = (await findDetails(db, run.id))?.prompt ?? null
+      return prompt === null ? fail('run.context_not_stored') : { prompt }
+    },
+
+    async manifest({ db, caller, params }) {
+      const run = await readableRun(db, caller, params.runId)
+      const details = await findDetails(db, run.id)
+      if (details === null || details.manifest === null) return fail('run.manifest_not_pinned')
+      return { ...manifestOf(details), outputSchemas: await listOutputSchemas(db, run) }
+    },
+
+    async changeSet({ db, caller, params, world }) {
+      const run = await readableRun(db, caller, params.runId)
+      return readChangeSet(db, run, { deps, now: world.now() })
+    },
+
+    output: {
+      before: async (input) => {
+        const { schema, data } = input.body
+        // A run's schemas stay as they are, so what fits now fits in the transaction.
+        if (schema != null) await checkOutput(input, await ownRun(input), { schema, data, costly: deps.costly })
+      },
+      handle: async (input) => {
+        const { db, body, world } = input
+        const run = await ownRun(input)
+        await replaceOutput(db, { runId: run.id, schema: body.schema ?? null, value: body.data, at: world.now() })
+        return { runId: run.id, recorded: true as const }
+      },
+    },
+
+    async outputGet({ db, caller, params }) {
+      const run = await readableRun(db, caller, params.runId)
+      const details = await findDetails(db, run.id)
+      if (details === null || details.outputAt === null)
+        return fail('resource_not_found', { param: 'runId', message: 'This run has recorded no output.' })
+      const { output, outputSchema, outputAt } = details
+      return { runId: run.id, schema: outputSchema, data: output, recordedAt: toTimestamp(outputAt) }
+    },
+  })
+}
+
+type Output = HandlerInput<typeof runRecordRoutes.output>
+
+/** The caller's run, while it lives. */
+async function ownRun({ db, caller, params }: Output): Promise<RunRow> {
+  const found = await lookUpRun(db, caller, params.runId)
+  if (found === null || !found.isVisible) return unknownRun(params.runId)
+  if (found.run.id !== caller.runId) fail('run_output.not_this_run')
+  if (found.run.endedAt !== null) fail('run_output.run_terminal')
+  return found.run
+}
+
+async function checkOutput(
+  { db, caller }: Output,
+  run: RunRow,
+  { schema, data, costly }: { schema: string; data: unknown; costly: ResourceDependencies['costly'] },
+): Promise<void> {
+  const known = await listOutputSchemas(db, run)
+  const named = Object.hasOwn(known, schema) ? known[schema] : undefined
+  if (named === undefined) {
+    const allowedValues = Object.keys(known)
+    return fail('run_output.invalid', { param: 'schema', message: `No schema is named ${schema}.`, allowedValues })
+  }
+  const misfit = await misfitOf(named, data, { costly, caller })
+  if (misfit !== null)
+    fail('run_output.invalid', { param: misfit.path, message: `${misfit.path} ${misfit.message} (schema ${schema}).` })
+}
+
+const storedManifest = z.object({
+  rules: z.array(z.object({ name: z.string(), text: z.string() })).default([]),
+  envKeys: z.array(z.string()).default([]),
+})
+
+function manifestOf({ runId, spec, manifest }: RunDetails): Omit<RunManifest, 'outputSchemas'> {
+  const stored = storedManifest.parse(manifest)
+  return {
+    runId,
+    agent: spec.agent,
+    harness: spec.harness,
+    model: spec.model,
+    backupModel: spec.backupModel,
+    reasoningEffort: spec.reasoningEffort,
+    maxTurns: spec.maxTurns,
+    folder: spec.folder,
+    rules: stored.rules.filter((rule) => rule.name !== 'AGENT.md').map((rule) => rule.text),
+    skills: [],
+    permissions: spec.permissions,
+    envKeys: stored.envKeys,
+  }
+}
+
+/** What the run's device stored last; while the run works, what its device finds now. */
+async function readChangeSet(
+  db: Db,
+  run: RunRow,
+  { deps, now }: { deps: ResourceDependencies; now: number },
+): Promise<RunChangeSet> {
+  if (run.startedAt === null) return fail('source_unknown', { message: 'The run never started to work.' })
+  if (run.endedAt === null) {
+    const live = await askDevice(db, run, { deps, now })
+    if (live !== null) return toReply(run, live, true)
+    // It may have ended while its device was asked.
+    if ((await findRun(db, run.id))?.endedAt === null)
+      return fail('repo_unavailable', { message: 'The device of this run does not answer.' })
+  }
+  const stored = await findChangeSet(db, run.id)
+  if (stored === null)
+    return fail('diff_unavailable', { message: 'The device sent no change-set before the run ended.' })
+  return toReply(run, stored.result, false)
+}
+
+async function askDevice(
+  db: Db,
+  run: RunRow,
+  { deps, now }: { deps: ResourceDependencies; now: number },
+): Promise<ChangeSetResult | null> {
+  const device = run.device === null ? null : await findDeviceByPublicId(db, run.device)
+  if (device === null || !isLinked(device, now, deps.leaseMs)) return null
+  return deps.requests.changeSet(device.publicId, { runId: run.id, fence: run.fence }, changeSetMs)
+}
+
+function toReply(run: RunRow, result: ChangeSetResult, live: boolean): RunChangeSet {
+  if (!result.ok) return fail(result.code, { message: result.message })
+  const { changeSet } = result
+  return { ...changeSet, runId: run.id, live, capturedAt: toTimestamp(changeSet.capturedAt) }
+}

@@ -1,0 +1,154 @@
+import { runId } from '../../../../shared/api/ids.ts'
+import { batchOf, cursorOf, pageOf, timeAndId } from '../../../../shared/api/paging.ts'
+import { fail } from '../../../../shared/api/errors.ts'
+import { runRoutes, type RunDetail } from '../../../../shared/api/runs.ts'
+import type { Db, Tx } from '../../../db/open.ts'
+import { cancelRun } from '../../../lifecycle/cancel-run.ts'
+import { causeOfCaller } from '../../../wakes/cause.ts'
+import { announce, startRun, wakeContextOf } from '../../../wakes/start-run.ts'
+import type { Caller } from '../../../http/callers.ts'
+import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import { lookUpAgent } from '../../agents/lookup.ts'
+import { viewerOf } from '../../agents/rules.ts'
+import { findAgent, listManagers } from '../../agents/store.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { findTaskById } from '../../tasks/store.ts'
+import { findDetails } from '../details-store.ts'
+import { findFinalAnswer, listEventsBackward } from '../event-log.ts'
+import { lookUpRun, readableRunAndAgent, unknownRun } from '../lookup.ts'
+import { presentRunDetail, presentRuns } from '../steps/present.ts'
+import { isRetriable, mayCancel, retryPrompt } from '../rules.ts'
+import { listRuns, listRunsByIds, type RunFilter } from '../list-store.ts'
+import { findRun, type RunRow } from '../store.ts'
+
+export function runHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+  return implement(runRoutes, {
+    list: (input) => list(input, deps),
+
+    async get({ db, caller, params, query, world }) {
+      const { run, agent } = await readableRunAndAgent(db, caller, params.runId)
+      const detail = await presentRunDetail(db, run, { now: world.now(), leaseMs: deps.leaseMs, agent })
+      return query.expand === undefined ? detail : { ...detail, ...(await expand(db, run, query.expand)) }
+    },
+
+    async cancel(input) {
+      const { db, caller, params, body, world } = input
+      const { run } = await cancellableRun(db, caller, params.runId)
+      const { leaseMs } = deps
+      const reason = body.reason ?? null
+      if (!(await cancelRun(db as Tx, run, { exitReason: 'interrupted', reason, world, leaseMs })))
+        fail('run.not_cancellable')
+      input.afterCommit(() => deps.bus.poke())
+      return presentRunDetail(db, (await findRun(db, run.id)) ?? run, { now: world.now(), leaseMs })
+    },
+
+    retry: (input) => retry(input, deps),
+  })
+}
+
+const cursorKey = timeAndId(runId)
+
+async function list({ db, caller, query, world }: HandlerInput<typeof runRoutes.list>, deps: ResourceDependencies) {
+  const moment = { now: world.now(), leaseMs: deps.leaseMs }
+  const visibleTo = visibility(caller)
+  if (query.ids !== undefined) {
+    const own = caller.kind === 'agent' ? caller.runId : ''
+    const ids = query.ids.map((id) => (id === 'current' ? own : id))
+    const rows = await listRunsByIds(db, caller.workspaceId, [...new Set(ids)], visibleTo)
+    const runs = new Map((await presentRuns(db, rows, moment)).map((run) => [run.id, run]))
+    return batchOf(ids, (id) => runs.get(id))
+  }
+  const after = cursorOf(query, cursorKey)
+  const agent = query.agent === undefined ? undefined : await lookUpAgent(db, caller, query.agent)
+  // A filter that names nothing the caller can see, matches nothing.
+  const task = query.task === 'current' ? await ownTask(db, caller) : query.task
+  const filter: RunFilter = {
+    workspaceId: caller.workspaceId,
+    ...(visibleTo === undefined ? {} : { visibleTo }),
+    ...(agent == null ? {} : { agentId: agent.id }),
+    ...(task == null ? {} : { task }),
+    ...(query.status === undefined ? {} : { statuses: query.status }),
+    ...(query.triggerSource === undefined ? {} : { triggerSources: query.triggerSource }),
+    ...(query.since === undefined ? {} : { since: Date.parse(query.since) }),
+    ...(query.until === undefined ? {} : { until: Date.parse(query.until) }),
+    ...(after === null ? {} : { before: { createdAt: after[0], id: after[1] } }),
+    limit: query.limit,
+  }
+  const rows = agent === null || task === null ? [] : await listRuns(db, filter)
+  const shown = await presentRuns(db, rows.slice(0, query.limit), moment)
+  const byId = new Map(shown.map((run) => [run.id, run]))
+  return pageOf({
+    rows,
+    limit: query.limit,
+    keyOf: (run) => [run.createdAt, run.id],
+    present: (run) => byId.get(run.id)!,
+  })
+}
+
+function visibility(caller: Caller) {
+  const viewer = viewerOf(caller)
+  return viewer.seesAll ? undefined : viewer
+}
+
+/** The task of the calling run; null when it has none, or a person calls. */
+async function ownTask(db: Db, caller: Caller): Promise<string | null> {
+  return caller.kind === 'agent' ? ((await findRun(db, caller.runId))?.taskId ?? null) : null
+}
+
+const latestCount = 20
+
+async function expand(db: Db, run: RunRow, parts: readonly string[]) {
+  const expanded: Pick<RunDetail, 'latestEvents' | 'transcriptRead'> = {}
+  if (parts.includes('latestEvents')) {
+    const range = { runId: run.id, beforeSeq: Number.MAX_SAFE_INTEGER, limit: latestCount }
+    expanded.latestEvents = (await listEventsBackward(db, range)).events.reverse()
+  }
+  if (parts.includes('transcriptRead')) {
+    const answer = await findFinalAnswer(db, run.id)
+    expanded.transcriptRead = {
+      finalAnswer: answer?.text ?? null,
+      isError: answer?.isError === true || run.status === 'failed',
+      eventCount: run.eventSeq,
+    }
+  }
+  return expanded
+}
+
+/** The run to cancel or retry. The owner of an agent above may, though the run's own agent is hidden from it. */
+async function cancellableRun(db: Db, caller: Caller, reference: string) {
+  const found = await lookUpRun(db, caller, reference)
+  if (found === null) return unknownRun(reference)
+  const managers = await listManagers(db, caller.workspaceId, found.agent?.reportingTo ?? null)
+  if (mayCancel(found.run, caller, { agent: found.agent, managers })) return found
+  return found.isVisible ? fail('run.cancel_forbidden') : unknownRun(reference)
+}
+
+async function retry(input: HandlerInput<typeof runRoutes.retry>, deps: ResourceDependencies) {
+  const { db, caller, params, body, world } = input
+  const { run } = await cancellableRun(db, caller, params.runId)
+  if (!isRetriable(run))
+    fail('run.not_retriable', { message: `The run is ${run.status}; only a failed or cancelled one can be retried.` })
+  const agent = await findAgent(db, run.agentId)
+  if (agent === null) return notDispatched('The agent of this run is gone.')
+  const details = await findDetails(db, run.id)
+  // On the same task, whose lock lets one run at a time work on it.
+  const task = run.taskId === null ? null : await findTaskById(db, run.taskId)
+  const answer = await startRun(
+    db as Tx,
+    {
+      agent,
+      triggerSource: 'manual',
+      requestedBy: caller.kind === 'person' ? caller.userPublicId : caller.agentId,
+      causedBy: await causeOfCaller(db, caller),
+      prompt: retryPrompt(details?.prompt ?? null, { runId: run.id, reason: body.reason }),
+      parent: run,
+      task,
+    },
+    wakeContextOf(world, deps),
+  )
+  if (answer.kind === 'not_dispatched') return notDispatched(answer.message)
+  input.afterCommit(() => announce(answer, deps))
+  return { runId: answer.runId }
+}
+
+const notDispatched = (message: string): never => fail('run.not_retriable', { status: 503, message })

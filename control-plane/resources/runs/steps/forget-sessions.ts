@@ -1,0 +1,20 @@
+import { publish } from '../../../db/outbox.ts'
+import type { Db } from '../../../db/open.ts'
+import { findDetails, replaceSpec } from '../details-store.ts'
+import { withdrawOffer } from '../lease-store.ts'
+import { listLiveOfAgent } from '../live-store.ts'
+
+/** Runs of the agent that no device executes yet begin a session of their own. `agentId`: `agt_...` */
+export async function forgetSessions(db: Db, agentId: string, now: number): Promise<void> {
+  for (const run of await listLiveOfAgent(db, agentId)) {
+    if (run.leaseState === 'claimed') continue
+    const details = await findDetails(db, run.id)
+    if (!details || details.spec.resumeSessionId === null) continue
+    // The device that was offered the run knows its spec: it is taken back, and offered anew.
+    if (run.leaseState === 'offered') {
+      if (!(await withdrawOffer(db, run.id, run.fence))) continue
+      await publish(db, { topic: 'run.queued', key: run.id, at: now })
+    }
+    await replaceSpec(db, run.id, { ...details.spec, resumeSessionId: null })
+  }
+}

@@ -1,0 +1,130 @@
+import { fail } from '../../../../shared/api/errors.ts'
+import { cursorOf, pageOf, timeAndId } from '../../../../shared/api/paging.ts'
+import { secretRoutes, type Secret } from '../../../../shared/api/secrets.ts'
+import { redirectsTraffic } from '../../../../shared/lib/env-names.ts'
+import { secretId, toTimestamp } from '../../../../shared/api/ids.ts'
+import type { Db } from '../../../db/open.ts'
+import { hasRole, type PersonCaller } from '../../../http/callers.ts'
+import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import { lookUpAgent } from '../../agents/lookup.ts'
+import type { AgentRow } from '../../agents/store.ts'
+import { mayDecideWhatRuns } from '../../agents/trust-rules.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { addSecret } from '../add.ts'
+import { envVarNameFor } from '../rules.ts'
+import {
+  findSecret,
+  insertSecretGrant,
+  listGranteesOf,
+  listSecrets,
+  recordReveal,
+  removeSecret,
+  removeSecretGrant,
+  type SecretRow,
+} from '../store.ts'
+
+export function secretHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+  return implement(secretRoutes, {
+    list,
+
+    async create(input) {
+      const { db, caller, body } = input
+      const agent = body.agentId === undefined ? null : await grantee(db, caller, body.agentId)
+      const { name, value, provider = null, envVarName = envVarNameFor(name) } = body
+      if (redirectsTraffic(envVarName) && !hasRole(caller, 'admin'))
+        fail('http_exception', {
+          param: 'envVarName',
+          message: `${envVarName} says where the traffic of programs goes; a workspace admin stores such a secret.`,
+        })
+      const agentId = agent?.id ?? null
+      const secret = await addSecret(input, deps, { name, value, provider, envVarName, agentId })
+      return answer(201, await shown(db, secret))
+    },
+
+    async reveal({ db, caller, params, world, log }) {
+      const secret = await knownSecret(db, caller, params.secretId)
+      const value = deps.vault.open(secret.id, secret.sealed)
+      await recordReveal(db, { secretId: secret.id, by: caller.userPublicId, at: world.now() })
+      log.warn({ secretId: secret.id, user: caller.userPublicId }, 'a secret was revealed')
+      return { object: 'secret_value' as const, id: secret.id, name: secret.name, value }
+    },
+
+    async grant({ db, caller, params, body, world }) {
+      const secret = await ownSecret(db, caller, params.secretId)
+      const agent = await grantee(db, caller, body.agentId)
+      const { workspaceId, userPublicId: by } = caller
+      await insertSecretGrant(db, { secretId: secret.id, agentId: agent.id, workspaceId, by, at: world.now() })
+      return shown(db, secret)
+    },
+
+    async revokeGrant({ db, caller, params }) {
+      const secret = await ownSecret(db, caller, params.secretId)
+      // Also of a deleted agent, which may be restored.
+      const agent = (await lookUpAgent(db, caller, params.agentId)) ?? fail('agent_not_found', { param: 'agentId' })
+      await removeSecretGrant(db, secret.id, agent.id)
+    },
+
+    async delete({ db, caller, params }) {
+      await removeSecret(db, (await ownSecret(db, caller, params.secretId)).id)
+    },
+  })
+}
+
+const cursorKey = timeAndId(secretId)
+
+async function list({ db, caller, query }: HandlerInput<typeof secretRoutes.list>) {
+  const after = cursorOf(query, cursorKey)
+  const rows = await listSecrets(db, {
+    workspaceId: caller.workspaceId,
+    limit: query.limit,
+    ...(after === null ? {} : { before: { createdAt: after[0], id: after[1] } }),
+  })
+  const ids = rows.map((secret) => secret.id)
+  const grantees = await listGranteesOf(db, ids)
+  const present = (secret: SecretRow) => presentSecret(secret, grantees.get(secret.id) ?? [])
+  return pageOf({ rows, limit: query.limit, keyOf: (secret) => [secret.createdAt, secret.id], present })
+}
+
+async function knownSecret(db: Db, caller: PersonCaller, id: string): Promise<SecretRow> {
+  return (await findSecret(db, caller.workspaceId, id)) ?? fail('secret_not_found', { param: 'secretId' })
+}
+
+/** To give, take or delete: for whoever stored it, and workspace admins. */
+async function ownSecret(db: Db, caller: PersonCaller, id: string): Promise<SecretRow> {
+  const secret = await knownSecret(db, caller, id)
+  if (secret.createdBy !== caller.userPublicId && !hasRole(caller, 'admin'))
+    fail('http_exception', { message: 'Only who stored the secret and workspace admins do this.' })
+  return secret
+}
+
+/** To give a secret: it becomes part of the environment in which the agent's program runs. */
+async function grantee(db: Db, caller: PersonCaller, reference: string): Promise<AgentRow> {
+  const agent = await lookUpAgent(db, caller, reference)
+  if (agent === null || agent.deletedAt !== null) return fail('agent_not_found', { param: 'agentId' })
+  if (!mayDecideWhatRuns(caller, agent))
+    fail('http_exception', {
+      param: 'agentId',
+      message: "Only the agent's owner and workspace admins give it secrets.",
+    })
+  return agent
+}
+
+async function shown(db: Db, secret: SecretRow): Promise<Secret> {
+  return presentSecret(secret, (await listGranteesOf(db, [secret.id])).get(secret.id) ?? [])
+}
+
+function presentSecret(secret: SecretRow, grantedTo: readonly string[]): Secret {
+  return {
+    object: 'secret',
+    id: secret.id,
+    workspaceId: secret.workspaceId,
+    name: secret.name,
+    provider: secret.provider,
+    envVarName: secret.envVarName,
+    grantedTo: grantedTo.map((id) => ({ type: 'agent', id })),
+    createdBy: { type: 'user', id: secret.createdBy },
+    lastRevealedBy: secret.lastRevealedBy === null ? null : { type: 'user', id: secret.lastRevealedBy },
+    lastRevealedAt: toTimestamp(secret.lastRevealedAt),
+    createdAt: toTimestamp(secret.createdAt),
+  }
+}

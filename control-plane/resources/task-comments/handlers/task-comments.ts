@@ -1,0 +1,102 @@
+import { fail, failPlain } from '../../../../shared/api/errors.ts'
+import { sentText } from '../../../../shared/api/messages.ts'
+import { taskCommentRoutes } from '../../../../shared/api/task-comments.ts'
+import type { Db, Tx } from '../../../db/open.ts'
+import { cancelRun } from '../../../lifecycle/cancel-run.ts'
+import type { Caller } from '../../../http/callers.ts'
+import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import { checkText, postMessage } from '../../conversations/steps/post.ts'
+import { subjectOf } from '../../conversations/rules.ts'
+import { findConversationOfTask } from '../../conversations/store.ts'
+import { ensureTaskConversation } from '../../conversations/task-conversation.ts'
+import { requiredText } from '../../conversations/text.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { presentComments } from '../../conversations/present-message.ts'
+import { findMessage, listMessages } from '../../conversations/message-store.ts'
+import { listLiveOfTask } from '../../runs/live-store.ts'
+import { reopenTask, watchTask } from '../../tasks/steps/actions.ts'
+import { lookUpTask } from '../../tasks/lookup.ts'
+import { actorOf, isFinished } from '../../tasks/rules.ts'
+import { findTaskById, type TaskRow } from '../../tasks/store.ts'
+
+/** Comments of tasks are the messages of their conversation, in a shape of their own. */
+export function taskCommentHandlers(deps: Pick<ResourceDependencies, 'bus' | 'leaseMs'>): ImplementedRoute[] {
+  return implement(taskCommentRoutes, { list, create: (input) => create(input, deps) })
+}
+
+async function list({ db, caller, params, query }: HandlerInput<typeof taskCommentRoutes.list>) {
+  const task = await commentedTask(db, caller, params.taskId)
+  const conversation = await findConversationOfTask(db, task.id)
+  const { after, limit } = query
+  const place = after === undefined ? null : await findMessage(db, after)
+  if (after !== undefined && (place === null || place.conversationId !== conversation?.id))
+    fail('invalid_cursor', { param: 'after' })
+  const rows =
+    conversation === null
+      ? []
+      : await listMessages(db, {
+          conversationId: conversation.id,
+          withDeleted: false,
+          limit,
+          ...(place === null ? {} : { place: { direction: 'after', seq: place.seq } }),
+        })
+  const data = await presentComments(db, task, rows.slice(0, limit))
+  const hasMore = rows.length > limit
+  const nextCursor = hasMore ? (data.at(-1)?.id ?? null) : null
+  return { object: 'list' as const, data, hasMore, nextCursor, cursor: nextCursor }
+}
+
+async function create(
+  input: HandlerInput<typeof taskCommentRoutes.create>,
+  deps: Pick<ResourceDependencies, 'bus' | 'leaseMs'>,
+) {
+  const { db, caller, params, body, world } = input
+  const found = await commentedTask(db, caller, params.taskId)
+  const text = requiredText(sentText(body))
+  if (text.trim() === '') fail('empty_comment', { param: 'content' })
+  checkText(text)
+  const actor = actorOf(caller)
+  if (body.reopen && !isFinished(found))
+    fail('invalid_task_transition', {
+      param: 'reopen',
+      message: `${found.key} is ${found.status}; only a done or cancelled task is opened again.`,
+    })
+  const task = body.reopen ? await reopenTask(db, { task: found, reason: text, actor, world }) : found
+  if (body.interrupt) await interrupt(db, task, { caller, leaseMs: deps.leaseMs, world })
+  const conversation = await ensureTaskConversation(db, { task, world })
+  const { parentMessageId, attachmentIds } = body
+  const message = await postMessage(db, {
+    conversation,
+    author: subjectOf(caller),
+    body: text,
+    caller,
+    world,
+    ...(parentMessageId == null ? {} : { parentMessageId }),
+    ...(attachmentIds === undefined ? {} : { attachmentIds }),
+  })
+  // Whoever talks about a task wants to hear of it.
+  const { type, id } = subjectOf(caller)
+  await watchTask(db, { taskId: task.id, subject: { type, id }, addedBy: 'auto', origin: null, world })
+  input.afterCommit(() => deps.bus.poke())
+  const [comment] = await presentComments(db, (await findTaskById(db, task.id)) ?? task, [message])
+  return answer(201, comment!)
+}
+
+/** Whoever may comment may interrupt (silence runs.cancelInterrupt); a run does not interrupt itself. */
+async function interrupt(
+  db: Db,
+  task: TaskRow,
+  by: { caller: Caller; leaseMs: number; world: Parameters<typeof cancelRun>[2]['world'] },
+): Promise<void> {
+  const { caller, leaseMs, world } = by
+  for (const run of await listLiveOfTask(db, task.id)) {
+    const isOwn = caller.kind === 'agent' && caller.runId === run.id
+    if (run.agentId !== task.assigneeAgentId || isOwn) continue
+    await cancelRun(db as Tx, run, { exitReason: 'interrupted', reason: 'Interrupted by a comment.', leaseMs, world })
+  }
+}
+
+/** The task, or the plain answer that the document gives the routes of comments. */
+async function commentedTask(db: Db, caller: Caller, reference: string): Promise<TaskRow> {
+  return (await lookUpTask(db, caller, reference)) ?? failPlain('plain.comment_task_missing')
+}

@@ -1,0 +1,145 @@
+import { fail } from '../../../../shared/api/errors.ts'
+import { taskLinkRoutes } from '../../../../shared/api/task-links.ts'
+import type { Db } from '../../../db/open.ts'
+import type { Caller } from '../../../http/callers.ts'
+import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import { lookUpAgent } from '../../agents/lookup.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { findMemberByReference } from '../../members/store.ts'
+import { findRun } from '../../runs/store.ts'
+import { wholeList } from '../../../http/whole-list.ts'
+import { recordActivity } from '../changes.ts'
+import { findDependency, isWaitingFor, removeDependency, replaceDependency } from '../dependency-store.ts'
+import { dependenciesOf } from './included.ts'
+import { changeableTask, lookUpTask, readableTask } from '../lookup.ts'
+import { presentDependency, presentWatcher } from '../present.ts'
+import { blockerOf } from '../resolve.ts'
+import { actorOf } from '../rules.ts'
+import { lockClosing, lockTaskGraph, type TaskRow } from '../store.ts'
+import { addItem, updateItem } from '../checklist.ts'
+import { wakeUnblocked } from '../steps/wakes.ts'
+import { findWatcher, insertWatcher, listWatchers, removeWatcher, replaceWatcher } from '../watcher-store.ts'
+
+type Routes = typeof taskLinkRoutes
+
+export function taskLinkHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+  return implement(taskLinkRoutes, {
+    addItem,
+    updateItem,
+
+    async dependencies({ db, caller, params }) {
+      return dependenciesOf(db, caller, await readableTask(db, caller, params.id))
+    },
+
+    addDependency,
+    removeDependency: (input) => unlink(input, deps),
+
+    async watchers({ db, caller, params }) {
+      const task = await readableTask(db, caller, params.id)
+      return wholeList((await listWatchers(db, task.id)).map(presentWatcher))
+    },
+
+    addWatcher,
+    removeWatcher: unwatch,
+  })
+}
+
+async function addDependency({ db, caller, params, body, world }: HandlerInput<Routes['addDependency']>) {
+  // Two links that close a loop together must not be made at once.
+  await lockTaskGraph(db, caller.workspaceId)
+  const task = await changeableTask(db, caller, params.id)
+  const param = 'dependsOnTaskId'
+  const blocker = await blockerOf(db, caller, body.dependsOnTaskId, param)
+  const { type } = body
+  if (blocker.id === task.id) fail('dependency_cycle', { param })
+  const link = { taskId: task.id, dependsOnTaskId: blocker.id }
+  const before = await findDependency(db, link)
+  if (before?.type === type) return answer(200, presentDependency(before))
+  if (type === 'blocks' && (await isWaitingFor(db, blocker.id, task.id))) fail('dependency_cycle', { param })
+  const dependency = { ...link, type, createdAt: before?.createdAt ?? world.now() }
+  await replaceDependency(db, dependency)
+  const data = { dependsOnTaskId: blocker.id, key: blocker.key, type }
+  await recordActivity(db, { taskId: task.id, kind: 'dependency.added', actor: actorOf(caller), data, world })
+  return answer(before === null ? 201 : 200, presentDependency(dependency))
+}
+
+async function unlink(input: HandlerInput<Routes['removeDependency']>, deps: ResourceDependencies) {
+  const { db, caller, params, body, world } = input
+  await lockTaskGraph(db, caller.workspaceId)
+  const task = await changeableTask(db, caller, params.id)
+  const blocker = (await lookUpTask(db, caller, params.dependencyId)) ?? unknownDependency()
+  const link = { taskId: task.id, dependsOnTaskId: blocker.id }
+  const before = (await findDependency(db, link)) ?? unknownDependency()
+  if (body.type !== undefined && body.type !== before.type) unknownDependency()
+  await removeDependency(db, link)
+  const actor = actorOf(caller)
+  const data = { dependsOnTaskId: blocker.id, key: blocker.key, type: before.type }
+  await recordActivity(db, { taskId: task.id, kind: 'dependency.removed', actor, data, world })
+  if (before.type === 'blocks' && isOpen(blocker)) {
+    await lockClosing(db, caller.workspaceId)
+    await wakeUnblocked(db, { task, blocker, actor, world })
+  }
+  input.afterCommit(() => deps.bus.poke())
+  return presentDependency(before)
+}
+
+const isOpen = ({ status }: TaskRow) => status !== 'done' && status !== 'cancelled'
+
+function unknownDependency(): never {
+  return fail('dependency_not_found', { param: 'dependencyId' })
+}
+
+async function addWatcher({ db, caller, params, body, world }: HandlerInput<Routes['addWatcher']>) {
+  const task = await changeableTask(db, caller, params.id)
+  const subject = await subjectOf(db, caller, body)
+  const key = { taskId: task.id, subjectType: subject.type, subjectId: subject.id }
+  const before = await findWatcher(db, key)
+  if (before?.addedBy === 'manual') return answer(200, presentWatcher(before))
+  const origin = subject.type === 'agent' ? await originOf(db, caller, { agentId: subject.id, task }) : null
+  const watcher = { ...key, addedBy: 'manual' as const, origin, createdAt: before?.createdAt ?? world.now() }
+  if (before === null) await insertWatcher(db, watcher)
+  else await replaceWatcher(db, watcher)
+  const data = { subject }
+  await recordActivity(db, { taskId: task.id, kind: 'watcher.added', actor: actorOf(caller), data, world })
+  return answer(before === null ? 201 : 200, presentWatcher(watcher))
+}
+
+async function unwatch({ db, caller, params, body, world }: HandlerInput<Routes['removeWatcher']>) {
+  const task = await changeableTask(db, caller, params.id)
+  const subject = await subjectOf(db, caller, body)
+  const key = { taskId: task.id, subjectType: subject.type, subjectId: subject.id }
+  const watcher = (await findWatcher(db, key)) ?? unknownWatcher()
+  await removeWatcher(db, key)
+  const data = { subject }
+  await recordActivity(db, { taskId: task.id, kind: 'watcher.removed', actor: actorOf(caller), data, world })
+  return presentWatcher(watcher)
+}
+
+/** Whom a request names as watcher.. */
+async function subjectOf(db: Db, caller: Caller, { type, id }: { type: 'user' | 'agent'; id: string }) {
+  if (type === 'agent') {
+    const agent = await lookUpAgent(db, caller, id)
+    return agent === null ? unknownWatcher() : { type, id: agent.id }
+  }
+  if (id === 'me') return caller.kind === 'person' ? { type, id: caller.userPublicId } : unknownWatcher()
+  const person = await findMemberByReference(db, caller.workspaceId, id)
+  return person === null ? unknownWatcher() : { type, id: person.publicId }
+}
+
+function unknownWatcher(): never {
+  return fail('watcher_not_found', { param: 'id' })
+}
+
+/**
+ * Where an agent is woken: one that begins to watch within its run, in the conversation or task it works on; else at the
+ * watched task.
+ */
+async function originOf(
+  db: Db,
+  caller: Caller,
+  { agentId, task }: { agentId: string; task: TaskRow },
+): Promise<string> {
+  if (caller.kind !== 'agent' || caller.agentId !== agentId) return task.id
+  const run = await findRun(db, caller.runId)
+  return run?.conversationId ?? run?.taskId ?? task.id
+}

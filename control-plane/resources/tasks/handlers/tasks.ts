@@ -1,0 +1,232 @@
+import { fail } from '../../../../shared/api/errors.ts'
+import { idCursorOf, idPageOf } from '../../../../shared/api/id-paging.ts'
+import { toTimestamp } from '../../../../shared/api/ids.ts'
+import { batchOf } from '../../../../shared/api/paging.ts'
+import { taskRoutes } from '../../../../shared/api/tasks.ts'
+import { projectUuidOf } from '../../../../shared/lib/project-ref.ts'
+import type { Db } from '../../../db/open.ts'
+import type { Caller } from '../../../http/callers.ts'
+import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import { lookUpAgent } from '../../agents/lookup.ts'
+import { ensureTaskConversation } from '../../conversations/task-conversation.ts'
+import { markRead } from '../../conversations/steps/read.ts'
+import { postMessage } from '../../conversations/steps/post.ts'
+import { findConversationOfTask } from '../../conversations/store.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { projectViewerOf } from '../../projects/rules.ts'
+import { transitionTask } from '../steps/actions.ts'
+import { assignTask } from '../steps/assign.ts'
+import { createBatch } from '../batch.ts'
+import { recordActivity, setArchived, storeTask } from '../changes.ts'
+import { checkParent, createTask, linkBlockers } from '../create.ts'
+import { includedOf } from './included.ts'
+import { countLevels, listTasks, type TaskFilter } from '../list-store.ts'
+import { changeableTask, isTaskVisible, lookUpTask, readableTask, visibleTasks } from '../lookup.ts'
+import { presentTask, presentTasks } from '../present.ts'
+import { assigneeOf, assigneeReference, blockerOf, parentOf } from '../resolve.ts'
+import { actorOf, isFinished } from '../rules.ts'
+import { findTask, findTaskById, listTasksByReferences, lockTaskGraph, type TaskRow } from '../store.ts'
+import { updateTask } from '../steps/update.ts'
+import { wakeForAssignment } from '../steps/wakes.ts'
+import { replaceReadMark } from '../watcher-store.ts'
+
+type Routes = typeof taskRoutes
+
+export function taskHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+  return implement(taskRoutes, {
+    list,
+    create: (input) => create(input, deps),
+    batch: (input) => batch(input, deps),
+
+    async get({ db, caller, params, query, world }) {
+      const task = await readableTask(db, caller, params.id)
+      const shown = await presentTask(db, task, world.now())
+      const moment = { now: world.now(), leaseMs: deps.leaseMs }
+      return { ...shown, ...(await includedOf(db, task, { caller, include: query.include ?? [], moment })) }
+    },
+
+    async update(input) {
+      const { db, caller, params, body, world } = input
+      const before = await changeableTask(db, caller, params.id)
+      const task = await updateTask(db, before, { body, caller, world, catalog: deps.catalog })
+      return changed(input, task, deps)
+    },
+
+    transition: (input) => transition(input, deps),
+    assign: (input) => assign(input, deps),
+    move: (input) => move(input, deps),
+    archive: (input) => archive(input, deps, input.world.now()),
+    unarchive: (input) => archive(input, deps, null),
+
+    read,
+  })
+}
+
+/** The mark of a person holds for the task's conversation, too (silence tasks.readEffect). */
+async function read({ db, caller, params, world }: HandlerInput<Routes['read']>) {
+  const task = await readableTask(db, caller, params.id)
+  const at = world.now()
+  const isPerson = caller.kind === 'person'
+  const readerId = isPerson ? caller.userPublicId : caller.agentId
+  await replaceReadMark(db, { taskId: task.id, readerType: isPerson ? 'user' : 'agent', readerId }, at)
+  const conversation = isPerson ? await findConversationOfTask(db, task.id) : null
+  if (conversation !== null) await markRead(db, conversation, { userId: readerId, at })
+  return { lastReadAt: toTimestamp(at) }
+}
+
+/** The changed task as the answer; whoever it woke is seen to after the commit. */
+async function changed(
+  input: Pick<HandlerInput<Routes['archive']>, 'db' | 'world' | 'afterCommit'>,
+  task: TaskRow,
+  deps: ResourceDependencies,
+) {
+  input.afterCommit(() => deps.bus.poke())
+  return presentTask(input.db, task, input.world.now())
+}
+
+async function list({ db, caller, query, world }: HandlerInput<Routes['list']>) {
+  const shape = { now: world.now(), withDescription: query.include?.includes('description') ?? false }
+  if (query.ids !== undefined) return listByIds(db, caller, { ids: query.ids, shape })
+  const filter = await filterOf(db, caller, query)
+  const cursor = idCursorOf(query)
+  const from = cursor === null ? null : await findTask(db, caller.workspaceId, cursor.id)
+  // One that the caller may not see is as unknown as one that is not there.
+  if (cursor !== null && (from === null || !(await isTaskVisible(db, caller, from))))
+    fail('invalid_cursor', { param: cursor.param })
+  const page = from === null || cursor === null ? {} : { from: { ...keyOf(from), direction: cursor.direction } }
+  const rows = filter === null ? [] : await listTasks(db, { ...filter, ...page, limit: query.limit })
+  const shown = await presentTasks(db, rows.slice(0, query.limit), shape)
+  const byId = new Map(shown.map((task) => [task.id, task]))
+  return idPageOf({ rows, limit: query.limit, cursor, present: (row) => byId.get(row.id)! })
+}
+
+const keyOf = ({ createdAt, id }: TaskRow) => ({ createdAt, id })
+
+async function listByIds(
+  db: Db,
+  caller: Caller,
+  { ids, shape }: { ids: readonly string[]; shape: { now: number; withDescription: boolean } },
+) {
+  const current = ids.includes('current') ? await lookUpTask(db, caller, 'current') : null
+  const named = await listTasksByReferences(
+    db,
+    caller.workspaceId,
+    ids.filter((id) => id !== 'current'),
+  )
+  const visible = await visibleTasks(db, caller, named)
+  if (current !== null && !visible.some((task) => task.id === current.id)) visible.push(current)
+  const shown = await presentTasks(db, visible, shape)
+  const byReference = new Map(shown.flatMap((task) => [[task.id, task] as const, [task.key, task] as const]))
+  return batchOf(ids, (id) => {
+    if (id === 'current') return current === null ? null : byReference.get(current.id)
+    return byReference.get(id) ?? byReference.get(id.toUpperCase())
+  })
+}
+
+/** null: a filter names nothing the caller can see, so nothing matches. */
+async function filterOf(
+  db: Db,
+  caller: Caller,
+  query: HandlerInput<Routes['list']>['query'],
+): Promise<Omit<TaskFilter, 'limit'> | null> {
+  const filter: Omit<TaskFilter, 'limit'> = {
+    workspaceId: caller.workspaceId,
+    visibleTo: projectViewerOf(caller),
+    withArchived: query.archived === true,
+    ...(query.status === undefined ? {} : { statuses: query.status }),
+    ...(query.priority === undefined ? {} : { priorities: query.priority }),
+    ...(query.q === undefined ? {} : { q: query.q }),
+  }
+  if (query.assignee !== undefined) {
+    const agent = query.assignee === 'none' ? null : await lookUpAgent(db, caller, query.assignee)
+    if (agent === null && query.assignee !== 'none') return null
+    filter.assigneeAgentId = agent?.id ?? null
+  }
+  if (query.projectId !== undefined) {
+    const id = query.projectId === 'none' ? null : projectUuidOf(query.projectId)
+    if (id === null && query.projectId !== 'none') return null
+    filter.projectId = id
+  }
+  if (query.parentTaskId !== undefined) {
+    const parent = query.parentTaskId === 'none' ? null : await lookUpTask(db, caller, query.parentTaskId)
+    if (parent === null && query.parentTaskId !== 'none') return null
+    filter.parentTaskId = parent?.id ?? null
+  }
+  return filter
+}
+
+async function create(input: HandlerInput<Routes['create']>, deps: ResourceDependencies) {
+  const { db, caller, body, world } = input
+  const parent = body.parentTaskId == null ? null : await parentOf(db, caller, body.parentTaskId)
+  const blockers: TaskRow[] = []
+  for (const reference of body.dependsOn ?? []) blockers.push(await blockerOf(db, caller, reference, 'dependsOn'))
+  const task = await createTask({ db, caller, world, catalog: deps.catalog }, { body, parent })
+  await linkBlockers(db, task, blockers)
+  await wakeForAssignment(db, { task, actor: actorOf(caller), world })
+  return answer(201, await changed(input, task, deps))
+}
+
+async function batch(input: HandlerInput<Routes['batch']>, deps: ResourceDependencies) {
+  const { db, caller, body, world } = input
+  const { defaults, tasks: items } = body
+  const made = await createBatch({ db, caller, world, catalog: deps.catalog }, { defaults, items })
+  for (const task of made) await wakeForAssignment(db, { task, actor: actorOf(caller), world })
+  input.afterCommit(() => deps.bus.poke())
+  const data = await presentTasks(db, made, { now: world.now(), withDescription: true })
+  return answer(201, { object: 'list' as const, data })
+}
+
+async function transition(input: HandlerInput<Routes['transition']>, deps: ResourceDependencies) {
+  const { db, caller, params, body, world } = input
+  const { status: to, comment } = body
+  if (comment !== undefined && comment.trim() === '') fail('empty_comment', { param: 'comment' })
+  const task = await readableTask(db, caller, params.id)
+  const actor = actorOf(caller)
+  const moved = await transitionTask(db, { task, to, reason: body.reason ?? null, actor, world })
+  if (comment !== undefined) {
+    const conversation = await ensureTaskConversation(db, { task: moved, world })
+    await postMessage(db, { conversation, author: actor, body: comment, caller, world })
+  } else if (isFinished(task))
+    // A comment wakes the assignee by itself.
+    await wakeForAssignment(db, { task: moved, actor, world, reason: `This task was reopened: ${body.reason ?? ''}` })
+  return changed(input, moved, deps)
+}
+
+async function assign(input: HandlerInput<Routes['assign']>, deps: ResourceDependencies) {
+  const { db, caller, params, body, world } = input
+  const task = await readableTask(db, caller, params.id)
+  const reference = assigneeReference(body.assignee)
+  const agent = reference === null ? null : await assigneeOf(db, caller, { reference, projectId: task.projectId })
+  return changed(input, await assignTask(db, { task, agent, actor: actorOf(caller), world }), deps)
+}
+
+async function move(input: HandlerInput<Routes['move']>, deps: ResourceDependencies) {
+  const { db, caller, params, body, world } = input
+  await lockTaskGraph(db, caller.workspaceId)
+  const before = await changeableTask(db, caller, params.id)
+  const parent = body.parentTaskId === null ? null : await parentOf(db, caller, body.parentTaskId)
+  if (before.parentTaskId === (parent?.id ?? null)) return presentTask(db, before, world.now())
+  if (parent !== null)
+    await checkParent(db, { taskId: before.id, levels: await countLevels(db, before.id), parentId: parent.id })
+  const task = await storeTask(db, before, { ...before, parentTaskId: parent?.id ?? null, updatedAt: world.now() })
+  const data = { from: before.parentTaskId, to: task.parentTaskId }
+  await recordActivity(db, { taskId: task.id, kind: 'task.moved', actor: actorOf(caller), data, world })
+  return changed(input, task, deps)
+}
+
+/** Putting away what is put away, or taking out what is not, changes nothing. */
+async function archive(input: HandlerInput<Routes['archive']>, deps: ResourceDependencies, archivedAt: number | null) {
+  const { db, caller, params, world } = input
+  const before = await changeableTask(db, caller, params.id)
+  if ((before.archivedAt === null) === (archivedAt === null)) return presentTask(db, before, world.now())
+  const actor = actorOf(caller)
+  const task = await setArchived(db, { task: before, archivedAt, actor, world })
+  // In the archive nobody was woken at its scheduled start.
+  if (task.archivedAt === null && task.status === 'open' && hasStartedIn(before, world.now()))
+    await wakeForAssignment(db, { task, actor, world, reason: 'The scheduled start of this task has come.' })
+  return changed(input, (await findTaskById(db, task.id)) ?? task, deps)
+}
+
+/** Its scheduled start came while it was in the archive. */
+const hasStartedIn = ({ startAt, archivedAt }: TaskRow, now: number) =>
+  startAt !== null && archivedAt !== null && startAt > archivedAt && startAt <= now

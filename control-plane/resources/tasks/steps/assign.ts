@@ -1,0 +1,59 @@
+import { fail } from '../../../../shared/api/errors.ts'
+import type { World } from '../../../../shared/lib/world.ts'
+import type { Db } from '../../../db/open.ts'
+import type { AgentRow } from '../../agents/store.ts'
+import { listLiveOfTask } from '../../runs/live-store.ts'
+import { cancelWaitingRuns } from './actions.ts'
+import { recordActivity, storeTask } from '../changes.ts'
+import { systemActor, wakeAtOf, type Actor } from '../rules.ts'
+import { findTaskById, listOpenOfAssignee, type TaskRow } from '../store.ts'
+import { wakeForAssignment } from './wakes.ts'
+
+export interface Assignment {
+  task: TaskRow
+  /** null: nobody. */
+  agent: Pick<AgentRow, 'id'> | null
+  actor: Actor
+  world: World
+}
+
+/**
+ * Gives the task to an agent and wakes it, or to nobody. A run that executes keeps the task where it is
+ * (`task_has_active_run`); one that only waits is ended, as what it was to do is now another's. Giving it to whom has it
+ * changes nothing.
+ */
+export async function assignTask(tx: Db, assignment: Assignment): Promise<TaskRow> {
+  const { task, agent, world } = assignment
+  if (task.archivedAt !== null) fail('task_archived')
+  if (task.assigneeAgentId === (agent?.id ?? null)) return task
+  const live = await listLiveOfTask(tx, task.id)
+  const active = live.find((run) => run.status === 'running')
+  if (active !== undefined) fail('task_has_active_run', { details: { runId: active.id } })
+  await cancelWaitingRuns(tx, { task, world, reason: 'The task was given to another.' })
+  const before = (await findTaskById(tx, task.id, true)) ?? fail('task_not_found', { param: 'id' })
+  return giveTo(tx, { ...assignment, task: before })
+}
+
+async function giveTo(tx: Db, { task, agent, actor, world }: Assignment): Promise<TaskRow> {
+  const now = world.now()
+  const changed = { ...task, assigneeAgentId: agent?.id ?? null, updatedAt: now }
+  const given = await storeTask(tx, task, { ...changed, wakeAt: wakeAtOf(changed, now) })
+  const kind = agent === null ? 'task.unassigned' : 'task.assigned'
+  const data = { from: task.assigneeAgentId, to: given.assigneeAgentId }
+  await recordActivity(tx, { taskId: task.id, kind, actor, data, world })
+  await wakeForAssignment(tx, { task: given, actor, world })
+  return given
+}
+
+/** Takes a deleted agent off its open tasks; gives these. Its runs are ended by whoever deletes it. */
+export async function unassignTasks(
+  tx: Db,
+  { agent, world }: { agent: AgentRow; world: World },
+): Promise<{ id: string; key: string; title: string }[]> {
+  const tasks = await listOpenOfAssignee(tx, agent.workspaceId, agent.id)
+  for (const task of tasks) {
+    const before = await findTaskById(tx, task.id, true)
+    if (before?.assigneeAgentId === agent.id) await giveTo(tx, { task: before, agent: null, actor: systemActor, world })
+  }
+  return tasks.map(({ id, key, title }) => ({ id, key, title }))
+}

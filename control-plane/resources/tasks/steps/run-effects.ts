@@ -1,0 +1,31 @@
+import type { RunEffect } from '../../../lifecycle/run-effects.ts'
+import { recordActivity, storeTask } from '../changes.ts'
+import { withStatus } from '../rules.ts'
+import { findTaskById } from '../store.ts'
+
+/** What the start and the end of a run mean to the task it works on. */
+
+type Happening = Parameters<RunEffect>
+
+/** Wakes by which somebody looks at a task without taking up the work. */
+const onlookers: readonly string[] = ['mention', 'task_watched', 'channel_message']
+
+/** The start of work moves an open task to `in_progress`. Done in the claim of the run, so it must not fail. */
+export async function moveStartedTask(...[tx, run, { world }]: Happening): Promise<void> {
+  const task = run.taskId === null ? null : await findTaskById(tx, run.taskId, true)
+  if (task === null) return
+  const of = { taskId: task.id, actor: { type: 'agent', id: run.agentId }, world } as const
+  const { triggerSource } = run
+  await recordActivity(tx, { ...of, kind: 'run.started', data: { runId: run.id, triggerSource } })
+  const isOthers = task.assigneeAgentId !== null && task.assigneeAgentId !== run.agentId
+  if (task.status !== 'open' || task.archivedAt !== null || isOthers || onlookers.includes(triggerSource)) return
+  await storeTask(tx, task, withStatus(task, 'in_progress', world.now()))
+  const data = { from: task.status, to: 'in_progress', runId: run.id }
+  await recordActivity(tx, { ...of, kind: 'task.status_changed', data })
+}
+
+export async function recordRunEnd(...[tx, run, { world, exitReason }]: Happening): Promise<void> {
+  if (run.taskId === null || (await findTaskById(tx, run.taskId)) === null) return
+  const actor = { type: 'agent', id: run.agentId } as const
+  await recordActivity(tx, { taskId: run.taskId, kind: 'run.ended', actor, data: { runId: run.id, exitReason }, world })
+}

@@ -1,0 +1,84 @@
+import { fail } from '../../../../shared/api/errors.ts'
+import type { BodyOf } from '../../../../shared/api/route.ts'
+import type { taskRoutes } from '../../../../shared/api/tasks.ts'
+import type { World } from '../../../../shared/lib/world.ts'
+import type { ModelCatalog } from '../../../catalog/catalog.ts'
+import type { Db } from '../../../db/open.ts'
+import type { Caller } from '../../../http/callers.ts'
+import { recordActivity, storeTask } from '../changes.ts'
+import { checkAssigneeAccess, checkRepo, checkRunSettings, projectOf } from '../resolve.ts'
+import { actorOf, wakeAtOf } from '../rules.ts'
+import type { TaskRow } from '../store.ts'
+import { wakeForAssignment } from './wakes.ts'
+
+type Body = BodyOf<typeof taskRoutes.update>
+type Fields = Partial<TaskRow>
+
+export interface Update {
+  body: Body
+  caller: Caller
+  world: World
+  catalog: ModelCatalog
+}
+
+/** Writes the fields that the body names. One that changes nothing is not recorded. */
+export async function updateTask(tx: Db, before: TaskRow, update: Update): Promise<TaskRow> {
+  const { caller, world } = update
+  const sent = await fieldsOf(tx, update)
+  const names = (Object.keys(sent) as (keyof TaskRow)[]).filter((name) => sent[name] !== before[name])
+  if (names.length === 0) return before
+  const now = world.now()
+  const after: TaskRow = { ...before, ...sent, updatedAt: now }
+  await check(tx, { before, after, names, catalog: update.catalog })
+  const isRescheduled = names.includes('startAt')
+  const task = await storeTask(tx, before, { ...after, wakeAt: isRescheduled ? wakeAtOf(after, now) : before.wakeAt })
+  const actor = actorOf(caller)
+  await recordActivity(tx, {
+    taskId: task.id,
+    kind: 'task.updated',
+    actor,
+    data: changesOf(before, task, names),
+    world,
+  })
+  // What waited for its start begins when that is taken away or lies in the past now.
+  if (before.wakeAt !== null && task.wakeAt === null) await wakeForAssignment(tx, { task, actor, world })
+  return task
+}
+
+async function fieldsOf(tx: Db, { body, caller }: Update): Promise<Fields> {
+  const { projectId, dueAt, startAt, repoId, ...plain } = body
+  const given = Object.fromEntries(Object.entries(plain).filter(([, value]) => value !== undefined)) as Fields
+  const time = (text: string | null) => (text === null ? null : Date.parse(text))
+  return {
+    ...given,
+    ...(projectId === undefined
+      ? {}
+      : { projectId: projectId === null ? null : (await projectOf(tx, caller, projectId)).id }),
+    ...(dueAt === undefined ? {} : { dueAt: time(dueAt) }),
+    ...(startAt === undefined ? {} : { startAt: time(startAt) }),
+    ...(repoId === undefined ? {} : { repoId: repoId?.toLowerCase() ?? null }),
+  }
+}
+
+async function check(
+  tx: Db,
+  change: { before: TaskRow; after: TaskRow; names: readonly (keyof TaskRow)[]; catalog: ModelCatalog },
+): Promise<void> {
+  const { before, after, catalog } = change
+  const touches = (...names: (keyof TaskRow)[]) => names.some((name) => change.names.includes(name))
+  if (touches('branchName') && before.branchName !== null) fail('task_branch_immutable', { param: 'branchName' })
+  // What was stored stays valid when the catalog or the repos change, until it is touched.
+  if (touches('repoId', 'baseBranch')) await checkRepo(tx, after)
+  if (touches('modelId', 'harness', 'reasoningEffort')) checkRunSettings(after, catalog)
+  if (touches('projectId')) await checkAssigneeAccess(tx, after)
+}
+
+/** Old and new values; of long texts only that they changed. */
+function changesOf(before: TaskRow, after: TaskRow, names: readonly (keyof TaskRow)[]): Record<string, unknown> {
+  return {
+    fields: names,
+    changes: Object.fromEntries(
+      names.filter((name) => name !== 'description').map((name) => [name, { from: before[name], to: after[name] }]),
+    ),
+  }
+}

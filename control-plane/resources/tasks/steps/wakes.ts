@@ -1,0 +1,161 @@
+import type { TriggerSource } from '../../../../shared/api/runs.ts'
+import type { World } from '../../../../shared/lib/world.ts'
+import type { Db } from '../../../db/open.ts'
+import { requestWake } from '../../../wakes/wakes.ts'
+import { findAgent } from '../../agents/store.ts'
+import { ensureTaskConversation } from '../../conversations/task-conversation.ts'
+import { listLiveOfAgent } from '../../runs/live-store.ts'
+import { listDependencies } from '../dependency-store.ts'
+import { taskPrompt } from '../prompt.ts'
+import { seesProject } from '../resolve.ts'
+import { isFinished, type Actor } from '../rules.ts'
+import { findTaskById, hasOpenBlocker, hasOpenSubtask, type TaskRow } from '../store.ts'
+import { listWatchers } from '../watcher-store.ts'
+
+/** Whom a change of a task wakes. All of it is written in the transaction of the change. */
+
+export interface TaskWake {
+  task: TaskRow
+  triggerSource: TriggerSource
+  /** A sentence: why. */
+  reason: string
+  extra?: string | null
+  actor: Actor
+  world: World
+  /** The same key is the same wake. */
+  key?: string
+}
+
+/** Wakes the agent that the task is assigned to; nobody when it is finished, archived, or set to start later. */
+export async function wakeAssignee(tx: Db, wake: TaskWake): Promise<void> {
+  const { task, world } = wake
+  if (task.assigneeAgentId === null || isFinished(task) || task.archivedAt !== null) return
+  if (task.startAt !== null && task.startAt > world.now()) return
+  await requestWake(
+    tx,
+    {
+      workspaceId: task.workspaceId,
+      agentId: task.assigneeAgentId,
+      triggerSource: wake.triggerSource,
+      requestedBy: wake.actor.id,
+      prompt: taskPrompt(task, { reason: wake.reason, extra: wake.extra ?? null }),
+      taskId: task.id,
+      ...(wake.key === undefined ? {} : { key: wake.key }),
+    },
+    world,
+  )
+}
+
+/** An assignment wakes the agent, if it is set to be woken so and did not give itself the task it works on. */
+export async function wakeForAssignment(
+  tx: Db,
+  wake: Omit<TaskWake, 'triggerSource' | 'reason'> & { reason?: string },
+): Promise<void> {
+  const { task, actor } = wake
+  const agent = task.assigneeAgentId === null ? null : await findAgent(tx, task.assigneeAgentId)
+  if (agent === null || agent.deletedAt !== null || !agent.wakeOnAssignment) return
+  if (actor.id === agent.id && (await worksOn(tx, agent.id, task.id))) return
+  await wakeAssignee(tx, {
+    ...wake,
+    triggerSource: 'assignment',
+    reason: wake.reason ?? 'This task was assigned to you.',
+  })
+}
+
+const worksOn = async (tx: Db, agentId: string, taskId: string): Promise<boolean> =>
+  (await listLiveOfAgent(tx, agentId)).some((run) => run.taskId === taskId && run.status === 'running')
+
+/** The last open subtask was finished: whoever has the parent is woken. */
+export async function wakeForFanIn(tx: Db, closing: { task: TaskRow; actor: Actor; world: World }): Promise<void> {
+  const { task, actor } = closing
+  if (task.parentTaskId === null || (await hasOpenSubtask(tx, task.parentTaskId))) return
+  const parent = await findTaskById(tx, task.parentTaskId)
+  if (parent === null || parent.assigneeAgentId === null) return
+  // Whoever closes it while working on the parent knows.
+  if (actor.id === parent.assigneeAgentId && (await worksOn(tx, parent.assigneeAgentId, parent.id))) return
+  await wakeAssignee(tx, {
+    ...closing,
+    task: parent,
+    triggerSource: 'fan_in',
+    reason: `All subtasks of this task are finished; the last, now ${task.status}, was ${await nameFor(tx, parent, task)}`,
+    key: `fan_in:${parent.id}:${task.id}:${task.version}`,
+  })
+}
+
+/** The task no longer blocks others: the assignees of those that nothing else blocks are woken. */
+export async function wakeForResolvedDependency(
+  tx: Db,
+  closing: { task: TaskRow; actor: Actor; world: World },
+): Promise<void> {
+  const { task: blocker } = closing
+  for (const { task, type } of await listDependencies(tx, blocker.id, 'blocking')) {
+    const key = `dependency_resolved:${task.id}:${blocker.id}:${blocker.version}`
+    if (type === 'blocks') await wakeUnblocked(tx, { ...closing, blocker, task, key })
+  }
+}
+
+/** Wakes the assignee of a task whose blocker went, when that was the last one. */
+export async function wakeUnblocked(
+  tx: Db,
+  unblocked: { task: TaskRow; blocker: TaskRow; actor: Actor; world: World; key?: string },
+): Promise<void> {
+  const { task, blocker } = unblocked
+  if (isFinished(task) || (await hasOpenBlocker(tx, task.id))) return
+  const name = await nameFor(tx, task, blocker)
+  await wakeAssignee(tx, {
+    task,
+    actor: unblocked.actor,
+    world: unblocked.world,
+    triggerSource: 'dependency_resolved',
+    reason: `Nothing blocks this task any more; the last to do so was ${name}`,
+    ...(unblocked.key === undefined ? {} : { key: unblocked.key }),
+  })
+}
+
+/** What the assignee of a task is told of another one: nothing of a task in a project that is closed to them. */
+async function nameFor(tx: Db, { assigneeAgentId }: TaskRow, other: TaskRow): Promise<string> {
+  const agent = assigneeAgentId === null ? null : await findAgent(tx, assigneeAgentId)
+  const isSeen = other.assigneeAgentId === assigneeAgentId || (agent && (await seesProject(tx, agent, other.projectId)))
+  return isSeen ? `${other.key}: ${other.title}` : 'a task that you cannot see.'
+}
+
+/**
+ * Wakes the agents that watch the task and have a place to be woken in (`origin`). `what` is a sentence. Whoever made the
+ * change, and the assignee (who is woken by other reasons), are left out, and so is who may no longer see the task.
+ */
+export async function wakeWatchers(
+  tx: Db,
+  change: { task: TaskRow; what: string; actor?: Actor; causedBy?: string | null; world: World },
+): Promise<void> {
+  const { task, world, actor } = change
+  for (const watcher of await listWatchers(tx, task.id)) {
+    if (watcher.subjectType !== 'agent' || watcher.origin === null) continue
+    if (watcher.subjectId === actor?.id || watcher.subjectId === task.assigneeAgentId) continue
+    const agent = await findAgent(tx, watcher.subjectId)
+    if (agent === null || !(await seesProject(tx, agent, task.projectId))) continue
+    await requestWake(
+      tx,
+      {
+        workspaceId: task.workspaceId,
+        agentId: watcher.subjectId,
+        triggerSource: 'task_watched',
+        requestedBy: actor?.id ?? null,
+        ...(change.causedBy !== undefined && { causedBy: change.causedBy }),
+        prompt: taskPrompt(task, { reason: `A task you watch changed. ${change.what}` }),
+        ...(await placeOf(tx, { origin: watcher.origin, watched: task, world })),
+      },
+      world,
+    )
+  }
+}
+
+/**
+ * Where a watcher's run belongs: in a conversation, or with a task of its own. The watched task stays its assignee's, so a
+ * run about it only answers among its comments.
+ */
+async function placeOf(tx: Db, { origin, watched, world }: { origin: string; watched: TaskRow; world: World }) {
+  if (origin.startsWith('cnv_')) return { conversationId: origin }
+  if (origin === watched.id) return { conversationId: (await ensureTaskConversation(tx, { task: watched, world })).id }
+  const task = await findTaskById(tx, origin)
+  return task === null || isFinished(task) ? {} : { taskId: task.id }
+}

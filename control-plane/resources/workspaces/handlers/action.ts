@@ -1,0 +1,90 @@
+import { fail } from '../../../../shared/api/errors.ts'
+import { workspaceActionRoutes } from '../../../../shared/api/workspace-actions.ts'
+import type { Tx } from '../../../db/open.ts'
+import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { findCompany, replaceCompany } from '../company-store.ts'
+import { exportWorkspace } from './export.ts'
+import { cancelQueuedRuns } from '../steps/halt.ts'
+import { namedWorkspace } from '../named.ts'
+import { presentWorkspace } from '../present.ts'
+import { removeWorkspace } from './remove.ts'
+import { isHalted } from '../rules.ts'
+import { replaceWorkspace, type WorkspaceRow } from '../store.ts'
+
+type Routes = typeof workspaceActionRoutes
+
+export function workspaceActionHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+  return implement(workspaceActionRoutes, {
+    pauseAgents: (input) => change(input, deps, { agentsPaused: true }),
+    resumeAgents: (input) => change(input, deps, { agentsPaused: false }),
+    archive: (input) => change(input, deps, { status: 'archived' }),
+
+    async export({ db, caller, params, world }) {
+      const workspace = await namedWorkspace(db, caller, params.workspaceId)
+      return { manifest: await exportWorkspace(db, workspace, world.now()) }
+    },
+
+    async delete({ db, caller, params, body, world, afterCommit }) {
+      const workspace = await namedWorkspace(db, caller, params.workspaceId)
+      if (body.confirmName !== workspace.name) {
+        const fields = [{ path: 'confirmName', message: 'not the name of the workspace' }]
+        fail('validation_error', { param: 'confirmName', details: { fields } })
+      }
+      const { companyDeleted } = await removeWorkspace(db, workspace, world)
+      afterCommit(() => deps.bus.poke())
+      // This server takes no payments, so there is no subscription to cancel.
+      return { billing: { companyDeleted, subscriptionCancelled: false } }
+    },
+
+    updateCompany: renameCompany,
+
+    async companyConfig({ db, caller, params }) {
+      return presentConfig(await namedWorkspace(db, caller, params.workspaceId))
+    },
+
+    async updateCompanyConfig({ db, caller, params, body, world }) {
+      const before = await namedWorkspace(db, caller, params.workspaceId)
+      const after = {
+        ...before,
+        ...(body.toolPermissionDefault === undefined ? {} : { toolPermissionDefault: body.toolPermissionDefault }),
+        ...(body.maxTurns === undefined ? {} : { defaultMaxTurns: body.maxTurns }),
+        updatedAt: world.now(),
+      }
+      if (!(await replaceWorkspace(db, before, after))) fail('transient_conflict')
+      return presentConfig(after)
+    },
+  })
+}
+
+/** Saying again what holds already changes nothing. */
+async function change(
+  { db, caller, params, world, afterCommit }: HandlerInput<Routes['pauseAgents' | 'resumeAgents' | 'archive']>,
+  deps: ResourceDependencies,
+  to: Partial<Pick<WorkspaceRow, 'agentsPaused' | 'status'>>,
+) {
+  const before = await namedWorkspace(db, caller, params.workspaceId)
+  const changes = Object.entries(to).some(([key, value]) => before[key as keyof typeof to] !== value)
+  if (!changes) return presentWorkspace(before)
+  const now = world.now()
+  const after = { ...before, ...to, updatedAt: now }
+  if (!(await replaceWorkspace(db, before, after))) fail('transient_conflict')
+  if (isHalted(after)) {
+    const reason = after.status === 'archived' ? 'The workspace was archived.' : 'The agents were paused.'
+    await cancelQueuedRuns(db as Tx, after.id, { reason, world, leaseMs: deps.leaseMs })
+    afterCommit(() => deps.bus.poke())
+  }
+  return presentWorkspace(after)
+}
+
+async function renameCompany({ db, caller, params, body, world }: HandlerInput<Routes['updateCompany']>) {
+  const workspace = await namedWorkspace(db, caller, params.workspaceId)
+  const company = (await findCompany(db, workspace.companyId)) ?? fail('resource_not_found')
+  if (!(await replaceCompany(db, company, { name: body.name, at: world.now() }))) fail('transient_conflict')
+  return { id: company.id, name: body.name }
+}
+
+const presentConfig = ({ toolPermissionDefault, defaultMaxTurns }: WorkspaceRow) => ({
+  toolPermissionDefault,
+  maxTurns: defaultMaxTurns,
+})

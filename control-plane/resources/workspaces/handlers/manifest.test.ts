@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest'
+import { agentRow } from '../../../../test/store/seed.ts'
+import { manifestOf, type ManifestFacts } from './manifest.ts'
+
+const workspace = {
+  id: 'w',
+  name: 'Acme',
+  slug: 'acme',
+  status: 'active',
+  issuePrefix: 'ACM',
+  description: null,
+  defaultModel: null,
+  contextMd: 'A ```` fence',
+} as ManifestFacts['workspace']
+
+const agent = (name: string, agentMd: string) => agentRow('w', { name, agentMd, agentMdHash: `hash of ${name}` })
+
+test('an empty workspace says so', () => {
+  const text = manifestOf({ workspace, exportedAt: '2026-01-01T00:00:00.000Z', agents: [], projects: [], tasks: [] })
+  expect(text).toContain('## Agents (0)\n\nNone.')
+  expect(text).toContain('## Projects (0)\n\nNone.')
+  expect(text).toContain('## Tasks (0)\n\nNone.')
+  expect(text).toContain('\n`````markdown\nA ```` fence\n`````\n')
+  expect(text).not.toContain('Description')
+})
+
+test('names with backticks and line breaks stay on one line and are no markup', () => {
+  const agents = [agent('a `b`\n# c', ''), agent('`', ''), agent('\n', '')]
+  const text = manifestOf({ workspace, exportedAt: 'x', agents, projects: [], tasks: [] })
+  expect(text.match(/^### .*$/gm)).toEqual(['### ``a `b` # c``', '### `` ` ``', '### (empty)'])
+})
+
+test('instructions too long in all are named by their hash', () => {
+  const long = 'x'.repeat(9_000_000)
+  const text = manifestOf({
+    workspace,
+    exportedAt: 'x',
+    agents: [agent('first', long), agent('second', long)],
+    projects: [],
+    tasks: [],
+  })
+  expect(text.length).toBeLessThan(10_000_000)
+  expect(text).toContain('`hash of second`')
+  expect(text).not.toContain('hash of first')
+})

@@ -1,0 +1,158 @@
+import type { AgentRow } from '../../agents/store.ts'
+import { handleText } from '../../agents/present.ts'
+import type { ProjectRow } from '../../projects/store.ts'
+import type { TaskRow } from '../../tasks/store.ts'
+import type { WorkspaceRow } from '../store.ts'
+
+/** The Markdown of a workspace's export (pure). Text of people stands in code spans or fences, so that it stays text. */
+
+/** Instructions of agents beyond this many characters in all are named by their hash only. */
+const longestInstructions = 16_000_000
+/** Descriptions of tasks beyond this many characters in all are left out. */
+const longestDescriptions = 16_000_000
+
+export interface ManifestFacts {
+  workspace: WorkspaceRow
+  /** ISO 8601. */
+  exportedAt: string
+  agents: readonly AgentRow[]
+  projects: readonly ProjectRow[]
+  tasks: readonly TaskRow[]
+}
+
+export function manifestOf({ workspace, exportedAt, agents, projects, tasks }: ManifestFacts): string {
+  const byUuid = new Map(agents.map((agent) => [agent.uuid, agent]))
+  let left = longestInstructions
+  const agentSections = agents.flatMap((agent) => {
+    left -= agent.agentMd.length
+    return agentSection(agent, byUuid, left >= 0)
+  })
+  return [
+    `# Workspace ${span(workspace.name)}`,
+    '',
+    ...facts({
+      Id: workspace.id,
+      Slug: workspace.slug,
+      Status: workspace.status,
+      'Issue prefix': workspace.issuePrefix,
+      Description: workspace.description,
+      'Default model': workspace.defaultModel,
+      'Exported at': exportedAt,
+    }),
+    ...(workspace.contextMd ? ['', 'Context:', '', ...fence(workspace.contextMd)] : []),
+    '',
+    `## Agents (${agents.length})`,
+    ...(agents.length === 0 ? ['', 'None.'] : agentSections),
+    '',
+    `## Projects (${projects.length})`,
+    ...(projects.length === 0 ? ['', 'None.'] : projects.flatMap((project) => projectSection(project, byUuid))),
+    '',
+    `## Tasks (${tasks.length})`,
+    ...(tasks.length === 0 ? ['', 'None.'] : taskSections(tasks, { agents, projects })),
+    '',
+  ].join('\n')
+}
+
+type Agents = ReadonlyMap<string, AgentRow>
+
+function agentSection(agent: AgentRow, agents: Agents, isWhole: boolean): string[] {
+  const instructions = isWhole
+    ? ['', 'AGENT.md:', '', ...fence(agent.agentMd)]
+    : ['', `AGENT.md is left out for its length; its hash is \`${agent.agentMdHash}\`.`]
+  return [
+    '',
+    `### ${span(agent.name)}`,
+    '',
+    ...facts({
+      Id: agent.id,
+      Handle: handleText(agent),
+      Role: agent.role,
+      Status: agent.status,
+      Description: agent.description,
+      Model: agent.model,
+      'Backup model': agent.backupModel,
+      Harness: agent.harness,
+      Environment: agent.environment,
+      Visibility: agent.visibility,
+      'Reports to': nameOf(agent.reportingTo, agents),
+    }),
+    ...(agent.agentMd === '' ? [] : instructions),
+  ]
+}
+
+function projectSection(project: ProjectRow, agents: Agents): string[] {
+  return [
+    '',
+    `### ${span(project.name)}`,
+    '',
+    ...facts({
+      Id: project.id,
+      Status: project.status,
+      Prefix: project.prefix,
+      Lead: nameOf(project.leadAgentId, agents),
+      Visibility: project.visibility,
+      Repository: project.repoUrl,
+    }),
+    ...(project.description === '' ? [] : ['', ...fence(project.description)]),
+  ]
+}
+
+function taskSections(
+  tasks: readonly TaskRow[],
+  named: { agents: readonly AgentRow[]; projects: readonly ProjectRow[] },
+): string[] {
+  const handles = new Map(named.agents.map((agent) => [agent.id, handleText(agent)]))
+  const projects = new Map(named.projects.map((project) => [project.id, project.name]))
+  const keys = new Map(tasks.map((task) => [task.id, task.key]))
+  const nameIn = (names: ReadonlyMap<string, string>, id: string | null) => id && (names.get(id) ?? id)
+  let left = longestDescriptions
+  return tasks.flatMap((task) => {
+    const description = task.description ?? ''
+    left -= description.length
+    return [
+      '',
+      `### ${span(task.key)} ${span(task.title)}`,
+      '',
+      ...facts({
+        Id: task.id,
+        Status: task.status,
+        Priority: task.priority,
+        Assignee: nameIn(handles, task.assigneeAgentId),
+        Parent: nameIn(keys, task.parentTaskId),
+        Project: nameIn(projects, task.projectId),
+        Branch: task.branchName,
+        'Pull request': task.pullRequest?.url ?? null,
+      }),
+      ...(description === ''
+        ? []
+        : left < 0
+          ? ['', 'Its description is left out for its length.']
+          : ['', ...fence(description)]),
+    ]
+  })
+}
+
+function nameOf(uuid: string | null, agents: Agents): string | null {
+  const agent = uuid === null ? undefined : agents.get(uuid)
+  return agent === undefined ? uuid : handleText(agent)
+}
+
+function facts(values: Record<string, string | null>): string[] {
+  return Object.entries(values).flatMap(([name, value]) => (value === null ? [] : [`- ${name}: ${span(value)}`]))
+}
+
+/** A code span with as many backticks around it as the text needs. */
+function span(text: string): string {
+  const line = text.replaceAll(/\s+/g, ' ').trim()
+  const ticks = '`'.repeat(longestRun(line) + 1)
+  const pad = line.startsWith('`') || line.endsWith('`') ? ' ' : ''
+  return line === '' ? '(empty)' : `${ticks}${pad}${line}${pad}${ticks}`
+}
+
+function fence(text: string): string[] {
+  const ticks = '`'.repeat(Math.max(3, longestRun(text) + 1))
+  return [`${ticks}markdown`, text, ticks]
+}
+
+const longestRun = (text: string): number =>
+  (text.match(/`+/g) ?? []).reduce((longest, run) => Math.max(longest, run.length), 0)

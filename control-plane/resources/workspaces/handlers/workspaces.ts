@@ -1,0 +1,124 @@
+import { fail, failPlain } from '../../../../shared/api/errors.ts'
+import type { BodyOf } from '../../../../shared/api/route.ts'
+import { workspaceRoutes } from '../../../../shared/api/workspaces.ts'
+import { troubleOf } from '../../../db/dialect.ts'
+import type { Db } from '../../../db/open.ts'
+import { failElsewhere, type Caller } from '../../../http/callers.ts'
+import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import { viewerOf } from '../../agents/rules.ts'
+import { countAgents } from '../../agents/store.ts'
+import { reviewWorkspaceBudget } from '../../approvals/steps/budget-gate.ts'
+import { findRole } from '../../members/store.ts'
+import { projectViewerOf } from '../../projects/rules.ts'
+import { countProjects } from '../../projects/store.ts'
+import { countTasks } from '../../tasks/list-store.ts'
+import { wholeList } from '../../../http/whole-list.ts'
+import { makeWorkspace } from '../steps/make.ts'
+import { namedWorkspace, ownWorkspace } from '../named.ts'
+import { presentMembership, presentWorkspace } from '../present.ts'
+import { slugCandidates, slugFromName } from '../rules.ts'
+import { claimSlug, findSlugOwner } from '../slug-store.ts'
+import { findWorkspace, listMemberships, replaceWorkspace, type WorkspaceRow } from '../store.ts'
+
+export function workspaceHandlers(): ImplementedRoute[] {
+  return implement(workspaceRoutes, {
+    async current({ db, caller }) {
+      return presentWorkspace(await ownWorkspace(db, caller))
+    },
+
+    create,
+    bySlug,
+
+    async get({ db, caller, params }) {
+      return presentWorkspace(await namedWorkspace(db, caller, params.workspaceId))
+    },
+
+    update,
+
+    async stats({ db, caller }) {
+      const { workspaceId } = caller
+      const agents = await countAgents(db, workspaceId, viewerOf(caller))
+      const projects = await countProjects(db, workspaceId, projectViewerOf(caller))
+      const tasks = await countTasks(db, workspaceId, projectViewerOf(caller))
+      return { agents, tasks, projects }
+    },
+
+    async userList({ db, caller }) {
+      return wholeList((await listMemberships(db, caller.userId)).map(presentMembership))
+    },
+  })
+}
+
+async function create({ db, caller, world, body }: HandlerInput<typeof workspaceRoutes.create>) {
+  const { name, slug: wanted, issuePrefix, ...settings } = body
+  const slug = wanted ?? (await freeSlug(db, name))
+  const { id } = await refusingTakenSlug(() =>
+    makeWorkspace(db, world, { name, slug, issuePrefix, ownerUserId: caller.userId }),
+  )
+  const made = (await findWorkspace(db, id)) ?? fail('transient_conflict')
+  const workspace = { ...made, ...changesOf(made, settings) }
+  if (!(await replaceWorkspace(db, made, workspace))) fail('transient_conflict')
+  return answer(201, presentWorkspace(workspace))
+}
+
+/** A slug made from the name, numbered when it is taken. */
+async function freeSlug(db: Db, name: string): Promise<string> {
+  const slug = slugFromName(name)
+  if (slug === null) fail('validation_error', { param: 'slug', message: 'The name gives no slug; send one.' })
+  for (const candidate of slugCandidates(slug)) if ((await findSlugOwner(db, candidate)) === null) return candidate
+  return failPlain('plain.workspace_slug_exists')
+}
+
+async function refusingTakenSlug<T>(write: () => Promise<T>): Promise<T> {
+  try {
+    return await write()
+  } catch (error) {
+    if (troubleOf(error) === 'duplicate') failPlain('plain.workspace_slug_exists')
+    throw error
+  }
+}
+
+async function bySlug({ db, caller, params, path }: HandlerInput<typeof workspaceRoutes.bySlug>) {
+  const owner = await findSlugOwner(db, params.slug)
+  const workspace = owner === null ? null : await findWorkspace(db, owner)
+  if (workspace === null || !(await belongsTo(db, caller, workspace)))
+    return fail('resource_not_found', { param: 'slug', message: 'You belong to no workspace with this slug.' })
+  // A login token works in its own workspace only; a session may look at all that its person belongs to.
+  const isElsewhere = workspace.id !== caller.workspaceId
+  if (isElsewhere && caller.kind === 'person' && caller.via === 'login_token') failElsewhere(caller, 'slug')
+  const { slug } = workspace
+  if (slug === params.slug) return presentWorkspace(workspace)
+  return answer(308, { slug }, { Location: path.slice(0, path.lastIndexOf('/') + 1) + slug })
+}
+
+async function belongsTo(db: Db, caller: Caller, workspace: WorkspaceRow): Promise<boolean> {
+  if (workspace.id === caller.workspaceId) return true
+  return caller.kind === 'person' && (await findRole(db, workspace.id, caller.userId)) !== null
+}
+
+async function update({ db, caller, world, params, body }: HandlerInput<typeof workspaceRoutes.update>) {
+  const before = await namedWorkspace(db, caller, params.workspaceId)
+  const at = world.now()
+  if (body.slug !== undefined && body.slug !== before.slug) {
+    const isFree = await claimSlug(db, { slug: body.slug, workspaceId: before.id, at })
+    if (!isFree) fail('slug_taken', { param: 'slug' })
+  }
+  const after = { ...before, ...changesOf(before, body), updatedAt: at }
+  if (!(await replaceWorkspace(db, before, after))) fail('transient_conflict')
+  if (after.monthlyBudgetCents !== before.monthlyBudgetCents) await reviewWorkspaceBudget(db, after, world)
+  return presentWorkspace(after)
+}
+
+/** The settings that are there; those of `idleCompaction` one by one. */
+function changesOf(before: WorkspaceRow, body: BodyOf<typeof workspaceRoutes.update>): Partial<WorkspaceRow> {
+  const { idleCompaction, ...plain } = present(body)
+  if (idleCompaction === undefined) return plain
+  return { ...plain, idleCompaction: { ...before.idleCompaction, ...present(idleCompaction) } }
+}
+
+/** Without the keys that are there but undefined. */
+function present<T extends object>(value: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(value).filter(([, item]) => item !== undefined)) as {
+    [K in keyof T]?: Exclude<T[K], undefined>
+  }
+}

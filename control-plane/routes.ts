@@ -1,0 +1,76 @@
+import { contract } from '../shared/api/index.ts'
+import { pullRequestHandlers } from './github/pull-request-handlers.ts'
+import type { ImplementedRoute } from './http/implement.ts'
+import { implementOpenApi } from './http/openapi.ts'
+import { authHandlers } from './sign-in/token-handlers.ts'
+import { agentConfigHandlers } from './resources/agents/handlers/config.ts'
+import { agentHandlers } from './resources/agents/handlers/agents.ts'
+import { agentHistoryHandlers } from './resources/agents/handlers/history.ts'
+import { agentLifecycleHandlers } from './resources/agents/handlers/lifecycle.ts'
+import { agentRunHandlers } from './resources/agents/handlers/run.ts'
+import { agentUpkeepHandlers } from './resources/agents/handlers/upkeep.ts'
+import { automationHandlers } from './resources/automations/handlers/automations.ts'
+import { approvalHandlers } from './resources/approvals/handlers/approvals.ts'
+import { conversationHandlers } from './resources/conversations/handlers/conversations.ts'
+import { messageHandlers } from './resources/conversations/handlers/messages.ts'
+import { taskCommentHandlers } from './resources/task-comments/handlers/task-comments.ts'
+import type { ResourceDependencies } from './resources/dependencies.ts'
+import { deviceAdminHandlers } from './resources/devices/handlers/admin.ts'
+import { deviceHandlers } from './resources/devices/handlers/devices.ts'
+import { deviceInternalHandlers } from './resources/devices/handlers/internal.ts'
+import { folderHandlers } from './resources/folders/handlers/folders.ts'
+import { memberHandlers } from './resources/members/handlers/members.ts'
+import { projectGrantHandlers } from './resources/projects/handlers/grant.ts'
+import { projectHandlers } from './resources/projects/handlers/projects.ts'
+import { questionHandlers } from './resources/questions/handlers/questions.ts'
+import { secretHandlers } from './resources/secrets/handlers/secrets.ts'
+import { repoHandlers } from './resources/repos/handlers/repos.ts'
+import { runEventHandlers } from './resources/runs/handlers/event.ts'
+import { runHandlers } from './resources/runs/handlers/runs.ts'
+import { runRecordHandlers } from './resources/runs/handlers/record.ts'
+import { unassignTasks } from './resources/tasks/steps/assign.ts'
+import { taskHandlers } from './resources/tasks/handlers/tasks.ts'
+import { taskHistoryHandlers } from './resources/tasks/handlers/history.ts'
+import { taskLinkHandlers } from './resources/tasks/handlers/link.ts'
+import { workspaceActionHandlers } from './resources/workspaces/handlers/action.ts'
+import { workspaceHandlers } from './resources/workspaces/handlers/workspaces.ts'
+
+/** Every route of the contract with its handler, and the internal ones of devices and login tokens. */
+export function implementResources(deps: ResourceDependencies): ImplementedRoute[] {
+  const routes: ImplementedRoute[] = [
+    ...agentHandlers(deps),
+    ...agentConfigHandlers(),
+    ...agentLifecycleHandlers(deps, unassignTasks),
+    ...agentHistoryHandlers(),
+    ...agentUpkeepHandlers(deps),
+    ...agentRunHandlers(deps),
+    ...runHandlers(deps),
+    ...runEventHandlers(deps),
+    ...runRecordHandlers(deps),
+    ...deviceHandlers(deps),
+    ...deviceAdminHandlers(deps),
+    ...deviceInternalHandlers(deps),
+    ...folderHandlers(deps),
+    ...workspaceHandlers(),
+    ...workspaceActionHandlers(deps),
+    ...memberHandlers(deps),
+    ...projectHandlers(),
+    ...projectGrantHandlers(),
+    ...taskHandlers(deps),
+    ...taskLinkHandlers(deps),
+    ...taskHistoryHandlers(),
+    ...repoHandlers(),
+    ...automationHandlers(deps),
+    ...pullRequestHandlers(deps),
+    ...conversationHandlers(deps),
+    ...messageHandlers(deps),
+    ...taskCommentHandlers(deps),
+    ...authHandlers(),
+    ...approvalHandlers(deps, () => routes),
+    ...questionHandlers(deps),
+    ...secretHandlers(deps),
+    // The document's server is where it was read from.
+    ...implementOpenApi(contract, '/'),
+  ]
+  return routes
+}

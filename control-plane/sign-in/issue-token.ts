@@ -1,0 +1,32 @@
+import type { World } from '../../shared/lib/world.ts'
+import type { Db } from '../db/open.ts'
+import { hashToken, newToken } from '../http/token-hash.ts'
+import { insertLoginToken, type UserRow } from '../resources/members/store.ts'
+
+export interface NewToken {
+  userId: string
+  workspaceId: string
+  tokenId: string
+  /** The login token itself; it is shown only here. */
+  token: string
+}
+
+/** Makes a login token. `name`: 1 to 200 characters, checked by the caller; `lifeMs` null: until it is revoked. */
+export async function issueToken(
+  db: Db,
+  world: World,
+  grant: { user: Pick<UserRow, 'id' | 'publicId'>; workspaceId: string; name: string; lifeMs?: number | null },
+): Promise<NewToken> {
+  const token = newToken(world, 'svc_pat_')
+  const tokenId = world.id('tok_')
+  await insertLoginToken(db, {
+    id: tokenId,
+    userId: grant.user.id,
+    workspaceId: grant.workspaceId,
+    tokenHash: hashToken(token),
+    name: grant.name,
+    at: world.now(),
+    expiresAt: grant.lifeMs == null ? null : world.now() + grant.lifeMs,
+  })
+  return { userId: grant.user.publicId, workspaceId: grant.workspaceId, tokenId, token }
+}

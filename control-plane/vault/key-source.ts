@@ -1,0 +1,14 @@
+import { join } from 'node:path'
+import { dataFiles } from '../../shared/lib/places.ts'
+import type { KeySource } from './vault.ts'
+
+/** Where the key of the secrets comes from: the environment, else a file beside the database. */
+export function keySourceOf({
+  config,
+}: {
+  config: { secretsKey: string | null; dataDir: string; databaseUrl: string }
+}): KeySource {
+  if (config.secretsKey !== null) return { kind: 'given', text: config.secretsKey }
+  if (config.databaseUrl === ':memory:') return { kind: 'memory' }
+  return { kind: 'file', path: join(config.dataDir, dataFiles.secretsKey) }
+}

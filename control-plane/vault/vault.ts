@@ -1,0 +1,94 @@
+import { createCipheriv, createDecipheriv, createHash } from 'node:crypto'
+import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { World } from '../../shared/lib/world.ts'
+
+/**
+ * Encrypts the values of secrets: AES-256-GCM with a fresh nonce each; a value is bound to the id of its secret, so that
+ * rows cannot be exchanged. The key comes from the environment, or from a file that is made when the first value is
+ * sealed.
+ */
+export interface Vault {
+  seal(secretId: string, value: string): Buffer
+  /** Throws `VaultError` when the value was sealed with another key, or the row was tampered with. */
+  open(secretId: string, sealed: Buffer): string
+  /** Names the key without telling it; null while there is none. */
+  fingerprint(): string | null
+}
+
+export class VaultError extends Error {
+  override name = 'VaultError'
+}
+
+export type KeySource =
+  /** 32 bytes as hex or base64. */
+  | { kind: 'given'; text: string }
+  | { kind: 'file'; path: string }
+  /** Lost with the process, as is the database in memory that it is for. */
+  | { kind: 'memory' }
+
+const algorithm = 'aes-256-gcm'
+const [nonceBytes, tagBytes, keyBytes] = [12, 16, 32]
+
+export function createVault(source: KeySource, world: World): Vault {
+  let key: Buffer | null = null
+  const known = (): Buffer | null => (key ??= source.kind === 'memory' ? null : readKey(source))
+  const needed = (): Buffer => (key = known() ?? makeKey(source, world))
+  return {
+    seal(secretId, value) {
+      const nonce = world.bytes(nonceBytes)
+      const cipher = createCipheriv(algorithm, needed(), nonce).setAAD(Buffer.from(secretId))
+      return Buffer.concat([nonce, cipher.update(value, 'utf8'), cipher.final(), cipher.getAuthTag()])
+    },
+    open(secretId, sealed) {
+      const opened = known()
+      if (opened === null) throw new VaultError('the key of the secrets is missing')
+      const nonce = sealed.subarray(0, nonceBytes)
+      try {
+        const decipher = createDecipheriv(algorithm, opened, nonce, { authTagLength: tagBytes })
+          .setAAD(Buffer.from(secretId))
+          .setAuthTag(sealed.subarray(-tagBytes))
+        const text = decipher.update(sealed.subarray(nonceBytes, -tagBytes))
+        return Buffer.concat([text, decipher.final()]).toString('utf8')
+      } catch (error) {
+        throw new VaultError('a secret was sealed with another key, or its row was changed', { cause: error })
+      }
+    },
+    fingerprint: () => {
+      const found = known()
+      return found && createHash('sha256').update('svc-secrets').update(found).digest('hex').slice(0, 16)
+    },
+  }
+}
+
+/** The key in a text; null when it is none. */
+export function parseKey(text: string): Buffer | null {
+  const trimmed = text.trim()
+  const key = /^[0-9a-f]{64}$/i.test(trimmed) ? Buffer.from(trimmed, 'hex') : Buffer.from(trimmed, 'base64')
+  return key.length === keyBytes ? key : null
+}
+
+function readKey(source: KeySource & { kind: 'given' | 'file' }): Buffer | null {
+  if (source.kind === 'file' && !existsSync(source.path)) return null
+  const key = parseKey(source.kind === 'given' ? source.text : readFileSync(source.path, 'utf8'))
+  if (key === null) throw new VaultError('the key of the secrets is not 32 bytes as hex or base64')
+  return key
+}
+
+/** Whole or not at all, and never over another one: two processes that make it at once end with the same key. */
+function makeKey(source: KeySource, world: World): Buffer {
+  const fresh = Buffer.from(world.bytes(keyBytes))
+  if (source.kind !== 'file') return fresh
+  const { path } = source
+  const draft = `${path}.${world.uuid()}`
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  writeFileSync(draft, `${fresh.toString('base64')}\n`, { mode: 0o600, flag: 'wx', flush: true })
+  try {
+    linkSync(draft, path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  } finally {
+    rmSync(draft, { force: true })
+  }
+  return readKey({ kind: 'file', path })!
+}

@@ -1,0 +1,95 @@
+import { describe, expect, it } from 'vitest'
+import { createCatalog, loadCatalog } from '../catalog/catalog.ts'
+import { admit, type WakeFacts } from './admission.ts'
+import { harnessOf } from '../catalog/harness-of.ts'
+
+const agent = { status: 'active', deletedAt: null, name: 'A' } as const
+const task = {
+  key: 'ABC-1',
+  isFinished: false,
+  startsLater: false,
+  hasOpenBlocker: false,
+  openGate: null,
+  isOthers: false,
+}
+const facts = (changes: Partial<WakeFacts> = {}): WakeFacts => ({
+  agent,
+  workspace: { agentsPaused: false, status: 'active' },
+  environment: 'device',
+  task: null,
+  folder: null,
+  cloudEnabled: false,
+  spentBudget: null,
+  sameQueuedRunId: null,
+  ...changes,
+})
+
+describe('what a wake becomes', () => {
+  it.each([
+    ['an active agent', facts(), { kind: 'admit' }],
+    [
+      'a deleted agent',
+      facts({ agent: { ...agent, deletedAt: 1 } }),
+      { kind: 'not_dispatched', reason: 'agent_tombstoned' },
+    ],
+    [
+      'an idle agent',
+      facts({ agent: { ...agent, status: 'idle' } }),
+      { kind: 'not_dispatched', reason: 'agent_inactive' },
+    ],
+    [
+      'a paused workspace',
+      facts({ workspace: { agentsPaused: true, status: 'active' } }),
+      { kind: 'not_dispatched', reason: 'workspace_agents_paused' },
+    ],
+    [
+      'an archived workspace, whose agents were paused before',
+      facts({ workspace: { agentsPaused: true, status: 'archived' } }),
+      {
+        kind: 'not_dispatched',
+        reason: 'workspace_agents_paused',
+        message: 'This workspace is archived, so its agents take no wakes.',
+      },
+    ],
+    ['a spent budget', facts({ spentBudget: 'agent' }), { kind: 'not_dispatched', reason: 'budget_blocked' }],
+    ['a spent budget of all', facts({ spentBudget: 'workspace' }), { reason: 'budget_blocked' }],
+    ['a removed folder', facts({ folder: 'missing' }), { kind: 'not_dispatched', reason: 'folder_bind_failed' }],
+    [
+      'a cloud agent where cloud runs are off',
+      facts({ environment: 'cloud' }),
+      { kind: 'declined', exitReason: 'cloud_disabled' },
+    ],
+    ['a task to work on', facts({ task }), { kind: 'admit' }],
+    ['a finished task', facts({ task: { ...task, isFinished: true } }), { reason: 'task_already_finished' }],
+    ['a blocked task', facts({ task: { ...task, hasOpenBlocker: true } }), { reason: 'task_blocked_dependency' }],
+    ['a task for later', facts({ task: { ...task, startsLater: true } }), { reason: 'task_not_started' }],
+    ["another's task", facts({ task: { ...task, isOthers: true } }), { reason: 'task_unassigned' }],
+    [
+      'a task that waits for a person',
+      facts({ task: { ...task, openGate: { kind: 'question', id: 'qst_1' } } }),
+      { reason: 'task_hitl_open', blockedBy: { kind: 'question', id: 'qst_1' } },
+    ],
+    ['a wake that adds nothing', facts({ sameQueuedRunId: 'run_1' }), { kind: 'coalesced', intoRunId: 'run_1' }],
+  ])('%s', (_name, given, expected) => {
+    expect(admit(given)).toMatchObject(expected)
+  })
+
+  it('says first what cannot be helped by waiting', () => {
+    const dead = facts({ agent: { ...agent, deletedAt: 1, status: 'idle' }, sameQueuedRunId: 'run_1' })
+    expect(admit(dead)).toMatchObject({ reason: 'agent_tombstoned' })
+  })
+})
+
+it('derives the harness from the model when none is set', () => {
+  const catalog = loadCatalog(null)
+  expect(harnessOf('command', 'gpt-5', catalog)).toBe('command')
+  expect(harnessOf(null, null, catalog)).toBe('claude')
+  expect(harnessOf(null, 'claude-opus-4-5', catalog)).toBe('claude')
+  expect(harnessOf(null, 'gpt-5.1-codex', catalog)).toBe('codex')
+  expect(harnessOf(null, 'composer-1', catalog)).toBe('cursor')
+  expect(harnessOf(null, 'mistral/large', catalog)).toBe('opencode')
+  // Unlike what its name says, when the catalog knows better.
+  const house = createCatalog([{ id: 'gpt-house', aliases: [], harness: 'opencode', efforts: [], price: null }])
+  expect(harnessOf(null, 'gpt-house', house)).toBe('opencode')
+  expect(harnessOf(null, 'gpt-house', catalog)).toBe('codex')
+})

@@ -1,0 +1,78 @@
+import { runLimits } from '../../shared/device/limits.ts'
+import { reasoningEfforts, type AllowedCall, type HarnessName, type RunSpec } from '../../shared/runs/spec.ts'
+import type { ModelCatalog } from '../catalog/catalog.ts'
+import type { AgentRow } from '../resources/agents/store.ts'
+import type { FolderRow } from '../resources/folders/store.ts'
+import type { WorkspaceRow } from '../resources/workspaces/store.ts'
+import { harnessOf } from '../catalog/harness-of.ts'
+
+/** Settings of a task, conversation or automation; null: the agent's own. */
+export interface RunOverrides {
+  environment?: 'device' | 'cloud' | null
+  harness?: HarnessName | null
+  model?: string | null
+  reasoningEffort?: RunSpec['reasoningEffort']
+  speed?: RunSpec['speed']
+}
+
+export interface SpecInput {
+  runId: string
+  agent: AgentRow
+  workspace: WorkspaceRow
+  folder: FolderRow | null
+  prompt: string
+  allowCalls: readonly AllowedCall[]
+  overrides?: RunOverrides
+  resumeSessionId: string | null
+  catalog: ModelCatalog
+  limits?: Partial<RunSpec['limits']>
+}
+
+/** All a device needs to execute the run, with the workspace's defaults filled in. */
+export function buildSpec(input: SpecInput): RunSpec {
+  const { agent, workspace, folder, overrides = {} } = input
+  const model = overrides.model ?? agent.model ?? workspace.defaultModel
+  return {
+    runId: input.runId,
+    workspaceId: workspace.id,
+    agent: { id: agent.id, handle: `@${agent.handle}`, name: agent.name },
+    harness: harnessOf(harnessOverrideOf(agent, overrides), model, input.catalog),
+    folder: folder && { shortId: folder.shortId, rootPath: folder.rootPath },
+    prompt: input.prompt,
+    agentMd: [workspace.contextMd, agent.agentMd].filter(Boolean).join('\n\n'),
+    model,
+    backupModel: agent.backupModel ?? workspace.backupModel,
+    reasoningEffort: overrides.reasoningEffort ?? agent.reasoningEffort ?? effortOf(workspace.defaultReasoningEffort),
+    speed: overrides.speed ?? null,
+    maxTurns: agent.maxTurns ?? workspace.defaultMaxTurns,
+    command: agent.command,
+    permissions: {
+      ...agent.tools,
+      defaultMode: agent.toolPermissionMode ?? workspace.toolPermissionDefault ?? 'full',
+    },
+    allowCalls: [...input.allowCalls],
+    resumeSessionId: input.resumeSessionId,
+    limits: {
+      runMs: runLimits.runMs,
+      noProgressMs: runLimits.noProgressMs,
+      firstEventMs: runLimits.firstEventMs,
+      toolCalls: runLimits.toolCalls,
+      silentMs: runLimits.silentMs,
+      ...input.limits,
+    },
+  }
+}
+
+/**
+ * A model that was chosen for this run is not held to the harness that goes with the agent's own. No choice for one run makes
+ * a command of an agent, or an agent of a command: that decides which program runs, which only the settings of the agent do.
+ */
+function harnessOverrideOf({ harness: own }: AgentRow, { harness: chosen, model }: RunOverrides): HarnessName | null {
+  if (own === 'command') return own
+  if (chosen && chosen !== 'command') return chosen
+  return model ? null : own
+}
+
+function effortOf(value: string | null): RunSpec['reasoningEffort'] {
+  return reasoningEfforts.find((effort) => effort === value) ?? null
+}

@@ -1,0 +1,214 @@
+import type { World } from '../../shared/lib/world.ts'
+import type { HarnessName, RunSpec } from '../../shared/runs/spec.ts'
+import type { ModelCatalog } from '../catalog/catalog.ts'
+import { publish } from '../db/outbox.ts'
+import type { Tx } from '../db/open.ts'
+import type { AgentRow } from '../resources/agents/store.ts'
+import { findFolder, findFolderByRepo, type FolderRow } from '../resources/folders/store.ts'
+import { findDetails, insertDetails } from '../resources/runs/details-store.ts'
+import { listLiveOfAgent, listLiveOfTask } from '../resources/runs/live-store.ts'
+import { findRun, insertRun, setSuccessor, type RunRow } from '../resources/runs/store.ts'
+import { listSecretKeys } from '../resources/secrets/store.ts'
+import { isMember } from '../resources/members/store.ts'
+import { findWorkspace, type WorkspaceRow } from '../resources/workspaces/store.ts'
+import { admit, type Admission } from './admission.ts'
+import { spentBudgetOf } from '../resources/agents/budget.ts'
+import { causeOf } from './cause.ts'
+import { buildSpec, type RunOverrides } from './build-spec.ts'
+import type { OfferedRun } from '../lifecycle/dispatcher.ts'
+import { finishRun } from '../lifecycle/end-run.ts'
+import { lockPlacement, toRunFacts } from '../placement/facts.ts'
+import { manifestOf } from './manifest.ts'
+import { placeRun, type Placement } from '../placement/placement.ts'
+import { findContinued, isResumable, type SessionPlace } from './session.ts'
+import { loadTaskFacts } from './task-facts.ts'
+import type { DirectOffers, Wake, WakeAnswer, WakeContext, WakeTask } from './wake.ts'
+
+/** From what handlers are given. */
+export function wakeContextOf(
+  world: World,
+  deps: {
+    leaseMs: number
+    cloudEnabled: boolean
+    runLimits: Partial<RunSpec['limits']>
+    catalog: ModelCatalog
+    dispatcher: DirectOffers
+  },
+): WakeContext {
+  const { leaseMs, cloudEnabled, runLimits: limits, catalog, dispatcher: offers } = deps
+  return { world, leaseMs, cloudEnabled, limits, catalog, offers }
+}
+
+/**
+ * Turns a wake into what admission says, in the caller's transaction. A new run is offered in the same transaction when
+ * a device that may take it is linked to this replica and has room, which saves a commit on the way to its start; else
+ * it is dispatched by whoever reads the outbox.
+ */
+export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promise<WakeAnswer> {
+  const { agent } = wake
+  const { catalog } = context
+  const now = context.world.now()
+  const workspace = await findWorkspace(tx, agent.workspaceId)
+  if (!workspace) return { kind: 'not_dispatched', reason: 'dispatch_build_failed', message: 'The workspace is gone.' }
+  const task = wake.task ?? null
+  const overrides = { ...overridesOf(task), ...given(wake.overrides ?? {}) }
+  const folder = await folderOf(tx, { agent, workspace, task })
+  const same = await findSameQueued(tx, wake)
+  const admission = admit({
+    agent,
+    workspace,
+    environment: overrides.environment ?? agent.environment,
+    folder: agent.defaultFolderId === null || task?.repoId ? null : folder ? 'bound' : 'missing',
+    cloudEnabled: context.cloudEnabled,
+    spentBudget: await spentBudgetOf(tx, { agent, workspace, now }),
+    task: task && (await loadTaskFacts(tx, task, { agent, triggerSource: wake.triggerSource, now })),
+    sameQueuedRunId: same?.id ?? null,
+  })
+  if (admission.kind === 'not_dispatched') return admission
+  if (admission.kind === 'coalesced') return { kind: 'coalesced', runId: admission.intoRunId }
+  const runId = context.world.id('run_')
+  const prompt = wake.prompt ?? `You were woken by ${wake.triggerSource}. No prompt was given.`
+  const { limits } = context
+  const draft = { runId, agent, workspace, folder, prompt, limits, catalog, overrides }
+  const unresumed = buildSpec({ ...draft, allowCalls: wake.allowCalls ?? [], resumeSessionId: null })
+  const parent = await parentOf(tx, wake, { harness: unresumed.harness, folderId: folder?.shortId ?? null })
+  const spec = { ...unresumed, resumeSessionId: parent?.sessionId ?? null }
+  const continued = parent?.run ?? null
+  const causedBy = wake.causedBy === undefined ? await causeOf(tx, wake.requestedBy) : wake.causedBy
+  const placing = { causedBy, agent, parent: continued, task, harness: spec.harness }
+  const placement = admission.kind === 'declined' ? null : await place(tx, placing, { folder, context })
+  const device = placement?.kind === 'device' && placement.mayOffer ? placement.publicId : null
+  await insertRun(tx, {
+    id: runId,
+    workspaceId: agent.workspaceId,
+    agentId: agent.id,
+    triggerSource: wake.triggerSource,
+    requestedBy: wake.requestedBy,
+    causedByUserId: causedBy,
+    harness: spec.harness,
+    environmentType: overrides.environment ?? agent.environment,
+    folderId: folder?.shortId ?? null,
+    taskId: task?.id ?? null,
+    taskKey: task?.key ?? null,
+    taskTitle: task?.title ?? null,
+    conversationId: wake.conversationId ?? null,
+    parentRunId: continued?.id ?? null,
+    modelId: spec.model,
+    reasoningEffort: spec.reasoningEffort,
+    permissionMode: spec.permissions.defaultMode,
+    createdAt: now,
+    offer: device === null ? null : { device, expiresAt: now + context.offers.offerMs },
+  })
+  const secretKeys = await listSecretKeys(tx, agent.id)
+  await insertDetails(tx, { runId, prompt, spec, manifest: manifestOf(spec, secretKeys) })
+  if (continued) await setSuccessor(tx, continued.id, runId)
+  if (admission.kind === 'declined') return decline(tx, { runId, admission, world: context.world })
+  const taskId = task?.id ?? null
+  if (device !== null) return { kind: 'queued', runId, offer: { runId, fence: 1, device, taskId, spec } }
+  await publish(tx, { topic: 'run.queued', key: runId, at: now })
+  return placement?.kind === 'gate'
+    ? { kind: 'pending', runId, gateReason: placement.reason }
+    : { kind: 'queued', runId, offer: null }
+}
+
+/** To be called once the wake is committed: whoever must act on it is told. */
+export function announce(
+  answer: WakeAnswer,
+  to: { dispatcher: { push(offered: OfferedRun): void }; bus: { poke(): void } },
+): void {
+  if (answer.kind === 'queued' && answer.offer) to.dispatcher.push(answer.offer)
+  else to.bus.poke()
+}
+
+/** Where the run goes; the room it takes there is locked until the transaction ends. */
+async function place(
+  tx: Tx,
+  run: { causedBy: string | null; agent: AgentRow; parent: RunRow | null; task: WakeTask | null; harness: HarnessName },
+  { folder, context }: { folder: FolderRow | null; context: WakeContext },
+): Promise<Placement & { mayOffer: boolean }> {
+  const { world, leaseMs, offers } = context
+  const { facts, isHalted } = await lockPlacement(tx, run.agent.workspaceId, { now: world.now(), leaseMs })
+  const isTaskLocked = run.task !== null && (await listLiveOfTask(tx, run.task.id)).length > 0
+  const isCauseGone = run.causedBy !== null && !(await isMember(tx, run.agent.workspaceId, run.causedBy))
+  const rows = { agent: run.agent, folder, parent: run.parent, isCauseGone, isTaskLocked }
+  const what = {
+    agentId: run.agent.id,
+    harness: run.harness,
+    folderId: folder?.shortId ?? null,
+    causedByUserId: run.causedBy,
+  }
+  const placement = placeRun(toRunFacts(what, rows), facts)
+  // A workspace that was halted since it was read: the dispatcher sees that, too, and cancels the run.
+  return { ...placement, mayOffer: placement.kind === 'device' && !isHalted && offers.isLinked(placement.publicId) }
+}
+
+/** The run that is continued, with its session as far as it can be gone on with. */
+async function parentOf(
+  tx: Tx,
+  wake: Wake,
+  at: Pick<SessionPlace, 'harness' | 'folderId'>,
+): Promise<{ run: RunRow; sessionId: string | null } | null> {
+  const where = { ...at, agent: wake.agent, freshSince: wake.freshSince ?? null }
+  if (wake.parent)
+    return { run: wake.parent, sessionId: isResumable(wake.parent, where) ? wake.parent.sessionId : null }
+  const of = { taskId: wake.task?.id ?? null, conversationId: wake.conversationId ?? null }
+  const run = await findContinued(tx, of, where)
+  return run && { run, sessionId: run.sessionId }
+}
+
+async function decline(
+  tx: Tx,
+  { runId, admission, world }: { runId: string; admission: Admission & { kind: 'declined' }; world: World },
+): Promise<WakeAnswer> {
+  const { exitReason, message } = admission
+  const run = await findRun(tx, runId)
+  if (run !== null)
+    await finishRun(tx, run, {
+      fence: null,
+      exitReason,
+      errorCode: exitReason,
+      errorMessage: message,
+      at: world.now(),
+      world,
+    })
+  return { kind: 'declined', runId, exitReason, message }
+}
+
+/** The folder the run starts in. A task's repo goes before the agent's folder (document 1, "Folder"). */
+async function folderOf(
+  tx: Tx,
+  { agent, workspace, task }: { agent: AgentRow; workspace: WorkspaceRow; task: WakeTask | null },
+): Promise<FolderRow | null> {
+  const ofRepo = (repoId: string | null) =>
+    workspace.defaultDevice === null || repoId === null ? null : findFolderByRepo(tx, workspace.defaultDevice, repoId)
+  const ofTask = await ofRepo(task?.repoId ?? null)
+  if (ofTask) return ofTask
+  if (agent.defaultFolderId !== null) return findFolder(tx, agent.workspaceId, agent.defaultFolderId)
+  return ofRepo(agent.defaultRepoId)
+}
+
+/**
+ * A wake by assignment or mention that adds nothing to one still waiting is folded into it; a person's own wake never is.
+ */
+async function findSameQueued(tx: Tx, wake: Wake): Promise<RunRow | null> {
+  if (wake.triggerSource !== 'assignment' && wake.triggerSource !== 'mention') return null
+  const taskId = wake.task?.id ?? null
+  for (const run of await listLiveOfAgent(tx, wake.agent.id)) {
+    if (run.status !== 'queued' || run.triggerSource !== wake.triggerSource || run.taskId !== taskId) continue
+    if (run.conversationId !== (wake.conversationId ?? null)) continue
+    const details = await findDetails(tx, run.id)
+    if (wake.prompt === null || details?.prompt === wake.prompt) return run
+  }
+  return null
+}
+
+/** Without what is null: that leaves the task's or the agent's own. */
+const given = (overrides: RunOverrides): RunOverrides =>
+  Object.fromEntries(Object.entries(overrides).filter(([, value]) => value !== null))
+
+const overridesOf = (task: WakeTask | null): RunOverrides => ({
+  environment: task?.environment ?? null,
+  harness: task?.harness ?? null,
+  model: task?.modelId ?? null,
+  reasoningEffort: task?.reasoningEffort ?? null,
+})

@@ -1,0 +1,23 @@
+import type { Db } from '../db/open.ts'
+import type { AgentRow } from '../resources/agents/store.ts'
+import { openGatesOfTasks } from '../resources/approvals/open-gates.ts'
+import { hasOpenBlocker } from '../resources/tasks/store.ts'
+import type { TaskFacts } from './admission.ts'
+import type { WakeTask } from './wake.ts'
+
+/** What admission must know of a task. */
+export async function loadTaskFacts(
+  db: Db,
+  task: WakeTask,
+  wake: { agent: AgentRow; triggerSource: string; now: number },
+): Promise<TaskFacts> {
+  const gate = (await openGatesOfTasks(db, [task.id])).get(task.id)?.[0]
+  return {
+    key: task.key,
+    isFinished: task.status === 'done' || task.status === 'cancelled' || task.archivedAt !== null,
+    startsLater: task.startAt !== null && task.startAt > wake.now,
+    hasOpenBlocker: await hasOpenBlocker(db, task.id),
+    openGate: gate === undefined ? null : { kind: gate.kind, id: gate.id },
+    isOthers: wake.triggerSource === 'assignment' && task.assigneeAgentId !== wake.agent.id,
+  }
+}

@@ -1,0 +1,70 @@
+import type { World } from '../../shared/lib/world.ts'
+import type { AllowedCall, RunSpec } from '../../shared/runs/spec.ts'
+import type { ModelCatalog } from '../catalog/catalog.ts'
+import type { OfferedRun } from '../lifecycle/dispatcher.ts'
+import type { GateReason } from '../placement/placement.ts'
+import type { AgentRow } from '../resources/agents/store.ts'
+import type { RunRow } from '../resources/runs/store.ts'
+import type { TaskRow } from '../resources/tasks/store.ts'
+import type { Refusal } from './admission.ts'
+import type { RunOverrides } from './build-spec.ts'
+
+/** The task a run works on, as far as a wake needs it. */
+export type WakeTask = Pick<
+  TaskRow,
+  | 'id'
+  | 'key'
+  | 'title'
+  | 'status'
+  | 'assigneeAgentId'
+  | 'archivedAt'
+  | 'startAt'
+  | 'repoId'
+  | 'environment'
+  | 'harness'
+  | 'modelId'
+  | 'reasoningEffort'
+>
+
+export interface Wake {
+  agent: AgentRow
+  /** One of the trigger sources of document 1. */
+  triggerSource: string
+  /** Public id of the person (`usr_`) or agent (`agt_`) behind the wake. */
+  requestedBy: string | null
+  /** UUID of the person at the root of its chain of wakes; without it, `requestedBy` says who. */
+  causedBy?: string | null
+  prompt: string | null
+  /** The run this one continues; without it the last one of the same task or conversation whose session still lies there. */
+  parent: RunRow | null
+  task?: WakeTask | null
+  conversationId?: string | null
+  allowCalls?: readonly AllowedCall[]
+  /** What goes before the agent's own settings and the task's. */
+  overrides?: RunOverrides
+  /** Sessions begun before it are not gone on with. */
+  freshSince?: number | null
+}
+
+export type WakeAnswer =
+  /** `offer`: the run was given to a device in this transaction; the device is told after the commit. */
+  | { kind: 'queued'; runId: string; offer: OfferedRun | null }
+  | { kind: 'pending'; runId: string; gateReason: GateReason }
+  | { kind: 'coalesced'; runId: string }
+  | { kind: 'declined'; runId: string; exitReason: string; message: string }
+  | Refusal
+
+export interface WakeContext {
+  world: World
+  leaseMs: number
+  cloudEnabled: boolean
+  limits: Partial<RunSpec['limits']>
+  catalog: ModelCatalog
+  offers: DirectOffers
+}
+
+/** The devices linked to this replica, as far as a wake needs them. */
+export interface DirectOffers {
+  isLinked(publicId: string): boolean
+  offerMs: number
+}
