@@ -4,7 +4,7 @@ import { contract } from '../shared/api/index.ts'
 import type { World } from '../shared/lib/world.ts'
 import { loadCatalog, type ModelCatalog } from './catalog/catalog.ts'
 import type { ServerConfig } from './config.ts'
-import { CostlyPool } from './costly/pool.ts'
+import { CostlyPool, type PoolLimits } from './costly/pool.ts'
 import type { Database } from './db/open.ts'
 import { serverKey } from './db/server-keys.ts'
 import { writeStateOf, type WriteObserver } from './db/transaction.ts'
@@ -55,6 +55,8 @@ export interface ControlPlaneOptions {
   log: Log
   /** Process metrics too; off where several servers share a process. */
   processMetrics: boolean
+  /** How long and how much costly work may take; default `poolLimits`. */
+  costly?: PoolLimits
 }
 
 /** A drain gives open requests this long, then cuts them. */
@@ -116,7 +118,7 @@ export class ControlPlane {
     const { root, dialect } = database
     const replicaId = world.uuid()
     this.catalog = loadCatalog(config.modelsFile)
-    this.costly = new CostlyPool({ world, log })
+    this.costly = new CostlyPool({ world, log, ...(options.costly && { limits: options.costly }) })
     this.idleMemory = new IdleMemory({ world })
     this.metrics = createMetrics({ defaults: options.processMetrics })
     writeStateOf(root).observers.add(this.observeWrites)

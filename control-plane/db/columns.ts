@@ -11,28 +11,55 @@ export const nullableInt = z
 /** Milliseconds UTC. */
 export const time = int
 export const nullableTime = nullableInt
-export const flag = z.union([z.number(), z.string(), z.boolean()]).transform((value) => Number(value) === 1)
+
+/** How a value of a column is kept, where that is other than the value itself. */
+const encoders = new WeakMap<z.ZodType, (value: unknown) => unknown>()
+const asItIs = (value: unknown): unknown => value
+export const encoderOf = (column: z.ZodType): ((value: unknown) => unknown) => encoders.get(column) ?? asItIs
+
+function keptAs<T extends z.ZodType>(column: T, encode: (value: never) => unknown): T {
+  encoders.set(column, encode as (value: unknown) => unknown)
+  return column
+}
+
+export const flag = keptAs(
+  z.union([z.number(), z.string(), z.boolean()]).transform((value) => Number(value) === 1),
+  (value: boolean) => (value ? 1 : 0),
+)
+export const nullableFlag = keptAs(
+  z
+    .union([z.number(), z.string(), z.boolean()])
+    .nullable()
+    .transform((value) => (value === null ? null : Number(value) === 1)),
+  (value: boolean | null) => (value === null ? null : value ? 1 : 0),
+)
 
 /** JSON kept as text. A row that does not fit its schema is a defect of ours, so it throws. */
 export function json<T extends z.ZodType>(schema: T) {
-  return z.string().transform((value, context): z.infer<T> => {
-    const parsed = schema.safeParse(JSON.parse(value))
-    if (parsed.success) return parsed.data
-    context.addIssue({ code: 'custom', message: parsed.error.message })
-    return z.NEVER
-  })
-}
-export function nullableJson<T extends z.ZodType>(schema: T) {
-  return z
-    .string()
-    .nullable()
-    .transform((value, context): z.infer<T> | null => {
-      if (value === null) return null
+  return keptAs(
+    z.string().transform((value, context): z.infer<T> => {
       const parsed = schema.safeParse(JSON.parse(value))
       if (parsed.success) return parsed.data
       context.addIssue({ code: 'custom', message: parsed.error.message })
       return z.NEVER
-    })
+    }),
+    (value) => JSON.stringify(value),
+  )
+}
+export function nullableJson<T extends z.ZodType>(schema: T) {
+  return keptAs(
+    z
+      .string()
+      .nullable()
+      .transform((value, context): z.infer<T> | null => {
+        if (value === null) return null
+        const parsed = schema.safeParse(JSON.parse(value))
+        if (parsed.success) return parsed.data
+        context.addIssue({ code: 'custom', message: parsed.error.message })
+        return z.NEVER
+      }),
+    (value) => (value === null ? null : JSON.stringify(value)),
+  )
 }
 export const toJson = (value: unknown): string => JSON.stringify(value)
 export const toNullableJson = (value: unknown): string | null => (value === null ? null : JSON.stringify(value))

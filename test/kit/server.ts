@@ -1,3 +1,4 @@
+import { poolLimits } from '../../control-plane/costly/pool.ts'
 import { inject } from 'vitest'
 import { readConfig } from '../../control-plane/config.ts'
 import { openDatabase, type Database } from '../../control-plane/db/open.ts'
@@ -128,7 +129,9 @@ export class TestServer {
     const config = { ...read, databaseUrl: database.url ?? ':memory:' }
     const owner = beside?.owner ?? (await makeOwner(database, world))
     const log = options.log ?? silentLog
-    const plane = await ControlPlane.create({ config, database, world, log, processMetrics: false })
+    // A machine that is busy with all tests at once refuses none of their schemas for want of a processor.
+    const costly = { ...poolLimits, waitMs: 60_000, longestMs: 60_000 }
+    const plane = await ControlPlane.create({ config, database, world, log, processMetrics: false, costly })
     await plane.start()
     return new TestServer({ plane, database, world, owner, ownsDatabase: database !== beside?.database, twin })
   }

@@ -8,10 +8,13 @@ import {
 import { findUser, isMember, listMembersAmong } from '../../control-plane/resources/members/store.ts'
 import { listLiveCausedBy } from '../../control-plane/resources/runs/live-store.ts'
 import { endRun, findRun } from '../../control-plane/resources/runs/store.ts'
+import { registerAllRunEffects } from '../../control-plane/run-effects.ts'
 import { realWorld as world } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { automationRow } from './automations-rows.ts'
 import { at, seedAgent, seedPerson, seedRun, seedWorkspace } from './seed.ts'
+
+registerAllRunEffects()
 
 onBoth('what goes on in the name of a person is found, in one workspace or in all, and paused', async ({ root }) => {
   const [here, there] = [await seedWorkspace(root), await seedWorkspace(root)]

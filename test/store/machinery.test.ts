@@ -97,11 +97,13 @@ test.skipIf(!hasPostgres())('a reader waits for no open transaction, and passes 
   // What was given is remembered while a transaction is open that began before it, and no longer.
   expect(cursor.given.size).toBe(5)
   await foreign.rollback()
+  // Other tests have transactions open on this server, too, each for as long as it takes.
+  const nobodyElse = { timeout: 30_000 }
   await vi.waitFor(async () => {
     await publish(root, { topic: 'run.queued', key: 'later', at })
     await read()
     expect(cursor.given.size).toBeLessThan(5)
-  })
+  }, nobodyElse)
   await database.close()
   await neighbour.close()
 })

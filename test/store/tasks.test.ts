@@ -24,9 +24,9 @@ import {
   listTasksByReferences,
   lockClosing,
   lockTaskGraph,
-  parseTask,
   replacePullRequest,
   replaceTask,
+  tasks,
   type TaskRow,
 } from '../../control-plane/resources/tasks/store.ts'
 import { insertWatcher, listWatchers } from '../../control-plane/resources/tasks/watcher-store.ts'
@@ -69,7 +69,7 @@ onBoth('a task comes back as it was stored, and is replaced only from the versio
   })
   await insertTask(root, task)
   expect(await findTaskById(root, task.id)).toEqual(task)
-  expect(parseTask(await root('tasks').where({ id: task.id }).first())).toEqual(task)
+  expect(await tasks.find(root, { id: task.id })).toEqual(task)
   for (const reference of [task.id, 'ABC-7', 'abc-7'])
     expect(await findTask(root, workspaceId, reference)).toEqual(task)
   expect(await findTask(root, await seedWorkspace(root), task.id)).toBeNull()

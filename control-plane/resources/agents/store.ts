@@ -7,25 +7,12 @@ import {
   toolPermissionModes,
   toolRule,
 } from '../../../shared/runs/spec.ts'
-import {
-  flag,
-  int,
-  json,
-  nullableInt,
-  nullableJson,
-  nullableText,
-  nullableTime,
-  text,
-  time,
-  toFlag,
-  toJson,
-  toNullableJson,
-} from '../../db/columns.ts'
+import { flag, int, json, nullableInt, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { newestFirst } from '../../db/id-page.ts'
 import { holdsPattern, likeContaining } from '../../db/like.ts'
 import type { Db } from '../../db/open.ts'
-import { columnsOf, command, query } from '../../db/statement.ts'
-import { replaceVersioned } from '../../db/versioned.ts'
+import { command } from '../../db/statement.ts'
+import { table, type RowOf } from '../../db/table.ts'
 
 export const agentStatuses = ['active', 'idle', 'running', 'terminated', 'error'] as const
 
@@ -35,156 +22,66 @@ const toolLists = z.object({
   deny: z.array(toolRule),
 })
 
-const row = z
-  .object({
-    id: text,
-    uuid: text,
-    workspace_id: text,
-    handle: text,
-    name: text,
-    role: text,
-    description: nullableText,
-    status: z.enum(agentStatuses),
-    model: nullableText,
-    backup_model: nullableText,
-    reasoning_effort: z.enum(reasoningEfforts).nullable(),
-    sandbox_size: z.enum(['small', 'medium', 'large']).nullable(),
-    harness: z.enum(harnessNames).nullable(),
-    environment: z.enum(['device', 'cloud']),
-    max_turns: nullableInt,
-    command: nullableJson(harnessCommand),
-    default_folder_id: nullableText,
-    default_repo_id: nullableText,
-    owner_user_id: nullableText,
-    visibility: z.enum(['company', 'private']),
-    reporting_to: nullableText,
-    wake_on_assignment: flag,
-    wake_on_hook: flag,
-    tool_permission_mode: z.enum(toolPermissionModes).nullable(),
-    tools: json(toolLists),
-    capabilities: json(z.array(z.string())),
-    agent_md: text,
-    agent_md_hash: text,
-    spent_month: nullableText,
-    spent_nano_usd: int,
-    monthly_budget_cents: nullableInt,
-    transferred_at: nullableTime,
-    sessions_reset_at: nullableTime,
-    last_run_at: nullableTime,
-    token_generation: int,
-    deleted_at: nullableTime,
-    version: int,
-    created_at: time,
-    updated_at: time,
-  })
-  .transform((r) => ({
-    id: r.id,
-    uuid: r.uuid,
-    workspaceId: r.workspace_id,
-    /** Without the `@`. */
-    handle: r.handle,
-    name: r.name,
-    role: r.role,
-    description: r.description,
-    status: r.status,
-    model: r.model,
-    backupModel: r.backup_model,
-    reasoningEffort: r.reasoning_effort,
-    sandboxSize: r.sandbox_size,
-    /** The override; null derives it from the model. */
-    harness: r.harness,
-    environment: r.environment,
-    maxTurns: r.max_turns,
-    command: r.command,
-    defaultFolderId: r.default_folder_id,
-    defaultRepoId: r.default_repo_id,
-    ownerUserId: r.owner_user_id,
-    visibility: r.visibility,
-    reportingTo: r.reporting_to,
-    wakeOnAssignment: r.wake_on_assignment,
-    wakeOnHook: r.wake_on_hook,
-    toolPermissionMode: r.tool_permission_mode,
-    tools: r.tools,
-    capabilities: r.capabilities,
-    agentMd: r.agent_md,
-    agentMdHash: r.agent_md_hash,
-    /** What its runs cost in `spentMonth` (`2026-03`), in billionths of a dollar; a sum of another month counts no more. */
-    spentNanoUsd: r.spent_nano_usd,
-    spentMonth: r.spent_month,
-    monthlyBudgetCents: r.monthly_budget_cents,
-    /** When it was given to its owner, who has not agreed yet; null: its owner has it of their own will. */
-    transferredAt: r.transferred_at,
-    /** Harness sessions of runs made before are not gone on with. */
-    sessionsResetAt: r.sessions_reset_at,
-    lastRunAt: r.last_run_at,
-    tokenGeneration: r.token_generation,
-    deletedAt: r.deleted_at,
-    version: r.version,
-    createdAt: r.created_at,
-    updatedAt: r.updated_at,
-  }))
-export type AgentRow = z.infer<typeof row>
-const parseMaybe = (value: unknown): AgentRow | null => (value === undefined ? null : row.parse(value))
-
-function toColumns(agent: AgentRow) {
-  return {
-    id: agent.id,
-    uuid: agent.uuid,
-    workspace_id: agent.workspaceId,
-    handle: agent.handle,
-    name: agent.name,
-    role: agent.role,
-    description: agent.description,
-    status: agent.status,
-    model: agent.model,
-    backup_model: agent.backupModel,
-    reasoning_effort: agent.reasoningEffort,
-    sandbox_size: agent.sandboxSize,
-    harness: agent.harness,
-    environment: agent.environment,
-    max_turns: agent.maxTurns,
-    command: toNullableJson(agent.command),
-    default_folder_id: agent.defaultFolderId,
-    default_repo_id: agent.defaultRepoId,
-    owner_user_id: agent.ownerUserId,
-    visibility: agent.visibility,
-    reporting_to: agent.reportingTo,
-    wake_on_assignment: toFlag(agent.wakeOnAssignment),
-    wake_on_hook: toFlag(agent.wakeOnHook),
-    tool_permission_mode: agent.toolPermissionMode,
-    tools: toJson(agent.tools),
-    capabilities: toJson(agent.capabilities),
-    agent_md: agent.agentMd,
-    agent_md_hash: agent.agentMdHash,
-    monthly_budget_cents: agent.monthlyBudgetCents,
-    transferred_at: agent.transferredAt,
-    sessions_reset_at: agent.sessionsResetAt,
-    token_generation: agent.tokenGeneration,
-    deleted_at: agent.deletedAt,
-    created_at: agent.createdAt,
-    updated_at: agent.updatedAt,
-  }
-}
-
+const agents = table('agents', {
+  id: text,
+  uuid: text,
+  workspaceId: text,
+  /** Without the `@`. */
+  handle: text,
+  name: text,
+  role: text,
+  description: nullableText,
+  status: z.enum(agentStatuses),
+  model: nullableText,
+  backupModel: nullableText,
+  reasoningEffort: z.enum(reasoningEfforts).nullable(),
+  sandboxSize: z.enum(['small', 'medium', 'large']).nullable(),
+  /** The override; null derives it from the model. */
+  harness: z.enum(harnessNames).nullable(),
+  environment: z.enum(['device', 'cloud']),
+  maxTurns: nullableInt,
+  command: nullableJson(harnessCommand),
+  defaultFolderId: nullableText,
+  defaultRepoId: nullableText,
+  ownerUserId: nullableText,
+  visibility: z.enum(['company', 'private']),
+  reportingTo: nullableText,
+  wakeOnAssignment: flag,
+  wakeOnHook: flag,
+  toolPermissionMode: z.enum(toolPermissionModes).nullable(),
+  tools: json(toolLists),
+  capabilities: json(z.array(z.string())),
+  agentMd: text,
+  agentMdHash: text,
+  /** What its runs cost in `spentMonth` (`2026-03`), in billionths of a dollar; a sum of another month counts no more. */
+  spentNanoUsd: int,
+  spentMonth: nullableText,
+  monthlyBudgetCents: nullableInt,
+  /** When it was given to its owner, who has not agreed yet; null: its owner has it of their own will. */
+  transferredAt: nullableTime,
+  /** Harness sessions of runs made before are not gone on with. */
+  sessionsResetAt: nullableTime,
+  lastRunAt: nullableTime,
+  tokenGeneration: int,
+  deletedAt: nullableTime,
+  version: int,
+  createdAt: time,
+  updatedAt: time,
+})
+export type AgentRow = RowOf<typeof agents>
 /** Throws the database's unique violation when the handle is taken. */
 export async function insertAgent(db: Db, agent: AgentRow): Promise<void> {
-  await db('agents').insert({
-    ...toColumns(agent),
-    spent_month: agent.spentMonth,
-    spent_nano_usd: agent.spentNanoUsd,
-    last_run_at: agent.lastRunAt,
-    version: 1,
-  })
+  await agents.insert(db, { ...agent, version: 1 })
 }
 
 /** Writes the whole row but what endings of runs write; false when somebody else changed it since it was read. */
 export async function replaceAgent(db: Db, before: AgentRow, after: AgentRow): Promise<boolean> {
-  return replaceVersioned(db, { table: 'agents', before }, toColumns(after))
+  const { spentMonth: _month, spentNanoUsd: _spent, lastRunAt: _ran, ...changes } = after
+  return agents.replace(db, before, changes)
 }
 
-const select = `select ${columnsOf(row)} from agents`
-const byId = query(`${select} where id = ?`, row)
-const byIds = query(`${select} where id in ?`, row)
+const byId = agents.query('where id = ?')
+const byIds = agents.query('where id in ?')
 
 export async function findAgent(db: Db, id: string): Promise<AgentRow | null> {
   return byId.first(db, [id])
@@ -194,9 +91,8 @@ export async function listAgentsByIds(db: Db, ids: readonly string[]): Promise<A
   return ids.length === 0 ? [] : byIds.list(db, [ids])
 }
 
-const byReferences = query(
-  `${select} where workspace_id = ? and (id in ? or uuid in ? or handle in ? or name in ?) order by created_at, id`,
-  row,
+const byReferences = agents.query(
+  'where workspace_id = ? and (id in ? or uuid in ? or handle in ? or name in ?) order by created_at, id',
 )
 
 /** All that one of these references may mean, deleted ones included. */
@@ -242,7 +138,7 @@ export interface AgentFilter {
 
 /** Newest first; one row more than `limit`. */
 export async function listAgents(db: Db, filter: AgentFilter): Promise<AgentRow[]> {
-  const query = db('agents').where({ workspace_id: filter.workspaceId })
+  const query = agents.from(db).where({ workspace_id: filter.workspaceId })
   void query.where((either) => {
     void either.where((live) => {
       void live.whereNull('deleted_at')
@@ -258,8 +154,7 @@ export async function listAgents(db: Db, filter: AgentFilter): Promise<AgentRow[
     })
   }
   if (filter.visibleTo !== undefined) void query.where((any) => onlyVisible(any, filter.visibleTo!))
-  const rows: unknown[] = await newestFirst(query, filter)
-  return rows.map((value) => row.parse(value))
+  return agents.list(newestFirst(query, filter))
 }
 
 /** Live agents that this viewer sees. */
@@ -294,8 +189,8 @@ export async function listManagers(db: Db, workspaceId: string, reportingTo: str
   const chain: AgentRow[] = []
   let next = reportingTo
   while (next !== null && chain.length < 100 && !chain.some((agent) => agent.uuid === next)) {
-    const found = parseMaybe(await db('agents').where({ workspace_id: workspaceId, uuid: next }).first())
-    if (!found) break
+    const found = await agents.first(agents.from(db).where({ workspace_id: workspaceId, uuid: next }))
+    if (found === null) break
     chain.push(found)
     next = found.reportingTo
   }

@@ -6,71 +6,48 @@ import {
   type ClaimState,
   type ProviderReadiness,
 } from '../../../shared/device/protocol.ts'
-import { int, json, nullableJson, nullableText, nullableTime, text, time, toJson } from '../../db/columns.ts'
+import { int, json, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
-import { columnsOf, command, query } from '../../db/statement.ts'
+import { command } from '../../db/statement.ts'
+import { table, type RowOf } from '../../db/table.ts'
 
-const row = z
-  .object({
-    device_id: text,
-    public_id: text,
-    workspace_id: text,
-    user_id: text,
-    display_name: text,
+const devices = table(
+  'devices',
+  {
+    deviceId: text,
+    publicId: text,
+    workspaceId: text,
+    userId: text,
+    displayName: text,
     hostname: nullableText,
     platform: nullableText,
     version: nullableText,
-    max_concurrent: int,
-    token_hash: text,
-    next_token_hash: nullableText,
-    token_issued_at: time,
-    last_heartbeat_at: nullableTime,
-    provider_readiness: json(z.union([providerReadiness, z.object({}).strict()])),
-    provider_readiness_at: nullableTime,
-    claim_state: nullableJson(claimState),
-    runs_by: z.enum(runsByChoices),
-    remote_control_revoked_at: nullableTime,
-    replica_id: nullableText,
-    link_instance: nullableText,
-    removed_at: nullableTime,
-    row_version: int,
-    created_at: time,
-    updated_at: time,
-  })
-  .transform((r) => ({
-    deviceId: r.device_id,
-    publicId: r.public_id,
-    workspaceId: r.workspace_id,
-    userId: r.user_id,
-    displayName: r.display_name,
-    hostname: r.hostname,
-    platform: r.platform,
-    version: r.version,
-    maxConcurrent: r.max_concurrent,
-    tokenHash: r.token_hash,
-    nextTokenHash: r.next_token_hash,
-    tokenIssuedAt: r.token_issued_at,
-    lastHeartbeatAt: r.last_heartbeat_at,
-    providerReadiness: r.provider_readiness,
-    providerReadinessAt: r.provider_readiness_at,
-    claimState: r.claim_state,
-    runsBy: r.runs_by,
-    remoteControlRevokedAt: r.remote_control_revoked_at,
-    replicaId: r.replica_id,
-    linkId: r.link_instance,
-    removedAt: r.removed_at,
-    rowVersion: r.row_version,
-    createdAt: r.created_at,
-    updatedAt: r.updated_at,
-  }))
-export type DeviceRow = z.infer<typeof row>
+    maxConcurrent: int,
+    tokenHash: text,
+    nextTokenHash: nullableText,
+    tokenIssuedAt: time,
+    lastHeartbeatAt: nullableTime,
+    providerReadiness: json(z.union([providerReadiness, z.object({}).strict()])),
+    providerReadinessAt: nullableTime,
+    claimState: nullableJson(claimState),
+    runsBy: z.enum(runsByChoices),
+    remoteControlRevokedAt: nullableTime,
+    replicaId: nullableText,
+    linkId: nullableText,
+    removedAt: nullableTime,
+    rowVersion: int,
+    createdAt: time,
+    updatedAt: time,
+  },
+  { columns: { linkId: 'link_instance' } },
+)
+export type DeviceRow = RowOf<typeof devices>
 
-const select = `select ${columnsOf(row)} from devices`
-const byDeviceId = query(`${select} where device_id = ? and removed_at is null`, row)
-const byPublicId = query(`${select} where public_id = ? and removed_at is null`, row)
-const byPublicIds = query(`${select} where public_id in ? order by created_at`, row)
-const byToken = query(`${select} where token_hash = ? or next_token_hash = ?`, row)
-const ofWorkspace = query(`${select} where workspace_id = ? and removed_at is null`, row)
+const byDeviceId = devices.query('where device_id = ? and removed_at is null')
+const byPublicId = devices.query('where public_id = ? and removed_at is null')
+const byPublicIds = devices.query('where public_id in ? order by created_at')
+const byToken = devices.query('where token_hash = ? or next_token_hash = ?')
+const ofWorkspace = devices.query('where workspace_id = ? and removed_at is null')
 
 export interface NewDevice {
   deviceId: string
@@ -89,24 +66,8 @@ export interface NewDevice {
 }
 
 export async function insertDevice(db: Db, device: NewDevice): Promise<void> {
-  await db('devices').insert({
-    device_id: device.deviceId,
-    public_id: device.publicId,
-    workspace_id: device.workspaceId,
-    user_id: device.userId,
-    display_name: device.displayName,
-    hostname: device.hostname,
-    platform: device.platform,
-    version: device.version,
-    max_concurrent: device.maxConcurrent,
-    runs_by: device.runsBy,
-    remote_control_revoked_at: device.remoteControlRevokedAt,
-    token_hash: device.tokenHash,
-    token_issued_at: device.at,
-    provider_readiness: '{}',
-    created_at: device.at,
-    updated_at: device.at,
-  })
+  const { at, ...given } = device
+  await devices.insert(db, { ...given, tokenIssuedAt: at, providerReadiness: {}, createdAt: at, updatedAt: at })
 }
 
 /** A device that was not removed, by its connection id. */
@@ -121,9 +82,8 @@ export async function findDeviceByPublicId(db: Db, publicId: string): Promise<De
 
 /** The device with this id even if it was removed since: names in old runs. */
 export async function findDeviceEver(db: Db, publicId: string): Promise<DeviceRow | null> {
-  const rows: unknown[] = await db('devices').where({ public_id: publicId }).orderBy('created_at', 'desc')
-  const devices = rows.map((value) => row.parse(value))
-  return devices.find((device) => device.removedAt === null) ?? devices[0] ?? null
+  const known = await devices.list(devices.from(db).where({ public_id: publicId }).orderBy('created_at', 'desc'))
+  return known.find((device) => device.removedAt === null) ?? known[0] ?? null
 }
 
 /** By the hash of its token, or of the token it was given last and has not used yet; also removed ones. */
@@ -132,14 +92,16 @@ export async function findDeviceByToken(db: Db, tokenHash: string): Promise<Devi
 }
 
 export async function listDevicesOfUser(db: Db, workspaceId: string, userId: string): Promise<DeviceRow[]> {
-  const rows: unknown[] = await db('devices')
-    .where({ workspace_id: workspaceId, user_id: userId })
-    .whereNull('removed_at')
-    .orderBy([
-      { column: 'created_at', order: 'desc' },
-      { column: 'device_id', order: 'desc' },
-    ])
-  return rows.map((value) => row.parse(value))
+  return devices.list(
+    devices
+      .from(db)
+      .where({ workspace_id: workspaceId, user_id: userId })
+      .whereNull('removed_at')
+      .orderBy([
+        { column: 'created_at', order: 'desc' },
+        { column: 'device_id', order: 'desc' },
+      ]),
+  )
 }
 
 export async function listDevicesByPublicId(db: Db, publicIds: readonly string[]): Promise<DeviceRow[]> {
@@ -171,22 +133,11 @@ export async function replaceDevice(
     >
   > & { at: number },
 ): Promise<boolean> {
-  const next = { ...device, ...changes }
+  const { at, ...fields } = changes
   const changed = await db('devices')
     .where({ device_id: device.deviceId, row_version: device.rowVersion })
     .whereNull('removed_at')
-    .update({
-      display_name: next.displayName,
-      hostname: next.hostname,
-      platform: next.platform,
-      version: next.version,
-      max_concurrent: next.maxConcurrent,
-      runs_by: next.runsBy,
-      remote_control_revoked_at: next.remoteControlRevokedAt,
-      removed_at: next.removedAt,
-      row_version: device.rowVersion + 1,
-      updated_at: changes.at,
-    })
+    .update(devices.toColumns({ ...fields, rowVersion: device.rowVersion + 1, updatedAt: at }))
   return changed === 1
 }
 
@@ -207,16 +158,18 @@ export async function markLinked(db: Db, link: LinkUp): Promise<boolean> {
   const marked = await db('devices')
     .where({ device_id: link.deviceId })
     .whereNull('removed_at')
-    .update({
-      replica_id: link.replicaId,
-      link_instance: link.linkId,
-      last_heartbeat_at: link.at,
-      version: link.version,
-      platform: link.platform,
-      hostname: link.hostname,
-      claim_state: toJson(link.claimState),
-      updated_at: link.at,
-    })
+    .update(
+      devices.toColumns({
+        replicaId: link.replicaId,
+        linkId: link.linkId,
+        lastHeartbeatAt: link.at,
+        version: link.version,
+        platform: link.platform,
+        hostname: link.hostname,
+        claimState: link.claimState,
+        updatedAt: link.at,
+      }),
+    )
   return marked === 1
 }
 
@@ -239,13 +192,13 @@ export async function recordHeartbeats(db: Db, beats: readonly { deviceId: strin
 export async function recordClaimState(db: Db, deviceId: string, state: ClaimState): Promise<void> {
   await db('devices')
     .where({ device_id: deviceId })
-    .update({ claim_state: toJson(state) })
+    .update(devices.toColumns({ claimState: state }))
 }
 
 export async function recordReadiness(db: Db, deviceId: string, readiness: ProviderReadiness, at: number) {
   await db('devices')
     .where({ device_id: deviceId })
-    .update({ provider_readiness: toJson(readiness), provider_readiness_at: at })
+    .update(devices.toColumns({ providerReadiness: readiness, providerReadinessAt: at }))
 }
 
 /** A new token beside the old one: both work until the new one was used. */

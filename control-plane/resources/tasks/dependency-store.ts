@@ -1,30 +1,24 @@
 import { z } from 'zod'
 import { text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
-import { parseTask, type TaskRow } from './store.ts'
+import { table, type RowOf } from '../../db/table.ts'
+import { tasks, type TaskRow } from './store.ts'
 
 /** Which task waits for which: `taskId` depends on `dependsOnTaskId`. Only `blocks` holds work up. */
 export const dependencyTypes = ['blocks', 'related'] as const
 
-const row = z
-  .object({ task_id: text, depends_on_task_id: text, type: z.enum(dependencyTypes), created_at: time })
-  .transform((r) => ({
-    taskId: r.task_id,
-    dependsOnTaskId: r.depends_on_task_id,
-    type: r.type,
-    createdAt: r.created_at,
-  }))
-export type DependencyRow = z.infer<typeof row>
+const dependencies = table('task_dependencies', {
+  taskId: text,
+  dependsOnTaskId: text,
+  type: z.enum(dependencyTypes),
+  createdAt: time,
+})
+export type DependencyRow = RowOf<typeof dependencies>
 
 /** One that is there already gets the new type. */
 export async function replaceDependency(db: Db, dependency: DependencyRow): Promise<void> {
   await db('task_dependencies')
-    .insert({
-      task_id: dependency.taskId,
-      depends_on_task_id: dependency.dependsOnTaskId,
-      type: dependency.type,
-      created_at: dependency.createdAt,
-    })
+    .insert(dependencies.toColumns(dependency))
     .onConflict(['task_id', 'depends_on_task_id'])
     .merge(['type'])
 }
@@ -33,10 +27,7 @@ export async function findDependency(
   db: Db,
   { taskId, dependsOnTaskId }: Pick<DependencyRow, 'taskId' | 'dependsOnTaskId'>,
 ): Promise<DependencyRow | null> {
-  const found: unknown = await db('task_dependencies')
-    .where({ task_id: taskId, depends_on_task_id: dependsOnTaskId })
-    .first()
-  return found === undefined ? null : row.parse(found)
+  return dependencies.find(db, { taskId, dependsOnTaskId })
 }
 
 export async function removeDependency(
@@ -63,10 +54,10 @@ export async function listDependencies(
     .join('tasks', 'tasks.id', `task_dependencies.${other}`)
     .where({ [`task_dependencies.${own}`]: taskId })
     .orderBy([{ column: 'task_dependencies.created_at' }, { column: 'tasks.id' }])
-    .select('tasks.*', 'task_dependencies.type as link_type', 'task_dependencies.created_at as linked_at')
+    .select(tasks.fields('tasks'), 'task_dependencies.type as link_type', 'task_dependencies.created_at as linked_at')
   return rows.map((value) => {
     const link = z.object({ link_type: z.enum(dependencyTypes), linked_at: time }).parse(value)
-    return { task: parseTask(value), type: link.link_type, createdAt: link.linked_at }
+    return { task: tasks.read(value), type: link.link_type, createdAt: link.linked_at }
   })
 }
 

@@ -5,7 +5,7 @@ import { pageById, type IdPage } from '../../db/id-page.ts'
 import { holdsPattern, likeContaining } from '../../db/like.ts'
 import type { Db } from '../../db/open.ts'
 import type { ProjectViewer } from '../projects/store.ts'
-import { parseTask, type TaskRow } from './store.ts'
+import { tasks, type TaskRow } from './store.ts'
 
 export interface TaskFilter extends IdPage {
   workspaceId: string
@@ -27,7 +27,7 @@ export interface TaskFilter extends IdPage {
 
 /** Newest first, from the cursor upwards when it pages back; one row more than `limit`. */
 export async function listTasks(db: Db, filter: TaskFilter): Promise<TaskRow[]> {
-  const query = db('tasks').where({ workspace_id: filter.workspaceId })
+  const query = tasks.from(db).where({ workspace_id: filter.workspaceId })
   if (filter.withArchived !== true) void query.whereNull('archived_at')
   if (filter.statuses) void query.whereIn('status', [...filter.statuses])
   if (filter.priorities) void query.whereIn('priority', [...filter.priorities])
@@ -36,8 +36,7 @@ export async function listTasks(db: Db, filter: TaskFilter): Promise<TaskRow[]> 
   if (filter.parentTaskId !== undefined) void query.where({ parent_task_id: filter.parentTaskId })
   if (filter.q !== undefined && filter.q !== '') onlyMatching(query, filter.q)
   if (filter.visibleTo) onlyVisible(query, filter.visibleTo)
-  const rows: unknown[] = await pageById(query, filter)
-  return rows.map(parseTask)
+  return tasks.list(pageById(query, filter))
 }
 
 /** Tasks that this viewer sees and that are not archived. */

@@ -1,126 +1,56 @@
 import { z } from 'zod'
 import { taskPriorities, taskStatuses } from '../../../shared/api/task-fields.ts'
 import { harnessNames, reasoningEfforts } from '../../../shared/runs/spec.ts'
-import { int, nullableJson, nullableText, nullableTime, text, time, toNullableJson } from '../../db/columns.ts'
+import { int, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { lockName, lockRows } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
-import { replaceVersioned } from '../../db/versioned.ts'
+import { table, type RowOf } from '../../db/table.ts'
 import { titleWords } from './duplicates.ts'
 
 export const pullRequest = z.object({ number: z.number().int(), url: z.string() })
 
-const row = z
-  .object({
-    id: text,
-    workspace_id: text,
-    key: text,
-    project_id: nullableText,
-    parent_task_id: nullableText,
-    goal_id: nullableText,
-    workflow_ref: nullableText,
-    title: text,
-    description: nullableText,
-    status: z.enum(taskStatuses),
-    assignee_agent_id: nullableText,
-    priority: z.enum(taskPriorities),
-    due_at: nullableTime,
-    start_at: nullableTime,
-    wake_at: nullableTime,
-    branch_name: nullableText,
-    repo_id: nullableText,
-    base_branch: nullableText,
-    pull_request: nullableJson(pullRequest),
-    environment: z.enum(['device', 'cloud']).nullable(),
-    harness: z.enum(harnessNames).nullable(),
-    model_id: nullableText,
-    reasoning_effort: z.enum(reasoningEfforts).nullable(),
-    sandbox_size: z.enum(['small', 'medium', 'large']).nullable(),
-    created_by_type: z.enum(['user', 'agent', 'system']),
-    created_by_id: nullableText,
-    started_at: nullableTime,
-    completed_at: nullableTime,
-    cancelled_at: nullableTime,
-    archived_at: nullableTime,
-    version: int,
-    created_at: time,
-    updated_at: time,
-  })
-  .transform((r) => ({
-    id: r.id,
-    workspaceId: r.workspace_id,
-    key: r.key,
-    /** UUID. */
-    projectId: r.project_id,
-    parentTaskId: r.parent_task_id,
-    goalId: r.goal_id,
-    workflowRef: r.workflow_ref,
-    title: r.title,
-    description: r.description,
-    status: r.status,
-    /** `agt_` id. */
-    assigneeAgentId: r.assignee_agent_id,
-    priority: r.priority,
-    dueAt: r.due_at,
-    startAt: r.start_at,
-    /** When the sweep wakes the assignee for a scheduled start; null: there is nothing to wait for. */
-    wakeAt: r.wake_at,
-    branchName: r.branch_name,
-    repoId: r.repo_id,
-    baseBranch: r.base_branch,
-    pullRequest: r.pull_request,
-    environment: r.environment,
-    harness: r.harness,
-    modelId: r.model_id,
-    reasoningEffort: r.reasoning_effort,
-    sandboxSize: r.sandbox_size,
-    createdByType: r.created_by_type,
-    /** `usr_` or `agt_` id; null for the system. */
-    createdById: r.created_by_id,
-    startedAt: r.started_at,
-    completedAt: r.completed_at,
-    cancelledAt: r.cancelled_at,
-    archivedAt: r.archived_at,
-    version: r.version,
-    createdAt: r.created_at,
-    updatedAt: r.updated_at,
-  }))
-export type TaskRow = z.infer<typeof row>
+export const tasks = table('tasks', {
+  id: text,
+  workspaceId: text,
+  key: text,
+  /** UUID. */
+  projectId: nullableText,
+  parentTaskId: nullableText,
+  goalId: nullableText,
+  workflowRef: nullableText,
+  title: text,
+  description: nullableText,
+  status: z.enum(taskStatuses),
+  /** `agt_` id. */
+  assigneeAgentId: nullableText,
+  priority: z.enum(taskPriorities),
+  dueAt: nullableTime,
+  startAt: nullableTime,
+  /** When the sweep wakes the assignee for a scheduled start; null: there is nothing to wait for. */
+  wakeAt: nullableTime,
+  branchName: nullableText,
+  repoId: nullableText,
+  baseBranch: nullableText,
+  pullRequest: nullableJson(pullRequest),
+  environment: z.enum(['device', 'cloud']).nullable(),
+  harness: z.enum(harnessNames).nullable(),
+  modelId: nullableText,
+  reasoningEffort: z.enum(reasoningEfforts).nullable(),
+  sandboxSize: z.enum(['small', 'medium', 'large']).nullable(),
+  createdByType: z.enum(['user', 'agent', 'system']),
+  /** `usr_` or `agt_` id; null for the system. */
+  createdById: nullableText,
+  startedAt: nullableTime,
+  completedAt: nullableTime,
+  cancelledAt: nullableTime,
+  archivedAt: nullableTime,
+  version: int,
+  createdAt: time,
+  updatedAt: time,
+})
+export type TaskRow = RowOf<typeof tasks>
 
 const finished = ['done', 'cancelled']
-
-export const parseTask = (value: unknown): TaskRow => row.parse(value)
-const parseMaybe = (value: unknown): TaskRow | null => (value === undefined ? null : row.parse(value))
-
-function toColumns(task: TaskRow) {
-  return {
-    project_id: task.projectId,
-    parent_task_id: task.parentTaskId,
-    goal_id: task.goalId,
-    title: task.title,
-    title_words: titleWords(task.title),
-    description: task.description,
-    status: task.status,
-    assignee_agent_id: task.assigneeAgentId,
-    priority: task.priority,
-    due_at: task.dueAt,
-    start_at: task.startAt,
-    wake_at: task.wakeAt,
-    branch_name: task.branchName,
-    repo_id: task.repoId,
-    base_branch: task.baseBranch,
-    pull_request: toNullableJson(task.pullRequest),
-    environment: task.environment,
-    harness: task.harness,
-    model_id: task.modelId,
-    reasoning_effort: task.reasoningEffort,
-    sandbox_size: task.sandboxSize,
-    started_at: task.startedAt,
-    completed_at: task.completedAt,
-    cancelled_at: task.cancelledAt,
-    archived_at: task.archivedAt,
-    updated_at: task.updatedAt,
-  }
-}
 
 /**
  * The next number of the workspace's task keys, with its prefix. Whoever takes one holds the workspace until its
@@ -138,47 +68,34 @@ export async function claimTaskKey(db: Db, workspaceId: string): Promise<{ key: 
 
 /** Throws the database's unique violation when the key is another task's. */
 export async function insertTask(db: Db, task: TaskRow): Promise<void> {
-  await db('tasks').insert({
-    ...toColumns(task),
-    id: task.id,
-    workspace_id: task.workspaceId,
-    key: task.key,
-    workflow_ref: task.workflowRef,
-    created_by_type: task.createdByType,
-    created_by_id: task.createdById,
-    version: 1,
-    created_at: task.createdAt,
-  })
+  await db('tasks').insert({ ...tasks.toColumns({ ...task, version: 1 }), title_words: titleWords(task.title) })
 }
 
 /** Writes the whole row; false when somebody else changed it since it was read. */
 export async function replaceTask(db: Db, before: TaskRow, after: TaskRow): Promise<boolean> {
-  return replaceVersioned(db, { table: 'tasks', before }, toColumns(after))
+  return tasks.replace(db, before, after, { title_words: titleWords(after.title) })
 }
 
 /** By `tsk_` id or key (in any case) within a workspace. */
 export async function findTask(db: Db, workspaceId: string, reference: string): Promise<TaskRow | null> {
   const by = reference.startsWith('tsk_') ? { id: reference } : { key: reference.toUpperCase() }
-  return parseMaybe(
-    await db('tasks')
-      .where({ workspace_id: workspaceId, ...by })
-      .first(),
-  )
+  return tasks.find(db, { workspaceId, ...by })
 }
 
 /** With `lock`, nobody else changes it until the transaction ends. */
 export async function findTaskById(db: Db, id: string, lock = false): Promise<TaskRow | null> {
-  const query = db('tasks').where({ id }).limit(1)
-  const [found]: unknown[] = await (lock ? lockRows(query) : query)
-  return parseMaybe(found)
+  const query = tasks.from(db).where({ id })
+  return tasks.first(lock ? lockRows(query) : query)
 }
 
 export async function listTasksByIds(db: Db, workspaceId: string, ids: readonly string[]): Promise<TaskRow[]> {
   if (ids.length === 0) return []
-  const rows: unknown[] = await db('tasks')
-    .where({ workspace_id: workspaceId })
-    .whereIn('id', [...new Set(ids)])
-  return rows.map(parseTask)
+  return tasks.list(
+    tasks
+      .from(db)
+      .where({ workspace_id: workspaceId })
+      .whereIn('id', [...new Set(ids)]),
+  )
 }
 
 /** By ids or keys, for batch reads. */
@@ -189,18 +106,22 @@ export async function listTasksByReferences(
 ): Promise<TaskRow[]> {
   if (references.length === 0) return []
   const keys = references.map((reference) => reference.toUpperCase())
-  const rows: unknown[] = await db('tasks')
-    .where({ workspace_id: workspaceId })
-    .where((any) => void any.whereIn('id', [...references]).orWhereIn('key', keys))
-  return rows.map(parseTask)
+  return tasks.list(
+    tasks
+      .from(db)
+      .where({ workspace_id: workspaceId })
+      .where((any) => void any.whereIn('id', [...references]).orWhereIn('key', keys)),
+  )
 }
 
 /** Direct subtasks, oldest first; archived ones too. */
 export async function listSubtasks(db: Db, parentTaskId: string): Promise<TaskRow[]> {
-  const rows: unknown[] = await db('tasks')
-    .where({ parent_task_id: parentTaskId })
-    .orderBy([{ column: 'created_at' }, { column: 'id' }])
-  return rows.map(parseTask)
+  return tasks.list(
+    tasks
+      .from(db)
+      .where({ parent_task_id: parentTaskId })
+      .orderBy([{ column: 'created_at' }, { column: 'id' }]),
+  )
 }
 
 /** Whether the parent has a subtask that is neither finished nor archived. */
@@ -215,11 +136,13 @@ export async function hasOpenSubtask(db: Db, parentTaskId: string): Promise<bool
 
 /** Tasks of an agent that are not finished, oldest first. */
 export async function listOpenOfAssignee(db: Db, workspaceId: string, agentId: string): Promise<TaskRow[]> {
-  const rows: unknown[] = await db('tasks')
-    .where({ workspace_id: workspaceId, assignee_agent_id: agentId })
-    .whereNotIn('status', finished)
-    .orderBy([{ column: 'created_at' }, { column: 'id' }])
-  return rows.map(parseTask)
+  return tasks.list(
+    tasks
+      .from(db)
+      .where({ workspace_id: workspaceId, assignee_agent_id: agentId })
+      .whereNotIn('status', finished)
+      .orderBy([{ column: 'created_at' }, { column: 'id' }]),
+  )
 }
 
 /** Tasks with this branch, newest first; of this repo, or of none when `repoId` is left out. */
@@ -228,18 +151,19 @@ export async function listTasksByBranch(
   workspaceId: string,
   branch: { name: string; repoId?: string | null },
 ): Promise<TaskRow[]> {
-  const query = db('tasks').where({ workspace_id: workspaceId, branch_name: branch.name })
+  const query = tasks.from(db).where({ workspace_id: workspaceId, branch_name: branch.name })
   if (branch.repoId != null) {
     const { repoId } = branch
     void query.where((either) => void either.where({ repo_id: repoId }).orWhereNull('repo_id'))
   }
-  const rows: unknown[] = await query
-    .orderBy([
-      { column: 'created_at', order: 'desc' },
-      { column: 'id', order: 'desc' },
-    ])
-    .limit(100)
-  return rows.map(parseTask)
+  return tasks.list(
+    query
+      .orderBy([
+        { column: 'created_at', order: 'desc' },
+        { column: 'id', order: 'desc' },
+      ])
+      .limit(100),
+  )
 }
 
 /** What a git host last said of the task's pull request. */
@@ -251,7 +175,7 @@ export async function replacePullRequest(
   await db('tasks')
     .where({ id: taskId })
     .increment('version', 1)
-    .update({ pull_request: toNullableJson(change.pullRequest), updated_at: change.at })
+    .update(tasks.toColumns({ pullRequest: change.pullRequest, updatedAt: change.at }))
 }
 
 /** Tasks whose scheduled start has come, earliest first. */
@@ -259,10 +183,9 @@ export async function listDueStarts(
   db: Db,
   filter: { now: number; after?: Pick<TaskRow, 'id' | 'wakeAt'>; limit: number },
 ): Promise<TaskRow[]> {
-  const query = db('tasks').where('wake_at', '<=', filter.now)
+  const query = tasks.from(db).where('wake_at', '<=', filter.now)
   if (filter.after) void query.whereRaw('(wake_at, id) > (?, ?)', [filter.after.wakeAt, filter.after.id])
-  const rows: unknown[] = await query.orderBy([{ column: 'wake_at' }, { column: 'id' }]).limit(filter.limit)
-  return rows.map(parseTask)
+  return tasks.list(query.orderBy([{ column: 'wake_at' }, { column: 'id' }]).limit(filter.limit))
 }
 
 /** Takes the scheduled start of a task, so that it is woken once. False when another replica was first. */

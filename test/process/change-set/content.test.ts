@@ -216,7 +216,7 @@ test('a patch over the limit for one file is left out, the file is listed with i
   expect(changeSet.diff).not.toContain('big.txt')
 })
 
-test('3,000 new files, 3,000 changed files and a diff over the limit are too large', async () => {
+test('3,000 new files, 3,000 changed files and a diff over the limit are too large', { timeout: 300_000 }, async () => {
   const repo = tempRepo()
   for (let at = 0; at < 3_000; at++) repo.write(`many/${at}`, `${at}\n`)
   const base = await baseOf(repo.dir)

@@ -1,0 +1,146 @@
+import type { Knex } from 'knex'
+import { z } from 'zod'
+import { encoderOf } from './columns.ts'
+import type { Db } from './handle.ts'
+import { rowReader } from './row-reader.ts'
+import { command, query, returning, type Query, type Value } from './statement.ts'
+
+/**
+ * One description of a table, from which come the type of its rows, what selects them, and what inserts and updates them. A
+ * field is written as code has it (`workspaceId`); its column is the same in snake case (`workspace_id`) unless another one
+ * is named. Rows are selected under the names of their fields, so that reading one renames nothing. A store adds what is
+ * particular to it: its queries.
+ */
+export interface Table<Shape extends Columns> {
+  readonly name: string
+  /** `id, workspace_id as "workspaceId"`, for a statement's `select` or `returning`; with an alias, that table's columns. */
+  select(alias?: string): string
+  /** The same for a query that is built: `{ workspaceId: 'tasks.workspace_id' }`. */
+  fields(alias?: string): Record<string, string>
+  /** A prepared query for whole rows: `rest` is what follows the table's name. */
+  query(rest: string): Query<Row<Shape>>
+  /** A prepared write that ends with `returning` the whole rows. */
+  returning(sql: string): (db: Db, values: readonly Value[]) => Promise<Row<Shape>[]>
+  /** The start of a query that is built as it is needed, for whole rows. */
+  from(db: Db): Knex.QueryBuilder
+  /** Rows as the database gave them, by `from` or with `select`. */
+  read(row: unknown): Row<Shape>
+  /** The rows that a query made by `from` finds. */
+  list(rows: PromiseLike<unknown>): Promise<Row<Shape>[]>
+  /** The first of them; null when there is none. */
+  first(rows: Knex.QueryBuilder): Promise<Row<Shape> | null>
+  /** The row with these fields, of which there is at most one; null when there is none. */
+  find(db: Db, by: Fields<Shape>): Promise<Row<Shape> | null>
+  /** These fields as columns with the values that the database keeps; a field that is undefined is left out. */
+  toColumns(fields: Partial<Row<Shape>>): Record<string, Knex.Value>
+  /** Fields that are left out get the default of the schema. */
+  insert(db: Db, rows: Fields<Shape> | readonly Fields<Shape>[]): Promise<void>
+  /** A prepared insert of these fields, for a row that is written often. */
+  inserter<Name extends keyof Shape & string>(
+    names: readonly Name[],
+  ): (db: Db, row: Pick<Row<Shape>, Name>) => Promise<number>
+  /** Writes what is new of these fields and raises the version; false when somebody else wrote the row since it was read. */
+  replace(
+    db: Db,
+    before: Row<Shape>,
+    changes: Fields<Shape>,
+    /** Columns that are no fields. */
+    also?: Readonly<Record<string, Knex.Value>>,
+  ): Promise<boolean>
+}
+
+/** The columns of a table by their fields' names; the kinds are those of `columns.ts`. */
+export type Columns = Readonly<Record<string, z.ZodType>>
+type Row<Shape extends Columns> = { -readonly [Field in keyof Shape]: z.output<Shape[Field]> }
+type Fields<Shape extends Columns> = Partial<Row<Shape>>
+
+export type RowOf<T> = T extends Table<infer Shape> ? Row<Shape> : never
+
+export interface TableOptions<Shape extends Columns> {
+  /** Columns that are not named as their fields are. */
+  columns?: Partial<Record<keyof Shape & string, string>>
+  /** By which `replace` finds a row; default `id`. */
+  key?: keyof Shape & string
+  /** Raised by each `replace`; default `version`. */
+  version?: keyof Shape & string
+}
+
+export function table<Shape extends Columns>(
+  name: string,
+  shape: Shape,
+  { columns = {}, key = 'id', version = 'version' }: TableOptions<Shape> = {},
+): Table<Shape> {
+  const schema = z.object(shape)
+  const names = Object.keys(shape) as (keyof Shape & string)[]
+  const columnOf = new Map<string, string>(names.map((field) => [field, columns[field] ?? snakeCase(field)]))
+  const encoders = new Map(names.map((field) => [field as string, encoderOf(shape[field]!)]))
+  const prefix = (alias: string | undefined) => (alias === undefined ? '' : `${alias}.`)
+  const fields = (alias?: string) =>
+    Object.fromEntries(names.map((field) => [field, `${prefix(alias)}${columnOf.get(field)!}`]))
+  const own = fields()
+  const read = rowReader<Row<Shape>>(schema as unknown as { parse(row: unknown): Row<Shape> })
+  const select = (alias?: string) =>
+    names
+      .map((field) => {
+        const column = `${prefix(alias)}${columnOf.get(field)!}`
+        return column === field ? column : `${column} as "${field}"`
+      })
+      .join(', ')
+  const toColumns = (fields: Fields<Shape>) => {
+    const values: Record<string, Knex.Value> = {}
+    for (const [field, value] of Object.entries(fields)) {
+      if (value === undefined) continue
+      const column = columnOf.get(field)
+      // What is no field of the table is a field of something wider, such as a row with what was joined to it.
+      if (column !== undefined) values[column] = encoders.get(field)!(value) as Knex.Value
+    }
+    return values
+  }
+  const from = (db: Db): Knex.QueryBuilder => db(name).select(own)
+  const first = async (rows: Knex.QueryBuilder) => {
+    const found: unknown = await rows.first()
+    return found === undefined ? null : read(found)
+  }
+  return {
+    name,
+    select,
+    fields,
+    read,
+    toColumns,
+    from,
+    first,
+    find: (db, by) => first(from(db).where(toColumns(by))),
+    query: (rest) => query(`select ${select()} from ${name} ${rest}`, schema) as unknown as Query<Row<Shape>>,
+    returning: (sql) =>
+      returning(`${sql} returning ${select()}`, schema) as unknown as ReturnType<Table<Shape>['returning']>,
+    list: async (rows) => ((await rows) as unknown[]).map(read),
+    async insert(db, rows) {
+      const all = Array.isArray(rows) ? (rows as readonly Fields<Shape>[]) : [rows as Fields<Shape>]
+      if (all.length > 0) await db(name).insert(all.map(toColumns))
+    },
+    inserter(written) {
+      const marks = written.map(() => '?').join(', ')
+      const insert = command(
+        `insert into ${name} (${written.map((field) => columnOf.get(field)!).join(', ')}) values (${marks})`,
+      )
+      return (db, row) =>
+        insert(
+          db,
+          written.map((field) => encoders.get(field)!(row[field]) as Value),
+        )
+    },
+    async replace(db, before, changes, also = {}) {
+      const [id, raised] = [columnOf.get(key)!, columnOf.get(version)!]
+      const seen = before[version as keyof Shape] as number
+      const was = toColumns(before)
+      // What is as it was is left out: writing a column costs the indexes that have it.
+      const columns = Object.entries(toColumns(changes)).filter(([column, value]) => value !== was[column])
+      const changed = await db(name)
+        .where({ [id]: was[id]!, [raised]: seen })
+        .update({ ...Object.fromEntries(columns), ...also, [raised]: seen + 1 })
+      return changed === 1
+    },
+  }
+}
+
+const snakeCase = (field: string): string => field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
