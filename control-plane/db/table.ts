@@ -24,7 +24,7 @@ export interface Table<Shape extends Columns> {
   /** The start of a query that is built as it is needed, for whole rows. */
   from(db: Db): Knex.QueryBuilder
   /** Rows as the database gave them, by `from` or with `select`. */
-  read(row: unknown): Row<Shape>
+  readonly read: (row: unknown) => Row<Shape>
   /** The rows that a query made by `from` finds. */
   list(rows: PromiseLike<unknown>): Promise<Row<Shape>[]>
   /** The first of them; null when there is none. */
@@ -73,7 +73,7 @@ export function table<Shape extends Columns>(
   const schema = z.object(shape)
   const names = Object.keys(shape) as (keyof Shape & string)[]
   const columnOf = new Map<string, string>(names.map((field) => [field, columns[field] ?? snakeCase(field)]))
-  const encoders = new Map(names.map((field) => [field as string, encoderOf(shape[field]!)]))
+  const encoders = new Map<string, (value: unknown) => unknown>(names.map((field) => [field, encoderOf(shape[field]!)]))
   const prefix = (alias: string | undefined) => (alias === undefined ? '' : `${alias}.`)
   const fields = (alias?: string) =>
     Object.fromEntries(names.map((field) => [field, `${prefix(alias)}${columnOf.get(field)!}`]))
