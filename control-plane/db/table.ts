@@ -13,6 +13,7 @@ import { command, query, returning, type Query, type Value } from './statement.t
  */
 export interface Table<Shape extends Columns> {
   readonly name: string
+  readonly columns: Shape
   /** `id, workspace_id as "workspaceId"`, for a statement's `select` or `returning`; with an alias, that table's columns. */
   select(alias?: string): string
   /** The same for a query that is built: `{ workspaceId: 'tasks.workspace_id' }`. */
@@ -25,6 +26,8 @@ export interface Table<Shape extends Columns> {
   from(db: Db): Knex.QueryBuilder
   /** Rows as the database gave them, by `from` or with `select`. */
   readonly read: (row: unknown) => Row<Shape>
+  /** The table's own fields out of a row to which others were joined. */
+  readonly part: (row: unknown) => Row<Shape>
   /** The rows that a query made by `from` finds. */
   list(rows: PromiseLike<unknown>): Promise<Row<Shape>[]>
   /** The first of them; null when there is none. */
@@ -68,11 +71,11 @@ export interface TableOptions<Shape extends Columns> {
 export function table<Shape extends Columns>(
   name: string,
   shape: Shape,
-  { columns = {}, key = 'id', version = 'version' }: TableOptions<Shape> = {},
+  { columns: named = {}, key = 'id', version = 'version' }: TableOptions<Shape> = {},
 ): Table<Shape> {
   const schema = z.object(shape)
   const names = Object.keys(shape) as (keyof Shape & string)[]
-  const columnOf = new Map<string, string>(names.map((field) => [field, columns[field] ?? snakeCase(field)]))
+  const columnOf = new Map<string, string>(names.map((field) => [field, named[field] ?? snakeCase(field)]))
   const encoders = new Map<string, (value: unknown) => unknown>(names.map((field) => [field, encoderOf(shape[field]!)]))
   const prefix = (alias: string | undefined) => (alias === undefined ? '' : `${alias}.`)
   const fields = (alias?: string) =>
@@ -103,9 +106,11 @@ export function table<Shape extends Columns>(
   }
   return {
     name,
+    columns: shape,
     select,
     fields,
     read,
+    part: (row) => read(Object.fromEntries(names.map((field) => [field, (row as Record<string, unknown>)[field]]))),
     toColumns,
     from,
     first,

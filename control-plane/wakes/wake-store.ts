@@ -5,72 +5,42 @@ import { allowedCall } from '../../shared/runs/spec.ts'
 import { int, json, nullableText, nullableTime, text, time, toJson } from '../db/columns.ts'
 import { lockRows } from '../db/dialect.ts'
 import type { Db } from '../db/open.ts'
+import { table, type RowOf } from '../db/table.ts'
 
 /** Wakes that wait to become runs (wakes.ts). */
 
-const row = z
-  .object({
+const wakes = table(
+  'wakes',
+  {
+    /** Orders what came within one millisecond. */
     seq: int,
     id: text,
-    workspace_id: text,
-    agent_id: text,
-    trigger_source: z.enum(triggerSources),
-    requested_by: nullableText,
-    caused_by_user_id: nullableText,
+    workspaceId: text,
+    agentId: text,
+    triggerSource: z.enum(triggerSources),
+    requestedBy: nullableText,
+    causedByUserId: nullableText,
     prompt: text,
-    task_id: nullableText,
-    conversation_id: nullableText,
-    continues_run_id: nullableText,
-    allow_calls: json(z.array(allowedCall)),
-    wake_key: nullableText,
+    taskId: nullableText,
+    conversationId: nullableText,
+    continuesRunId: nullableText,
+    allowCalls: json(z.array(allowedCall)),
+    key: nullableText,
     state: z.enum(['waiting', 'done']),
-    answer: nullableText,
-    created_at: time,
-    taken_at: nullableTime,
-  })
-  .transform((r) => ({
-    /** Orders what came within one millisecond. */
-    seq: r.seq,
-    id: r.id,
-    workspaceId: r.workspace_id,
-    agentId: r.agent_id,
-    triggerSource: r.trigger_source,
-    requestedBy: r.requested_by,
-    causedByUserId: r.caused_by_user_id,
-    prompt: r.prompt,
-    taskId: r.task_id,
-    conversationId: r.conversation_id,
-    continuesRunId: r.continues_run_id,
-    allowCalls: r.allow_calls,
-    key: r.wake_key,
-    state: r.state,
     /** What became of it, as JSON. */
-    answer: r.answer,
-    createdAt: r.created_at,
-    takenAt: r.taken_at,
-  }))
-export type WakeRow = z.infer<typeof row>
+    answer: nullableText,
+    createdAt: time,
+    takenAt: nullableTime,
+  },
+  { columns: { key: 'wake_key' } },
+)
+export type WakeRow = RowOf<typeof wakes>
 export type NewWake = Omit<WakeRow, 'seq' | 'state' | 'answer' | 'takenAt'>
 
 /** False when a wake with this key is there already. */
 export async function insertWake(db: Db, wake: NewWake): Promise<boolean> {
   const inserted: unknown[] = await db('wakes')
-    .insert({
-      id: wake.id,
-      workspace_id: wake.workspaceId,
-      agent_id: wake.agentId,
-      trigger_source: wake.triggerSource,
-      requested_by: wake.requestedBy,
-      caused_by_user_id: wake.causedByUserId,
-      prompt: wake.prompt,
-      task_id: wake.taskId,
-      conversation_id: wake.conversationId,
-      continues_run_id: wake.continuesRunId,
-      allow_calls: toJson(wake.allowCalls),
-      wake_key: wake.key,
-      state: 'waiting',
-      created_at: wake.createdAt,
-    })
+    .insert(wakes.toColumns({ ...wake, state: 'waiting' }))
     .onConflict(['workspace_id', 'wake_key'])
     .ignore()
     .returning('id')
@@ -78,8 +48,7 @@ export async function insertWake(db: Db, wake: NewWake): Promise<boolean> {
 }
 
 export async function findWake(db: Db, id: string): Promise<WakeRow | null> {
-  const found: unknown = await db('wakes').where({ id }).first()
-  return found === undefined ? null : row.parse(found)
+  return wakes.first(wakes.from(db).where({ id }))
 }
 
 /** Written out: with a bound value SQLite compiles the statement anew each time, for the index has it as a constant. */
@@ -87,8 +56,7 @@ const waiting = "state = 'waiting'"
 
 /** The wake if it still waits, locked until the transaction ends; null too when another replica is at it. */
 export async function claimWake(db: Db, id: string): Promise<WakeRow | null> {
-  const found: unknown[] = await lockRows(db('wakes').where({ id }).whereRaw(waiting), true)
-  return found.length === 0 ? null : row.parse(found[0])
+  return wakes.first(lockRows(wakes.from(db).where({ id }).whereRaw(waiting), true))
 }
 
 /** All that waits for one agent in one conversation, oldest first, locked until the transaction ends. */
@@ -96,12 +64,12 @@ export async function claimConversationWakes(
   db: Db,
   of: { agentId: string; conversationId: string; taskId: string | null },
 ): Promise<WakeRow[]> {
-  const rowsOf = db('wakes')
+  const rowsOf = wakes
+    .from(db)
     .where({ agent_id: of.agentId, conversation_id: of.conversationId, task_id: of.taskId })
     .whereRaw(waiting)
     .orderBy([{ column: 'created_at' }, { column: 'seq' }])
-  const rows: unknown[] = await lockRows(rowsOf)
-  return rows.map((each) => row.parse(each))
+  return wakes.list(lockRows(rowsOf))
 }
 
 /** All that waits to go on with one run outside of a conversation, oldest first, locked until the transaction ends. */
@@ -109,13 +77,13 @@ export async function claimWakesOfRun(
   db: Db,
   of: { agentId: string; continuesRunId: string; taskId: string | null },
 ): Promise<WakeRow[]> {
-  const rowsOf = db('wakes')
+  const rowsOf = wakes
+    .from(db)
     .where({ agent_id: of.agentId, continues_run_id: of.continuesRunId, task_id: of.taskId })
     .whereRaw(waiting)
     .whereNull('conversation_id')
     .orderBy([{ column: 'created_at' }, { column: 'seq' }])
-  const rows: unknown[] = await lockRows(rowsOf)
-  return rows.map((each) => row.parse(each))
+  return wakes.list(lockRows(rowsOf))
 }
 
 /** What waits, oldest first; with `ended` only what may have waited for that run: to go on with it, or to speak after it. */
@@ -128,7 +96,7 @@ export async function listWaitingWakes(
     ended?: { runId: string; conversationId: string | null }
   },
 ): Promise<WakeRow[]> {
-  const query = db('wakes').whereRaw(waiting)
+  const query = wakes.from(db).whereRaw(waiting)
   if (filter.after) void query.whereRaw('(created_at, seq) > (?, ?)', [filter.after.createdAt, filter.after.seq])
   if (filter.ended) {
     const { runId, conversationId } = filter.ended
@@ -145,8 +113,7 @@ export async function listWaitingWakes(
       if (conversationId !== null) void any.orWhere({ conversation_id: conversationId })
     })
   }
-  const rows: unknown[] = await query.orderBy([{ column: 'created_at' }, { column: 'seq' }]).limit(filter.limit)
-  return rows.map((each) => row.parse(each))
+  return wakes.list(query.orderBy([{ column: 'created_at' }, { column: 'seq' }]).limit(filter.limit))
 }
 
 export async function answerWakes(
@@ -155,7 +122,7 @@ export async function answerWakes(
 ): Promise<void> {
   await db('wakes')
     .whereIn('id', [...done.ids])
-    .update({ state: 'done', answer: toJson(done.answer), taken_at: done.at })
+    .update(wakes.toColumns({ state: 'done', answer: toJson(done.answer), takenAt: done.at }))
 }
 
 /** Wakes that were answered before `before` and are no longer of use. */

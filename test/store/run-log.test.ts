@@ -125,7 +125,7 @@ onBoth('details hold the prompt, the spec, and the last output, whatever JSON it
   for (const value of [{ a: [1] }, null, 'text', false])
     await replaceOutput(root, { runId, schema: 's', value, at: at + 1 })
   expect(await findDetails(root, runId)).toMatchObject({ output: false, outputSchema: 's', outputAt: at + 1 })
-  expect((await findDetails(root, runId))?.outputSchemas).toEqual({})
+  expect((await findDetails(root, runId))?.outputSchemas).toBeNull()
   const schemas = { Note: { type: 'string' } }
   await replaceOutputSchemas(root, runId, schemas)
   expect((await findDetails(root, runId))?.outputSchemas).toEqual(schemas)

@@ -107,7 +107,7 @@ export async function seedDevice(
 }
 
 export async function seedRun(db: Db, agent: AgentRow, changes: Partial<NewRun> = {}): Promise<NewRun> {
-  const run = {
+  const run: NewRun = {
     id: id('run_'),
     workspaceId: agent.workspaceId,
     agentId: agent.id,
@@ -115,11 +115,12 @@ export async function seedRun(db: Db, agent: AgentRow, changes: Partial<NewRun> 
     requestedBy: 'usr_0000000000000000',
     causedByUserId: null,
     harness: 'claude',
-    environmentType: 'device' as const,
+    environmentType: 'device',
     folderId: null,
     taskId: null,
     taskKey: null,
     taskTitle: null,
+    conversationId: null,
     parentRunId: null,
     modelId: null,
     reasoningEffort: null,

@@ -1,31 +1,13 @@
-import { z } from 'zod'
-import { nullableText, nullableTime, text } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
-import { columnsOf, query } from '../../db/statement.ts'
+import { table, type RowOf } from '../../db/table.ts'
+import { agents } from './store.ts'
 
 /** What is asked of agents most often: what they are called, and who sees them. */
-const identity = z
-  .object({
-    id: text,
-    handle: text,
-    name: text,
-    visibility: z.enum(['company', 'private']),
-    owner_user_id: nullableText,
-    reporting_to: nullableText,
-    transferred_at: nullableTime,
-  })
-  .transform((r) => ({
-    id: r.id,
-    handle: r.handle,
-    name: r.name,
-    visibility: r.visibility,
-    ownerUserId: r.owner_user_id,
-    reportingTo: r.reporting_to,
-    transferredAt: r.transferred_at,
-  }))
-export type AgentIdentity = z.infer<typeof identity>
-const identityById = query(`select ${columnsOf(identity)} from agents where id = ?`, identity)
-const identitiesByIds = query(`select ${columnsOf(identity)} from agents where id in ?`, identity)
+const { id, handle, name, visibility, ownerUserId, reportingTo, transferredAt } = agents.columns
+const identities = table('agents', { id, handle, name, visibility, ownerUserId, reportingTo, transferredAt })
+export type AgentIdentity = RowOf<typeof identities>
+const identityById = identities.query('where id = ?')
+const identitiesByIds = identities.query('where id in ?')
 
 export async function findAgentIdentity(db: Db, id: string): Promise<AgentIdentity | null> {
   return identityById.first(db, [id])

@@ -22,7 +22,7 @@ const toolLists = z.object({
   deny: z.array(toolRule),
 })
 
-const agents = table('agents', {
+export const agents = table('agents', {
   id: text,
   uuid: text,
   workspaceId: text,

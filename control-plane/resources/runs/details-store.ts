@@ -1,45 +1,34 @@
 import { z } from 'zod'
 import type { JsonSchemas } from '../../../shared/api/agent-runs.ts'
 import { runSpec, type RunSpec } from '../../../shared/runs/spec.ts'
-import { json, nullableJson, nullableText, nullableTime, text, toJson, toNullableJson } from '../../db/columns.ts'
+import { json, nullableJson, nullableText, nullableTime, text } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
-import { columnsOf, command, query } from '../../db/statement.ts'
+import { table, type RowOf } from '../../db/table.ts'
+import { query } from '../../db/statement.ts'
 
 /** What a run was told to do, apart from its row because it is large and seldom read. */
-const row = z
-  .object({
-    run_id: text,
-    prompt: nullableText,
-    spec: json(runSpec),
-    manifest: nullableJson(z.record(z.string(), z.unknown())),
-    output: nullableJson(z.unknown()),
-    output_schema: nullableText,
-    output_at: nullableTime,
-    output_schemas: nullableJson(z.record(z.string(), z.record(z.string(), z.unknown()))),
-  })
-  .transform((r) => ({
-    runId: r.run_id,
-    prompt: r.prompt,
-    spec: r.spec,
-    manifest: r.manifest,
-    output: r.output,
-    outputSchema: r.output_schema,
-    outputAt: r.output_at,
-    outputSchemas: r.output_schemas ?? {},
-  }))
-export type RunDetails = z.infer<typeof row>
+const details = table('run_details', {
+  runId: text,
+  prompt: nullableText,
+  spec: json(runSpec),
+  manifest: nullableJson(z.record(z.string(), z.unknown())),
+  output: nullableJson(z.unknown()),
+  outputSchema: nullableText,
+  outputAt: nullableTime,
+  outputSchemas: nullableJson(z.record(z.string(), z.record(z.string(), z.unknown()))),
+})
+export type RunDetails = RowOf<typeof details>
 
-const insert = command('insert into run_details (run_id, prompt, spec, manifest) values (?, ?, ?, ?)')
+const insert = details.inserter(['runId', 'prompt', 'spec', 'manifest'])
 
 export async function insertDetails(
   db: Db,
-  details: { runId: string; prompt: string | null; spec: RunSpec; manifest: Record<string, unknown> | null },
+  row: Pick<RunDetails, 'runId' | 'prompt' | 'spec' | 'manifest'>,
 ): Promise<void> {
-  const { runId, prompt, spec, manifest } = details
-  await insert(db, [runId, prompt, toJson(spec), toNullableJson(manifest)])
+  await insert(db, row)
 }
 
-const byRun = query(`select ${columnsOf(row)} from run_details where run_id = ?`, row)
+const byRun = details.query('where run_id = ?')
 
 export async function findDetails(db: Db, runId: string): Promise<RunDetails | null> {
   return byRun.first(db, [runId])
@@ -62,19 +51,17 @@ export async function replaceOutput(
 ): Promise<void> {
   await db('run_details')
     .where({ run_id: output.runId })
-    .update({ output: toJson(output.value), output_schema: output.schema, output_at: output.at })
+    .update(details.toColumns({ output: output.value, outputSchema: output.schema, outputAt: output.at }))
 }
 
 /** Sets the schemas that the run's output may name. */
 export async function replaceOutputSchemas(db: Db, runId: string, schemas: JsonSchemas): Promise<void> {
   await db('run_details')
     .where({ run_id: runId })
-    .update({ output_schemas: toJson(schemas) })
+    .update(details.toColumns({ outputSchemas: schemas }))
 }
 
 /** For a run that no device was given yet. */
 export async function replaceSpec(db: Db, runId: string, spec: RunSpec): Promise<void> {
-  await db('run_details')
-    .where({ run_id: runId })
-    .update({ spec: toJson(spec) })
+  await db('run_details').where({ run_id: runId }).update(details.toColumns({ spec }))
 }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { int, text } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
 import { query, returning } from '../../db/statement.ts'
-import { parseRun, runColumns, type RunRow } from './store.ts'
+import { runs, type RunRow } from './store.ts'
 
 /**
  * The steps of a run's lease: none -> offered -> claimed, and back from offered. Each is a compare-and-set; a step that
@@ -69,7 +69,7 @@ export interface ClaimedRun {
 }
 
 const claimedRow = z.looseObject({ token_generation: int, grants: int }).transform((r): ClaimedRun => ({
-  run: parseRun(r),
+  run: runs.part(r),
   tokenGeneration: r.token_generation,
   hasSecrets: r.grants > 0,
 }))
@@ -77,7 +77,7 @@ const claimedRow = z.looseObject({ token_generation: int, grants: int }).transfo
 const take = `update runs
   set status = 'running', lease_state = 'claimed', started_at = ?, offer_expires_at = null, ungated_since = null
   where id = ? and fence = ? and device = ? and status = 'queued' and lease_state = 'offered' and ended_at is null`
-const told = `returning ${runColumns},
+const told = `returning ${runs.select()},
   coalesce((select token_generation from agents where agents.id = runs.agent_id), 0) as token_generation,
   (select count(*) from secret_grants where secret_grants.agent_id = runs.agent_id) as grants`
 

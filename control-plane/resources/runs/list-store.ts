@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import { newestFirst } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
-import { parseRun, type RunRow } from './store.ts'
+import { runs, type RunRow } from './store.ts'
 
 /** Runs as people and agents list them, with those left out that they may not see. */
 
@@ -12,12 +12,12 @@ export async function listRunsByIds(
   visibleTo?: RunFilter['visibleTo'],
 ): Promise<RunRow[]> {
   if (ids.length === 0) return []
-  const query = db('runs')
+  const query = runs
+    .from(db)
     .where({ workspace_id: workspaceId })
     .whereIn('id', [...ids])
   if (visibleTo) void query.whereNotExists((hidden) => hiddenAgents(hidden, visibleTo))
-  const rows: unknown[] = await query
-  return rows.map(parseRun)
+  return runs.list(query)
 }
 
 export interface RunFilter {
@@ -37,7 +37,7 @@ export interface RunFilter {
 
 /** Newest first; asks for one row more than `limit` so that the caller knows whether there is a next page. */
 export async function listRuns(db: Db, filter: RunFilter): Promise<RunRow[]> {
-  const query = db('runs').where({ workspace_id: filter.workspaceId })
+  const query = runs.from(db).where({ workspace_id: filter.workspaceId })
   if (filter.agentId !== undefined) void query.where({ agent_id: filter.agentId })
   if (filter.visibleTo) void query.whereNotExists((hidden) => hiddenAgents(hidden, filter.visibleTo!))
   if (filter.task !== undefined) {
@@ -48,8 +48,7 @@ export async function listRuns(db: Db, filter: RunFilter): Promise<RunRow[]> {
   if (filter.triggerSources) void query.whereIn('trigger_source', [...filter.triggerSources])
   if (filter.since !== undefined) void query.where('created_at', '>=', filter.since)
   if (filter.until !== undefined) void query.where('created_at', '<', filter.until)
-  const rows: unknown[] = await newestFirst(query, filter)
-  return rows.map(parseRun)
+  return runs.list(newestFirst(query, filter))
 }
 
 /** The run's agent, when it is private and this viewer is neither its owner nor itself. */
@@ -65,8 +64,7 @@ export async function listRunsOfConversation(
   db: Db,
   of: { conversationId: string; after: { createdAt: number; id: string } | null; limit: number },
 ): Promise<RunRow[]> {
-  const query = db('runs').where({ conversation_id: of.conversationId })
+  const query = runs.from(db).where({ conversation_id: of.conversationId })
   if (of.after) void query.whereRaw('(created_at, id) > (?, ?)', [of.after.createdAt, of.after.id])
-  const rows: unknown[] = await query.orderBy([{ column: 'created_at' }, { column: 'id' }]).limit(of.limit)
-  return rows.map(parseRun)
+  return runs.list(query.orderBy([{ column: 'created_at' }, { column: 'id' }]).limit(of.limit))
 }

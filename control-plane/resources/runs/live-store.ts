@@ -2,24 +2,25 @@ import { z } from 'zod'
 import { int, text } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
 import { query } from '../../db/statement.ts'
-import { parseRun, runQuery, type RunRow } from './store.ts'
+import { runs, type RunRow } from './store.ts'
 
 /** Runs that have not ended. They are few beside the others, and have indexes of their own. */
 
 /** Runs of a workspace that no device holds, oldest first. */
 export async function listQueued(db: Db, of: { workspaceId: string; limit: number }): Promise<RunRow[]> {
-  const rows: unknown[] = await db('runs')
-    .whereNull('ended_at')
-    .where({ status: 'queued', workspace_id: of.workspaceId })
-    .orderBy([{ column: 'created_at' }, { column: 'id' }])
-    .limit(of.limit)
-  return rows.map(parseRun)
+  return runs.list(
+    runs
+      .from(db)
+      .whereNull('ended_at')
+      .where({ status: 'queued', workspace_id: of.workspaceId })
+      .orderBy([{ column: 'created_at' }, { column: 'id' }])
+      .limit(of.limit),
+  )
 }
 
 /** Live runs that a device holds or is offered. */
 export async function listLiveOfDevice(db: Db, device: string): Promise<RunRow[]> {
-  const rows: unknown[] = await db('runs').whereNull('ended_at').where({ device }).whereNot({ lease_state: 'none' })
-  return rows.map(parseRun)
+  return runs.list(runs.from(db).whereNull('ended_at').where({ device }).whereNot({ lease_state: 'none' }))
 }
 
 const occupancy = query(
@@ -50,38 +51,31 @@ export async function loadOccupancy(
 
 /** Of all workspaces, oldest first. */
 export async function listRunning(db: Db, limit: number): Promise<RunRow[]> {
-  const rows: unknown[] = await db('runs')
-    .whereNull('ended_at')
-    .where({ status: 'running' })
-    .orderBy('created_at')
-    .limit(limit)
-  return rows.map(parseRun)
+  return runs.list(runs.from(db).whereNull('ended_at').where({ status: 'running' }).orderBy('created_at').limit(limit))
 }
 
 export async function listLiveOfWorkspace(db: Db, workspaceId: string): Promise<RunRow[]> {
-  const rows: unknown[] = await db('runs')
-    .whereNull('ended_at')
-    .where({ workspace_id: workspaceId })
-    .orderBy('created_at')
-  return rows.map(parseRun)
+  return runs.list(runs.from(db).whereNull('ended_at').where({ workspace_id: workspaceId }).orderBy('created_at'))
 }
 
 /** Live runs at whose root is this person, in one workspace or in all of them. */
 export async function listLiveCausedBy(db: Db, of: { userId: string; workspaceId?: string }): Promise<RunRow[]> {
-  const rows: unknown[] = await db('runs')
-    .whereNull('ended_at')
-    .where({
-      caused_by_user_id: of.userId,
-      ...(of.workspaceId !== undefined && { workspace_id: of.workspaceId }),
-    })
-    .orderBy('created_at')
-  return rows.map(parseRun)
+  return runs.list(
+    runs
+      .from(db)
+      .whereNull('ended_at')
+      .where({
+        caused_by_user_id: of.userId,
+        ...(of.workspaceId !== undefined && { workspace_id: of.workspaceId }),
+      })
+      .orderBy('created_at'),
+  )
 }
 
 /** Live runs of a task, oldest first. */
 export const listLiveOfTask = (db: Db, taskId: string): Promise<RunRow[]> => listLiveOfTasks(db, [taskId])
 
-const liveOfTasks = runQuery('where ended_at is null and task_id in ? order by created_at, id')
+const liveOfTasks = runs.query('where ended_at is null and task_id in ? order by created_at, id')
 
 export async function listLiveOfTasks(db: Db, taskIds: readonly string[]): Promise<RunRow[]> {
   if (taskIds.length === 0) return []
@@ -93,13 +87,11 @@ export async function listLiveOfConversation(
   db: Db,
   of: { conversationId: string; agentId?: string },
 ): Promise<RunRow[]> {
-  const query = db('runs').whereNull('ended_at').where({ conversation_id: of.conversationId })
+  const query = runs.from(db).whereNull('ended_at').where({ conversation_id: of.conversationId })
   if (of.agentId !== undefined) void query.where({ agent_id: of.agentId })
-  const rows: unknown[] = await query.orderBy([{ column: 'created_at' }, { column: 'id' }])
-  return rows.map(parseRun)
+  return runs.list(query.orderBy([{ column: 'created_at' }, { column: 'id' }]))
 }
 
 export async function listLiveOfAgent(db: Db, agentId: string): Promise<RunRow[]> {
-  const rows: unknown[] = await db('runs').whereNull('ended_at').where({ agent_id: agentId }).orderBy('created_at')
-  return rows.map(parseRun)
+  return runs.list(runs.from(db).whereNull('ended_at').where({ agent_id: agentId }).orderBy('created_at'))
 }

@@ -1,40 +1,24 @@
 import { z } from 'zod'
 import { changeSetResult, type ChangeSetResult } from '../../../shared/device/change-set.ts'
 import type { RunUsage } from '../../../shared/runs/events.ts'
-import { int, json, text, time, toJson } from '../../db/columns.ts'
+import { int, json, nullableInt, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
+import { table, type RowOf } from '../../db/table.ts'
 import { inserter } from '../../db/statement.ts'
+import { runs } from './store.ts'
 
 /** Frames of events as the device sent them: one row each, the body unread. */
-export interface Frame {
-  runId: string
-  fence: number
-  firstSeq: number
-  lastSeq: number
-  sha256: string
-  body: Buffer
-  receivedAt: number
-}
+const frames = table('run_frames', {
+  runId: text,
+  fence: int,
+  firstSeq: int,
+  lastSeq: int,
+  sha256: text,
+  body: z.instanceof(Buffer),
+  receivedAt: time,
+})
 
-const row = z
-  .object({
-    run_id: text,
-    fence: int,
-    first_seq: int,
-    last_seq: int,
-    sha256: text,
-    body: z.instanceof(Buffer),
-    received_at: time,
-  })
-  .transform((r): Frame => ({
-    runId: r.run_id,
-    fence: r.fence,
-    firstSeq: r.first_seq,
-    lastSeq: r.last_seq,
-    sha256: r.sha256,
-    body: r.body,
-    receivedAt: r.received_at,
-  }))
+export type Frame = RowOf<typeof frames>
 
 const insert = inserter({
   table: 'run_frames',
@@ -49,8 +33,8 @@ const insert = inserter({
   },
 })
 
-export async function insertFrames(db: Db, frames: readonly Frame[]): Promise<void> {
-  const rows = frames.map(({ runId, fence, firstSeq, lastSeq, sha256, body, receivedAt }) => [
+export async function insertFrames(db: Db, given: readonly Frame[]): Promise<void> {
+  const rows = given.map(({ runId, fence, firstSeq, lastSeq, sha256, body, receivedAt }) => [
     runId,
     fence,
     firstSeq,
@@ -64,12 +48,14 @@ export async function insertFrames(db: Db, frames: readonly Frame[]): Promise<vo
 
 /** Frames that hold events after `afterSeq`, in order, at most `limit`. */
 export async function listFrames(db: Db, range: { runId: string; afterSeq: number; limit: number }): Promise<Frame[]> {
-  const rows: unknown[] = await db('run_frames')
-    .where({ run_id: range.runId })
-    .where('last_seq', '>', range.afterSeq)
-    .orderBy('first_seq')
-    .limit(range.limit)
-  return rows.map((value) => row.parse(value))
+  return frames.list(
+    frames
+      .from(db)
+      .where({ run_id: range.runId })
+      .where('last_seq', '>', range.afterSeq)
+      .orderBy('first_seq')
+      .limit(range.limit),
+  )
 }
 
 /** Frames that hold events before `beforeSeq`, last first. */
@@ -77,22 +63,21 @@ export async function listFramesBackward(
   db: Db,
   range: { runId: string; beforeSeq: number; limit: number },
 ): Promise<Frame[]> {
-  const rows: unknown[] = await db('run_frames')
-    .where({ run_id: range.runId })
-    .where('first_seq', '<', range.beforeSeq)
-    .orderBy('first_seq', 'desc')
-    .limit(range.limit)
-  return rows.map((value) => row.parse(value))
+  return frames.list(
+    frames
+      .from(db)
+      .where({ run_id: range.runId })
+      .where('first_seq', '<', range.beforeSeq)
+      .orderBy('first_seq', 'desc')
+      .limit(range.limit),
+  )
 }
 
 /** The frame that holds event `seq`, or null. */
 export async function findFrame(db: Db, runId: string, seq: number): Promise<Frame | null> {
-  const found: unknown = await db('run_frames')
-    .where({ run_id: runId })
-    .where('first_seq', '<=', seq)
-    .where('last_seq', '>=', seq)
-    .first()
-  return found === undefined ? null : row.parse(found)
+  return frames.first(
+    frames.from(db).where({ run_id: runId }).where('first_seq', '<=', seq).where('last_seq', '>=', seq),
+  )
 }
 
 /** Moves the run's stored sequence forward for its current lease. False when the fence is old or another writer was first. */
@@ -117,36 +102,29 @@ export async function recordProgress(
   if (!usage && !sessionId) return
   await db('runs')
     .where({ id: runId })
-    .update({
-      ...(usage ? { usage: toJson(usage), cost_usd: usage.costUsd ?? null } : {}),
-      ...(sessionId ? { session_id: sessionId } : {}),
-    })
+    .update(
+      runs.toColumns({
+        ...(usage && { usage, costUsd: usage.costUsd ?? null }),
+        ...(sessionId !== undefined && sessionId !== '' && { sessionId }),
+      }),
+    )
 }
 
-export interface Evidence {
-  id: string
-  runId: string
-  fence: number
-  firstSeq: number | null
-  lastSeq: number | null
-  device: string
-  reason: string
-  body: Buffer
-  receivedAt: number
-}
+const evidence = table('run_evidence', {
+  id: text,
+  runId: text,
+  fence: int,
+  firstSeq: nullableInt,
+  lastSeq: nullableInt,
+  device: text,
+  reason: text,
+  body: z.instanceof(Buffer),
+  receivedAt: time,
+})
+export type Evidence = RowOf<typeof evidence>
 
-export async function insertEvidence(db: Db, evidence: Evidence): Promise<void> {
-  await db('run_evidence').insert({
-    id: evidence.id,
-    run_id: evidence.runId,
-    fence: evidence.fence,
-    first_seq: evidence.firstSeq,
-    last_seq: evidence.lastSeq,
-    device: evidence.device,
-    reason: evidence.reason,
-    body: evidence.body,
-    received_at: evidence.receivedAt,
-  })
+export async function insertEvidence(db: Db, row: Evidence): Promise<void> {
+  await evidence.insert(db, row)
 }
 
 export async function measureEvidence(db: Db, runId: string): Promise<{ count: number; bytes: number }> {
@@ -156,13 +134,15 @@ export async function measureEvidence(db: Db, runId: string): Promise<{ count: n
   return z.object({ count: z.coerce.number(), bytes: z.coerce.number() }).parse(measured)
 }
 
-const changeSetRow = z
-  .object({ run_id: text, fence: int, result: json(changeSetResult), received_at: time })
-  .transform((r) => ({ runId: r.run_id, fence: r.fence, result: r.result, receivedAt: r.received_at }))
+const changeSets = table('run_change_sets', {
+  runId: text,
+  fence: int,
+  result: json(changeSetResult),
+  receivedAt: time,
+})
 
-export async function findChangeSet(db: Db, runId: string): Promise<z.infer<typeof changeSetRow> | null> {
-  const found: unknown = await db('run_change_sets').where({ run_id: runId }).first()
-  return found === undefined ? null : changeSetRow.parse(found)
+export async function findChangeSet(db: Db, runId: string): Promise<RowOf<typeof changeSets> | null> {
+  return changeSets.find(db, { runId })
 }
 
 /** Stores a run's last change-set; sent again it replaces itself. */
@@ -171,7 +151,7 @@ export async function replaceChangeSet(
   value: { runId: string; fence: number; result: ChangeSetResult; at: number },
 ): Promise<void> {
   await db('run_change_sets')
-    .insert({ run_id: value.runId, fence: value.fence, result: toJson(value.result), received_at: value.at })
+    .insert(changeSets.toColumns({ ...value, receivedAt: value.at }))
     .onConflict('run_id')
     .merge()
 }

@@ -57,7 +57,7 @@ export async function listDependencies(
     .select(tasks.fields('tasks'), 'task_dependencies.type as link_type', 'task_dependencies.created_at as linked_at')
   return rows.map((value) => {
     const link = z.object({ link_type: z.enum(dependencyTypes), linked_at: time }).parse(value)
-    return { task: tasks.read(value), type: link.link_type, createdAt: link.linked_at }
+    return { task: tasks.part(value), type: link.link_type, createdAt: link.linked_at }
   })
 }
 

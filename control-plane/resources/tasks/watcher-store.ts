@@ -1,41 +1,26 @@
 import { z } from 'zod'
 import { nullableText, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
+import { table, type RowOf } from '../../db/table.ts'
 
 /** Who is told of a task, and who has read it up to when. */
 
-const row = z
-  .object({
-    task_id: text,
-    subject_type: z.enum(['user', 'agent']),
-    subject_id: text,
-    added_by: z.enum(['auto', 'manual']),
-    origin: nullableText,
-    created_at: time,
-  })
-  .transform((r) => ({
-    taskId: r.task_id,
-    subjectType: r.subject_type,
-    /** `usr_` or `agt_` id. */
-    subjectId: r.subject_id,
-    addedBy: r.added_by,
-    /** `tsk_` or `cnv_` id: where an agent is woken; null: nowhere. */
-    origin: r.origin,
-    createdAt: r.created_at,
-  }))
-export type WatcherRow = z.infer<typeof row>
+const watchers = table('task_watchers', {
+  taskId: text,
+  subjectType: z.enum(['user', 'agent']),
+  /** `usr_` or `agt_` id. */
+  subjectId: text,
+  addedBy: z.enum(['auto', 'manual']),
+  /** `tsk_` or `cnv_` id: where an agent is woken; null: nowhere. */
+  origin: nullableText,
+  createdAt: time,
+})
+export type WatcherRow = RowOf<typeof watchers>
 
 /** False when the subject watches already; its row stays as it was. */
 export async function insertWatcher(db: Db, watcher: WatcherRow): Promise<boolean> {
   const inserted: unknown[] = await db('task_watchers')
-    .insert({
-      task_id: watcher.taskId,
-      subject_type: watcher.subjectType,
-      subject_id: watcher.subjectId,
-      added_by: watcher.addedBy,
-      origin: watcher.origin,
-      created_at: watcher.createdAt,
-    })
+    .insert(watchers.toColumns(watcher))
     .onConflict(['task_id', 'subject_type', 'subject_id'])
     .ignore()
     .returning('task_id')
@@ -43,11 +28,10 @@ export async function insertWatcher(db: Db, watcher: WatcherRow): Promise<boolea
 }
 
 type Key = Pick<WatcherRow, 'taskId' | 'subjectType' | 'subjectId'>
-const where = (key: Key) => ({ task_id: key.taskId, subject_type: key.subjectType, subject_id: key.subjectId })
+const where = ({ taskId, subjectType, subjectId }: Key) => watchers.toColumns({ taskId, subjectType, subjectId })
 
 export async function findWatcher(db: Db, key: Key): Promise<WatcherRow | null> {
-  const found: unknown = await db('task_watchers').where(where(key)).first()
-  return found === undefined ? null : row.parse(found)
+  return watchers.first(watchers.from(db).where(where(key)))
 }
 
 /** Somebody who watched without being asked to, now does because somebody said so. */
@@ -61,10 +45,12 @@ export async function removeWatcher(db: Db, key: Key): Promise<boolean> {
 
 /** First added first. */
 export async function listWatchers(db: Db, taskId: string): Promise<WatcherRow[]> {
-  const rows: unknown[] = await db('task_watchers')
-    .where({ task_id: taskId })
-    .orderBy([{ column: 'created_at' }, { column: 'subject_id' }])
-  return rows.map((value) => row.parse(value))
+  return watchers.list(
+    watchers
+      .from(db)
+      .where({ task_id: taskId })
+      .orderBy([{ column: 'created_at' }, { column: 'subject_id' }]),
+  )
 }
 
 export interface Reader {
