@@ -24,7 +24,7 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'process',
-          include: ['test/{cli,process,e2e,fault}/**/*.test.ts'],
+          include: ['test/{cli,process,e2e,fault,skew}/**/*.test.ts'],
           pool: 'forks',
           testTimeout: 120_000,
           hookTimeout: 120_000,

@@ -37,7 +37,8 @@ export interface Running {
   lines(count: number): Promise<string[]>
 }
 
-export function makeHome(): Home {
+/** `programs`: the folder of another svc than this checkout's. */
+export function makeHome(programs?: string): Home {
   const dir = mkdtempSync(join(tmpdir(), 'svc-cli-'))
   const env = {
     PATH: process.env['PATH'] ?? '',
@@ -48,7 +49,7 @@ export function makeHome(): Home {
     SVC_DATA_DIR: join(dir, 'data'),
   }
   const start = (line: readonly string[], options: SvcOptions = {}) =>
-    startSvc(line, { ...options, env: { ...env, ...options.env } })
+    startSvc([programFile('cli', programs), ...line], { ...options, env: { ...env, ...options.env } })
   return {
     dir,
     env,
@@ -60,7 +61,7 @@ export function makeHome(): Home {
 
 function startSvc(line: readonly string[], { env, input, cwd, nodeFlags, stdout }: SvcOptions): Running {
   const flags = ['--disable-warning=ExperimentalWarning', ...(nodeFlags ?? [])]
-  const child = spawn(process.execPath, [...flags, svcProgram, ...line], {
+  const child = spawn(process.execPath, [...flags, ...line], {
     env,
     cwd,
     stdio: ['pipe', stdout ?? 'pipe', 'pipe'],

@@ -5,7 +5,6 @@ import { openDatabase, type Database } from '../../control-plane/db/open.ts'
 /** Databases for tests, migrated and empty. */
 
 const shared = () => inject('databases')
-const template = 'svc_template'
 
 /** A database in memory, from the image of the migrated schema. */
 export function openSqlite(): Database {
@@ -35,7 +34,13 @@ export async function openPostgres(limits: { readMs?: number; writeMs?: number }
   }
 }
 
-async function clone() {
+/** An empty database, for a server that makes its schema itself; closing it removes it. */
+export async function emptyPostgres(): Promise<Pick<PostgresDatabase, 'url' | 'close'>> {
+  const { name, url, postgresUrl } = await clone('template0')
+  return { url, close: () => asAdmin(postgresUrl, `drop database ${name} with (force)`) }
+}
+
+async function clone(template = 'svc_template') {
   const { postgresUrl } = shared()
   if (postgresUrl === null) throw new Error('PostgreSQL is not installed')
   const name = `svc_${crypto.randomUUID().replaceAll('-', '')}`

@@ -59,7 +59,7 @@ export async function checkInvariants(
       async () => (await device.spoolRuns()).every((spooled) => spooled.runId !== runId),
       `${runId} left the spool`,
     )
-    expect(rssOf(device.program.pid), 'I8: memory of the daemon').toBeLessThan(maxRss)
+    expect(rssOf((await device.status()).pid), 'I8: memory of the daemon').toBeLessThan(maxRss)
   }
   const again = await api.run(runId)
   expect({ ...again, latestEvents: null }, 'I3: an ended run stays as it is').toEqual({ ...run, latestEvents: null })

@@ -8,6 +8,7 @@ const longest = [
   'test/fault/cuts.test.ts',
   'test/process/service/launchd.test.ts',
   'test/process/service/systemd.test.ts',
+  'test/skew/skew.test.ts',
   'test/e2e/sign-in.test.ts',
   'test/e2e/people.test.ts',
   'test/fault/cancel.test.ts',

@@ -17,6 +17,8 @@ export interface DeviceOptions {
   diskMegabytes?: number
   /** Put before the daemon's command: `prlimit ... --`. */
   via?: readonly string[]
+  /** The folder of the programs; default this checkout's. */
+  programs?: string | undefined
 }
 
 /** One device: its state folder and the real daemon that runs on it. */
@@ -26,6 +28,8 @@ export class TestDevice {
   stateDir: string
   readonly homeDir: string
   readonly logPath: string
+  /** What the next start is of: another folder than before is an upgrade. */
+  programs: string | undefined
   readonly #options: DeviceOptions
   /** The state folder as the daemon sees it. */
   readonly #ownStateDir: string
@@ -36,6 +40,7 @@ export class TestDevice {
   constructor(options: DeviceOptions) {
     this.name = options.name
     this.#options = options
+    this.programs = options.programs
     this.#ownStateDir = join(options.root, `${options.name}-state`)
     this.stateDir = this.#ownStateDir
     this.homeDir = join(options.root, `${options.name}-home`)
@@ -102,11 +107,23 @@ export class TestDevice {
 
   /** Starts the daemon's process and does not wait for anything. */
   launch(): Program {
+    return this.#launch([programFile('device-manager', this.programs), 'run'])
+  }
+
+  /** Enrols and starts it as a person does who has signed in there: `svc device connect`, which stays its parent. */
+  async connect(configDir: string): Promise<void> {
+    const line = ['device', 'connect', '--foreground', '--name', this.name]
+    await this.#untilLinked(this.#launch([programFile('cli', this.programs), ...line], { SVC_CONFIG_DIR: configDir }))
+    const read = (name: string) => readFileSync(join(this.stateDir, name), 'utf8')
+    this.#identity = { ...(JSON.parse(read('identity.json')) as EnrolReply), token: read('device-token').trim() }
+  }
+
+  #launch(args: readonly string[], env: Readonly<Record<string, string>> = {}): Program {
     this.#program = new Program({
       name: `the daemon of ${this.name}`,
       cwd: this.#options.root,
       logPath: this.logPath,
-      args: [programFile('device-manager'), 'run'],
+      args,
       via: [...(this.#disk?.via ?? []), ...(this.#options.via ?? [])],
       env: {
         PATH: process.env['PATH'] ?? '',
@@ -115,6 +132,7 @@ export class TestDevice {
         SHELL: '/bin/sh',
         SVC_STATE_DIR: this.#ownStateDir,
         ...this.#options.env,
+        ...env,
       },
     })
     return this.#program
@@ -127,7 +145,10 @@ export class TestDevice {
 
   /** Starts the daemon and waits until its link is up. */
   async start(): Promise<void> {
-    const program = this.launch()
+    await this.#untilLinked(this.launch())
+  }
+
+  async #untilLinked(program: Program): Promise<void> {
     await waitFor(
       async () => {
         if (!program.isRunning) throw new Hopeless(`the daemon of ${this.name} ended at its start:\n${this.log}`)

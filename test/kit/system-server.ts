@@ -13,6 +13,8 @@ export interface ServerOptions {
   databaseUrl: string | null
   /** Of the replica that made the first person; null: this one does. */
   tokenOf: TestServer | null
+  /** The folder of the programs; default this checkout's. */
+  programs?: string | undefined
 }
 
 /** One replica of the real control plane. It keeps its port over restarts, as a service does. */
@@ -20,12 +22,15 @@ export class TestServer {
   readonly dataDir: string
   readonly logPath: string
   readonly api: TestApi
+  /** What the next start is of: another folder than before is an upgrade. */
+  programs: string | undefined
   readonly #options: ServerOptions
   #program: Program | null = null
   #port = 0
 
   constructor(options: ServerOptions) {
     this.#options = options
+    this.programs = options.programs
     this.dataDir = join(options.root, options.name)
     this.logPath = join(options.root, `${options.name}.log`)
     mkdirSync(this.dataDir)
@@ -58,7 +63,14 @@ export class TestServer {
       name,
       cwd: root,
       logPath: this.logPath,
-      args: [programFile('control-plane'), 'start', '--port', String(this.#port), '--data-dir', this.dataDir],
+      args: [
+        programFile('control-plane', this.programs),
+        'start',
+        '--port',
+        String(this.#port),
+        '--data-dir',
+        this.dataDir,
+      ],
       env: {
         PATH: process.env['PATH'] ?? '',
         HOME: root,

@@ -23,6 +23,8 @@ export interface SystemOptions {
   capacity?: number
   /** What its devices are to be like. */
   device?: Pick<DeviceOptions, 'diskMegabytes' | 'via'>
+  /** The folders of other programs than this checkout's. */
+  programs?: { server?: string; device?: string }
 }
 
 /** All durations of the link, divided: a cut of 100 s becomes one of `100 / factor`. */
@@ -53,10 +55,12 @@ export class TestSystem {
     this.#options = options
     this.root = realpathSync(mkdtempSync(join(tmpdir(), 'svc-system-')))
     const { serverEnv = {}, databaseUrl = null, replicas = 1 } = options
+    const programs = options.programs?.server
     const servers: TestServer[] = []
     for (let number = 1; number <= replicas; number++) {
       const name = `server${number}`
-      servers.push(new TestServer({ name, root: this.root, env: serverEnv, databaseUrl, tokenOf: servers[0] ?? null }))
+      const tokenOf = servers[0] ?? null
+      servers.push(new TestServer({ name, root: this.root, env: serverEnv, databaseUrl, tokenOf, programs }))
     }
     this.servers = servers
   }
@@ -117,6 +121,7 @@ export class TestSystem {
       name,
       root: this.root,
       env: { SVC_DATA_DIR: this.server.dataDir, ...this.#options.deviceEnv, ...env },
+      programs: this.#options.programs?.device,
     }
     const device = new TestDevice({ ...this.#options.device, ...own })
     this.devices.push(device)
