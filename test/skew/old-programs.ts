@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -19,6 +19,13 @@ const sources = ['cli', 'control-plane', 'device-manager', 'shared', 'scripts', 
 const execute = promisify(execFile)
 const run = async (folder: string, program: string, ...args: string[]): Promise<string> =>
   (await execute(program, args, { cwd: folder, maxBuffer: 2 ** 26 })).stdout
+
+/** The commit is beyond the end of a shallow clone. */
+export function isCutOff(commit: string): boolean {
+  const git = (...args: string[]) => spawnSync('git', args, { cwd: root, encoding: 'utf8' })
+  const isShallow = git('rev-parse', '--is-shallow-repository').stdout.trim() === 'true'
+  return isShallow && git('cat-file', '-e', `${commit}^{commit}`).status !== 0
+}
 
 /** The folder with the bundled programs of that commit. */
 export async function programsOf(commit: string): Promise<string> {
