@@ -18,7 +18,7 @@ export interface HarnessAdapter {
   }
   /** Installed, version, signed in: by looking, never by using credentials. Bounded in time by the probe. */
   detect(probe: HarnessProbe): Promise<HarnessReadiness>
-  /** How to launch it. Pure. Throws HarnessLaunchError (adapter-errors.ts) when the spec does not say enough. */
+  /** How to launch it. Pure. Throws HarnessLaunchError (parts/adapter-errors.ts) when the spec does not say enough. */
   command(spec: RunSpec, launch: LaunchFacts): HarnessLaunch
   session(spec: RunSpec, options?: SessionOptions): HarnessSession
 }

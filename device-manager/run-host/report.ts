@@ -2,7 +2,7 @@ import type { EndReport } from '../../shared/device/protocol.ts'
 import type { RunEventBody } from '../../shared/runs/events.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { Assignment } from './preparation.ts'
-import type { ReportOf } from './writer-options.ts'
+import type { ReportOf } from './output/writer-options.ts'
 
 export interface Reported {
   exitReason: ExitReason

@@ -3,7 +3,7 @@ import { enterCommand, holderCommand, holderScript, type HolderPlan } from './na
 import { sandboxCommand, sandboxProfile } from './profile.ts'
 import { trueExit, troubleIn } from './report.ts'
 import type { WallSpec } from './spec.ts'
-import { judge } from './trial.ts'
+import { judge } from '../isolation/trial.ts'
 
 const plan: HolderPlan = {
   stateDir: '/home/ann/.local/share/svc-device',

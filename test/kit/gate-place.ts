@@ -1,7 +1,7 @@
 import { posix } from 'node:path'
-import { inputsOf, type ToolCall } from '../../device-manager/run-host/call-inputs.ts'
-import type { CallReach } from '../../device-manager/run-host/call-gate.ts'
-import type { GatePlace } from '../../device-manager/run-host/path-rules.ts'
+import { inputsOf, type ToolCall } from '../../device-manager/run-host/permission/call-inputs.ts'
+import type { CallReach } from '../../device-manager/run-host/permission/call-judge.ts'
+import type { GatePlace } from '../../device-manager/run-host/permission/patterns/path-rules.ts'
 
 /** A place for the gate where no folder is reached by a link. */
 export function gatePlace(change: Partial<GatePlace> = {}): GatePlace {

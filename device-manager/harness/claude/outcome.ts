@@ -1,6 +1,6 @@
 import type { ExitReason } from '../../../shared/runs/exit-reasons.ts'
 import type { HarnessOutcome, ProcessExit } from '../adapter.ts'
-import { cutText } from '../utf8.ts'
+import { cutText } from '../parts/utf8.ts'
 import { signInHint } from './detect.ts'
 import type { ResultLine } from './wire.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { merged, specOf } from '../../../test/kit/harness-recordings.ts'
 import type { HarnessCommand } from '../../../shared/runs/spec.ts'
-import { HarnessLaunchError } from '../adapter-errors.ts'
+import { HarnessLaunchError } from '../parts/adapter-errors.ts'
 import type { ProcessExit } from '../adapter.ts'
 import { commandAdapter } from './adapter.ts'
 import { maxResultBytes } from './session.ts'

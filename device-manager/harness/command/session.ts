@@ -1,8 +1,8 @@
 import { stripVTControlCharacters } from 'node:util'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { HarnessOutcome, HarnessSession, ProcessExit, SessionOutput } from '../adapter.ts'
-import { asItIs, bytePieces, rawEvents } from '../event-pieces.ts'
-import { incompleteTail, outputOf } from '../utf8.ts'
+import { asItIs, bytePieces, rawEvents } from '../parts/event-pieces.ts'
+import { incompleteTail, outputOf } from '../parts/utf8.ts'
 
 export const maxResultBytes = 64 * 1024
 

@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { CallGate } from '../../../device-manager/run-host/call-gate.ts'
-import { PathLookup } from '../../../device-manager/run-host/path-lookup.ts'
+import { CallGate } from '../../../device-manager/run-host/permission/call-judge.ts'
+import { PathLookup } from '../../../device-manager/run-host/permission/path-lookup.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 import type { RunSpec, ToolRule } from '../../../shared/runs/spec.ts'
 
