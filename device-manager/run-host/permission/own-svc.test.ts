@@ -88,7 +88,7 @@ interface TableEntry {
   flags: { name: string; target: string | null; kind: string; aliases?: string[] }[]
 }
 const table = JSON.parse(
-  readFileSync(join(import.meta.dirname, '../../../cli/command-table.json'), 'utf8'),
+  readFileSync(join(import.meta.dirname, '../../../cli/arguments/command-table.json'), 'utf8'),
 ) as TableEntry[]
 
 /** Not sent as they are given, and no files either. One that is new must be looked at before it stands here. */
