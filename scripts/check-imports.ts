@@ -1,10 +1,13 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, normalize, relative } from 'node:path'
+import { floorProblems } from './check-floors.ts'
+import { cliFloors, deviceManagerFloors } from './floors.ts'
+import { importsOf } from './imports-of.ts'
 
 /**
  * The import rules of DESIGN ("Layout"): `shared` imports nothing of the others and nothing of node; `cli` and
  * `device-manager` import neither the control plane nor each other; knex stays where rows are; rules and machines touch
- * no clock, no chance and no I/O.
+ * no clock, no chance and no I/O; within a part, imports go down its floors (floors.ts).
  */
 const root = normalize(join(import.meta.dirname, '..'))
 const parts = ['shared', 'control-plane', 'device-manager', 'cli', 'sandbox']
@@ -13,6 +16,15 @@ const problems: string[] = []
 const transactions = new Set(['control-plane/db/transaction.ts', 'control-plane/db/migrate.ts'])
 
 for (const part of parts) for (const file of typescriptFiles(join(root, part))) check(relative(root, file))
+for (const [part, floors] of [
+  ['device-manager', deviceManagerFloors],
+  ['cli', cliFloors],
+] as const) {
+  const files = typescriptFiles(join(root, part))
+  problems.push(
+    ...floorProblems(new Map(files.map((file) => [relative(root, file), readFileSync(file, 'utf8')])), floors),
+  )
+}
 
 function typescriptFiles(folder: string): string[] {
   let names: string[]
@@ -74,15 +86,6 @@ function check(file: string): void {
     !/(-store|\/store)\.ts$|\/db\/|\/sweeps\/|\/dispatch\//.test(file)
   )
     problems.push(`${file}: queries rows outside a store`)
-}
-
-function importsOf(text: string): { specifier: string; typeOnly: boolean }[] {
-  const found: { specifier: string; typeOnly: boolean }[] = []
-  for (const match of text.matchAll(/^\s*(?:import|export)\s+(type\s+)?(?:[^'"]*?\sfrom\s+)?['"]([^'"]+)['"]/gm))
-    found.push({ specifier: match[2] ?? '', typeOnly: match[1] !== undefined })
-  for (const match of text.matchAll(/\bimport\(\s*['"]([^'"]+)['"]\s*\)/g))
-    found.push({ specifier: match[1] ?? '', typeOnly: false })
-  return found
 }
 
 if (problems.length > 0) {

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { useLogin } from './login-file.ts'
-import { openSession, serverUrl } from './caller.ts'
+import { openSession } from './caller.ts'
+import { serverUrl } from './server-url.ts'
 
 test.each([
   ['http://127.0.0.1:4400/', 'http://127.0.0.1:4400'],

@@ -1,5 +1,6 @@
 import type { CliEnvironment } from '../machine/environment.ts'
 import { CliError } from '../errors/errors.ts'
+import { serverUrl } from './server-url.ts'
 
 /**
  * Who calls, and where: the run's own token inside a run, else the login kept by `svc login`. Within a run the login of the
@@ -43,15 +44,6 @@ export async function openSession(env: CliEnvironment, workspaceId: string | nul
     workspaceId,
     ownWorkspaceId: login.workspace?.id ?? null,
   }
-}
-
-/** The address of a server in its one spelling (no path of the API, no slash at the end), or null. */
-export function serverUrl(text: string): string | null {
-  const withScheme = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`
-  if (!URL.canParse(withScheme)) return null
-  const url = new URL(withScheme)
-  if ((url.protocol !== 'http:' && url.protocol !== 'https:') || url.username !== '' || url.search !== '') return null
-  return url.origin + url.pathname.replace(/\/api(\/v1)?\/?$/, '').replace(/\/+$/, '')
 }
 
 /** Loaded where it is needed: a run has its token in the environment. */

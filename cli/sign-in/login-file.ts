@@ -3,7 +3,7 @@ import { CliError } from '../errors/errors.ts'
 import { listAt, parseJsonText, textAt } from '../replies/fields.ts'
 import { readIfThere } from '../machine/files.ts'
 import { loginPath } from '../machine/paths.ts'
-import { serverUrl } from './caller.ts'
+import { serverUrl } from './server-url.ts'
 
 /** A login token works in one workspace only, so there may be one login for each. */
 export interface Login {

@@ -7,7 +7,7 @@ import { createClient } from '../../http/client.ts'
 import { loginPath, serverPlaces } from '../../machine/paths.ts'
 import { localText } from '../../arguments/values.ts'
 import { demandNoRun, useLogin } from '../../sign-in/login-file.ts'
-import { serverUrl } from '../../sign-in/caller.ts'
+import { serverUrl } from '../../sign-in/server-url.ts'
 
 /** `login`: tries the token before it is kept, so that a wrong one is noticed now. */
 export const login: Flow = async (context) => {
