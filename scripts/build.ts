@@ -58,7 +58,7 @@ export async function build(folder: string): Promise<void> {
       groups: [
         { name: 'program-file', test: /\/shared\/lib\/program-file\.ts$/, priority: 2 },
         // Else they come with svc's, which the daemon would load too.
-        { name: 'everywhere', test: /\/shared\/lib\/(base62|world|backoff|places)\.ts$/, priority: 2 },
+        { name: 'everywhere', test: /\/shared\/lib\/(base62|world|backoff|places|lines)\.ts$/, priority: 2 },
         { name: 'svc', test: svcStart, priority: 1 },
       ],
     },

@@ -9,7 +9,10 @@ export const deviceManagerFloors: readonly Floor[] = [
   { room: 'device-manager/wall', does: 'Puts a run where it cannot see what belongs to svc.' },
   { room: 'device-manager/change-set', does: 'Records the base of a run with git, and what differs from it.' },
   { room: 'device-manager/folders', does: 'Looks at a folder that people gave: is it there, what repository is it.' },
-  { room: 'device-manager/harness/parts', does: 'Cuts output into lines and events; what all adapters are made of.' },
+  {
+    room: 'device-manager/harness/parts',
+    does: 'Cuts output into events of a bounded size; what all adapters are made of.',
+  },
   { room: 'device-manager/harness/claude', does: 'Speaks with Claude Code.' },
   { room: 'device-manager/harness/command', does: 'Runs any command.' },
   { room: 'device-manager/harness', does: 'Lists the adapters, and tells which harnesses are installed.' },

@@ -1,5 +1,6 @@
 import { createConnection } from 'node:net'
 import type { ControlOp, ControlRequest, ControlValue } from '../../shared/device/control.ts'
+import { jsonLine, jsonLineReader } from '../../shared/lib/lines.ts'
 import { CliError } from '../errors/errors.ts'
 import { fieldAt, parseJsonText, textAt } from '../replies/fields.ts'
 import type { DevicePlaces } from '../machine/paths.ts'
@@ -11,14 +12,15 @@ import type { DevicePlaces } from '../machine/paths.ts'
  */
 
 const answerMs = 60_000
-const maxChars = 16 * 1024 * 1024
+/** `controlLimits.replyBytes`, whose file would load the schemas. */
+const maxReplyBytes = 16 * 1024 * 1024
 
 /** Fails with exit status 9 when no daemon answers, 1 when it refuses. */
 export async function askDaemon<O extends ControlOp>(
   places: DevicePlaces,
   request: Extract<ControlRequest, { op: O }>,
 ): Promise<ControlValue<O>> {
-  const reply = parseJsonText(await exchange(places.socket, `${JSON.stringify(request)}\n`))
+  const reply = parseJsonText(await exchange(places.socket, jsonLine(request)))
   if (fieldAt(reply, 'ok') === false) {
     const code = textAt(reply, 'error', 'code') ?? 'failed'
     const message = textAt(reply, 'error', 'message') ?? 'The device manager refused without saying why.'
@@ -47,16 +49,17 @@ export async function askDaemonIfThere<O extends ControlOp>(
 function exchange(path: string, line: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = createConnection(path)
-    let text = ''
-    socket.setEncoding('utf8')
+    const read = jsonLineReader(maxReplyBytes)
+    let reply = ''
     // Looking at all harnesses takes longer than any other operation, and has limits of its own.
     socket.setTimeout(answerMs, () => socket.destroy(new Error('no answer came in time')))
     socket.on('connect', () => socket.write(line))
-    socket.on('data', (chunk: string) => {
-      text += chunk
-      if (text.length > maxChars) socket.destroy(new Error('the answer is too long'))
+    socket.on('data', (chunk: Buffer) => {
+      const { lines, isTooLong } = read(chunk)
+      reply ||= lines[0] ?? ''
+      if (isTooLong) socket.destroy(new Error('the answer is too long'))
     })
-    socket.on('end', () => resolve(text))
+    socket.on('end', () => resolve(reply))
     socket.on('error', (error: NodeJS.ErrnoException) => {
       const isDown = error.code === 'ENOENT' || error.code === 'ECONNREFUSED'
       const why = isDown

@@ -7,6 +7,7 @@ import {
   type ControlRequest,
   type ControlValue,
 } from '../../shared/device/control.ts'
+import { jsonLine, jsonLineReader } from '../../shared/lib/lines.ts'
 import type { Log } from '../log/log.ts'
 
 export class ControlError extends Error {
@@ -51,22 +52,20 @@ export class ControlSocket {
   }
 
   private serve(socket: Socket): void {
-    let text = ''
-    socket.setEncoding('utf8')
+    const read = jsonLineReader(controlLimits.requestBytes)
     socket.setTimeout(controlLimits.replyMs, () => socket.destroy())
     socket.on('error', () => socket.destroy())
-    socket.on('data', (chunk: string) => {
-      text += chunk
-      if (text.length > controlLimits.requestBytes) {
-        socket.destroy()
+    socket.on('data', (chunk: Buffer) => {
+      const { lines, isTooLong } = read(chunk)
+      const [line] = lines
+      if (line === undefined) {
+        if (isTooLong) socket.destroy()
         return
       }
-      const end = text.indexOf('\n')
-      if (end < 0) return
       socket.removeAllListeners('data')
       socket.setTimeout(0)
-      void this.answer(text.slice(0, end)).then(({ op, reply }) => {
-        socket.end(`${JSON.stringify(reply)}\n`, () => {
+      void this.answer(line).then(({ op, reply }) => {
+        socket.end(jsonLine(reply), () => {
           if (op) this.options.afterReply(op)
         })
       })

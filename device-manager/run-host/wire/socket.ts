@@ -2,6 +2,7 @@ import { chmodSync, rmSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
 import { dirname } from 'node:path'
 import { isAlive, type ProcessIdentity } from '../../process/identity.ts'
+import { jsonLine, jsonLineReader } from '../../../shared/lib/lines.ts'
 import { hostRequest, type HostReply, type HostRequest } from './protocol.ts'
 import { messageOf, type HostLog } from '../../log/host-log.ts'
 import { makePrivateFolder } from './record.ts'
@@ -53,7 +54,7 @@ export class HostSocket {
   }
 
   reply(message: HostReply): void {
-    this.#daemon?.write(`${JSON.stringify(message)}\n`)
+    this.#daemon?.write(jsonLine(message))
   }
 
   /** Rows up to `lastSeq` are on disk. Only the newest number matters, so a flood of them becomes one notice per turn. */
@@ -133,7 +134,7 @@ export class HostSocket {
   #refuse(socket: Socket): void {
     if (socket.destroyed || socket.writableEnded) return
     const refused: HostReply = { type: 'refused', owner: this.#owner?.pid ?? 0 }
-    socket.end(`${JSON.stringify(refused)}\n`)
+    socket.end(jsonLine(refused))
   }
 
   #parse(line: string): HostRequest | null {
@@ -153,20 +154,10 @@ export class HostSocket {
 }
 
 function readLines(socket: Socket, onLine: (line: string) => void): void {
-  let parts: Buffer[] = []
-  let held = 0
+  const read = jsonLineReader(maxLineBytes)
   socket.on('data', (chunk: Buffer) => {
-    let rest = chunk
-    for (let end = rest.indexOf(0x0a); end >= 0; end = rest.indexOf(0x0a)) {
-      const line = Buffer.concat([...parts, rest.subarray(0, end)]).toString('utf8')
-      parts = []
-      held = 0
-      rest = rest.subarray(end + 1)
-      if (line !== '') onLine(line)
-    }
-    if (rest.length === 0) return
-    parts.push(rest)
-    held += rest.length
-    if (held > maxLineBytes) socket.destroy()
+    const { lines, isTooLong } = read(chunk)
+    for (const line of lines) if (line !== '') onLine(line)
+    if (isTooLong) socket.destroy()
   })
 }

@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import type { ProcessIdentity } from '../../process/identity.ts'
+import { jsonLine, jsonLineReader } from '../../../shared/lib/lines.ts'
 import { hostReply, type HostRecord, type HostReply, type HostRequest } from '../../run-host/wire/protocol.ts'
 
 export interface HostConnectionHandlers {
@@ -7,6 +8,9 @@ export interface HostConnectionHandlers {
   /** The socket is gone: the host ended, died, or another daemon took its place. */
   lost(): void
 }
+
+/** The longest is a change-set: a full diff and all paths, of characters that JSON escapes. */
+const maxReplyBytes = 128 * 1024 * 1024
 
 type HostHello = Extract<HostReply, { type: 'hello' }>
 
@@ -29,7 +33,6 @@ export class HostConnection {
   private said: HostHello | null = null
   private onHello: () => void = () => undefined
   private onRefused: (error: Error) => void = () => undefined
-  private buffered = ''
   private closed = false
 
   private constructor(socket: Socket, record: HostRecord) {
@@ -67,7 +70,7 @@ export class HostConnection {
 
   send(request: HostRequest): boolean {
     if (this.closed) return false
-    this.socket.write(`${JSON.stringify(request)}\n`)
+    this.socket.write(jsonLine(request))
     return true
   }
 
@@ -88,14 +91,11 @@ export class HostConnection {
   }
 
   private listen(): void {
-    this.socket.setEncoding('utf8')
-    this.socket.on('data', (chunk: string) => {
-      this.buffered += chunk
-      for (let end = this.buffered.indexOf('\n'); end >= 0; end = this.buffered.indexOf('\n')) {
-        const line = this.buffered.slice(0, end)
-        this.buffered = this.buffered.slice(end + 1)
-        this.receive(line)
-      }
+    const read = jsonLineReader(maxReplyBytes)
+    this.socket.on('data', (chunk: Buffer) => {
+      const { lines, isTooLong } = read(chunk)
+      for (const line of lines) this.receive(line)
+      if (isTooLong) this.socket.destroy(new Error('what the run host says is too long'))
     })
     const lost = () => {
       if (this.closed) return

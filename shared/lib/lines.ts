@@ -22,7 +22,7 @@ export function lineReader(maxLineBytes: number): LineReader {
   let isOverlong = false
 
   const take = (last: Uint8Array): Uint8Array => {
-    const bytes = held.length === 0 ? last : Buffer.concat([...held, last])
+    const bytes = held.length === 0 ? last : joined([...held, last], heldBytes + last.length)
     held = []
     heldBytes = 0
     return bytes
@@ -51,5 +51,35 @@ export function lineReader(maxLineBytes: number): LineReader {
     end() {
       return heldBytes === 0 ? null : take(new Uint8Array())
     },
+  }
+}
+
+function joined(parts: readonly Uint8Array[], length: number): Uint8Array {
+  const bytes = new Uint8Array(length)
+  let at = 0
+  for (const part of parts) {
+    bytes.set(part, at)
+    at += part.length
+  }
+  return bytes
+}
+
+/** A message of the sockets on this machine: one JSON value per line. */
+export const jsonLine = (value: unknown): string => `${JSON.stringify(value)}\n`
+
+/**
+ * The other end of `jsonLine`: the texts of the lines that a chunk completes. What is no JSON is the caller's to judge. `isTooLong`: a line beyond the limit began; nothing after it can be read, so the caller hangs up.
+ */
+export function jsonLineReader(maxLineBytes: number): (chunk: Uint8Array) => { lines: string[]; isTooLong: boolean } {
+  const reader = lineReader(maxLineBytes)
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+  let isTooLong = false
+  return (chunk) => {
+    const lines: string[] = []
+    for (const { kind, bytes } of isTooLong ? [] : reader.push(chunk)) {
+      isTooLong ||= kind === 'part'
+      if (!isTooLong) lines.push(decoder.decode(bytes.subarray(0, -1)))
+    }
+    return { lines, isTooLong }
   }
 }
