@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import type { ControlStatus } from '../../shared/device/control.ts'
@@ -11,6 +10,10 @@ import { parseJsonText } from '../replies/fields.ts'
 import type { DevicePlaces } from '../machine/paths.ts'
 
 /** The background service, by `svc-device service`, which alone knows systemd and launchd. */
+
+/** It waits for tools that have limits of their own, and says little. */
+const limitMs = 10 * 60_000
+const maxOutputBytes = 1024 * 1024
 
 /** Fails with what the program says. */
 export async function askService<A extends ServiceAction>(places: DevicePlaces, action: A): Promise<ServiceValue<A>> {
@@ -35,19 +38,23 @@ function unreadable(printed: string): CliError {
   })
 }
 
-function runProgram(places: DevicePlaces, action: ServiceAction): Promise<string> {
+async function runProgram(places: DevicePlaces, action: ServiceAction): Promise<string> {
   const args = ['--disable-warning=ExperimentalWarning', daemonProgram(), 'service', action]
-  const child = spawn(process.execPath, args, {
+  // Here, because most commands have nothing to do with the service.
+  const { execa } = await import('execa')
+  const ended = await execa(process.execPath, args, {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: daemonEnvironment(places),
+    extendEnv: false,
+    timeout: limitMs,
+    maxBuffer: maxOutputBytes,
+    stripFinalNewline: false,
+    reject: false,
+    // It brings to an end what it has begun, although svc is told to end.
+    cleanup: false,
   })
-  return new Promise((resolve, reject) => {
-    let text = ''
-    child.stdout.setEncoding('utf8')
-    child.stdout.on('data', (chunk: string) => (text += chunk))
-    child.on('error', reject)
-    child.on('close', () => resolve(text))
-  })
+  if (ended.exitCode === undefined && ended.code !== undefined) throw new Error(ended.shortMessage)
+  return ended.stdout ?? ''
 }
 
 /** How the service of this device is; null when it has none, which costs no process. */
