@@ -3,7 +3,7 @@ import type { World } from '../../shared/lib/world.ts'
 import { harnessEnv } from './harness-env.ts'
 import { endTree } from './kill.ts'
 import { markName } from './orphans.ts'
-import { type PipedSession, type SessionLaunch, spawnSession } from './spawn-session.ts'
+import { type PipedSession, type SessionLaunch, spawnSession } from './spawn-detached.ts'
 
 export interface LoginEnvOptions {
   shell: string

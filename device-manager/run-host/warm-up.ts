@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { World } from '../../shared/lib/world.ts'
-import { commandSession } from '../harness/command/session.ts'
+import { commandSession } from '../harness/command/dialogue.ts'
 import { inputsOf } from './permission/call-inputs.ts'
 import { nothingWritten, pendingEvent, toRows } from './output/event-lines.ts'
 import { launchHarness, type StartRequest } from './launch/launch.ts'

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { commandSession } from '../../device-manager/harness/command/session.ts'
+import { commandSession } from '../../device-manager/harness/command/dialogue.ts'
 import { Pipeline } from '../../device-manager/run-host/output/pipeline.ts'
 import { launchInPty } from '../../device-manager/run-host/launch/pty.ts'
 import { streamRedactor, wholeValues } from '../../device-manager/run-host/output/redaction.ts'

@@ -1,7 +1,7 @@
 import type { HarnessAdapter } from '../adapter.ts'
 import { detectClaude } from './detect.ts'
 import { claudeLaunch } from './launch.ts'
-import { claudeSession } from './session.ts'
+import { claudeSession } from './dialogue.ts'
 
 /** Claude Code, driven over pipes by its stream-json protocol; every tool call is asked through its hook. */
 export const claudeAdapter: HarnessAdapter = {

@@ -1,6 +1,6 @@
 import type { HarnessAdapter } from '../adapter.ts'
 import { commandLaunch } from './launch.ts'
-import { commandSession } from './session.ts'
+import { commandSession } from './dialogue.ts'
 
 /**
  * Any program: its output is the transcript, its exit status the outcome. It resumes nothing, and it asks nothing: there

@@ -4,7 +4,7 @@ import type { HarnessCommand } from '../../../shared/runs/spec.ts'
 import { HarnessLaunchError } from '../parts/adapter-errors.ts'
 import type { ProcessExit } from '../adapter.ts'
 import { commandAdapter } from './adapter.ts'
-import { maxResultBytes } from './session.ts'
+import { maxResultBytes } from './dialogue.ts'
 
 function launch(command: HarnessCommand | null, options: { prompt?: string; loginShell?: string } = {}) {
   const { prompt = 'do it', loginShell = '/bin/bash' } = options

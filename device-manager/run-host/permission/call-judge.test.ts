@@ -3,7 +3,7 @@ import { Redactor } from '../../../shared/lib/redact.ts'
 import { askedCall, askedCallLimits, type AskedCall } from '../../../shared/runs/asked-call.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { ToolAsk } from '../../harness/adapter.ts'
-import { gatePlace, plainReach } from '../../../test/kit/gate-place.ts'
+import { gatePlace, plainReach } from '../../../test/kit/judged-place.ts'
 import { callDigest } from './call-digest.ts'
 import { CallGate, type GateAnswer } from './call-judge.ts'
 

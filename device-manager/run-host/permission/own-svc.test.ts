@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { ToolPermissions } from '../../../shared/runs/spec.ts'
-import { gatePlace, plainReach } from '../../../test/kit/gate-place.ts'
+import { gatePlace, plainReach } from '../../../test/kit/judged-place.ts'
 import { decide } from './decide.ts'
 
 const place = gatePlace({ svcProgram: '/state/bin/svc', ownFolders: ['/state'] })

@@ -6,7 +6,7 @@ import fc, { type Arbitrary } from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { ToolPermissions } from '../../../shared/runs/spec.ts'
 import { decide } from '../../../device-manager/run-host/permission/decide.ts'
-import { gatePlace, plainReach } from '../../kit/gate-place.ts'
+import { gatePlace, plainReach } from '../../kit/judged-place.ts'
 
 /** More lines than in the whole suite: `SVC_GATE_LINES=50000 SVC_GATE_SEED=7`. */
 const lineCount = Number(process.env['SVC_GATE_LINES'] ?? 300)

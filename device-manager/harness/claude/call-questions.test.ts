@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { merged, recording, specOf } from '../../../test/kit/harness-recordings.ts'
-import { claudeSession } from './session.ts'
+import { claudeSession } from './dialogue.ts'
 
 const allow = { behavior: 'allow', rule: 'Bash' } as const
 const deny = { behavior: 'deny', message: 'Not on the list.' } as const

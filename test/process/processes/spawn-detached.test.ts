@@ -7,7 +7,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { isAlive } from '../../../device-manager/process/identity.ts'
 import { readStat } from '../../../device-manager/process/proc.ts'
 import { explainSpawnError, findProgram, SpawnError } from '../../../device-manager/process/program.ts'
-import { spawnSession } from '../../../device-manager/process/spawn-session.ts'
+import { spawnSession } from '../../../device-manager/process/spawn-detached.ts'
 
 const folder = mkdtempSync(path.join(tmpdir(), 'svc-spawn-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

@@ -4,7 +4,7 @@ import type { HarnessSession, RedactText, SessionOptions, SessionOutput, ToolAsk
 import { asItIs, cappedText, maxPieceBytes, rawEvents } from '../parts/event-pieces.ts'
 import { lineReader } from '../../../shared/lib/lines.ts'
 import type { Piece } from '../../../shared/lib/lines.ts'
-import { gate, initializeRequest, initializeRequestId, userMessage } from './gate.ts'
+import { gate, initializeRequest, initializeRequestId, userMessage } from './call-questions.ts'
 import { assistantEvents, userEvents } from './messages.ts'
 import { claudeOutcome } from './outcome.ts'
 import type { OutcomeFacts } from './outcome.ts'

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { merged, outputBytes, recording, specOf } from '../../../test/kit/harness-recordings.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { HarnessSession, ProcessExit } from '../adapter.ts'
-import { claudeSession } from './session.ts'
+import { claudeSession } from './dialogue.ts'
 
 const exit = (exitCode: number | null, signal: string | null = null): ProcessExit => ({
   exitCode,
