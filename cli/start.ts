@@ -76,9 +76,9 @@ async function run({ command, rest, out, env }: Invocation): Promise<number> {
     },
     ...sources,
     async connect() {
-      const { openSession } = await import('./sign-in/caller.ts')
+      const { callerOf } = await import('./sign-in/caller.ts')
       const { createClient } = await import('./http/client.ts')
-      return createClient(await openSession(env, typeof workspaceId === 'string' ? workspaceId : null), realWorld)
+      return createClient(await callerOf(env, typeof workspaceId === 'string' ? workspaceId : null), realWorld)
     },
   }
   const flow = await flowOf(command)

@@ -3,7 +3,7 @@ import type { World } from '../../shared/lib/world.ts'
 import { backoffMs } from '../../shared/lib/backoff.ts'
 import { ApiFailure, CliError, usageError } from '../errors/errors.ts'
 import { parseJsonText } from '../replies/fields.ts'
-import type { Session } from '../sign-in/caller.ts'
+import type { Caller } from '../sign-in/caller.ts'
 import { checkStream, checkUsable, notOurServer } from '../replies/usable-reply.ts'
 
 /** Calls of the API over HTTP, with the caller's token, with retries that cannot repeat an effect. */
@@ -32,7 +32,7 @@ export interface ApiReply {
 }
 
 export interface Client {
-  readonly session: Session
+  readonly caller: Caller
   /** Fails with ApiFailure on a status of 300 and above, and when a good status comes without the server's JSON. */
   call(call: ApiCall): Promise<ApiReply>
   /** Whatever the status; a good one without the server's JSON fails as in `call`. */
@@ -48,10 +48,10 @@ const attempts = 4
 /** Within a run the server may be restarting under it, so a refused connection is tried for this long. */
 const runPatienceMs = 20_000
 
-export function createClient(session: Session, world: World): Client {
-  const send = (call: ApiCall) => sendPatiently(session, keyed(call, world), world)
+export function createClient(caller: Caller, world: World): Client {
+  const send = (call: ApiCall) => sendPatiently(caller, keyed(call, world), world)
   return {
-    session,
+    caller,
     send,
     async call(call) {
       const reply = await send(call)
@@ -59,10 +59,10 @@ export function createClient(session: Session, world: World): Client {
       return reply
     },
     async stream(call, signal) {
-      const response = await open(session, { call, signal })
+      const response = await open(caller, { call, signal })
       if (response.statusCode === 200) {
         try {
-          checkStream(session.server, call, response.headers)
+          checkStream(caller.server, call, response.headers)
         } catch (error) {
           response.destroy()
           throw error
@@ -86,15 +86,15 @@ function newKey(world: World): string {
   return `svc-${world.now().toString(36)}-${process.pid.toString(36)}-${chance()}-${chance()}`
 }
 
-async function sendPatiently(session: Session, call: ApiCall, world: World): Promise<ApiReply> {
+async function sendPatiently(caller: Caller, call: ApiCall, world: World): Promise<ApiReply> {
   const isRepeatable = call.method === 'GET' || call.isKeyed === true
-  const giveUpAt = world.monotonic() + (session.source === 'run' ? runPatienceMs : 0)
+  const giveUpAt = world.monotonic() + (caller.source === 'run' ? runPatienceMs : 0)
   for (let attempt = 0; ; attempt++) {
     let wait = backoffMs(attempt, { minMs: 250, maxMs: 4_000, random: world.random() })
     const mayRepeat = isRepeatable && attempt + 1 < attempts
     try {
-      const reply = await readReply(await open(session, { call }))
-      checkUsable(session.server, call, reply)
+      const reply = await readReply(await open(caller, { call }))
+      checkUsable(caller.server, call, reply)
       if (!mayRepeat || ![502, 503, 504].includes(reply.status)) return reply
       wait = Math.max(wait, retryAfterMs(reply))
       if (wait > 10_000) return reply
@@ -116,8 +116,8 @@ function retryAfterMs(reply: ApiReply): number {
   return Number.isFinite(seconds) && seconds > 0 ? seconds * 1000 : 0
 }
 
-function open(session: Session, { call, signal }: { call: ApiCall; signal?: AbortSignal }): Promise<IncomingMessage> {
-  const url = urlOf(session, call)
+function open(caller: Caller, { call, signal }: { call: ApiCall; signal?: AbortSignal }): Promise<IncomingMessage> {
+  const url = urlOf(caller, call)
   const bytes = call.bytes ?? (call.body === undefined ? null : Buffer.from(JSON.stringify(call.body)))
   const options: RequestOptions = {
     method: call.method,
@@ -125,9 +125,9 @@ function open(session: Session, { call, signal }: { call: ApiCall; signal?: Abor
     timeout: idleMs,
     headers: {
       Accept: 'application/json',
-      ...(session.token === '' ? {} : { Authorization: `Bearer ${session.token}` }),
+      ...(caller.token === '' ? {} : { Authorization: `Bearer ${caller.token}` }),
       ...(bytes === null ? {} : { 'Content-Type': 'application/json', 'Content-Length': bytes.length }),
-      ...(session.workspaceId === null ? {} : { 'Svc-Workspace-Id': session.workspaceId }),
+      ...(caller.workspaceId === null ? {} : { 'Svc-Workspace-Id': caller.workspaceId }),
       ...call.headers,
     },
     ...(signal === undefined ? {} : { signal }),
@@ -137,7 +137,7 @@ function open(session: Session, { call, signal }: { call: ApiCall; signal?: Abor
     const http = process.getBuiltinModule(url.protocol === 'https:' ? 'node:https' : 'node:http')
     const request = begin(() => http.request(url, options, resolve))
     request.on('timeout', () => request.destroy(new Error(`nothing came for ${idleMs / 1000} seconds`)))
-    request.on('error', (error) => reject(signal?.aborted === true ? error : connectionError(session, error)))
+    request.on('error', (error) => reject(signal?.aborted === true ? error : connectionError(caller, error)))
     request.end(bytes ?? undefined)
   })
 }
@@ -152,8 +152,8 @@ function begin<T>(request: () => T): T {
   }
 }
 
-function urlOf(session: Session, call: ApiCall): URL {
-  const url = new URL(session.server + call.path)
+function urlOf(caller: Caller, call: ApiCall): URL {
+  const url = new URL(caller.server + call.path)
   for (const [key, value] of Object.entries(call.query ?? {})) {
     if (value === undefined || value === null) continue
     if (key === 'ids' && Array.isArray(value)) url.searchParams.append(key, value.join(','))
@@ -194,14 +194,14 @@ export function failureOf(reply: ApiReply): ApiFailure {
   return new ApiFailure(reply.status, reply.body ?? reply.text.slice(0, 2000))
 }
 
-function connectionError(session: Session, error: NodeJS.ErrnoException): CliError {
-  const isHere = /\/\/(127\.0\.0\.1|localhost|\[::1\])/.test(session.server)
-  const name = `the server at ${session.server}`
+function connectionError(caller: Caller, error: NodeJS.ErrnoException): CliError {
+  const isHere = /\/\/(127\.0\.0\.1|localhost|\[::1\])/.test(caller.server)
+  const name = `the server at ${caller.server}`
   const why: Record<string, string> = {
-    ECONNREFUSED: `Nothing listens at ${session.server}: the server does not run, or has another address.`,
+    ECONNREFUSED: `Nothing listens at ${caller.server}: the server does not run, or has another address.`,
     ENOTFOUND: `The host of ${name} is not known.`,
     EAI_AGAIN: `The host of ${name} cannot be looked up now.`,
-    EPROTO: `What answers at ${session.server} does not speak TLS; is its address one with http://?`,
+    EPROTO: `What answers at ${caller.server} does not speak TLS; is its address one with http://?`,
   }
   const code = error.code ?? ''
   return new CliError(

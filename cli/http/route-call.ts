@@ -18,7 +18,7 @@ async function fallbacks({ command, values }: CommandContext, client: Client): P
   const flag = command.flags.find((candidate) => candidate.fallback === 'own_workspace')
   const name = flag?.target?.split('.')[1]
   if (name === undefined || values.params[name] !== undefined) return {}
-  const known = client.session.ownWorkspaceId
+  const known = client.caller.ownWorkspaceId
   if (known !== null) return { [name]: known }
   const { body } = await client.call({ method: 'GET', path: '/api/v1/workspaces' })
   return { [name]: textAt(body, 'id') ?? '' }

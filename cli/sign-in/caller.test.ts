@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { useLogin } from './login-file.ts'
-import { openSession } from './caller.ts'
+import { callerOf } from './caller.ts'
 import { serverUrl } from './server-url.ts'
 
 test.each([
@@ -21,7 +21,7 @@ test.each([
 test('inside a run the calls are those of the run, without a look at any file', async () => {
   const run = { apiUrl: 'http://127.0.0.1:1/api/v1', token: 'jwt', runId: 'run_1' }
   const env = { configDir: '/nowhere', stateDir: null, dataDir: null, run, runId: 'run_1', isDebugging: false }
-  expect(await openSession(env, null)).toEqual({
+  expect(await callerOf(env, null)).toEqual({
     server: 'http://127.0.0.1:1',
     token: 'jwt',
     source: 'run',
@@ -31,18 +31,18 @@ test('inside a run the calls are those of the run, without a look at any file', 
 })
 
 test('inside a run the login of the machine is not read, whatever the environment lacks', async () => {
-  const configDir = mkdtempSync(join(tmpdir(), 'svc-session-'))
+  const configDir = mkdtempSync(join(tmpdir(), 'svc-caller-'))
   onTestFinished(() => rmSync(configDir, { recursive: true }))
   writeFileSync(
     join(configDir, 'login.json'),
     JSON.stringify({ server: 'http://127.0.0.1:1', token: 'svc_pat_person' }),
   )
   const outside = { configDir, stateDir: null, dataDir: null, run: null, runId: null, isDebugging: false }
-  expect(await openSession(outside, null)).toMatchObject({ token: 'svc_pat_person', source: 'login' })
+  expect(await callerOf(outside, null)).toMatchObject({ token: 'svc_pat_person', source: 'login' })
   const refused = { exit: 'not_signed_in', code: 'cli.within_run' }
-  await expect(openSession({ ...outside, runId: 'run_1' }, null)).rejects.toMatchObject(refused)
+  await expect(callerOf({ ...outside, runId: 'run_1' }, null)).rejects.toMatchObject(refused)
   const run = { apiUrl: null, token: 'jwt', runId: 'run_1' }
-  await expect(openSession({ ...outside, run, runId: 'run_1' }, null)).rejects.toMatchObject({ code: 'cli.no_server' })
+  await expect(callerOf({ ...outside, run, runId: 'run_1' }, null)).rejects.toMatchObject({ code: 'cli.no_server' })
   const login = { server: 'http://127.0.0.1:1', token: 'svc_pat_other', workspace: null }
   await expect(useLogin({ ...outside, runId: 'run_1' }, login)).rejects.toMatchObject(refused)
   expect(readFileSync(join(configDir, 'login.json'), 'utf8')).toContain('svc_pat_person')

@@ -6,7 +6,7 @@ import { serverUrl } from './server-url.ts'
  * Who calls, and where: the run's own token inside a run, else the login kept by `svc login`. Within a run the login of the
  * machine is not looked at, so that nothing a run does is done as the person.
  */
-export interface Session {
+export interface Caller {
   /** Without a slash at its end. */
   server: string
   /** Empty where nobody is signed in yet. */
@@ -19,7 +19,7 @@ export interface Session {
 }
 
 /** Fails with exit status 4 when nobody is signed in. */
-export async function openSession(env: CliEnvironment, workspaceId: string | null): Promise<Session> {
+export async function callerOf(env: CliEnvironment, workspaceId: string | null): Promise<Caller> {
   if (env.run !== null) {
     const server = env.run.apiUrl === null ? null : serverUrl(env.run.apiUrl)
     if (server === null) {

@@ -3,7 +3,7 @@ import { identityOf, type ProcessIdentity } from './identity.ts'
 import { explainSpawnError, findProgram } from './program.ts'
 import { spawnPiped } from './spawn-piped.ts'
 
-export interface SessionLaunch {
+export interface DetachedLaunch {
   file: string
   args: readonly string[]
   cwd: string
@@ -17,7 +17,7 @@ export interface SessionExit {
 }
 
 /** A program on pipes that leads a session and process group of its own: pid = group = session. */
-export interface PipedSession {
+export interface DetachedProgram {
   /** null when it was gone before it could be looked at, or could not be looked at. */
   identity: ProcessIdentity | null
   pid: number
@@ -31,7 +31,7 @@ export interface PipedSession {
 }
 
 /** Starts a program. Rejects with a SpawnError. Writing to a program that has closed its input is no error. */
-export async function spawnSession(launch: SessionLaunch): Promise<PipedSession> {
+export async function spawnDetached(launch: DetachedLaunch): Promise<DetachedProgram> {
   const file = await findProgram(launch)
   const piped = spawnPiped(file, launch.args, {
     argv0: launch.file,

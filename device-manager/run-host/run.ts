@@ -7,9 +7,9 @@ import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
 import { makeRunCgroup } from '../process/cgroup.ts'
 import { identityOf, type ProcessIdentity } from '../process/identity.ts'
-import type { HarnessOutcome, HarnessSession, ProcessExit } from '../harness/adapter.ts'
+import type { HarnessOutcome, HarnessDialogue, ProcessExit } from '../harness/adapter.ts'
 import { changeSetOf, drain, stopTree, type Tree } from './ending.ts'
-import { CallGate } from './permission/call-judge.ts'
+import { CallJudge } from './permission/call-judge.ts'
 import { launchHarness, type Launched, type StartRequest } from './launch/launch.ts'
 import { Limits, type Trip } from './limits.ts'
 import type { HostLog } from '../log/host-log.ts'
@@ -59,9 +59,9 @@ export class LiveRun {
   readonly #child: Launched
   readonly #pipeline: Pipeline
   readonly #limits: Limits
-  readonly #session: HarnessSession
+  readonly #dialogue: HarnessDialogue
   readonly #redact: Redact
-  readonly #gate: CallGate
+  readonly #judge: CallJudge
   readonly #tree: Tree
   readonly #seenInputs = new Set<string>()
   #stop: Stop | null = null
@@ -96,9 +96,9 @@ export class LiveRun {
     const secrets = Object.entries(start.secrets).map(([name, value]) => ({ name, value }))
     const allSecrets = [{ name: 'SVC_TOKEN', value: start.token }, ...secrets]
     this.#redact = wholeValues(allSecrets)
-    this.#session = plan.adapter.session(spec, { redactText: this.#redact.text })
+    this.#dialogue = plan.adapter.dialogue(spec, { redactText: this.#redact.text })
     this.#limits = makeLimits(world, spec, (trip) => this.stop(trip.exitReason, trip.message))
-    this.#gate = new CallGate({
+    this.#judge = new CallJudge({
       spec,
       place: prepared.place,
       redactText: this.#redact.text,
@@ -158,13 +158,13 @@ export class LiveRun {
     this.#parts.writer.keepTail()
     this.#pipeline.end(processExit)
     const trouble = this.#child.launchTrouble()
-    const outcome = trouble === null ? this.#session.outcome(processExit) : notBegun(trouble)
+    const outcome = trouble === null ? this.#dialogue.outcome(processExit) : notBegun(trouble)
     const exitReason = this.#stop?.exitReason ?? outcome.exitReason
     const message = this.#stop ? this.#stop.message : outcome.message
     const reported = {
       ...exit,
       exitReason,
-      message: this.#redacted(message ?? (exitReason === 'completed' ? this.#gate.nothingAllowed : null)),
+      message: this.#redacted(message ?? (exitReason === 'completed' ? this.#judge.nothingAllowed : null)),
       sessionId: outcome.sessionId,
       lostSessionId: outcome.resumeRefused ? this.#parts.prepared.assignment.spec.resumeSessionId : null,
       forced: this.#isForced,
@@ -183,14 +183,14 @@ export class LiveRun {
 
   #makePipeline(redactor: StreamRedactor): Pipeline {
     const { prepared, plan, writer } = this.#parts
-    const gate = this.#gate
+    const judge = this.#judge
     return new Pipeline({
-      session: this.#session,
+      dialogue: this.#dialogue,
       redactor,
       redact: this.#redact,
       io: plan.launch.io,
-      lookUp: (ask) => gate.lookUp(ask, prepared.lookup),
-      decide: (ask, reach) => gate.answer(ask, reach),
+      lookUp: (ask) => judge.lookUp(ask, prepared.lookup),
+      decide: (ask, reach) => judge.answer(ask, reach),
       emit: (bodies) => {
         this.#limits.sawEvent()
         for (const body of bodies) if (body.kind === 'tool_call') this.#limits.sawToolCall()

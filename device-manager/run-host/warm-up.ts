@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { World } from '../../shared/lib/world.ts'
-import { commandSession } from '../harness/command/dialogue.ts'
+import { commandDialogue } from '../harness/command/dialogue.ts'
 import { inputsOf } from './permission/call-inputs.ts'
 import { nothingWritten, pendingEvent, toRows } from './output/event-lines.ts'
 import { launchHarness, type StartRequest } from './launch/launch.ts'
@@ -106,7 +106,7 @@ function assignmentOf(runId: string, homeDir: string): Assignment {
 function makePipeline(world: World): Pipeline {
   const secrets = [{ name: 'NONE', value: world.id('warm_') }]
   return new Pipeline({
-    session: commandSession(),
+    dialogue: commandDialogue(),
     redactor: streamRedactor(secrets),
     redact: wholeValues(secrets),
     io: 'pty',

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { commandSession } from '../../device-manager/harness/command/dialogue.ts'
+import { commandDialogue } from '../../device-manager/harness/command/dialogue.ts'
 import { Pipeline } from '../../device-manager/run-host/output/pipeline.ts'
 import { launchInPty } from '../../device-manager/run-host/launch/pty.ts'
 import { streamRedactor, wholeValues } from '../../device-manager/run-host/output/redaction.ts'
@@ -75,7 +75,7 @@ async function capture(flood: string, path: string): Promise<number> {
     limits: writerLimits,
   })
   const pipeline = new Pipeline({
-    session: commandSession(),
+    dialogue: commandDialogue(),
     redactor: streamRedactor(secrets),
     redact: wholeValues(secrets),
     io: 'pty',

@@ -11,7 +11,7 @@ import { CliError } from '../../cli/errors/errors.ts'
 import { flowOf } from '../../cli/flows.ts'
 import { createClient } from '../../cli/http/client.ts'
 import { createOutput } from '../../cli/output/output.ts'
-import type { Session } from '../../cli/sign-in/caller.ts'
+import type { Caller } from '../../cli/sign-in/caller.ts'
 import { valuesOf } from '../../cli/arguments/values.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import type { Answer } from './api-server.ts'
@@ -55,7 +55,7 @@ async function outcomeOf({ name, example }: Command): Promise<string> {
   const values = await valuesOf(command, parsed, sources)
   const { stdout, stderr } = process
   const out = createOutput({ stdout, stderr: () => stderr, wanted: 'json', isDebugging: false, isInRun: true })
-  const session: Session = { server: home.api.url, token: 't', source: 'login', workspaceId: null, ownWorkspaceId: 'w' }
+  const caller: Caller = { server: home.api.url, token: 't', source: 'login', workspaceId: null, ownWorkspaceId: 'w' }
   const person = { SVC_CONFIG_DIR: home.dir, SVC_STATE_DIR: home.dir, SVC_DATA_DIR: home.dir, HOME: home.dir }
   const context: CommandContext = {
     command,
@@ -66,7 +66,7 @@ async function outcomeOf({ name, example }: Command): Promise<string> {
     world: realWorld,
     isInteractive: false,
     env: readEnvironment(person),
-    connect: async () => createClient(session, realWorld),
+    connect: async () => createClient(caller, realWorld),
   }
   const flow = await flowOf(command)
   return flow(context).then(

@@ -11,7 +11,7 @@ import { writePrivately } from '../../machine/private-file.ts'
 import { createClient, type Client } from '../../http/client.ts'
 import { devicePlaces, type DevicePlaces } from '../../machine/paths.ts'
 import { startInBackground } from '../../device/service-program.ts'
-import { openSession } from '../../sign-in/caller.ts'
+import { callerOf } from '../../sign-in/caller.ts'
 import { readIdentity, type Identity } from '../../device/this-device.ts'
 
 /**
@@ -58,8 +58,8 @@ async function show({ out }: CommandContext, status: ControlStatus): Promise<voi
 /** Without a login an enrolled device can still be started: it has a token of its own. */
 async function checkLogin(context: CommandContext, server: string): Promise<void> {
   try {
-    const session = await openSession(context.env, null)
-    if (!sameServer(session.server, server)) throw otherServer(session.server, server)
+    const caller = await callerOf(context.env, null)
+    if (!sameServer(caller.server, server)) throw otherServer(caller.server, server)
   } catch (error) {
     if (!(error instanceof CliError) || error.code !== 'cli.not_signed_in') throw error
   }
@@ -110,7 +110,7 @@ function otherServer(login: string, device: string): CliError {
 async function enrol(context: CommandContext, places: DevicePlaces, known: Identity | null): Promise<Identity> {
   const client = await context.connect()
   const name = context.values.local['name']
-  const previous = known ?? previousDevice(places, client.session.server)
+  const previous = known ?? previousDevice(places, client.caller.server)
   const request: EnrolRequest = {
     ...(typeof name === 'string' ? { displayName: name } : {}),
     hostname: hostname().slice(0, 255) || 'unknown',
@@ -120,13 +120,13 @@ async function enrol(context: CommandContext, places: DevicePlaces, known: Ident
   const body = await askToEnrol(client, request, previous?.publicId ?? null)
   const reply = enrolReply.safeParse(body)
   if (!reply.success) {
-    throw new CliError('not_our_server', `What ${client.session.server} answered cannot be read.`, {
+    throw new CliError('not_our_server', `What ${client.caller.server} answered cannot be read.`, {
       exit: 'unreachable',
     })
   }
   const { token, ...identity } = reply.data
   // The address by which this machine reached the server surely works from here; the server's own may not.
-  const kept = { ...identity, server: client.session.server }
+  const kept = { ...identity, server: client.caller.server }
   // The token first: an identity without a token is enrolled anew, a token without an identity is never used.
   await writePrivately(places.token, `${token}\n`)
   await writePrivately(places.identity, `${JSON.stringify(kept, null, 2)}\n`)

@@ -25,14 +25,14 @@ export async function signInByBrowser(
   options: { server: string; isBrowserWanted: boolean },
 ): Promise<string> {
   const { world, out } = context
-  const session = {
+  const caller = {
     server: options.server,
     token: '',
     source: 'login',
     workspaceId: null,
     ownWorkspaceId: null,
   } as const
-  const client = createClient(session, world)
+  const client = createClient(caller, world)
   const grant = await begin(client)
   out.message(`svc: open ${grant.verification_uri} and enter the code ${grant.user_code}`)
   out.message(`svc: or open ${grant.verification_uri_complete} and compare the code.`)
@@ -47,9 +47,9 @@ export async function signInByBrowser(
 async function begin(client: Client): Promise<DeviceAuthorizationReply> {
   const reply = await post(client, deviceFlow.authorizePath, { client_name: hostname() })
   if (reply.status === 404) {
-    throw new CliError('no_device_flow', `The server at ${client.session.server} does not sign in by a browser.`, {
+    throw new CliError('no_device_flow', `The server at ${client.caller.server} does not sign in by a browser.`, {
       exit: 'refused',
-      remediation: `Sign in with a login token: svc login --server ${client.session.server} --token -`,
+      remediation: `Sign in with a login token: svc login --server ${client.caller.server} --token -`,
     })
   }
   if (reply.status !== 200) throw failureFrom(reply)
@@ -112,7 +112,7 @@ function retryAfterMs(reply: ApiReply | null): number {
 function read<T extends z.ZodType>(client: Client, schema: T, reply: ApiReply): z.output<T> {
   const parsed = schema.safeParse(reply.body)
   if (parsed.success) return parsed.data
-  throw new CliError('not_our_server', `What answers at ${client.session.server} is not a server of svc.`, {
+  throw new CliError('not_our_server', `What answers at ${client.caller.server} is not a server of svc.`, {
     exit: 'unreachable',
   })
 }

@@ -17,17 +17,17 @@ export const companyUse: Flow = async (context) => {
   const slug = values.params['slug']!
   // The kept names answer for workspaces that the login in use may not see.
   const kept = [logins, ...(logins?.others ?? [])].find(
-    (login) => login?.server === client.session.server && login.workspace?.slug === slug,
+    (login) => login?.server === client.caller.server && login.workspace?.slug === slug,
   )
   // Null: there is such a workspace, but the token of the login in use is not for it.
   const id = kept?.workspace?.id ?? (await idOf(client, slug))
   const login = [logins, ...(logins?.others ?? [])].find(
-    (candidate) => id !== null && candidate?.server === client.session.server && candidate.workspace?.id === id,
+    (candidate) => id !== null && candidate?.server === client.caller.server && candidate.workspace?.id === id,
   )
   if (login == null) {
     throw new CliError('no_login_there', `There is no login for the workspace ${slug} on this machine.`, {
       exit: 'refused',
-      remediation: `A login token works in one workspace only. Sign in with one of ${slug}: svc login --server ${client.session.server} --token -`,
+      remediation: `A login token works in one workspace only. Sign in with one of ${slug}: svc login --server ${client.caller.server} --token -`,
     })
   }
   await useLogin(env, login)

@@ -6,8 +6,8 @@ import type { Client } from '../../http/client.ts'
 export const whoami: Flow = async (context) => {
   const client = await context.connect()
   const { body: workspace } = await client.call({ method: 'GET', path: '/api/v1/workspaces' })
-  const shown = { server: client.session.server, workspace: pick(workspace, ['id', 'slug', 'name']) }
-  const caller = client.session.source === 'run' ? await agentOf(context, client) : await personOf(client, workspace)
+  const shown = { server: client.caller.server, workspace: pick(workspace, ['id', 'slug', 'name']) }
+  const caller = client.caller.source === 'run' ? await agentOf(context, client) : await personOf(client, workspace)
   await context.out.result({ ...caller, ...shown })
   return 0
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { merged, recording, specOf } from '../../../test/kit/harness-recordings.ts'
-import { claudeSession } from './dialogue.ts'
+import { claudeDialogue } from './dialogue.ts'
 
 const allow = { behavior: 'allow', rule: 'Bash' } as const
 const deny = { behavior: 'deny', message: 'Not on the list.' } as const
@@ -38,34 +38,34 @@ const hookDecision = (permissionDecision: string, permissionDecisionReason: unkn
 
 describe('a tool call', () => {
   it('is asked with its whole input, and waits for the answer', () => {
-    const session = claudeSession(specOf())
-    const output = session.push(hook('r1'))
+    const dialogue = claudeDialogue(specOf())
+    const output = dialogue.push(hook('r1'))
     expect(output.asks).toEqual([{ askId: 'r1', toolCallId: 'toolu_1', name: 'Bash', input: { command: 'ls' } }])
     expect(output.write).toBeUndefined()
-    expect(answers(session.answer('r1', allow).write)).toEqual([
+    expect(answers(dialogue.answer('r1', allow).write)).toEqual([
       { subtype: 'success', request_id: 'r1', response: hookDecision('allow', 'Bash') },
     ])
   })
 
   it('is denied with the reason the model gets to read', () => {
-    const session = claudeSession(specOf())
-    session.push(hook('r1'))
-    expect(answers(session.answer('r1', deny).write)).toEqual([
+    const dialogue = claudeDialogue(specOf())
+    dialogue.push(hook('r1'))
+    expect(answers(dialogue.answer('r1', deny).write)).toEqual([
       { subtype: 'success', request_id: 'r1', response: hookDecision('deny', 'Not on the list.') },
     ])
   })
 
   it('that ends the run is denied in a way by which claude stops, also when it asks again', () => {
-    const session = claudeSession(specOf())
-    session.push(hook('r1'))
-    expect(answers(session.answer('r1', { ...deny, stop: true }).write)).toEqual([
+    const dialogue = claudeDialogue(specOf())
+    dialogue.push(hook('r1'))
+    expect(answers(dialogue.answer('r1', { ...deny, stop: true }).write)).toEqual([
       {
         subtype: 'success',
         request_id: 'r1',
         response: { continue: false, stopReason: 'Not on the list.', ...hookDecision('deny', 'Not on the list.') },
       },
     ])
-    expect(answers(session.push(permission('r2')).write)).toEqual([
+    expect(answers(dialogue.push(permission('r2')).write)).toEqual([
       {
         subtype: 'success',
         request_id: 'r2',
@@ -78,41 +78,41 @@ describe('a tool call', () => {
     { decision: allow, expected: { behavior: 'allow', updatedInput: { command: 'ls' } } },
     { decision: deny, expected: { behavior: 'deny', message: 'Not on the list.' } },
   ])('that claude asks about again gets the same answer without another question: %o', ({ decision, expected }) => {
-    const session = claudeSession(specOf())
-    session.push(hook('r1'))
-    session.answer('r1', decision)
-    const again = session.push(permission('r2'))
+    const dialogue = claudeDialogue(specOf())
+    dialogue.push(hook('r1'))
+    dialogue.answer('r1', decision)
+    const again = dialogue.push(permission('r2'))
     expect(again.asks).toBeUndefined()
     expect(answers(again.write)).toEqual([{ subtype: 'success', request_id: 'r2', response: expected }])
   })
 
   it('is a new question when its input has changed since it was allowed', () => {
-    const session = claudeSession(specOf())
-    session.push(hook('r1'))
-    session.answer('r1', allow)
-    const again = session.push(permission('r2', { command: 'rm -rf /' }))
+    const dialogue = claudeDialogue(specOf())
+    dialogue.push(hook('r1'))
+    dialogue.answer('r1', allow)
+    const again = dialogue.push(permission('r2', { command: 'rm -rf /' }))
     expect(again.write).toBeUndefined()
     expect(again.asks).toMatchObject([{ askId: 'r2', input: { command: 'rm -rf /' } }])
-    expect(answers(session.answer('r2', deny).write)).toMatchObject([{ response: { behavior: 'deny' } }])
+    expect(answers(dialogue.answer('r2', deny).write)).toMatchObject([{ response: { behavior: 'deny' } }])
   })
 
   it('that only claude asks about is a question too', () => {
-    const session = claudeSession(specOf())
-    expect(session.push(permission('r1')).asks).toHaveLength(1)
-    expect(answers(session.answer('r1', allow).write)).toEqual([
+    const dialogue = claudeDialogue(specOf())
+    expect(dialogue.push(permission('r1')).asks).toHaveLength(1)
+    expect(answers(dialogue.answer('r1', allow).write)).toEqual([
       { subtype: 'success', request_id: 'r1', response: { behavior: 'allow', updatedInput: { command: 'ls' } } },
     ])
   })
 
   it('is answered once, and not at all when claude has withdrawn it', () => {
-    const session = claudeSession(specOf())
-    session.push(hook('r1'))
-    session.answer('r1', allow)
-    expect(session.answer('r1', allow)).toEqual({ events: [] })
-    session.push(hook('r2'))
-    expect(session.push(line({ type: 'control_cancel_request', request_id: 'r2' })).events).toEqual([])
-    expect(session.answer('r2', allow).write).toBeUndefined()
-    expect(session.answer('never asked', allow).write).toBeUndefined()
+    const dialogue = claudeDialogue(specOf())
+    dialogue.push(hook('r1'))
+    dialogue.answer('r1', allow)
+    expect(dialogue.answer('r1', allow)).toEqual({ events: [] })
+    dialogue.push(hook('r2'))
+    expect(dialogue.push(line({ type: 'control_cancel_request', request_id: 'r2' })).events).toEqual([])
+    expect(dialogue.answer('r2', allow).write).toBeUndefined()
+    expect(dialogue.answer('never asked', allow).write).toBeUndefined()
   })
 })
 
@@ -125,7 +125,7 @@ describe('in doubt', () => {
       { subtype: 'hook_callback', callback_id: 'x', input: { tool_name: 'Bash', tool_input: {} } },
     ],
   ])('%s is denied, and never answered by an error', (_, request) => {
-    const output = claudeSession(specOf()).push(line({ type: 'control_request', request_id: 'r1', request }))
+    const output = claudeDialogue(specOf()).push(line({ type: 'control_request', request_id: 'r1', request }))
     expect(output.asks).toBeUndefined()
     expect(answers(output.write)).toMatchObject([
       { subtype: 'success', response: { hookSpecificOutput: { permissionDecision: 'deny' } } },
@@ -134,25 +134,25 @@ describe('in doubt', () => {
 
   it('a permission question that cannot be read is denied', () => {
     const request = { subtype: 'can_use_tool' }
-    const output = claudeSession(specOf()).push(line({ type: 'control_request', request_id: 'r1', request }))
+    const output = claudeDialogue(specOf()).push(line({ type: 'control_request', request_id: 'r1', request }))
     expect(answers(output.write)).toMatchObject([{ subtype: 'success', response: { behavior: 'deny' } }])
   })
 
   it('another request gets an error, so that the turn does not hang', () => {
     const request = { subtype: 'elicitation' }
-    const output = claudeSession(specOf()).push(line({ type: 'control_request', request_id: 'r1', request }))
+    const output = claudeDialogue(specOf()).push(line({ type: 'control_request', request_id: 'r1', request }))
     expect(answers(output.write)).toMatchObject([{ subtype: 'error', request_id: 'r1' }])
   })
 })
 
 it.each(['cbhook-ask'])('asks once for the one call of the recorded run %s', (name) => {
-  const session = claudeSession(specOf())
+  const dialogue = claudeDialogue(specOf())
   const bytes = recording('claude', name)
   const hookEnd = bytes.indexOf('\n', bytes.indexOf('"hook_callback"')) + 1
-  const first = session.push(bytes.subarray(0, hookEnd))
+  const first = dialogue.push(bytes.subarray(0, hookEnd))
   expect(first.asks).toMatchObject([{ name: 'Bash', toolCallId: 'toolu_02401bc531833d4ff4ae5730' }])
-  const answered = session.answer(first.asks?.[0]?.askId ?? '', allow)
-  const rest = merged([session.push(bytes.subarray(hookEnd)), session.end()])
+  const answered = dialogue.answer(first.asks?.[0]?.askId ?? '', allow)
+  const rest = merged([dialogue.push(bytes.subarray(hookEnd)), dialogue.end()])
   expect(answers(answered.write)).toHaveLength(1)
   expect(rest.asks).toEqual([])
   expect(answers(rest.write)).toMatchObject([{ response: { behavior: 'allow' } }])

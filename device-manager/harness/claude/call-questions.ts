@@ -1,26 +1,27 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { GateDecision, ToolAsk } from '../adapter.ts'
+import type { CallDecision, ToolAsk } from '../adapter.ts'
 import { canUseTool, controlCancel, controlRequest, hookCallback } from './wire.ts'
 
 /** What a control line leads to: a question for the run host, or an answer written at once. */
-export interface GateStep {
+export interface QuestionStep {
   ask?: ToolAsk
   write?: string
 }
 
 type Question = { kind: 'hook' | 'permission'; toolCallId: string | null; input: unknown }
 
-export interface Gate {
+export interface CallQuestions {
   /** null: not a control request that can be answered. */
-  request(line: unknown): GateStep | null
+  request(line: unknown): QuestionStep | null
   /** claude withdrew a question: its tool call was aborted. */
   cancel(line: unknown): boolean
-  answer(askId: string, decision: GateDecision): string | null
+  answer(askId: string, decision: CallDecision): string | null
   /** The call has its result: what was decided on it is not needed any more. */
   settled(toolCallId: string): void
 }
 
-export const gateCallbackId = 'gate'
+/** Recorded streams hold it. */
+export const hookCallbackId = 'gate'
 export const initializeRequestId = 'initialize'
 
 /**
@@ -32,7 +33,7 @@ export const initializeRequest = line({
   request_id: initializeRequestId,
   request: {
     subtype: 'initialize',
-    hooks: { PreToolUse: [{ hookCallbackIds: [gateCallbackId], timeout: 3600 }] },
+    hooks: { PreToolUse: [{ hookCallbackIds: [hookCallbackId], timeout: 3600 }] },
   },
 })
 
@@ -44,20 +45,20 @@ export const initializeRequest = line({
  * permission. The run host is asked once: an approval by the call's digest is good for one question. The second question
  * gets the first one's answer, unless the input has changed in between (another hook can do that); then it is new.
  */
-export function gate(): Gate {
+export function callQuestions(): CallQuestions {
   const open = new Map<string, Question>()
-  const decided = new Map<string, { decision: GateDecision; input: unknown }>()
+  const decided = new Map<string, { decision: CallDecision; input: unknown }>()
 
   let cwd: string | null = null
 
-  const raise = (askId: string, name: string, question: Question): GateStep => {
+  const raise = (askId: string, name: string, question: Question): QuestionStep => {
     open.set(askId, question)
     const ask = { askId, toolCallId: question.toolCallId, name, input: question.input }
     return { ask: cwd === null ? ask : { ...ask, cwd } }
   }
-  const onHook = (askId: string, request: unknown): GateStep => {
+  const onHook = (askId: string, request: unknown): QuestionStep => {
     const hook = hookCallback.safeParse(request)
-    if (!hook.success || hook.data.callback_id !== gateCallbackId) {
+    if (!hook.success || hook.data.callback_id !== hookCallbackId) {
       return { write: hookAnswer(askId, { behavior: 'deny', message: 'The call could not be read, so it is denied.' }) }
     }
     const { input } = hook.data
@@ -65,7 +66,7 @@ export function gate(): Gate {
     const toolCallId = input.tool_use_id ?? hook.data.tool_use_id ?? null
     return raise(askId, input.tool_name, { kind: 'hook', toolCallId, input: input.tool_input })
   }
-  const onPermission = (askId: string, request: unknown): GateStep => {
+  const onPermission = (askId: string, request: unknown): QuestionStep => {
     const wanted = canUseTool.safeParse(request)
     if (!wanted.success) {
       const decision = { behavior: 'deny', message: 'The call could not be read, so it is denied.' } as const
@@ -108,7 +109,7 @@ export function gate(): Gate {
 }
 
 /** `continue: false` makes claude end its turn once the tool calls that run have ended. */
-function hookAnswer(requestId: string, decision: GateDecision): string {
+function hookAnswer(requestId: string, decision: CallDecision): string {
   const isStop = decision.behavior === 'deny' && decision.stop === true
   return success(requestId, {
     ...(isStop && { continue: false, stopReason: decision.message }),
@@ -120,7 +121,7 @@ function hookAnswer(requestId: string, decision: GateDecision): string {
   })
 }
 
-function permissionAnswer(requestId: string, decision: GateDecision, input: unknown): string {
+function permissionAnswer(requestId: string, decision: CallDecision, input: unknown): string {
   return success(
     requestId,
     decision.behavior === 'allow'

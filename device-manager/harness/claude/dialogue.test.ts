@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { merged, outputBytes, recording, specOf } from '../../../test/kit/harness-recordings.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
-import type { HarnessSession, ProcessExit } from '../adapter.ts'
-import { claudeSession } from './dialogue.ts'
+import type { HarnessDialogue, ProcessExit } from '../adapter.ts'
+import { claudeDialogue } from './dialogue.ts'
 
 const exit = (exitCode: number | null, signal: string | null = null): ProcessExit => ({
   exitCode,
@@ -10,11 +10,11 @@ const exit = (exitCode: number | null, signal: string | null = null): ProcessExi
   stoppedFor: null,
 })
 const line = (value: unknown): Uint8Array => Buffer.from(`${JSON.stringify(value)}\n`)
-const gateReady = line({ type: 'control_response', response: { subtype: 'success', request_id: 'initialize' } })
+const hookReady = line({ type: 'control_response', response: { subtype: 'success', request_id: 'initialize' } })
 
 function replay(name: string, changes: Partial<RunSpec> = {}) {
-  const session = claudeSession(specOf(changes))
-  return { session, output: merged([session.open(), session.push(recording('claude', name)), session.end()]) }
+  const dialogue = claudeDialogue(specOf(changes))
+  return { dialogue, output: merged([dialogue.open(), dialogue.push(recording('claude', name)), dialogue.end()]) }
 }
 function usageAfter(name: string, changes: Partial<RunSpec> = {}) {
   return replay(name, changes).output.events.findLast((event) => event.kind === 'usage')?.data
@@ -111,7 +111,7 @@ describe('usage', () => {
   })
 
   it('adds up the turns of one process', () => {
-    const session = claudeSession(specOf())
+    const dialogue = claudeDialogue(specOf())
     const turn = (queued: number) => ({
       type: 'result',
       subtype: 'success',
@@ -120,8 +120,8 @@ describe('usage', () => {
       model_usage_since_last_result: { m: { inputTokens: 10, outputTokens: 2, costUSD: 0.1 } },
       modelUsage: { m: { inputTokens: 900, outputTokens: 900, costUSD: 9 } },
     })
-    expect(session.push(line(turn(1))).finished).toBeUndefined()
-    const last = session.push(line(turn(0)))
+    expect(dialogue.push(line(turn(1))).finished).toBeUndefined()
+    const last = dialogue.push(line(turn(0)))
     expect(last.finished).toBe(true)
     expect(last.events[0]).toMatchObject({ kind: 'usage', data: { inputTokens: 20, outputTokens: 4, costUsd: '0.2' } })
   })
@@ -143,8 +143,8 @@ describe('how a recorded run ended', () => {
     ['tool-SIGTERM', exit(null, 'SIGKILL'), 'error', 'claude was killed by SIGKILL without a result.'],
   ]
   it.each(cases)('%s, %o: %s', (name, how, exitReason, message) => {
-    const { session } = replay(name)
-    const outcome = session.outcome(how)
+    const { dialogue } = replay(name)
+    const outcome = dialogue.outcome(how)
     expect(outcome).toMatchObject({ exitReason, resumeRefused: false })
     expect(outcome.sessionId).toMatch(/^[0-9a-f-]{36}$/)
     expect(outcome.message).toEqual(message)
@@ -152,26 +152,26 @@ describe('how a recorded run ended', () => {
 
   it('is what the host stopped it for, whatever it said itself', () => {
     const stopped: ProcessExit = { exitCode: 0, signal: null, stoppedFor: 'interrupted' }
-    expect(replay('model-SIGINT').session.outcome(stopped)).toMatchObject({ exitReason: 'interrupted', message: null })
-    expect(replay('tool-SIGTERM').session.outcome(stopped)).toMatchObject({ exitReason: 'interrupted' })
+    expect(replay('model-SIGINT').dialogue.outcome(stopped)).toMatchObject({ exitReason: 'interrupted', message: null })
+    expect(replay('tool-SIGTERM').dialogue.outcome(stopped)).toMatchObject({ exitReason: 'interrupted' })
   })
 
   it('says that the session to resume is gone, so that the host can start afresh', () => {
-    const { session } = replay('resume-bad', { resumeSessionId: '00000000-0000-4000-8000-000000000000' })
-    expect(session.outcome(exit(1))).toMatchObject({ resumeRefused: true, sessionId: null })
-    const silent = claudeSession(specOf({ resumeSessionId: 'x' }))
+    const { dialogue } = replay('resume-bad', { resumeSessionId: '00000000-0000-4000-8000-000000000000' })
+    expect(dialogue.outcome(exit(1))).toMatchObject({ resumeRefused: true, sessionId: null })
+    const silent = claudeDialogue(specOf({ resumeSessionId: 'x' }))
     silent.pushStderr(Buffer.from('No conversation found with session ID: x\n'))
     expect(silent.outcome(exit(1))).toMatchObject({ resumeRefused: true, exitReason: 'harness_start_failed' })
   })
 
   it('does not keep a session that is full', () => {
-    expect(replay('err-400-toolong').session.outcome(exit(1))).toMatchObject({ exitReason: 'error', sessionId: null })
+    expect(replay('err-400-toolong').dialogue.outcome(exit(1))).toMatchObject({ exitReason: 'error', sessionId: null })
   })
 
   it('is a failed start when it never spoke', () => {
-    const session = claudeSession(specOf())
-    session.pushStderr(Buffer.from("error: unknown option '--nope'\n"))
-    expect(session.outcome(exit(1))).toEqual({
+    const dialogue = claudeDialogue(specOf())
+    dialogue.pushStderr(Buffer.from("error: unknown option '--nope'\n"))
+    expect(dialogue.outcome(exit(1))).toEqual({
       exitReason: 'harness_start_failed',
       message: "claude exited with status 1 without a result: error: unknown option '--nope'",
       sessionId: null,
@@ -180,61 +180,61 @@ describe('how a recorded run ended', () => {
   })
 
   it('is an error when it left without a result, even with status 0', () => {
-    const session = claudeSession(specOf())
-    session.push(line({ type: 'system', subtype: 'init', session_id: 's1' }))
-    expect(session.outcome(exit(0))).toMatchObject({ exitReason: 'error' })
+    const dialogue = claudeDialogue(specOf())
+    dialogue.push(line({ type: 'system', subtype: 'init', session_id: 's1' }))
+    expect(dialogue.outcome(exit(0))).toMatchObject({ exitReason: 'error' })
   })
 
   it('is an error when the model refused, although that looks like a success', () => {
-    const session = claudeSession(specOf())
-    session.push(line({ type: 'result', subtype: 'success', is_error: false, stop_reason: 'refusal', result: '' }))
-    expect(session.outcome(exit(0))).toMatchObject({ exitReason: 'error', message: 'The model refused to answer.' })
+    const dialogue = claudeDialogue(specOf())
+    dialogue.push(line({ type: 'result', subtype: 'success', is_error: false, stop_reason: 'refusal', result: '' }))
+    expect(dialogue.outcome(exit(0))).toMatchObject({ exitReason: 'error', message: 'The model refused to answer.' })
   })
 
   it('is not a failed start when credentials expire in the middle of the work', () => {
-    const session = claudeSession(specOf())
-    session.push(line({ type: 'assistant', message: { content: [{ type: 'text', text: 'working' }] } }))
-    session.push(recording('claude', 'err-401'))
-    expect(session.outcome(exit(1))).toMatchObject({ exitReason: 'error' })
+    const dialogue = claudeDialogue(specOf())
+    dialogue.push(line({ type: 'assistant', message: { content: [{ type: 'text', text: 'working' }] } }))
+    dialogue.push(recording('claude', 'err-401'))
+    expect(dialogue.outcome(exit(1))).toMatchObject({ exitReason: 'error' })
   })
 })
 
 describe('the prompt', () => {
-  it('is sent when the gate is in place, and not before', () => {
-    const session = claudeSession(specOf({ prompt: 'line one\nline "two" \u{1f980}' }))
-    const opening = JSON.parse(session.open().write ?? '') as Record<string, unknown>
+  it('is sent when the hook is in place, and not before', () => {
+    const dialogue = claudeDialogue(specOf({ prompt: 'line one\nline "two" \u{1f980}' }))
+    const opening = JSON.parse(dialogue.open().write ?? '') as Record<string, unknown>
     expect(opening).toMatchObject({
       request: { subtype: 'initialize', hooks: { PreToolUse: [{ hookCallbackIds: ['gate'] }] } },
     })
-    const sent = session.push(gateReady).write ?? ''
+    const sent = dialogue.push(hookReady).write ?? ''
     expect(sent.split('\n')).toHaveLength(2)
     expect(JSON.parse(sent)).toMatchObject({ message: { content: [{ text: 'line one\nline "two" \u{1f980}' }] } })
-    expect(session.push(gateReady).write).toBeUndefined()
+    expect(dialogue.push(hookReady).write).toBeUndefined()
   })
 
   it('is followed by what a person wrote in the meantime', () => {
-    const session = claudeSession(specOf({ prompt: 'first' }))
-    session.open()
-    expect(session.input('second').write).toBeUndefined()
-    expect(session.push(gateReady).write).toMatch(/first.*\n.*second/)
-    expect(session.input('third').write).toContain('third')
+    const dialogue = claudeDialogue(specOf({ prompt: 'first' }))
+    dialogue.open()
+    expect(dialogue.input('second').write).toBeUndefined()
+    expect(dialogue.push(hookReady).write).toMatch(/first.*\n.*second/)
+    expect(dialogue.input('third').write).toContain('third')
   })
 
   it.each([
     { subtype: 'error', request_id: 'initialize', error: 'hooks are off' },
     { subtype: 'success', request_id: 'initialize', response: { hooks_applied: false } },
-  ])('is never sent where the gate was not taken (%o)', (response) => {
-    const session = claudeSession(specOf())
-    session.open()
-    const output = session.push(line({ type: 'control_response', response }))
+  ])('is never sent where the hook was not taken (%o)', (response) => {
+    const dialogue = claudeDialogue(specOf())
+    dialogue.open()
+    const output = dialogue.push(line({ type: 'control_response', response }))
     expect(output).toMatchObject({ finished: true, closeInput: true, events: [{ data: { class: 'gate_refused' } }] })
     expect(output.write).toBeUndefined()
-    expect(session.outcome(exit(0))).toMatchObject({ exitReason: 'harness_start_failed' })
+    expect(dialogue.outcome(exit(0))).toMatchObject({ exitReason: 'harness_start_failed' })
   })
 
   it('cannot be followed by text after the result; that is said', () => {
-    const { session } = replay('success')
-    expect(session.input('too late')).toMatchObject({ events: [{ kind: 'error', data: { class: 'input_too_late' } }] })
+    const { dialogue } = replay('success')
+    expect(dialogue.input('too late')).toMatchObject({ events: [{ kind: 'error', data: { class: 'input_too_late' } }] })
   })
 })
 
@@ -242,18 +242,18 @@ describe('lines', () => {
   it('that are halves are kept raw at the end', () => {
     const bytes = recording('claude', 'success')
     const whole = replay('success').output
-    const session = claudeSession(specOf())
-    const before = session.push(bytes.subarray(0, bytes.length - 200))
-    const rest = session.end().events.map((event) => outputBytes(event) ?? Buffer.alloc(0))
+    const dialogue = claudeDialogue(specOf())
+    const before = dialogue.push(bytes.subarray(0, bytes.length - 200))
+    const rest = dialogue.end().events.map((event) => outputBytes(event) ?? Buffer.alloc(0))
     const lastLine = bytes.lastIndexOf(0x0a, bytes.length - 2) + 1
     expect(before.events).toEqual(whole.events.slice(0, -2))
     expect(Buffer.concat(rest).equals(bytes.subarray(lastLine, bytes.length - 200))).toBe(true)
-    expect(session.outcome(exit(null, 'SIGKILL')).exitReason).toBe('error')
+    expect(dialogue.outcome(exit(null, 'SIGKILL')).exitReason).toBe('error')
   })
 
   it('that are not known are kept raw with their line end; empty ones are not', () => {
-    const session = claudeSession(specOf())
-    expect(session.push(Buffer.from('\n\r\n  \nwarning: x\n{"type":"new_thing"}\n[1]\n')).events).toEqual([
+    const dialogue = claudeDialogue(specOf())
+    expect(dialogue.push(Buffer.from('\n\r\n  \nwarning: x\n{"type":"new_thing"}\n[1]\n')).events).toEqual([
       { kind: 'raw', data: { text: 'warning: x\n', stream: 'stdout' } },
       { kind: 'raw', data: { text: '{"type":"new_thing"}\n', stream: 'stdout' } },
       { kind: 'raw', data: { text: '[1]\n', stream: 'stdout' } },
@@ -261,14 +261,14 @@ describe('lines', () => {
   })
 
   it('of many megabytes are read, and beyond 32 MiB kept raw without losing the next one', () => {
-    const session = claudeSession(specOf())
+    const dialogue = claudeDialogue(specOf())
     const answer = (size: number) =>
       line({ type: 'assistant', message: { content: [{ type: 'text', text: 'x'.repeat(size) }] } })
-    const texts = pushAll(session, answer(5_000_000)).events.filter((event) => event.kind === 'text')
+    const texts = pushAll(dialogue, answer(5_000_000)).events.filter((event) => event.kind === 'text')
     expect(texts.map((event) => event.data.text ?? '').join('')).toHaveLength(5_000_000)
     const tooLong = answer(33 * 1024 * 1024)
     const output = pushAll(
-      session,
+      dialogue,
       Buffer.concat([tooLong, line({ type: 'result', subtype: 'success', result: 'ok' })]),
     )
     const raw = output.events.flatMap((event) => (event.kind === 'raw' ? (outputBytes(event) ?? []) : []))
@@ -277,7 +277,7 @@ describe('lines', () => {
   })
 
   it('with a long tool result give its start and the count of what was cut', () => {
-    const session = claudeSession(specOf())
+    const dialogue = claudeDialogue(specOf())
     const content = [
       {
         type: 'tool_result',
@@ -285,7 +285,7 @@ describe('lines', () => {
         content: [{ type: 'text', text: 'ä'.repeat(50_000) }, { type: 'image' }],
       },
     ]
-    const [event] = session.push(line({ type: 'user', message: { content } })).events
+    const [event] = dialogue.push(line({ type: 'user', message: { content } })).events
     expect(event).toMatchObject({
       kind: 'tool_result',
       data: { toolCallId: 't', truncatedBytes: 100_000 + 8 - 65_536 },
@@ -304,9 +304,9 @@ describe('secrets', () => {
       { type: 'tool_use', id: 't', name: 'Write', input: { content: `${long}${'z'.repeat(1_100_000)}` } },
       { type: 'unknown', text: long },
     ]
-    const session = claudeSession(specOf(), { redactText })
+    const dialogue = claudeDialogue(specOf(), { redactText })
     const output = pushAll(
-      session,
+      dialogue,
       Buffer.concat([
         line({ type: 'assistant', message: { content } }),
         line({ type: 'user', message: { content: [{ type: 'tool_result', tool_use_id: 't', content: long }] } }),
@@ -321,8 +321,8 @@ describe('secrets', () => {
   })
 })
 
-function pushAll(session: HarnessSession, bytes: Uint8Array) {
+function pushAll(dialogue: HarnessDialogue, bytes: Uint8Array) {
   const outputs = []
-  for (let at = 0; at < bytes.length; at += 65_536) outputs.push(session.push(bytes.subarray(at, at + 65_536)))
+  for (let at = 0; at < bytes.length; at += 65_536) outputs.push(dialogue.push(bytes.subarray(at, at + 65_536)))
   return merged(outputs)
 }

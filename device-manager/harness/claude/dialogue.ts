@@ -1,10 +1,10 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
-import type { HarnessSession, RedactText, SessionOptions, SessionOutput, ToolAsk } from '../adapter.ts'
+import type { HarnessDialogue, RedactText, DialogueOptions, DialogueOutput, ToolAsk } from '../adapter.ts'
 import { asItIs, cappedText, maxPieceBytes, rawEvents } from '../parts/event-pieces.ts'
 import { lineReader } from '../../../shared/lib/lines.ts'
 import type { Piece } from '../../../shared/lib/lines.ts'
-import { gate, initializeRequest, initializeRequestId, userMessage } from './call-questions.ts'
+import { callQuestions, initializeRequest, initializeRequestId, userMessage } from './call-questions.ts'
 import { assistantEvents, userEvents } from './messages.ts'
 import { claudeOutcome } from './outcome.ts'
 import type { OutcomeFacts } from './outcome.ts'
@@ -18,13 +18,13 @@ const stderrTailChars = 4_096
 /**
  * One run of claude. What it goes through:
  *
- *     opening    initialize is sent, with the gate hook; nothing else, so that no tool can run before the gate is there
+ *     opening    initialize is sent, with the hook; nothing else, so that no tool can run before the hook is there
  *     working    the prompt is sent; assistant and user lines come, tool calls are asked and answered
  *     finished   the result came and no turn waits: standard input is closed, by which claude exits
  *
  * A person's text in `opening` is sent after the prompt; in `finished` it is too late, and an event says so.
  */
-export function claudeSession(spec: RunSpec, options: SessionOptions = {}): HarnessSession {
+export function claudeDialogue(spec: RunSpec, options: DialogueOptions = {}): HarnessDialogue {
   const redactText = options.redactText ?? asItIs
   const run = new ClaudeRun(spec, redactText)
   const stdout = lineReader(maxLineBytes)
@@ -40,7 +40,7 @@ export function claudeSession(spec: RunSpec, options: SessionOptions = {}): Harn
     push: (chunk) => joined(stdout.push(chunk).map((piece) => run.read(piece))),
     pushStderr: (chunk) => ({ events: stderr.push(chunk).flatMap((piece) => readErr(piece.bytes)) }),
     answer(askId, decision) {
-      const write = run.gate.answer(askId, decision)
+      const write = run.questions.answer(askId, decision)
       return write === null ? { events: [] } : { events: [], write }
     },
     input: (text) => run.input(text),
@@ -57,7 +57,7 @@ export function claudeSession(spec: RunSpec, options: SessionOptions = {}): Harn
 }
 
 class ClaudeRun {
-  readonly gate = gate()
+  readonly questions = callQuestions()
   readonly facts: OutcomeFacts
   readonly #prompt: string
   readonly #redactText: RedactText
@@ -77,12 +77,12 @@ class ClaudeRun {
       result: null,
       lastError: null,
       didWork: false,
-      gateRefusal: null,
+      hookRefusal: null,
       stderrTail: '',
     }
   }
 
-  input(text: string): SessionOutput {
+  input(text: string): DialogueOutput {
     if (this.#phase === 'working') return { events: [], write: userMessage(text) }
     if (this.#phase === 'opening') {
       this.#early.push(text)
@@ -92,7 +92,7 @@ class ClaudeRun {
     return { events: [{ kind: 'error', data: { class: 'input_too_late', message, willRetry: false } }] }
   }
 
-  read(piece: Piece): SessionOutput {
+  read(piece: Piece): DialogueOutput {
     const value = piece.kind === 'line' ? jsonObject(piece.bytes) : null
     return (
       (value !== null && this.#line(value)) || {
@@ -102,7 +102,7 @@ class ClaudeRun {
   }
 
   /** null: not a line that is understood. */
-  #line(value: Record<string, unknown>): SessionOutput | null {
+  #line(value: Record<string, unknown>): DialogueOutput | null {
     switch (value['type']) {
       case 'system':
         return this.#system(value)
@@ -113,11 +113,11 @@ class ClaudeRun {
       case 'result':
         return this.#result(value)
       case 'control_request': {
-        const step = this.gate.request(value)
+        const step = this.questions.request(value)
         return step && { events: [], ...(step.write && { write: step.write }), ...(step.ask && { asks: [step.ask] }) }
       }
       case 'control_cancel_request':
-        return this.gate.cancel(value) ? { events: [] } : null
+        return this.questions.cancel(value) ? { events: [] } : null
       case 'control_response':
         return this.#controlResponse(value)
       // Parts of what comes whole in a later line, and signs of life.
@@ -130,7 +130,7 @@ class ClaudeRun {
     }
   }
 
-  #system(value: Record<string, unknown>): SessionOutput | null {
+  #system(value: Record<string, unknown>): DialogueOutput | null {
     switch (value['subtype']) {
       case 'init':
         return this.#init(value)
@@ -153,7 +153,7 @@ class ClaudeRun {
   }
 
   /** It comes again with every turn of one process; only a session that is new is told. */
-  #init(value: Record<string, unknown>): SessionOutput | null {
+  #init(value: Record<string, unknown>): DialogueOutput | null {
     const init = initLine.safeParse(value)
     if (!init.success) return null
     const { session_id: sessionId, model, claude_code_version: version } = init.data
@@ -166,7 +166,7 @@ class ClaudeRun {
     return { events: [{ kind: 'session', data: { sessionId, ...(model !== undefined && { model }), ...resumed } }] }
   }
 
-  #assistant(value: Record<string, unknown>): SessionOutput | null {
+  #assistant(value: Record<string, unknown>): DialogueOutput | null {
     const line = assistantLine.safeParse(value)
     if (!line.success) return null
     const { error, api_error_status: httpStatus, message } = line.data
@@ -187,15 +187,15 @@ class ClaudeRun {
     return { events: usage === null ? events : [...events, { kind: 'usage', data: usage }] }
   }
 
-  #user(value: Record<string, unknown>): SessionOutput | null {
+  #user(value: Record<string, unknown>): DialogueOutput | null {
     const line = userLine.safeParse(value)
     if (!line.success) return null
     const events = userEvents(line.data, this.#redactText)
-    for (const event of events) if (event.kind === 'tool_result') this.gate.settled(event.data.toolCallId)
+    for (const event of events) if (event.kind === 'tool_result') this.questions.settled(event.data.toolCallId)
     return { events }
   }
 
-  #result(value: Record<string, unknown>): SessionOutput | null {
+  #result(value: Record<string, unknown>): DialogueOutput | null {
     const line = resultLine.safeParse(value)
     if (!line.success) return null
     // The outcome's message is cut from these.
@@ -216,7 +216,7 @@ class ClaudeRun {
     return { events, finished: true, closeInput: true }
   }
 
-  #controlResponse(value: Record<string, unknown>): SessionOutput | null {
+  #controlResponse(value: Record<string, unknown>): DialogueOutput | null {
     const line = controlResponse.safeParse(value)
     if (!line.success) return null
     const { subtype, request_id: requestId, error, response } = line.data.response
@@ -229,7 +229,7 @@ class ClaudeRun {
     }
     this.#phase = 'finished'
     const message = `claude did not take the permission gate (${cappedText(error ?? subtype, this.#redactText).text}); update claude.`
-    this.facts.gateRefusal = message
+    this.facts.hookRefusal = message
     const refused: RunEventBody = { kind: 'error', data: { class: 'gate_refused', message, willRetry: false } }
     return { events: [refused], finished: true, closeInput: true }
   }
@@ -250,7 +250,7 @@ function blank(bytes: Uint8Array): boolean {
   return bytes.every((byte) => byte === 0x0a || byte === 0x0d || byte === 0x20)
 }
 
-function joined(outputs: readonly SessionOutput[]): SessionOutput {
+function joined(outputs: readonly DialogueOutput[]): DialogueOutput {
   const asks: ToolAsk[] = outputs.flatMap((output) => output.asks ?? [])
   const write = outputs.map((output) => output.write ?? '').join('')
   return {

@@ -12,7 +12,7 @@ interface Of {
   redactText: RedactText
 }
 
-/** Input beyond this is cut in the event; the gate judges the whole of it. */
+/** Input beyond this is cut in the event; the whole of it is judged. */
 const maxInputBytes = 1024 * 1024
 
 export function assistantEvents(line: z.infer<typeof assistantLine>, redactText: RedactText): RunEventBody[] {

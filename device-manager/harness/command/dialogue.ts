@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
-import type { HarnessOutcome, HarnessSession, ProcessExit, SessionOutput } from '../adapter.ts'
+import type { HarnessOutcome, HarnessDialogue, ProcessExit, DialogueOutput } from '../adapter.ts'
 import { asItIs, bytePieces, rawEvents } from '../parts/event-pieces.ts'
 import { incompleteTail, outputOf } from '../parts/utf8.ts'
 
@@ -10,8 +10,8 @@ export const maxResultBytes = 64 * 1024
  * The transcript of a command is its terminal output as it came; what it ends with is its result. Held between calls:
  * the last bytes of a character that is not whole yet, and the tail of the output for the result.
  */
-export function commandSession(): HarnessSession {
-  const nothing: SessionOutput = { events: [] }
+export function commandDialogue(): HarnessDialogue {
+  const nothing: DialogueOutput = { events: [] }
   const tail = tailBuffer(maxResultBytes)
   let pending: Uint8Array = new Uint8Array()
 

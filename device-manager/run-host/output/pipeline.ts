@@ -1,10 +1,10 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
-import type { HarnessSession, ProcessExit, SessionOutput, ToolAsk } from '../../harness/adapter.ts'
-import type { CallReach, GateAnswer } from '../permission/call-judge.ts'
+import type { HarnessDialogue, ProcessExit, DialogueOutput, ToolAsk } from '../../harness/adapter.ts'
+import type { CallReach, CallAnswer } from '../permission/call-judge.ts'
 import { redactBody, type Redact, type StreamRedactor } from './redaction.ts'
 
 export interface PipelineOptions {
-  session: HarnessSession
+  dialogue: HarnessDialogue
   /** Of the stream of a terminal. */
   redactor: StreamRedactor
   /** Of events and texts. */
@@ -13,7 +13,7 @@ export interface PipelineOptions {
   io: 'pty' | 'pipes'
   /** What the call reaches for; comes back in a bounded time and never fails. */
   lookUp(ask: ToolAsk): Promise<CallReach>
-  decide(ask: ToolAsk, reach: CallReach): GateAnswer
+  decide(ask: ToolAsk, reach: CallReach): CallAnswer
   emit(bodies: readonly RunEventBody[]): void
   write(text: string): void
   closeInput(): void
@@ -24,7 +24,7 @@ export interface PipelineOptions {
 /** What is read of a terminal in turns of the event loop that follow each other becomes one event of at most this size. */
 const pieceBytes = 16 * 1024
 
-/** Bytes of the harness -> redaction -> parser -> events, and the answers of parser and gate back to the harness. */
+/** Bytes of the harness -> redaction -> parser -> events, and the answers of parser and judge back to the harness. */
 export class Pipeline {
   readonly #options: PipelineOptions
   #chunks: Uint8Array[] = []
@@ -39,11 +39,11 @@ export class Pipeline {
   }
 
   open(): void {
-    this.#apply(this.#options.session.open())
+    this.#apply(this.#options.dialogue.open())
   }
 
   output(chunk: Uint8Array): void {
-    if (this.#options.io === 'pipes') return this.#apply(this.#options.session.push(chunk))
+    if (this.#options.io === 'pipes') return this.#apply(this.#options.dialogue.push(chunk))
     this.#chunks.push(chunk)
     this.#held += chunk.length
     if (this.#held >= pieceBytes) return this.#pushHeld()
@@ -62,12 +62,12 @@ export class Pipeline {
   }
 
   stderr(chunk: Uint8Array): void {
-    this.#apply(this.#options.session.pushStderr(chunk))
+    this.#apply(this.#options.dialogue.pushStderr(chunk))
   }
 
   input(text: string): void {
     this.#options.emit([{ kind: 'input', data: { text: this.#options.redact.text(text) } }])
-    this.#apply(this.#options.session.input(text))
+    this.#apply(this.#options.dialogue.input(text))
   }
 
   /** All output was read. */
@@ -75,7 +75,7 @@ export class Pipeline {
     this.#isOver = true
     this.#pushHeld()
     if (this.#options.io === 'pty') this.#parse(this.#options.redactor.flush())
-    this.#apply(this.#options.session.end(exit))
+    this.#apply(this.#options.dialogue.end(exit))
   }
 
   #pushHeld(): void {
@@ -88,12 +88,12 @@ export class Pipeline {
 
   #parse(bytes: Uint8Array): void {
     for (let at = 0; at < bytes.length; at += pieceBytes) {
-      this.#apply(this.#options.session.push(bytes.subarray(at, at + pieceBytes)))
+      this.#apply(this.#options.dialogue.push(bytes.subarray(at, at + pieceBytes)))
     }
   }
 
   /** An answer to a question may bring events and questions in turn; a loop, so that no harness can fill the stack. */
-  #apply(first: SessionOutput): void {
+  #apply(first: DialogueOutput): void {
     const outputs = [first]
     for (let output = outputs.shift(); output; output = outputs.shift()) {
       this.#emit(output.events)
@@ -117,6 +117,6 @@ export class Pipeline {
     if (this.#isOver) return
     const { event, decision } = this.#options.decide(ask, reach)
     this.#emit([event])
-    this.#apply(this.#options.session.answer(ask.askId, decision))
+    this.#apply(this.#options.dialogue.answer(ask.askId, decision))
   }
 }

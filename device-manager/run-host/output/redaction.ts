@@ -8,7 +8,7 @@ const maxDepth = 100
 /**
  * Every string of an event, and every key, without secrets. A structured harness's events are redacted after they were
  * parsed and not as bytes before: a secret that holds a quote would break the line it is found in, and a tool's input
- * must go back to the harness as it was when the gate allows the call.
+ * must go back to the harness as it was when the call is allowed.
  */
 export function redactBody(body: RunEventBody, redact: Redact): RunEventBody {
   if ((body.kind === 'raw' || body.kind === 'text') && body.data.base64 !== undefined) {

@@ -3,9 +3,9 @@ import { Redactor } from '../../../shared/lib/redact.ts'
 import { askedCall, askedCallLimits, type AskedCall } from '../../../shared/runs/asked-call.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { ToolAsk } from '../../harness/adapter.ts'
-import { gatePlace, plainReach } from '../../../test/kit/judged-place.ts'
+import { judgedPlace, plainReach } from '../../../test/kit/judged-place.ts'
 import { callDigest } from './call-digest.ts'
-import { CallGate, type GateAnswer } from './call-judge.ts'
+import { CallJudge, type CallAnswer } from './call-judge.ts'
 
 const bash = (command: string, change: Partial<ToolAsk> = {}): ToolAsk => ({
   askId: 'r',
@@ -17,15 +17,15 @@ const bash = (command: string, change: Partial<ToolAsk> = {}): ToolAsk => ({
 const digestOf = ({ name, input }: ToolAsk) => callDigest(name, input)
 const approvalOf = (ask: ToolAsk, approvalId: string) => ({ name: ask.name, inputDigest: digestOf(ask), approvalId })
 
-function gateWith(
+function judgeWith(
   change: Partial<RunSpec['permissions']> & { allowCalls?: RunSpec['allowCalls'] } = {},
   options: { secrets?: { name: string; value: string }[]; mayAsk?: () => boolean } = {},
 ) {
   const { allowCalls = [], ...permissions } = change
   const redactor = new Redactor(options.secrets ?? [])
   const asked: AskedCall[] = []
-  const place = gatePlace({ cwd: '/work' })
-  const gate = new CallGate({
+  const place = judgedPlace({ cwd: '/work' })
+  const judge = new CallJudge({
     spec: {
       agent: { id: 'agt_1', handle: '@ada', name: 'Ada' },
       permissions: { allow: [], ask: [], deny: [], defaultMode: 'ask', ...permissions },
@@ -36,15 +36,15 @@ function gateWith(
     mayAsk: options.mayAsk ?? (() => true),
     onAsked: (call) => asked.push(call),
   })
-  return { gate: { answer: (ask: ToolAsk) => gate.answer(ask, plainReach(ask, place)) }, asked, real: gate }
+  return { judge: { answer: (ask: ToolAsk) => judge.answer(ask, plainReach(ask, place)) }, asked, real: judge }
 }
-const decisionOf = ({ event, decision }: GateAnswer) => [event.data, decision.behavior]
+const decisionOf = ({ event, decision }: CallAnswer) => [event.data, decision.behavior]
 
 describe('a call that must be asked', () => {
   it('is refused, told and asked with all that a person needs', () => {
-    const { gate, asked } = gateWith({ ask: ['Bash(npm:*)'], defaultMode: 'full' })
+    const { judge, asked } = judgeWith({ ask: ['Bash(npm:*)'], defaultMode: 'full' })
     const call = bash('npm publish')
-    const { event, decision } = gate.answer(call)
+    const { event, decision } = judge.answer(call)
     const expected = {
       toolCallId: 'toolu_1',
       name: 'Bash',
@@ -63,32 +63,32 @@ describe('a call that must be asked', () => {
   })
 
   it('is one of several of its turn, each asked once; what is allowed is not made any more', () => {
-    const { gate, asked } = gateWith({ allow: ['Read'] })
+    const { judge, asked } = judgeWith({ allow: ['Read'] })
     const read = { ...bash(''), name: 'Read', input: { file_path: '/srv/a' } }
-    expect(gate.answer(read).decision.behavior).toBe('allow')
+    expect(judge.answer(read).decision.behavior).toBe('allow')
     for (const command of ['one', 'two', 'one', 'two'])
-      expect(gate.answer(bash(command)).event.data).toHaveProperty('ask')
+      expect(judge.answer(bash(command)).event.data).toHaveProperty('ask')
     expect(asked.map(({ safeSummary }) => safeSummary)).toEqual(['Bash: one', 'Bash: two'])
-    expect(gate.answer(read)).toMatchObject({
+    expect(judge.answer(read)).toMatchObject({
       event: { data: { decision: 'deny' } },
       decision: { behavior: 'deny', stop: true, message: expect.stringContaining('can be made again') },
     })
   })
 
   it('is refused and not asked beyond the limit, and once the run ends for another reason', () => {
-    const { gate, asked } = gateWith()
-    for (let at = 0; at < askedCallLimits.calls + 5; at++) gate.answer(bash(`number ${at}`))
+    const { judge, asked } = judgeWith()
+    for (let at = 0; at < askedCallLimits.calls + 5; at++) judge.answer(bash(`number ${at}`))
     expect(asked).toHaveLength(askedCallLimits.calls)
-    const late = gateWith({}, { mayAsk: () => false })
-    const { event, decision } = late.gate.answer(bash('ls'))
+    const late = judgeWith({}, { mayAsk: () => false })
+    const { event, decision } = late.judge.answer(bash('ls'))
     expect(event.data).toEqual({ toolCallId: 'toolu_1', name: 'Bash', decision: 'ask' })
     expect(decision).toMatchObject({ behavior: 'deny', stop: true })
     expect(late.asked).toEqual([])
   })
 
   it('is refused like any other when nobody could be shown its name', () => {
-    const { gate, asked } = gateWith()
-    const { decision } = gate.answer(bash('ls', { name: 'x'.repeat(askedCallLimits.nameChars + 1) }))
+    const { judge, asked } = judgeWith()
+    const { decision } = judge.answer(bash('ls', { name: 'x'.repeat(askedCallLimits.nameChars + 1) }))
     expect(decision).toMatchObject({ behavior: 'deny', message: expect.stringContaining('was denied') })
     expect(decision).not.toHaveProperty('stop')
     expect(asked).toEqual([])
@@ -102,9 +102,9 @@ describe('a call that must be asked', () => {
     ['one that is nested deep', JSON.parse(`${'{"a":'.repeat(5_000)}1${'}'.repeat(5_000)}`) as unknown],
     ['writing that turns around', { command: 'echo \u202e sl \u202c\r\u001b[2K' }],
   ])('is within the limits of what is told, with %s', (_, input) => {
-    const { gate, asked } = gateWith()
+    const { judge, asked } = judgeWith()
     const toolCallId = 'x'.repeat(1_000)
-    const { event } = gate.answer(bash('', { input, toolCallId }))
+    const { event } = judge.answer(bash('', { input, toolCallId }))
     expect(askedCall.parse(asked[0])).toEqual(asked[0])
     expect(JSON.stringify(event).length).toBeLessThan(64 * 1024)
     // oxlint-disable-next-line no-control-regex
@@ -112,17 +112,17 @@ describe('a call that must be asked', () => {
   })
 
   it('says when not all of it is shown', () => {
-    const { gate, asked } = gateWith()
-    gate.answer(bash(`echo ${'x'.repeat(50_000)}`))
+    const { judge, asked } = judgeWith()
+    judge.answer(bash(`echo ${'x'.repeat(50_000)}`))
     expect(asked[0]!.prompt).toContain('Not all of its input is shown')
   })
 
   it('shows no secret: those of the run by their name, others by their form', () => {
     const secrets = [{ name: 'DEPLOY', value: 'correct horse battery' }]
-    const { gate, asked } = gateWith({}, { secrets })
+    const { judge, asked } = judgeWith({}, { secrets })
     const call = bash('deploy --with "correct horse battery" --token=abcdef123456', { input: undefined })
     call.input = { command: 'deploy --with "correct horse battery" --token=abcdef123456' }
-    gate.answer(call)
+    judge.answer(call)
     const shown = 'deploy --with "[redacted:DEPLOY]" --token=[masked]'
     expect(asked[0]).toMatchObject({
       safeSummary: `Bash: ${shown}`,
@@ -136,19 +136,19 @@ describe('a call that must be asked', () => {
 describe('a call that a person allowed', () => {
   const push = bash('git push')
   const allowed = (id: string) => [`approval:${id}`, 'allow']
-  const ruleOf = (answer: GateAnswer) => {
+  const ruleOf = (answer: CallAnswer) => {
     const data = answer.event.data as { rule?: string }
     return [data.rule, answer.decision.behavior]
   }
 
   it('is made once for each approval, then asked again', () => {
     const allowCalls = [approvalOf(push, 'apr_1'), approvalOf(bash('ls'), 'apr_2'), approvalOf(push, 'apr_3')]
-    const { gate, asked } = gateWith({ allowCalls, ask: ['Bash'] })
-    expect(ruleOf(gate.answer(push))).toEqual(allowed('apr_1'))
-    expect(ruleOf(gate.answer(push))).toEqual(allowed('apr_3'))
-    expect(ruleOf(gate.answer(bash('ls')))).toEqual(allowed('apr_2'))
+    const { judge, asked } = judgeWith({ allowCalls, ask: ['Bash'] })
+    expect(ruleOf(judge.answer(push))).toEqual(allowed('apr_1'))
+    expect(ruleOf(judge.answer(push))).toEqual(allowed('apr_3'))
+    expect(ruleOf(judge.answer(bash('ls')))).toEqual(allowed('apr_2'))
     expect(asked).toEqual([])
-    expect(gate.answer(push).decision.behavior).toBe('deny')
+    expect(judge.answer(push).decision.behavior).toBe('deny')
     expect(asked).toHaveLength(1)
   })
 
@@ -162,42 +162,42 @@ describe('a call that a person allowed', () => {
       [bash('', { input: { command: 'git push', timeout: '5' } }), false],
       [{ ...call, name: 'bash' }, false],
     ] as const) {
-      const { gate } = gateWith({ allowCalls: [approvalOf(call, 'apr_1')] })
-      expect(gate.answer(other).decision.behavior, JSON.stringify(other)).toBe(isSame ? 'allow' : 'deny')
+      const { judge } = judgeWith({ allowCalls: [approvalOf(call, 'apr_1')] })
+      expect(judge.answer(other).decision.behavior, JSON.stringify(other)).toBe(isSame ? 'allow' : 'deny')
     }
   })
 
   it('is denied by a rule that forbids it, and goes before modes and lists that do not', () => {
     const allowCalls = [approvalOf(push, 'apr_1')]
-    const denied = gateWith({ allowCalls, deny: ['Bash(git push:*)'], allow: ['Bash'], defaultMode: 'full' })
-    expect(decisionOf(denied.gate.answer(push))).toEqual([
+    const denied = judgeWith({ allowCalls, deny: ['Bash(git push:*)'], allow: ['Bash'], defaultMode: 'full' })
+    expect(decisionOf(denied.judge.answer(push))).toEqual([
       { toolCallId: 'toolu_1', name: 'Bash', decision: 'deny', rule: 'Bash(git push:*)' },
       'deny',
     ])
     expect(denied.asked).toEqual([])
-    const strict = gateWith({ allowCalls, defaultMode: 'strict' })
-    expect(ruleOf(strict.gate.answer(push))).toEqual(allowed('apr_1'))
-    expect(strict.gate.answer(push).decision.behavior).toBe('deny')
+    const strict = judgeWith({ allowCalls, defaultMode: 'strict' })
+    expect(ruleOf(strict.judge.answer(push))).toEqual(allowed('apr_1'))
+    expect(strict.judge.answer(push).decision.behavior).toBe('deny')
   })
 
   it('is this call whatever the model says it is for', () => {
     const told = bash('', { input: { command: 'git push', description: 'Push it' } })
-    const { gate } = gateWith({ allowCalls: [approvalOf(push, 'apr_1')] })
-    expect(ruleOf(gate.answer(told))).toEqual(allowed('apr_1'))
+    const { judge } = judgeWith({ allowCalls: [approvalOf(push, 'apr_1')] })
+    expect(ruleOf(judge.answer(told))).toEqual(allowed('apr_1'))
   })
 })
 
 describe('an agent that may do nothing', () => {
   it('is told of once it tried, and no more when anything was allowed', () => {
-    const { gate, real } = gateWith({ defaultMode: 'strict', allow: ['Read'] })
+    const { judge, real } = judgeWith({ defaultMode: 'strict', allow: ['Read'] })
     expect(real.nothingAllowed).toBe(null)
-    gate.answer(bash('make'))
+    judge.answer(bash('make'))
     expect(real.nothingAllowed).toBe(
       'Its permissions did not allow the agent the one tool call that it tried (mode strict).',
     )
-    gate.answer(bash('make all'))
+    judge.answer(bash('make all'))
     expect(real.nothingAllowed).toContain('any of the 2 tool calls that it tried')
-    gate.answer({ ...bash(''), name: 'Read', input: { file_path: 'a' } })
+    judge.answer({ ...bash(''), name: 'Read', input: { file_path: 'a' } })
     expect(real.nothingAllowed).toBe(null)
   })
 })

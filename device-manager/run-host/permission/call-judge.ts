@@ -1,17 +1,17 @@
 import { askedCallLimits, type AskedCall } from '../../../shared/runs/asked-call.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
-import type { GateDecision, ToolAsk } from '../../harness/adapter.ts'
+import type { CallDecision, ToolAsk } from '../../harness/adapter.ts'
 import { callDigest } from './call-digest.ts'
 import { inputsOf, mainInput, type CallInputs } from './call-inputs.ts'
 import { decide, needsPaths, refusal, type Decision } from './decide.ts'
 import type { PathLookup } from './path-lookup.ts'
-import type { GatePlace, PathFact } from './patterns/path-rules.ts'
+import type { JudgedPlace, PathFact } from './patterns/path-rules.ts'
 import { maskText, shownArgs } from './shown-args.ts'
 
-export interface CallGateOptions {
+export interface CallJudgeOptions {
   spec: Pick<RunSpec, 'agent' | 'permissions' | 'allowCalls'>
-  place: GatePlace
+  place: JudgedPlace
   redactText(text: string): string
   /** False once the run ends for another reason: then nobody is asked any more. */
   mayAsk(): boolean
@@ -23,9 +23,9 @@ export interface CallReach {
   inputs: CallInputs
   paths: readonly PathFact[]
 }
-export interface GateAnswer {
+export interface CallAnswer {
   event: RunEventBody
-  decision: GateDecision
+  decision: CallDecision
 }
 
 /**
@@ -35,15 +35,15 @@ export interface GateAnswer {
  *
  *     open   -- a call must be asked -->  asking   (each further call is refused; those that must be asked are asked too)
  */
-export class CallGate {
-  readonly #options: CallGateOptions
+export class CallJudge {
+  readonly #options: CallJudgeOptions
   /** Approvals that were not used yet: each is good for one call. */
   readonly #approved: RunSpec['allowCalls']
   readonly #asked = new Map<string, AskedCall>()
   #allowed = 0
   #refused = 0
 
-  constructor(options: CallGateOptions) {
+  constructor(options: CallJudgeOptions) {
     this.#options = options
     this.#approved = [...options.spec.allowCalls]
   }
@@ -57,7 +57,7 @@ export class CallGate {
     return { inputs, paths: await lookup.pathsOf(inputs.paths, { homeDir: place.homeDir, cwds }) }
   }
 
-  answer(ask: ToolAsk, reach: CallReach): GateAnswer {
+  answer(ask: ToolAsk, reach: CallReach): CallAnswer {
     const answer = this.#answer(ask, reach)
     if (answer.decision.behavior === 'allow') this.#allowed++
     else this.#refused++
@@ -71,7 +71,7 @@ export class CallGate {
     return `Its permissions did not allow the agent ${calls} that it tried (mode ${this.#options.spec.permissions.defaultMode}).`
   }
 
-  #answer(ask: ToolAsk, reach: CallReach): GateAnswer {
+  #answer(ask: ToolAsk, reach: CallReach): CallAnswer {
     const inputDigest = callDigest(ask.name, ask.input)
     const decision = this.#decide(ask, inputDigest, reach)
     if (decision.decision === 'ask') return this.#ask(ask, { inputDigest, decision, reach })
@@ -92,7 +92,7 @@ export class CallGate {
     return decision
   }
 
-  #ask(ask: ToolAsk, of: { inputDigest: string; decision: Decision; reach: CallReach }): GateAnswer {
+  #ask(ask: ToolAsk, of: { inputDigest: string; decision: Decision; reach: CallReach }): CallAnswer {
     const { inputDigest, decision } = of
     // Nobody could be shown such a name; it is refused like any call that is not allowed.
     if (ask.name.length > askedCallLimits.nameChars) return refused(ask, decision, { message: refusal(decision, ask) })
@@ -120,7 +120,7 @@ function refused(
   decision: Decision,
   answer: { message: string; stop?: boolean },
   details?: Omit<AskedCall, 'toolCallId' | 'name'>,
-): GateAnswer {
+): CallAnswer {
   return { event: permissionEvent(ask, decision, details), decision: { behavior: 'deny', ...answer } }
 }
 
@@ -143,7 +143,7 @@ function permissionEvent(
 
 function askedCallOf(
   { toolCallId, name, input }: ToolAsk,
-  of: Pick<CallGateOptions, 'spec' | 'redactText'> & { inputDigest: string; decision: Decision; reach: CallReach },
+  of: Pick<CallJudgeOptions, 'spec' | 'redactText'> & { inputDigest: string; decision: Decision; reach: CallReach },
 ): AskedCall {
   const shown = (text: string) => maskText(of.redactText(text))
   const { args, isCut } = shownArgs(input, of.redactText)

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { ToolPermissions, ToolRule } from '../../../shared/runs/spec.ts'
-import { gatePlace, plainReach } from '../../../test/kit/judged-place.ts'
+import { judgedPlace, plainReach } from '../../../test/kit/judged-place.ts'
 import { decide, refusal } from './decide.ts'
 import { glob } from './patterns/glob.ts'
 
-const place = gatePlace()
+const place = judgedPlace()
 const bash = (command: string) => ({ name: 'Bash', input: { command } })
 const lists = (change: Partial<ToolPermissions>): ToolPermissions => ({
   allow: [],

@@ -3,7 +3,7 @@ import { mainInput, type CallInputs, type ToolCall } from './call-inputs.ts'
 import { glob } from './patterns/glob.ts'
 import { allowsUrl, forbidsUrl } from './patterns/url-rules.ts'
 import { isOwnSvc } from './own-svc.ts'
-import { matchesPath, ownFolderOf, type GatePlace, type PathFact } from './patterns/path-rules.ts'
+import { matchesPath, ownFolderOf, type JudgedPlace, type PathFact } from './patterns/path-rules.ts'
 import { maxCommandChars, mayMatch, shellCommands, type ShellCommands } from './shell/commands.ts'
 import { shellFragments, shellParts } from './shell/parts.ts'
 
@@ -32,7 +32,7 @@ export interface Decision {
  * apart for certain never is; a path only in every spelling. What the run needs of its own
  * `svc` is allowed where no rule speaks of it.
  */
-export function decide(permissions: ToolPermissions, place: GatePlace, judged: JudgedCall): Decision {
+export function decide(permissions: ToolPermissions, place: JudgedPlace, judged: JudgedCall): Decision {
   let lines: ShellLine[] | undefined
   const call: TakenApart = { ...judged, lines: () => (lines ??= linesOf(judged.inputs)) }
   const refused = needsPaths(permissions, call) ? unjudged(call) : null
@@ -71,7 +71,7 @@ export function needsPaths({ defaultMode, ask, deny }: ToolPermissions, { name }
 /** What the `permission` event says of a call of the run's own `svc`. */
 const ownSvcRule = 'svc'
 
-function callsOwnSvc(place: GatePlace, { name, inputs }: JudgedCall): boolean {
+function callsOwnSvc(place: JudgedPlace, { name, inputs }: JudgedCall): boolean {
   const { commands, paths, urls } = inputs
   const isShell = name.toLowerCase() === 'bash' && commands.length === 1 && paths.length + urls.length === 0
   return isShell && isOwnSvc(commands[0]!, place.svcProgram)
@@ -84,7 +84,7 @@ function unjudged({ inputs, paths }: JudgedCall): string | null {
   return paths.length === inputs.paths.length ? null : 'its paths were not looked up'
 }
 
-function reachedOwn(place: GatePlace, { name, paths, inputs }: JudgedCall): string | null {
+function reachedOwn(place: JudgedPlace, { name, paths, inputs }: JudgedCall): string | null {
   const isSearch = name.toLowerCase() === 'grep'
   const own = paths.map((path) => ownFolderOf(path, place, { isSearch })).find((folder) => folder !== null)
   if (own !== undefined) return `${own} holds files of svc itself`
@@ -134,7 +134,7 @@ function textOf(rule: ToolRule): string {
 const isOf = ({ tool }: ParsedRule, name: string): boolean => glob(tool.toLowerCase(), name.toLowerCase())
 
 /** A list that forbids is met by any part of the input, one that allows by all that reaches for something. */
-function matches(rule: ParsedRule, place: GatePlace, call: TakenApart, mode: 'forbid' | 'allow'): boolean {
+function matches(rule: ParsedRule, place: JudgedPlace, call: TakenApart, mode: 'forbid' | 'allow'): boolean {
   if (!isOf(rule, call.name)) return false
   if (rule.pattern === null) return true
   const { pattern } = rule
@@ -173,7 +173,7 @@ function forbidsLine(pattern: string, { fragments, commands, isDoubtful }: Shell
 }
 
 /** `cd src && npm test` is allowed when one rule allows its first part and another one the second. */
-function allowedTogether(rules: readonly ToolRule[], place: GatePlace, call: TakenApart): string | null {
+function allowedTogether(rules: readonly ToolRule[], place: JudgedPlace, call: TakenApart): string | null {
   const { commands, urls } = call.inputs
   const [command] = commands
   if (command === undefined || commands.length > 1 || urls.length + call.paths.length > 0) return null

@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { ToolPermissions } from '../../../shared/runs/spec.ts'
-import { gatePlace, plainReach } from '../../../test/kit/judged-place.ts'
+import { judgedPlace, plainReach } from '../../../test/kit/judged-place.ts'
 import { decide } from './decide.ts'
 
-const place = gatePlace({ svcProgram: '/state/bin/svc', ownFolders: ['/state'] })
+const place = judgedPlace({ svcProgram: '/state/bin/svc', ownFolders: ['/state'] })
 function decided(command: string, change: Partial<ToolPermissions> = {}, on = place) {
   const call = { name: 'Bash', input: { command, description: 'Read the task' } }
   const permissions: ToolPermissions = { allow: [], ask: [], deny: [], defaultMode: 'strict', ...change }
@@ -29,7 +29,7 @@ describe('without any rule the run’s own svc', () => {
     for (const rule of ['Bash', 'Bash(svc:*)', '*'])
       expect(decided(command, { deny: [rule], allow: ['Bash'] })).toBe('deny')
     expect(decided(command, { ask: ['Bash(svc:*)'] })).toBe('ask')
-    expect(decided(command, {}, gatePlace())).toBe('deny')
+    expect(decided(command, {}, judgedPlace())).toBe('deny')
   })
 
   test.for([

@@ -3,7 +3,7 @@ import { dirname, posix } from 'node:path'
 import type { World } from '../../../shared/lib/world.ts'
 import type { ToolPermissions } from '../../../shared/runs/spec.ts'
 import type { PathInput } from './call-inputs.ts'
-import { absolutePattern, type GatePlace, type PathFact } from './patterns/path-rules.ts'
+import { absolutePattern, type JudgedPlace, type PathFact } from './patterns/path-rules.ts'
 
 /** The file system as far as links are told from other things. */
 export interface LinkReader {
@@ -15,7 +15,7 @@ const machine: LinkReader = {
   isFolder: async (path) => (await lstat(path)).isDirectory(),
 }
 
-/** A mount that does not answer must not hold the gate, nor take all of the threads that wait for file systems. */
+/** A mount that does not answer must not hold the judge, nor take all of the threads that wait for file systems. */
 const limits = { lookUpMs: 2_000, hanging: 2, links: 40, chars: 32_768, parts: 4_096 } as const
 
 /**
@@ -43,19 +43,19 @@ export class PathLookup {
   /** `cwds`: the folders against which the tool may resolve a path that is not absolute. */
   async pathsOf(
     inputs: readonly PathInput[],
-    place: Pick<GatePlace, 'homeDir'> & { cwds: readonly string[] },
+    place: Pick<JudgedPlace, 'homeDir'> & { cwds: readonly string[] },
   ): Promise<PathFact[]> {
     const known = await this.#within(() => oneByOne(inputs, (input) => this.#factOf(input, place)))
     return known ?? inputs.map(({ text }) => ({ ...unknown(text), doubt: 'the file system did not answer' }))
   }
 
   /** What a run's rules mean, taken before anything of the run can make a link. Never fails. */
-  async placeOf({ permissions, ...facts }: PlaceFacts): Promise<GatePlace> {
+  async placeOf({ permissions, ...facts }: PlaceFacts): Promise<JudgedPlace> {
     const written = { ...facts, realCwd: facts.cwd, realPatterns: new Map<string, string>() }
     return (await this.#within(() => this.#placeOf(written, permissions))) ?? written
   }
 
-  async #placeOf(written: GatePlace, permissions: ToolPermissions): Promise<GatePlace> {
+  async #placeOf(written: JudgedPlace, permissions: ToolPermissions): Promise<JudgedPlace> {
     const real = async (path: string) => (await this.#walk(path).catch(() => null))?.path ?? path
     const folders = new Map<string, Promise<string>>()
     const realOnce = (path: string) => folders.get(path) ?? folders.set(path, real(path)).get(path)!

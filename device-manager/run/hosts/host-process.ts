@@ -51,7 +51,7 @@ function hostEnvironment(): Record<string, string> {
     'TZ',
     'TMPDIR',
     'XDG_RUNTIME_DIR',
-    // Where svc's own files lie: the gate keeps a run out of there.
+    // Where svc's own files lie: the rules of permission keep a run out of there.
     'XDG_CONFIG_HOME',
     'XDG_DATA_HOME',
     'SVC_CONFIG_DIR',

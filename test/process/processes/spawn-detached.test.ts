@@ -7,12 +7,12 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { isAlive } from '../../../device-manager/process/identity.ts'
 import { readStat } from '../../../device-manager/process/proc.ts'
 import { explainSpawnError, findProgram, SpawnError } from '../../../device-manager/process/program.ts'
-import { spawnSession } from '../../../device-manager/process/spawn-detached.ts'
+import { spawnDetached } from '../../../device-manager/process/spawn-detached.ts'
 
 const folder = mkdtempSync(path.join(tmpdir(), 'svc-spawn-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 const env = { PATH: process.env['PATH'] ?? '' }
-const launch = (file: string, args: readonly string[] = []) => spawnSession({ file, args, cwd: folder, env })
+const launch = (file: string, args: readonly string[] = []) => spawnDetached({ file, args, cwd: folder, env })
 
 function program(name: string, content: string | Uint8Array, mode = 0o755): string {
   const file = path.join(folder, name)
@@ -70,7 +70,7 @@ describe('a session on pipes', () => {
 
 describe('why a program cannot be started', () => {
   const refusal = async (file: string, cwd = folder) =>
-    spawnSession({ file, args: [], cwd, env }).then(
+    spawnDetached({ file, args: [], cwd, env }).then(
       () => 'started',
       (error: unknown) => (error instanceof SpawnError ? error.code : error),
     )

@@ -2,7 +2,7 @@ import { posix } from 'node:path'
 import { glob, globReaches } from './glob.ts'
 
 /** What is known of the folders by which paths and patterns are judged; taken before the harness starts. */
-export interface GatePlace {
+export interface JudgedPlace {
   cwd: string
   homeDir: string
   /** Where `cwd` really is. */
@@ -30,7 +30,7 @@ export interface PathFact {
  * `forbid`: the pattern matches one of the spellings, or a folder that holds what it names, in whatever case. `allow`:
  * every spelling matches.
  */
-export function matchesPath(pattern: string, path: PathFact, place: GatePlace, mode: 'forbid' | 'allow'): boolean {
+export function matchesPath(pattern: string, path: PathFact, place: JudgedPlace, mode: 'forbid' | 'allow'): boolean {
   const written = absolutePattern(pattern, place)
   const patterns = [...new Set([written, ...realPatternsOf(written, place, mode)])]
   if (mode === 'allow') {
@@ -52,7 +52,7 @@ function forbids(pattern: string, form: string, isFolder: boolean): boolean {
  * A folder that was reached by a link when the run began is meant by a rule in both spellings. A list that allows does not
  * follow links inside of the working folder: a repository or an agent makes those.
  */
-function realPatternsOf(written: string, place: GatePlace, mode: 'forbid' | 'allow'): string[] {
+function realPatternsOf(written: string, place: JudgedPlace, mode: 'forbid' | 'allow'): string[] {
   const ofFolder = [place.cwd, place.realCwd]
     .filter((folder) => isWithin(written, folder))
     .map((folder) => place.realCwd + written.slice(folder.length))
@@ -62,7 +62,7 @@ function realPatternsOf(written: string, place: GatePlace, mode: 'forbid' | 'all
 }
 
 /** A pattern as an absolute path; one that begins with a star may begin anywhere. */
-export function absolutePattern(pattern: string, { cwd, homeDir }: Pick<GatePlace, 'cwd' | 'homeDir'>): string {
+export function absolutePattern(pattern: string, { cwd, homeDir }: Pick<JudgedPlace, 'cwd' | 'homeDir'>): string {
   if (pattern === '~' || pattern.startsWith('~/')) return posix.join(homeDir, pattern.slice(1))
   if (pattern.startsWith('//')) return posix.normalize(pattern.slice(1))
   if (pattern.startsWith('*')) return pattern
@@ -72,7 +72,7 @@ export function absolutePattern(pattern: string, { cwd, homeDir }: Pick<GatePlac
 /** The own folder that the path reaches; null: none. The working folder is the run's, wherever it lies. */
 export function ownFolderOf(
   path: PathFact,
-  { ownFolders, cwd, realCwd }: GatePlace,
+  { ownFolders, cwd, realCwd }: JudgedPlace,
   { isSearch }: { isSearch: boolean },
 ): string | null {
   const isRuns = (form: string, own: string) =>

@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { ToolPermissions, ToolRule } from '../../../../shared/runs/spec.ts'
-import { gatePlace, plainReach } from '../../../../test/kit/judged-place.ts'
+import { judgedPlace, plainReach } from '../../../../test/kit/judged-place.ts'
 import { decide } from '../decide.ts'
 import { maxCommandChars, shellCommands } from './commands.ts'
 
-const place = gatePlace()
+const place = judgedPlace()
 function decided(lists: { allow?: ToolRule[]; deny?: ToolRule[] }, command: string) {
   const call = { name: 'Bash', input: { command } }
   const permissions: ToolPermissions = {
