@@ -1,10 +1,10 @@
 import { realWorld } from '../shared/lib/world.ts'
-import { bindValues, matchCommand, parseQuickly } from './arguments/arguments.ts'
+import { bindValues, matchCommand, parseQuickly } from './arguments/parse.ts'
 import type { Command } from './arguments/command.ts'
 import type { CommandContext } from './context.ts'
 import { allCommands, contractCommands } from './arguments/commands.ts'
 import { readEnvironment } from './machine/environment.ts'
-import { usageError } from './errors/errors.ts'
+import { usageError } from './errors/cli-error.ts'
 import { flowOf } from './flows.ts'
 import { createOutput, endWhenNothingIsTaken, findOutputLoss, type Output } from './output/output.ts'
 import { valuesOf } from './arguments/values.ts'
@@ -56,7 +56,7 @@ interface Invocation {
 async function run({ command, rest, out, env }: Invocation): Promise<number> {
   const bound = bindValues(command, rest)
   const parsed =
-    parseQuickly(command, bound) ?? (await import('./arguments/arguments-yargs.ts')).parseWithYargs(command, bound)
+    parseQuickly(command, bound) ?? (await import('./arguments/parse-with-yargs.ts')).parseWithYargs(command, bound)
   const sources = { cwd: process.cwd(), readInput }
   const values = await valuesOf(command, parsed, sources)
   if (values.dropped.length > 0) {

@@ -34,7 +34,7 @@ const neverLoaded = [
 
 /** What every call of `svc` loads: one file instead of a dozen. */
 const svcStart =
-  /\/cli\/(arguments\/(arguments|command|command-table|commands|values)|context|errors\/(errors|exit-codes)|flows|http\/client|machine\/(environment|files|input|paths)|output\/output|replies\/fields|sign-in\/(caller|login-file|server-url)|start)\.(ts|json)$/
+  /\/cli\/(arguments\/(command|command-table|commands|parse|values)|context|errors\/(cli-error|exit-codes)|flows|http\/client|machine\/(environment|files|input|paths)|output\/output|replies\/fields|sign-in\/(caller|login-file|server-url)|start)\.(ts|json)$/
 
 const root = join(import.meta.dirname, '..')
 

@@ -1,4 +1,4 @@
-import { usageError } from '../errors/errors.ts'
+import { usageError } from '../errors/cli-error.ts'
 
 /** A body made of `key=value` fields, where `a[b]` is a key within a, and `a[]` one more item of a. */
 export interface FieldTree {

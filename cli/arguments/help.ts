@@ -1,4 +1,4 @@
-import { flagsFor, spellingsOf } from './arguments.ts'
+import { flagsFor, spellingsOf } from './parse.ts'
 import type { Command, CommandFlag, CommandPositional } from './command.ts'
 import { exitCodes } from '../errors/exit-codes.ts'
 

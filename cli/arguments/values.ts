@@ -1,6 +1,6 @@
-import { flagsFor, hint } from './arguments.ts'
+import { flagsFor, hint } from './parse.ts'
 import type { Command, CommandFlag, CommandPositional, ParsedArguments } from './command.ts'
-import { usageError } from '../errors/errors.ts'
+import { usageError } from '../errors/cli-error.ts'
 
 /** The values of a command line, as the call takes them. What else they must satisfy is the server's to say. */
 export interface Values {

@@ -5,7 +5,7 @@ import { serviceFileOf } from '../../shared/device/service-file.ts'
 import type { ServiceAction, ServiceValue } from '../../shared/device/service.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { daemonEnvironment, daemonProgram, startDaemon, waitForLink } from './daemon-process.ts'
-import { CliError } from '../errors/errors.ts'
+import { CliError } from '../errors/cli-error.ts'
 import { parseJsonText } from '../replies/fields.ts'
 import type { DevicePlaces } from '../machine/paths.ts'
 

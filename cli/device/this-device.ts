@@ -1,5 +1,5 @@
 import type { CommandContext } from '../context.ts'
-import { CliError } from '../errors/errors.ts'
+import { CliError } from '../errors/cli-error.ts'
 import { listAt, parseJsonText, textAt } from '../replies/fields.ts'
 import { readIfThere } from '../machine/files.ts'
 import type { Client } from '../http/client.ts'

@@ -1,5 +1,5 @@
 import type { CommandContext, Flow } from '../context.ts'
-import { usageError } from '../errors/errors.ts'
+import { usageError } from '../errors/cli-error.ts'
 import { fieldAt, listAt } from '../replies/fields.ts'
 import { failureOf, type ApiCall, type ApiReply, type Client } from '../http/client.ts'
 import { addField, type FieldTree } from '../arguments/field-tree.ts'

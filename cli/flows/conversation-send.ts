@@ -1,6 +1,6 @@
 import { backoffMs } from '../../shared/lib/backoff.ts'
 import type { CommandContext, Flow } from '../context.ts'
-import { ApiFailure, CliError } from '../errors/errors.ts'
+import { ApiFailure, CliError } from '../errors/cli-error.ts'
 import { exitStatus } from '../errors/exit-codes.ts'
 import { fieldAt, parseJsonText, textAt } from '../replies/fields.ts'
 import type { Client } from '../http/client.ts'

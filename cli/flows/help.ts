@@ -1,8 +1,8 @@
 import { version as programVersion } from '../../shared/lib/version.ts'
-import { matchCommand } from '../arguments/arguments.ts'
+import { matchCommand } from '../arguments/parse.ts'
 import { allCommands } from '../arguments/commands.ts'
 import type { Flow } from '../context.ts'
-import { usageError } from '../errors/errors.ts'
+import { usageError } from '../errors/cli-error.ts'
 import { exitCodesText, helpOf, overviewOf } from '../arguments/help.ts'
 
 export const help: Flow = async ({ out, positionals }) => {

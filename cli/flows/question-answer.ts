@@ -1,5 +1,5 @@
 import type { CommandContext, Flow } from '../context.ts'
-import { CliError, usageError } from '../errors/errors.ts'
+import { CliError, usageError } from '../errors/cli-error.ts'
 import { textAt } from '../replies/fields.ts'
 import type { Client } from '../http/client.ts'
 import { callOf, fillPath, printReply } from '../http/route-call.ts'

@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestOptions } from 'node:http'
 import type { World } from '../../shared/lib/world.ts'
 import { backoffMs } from '../../shared/lib/backoff.ts'
-import { ApiFailure, CliError, usageError } from '../errors/errors.ts'
+import { ApiFailure, CliError, usageError } from '../errors/cli-error.ts'
 import { parseJsonText } from '../replies/fields.ts'
 import type { Caller } from '../sign-in/caller.ts'
 import { checkStream, checkUsable, notOurServer } from '../replies/usable-reply.ts'

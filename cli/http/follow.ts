@@ -1,6 +1,6 @@
 import type { World } from '../../shared/lib/world.ts'
 import { backoffMs } from '../../shared/lib/backoff.ts'
-import { ApiFailure, CliError } from '../errors/errors.ts'
+import { ApiFailure, CliError } from '../errors/cli-error.ts'
 import { parseJsonText, textAt } from '../replies/fields.ts'
 import type { Client } from './client.ts'
 import { pathSegment } from './path-segment.ts'

@@ -1,6 +1,6 @@
 import type { Command, CommandFlag } from '../arguments/command.ts'
 import { contractCommands } from '../arguments/commands.ts'
-import { CliError, usageError } from '../errors/errors.ts'
+import { CliError, usageError } from '../errors/cli-error.ts'
 import { fieldAt, listAt, textAt } from '../replies/fields.ts'
 import type { ApiCall, Client } from './client.ts'
 

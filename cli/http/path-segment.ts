@@ -1,4 +1,4 @@
-import { usageError } from '../errors/errors.ts'
+import { usageError } from '../errors/cli-error.ts'
 
 /**
  * A value as one segment of a path. One that is empty, or that a URL takes for a step (`.`, `..`), would call another route:

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { usageError } from '../errors/errors.ts'
+import { usageError } from '../errors/cli-error.ts'
 import type { ValueSources } from '../arguments/values.ts'
 
 /** The bytes of a file; `-` is standard input. */

@@ -1,5 +1,5 @@
 import type { CommandContext } from '../context.ts'
-import { usageError } from '../errors/errors.ts'
+import { usageError } from '../errors/cli-error.ts'
 
 /** The value of a secret from standard input, without the newline that files and terminals put at its end. */
 export async function readSecret(

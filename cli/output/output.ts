@@ -1,5 +1,5 @@
 import { exitStatus } from '../errors/exit-codes.ts'
-import { ApiFailure, CliError } from '../errors/errors.ts'
+import { ApiFailure, CliError } from '../errors/cli-error.ts'
 import { cutSequence, jsonText, terminalText } from './terminal-text.ts'
 
 /**

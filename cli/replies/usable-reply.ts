@@ -1,4 +1,4 @@
-import { CliError } from '../errors/errors.ts'
+import { CliError } from '../errors/cli-error.ts'
 import type { ApiCall, ApiReply } from '../http/client.ts'
 
 /**

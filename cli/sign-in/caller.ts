@@ -1,5 +1,5 @@
 import type { CliEnvironment } from '../machine/environment.ts'
-import { CliError } from '../errors/errors.ts'
+import { CliError } from '../errors/cli-error.ts'
 import { serverUrl } from './server-url.ts'
 
 /**

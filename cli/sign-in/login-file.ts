@@ -1,5 +1,5 @@
 import type { CliEnvironment } from '../machine/environment.ts'
-import { CliError } from '../errors/errors.ts'
+import { CliError } from '../errors/cli-error.ts'
 import { listAt, parseJsonText, textAt } from '../replies/fields.ts'
 import { readIfThere } from '../machine/files.ts'
 import { loginPath } from '../machine/paths.ts'

@@ -11,12 +11,12 @@ import type { HarnessOutcome, HarnessDialogue, ProcessExit } from '../harness/ad
 import { changeSetOf, drain, stopTree, type Tree } from './ending.ts'
 import { CallJudge } from './permission/call-judge.ts'
 import { launchHarness, type Launched, type StartRequest } from './launch/launch.ts'
-import { Limits, type Trip } from './limits.ts'
+import { Limits, type Trip } from './watchdog.ts'
 import type { HostLog } from '../log/host-log.ts'
 import { Pipeline } from './output/pipeline.ts'
 import type { LaunchPlan, Prepared } from './preparation.ts'
 import { redactWhole, streamRedactor, wholeValues, type Redact, type StreamRedactor } from './output/redaction.ts'
-import { endedEvent, reportMaker } from './report.ts'
+import { endedEvent, reportMaker } from './end-report.ts'
 import type { EventWriter } from './output/writer.ts'
 
 export interface RunParts {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { enterCommand, holderCommand, holderScript, type HolderPlan } from './namespaces.ts'
 import { sandboxCommand, sandboxProfile } from './profile.ts'
-import { trueExit, troubleIn } from './report.ts'
+import { trueExit, troubleIn } from './launch-report.ts'
 import type { WallSpec } from './spec.ts'
 import { judge } from '../isolation/trial.ts'
 

@@ -5,7 +5,7 @@ import { commandDialogue } from '../../device-manager/harness/command/dialogue.t
 import { Pipeline } from '../../device-manager/run-host/output/pipeline.ts'
 import { launchInPty } from '../../device-manager/run-host/launch/pty.ts'
 import { streamRedactor, wholeValues } from '../../device-manager/run-host/output/redaction.ts'
-import { endedEvent } from '../../device-manager/run-host/report.ts'
+import { endedEvent } from '../../device-manager/run-host/end-report.ts'
 import { EventWriter } from '../../device-manager/run-host/output/writer.ts'
 import { writerLimits } from '../../device-manager/run-host/output/writer-options.ts'
 import { openSpool } from '../../device-manager/spool/spool.ts'

@@ -1,7 +1,7 @@
 import { realpath, stat } from 'node:fs/promises'
 import { isAbsolute, resolve } from 'node:path'
 import type { CommandContext, Flow } from '../../context.ts'
-import { usageError } from '../../errors/errors.ts'
+import { usageError } from '../../errors/cli-error.ts'
 import { callOf, printReply } from '../../http/route-call.ts'
 import { thisDevice } from '../../device/this-device.ts'
 

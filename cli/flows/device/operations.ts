@@ -1,6 +1,6 @@
 import type { Flow } from '../../context.ts'
 import { askDaemon } from '../../device/daemon-control.ts'
-import { usageError } from '../../errors/errors.ts'
+import { usageError } from '../../errors/cli-error.ts'
 import { devicePlaces } from '../../machine/paths.ts'
 
 /** Commands that ask the daemon one thing. */

@@ -1,7 +1,7 @@
 import type { CommandContext, Flow } from '../../context.ts'
 import { askDaemon, askDaemonIfThere } from '../../device/daemon-control.ts'
 import { startDaemon, waitForLink, waitUntilStopped } from '../../device/daemon-process.ts'
-import { CliError } from '../../errors/errors.ts'
+import { CliError } from '../../errors/cli-error.ts'
 import { devicePlaces, type DevicePlaces } from '../../machine/paths.ts'
 import { askService, serviceOfThisDevice } from '../../device/service-program.ts'
 import { readIdentity } from '../../device/this-device.ts'

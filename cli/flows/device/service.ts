@@ -1,5 +1,5 @@
 import type { CommandContext, Flow } from '../../context.ts'
-import { usageError } from '../../errors/errors.ts'
+import { usageError } from '../../errors/cli-error.ts'
 import { devicePlaces } from '../../machine/paths.ts'
 import { askService } from '../../device/service-program.ts'
 

@@ -1,7 +1,7 @@
 import type { CommandContext, Flow } from '../../context.ts'
 import type { IsolationChoice } from '../../../shared/device/isolation.ts'
 import { askDaemon } from '../../device/daemon-control.ts'
-import { CliError, usageError } from '../../errors/errors.ts'
+import { CliError, usageError } from '../../errors/cli-error.ts'
 import { devicePlaces } from '../../machine/paths.ts'
 import { callOf, printReply } from '../../http/route-call.ts'
 import { connectionIdOf, thisDevice } from '../../device/this-device.ts'

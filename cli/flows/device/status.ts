@@ -1,7 +1,7 @@
 import type { ControlStatus } from '../../../shared/device/control.ts'
 import type { Flow } from '../../context.ts'
 import { askDaemonIfThere } from '../../device/daemon-control.ts'
-import { CliError } from '../../errors/errors.ts'
+import { CliError } from '../../errors/cli-error.ts'
 import { exitStatus } from '../../errors/exit-codes.ts'
 import { devicePlaces, type DevicePlaces } from '../../machine/paths.ts'
 import { serviceOfThisDevice } from '../../device/service-program.ts'

@@ -1,5 +1,5 @@
 import type { Flow } from '../../context.ts'
-import { CliError } from '../../errors/errors.ts'
+import { CliError } from '../../errors/cli-error.ts'
 import { textAt } from '../../replies/fields.ts'
 import { callOf, fillPath, printReply, withRun } from '../../http/route-call.ts'
 

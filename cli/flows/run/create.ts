@@ -1,5 +1,5 @@
 import type { CommandContext, Flow } from '../../context.ts'
-import { usageError } from '../../errors/errors.ts'
+import { usageError } from '../../errors/cli-error.ts'
 import { exitStatus } from '../../errors/exit-codes.ts'
 import { textAt } from '../../replies/fields.ts'
 import { followRun } from '../../http/follow.ts'

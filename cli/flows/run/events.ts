@@ -1,5 +1,5 @@
 import type { Flow } from '../../context.ts'
-import { usageError } from '../../errors/errors.ts'
+import { usageError } from '../../errors/cli-error.ts'
 import { fieldAt } from '../../replies/fields.ts'
 import { followRun } from '../../http/follow.ts'
 import { callOf, printReply, withRun } from '../../http/route-call.ts'

@@ -1,6 +1,6 @@
 import { askYesOrNo } from '../../machine/ask.ts'
 import type { CommandContext, Flow } from '../../context.ts'
-import { CliError } from '../../errors/errors.ts'
+import { CliError } from '../../errors/cli-error.ts'
 import { textAt } from '../../replies/fields.ts'
 import { isEnded } from '../../http/follow.ts'
 import type { Client } from '../../http/client.ts'

@@ -8,7 +8,7 @@ import {
   type DeviceAuthorizationReply,
 } from '../../../shared/api/auth-internal.ts'
 import type { CommandContext } from '../../context.ts'
-import { CliError } from '../../errors/errors.ts'
+import { CliError } from '../../errors/cli-error.ts'
 import { createClient, failureOf, type ApiReply, type Client } from '../../http/client.ts'
 import { openBrowser } from '../../machine/browser.ts'
 

@@ -1,5 +1,5 @@
 import type { Flow } from '../../context.ts'
-import { CliError, usageError } from '../../errors/errors.ts'
+import { CliError, usageError } from '../../errors/cli-error.ts'
 import { textAt } from '../../replies/fields.ts'
 import { failureOf, type Client } from '../../http/client.ts'
 import { findLogins, useLogin } from '../../sign-in/login-file.ts'

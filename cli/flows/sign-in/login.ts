@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises'
 import type { CommandContext, Flow } from '../../context.ts'
-import { ApiFailure, CliError, usageError } from '../../errors/errors.ts'
+import { ApiFailure, CliError, usageError } from '../../errors/cli-error.ts'
 import { fieldAt, listAt, parseJsonText, textAt } from '../../replies/fields.ts'
 import { readIfThere } from '../../machine/files.ts'
 import { createClient } from '../../http/client.ts'

@@ -1,5 +1,5 @@
 import type { CommandContext, Flow } from '../../context.ts'
-import { usageError } from '../../errors/errors.ts'
+import { usageError } from '../../errors/cli-error.ts'
 import { callOf, printReply } from '../../http/route-call.ts'
 import { localText } from '../../arguments/values.ts'
 

@@ -1,5 +1,5 @@
 import type { Flow } from '../../context.ts'
-import { ApiFailure } from '../../errors/errors.ts'
+import { ApiFailure } from '../../errors/cli-error.ts'
 import { textAt } from '../../replies/fields.ts'
 import { callOf, fillPath, printReply } from '../../http/route-call.ts'
 

@@ -89,7 +89,7 @@ const causes: Readonly<Record<ExitReason, Cause>> = {
       return runId
     },
   },
-  budget_exceeded: { reportedIn: 'device-manager/run-host/limits.test.ts' },
+  budget_exceeded: { reportedIn: 'device-manager/run-host/watchdog.test.ts' },
   no_progress: { reportedIn: 'test/process/run-host/ending.test.ts' },
   gate_timeout: {
     async endedBy(stage) {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { realWorld, type World } from '../../shared/lib/world.ts'
-import { Limits, type Trip, type WatchLimits } from './limits.ts'
+import { Limits, type Trip, type WatchLimits } from './watchdog.ts'
 
 const minute = 60_000
 

@@ -1,7 +1,7 @@
 import yargs, { type Argv, type Options } from 'yargs'
-import { flagsFor, hint, placePositionals, spellingsOf } from './arguments.ts'
+import { flagsFor, hint, placePositionals, spellingsOf } from './parse.ts'
 import type { Command, CommandFlag, ParsedArguments } from './command.ts'
-import { usageError } from '../errors/errors.ts'
+import { usageError } from '../errors/cli-error.ts'
 
 /** A command line as yargs reads it: what parseQuickly left, and what is wrong with it in words. */
 

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { bindValues, matchCommand, parseQuickly } from './arguments.ts'
-import { parseWithYargs } from './arguments-yargs.ts'
+import { bindValues, matchCommand, parseQuickly } from './parse.ts'
+import { parseWithYargs } from './parse-with-yargs.ts'
 import type { ParsedArguments } from './command.ts'
 import { contractCommands } from './commands.ts'
-import { CliError } from '../errors/errors.ts'
+import { CliError } from '../errors/cli-error.ts'
 import { valuesOf } from './values.ts'
 
 const commandNamed = (name: string) => contractCommands.find((command) => command.name === name)!

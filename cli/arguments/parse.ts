@@ -1,5 +1,5 @@
 import { globalFlags, type Command, type CommandFlag, type ParsedArguments } from './command.ts'
-import { usageError } from '../errors/errors.ts'
+import { usageError } from '../errors/cli-error.ts'
 
 /**
  * Command lines. yargs reads them and words what is wrong; because loading it takes longer than a whole call, what is

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { specOf } from '../../test/kit/harness-recordings.ts'
-import { reportMaker, type Reported } from './report.ts'
+import { reportMaker, type Reported } from './end-report.ts'
 
 const totals = { eventCount: 9, logHash: '', gapBytes: 0, usage: null, toolCalls: 0 }
 const reported = { exitReason: 'completed', exitCode: 0, signal: null, message: null, forced: false } as const
