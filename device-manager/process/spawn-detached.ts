@@ -11,7 +11,7 @@ export interface DetachedLaunch {
   env: Readonly<Record<string, string>>
 }
 
-export interface SessionExit {
+export interface DetachedExit {
   exitCode: number | null
   signal: NodeJS.Signals | null
 }
@@ -25,9 +25,9 @@ export interface DetachedProgram {
   stdout: Readable
   stderr: Readable
   /** The leader ended. Output may follow: a child of its may hold the pipes. */
-  exited: Promise<SessionExit>
+  exited: Promise<DetachedExit>
   /** The leader ended and both outputs are at their end. */
-  closed: Promise<SessionExit>
+  closed: Promise<DetachedExit>
 }
 
 /** Starts a program. Rejects with a SpawnError. Writing to a program that has closed its input is no error. */
@@ -42,10 +42,10 @@ export async function spawnDetached(launch: DetachedLaunch): Promise<DetachedPro
   })
   if ('failed' in piped) throw explainSpawnError(await piped.failed, launch.file)
   const { child, pid } = piped
-  const exited = new Promise<SessionExit>((resolve) => {
+  const exited = new Promise<DetachedExit>((resolve) => {
     child.once('exit', (exitCode, signal) => resolve({ exitCode, signal }))
   })
-  const closed = new Promise<SessionExit>((resolve) => {
+  const closed = new Promise<DetachedExit>((resolve) => {
     child.once('close', (exitCode, signal) => resolve({ exitCode, signal }))
   })
   return {

@@ -11,7 +11,7 @@ import type { HarnessOutcome, HarnessDialogue, ProcessExit } from '../harness/ad
 import { changeSetOf, drain, stopTree, type Tree } from './ending.ts'
 import { CallJudge } from './permission/call-judge.ts'
 import { launchHarness, type Launched, type StartRequest } from './launch/launch.ts'
-import { Limits, type Trip } from './watchdog.ts'
+import { type Trip, Watchdog } from './watchdog.ts'
 import type { HostLog } from '../log/host-log.ts'
 import { Pipeline } from './output/pipeline.ts'
 import type { LaunchPlan, Prepared } from './preparation.ts'
@@ -58,7 +58,7 @@ export class LiveRun {
   readonly #parts: RunParts
   readonly #child: Launched
   readonly #pipeline: Pipeline
-  readonly #limits: Limits
+  readonly #watchdog: Watchdog
   readonly #dialogue: HarnessDialogue
   readonly #redact: Redact
   readonly #judge: CallJudge
@@ -97,7 +97,7 @@ export class LiveRun {
     const allSecrets = [{ name: 'SVC_TOKEN', value: start.token }, ...secrets]
     this.#redact = wholeValues(allSecrets)
     this.#dialogue = plan.adapter.dialogue(spec, { redactText: this.#redact.text })
-    this.#limits = makeLimits(world, spec, (trip) => this.stop(trip.exitReason, trip.message))
+    this.#watchdog = makeWatchdog(world, spec, (trip) => this.stop(trip.exitReason, trip.message))
     this.#judge = new CallJudge({
       spec,
       place: prepared.place,
@@ -106,7 +106,7 @@ export class LiveRun {
       onAsked: ({ safeSummary }) => this.#stopToAsk(safeSummary),
     })
     this.#pipeline = this.#makePipeline(streamRedactor(allSecrets))
-    this.#limits.start()
+    this.#watchdog.start()
   }
 
   /** What the harness is sent first, and the first event. */
@@ -120,7 +120,7 @@ export class LiveRun {
 
   stop(exitReason: ExitReason, message: string | null): void {
     this.#stop ??= { exitReason, message }
-    this.#limits.stop()
+    this.#watchdog.stop()
     this.#stopping ??= stopTree(this.#tree)
   }
 
@@ -130,7 +130,7 @@ export class LiveRun {
    */
   #stopToAsk(summary: string): void {
     this.#stop ??= { exitReason: 'approval_requested', message: `Waits for a person's approval of ${summary}` }
-    this.#limits.stop()
+    this.#watchdog.stop()
     this.#cancelAskGrace ??= this.#parts.world.after(askGraceMs, () => {
       this.#stopping ??= stopTree(this.#tree)
     })
@@ -151,7 +151,7 @@ export class LiveRun {
   async untilEnded(onEnding: () => void): Promise<EndReport> {
     const exit = await drain(this.#tree, () => this.#stopping)
     onEnding()
-    this.#limits.stop()
+    this.#watchdog.stop()
     this.#cancelExitGrace?.()
     this.#cancelAskGrace?.()
     const processExit: ProcessExit = { ...exit, stoppedFor: this.#stop?.exitReason ?? null }
@@ -192,8 +192,8 @@ export class LiveRun {
       lookUp: (ask) => judge.lookUp(ask, prepared.lookup),
       decide: (ask, reach) => judge.answer(ask, reach),
       emit: (bodies) => {
-        this.#limits.sawEvent()
-        for (const body of bodies) if (body.kind === 'tool_call') this.#limits.sawToolCall()
+        this.#watchdog.sawEvent()
+        for (const body of bodies) if (body.kind === 'tool_call') this.#watchdog.sawToolCall()
         writer.emit(bodies)
       },
       write: (text) => this.#child.write(text),
@@ -206,7 +206,7 @@ export class LiveRun {
     this.#cancelExitGrace ??= this.#parts.world.after(this.#parts.exitGraceMs, () => {
       // The result counts; that it did not leave is only noted.
       this.#isForced = this.#stop === null
-      this.#limits.stop()
+      this.#watchdog.stop()
       this.#stopping ??= stopTree(this.#tree, 'terminate')
     })
   }
@@ -222,8 +222,8 @@ function launchedAs(pid: number): ProcessIdentity {
 }
 
 /** A command may be silent for as long as it likes at its start; a structured harness tells at once that it is there. */
-function makeLimits(world: World, { harness, limits }: RunSpec, onTrip: (trip: Trip) => void): Limits {
-  return new Limits(world, { ...limits, firstEventMs: harness === 'command' ? null : limits.firstEventMs }, onTrip)
+function makeWatchdog(world: World, { harness, limits }: RunSpec, onTrip: (trip: Trip) => void): Watchdog {
+  return new Watchdog(world, { ...limits, firstEventMs: harness === 'command' ? null : limits.firstEventMs }, onTrip)
 }
 
 /**

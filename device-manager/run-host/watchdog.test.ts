@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { realWorld, type World } from '../../shared/lib/world.ts'
-import { Limits, type Trip, type WatchLimits } from './watchdog.ts'
+import { Watchdog, type Trip, type WatchLimits } from './watchdog.ts'
 
 const minute = 60_000
 
@@ -47,13 +47,13 @@ function handWorld() {
 function watch(change: Partial<WatchLimits> = {}) {
   const hand = handWorld()
   const trips: Trip[] = []
-  const limits = new Limits(
+  const watchdog = new Watchdog(
     hand.world,
     { runMs: 24 * 60 * minute, noProgressMs: 60 * minute, firstEventMs: 5 * minute, toolCalls: 3, ...change },
     (trip) => trips.push(trip),
   )
-  limits.start()
-  return { ...hand, limits, reasons: () => trips.map(({ exitReason }) => exitReason) }
+  watchdog.start()
+  return { ...hand, watchdog, reasons: () => trips.map(({ exitReason }) => exitReason) }
 }
 
 describe('limits of a run', () => {
@@ -67,9 +67,9 @@ describe('limits of a run', () => {
 
   test('silence after the first event; each event starts it anew', () => {
     const run = watch()
-    run.limits.sawEvent()
+    run.watchdog.sawEvent()
     run.pass(59 * minute)
-    run.limits.sawEvent()
+    run.watchdog.sawEvent()
     run.pass(59 * minute)
     expect(run.reasons()).toEqual([])
     run.pass(2 * minute)
@@ -79,7 +79,7 @@ describe('limits of a run', () => {
   test('the whole time, whatever happens in between', () => {
     const run = watch({ runMs: 2 * 60 * minute })
     for (let i = 0; i < 13; i++) {
-      run.limits.sawEvent()
+      run.watchdog.sawEvent()
       run.pass(10 * minute)
     }
     expect(run.reasons()).toEqual(['timeout'])
@@ -87,7 +87,7 @@ describe('limits of a run', () => {
 
   test('a night’s sleep is no silence, whichever clock went on; but it counts for the whole time', () => {
     const run = watch({ runMs: 9 * 60 * minute })
-    run.limits.sawEvent()
+    run.watchdog.sawEvent()
     run.pass(10 * minute)
     run.jump({ wall: 8 * 60 * minute, monotonic: 8 * 60 * minute })
     run.pass(minute)
@@ -99,17 +99,17 @@ describe('limits of a run', () => {
 
   test('one tool call too many, once', () => {
     const run = watch()
-    for (let i = 0; i < 3; i++) run.limits.sawToolCall()
+    for (let i = 0; i < 3; i++) run.watchdog.sawToolCall()
     expect(run.reasons()).toEqual([])
-    for (let i = 0; i < 3; i++) run.limits.sawToolCall()
+    for (let i = 0; i < 3; i++) run.watchdog.sawToolCall()
     expect(run.reasons()).toEqual(['budget_exceeded'])
   })
 
   test('stopped is stopped', () => {
     const run = watch()
-    run.limits.stop()
+    run.watchdog.stop()
     run.pass(30 * 60 * minute)
-    run.limits.sawToolCall()
+    run.watchdog.sawToolCall()
     expect(run.reasons()).toEqual([])
   })
 })

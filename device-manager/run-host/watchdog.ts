@@ -21,7 +21,7 @@ const longestTickMs = 15_000
  * the machine is awake: a tick that comes late counts for no more than its own interval, so no watchdog ends a healthy
  * run on waking.
  */
-export class Limits {
+export class Watchdog {
   readonly #world: World
   readonly #limits: WatchLimits
   readonly #onTrip: (trip: Trip) => void
