@@ -1,9 +1,9 @@
 import type { World } from '../shared/lib/world.ts'
-import type { Command, ParsedArguments } from './command.ts'
-import type { CliEnvironment } from './environment.ts'
-import type { Client } from './http.ts'
-import type { Output } from './output.ts'
-import type { Values } from './values.ts'
+import type { Command, ParsedArguments } from './arguments/command.ts'
+import type { CliEnvironment } from './machine/environment.ts'
+import type { Client } from './http/client.ts'
+import type { Output } from './output/output.ts'
+import type { Values } from './arguments/values.ts'
 
 /** What a command gets to do its work. */
 export interface CommandContext {

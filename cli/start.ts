@@ -1,13 +1,13 @@
 import { realWorld } from '../shared/lib/world.ts'
-import { bindValues, matchCommand, parseQuickly } from './arguments.ts'
-import type { Command } from './command.ts'
+import { bindValues, matchCommand, parseQuickly } from './arguments/parse.ts'
+import type { Command } from './arguments/command.ts'
 import type { CommandContext } from './context.ts'
-import { allCommands, contractCommands } from './commands.ts'
-import { readEnvironment } from './environment.ts'
-import { usageError } from './errors.ts'
+import { allCommands, contractCommands } from './arguments/commands.ts'
+import { readEnvironment } from './machine/environment.ts'
+import { usageError } from './errors/cli-error.ts'
 import { flowOf } from './flows.ts'
-import { createOutput, endWhenNothingIsTaken, findOutputLoss, type Output } from './output.ts'
-import { valuesOf } from './values.ts'
+import { createOutput, endWhenNothingIsTaken, findOutputLoss, type Output } from './output/output.ts'
+import { valuesOf } from './arguments/values.ts'
 
 /** Runs one command line and gives the exit status. */
 export async function start(argv: readonly string[]): Promise<number> {
@@ -36,7 +36,7 @@ async function answer(argv: readonly string[], { out, env }: Pick<Invocation, 'o
     const match = matchCommand(contractCommands, words) ?? matchCommand(await allCommands(), words)
     if (match === null) return await helpOrFault({ words, out, env })
     if (asksForHelp(match.rest)) {
-      const { helpOf } = await import('./help.ts')
+      const { helpOf } = await import('./arguments/help.ts')
       out.text(await helpOf(match.command, out.width))
       return 0
     }
@@ -55,7 +55,8 @@ interface Invocation {
 
 async function run({ command, rest, out, env }: Invocation): Promise<number> {
   const bound = bindValues(command, rest)
-  const parsed = parseQuickly(command, bound) ?? (await import('./arguments-yargs.ts')).parseWithYargs(command, bound)
+  const parsed =
+    parseQuickly(command, bound) ?? (await import('./arguments/parse-with-yargs.ts')).parseWithYargs(command, bound)
   const sources = { cwd: process.cwd(), readInput }
   const values = await valuesOf(command, parsed, sources)
   if (values.dropped.length > 0) {
@@ -75,9 +76,9 @@ async function run({ command, rest, out, env }: Invocation): Promise<number> {
     },
     ...sources,
     async connect() {
-      const { openSession } = await import('./session.ts')
-      const { createClient } = await import('./http.ts')
-      return createClient(await openSession(env, typeof workspaceId === 'string' ? workspaceId : null), realWorld)
+      const { callerOf } = await import('./sign-in/caller.ts')
+      const { createClient } = await import('./http/client.ts')
+      return createClient(await callerOf(env, typeof workspaceId === 'string' ? workspaceId : null), realWorld)
     },
   }
   const flow = await flowOf(command)
@@ -102,7 +103,7 @@ async function helpOrFault({ words, out, env }: Omit<Invocation, 'command' | 're
   if (words[0] === '--version' || words[0] === '-v') {
     return run({ command: matchCommand(commands, ['version'])!.command, rest: [], out, env })
   }
-  const { overviewOf } = await import('./help.ts')
+  const { overviewOf } = await import('./arguments/help.ts')
   const isHelp = words.includes('--help') || words.includes('-h')
   const names = words.filter((word) => !word.startsWith('-'))
   let prefix = names.slice(0, 2).join(' ')

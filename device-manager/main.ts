@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8'
-import { compileForMemory } from './compiler.ts'
-import { nodeTrouble } from './node-version.ts'
+import { compileForMemory } from './start/compiler.ts'
+import { nodeTrouble } from './start/node-version.ts'
 import { fitLaunchd } from './service/under-launchd.ts'
 
 const [command, ...rest] = process.argv.slice(2)
@@ -20,7 +20,7 @@ async function main(): Promise<void> {
     // The daemon is idle for most of its life: its heap for young objects stays small, which saves about 8 MB.
     setFlagsFromString('--semi-space-growth-factor=1')
     compileForMemory()
-    await (await import('./run-daemon.ts')).runDaemon(service)
+    await (await import('./start/run-daemon.ts')).runDaemon(service)
   } else if (command === 'service') {
     const { realWorld } = await import('../shared/lib/world.ts')
     const { thisSystem } = await import('./service/context.ts')

@@ -34,7 +34,7 @@ const neverLoaded = [
 
 /** What every call of `svc` loads: one file instead of a dozen. */
 const svcStart =
-  /\/cli\/(arguments|command|command-table|commands|context|environment|errors|exit-codes|fields|files|flows|from-contract|http|input|login-file|output|paths|session|start|values|flows\/route-call)\.(ts|json)$/
+  /\/cli\/(arguments\/(command|command-table|commands|parse|values)|context|errors\/(cli-error|exit-codes)|flows|http\/client|machine\/(environment|files|input|paths)|output\/output|replies\/fields|sign-in\/(caller|login-file|server-url)|start)\.(ts|json)$/
 
 const root = join(import.meta.dirname, '..')
 
@@ -58,7 +58,7 @@ export async function build(folder: string): Promise<void> {
       groups: [
         { name: 'program-file', test: /\/shared\/lib\/program-file\.ts$/, priority: 2 },
         // Else they come with svc's, which the daemon would load too.
-        { name: 'everywhere', test: /\/shared\/lib\/(base62|world|backoff|places)\.ts$/, priority: 2 },
+        { name: 'everywhere', test: /\/shared\/lib\/(base62|world|backoff|places|lines)\.ts$/, priority: 2 },
         { name: 'svc', test: svcStart, priority: 1 },
       ],
     },

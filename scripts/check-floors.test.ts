@@ -17,6 +17,7 @@ const sound = {
   'main.ts': `import { runs } from './resources/runs/handlers/runs.ts'`,
   'resources/runs/handlers/runs.ts': `import { findRun } from '../store.ts'\nimport { findTask } from '../../tasks/store.ts'`,
   'resources/tasks/store.ts': `import { findRun, type Run } from '../runs/store.ts'`,
+  'resources/tasks/handlers/tasks.ts': `import { findTask } from '../store.ts'`,
   'resources/runs/store.ts': `import { z } from 'zod'`,
 }
 
@@ -58,6 +59,11 @@ describe('the floors of a part', () => {
     ],
   ])('refuses %s', (_, wrong, problem) => {
     expect(problemsOf({ ...sound, ...wrong })).toEqual([problem])
+  })
+
+  it('refuses a room without files', () => {
+    const { 'main.ts': _, ...others } = sound
+    expect(problemsOf(others)).toEqual(['house/main.ts: a room without files'])
   })
 
   it('refuses a circle of values within a room', () => {

@@ -46,6 +46,8 @@ export function checkFloors(part: string, floors: readonly Floor[], graph: Impor
         problems.push(`${file}: imports ${written.join(', ')} of ${target}: handlers write to others by their steps`)
     }
   }
+  for (const [path, { room }] of places)
+    if (!files.some((file) => placeOf(file, places)?.room === room)) problems.push(`${path}: a room without files`)
   const values = (file: string) => (graph.get(file) ?? []).filter(({ typeOnly }) => !typeOnly)
   for (const circle of circles(files, (file) => values(file).map(({ target }) => target)))
     problems.push(`${circle.join(' -> ')}: a circle of values`)
@@ -108,7 +110,7 @@ function circles(files: readonly string[], next: (file: string) => readonly stri
 }
 
 const statement = /^\s*(?:import|export)\s+(type\s+)?([^'"]*?\sfrom\s+)?['"]([^'"]+)['"]/gm
-const dynamic = /\bimport\(\s*['"]([^'"]+)['"]\s*\)/g
+const dynamic = /(\btypeof\s+)?\bimport\(\s*['"]([^'"]+)['"]\s*\)/g
 
 /** The imports of a file's text, with specifiers of packages as they are and paths from the project's root. */
 export function importsOf(file: string, text: string): (Import & { specifier: string })[] {
@@ -121,7 +123,7 @@ export function importsOf(file: string, text: string): (Import & { specifier: st
     const names = named.filter((name) => !name.startsWith('type ')).map((name) => name.split(' as ')[0]!.trim())
     found.push({ specifier, target: resolve(specifier), typeOnly: isTypes, names })
   }
-  for (const [, specifier = ''] of text.matchAll(dynamic))
-    found.push({ specifier, target: resolve(specifier), typeOnly: false, names: [] })
+  for (const [, type, specifier = ''] of text.matchAll(dynamic))
+    found.push({ specifier, target: resolve(specifier), typeOnly: type !== undefined, names: [] })
   return found
 }

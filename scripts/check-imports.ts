@@ -2,10 +2,11 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join, normalize, relative } from 'node:path'
 import { checkFloors, importsOf, type Import } from './check-floors.ts'
 import { controlPlaneFloors } from './floors-control-plane.ts'
+import { cliFloors, deviceManagerFloors } from './floors.ts'
 
 /**
  * The import rules: `shared` imports nothing of the others and nothing of node; `cli` and `device-manager` import neither the
- * control plane nor each other; the rooms of the control plane stand on floors (`floors-control-plane.ts`); knex stays where
+ * control plane nor each other; the rooms of each part stand on floors (`floors.ts`, `floors-control-plane.ts`); knex stays where
  * rows are; rules and machines touch no clock, no chance and no I/O.
  */
 const root = normalize(join(import.meta.dirname, '..'))
@@ -19,6 +20,8 @@ const graph = new Map<string, Import[]>()
 
 for (const part of parts) for (const file of typescriptFiles(join(root, part))) check(relative(root, file))
 problems.push(...checkFloors('control-plane', controlPlaneFloors, graph))
+problems.push(...checkFloors('device-manager', deviceManagerFloors, graph))
+problems.push(...checkFloors('cli', cliFloors, graph))
 
 function typescriptFiles(folder: string): string[] {
   let names: string[]

@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { commandsFromContract } from '../cli/from-contract.ts'
+import { commandsFromContract } from '../cli/arguments/from-contract.ts'
 
-/** Writes cli/command-table.json from the contract. To be run after a change of a route's command or schemas. */
+/** Writes cli/arguments/command-table.json from the contract. To be run after a change of a route's command or schemas. */
 const root = join(import.meta.dirname, '..')
-const path = join(root, 'cli/command-table.json')
+const path = join(root, 'cli/arguments/command-table.json')
 writeFileSync(path, JSON.stringify(commandsFromContract()))
 execFileSync(join(root, 'node_modules/.bin/oxfmt'), ['--write', path], { stdio: 'inherit' })

@@ -1,11 +1,11 @@
 import type { CommandContext, Flow } from '../context.ts'
-import { usageError } from '../errors.ts'
-import { fieldAt, listAt } from '../fields.ts'
-import { failureOf, type ApiCall, type ApiReply, type Client } from '../http.ts'
-import { addField, type FieldTree } from '../field-tree.ts'
-import { isUpwards, pagesOf } from '../pages.ts'
-import { readFileOrInput } from '../input.ts'
-import { localText, localTexts } from '../values.ts'
+import { usageError } from '../errors/cli-error.ts'
+import { fieldAt, listAt } from '../replies/fields.ts'
+import { failureOf, type ApiCall, type ApiReply, type Client } from '../http/client.ts'
+import { addField, type FieldTree } from '../arguments/field-tree.ts'
+import { isUpwards, pagesOf } from '../http/pages.ts'
+import { readFileOrInput } from '../machine/input.ts'
+import { localText, localTexts } from '../arguments/values.ts'
 
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 

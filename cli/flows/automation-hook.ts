@@ -1,8 +1,8 @@
 import type { Flow } from '../context.ts'
-import { usageError } from '../errors.ts'
-import { readFileOrInput } from '../input.ts'
-import { callOf, printReply } from '../route-call.ts'
-import { localText } from '../values.ts'
+import { usageError } from '../errors/cli-error.ts'
+import { readFileOrInput } from '../machine/input.ts'
+import { callOf, printReply } from '../http/route-call.ts'
+import { localText } from '../arguments/values.ts'
 
 /** `automation hook`: calls a webhook with a body of any kind, from --body or --body-file. */
 export const automationHook: Flow = async (context) => {

@@ -1,6 +1,6 @@
 import type { Flow } from '../context.ts'
-import { listAt } from '../fields.ts'
-import { callOf, printReply, withRun } from '../route-call.ts'
+import { listAt } from '../replies/fields.ts'
+import { callOf, printReply, withRun } from '../http/route-call.ts'
 
 /** `run get`, `agent get`: one by its own route, several by the list's `ids`, with null for what is not there. */
 export const batchGet: Flow = async (context) => {

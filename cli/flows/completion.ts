@@ -1,8 +1,8 @@
-import { flagsFor, matchCommand } from '../arguments.ts'
-import { allCommands } from '../commands.ts'
-import type { Command } from '../command.ts'
+import { flagsFor, matchCommand } from '../arguments/parse.ts'
+import { allCommands } from '../arguments/commands.ts'
+import type { Command } from '../arguments/command.ts'
 import type { Flow } from '../context.ts'
-import { usageError } from '../errors.ts'
+import { usageError } from '../errors/cli-error.ts'
 
 /** Shell completion: three small scripts, each of which asks `svc complete-words` what may follow. */
 

@@ -1,12 +1,12 @@
 import { backoffMs } from '../../shared/lib/backoff.ts'
 import type { CommandContext, Flow } from '../context.ts'
-import { ApiFailure, CliError } from '../errors.ts'
-import { exitStatus } from '../exit-codes.ts'
-import { fieldAt, parseJsonText, textAt } from '../fields.ts'
-import type { Client } from '../http.ts'
-import { callOf } from '../route-call.ts'
-import { SseReader, type SseMessage } from '../sse.ts'
-import { notOurServer } from '../usable-reply.ts'
+import { ApiFailure, CliError } from '../errors/cli-error.ts'
+import { exitStatus } from '../errors/exit-codes.ts'
+import { fieldAt, parseJsonText, textAt } from '../replies/fields.ts'
+import type { Client } from '../http/client.ts'
+import { callOf } from '../http/route-call.ts'
+import { SseReader, type SseMessage } from '../replies/sse.ts'
+import { notOurServer } from '../replies/usable-reply.ts'
 
 /**
  * `conversation send`: prints what the agent says as it comes (as JSON: one line per message of the stream) and tells by

@@ -1,9 +1,9 @@
 import { version as programVersion } from '../../shared/lib/version.ts'
-import { matchCommand } from '../arguments.ts'
-import { allCommands } from '../commands.ts'
+import { matchCommand } from '../arguments/parse.ts'
+import { allCommands } from '../arguments/commands.ts'
 import type { Flow } from '../context.ts'
-import { usageError } from '../errors.ts'
-import { exitCodesText, helpOf, overviewOf } from '../help.ts'
+import { usageError } from '../errors/cli-error.ts'
+import { exitCodesText, helpOf, overviewOf } from '../arguments/help.ts'
 
 export const help: Flow = async ({ out, positionals }) => {
   const commands = await allCommands()

@@ -1,8 +1,8 @@
 import type { CommandContext, Flow } from '../context.ts'
-import { CliError, usageError } from '../errors.ts'
-import { textAt } from '../fields.ts'
-import type { Client } from '../http.ts'
-import { callOf, fillPath, printReply } from '../route-call.ts'
+import { CliError, usageError } from '../errors/cli-error.ts'
+import { textAt } from '../replies/fields.ts'
+import type { Client } from '../http/client.ts'
+import { callOf, fillPath, printReply } from '../http/route-call.ts'
 
 /** `question answer`: the text, the chosen keys, or, for a question that asks for a secret, its value on standard input. */
 export const questionAnswer: Flow = async (context) => {
@@ -35,7 +35,7 @@ async function giveSecret(context: CommandContext, client: Client, path: string)
   return client.call({
     method: 'POST',
     path: `${path}/secret`,
-    body: { value: await (await import('../secret-input.ts')).readSecret(context) },
+    body: { value: await (await import('../machine/secret-input.ts')).readSecret(context) },
     // A key would have the server keep a hash of the value; sent twice, the second one is refused.
     isKeyed: false,
   })

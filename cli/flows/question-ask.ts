@@ -1,5 +1,5 @@
 import type { Flow } from '../context.ts'
-import { callOf, printReply } from '../route-call.ts'
+import { callOf, printReply } from '../http/route-call.ts'
 
 /** `question ask`: a free answer, or with --secret-name a secret; the text then also says why the agent needs it. */
 export const questionAsk: Flow = async (context) => {

@@ -45,7 +45,7 @@ function isProgram(file: string): boolean {
   }
 }
 
-/** Root may replace everything, which is said of it anyway (wall/trial.ts). */
+/** Root may replace everything, which is said of it anyway (isolation/trial.ts). */
 function isReplaceable(file: string): boolean {
   const real = realpathSync(file)
   return [file, dirname(file), real, dirname(real)].some(isChangeable)

@@ -4,7 +4,7 @@ import type { HarnessName, RunSpec, ToolPermissions } from '../../shared/runs/sp
 
 /**
  * What a harness is to the run host. An adapter holds no state and does no I/O except in `detect`; what one run needs
- * to remember lives in the session it makes.
+ * to remember lives in the dialogue it makes.
  */
 export interface HarnessAdapter {
   readonly name: HarnessName
@@ -13,19 +13,19 @@ export interface HarnessAdapter {
     resume: boolean
     /** Takes text from a person while it runs. */
     input: boolean
-    /** Asks before each tool call, so that the lists and the gate decide. */
-    gate: boolean
+    /** Asks before each tool call, so that the agent's lists decide. */
+    ask: boolean
   }
   /** Installed, version, signed in: by looking, never by using credentials. Bounded in time by the probe. */
   detect(probe: HarnessProbe): Promise<HarnessReadiness>
-  /** How to launch it. Pure. Throws HarnessLaunchError (adapter-errors.ts) when the spec does not say enough. */
+  /** How to launch it. Pure. Throws HarnessLaunchError (parts/adapter-errors.ts) when the spec does not say enough. */
   command(spec: RunSpec, launch: LaunchFacts): HarnessLaunch
-  session(spec: RunSpec, options?: SessionOptions): HarnessSession
+  dialogue(spec: RunSpec, options?: DialogueOptions): HarnessDialogue
 }
 
-export interface SessionOptions {
+export interface DialogueOptions {
   /**
-   * Takes secrets out of a text. A session that cuts texts applies it before the cut: half a secret is not recognised
+   * Takes secrets out of a text. A dialogue that cuts texts applies it before the cut: half a secret is not recognised
    * afterwards. The run host redacts all events besides.
    */
   redactText?: RedactText
@@ -82,23 +82,23 @@ export interface HarnessLaunch {
 }
 
 /** Reads one run's output and answers its requests. Incremental and pure: never throws, never waits. */
-export interface HarnessSession {
+export interface HarnessDialogue {
   /** What to write to standard input at once after the launch (pipes only). */
-  open(): SessionOutput
+  open(): DialogueOutput
   /** Bytes from stdout or the pty, in any cut. */
-  push(chunk: Uint8Array): SessionOutput
-  pushStderr(chunk: Uint8Array): SessionOutput
+  push(chunk: Uint8Array): DialogueOutput
+  pushStderr(chunk: Uint8Array): DialogueOutput
   /** The decision on a question that `asks` carried. */
-  answer(askId: string, decision: GateDecision): SessionOutput
+  answer(askId: string, decision: CallDecision): DialogueOutput
   /** A person's text, when `can.input`. */
-  input(text: string): SessionOutput
+  input(text: string): DialogueOutput
   /** Standard output ended; what is still buffered comes out. `exit`, where it is known by then, goes into a result. */
-  end(exit?: ProcessExit): SessionOutput
+  end(exit?: ProcessExit): DialogueOutput
   /** How the run ended, from what was read and how the process left. */
   outcome(exit: ProcessExit): HarnessOutcome
 }
 
-export interface SessionOutput {
+export interface DialogueOutput {
   events: readonly RunEventBody[]
   /** To be written to standard input, in order. */
   write?: string
@@ -117,7 +117,7 @@ export interface ToolAsk {
   cwd?: string
 }
 /** `stop`: the run ends now; the harness is told so in the way it understands, and is interrupted if it goes on. */
-export type GateDecision =
+export type CallDecision =
   | { behavior: 'allow'; rule: string | null }
   | { behavior: 'deny'; message: string; stop?: boolean }
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { runEventSchemas } from '../../shared/runs/events.ts'
 import { exitReasonNames } from '../../shared/runs/exit-reasons.ts'
 import { canonical, merged, outputBytes, recording, specOf } from '../../test/kit/harness-recordings.ts'
-import type { HarnessAdapter, ProcessExit, SessionOutput } from './adapter.ts'
+import type { HarnessAdapter, ProcessExit, DialogueOutput } from './adapter.ts'
 import { adapters } from './registry.ts'
 
 const claudeRecordings = [
@@ -42,15 +42,15 @@ const exits: ProcessExit[] = [
 ]
 
 /** All that comes out when the bytes arrive in these chunks, each in memory that is then used again. */
-function read(adapter: HarnessAdapter, chunks: readonly Uint8Array[]): Required<SessionOutput> {
-  const session = adapter.session(specOf({ harness: adapter.name }))
+function read(adapter: HarnessAdapter, chunks: readonly Uint8Array[]): Required<DialogueOutput> {
+  const dialogue = adapter.dialogue(specOf({ harness: adapter.name }))
   const outputs = chunks.map((chunk) => {
     const memory = Uint8Array.from(chunk)
-    const output = session.push(memory)
+    const output = dialogue.push(memory)
     memory.fill(0x2a)
     return output
   })
-  return merged([...outputs, session.end()])
+  return merged([...outputs, dialogue.end()])
 }
 
 function cut(bytes: Uint8Array, at: readonly number[]): Uint8Array[] {
@@ -58,7 +58,7 @@ function cut(bytes: Uint8Array, at: readonly number[]): Uint8Array[] {
   return places.slice(1).map((place, index) => bytes.subarray(places[index], place))
 }
 
-function expectValid(output: Required<SessionOutput>): void {
+function expectValid(output: Required<DialogueOutput>): void {
   for (const event of output.events) {
     const parsed = runEventSchemas[event.kind].safeParse(event.data)
     expect(parsed.error, `${event.kind} ${JSON.stringify(event.data).slice(0, 300)}`).toBeUndefined()
@@ -125,11 +125,11 @@ describe.each(adapters.map((adapter) => ({ adapter, name: adapter.name })))('$na
         fc.constantFrom(...exits),
         cuts,
         (bytes, exit, at) => {
-          const session = adapter.session(specOf({ harness: adapter.name }))
-          session.open()
-          const outputs = cut(bytes, at).flatMap((chunk) => [session.push(chunk), session.pushStderr(chunk)])
-          expectValid(merged([...outputs, session.end(exit)]))
-          const { exitReason } = session.outcome(exit)
+          const dialogue = adapter.dialogue(specOf({ harness: adapter.name }))
+          dialogue.open()
+          const outputs = cut(bytes, at).flatMap((chunk) => [dialogue.push(chunk), dialogue.pushStderr(chunk)])
+          expectValid(merged([...outputs, dialogue.end(exit)]))
+          const { exitReason } = dialogue.outcome(exit)
           expect(exit.stoppedFor === null ? exitReasonNames : [exit.stoppedFor]).toContain(exitReason)
         },
       ),
@@ -149,9 +149,9 @@ describe.each(adapters.map((adapter) => ({ adapter, name: adapter.name })))('$na
   })
 
   it('takes text from a person only where it says so', () => {
-    const session = adapter.session(specOf({ harness: adapter.name }))
+    const dialogue = adapter.dialogue(specOf({ harness: adapter.name }))
     const answer = `{"type":"control_response","response":{"subtype":"success","request_id":"initialize"}}\n`
-    session.push(Buffer.from(answer))
-    expect(session.input('go on').write?.includes('go on') === true).toBe(adapter.can.input)
+    dialogue.push(Buffer.from(answer))
+    expect(dialogue.input('go on').write?.includes('go on') === true).toBe(adapter.can.input)
   })
 })

@@ -3,7 +3,7 @@ import type { CloseName } from '../../shared/device/limits.ts'
 import { linkLimits, silenceLimitMs } from '../../shared/device/limits.ts'
 import { serverMessage, type DeviceMessage, type ServerMessage } from '../../shared/device/protocol.ts'
 import type { World } from '../../shared/lib/world.ts'
-import type { Log } from '../log.ts'
+import type { Log } from '../log/log.ts'
 import { linkStep, startState, type LinkEffect, type LinkEvent, type LinkState } from './machine.ts'
 
 export interface LinkClientOptions {

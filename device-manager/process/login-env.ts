@@ -3,7 +3,7 @@ import type { World } from '../../shared/lib/world.ts'
 import { harnessEnv } from './harness-env.ts'
 import { endTree } from './kill.ts'
 import { markName } from './orphans.ts'
-import { type PipedSession, type SessionLaunch, spawnSession } from './spawn-session.ts'
+import { type DetachedProgram, type DetachedLaunch, spawnDetached } from './spawn-detached.ts'
 
 export interface LoginEnvOptions {
   shell: string
@@ -13,7 +13,7 @@ export interface LoginEnvOptions {
   base: Readonly<Record<string, string | undefined>>
   timeoutMs?: number
   /** Leads the shell behind the wall: its start-up files may be what a run has written. */
-  enter?: (launch: SessionLaunch) => SessionLaunch
+  enter?: (launch: DetachedLaunch) => DetachedLaunch
 }
 
 export interface LoginEnv {
@@ -60,37 +60,37 @@ type ShellProbe = { env: Record<string, string> } | { message: string }
 async function runShell(options: LoginEnvOptions, base: Record<string, string>): Promise<ShellProbe> {
   const { shell, homeDir, world } = options
   const probeId = world.id('probe_')
-  let session: PipedSession
+  let program: DetachedProgram
   try {
     const env = { ...base, ...quietShell, [markName]: probeId }
     const launch = { file: shell, args: shellArgs(shell, probeId), cwd: homeDir, env }
-    session = await spawnSession(options.enter?.(launch) ?? launch)
+    program = await spawnDetached(options.enter?.(launch) ?? launch)
   } catch (error) {
     return {
       message: `The login shell could not be started: ${error instanceof Error ? error.message : String(error)}`,
     }
   }
-  session.stdin.end()
-  session.stderr.resume()
-  const output = await readUntil(session, {
+  program.stdin.end()
+  program.stderr.resume()
+  const output = await readUntil(program, {
     mark: endMark(probeId),
     timeoutMs: options.timeoutMs ?? defaultTimeoutMs,
     world,
   })
   // It leaves by itself a moment after it told; to end it would take twice as many searches.
-  if (output !== null) await Promise.race([session.exited, world.sleep(leaveMs)])
+  if (output !== null) await Promise.race([program.exited, world.sleep(leaveMs)])
   await endTree({
     runId: probeId,
-    leader: session.identity,
-    pgid: session.pid,
+    leader: program.identity,
+    pgid: program.pid,
     cgroup: null,
     exclude: [],
     world,
     skipTo: 'kill',
     leaderExitSeen: true,
   })
-  session.stdout.destroy()
-  session.stderr.destroy()
+  program.stdout.destroy()
+  program.stderr.destroy()
   if (output === null) return { message: `The login shell ${shell} did not answer in time.` }
   const env = parseEnv(output, probeId)
   return env === null ? { message: `The login shell ${shell} ended without telling its environment.` } : { env }
@@ -118,7 +118,7 @@ const endMark = (probeId: string) => `end_${probeId}`
  * files left in the background may hold the pipe.
  */
 async function readUntil(
-  session: PipedSession,
+  program: DetachedProgram,
   limits: { mark: string; timeoutMs: number; world: World },
 ): Promise<string | null> {
   const chunks: Buffer[] = []
@@ -127,19 +127,19 @@ async function readUntil(
   return new Promise((resolve) => {
     const finish = (result: 'timeout' | 'read') => {
       cancel()
-      session.stdout.removeAllListeners('data')
-      session.stdout.resume()
+      program.stdout.removeAllListeners('data')
+      program.stdout.resume()
       resolve(result === 'timeout' ? null : Buffer.concat(chunks).toString('utf8'))
     }
     const cancel = limits.world.after(limits.timeoutMs, () => finish('timeout'))
-    session.stdout.on('data', (chunk: Buffer) => {
+    program.stdout.on('data', (chunk: Buffer) => {
       chunks.push(chunk)
       size += chunk.length
       const text = tail + chunk.toString('latin1')
       if (text.includes(`${limits.mark}\0`) || size > maxOutputBytes) finish('read')
       tail = text.slice(-limits.mark.length)
     })
-    session.stdout.once('end', () => finish('read'))
+    program.stdout.once('end', () => finish('read'))
   })
 }
 

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn, setTimeout } from 'node:timers/promises'
-import { isSystemTrouble } from '../system-trouble.ts'
+import { isSystemTrouble } from './system-trouble.ts'
 import { processesInCgroup } from './cgroup.ts'
 import type { ProcessIdentity } from './identity.ts'
 import { environReader, listPids, statReader } from './proc.ts'

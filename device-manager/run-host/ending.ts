@@ -5,8 +5,8 @@ import { endTree, type EscalationSteps } from '../process/kill.ts'
 import { findProcessesOfRun } from '../process/orphans.ts'
 import type { ProcessIdentity } from '../process/identity.ts'
 import type { Wall } from '../wall/wall.ts'
-import type { Child, LeaderExit } from './child.ts'
-import { messageOf, type HostLog } from './log.ts'
+import type { Child, LeaderExit } from './launch/child.ts'
+import { messageOf, type HostLog } from '../log/host-log.ts'
 import type { Prepared } from './preparation.ts'
 
 /**

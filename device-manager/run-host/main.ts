@@ -5,12 +5,12 @@ import { realWorld } from '../../shared/lib/world.ts'
 import { bootId, startTimeOf } from '../process/identity.ts'
 import { closeInheritedFiles } from '../process/inherited-files.ts'
 import { RunHost, spoolOpener } from './host.ts'
-import { messageOf, stderrLog } from './log.ts'
-import type { HostRecord } from './protocol.ts'
-import { hostPaths, makeShortFolder, removeHostFiles, writeRecord } from './record.ts'
-import { HostSocket } from './socket.ts'
+import { messageOf, stderrLog } from '../log/host-log.ts'
+import type { HostRecord } from './wire/protocol.ts'
+import { hostPaths, makeShortFolder, removeHostFiles, writeRecord } from './wire/record.ts'
+import { HostSocket } from './wire/socket.ts'
 import { warmUp } from './warm-up.ts'
-import { writerLimits } from './writer-options.ts'
+import { writerLimits } from './output/writer-options.ts'
 
 const count = z.coerce.number().int().positive()
 const settings = z.object({

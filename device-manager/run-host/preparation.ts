@@ -4,19 +4,19 @@ import { releaseBase } from '../change-set/diff.ts'
 import { takeBase } from '../change-set/snapshot.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { HarnessAdapter, HarnessLaunch } from '../harness/adapter.ts'
-import { HarnessLaunchError } from '../harness/adapter-errors.ts'
+import { HarnessLaunchError } from '../harness/parts/adapter-errors.ts'
 import { adapterOf, noAdapterMessage } from '../harness/registry.ts'
 import { removeRunCgroup } from '../process/cgroup.ts'
 import { hiddenFolderAround } from '../wall/hidden.ts'
 import { makeWall, type Wall } from '../wall/wall.ts'
-import { knownEnv, pathOf } from './environment.ts'
-import { messageOf, type HostLog } from './log.ts'
-import { ownFolders } from './own-folders.ts'
-import { PathLookup } from './path-lookup.ts'
-import type { GatePlace } from './path-rules.ts'
-import { findProgram } from './program.ts'
-import type { HostRequest } from './protocol.ts'
-import { makePrivateFolder, runPaths, writePrivateFile, type RunPaths } from './record.ts'
+import { knownEnv, pathOf } from './launch/environment.ts'
+import { messageOf, type HostLog } from '../log/host-log.ts'
+import { ownFolders } from './permission/own-folders.ts'
+import { PathLookup } from './permission/path-lookup.ts'
+import type { JudgedPlace } from './permission/patterns/path-rules.ts'
+import { findProgram } from './launch/program.ts'
+import type { HostRequest } from './wire/protocol.ts'
+import { makePrivateFolder, runPaths, writePrivateFile, type RunPaths } from './wire/record.ts'
 
 export type Assignment = Extract<HostRequest, { type: 'assign' }>
 export type BaseResult = Awaited<ReturnType<typeof takeBase>>
@@ -37,9 +37,9 @@ export interface Prepared {
   cwd: string
   base: BaseResult
   plan: LaunchPlan | { problem: unknown }
-  /** By which the gate judges paths. */
+  /** By which paths of calls are judged. */
   lookup: PathLookup
-  place: GatePlace
+  place: JudgedPlace
   /** null: the run has none. */
   wall: Wall | null | { problem: unknown }
   /** Made when the harness runs. */
@@ -80,11 +80,11 @@ export async function prepare(
   return { assignment, paths, cwd, base, plan, lookup, place, wall: await walling, cgroup: null }
 }
 
-/** What the run's rules are about, before anything of the run can move it. A harness that asks nothing has no gate. */
+/** What the run's rules are about, before anything of the run can move it. A harness that asks nothing needs none of it. */
 async function placeOf(
   { spec, homeDir, svcBinDir }: Assignment,
   { stateDir, cwd, lookup }: { stateDir: string; cwd: string; lookup: PathLookup },
-): Promise<GatePlace> {
+): Promise<JudgedPlace> {
   const facts = {
     cwd,
     homeDir,
@@ -92,7 +92,7 @@ async function placeOf(
     ownFolders: ownFolders(stateDir, process.env),
     svcProgram: svcBinDir === null ? null : join(svcBinDir, 'svc'),
   }
-  if (adapterOf(spec.harness)?.can.gate === true) return lookup.placeOf(facts)
+  if (adapterOf(spec.harness)?.can.ask === true) return lookup.placeOf(facts)
   return { ...facts, realCwd: cwd, realPatterns: new Map() }
 }
 

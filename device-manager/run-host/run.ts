@@ -7,17 +7,17 @@ import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
 import { makeRunCgroup } from '../process/cgroup.ts'
 import { identityOf, type ProcessIdentity } from '../process/identity.ts'
-import type { HarnessOutcome, HarnessSession, ProcessExit } from '../harness/adapter.ts'
+import type { HarnessOutcome, HarnessDialogue, ProcessExit } from '../harness/adapter.ts'
 import { changeSetOf, drain, stopTree, type Tree } from './ending.ts'
-import { CallGate } from './call-gate.ts'
-import { launchHarness, type Launched, type StartRequest } from './launch.ts'
-import { Limits, type Trip } from './limits.ts'
-import type { HostLog } from './log.ts'
-import { Pipeline } from './pipeline.ts'
+import { CallJudge } from './permission/call-judge.ts'
+import { launchHarness, type Launched, type StartRequest } from './launch/launch.ts'
+import { type Trip, Watchdog } from './watchdog.ts'
+import type { HostLog } from '../log/host-log.ts'
+import { Pipeline } from './output/pipeline.ts'
 import type { LaunchPlan, Prepared } from './preparation.ts'
-import { redactWhole, streamRedactor, wholeValues, type Redact, type StreamRedactor } from './redaction.ts'
-import { endedEvent, reportMaker } from './report.ts'
-import type { EventWriter } from './writer.ts'
+import { redactWhole, streamRedactor, wholeValues, type Redact, type StreamRedactor } from './output/redaction.ts'
+import { endedEvent, reportMaker } from './end-report.ts'
+import type { EventWriter } from './output/writer.ts'
 
 export interface RunParts {
   world: World
@@ -58,10 +58,10 @@ export class LiveRun {
   readonly #parts: RunParts
   readonly #child: Launched
   readonly #pipeline: Pipeline
-  readonly #limits: Limits
-  readonly #session: HarnessSession
+  readonly #watchdog: Watchdog
+  readonly #dialogue: HarnessDialogue
   readonly #redact: Redact
-  readonly #gate: CallGate
+  readonly #judge: CallJudge
   readonly #tree: Tree
   readonly #seenInputs = new Set<string>()
   #stop: Stop | null = null
@@ -96,9 +96,9 @@ export class LiveRun {
     const secrets = Object.entries(start.secrets).map(([name, value]) => ({ name, value }))
     const allSecrets = [{ name: 'SVC_TOKEN', value: start.token }, ...secrets]
     this.#redact = wholeValues(allSecrets)
-    this.#session = plan.adapter.session(spec, { redactText: this.#redact.text })
-    this.#limits = makeLimits(world, spec, (trip) => this.stop(trip.exitReason, trip.message))
-    this.#gate = new CallGate({
+    this.#dialogue = plan.adapter.dialogue(spec, { redactText: this.#redact.text })
+    this.#watchdog = makeWatchdog(world, spec, (trip) => this.stop(trip.exitReason, trip.message))
+    this.#judge = new CallJudge({
       spec,
       place: prepared.place,
       redactText: this.#redact.text,
@@ -106,7 +106,7 @@ export class LiveRun {
       onAsked: ({ safeSummary }) => this.#stopToAsk(safeSummary),
     })
     this.#pipeline = this.#makePipeline(streamRedactor(allSecrets))
-    this.#limits.start()
+    this.#watchdog.start()
   }
 
   /** What the harness is sent first, and the first event. */
@@ -120,7 +120,7 @@ export class LiveRun {
 
   stop(exitReason: ExitReason, message: string | null): void {
     this.#stop ??= { exitReason, message }
-    this.#limits.stop()
+    this.#watchdog.stop()
     this.#stopping ??= stopTree(this.#tree)
   }
 
@@ -130,7 +130,7 @@ export class LiveRun {
    */
   #stopToAsk(summary: string): void {
     this.#stop ??= { exitReason: 'approval_requested', message: `Waits for a person's approval of ${summary}` }
-    this.#limits.stop()
+    this.#watchdog.stop()
     this.#cancelAskGrace ??= this.#parts.world.after(askGraceMs, () => {
       this.#stopping ??= stopTree(this.#tree)
     })
@@ -151,20 +151,20 @@ export class LiveRun {
   async untilEnded(onEnding: () => void): Promise<EndReport> {
     const exit = await drain(this.#tree, () => this.#stopping)
     onEnding()
-    this.#limits.stop()
+    this.#watchdog.stop()
     this.#cancelExitGrace?.()
     this.#cancelAskGrace?.()
     const processExit: ProcessExit = { ...exit, stoppedFor: this.#stop?.exitReason ?? null }
     this.#parts.writer.keepTail()
     this.#pipeline.end(processExit)
     const trouble = this.#child.launchTrouble()
-    const outcome = trouble === null ? this.#session.outcome(processExit) : notBegun(trouble)
+    const outcome = trouble === null ? this.#dialogue.outcome(processExit) : notBegun(trouble)
     const exitReason = this.#stop?.exitReason ?? outcome.exitReason
     const message = this.#stop ? this.#stop.message : outcome.message
     const reported = {
       ...exit,
       exitReason,
-      message: this.#redacted(message ?? (exitReason === 'completed' ? this.#gate.nothingAllowed : null)),
+      message: this.#redacted(message ?? (exitReason === 'completed' ? this.#judge.nothingAllowed : null)),
       sessionId: outcome.sessionId,
       lostSessionId: outcome.resumeRefused ? this.#parts.prepared.assignment.spec.resumeSessionId : null,
       forced: this.#isForced,
@@ -183,17 +183,17 @@ export class LiveRun {
 
   #makePipeline(redactor: StreamRedactor): Pipeline {
     const { prepared, plan, writer } = this.#parts
-    const gate = this.#gate
+    const judge = this.#judge
     return new Pipeline({
-      session: this.#session,
+      dialogue: this.#dialogue,
       redactor,
       redact: this.#redact,
       io: plan.launch.io,
-      lookUp: (ask) => gate.lookUp(ask, prepared.lookup),
-      decide: (ask, reach) => gate.answer(ask, reach),
+      lookUp: (ask) => judge.lookUp(ask, prepared.lookup),
+      decide: (ask, reach) => judge.answer(ask, reach),
       emit: (bodies) => {
-        this.#limits.sawEvent()
-        for (const body of bodies) if (body.kind === 'tool_call') this.#limits.sawToolCall()
+        this.#watchdog.sawEvent()
+        for (const body of bodies) if (body.kind === 'tool_call') this.#watchdog.sawToolCall()
         writer.emit(bodies)
       },
       write: (text) => this.#child.write(text),
@@ -206,7 +206,7 @@ export class LiveRun {
     this.#cancelExitGrace ??= this.#parts.world.after(this.#parts.exitGraceMs, () => {
       // The result counts; that it did not leave is only noted.
       this.#isForced = this.#stop === null
-      this.#limits.stop()
+      this.#watchdog.stop()
       this.#stopping ??= stopTree(this.#tree, 'terminate')
     })
   }
@@ -222,8 +222,8 @@ function launchedAs(pid: number): ProcessIdentity {
 }
 
 /** A command may be silent for as long as it likes at its start; a structured harness tells at once that it is there. */
-function makeLimits(world: World, { harness, limits }: RunSpec, onTrip: (trip: Trip) => void): Limits {
-  return new Limits(world, { ...limits, firstEventMs: harness === 'command' ? null : limits.firstEventMs }, onTrip)
+function makeWatchdog(world: World, { harness, limits }: RunSpec, onTrip: (trip: Trip) => void): Watchdog {
+  return new Watchdog(world, { ...limits, firstEventMs: harness === 'command' ? null : limits.firstEventMs }, onTrip)
 }
 
 /**

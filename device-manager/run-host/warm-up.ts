@@ -1,15 +1,15 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { World } from '../../shared/lib/world.ts'
-import { commandSession } from '../harness/command/session.ts'
-import { inputsOf } from './call-inputs.ts'
-import { nothingWritten, pendingEvent, toRows } from './event-lines.ts'
-import { launchHarness, type StartRequest } from './launch.ts'
-import { messageOf, type HostLog } from './log.ts'
-import { Pipeline } from './pipeline.ts'
+import { commandDialogue } from '../harness/command/dialogue.ts'
+import { inputsOf } from './permission/call-inputs.ts'
+import { nothingWritten, pendingEvent, toRows } from './output/event-lines.ts'
+import { launchHarness, type StartRequest } from './launch/launch.ts'
+import { messageOf, type HostLog } from '../log/host-log.ts'
+import { Pipeline } from './output/pipeline.ts'
 import { cleanUp, prepare, type Assignment } from './preparation.ts'
-import { hostRequest } from './protocol.ts'
-import { streamRedactor, wholeValues } from './redaction.ts'
+import { hostRequest } from './wire/protocol.ts'
+import { streamRedactor, wholeValues } from './output/redaction.ts'
 
 export interface WarmUpParts {
   world: World
@@ -106,7 +106,7 @@ function assignmentOf(runId: string, homeDir: string): Assignment {
 function makePipeline(world: World): Pipeline {
   const secrets = [{ name: 'NONE', value: world.id('warm_') }]
   return new Pipeline({
-    session: commandSession(),
+    dialogue: commandDialogue(),
     redactor: streamRedactor(secrets),
     redact: wholeValues(secrets),
     io: 'pty',

@@ -2,10 +2,10 @@ import type { ChangeSetResult } from '../../shared/device/change-set.ts'
 import type { EndReport } from '../../shared/device/protocol.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { BaseSnapshot } from '../change-set/snapshot.ts'
-import type { Log } from '../log.ts'
-import type { Places } from '../places.ts'
+import type { Log } from '../log/log.ts'
+import type { Places } from '../setup/places.ts'
 import { endTree } from '../process/kill.ts'
-import type { HostRecord } from '../run-host/protocol.ts'
+import type { HostRecord } from '../run-host/wire/protocol.ts'
 import type { DaemonSpool } from '../spool/standing-spool.ts'
 import { endHolder } from '../wall/wall.ts'
 import { readBase, removeRunFolder } from './leftovers.ts'
@@ -78,7 +78,7 @@ async function withoutSecrets(
   }
   const result = await changeSet()
   // Loaded when it is needed, as in leftovers.ts.
-  const { redactWhole, wholeValues } = await import('../run-host/redaction.ts')
+  const { redactWhole, wholeValues } = await import('../run-host/output/redaction.ts')
   const known: Record<string, string> = start ? { SVC_TOKEN: start.token, ...start.secrets } : {}
   return redactWhole(result, wholeValues(Object.entries(known).map(([name, value]) => ({ name, value }))))
 }

@@ -1,5 +1,5 @@
 import type { DaemonSpool } from '../spool/standing-spool.ts'
-import type { HostRecords } from './host-records.ts'
+import type { HostRecords } from './hosts/host-records.ts'
 import type { RunState } from './machine.ts'
 
 /**

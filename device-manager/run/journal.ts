@@ -4,11 +4,11 @@ import { z } from 'zod'
 import { exitReasonNames } from '../../shared/runs/exit-reasons.ts'
 import { runSpec } from '../../shared/runs/spec.ts'
 import type { World } from '../../shared/lib/world.ts'
-import type { Log } from '../log.ts'
+import type { Log } from '../log/log.ts'
 import { makeReserve, type Reserve } from '../spool/reserve.ts'
-import { isDiskFull, isSystemTrouble } from '../system-trouble.ts'
+import { isDiskFull, isSystemTrouble } from '../process/system-trouble.ts'
 import type { RunState } from './machine.ts'
-import { keepPrivate, sqliteFiles } from '../private-file.ts'
+import { keepPrivate, sqliteFiles } from '../setup/private-file.ts'
 
 const runState = z.object({
   runId: z.string(),

@@ -2,9 +2,9 @@ import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import type { BaseSnapshot } from '../change-set/snapshot.ts'
-import type { Log } from '../log.ts'
-import type { Places } from '../places.ts'
-import { runPaths } from '../run-host/record.ts'
+import type { Log } from '../log/log.ts'
+import type { Places } from '../setup/places.ts'
+import { runPaths } from '../run-host/wire/record.ts'
 
 const baseFile = z.object({
   base: z.union([

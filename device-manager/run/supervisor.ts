@@ -1,15 +1,15 @@
 import type { DeviceMessage, ServerMessage } from '../../shared/device/protocol.ts'
 import type { World } from '../../shared/lib/world.ts'
-import type { Log } from '../log.ts'
-import type { Places } from '../places.ts'
-import type { HostRecord, HostReply } from '../run-host/protocol.ts'
+import type { Log } from '../log/log.ts'
+import type { Places } from '../setup/places.ts'
+import type { HostRecord, HostReply } from '../run-host/wire/protocol.ts'
 import type { DaemonSpool } from '../spool/standing-spool.ts'
 import { endCrashed, endWithoutHost } from './crashed.ts'
-import type { HostPool } from './host-pool.ts'
+import type { HostPool } from './hosts/host-pool.ts'
 import { howLost } from './how-lost.ts'
 import type { Journal } from './journal.ts'
 import { helloState, holdsPlace, step, type RunEffect, type RunEvent, type RunState, type Stop } from './machine.ts'
-import { RunHosts, type HarnessSurroundings } from './run-hosts.ts'
+import { RunHosts, type HarnessSurroundings } from './hosts/run-hosts.ts'
 
 export interface SupervisorOptions {
   places: Places

@@ -5,7 +5,7 @@ import {
   type ServiceErrorCode,
   type ServiceValue,
 } from '../../shared/device/service.ts'
-import { ConfigError } from '../config.ts'
+import { ConfigError } from '../setup/config.ts'
 import { serviceContext, type ServiceContext, type ServiceSystem } from './context.ts'
 import { status } from './doctor.ts'
 import { install } from './install.ts'

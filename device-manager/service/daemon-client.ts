@@ -9,6 +9,7 @@ import {
   type ControlStatus,
   type ControlValue,
 } from '../../shared/device/control.ts'
+import { jsonLine, jsonLineReader } from '../../shared/lib/lines.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { nodeFlags } from './definition.ts'
 import { ServiceError } from './service-error.ts'
@@ -31,7 +32,7 @@ export async function daemonStatus(places: DaemonPlaces): Promise<ControlStatus 
 }
 
 async function ask<O extends 'status' | 'stop'>(places: DaemonPlaces, op: O): Promise<ControlValue<O> | null> {
-  const text = await exchange(places.controlSocket, `${JSON.stringify({ op })}\n`)
+  const text = await exchange(places.controlSocket, jsonLine({ op }))
   try {
     const reply = controlReply.parse(JSON.parse(text ?? ''))
     return reply.ok ? (controlValues[op].parse(reply.value) as ControlValue<O>) : null
@@ -43,16 +44,17 @@ async function ask<O extends 'status' | 'stop'>(places: DaemonPlaces, op: O): Pr
 function exchange(path: string, line: string): Promise<string | null> {
   return new Promise((resolve) => {
     const socket = createConnection(path)
-    let text = ''
-    socket.setEncoding('utf8')
+    const read = jsonLineReader(controlLimits.replyBytes)
+    let reply: string | null = null
     socket.setTimeout(controlLimits.replyMs, () => socket.destroy())
     socket.on('connect', () => socket.write(line))
-    socket.on('data', (chunk: string) => {
-      text += chunk
-      if (text.length > controlLimits.replyBytes) socket.destroy()
+    socket.on('data', (chunk: Buffer) => {
+      const { lines, isTooLong } = read(chunk)
+      reply ??= lines[0] ?? null
+      if (isTooLong) socket.destroy()
     })
     socket.on('error', () => undefined)
-    socket.on('close', () => resolve(text === '' ? null : text))
+    socket.on('close', () => resolve(reply))
   })
 }
 

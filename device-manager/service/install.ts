@@ -1,7 +1,7 @@
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { ServiceValue } from '../../shared/device/service.ts'
-import { readIdentity, SetupError } from '../identity-file.ts'
+import { readIdentity, SetupError } from '../setup/identity-file.ts'
 import { installedText, refuseOtherStateDir, type ServiceContext } from './context.ts'
 import { startDaemonByHand, stopDaemon } from './daemon-client.ts'
 import { pathWarnings } from './definition.ts'

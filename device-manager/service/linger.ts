@@ -1,7 +1,7 @@
 import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ServiceProblem } from '../../shared/device/service.ts'
-import { writePrivately } from '../identity-file.ts'
+import { writePrivately } from '../setup/identity-file.ts'
 import type { ServiceContext } from './context.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { readFileSync, rmSync } from 'node:fs'
 import { z } from 'zod'
-import { writePrivately } from '../identity-file.ts'
+import { writePrivately } from '../setup/identity-file.ts'
 import type { World } from '../../shared/lib/world.ts'
 
 /**

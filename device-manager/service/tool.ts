@@ -1,4 +1,3 @@
-import { execFile } from 'node:child_process'
 import { ServiceError } from './service-error.ts'
 
 /** The programs of the service managers: systemctl, loginctl, launchctl. */
@@ -20,17 +19,27 @@ const maxOutputBytes = 1024 * 1024
 /** Runs tools found on the PATH of `env`. Never fails by itself: the caller knows what a status means. */
 export function toolRunner(env: Readonly<Record<string, string | undefined>>): RunTool {
   const toolEnv = { ...env, LC_ALL: 'C', SYSTEMD_COLORS: '0', SYSTEMD_PAGER: '' }
-  return (name, args) =>
-    new Promise((resolve) => {
-      const options = { env: toolEnv, timeout: limitMs, maxBuffer: maxOutputBytes, encoding: 'utf8' } as const
-      execFile(name, [...args], options, (error, stdout, stderr) => {
-        if (error === null) return resolve({ status: 0, stdout, said: lastOf(stderr) })
-        const status = typeof error.code === 'number' ? error.code : null
-        const trouble = error.killed ? 'it did not end in time' : (error.code ?? error.message)
-        const said = lastOf(stderr) || lastOf(stdout) || (status === null ? String(trouble) : `status ${status}`)
-        resolve({ status, stdout, said })
-      })
+  return async (name, args) => {
+    // Here, because most commands of the service need no tool.
+    const { execa } = await import('execa')
+    const ended = await execa(name, args, {
+      env: toolEnv,
+      extendEnv: false,
+      timeout: limitMs,
+      maxBuffer: maxOutputBytes,
+      stripFinalNewline: false,
+      reject: false,
+      // A tool that has begun goes on although this program is told to end.
+      cleanup: false,
     })
+    const status = ended.exitCode ?? null
+    // Programs that could not be started have no output.
+    const [stdout, stderr] = [ended.stdout ?? '', ended.stderr ?? '']
+    if (status === 0 && !ended.failed) return { status, stdout, said: lastOf(stderr) }
+    const trouble = ended.timedOut ? 'it did not end in time' : (ended.code ?? ended.originalMessage)
+    const said = lastOf(stderr) || lastOf(stdout) || (status === null ? String(trouble) : `status ${status}`)
+    return { status, stdout, said }
+  }
 }
 
 const lastOf = (text: string) => text.trim().slice(-2000)

@@ -1,6 +1,5 @@
-import type { Statement } from 'better-sqlite3'
+import type { Database, Statement } from 'better-sqlite3'
 import type { EndReport } from '../../shared/device/protocol.ts'
-import type { Connection } from './connection.ts'
 import { maxSeq, rowCrc } from './rows.ts'
 import type { RunRow } from './statements.ts'
 
@@ -57,7 +56,7 @@ export class Breaks {
   readonly #report: Statement<[string, number]>
   readonly #ending: Statement<[number], { report: string }>
 
-  constructor(db: Connection) {
+  constructor(db: Database) {
     this.#find = db.prepare('select * from breaks where run_no = ?')
     this.#insert = db.prepare(
       'insert or ignore into breaks (run_no, kept_seq, known_seq, lost_bytes) values (?, ?, ?, ?)',

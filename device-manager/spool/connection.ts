@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
-import { keepPrivate, sqliteFiles } from '../private-file.ts'
+import { keepPrivate, sqliteFiles } from '../setup/private-file.ts'
 import { breaksTable } from './breaks.ts'
 import { SpoolError } from './errors.ts'
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { enterCommand, holderCommand, holderScript, type HolderPlan } from './namespaces.ts'
 import { sandboxCommand, sandboxProfile } from './profile.ts'
-import { trueExit, troubleIn } from './report.ts'
+import { trueExit, troubleIn } from './launch-report.ts'
 import type { WallSpec } from './spec.ts'
-import { judge } from './trial.ts'
+import { judge } from '../isolation/trial.ts'
 
 const plan: HolderPlan = {
   stateDir: '/home/ann/.local/share/svc-device',

@@ -1,5 +1,5 @@
 import path from 'node:path'
-import { begunWord } from './report.ts'
+import { begunWord } from './launch-report.ts'
 import type { WallSpec } from './spec.ts'
 
 /**
@@ -113,7 +113,7 @@ export interface Entering {
   args: readonly string[]
   env: Readonly<Record<string, string>>
   cwd: string
-  /** A file of the caller for what the steps before the program have to say (report.ts). */
+  /** A file of the caller for what the steps before the program have to say (launch-report.ts). */
   report: string
 }
 

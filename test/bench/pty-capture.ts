@@ -1,13 +1,13 @@
 import { execFileSync } from 'node:child_process'
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { commandSession } from '../../device-manager/harness/command/session.ts'
-import { Pipeline } from '../../device-manager/run-host/pipeline.ts'
-import { launchInPty } from '../../device-manager/run-host/pty.ts'
-import { streamRedactor, wholeValues } from '../../device-manager/run-host/redaction.ts'
-import { endedEvent } from '../../device-manager/run-host/report.ts'
-import { EventWriter } from '../../device-manager/run-host/writer.ts'
-import { writerLimits } from '../../device-manager/run-host/writer-options.ts'
+import { commandDialogue } from '../../device-manager/harness/command/dialogue.ts'
+import { Pipeline } from '../../device-manager/run-host/output/pipeline.ts'
+import { launchInPty } from '../../device-manager/run-host/launch/pty.ts'
+import { streamRedactor, wholeValues } from '../../device-manager/run-host/output/redaction.ts'
+import { endedEvent } from '../../device-manager/run-host/end-report.ts'
+import { EventWriter } from '../../device-manager/run-host/output/writer.ts'
+import { writerLimits } from '../../device-manager/run-host/output/writer-options.ts'
 import { openSpool } from '../../device-manager/spool/spool.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import type { Bench, Context } from './context.ts'
@@ -75,7 +75,7 @@ async function capture(flood: string, path: string): Promise<number> {
     limits: writerLimits,
   })
   const pipeline = new Pipeline({
-    session: commandSession(),
+    dialogue: commandDialogue(),
     redactor: streamRedactor(secrets),
     redact: wholeValues(secrets),
     io: 'pty',

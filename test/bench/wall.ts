@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeWall, type Wall } from '../../device-manager/wall/wall.ts'
-import { launchInPty } from '../../device-manager/run-host/pty.ts'
+import { launchInPty } from '../../device-manager/run-host/launch/pty.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { wallSpecOf } from '../kit/wall.ts'
 import type { Bench } from './context.ts'

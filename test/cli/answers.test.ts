@@ -1,18 +1,18 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { bindValues, matchCommand, parseQuickly } from '../../cli/arguments.ts'
-import { parseWithYargs } from '../../cli/arguments-yargs.ts'
-import type { Command } from '../../cli/command.ts'
-import { contractCommands } from '../../cli/commands.ts'
+import { bindValues, matchCommand, parseQuickly } from '../../cli/arguments/parse.ts'
+import { parseWithYargs } from '../../cli/arguments/parse-with-yargs.ts'
+import type { Command } from '../../cli/arguments/command.ts'
+import { contractCommands } from '../../cli/arguments/commands.ts'
 import type { CommandContext } from '../../cli/context.ts'
-import { readEnvironment } from '../../cli/environment.ts'
-import { CliError } from '../../cli/errors.ts'
+import { readEnvironment } from '../../cli/machine/environment.ts'
+import { CliError } from '../../cli/errors/cli-error.ts'
 import { flowOf } from '../../cli/flows.ts'
-import { createClient } from '../../cli/http.ts'
-import { createOutput } from '../../cli/output.ts'
-import type { Session } from '../../cli/session.ts'
-import { valuesOf } from '../../cli/values.ts'
+import { createClient } from '../../cli/http/client.ts'
+import { createOutput } from '../../cli/output/output.ts'
+import type { Caller } from '../../cli/sign-in/caller.ts'
+import { valuesOf } from '../../cli/arguments/values.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import type { Answer } from './api-server.ts'
 import { makeServedHome, runId, type ServedHome } from './served-home.ts'
@@ -55,7 +55,7 @@ async function outcomeOf({ name, example }: Command): Promise<string> {
   const values = await valuesOf(command, parsed, sources)
   const { stdout, stderr } = process
   const out = createOutput({ stdout, stderr: () => stderr, wanted: 'json', isDebugging: false, isInRun: true })
-  const session: Session = { server: home.api.url, token: 't', source: 'login', workspaceId: null, ownWorkspaceId: 'w' }
+  const caller: Caller = { server: home.api.url, token: 't', source: 'login', workspaceId: null, ownWorkspaceId: 'w' }
   const person = { SVC_CONFIG_DIR: home.dir, SVC_STATE_DIR: home.dir, SVC_DATA_DIR: home.dir, HOME: home.dir }
   const context: CommandContext = {
     command,
@@ -66,7 +66,7 @@ async function outcomeOf({ name, example }: Command): Promise<string> {
     world: realWorld,
     isInteractive: false,
     env: readEnvironment(person),
-    connect: async () => createClient(session, realWorld),
+    connect: async () => createClient(caller, realWorld),
   }
   const flow = await flowOf(command)
   return flow(context).then(

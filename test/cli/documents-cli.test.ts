@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { allCommands } from '../../cli/commands.ts'
-import type { Command, CommandFlag } from '../../cli/command.ts'
+import { allCommands } from '../../cli/arguments/commands.ts'
+import type { Command, CommandFlag } from '../../cli/arguments/command.ts'
 import { isSharedError } from '../../shared/api/errors.ts'
 import { commandFacts, routeFacts } from '../api/contract/facts.ts'
 import { makeHome, type Finished, type Home } from './run-svc.ts'

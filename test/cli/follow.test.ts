@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { createClient } from '../../cli/http.ts'
+import { createClient } from '../../cli/http/client.ts'
 import { realWorld, type World } from '../../shared/lib/world.ts'
 import { refusal, startApi, stream } from './api-server.ts'
 import { makeServedHome, runId, type ServedHome } from './served-home.ts'

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { SessionOutput } from '../../device-manager/harness/adapter.ts'
+import type { DialogueOutput } from '../../device-manager/harness/adapter.ts'
 import type { RunEventBody } from '../../shared/runs/events.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
 
@@ -32,7 +32,7 @@ export function specOf(changes: Partial<RunSpec> = {}): RunSpec {
 }
 
 /** Outputs as one: what the host does with them, in order. */
-export function merged(outputs: readonly SessionOutput[]): Required<SessionOutput> {
+export function merged(outputs: readonly DialogueOutput[]): Required<DialogueOutput> {
   return {
     events: outputs.flatMap((output) => output.events),
     write: outputs.map((output) => output.write ?? '').join(''),

@@ -2,7 +2,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import type { GateDecision, HarnessOutcome, SessionOutput, ToolAsk } from '../../device-manager/harness/adapter.ts'
+import type { CallDecision, HarnessOutcome, DialogueOutput, ToolAsk } from '../../device-manager/harness/adapter.ts'
 import { claudeAdapter } from '../../device-manager/harness/claude/adapter.ts'
 import type { RunEventBody } from '../../shared/runs/events.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
@@ -69,7 +69,7 @@ export interface DriveOptions {
   machine: ClaudeMachine
   version: string
   spec?: Partial<RunSpec>
-  decide?: (ask: ToolAsk) => GateDecision
+  decide?: (ask: ToolAsk) => CallDecision
 }
 
 /** Does what a run host does with an adapter that uses pipes: nothing in between but the pipes. */
@@ -91,7 +91,7 @@ export function driveClaude({
   }
   const launch = claudeAdapter.command(spec, facts)
   for (const { path, content } of launch.files) writeFileSync(path, content, { mode: 0o600 })
-  const session = claudeAdapter.session(spec)
+  const session = claudeAdapter.dialogue(spec)
   const child = spawn(launch.file, launch.args, {
     cwd: machine.cwd,
     env: { ...machine.env, ...launch.env },
@@ -101,7 +101,7 @@ export function driveClaude({
   const events: RunEventBody[] = []
   const asks: ToolAsk[] = []
   const waiting: { is(event: RunEventBody): boolean; found(event: RunEventBody): void }[] = []
-  const apply = (output: SessionOutput): void => {
+  const apply = (output: DialogueOutput): void => {
     for (const event of output.events) {
       events.push(event)
       for (const wait of waiting) if (wait.is(event)) wait.found(event)

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
-import { hostRecord, type HostRecord } from '../../device-manager/run-host/protocol.ts'
+import { hostRecord, type HostRecord } from '../../device-manager/run-host/wire/protocol.ts'
 import type { ControlStatus, EnrolReply, SpooledRun } from '../../shared/device/control.ts'
 import { compileCache } from './compile-cache.ts'
 import { programFile } from './program-file.ts'

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import type { WallSpec, WallTool } from '../../device-manager/wall/spec.ts'
 import { marksOf } from '../../device-manager/wall/marks.ts'
 import { enteringPrograms } from '../../device-manager/wall/namespaces.ts'
-import { findPrograms } from '../../device-manager/wall/trial.ts'
+import { findPrograms } from '../../device-manager/isolation/trial.ts'
 
 /** The wall as the daemon would order it for this state folder; null where this machine has no program that makes one. */
 export function wallSpecOf(

@@ -1,5 +1,5 @@
-import { afterEach, beforeAll, describe, expect, inject, test as anywhere } from 'vitest'
-import type { HostRecord } from '../../device-manager/run-host/protocol.ts'
+import { afterEach, beforeAll, describe, expect, inject, test } from 'vitest'
+import type { HostRecord } from '../../device-manager/run-host/wire/protocol.ts'
 import { parseRunEventId, type RunEvent } from '../../shared/api/run-events.ts'
 import { emptyPostgres, hasPostgres } from '../kit/database.ts'
 import { checkInvariants, outputOf } from '../kit/invariants.ts'
@@ -18,13 +18,13 @@ import { isCutOff, lastRelease, programsOf } from './old-programs.ts'
  */
 
 /** A shallow clone has no old programs to test; the suite says that they could not run there. */
-const test = anywhere.skipIf(isCutOff(lastRelease))
+const cutOff = isCutOff(lastRelease)
 
 type Age = 'old' | 'new'
 const programs = { old: '', new: '' }
 beforeAll(async () => {
   programs.new = inject('programs')
-  if (!isCutOff(lastRelease)) programs.old = await programsOf(lastRelease)
+  if (!cutOff) programs.old = await programsOf(lastRelease)
 })
 
 const ends: (() => Promise<void> | void)[] = []
@@ -58,7 +58,7 @@ async function connect(system: TestSystem, server?: TestServer): Promise<DeviceO
   return owner
 }
 
-anywhere('a clone without the commit of the last release says what to do', async () => {
+test('a clone without the commit of the last release says what to do', async () => {
   await expect(programsOf('0'.repeat(40))).rejects.toThrow('`git fetch --unshallow`')
 })
 
@@ -66,7 +66,7 @@ describe.each<{ server: Age; device: Age }>([
   { server: 'new', device: 'old' },
   { server: 'old', device: 'new' },
 ])('$server server, $device device and svc', ({ server, device }) => {
-  test('runs and tasks from their wake to their end, started and read by svc', async () => {
+  test.skipIf(cutOff)('runs and tasks from their wake to their end, started and read by svc', async () => {
     const system = await begin(server, device)
     const owner = await connect(system)
     await followedRun(system, owner)
@@ -142,53 +142,59 @@ async function cancelledRun(system: TestSystem, owner: DeviceOwner): Promise<voi
 }
 
 describe('a system of the old programs', () => {
-  test('the server is upgraded under one run while a second waits, then the device under the second', async () => {
-    const system = await begin('old', 'old')
-    const { device, text } = await connect(system)
-    await text('device', 'set', '--max-concurrent', '1')
-    const past = await scenario(system, { device, steps: ['write=made.txt:x', 'lines=100'] })
-    const pastId = await past.start()
-    const { run: before, events } = await checkInvariants(system, past, pastId, { exitReason: 'completed' })
-    const changes = await system.api.changeSet(pastId)
+  test.skipIf(cutOff)(
+    'the server is upgraded under one run while a second waits, then the device under the second',
+    async () => {
+      const system = await begin('old', 'old')
+      const { device, text } = await connect(system)
+      await text('device', 'set', '--max-concurrent', '1')
+      const past = await scenario(system, { device, steps: ['write=made.txt:x', 'lines=100'] })
+      const pastId = await past.start()
+      const { run: before, events } = await checkInvariants(system, past, pastId, { exitReason: 'completed' })
+      const changes = await system.api.changeSet(pastId)
 
-    const live = await scenario(system, { device, steps: stepsWhileAlone })
-    const atWork = await untilHalf(live)
-    const waiting = await scenario(system, { device, steps: stepsWhileAlone })
-    const waitingId = await waiting.start()
-    expect(await system.api.run(waitingId)).toMatchObject({ status: 'queued' })
-    await upgradeServer(system.server, live)
-    expect(await system.api.run(waitingId)).toMatchObject({ status: 'queued' })
-    await goesOn(system, live, atWork)
+      const live = await scenario(system, { device, steps: stepsWhileAlone })
+      const atWork = await untilHalf(live)
+      const waiting = await scenario(system, { device, steps: stepsWhileAlone })
+      const waitingId = await waiting.start()
+      expect(await system.api.run(waitingId)).toMatchObject({ status: 'queued' })
+      await upgradeServer(system.server, live)
+      expect(await system.api.run(waitingId)).toMatchObject({ status: 'queued' })
+      await goesOn(system, live, atWork)
 
-    // What the old server stored reads as before; the new one may add fields.
-    expect(await system.api.events(pastId)).toMatchObject(events)
-    expect(await system.api.run(pastId)).toMatchObject(before)
-    expect(await system.api.changeSet(pastId)).toMatchObject(changes)
+      // What the old server stored reads as before; the new one may add fields.
+      expect(await system.api.events(pastId)).toMatchObject(events)
+      expect(await system.api.run(pastId)).toMatchObject(before)
+      expect(await system.api.changeSet(pastId)).toMatchObject(changes)
 
-    const started = await untilHalf(waiting, waitingId)
-    await upgradeDevice(waiting)
-    await goesOn(system, waiting, started)
-  })
+      const started = await untilHalf(waiting, waitingId)
+      await upgradeDevice(waiting)
+      await goesOn(system, waiting, started)
+    },
+  )
 
-  test('the device and then the server are upgraded under one run, whose run host is the old one to the end', async () => {
-    const system = await begin('old', 'old')
-    const { device } = await connect(system)
-    const run = await scenario(system, { device, steps: stepsWhileAlone })
-    const unwanted = await scenario(system, { device, steps: ['lines=20', 'touch=GATES/up', 'forever'] })
-    const [atWork, unwantedId] = [await untilHalf(run), await unwanted.start()]
-    await unwanted.reached('up')
-    await upgradeDevice(run)
-    await upgradeServer(system.server, run)
-    await goesOn(system, run, atWork)
-    await system.api.cancel(unwantedId)
-    await checkInvariants(system, unwanted, unwantedId, { exitReason: 'interrupted', output: printedLines(20) })
+  test.skipIf(cutOff)(
+    'the device and then the server are upgraded under one run, whose run host is the old one to the end',
+    async () => {
+      const system = await begin('old', 'old')
+      const { device } = await connect(system)
+      const run = await scenario(system, { device, steps: stepsWhileAlone })
+      const unwanted = await scenario(system, { device, steps: ['lines=20', 'touch=GATES/up', 'forever'] })
+      const [atWork, unwantedId] = [await untilHalf(run), await unwanted.start()]
+      await unwanted.reached('up')
+      await upgradeDevice(run)
+      await upgradeServer(system.server, run)
+      await goesOn(system, run, atWork)
+      await system.api.cancel(unwantedId)
+      await checkInvariants(system, unwanted, unwantedId, { exitReason: 'interrupted', output: printedLines(20) })
 
-    const next = await scenario(system, { device, steps: ['lines=100', 'await=GATES/end', 'lines=100'] })
-    const nextId = await next.start()
-    isOf('new', (await device.hostOf(nextId)).pid)
-    next.open('end')
-    await checkInvariants(system, next, nextId, { exitReason: 'completed', output: printedLines(200) })
-  })
+      const next = await scenario(system, { device, steps: ['lines=100', 'await=GATES/end', 'lines=100'] })
+      const nextId = await next.start()
+      isOf('new', (await device.hostOf(nextId)).pid)
+      next.open('end')
+      await checkInvariants(system, next, nextId, { exitReason: 'completed', output: printedLines(200) })
+    },
+  )
 })
 
 /** A run of an old device, at work. */
@@ -251,7 +257,7 @@ async function goesOn(system: TestSystem, run: Scenario, { runId, seen, host }: 
 }
 
 describe.skipIf(!hasPostgres())('two replicas on one PostgreSQL', () => {
-  test('are upgraded one after the other, with runs on both', async () => {
+  test.skipIf(cutOff)('are upgraded one after the other, with runs on both', async () => {
     const database = await emptyPostgres()
     ends.push(() => database.close())
     const system = await begin('old', 'old', { replicas: 2, databaseUrl: database.url })

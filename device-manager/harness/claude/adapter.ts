@@ -1,13 +1,13 @@
 import type { HarnessAdapter } from '../adapter.ts'
 import { detectClaude } from './detect.ts'
 import { claudeLaunch } from './launch.ts'
-import { claudeSession } from './session.ts'
+import { claudeDialogue } from './dialogue.ts'
 
 /** Claude Code, driven over pipes by its stream-json protocol; every tool call is asked through its hook. */
 export const claudeAdapter: HarnessAdapter = {
   name: 'claude',
-  can: { resume: true, input: true, gate: true },
+  can: { resume: true, input: true, ask: true },
   detect: detectClaude,
   command: claudeLaunch,
-  session: claudeSession,
+  dialogue: claudeDialogue,
 }

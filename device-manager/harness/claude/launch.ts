@@ -30,7 +30,7 @@ export function claudeLaunch(spec: RunSpec, launch: LaunchFacts): HarnessLaunch 
 }
 
 /**
- * The mode is `default` in all of svc's modes: the gate hook is asked before every tool call and decides by the agent's
+ * The mode is `default` in all of svc's modes: the hook is asked before every tool call and decides by the agent's
  * lists (also where a person's settings allow the tool or disable hooks: theirs, not those of the protocol), so `bypassPermissions` (which fails open when a hook answer is lost, and is refused to root) is never needed.
  */
 const protocolArgs: readonly string[] = [

@@ -1,7 +1,7 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RedactText } from '../adapter.ts'
-import { cappedText, maxPieceBytes, rawEvents, textPieces } from '../event-pieces.ts'
-import { cutText } from '../utf8.ts'
+import { cappedText, maxPieceBytes, rawEvents, textPieces } from '../parts/event-pieces.ts'
+import { cutText } from '../parts/utf8.ts'
 import { textBlock, thinkingBlock, toolResultBlock, toolUseBlock } from './wire.ts'
 import type { assistantLine, userLine } from './wire.ts'
 import type { z } from 'zod'
@@ -12,7 +12,7 @@ interface Of {
   redactText: RedactText
 }
 
-/** Input beyond this is cut in the event; the gate judges the whole of it. */
+/** Input beyond this is cut in the event; the whole of it is judged. */
 const maxInputBytes = 1024 * 1024
 
 export function assistantEvents(line: z.infer<typeof assistantLine>, redactText: RedactText): RunEventBody[] {

@@ -1,10 +1,10 @@
 import type { ExitReason } from '../../../shared/runs/exit-reasons.ts'
 import type { HarnessOutcome, ProcessExit } from '../adapter.ts'
-import { cutText } from '../utf8.ts'
+import { cutText } from '../parts/utf8.ts'
 import { signInHint } from './detect.ts'
 import type { ResultLine } from './wire.ts'
 
-/** What a session knows when its process has left. */
+/** What a dialogue knows when its process has left. */
 export interface OutcomeFacts {
   resumeSessionId: string | null
   sessionId: string | null
@@ -14,8 +14,8 @@ export interface OutcomeFacts {
   lastError: { class: string; httpStatus: number | null; message: string } | null
   /** The model said or did something. */
   didWork: boolean
-  /** claude's refusal to install the gate hook. */
-  gateRefusal: string | null
+  /** claude's refusal to install the hook. */
+  hookRefusal: string | null
   stderrTail: string
 }
 
@@ -37,8 +37,8 @@ export function claudeOutcome(facts: OutcomeFacts, exit: ProcessExit): HarnessOu
     return { exitReason: exit.stoppedFor ?? 'harness_start_failed', message, sessionId: null, resumeRefused: true }
   }
   if (exit.stoppedFor !== null) return { ...kept, exitReason: exit.stoppedFor, message: null }
-  if (facts.gateRefusal !== null) {
-    return { ...kept, exitReason: 'harness_start_failed', message: facts.gateRefusal }
+  if (facts.hookRefusal !== null) {
+    return { ...kept, exitReason: 'harness_start_failed', message: facts.hookRefusal }
   }
   if (facts.result === null) return { ...kept, ...withoutResult(facts, exit) }
   const { result } = facts

@@ -97,7 +97,7 @@ export const controlRequest = z.object({
   request_id: id,
   request: z.looseObject({ subtype: z.string().max(200) }),
 })
-/** The question of the gate hook, before every tool call. */
+/** The question of the hook, before every tool call. */
 export const hookCallback = z.object({
   callback_id: z.string(),
   tool_use_id: id.nullish(),
@@ -120,7 +120,7 @@ export const controlResponse = z.object({
     subtype: z.string(),
     request_id: z.string(),
     error: z.string().optional(),
-    /** false: the gate hook was not installed. Older versions do not say. */
+    /** false: the hook was not installed. Older versions do not say. */
     response: z.object({ hooks_applied: z.boolean().optional() }).optional(),
   }),
 })

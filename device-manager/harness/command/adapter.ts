@@ -1,6 +1,6 @@
 import type { HarnessAdapter } from '../adapter.ts'
 import { commandLaunch } from './launch.ts'
-import { commandSession } from './session.ts'
+import { commandDialogue } from './dialogue.ts'
 
 /**
  * Any program: its output is the transcript, its exit status the outcome. It resumes nothing, and it asks nothing: there
@@ -8,9 +8,9 @@ import { commandSession } from './session.ts'
  */
 export const commandAdapter: HarnessAdapter = {
   name: 'command',
-  can: { resume: false, input: true, gate: false },
+  can: { resume: false, input: true, ask: false },
   // What it runs is the agent's config, not a program of its own; there is nothing to install or to sign in to.
   detect: () => Promise.resolve({ installed: true, version: null, signedIn: null, message: null }),
   command: commandLaunch,
-  session: () => commandSession(),
+  dialogue: () => commandDialogue(),
 }

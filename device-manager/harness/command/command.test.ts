@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { merged, specOf } from '../../../test/kit/harness-recordings.ts'
 import type { HarnessCommand } from '../../../shared/runs/spec.ts'
-import { HarnessLaunchError } from '../adapter-errors.ts'
+import { HarnessLaunchError } from '../parts/adapter-errors.ts'
 import type { ProcessExit } from '../adapter.ts'
 import { commandAdapter } from './adapter.ts'
-import { maxResultBytes } from './session.ts'
+import { maxResultBytes } from './dialogue.ts'
 
 function launch(command: HarnessCommand | null, options: { prompt?: string; loginShell?: string } = {}) {
   const { prompt = 'do it', loginShell = '/bin/bash' } = options
@@ -23,8 +23,8 @@ const exited = (exitCode: number | null, signal: string | null = null): ProcessE
   stoppedFor: null,
 })
 function output(chunks: readonly (string | Uint8Array)[], exit?: ProcessExit) {
-  const session = commandAdapter.session(specOf({ harness: 'command' }))
-  return merged([...chunks.map((chunk) => session.push(Buffer.from(chunk))), session.end(exit)])
+  const dialogue = commandAdapter.dialogue(specOf({ harness: 'command' }))
+  return merged([...chunks.map((chunk) => dialogue.push(Buffer.from(chunk))), dialogue.end(exit)])
 }
 const resultOf = (chunks: readonly (string | Uint8Array)[], exit?: ProcessExit) => {
   const last = output(chunks, exit).events.at(-1)
@@ -121,7 +121,7 @@ describe('its output', () => {
 })
 
 describe('its end', () => {
-  const outcome = (exit: ProcessExit) => commandAdapter.session(specOf()).outcome(exit)
+  const outcome = (exit: ProcessExit) => commandAdapter.dialogue(specOf()).outcome(exit)
 
   it.each([
     [exited(0), 'completed', null],
@@ -137,5 +137,5 @@ describe('its end', () => {
 })
 
 it('takes text from a person as a line in its terminal', () => {
-  expect(commandAdapter.session(specOf()).input('yes')).toEqual({ events: [], write: 'yes\n' })
+  expect(commandAdapter.dialogue(specOf()).input('yes')).toEqual({ events: [], write: 'yes\n' })
 })

@@ -1,8 +1,8 @@
 import { basename, join } from 'node:path'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { HarnessLaunch, LaunchFacts } from '../adapter.ts'
-import { HarnessLaunchError } from '../adapter-errors.ts'
-import { cutText } from '../utf8.ts'
+import { HarnessLaunchError } from '../parts/adapter-errors.ts'
+import { cutText } from '../parts/utf8.ts'
 
 /** The system takes at most 128 KiB in one variable; half of that leaves room for the others. */
 export const maxPromptVariableBytes = 64 * 1024

@@ -89,7 +89,7 @@ const causes: Readonly<Record<ExitReason, Cause>> = {
       return runId
     },
   },
-  budget_exceeded: { reportedIn: 'device-manager/run-host/limits.test.ts' },
+  budget_exceeded: { reportedIn: 'device-manager/run-host/watchdog.test.ts' },
   no_progress: { reportedIn: 'test/process/run-host/ending.test.ts' },
   gate_timeout: {
     async endedBy(stage) {
@@ -129,7 +129,7 @@ const causes: Readonly<Record<ExitReason, Cause>> = {
   },
   sandbox_lost: { never: 'there are no sandboxes: a wake for the cloud is declined' },
   crashed: { reportedIn: 'test/fault/host-death.test.ts' },
-  rate_limited: { reportedIn: 'device-manager/harness/claude/session.test.ts' },
+  rate_limited: { reportedIn: 'device-manager/harness/claude/dialogue.test.ts' },
   circuit_breaker: { never: 'no provider is held back as a whole: a run that meets an overload fails as error' },
   error: { reportedIn: 'test/process/run-host/ending.test.ts' },
   agent_deleted: {

@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { afterEach, expect, test } from 'vitest'
 import { findGit } from '../../../device-manager/change-set/git-program.ts'
 import { releaseBase } from '../../../device-manager/change-set/diff.ts'
-import { replaceableGit } from '../../../device-manager/wall/trial.ts'
+import { replaceableGit } from '../../../device-manager/isolation/trial.ts'
 import { baseOf, changesOf, summary, tempDir, tempRepo } from './repo.ts'
 
 const path = process.env['PATH']

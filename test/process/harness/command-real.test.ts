@@ -45,7 +45,7 @@ async function run(
   const facts = { env, cwd: root, runDir, isRoot: false, loginShell: shell, version: null }
   const launch = commandAdapter.command(spec, facts)
   for (const { path, content } of launch.files) writeFileSync(path, content, { mode: 0o600 })
-  const session = commandAdapter.session(spec)
+  const session = commandAdapter.dialogue(spec)
   const screen = { name: 'xterm-256color', cols: 100, rows: 40, encoding: null }
   const terminal = spawn(launch.file, [...launch.args], { ...screen, cwd: root, env: { ...env, ...launch.env } })
   const events: RunEventBody[] = []

@@ -2,9 +2,9 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { readConfig } from '../../../device-manager/config.ts'
-import { placesIn } from '../../../device-manager/places.ts'
-import { Surroundings } from '../../../device-manager/surroundings.ts'
+import { readConfig } from '../../../device-manager/setup/config.ts'
+import { placesIn } from '../../../device-manager/setup/places.ts'
+import { Surroundings } from '../../../device-manager/daemon/surroundings.ts'
 import { realWorld, type World } from '../../../shared/lib/world.ts'
 import { until } from './family.ts'
 

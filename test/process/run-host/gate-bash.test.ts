@@ -5,14 +5,14 @@ import { join } from 'node:path'
 import fc, { type Arbitrary } from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { ToolPermissions } from '../../../shared/runs/spec.ts'
-import { decide } from '../../../device-manager/run-host/gate.ts'
-import { gatePlace, plainReach } from '../../kit/gate-place.ts'
+import { decide } from '../../../device-manager/run-host/permission/decide.ts'
+import { judgedPlace, plainReach } from '../../kit/judged-place.ts'
 
 /** More lines than in the whole suite: `SVC_GATE_LINES=50000 SVC_GATE_SEED=7`. */
 const lineCount = Number(process.env['SVC_GATE_LINES'] ?? 300)
 const seed = Number(process.env['SVC_GATE_SEED'] ?? 1)
 
-const place = gatePlace()
+const place = judgedPlace()
 function isForbidden(command: string): boolean {
   const call = { name: 'Bash', input: { command } }
   const permissions: ToolPermissions = { allow: [], ask: [], deny: ['Bash(mk:*)'], defaultMode: 'full' }

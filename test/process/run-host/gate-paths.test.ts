@@ -2,12 +2,12 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { CallGate } from '../../../device-manager/run-host/call-gate.ts'
-import { PathLookup } from '../../../device-manager/run-host/path-lookup.ts'
+import { CallJudge } from '../../../device-manager/run-host/permission/call-judge.ts'
+import { PathLookup } from '../../../device-manager/run-host/permission/path-lookup.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 import type { RunSpec, ToolRule } from '../../../shared/runs/spec.ts'
 
-/** The gate on real files and links: what the system would open decides. */
+/** The judge of calls on real files and links: what the system would open decides. */
 
 let root: string
 let home: string
@@ -59,7 +59,7 @@ async function gateOf({ allow = [], ask = [], deny = [], mode = 'strict' }: Rule
     ownFolders: [join(root, 'state')],
     svcProgram: null,
   })
-  const gate = new CallGate({
+  const judge = new CallJudge({
     spec: { agent: { id: 'agt_1', handle: '@ada', name: 'Ada' }, permissions, allowCalls: [] },
     place,
     redactText: (text) => text,
@@ -68,7 +68,7 @@ async function gateOf({ allow = [], ask = [], deny = [], mode = 'strict' }: Rule
   })
   return async (name: string, input: unknown, at?: string) => {
     const ask = { askId: '1', toolCallId: null, name, input, ...(at !== undefined && { cwd: at }) }
-    const { event, decision } = gate.answer(ask, await gate.lookUp(ask, lookup))
+    const { event, decision } = judge.answer(ask, await judge.lookUp(ask, lookup))
     const { decision: word, ask: asked } = event.data as { decision: string; ask?: { prompt: string } }
     return { word, told: asked?.prompt ?? ('message' in decision ? decision.message : '') }
   }
@@ -221,7 +221,7 @@ describe("svc's own files", () => {
       ownFolders: [join(root, 'disk')],
       svcProgram: null,
     })
-    const gate = new CallGate({
+    const judge = new CallJudge({
       spec: {
         agent: { id: 'agt_1', handle: '@ada', name: 'Ada' },
         permissions: { ...permissions, allow: ['Read'] },
@@ -234,7 +234,7 @@ describe("svc's own files", () => {
     })
     const asked = async (file_path: string) => {
       const ask = { askId: '1', toolCallId: null, name: 'Read', input: { file_path } }
-      return gate.answer(ask, await gate.lookUp(ask, lookup)).decision.behavior
+      return judge.answer(ask, await judge.lookUp(ask, lookup)).decision.behavior
     }
     expect(await asked(join(cwd, 'src', 'a'))).toBe('allow')
     expect(await asked(join(root, 'disk', 'other'))).toBe('deny')

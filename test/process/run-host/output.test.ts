@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { launchInPty } from '../../../device-manager/run-host/pty.ts'
+import { launchInPty } from '../../../device-manager/run-host/launch/pty.ts'
 import { outputOf, specOf, spooled, testDevice, type TestDevice } from './host-client.ts'
 
 let device: TestDevice

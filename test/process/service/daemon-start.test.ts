@@ -13,7 +13,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { placesIn } from '../../../device-manager/places.ts'
+import { placesIn } from '../../../device-manager/setup/places.ts'
 import { Journal } from '../../../device-manager/run/journal.ts'
 import type { RunState } from '../../../device-manager/run/machine.ts'
 import { realWorld } from '../../../shared/lib/world.ts'

@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { DeviceToken } from '../../../device-manager/device-token.ts'
-import { placesIn } from '../../../device-manager/places.ts'
+import { DeviceToken } from '../../../device-manager/daemon/device-token.ts'
+import { placesIn } from '../../../device-manager/setup/places.ts'
 
 const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
 

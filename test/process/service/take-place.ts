@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { takePlace } from '../../../device-manager/lock.ts'
+import { takePlace } from '../../../device-manager/start/lock.ts'
 
 /** Takes one place after the other, each at the same moment as its rival, and prints who has them. */
 const [folder = '', startAt = '0', rounds = '0'] = process.argv.slice(2)

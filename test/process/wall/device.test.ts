@@ -102,8 +102,8 @@ describe('a device', () => {
 
 describe('a machine that lets no namespaces be made', () => {
   const script = (stateDir: string) => `
-    import { Isolation } from '${join(import.meta.dirname, '../../../device-manager/wall/isolation.ts')}'
-    import { placesIn } from '${join(import.meta.dirname, '../../../device-manager/places.ts')}'
+    import { Isolation } from '${join(import.meta.dirname, '../../../device-manager/isolation/isolation.ts')}'
+    import { placesIn } from '${join(import.meta.dirname, '../../../device-manager/setup/places.ts')}'
     import { realWorld as world } from '${join(import.meta.dirname, '../../../shared/lib/world.ts')}'
     const none = () => undefined
     const log = { debug: none, info: none, warn: none, error: none, close: none }

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { hostRecord } from '../../../device-manager/run-host/protocol.ts'
+import { hostRecord } from '../../../device-manager/run-host/wire/protocol.ts'
 import { linuxTools, needsTool } from '../../kit/needs-bubblewrap.ts'
 import { allProcesses } from '../../kit/programs-processes.ts'
 import { wallSpecOf } from '../../kit/wall.ts'

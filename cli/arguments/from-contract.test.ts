@@ -1,0 +1,87 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { contract } from '../../shared/api/index.ts'
+import { bindValues, flagsFor, matchCommand, parseQuickly } from './parse.ts'
+import { parseWithYargs } from './parse-with-yargs.ts'
+import { globalFlags } from './command.ts'
+import { allCommands, contractCommands } from './commands.ts'
+import { exitCodes } from '../errors/exit-codes.ts'
+import { flowNames } from '../flows.ts'
+import { commandsFromContract } from './from-contract.ts'
+import { helpOf } from './help.ts'
+import { callOf } from '../http/route-call.ts'
+import { valuesOf } from './values.ts'
+
+/** Splits an example as a shell would: words, and words in double quotes; what comes after `>`, `<` or `|` is not svc's. */
+function wordsOf(example: string): string[] {
+  const own = example.split(/ [<>|] /)[0]!
+  return [...own.matchAll(/"([^"]*)"|(\S+)/g)].map((match) => match[1] ?? match[2]!)
+}
+
+test('the kept table is what the contract says (node scripts/make-command-table.ts writes it anew)', () => {
+  expect(contractCommands).toEqual(JSON.parse(JSON.stringify(commandsFromContract())))
+})
+
+test('each command that does more than one call has its flow, and each flow has a command', async () => {
+  const byHand = contract.flatMap((route) =>
+    route.commands.filter((spec) => spec.flow === true).map((spec) => spec.command),
+  )
+  expect(flowNames).toEqual(expect.arrayContaining(byHand))
+  const names = new Set((await allCommands()).map((command) => command.name))
+  expect(flowNames.filter((name) => !names.has(name))).toEqual([])
+  expect(
+    (await allCommands()).filter((command) => command.route === null && !flowNames.includes(command.name)),
+  ).toEqual([])
+})
+
+test('no two commands have one name, no command hides a flag that all take, no flag has two meanings', async () => {
+  const commands = await allCommands()
+  expect(new Set(commands.map((command) => command.name)).size).toBe(commands.length)
+  for (const command of commands) {
+    const names = flagsFor(command).flatMap((flag) => [flag.name, ...(flag.aliases ?? [])])
+    expect(new Set(names).size, command.name).toBe(names.length)
+    expect(names, command.name).not.toContain('help')
+  }
+  expect(globalFlags.map((flag) => flag.name)).toEqual(['output', 'workspace'])
+})
+
+test('the example of each command is a command line that svc takes and that fills its path', async () => {
+  const commands = await allCommands()
+  for (const command of commands) {
+    const words = wordsOf(command.example)
+    expect(words[0]).toBe('svc')
+    const match = matchCommand(commands, words.slice(1))
+    expect(match?.command.name, command.example).toBe(command.name)
+    const rest = bindValues(command, match!.rest)
+    const parsed = parseQuickly(command, rest) ?? parseWithYargs(command, rest)
+    const sources = { cwd: '/', readInput: () => Promise.resolve(Buffer.from('text')) }
+    const values = await valuesOf(command, parsed, sources)
+    if (command.route === null) continue
+    const missing = [...command.route.path.matchAll(/\{(\w+)\}/g)]
+      .map((found) => found[1]!)
+      .filter((name) => values.params[name] === undefined)
+    for (const name of missing) {
+      const flag = command.flags.find(({ target }) => target === `params.${name}`)
+      expect(flag?.fallback, command.example).toBeDefined()
+    }
+    const params = Object.fromEntries(missing.map((name) => [name, 'own']))
+    expect(callOf({ command, values, env: { runId: null } } as never, { params }).path).not.toContain('{')
+  }
+})
+
+test('help of each command shows its example, route, and the codes it may be refused with', async () => {
+  for (const command of await allCommands()) {
+    const text = await helpOf(command, 100)
+    expect(text).toContain(command.example)
+    for (const flag of command.flags) if (flag.hidden !== true) expect(text).toContain(`--${flag.name}`)
+    for (const code of command.route?.errors ?? []) expect(text).toContain(code)
+    if (command.route !== null) expect(text).toContain(`${command.route.method} ${command.route.path}`)
+  }
+})
+
+test('docs/cli.md tells each exit status in the words of svc', () => {
+  const page = readFileSync(join(import.meta.dirname, '../../docs/cli.md'), 'utf8').replaceAll('`', '')
+  const rows = page.split('\n').map((line) => line.split('|').map((cell) => cell.trim()))
+  for (const { status, text } of Object.values(exitCodes)) expect(rows).toContainEqual(['', String(status), text, ''])
+})

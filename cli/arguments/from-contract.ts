@@ -1,0 +1,83 @@
+import { contract } from '../../shared/api/index.ts'
+import { flagsOf, type Flag } from '../../shared/api/flags.ts'
+import type { CommandSpec, PositionalSpec } from '../../shared/api/command.ts'
+import { schemaAt, shapeOf } from '../../shared/api/schema-shape.ts'
+import { isSharedError } from '../../shared/api/errors.ts'
+import { declaredCodes, type AnyRoute } from '../../shared/api/route.ts'
+import type { Command, CommandFlag, CommandPositional } from './command.ts'
+
+/**
+ * Derives the commands of `svc` from the contract. The result is kept as `command-table.json`, because reading the
+ * contract takes longer than all else a command does; `scripts/make-command-table.ts` writes it, a test compares it.
+ */
+export function commandsFromContract(routes: readonly AnyRoute[] = contract): Command[] {
+  return routes
+    .flatMap((route) => route.commands.map((spec) => commandOf(route, spec, routes)))
+    .sort((a, b) => (a.name < b.name ? -1 : 1))
+}
+
+function commandOf(route: AnyRoute, spec: CommandSpec, routes: readonly AnyRoute[]): Command {
+  const batch = spec.batch === undefined ? null : routes.find((candidate) => candidate.id === spec.batch)
+  if (batch === undefined) throw new Error(`${spec.command}: no route ${spec.batch}`)
+  return {
+    name: spec.command,
+    summary: route.summary,
+    ...(route.description === null ? {} : { description: route.description }),
+    example: spec.example,
+    positionals: (spec.positionals ?? []).map((positional) => positionalOf(route, positional)),
+    flags: flagsOf(route, spec).map(leanFlag),
+    route: {
+      id: route.id,
+      method: route.method,
+      path: route.base + route.path,
+      takesKey: route.idempotency !== 'none',
+      errors: [...ownErrors(route), ...route.plainErrors],
+      callers: callersInWords(route),
+    },
+    ...(spec.print === undefined ? {} : { print: spec.print }),
+    ...(batch === null ? {} : { batchPath: batch.base + batch.path }),
+  }
+}
+
+/** The written ones first, then what callers are refused with whom the route is not for. */
+function ownErrors(route: AnyRoute): string[] {
+  const refusals = [...declaredCodes(route)].filter((code) => !isSharedError(code))
+  return [...new Set([...route.errors, ...refusals])]
+}
+
+function positionalOf(route: AnyRoute, spec: PositionalSpec): CommandPositional {
+  if (spec.target === null) return { ...spec }
+  const [part, ...path] = spec.target.split('.') as ['params' | 'query' | 'body', ...string[]]
+  const schema = schemaAt(route[part], path)
+  if (schema === null) throw new Error(`${route.id}: no ${spec.target} for a positional`)
+  const { description } = shapeOf(schema)
+  return { ...spec, ...(description === null ? {} : { description }) }
+}
+
+/** Without what is false, null or empty. */
+function leanFlag(flag: Flag): CommandFlag {
+  return {
+    name: flag.name,
+    target: flag.target,
+    kind: flag.kind,
+    description: flag.description,
+    ...(flag.repeatable ? { repeatable: true } : {}),
+    ...(flag.required && flag.fallback === null ? { required: true } : {}),
+    ...(flag.default === undefined ? {} : { default: flag.default }),
+    ...(flag.hidden ? { hidden: true } : {}),
+    ...(flag.dropped ? { dropped: true } : {}),
+    ...(flag.aliases.length === 0 ? {} : { aliases: flag.aliases }),
+    ...(flag.choices === null ? {} : { choices: flag.choices }),
+    ...(flag.nullWord === null ? {} : { nullWord: flag.nullWord }),
+    ...(flag.fallback === null ? {} : { fallback: flag.fallback }),
+    ...(flag.bare === undefined ? {} : { bare: flag.bare }),
+  }
+}
+
+function callersInWords(route: AnyRoute): string {
+  if (route.callers === 'none') return 'anyone, without a token'
+  const { person, agent } = route.callers
+  const people = typeof person === 'string' ? (person === 'member' ? 'people' : `people (${person} or above)`) : null
+  const agents = agent === 'allowed' ? 'agents' : agent === 'platform_change' ? 'agents, after approval (202)' : null
+  return [people, agents].filter((text) => text !== null).join('; ')
+}

@@ -1,0 +1,137 @@
+import { flagsFor, spellingsOf } from './parse.ts'
+import type { Command, CommandFlag, CommandPositional } from './command.ts'
+import { exitCodes } from '../errors/exit-codes.ts'
+
+/** What `svc COMMAND --help` shows: usage, flags, an example, the route, who may call it, its error codes. */
+export async function helpOf(command: Command, width: number): Promise<string> {
+  const flags = flagsFor(command).filter((flag) => flag.hidden !== true)
+  const rows = [
+    ...command.positionals.map((positional) => [`<${positional.name}>`, aboutPositional(positional)] as const),
+    ...flags.map((flag) => [spellingOf(flag), notesOf(flag)] as const),
+    ['--help', 'Shows this.'] as const,
+  ]
+  return [
+    `Usage: svc ${usageOf(command)}`,
+    '',
+    command.summary,
+    ...(command.description === undefined ? [] : wrap(command.description, width)),
+    '',
+    ...inColumns(rows, width),
+    '',
+    'For example:',
+    `  ${command.example}`,
+    '',
+    ...(await routeLines(command, width)),
+    'Exit codes: svc help exit-codes',
+  ].join('\n')
+}
+
+function aboutPositional({ description = '', nullWord }: CommandPositional): string {
+  return nullWord === undefined ? description : `${description} (\`${nullWord}\` is read as null)`.trim()
+}
+
+function usageOf(command: Command): string {
+  const positionals = command.positionals.map(({ name, variadic, default: fallback, isOptional }) => {
+    const dots = variadic === true ? '...' : ''
+    return fallback === undefined && isOptional !== true ? `<${name}${dots}>` : `[${name}${dots}]`
+  })
+  const needed = command.flags.filter((flag) => flag.required === true).map((flag) => `--${flag.name} <${flag.kind}>`)
+  return [command.name, ...positionals, ...needed, '[flags]'].join(' ')
+}
+
+function spellingOf(flag: CommandFlag): string {
+  const names = spellingsOf(flag).join(', ')
+  if (flag.kind === 'boolean') return names
+  return flag.bare === undefined ? `${names} <${flag.kind}>` : `${names} [${flag.kind}]`
+}
+
+function notesOf(flag: CommandFlag): string {
+  const notes = [
+    flag.required === true ? 'needed' : null,
+    flag.choices === undefined ? null : `one of ${flag.choices.join(', ')}`,
+    flag.nullWord === undefined ? null : `\`${flag.nullWord}\` clears it`,
+    flag.default === undefined ? null : `default ${JSON.stringify(flag.default)}`,
+    flag.repeatable === true ? 'may be repeated' : null,
+  ].filter((note) => note !== null)
+  return [flag.description, notes.length === 0 ? '' : `(${notes.join('; ')})`].join(' ').trim()
+}
+
+async function routeLines({ route }: Command, width: number): Promise<string[]> {
+  if (route === null) return []
+  const { errorCodes, plainErrors } = await import('../../shared/api/error-codes.ts')
+  const known: Record<string, { status: number | readonly number[]; message: string }> = {
+    ...errorCodes,
+    ...plainErrors,
+  }
+  const codes = route.errors.map((code) => {
+    const entry = known[code]
+    return [entry === undefined ? code : `${code} (${[entry.status].flat()[0]})`, entry?.message ?? ''] as const
+  })
+  return [
+    `Route: ${route.method} ${route.path}`,
+    `For: ${route.callers}`,
+    codes.length === 0 ? 'Errors: only those of all routes.' : 'Errors, beside those of all routes:',
+    ...inColumns(codes, width),
+  ]
+}
+
+const maxLeft = 34
+
+function inColumns(rows: readonly (readonly [string, string])[], width: number): string[] {
+  const left = Math.min(maxLeft, Math.max(...rows.map(([name]) => name.length)))
+  return rows.flatMap(([name, text]) => {
+    const [first = '', ...more] = wrap(text, Math.max(30, width - left - 4))
+    const head =
+      name.length > left ? [`  ${name}`, `  ${' '.repeat(left)}  ${first}`] : [`  ${name.padEnd(left)}  ${first}`]
+    return [...head, ...more.map((line) => `  ${' '.repeat(left)}  ${line}`)].map((line) => line.trimEnd())
+  })
+}
+
+function wrap(text: string, width: number): string[] {
+  const lines: string[] = []
+  let line = ''
+  for (const word of text.split(' ')) {
+    if (line !== '' && line.length + 1 + word.length > width) {
+      lines.push(line)
+      line = word
+    } else line = line === '' ? word : `${line} ${word}`
+  }
+  return [...lines, line]
+}
+
+/** All commands, or those whose names begin with `prefix`. */
+export function overviewOf(commands: readonly Command[], prefix: string): string {
+  const shown = commands.filter(
+    (command) => command.hidden !== true && (prefix === '' || command.name.startsWith(`${prefix} `)),
+  )
+  const width = Math.max(...shown.map((command) => command.name.length))
+  const lines: string[] = []
+  let topic: string | null = null
+  for (const command of shown) {
+    const own = command.name.split(' ')[0]!
+    if (prefix === '' && topic !== null && own !== topic && (command.name.includes(' ') || topic !== '')) lines.push('')
+    topic = command.name.includes(' ') ? own : ''
+    lines.push(`  svc ${command.name.padEnd(width)}  ${command.summary}`)
+  }
+  return [
+    `Usage: svc ${prefix === '' ? '' : `${prefix} `}COMMAND [flags]`,
+    '',
+    ...lines,
+    '',
+    ...(prefix === ''
+      ? [
+          'Within a run, `current` is the run, `me` its agent; svc calls with SVC_TOKEN to SVC_API_URL.',
+          'Results go to standard output (JSON where it is not a terminal), messages to standard error.',
+          '',
+          'svc COMMAND --help   flags, an example, the route and its error codes',
+          'svc help exit-codes  what the exit status says',
+        ]
+      : [`svc ${prefix} COMMAND --help for flags, an example, the route and its error codes.`]),
+  ].join('\n')
+}
+
+export function exitCodesText(): string {
+  return Object.values(exitCodes)
+    .map(({ status, text }) => `${String(status).padStart(3)}  ${text}`)
+    .join('\n')
+}

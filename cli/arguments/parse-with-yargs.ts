@@ -1,0 +1,78 @@
+import yargs, { type Argv, type Options } from 'yargs'
+import { flagsFor, hint, placePositionals, spellingsOf } from './parse.ts'
+import type { Command, CommandFlag, ParsedArguments } from './command.ts'
+import { usageError } from '../errors/cli-error.ts'
+
+/** A command line as yargs reads it: what parseQuickly left, and what is wrong with it in words. */
+
+/** Fails with exit status 2 and a sentence. */
+export function parseWithYargs(command: Command, rest: readonly string[]): ParsedArguments {
+  refuseValues(command, rest)
+  let fault: string | null = null
+  const parser = build(command)
+    .strictOptions()
+    .exitProcess(false)
+    .help(false)
+    .fail((message: string | null, error: Error | undefined) => {
+      fault ??= message ?? error?.message ?? 'The command line cannot be read.'
+    })
+  const parsed = parser.parseSync([...rest]) as Record<string, unknown> & { _: (string | number)[] }
+  if (fault !== null) throw usageError(sentence(fault), hint(command))
+  const flags: Record<string, readonly (string | boolean)[]> = {}
+  for (const flag of flagsFor(command)) {
+    const value = parsed[flag.name]
+    if (value === undefined) continue
+    const values = (Array.isArray(value) ? value : [value]) as (string | boolean)[]
+    flags[flag.name] = values.map((item) => (flag.bare !== undefined && item === '' ? true : item))
+    if (flag.bare === undefined && flag.kind !== 'boolean' && values.includes('') && isBare(flag, rest)) {
+      throw usageError(`--${flag.name} needs a value.`, hint(command))
+    }
+  }
+  return { positionals: placePositionals(command, parsed._.map(String)), flags }
+}
+
+/** yargs reads whatever follows a yes-or-no flag that is not `true` as false. */
+function refuseValues(command: Command, rest: readonly string[]): void {
+  const switches = new Set(
+    flagsFor(command)
+      .filter(({ kind }) => kind === 'boolean')
+      .flatMap((flag) => [...spellingsOf(flag), `--no-${flag.name}`]),
+  )
+  const end = rest.indexOf('--')
+  for (const word of end === -1 ? rest : rest.slice(0, end)) {
+    const at = word.indexOf('=')
+    if (at === -1 || !switches.has(word.slice(0, at)) || /=(true|false)$/.test(word)) continue
+    const name = word.slice(0, at)
+    throw usageError(`${name} takes no value, or true or false, not \`${word.slice(at + 1)}\`.`, hint(command))
+  }
+}
+
+function build(command: Command): Argv {
+  const parser = yargs([]).scriptName('svc').version(false).locale('en').parserConfiguration({
+    'camel-case-expansion': false,
+    'dot-notation': false,
+    'parse-numbers': false,
+    'parse-positional-numbers': false,
+    'short-option-groups': false,
+    'greedy-arrays': false,
+    'strip-aliased': true,
+  })
+  for (const flag of flagsFor(command)) parser.option(flag.name, optionOf(flag))
+  return parser
+}
+
+function optionOf({ kind, aliases }: CommandFlag): Options {
+  return { type: kind === 'boolean' ? 'boolean' : 'string', ...(aliases === undefined ? {} : { alias: [...aliases] }) }
+}
+
+/** yargs reads a flag without its value as the empty text; `--flag=` means the empty text. */
+function isBare(flag: CommandFlag, rest: readonly string[]): boolean {
+  return spellingsOf(flag).some((spelling) => rest.includes(spelling))
+}
+
+function sentence(fault: string): string {
+  const unknown = /^Unknown arguments?: (.*)$/.exec(fault)?.[1]
+  if (unknown === undefined) return fault
+  const names = [...new Set(unknown.split(', '))].map((name) => (name.length === 1 ? `-${name}` : `--${name}`))
+  return names.length === 1 ? `There is no flag ${names[0]}.` : `There are no flags ${names.join(', ')}.`
+}

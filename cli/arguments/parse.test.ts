@@ -1,0 +1,187 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { bindValues, matchCommand, parseQuickly } from './parse.ts'
+import { parseWithYargs } from './parse-with-yargs.ts'
+import type { ParsedArguments } from './command.ts'
+import { contractCommands } from './commands.ts'
+import { CliError } from '../errors/cli-error.ts'
+import { valuesOf } from './values.ts'
+
+const commandNamed = (name: string) => contractCommands.find((command) => command.name === name)!
+
+/** The last value of each flag, and all of repeatable ones: what valuesOf makes of them. */
+const outcomeOf = (read: () => ParsedArguments | null) => {
+  try {
+    const parsed = read()
+    return parsed === null ? null : { positionals: parsed.positionals, flags: parsed.flags }
+  } catch (error) {
+    if (error instanceof CliError) return { refused: error.message }
+    throw error
+  }
+}
+
+describe('the two readers of command lines', () => {
+  test('agree wherever the quick one gives an answer', () => {
+    const commands = contractCommands
+    const lines = fc.constantFrom(...commands).chain((command) => {
+      const value = fc.oneof(
+        fc.constantFrom(
+          'x',
+          '1',
+          'true',
+          '',
+          'a b',
+          '-1',
+          '- do this',
+          '@builder',
+          'a=b',
+          'queued',
+          '--',
+          '-x',
+          'ünï',
+          'a.b',
+          '0x10',
+          '007',
+          '1e3',
+        ),
+        fc.string({ maxLength: 8, unit: 'grapheme' }).filter((text) => !text.includes('\0')),
+      )
+      const flag = fc.constantFrom(...command.flags.map((each) => each.name), 'output', 'workspace', 'bogus')
+      const piece = fc.oneof(
+        value.map((text) => [text]),
+        fc.tuple(flag, value).map(([name, text]) => [`--${name}`, text]),
+        fc.tuple(flag, value).map(([name, text]) => [`--${name}=${text}`]),
+        flag.map((name) => [`--${name}`]),
+        flag.map((name) => [`--no-${name}`]),
+      )
+      return fc.tuple(
+        fc.constant(command),
+        fc.array(piece, { maxLength: 5 }).map((pieces) => pieces.flat()),
+      )
+    })
+    fc.assert(
+      fc.property(lines, ([command, line]) => {
+        const bound = bindValues(command, line)
+        const quick = outcomeOf(() => parseQuickly(command, bound))
+        if (quick === null || 'refused' in quick) return
+        expect(
+          outcomeOf(() => parseWithYargs(command, bound)),
+          JSON.stringify([command.name, bound]),
+        ).toEqual(quick)
+      }),
+      { numRuns: 1500, seed: 7 },
+    )
+  })
+})
+
+describe('a command line', () => {
+  const values = async (name: string, line: readonly string[]) => {
+    const command = commandNamed(name)
+    const bound = bindValues(command, line)
+    const parsed = parseQuickly(command, bound) ?? parseWithYargs(command, bound)
+    return valuesOf(command, parsed, { cwd: '/', readInput: () => Promise.resolve(Buffer.from('from input')) })
+  }
+
+  test('names its command by the longest match', () => {
+    expect(matchCommand(contractCommands, ['agent', 'config', 'set', '@a'])).toMatchObject({
+      command: { name: 'agent config set' },
+      rest: ['@a'],
+    })
+    expect(matchCommand(contractCommands, ['agent', 'fly'])).toBeNull()
+  })
+
+  test('may give a text that begins with a dash', async () => {
+    const { body } = await values('run create', ['--agent', '@a', '--prompt', '- first --wait'])
+    expect(body).toEqual({ prompt: '- first --wait' })
+  })
+
+  test('gives --wait its own length when none is given, also before another flag', async () => {
+    expect((await values('run create', ['--agent', '@a', '--wait'])).local).toEqual({ wait: 300_000 })
+    expect((await values('run create', ['--wait', '--agent', '@a'])).local).toEqual({ wait: 300_000 })
+    expect((await values('run create', ['--wait', '5000', '--agent', '@a'])).local).toEqual({ wait: 5000 })
+    expect((await values('run create', ['--wait=5000', '--agent', '@a'])).local).toEqual({ wait: 5000 })
+  })
+
+  test('types numbers, booleans and words for null, and nests dotted targets', async () => {
+    const line = [
+      '@a',
+      '--max-turns',
+      '20',
+      '--model',
+      'none',
+      '--no-wake-on-hook',
+      '--allow',
+      'Read',
+      '--allow',
+      'Bash',
+    ]
+    expect((await values('agent config set', line)).body).toEqual({
+      config: {
+        runtime: { maxTurns: 20, model: null, triggers: { wakeOnHook: false } },
+        permissions: { tools: { allow: ['Read', 'Bash'] } },
+      },
+    })
+  })
+
+  test('reads a file flag from standard input, and refuses two flags for one value', async () => {
+    const line = ['--agent', '@a', '--prompt-file', '-']
+    expect((await values('run create', line)).body).toEqual({ prompt: 'from input' })
+    await expect(values('run create', [...line, '--prompt', 'x'])).rejects.toThrow('cannot be given together')
+  })
+
+  test('names the flags that are accepted and change nothing', async () => {
+    const parsed = await values('agent run', ['@a', '--model', 'x', '--prompt', 'p'])
+    expect(parsed).toMatchObject({ dropped: ['model'], body: { prompt: 'p' }, params: { agentId: '@a' } })
+  })
+
+  test.each([
+    ['run get', [], 'needs <run>'],
+    ['run cancel', ['current', 'again'], 'does not take `again`'],
+    ['run get', ['current', '--bogus'], 'There is no flag --bogus.'],
+    ['run create', ['--prompt', 'x'], 'needs --agent'],
+    ['run list', ['--limit', 'many'], 'takes a number'],
+    ['run list', ['--status', 'lost'], 'cannot be `lost`'],
+    ['run create', ['--agent', '--prompt', 'x'], '--agent needs a value'],
+    ['run output', ['--data', '{'], 'is not JSON'],
+  ])('%s %j is refused: %s', async (name, line, message) => {
+    await expect(values(name, line)).rejects.toThrow(message)
+    await expect(values(name, line)).rejects.toMatchObject({ exit: 'usage' })
+  })
+})
+
+describe('a value that was given twice, or where none belongs', () => {
+  const refused = (name: string, line: readonly string[]) => {
+    const command = commandNamed(name)
+    const bound = bindValues(command, line)
+    const read = async () =>
+      valuesOf(command, parseQuickly(command, bound) ?? parseWithYargs(command, bound), {
+        cwd: '/',
+        readInput: async () => Buffer.from('from input'),
+      })
+    return read().then(
+      ({ query, body }) => ({ query, body }),
+      (error: unknown) => (error instanceof CliError ? error.message : error),
+    )
+  }
+
+  test.each(['comment add', 'task comment add', 'conversation message post', 'conversation send'])(
+    '%s has one text',
+    async (name) => {
+      for (const flag of ['--body', '--body-file'])
+        expect(await refused(name, ['T', 'text', flag, '-'])).toBe(`<text> and ${flag} cannot be given together.`)
+    },
+  )
+
+  test.each(['--archived=maybe', '--archived=', '--archived=1', '--no-archived=maybe'])('%s', async (word) => {
+    expect(await refused('task list', [word])).toContain(`${word.split('=')[0]} takes no value`)
+  })
+
+  test('true and false are values of a switch', async () => {
+    expect(await refused('task list', ['--archived=true'])).toMatchObject({ query: { archived: true } })
+    expect(await refused('task list', ['--archived=false'])).toMatchObject({ query: { archived: false } })
+  })
+
+  test.each(['none', 'null'])('folder set-repo takes %s for no repo', async (word) => {
+    expect(await refused('folder set-repo', ['fs_0mN4bV8cQwE2rT6y', word])).toMatchObject({ body: { repoId: null } })
+  })
+})

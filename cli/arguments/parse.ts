@@ -1,0 +1,101 @@
+import { globalFlags, type Command, type CommandFlag, type ParsedArguments } from './command.ts'
+import { usageError } from '../errors/cli-error.ts'
+
+/**
+ * Command lines. yargs reads them and words what is wrong; because loading it takes longer than a whole call, what is
+ * plainly well formed is read by Node's own parser before. Both give the same, which a test proves.
+ */
+
+/** The command's own flags, and those of all commands but where it has one of the same name. */
+export function flagsFor(command: Command): readonly CommandFlag[] {
+  const own = new Set(command.flags.map((flag) => flag.name))
+  return [...command.flags, ...globalFlags.filter((flag) => !own.has(flag.name))]
+}
+
+/** The command whose words `words` begin with (the longest name), and the rest. */
+export function matchCommand(
+  commands: readonly Command[],
+  words: readonly string[],
+): { command: Command; rest: string[] } | null {
+  for (let length = Math.min(3, words.length); length > 0; length--) {
+    const name = words.slice(0, length).join(' ')
+    const command = commands.find((candidate) => candidate.name === name)
+    if (command !== undefined) return { command, rest: words.slice(length) }
+  }
+  return null
+}
+
+/**
+ * Binds values to their flags: `--prompt "- do this"` becomes `--prompt=- do this`, so that no value is taken for a
+ * flag. What is itself a flag of this command is left alone: the value was forgotten.
+ */
+export function bindValues(command: Command, rest: readonly string[]): string[] {
+  const flags = new Map<string, CommandFlag>()
+  for (const flag of flagsFor(command)) for (const spelling of spellingsOf(flag)) flags.set(spelling, flag)
+  const bound: string[] = []
+  for (let at = 0; at < rest.length; at++) {
+    const word = rest[at]!
+    if (word === '--') return [...bound, ...rest.slice(at)]
+    const flag = flags.get(word)
+    const next = rest[at + 1]
+    const takesNext = flag !== undefined && flag.kind !== 'boolean' && flag.bare === undefined && next !== undefined
+    const isFlag = next !== undefined && flags.has(next.split('=', 1)[0]!)
+    if (takesNext && !isFlag && word.startsWith('--')) {
+      bound.push(`${word}=${next}`)
+      at++
+    } else bound.push(word)
+  }
+  return bound
+}
+
+/** How a flag is written: `--q` by its name, `-f` by an alias of one letter. */
+export const spellingsOf = ({ name, aliases }: CommandFlag): string[] => [
+  `--${name}`,
+  ...(aliases ?? []).map((alias) => (alias.length === 1 ? `-${alias}` : `--${alias}`)),
+]
+
+/** Reads what is plainly well formed; null leaves it to yargs. */
+export function parseQuickly(command: Command, rest: readonly string[]): ParsedArguments | null {
+  const flags = flagsFor(command)
+  // A value that may be left out, and names of several spellings, are yargs' to read.
+  const isPlain = flags.every(
+    (flag) => flag.bare === undefined || !rest.some((word) => word.startsWith(`--${flag.name}`)),
+  )
+  if (!isPlain) return null
+  const { parseArgs } = process.getBuiltinModule('node:util')
+  const options = Object.fromEntries(
+    flags.map((flag) => [flag.name, { type: flag.kind === 'boolean' ? 'boolean' : 'string', multiple: true } as const]),
+  )
+  try {
+    const parsed = parseArgs({ args: [...rest], options, allowPositionals: true, strict: true })
+    return {
+      positionals: placePositionals(command, parsed.positionals),
+      flags: parsed.values as ParsedArguments['flags'],
+    }
+  } catch {
+    return null
+  }
+}
+
+/** Gives the words to the command's positionals. Fails when there are too few or too many. */
+export function placePositionals(command: Command, words: readonly string[]): Record<string, readonly string[]> {
+  const placed: Record<string, readonly string[]> = {}
+  let left = words
+  for (const positional of command.positionals) {
+    const taken = positional.variadic === true ? left : left.slice(0, 1)
+    left = left.slice(taken.length)
+    if (taken.length > 0) placed[positional.name] = taken
+    else if (positional.default !== undefined) placed[positional.name] = [positional.default]
+    else if (positional.isOptional !== true) throw missing(command, positional.name)
+  }
+  if (left.length > 0) {
+    throw usageError(`\`svc ${command.name}\` does not take \`${left[0]}\`.`, hint(command))
+  }
+  return placed
+}
+
+const missing = (command: Command, name: string) =>
+  usageError(`\`svc ${command.name}\` needs <${name}>.`, hint(command))
+
+export const hint = (command: Command) =>
+  `For example: ${command.example}\nType \`svc ${command.name} --help\` for more.`

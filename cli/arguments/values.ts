@@ -1,0 +1,134 @@
+import { flagsFor, hint } from './parse.ts'
+import type { Command, CommandFlag, CommandPositional, ParsedArguments } from './command.ts'
+import { usageError } from '../errors/cli-error.ts'
+
+/** The values of a command line, as the call takes them. What else they must satisfy is the server's to say. */
+export interface Values {
+  params: Record<string, string>
+  query: Record<string, unknown>
+  /** Undefined when nothing of the body was given. */
+  body: Record<string, unknown> | undefined
+  /** By flag or positional name: what the command's own flow reads. */
+  local: Record<string, unknown>
+  /** Names of flags that are accepted and dropped. */
+  dropped: string[]
+}
+
+export interface ValueSources {
+  cwd: string
+  readInput: () => Promise<Buffer>
+}
+
+export async function valuesOf(command: Command, parsed: ParsedArguments, sources: ValueSources): Promise<Values> {
+  const values: Values = { params: {}, query: {}, body: undefined, local: {}, dropped: [] }
+  const setBy = new Map<string, string>()
+  for (const flag of flagsFor(command)) {
+    const given = parsed.flags[flag.name]
+    if (given === undefined) {
+      if (flag.default === undefined) continue
+      if (flag.target === null) values.local[flag.name] = flag.default
+      else place(values, flag.target, flag.default)
+      continue
+    }
+    if (flag.dropped === true) {
+      values.dropped.push(flag.name)
+      continue
+    }
+    const value = await flagValue(flag, given, sources)
+    if (flag.target === null) values.local[flag.name] = value
+    else {
+      const other = setBy.get(flag.target)
+      if (other !== undefined) throw usageError(`--${other} and --${flag.name} cannot be given together.`)
+      setBy.set(flag.target, flag.name)
+      place(values, flag.target, value)
+    }
+  }
+  for (const positional of command.positionals) {
+    const words = parsed.positionals[positional.name]
+    if (words === undefined) continue
+    if (positional.target === null) values.local[positional.name] = positional.variadic === true ? words : words[0]
+    else if (setBy.has(positional.target))
+      throw usageError(
+        `<${positional.name}> and --${setBy.get(positional.target)} cannot be given together.`,
+        hint(command),
+      )
+    else place(values, positional.target, isNull(positional, words[0]!) ? null : words[0])
+  }
+  for (const flag of command.flags) {
+    if (flag.required === true && parsed.flags[flag.name] === undefined && !isSet(values, flag.target)) {
+      throw usageError(`\`svc ${command.name}\` needs --${flag.name}.`, `For example: ${command.example}`)
+    }
+  }
+  return values
+}
+
+/** The documents say `none`, the field says null: either is understood. */
+const isNull = ({ nullWord }: CommandPositional, word: string) =>
+  nullWord !== undefined && (word === nullWord || word === 'null')
+
+async function flagValue(flag: CommandFlag, given: readonly (string | boolean)[], sources: ValueSources) {
+  // A flag that takes one value: the last one counts, as everywhere.
+  const taken = flag.repeatable === true ? given : given.slice(-1)
+  const read: unknown[] = []
+  for (const item of taken) read.push(await itemValue(flag, item, sources))
+  return flag.repeatable === true ? read : read[0]
+}
+
+async function itemValue(flag: CommandFlag, item: string | boolean, sources: ValueSources): Promise<unknown> {
+  if (flag.kind === 'boolean') return item
+  if (typeof item === 'boolean') return flag.bare
+  if (flag.nullWord !== undefined && item === flag.nullWord) return null
+  if (flag.choices !== undefined && !flag.choices.includes(item)) {
+    throw usageError(`--${flag.name} cannot be \`${item}\`. It takes ${flag.choices.join(', ')}.`)
+  }
+  switch (flag.kind) {
+    case 'number':
+      if (!/^-?\d{1,15}(\.\d{1,15})?$/.test(item)) throw usageError(`--${flag.name} takes a number, not \`${item}\`.`)
+      return Number(item)
+    case 'json':
+      return jsonFrom(item, `--${flag.name}`)
+    case 'file':
+      return (await (await import('../machine/input.ts')).readFileOrInput(item, sources)).toString('utf8')
+    default:
+      return item
+  }
+}
+
+/** A flag's or positional's text, or null when it was not given. */
+export function localText({ local }: Values, name: string): string | null {
+  const value = local[name]
+  return typeof value === 'string' ? value : null
+}
+
+export function localTexts({ local }: Values, name: string): readonly string[] {
+  const value = local[name]
+  return Array.isArray(value) ? (value as string[]) : []
+}
+
+export function jsonFrom(text: string, where: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch (error) {
+    throw usageError(`${where} is not JSON: ${(error as Error).message}.`)
+  }
+}
+
+function place(values: Values, target: string, value: unknown): void {
+  const [part, ...path] = target.split('.') as ['params' | 'query' | 'body', ...string[]]
+  if (part === 'params') {
+    values.params[path[0]!] = String(value)
+    return
+  }
+  if (part === 'body') values.body ??= {}
+  let at = part === 'query' ? values.query : values.body!
+  for (const key of path.slice(0, -1)) at = (at[key] ??= {}) as Record<string, unknown>
+  at[path.at(-1)!] = value
+}
+
+function isSet(values: Values, target: string | null): boolean {
+  if (target === null) return false
+  const [part, ...path] = target.split('.') as ['params' | 'query' | 'body', ...string[]]
+  let at: unknown = values[part]
+  for (const key of path) at = typeof at === 'object' && at !== null ? (at as Record<string, unknown>)[key] : undefined
+  return at !== undefined
+}

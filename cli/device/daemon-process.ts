@@ -1,0 +1,123 @@
+import { spawn } from 'node:child_process'
+import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import type { ControlStatus } from '../../shared/device/control.ts'
+import { programUrl } from '../../shared/lib/program-file.ts'
+import type { World } from '../../shared/lib/world.ts'
+import { askDaemonIfThere } from './daemon-control.ts'
+import { CliError } from '../errors/cli-error.ts'
+import { readIfThere } from '../machine/files.ts'
+import { lastLines } from './log-lines.ts'
+import type { DevicePlaces } from '../machine/paths.ts'
+
+/** Starts the daemon of this machine in the background, or in this terminal, and waits for it. */
+
+const startMs = 20_000
+const pollMs = 50
+
+/** Variables of a run or of the caller's set-up that must not reach the daemon: its harnesses would get them. */
+const notForTheDaemon = ['SVC_TOKEN', 'SVC_API_URL', 'SVC_RUN_ID', 'SVC_AGENT_ID', 'NODE_COMPILE_CACHE']
+
+export const daemonProgram = (): string => fileURLToPath(programUrl('device-manager'))
+
+export function daemonEnvironment(places: DevicePlaces): NodeJS.ProcessEnv {
+  const env = { ...process.env, SVC_STATE_DIR: places.dir }
+  for (const name of notForTheDaemon) Reflect.deleteProperty(env, name)
+  return env
+}
+
+const nodeArguments = () => ['--disable-warning=ExperimentalWarning', daemonProgram(), 'run']
+
+/** Runs it in this terminal until it ends; gives its exit status. */
+export function runDaemonHere(places: DevicePlaces): Promise<number> {
+  const child = spawn(process.execPath, nodeArguments(), { stdio: 'inherit', env: daemonEnvironment(places) })
+  // Ctrl-C reaches the daemon too, being of the same group; svc waits for it to end in order.
+  const pass = (signal: NodeJS.Signals) => child.kill(signal)
+  const ignore = () => undefined
+  process.on('SIGINT', ignore)
+  process.on('SIGTERM', pass)
+  return new Promise((resolve, reject) => {
+    child.on('error', reject)
+    child.on('exit', (code, signal) => {
+      process.off('SIGINT', ignore)
+      process.off('SIGTERM', pass)
+      resolve(code ?? (signal === 'SIGINT' || signal === 'SIGTERM' ? 0 : 1))
+    })
+  })
+}
+
+/** Resolves when the daemon has its link. Fails with the end of what it printed when it ends, or has none in time. */
+export async function startDaemon(places: DevicePlaces, world: World): Promise<ControlStatus> {
+  mkdirSync(places.logs, { recursive: true, mode: 0o700 })
+  const output = openSync(places.daemonOut, 'a', 0o600)
+  const child = spawn(process.execPath, nodeArguments(), {
+    detached: true,
+    stdio: ['ignore', output, output],
+    env: daemonEnvironment(places),
+    cwd: places.dir,
+  })
+  closeSync(output)
+  const ended: { how: string | null } = { how: null }
+  child.on('error', (error) => (ended.how = error.message))
+  child.on('exit', (code, signal) => (ended.how = signal ?? `status ${code}`))
+  try {
+    return await waitForLink(places, world, { exit: () => ended.how })
+  } finally {
+    child.unref()
+  }
+}
+
+/** Resolves when the daemon has its link; fails when `exit` tells how it ended, or when there is no link in time. */
+export async function waitForLink(
+  places: DevicePlaces,
+  world: World,
+  { exit }: { exit: () => string | null },
+): Promise<ControlStatus> {
+  const giveUpAt = world.monotonic() + startMs
+  let last: ControlStatus | null = null
+  while (world.monotonic() < giveUpAt && exit() === null) {
+    if (existsSync(places.daemon)) last = await askDaemonIfThere(places, { op: 'status' })
+    if (last?.link.state === 'connected') return last
+    await world.sleep(pollMs)
+  }
+  throw startFailure(places, { exit: exit(), last })
+}
+
+function startFailure(places: DevicePlaces, seen: { exit: string | null; last: ControlStatus | null }): CliError {
+  const { exit, last } = seen
+  const tail = lastLines(readIfThere(places.daemonOut) ?? '', 10)
+  if (exit !== null) {
+    return new CliError('daemon_ended', `The device manager ended at once (${exit}).${shown(tail)}`, {
+      exit: 'no_daemon',
+      remediation: 'See `svc device logs`.',
+    })
+  }
+  if (last === null) {
+    return new CliError(
+      'daemon_silent',
+      `The device manager did not answer within ${startMs / 1000} seconds.${shown(tail)}`,
+      {
+        exit: 'no_daemon',
+        remediation: 'See `svc device logs`.',
+      },
+    )
+  }
+  return new CliError(
+    'daemon_not_linked',
+    `The device manager runs (pid ${last.pid}), but has no link to ${last.server} yet: ${last.link.lastError ?? last.link.state}.`,
+    { exit: 'unreachable', remediation: 'It goes on trying. See `svc device status`.' },
+  )
+}
+
+const shown = (lines: readonly string[]) => (lines.length === 0 ? '' : ` It said:\n${lines.join('\n')}`)
+
+/** Resolves when no daemon answers any more and its record is gone, or after `limitMs`. True when it is gone. */
+export async function waitUntilStopped(places: DevicePlaces, world: World, limitMs: number): Promise<boolean> {
+  const giveUpAt = world.monotonic() + limitMs
+  while (world.monotonic() < giveUpAt) {
+    const isThere = existsSync(places.daemon) || (await askDaemonIfThere(places, { op: 'status' })) !== null
+    if (!isThere) return true
+    await world.sleep(pollMs)
+  }
+  return false
+}

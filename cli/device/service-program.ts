@@ -1,0 +1,74 @@
+import { existsSync } from 'node:fs'
+import { homedir } from 'node:os'
+import type { ControlStatus } from '../../shared/device/control.ts'
+import { serviceFileOf } from '../../shared/device/service-file.ts'
+import type { ServiceAction, ServiceValue } from '../../shared/device/service.ts'
+import type { World } from '../../shared/lib/world.ts'
+import { daemonEnvironment, daemonProgram, startDaemon, waitForLink } from './daemon-process.ts'
+import { CliError } from '../errors/cli-error.ts'
+import { parseJsonText } from '../replies/fields.ts'
+import type { DevicePlaces } from '../machine/paths.ts'
+
+/** The background service, by `svc-device service`, which alone knows systemd and launchd. */
+
+/** It waits for tools that have limits of their own, and says little. */
+const limitMs = 10 * 60_000
+const maxOutputBytes = 1024 * 1024
+
+/** Fails with what the program says. */
+export async function askService<A extends ServiceAction>(places: DevicePlaces, action: A): Promise<ServiceValue<A>> {
+  const printed = await runProgram(places, action)
+  // Here, because most devices have no service, and the schemas cost more time than the rest of a command.
+  const { serviceReply, serviceValues } = await import('../../shared/device/service.ts')
+  const reply = serviceReply.safeParse(parseJsonText(printed))
+  if (!reply.success) throw unreadable(printed)
+  if (!reply.data.ok) {
+    const { code, message, remediation } = reply.data.error
+    throw new CliError(`service.${code}`, message, { exit: 'refused', remediation })
+  }
+  const value = serviceValues[action].safeParse(reply.data.value)
+  if (!value.success) throw unreadable(printed)
+  return value.data as ServiceValue<A>
+}
+
+function unreadable(printed: string): CliError {
+  return new CliError('service.failed', `svc-device gave an answer that svc cannot read: ${printed.slice(0, 500)}`, {
+    exit: 'refused',
+    remediation: 'Install svc anew: its programs differ.',
+  })
+}
+
+async function runProgram(places: DevicePlaces, action: ServiceAction): Promise<string> {
+  const args = ['--disable-warning=ExperimentalWarning', daemonProgram(), 'service', action]
+  // Here, because most commands have nothing to do with the service.
+  const { execa } = await import('execa')
+  const ended = await execa(process.execPath, args, {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: daemonEnvironment(places),
+    extendEnv: false,
+    timeout: limitMs,
+    maxBuffer: maxOutputBytes,
+    stripFinalNewline: false,
+    reject: false,
+    // It brings to an end what it has begun, although svc is told to end.
+    cleanup: false,
+  })
+  if (ended.exitCode === undefined && ended.code !== undefined) throw new Error(ended.shortMessage)
+  return ended.stdout ?? ''
+}
+
+/** How the service of this device is; null when it has none, which costs no process. */
+export async function serviceOfThisDevice(places: DevicePlaces): Promise<ServiceValue<'status'> | null> {
+  const file = serviceFileOf({ homeDir: homedir(), platform: process.platform })
+  if (file === null || !existsSync(file)) return null
+  const status = await askService(places, 'status')
+  const isOfOther = status.problems.some((problem) => problem.code === 'state_dir_differs')
+  return status.installed && !isOfOther ? status : null
+}
+
+/** Starts the daemon, by the service where this device has one, and waits for its link. */
+export async function startInBackground(places: DevicePlaces, world: World): Promise<ControlStatus> {
+  if ((await serviceOfThisDevice(places)) === null) return startDaemon(places, world)
+  await askService(places, 'start')
+  return waitForLink(places, world, { exit: () => null })
+}

@@ -1,0 +1,153 @@
+import { hostname } from 'node:os'
+import { enrolReply, type ControlStatus, type EnrolRequest } from '../../../shared/device/control.ts'
+import { version } from '../../../shared/lib/version.ts'
+import type { CommandContext, Flow } from '../../context.ts'
+import { askDaemonIfThere } from '../../device/daemon-control.ts'
+import { runDaemonHere } from '../../device/daemon-process.ts'
+import { ApiFailure, CliError, usageError } from '../../errors/cli-error.ts'
+import { parseJsonText, textAt } from '../../replies/fields.ts'
+import { readIfThere } from '../../machine/files.ts'
+import { writePrivately } from '../../machine/private-file.ts'
+import { createClient, type Client } from '../../http/client.ts'
+import { devicePlaces, type DevicePlaces } from '../../machine/paths.ts'
+import { startInBackground } from '../../device/service-program.ts'
+import { callerOf } from '../../sign-in/caller.ts'
+import { readIdentity, type Identity } from '../../device/this-device.ts'
+
+/**
+ * `device connect`: enrols this machine unless it is enrolled, starts the daemon unless it runs. Each step that is done
+ * already is passed over, so the command may be given at any time.
+ */
+export const deviceConnect: Flow = async (context) => {
+  const { env, out, values, world } = context
+  if (env.run !== null)
+    throw usageError(
+      'A device is connected with a login, not within a run.',
+      'Unset SVC_TOKEN, or type this in your own shell.',
+    )
+  const places = await devicePlaces(env)
+  const running = await askDaemonIfThere(places, { op: 'status' })
+  if (running !== null) {
+    await checkLogin(context, running.server)
+    await show(context, running)
+    out.message(`svc: the device manager runs already (pid ${running.pid}).`)
+    return 0
+  }
+  const known = readIdentity(places)
+  if (known !== null) await checkLogin(context, known.server)
+  const isEnrolled = known !== null && (await hasToken(context, { places, known }))
+  const identity = isEnrolled ? known : await enrol(context, places, known)
+  if (isEnrolled && values.local['name'] !== undefined) {
+    out.message('svc: this device has its name already; change it with `svc device set --display-name`.')
+  }
+  if (values.local['foreground'] === true) {
+    out.message(`svc: device ${identity.publicId} (${identity.displayName}) of ${identity.server}; Ctrl-C ends it.`)
+    return runDaemonHere(places)
+  }
+  const status = await startInBackground(places, world)
+  await show(context, status)
+  out.message(`svc: connected as ${identity.displayName} (${identity.publicId}). See \`svc device status\`.`)
+  return 0
+}
+
+async function show({ out }: CommandContext, status: ControlStatus): Promise<void> {
+  const { publicId, deviceId, displayName, server, pid, link } = status
+  await out.result({ publicId, deviceId, displayName, server, pid, link: link.state })
+}
+
+/** Without a login an enrolled device can still be started: it has a token of its own. */
+async function checkLogin(context: CommandContext, server: string): Promise<void> {
+  try {
+    const caller = await callerOf(context.env, null)
+    if (!sameServer(caller.server, server)) throw otherServer(caller.server, server)
+  } catch (error) {
+    if (!(error instanceof CliError) || error.code !== 'cli.not_signed_in') throw error
+  }
+}
+
+/** False when the server does not take the token any more (removed, retired): then the device is enrolled anew. */
+async function hasToken(
+  { world }: CommandContext,
+  { places, known }: { places: DevicePlaces; known: Identity },
+): Promise<boolean> {
+  const token = readIfThere(places.token)?.trim() ?? ''
+  if (token === '') return false
+  const client = createClient(
+    { server: known.server, token, source: 'login', workspaceId: null, ownWorkspaceId: null },
+    world,
+  )
+  try {
+    const reply = await client.send({ method: 'GET', path: '/api/device/config' })
+    return reply.status !== 401
+  } catch (error) {
+    // Out of reach: the daemon starts all the same and goes on trying.
+    if (error instanceof CliError && error.exit === 'unreachable') return true
+    throw error
+  }
+}
+
+/** The server may name itself otherwise than the login did (`localhost`, a proxy): only plain difference is told. */
+function sameServer(a: string, b: string): boolean {
+  const parts = (text: string) => {
+    const url = new URL(text)
+    const host = ['localhost', '127.0.0.1', '[::1]'].includes(url.hostname) ? 'here' : url.hostname
+    return `${host}:${url.port === '' ? (url.protocol === 'https:' ? '443' : '80') : url.port}`
+  }
+  return parts(a) === parts(b)
+}
+
+function otherServer(login: string, device: string): CliError {
+  return new CliError(
+    'device_of_another_server',
+    `This machine is a device of ${device}, but you are signed in to ${login}.`,
+    {
+      exit: 'refused',
+      remediation: 'Type `svc device disconnect` first, or give this device another folder with SVC_STATE_DIR.',
+    },
+  )
+}
+
+async function enrol(context: CommandContext, places: DevicePlaces, known: Identity | null): Promise<Identity> {
+  const client = await context.connect()
+  const name = context.values.local['name']
+  const previous = known ?? previousDevice(places, client.caller.server)
+  const request: EnrolRequest = {
+    ...(typeof name === 'string' ? { displayName: name } : {}),
+    hostname: hostname().slice(0, 255) || 'unknown',
+    platform: process.platform,
+    version,
+  }
+  const body = await askToEnrol(client, request, previous?.publicId ?? null)
+  const reply = enrolReply.safeParse(body)
+  if (!reply.success) {
+    throw new CliError('not_our_server', `What ${client.caller.server} answered cannot be read.`, {
+      exit: 'unreachable',
+    })
+  }
+  const { token, ...identity } = reply.data
+  // The address by which this machine reached the server surely works from here; the server's own may not.
+  const kept = { ...identity, server: client.caller.server }
+  // The token first: an identity without a token is enrolled anew, a token without an identity is never used.
+  await writePrivately(places.token, `${token}\n`)
+  await writePrivately(places.identity, `${JSON.stringify(kept, null, 2)}\n`)
+  return kept
+}
+
+/** A device that now belongs to somebody else, or to another workspace, looks unknown: this machine becomes a new one. */
+async function askToEnrol(client: Client, request: EnrolRequest, publicId: string | null): Promise<unknown> {
+  const call = { method: 'POST', path: '/api/device/enrol' }
+  if (publicId === null) return (await client.call({ ...call, body: request })).body
+  try {
+    return (await client.call({ ...call, body: { ...request, publicId } })).body
+  } catch (error) {
+    if (!(error instanceof ApiFailure) || error.code !== 'resource_not_found') throw error
+    return (await client.call({ ...call, body: request })).body
+  }
+}
+
+/** Which device of this server the machine was before it was disconnected. */
+function previousDevice(places: DevicePlaces, server: string): { publicId: string } | null {
+  const value = parseJsonText(readIfThere(places.previous) ?? '')
+  const publicId = textAt(value, 'publicId')
+  return publicId !== null && textAt(value, 'server') === server ? { publicId } : null
+}

@@ -1,0 +1,86 @@
+import { rm } from 'node:fs/promises'
+import type { ControlRun } from '../../../shared/device/control.ts'
+import type { CommandContext, Flow } from '../../context.ts'
+import { askDaemonIfThere } from '../../device/daemon-control.ts'
+import { waitUntilStopped } from '../../device/daemon-process.ts'
+import { ApiFailure, CliError } from '../../errors/cli-error.ts'
+import { readIfThere } from '../../machine/files.ts'
+import { writePrivately } from '../../machine/private-file.ts'
+import { createClient } from '../../http/client.ts'
+import { devicePlaces, type DevicePlaces } from '../../machine/paths.ts'
+import { askService, serviceOfThisDevice } from '../../device/service-program.ts'
+import { readIdentity, type Identity } from '../../device/this-device.ts'
+
+const stopMs = 30_000
+
+/**
+ * `device disconnect`: the token is revoked first and forgotten last, so that what fails in between can be tried again. The
+ * spool stays while it holds events that the server has not got.
+ */
+export const deviceDisconnect: Flow = async (context) => {
+  const { out, world } = context
+  const places = await devicePlaces(context.env)
+  const identity = readIdentity(places)
+  const status = await askDaemonIfThere(places, { op: 'status' })
+  if (identity === null && status === null) {
+    await out.result({ disconnected: false })
+    out.message('svc: this machine is not connected.')
+    return 0
+  }
+  if (status !== null && status.runs.length > 0) throw runsAreActive(status.runs)
+  if (identity !== null) await revoke(context, { places, identity })
+  if (status !== null) {
+    // The daemon may have ended by itself, told by the server that it was removed.
+    if (status.service?.startedByService === true) await askService(places, 'stop')
+    else await askDaemonIfThere(places, { op: 'stop' })
+    if (!(await waitUntilStopped(places, world, stopMs))) {
+      throw new CliError('daemon_still_runs', `The device manager (pid ${status.pid}) has not ended yet.`, {
+        exit: 'no_daemon',
+        remediation: 'Type `svc device disconnect` again in a moment.',
+      })
+    }
+  }
+  if (identity !== null) {
+    // Connected again to the same server, this machine is the same device: its folders are found again.
+    const { publicId, server } = identity
+    await writePrivately(places.previous, `${JSON.stringify({ publicId, server })}\n`)
+  }
+  await rm(places.token, { force: true })
+  await rm(places.identity, { force: true })
+  await out.result({ disconnected: true, publicId: identity?.publicId ?? null })
+  const unsent = status?.spool.rows ?? 0
+  if (unsent > 0)
+    out.message(`svc: the spool in ${places.dir} still holds ${unsent} events that were not sent; it is kept.`)
+  if ((await serviceOfThisDevice(places)) !== null)
+    out.message('svc: the service stays installed, and starts nothing until `svc device connect`.')
+  out.message('svc: this machine is no device any more.')
+  return 0
+}
+
+async function revoke(
+  context: CommandContext,
+  { places, identity }: { places: DevicePlaces; identity: Identity },
+): Promise<void> {
+  const token = readIfThere(places.token)?.trim() ?? ''
+  if (token === '') return
+  const client = createClient(
+    { server: identity.server, token, source: 'login', workspaceId: null, ownWorkspaceId: null },
+    context.world,
+  )
+  try {
+    await client.call({ method: 'POST', path: '/api/device/disconnect' })
+  } catch (error) {
+    // A token that is not taken any more needs no revoking.
+    if (error instanceof ApiFailure && error.status === 401) return
+    throw error
+  }
+}
+
+function runsAreActive(runs: readonly ControlRun[]): CliError {
+  const names = runs.map((run) => (run.agent === null ? run.runId : `${run.runId} (${run.agent})`))
+  return new CliError('runs_active', `Runs are active on this device: ${names.join(', ')}.`, {
+    exit: 'refused',
+    remediation: 'Wait for them, or cancel them with `svc run cancel RUN`.',
+    details: { runIds: runs.map((run) => run.runId) },
+  })
+}

@@ -1,0 +1,53 @@
+import type { Flow } from '../../context.ts'
+import { askDaemon } from '../../device/daemon-control.ts'
+import { usageError } from '../../errors/cli-error.ts'
+import { devicePlaces } from '../../machine/paths.ts'
+
+/** Commands that ask the daemon one thing. */
+
+export const deviceRefresh: Flow = async ({ env, out }) => {
+  const looked = await askDaemon(await devicePlaces(env), { op: 'refresh' })
+  if (out.format === 'json') {
+    await out.result(looked)
+    return 0
+  }
+  const harnesses = Object.entries(looked.readiness.harnesses).map(([harness, facts]) => ({ harness, ...facts }))
+  await out.result({ data: harnesses }, ['harness', 'installed', 'version', 'signedIn', 'message'])
+  out.text('')
+  await out.result({ data: looked.folders }, ['shortId', 'rootPath', 'ok', 'message'])
+  return 0
+}
+
+export const deviceSyncConfig: Flow = async ({ env, out }) => {
+  await out.result(await askDaemon(await devicePlaces(env), { op: 'sync_config' }))
+  return 0
+}
+
+export const deviceSpool: Flow = async ({ env, out, values }) => {
+  const places = await devicePlaces(env)
+  const runId = values.local['run']
+  if (values.local['replay'] === true) {
+    await out.result(await askDaemon(places, { op: 'spool_replay', ...(typeof runId === 'string' ? { runId } : {}) }))
+    return 0
+  }
+  if (runId !== undefined) throw usageError('--run goes with --replay.')
+  await out.result(await askDaemon(places, { op: 'spool' }), [
+    'runId',
+    'fence',
+    'rows',
+    'bytes',
+    'lastSeq',
+    'ackedSeq',
+    'ended',
+  ])
+  return 0
+}
+
+export const deviceTestError: Flow = async ({ env, out, values }) => {
+  const places = await devicePlaces(env)
+  const message = values.local['message']
+  const reported = await askDaemon(places, { op: 'test_error', ...(typeof message === 'string' ? { message } : {}) })
+  await out.result(reported)
+  out.message(`svc: the error was logged as ${reported.errorId}; find it in ${reported.logPath} (\`svc device logs\`).`)
+  return 0
+}

@@ -1,0 +1,66 @@
+import type { CommandContext, Flow } from '../../context.ts'
+import { askDaemon, askDaemonIfThere } from '../../device/daemon-control.ts'
+import { startDaemon, waitForLink, waitUntilStopped } from '../../device/daemon-process.ts'
+import { CliError } from '../../errors/cli-error.ts'
+import { devicePlaces, type DevicePlaces } from '../../machine/paths.ts'
+import { askService, serviceOfThisDevice } from '../../device/service-program.ts'
+import { readIdentity } from '../../device/this-device.ts'
+
+const stopMs = 30_000
+/** Document 1, "Devices and folders": live runs get up to 30 minutes. */
+const drainMs = 30 * 60_000
+const pollMs = 1_000
+
+/**
+ * `device restart`: live runs are held by their run hosts, which outlive the daemon; the new one takes them up. With
+ * --drain they are waited for, which a change of the run hosts themselves needs.
+ */
+export const deviceRestart: Flow = async (context) => {
+  const { env, out, values, world } = context
+  const places = await devicePlaces(env)
+  const status = await askDaemonIfThere(places, { op: 'status' })
+  if (status === null && readIdentity(places) === null) {
+    throw new CliError('no_device', 'This machine is not a device.', {
+      exit: 'no_daemon',
+      remediation: 'Type `svc device connect`.',
+    })
+  }
+  if (status !== null && values.local['drain'] === true) await drain(context, places)
+  if ((await serviceOfThisDevice(places)) !== null) {
+    // One that systemd or launchd keeps running is restarted by them, or there would be two.
+    await askService(places, 'restart')
+    const { pid, link } = await waitForLink(places, world, { exit: () => null })
+    await out.result({ restarted: true, pid, link: link.state })
+    return 0
+  }
+  if (status !== null) {
+    const { runs } = await askDaemon(places, { op: 'stop' })
+    if (runs.length > 0) out.message(`svc: ${runs.length} live runs go on; the new device manager takes them up.`)
+    if (!(await waitUntilStopped(places, world, stopMs))) {
+      throw new CliError('daemon_still_runs', `The device manager (pid ${status.pid}) has not ended.`, {
+        exit: 'no_daemon',
+        remediation: 'See `svc device logs`, and try again.',
+      })
+    }
+  }
+  const { pid, link } = await startDaemon(places, world)
+  await out.result({ restarted: true, pid, link: link.state })
+  return 0
+}
+
+async function drain({ out, world }: CommandContext, places: DevicePlaces): Promise<void> {
+  const giveUpAt = world.monotonic() + drainMs
+  let said = ''
+  for (;;) {
+    const { runs } = await askDaemon(places, { op: 'drain', on: true })
+    if (runs.length === 0) return
+    const now = runs.map((run) => run.runId).join(', ')
+    if (now !== said) out.message(`svc: waiting for ${now}`)
+    said = now
+    if (world.monotonic() >= giveUpAt) {
+      out.message('svc: 30 minutes are over; the runs that are left go on under the new device manager.')
+      return
+    }
+    await world.sleep(pollMs)
+  }
+}

@@ -1,0 +1,39 @@
+import type { CommandContext, Flow } from '../../context.ts'
+import type { IsolationChoice } from '../../../shared/device/isolation.ts'
+import { askDaemon } from '../../device/daemon-control.ts'
+import { CliError, usageError } from '../../errors/cli-error.ts'
+import { devicePlaces } from '../../machine/paths.ts'
+import { callOf, printReply } from '../../http/route-call.ts'
+import { connectionIdOf, thisDevice } from '../../device/this-device.ts'
+
+/** `device set`: changes a device, this machine's own when none is named. The isolation of runs is this machine's alone. */
+export const deviceSet: Flow = async (context) => {
+  const { values, command } = context
+  const isolation = values.local['isolation']
+  if (isolation !== undefined) {
+    await setIsolation(context, isolation)
+    if (values.body === undefined) return 0
+  }
+  if (values.body === undefined) throw usageError('Say what to set.', `For example: ${command.example}`)
+  const reference = values.params['id'] ?? (await thisDevice(context)).publicId
+  const client = await context.connect()
+  const id = await connectionIdOf(client, reference)
+  await printReply(context, (await client.call(callOf(context, { params: { id } }))).body)
+  return 0
+}
+
+const isolationChoices: readonly IsolationChoice[] = ['svc', 'off']
+const isChoice = (value: unknown): value is IsolationChoice => isolationChoices.some((choice) => choice === value)
+
+async function setIsolation({ env, values, out }: CommandContext, isolation: unknown): Promise<void> {
+  if (!isChoice(isolation)) throw usageError(`--isolation takes ${isolationChoices.join(' or ')}.`)
+  if (values.params['id'] !== undefined) throw usageError('--isolation is set on the device itself, without --device.')
+  // Behind the wall the daemon is out of reach anyway; this tells the agent why, and holds where there is none.
+  if (env.run !== null || env.runId !== null) {
+    throw new CliError('isolation_in_run', 'A run cannot change how runs are isolated.', {
+      exit: 'refused',
+      remediation: 'The owner of the device types it in a terminal of that machine.',
+    })
+  }
+  await out.result(await askDaemon(await devicePlaces(env), { op: 'set_isolation', isolation }))
+}

@@ -1,0 +1,25 @@
+import type { Flow } from '../../context.ts'
+import { CliError } from '../../errors/cli-error.ts'
+import { textAt } from '../../replies/fields.ts'
+import { callOf, fillPath, printReply, withRun } from '../../http/route-call.ts'
+
+/** `run cancel`: refuses a run that waits for a person unless --force, since their answer would then reach nobody. */
+export const runCancel: Flow = async (context) => {
+  const { values } = context
+  const client = await context.connect()
+  if (values.local['force'] !== true) {
+    const path = fillPath('/api/v1/runs/{runId}', withRun(context, values.params))
+    const { body: run } = await client.call({ method: 'GET', path })
+    const kind = textAt(run, 'waitingOn', 'kind')
+    if (kind !== null) {
+      const label = textAt(run, 'waitingOn', 'label') ?? textAt(run, 'waitingOn', 'id') ?? ''
+      throw new CliError('run_waits_for_person', `The run waits for a person (${kind}): ${label}`, {
+        exit: 'refused',
+        remediation: 'Answer it, or cancel the run anyway with --force.',
+        details: { runId: textAt(run, 'id'), waitingOn: (run as { waitingOn: unknown }).waitingOn },
+      })
+    }
+  }
+  await printReply(context, (await client.call(callOf(context))).body)
+  return 0
+}

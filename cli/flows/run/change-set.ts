@@ -1,0 +1,17 @@
+import type { Flow } from '../../context.ts'
+import { textAt } from '../../replies/fields.ts'
+import { callOf, printReply } from '../../http/route-call.ts'
+
+/** `run change-set`: what the run changed; with --patch the diff alone, as `git apply` reads it. */
+export const runChangeSet: Flow = async (context) => {
+  const { out, values } = context
+  const client = await context.connect()
+  const { body } = await client.call(callOf(context))
+  if (values.local['patch'] !== true) await printReply(context, body)
+  else {
+    const diff = textAt(body, 'diff') ?? ''
+    if (diff !== '') out.exact(diff)
+    else out.message('svc: the run changed nothing.')
+  }
+  return 0
+}

@@ -1,0 +1,33 @@
+import type { CommandContext, Flow } from '../../context.ts'
+import { fieldAt, listAt, textAt } from '../../replies/fields.ts'
+import type { Client } from '../../http/client.ts'
+
+/** `whoami`: who calls, as the server sees it. */
+export const whoami: Flow = async (context) => {
+  const client = await context.connect()
+  const { body: workspace } = await client.call({ method: 'GET', path: '/api/v1/workspaces' })
+  const shown = { server: client.caller.server, workspace: pick(workspace, ['id', 'slug', 'name']) }
+  const caller = client.caller.source === 'run' ? await agentOf(context, client) : await personOf(client, workspace)
+  await context.out.result({ ...caller, ...shown })
+  return 0
+}
+
+async function agentOf({ env }: CommandContext, client: Client) {
+  const { body } = await client.call({ method: 'GET', path: '/api/v1/agents/me' })
+  return { kind: 'agent', agent: pick(body, ['id', 'handle', 'name']), runId: env.runId }
+}
+
+/** The API has no route for "me": the person is the member with the caller's role, where there is only one. */
+async function personOf(client: Client, workspace: unknown) {
+  const { body: own } = await client.call({ method: 'GET', path: '/api/v1/user/workspaces' })
+  const mine = listAt(own, 'data').find((item) => fieldAt(item, 'id') === fieldAt(workspace, 'id'))
+  const role = textAt(mine, 'role')
+  const { body: members } = await client.call({ method: 'GET', path: '/api/v1/members' })
+  const candidates = listAt(members, 'data').filter((member) => textAt(member, 'role') === role)
+  const person = candidates.length === 1 ? pick(candidates[0], ['userId', 'name', 'email']) : null
+  return { kind: 'person', person, role }
+}
+
+function pick(value: unknown, keys: readonly string[]): Record<string, unknown> {
+  return Object.fromEntries(keys.map((key) => [key, fieldAt(value, key) ?? null]))
+}

@@ -1,0 +1,18 @@
+import type { Flow } from '../../context.ts'
+import { listAt } from '../../replies/fields.ts'
+import { callOf, fillPath, printReply } from '../../http/route-call.ts'
+
+/** `task get`: one task; with --history its timeline, too, as `history`. */
+export const taskGet: Flow = async (context) => {
+  const { values } = context
+  const client = await context.connect()
+  const { body: task } = await client.call(callOf(context))
+  if (values.local['history'] !== true) {
+    await printReply(context, task)
+    return 0
+  }
+  const path = fillPath('/api/v1/tasks/{id}/history', values.params)
+  const { body: history } = await client.call({ method: 'GET', path })
+  await printReply(context, { ...(task as object), history: listAt(history, 'data') })
+  return 0
+}

@@ -1,0 +1,133 @@
+import type { World } from '../../shared/lib/world.ts'
+import { backoffMs } from '../../shared/lib/backoff.ts'
+import { ApiFailure, CliError } from '../errors/cli-error.ts'
+import { parseJsonText, textAt } from '../replies/fields.ts'
+import type { Client } from './client.ts'
+import { pathSegment } from './path-segment.ts'
+import { SseReader, type SseMessage } from '../replies/sse.ts'
+import { notOurServer } from '../replies/usable-reply.ts'
+
+/**
+ * Follows the events of a run over a stream that may break at any time: it comes back with the id of the last event, so
+ * none is missed and none comes twice.
+ *
+ *   connecting --200--> reading --`ended`--> over
+ *        ^                 |
+ *        |                 v  end of stream, silence, broken connection
+ *        +---back off--- asking whether the run is over
+ *
+ * The question matters: a run that never reached a device has no `ended` event. Such a run is over when a stream that was
+ * opened after the answer has come to its end; what was stored in between would else be missed.
+ */
+export interface FollowOptions {
+  client: Client
+  world: World
+  runId: string
+  /** Begin after this event; null: at the first. */
+  after: string | null
+  signal: AbortSignal
+  onEvent(event: unknown): void
+  /** No more is read before it resolves. */
+  drained?(): Promise<void>
+  /** Told when the stream has to be opened again. */
+  onTrouble?(error: Error): void
+}
+
+/** The server sends something every 15 s; after this much silence the connection is dead. */
+const silenceMs = 45_000
+/** Failures in a row, without one event between, after which following is given up. */
+const maxFailures = 30
+
+interface Place {
+  lastId: string | null
+  hasBegun: boolean
+  hasEnded: boolean
+}
+
+/** Resolves when the run is over. Fails with the signal's reason when aborted, and with what the server refuses. */
+export async function followRun(options: FollowOptions): Promise<void> {
+  const { client, world, signal } = options
+  const place: Place = { lastId: options.after, hasBegun: false, hasEnded: false }
+  let failures = 0
+  let isKnownOver = false
+  for (;;) {
+    const idBefore = place.lastId
+    try {
+      await readStream(options, place)
+      if (place.hasEnded || isKnownOver) return
+      isKnownOver = await isOver(client, options.runId)
+      if (isKnownOver) continue
+      failures = place.lastId === idBefore ? failures + 1 : 0
+    } catch (error) {
+      if (signal.aborted) throw signal.reason
+      if (error instanceof ApiFailure && error.status < 500 && error.status !== 429) throw error
+      if (error instanceof CliError && error.exit !== 'unreachable') throw error
+      // A network that changes on the way may change back; one in which the stream never began may not.
+      if (error instanceof CliError && error.code === notOurServer && !place.hasBegun) throw error
+      failures = place.lastId === idBefore ? failures + 1 : 1
+      if (failures >= maxFailures) throw error
+      options.onTrouble?.(error as Error)
+    }
+    await world.sleep(backoffMs(failures, { minMs: 250, maxMs: 10_000, random: world.random() }), signal)
+  }
+}
+
+async function readStream(options: FollowOptions, place: Place): Promise<void> {
+  const { client, world, signal } = options
+  const silence = new AbortController()
+  const stop = AbortSignal.any([signal, silence.signal])
+  let stopTimer = () => {}
+  const listen = () => {
+    stopTimer()
+    stopTimer = world.after(silenceMs, () => silence.abort(new Error('the stream fell silent')))
+  }
+  listen()
+  try {
+    const response = await client.stream(
+      {
+        method: 'GET',
+        path: `/api/v1/runs/${pathSegment(options.runId)}/events`,
+        headers: {
+          Accept: 'text/event-stream',
+          ...(place.lastId === null ? {} : { 'Last-Event-ID': place.lastId }),
+        },
+      },
+      stop,
+    )
+    place.hasBegun = true
+    const reader = new SseReader()
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      listen()
+      for (const message of reader.push(chunk)) {
+        take(options, place, message)
+        if (place.hasEnded) return
+      }
+      // It is our reader that is slow now, not the server.
+      stopTimer()
+      await options.drained?.()
+      listen()
+    }
+  } finally {
+    stopTimer()
+  }
+}
+
+function take(options: FollowOptions, place: Place, message: SseMessage): void {
+  if (message.id !== null) place.lastId = message.id
+  // The server's last word; it is about the run and no event of it.
+  if (message.event === 'end') {
+    place.hasEnded = true
+    return
+  }
+  const event = parseJsonText(message.data)
+  if (typeof event === 'object' && event !== null) options.onEvent(event)
+  if (message.event === 'ended') place.hasEnded = true
+}
+
+export async function isOver(client: Client, runId: string): Promise<boolean> {
+  const { body } = await client.call({ method: 'GET', path: `/api/v1/runs/${pathSegment(runId)}` })
+  return isEnded(textAt(body, 'status'))
+}
+
+export const isEnded = (status: string | null) =>
+  status === 'succeeded' || status === 'failed' || status === 'cancelled'

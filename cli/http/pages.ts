@@ -1,0 +1,77 @@
+import type { Command, CommandFlag } from '../arguments/command.ts'
+import { contractCommands } from '../arguments/commands.ts'
+import { CliError, usageError } from '../errors/cli-error.ts'
+import { fieldAt, listAt, textAt } from '../replies/fields.ts'
+import type { ApiCall, Client } from './client.ts'
+
+/**
+ * The pages of a list, one after the other. Lists differ in the query key that takes `nextCursor`; which one a list has is
+ * read from the contract's commands.
+ */
+
+type CursorKey = 'after' | 'cursor' | 'startingAfter' | 'endingBefore'
+
+export async function* pagesOf(client: Client, call: ApiCall): AsyncGenerator {
+  let at = call
+  const key = cursorKeyOf(call)
+  const seen = new Set<string>()
+  for (;;) {
+    const { body } = await client.call(at)
+    yield body
+    const next = textAt(body, 'nextCursor')
+    if (next === null || fieldAt(body, 'hasMore') === false) return
+    // A list that came back to a page it gave before would go on for ever, and its end was never read.
+    if (seen.has(next)) throw neverEnds(call)
+    seen.add(next)
+    at = withCursor(call, key, next)
+  }
+}
+
+export async function* rowsOf(client: Client, call: ApiCall): AsyncGenerator {
+  for await (const page of pagesOf(client, call)) yield* listAt(page, 'data')
+}
+
+/** Pages that are read upwards come with the last one first. */
+export const isUpwards = (call: ApiCall): boolean => cursorKeyOf(call) === 'endingBefore'
+
+/** The key in which the list takes the cursor of its next page: in the direction in which the caller began. */
+function cursorKeyOf(call: ApiCall): CursorKey {
+  const { pathname, given } = partsOf(call)
+  const keys = new Set(flagsAt(pathname).map((flag) => flag.target))
+  if (!keys.has('query.startingAfter')) return given.has('cursor') && !given.has('after') ? 'cursor' : 'after'
+  if (given.has('around')) throw usageError('--paginate reads on from a page, and `around` gives one page alone.')
+  return given.has('endingBefore') ? 'endingBefore' : 'startingAfter'
+}
+
+/** The same call with this cursor in the place of the one it was made with. */
+function withCursor(call: ApiCall, key: CursorKey, cursor: string): ApiCall {
+  const { pathname, search } = partsOf(call)
+  search.delete(key)
+  const rest = search.size === 0 ? '' : `?${search.toString()}`
+  return { ...call, path: pathname + rest, query: { ...call.query, [key]: cursor } }
+}
+
+function partsOf({ path, query }: ApiCall) {
+  const [pathname = '', ...more] = path.split('?')
+  const search = new URLSearchParams(more.join('?'))
+  return { pathname, search, given: new Set([...search.keys(), ...Object.keys(query ?? {})]) }
+}
+
+/** Of `/automations/runs` rather than of `/automations/{automationId}`. */
+function flagsAt(pathname: string): readonly CommandFlag[] {
+  const parameters = ({ route }: Command) => route!.path.split('{').length
+  return (
+    contractCommands
+      .filter(({ route }) => route?.method === 'GET' && fits(route.path, pathname))
+      .sort((a, b) => parameters(a) - parameters(b))[0]?.flags ?? []
+  )
+}
+
+function fits(template: string, pathname: string): boolean {
+  const wanted = template.split('/')
+  const words = pathname.replace(/\/$/, '').split('/')
+  return wanted.length === words.length && wanted.every((word, at) => word.startsWith('{') || word === words[at])
+}
+
+const neverEnds = ({ path }: ApiCall) =>
+  new CliError('list_never_ends', `The pages of ${path} come back to one that was read before.`, { exit: 'refused' })

@@ -1,0 +1,110 @@
+import type { Command } from '../arguments/command.ts'
+import type { CommandContext, Flow } from '../context.ts'
+import { textAt } from '../replies/fields.ts'
+import type { ApiCall, Client } from './client.ts'
+import { pathSegment } from './path-segment.ts'
+import type { Values } from '../arguments/values.ts'
+
+/** A command that is one call: sends its values, prints the reply. */
+export const callRoute: Flow = async (context) => {
+  const client = await context.connect()
+  const { body } = await client.call(callOf(context, { params: await fallbacks(context, client) }))
+  await printReply(context, body)
+  return 0
+}
+
+/** Parameters that were left out and have something to fall back on: the workspace of the caller. */
+async function fallbacks({ command, values }: CommandContext, client: Client): Promise<Record<string, string>> {
+  const flag = command.flags.find((candidate) => candidate.fallback === 'own_workspace')
+  const name = flag?.target?.split('.')[1]
+  if (name === undefined || values.params[name] !== undefined) return {}
+  const known = client.caller.ownWorkspaceId
+  if (known !== null) return { [name]: known }
+  const { body } = await client.call({ method: 'GET', path: '/api/v1/workspaces' })
+  return { [name]: textAt(body, 'id') ?? '' }
+}
+
+export interface CallChanges {
+  params?: Record<string, string>
+  query?: Record<string, unknown>
+  body?: Record<string, unknown> | undefined
+}
+
+export function callOf(context: CommandContext, changes: CallChanges = {}): ApiCall {
+  const { command, values } = context
+  const route = routeOf(command)
+  const body = { ...values.body, ...changes.body }
+  return {
+    method: route.method,
+    path: fillPath(route.path, withRun(context, { ...values.params, ...changes.params })),
+    query: { ...values.query, ...changes.query },
+    ...(route.method === 'GET' || Object.keys(body).length === 0 ? {} : { body }),
+    isKeyed: route.takesKey,
+  }
+}
+
+/** `current` is the run this shell is in. Where none is known the server says so. */
+export function withRun({ env }: Pick<CommandContext, 'env'>, params: Values['params']): Values['params'] {
+  return params['runId'] === 'current' && env.runId !== null ? { ...params, runId: env.runId } : params
+}
+
+export function fillPath(path: string, params: Readonly<Record<string, string>>): string {
+  return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => pathSegment(params[name] ?? ''))
+}
+
+export async function printReply({ command, out, values }: CommandContext, body: unknown): Promise<void> {
+  const { print } = command
+  if (print !== undefined && !out.isJsonWanted) {
+    out.exact(textAt(body, print.stdout) ?? '')
+    if (print.stderr !== undefined) out.message(`${print.stderr}: ${textAt(body, print.stderr) ?? ''}`)
+    return
+  }
+  await out.result(body, columnsOf[command.name], nextFlagOf(command, values))
+}
+
+/** Some lists page by `after`, others by the ids of their rows, in the direction in which they were read. */
+export function nextFlagOf({ flags }: Command, { query }: Pick<Values, 'query'>): string | undefined {
+  const names = query['endingBefore'] === undefined ? ['after', 'starting-after'] : ['ending-before']
+  const flag = flags.find(({ name }) => names.includes(name))
+  return flag === undefined ? undefined : `--${flag.name}`
+}
+
+function routeOf(command: Command) {
+  if (command.route === null) throw new Error(`${command.name} is no call of the API`)
+  return command.route
+}
+
+/** What a person wants to see of a list; other lists show the fields that tell the most. */
+const columnsOf: Readonly<Record<string, readonly string[]>> = {
+  'agent list': ['id', 'handle', 'name', 'status', 'harness', 'environment', 'lastRunAt'],
+  'agent get': ['id', 'handle', 'name', 'status', 'harness', 'environment', 'lastRunAt'],
+  'run list': ['id', 'status', 'agent.handle', 'triggerSource', 'gateReason', 'environment.deviceName', 'createdAt'],
+  'run get': ['id', 'status', 'agent.handle', 'triggerSource', 'gateReason', 'environment.deviceName', 'createdAt'],
+  'run events': ['seq', 'kind', 'createdAt', 'data'],
+  'conversation list': ['id', 'kind', 'title', 'agentParticipantCount', 'unreadCount', 'lastMessagePreview'],
+  'conversation message list': ['id', 'author.id', 'createdAt', 'body'],
+  'comment list': ['id', 'author.handle', 'createdAt', 'body'],
+  'task comment list': ['id', 'author.handle', 'createdAt', 'body'],
+  'conversation events': ['runId', 'seq', 'kind', 'data'],
+  'device list': [
+    'publicId',
+    'deviceId',
+    'displayName',
+    'liveness.status',
+    'maxConcurrent',
+    'isWorkspaceDefault',
+    'platform',
+  ],
+  'folder list': ['shortId', 'displayName', 'config.rootPath', 'config.deviceId', 'status', 'repoId'],
+  'automation list': ['id', 'name', 'status', 'trigger.type', 'agentId', 'lastRun.status', 'lastRun.startedAt'],
+  'automation skips': ['createdAt', 'reason', 'message'],
+  'company list': ['id', 'slug', 'name', 'role', 'companyName', 'status'],
+  'approval list': ['id', 'status', 'trigger', 'prompt', 'requestedBy.id', 'assignedTo.id', 'createdAt'],
+  'question list': ['id', 'status', 'answerMode', 'prompt', 'askedBy.id', 'createdAt'],
+  'secret list': ['id', 'name', 'provider', 'envVarName', 'createdBy.id', 'createdAt'],
+  'task list': ['key', 'title', 'status', 'priority', 'assignee.id', 'updatedAt'],
+  'task history': ['createdAt', 'source', 'kind', 'actor.type', 'data'],
+  'task activity': ['createdAt', 'kind', 'actor.type', 'data'],
+  'repo list': ['id', 'name', 'gitRemote', 'defaultBranch'],
+  'member list': ['userId', 'name', 'email', 'role'],
+}

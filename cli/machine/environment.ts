@@ -1,0 +1,27 @@
+import { runVariables } from '../../shared/lib/places.ts'
+
+/** What svc takes from its environment; read once, at the start. */
+export interface CliEnvironment {
+  configDir: string | null
+  stateDir: string | null
+  dataDir: string | null
+  /** Set within a run: the agent calls with these. */
+  run: { apiUrl: string | null; token: string; runId: string | null } | null
+  /** The run this shell is in, whoever calls. */
+  runId: string | null
+  isDebugging: boolean
+}
+
+export function readEnvironment(env: Readonly<Record<string, string | undefined>>): CliEnvironment {
+  const text = (name: string) => (env[name] === undefined || env[name] === '' ? null : env[name])
+  const token = text(runVariables.token)
+  const runId = text(runVariables.runId)
+  return {
+    configDir: text('SVC_CONFIG_DIR'),
+    stateDir: text('SVC_STATE_DIR'),
+    dataDir: text('SVC_DATA_DIR'),
+    run: token === null ? null : { apiUrl: text(runVariables.apiUrl), token, runId },
+    runId,
+    isDebugging: text('SVC_DEBUG') !== null,
+  }
+}

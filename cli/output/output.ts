@@ -1,0 +1,174 @@
+import { exitStatus } from '../errors/exit-codes.ts'
+import { ApiFailure, CliError } from '../errors/cli-error.ts'
+import { cutSequence, jsonText, terminalText } from './terminal-text.ts'
+
+/**
+ * The only part of svc that prints: results on standard output, all else on standard error. Whatever it prints may be the word
+ * of an agent: colours are all that steers a terminal.
+ */
+export interface Output {
+  readonly format: 'json' | 'table'
+  /** The format was asked for, so commands that print text print JSON instead. */
+  readonly isJsonWanted: boolean
+  /** Columns of the terminal, at most 100. */
+  readonly width: number
+  /**
+   * A result, in the format. `columns` make a table of the rows of a list, below which stands the flag that reads its next
+   * page.
+   */
+  result(value: unknown, columns?: readonly string[], nextFlag?: string): Promise<void>
+  /** One line of JSON, for streams. */
+  jsonLine(value: unknown): void
+  /** Text for a person, with a newline at its end. */
+  text(text: string): void
+  /** Text that a program may take byte by byte: in a pipe it is as it came. */
+  exact(text: string): void
+  /** Text as it comes, with nothing added. */
+  piece(text: string): void
+  /** A remark for a person. */
+  message(text: string): void
+  /** Prints the failure and gives the exit status. */
+  failure(error: unknown): number
+  /** Resolves when the reader has room for more: what it does not take yet is kept in memory. */
+  drained(): Promise<void>
+  /**
+   * Resolves when all that was printed is handed over. A pipe takes 64 KiB at once and the rest only while somebody reads:
+   * to end before that would cut the result off.
+   */
+  written(): Promise<void>
+}
+
+export interface OutputOptions {
+  stdout: NodeJS.WriteStream
+  /** Opened when it is written to: most calls write nothing there. */
+  stderr(): NodeJS.WriteStream
+  /** What `--output` says. */
+  wanted: 'json' | 'table' | null
+  isDebugging: boolean
+  /** Within a run an agent reads, even where its harness gives it a terminal. */
+  isInRun: boolean
+}
+
+export function createOutput(options: OutputOptions): Output {
+  const { stdout } = options
+  let stderr: NodeJS.WriteStream | null = null
+  const complain = (text: string) => void (stderr ??= options.stderr()).write(terminalText(text))
+  const isTerminal = stdout.isTTY && !options.isInRun
+  const format = options.wanted ?? (isTerminal ? 'table' : 'json')
+  /** The end of a piece that may go on in the next one. */
+  let held = ''
+  const print = (text: string) => {
+    if (held !== '') stdout.write(terminalText(held))
+    held = ''
+    stdout.write(text)
+  }
+  const writeJson = (value: unknown) => print(`${jsonText(value, isTerminal ? 2 : 0)}\n`)
+  return {
+    format,
+    isJsonWanted: options.wanted === 'json',
+    width: Math.min(100, stdout.columns ?? 100),
+    async result(value, columns, nextFlag) {
+      if (value === undefined) return
+      if (format === 'json') {
+        writeJson(value)
+        return
+      }
+      const { renderTable } = await import('./table.ts')
+      const table = renderTable(value, {
+        columns: columns ?? null,
+        width: stdout.columns ?? null,
+        nextFlag: nextFlag ?? null,
+      })
+      print(table ?? `${jsonText(value, 2)}\n`)
+    },
+    jsonLine: (value) => print(`${jsonText(value)}\n`),
+    text: (text) => print(terminalText(withLineEnd(text))),
+    exact: (text) => print(stdout.isTTY ? terminalText(withLineEnd(text)) : withLineEnd(text)),
+    piece(text) {
+      const whole = held + text
+      held = cutSequence.exec(whole)?.[0] ?? ''
+      const ready = terminalText(whole.slice(0, whole.length - held.length))
+      if (ready !== '') stdout.write(ready)
+    },
+    message: (text) => complain(`${text}\n`),
+    failure(error) {
+      complain(format === 'json' ? `${jsonText(envelopeOf(error))}\n` : sentenceOf(error, options.isInRun))
+      if (options.isDebugging) complain(`${traceOf(error)}\n`)
+      return exitStatus(exitNameOf(error))
+    },
+    async drained() {
+      if (stdout.writableNeedDrain) await new Promise<void>((resolve) => stdout.once('drain', resolve))
+    },
+    async written() {
+      if (held !== '') print('')
+      for (const stream of [stdout, stderr]) {
+        if (stream === null || stream.writableLength === 0) continue
+        await new Promise<void>((resolve) => stream.write('', () => resolve()))
+      }
+    },
+  }
+}
+
+const withLineEnd = (text: string) => (text.endsWith('\n') ? text : `${text}\n`)
+
+/** A reader that has seen enough (`| head`) is no failure; what could not be written for another reason is one. */
+export function endWhenNothingIsTaken(stream: NodeJS.WriteStream, fail: (error: Error) => number): void {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    process.exit(error.code === 'EPIPE' ? 0 : fail(outputLost(error)))
+  })
+}
+
+/** Why not all that was printed was written, or null. The stream's own event may come after svc has ended. */
+export function findOutputLoss(stream: NodeJS.WriteStream): Error | null {
+  const error: NodeJS.ErrnoException | null = stream.errored
+  return error === null || error.code === 'EPIPE' ? null : outputLost(error)
+}
+
+const outputLost = (cause: Error) =>
+  new CliError('output_lost', `Not all of the result could be written: ${cause.message}.`, { exit: 'refused', cause })
+
+function exitNameOf(error: unknown) {
+  return error instanceof CliError || error instanceof ApiFailure ? error.exit : 'bug'
+}
+
+/** The server's envelope as it came; for what svc found itself, one of the same shape. */
+function envelopeOf(error: unknown): unknown {
+  if (error instanceof ApiFailure) {
+    if (typeof error.body === 'object' && error.body !== null) return error.body
+    return { error: { type: 'api_error', code: 'cli.unexpected_answer', message: error.message, status: error.status } }
+  }
+  if (error instanceof CliError) {
+    const { code, message, remediation, details } = error
+    return {
+      error: {
+        type: 'cli_error',
+        code,
+        message,
+        ...(remediation === null ? {} : { remediation }),
+        ...(details === null ? {} : { details }),
+      },
+    }
+  }
+  return {
+    error: { type: 'cli_error', code: 'cli.bug', message: error instanceof Error ? error.message : String(error) },
+  }
+}
+
+function sentenceOf(error: unknown, isInRun: boolean): string {
+  const { error: envelope } = envelopeOf(error) as { error: string | Record<string, unknown> }
+  if (typeof envelope === 'string') return `svc: ${envelope}\n`
+  const lines = [`svc: ${String(envelope['message'])}`]
+  const { code, param, remediation, requestId, allowedValues } = envelope
+  const fields = (envelope['details'] as { fields?: { path: string; message: string }[] } | undefined)?.fields
+  for (const field of Array.isArray(fields) ? fields : []) lines.push(`  ${field.path}: ${field.message}`)
+  if (typeof param === 'string' && !Array.isArray(fields)) lines.push(`  at: ${param}`)
+  if (Array.isArray(allowedValues)) lines.push(`  allowed: ${allowedValues.map(String).join(', ')}`)
+  if (remediation === 'sign_in' && !isInRun) lines.push('Type `svc login` to sign in again.')
+  else if (typeof remediation === 'string')
+    lines.push(error instanceof CliError ? remediation : `  fix: ${remediation}`)
+  const facts = [code, requestId].filter((fact) => typeof fact === 'string' && fact !== 'cli.usage')
+  if (facts.length > 0) lines.push(`  (${facts.join(', ')})`)
+  return `${lines.join('\n')}\n`
+}
+
+const traceOf = (error: unknown) => (error instanceof Error ? (error.stack ?? error.message) : String(error))

@@ -1,0 +1,16 @@
+import { fieldAt, textAt } from '../replies/fields.ts'
+
+/** What a person is told of a run besides its answer: why it failed, what it waits for. Null where the answer says it all. */
+export function aboutEnding(run: unknown): string | null {
+  const status = textAt(run, 'status')
+  const waitsFor = textAt(run, 'waitingOn', 'label')
+  if (waitsFor !== null) return `the run ended to wait for a person: ${waitsFor}`
+  if (status === 'failed' || status === 'cancelled')
+    return `the run ${status}: ${textAt(run, 'errorMessage') ?? textAt(run, 'exitReason') ?? 'not said why'}`
+  if (status === 'queued' || status === 'running') {
+    const gate = textAt(run, 'gateDescription')
+    return `the run is ${status}${gate === null ? '' : `: ${gate}`}`
+  }
+  if (fieldAt(run, 'transcriptRead', 'isError') === true) return 'the agent called this an error.'
+  return textAt(run, 'errorMessage')
+}

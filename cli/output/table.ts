@@ -1,0 +1,86 @@
+import { fieldAt, listAt } from '../replies/fields.ts'
+import { jsonText, plainText } from './terminal-text.ts'
+
+/** Tables for people: the rows of a list by columns, or the fields of one object beneath each other. */
+export interface TableOptions {
+  /** Dotted paths; null: the fields that tell the most. */
+  columns: readonly string[] | null
+  /** Columns of the terminal; null: as wide as it gets. */
+  width: number | null
+  /** The flag that reads the next page; null where the command has none. */
+  nextFlag: string | null
+}
+
+const listKeys = ['data', 'devices', 'sources', 'runs']
+const tellingKeys = [
+  'id',
+  'shortId',
+  'publicId',
+  'userId',
+  'handle',
+  'name',
+  'displayName',
+  'title',
+  'slug',
+  'role',
+  'email',
+  'status',
+]
+const maxCell = 60
+
+/** Null when the value is neither a list nor an object. */
+export function renderTable(value: unknown, options: TableOptions): string | null {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return null
+  const listKey = listKeys.find((key) => Array.isArray((value as Record<string, unknown>)[key]))
+  if (listKey === undefined) return renderObject(value as Record<string, unknown>)
+  const rows = listAt(value, listKey).filter((row) => row !== null)
+  if (rows.length === 0) return '(none)\n'
+  const columns = options.columns ?? columnsFor(rows)
+  const cells = [
+    columns.map((column) => plainText(titleOf(column))),
+    ...rows.map((row) => columns.map((column) => cellOf(fieldAt(row, ...column.split('.'))))),
+  ]
+  const next = fieldAt(value, 'nextCursor')
+  return (
+    layOut(cells, options.width) +
+    (typeof next === 'string' ? `(more: ${options.nextFlag ?? 'nextCursor'} ${plainText(next)})\n` : '')
+  )
+}
+
+function renderObject(value: Record<string, unknown>): string {
+  const rows = Object.entries(value).map(([key, field]) => [`${plainText(key)}:`, longCellOf(field)])
+  return layOut(rows, null)
+}
+
+function columnsFor(rows: readonly unknown[]): string[] {
+  const present = new Set(rows.flatMap((row) => (typeof row === 'object' && row !== null ? Object.keys(row) : [])))
+  const telling = tellingKeys.filter((key) => present.has(key))
+  return telling.length > 0 ? telling : [...present].slice(0, 6)
+}
+
+const titleOf = (column: string) =>
+  column
+    .replaceAll('.', ' ')
+    .replaceAll(/[A-Z]/g, (letter) => ` ${letter}`)
+    .toUpperCase()
+
+function cellOf(value: unknown): string {
+  const text = longCellOf(value).replaceAll(/\s+/g, ' ')
+  return text.length > maxCell ? `${text.slice(0, maxCell - 1)}…` : text
+}
+
+function longCellOf(value: unknown): string {
+  if (value === null || value === undefined) return '-'
+  return typeof value === 'string' ? plainText(value) : jsonText(value)
+}
+
+function layOut(rows: readonly (readonly string[])[], width: number | null): string {
+  const widths = rows[0]!.map((_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)))
+  const lines = rows.map((row) =>
+    row
+      .map((cell, at) => (at === row.length - 1 ? cell : cell.padEnd(widths[at]!)))
+      .join('  ')
+      .trimEnd(),
+  )
+  return lines.map((line) => `${width !== null && line.length > width ? line.slice(0, width) : line}\n`).join('')
+}

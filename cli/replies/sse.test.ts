@@ -1,0 +1,29 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { formatMessages } from '../../test/kit/sse-text.ts'
+import { SseReader, type SseMessage } from './sse.ts'
+
+const messages: SseMessage[] = [
+  { id: 'a1', event: 'text', data: '{"text":"héllo 🎉"}' },
+  { id: 'a2', event: 'message', data: 'two\nlines' },
+  { id: null, event: 'ended', data: '{}' },
+]
+
+test('messages come out whole, whatever the cuts and line ends', () => {
+  for (const lineEnd of ['\n', '\r\n', '\r']) {
+    const bytes = Buffer.from(formatMessages(messages, lineEnd) + (lineEnd === '\r' ? ':\n' : ''))
+    fc.assert(
+      fc.property(fc.array(fc.nat(bytes.length), { maxLength: 12 }), (cuts) => {
+        const reader = new SseReader()
+        const places = [0, ...cuts.toSorted((a, b) => a - b), bytes.length]
+        const read = places.slice(1).flatMap((end, at) => reader.push(bytes.subarray(places[at], end)))
+        expect(read).toEqual(messages)
+      }),
+    )
+  }
+})
+
+test('comments and messages without data are passed over', () => {
+  const reader = new SseReader()
+  expect(reader.push(Buffer.from(':\n\nid: x\n\nevent: y\ndata: 1\n\n'))).toEqual([{ id: null, event: 'y', data: '1' }])
+})

@@ -1,0 +1,151 @@
+import { z } from 'zod'
+import type { ControlRun } from '../../shared/device/control.ts'
+import type { DeviceIdentity } from '../../shared/device/control.ts'
+import type { World } from '../../shared/lib/world.ts'
+import { ControlError, type ControlHandlers } from './control-socket.ts'
+import type { Daemon } from './daemon.ts'
+import type { Log } from '../log/log.ts'
+import type { Places } from '../setup/places.ts'
+import type { RunState } from '../run/machine.ts'
+import { WallError } from '../wall/spec.ts'
+
+export interface ControlContext {
+  daemon: Daemon
+  places: Places
+  world: World
+  log: Log
+  identity: DeviceIdentity
+  version: string
+  /** The device's token as it is now. */
+  token(): string
+  serviceInstalled(): boolean | null
+  startedByService: boolean
+}
+
+const deviceConfig = z
+  .object({
+    displayName: z.string(),
+    maxConcurrent: z.number().int().positive(),
+    remoteControlRevoked: z.boolean(),
+    folders: z.array(z.object({ shortId: z.string(), rootPath: z.string() })).default([]),
+  })
+  .transform(({ maxConcurrent, ...rest }) => ({ ...rest, capacity: maxConcurrent }))
+
+/** What `svc device ...` may ask of the daemon. */
+export function controlHandlers(context: ControlContext): ControlHandlers {
+  const { daemon, world, log } = context
+  let errors = 0
+  return {
+    status: async () => statusOf(context),
+    refresh: async () => {
+      const readiness = await daemon.surroundings.readiness(0)
+      await daemon.reportReadiness(60_000)
+      const config = await fetchConfig(context).catch(() => null)
+      const folders = await Promise.all((config?.folders ?? []).map((folder) => lookAt(folder)))
+      return { readiness, folders }
+    },
+    sync_config: async () => {
+      const config = await fetchConfig(context)
+      daemon.configure(config)
+      return config
+    },
+    drain: async ({ on }) => {
+      daemon.drain(on)
+      return { draining: on, runs: runsOf(daemon) }
+    },
+    spool: async () => ({ runs: daemon.spool.runs() }),
+    spool_replay: async ({ runId }) => {
+      if (!daemon.link.isOpen()) throw new ControlError('not_connected', 'The link to the server is down.')
+      if (runId !== undefined && !daemon.spool.runs().some((run) => run.runId === runId))
+        throw new ControlError('no_such_run', `The spool holds nothing of ${runId}.`)
+      return daemon.replay(runId ?? null)
+    },
+    test_error: async ({ message }) => {
+      errors++
+      const errorId = world.uuid()
+      log.error({ errorId, count: errors }, message ?? 'test error, asked for by a person')
+      return { logPath: context.places.log, errorId, count: errors }
+    },
+    set_isolation: async ({ isolation }) => {
+      try {
+        return await daemon.isolation.set(isolation)
+      } catch (error) {
+        if (error instanceof WallError) throw new ControlError('failed', error.message)
+        throw error
+      }
+    },
+    stop: async () => ({ pid: process.pid, runs: runsOf(daemon) }),
+  }
+}
+
+function statusOf(context: ControlContext) {
+  const { daemon, identity } = context
+  const now = daemon.describe()
+  const spooled = runsInSpool(daemon)
+  const installed = context.serviceInstalled()
+  return {
+    pid: process.pid,
+    version: context.version,
+    startedAt: daemon.startedAt,
+    publicId: identity.publicId,
+    deviceId: identity.deviceId,
+    displayName: now.displayName,
+    server: identity.server,
+    link: now.link,
+    capacity: now.capacity,
+    accepting: now.claimState.accepting,
+    reason: now.claimState.reason,
+    runs: runsOf(daemon),
+    readiness: daemon.surroundings.knownReadiness(),
+    spool: {
+      rows: spooled.reduce((sum, run) => sum + run.rows, 0),
+      bytes: spooled.reduce((sum, run) => sum + run.bytes, 0),
+    },
+    isolation: daemon.isolation.describe(),
+    service: installed === null ? null : { installed, startedByService: context.startedByService },
+  }
+}
+
+/** A spool that cannot be read keeps nobody from the rest of the status; `reason` tells of it. */
+function runsInSpool(daemon: Daemon): ReturnType<Daemon['spool']['runs']> {
+  try {
+    return daemon.spool.runs()
+  } catch {
+    return []
+  }
+}
+
+const runsOf = (daemon: Daemon): ControlRun[] => daemon.supervisor.active().map(describeRun)
+
+function describeRun(state: RunState): ControlRun {
+  return {
+    runId: state.runId,
+    fence: state.fence,
+    state: state.phase,
+    agent: state.spec.agent.handle,
+    startedAt: state.acceptedAt,
+  }
+}
+
+async function lookAt(folder: { shortId: string; rootPath: string }) {
+  const { checkFolder } = await import('../folders/check.ts')
+  const check = await checkFolder(folder.rootPath)
+  return { ...folder, ok: check.state === 'ok', message: check.message }
+}
+
+async function fetchConfig(context: ControlContext): Promise<z.infer<typeof deviceConfig>> {
+  const url = `${context.identity.server.replace(/\/+$/, '')}/api/device/config`
+  let response: Response
+  try {
+    response = await fetch(url, {
+      headers: { authorization: `Bearer ${context.token()}` },
+      signal: AbortSignal.timeout(8_000),
+    })
+  } catch {
+    throw new ControlError('not_connected', `The server ${context.identity.server} cannot be reached.`)
+  }
+  if (!response.ok) throw new ControlError('failed', `The server answered ${response.status}.`)
+  const parsed = deviceConfig.safeParse(await response.json().catch(() => null))
+  if (!parsed.success) throw new ControlError('failed', 'The server answered what this daemon cannot read.')
+  return parsed.data
+}

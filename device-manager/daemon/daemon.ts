@@ -1,0 +1,327 @@
+import { existsSync, mkdirSync } from 'node:fs'
+import { hostname } from 'node:os'
+import type { CloseName } from '../../shared/device/limits.ts'
+import { runLimits } from '../../shared/device/limits.ts'
+import { encodeFrame } from '../../shared/device/frame.ts'
+import type { ClaimState, ServerMessage } from '../../shared/device/protocol.ts'
+import type { DeviceIdentity } from '../../shared/device/control.ts'
+import type { World } from '../../shared/lib/world.ts'
+import { ClaimReports } from './claim-reports.ts'
+import { claimStateOf } from './claim-state.ts'
+import type { DaemonConfig } from '../setup/config.ts'
+import { DeviceToken } from './device-token.ts'
+import { LinkClient } from '../link/client.ts'
+import { Contact } from '../link/contact.ts'
+import { Forwarder } from '../link/forwarder.ts'
+import { linkUrl } from '../link/link-url.ts'
+import type { Log } from '../log/log.ts'
+import type { Places } from '../setup/places.ts'
+import { adoptRuns } from '../run/adoption.ts'
+import { HostPool } from '../run/hosts/host-pool.ts'
+import { Journal } from '../run/journal.ts'
+import { Supervisor } from '../run/supervisor.ts'
+import { receiveMessage, type MessageContext } from './server-messages.ts'
+import { StandingSpool } from '../spool/standing-spool.ts'
+import { Surroundings } from './surroundings.ts'
+import { Isolation } from '../isolation/isolation.ts'
+import { WallError } from '../wall/spec.ts'
+
+export interface DaemonOptions {
+  config: DaemonConfig
+  places: Places
+  world: World
+  log: Log
+  identity: DeviceIdentity
+  token: string
+  version: string
+  /** The first run to take over or to start, or events left of one. */
+  onWork(): void
+  /** The daemon must end: revoked, retired, or another one has its identity. */
+  onFatal(reason: CloseName, text: string): void
+}
+
+/** The device stops its harnesses this long before the control plane would give them up. */
+const silentMarginMs = 5 * 60_000
+
+/** `svc device restart --drain` asks each second. */
+const drainMs = 5_000
+
+/** The device manager's daemon: link, runs, spool and folders of one device. */
+export class Daemon {
+  readonly supervisor: Supervisor
+  readonly spool: StandingSpool
+  readonly link: LinkClient
+  readonly surroundings: Surroundings
+  readonly isolation: Isolation
+  readonly startedAt: number
+  private readonly options: DaemonOptions
+  private readonly journal: Journal
+  private readonly pool: HostPool
+  private readonly forwarder: Forwarder
+  private readonly instance: string
+  private readonly token: DeviceToken
+  private capacity = 3
+  private displayName: string
+  private remoteControlRevoked = false
+  private draining = false
+  private cancelDrain: (() => void) | null = null
+  private revoked = false
+  private readonly contact: Contact
+  private readonly messages: MessageContext
+  private readonly claimReports: ClaimReports
+
+  constructor(options: DaemonOptions) {
+    const { places, world, log, config } = options
+    this.options = options
+    this.token = new DeviceToken(options.token, options)
+    this.displayName = options.identity.displayName
+    this.startedAt = world.now()
+    this.instance = world.uuid()
+    this.contact = new Contact(world)
+    mkdirSync(places.stateDir, { recursive: true, mode: 0o700 })
+    this.spool = new StandingSpool({
+      path: places.spool,
+      world,
+      settings: { maxPageCount: config.spoolPages },
+      isFirst: !existsSync(places.journal),
+      onOpenedAnew: (why, salvage) => {
+        log.error({ why, salvage }, 'the spool was opened anew')
+        world.after(0, () => this.supervisor.ensureEndings())
+      },
+    })
+    if (this.spool.salvage) log.error({ salvage: this.spool.salvage }, 'the spool was damaged and salvaged')
+    this.journal = new Journal({
+      path: places.journal,
+      world,
+      log,
+      onCaughtUp: (runIds) => this.supervisor.caughtUp(runIds),
+    })
+    this.pool = new HostPool({ places, world, log, spoolPages: config.spoolPages, unsentBytes: config.unsentBytes })
+    this.isolation = new Isolation({
+      ...options,
+      hidden: config.otherDirs,
+      changed: () => void this.reportReadiness(5 * 60_000),
+    })
+    this.surroundings = new Surroundings({ ...options, isolation: this.isolation })
+    this.link = this.createLink()
+    this.claimReports = new ClaimReports({
+      world,
+      claimState: () => this.claimState(),
+      send: (message) => this.link.send(message),
+    })
+    this.forwarder = new Forwarder({ spool: this.spool, link: this.link, log })
+    this.supervisor = this.createSupervisor()
+    this.messages = {
+      supervisor: this.supervisor,
+      forwarder: this.forwarder,
+      link: this.link,
+      log,
+      claimState: () => this.claimState(),
+      journalTrouble: () => this.journal.trouble(),
+      tellClaimState: () => this.claimReports.tell(),
+      reportReadiness: (maxAgeMs) => this.reportReadiness(maxAgeMs),
+      configure: (settings) => this.configure(settings),
+      revoked: (reason) => this.fatal('revoked', reason),
+    }
+  }
+
+  async start(): Promise<void> {
+    const { log } = this.options
+    const { states, unreadable } = this.journal.load()
+    if (states.length > 0 || this.spool.runs().length > 0) this.options.onWork()
+    if (unreadable.length > 0) log.error({ runs: unreadable }, 'journal rows could not be read')
+    await adoptRuns({
+      states,
+      supervisor: this.supervisor,
+      pool: this.pool,
+      spool: this.spool,
+      places: this.options.places,
+      log,
+    })
+    this.isolation.start()
+    void this.surroundings.probe()
+    this.pool.warm()
+    this.link.start()
+    this.watch()
+  }
+
+  /** Heartbeats end last: what can still be sent is sent before the link is closed. Run hosts go on. */
+  async stop(): Promise<void> {
+    this.contact.stop()
+    this.claimReports.stop()
+    await this.pool.stop()
+    this.link.stop()
+    this.journal.close()
+    this.spool.close()
+  }
+
+  /** For as long as it is asked again: whoever waits for the runs may be gone before they are over. */
+  drain(on: boolean): void {
+    this.cancelDrain?.()
+    this.cancelDrain = on ? this.options.world.after(drainMs, () => this.drain(false)) : null
+    this.draining = on
+    this.claimReports.report()
+  }
+
+  /** Sends again all that is not acknowledged. */
+  replay(runId: string | null): { runs: number; rows: number } {
+    const runs = this.spool.runs().filter((run) => runId === null || run.runId === runId)
+    for (const run of runs) this.forwarder.begin(run, run.ackedSeq)
+    return { runs: runs.length, rows: runs.reduce((sum, run) => sum + run.rows, 0) }
+  }
+
+  configure(config: { displayName: string; capacity: number; remoteControlRevoked: boolean }): void {
+    this.capacity = config.capacity
+    this.displayName = config.displayName
+    this.remoteControlRevoked = config.remoteControlRevoked
+    this.claimReports.report()
+  }
+
+  get deviceToken(): string {
+    return this.token.value
+  }
+
+  describe() {
+    return {
+      displayName: this.displayName,
+      capacity: this.capacity,
+      remoteControlRevoked: this.remoteControlRevoked,
+      link: this.link.describe(),
+      claimState: this.claimState(),
+    }
+  }
+
+  claimState(): ClaimState {
+    return claimStateOf({
+      isDraining: this.draining || this.revoked,
+      activeRuns: this.supervisor.active().length,
+      capacity: this.capacity,
+      spool: this.spool,
+      journal: this.journal,
+      spoolPages: this.options.config.spoolPages,
+    })
+  }
+
+  private createLink(): LinkClient {
+    const { config, world, log, identity } = this.options
+    return new LinkClient({
+      ...config,
+      url: linkUrl(identity.server),
+      world,
+      log,
+      hello: () => ({
+        type: 'hello',
+        protocol: 1,
+        token: this.token.value,
+        publicId: identity.publicId,
+        instance: this.instance,
+        version: this.options.version,
+        platform: process.platform,
+        hostname: hostname().slice(0, 255),
+        runs: this.supervisor.known(),
+        claimState: this.claimState(),
+      }),
+      onWelcome: (welcome) => this.welcomed(welcome),
+      onMessage: (message) => this.received(message),
+      onDown: () => this.forwarder.reset(),
+      onFatal: (reason, text) => this.fatal(reason, text),
+    })
+  }
+
+  private createSupervisor(): Supervisor {
+    const { places, world, log } = this.options
+    return new Supervisor({
+      places,
+      world,
+      log,
+      spool: this.spool,
+      journal: this.journal,
+      pool: this.pool,
+      surroundings: this.surroundings,
+      server: this.options.identity.server,
+      send: (message) => this.link.send(message),
+      sendChangeSet: ({ runId, fence, requestId }, result) => {
+        const body = new TextEncoder().encode(JSON.stringify(result))
+        this.link.sendBinary(encodeFrame({ type: 'change_set', runId, fence, requestId }, body))
+      },
+      forward: (run) => {
+        if (this.forwarder.isSending(run.runId)) this.forwarder.pump(run.runId)
+      },
+      forgotten: (runId) => this.forwarder.forget(runId),
+      spoolDamaged: (message) => this.spool.distrust(message),
+      changed: () => this.claimReports.report(),
+    })
+  }
+
+  private welcomed(welcome: ServerMessage & { type: 'welcome' }): void {
+    const { log } = this.options
+    log.info({ server: this.options.identity.server, runs: welcome.runs.length }, 'link up')
+    this.contact.heard()
+    this.capacity = welcome.capacity
+    this.displayName = welcome.displayName
+    this.remoteControlRevoked = welcome.remoteControlRevoked
+    if (welcome.newToken !== null) this.token.replace(welcome.newToken)
+    for (const run of welcome.runs) {
+      if (run.verdict === 'closed') this.supervisor.handle(run.runId, { type: 'closed' })
+      else {
+        if (run.verdict === 'give_up') this.supervisor.handle(run.runId, { type: 'given_up' })
+        if (this.supervisor.find(run.runId)) this.forwarder.begin(run, run.ackSeq)
+      }
+    }
+    this.claimReports.tell()
+    this.contact.keepBeating(welcome.heartbeatMs, () =>
+      this.link.send({ type: 'heartbeat', claimState: this.claimState() }),
+    )
+    void this.reportReadiness(5 * 60_000)
+  }
+
+  private received(message: ServerMessage): void {
+    this.contact.heard()
+    if (message.type === 'run.offer') this.options.onWork()
+    receiveMessage(this.messages, message)
+  }
+
+  async reportReadiness(maxAgeMs: number): Promise<void> {
+    const { world, log } = this.options
+    try {
+      const found = await this.surroundings.readiness(maxAgeMs).catch((error: unknown) => {
+        if (!(error instanceof WallError)) throw error
+        return this.surroundings.knownReadiness() ?? { harnesses: {} }
+      })
+      const providerReadiness = { ...found, isolation: this.isolation.describe().level }
+      this.link.send({ type: 'readiness', providerReadiness, capturedAt: world.now() })
+    } catch (error) {
+      log.warn({ err: error }, 'the harness programs could not be looked at')
+    }
+  }
+
+  private watch(): void {
+    this.options.world.after(15_000, () => {
+      const silent = this.contact.silence()
+      for (const state of this.supervisor.active()) {
+        const limit = state.spec.limits.silentMs ?? runLimits.silentMs
+        if (this.link.isOpen() || silent < Math.max(limit - silentMarginMs, limit / 2)) continue
+        const message = 'The control plane was out of reach for too long.'
+        this.supervisor.handle(state.runId, { type: 'cancel_received', stop: { exitReason: 'runner_lost', message } })
+      }
+      this.forwarder.pumpAll()
+      this.claimReports.report()
+      this.watch()
+    })
+  }
+
+  /** The device may no longer work: its harnesses are ended, what they wrote stays in the spool. */
+  private fatal(reason: CloseName, text: string): void {
+    if (this.revoked) return
+    this.revoked = true
+    const keep = reason === 'duplicate_device' || reason === 'protocol_unsupported'
+    if (!keep) {
+      for (const state of this.supervisor.active())
+        this.supervisor.handle(state.runId, {
+          type: 'cancel_received',
+          stop: { exitReason: 'runner_lost', message: text },
+        })
+    }
+    this.options.onFatal(reason, text)
+  }
+}

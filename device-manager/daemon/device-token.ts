@@ -1,0 +1,41 @@
+import type { World } from '../../shared/lib/world.ts'
+import { replaceToken } from '../setup/identity-file.ts'
+import type { Log } from '../log/log.ts'
+import type { Places } from '../setup/places.ts'
+
+/** How long a token that cannot be written waits for the next try. */
+const retryMs = 5_000
+
+/**
+ * The device's token. The old one works until the new one was used once, so the new one is used when it is on the disk and
+ * not before: a daemon that starts after a crash must not find the old one alone (a full disk may take nothing for hours).
+ */
+export class DeviceToken {
+  private readonly options: { places: Places; world: Pick<World, 'after'>; log: Log }
+  private current: string
+  private newest: string | null = null
+
+  constructor(token: string, options: { places: Places; world: Pick<World, 'after'>; log: Log }) {
+    this.current = token
+    this.options = options
+  }
+
+  get value(): string {
+    return this.current
+  }
+
+  /** Takes the place of the one before as soon as it is on the disk; a still newer one takes its own place. */
+  replace(token: string): void {
+    const { places, world, log } = this.options
+    this.newest = token
+    try {
+      replaceToken(places, token)
+    } catch (error) {
+      log.error({ err: error }, 'the new device token cannot be written yet')
+      world.after(retryMs, () => this.newest === token && this.replace(token))
+      return
+    }
+    this.current = token
+    log.info({}, 'device token rotated')
+  }
+}

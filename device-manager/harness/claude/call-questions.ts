@@ -1,0 +1,147 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { CallDecision, ToolAsk } from '../adapter.ts'
+import { canUseTool, controlCancel, controlRequest, hookCallback } from './wire.ts'
+
+/** What a control line leads to: a question for the run host, or an answer written at once. */
+export interface QuestionStep {
+  ask?: ToolAsk
+  write?: string
+}
+
+type Question = { kind: 'hook' | 'permission'; toolCallId: string | null; input: unknown }
+
+export interface CallQuestions {
+  /** null: not a control request that can be answered. */
+  request(line: unknown): QuestionStep | null
+  /** claude withdrew a question: its tool call was aborted. */
+  cancel(line: unknown): boolean
+  answer(askId: string, decision: CallDecision): string | null
+  /** The call has its result: what was decided on it is not needed any more. */
+  settled(toolCallId: string): void
+}
+
+/** Recorded streams hold it. */
+export const hookCallbackId = 'gate'
+export const initializeRequestId = 'initialize'
+
+/**
+ * Registers the hook that makes claude ask before every tool call, in every mode and in subagents. A hook that is not
+ * answered in time fails closed; the time is long because the run host may have to ask elsewhere.
+ */
+export const initializeRequest = line({
+  type: 'control_request',
+  request_id: initializeRequestId,
+  request: {
+    subtype: 'initialize',
+    hooks: { PreToolUse: [{ hookCallbackIds: [hookCallbackId], timeout: 3600 }] },
+  },
+})
+
+/**
+ * Answers claude's questions about tool calls. In doubt the answer is "deny", and always a well-formed one: an error
+ * answer to a hook lets the tool run where permissions are bypassed.
+ *
+ * For one call claude may ask twice, by the hook and then, where its own rules or the person's settings want that, as a
+ * permission. The run host is asked once: an approval by the call's digest is good for one question. The second question
+ * gets the first one's answer, unless the input has changed in between (another hook can do that); then it is new.
+ */
+export function callQuestions(): CallQuestions {
+  const open = new Map<string, Question>()
+  const decided = new Map<string, { decision: CallDecision; input: unknown }>()
+
+  let cwd: string | null = null
+
+  const raise = (askId: string, name: string, question: Question): QuestionStep => {
+    open.set(askId, question)
+    const ask = { askId, toolCallId: question.toolCallId, name, input: question.input }
+    return { ask: cwd === null ? ask : { ...ask, cwd } }
+  }
+  const onHook = (askId: string, request: unknown): QuestionStep => {
+    const hook = hookCallback.safeParse(request)
+    if (!hook.success || hook.data.callback_id !== hookCallbackId) {
+      return { write: hookAnswer(askId, { behavior: 'deny', message: 'The call could not be read, so it is denied.' }) }
+    }
+    const { input } = hook.data
+    cwd = input.cwd ?? cwd
+    const toolCallId = input.tool_use_id ?? hook.data.tool_use_id ?? null
+    return raise(askId, input.tool_name, { kind: 'hook', toolCallId, input: input.tool_input })
+  }
+  const onPermission = (askId: string, request: unknown): QuestionStep => {
+    const wanted = canUseTool.safeParse(request)
+    if (!wanted.success) {
+      const decision = { behavior: 'deny', message: 'The call could not be read, so it is denied.' } as const
+      return { write: permissionAnswer(askId, decision, null) }
+    }
+    const { tool_name: name, input, tool_use_id: toolCallId = null } = wanted.data
+    const before = toolCallId === null ? undefined : decided.get(toolCallId)
+    if (before !== undefined && isDeepStrictEqual(before.input, input)) {
+      return { write: permissionAnswer(askId, before.decision, input) }
+    }
+    return raise(askId, name, { kind: 'permission', toolCallId, input })
+  }
+
+  return {
+    request(value) {
+      const parsed = controlRequest.safeParse(value)
+      if (!parsed.success) return null
+      const { request_id: askId, request } = parsed.data
+      if (request.subtype === 'hook_callback') return onHook(askId, request)
+      if (request.subtype === 'can_use_tool') return onPermission(askId, request)
+      // Everything must be answered, or the turn hangs.
+      return { write: controlError(askId, `svc does not answer ${request.subtype}.`) }
+    },
+    cancel(value) {
+      const parsed = controlCancel.safeParse(value)
+      return parsed.success && (open.delete(parsed.data.request_id), true)
+    },
+    answer(askId, decision) {
+      const question = open.get(askId)
+      if (question === undefined) return null
+      open.delete(askId)
+      const { kind, toolCallId, input } = question
+      if (toolCallId !== null) decided.set(toolCallId, { decision, input })
+      return kind === 'hook' ? hookAnswer(askId, decision) : permissionAnswer(askId, decision, input)
+    },
+    settled(toolCallId) {
+      decided.delete(toolCallId)
+    },
+  }
+}
+
+/** `continue: false` makes claude end its turn once the tool calls that run have ended. */
+function hookAnswer(requestId: string, decision: CallDecision): string {
+  const isStop = decision.behavior === 'deny' && decision.stop === true
+  return success(requestId, {
+    ...(isStop && { continue: false, stopReason: decision.message }),
+    hookSpecificOutput: {
+      hookEventName: 'PreToolUse',
+      permissionDecision: decision.behavior,
+      permissionDecisionReason: decision.behavior === 'deny' ? decision.message : (decision.rule ?? 'allowed by svc'),
+    },
+  })
+}
+
+function permissionAnswer(requestId: string, decision: CallDecision, input: unknown): string {
+  return success(
+    requestId,
+    decision.behavior === 'allow'
+      ? { behavior: 'allow', updatedInput: input }
+      : { behavior: 'deny', message: decision.message, ...(decision.stop === true && { interrupt: true }) },
+  )
+}
+
+function success(requestId: string, response: unknown): string {
+  return line({ type: 'control_response', response: { subtype: 'success', request_id: requestId, response } })
+}
+
+function controlError(requestId: string, error: string): string {
+  return line({ type: 'control_response', response: { subtype: 'error', request_id: requestId, error } })
+}
+
+export function userMessage(text: string): string {
+  return line({ type: 'user', message: { role: 'user', content: [{ type: 'text', text }] } })
+}
+
+function line(value: unknown): string {
+  return `${JSON.stringify(value)}\n`
+}

@@ -1,0 +1,263 @@
+import type { RunEventBody } from '../../../shared/runs/events.ts'
+import type { RunSpec } from '../../../shared/runs/spec.ts'
+import type { HarnessDialogue, RedactText, DialogueOptions, DialogueOutput, ToolAsk } from '../adapter.ts'
+import { asItIs, cappedText, maxPieceBytes, rawEvents } from '../parts/event-pieces.ts'
+import { lineReader } from '../../../shared/lib/lines.ts'
+import type { Piece } from '../../../shared/lib/lines.ts'
+import { callQuestions, initializeRequest, initializeRequestId, userMessage } from './call-questions.ts'
+import { assistantEvents, userEvents } from './messages.ts'
+import { claudeOutcome } from './outcome.ts'
+import type { OutcomeFacts } from './outcome.ts'
+import { usageMeter } from './usage.ts'
+import { assistantLine, controlResponse, initLine, resultLine, retryLine, userLine } from './wire.ts'
+
+/** A line can hold a whole file; one longer than this is kept raw and the next one read again. */
+const maxLineBytes = 32 * 1024 * 1024
+const stderrTailChars = 4_096
+
+/**
+ * One run of claude. What it goes through:
+ *
+ *     opening    initialize is sent, with the hook; nothing else, so that no tool can run before the hook is there
+ *     working    the prompt is sent; assistant and user lines come, tool calls are asked and answered
+ *     finished   the result came and no turn waits: standard input is closed, by which claude exits
+ *
+ * A person's text in `opening` is sent after the prompt; in `finished` it is too late, and an event says so.
+ */
+export function claudeDialogue(spec: RunSpec, options: DialogueOptions = {}): HarnessDialogue {
+  const redactText = options.redactText ?? asItIs
+  const run = new ClaudeRun(spec, redactText)
+  const stdout = lineReader(maxLineBytes)
+  const stderr = lineReader(maxPieceBytes)
+
+  const readErr = (bytes: Uint8Array): RunEventBody[] => {
+    const text = redactText(Buffer.from(bytes).toString('utf8'))
+    run.facts.stderrTail = (run.facts.stderrTail + text).slice(-stderrTailChars)
+    return rawEvents(bytes, 'stderr', redactText)
+  }
+  return {
+    open: () => ({ events: [], write: initializeRequest }),
+    push: (chunk) => joined(stdout.push(chunk).map((piece) => run.read(piece))),
+    pushStderr: (chunk) => ({ events: stderr.push(chunk).flatMap((piece) => readErr(piece.bytes)) }),
+    answer(askId, decision) {
+      const write = run.questions.answer(askId, decision)
+      return write === null ? { events: [] } : { events: [], write }
+    },
+    input: (text) => run.input(text),
+    end() {
+      const out = stdout.end()
+      const err = stderr.end()
+      return {
+        // Half a line is what a killed process leaves; it is never read as if it were whole.
+        events: [...(out === null ? [] : rawEvents(out, 'stdout', redactText)), ...(err === null ? [] : readErr(err))],
+      }
+    },
+    outcome: (exit) => claudeOutcome(run.facts, exit),
+  }
+}
+
+class ClaudeRun {
+  readonly questions = callQuestions()
+  readonly facts: OutcomeFacts
+  readonly #prompt: string
+  readonly #redactText: RedactText
+  readonly #usage: ReturnType<typeof usageMeter>
+  #phase: 'opening' | 'working' | 'finished' = 'opening'
+  #early: string[] = []
+  #model: string | null = null
+  #version: string | null = null
+
+  constructor(spec: RunSpec, redactText: RedactText) {
+    this.#prompt = spec.prompt
+    this.#redactText = redactText
+    this.#usage = usageMeter({ resumed: spec.resumeSessionId !== null, model: () => this.#model })
+    this.facts = {
+      resumeSessionId: spec.resumeSessionId,
+      sessionId: null,
+      result: null,
+      lastError: null,
+      didWork: false,
+      hookRefusal: null,
+      stderrTail: '',
+    }
+  }
+
+  input(text: string): DialogueOutput {
+    if (this.#phase === 'working') return { events: [], write: userMessage(text) }
+    if (this.#phase === 'opening') {
+      this.#early.push(text)
+      return { events: [] }
+    }
+    const message = 'The text came after claude had given its result and was not delivered.'
+    return { events: [{ kind: 'error', data: { class: 'input_too_late', message, willRetry: false } }] }
+  }
+
+  read(piece: Piece): DialogueOutput {
+    const value = piece.kind === 'line' ? jsonObject(piece.bytes) : null
+    return (
+      (value !== null && this.#line(value)) || {
+        events: blank(piece.bytes) ? [] : rawEvents(piece.bytes, 'stdout', this.#redactText),
+      }
+    )
+  }
+
+  /** null: not a line that is understood. */
+  #line(value: Record<string, unknown>): DialogueOutput | null {
+    switch (value['type']) {
+      case 'system':
+        return this.#system(value)
+      case 'assistant':
+        return this.#assistant(value)
+      case 'user':
+        return this.#user(value)
+      case 'result':
+        return this.#result(value)
+      case 'control_request': {
+        const step = this.questions.request(value)
+        return step && { events: [], ...(step.write && { write: step.write }), ...(step.ask && { asks: [step.ask] }) }
+      }
+      case 'control_cancel_request':
+        return this.questions.cancel(value) ? { events: [] } : null
+      case 'control_response':
+        return this.#controlResponse(value)
+      // Parts of what comes whole in a later line, and signs of life.
+      case 'stream_event':
+      case 'tool_progress':
+      case 'keep_alive':
+        return { events: [] }
+      default:
+        return null
+    }
+  }
+
+  #system(value: Record<string, unknown>): DialogueOutput | null {
+    switch (value['subtype']) {
+      case 'init':
+        return this.#init(value)
+      case 'api_retry': {
+        const retry = retryLine.safeParse(value)
+        if (!retry.success) return null
+        const { attempt, max_retries: most, retry_delay_ms: delayMs, error_status: httpStatus } = retry.data
+        const message = `A request to the model failed; attempt ${attempt} of ${most} follows in ${Math.round(delayMs)} ms.`
+        const data = { class: retry.data.error, message, ...(httpStatus && { httpStatus }), willRetry: true }
+        return { events: [{ kind: 'error', data }] }
+      }
+      // For a screen only.
+      case 'thinking_tokens':
+      case 'status':
+      case 'ui_invalidate':
+        return { events: [] }
+      default:
+        return null
+    }
+  }
+
+  /** It comes again with every turn of one process; only a session that is new is told. */
+  #init(value: Record<string, unknown>): DialogueOutput | null {
+    const init = initLine.safeParse(value)
+    if (!init.success) return null
+    const { session_id: sessionId, model, claude_code_version: version } = init.data
+    this.#version = version ?? this.#version
+    this.#model = model ?? this.#model
+    if (sessionId === this.facts.sessionId) return { events: [] }
+    this.facts.sessionId = sessionId
+    const { resumeSessionId } = this.facts
+    const resumed = resumeSessionId === null ? {} : { resumed: sessionId === resumeSessionId }
+    return { events: [{ kind: 'session', data: { sessionId, ...(model !== undefined && { model }), ...resumed } }] }
+  }
+
+  #assistant(value: Record<string, unknown>): DialogueOutput | null {
+    const line = assistantLine.safeParse(value)
+    if (!line.success) return null
+    const { error, api_error_status: httpStatus, message } = line.data
+    const events = assistantEvents(line.data, this.#redactText)
+    if (typeof error === 'string') {
+      const said = events.flatMap((event) => (event.kind === 'text' ? (event.data.text ?? '') : [])).join('')
+      this.facts.lastError = { class: error, httpStatus: httpStatus ?? null, message: said }
+      const data = {
+        class: error,
+        message: cappedText(said, this.#redactText).text,
+        ...(httpStatus && { httpStatus }),
+        willRetry: false,
+      }
+      return { events: [{ kind: 'error', data }] }
+    }
+    if (events.length > 0) this.facts.didWork = true
+    const usage = this.#usage.message(message.id, message.usage)
+    return { events: usage === null ? events : [...events, { kind: 'usage', data: usage }] }
+  }
+
+  #user(value: Record<string, unknown>): DialogueOutput | null {
+    const line = userLine.safeParse(value)
+    if (!line.success) return null
+    const events = userEvents(line.data, this.#redactText)
+    for (const event of events) if (event.kind === 'tool_result') this.questions.settled(event.data.toolCallId)
+    return { events }
+  }
+
+  #result(value: Record<string, unknown>): DialogueOutput | null {
+    const line = resultLine.safeParse(value)
+    if (!line.success) return null
+    // The outcome's message is cut from these.
+    const result = {
+      ...line.data,
+      result: line.data.result && this.#redactText(line.data.result),
+      errors: line.data.errors?.map(this.#redactText),
+    }
+    this.facts.result = result
+    const { text, ...cut } = cappedText(result.result ?? result.errors?.join('\n') ?? '', asItIs)
+    const events: RunEventBody[] = [
+      { kind: 'usage', data: this.#usage.result(result, this.#version) },
+      { kind: 'result', data: { text, isError: result.is_error, ...cut } },
+    ]
+    // A message that came too late for this turn starts another, which has its own result.
+    if (result.queued_turn_count > 0) return { events }
+    this.#phase = 'finished'
+    return { events, finished: true, closeInput: true }
+  }
+
+  #controlResponse(value: Record<string, unknown>): DialogueOutput | null {
+    const line = controlResponse.safeParse(value)
+    if (!line.success) return null
+    const { subtype, request_id: requestId, error, response } = line.data.response
+    if (requestId !== initializeRequestId || this.#phase !== 'opening') return { events: [] }
+    if (subtype === 'success' && response?.hooks_applied !== false) {
+      this.#phase = 'working'
+      const write = [this.#prompt, ...this.#early].map(userMessage).join('')
+      this.#early = []
+      return { events: [], write }
+    }
+    this.#phase = 'finished'
+    const message = `claude did not take the permission gate (${cappedText(error ?? subtype, this.#redactText).text}); update claude.`
+    this.facts.hookRefusal = message
+    const refused: RunEventBody = { kind: 'error', data: { class: 'gate_refused', message, willRetry: false } }
+    return { events: [refused], finished: true, closeInput: true }
+  }
+}
+
+function jsonObject(bytes: Uint8Array): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'))
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : null
+  } catch {
+    return null
+  }
+}
+
+function blank(bytes: Uint8Array): boolean {
+  return bytes.every((byte) => byte === 0x0a || byte === 0x0d || byte === 0x20)
+}
+
+function joined(outputs: readonly DialogueOutput[]): DialogueOutput {
+  const asks: ToolAsk[] = outputs.flatMap((output) => output.asks ?? [])
+  const write = outputs.map((output) => output.write ?? '').join('')
+  return {
+    events: outputs.flatMap((output) => output.events),
+    ...(write !== '' && { write }),
+    ...(outputs.some((output) => output.finished) && { finished: true }),
+    ...(outputs.some((output) => output.closeInput) && { closeInput: true }),
+    ...(asks.length > 0 && { asks }),
+  }
+}

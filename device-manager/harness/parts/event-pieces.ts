@@ -1,0 +1,49 @@
+import type { RunEventBody } from '../../../shared/runs/events.ts'
+import type { RedactText } from '../adapter.ts'
+import { cutBytes, cutText, outputOf } from './utf8.ts'
+
+/** One event holds at most this much output, so that rows and frames stay small whatever a harness writes at once. */
+export const maxPieceBytes = 64 * 1024
+
+export const asItIs: RedactText = (text) => text
+
+/** Bytes that no parser understood, as `raw` events of bounded size. */
+export function rawEvents(
+  bytes: Uint8Array,
+  stream: 'stdout' | 'stderr' | 'pty',
+  redactText: RedactText,
+): RunEventBody[] {
+  const whole = bytes.length > maxPieceBytes ? redactedBytes(bytes, redactText) : bytes
+  return bytePieces(whole).map((piece) => ({ kind: 'raw', data: { ...outputOf(piece), stream } }))
+}
+
+/** What is not text is left to the run host, which looks into each piece. */
+function redactedBytes(bytes: Uint8Array, redactText: RedactText): Uint8Array {
+  const output = outputOf(bytes)
+  return 'text' in output ? Buffer.from(redactText(output.text), 'utf8') : bytes
+}
+
+/** Cut where no character is cut in two; together the pieces are the bytes. */
+export function bytePieces(bytes: Uint8Array): Uint8Array[] {
+  const pieces: Uint8Array[] = []
+  for (let rest = bytes; rest.length > 0;) {
+    const piece = cutBytes(rest, maxPieceBytes)
+    pieces.push(piece)
+    rest = rest.subarray(piece.length)
+  }
+  return pieces
+}
+
+/** The text in pieces; together they are the text, without secrets where it was cut. An empty text has no piece. */
+export function textPieces(text: string, redactText: RedactText): string[] {
+  if (text === '') return []
+  if (text.length * 3 <= maxPieceBytes) return [text]
+  return bytePieces(Buffer.from(redactText(text), 'utf8')).map((piece) => Buffer.from(piece).toString('utf8'))
+}
+
+/** A text that must stay one piece, cut to the limit. */
+export function cappedText(text: string, redactText: RedactText): { text: string; truncatedBytes?: number } {
+  if (text.length * 3 <= maxPieceBytes) return { text }
+  const cut = cutText(redactText(text), maxPieceBytes)
+  return cut.truncatedBytes === 0 ? { text } : cut
+}

@@ -1,0 +1,67 @@
+import { mkdirSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
+import { createStream, type RotatingFileStream } from 'rotating-file-stream'
+import type { World } from '../../shared/lib/world.ts'
+import { logLevels, logLine, type LogLevel } from './log-line.ts'
+
+export interface Log {
+  debug(fields: object, message: string): void
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+  error(fields: object, message: string): void
+}
+
+export interface FileLogOptions {
+  path: string
+  level: LogLevel
+  world: Pick<World, 'now'>
+}
+
+/** How long after a write that failed the file is opened anew. */
+const againMs = 2_000
+
+/**
+ * JSON lines in a file that is set aside at 10 MB; five old ones are kept. launchd and systemd rotate nothing. A full disk
+ * must not stop the daemon through its own log: lines that cannot be written are dropped, and counted in the first one that
+ * can.
+ */
+export function createFileLog({ path, level: least, world }: FileLogOptions): Log & { close(): void } {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  let stream: RotatingFileStream | null = null
+  let failedAt: number | null = null
+  let dropped = 0
+  const open = (): RotatingFileStream => {
+    const opened = createStream(basename(path), { path: dirname(path), size: '10M', maxFiles: 5, mode: 0o600 })
+    opened.on('error', () => {
+      // A stream takes nothing more after an error.
+      if (stream !== opened) return
+      stream = null
+      failedAt = world.now()
+      opened.destroy()
+    })
+    opened.on('warning', () => undefined)
+    return opened
+  }
+  const put = (line: string) => {
+    if (stream === null && failedAt !== null && Math.abs(world.now() - failedAt) < againMs) return void dropped++
+    const to = (stream ??= open())
+    const missing = dropped
+    dropped = 0
+    const note = { level: 'warn', at: world.now(), message: 'log lines could not be written' } as const
+    // The last line before may be cut off anywhere.
+    const text = missing === 0 ? line : `\n${logLine(note, { lines: missing })}${line}`
+    to.write(text, (error) => {
+      if (error) dropped += missing + 1
+    })
+  }
+  const write = (level: LogLevel) => (fields: object, message: string) => {
+    if (logLevels[level] >= logLevels[least]) put(logLine({ level, at: world.now(), message }, fields))
+  }
+  return {
+    debug: write('debug'),
+    info: write('info'),
+    warn: write('warn'),
+    error: write('error'),
+    close: () => void stream?.end(),
+  }
+}

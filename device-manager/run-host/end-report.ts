@@ -1,0 +1,45 @@
+import type { EndReport } from '../../shared/device/protocol.ts'
+import type { RunEventBody } from '../../shared/runs/events.ts'
+import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
+import type { Assignment } from './preparation.ts'
+import type { ReportOf } from './output/writer-options.ts'
+
+export interface Reported {
+  exitReason: ExitReason
+  exitCode: number | null
+  signal: string | null
+  message: string | null
+  /** null although the events name one: it is not to be gone on with. */
+  sessionId: string | null
+  /** One that the run was to go on with and that is gone. */
+  lostSessionId?: string | null
+  forced: boolean
+}
+
+const maxMessage = 4000
+
+export function endedEvent({ exitReason, exitCode, signal, message, forced }: Reported): RunEventBody {
+  const data = { exitReason, exitCode, signal, ...(message !== null && { message: message.slice(0, maxMessage) }) }
+  return { kind: 'ended', data: forced ? { ...data, forced } : data }
+}
+
+/** The report of one run, once the writer knows what it has written. */
+export function reportMaker(reported: Reported, { spec, harnessVersion }: Assignment): ReportOf {
+  return ({ toolCalls, sessionId: named, ...totals }) => {
+    const { sessionId } = reported
+    const lost = reported.lostSessionId ?? (sessionId === null ? named : null)
+    return {
+      ...totals,
+      exitReason: reported.exitReason,
+      exitCode: reported.exitCode,
+      signal: reported.signal,
+      message: reported.message?.slice(0, maxMessage) ?? null,
+      // A command makes no tool calls that anyone could count.
+      toolCallCount: spec.harness === 'command' ? null : toolCalls,
+      sessionId: sessionId?.slice(0, 200) ?? null,
+      ...(lost !== null && { lostSessionId: lost.slice(0, 200) }),
+      harnessVersion: harnessVersion?.slice(0, 200) ?? null,
+      forced: reported.forced,
+    } satisfies EndReport
+  }
+}

@@ -1,0 +1,50 @@
+import { markName } from '../../process/orphans.ts'
+
+export interface HarnessEnvironment {
+  /** From `knownEnv`. */
+  known: Readonly<Record<string, string>>
+  secrets: Readonly<Record<string, string>>
+  runId: string
+  agentId: string
+  token: string
+  apiUrl: string
+  svcBinDir: string | null
+}
+
+/** What is known before the run's start: the person's login shell's, cut to the allow-list, and what the adapter adds. */
+export function knownEnv(
+  base: Readonly<Record<string, string>>,
+  ofHarness: Readonly<Record<string, string>>,
+): Record<string, string> {
+  return { ...foreign(base), ...passable(Object.entries(ofHarness)) }
+}
+
+/** Neither the login shell nor a secret can set a variable of ours. */
+const foreign = (env: Readonly<Record<string, string>>) =>
+  passable(Object.entries(env).filter(([name]) => !name.startsWith('SVC_')))
+
+/** A zero byte would end the variable and begin another one. */
+const passable = (entries: readonly [string, string][]) =>
+  Object.fromEntries(entries.filter(([name, value]) => /^[^=\0]+$/.test(name) && !value.includes('\0')))
+
+/** The harness's PATH; `path`: that of its environment. */
+export function pathOf(path: string | undefined, svcBinDir: string | null): string {
+  const own = path ?? '/usr/local/bin:/usr/bin:/bin'
+  return svcBinDir === null ? own : `${svcBinDir}:${own}`
+}
+
+/**
+ * The whole environment of a harness. Nothing of the run host's own environment is in it, so the device token never can
+ * be.
+ */
+export function harnessEnv(parts: HarnessEnvironment): Record<string, string> {
+  const env: Record<string, string> = { ...parts.known, ...foreign(parts.secrets) }
+  return {
+    ...env,
+    PATH: pathOf(env['PATH'], parts.svcBinDir),
+    SVC_API_URL: parts.apiUrl,
+    SVC_TOKEN: parts.token,
+    SVC_AGENT_ID: parts.agentId,
+    [markName]: parts.runId,
+  }
+}

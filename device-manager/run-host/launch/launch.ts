@@ -1,0 +1,77 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join, relative, isAbsolute, dirname } from 'node:path'
+import type { World } from '../../../shared/lib/world.ts'
+import { HarnessLaunchError } from '../../harness/parts/adapter-errors.ts'
+import { openReport } from '../../wall/launch-report.ts'
+import { WallError } from '../../wall/spec.ts'
+import type { Wall } from '../../wall/wall.ts'
+import type { Child, ChildLaunch } from './child.ts'
+import { harnessEnv } from './environment.ts'
+import { launchOnPipes } from './pipes.ts'
+import type { LaunchPlan, Prepared } from '../preparation.ts'
+import { findProgram } from './program.ts'
+import type { HostRequest } from '../wire/protocol.ts'
+import { launchInPty } from './pty.ts'
+
+export type StartRequest = Extract<HostRequest, { type: 'start' }>
+
+/** What was looked up longer ago than this is looked up again. */
+const freshMs = 1_000
+
+export interface Launched extends Child {
+  /** What kept the wall from being passed, so that what exited is not the harness; null: the harness began. */
+  launchTrouble(): string | null
+}
+
+/** Launches it. Throws HarnessLaunchError when the program, the folder or the wall is not what it should be. */
+export function launchHarness(
+  { prepared, plan, start, world }: { prepared: Prepared; plan: LaunchPlan; start: StartRequest; world: World },
+  on: Pick<ChildLaunch, 'onOutput' | 'onStderr'>,
+): Launched {
+  const { assignment, cwd, paths, wall } = prepared
+  if (wall !== null && 'problem' in wall) throw unwalled(wall.problem)
+  const env = harnessEnv({
+    known: plan.env,
+    secrets: start.secrets,
+    runId: assignment.spec.runId,
+    agentId: assignment.spec.agent.id,
+    token: start.token,
+    apiUrl: start.apiUrl,
+    svcBinDir: assignment.svcBinDir,
+  })
+  const path = env['PATH'] ?? ''
+  const { program } = plan
+  const isKnown = program !== null && program.path === path && world.monotonic() - program.at <= freshMs
+  const file = isKnown ? program.file : findProgram(plan.launch.file, { path, cwd })
+  for (const { path, content } of plan.launch.files) writeHarnessFile(paths.harness, path, content)
+  const launchChild = plan.launch.io === 'pty' ? launchInPty : launchOnPipes
+  const command = { file, args: plan.launch.args, env, cwd }
+  if (wall === null) return { ...launchChild({ ...command, ...on }), launchTrouble: () => null }
+  const report = openReport(join(paths.root, 'launch'))
+  const child = launchChild({ ...enter(wall, { ...command, report: report.path }), cwd: '/', ...on })
+  return {
+    ...child,
+    closed: child.closed.then((exit) => report.trueExit(exit)),
+    launchTrouble: () => report.trouble(),
+  }
+}
+
+function enter(wall: Wall, entering: Parameters<Wall['enter']>[0]) {
+  try {
+    return wall.enter(entering)
+  } catch (error) {
+    throw unwalled(error)
+  }
+}
+
+/** No wall, no run: never is one started without the wall that was chosen. */
+function unwalled(problem: unknown): unknown {
+  return problem instanceof WallError ? new HarnessLaunchError(problem.message) : problem
+}
+
+function writeHarnessFile(runDir: string, path: string, content: string): void {
+  const inside = relative(runDir, path)
+  if (inside.startsWith('..') || isAbsolute(inside)) throw new Error(`${path} is outside of the run's folder`)
+  mkdirSync(dirname(join(runDir, inside)), { recursive: true, mode: 0o700 })
+  writeFileSync(path, content, { mode: 0o600 })
+}

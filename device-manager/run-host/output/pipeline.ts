@@ -1,0 +1,122 @@
+import type { RunEventBody } from '../../../shared/runs/events.ts'
+import type { HarnessDialogue, ProcessExit, DialogueOutput, ToolAsk } from '../../harness/adapter.ts'
+import type { CallReach, CallAnswer } from '../permission/call-judge.ts'
+import { redactBody, type Redact, type StreamRedactor } from './redaction.ts'
+
+export interface PipelineOptions {
+  dialogue: HarnessDialogue
+  /** Of the stream of a terminal. */
+  redactor: StreamRedactor
+  /** Of events and texts. */
+  redact: Redact
+  /** `pty`: bytes are the transcript and are redacted as a stream. `pipes`: events are redacted after parsing. */
+  io: 'pty' | 'pipes'
+  /** What the call reaches for; comes back in a bounded time and never fails. */
+  lookUp(ask: ToolAsk): Promise<CallReach>
+  decide(ask: ToolAsk, reach: CallReach): CallAnswer
+  emit(bodies: readonly RunEventBody[]): void
+  write(text: string): void
+  closeInput(): void
+  /** The harness gave its result. */
+  onFinished(): void
+}
+
+/** What is read of a terminal in turns of the event loop that follow each other becomes one event of at most this size. */
+const pieceBytes = 16 * 1024
+
+/** Bytes of the harness -> redaction -> parser -> events, and the answers of parser and judge back to the harness. */
+export class Pipeline {
+  readonly #options: PipelineOptions
+  #chunks: Uint8Array[] = []
+  #held = 0
+  #isScheduled = false
+  /** Calls are answered one after another, in the order in which they were asked. */
+  #answers: Promise<void> = Promise.resolve()
+  #isOver = false
+
+  constructor(options: PipelineOptions) {
+    this.#options = options
+  }
+
+  open(): void {
+    this.#apply(this.#options.dialogue.open())
+  }
+
+  output(chunk: Uint8Array): void {
+    if (this.#options.io === 'pipes') return this.#apply(this.#options.dialogue.push(chunk))
+    this.#chunks.push(chunk)
+    this.#held += chunk.length
+    if (this.#held >= pieceBytes) return this.#pushHeld()
+    if (!this.#isScheduled) this.#pushSoon()
+  }
+
+  /** As soon as a turn brought nothing more: a terminal hands over 4 KiB at a time, however much it has. */
+  #pushSoon(): void {
+    const { length } = this.#chunks
+    this.#isScheduled = true
+    setImmediate(() => {
+      this.#isScheduled = false
+      if (this.#held > 0 && this.#chunks.length > length) this.#pushSoon()
+      else this.#pushHeld()
+    })
+  }
+
+  stderr(chunk: Uint8Array): void {
+    this.#apply(this.#options.dialogue.pushStderr(chunk))
+  }
+
+  input(text: string): void {
+    this.#options.emit([{ kind: 'input', data: { text: this.#options.redact.text(text) } }])
+    this.#apply(this.#options.dialogue.input(text))
+  }
+
+  /** All output was read. */
+  end(exit: ProcessExit): void {
+    this.#isOver = true
+    this.#pushHeld()
+    if (this.#options.io === 'pty') this.#parse(this.#options.redactor.flush())
+    this.#apply(this.#options.dialogue.end(exit))
+  }
+
+  #pushHeld(): void {
+    if (this.#held === 0) return
+    const bytes = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks)
+    this.#chunks = []
+    this.#held = 0
+    this.#parse(this.#options.redactor.push(bytes))
+  }
+
+  #parse(bytes: Uint8Array): void {
+    for (let at = 0; at < bytes.length; at += pieceBytes) {
+      this.#apply(this.#options.dialogue.push(bytes.subarray(at, at + pieceBytes)))
+    }
+  }
+
+  /** An answer to a question may bring events and questions in turn; a loop, so that no harness can fill the stack. */
+  #apply(first: DialogueOutput): void {
+    const outputs = [first]
+    for (let output = outputs.shift(); output; output = outputs.shift()) {
+      this.#emit(output.events)
+      if (output.write !== undefined) this.#options.write(output.write)
+      if (output.closeInput) this.#options.closeInput()
+      for (const ask of output.asks ?? []) this.#answers = this.#answers.then(() => this.#answer(ask))
+      if (output.finished) this.#options.onFinished()
+    }
+  }
+
+  #emit(events: readonly RunEventBody[]): void {
+    if (events.length === 0) return
+    const { io, redact } = this.#options
+    const isTranscript = (body: RunEventBody) => io === 'pty' && (body.kind === 'text' || body.kind === 'raw')
+    this.#options.emit(events.map((body) => (isTranscript(body) ? body : redactBody(body, redact))))
+  }
+
+  async #answer(ask: ToolAsk): Promise<void> {
+    const reach = await this.#options.lookUp(ask)
+    // The harness has left: nobody waits for the answer, and nobody is asked any more.
+    if (this.#isOver) return
+    const { event, decision } = this.#options.decide(ask, reach)
+    this.#emit([event])
+    this.#apply(this.#options.dialogue.answer(ask.askId, decision))
+  }
+}

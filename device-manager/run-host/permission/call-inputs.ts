@@ -1,0 +1,173 @@
+import { fileURLToPath } from 'node:url'
+import { mainFields } from '../../../shared/runs/call-fields.ts'
+
+/**
+ * What a tool call reaches for: the commands, paths, addresses and texts in its input. Every known field counts, also
+ * several at once and those deep inside, since nobody knows which of them a tool goes by. Pure; never throws.
+ */
+export interface CallInputs {
+  commands: readonly string[]
+  paths: readonly PathInput[]
+  urls: readonly string[]
+  texts: readonly string[]
+  /** Why not all of it was looked at; then no pattern can speak for the call. */
+  doubt: string | null
+}
+
+/** A path as the tool was given it. */
+export interface PathInput {
+  text: string
+  /** What follows `text` in a pattern of file names, from its first special character on; empty for a plain path. */
+  rest: string
+  /** The call names no path, so that the tool takes the folder it works in. */
+  isDefault: boolean
+}
+
+export interface ToolCall {
+  name: string
+  input: unknown
+}
+
+/** More is not judged, and so denied where a rule would have to be. */
+const limits = { values: 20_000, paths: 500 } as const
+
+type Kind = 'command' | 'path' | 'url' | 'address' | 'text' | 'maybe-path'
+
+/** The kind of a field by the last word of its name: `filePath`, `notebook_path` and `output-path` are paths. */
+const kinds: ReadonlyMap<string, Kind> = new Map(
+  Object.entries({
+    command: 'command cmd commands script',
+    path: 'path paths file files filename filenames filepath filepaths dir dirs directory directories folder folders cwd workdir pathname',
+    'maybe-path': 'source sources destination src dest dst target root roots from to location',
+    address: 'uri uris href',
+    url: 'url urls',
+    text: 'query pattern skill type',
+  } satisfies Record<Kind, string>).flatMap(([kind, names]) => names.split(' ').map((name) => [name, kind as Kind])),
+)
+const textNames = new Set(['query', 'pattern', 'skill', 'subagent_type'])
+
+/** Tools whose fields are known: a text of theirs that only looks like a path (what is written into a file) is none. */
+const knownTools = new Set(
+  'agent bash bashoutput edit glob grep killshell ls multiedit notebookedit notebookread read skill task todowrite toolsearch webfetch websearch write'.split(
+    ' ',
+  ),
+)
+/** They work in the current folder when they are told no other. */
+const searchingTools = new Set(['grep', 'glob', 'ls'])
+
+export function inputsOf({ name, input }: ToolCall): CallInputs {
+  const tool = name.toLowerCase()
+  const found = new Found(knownTools.has(tool))
+  found.walk(input)
+  const { commands, urls, texts, doubt } = found
+  let paths = found.paths.map((text): PathInput => ({ text, rest: '', isDefault: false }))
+  if (tool === 'glob') paths = globPaths(found.paths, texts)
+  if (paths.length === 0 && searchingTools.has(tool)) paths = [{ text: '.', rest: '', isDefault: true }]
+  const unjudged = paths.some(({ rest }) => /(^|[/\\])\.\.([/\\]|$)/.test(rest))
+  return { commands, paths, urls, texts, doubt: doubt ?? (unjudged ? 'its pattern leaves its folder' : null) }
+}
+
+/** A pattern of file names below a folder: its plain beginning can be looked up, the rest cannot. */
+function globPaths(folders: readonly string[], patterns: readonly string[]): PathInput[] {
+  return (patterns.length === 0 ? [''] : patterns).flatMap((pattern) => {
+    const special = pattern.search(/[*?[{(!+@\\]/)
+    const plain = special < 0 ? pattern : pattern.slice(0, pattern.lastIndexOf('/', special) + 1)
+    const rest = pattern.slice(plain.length)
+    const isWhole = /^\s*[/~]/.test(plain)
+    const texts = isWhole || folders.length === 0 ? [plain === '' ? '.' : plain] : []
+    const below = isWhole ? folders : folders.map((folder) => (plain === '' ? folder : `${folder}/${plain}`))
+    return [...texts, ...below].map((text) => ({ text, rest, isDefault: folders.length === 0 && plain === '' }))
+  })
+}
+
+class Found {
+  readonly commands: string[] = []
+  readonly paths: string[] = []
+  readonly urls: string[] = []
+  readonly texts: string[] = []
+  doubt: string | null = null
+  readonly #isKnownTool: boolean
+  #values = 0
+
+  constructor(isKnownTool: boolean) {
+    this.#isKnownTool = isKnownTool
+  }
+
+  /** In a loop, so that no input is too deep. */
+  walk(input: unknown): void {
+    const left: { value: unknown; kind: Kind | null }[] = [{ value: input, kind: null }]
+    for (let next = left.pop(); next !== undefined; next = left.pop()) {
+      this.#values += Array.isArray(next.value) ? next.value.length : 1
+      if (this.#values > limits.values) {
+        this.doubt = 'its input has too many parts'
+        return
+      }
+      const { value, kind } = next
+      if (typeof value === 'string') this.#take(value, kind)
+      else if (typeof value === 'number' && kind === 'path') this.#takePath(String(value))
+      else if (Array.isArray(value) && kind === 'command') this.#take(commandOf(value), kind)
+      else if (Array.isArray(value)) left.push(...value.toReversed().map((item: unknown) => ({ value: item, kind })))
+      else if (typeof value === 'object' && value !== null) {
+        const fields = Object.entries(value).toReversed()
+        left.push(...fields.map(([name, item]) => ({ value: item as unknown, kind: kindOf(name) ?? kind })))
+      }
+    }
+  }
+
+  #take(text: string, kind: Kind | null): void {
+    if (kind === 'command') this.commands.push(text)
+    else if (kind === 'text') this.texts.push(text)
+    else if (kind === 'path') this.#takePath(text)
+    else if (/^\s*file:/i.test(text) && (kind !== null || !this.#isKnownTool)) this.#takePath(text)
+    else if (kind === 'url' || (kind === 'address' && /^[a-z][a-z\d+.-]*:/i.test(text))) this.urls.push(text)
+    else if (kind === 'maybe-path' && /^[a-z][a-z\d+.-]*:\/\//i.test(text)) this.urls.push(text)
+    else if (kind === 'address' || (kind === 'maybe-path' && /[/\\~]/.test(text))) this.#takePath(text)
+    else if (!this.#isKnownTool && looksLikePath(text)) this.#takePath(text)
+  }
+
+  #takePath(text: string): void {
+    if (this.paths.length >= limits.paths) this.doubt = 'its input names too many paths'
+    else this.paths.push(/^\s*file:/i.test(text) ? pathOfAddress(text) : text)
+  }
+}
+
+function kindOf(field: string): Kind | null {
+  const words = field
+    .replaceAll(/([a-z\d])([A-Z])/g, '$1_$2')
+    .toLowerCase()
+    .split(/[^a-z\d]+/)
+  const kind = kinds.get(words.at(-1) ?? '') ?? null
+  return kind === 'text' && !textNames.has(words.join('_')) ? null : kind
+}
+
+const looksLikePath = (text: string): boolean =>
+  text.length <= 8_192 && /^\s*(?:~?\/|~$|\.\.?(?:\/|$))[^\n]*$/.test(text)
+
+function pathOfAddress(text: string): string {
+  try {
+    return fileURLToPath(new URL(text.trim()))
+  } catch {
+    // Nobody knows what a tool makes of it: judged as the path that it most likely is.
+    return text.trim().replace(/^file:(?:\/\/[^/]*)?/i, '')
+  }
+}
+
+/** An argv array: what a shell is told to run, else the words. */
+function commandOf(words: readonly unknown[]): string {
+  const argv = words.map((word) => (typeof word === 'string' ? word : (JSON.stringify(word) ?? '')))
+  const [shell, flag, script] = argv
+  if (argv.length === 3 && /(^|\/)(ba|z|da|k)?sh$/.test(shell ?? '') && /^-l?c$/.test(flag ?? '')) return script ?? ''
+  return argv.join(' ')
+}
+
+/** The part of a tool's input by which a person knows the call: its command, path, address; null when there is none. */
+export function mainInput(input: unknown): string | null {
+  if (typeof input !== 'object' || input === null) return null
+  const fields = input as Record<string, unknown>
+  for (const name of mainFields) {
+    const value = fields[name]
+    if (typeof value === 'string') return value
+    if (Array.isArray(value) && kinds.get(name) === 'command') return commandOf(value)
+  }
+  return null
+}

@@ -1,0 +1,184 @@
+import { askedCallLimits, type AskedCall } from '../../../shared/runs/asked-call.ts'
+import type { RunEventBody } from '../../../shared/runs/events.ts'
+import type { RunSpec } from '../../../shared/runs/spec.ts'
+import type { CallDecision, ToolAsk } from '../../harness/adapter.ts'
+import { callDigest } from './call-digest.ts'
+import { inputsOf, mainInput, type CallInputs } from './call-inputs.ts'
+import { decide, needsPaths, refusal, type Decision } from './decide.ts'
+import type { PathLookup } from './path-lookup.ts'
+import type { JudgedPlace, PathFact } from './patterns/path-rules.ts'
+import { maskText, shownArgs } from './shown-args.ts'
+
+export interface CallJudgeOptions {
+  spec: Pick<RunSpec, 'agent' | 'permissions' | 'allowCalls'>
+  place: JudgedPlace
+  redactText(text: string): string
+  /** False once the run ends for another reason: then nobody is asked any more. */
+  mayAsk(): boolean
+  /** A person is asked: the run is to end. Called before the harness has its answer. */
+  onAsked(call: AskedCall): void
+}
+/** What a call reaches for, and what its paths lead to. */
+export interface CallReach {
+  inputs: CallInputs
+  paths: readonly PathFact[]
+}
+export interface CallAnswer {
+  event: RunEventBody
+  decision: CallDecision
+}
+
+/**
+ * Answers each tool call of one run by the agent's lists, by what a person allowed before, and by asking. A person cannot
+ * be asked while the run works: the call is refused, the run ends `approval_requested`, and the run that the answer wakes
+ * finds the call in its `allowCalls`.
+ *
+ *     open   -- a call must be asked -->  asking   (each further call is refused; those that must be asked are asked too)
+ */
+export class CallJudge {
+  readonly #options: CallJudgeOptions
+  /** Approvals that were not used yet: each is good for one call. */
+  readonly #approved: RunSpec['allowCalls']
+  readonly #asked = new Map<string, AskedCall>()
+  #allowed = 0
+  #refused = 0
+
+  constructor(options: CallJudgeOptions) {
+    this.#options = options
+    this.#approved = [...options.spec.allowCalls]
+  }
+
+  /** Looks at the file system only where something depends on it. */
+  async lookUp(ask: ToolAsk, lookup: PathLookup): Promise<CallReach> {
+    const inputs = inputsOf(ask)
+    const { spec, place } = this.#options
+    if (inputs.paths.length === 0 || !needsPaths(spec.permissions, ask)) return { inputs, paths: [] }
+    const cwds = [...new Set([place.cwd, ask.cwd?.startsWith('/') ? ask.cwd : place.cwd])]
+    return { inputs, paths: await lookup.pathsOf(inputs.paths, { homeDir: place.homeDir, cwds }) }
+  }
+
+  answer(ask: ToolAsk, reach: CallReach): CallAnswer {
+    const answer = this.#answer(ask, reach)
+    if (answer.decision.behavior === 'allow') this.#allowed++
+    else this.#refused++
+    return answer
+  }
+
+  /** What is to be said of an agent that was let do nothing; null where it was, or did not try. */
+  get nothingAllowed(): string | null {
+    if (this.#allowed > 0 || this.#refused === 0) return null
+    const calls = this.#refused === 1 ? 'the one tool call' : `any of the ${this.#refused} tool calls`
+    return `Its permissions did not allow the agent ${calls} that it tried (mode ${this.#options.spec.permissions.defaultMode}).`
+  }
+
+  #answer(ask: ToolAsk, reach: CallReach): CallAnswer {
+    const inputDigest = callDigest(ask.name, ask.input)
+    const decision = this.#decide(ask, inputDigest, reach)
+    if (decision.decision === 'ask') return this.#ask(ask, { inputDigest, decision, reach })
+    if (decision.decision === 'deny') return refused(ask, decision, { message: refusal(decision, ask) })
+    if (this.#asked.size > 0)
+      return refused(ask, { decision: 'deny', rule: null }, { message: endingMessage, stop: true })
+    return { event: permissionEvent(ask, decision), decision: { behavior: 'allow', rule: decision.rule } }
+  }
+
+  #decide(ask: ToolAsk, inputDigest: string, reach: CallReach): Decision {
+    const { permissions } = this.#options.spec
+    const at = this.#approved.findIndex((each) => each.name === ask.name && each.inputDigest === inputDigest)
+    const approved = this.#approved[at]
+    const call = { name: ask.name, input: ask.input, ...reach, ...(approved && { approvalId: approved.approvalId }) }
+    const decision = decide(permissions, this.#options.place, call)
+    // A call that is refused because the run ends keeps its approval in vain: the next run is not given it again.
+    if (approved && decision.decision === 'allow' && this.#asked.size === 0) this.#approved.splice(at, 1)
+    return decision
+  }
+
+  #ask(ask: ToolAsk, of: { inputDigest: string; decision: Decision; reach: CallReach }): CallAnswer {
+    const { inputDigest, decision } = of
+    // Nobody could be shown such a name; it is refused like any call that is not allowed.
+    if (ask.name.length > askedCallLimits.nameChars) return refused(ask, decision, { message: refusal(decision, ask) })
+    const known = this.#asked.get(inputDigest)
+    const isFull = this.#asked.size >= askedCallLimits.calls
+    if (!this.#options.mayAsk() || (isFull && !known))
+      return refused(ask, decision, { message: unaskedMessage, stop: true })
+    const call = known ?? askedCallOf(ask, { ...of, ...this.#options })
+    this.#asked.set(inputDigest, call)
+    const { toolCallId: _id, name: _name, ...details } = call
+    const answer = refused(ask, decision, { message: askedMessage(call), stop: true }, details)
+    if (!known) this.#options.onAsked(call)
+    return answer
+  }
+}
+
+const endingMessage =
+  'This run ends now, since a person is asked about another call. Make no further calls; this one can be made again when the work goes on.'
+const unaskedMessage = "This call needs a person's approval, and the run ends now. Make no further calls."
+const askedMessage = ({ name }: AskedCall) =>
+  `This call of ${name} needs a person's approval, who is asked now. This run ends here: make no further calls. When the person has answered, the work goes on in this session, and you are told what was decided.`
+
+function refused(
+  ask: ToolAsk,
+  decision: Decision,
+  answer: { message: string; stop?: boolean },
+  details?: Omit<AskedCall, 'toolCallId' | 'name'>,
+): CallAnswer {
+  return { event: permissionEvent(ask, decision, details), decision: { behavior: 'deny', ...answer } }
+}
+
+function permissionEvent(
+  ask: ToolAsk,
+  { decision, rule }: Decision,
+  details?: Omit<AskedCall, 'toolCallId' | 'name'>,
+): RunEventBody {
+  return {
+    kind: 'permission',
+    data: {
+      ...(ask.toolCallId !== null && { toolCallId: ask.toolCallId }),
+      name: ask.name,
+      decision,
+      ...(rule !== null && { rule }),
+      ...(details && { ask: details }),
+    },
+  }
+}
+
+function askedCallOf(
+  { toolCallId, name, input }: ToolAsk,
+  of: Pick<CallJudgeOptions, 'spec' | 'redactText'> & { inputDigest: string; decision: Decision; reach: CallReach },
+): AskedCall {
+  const shown = (text: string) => maskText(of.redactText(text))
+  const { args, isCut } = shownArgs(input, of.redactText)
+  const main = mainInput(input)
+  const what = shown(main ?? JSON.stringify(args)).trim()
+  const by = of.decision.rule === null ? '' : ` (rule: ${shown(of.decision.rule)})`
+  const cut = isCut ? ' Not all of its input is shown; the approval is for the whole of it.' : ''
+  const head = `${of.spec.agent.handle} asks to use ${shown(name)}${by}.${cut}${shown(leadsTo(of.reach.paths))}`
+  return {
+    toolCallId: toolCallId?.slice(0, 200) ?? null,
+    name,
+    inputDigest: of.inputDigest,
+    safeSummary: cutTo(oneLine(`${shown(name)}: ${what}`), askedCallLimits.summaryChars),
+    toolArgs: args,
+    prompt: cutTo(printable(`${head}\n\n${what}`), askedCallLimits.promptChars),
+  }
+}
+
+/** A link can name one file and mean another: whoever is asked is told what would be opened. */
+function leadsTo(paths: readonly PathFact[]): string {
+  return paths
+    .filter(({ forms }) => forms.length > 1)
+    .map(({ text, forms }) => ` ${text} leads to ${forms.slice(1).join(' or ')}.`)
+    .join('')
+    .slice(0, 1_000)
+}
+
+const oneLine = (text: string): string => printable(text).replaceAll(/\s+/g, ' ')
+/** Characters that move a terminal's cursor or turn the direction of writing would show another call than the one that is asked. */
+const printable = (text: string): string =>
+  text.replaceAll(/[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu, (char) =>
+    char === '\n' || char === '\t' ? char : '\u{fffd}',
+  )
+function cutTo(text: string, chars: number): string {
+  if (text.length <= chars) return text
+  const end = /[\ud800-\udbff]/.test(text.charAt(chars - 4)) ? chars - 4 : chars - 3
+  return `${text.slice(0, end)}...`
+}

@@ -1,0 +1,236 @@
+import { describe, expect, test } from 'vitest'
+import type { ToolPermissions, ToolRule } from '../../../shared/runs/spec.ts'
+import { judgedPlace, plainReach } from '../../../test/kit/judged-place.ts'
+import { decide, refusal } from './decide.ts'
+import { glob } from './patterns/glob.ts'
+
+const place = judgedPlace()
+const bash = (command: string) => ({ name: 'Bash', input: { command } })
+const lists = (change: Partial<ToolPermissions>): ToolPermissions => ({
+  allow: [],
+  ask: [],
+  deny: [],
+  defaultMode: 'ask',
+  ...change,
+})
+const decided = (change: Partial<ToolPermissions>, call: { name: string; input: unknown }) =>
+  decide(lists(change), place, { ...call, ...plainReach(call, place) })
+const allows = (rule: ToolRule, call: { name: string; input: unknown }) =>
+  decided({ allow: [rule], defaultMode: 'strict' }, call).decision === 'allow'
+const denies = (rule: ToolRule, call: { name: string; input: unknown }) =>
+  decided({ deny: [rule], defaultMode: 'full' }, call).decision === 'deny'
+
+describe('order of the lists', () => {
+  test('deny before ask before allow before the default mode', () => {
+    const call = bash('git push')
+    expect(decided({ deny: ['Bash'], ask: ['Bash'], allow: ['Bash'] }, call)).toEqual({
+      decision: 'deny',
+      rule: 'Bash',
+    })
+    expect(decided({ ask: ['Bash(git push:*)'], allow: ['Bash'] }, call)).toEqual({
+      decision: 'ask',
+      rule: 'Bash(git push:*)',
+    })
+    expect(decided({ allow: [{ tool: 'Bash', pattern: 'git *' }] }, call)).toEqual({
+      decision: 'allow',
+      rule: 'Bash(git *)',
+    })
+  })
+
+  test.for([
+    [['Bash'], ['Bash(git push)'], 'git push', 'allow'],
+    [['Bash'], ['Bash(git push)'], 'git push --force', 'ask'],
+    [['Bash'], ['Bash(git push)', 'Bash(npm test)'], 'npm test && git push', 'allow'],
+    [['Bash'], ['Bash(git push)', 'Bash(npm test)'], 'npm test && rm -r x', 'ask'],
+    [['Bash(git:*)'], ['Bash(git push)'], 'git push', 'allow'],
+    [['Bash(git push)'], ['Bash(git:*)'], 'git push', 'ask'],
+    [['Bash(git push)'], ['Bash(git push)'], 'git push', 'ask'],
+    [['Bash', 'Bash(git push)'], ['Bash(git push)'], 'git push', 'ask'],
+    [['Bash'], ['Bash'], 'git push', 'ask'],
+    [['*'], ['Bash'], 'git push', 'allow'],
+    [['*'], ['Bash(git push)'], 'git push', 'allow'],
+  ] as const)('asked for by %j, allowed by %j: %s is %s', ([ask, allow, command, decision]) => {
+    expect(decided({ ask: [...ask], allow: [...allow] }, bash(command)).decision).toBe(decision)
+  })
+
+  test('what is denied stays so, however narrowly it is allowed', () => {
+    expect(decided({ deny: ['Bash'], ask: [], allow: ['Bash(git push)'] }, bash('git push')).decision).toBe('deny')
+  })
+
+  test.for([
+    ['strict', 'deny'],
+    ['ask', 'ask'],
+    ['full', 'allow'],
+  ] as const)('mode %s without a rule: %s', ([defaultMode, decision]) => {
+    expect(decided({ defaultMode }, { name: 'Task', input: {} })).toEqual({ decision, rule: null })
+  })
+})
+
+describe('rules that allow a shell command', () => {
+  test.for([
+    ['Bash', 'anything; at all'],
+    ['Bash(*)', 'anything'],
+    ['bash(ls)', 'ls'],
+    ['Bash(npm run:*)', 'npm run'],
+    ['Bash(npm run:*)', 'npm run test -- --watch'],
+    ['Bash(git *)', 'git status'],
+    ['Bash(git *)', 'git add . && git commit -m "a; b | c"'],
+    ['Bash(git *)', `git log --format='$(x) > y'`],
+    ['Bash(npm test)', 'npm test 2>&1'],
+    ['Bash(npm test)', 'npm test > /dev/null 2>&1'],
+    ['Bash(echo *)', 'echo a \\; b'],
+  ] as const)('%s allows: %s', ([rule, command]) => expect(allows(rule, bash(command))).toBe(true))
+
+  test.for([
+    ['Bash(npm run:*)', 'npm runner'],
+    ['Bash(git *)', 'git status; rm -rf .'],
+    ['Bash(git *)', 'git status && rm -rf .'],
+    ['Bash(git *)', 'git status | sh'],
+    ['Bash(git *)', 'git status & rm x'],
+    ['Bash(git *)', 'git status\nrm -rf .'],
+    ['Bash(git *)', 'git log $(rm x)'],
+    ['Bash(git *)', 'git log `rm x`'],
+    ['Bash(git *)', 'git log "$(rm x)"'],
+    ['Bash(git *)', 'git log > ~/.bashrc'],
+    ['Bash(git *)', 'git log >/dev/nullx'],
+    ['Bash(git *)', 'git diff <(rm x)'],
+    ['Bash(git *)', `git log 'open`],
+    ['Bash(git *)', 'PAGER=x git log'],
+    ['Bash(git *)', ''],
+    ['Bash(git *)', ';'],
+    ['Edit', 'git'],
+  ] as const)('%s does not allow: %s', ([rule, command]) => expect(allows(rule, bash(command))).toBe(false))
+
+  test('two rules allow a chain together', () => {
+    const allow = ['Bash(cd:*)', 'Bash(npm test)']
+    expect(decided({ allow }, bash('cd app && npm test'))).toEqual({
+      decision: 'allow',
+      rule: 'Bash(cd:*), Bash(npm test)',
+    })
+    expect(decided({ allow }, bash('cd app && npm publish')).decision).toBe('ask')
+  })
+
+  test('an argv array is what a shell would be told', () => {
+    expect(allows('shell(git status)', { name: 'shell', input: { command: ['bash', '-lc', 'git status'] } })).toBe(true)
+    expect(allows('shell(git *)', { name: 'shell', input: { command: ['bash', '-lc', 'git status; rm x'] } })).toBe(
+      false,
+    )
+    expect(allows('shell(git *)', { name: 'shell', input: { command: ['git', 'status'] } })).toBe(true)
+  })
+})
+
+describe('rules that forbid a shell command', () => {
+  test.for([
+    'rm -rf /',
+    'ls; rm x',
+    'ls | xargs echo && rm x',
+    'sudo -n rm x',
+    'FOO=1 rm x',
+    '/bin/rm x',
+    'sh -c "rm x"',
+    'echo $(rm x)',
+    'echo `rm x`',
+    '(cd a; rm x)',
+    'if true; then rm x; fi',
+    'ls\nrm x',
+  ])('Bash(rm:*) denies: %s', (command) => expect(denies('Bash(rm:*)', bash(command))).toBe(true))
+  test.for(['ls', 'rmdir x', 'echo farm rm'])('and leaves: %s', (command) =>
+    expect(denies('Bash(rm:*)', bash(command))).toBe(false),
+  )
+})
+
+describe('paths and addresses', () => {
+  const edit = (file_path: string) => ({ name: 'Edit', input: { file_path } })
+  test('are resolved before they are compared', () => {
+    expect(allows('Edit(src/**)', edit('/srv/app/src/a/b.ts'))).toBe(true)
+    expect(allows('Edit(src/**)', edit('src/a.ts'))).toBe(true)
+    expect(allows('Edit(src/**)', edit('/srv/app/src/../../../etc/passwd'))).toBe(false)
+    expect(allows('Edit(/srv/app/**)', edit('/srv/app/../other/x'))).toBe(false)
+    expect(allows('Read(~/notes/*)', { name: 'Read', input: { file_path: '/home/ada/notes/x' } })).toBe(true)
+    expect(denies('Read(**/.env)', { name: 'Read', input: { file_path: '/srv/app/sub/.env' } })).toBe(true)
+    expect(denies('Read(.env)', { name: 'Read', input: { file_path: './sub/../.env' } })).toBe(true)
+  })
+  test('a domain holds its subdomains and nothing that only looks alike', () => {
+    const fetch = (url: string) => ({ name: 'WebFetch', input: { url } })
+    expect(allows('WebFetch(domain:example.com)', fetch('https://docs.example.com/x'))).toBe(true)
+    expect(allows('WebFetch(domain:example.com)', fetch('https://example.com.evil.org/'))).toBe(false)
+    expect(allows('WebFetch(domain:example.com)', fetch('https://notexample.com/'))).toBe(false)
+    expect(allows('WebFetch(domain:example.com)', fetch('no address'))).toBe(false)
+  })
+  test.for([
+    'https://evil.com./x',
+    'https://a.evil.com./',
+    'https://EVIL.com../x',
+    'https://ev%69l.com/',
+    'https://evil\u3002com/',
+    'https://good.com@evil.com:8443/',
+    String.raw`https:\\evil.com\x`,
+    'https:evil.com/x',
+    'h\tttps://evil.com/',
+    'git+ssh://EVIL.com%2e/x',
+    String.raw`https://good.com\@evil.com/`,
+    'view-source:https://evil.com/',
+    'evil.com/x',
+    'https://evil.com%00.good.com/',
+  ])('a denied domain is denied in every spelling: %s', (url) => {
+    for (const rule of ['WebFetch(domain:evil.com)', 'WebFetch(domain:EVIL.com.)'])
+      expect(denies(rule, { name: 'WebFetch', input: { url } })).toBe(true)
+  })
+  test.for([
+    'https://EVIL.com/x',
+    'HTTPS://evil.com/x',
+    'https://evil.com./x',
+    'https://evil.com:443/x',
+    'https://me@evil.com/x',
+    'http://evil.com/x',
+    'https://evil.com/%78',
+    'https://evil.com/a/../x',
+    'https://evil.com/x#y',
+    String.raw`https:\\evil.com\x`,
+    'https://evil.com /x',
+  ])('and so is a denied address: %s', (url) => {
+    for (const rule of ['WebFetch(https://evil.com/*)', 'WebFetch(https://EVIL.com/x)'])
+      expect(denies(rule, { name: 'WebFetch', input: { url } })).toBe(true)
+  })
+  test('a rule about other letters than those of ASCII holds for both ways to write them', () => {
+    for (const url of ['https://m\u00fcnchen.de/x', 'https://xn--mnchen-3ya.de/x', 'https://M\u00dcNCHEN.de./x'])
+      for (const host of ['m\u00fcnchen.de', 'xn--mnchen-3ya.de']) {
+        expect(denies(`WebFetch(domain:${host})`, { name: 'WebFetch', input: { url } })).toBe(true)
+        expect(denies(`WebFetch(https://${host}/*)`, { name: 'WebFetch', input: { url } })).toBe(true)
+      }
+  })
+  test('other addresses are left alone, and an allowed one is so in every reading', () => {
+    const fetch = (url: string) => ({ name: 'WebFetch', input: { url } })
+    for (const url of ['https://good.com/evil.com', 'https://notevil.com/', 'https://evil.com.good.com/x#@evil.com'])
+      for (const rule of ['WebFetch(domain:evil.com)', 'WebFetch(https://evil.com/*)'])
+        expect(denies(rule, fetch(url))).toBe(false)
+    expect(allows('WebFetch(https://good.com/a/*)', fetch('https://good.com/a/b'))).toBe(true)
+    expect(allows('WebFetch(https://good.com)', fetch('https://good.com'))).toBe(true)
+    expect(allows('WebFetch(https://good.com/a/*)', fetch('https://good.com/a/../b'))).toBe(false)
+    expect(allows('WebFetch(domain:good.com)', fetch(String.raw`https://good.com\@evil.com/`))).toBe(false)
+  })
+  test('an address is one whatever its field is called, and each of several is judged', () => {
+    const fetch = (input: object) => ({ name: 'mcp__web__copy', input })
+    const rule = 'mcp__web__copy(https://example.com/*)'
+    expect(allows(rule, fetch({ source: 'https://example.com/a' }))).toBe(true)
+    expect(allows(rule, fetch({ source: 'https://example.com/a', url: 'https://evil.example/b' }))).toBe(false)
+    expect(allows(rule, fetch({ source: 'https://example.com/a', destination: '/etc/x' }))).toBe(false)
+    expect(denies(rule, fetch({ url: 'https://other.example/', from: ['https://example.com/a'] }))).toBe(true)
+  })
+  test('tool names may have a star; a pattern does not match an input without a main part', () => {
+    expect(allows('mcp__github__*', { name: 'mcp__github__list', input: null })).toBe(true)
+    expect(allows('mcp__github__*', { name: 'mcp__other', input: null })).toBe(false)
+    expect(allows('Task(x*)', { name: 'Task', input: { weird: 1 } })).toBe(false)
+  })
+})
+
+test('a pattern made to be slow is not', () => {
+  const before = performance.now()
+  expect(glob('*a*a*a*a*a*a*a*a*a*b', 'a'.repeat(20_000))).toBe(false)
+  expect(performance.now() - before).toBeLessThan(2_000)
+})
+
+test('the refusal says what to do', () => {
+  expect(refusal({ decision: 'deny', rule: null }, bash('git push'))).toMatch(/Bash\(git push\).*no rule allows it/)
+  expect(refusal({ decision: 'deny', rule: 'Bash(git push:*)' }, bash('git push'))).toContain('Bash(git push:*)')
+})

@@ -1,0 +1,198 @@
+import type { ToolPermissions, ToolRule } from '../../../shared/runs/spec.ts'
+import { mainInput, type CallInputs, type ToolCall } from './call-inputs.ts'
+import { glob } from './patterns/glob.ts'
+import { allowsUrl, forbidsUrl } from './patterns/url-rules.ts'
+import { isOwnSvc } from './own-svc.ts'
+import { matchesPath, ownFolderOf, type JudgedPlace, type PathFact } from './patterns/path-rules.ts'
+import { maxCommandChars, mayMatch, shellCommands, type ShellCommands } from './shell/commands.ts'
+import { shellFragments, shellParts } from './shell/parts.ts'
+
+/** A call, and what it reaches for. */
+export interface JudgedCall extends ToolCall {
+  inputs: CallInputs
+  /** Of `inputs.paths`; not needed where `needsPaths` says so. */
+  paths: readonly PathFact[]
+  /** A person allowed this very call. */
+  approvalId?: string
+}
+export interface Decision {
+  decision: 'allow' | 'deny' | 'ask'
+  /** The rule that decided, as the agent's config has it; null when it was the default mode, or a doubt. */
+  rule: string | null
+  /** Why it is denied, when no rule and no mode did it. */
+  reason?: string
+}
+
+/**
+ * Whether a tool call may be made: what cannot be judged and svc's own folders are denied, then come the deny list, what
+ * a person allowed (`approvalId`, for this very call), the ask list, the allow list, and the default mode (strict denies,
+ * ask asks, full allows). A rule that allows goes before one that asks only when it is the narrower of the two: it is what
+ * a person wrote, or approved for always, about the wider one. Lists that forbid match generously, the list that allows
+ * matches narrowly: a shell command is allowed by a pattern only when each of its parts is, and one that cannot be taken
+ * apart for certain never is; a path only in every spelling. What the run needs of its own
+ * `svc` is allowed where no rule speaks of it.
+ */
+export function decide(permissions: ToolPermissions, place: JudgedPlace, judged: JudgedCall): Decision {
+  let lines: ShellLine[] | undefined
+  const call: TakenApart = { ...judged, lines: () => (lines ??= linesOf(judged.inputs)) }
+  const refused = needsPaths(permissions, call) ? unjudged(call) : null
+  if (refused !== null) return { decision: 'deny', rule: null, reason: refused }
+  const isSvc = callsOwnSvc(place, call)
+  const own = permissions.defaultMode === 'full' || isSvc ? null : reachedOwn(place, call)
+  if (own !== null) return { decision: 'deny', rule: null, reason: own }
+  const found = (rules: readonly ToolRule[], mode: 'forbid' | 'allow') =>
+    rules.filter((rule) => matches(parseRule(rule), place, call, mode))
+  const [denied] = found(permissions.deny, 'forbid')
+  if (denied) return { decision: 'deny', rule: textOf(denied) }
+  if (call.approvalId !== undefined) return { decision: 'allow', rule: `approval:${call.approvalId}` }
+  const asking = found(permissions.ask, 'forbid')
+  if (isSvc && asking.every((rule) => parseRule(rule).pattern === null)) return { decision: 'allow', rule: ownSvcRule }
+  const isNarrower = (rule: ToolRule) => asking.every((wide) => narrowness(rule) > narrowness(wide))
+  const [allowed] = found(permissions.allow, 'allow').filter(isNarrower)
+  if (allowed) return { decision: 'allow', rule: textOf(allowed) }
+  const together = allowedTogether(permissions.allow.filter(isNarrower), place, call)
+  if (together !== null) return { decision: 'allow', rule: together }
+  if (asking[0]) return { decision: 'ask', rule: textOf(asking[0]) }
+  const byMode = { strict: 'deny', ask: 'ask', full: 'allow' } as const
+  return { decision: byMode[permissions.defaultMode], rule: null }
+}
+
+interface TakenApart extends JudgedCall {
+  lines(): readonly ShellLine[]
+}
+
+/** Whether anything depends on what the call's paths are: not in mode `full` without a rule about inputs of this tool. */
+export function needsPaths({ defaultMode, ask, deny }: ToolPermissions, { name }: ToolCall): boolean {
+  return (
+    defaultMode !== 'full' || [...ask, ...deny].map(parseRule).some((rule) => rule.pattern !== null && isOf(rule, name))
+  )
+}
+
+/** What the `permission` event says of a call of the run's own `svc`. */
+const ownSvcRule = 'svc'
+
+function callsOwnSvc(place: JudgedPlace, { name, inputs }: JudgedCall): boolean {
+  const { commands, paths, urls } = inputs
+  const isShell = name.toLowerCase() === 'bash' && commands.length === 1 && paths.length + urls.length === 0
+  return isShell && isOwnSvc(commands[0]!, place.svcProgram)
+}
+
+function unjudged({ inputs, paths }: JudgedCall): string | null {
+  if (inputs.doubt !== null) return inputs.doubt
+  const doubtful = paths.find(({ doubt }) => doubt !== null)
+  if (doubtful) return `${doubtful.doubt}: ${cutTo(doubtful.text)}`
+  return paths.length === inputs.paths.length ? null : 'its paths were not looked up'
+}
+
+function reachedOwn(place: JudgedPlace, { name, paths, inputs }: JudgedCall): string | null {
+  const isSearch = name.toLowerCase() === 'grep'
+  const own = paths.map((path) => ownFolderOf(path, place, { isSearch })).find((folder) => folder !== null)
+  if (own !== undefined) return `${own} holds files of svc itself`
+  // No more than a help: a shell has other ways to name a folder.
+  const named = place.ownFolders.find((folder) => inputs.commands.some((command) => command.includes(folder)))
+  return named === undefined ? null : `${named} holds files of svc itself`
+}
+
+/** How much a rule leaves open: a tool by its name before several, an input before any, one text before a pattern. */
+function narrowness(rule: ToolRule): number {
+  const { tool, pattern } = parseRule(rule)
+  const ofTool = tool.includes('*') ? 0 : 1
+  return ofTool * 3 + (pattern === null ? 0 : pattern.includes('*') ? 1 : 2)
+}
+
+/** What the harness is told of a call that may not be made. */
+export function refusal(decision: Decision, call: ToolCall): string {
+  const what = mainInput(call.input)
+  const named = what === null ? call.name : `${call.name}(${cutTo(what)})`
+  const why =
+    decision.reason ??
+    (decision.rule === null || decision.decision === 'ask'
+      ? 'no rule allows it'
+      : `the rule ${decision.rule} forbids it`)
+  return `${named} was denied: ${why}. Go on without it.`
+}
+const cutTo = (text: string): string => (text.length > 200 ? `${text.slice(0, 200)}...` : text)
+
+interface ParsedRule {
+  tool: string
+  /** null: the tool whatever its input. */
+  pattern: string | null
+}
+
+function parseRule(rule: ToolRule): ParsedRule {
+  if (typeof rule !== 'string') return { tool: rule.tool, pattern: anything(rule.pattern) }
+  const open = rule.indexOf('(')
+  if (open <= 0 || !rule.endsWith(')')) return { tool: rule, pattern: null }
+  return { tool: rule.slice(0, open), pattern: anything(rule.slice(open + 1, -1)) }
+}
+function anything(pattern: string): string | null {
+  return pattern === '' || pattern === '*' || pattern === '**' || pattern === ':*' ? null : pattern
+}
+function textOf(rule: ToolRule): string {
+  return typeof rule === 'string' ? rule : `${rule.tool}(${rule.pattern})`
+}
+const isOf = ({ tool }: ParsedRule, name: string): boolean => glob(tool.toLowerCase(), name.toLowerCase())
+
+/** A list that forbids is met by any part of the input, one that allows by all that reaches for something. */
+function matches(rule: ParsedRule, place: JudgedPlace, call: TakenApart, mode: 'forbid' | 'allow'): boolean {
+  if (!isOf(rule, call.name)) return false
+  if (rule.pattern === null) return true
+  const { pattern } = rule
+  const { commands, urls, texts } = call.inputs
+  if (mode === 'forbid')
+    return (
+      call.lines().some((line) => forbidsLine(pattern, line)) ||
+      call.paths.some((path) => matchesPath(pattern, path, place, mode)) ||
+      urls.some((url) => forbidsUrl(pattern, url)) ||
+      texts.some((text) => matchesText(pattern, text))
+    )
+  const reaching = commands.length + call.paths.length + urls.length
+  // A pattern says nothing about an input that it cannot be held against.
+  if (reaching === 0) return texts.length > 0 && texts.every((text) => matchesText(pattern, text))
+  return (
+    commands.every((command) => shellParts(command)?.every((part) => matchesText(pattern, part)) ?? false) &&
+    call.paths.every((path) => matchesPath(pattern, path, place, mode)) &&
+    urls.every((url) => allowsUrl(pattern, url))
+  )
+}
+
+/** What a command line may run, taken apart once for all rules. A line too long to be started is not taken apart. */
+function linesOf({ commands }: CallInputs): ShellLine[] {
+  return commands.map((command) => {
+    if (command.length > maxCommandChars) return { fragments: [], commands: [], isDoubtful: true }
+    return { fragments: shellFragments(command), ...shellCommands(command) }
+  })
+}
+interface ShellLine extends ShellCommands {
+  fragments: readonly string[]
+}
+
+function forbidsLine(pattern: string, { fragments, commands, isDoubtful }: ShellLine): boolean {
+  if (isDoubtful || fragments.some((part) => matchesText(pattern, part))) return true
+  return commands.some((one) => mayMatch(pattern, one, (text) => matchesText(pattern, text)))
+}
+
+/** `cd src && npm test` is allowed when one rule allows its first part and another one the second. */
+function allowedTogether(rules: readonly ToolRule[], place: JudgedPlace, call: TakenApart): string | null {
+  const { commands, urls } = call.inputs
+  const [command] = commands
+  if (command === undefined || commands.length > 1 || urls.length + call.paths.length > 0) return null
+  const parts = shellParts(command)
+  if (!parts || parts.length < 2) return null
+  const used = new Set<string>()
+  for (const part of parts) {
+    const one = { ...call, inputs: { ...call.inputs, commands: [part] } }
+    const rule = rules.find((candidate) => matches(parseRule(candidate), place, one, 'allow'))
+    if (!rule) return null
+    used.add(textOf(rule))
+  }
+  return [...used].join(', ')
+}
+
+/** `npm run:*` is `npm run` alone or with arguments; `*` elsewhere stands for any characters. */
+function matchesText(pattern: string, text: string): boolean {
+  const trimmed = text.trim()
+  if (!pattern.endsWith(':*')) return glob(pattern, trimmed)
+  const prefix = pattern.slice(0, -2)
+  return glob(prefix, trimmed) || glob(`${prefix} *`, trimmed)
+}

@@ -1,0 +1,103 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { askedCallLimits } from '../../../shared/runs/asked-call.ts'
+import { Redactor } from '../../../shared/lib/redact.ts'
+import { maskText, shownArgs } from './shown-args.ts'
+
+const asItIs = (text: string) => text
+
+describe('what a person sees of a call', () => {
+  it('is the input as it is when it is small and holds no secret', () => {
+    const input = { command: 'npm run deploy -- --env=prod', timeout: 1000, list: [true, null, { a: 'é' }] }
+    expect(shownArgs(input, asItIs)).toEqual({ args: input, isCut: false })
+    expect(shownArgs('text', asItIs)).toEqual({ args: { value: 'text' }, isCut: false })
+    expect(shownArgs(['a'], asItIs)).toEqual({ args: { value: ['a'] }, isCut: false })
+    expect(shownArgs(undefined, asItIs).args).toEqual({})
+  })
+
+  it('has no secret of the run in it, also where it is cut', () => {
+    const secret = 'kJ8-hG2-secret-of-the-run'
+    const redactor = new Redactor([{ name: 'DEPLOY', value: secret }])
+    const redact = (text: string) => redactor.redactText(text)
+    for (let before = 16_384 - 2 * secret.length; before <= 16_384 + 2; before++) {
+      const { args } = shownArgs({ command: `${'x'.repeat(before)}${secret}`, [secret]: 1 }, redact)
+      const text = JSON.stringify(args)
+      for (let at = 0; at + 6 <= secret.length; at++) expect(text).not.toContain(secret.slice(at, at + 6))
+    }
+  })
+
+  it('says that and where it was cut', () => {
+    const { args, isCut } = shownArgs({ content: 'a'.repeat(100_000), path: '/x' }, asItIs)
+    expect(isCut).toBe(true)
+    expect(args['content']).toMatch(/^a+\.\.\. \[\d+ more characters\]$/)
+    const kept = /^a+/.exec(args['content'] as string)![0].length
+    expect(args['content']).toContain(`[${100_000 - kept} more characters]`)
+    expect(args['path']).toBe('/x')
+  })
+
+  it('always fits, whatever the input', () => {
+    const nested = (depth: number): unknown => (depth === 0 ? 'x' : [nested(depth - 1)])
+    const wide = Object.fromEntries(
+      Array.from({ length: 50_000 }, (_, at) => [`${at}`.repeat(50), '\u0001'.repeat(99)]),
+    )
+    const inputs = [nested(90), wide, { a: '\u{1f600}'.repeat(60_000) }, Array.from({ length: 99_999 }, () => wide)]
+    for (const input of inputs) {
+      const { args, isCut } = shownArgs(input, asItIs)
+      expect(isCut).toBe(true)
+      expect(Buffer.byteLength(JSON.stringify(args))).toBeLessThanOrEqual(askedCallLimits.argsBytes)
+      expect(Object.keys(args)).not.toHaveLength(0)
+    }
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 8 }), (input) => {
+        const { args } = shownArgs(input, asItIs)
+        expect(Buffer.byteLength(JSON.stringify(args))).toBeLessThanOrEqual(askedCallLimits.argsBytes)
+      }),
+    )
+  })
+})
+
+describe('masking', () => {
+  it.each([
+    ['curl -H "Authorization: Bearer abcdefgh12345678" x', 'curl -H "Authorization: Bearer [masked]" x'],
+    ['GITHUB_TOKEN=ghp_0123456789abcdefghij make', 'GITHUB_TOKEN=[masked] make'],
+    ['echo ghp_0123456789abcdefghij', 'echo [masked]'],
+    ['psql postgres://ada:hunter22@db/x', 'psql postgres://ada:[masked]@db/x'],
+    ['mysql --password=hunter22 x', 'mysql --password=[masked] x'],
+    ['aws AKIAABCDEFGHIJKLMNOP', 'aws [masked]'],
+  ])('%s', (text, masked) => {
+    expect(maskText(text)).toBe(masked)
+  })
+
+  it.each(['npm run deploy', 'git push origin main', 'PASSWORD=$VAULT x', 'echo token', 'max_tokens: 5'])(
+    'leaves %s',
+    (text) => {
+      expect(maskText(text)).toBe(text)
+    },
+  )
+
+  it('masks a field by its name', () => {
+    expect(shownArgs({ apiKey: 'abc', nested: { client_secret: 'd e' } }, asItIs).args).toEqual({
+      apiKey: '[masked]',
+      nested: { client_secret: '[masked]' },
+    })
+  })
+
+  it('never covers what a shell would execute', () => {
+    const shell = fc.constantFrom('$(', '`', ';', '|', '&', '<', '>', ')', '\n', '$')
+    const word = fc.constantFrom(
+      'TOKEN=',
+      'password: ',
+      'Bearer ',
+      'https://a:',
+      'abcdefgh',
+      'ghp_0123456789abcdefghij',
+    )
+    fc.assert(
+      fc.property(fc.array(fc.oneof(shell, word), { maxLength: 12 }), (parts) => {
+        const text = parts.join('')
+        const meaning = (of: string) => of.replaceAll(/[^$`;|&<>()\n]/g, '')
+        expect(meaning(maskText(text, 'token'))).toBe(meaning(text))
+      }),
+    )
+  })
+})

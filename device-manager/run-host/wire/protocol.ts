@@ -1,0 +1,102 @@
+import { z } from 'zod'
+import { changeSetResult } from '../../../shared/device/change-set.ts'
+import { endReport } from '../../../shared/device/protocol.ts'
+import { exitReasonNames } from '../../../shared/runs/exit-reasons.ts'
+import { runSpec, type RunSpec } from '../../../shared/runs/spec.ts'
+import { wallSpec } from '../../wall/spec.ts'
+
+/**
+ * What the daemon and a run host say to each other: one JSON object per line over the host's unix socket
+ * (`<state>/hosts/<hostId>.sock`, in a folder only its user may enter). The host listens; a daemon connects, also one
+ * that was started after the host. A host belongs to the daemon that connected last until that one's process is gone; a
+ * new connection of the same daemon, or of one that comes after it, replaces the one before.
+ *
+ *     daemon                                   run host
+ *     owner (pid, start time)          ->      (first of all; a host that belongs to another daemon that lives answers
+ *                                 refused  <-   and closes)
+ *                                   hello  <-  (at once on each connection; says what it holds)
+ *     assign (spec, env)               ->      records the base of the change-set
+ *                                prepared  <-
+ *     start (token, secrets)           ->      launches the harness; a second start is passed over
+ *                                 started  <-
+ *                                 spooled  <-  rows up to lastSeq are on disk (coalesced)
+ *                           spool_damaged  <-  the daemon sets the file right, which only it may do
+ *     stop / input / change_set.get    ->
+ *                                   ended  <-  the ending is in the spool; the host exits
+ *     discard                          ->      not started and not wanted any more; the host exits
+ */
+
+export const hostRequest = z.discriminatedUnion('type', [
+  /** Daemons of the first release do not say who they are. */
+  z.object({ type: z.literal('owner'), pid: z.number().int().positive(), startTime: z.string() }),
+  z.object({
+    type: z.literal('assign'),
+    /** Checked whole by the daemon, which started this host, when it came with the offer. */
+    spec: z.custom<RunSpec>((spec) => runSpec.shape.runId.safeParse((spec as Partial<RunSpec> | null)?.runId).success),
+    fence: z.number().int().positive(),
+    /** The harness's base environment: the person's login shell, cut to the allow-list. */
+    env: z.record(z.string(), z.string()),
+    homeDir: z.string(),
+    loginShell: z.string(),
+    /** Folder with a `svc` program, put first on the harness's PATH; null when there is none. */
+    svcBinDir: z.string().nullable(),
+    harnessVersion: z.string().nullable(),
+    /** How the wall around the run is made; null: the owner of the device wants none, or there is no way to make one. */
+    wall: wallSpec.nullable(),
+  }),
+  z.object({
+    type: z.literal('start'),
+    token: z.string(),
+    apiUrl: z.string(),
+    secrets: z.record(z.string(), z.string()),
+  }),
+  z.object({ type: z.literal('stop'), exitReason: z.enum(exitReasonNames), message: z.string().nullable() }),
+  z.object({ type: z.literal('input'), inputId: z.string(), text: z.string() }),
+  z.object({ type: z.literal('change_set.get'), requestId: z.string() }),
+  z.object({ type: z.literal('discard') }),
+])
+export type HostRequest = z.infer<typeof hostRequest>
+
+export const hostPhases = ['idle', 'preparing', 'prepared', 'running', 'ending', 'ended'] as const
+
+export const hostReply = z.discriminatedUnion('type', [
+  z.object({
+    type: z.literal('hello'),
+    hostId: z.string(),
+    pid: z.number().int(),
+    runId: z.string().nullable(),
+    fence: z.number().int().nullable(),
+    phase: z.enum(hostPhases),
+    lastSeq: z.number().int().nonnegative(),
+  }),
+  /** The daemon with that pid has this host. */
+  z.object({ type: z.literal('refused'), owner: z.number().int() }),
+  z.object({ type: z.literal('prepared') }),
+  /** `pid` is null for a harness that could not be launched; `ended` follows. */
+  z.object({ type: z.literal('started'), pid: z.number().int().nullable(), at: z.number().int() }),
+  z.object({ type: z.literal('spooled'), lastSeq: z.number().int().nonnegative() }),
+  z.object({ type: z.literal('spool_damaged'), message: z.string() }),
+  z.object({ type: z.literal('change_set'), requestId: z.string(), result: changeSetResult }),
+  z.object({ type: z.literal('ended'), report: endReport }),
+])
+export type HostReply = z.infer<typeof hostReply>
+
+/** `<state>/hosts/<hostId>.json`: by which a later daemon finds the host and tells it from another process with its pid. */
+export const hostRecord = z.object({
+  hostId: z.string(),
+  pid: z.number().int().positive(),
+  /** Start time of the process as the system counts it (process/identity.ts). */
+  startTime: z.string(),
+  bootId: z.string(),
+  socket: z.string(),
+  /** The folder whose spool it writes; a copy of the folder holds a copy of this record. Hosts of the first release do not say. */
+  stateDir: z.string().optional(),
+  /** Set once the run's harness is launched; until then the host itself tells its run when it is asked. */
+  runId: z.string().nullable(),
+  fence: z.number().int().nullable(),
+  /** The harness's leader, once launched. */
+  harness: z.object({ pid: z.number().int(), startTime: z.string() }).nullable(),
+  /** First process of the run's namespaces. */
+  wall: z.object({ pid: z.number().int(), startTime: z.string() }).nullish(),
+})
+export type HostRecord = z.infer<typeof hostRecord>

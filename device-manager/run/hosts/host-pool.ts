@@ -1,0 +1,135 @@
+import type { ChildProcess } from 'node:child_process'
+import type { World } from '../../../shared/lib/world.ts'
+import type { Log } from '../../log/log.ts'
+import type { Places } from '../../setup/places.ts'
+import { startTimeOf } from '../../process/identity.ts'
+import type { HostRecord } from '../../run-host/wire/protocol.ts'
+import { hostPaths, removeHostFiles } from '../../run-host/wire/record.ts'
+import { HostConnection } from './host-connection.ts'
+import { startHostProcess } from './host-process.ts'
+import { HostRecords } from './host-records.ts'
+
+export interface HostPoolOptions {
+  places: Places
+  world: World
+  log: Log
+  spoolPages: number
+  unsentBytes: number
+}
+
+const startMs = 15_000
+const connectMs = 5_000
+const dismissMs = 2_000
+
+/** Starts run hosts, keeps one ready beside those at work, and finds those that an earlier daemon started. */
+export class HostPool {
+  readonly records: HostRecords
+  private readonly options: HostPoolOptions
+  /** This daemon, as hosts know whose they are. */
+  private readonly own = { pid: process.pid, startTime: startTimeOf(process.pid) ?? '' }
+  private spare: Promise<HostConnection> | null = null
+  /** The spare, once it is connected. */
+  private ready: HostConnection | null = null
+  /** Processes that are not connected yet, by the id of their host. */
+  private readonly starting = new Map<string, ChildProcess>()
+  private stopped = false
+
+  constructor(options: HostPoolOptions) {
+    this.options = options
+    this.records = new HostRecords(options.places)
+  }
+
+  get isStopped(): boolean {
+    return this.stopped
+  }
+
+  /** Starts the spare, so that the next run does not wait for a Node to start. */
+  warm(): void {
+    if (this.stopped || this.spare) return
+    const starting = this.start()
+    this.spare = starting
+    starting.then(
+      (host) => {
+        if (this.spare === starting) this.ready = host
+      },
+      (error: unknown) => {
+        if (!this.stopped) this.options.log.error({ err: error }, 'a run host could not be started')
+        if (this.spare === starting) this.spare = null
+      },
+    )
+  }
+
+  /** The spare if it can be had without waiting. */
+  takeReady(): HostConnection | null {
+    const host = this.ready
+    if (!host?.isOpen) return null
+    this.ready = null
+    this.spare = null
+    return host
+  }
+
+  async take(): Promise<HostConnection> {
+    const spare = this.spare
+    this.spare = null
+    this.ready = null
+    if (spare) {
+      const host = await spare.catch(() => null)
+      if (host?.isOpen) return host
+    }
+    return this.start()
+  }
+
+  /** Hosts that have no run leave; those that are still starting are ended, since nobody would hear of them. */
+  async stop(): Promise<void> {
+    this.stopped = true
+    const { ready } = this
+    this.spare = null
+    this.ready = null
+    await Promise.all([ready && this.dismiss(ready), ...[...this.starting].map((each) => this.end(...each))])
+  }
+
+  /** Rejects with HostRefusedError when another daemon has it. */
+  connect(record: HostRecord): Promise<HostConnection> {
+    return HostConnection.open(record, this.own, connectMs)
+  }
+
+  /** Sees the host leave: what a daemon says as the last thing before its exit may not be read any more. */
+  private async dismiss(host: HostConnection): Promise<void> {
+    const gone = new Promise<void>((resolve) => host.attach({ reply: () => undefined, lost: resolve }))
+    host.send({ type: 'discard' })
+    await Promise.race([gone, this.options.world.sleep(dismissMs)])
+  }
+
+  private async end(hostId: string, child: ChildProcess): Promise<void> {
+    const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+    child.ref()
+    if (child.exitCode === null && child.signalCode === null && child.kill('SIGKILL')) await gone
+    removeHostFiles(hostPaths(this.options.places.stateDir, hostId))
+  }
+
+  private async start(): Promise<HostConnection> {
+    if (this.stopped) throw new Error('the device manager ends')
+    const hostId = this.options.world.id('h')
+    const child = await startHostProcess(hostId, this.options)
+    this.starting.set(hostId, child)
+    try {
+      if (this.stopped) await this.end(hostId, child)
+      return await this.connectWhenReady(hostId, () => child.exitCode !== null || child.signalCode !== null)
+    } finally {
+      this.starting.delete(hostId)
+    }
+  }
+
+  private async connectWhenReady(hostId: string, hasExited: () => boolean): Promise<HostConnection> {
+    const { world, places } = this.options
+    const deadline = world.monotonic() + startMs
+    for (;;) {
+      const record = this.records.find(hostId)
+      const connection = record && (await this.connect(record).catch(() => null))
+      if (connection) return connection
+      if (hasExited()) throw new Error(`the run host ended at its start; see ${places.hostLog}`)
+      if (world.monotonic() > deadline) throw new Error('the run host did not start in time')
+      await world.sleep(10)
+    }
+  }
+}

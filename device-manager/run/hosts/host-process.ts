@@ -1,0 +1,64 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { closeSync, mkdirSync, openSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { programUrl } from '../../../shared/lib/program-file.ts'
+import type { Places } from '../../setup/places.ts'
+import { hostNodeFlags } from '../../run-host/wire/node-flags.ts'
+
+const hostMain = fileURLToPath(programUrl('device-manager/run-host'))
+
+/** Starts the process of a run host; resolves when it runs, which is long before it listens. */
+export async function startHostProcess(
+  hostId: string,
+  options: { places: Places; spoolPages: number; unsentBytes: number },
+): Promise<ChildProcess> {
+  const { places, spoolPages, unsentBytes } = options
+  mkdirSync(places.hosts, { recursive: true, mode: 0o700 })
+  mkdirSync(places.logs, { recursive: true, mode: 0o700 })
+  const flags = ['--state-dir', places.stateDir, '--host-id', hostId]
+  const limits = ['--spool-pages', String(spoolPages), '--unsent-bytes', String(unsentBytes)]
+  const out = openSync(places.hostLog, 'a', 0o600)
+  try {
+    // A session of its own: the daemon's end, its terminal and its service's signals do not reach it.
+    const child = spawn(process.execPath, [...hostNodeFlags, hostMain, ...flags, ...limits], {
+      detached: true,
+      // The pipe tells the host when this daemon is gone.
+      stdio: ['pipe', out, out],
+      env: { ...hostEnvironment(), NODE_COMPILE_CACHE: places.compileCache },
+      cwd: places.stateDir,
+    })
+    child.unref()
+    await new Promise<void>((resolve, reject) => {
+      child.once('spawn', resolve)
+      child.on('error', reject)
+    })
+    return child
+  } finally {
+    closeSync(out)
+  }
+}
+
+/** What a Node needs to start, and nothing of the daemon's own settings. */
+function hostEnvironment(): Record<string, string> {
+  const kept = [
+    'PATH',
+    'HOME',
+    'USER',
+    'LOGNAME',
+    'SHELL',
+    'LANG',
+    'LC_ALL',
+    'TZ',
+    'TMPDIR',
+    'XDG_RUNTIME_DIR',
+    // Where svc's own files lie: the rules of permission keep a run out of there.
+    'XDG_CONFIG_HOME',
+    'XDG_DATA_HOME',
+    'SVC_CONFIG_DIR',
+    'SVC_DATA_DIR',
+    'NODE_EXTRA_CA_CERTS',
+  ]
+  return Object.fromEntries(
+    kept.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
+  )
+}

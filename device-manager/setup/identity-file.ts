@@ -1,0 +1,44 @@
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { deviceIdentity, type DeviceIdentity } from '../../shared/device/control.ts'
+import type { Places } from './places.ts'
+
+/** Why the daemon cannot run as it is set up; its text says what to type. */
+export class SetupError extends Error {}
+
+export function readIdentity(places: Places): { identity: DeviceIdentity; token: string } {
+  const notEnrolled = 'This machine is not connected to a server. Type: svc device connect'
+  let identity: unknown
+  let token: string
+  try {
+    identity = JSON.parse(readFileSync(places.identity, 'utf8'))
+    token = readFileSync(places.token, 'utf8').trim()
+  } catch (error) {
+    if ((error as { code?: string }).code === 'ENOENT') throw new SetupError(notEnrolled)
+    if (error instanceof SyntaxError) throw damaged(places.identity)
+    const message = error instanceof Error ? error.message : String(error)
+    throw new SetupError(`What this device is cannot be read from ${places.stateDir}: ${message}`)
+  }
+  const parsed = deviceIdentity.safeParse(identity)
+  if (!parsed.success) throw damaged(places.identity)
+  if (token === '') throw damaged(places.token)
+  return { identity: parsed.data, token }
+}
+
+const damaged = (path: string) => new SetupError(`${path} is damaged. Remove it and type: svc device connect`)
+
+/** Whole or not at all: a crash between leaves the old token, which the server still takes. */
+export function replaceToken(places: Places, token: string): void {
+  writePrivately(places.token, `${token}\n`)
+}
+
+export function writePrivately(path: string, content: string): void {
+  const temporary = `${path}.${process.pid}.new`
+  try {
+    writeFileSync(temporary, content, { mode: 0o600, flush: true })
+    renameSync(temporary, path)
+  } catch (error) {
+    // Half a file takes room on a disk that is full.
+    rmSync(temporary, { force: true })
+    throw error
+  }
+}

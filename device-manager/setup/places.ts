@@ -1,0 +1,32 @@
+import { join } from 'node:path'
+
+/** Where the device manager keeps things, under its state folder; all of it is this user's alone. */
+export function placesIn(stateDir: string) {
+  return {
+    stateDir,
+    /** publicId, deviceId, displayName, server. */
+    identity: join(stateDir, 'identity.json'),
+    token: join(stateDir, 'device-token'),
+    /** The daemon that runs now: pid, start time, version. Removed at its exit. */
+    daemon: join(stateDir, 'daemon.json'),
+    /** Held while `daemon.json` is looked at and written. */
+    lock: join(stateDir, 'daemon.lock'),
+    controlSocket: join(stateDir, 'daemon.sock'),
+    journal: join(stateDir, 'journal.db'),
+    /** What the owner chose for this device alone (isolation/setting.ts). */
+    settings: join(stateDir, 'settings.json'),
+    spool: join(stateDir, 'spool.db'),
+    hosts: join(stateDir, 'hosts'),
+    bin: join(stateDir, 'bin'),
+    /** Node's cache of compiled sources, for programs that are started often. */
+    compileCache: join(stateDir, 'compile-cache'),
+    logs: join(stateDir, 'logs'),
+    log: join(stateDir, 'logs', 'daemon.log'),
+    /** What the daemon prints, where no journal takes it. */
+    out: join(stateDir, 'logs', 'daemon.out'),
+    /** Starts under a service that did not end in order (service/restart-pace.ts). */
+    starts: join(stateDir, 'starts.json'),
+    hostLog: join(stateDir, 'logs', 'run-hosts.log'),
+  }
+}
+export type Places = ReturnType<typeof placesIn>

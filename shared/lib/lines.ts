@@ -1,0 +1,85 @@
+const newline = 0x0a
+
+export interface LineReader {
+  /** The pieces that this chunk completes, in order. */
+  push(chunk: Uint8Array): Piece[]
+  /** What is left without a line end; null when there is nothing. */
+  end(): Uint8Array | null
+}
+/** A whole line with its line end, or a part of one that is longer than the limit. */
+export interface Piece {
+  kind: 'line' | 'part'
+  bytes: Uint8Array
+}
+
+/**
+ * Cuts a stream of bytes into lines. A line beyond the limit comes out in parts as it is read, up to and with its line
+ * end; the line after it is whole again. So memory is bounded and nothing is lost.
+ */
+export function lineReader(maxLineBytes: number): LineReader {
+  let held: Uint8Array[] = []
+  let heldBytes = 0
+  let isOverlong = false
+
+  const take = (last: Uint8Array): Uint8Array => {
+    const bytes = held.length === 0 ? last : joined([...held, last], heldBytes + last.length)
+    held = []
+    heldBytes = 0
+    return bytes
+  }
+  return {
+    push(chunk) {
+      const pieces: Piece[] = []
+      let start = 0
+      for (let at = chunk.indexOf(newline); at !== -1; at = chunk.indexOf(newline, start)) {
+        const bytes = take(chunk.subarray(start, at + 1))
+        pieces.push({ kind: isOverlong || bytes.length > maxLineBytes ? 'part' : 'line', bytes })
+        isOverlong = false
+        start = at + 1
+      }
+      const rest = chunk.subarray(start)
+      if (heldBytes + rest.length > maxLineBytes) {
+        pieces.push({ kind: 'part', bytes: take(rest) })
+        isOverlong = true
+      } else if (rest.length > 0) {
+        // Copied, since the reader may use the chunk's memory again.
+        held.push(Uint8Array.from(rest))
+        heldBytes += rest.length
+      }
+      return pieces
+    },
+    end() {
+      return heldBytes === 0 ? null : take(new Uint8Array())
+    },
+  }
+}
+
+function joined(parts: readonly Uint8Array[], length: number): Uint8Array {
+  const bytes = new Uint8Array(length)
+  let at = 0
+  for (const part of parts) {
+    bytes.set(part, at)
+    at += part.length
+  }
+  return bytes
+}
+
+/** A message of the sockets on this machine: one JSON value per line. */
+export const jsonLine = (value: unknown): string => `${JSON.stringify(value)}\n`
+
+/**
+ * The other end of `jsonLine`: the texts of the lines that a chunk completes. What is no JSON is the caller's to judge. `isTooLong`: a line beyond the limit began; nothing after it can be read, so the caller hangs up.
+ */
+export function jsonLineReader(maxLineBytes: number): (chunk: Uint8Array) => { lines: string[]; isTooLong: boolean } {
+  const reader = lineReader(maxLineBytes)
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+  let isTooLong = false
+  return (chunk) => {
+    const lines: string[] = []
+    for (const { kind, bytes } of isTooLong ? [] : reader.push(chunk)) {
+      isTooLong ||= kind === 'part'
+      if (!isTooLong) lines.push(decoder.decode(bytes.subarray(0, -1)))
+    }
+    return { lines, isTooLong }
+  }
+}
