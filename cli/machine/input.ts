@@ -4,7 +4,7 @@ import { usageError } from '../errors/cli-error.ts'
 /** The bytes of a file; `-` is standard input. */
 export async function readFileOrInput(
   path: string,
-  { cwd, readInput }: { cwd: string; readInput(): Promise<Buffer> },
+  { cwd, readInput }: { cwd: string; readInput: () => Promise<Buffer> },
 ): Promise<Buffer> {
   if (path === '-') return readInput()
   try {
