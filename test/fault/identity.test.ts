@@ -59,7 +59,8 @@ describe('row 35: two daemons with one identity', () => {
     await run.reached('up')
     const host = await device.hostOf(runId)
     const clone = system.makeDevice()
-    const copied = (path: string) => !/\.(sock|reserve)$|daemon\.json$/.test(path)
+    // A `.new` is there for the moment in which a file is written.
+    const copied = (path: string) => !/\.(sock|reserve|new)$|daemon\.json$/.test(path)
     cpSync(device.stateDir, clone.stateDir, { recursive: true, filter: copied })
     expect(await clone.launch().exit(15_000)).toEqual({ code: doNotRestart, signal: null })
     expect(clone.log).toContain(`${clone.stateDir} is a copy of ${device.stateDir}, whose runs still work.`)
@@ -80,6 +81,8 @@ describe('row 35: two daemons with one identity', () => {
     // As the daemon itself: its own connection is closed under it.
     const itself = { pid: device.program.pid, startTime: startTimeOf(device.program.pid) ?? '' }
     expect(await firstReply(host.socket, itself)).toMatchObject({ type: 'hello', runId })
+    // Only the run host knows what has changed so far, so the daemon has it again.
+    await waitFor(async () => (await system.api.changeSet(runId)).live, 'the daemon speaks with the run host again')
     run.open('end')
     await checkInvariants(system, run, runId, { exitReason: 'completed', output: printedLines(200) })
     expect(device.log).not.toContain('the run host is gone')
