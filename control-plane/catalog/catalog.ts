@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import { harnessNames, reasoningEfforts, speeds } from '../../shared/runs/spec.ts'
+import { harnessNames } from '../../shared/runs/harnesses.ts'
+import { reasoningEfforts, speeds } from '../../shared/runs/spec.ts'
 import { ConfigError } from '../process/config-error.ts'
 import builtIn from './models.json' with { type: 'json' }
 

@@ -1,4 +1,4 @@
-import type { HarnessName } from '../../shared/runs/spec.ts'
+import type { HarnessName } from '../../shared/runs/harnesses.ts'
 import type { RunsBy } from '../../shared/api/devices.ts'
 import { mayCauseRunsOn, type LivenessStatus } from '../resources/devices/rules.ts'
 

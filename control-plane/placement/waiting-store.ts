@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { harnessNames } from '../../shared/runs/spec.ts'
+import { harnessNames } from '../../shared/runs/harnesses.ts'
 import { int, nullableText, nullableTime, text, time } from '../db/columns.ts'
 import type { Db } from '../db/open.ts'
 import { query } from '../db/statement.ts'

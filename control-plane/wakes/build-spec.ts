@@ -1,5 +1,6 @@
 import { runLimits } from '../../shared/device/limits.ts'
-import { reasoningEfforts, type AllowedCall, type HarnessName, type RunSpec } from '../../shared/runs/spec.ts'
+import { type HarnessName, harnesses } from '../../shared/runs/harnesses.ts'
+import { reasoningEfforts, type AllowedCall, type RunSpec } from '../../shared/runs/spec.ts'
 import type { ModelCatalog } from '../catalog/catalog.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
 import type { FolderRow } from '../resources/folders/store.ts'
@@ -68,8 +69,8 @@ export function buildSpec(input: SpecInput): RunSpec {
  * a command of an agent, or an agent of a command: that decides which program runs, which only the settings of the agent do.
  */
 function harnessOverrideOf({ harness: own }: AgentRow, { harness: chosen, model }: RunOverrides): HarnessName | null {
-  if (own === 'command') return own
-  if (chosen && chosen !== 'command') return chosen
+  if (own !== null && harnesses[own].runsOwnCommand) return own
+  if (chosen && !harnesses[chosen].runsOwnCommand) return chosen
   return model ? null : own
 }
 

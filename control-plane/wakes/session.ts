@@ -1,4 +1,4 @@
-import type { HarnessName } from '../../shared/runs/spec.ts'
+import type { HarnessName } from '../../shared/runs/harnesses.ts'
 import type { Db } from '../db/open.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
 import { findLastWithSession, type RunRow } from '../resources/runs/store.ts'

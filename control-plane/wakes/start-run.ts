@@ -1,5 +1,6 @@
 import type { World } from '../../shared/lib/world.ts'
-import type { HarnessName, RunSpec } from '../../shared/runs/spec.ts'
+import type { HarnessName } from '../../shared/runs/harnesses.ts'
+import type { RunSpec } from '../../shared/runs/spec.ts'
 import type { ModelCatalog } from '../catalog/catalog.ts'
 import { publish } from '../db/outbox.ts'
 import type { Tx } from '../db/open.ts'

@@ -1,6 +1,7 @@
 import type { RunEventBody } from '../../shared/runs/events.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
-import type { HarnessName, RunSpec, ToolPermissions } from '../../shared/runs/spec.ts'
+import type { HarnessName } from '../../shared/runs/harnesses.ts'
+import type { RunSpec, ToolPermissions } from '../../shared/runs/spec.ts'
 
 /**
  * What a harness is to the run host. An adapter holds no state and does no I/O except in `detect`; what one run needs

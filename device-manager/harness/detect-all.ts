@@ -1,6 +1,6 @@
 import { realpath, stat } from 'node:fs/promises'
 import type { World } from '../../shared/lib/world.ts'
-import type { HarnessName } from '../../shared/runs/spec.ts'
+import type { HarnessName } from '../../shared/runs/harnesses.ts'
 import type { HarnessAdapter, HarnessProbe, HarnessReadiness, ProbeResult } from './adapter.ts'
 import { detectOnly } from './detect-only.ts'
 import { adapters } from './registry.ts'

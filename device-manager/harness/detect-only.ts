@@ -1,16 +1,14 @@
-import type { HarnessName } from '../../shared/runs/spec.ts'
+import { type HarnessName, harnessNames, harnesses } from '../../shared/runs/harnesses.ts'
 import type { HarnessAdapter, HarnessProbe, HarnessReadiness } from './adapter.ts'
+import { adapterOf } from './registry.ts'
 
 /**
  * Harnesses that svc knows by name but has no adapter for. They are listed with what is installed, and with a message
  * that says why no run can use them.
  */
-export const detectOnly: readonly Pick<HarnessAdapter, 'name' | 'detect'>[] = [
-  { name: 'codex', detect: (probe) => detectProgram(probe, 'codex', ['codex']) },
-  { name: 'opencode', detect: (probe) => detectProgram(probe, 'opencode', ['opencode']) },
-  // The program's newer name, `agent`, is too common to be taken for Cursor's.
-  { name: 'cursor', detect: (probe) => detectProgram(probe, 'cursor', ['cursor-agent']) },
-]
+export const detectOnly: readonly Pick<HarnessAdapter, 'name' | 'detect'>[] = harnessNames
+  .filter((name) => adapterOf(name) === null)
+  .map((name) => ({ name, detect: (probe) => detectProgram(probe, name, harnesses[name].programs) }))
 
 const probeMs = 5_000
 

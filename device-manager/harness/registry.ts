@@ -1,4 +1,4 @@
-import type { HarnessName } from '../../shared/runs/spec.ts'
+import type { HarnessName } from '../../shared/runs/harnesses.ts'
 import type { HarnessAdapter } from './adapter.ts'
 import { claudeAdapter } from './claude/adapter.ts'
 import { commandAdapter } from './command/adapter.ts'

@@ -1,3 +1,4 @@
+import { harnesses } from '../../shared/runs/harnesses.ts'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ChangeSetResult } from '../../shared/device/change-set.ts'
@@ -223,7 +224,11 @@ function launchedAs(pid: number): ProcessIdentity {
 
 /** A command may be silent for as long as it likes at its start; a structured harness tells at once that it is there. */
 function makeWatchdog(world: World, { harness, limits }: RunSpec, onTrip: (trip: Trip) => void): Watchdog {
-  return new Watchdog(world, { ...limits, firstEventMs: harness === 'command' ? null : limits.firstEventMs }, onTrip)
+  return new Watchdog(
+    world,
+    { ...limits, firstEventMs: harnesses[harness].speaksFirst ? limits.firstEventMs : null },
+    onTrip,
+  )
 }
 
 /**

@@ -1,3 +1,4 @@
+import { plainHarness } from '../../shared/runs/harnesses.ts'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { World } from '../../shared/lib/world.ts'
@@ -85,7 +86,7 @@ function assignmentOf(runId: string, homeDir: string): Assignment {
       runId,
       workspaceId: 'none',
       agent: { id: 'none', handle: '@none', name: 'none' },
-      harness: 'command',
+      harness: plainHarness,
       // Whatever repository the state folder may lie in is not touched.
       folder: null,
       prompt: 'warm',

@@ -1,3 +1,4 @@
+import { harnesses } from '../../shared/runs/harnesses.ts'
 import { accessSync, constants, statSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import type { ServiceProblem, ServiceValue } from '../../shared/device/service.ts'
@@ -72,7 +73,7 @@ function fileProblems(context: ServiceContext, installed: InstalledService): Ser
 }
 
 /** What harnesses and change-sets are made with. */
-const programs = ['git', 'claude', 'codex', 'opencode', 'cursor-agent']
+const programs = ['git', ...Object.values(harnesses).flatMap((harness) => harness.programs)]
 
 function missingPrograms(servicePath: string, currentPath: string): string[] {
   return programs.flatMap((name) => {

@@ -3,27 +3,6 @@ import type { EndReport } from '../../shared/device/protocol.ts'
 import { maxSeq, rowCrc } from './rows.ts'
 import type { RunRow } from './statements.ts'
 
-/**
- * Runs that lost rows with a damaged file. Up to `kept_seq` the file holds what was written. What was written after it, up to
- * `known_seq`, is gone, and only the control plane knows how much of it was sent before. So rows that are written from then
- * on (the ending) have numbers for the time being:
- *
- *     noted    -- the control plane says what it has --> settled: a `gap` event with what is lost, after it and before the
- *                                                        new rows, and all of them numbered above what it has
- *
- * Until then rows after `kept_seq` are not sent: their numbers may belong to other rows there. A table of its own, which
- * releases before it pass over.
- */
-export const breaksTable = `
-  create table if not exists breaks (
-    run_no integer primary key,
-    kept_seq integer not null,
-    known_seq integer not null,
-    lost_bytes integer not null,
-    is_settled integer not null default 0
-  ) strict;
-`
-
 export interface BreakRow {
   kept_seq: number
   known_seq: number

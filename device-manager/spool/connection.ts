@@ -2,7 +2,6 @@ import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import { keepPrivate, sqliteFiles } from '../setup/private-file.ts'
-import { breaksTable } from './breaks.ts'
 import { SpoolError } from './errors.ts'
 
 export type Connection = Database.Database
@@ -10,6 +9,27 @@ export type Connection = Database.Database
 export const pageBytes = 16_384
 const applicationId = 0x73766373
 const schemaVersion = 2
+
+/**
+ * Runs that lost rows with a damaged file. Up to `kept_seq` the file holds what was written. What was written after it, up to
+ * `known_seq`, is gone, and only the control plane knows how much of it was sent before. So rows that are written from then
+ * on (the ending) have numbers for the time being:
+ *
+ *     noted    -- the control plane says what it has --> settled: a `gap` event with what is lost, after it and before the
+ *                                                        new rows, and all of them numbered above what it has
+ *
+ * Until then rows after `kept_seq` are not sent: their numbers may belong to other rows there. A table of its own, which
+ * releases before it pass over.
+ */
+const breaksTable = `
+  create table if not exists breaks (
+    run_no integer primary key,
+    kept_seq integer not null,
+    known_seq integer not null,
+    lost_bytes integer not null,
+    is_settled integer not null default 0
+  ) strict;
+`
 
 /**
  * One row per run and fence, and per event. An event's key is the run's small number and its seq in one integer: rowid

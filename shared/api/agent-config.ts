@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { harnessCommand, harnessNames, reasoningEfforts, toolPermissionModes, toolRule } from '../runs/spec.ts'
+import { harnessNames } from '../runs/harnesses.ts'
+import { harnessCommand, reasoningEfforts, toolPermissionModes, toolRule } from '../runs/spec.ts'
 import {
   agentMdText,
   agentParams,

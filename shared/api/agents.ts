@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { harnessCommand, harnessNames, reasoningEfforts, toolPermissionModes } from '../runs/spec.ts'
+import { harnessNames } from '../runs/harnesses.ts'
+import { harnessCommand, reasoningEfforts, toolPermissionModes } from '../runs/spec.ts'
 import { agentId, agentRef, approvalId, folderShortId, timestamp, uuid } from './ids.ts'
 import { idsParam, listOrBatchOf, pageParams } from './paging.ts'
 import { defineRoute, orPlatformChange } from './route.ts'

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { harnessNames, reasoningEfforts, speeds } from '../runs/spec.ts'
+import { harnessNames } from '../runs/harnesses.ts'
+import { reasoningEfforts, speeds } from '../runs/spec.ts'
 import { authorTypes, conversationKinds } from './conversation-fields.ts'
 import { conversationId, messageId, taskId, timestamp, workspacePublicId } from './ids.ts'
 import { message, named } from './messages.ts'

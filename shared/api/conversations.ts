@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { harnessNames, reasoningEfforts, speeds } from '../runs/spec.ts'
+import { harnessNames } from '../runs/harnesses.ts'
+import { reasoningEfforts, speeds } from '../runs/spec.ts'
 import { modelId } from './agents.ts'
 import { conversationKinds } from './conversation-fields.ts'
 import { conversation, conversationDetail, participantInput, reference } from './conversation-shapes.ts'

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { changedFile, changeSet } from '../device/change-set.ts'
-import { harnessNames, reasoningEfforts, toolPermissions } from '../runs/spec.ts'
+import { harnessNames } from '../runs/harnesses.ts'
+import { reasoningEfforts, toolPermissions } from '../runs/spec.ts'
 import { runId, timestamp } from './ids.ts'
 import { defineRoute, mebibyte } from './route.ts'
 import { runParams, runPositional } from './runs.ts'

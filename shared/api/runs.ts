@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { exitReasonNames, runStatuses } from '../runs/exit-reasons.ts'
-import { harnessNames, reasoningEfforts } from '../runs/spec.ts'
+import { harnessNames } from '../runs/harnesses.ts'
+import { reasoningEfforts } from '../runs/spec.ts'
 import { gateReasons } from './agent-runs.ts'
 import {
   agentId,

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { harnessNames, reasoningEfforts } from '../runs/spec.ts'
+import { harnessNames } from '../runs/harnesses.ts'
+import { reasoningEfforts } from '../runs/spec.ts'
 import { agentId, agentRef, taskId, taskRef, timestamp, timestampInput, uuid } from './ids.ts'
 import { taskPriorities, taskStatuses } from './task-fields.ts'
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { harnessNames } from './harnesses.ts'
 
 /** The tool lists of an agent (document 1, config.permissions.tools). A rule is a tool name or a pattern. */
 export const toolRule = z.union([
@@ -15,9 +16,6 @@ export const toolPermissions = z.object({
   defaultMode: z.enum(toolPermissionModes),
 })
 export type ToolPermissions = z.infer<typeof toolPermissions>
-
-export const harnessNames = ['claude', 'opencode', 'cursor', 'codex', 'command'] as const
-export type HarnessName = (typeof harnessNames)[number]
 
 /** How fast a model answers, where it can be chosen. */
 export const speeds = ['standard', 'fast'] as const

@@ -1,3 +1,4 @@
+import { plainHarness } from '../../../shared/runs/harnesses.ts'
 import type { ControlStatus } from '../../../shared/device/control.ts'
 import type { Flow } from '../../context.ts'
 import { askDaemonIfThere } from '../../device/daemon-control.ts'
@@ -101,7 +102,7 @@ function isolationProblems({ isolation }: ControlStatus): Problem[] {
 function readinessProblems({ readiness }: ControlStatus): Problem[] {
   if (readiness === null) return []
   const all = Object.entries(readiness.harnesses)
-  const programs = all.filter(([name]) => name !== 'command')
+  const programs = all.filter(([name]) => name !== plainHarness)
   if (programs.length > 0 && programs.every(([, harness]) => !harness.installed)) {
     return [
       {

@@ -1,12 +1,7 @@
 import type { Knex } from 'knex'
 import { z } from 'zod'
-import {
-  harnessCommand,
-  harnessNames,
-  reasoningEfforts,
-  toolPermissionModes,
-  toolRule,
-} from '../../../shared/runs/spec.ts'
+import { harnessNames } from '../../../shared/runs/harnesses.ts'
+import { harnessCommand, reasoningEfforts, toolPermissionModes, toolRule } from '../../../shared/runs/spec.ts'
 import { flag, int, json, nullableInt, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { newestFirst } from '../../db/id-page.ts'
 import { holdsPattern, likeContaining } from '../../db/like.ts'

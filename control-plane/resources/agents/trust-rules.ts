@@ -1,3 +1,4 @@
+import { harnesses } from '../../../shared/runs/harnesses.ts'
 import { hasRole, type Caller } from '../../http/callers.ts'
 import { ownsOrAdministers } from './rules.ts'
 import type { AgentRow } from './store.ts'
@@ -20,9 +21,10 @@ interface Change {
   keys: readonly string[]
 }
 
+const runsOwnCommand = ({ harness }: Programs): boolean => harness !== null && harnesses[harness].runsOwnCommand
+
 /** Another harness is a free choice among agent programs; a command is any program. */
-const crossesToCommand = ({ before, after }: Change): boolean =>
-  (before.harness === 'command') !== (after.harness === 'command')
+const crossesToCommand = ({ before, after }: Change): boolean => runsOwnCommand(before) !== runsOwnCommand(after)
 
 export const decidesWhatRuns = (change: Change): boolean =>
   change.keys.includes('runtime.command') || crossesToCommand(change)

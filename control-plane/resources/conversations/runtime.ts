@@ -1,5 +1,6 @@
 import { fail } from '../../../shared/api/errors.ts'
-import type { HarnessName, RunSpec, Speed } from '../../../shared/runs/spec.ts'
+import { type HarnessName, harnesses } from '../../../shared/runs/harnesses.ts'
+import type { RunSpec, Speed } from '../../../shared/runs/spec.ts'
 import type { ModelCatalog } from '../../catalog/catalog.ts'
 import type { Wake } from '../../wakes/wake.ts'
 import type { ConversationRow } from './store.ts'
@@ -12,9 +13,6 @@ export interface Runtime {
   speed: Speed | null
 }
 
-/** Harnesses that run one maker's models only. */
-const ownModelsOnly: readonly HarnessName[] = ['claude', 'codex']
-
 /**
  * What is chosen must go together. `agentModels`: what the agents of the conversation run without a choice. Fails with
  * `model_not_found`, `harness_model_unsupported`, `reasoning_effort_unsupported`, `speed_unsupported`.
@@ -26,7 +24,7 @@ export function checkRuntime(runtime: Runtime, agentModels: readonly string[], c
     const model = catalog.find(name)
     // Nothing is known of an agent's own model that is not in the catalog, so nothing speaks against it but for speeds.
     if (model === null) continue
-    if (harness !== null && harness !== model.harness && ownModelsOnly.includes(harness))
+    if (harness !== null && harness !== model.harness && harnesses[harness].models === 'own')
       fail('harness_model_unsupported', { param: 'harness', allowedValues: [model.harness] })
     if (reasoningEffort !== null && !model.efforts.includes(reasoningEffort))
       fail('reasoning_effort_unsupported', { param: 'reasoningEffort', allowedValues: model.efforts })

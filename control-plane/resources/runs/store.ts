@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { usageData, type RunUsage } from '../../../shared/runs/events.ts'
 import { statusOfExitReason, type ExitReason } from '../../../shared/runs/exit-reasons.ts'
 import { runStatuses } from '../../../shared/runs/exit-reasons.ts'
-import { harnessNames } from '../../../shared/runs/spec.ts'
+import { harnessNames } from '../../../shared/runs/harnesses.ts'
 import {
   int,
   nullableFlag,

@@ -1,7 +1,7 @@
 import { fail } from '../../../shared/api/errors.ts'
 import type { TaskCreate } from '../../../shared/api/task-shapes.ts'
 import { projectUuidOf } from '../../../shared/lib/project-ref.ts'
-import type { HarnessName } from '../../../shared/runs/spec.ts'
+import { harnesses } from '../../../shared/runs/harnesses.ts'
 import type { ModelCatalog } from '../../catalog/catalog.ts'
 import type { Db } from '../../db/open.ts'
 import type { Caller } from '../../http/callers.ts'
@@ -73,9 +73,6 @@ export async function checkRepo(db: Db, task: Pick<TaskRow, 'repoId' | 'baseBran
     fail('repo_not_found', { param: 'repoId' })
 }
 
-/** Harnesses that run one maker's models only. */
-const ownModelsOnly: readonly HarnessName[] = ['claude', 'codex']
-
 /** What is set for the runs of a task must go together, as far as the catalog knows. */
 export function checkRunSettings(
   settings: Pick<TaskRow, 'modelId' | 'harness' | 'reasoningEffort'>,
@@ -86,6 +83,6 @@ export function checkRunSettings(
   const model = catalog.find(modelId) ?? fail('model_not_found', { param: 'modelId' })
   if (reasoningEffort !== null && !model.efforts.includes(reasoningEffort))
     fail('reasoning_effort_unsupported', { param: 'reasoningEffort', allowedValues: model.efforts })
-  if (harness !== null && harness !== model.harness && ownModelsOnly.includes(harness))
+  if (harness !== null && harness !== model.harness && harnesses[harness].models === 'own')
     fail('harness_model_unsupported', { param: 'harness', allowedValues: [model.harness] })
 }

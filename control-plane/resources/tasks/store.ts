@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { taskPriorities, taskStatuses } from '../../../shared/api/task-fields.ts'
-import { harnessNames, reasoningEfforts } from '../../../shared/runs/spec.ts'
+import { harnessNames } from '../../../shared/runs/harnesses.ts'
+import { reasoningEfforts } from '../../../shared/runs/spec.ts'
 import { int, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { lockName, lockRows } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'

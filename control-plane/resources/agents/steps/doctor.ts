@@ -2,7 +2,7 @@ import type { AgentWarning } from '../../../../shared/api/agents.ts'
 import type { RunsBy } from '../../../../shared/api/devices.ts'
 import type { ProviderReadiness } from '../../../../shared/device/protocol.ts'
 import type { ModelEntry } from '../../../catalog/catalog.ts'
-import type { HarnessName } from '../../../../shared/runs/spec.ts'
+import { type HarnessName, harnesses } from '../../../../shared/runs/harnesses.ts'
 import type { LivenessStatus } from '../../devices/rules.ts'
 import type { AgentRow } from '../store.ts'
 
@@ -117,7 +117,7 @@ function governanceWarnings({ agent, devices }: DoctorFacts): AgentWarning[] {
 
 /** Only devices that reported say anything; one that is ready is enough. */
 function harnessWarnings({ harness, devices }: DoctorFacts): AgentWarning[] {
-  if (harness === 'command') return []
+  if (harnesses[harness].programs.length === 0) return []
   const reported = devices.flatMap((device) =>
     device.readiness === null ? [] : [{ device, state: device.readiness[harness] }],
   )
@@ -138,12 +138,10 @@ function cloudWarnings({ cloudEnabled }: DoctorFacts): AgentWarning[] {
   return [warning('cloud_disabled', 'error', { message, param: 'environment' })]
 }
 
-/** Harnesses that run one maker's models only. */
-const ownModelsOnly: readonly HarnessName[] = ['claude', 'codex']
-
 function modelWarnings({ agent, harness, model, backupModel }: DoctorFacts): AgentWarning[] {
+  const { models } = harnesses[harness]
   // A command picks its model itself.
-  if (harness === 'command') return []
+  if (models === 'none') return []
   const found: AgentWarning[] = []
   const check = (named: DoctorModel | null, param: string) => {
     if (named === null) return
@@ -151,7 +149,7 @@ function modelWarnings({ agent, harness, model, backupModel }: DoctorFacts): Age
     if (entry === null) {
       const message = `The catalog does not know the model ${name}; its runs are priced only if ${harness} says their cost.`
       found.push(warning('model_unknown', 'warning', { message, param }))
-    } else if (entry.harness !== harness && ownModelsOnly.includes(harness))
+    } else if (entry.harness !== harness && models === 'own')
       found.push(
         warning('model_not_of_harness', 'error', { message: `${harness} does not run the model ${name}.`, param }),
       )
@@ -183,7 +181,8 @@ function setupWarnings({ agent, harness, manager, permissionMode, isBudgetSpent 
         param: 'monthlyBudgetCents',
       }),
     )
-  if (harness === 'command' && agent.command === null)
+  const { runsOwnCommand, callsTools } = harnesses[harness]
+  if (runsOwnCommand && agent.command === null)
     found.push(
       warning('command_missing', 'error', {
         message: 'Its harness is `command` and no command is set; its runs cannot start.',
@@ -191,7 +190,7 @@ function setupWarnings({ agent, harness, manager, permissionMode, isBudgetSpent 
       }),
     )
   const { deny, ask } = agent.tools
-  if (permissionMode === 'full' && deny.length === 0 && ask.length === 0 && harness !== 'command')
+  if (permissionMode === 'full' && deny.length === 0 && ask.length === 0 && callsTools)
     found.push(
       warning('permissions_allow_everything', 'warning', {
         message: 'Every tool runs without asking, and none is denied.',

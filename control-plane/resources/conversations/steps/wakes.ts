@@ -1,3 +1,4 @@
+import { harnesses } from '../../../../shared/runs/harnesses.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Db } from '../../../db/open.ts'
 import { requestWake } from '../../../wakes/wakes.ts'
@@ -124,5 +125,5 @@ export async function promptFor(
 /** Whether the session in which an agent said this is gone. A command has none: its memory is its own affair. */
 async function isSessionLost(tx: Db, { replyOfRun }: MessageRow): Promise<boolean> {
   const run = replyOfRun === null ? null : await findRun(tx, replyOfRun)
-  return run !== null && run.endedAt !== null && run.sessionId === null && run.harness !== 'command'
+  return run !== null && run.endedAt !== null && run.sessionId === null && harnesses[run.harness].keepsSessions
 }

@@ -1,0 +1,92 @@
+/** What is known of a harness wherever its name counts: nothing else in the project compares one. */
+export interface HarnessFacts {
+  /** For people. */
+  label: string
+  /** Programs of it that may be installed, the usual one first; none: it is no program of its own. */
+  programs: readonly string[]
+  /** `own`: one maker's models only; `any`: what the agent names; `none`: it takes no model from svc. */
+  models: 'own' | 'any' | 'none'
+  /** Names of models, in lower case, that it runs when the catalog does not know them. */
+  modelNames: RegExp | null
+  /** It runs models that are named with their provider (`provider/model`), where no other harness claims them. */
+  takesProviders: boolean
+  /** It runs the agent's own command: choosing it decides which program runs. */
+  runsOwnCommand: boolean
+  /** It keeps sessions that a later run may go on with. */
+  keepsSessions: boolean
+  /** It calls tools, which are counted and which the agent's permissions judge. */
+  callsTools: boolean
+  /** It says at once that it is there, so one that says nothing for a while has failed to start. */
+  speaksFirst: boolean
+}
+
+/** An agent program that is driven by messages: what most harnesses are. */
+const agentProgram = {
+  takesProviders: false,
+  runsOwnCommand: false,
+  keepsSessions: true,
+  callsTools: true,
+  speaksFirst: true,
+} as const
+
+/** The order in which they are listed everywhere. A name that an agent was given is never taken away again. */
+const table = {
+  claude: {
+    ...agentProgram,
+    label: 'Claude Code',
+    programs: ['claude'],
+    models: 'own',
+    modelNames: /^(anthropic\/)?(claude|opus|sonnet|haiku|fable)/,
+  },
+  opencode: {
+    ...agentProgram,
+    label: 'OpenCode',
+    programs: ['opencode'],
+    models: 'any',
+    modelNames: null,
+    takesProviders: true,
+  },
+  cursor: {
+    ...agentProgram,
+    label: 'Cursor',
+    // The program's newer name, `agent`, is too common to be taken for Cursor's.
+    programs: ['cursor-agent'],
+    models: 'any',
+    modelNames: /^(cursor|composer)/,
+  },
+  codex: {
+    ...agentProgram,
+    label: 'Codex',
+    programs: ['codex'],
+    models: 'own',
+    modelNames: /^(openai\/)?(gpt|o\d|codex|chatgpt)/,
+  },
+  command: {
+    label: 'a command',
+    programs: [],
+    models: 'none',
+    modelNames: null,
+    takesProviders: false,
+    runsOwnCommand: true,
+    keepsSessions: false,
+    callsTools: false,
+    speaksFirst: false,
+  },
+} as const satisfies Record<string, HarnessFacts>
+
+export type HarnessName = keyof typeof table
+export const harnesses: Readonly<Record<HarnessName, HarnessFacts>> = table
+export const harnessNames = Object.keys(table) as [HarnessName, ...HarnessName[]]
+
+/** Of an agent for which neither a harness nor a model was chosen (document 1, "Agent"). */
+export const defaultHarness: HarnessName = 'claude'
+/** Runs any command, without a program, a session or a model of its own. */
+export const plainHarness: HarnessName = 'command'
+
+/** Which harness runs a model that the catalog does not know, by the model's name. */
+export function harnessByModelName(model: string): HarnessName {
+  const name = model.toLowerCase()
+  const first = (fits: (facts: HarnessFacts) => boolean) => harnessNames.find((each) => fits(harnesses[each]))
+  const named = first(({ modelNames }) => modelNames?.test(name) === true)
+  return named ?? (name.includes('/') ? first(({ takesProviders }) => takesProviders) : undefined) ?? defaultHarness
+}
