@@ -1,14 +1,12 @@
-import { z } from 'zod'
-import { int, json, text, time, toJson } from '../db/columns.ts'
+import { int, json, text, time } from '../db/columns.ts'
 import type { Db } from '../db/open.ts'
+import { table, type RowOf } from '../db/table.ts'
 import { happening } from './events.ts'
 
 /** Deliveries of GitHub: stored before they are answered, then worked off by whichever replica claims them. */
 
-const row = z
-  .object({ id: text, happening: json(happening), attempts: int, due_at: time })
-  .transform((r) => ({ id: r.id, happening: r.happening, attempts: r.attempts, dueAt: r.due_at }))
-export type DeliveryRow = z.infer<typeof row>
+const deliveries = table('github_deliveries', { id: text, happening: json(happening), attempts: int, dueAt: time })
+export type DeliveryRow = RowOf<typeof deliveries>
 
 /** False when the delivery is here already. One that was given up is taken again. */
 export async function insertDelivery(
@@ -16,13 +14,7 @@ export async function insertDelivery(
   delivery: { id: string; happening: DeliveryRow['happening']; at: number },
 ): Promise<boolean> {
   const inserted: unknown[] = await db('github_deliveries')
-    .insert({
-      id: delivery.id,
-      happening: toJson(delivery.happening),
-      state: 'waiting',
-      due_at: delivery.at,
-      created_at: delivery.at,
-    })
+    .insert({ ...deliveries.toColumns({ ...delivery, dueAt: delivery.at }), state: 'waiting', created_at: delivery.at })
     .onConflict('id')
     .merge({ state: 'waiting', attempts: 0, due_at: delivery.at })
     .where('github_deliveries.state', 'failed')
@@ -32,12 +24,14 @@ export async function insertDelivery(
 
 /** Those that wait to be worked off, the oldest first. */
 export async function listDueDeliveries(db: Db, now: number, limit: number): Promise<DeliveryRow[]> {
-  const rows: unknown[] = await db('github_deliveries')
-    .where({ state: 'waiting' })
-    .where('due_at', '<=', now)
-    .orderBy([{ column: 'due_at' }, { column: 'id' }])
-    .limit(limit)
-  return rows.map((value) => row.parse(value))
+  return deliveries.list(
+    deliveries
+      .from(db)
+      .where({ state: 'waiting' })
+      .where('due_at', '<=', now)
+      .orderBy([{ column: 'due_at' }, { column: 'id' }])
+      .limit(limit),
+  )
 }
 
 /** Takes the delivery for the time until `until`; after that it is due again, should this process be gone. */

@@ -1,35 +1,26 @@
 import { z } from 'zod'
+import { nullableInt, nullableJson, nullableText, text, time } from '../db/columns.ts'
 import type { Db } from '../db/open.ts'
+import { table, type RowOf } from '../db/table.ts'
 
-const headers = z.string().transform((text) => z.record(z.string(), z.string()).parse(JSON.parse(text)))
-const rowSchema = z.object({
-  request_hash: z.string(),
-  state: z.string(),
-  status: z.number().nullable(),
-  headers: headers.nullable(),
-  body: z.string().nullable(),
-  created_at: z.number(),
-  expires_at: z.number(),
+const keys = table('idempotency', {
+  scopeHash: text,
+  requestHash: text,
+  state: text,
+  status: nullableInt,
+  headers: nullableJson(z.record(z.string(), z.string())),
+  body: nullableText,
+  createdAt: time,
+  expiresAt: time,
 })
+type KeyRow = RowOf<typeof keys>
 
-export interface NewKey {
-  scopeHash: string
-  requestHash: string
-  state: string
-  createdAt: number
-  expiresAt: number
-}
+type NewKey = Omit<KeyRow, 'status' | 'headers' | 'body'>
 
 /** False when the key is taken. */
 export async function claimKey(db: Db, row: NewKey): Promise<boolean> {
   const inserted: unknown[] = await db('idempotency')
-    .insert({
-      scope_hash: row.scopeHash,
-      request_hash: row.requestHash,
-      state: row.state,
-      created_at: row.createdAt,
-      expires_at: row.expiresAt,
-    })
+    .insert(keys.toColumns(row))
     .onConflict('scope_hash')
     .ignore()
     .returning('scope_hash')
@@ -37,34 +28,21 @@ export async function claimKey(db: Db, row: NewKey): Promise<boolean> {
 }
 
 export async function findKey(db: Db, scopeHash: string) {
-  const found: unknown = await db('idempotency').where({ scope_hash: scopeHash }).first()
-  if (found === undefined) return null
-  const row = rowSchema.parse(found)
-  return {
-    requestHash: row.request_hash,
-    state: row.state,
-    createdAt: row.created_at,
-    expiresAt: row.expires_at,
-    answer: { status: row.status ?? 204, headers: row.headers ?? {}, body: row.body },
-  }
+  const found = await keys.find(db, { scopeHash })
+  if (found === null) return null
+  const { status, headers, body, ...key } = found
+  return { ...key, answer: { status: status ?? 204, headers: headers ?? {}, body } }
 }
 
-export interface HeldKey {
-  scopeHash: string
-  state: string
-}
+type HeldKey = Pick<KeyRow, 'scopeHash' | 'state'>
 
 /** False when the claim is no longer the caller's. */
 export async function completeKey(
   db: Db,
   row: HeldKey & { status: number; headers: Record<string, string>; body: string | null },
 ): Promise<boolean> {
-  const changed = await held(db, row).update({
-    state: 'done',
-    status: row.status,
-    headers: JSON.stringify(row.headers),
-    body: row.body,
-  })
+  const { status, headers, body } = row
+  const changed = await held(db, row).update(keys.toColumns({ state: 'done', status, headers, body }))
   return changed === 1
 }
 

@@ -10,15 +10,7 @@ export interface AccessFilter {
   id?: string
 }
 
-const sessionRow = z
-  .object({ id: text, email: text, created_at: time, last_used_at: nullableTime, expires_at: time })
-  .transform((r) => ({
-    id: r.id,
-    email: r.email,
-    createdAt: r.created_at,
-    lastUsedAt: r.last_used_at,
-    expiresAt: r.expires_at,
-  }))
+const sessionRow = z.object({ id: text, email: text, createdAt: time, lastUsedAt: nullableTime, expiresAt: time })
 export type OpenSessionRow = z.infer<typeof sessionRow>
 
 /** Sessions that are neither revoked nor over, newest first. */
@@ -29,7 +21,11 @@ export async function listOpenSessions(db: Db, { userId, id }: AccessFilter, now
     .whereNull('s.revoked_at')
     .where('s.expires_at', '>', now)
     .orderBy('s.created_at', 'desc')
-    .select('s.id', 'u.email', 's.created_at', 's.last_used_at', 's.expires_at')
+    .select('s.id', 'u.email', {
+      createdAt: 's.created_at',
+      lastUsedAt: 's.last_used_at',
+      expiresAt: 's.expires_at',
+    })
   return rows.map((row) => sessionRow.parse(row))
 }
 
@@ -42,25 +38,7 @@ export async function revokeSessions(db: Db, { userId, id }: AccessFilter, now: 
     .update({ revoked_at: now })
 }
 
-const tokenRow = z
-  .object({
-    id: text,
-    email: text,
-    name: text,
-    workspace_id: text,
-    created_at: time,
-    last_used_at: nullableTime,
-    expires_at: nullableTime,
-  })
-  .transform((r) => ({
-    id: r.id,
-    email: r.email,
-    name: r.name,
-    workspaceId: r.workspace_id,
-    createdAt: r.created_at,
-    lastUsedAt: r.last_used_at,
-    expiresAt: r.expires_at,
-  }))
+const tokenRow = sessionRow.extend({ name: text, workspaceId: text, expiresAt: nullableTime })
 export type ValidTokenRow = z.infer<typeof tokenRow>
 
 /** Login tokens that still work, newest first. */
@@ -71,7 +49,12 @@ export async function listValidTokens(db: Db, { userId }: AccessFilter, now: num
     .whereNull('t.revoked_at')
     .where((open) => void open.whereNull('t.expires_at').orWhere('t.expires_at', '>', now))
     .orderBy('t.created_at', 'desc')
-    .select('t.*', 'u.email')
+    .select('t.id', 'u.email', 't.name', {
+      workspaceId: 't.workspace_id',
+      createdAt: 't.created_at',
+      lastUsedAt: 't.last_used_at',
+      expiresAt: 't.expires_at',
+    })
   return rows.map((row) => tokenRow.parse(row))
 }
 
@@ -86,15 +69,7 @@ export async function removeSignInsOf(db: Db, userId: string): Promise<void> {
   await db('device_grants').where({ user_id: userId }).delete()
 }
 
-const deviceRow = z
-  .object({ device_id: text, public_id: text, display_name: text, email: text, workspace_id: text })
-  .transform((r) => ({
-    deviceId: r.device_id,
-    publicId: r.public_id,
-    name: r.display_name,
-    email: r.email,
-    workspaceId: r.workspace_id,
-  }))
+const deviceRow = z.object({ deviceId: text, publicId: text, name: text, email: text, workspaceId: text })
 export type KnownDeviceRow = z.infer<typeof deviceRow>
 
 /** Devices that were not removed, by name. */
@@ -104,11 +79,16 @@ export async function listKnownDevices(db: Db, { userId }: AccessFilter): Promis
     .where({ ...(userId !== undefined && { 'd.user_id': userId }) })
     .whereNull('d.removed_at')
     .orderBy([{ column: 'd.display_name' }, { column: 'd.device_id' }])
-    .select('d.device_id', 'd.public_id', 'd.display_name', 'd.workspace_id', 'u.email')
+    .select('u.email', {
+      deviceId: 'd.device_id',
+      publicId: 'd.public_id',
+      name: 'd.display_name',
+      workspaceId: 'd.workspace_id',
+    })
   return rows.map((row) => deviceRow.parse(row))
 }
 
-const ownerRow = z.object({ workspace_id: text, slug: text }).transform((r) => ({ id: r.workspace_id, slug: r.slug }))
+const ownerRow = z.object({ id: text, slug: text })
 
 /** Workspaces of which the person is the only owner. */
 export async function listSolelyOwned(db: Db, userId: string): Promise<{ id: string; slug: string }[]> {
@@ -120,7 +100,7 @@ export async function listSolelyOwned(db: Db, userId: string): Promise<{ id: str
       db('members as o').whereRaw('o.workspace_id = m.workspace_id and o.role = ? and o.user_id <> ?', [owner, userId]),
     )
     .orderBy('w.slug')
-    .select('m.workspace_id', 'w.slug')
+    .select('w.id', 'w.slug')
   return rows.map((row) => ownerRow.parse(row))
 }
 

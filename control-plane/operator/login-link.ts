@@ -39,7 +39,7 @@ export async function createLoginLink(
     tokenHash: hashToken(token),
     userId: user.id,
     workspaceId,
-    at,
+    createdAt: at,
     expiresAt,
   })
   return {

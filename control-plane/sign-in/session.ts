@@ -48,7 +48,7 @@ export async function openSession(
     userId: signIn.userId,
     workspaceId: signIn.workspaceId,
     tokenHash: hashToken(cookie),
-    at,
+    createdAt: at,
     expiresAt: at + signIn.sessions.totalMs,
   })
   return cookie

@@ -1,49 +1,25 @@
 import { z } from 'zod'
 import { nullableText, nullableTime, text, time } from '../db/columns.ts'
 import type { Db } from '../db/open.ts'
+import { table, type RowOf } from '../db/table.ts'
 
 /** Dashboard sessions and one-time sign-in links. Cookies and links are kept as hashes only. */
 
-export interface NewSession {
-  id: string
-  userId: string
-  workspaceId: string | null
-  tokenHash: string
-  at: number
-  expiresAt: number
-}
+const sessions = table('dashboard_sessions', {
+  id: text,
+  userId: text,
+  workspaceId: nullableText,
+  tokenHash: text,
+  createdAt: time,
+  lastUsedAt: nullableTime,
+  expiresAt: time,
+})
+const person = z.object({ name: text, email: text })
+export type SessionRow = RowOf<typeof sessions> & z.infer<typeof person>
 
-export async function insertSession(db: Db, session: NewSession): Promise<void> {
-  await db('dashboard_sessions').insert({
-    id: session.id,
-    user_id: session.userId,
-    workspace_id: session.workspaceId,
-    token_hash: session.tokenHash,
-    created_at: session.at,
-    expires_at: session.expiresAt,
-  })
+export async function insertSession(db: Db, session: Omit<RowOf<typeof sessions>, 'lastUsedAt'>): Promise<void> {
+  await sessions.insert(db, session)
 }
-
-const sessionRow = z
-  .object({
-    id: text,
-    user_id: text,
-    workspace_id: nullableText,
-    name: text,
-    email: text,
-    last_used_at: nullableTime,
-    expires_at: time,
-  })
-  .transform((r) => ({
-    id: r.id,
-    lastUsedAt: r.last_used_at,
-    userId: r.user_id,
-    workspaceId: r.workspace_id,
-    name: r.name,
-    email: r.email,
-    expiresAt: r.expires_at,
-  }))
-export type SessionRow = z.infer<typeof sessionRow>
 
 /** A session that is neither revoked nor over, nor unused for too long. */
 export async function findOpenSession(
@@ -57,8 +33,8 @@ export async function findOpenSession(
     .whereNull('s.revoked_at')
     .where('s.expires_at', '>', now)
     .whereRaw('coalesce(s.last_used_at, s.created_at) > ?', [usedSince])
-    .first('s.id', 's.user_id', 's.workspace_id', 's.last_used_at', 's.expires_at', 'u.name', 'u.email')
-  return row === undefined ? null : sessionRow.parse(row)
+    .first(sessions.fields('s'), 'u.name', 'u.email')
+  return row === undefined ? null : { ...sessions.read(row), ...person.parse(row) }
 }
 
 export async function revokeSession(db: Db, tokenHash: string, at: number): Promise<boolean> {
@@ -69,39 +45,23 @@ export async function revokeSession(db: Db, tokenHash: string, at: number): Prom
   return changed === 1
 }
 
-export interface NewLink {
-  id: string
-  tokenHash: string
-  userId: string
-  workspaceId: string | null
-  at: number
-  expiresAt: number
-}
+const links = table('sign_in_links', {
+  id: text,
+  tokenHash: text,
+  userId: text,
+  workspaceId: nullableText,
+  createdAt: time,
+  expiresAt: time,
+})
+export type LinkRow = RowOf<typeof links>
 
-export async function insertLink(db: Db, link: NewLink): Promise<void> {
-  await db('sign_in_links').insert({
-    id: link.id,
-    token_hash: link.tokenHash,
-    user_id: link.userId,
-    workspace_id: link.workspaceId,
-    created_at: link.at,
-    expires_at: link.expiresAt,
-  })
+export async function insertLink(db: Db, link: LinkRow): Promise<void> {
+  await links.insert(db, link)
 }
-
-const linkRow = z
-  .object({ id: text, user_id: text, workspace_id: nullableText })
-  .transform((r) => ({ id: r.id, userId: r.user_id, workspaceId: r.workspace_id }))
-export type LinkRow = z.infer<typeof linkRow>
 
 /** A link that can still be used. */
 export async function findOpenLink(db: Db, tokenHash: string, now: number): Promise<LinkRow | null> {
-  const row: unknown = await db('sign_in_links')
-    .where({ token_hash: tokenHash })
-    .whereNull('used_at')
-    .where('expires_at', '>', now)
-    .first()
-  return row === undefined ? null : linkRow.parse(row)
+  return links.first(links.from(db).where({ token_hash: tokenHash }).whereNull('used_at').where('expires_at', '>', now))
 }
 
 /** True once, and only in time. */

@@ -1,33 +1,12 @@
 import { z } from 'zod'
-import { nullableTime, text, time } from '../db/columns.ts'
+import { text } from '../db/columns.ts'
 import type { Db } from '../db/open.ts'
+import { loginTokens, type LoginToken } from '../resources/members/store.ts'
 
 /** Login tokens as people see them; the tokens themselves are known to nobody but their holders. */
 
-const tokenRow = z
-  .object({
-    id: text,
-    name: text,
-    token_hash: text,
-    workspace_id: text,
-    public_id: text,
-    email: text,
-    created_at: time,
-    last_used_at: nullableTime,
-    expires_at: nullableTime,
-  })
-  .transform((r) => ({
-    id: r.id,
-    name: r.name,
-    tokenHash: r.token_hash,
-    workspaceId: r.workspace_id,
-    userPublicId: r.public_id,
-    email: r.email,
-    createdAt: r.created_at,
-    lastUsedAt: r.last_used_at,
-    expiresAt: r.expires_at,
-  }))
-export type LoginTokenRow = z.infer<typeof tokenRow>
+const holder = z.object({ userPublicId: text, email: text })
+export type LoginTokenRow = LoginToken & z.infer<typeof holder>
 
 export interface LoginTokenFilter {
   workspaceId: string
@@ -54,8 +33,8 @@ export async function listLoginTokens(db: Db, filter: LoginTokenFilter): Promise
       { column: 't.id', order: 'desc' },
     ])
     .limit(filter.limit + 1)
-    .select('t.*', 'u.public_id', 'u.email')
-  return rows.map((row) => tokenRow.parse(row))
+    .select(loginTokens.fields('t'), 'u.public_id as userPublicId', 'u.email')
+  return rows.map((row) => ({ ...loginTokens.read(row), ...holder.parse(row) }))
 }
 
 /** `userId` null: whoever's it is. False when there is no such valid token in the workspace. */

@@ -38,8 +38,9 @@ async function personWithAll(root: Db, email: string, workspace = 'main') {
   const { id: userId } = (await findUserByEmail(root, email))!
   const at = world.now()
   const common = { userId, workspaceId: added.workspaceId, at }
-  await insertSession(root, { ...common, id: world.id('ses_'), tokenHash: email, expiresAt: at + 60_000 })
-  await insertLink(root, { ...common, id: world.id('lnk_'), tokenHash: email, expiresAt: at + 60_000 })
+  const signIn = { ...common, tokenHash: email, createdAt: at, expiresAt: at + 60_000 }
+  await insertSession(root, { ...signIn, id: world.id('ses_') })
+  await insertLink(root, { ...signIn, id: world.id('lnk_') })
   await insertIdentity(root, { issuer, subject: email, userId, at })
   const device = { deviceId: world.uuid(), publicId: world.id('dvc_'), displayName: 'laptop' }
   await insertDevice(root, {

@@ -150,6 +150,7 @@ onBoth('an idempotency key is claimed, completed, freed or unknown, and expires'
   expect(await completeKey(root, { scopeHash: 's', state: 'running:2', ...answer })).toBe(false)
   expect(await completeKey(root, { scopeHash: 's', state: 'running:1', ...answer })).toBe(true)
   expect(await findKey(root, 's')).toEqual({
+    scopeHash: 's',
     requestHash: 'r',
     state: 'done',
     createdAt: at,

@@ -53,6 +53,8 @@ onBoth('a grant of the device flow is found by its codes, polled, decided once a
   const grant = await findDeviceGrant(root, 'g')
   expect(grant).toEqual({
     id: 'g',
+    deviceCodeHash: 'g-device',
+    userCodeHash: 'g-user',
     clientName: 'laptop',
     address: '10.0.0.1',
     status: 'pending',
@@ -99,7 +101,7 @@ onBoth('entered codes are counted per person and window, also when they come at 
 
 onBoth('a session is open until it is revoked or over, and names the workspace it works in', async ({ root }) => {
   const { one, two, userId } = await personOfTwo(root)
-  const session = { id: 's', userId, workspaceId: two, tokenHash: 'sh', at, expiresAt: at + 100 }
+  const session = { id: 's', userId, workspaceId: two, tokenHash: 'sh', createdAt: at, expiresAt: at + 100 }
   const openAt = (hash: string, now: number, usedSince = 0) => findOpenSession(root, hash, { now, usedSince })
   await insertSession(root, session)
   expect(await openAt('sh', at + 99)).toMatchObject({
@@ -130,9 +132,9 @@ onBoth('a session is open until it is revoked or over, and names the workspace i
 })
 
 onBoth('a link is used once and in time', async ({ root }) => {
-  const link = { id: 'l', tokenHash: 'lh', userId: 'u', workspaceId: null, at, expiresAt: at + 100 }
+  const link = { id: 'l', tokenHash: 'lh', userId: 'u', workspaceId: null, createdAt: at, expiresAt: at + 100 }
   await insertLink(root, link)
-  expect(await findOpenLink(root, 'lh', at + 99)).toEqual({ id: 'l', userId: 'u', workspaceId: null })
+  expect(await findOpenLink(root, 'lh', at + 99)).toEqual(link)
   expect(await findOpenLink(root, 'lh', at + 100)).toBeNull()
   expect(await claimLink(root, 'l', at + 100)).toBe(false)
   const claims = await Promise.all(Array.from({ length: 5 }, () => claimLink(root, 'l', at + 99)))
@@ -143,11 +145,11 @@ onBoth('a link is used once and in time', async ({ root }) => {
 })
 
 onBoth('a sign-in at the issuer is given once; an identity stays the first person’s', async ({ root }) => {
-  const attempt = { browserHash: 'b', codeVerifier: 'v', nonce: 'n', expiresAt: at }
-  await insertAttempt(root, 'state', attempt)
+  const attempt = { stateHash: 'state', browserHash: 'b', codeVerifier: 'v', nonce: 'n', expiresAt: at }
+  await insertAttempt(root, attempt)
   const claims = await Promise.all(Array.from({ length: 5 }, () => claimAttempt(root, 'state')))
   expect(claims.filter((claim) => claim !== null)).toEqual([attempt])
-  await insertAttempt(root, 'old', attempt)
+  await insertAttempt(root, { ...attempt, stateHash: 'old' })
   await removeOldAttempts(root, at + 1)
   expect(await claimAttempt(root, 'old')).toBeNull()
   const identity = { issuer: 'https://id.example.com', subject: '1' }

@@ -8,72 +8,45 @@ import {
   storedGatedThing,
   type ApprovalTrigger,
 } from '../../../shared/api/approval-words.ts'
-import { int, json, nullableText, nullableTime, text, time, toJson } from '../../db/columns.ts'
+import { int, json, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { pageById, type IdPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
+import { table, type RowOf } from '../../db/table.ts'
 import { hiddenAgents, type GateViewer } from '../agents/hidden-agents.ts'
 
-const row = z
-  .object({
-    id: text,
-    workspace_id: text,
-    trigger: z.enum(approvalTriggers),
-    status: z.enum(gateStatuses),
-    agent_id: nullableText,
-    run_id: nullableText,
-    task_id: nullableText,
-    conversation_id: nullableText,
-    session_id: nullableText,
-    prompt: text,
-    gated_thing: json(storedGatedThing),
-    raise_key: nullableText,
-    assigned_type: z.enum(['user', 'system']).nullable(),
-    assigned_id: nullableText,
-    assigned_by: nullableText,
-    assign_reason: nullableText,
-    outcome: z.enum(approvalOutcomes).nullable(),
-    reason: nullableText,
-    applied_scope: z.enum(approvalScopes).nullable(),
-    resolved_type: z.enum(['user', 'system']).nullable(),
-    resolved_id: nullableText,
-    resolved_at: nullableTime,
-    version: int,
-    created_at: time,
-    updated_at: time,
-  })
-  .transform((r) => ({
-    id: r.id,
-    workspaceId: r.workspace_id,
-    trigger: r.trigger,
-    status: r.status,
-    /** The agent that asks; null: the platform. */
-    agentId: r.agent_id,
-    runId: r.run_id,
-    /** `tsk_...` */
-    taskId: r.task_id,
-    conversationId: r.conversation_id,
-    sessionId: r.session_id,
-    prompt: r.prompt,
-    gatedThing: r.gated_thing,
-    /** Two approvals of a workspace never share it. */
-    raiseKey: r.raise_key,
-    assignedType: r.assigned_type,
-    /** `usr_...` */
-    assignedId: r.assigned_id,
-    /** The admin who gave it to that person, and why; null while it is with the default approver. */
-    assignedBy: r.assigned_by,
-    assignReason: r.assign_reason,
-    outcome: r.outcome,
-    reason: r.reason,
-    appliedScope: r.applied_scope,
-    resolvedType: r.resolved_type,
-    resolvedId: r.resolved_id,
-    resolvedAt: r.resolved_at,
-    version: r.version,
-    createdAt: r.created_at,
-    updatedAt: r.updated_at,
-  }))
-export type ApprovalRow = z.infer<typeof row>
+const approvals = table('approvals', {
+  id: text,
+  workspaceId: text,
+  trigger: z.enum(approvalTriggers),
+  status: z.enum(gateStatuses),
+  /** The agent that asks; null: the platform. */
+  agentId: nullableText,
+  runId: nullableText,
+  /** `tsk_...` */
+  taskId: nullableText,
+  conversationId: nullableText,
+  sessionId: nullableText,
+  prompt: text,
+  gatedThing: json(storedGatedThing),
+  /** Two approvals of a workspace never share it. */
+  raiseKey: nullableText,
+  assignedType: z.enum(['user', 'system']).nullable(),
+  /** `usr_...` */
+  assignedId: nullableText,
+  /** The admin who gave it to that person, and why; null while it is with the default approver. */
+  assignedBy: nullableText,
+  assignReason: nullableText,
+  outcome: z.enum(approvalOutcomes).nullable(),
+  reason: nullableText,
+  appliedScope: z.enum(approvalScopes).nullable(),
+  resolvedType: z.enum(['user', 'system']).nullable(),
+  resolvedId: nullableText,
+  resolvedAt: nullableTime,
+  version: int,
+  createdAt: time,
+  updatedAt: time,
+})
+export type ApprovalRow = RowOf<typeof approvals>
 
 export type NewApproval = Pick<
   ApprovalRow,
@@ -96,24 +69,7 @@ export type NewApproval = Pick<
 /** Gives the approval's id: that of an earlier one when its key was used. */
 export async function insertApproval(db: Db, approval: NewApproval): Promise<string> {
   const inserted: unknown[] = await db('approvals')
-    .insert({
-      id: approval.id,
-      workspace_id: approval.workspaceId,
-      trigger: approval.trigger,
-      status: 'open',
-      agent_id: approval.agentId,
-      run_id: approval.runId,
-      task_id: approval.taskId,
-      conversation_id: approval.conversationId,
-      session_id: approval.sessionId,
-      prompt: approval.prompt,
-      gated_thing: toJson(approval.gatedThing),
-      raise_key: approval.raiseKey,
-      assigned_type: approval.assignedType,
-      assigned_id: approval.assignedId,
-      created_at: approval.createdAt,
-      updated_at: approval.createdAt,
-    })
+    .insert(approvals.toColumns({ ...approval, status: 'open', updatedAt: approval.createdAt }))
     .onConflict(['workspace_id', 'raise_key'])
     .ignore()
     .returning('id')
@@ -123,8 +79,7 @@ export async function insertApproval(db: Db, approval: NewApproval): Promise<str
 }
 
 export async function findApproval(db: Db, workspaceId: string, id: string): Promise<ApprovalRow | null> {
-  const found: unknown = await db('approvals').where({ workspace_id: workspaceId, id }).first()
-  return found === undefined ? null : row.parse(found)
+  return approvals.find(db, { workspaceId, id })
 }
 
 export interface Resolution {
@@ -190,7 +145,7 @@ export interface ApprovalFilter extends IdPage {
 
 /** Newest first (with a cursor that pages back, from it upwards); one row more than `limit`. */
 export async function listApprovals(db: Db, filter: ApprovalFilter): Promise<ApprovalRow[]> {
-  const query = db('approvals').where({ workspace_id: filter.workspaceId })
+  const query = approvals.from(db).where({ workspace_id: filter.workspaceId })
   if (filter.status !== undefined) void query.where({ status: filter.status })
   if (filter.triggers !== undefined) void query.whereIn('trigger', [...filter.triggers])
   if (filter.taskId !== undefined) void query.where({ task_id: filter.taskId })
@@ -206,8 +161,7 @@ export async function listApprovals(db: Db, filter: ApprovalFilter): Promise<App
     })
   }
   if (filter.visibleTo) onlyVisible(query, filter.visibleTo)
-  const rows: unknown[] = await pageById(query, filter)
-  return rows.map((value) => row.parse(value))
+  return approvals.list(pageById(query, filter))
 }
 
 function onlyVisible(query: Knex.QueryBuilder, viewer: GateViewer): void {
@@ -224,24 +178,28 @@ export async function listHoldingApprovals(
   { ids, triggers }: { ids: readonly string[]; triggers: readonly ApprovalTrigger[] },
 ): Promise<ApprovalRow[]> {
   if (ids.length === 0) return []
-  const rows: unknown[] = await db('approvals')
-    .where({ status: 'open' })
-    .whereIn(column, [...ids])
-    .whereIn('trigger', [...triggers])
-    .orderBy([{ column: 'created_at' }, { column: 'id' }])
-  return rows.map((value) => row.parse(value))
+  return approvals.list(
+    approvals
+      .from(db)
+      .where({ status: 'open' })
+      .whereIn(column, [...ids])
+      .whereIn('trigger', [...triggers])
+      .orderBy([{ column: 'created_at' }, { column: 'id' }]),
+  )
 }
 
 export async function listOpenApprovals(
   db: Db,
   filter: { trigger: ApprovalTrigger; raisedBefore: number; limit: number },
 ): Promise<ApprovalRow[]> {
-  const rows: unknown[] = await db('approvals')
-    .where({ status: 'open', trigger: filter.trigger })
-    .where('created_at', '<=', filter.raisedBefore)
-    .orderBy([{ column: 'created_at' }, { column: 'id' }])
-    .limit(filter.limit)
-  return rows.map((value) => row.parse(value))
+  return approvals.list(
+    approvals
+      .from(db)
+      .where({ status: 'open', trigger: filter.trigger })
+      .where('created_at', '<=', filter.raisedBefore)
+      .orderBy([{ column: 'created_at' }, { column: 'id' }])
+      .limit(filter.limit),
+  )
 }
 
 /** Open ones of runs that ended at this time or before. */
@@ -249,20 +207,18 @@ export async function listApprovalsOfEndedRuns(
   db: Db,
   filter: { trigger: ApprovalTrigger; endedBefore: number; limit: number },
 ): Promise<ApprovalRow[]> {
-  const rows: unknown[] = await db('approvals')
-    .join('runs', 'runs.id', 'approvals.run_id')
-    .where({ 'approvals.status': 'open', 'approvals.trigger': filter.trigger })
-    .where('runs.ended_at', '<=', filter.endedBefore)
-    .orderBy('approvals.created_at')
-    .limit(filter.limit)
-    .select('approvals.*')
-  return rows.map((value) => row.parse(value))
+  return approvals.list(
+    db('approvals')
+      .join('runs', 'runs.id', 'approvals.run_id')
+      .where({ 'approvals.status': 'open', 'approvals.trigger': filter.trigger })
+      .where('runs.ended_at', '<=', filter.endedBefore)
+      .orderBy('approvals.created_at')
+      .limit(filter.limit)
+      .select(approvals.fields('approvals')),
+  )
 }
 
 /** The open approval with this key; null when there is none. */
 export async function findApprovalByKey(db: Db, workspaceId: string, raiseKey: string): Promise<ApprovalRow | null> {
-  const found: unknown = await db('approvals')
-    .where({ workspace_id: workspaceId, raise_key: raiseKey, status: 'open' })
-    .first()
-  return found === undefined ? null : row.parse(found)
+  return approvals.find(db, { workspaceId, raiseKey, status: 'open' })
 }

@@ -3,53 +3,30 @@ import { skipReasons } from '../../../shared/api/automations.ts'
 import { nullableText, text, time } from '../../db/columns.ts'
 import { newestFirst } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
+import { table, type RowOf } from '../../db/table.ts'
 import type { Viewer } from '../agents/rules.ts'
 
 /** What became of each fire: a run (`triggered`), or none with the reason (`skipped`). */
 
-const row = z
-  .object({
-    id: text,
-    automation_id: text,
-    workspace_id: text,
-    kind: z.enum(['triggered', 'skipped']),
-    reason: z.enum(skipReasons).nullable(),
-    message: nullableText,
-    run_id: nullableText,
-    occasion: nullableText,
-    body_hash: nullableText,
-    created_at: time,
-  })
-  .transform((r) => ({
-    id: r.id,
-    automationId: r.automation_id,
-    workspaceId: r.workspace_id,
-    kind: r.kind,
-    reason: r.reason,
-    message: r.message,
-    runId: r.run_id,
-    /** What it was fired by, where that fires it once only: an instant, a merge, a head. */
-    occasion: r.occasion,
-    /** SHA-256 of the body of a webhook's call. */
-    bodyHash: r.body_hash,
-    createdAt: r.created_at,
-  }))
-export type FireRow = z.infer<typeof row>
+const fires = table('automation_fires', {
+  id: text,
+  automationId: text,
+  workspaceId: text,
+  kind: z.enum(['triggered', 'skipped']),
+  reason: z.enum(skipReasons).nullable(),
+  message: nullableText,
+  runId: nullableText,
+  /** What it was fired by, where that fires it once only: an instant, a merge, a head. */
+  occasion: nullableText,
+  /** SHA-256 of the body of a webhook's call. */
+  bodyHash: nullableText,
+  createdAt: time,
+})
+export type FireRow = RowOf<typeof fires>
 
 /** Throws the database's unique violation when the occasion has fired the automation already. */
 export async function insertFire(db: Db, fire: FireRow): Promise<void> {
-  await db('automation_fires').insert({
-    id: fire.id,
-    automation_id: fire.automationId,
-    workspace_id: fire.workspaceId,
-    kind: fire.kind,
-    reason: fire.reason,
-    message: fire.message,
-    run_id: fire.runId,
-    occasion: fire.occasion,
-    body_hash: fire.bodyHash,
-    created_at: fire.createdAt,
-  })
+  await fires.insert(db, fire)
 }
 
 export async function hasFired(db: Db, automationId: string, occasion: string): Promise<boolean> {
@@ -76,8 +53,8 @@ export async function hasLiveRun(db: Db, of: { id: string; workspaceId: string }
   const live: unknown = await db('runs')
     .where({ workspace_id: of.workspaceId })
     .whereNull('ended_at')
-    .whereExists((fires) => {
-      void fires
+    .whereExists((own) => {
+      void own
         .from('automation_fires')
         .select('automation_fires.id')
         .whereRaw('automation_fires.run_id = runs.id')
@@ -94,9 +71,8 @@ interface FirePage {
 
 /** Fires without a run, newest first; one row more than `limit`. */
 export async function listSkips(db: Db, automationId: string, page: FirePage): Promise<FireRow[]> {
-  const query = db('automation_fires').where({ automation_id: automationId, kind: 'skipped' })
-  const rows: unknown[] = await newestFirst(query, page)
-  return rows.map((value) => row.parse(value))
+  const query = fires.from(db).where({ automation_id: automationId, kind: 'skipped' })
+  return fires.list(newestFirst(query, page))
 }
 
 export interface FiredRunFilter extends FirePage {

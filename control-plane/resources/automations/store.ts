@@ -7,140 +7,70 @@ import { lockRows } from '../../db/dialect.ts'
 import { newestFirst } from '../../db/id-page.ts'
 import { holdsPattern, likeContaining } from '../../db/like.ts'
 import type { Db } from '../../db/open.ts'
-import { replaceVersioned } from '../../db/versioned.ts'
+import { table, type RowOf } from '../../db/table.ts'
 import type { Viewer } from '../agents/rules.ts'
 
-const row = z
-  .object({
-    id: text,
-    workspace_id: text,
-    project_id: nullableText,
-    name: text,
-    description: nullableText,
-    status: z.enum(automationStatuses),
-    trigger_type: z.enum(triggerTypes),
-    cron: nullableText,
-    timezone: nullableText,
-    event: z.enum(githubEvents).nullable(),
-    repo: nullableText,
-    token_hash: nullableText,
-    prompt: text,
-    workflow: nullableText,
-    agent_id: text,
-    model_id: nullableText,
-    environment: z.enum(environments).nullable(),
-    concurrency_policy: z.enum(concurrencyPolicies),
-    created_by_type: z.enum(['user', 'agent', 'system']),
-    created_by_id: nullableText,
-    caused_by_user_id: nullableText,
-    last_run_id: nullableText,
-    last_fired_at: nullableTime,
-    next_fire_at: nullableTime,
-    calls_since: nullableTime,
-    calls: int,
-    archived_at: nullableTime,
-    version: int,
-    created_at: time,
-    updated_at: time,
-  })
-  .transform((r) => ({
-    id: r.id,
-    workspaceId: r.workspace_id,
-    projectId: r.project_id,
-    name: r.name,
-    description: r.description,
-    status: r.status,
-    triggerType: r.trigger_type,
-    cron: r.cron,
-    timezone: r.timezone,
-    event: r.event,
-    repo: r.repo,
-    /** SHA-256 of the secret in the webhook's URL. */
-    tokenHash: r.token_hash,
-    prompt: r.prompt,
-    workflow: r.workflow,
-    agentId: r.agent_id,
-    modelId: r.model_id,
-    environment: r.environment,
-    concurrencyPolicy: r.concurrency_policy,
-    createdByType: r.created_by_type,
-    createdById: r.created_by_id,
-    /** UUID of who last changed what it starts: its trigger, prompt, agent, model or environment; null: not known. */
-    causedByUserId: r.caused_by_user_id,
-    lastRunId: r.last_run_id,
-    lastFiredAt: r.last_fired_at,
-    /** The next instant of the schedule, whatever the status: fires of a paused automation are recorded too. */
-    nextFireAt: r.next_fire_at,
-    callsSince: r.calls_since,
-    calls: r.calls,
-    archivedAt: r.archived_at,
-    version: r.version,
-    createdAt: r.created_at,
-    updatedAt: r.updated_at,
-  }))
-export type AutomationRow = z.infer<typeof row>
-
-const parseMaybe = (found: unknown): AutomationRow | null => (found === undefined ? null : row.parse(found))
-const parseAll = (rows: unknown[]): AutomationRow[] => rows.map((value) => row.parse(value))
-
-/** What people change; fires write the rest (`recordFire`, `recordCall`, `claimInstant`). */
-function toColumns(automation: AutomationRow) {
-  return {
-    name: automation.name,
-    description: automation.description,
-    status: automation.status,
-    trigger_type: automation.triggerType,
-    cron: automation.cron,
-    timezone: automation.timezone,
-    event: automation.event,
-    repo: automation.repo,
-    token_hash: automation.tokenHash,
-    prompt: automation.prompt,
-    workflow: automation.workflow,
-    agent_id: automation.agentId,
-    model_id: automation.modelId,
-    environment: automation.environment,
-    concurrency_policy: automation.concurrencyPolicy,
-    caused_by_user_id: automation.causedByUserId,
-    next_fire_at: automation.nextFireAt,
-    archived_at: automation.archivedAt,
-    updated_at: automation.updatedAt,
-  }
-}
+const automations = table('automations', {
+  id: text,
+  workspaceId: text,
+  projectId: nullableText,
+  name: text,
+  description: nullableText,
+  status: z.enum(automationStatuses),
+  triggerType: z.enum(triggerTypes),
+  cron: nullableText,
+  timezone: nullableText,
+  event: z.enum(githubEvents).nullable(),
+  repo: nullableText,
+  /** SHA-256 of the secret in the webhook's URL. */
+  tokenHash: nullableText,
+  prompt: text,
+  workflow: nullableText,
+  agentId: text,
+  modelId: nullableText,
+  environment: z.enum(environments).nullable(),
+  concurrencyPolicy: z.enum(concurrencyPolicies),
+  createdByType: z.enum(['user', 'agent', 'system']),
+  createdById: nullableText,
+  /** UUID of who last changed what it starts: its trigger, prompt, agent, model or environment; null: not known. */
+  causedByUserId: nullableText,
+  lastRunId: nullableText,
+  lastFiredAt: nullableTime,
+  /** The next instant of the schedule, whatever the status: fires of a paused automation are recorded too. */
+  nextFireAt: nullableTime,
+  callsSince: nullableTime,
+  calls: int,
+  archivedAt: nullableTime,
+  version: int,
+  createdAt: time,
+  updatedAt: time,
+})
+export type AutomationRow = RowOf<typeof automations>
 
 export async function insertAutomation(db: Db, automation: AutomationRow): Promise<void> {
-  await db('automations').insert({
-    ...toColumns(automation),
-    id: automation.id,
-    workspace_id: automation.workspaceId,
-    project_id: automation.projectId,
-    created_by_type: automation.createdByType,
-    created_by_id: automation.createdById,
-    calls: 0,
-    version: 1,
-    created_at: automation.createdAt,
-  })
+  await automations.insert(db, { ...automation, calls: 0, version: 1 })
 }
 
-/** False when somebody else changed it, or it fired by its schedule, since it was read. */
+/**
+ * Writes what people changed, not what fires write meanwhile (`recordRun`, `recordCall`). False when somebody else changed
+ * it, or it fired by its schedule, since it was read.
+ */
 export async function replaceAutomation(db: Db, before: AutomationRow, after: AutomationRow): Promise<boolean> {
-  return replaceVersioned(db, { table: 'automations', before }, toColumns(after))
+  return automations.replace(db, before, after)
 }
 
 export async function findAutomation(db: Db, workspaceId: string, id: string): Promise<AutomationRow | null> {
-  return parseMaybe(await db('automations').where({ workspace_id: workspaceId, id }).first())
+  return automations.find(db, { workspaceId, id })
 }
 
 /** Locked until the transaction ends, so that its fires follow one another. */
 export async function lockAutomation(db: Db, id: string): Promise<AutomationRow | null> {
-  const rows: unknown[] = await lockRows(db('automations').where({ id }))
-  return parseMaybe(rows[0])
+  return automations.first(lockRows(automations.from(db).where({ id })))
 }
 
 /** The same by the secret of its URL. */
 export async function lockAutomationByToken(db: Db, tokenHash: string): Promise<AutomationRow | null> {
-  const rows: unknown[] = await lockRows(db('automations').where({ token_hash: tokenHash }))
-  return parseMaybe(rows[0])
+  return automations.first(lockRows(automations.from(db).where({ token_hash: tokenHash })))
 }
 
 /** Schedules that are due, those due longest first; `after` is the last one of the page before. */
@@ -162,8 +92,7 @@ export async function listDue(
  * or was first.
  */
 export async function claimDue(db: Db, due: { id: string; at: number }): Promise<AutomationRow | null> {
-  const rows: unknown[] = await lockRows(db('automations').where({ id: due.id, next_fire_at: due.at }), true)
-  return parseMaybe(rows[0])
+  return automations.first(lockRows(automations.from(db).where({ id: due.id, next_fire_at: due.at }), true))
 }
 
 /** Active ones that fire on this person's account. Gives how many there were. */
@@ -199,11 +128,8 @@ export async function recordCall(db: Db, id: string, count: { since: number; cal
 
 /** Automations of any workspace and status that wait for this event of this repository. */
 export async function listListening(db: Db, on: { repo: string; event: string }): Promise<AutomationRow[]> {
-  return parseAll(
-    await db('automations')
-      .where({ trigger_type: 'github', repo: on.repo, event: on.event })
-      .orderBy('id')
-      .limit(1_000),
+  return automations.list(
+    automations.from(db).where({ trigger_type: 'github', repo: on.repo, event: on.event }).orderBy('id').limit(1_000),
   )
 }
 
@@ -220,13 +146,12 @@ export interface AutomationFilter {
 
 /** Newest first; one row more than `limit`. */
 export async function listAutomations(db: Db, filter: AutomationFilter): Promise<AutomationRow[]> {
-  const query = db('automations').where({ workspace_id: filter.workspaceId })
+  const query = automations.from(db).where({ workspace_id: filter.workspaceId })
   if (filter.statuses) void query.whereIn('status', [...filter.statuses])
   if (filter.agentId !== undefined) void query.where({ agent_id: filter.agentId })
   if (filter.q !== undefined && filter.q !== '') onlyMatching(query, filter.q)
   onlyOfVisibleAgents(query, filter.viewer)
-  const rows: unknown[] = await newestFirst(query, filter)
-  return parseAll(rows)
+  return automations.list(newestFirst(query, filter))
 }
 
 function onlyMatching(query: Knex.QueryBuilder, q: string): void {

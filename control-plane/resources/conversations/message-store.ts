@@ -1,101 +1,58 @@
 import { z } from 'zod'
 import { authorTypes, messageSources } from '../../../shared/api/conversation-fields.ts'
-import { int, json, nullableText, nullableTime, text, time, toJson } from '../../db/columns.ts'
+import { int, json, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
+import { table, type RowOf } from '../../db/table.ts'
 
 const mention = z.object({ type: z.enum(['user', 'agent']), id: z.string() })
 export type Mention = z.infer<typeof mention>
 
-const row = z
-  .object({
-    id: text,
-    conversation_id: text,
-    seq: int,
-    author_type: z.enum(authorTypes),
-    author_id: nullableText,
-    body: text,
-    source: z.enum(messageSources),
-    external_ref: nullableText,
-    automation_id: nullableText,
-    mentions: json(z.array(mention)),
-    parent_message_id: nullableText,
-    attachment_ids: json(z.array(z.string())),
-    reply_of_run: nullableText,
-    turn_run: nullableText,
-    send_key: nullableText,
-    edited_at: nullableTime,
-    deleted_at: nullableTime,
-    created_at: time,
-    updated_at: time,
-  })
-  .transform((r) => ({
-    id: r.id,
-    conversationId: r.conversation_id,
-    /** Its place in the conversation; begins at 1 and has no holes. */
-    seq: r.seq,
-    authorType: r.author_type,
-    /** `usr_` or `agt_` id; null for the system. */
-    authorId: r.author_id,
-    body: r.body,
-    source: r.source,
-    externalRef: r.external_ref,
-    automationId: r.automation_id,
-    mentions: r.mentions,
-    parentMessageId: r.parent_message_id,
-    attachmentIds: r.attachment_ids,
-    /** The run whose final text this is. */
-    replyOfRun: r.reply_of_run,
-    /** The run that `send` started for it. */
-    turnRun: r.turn_run,
-    sendKey: r.send_key,
-    editedAt: r.edited_at,
-    deletedAt: r.deleted_at,
-    createdAt: r.created_at,
-    updatedAt: r.updated_at,
-  }))
-export type MessageRow = z.infer<typeof row>
-const parseMaybe = (value: unknown): MessageRow | null => (value === undefined ? null : row.parse(value))
+const messages = table('messages', {
+  id: text,
+  conversationId: text,
+  /** Its place in the conversation; begins at 1 and has no holes. */
+  seq: int,
+  authorType: z.enum(authorTypes),
+  /** `usr_` or `agt_` id; null for the system. */
+  authorId: nullableText,
+  body: text,
+  source: z.enum(messageSources),
+  externalRef: nullableText,
+  automationId: nullableText,
+  mentions: json(z.array(mention)),
+  parentMessageId: nullableText,
+  attachmentIds: json(z.array(z.string())),
+  /** The run whose final text this is. */
+  replyOfRun: nullableText,
+  /** The run that `send` started for it. */
+  turnRun: nullableText,
+  sendKey: nullableText,
+  editedAt: nullableTime,
+  deletedAt: nullableTime,
+  createdAt: time,
+  updatedAt: time,
+})
+export type MessageRow = RowOf<typeof messages>
 
 /** Throws the database's unique violation for a second reply of a run, or a second message sent with one key. */
 export async function insertMessage(db: Db, message: MessageRow): Promise<void> {
-  await db('messages').insert({
-    id: message.id,
-    conversation_id: message.conversationId,
-    seq: message.seq,
-    author_type: message.authorType,
-    author_id: message.authorId,
-    body: message.body,
-    source: message.source,
-    external_ref: message.externalRef,
-    automation_id: message.automationId,
-    mentions: toJson(message.mentions),
-    parent_message_id: message.parentMessageId,
-    attachment_ids: toJson(message.attachmentIds),
-    reply_of_run: message.replyOfRun,
-    turn_run: message.turnRun,
-    send_key: message.sendKey,
-    edited_at: message.editedAt,
-    deleted_at: message.deletedAt,
-    created_at: message.createdAt,
-    updated_at: message.updatedAt,
-  })
+  await messages.insert(db, message)
 }
 
 export async function findMessage(db: Db, id: string): Promise<MessageRow | null> {
-  return parseMaybe(await db('messages').where({ id }).first())
+  return messages.find(db, { id })
 }
 
 /** The message with a run's final text. */
 export async function findReplyOfRun(db: Db, runId: string): Promise<MessageRow | null> {
-  return parseMaybe(await db('messages').where({ reply_of_run: runId }).first())
+  return messages.find(db, { replyOfRun: runId })
 }
 
 export async function findSentMessage(
   db: Db,
   sent: { conversationId: string; authorId: string; key: string },
 ): Promise<MessageRow | null> {
-  const where = { conversation_id: sent.conversationId, author_id: sent.authorId, send_key: sent.key }
-  return parseMaybe(await db('messages').where(where).first())
+  return messages.find(db, { conversationId: sent.conversationId, authorId: sent.authorId, sendKey: sent.key })
 }
 
 export async function replaceTurnRun(db: Db, messageId: string, runId: string): Promise<void> {
@@ -112,18 +69,18 @@ export interface MessageRange {
 
 /** Oldest first, or with a place `before` newest first; one row more than `limit`. */
 export async function listMessages(db: Db, range: MessageRange): Promise<MessageRow[]> {
-  const query = db('messages').where({ conversation_id: range.conversationId })
+  const query = messages.from(db).where({ conversation_id: range.conversationId })
   const isBackward = range.place?.direction === 'before'
   if (range.place) void query.where('seq', isBackward ? '<' : '>', range.place.seq)
   if (!range.withDeleted) void query.whereNull('deleted_at')
-  const rows: unknown[] = await query.orderBy('seq', isBackward ? 'desc' : 'asc').limit(range.limit + 1)
-  return rows.map((value) => row.parse(value))
+  return messages.list(query.orderBy('seq', isBackward ? 'desc' : 'asc').limit(range.limit + 1))
 }
 
 /** The newest of those not deleted. */
 export async function findLastMessage(db: Db, conversationId: string): Promise<MessageRow | null> {
-  const where = { conversation_id: conversationId }
-  return parseMaybe(await db('messages').where(where).whereNull('deleted_at').orderBy('seq', 'desc').first())
+  return messages.first(
+    messages.from(db).where({ conversation_id: conversationId }).whereNull('deleted_at').orderBy('seq', 'desc'),
+  )
 }
 
 /** Who wrote the last messages and when, newest first; what the system said is left out. */
@@ -137,11 +94,8 @@ export async function listLastAuthors(
     .whereNot({ author_type: 'system' })
     .orderBy('seq', 'desc')
     .limit(limit)
-    .select('author_type', 'created_at')
-  return z
-    .array(z.object({ author_type: z.enum(['user', 'agent']), created_at: time }))
-    .parse(rows)
-    .map((each) => ({ type: each.author_type, at: each.created_at }))
+    .select('author_type as type', 'created_at as at')
+  return z.array(z.object({ type: z.enum(['user', 'agent']), at: time })).parse(rows)
 }
 
 /** Writes a new text and keeps the old one; false when somebody else changed or deleted it since it was read. */
@@ -153,7 +107,9 @@ export async function replaceBody(
   const changed = await db('messages')
     .where({ id: before.id, body: before.body, updated_at: before.updatedAt })
     .whereNull('deleted_at')
-    .update({ body: after.body, mentions: toJson(after.mentions), edited_at: after.at, updated_at: after.at })
+    .update(
+      messages.toColumns({ body: after.body, mentions: [...after.mentions], editedAt: after.at, updatedAt: after.at }),
+    )
   if (changed !== 1) return false
   const counted: unknown = await db('message_edits').where({ message_id: before.id }).count({ n: '*' }).first()
   await db('message_edits').insert({
@@ -176,10 +132,8 @@ export async function listEdits(
     .where({ message_id: messageId })
     .orderBy('edit', 'desc')
     .limit(limit)
-  return z
-    .array(z.object({ body: text, replaced_at: time }))
-    .parse(rows.toReversed())
-    .map((each) => ({ body: each.body, replacedAt: each.replaced_at }))
+    .select('body', 'replaced_at as replacedAt')
+  return z.array(z.object({ body: text, replacedAt: time })).parse(rows.toReversed())
 }
 
 /** Marks it deleted; its text is not shown any more. False when it was. */

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { int, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
+import { table } from '../../db/table.ts'
 
 /** Who is in a conversation, and how far people have read. Ids are `usr_` and `agt_` ids. */
 export interface Participant {
@@ -8,9 +9,11 @@ export interface Participant {
   id: string
 }
 
-const row = z
-  .object({ conversation_id: text, type: z.enum(['user', 'agent']), subject_id: text, created_at: time })
-  .transform((r) => ({ conversationId: r.conversation_id, type: r.type, id: r.subject_id, joinedAt: r.created_at }))
+const participants = table(
+  'conversation_participants',
+  { conversationId: text, type: z.enum(['user', 'agent']), id: text, createdAt: time },
+  { columns: { id: 'subject_id' } },
+)
 
 /** Who is in it already stays as it is. */
 export async function insertParticipants(
@@ -21,12 +24,9 @@ export async function insertParticipants(
   if (joining.participants.length === 0) return
   await db('conversation_participants')
     .insert(
-      joining.participants.map(({ type, id }) => ({
-        conversation_id: conversationId,
-        type,
-        subject_id: id,
-        created_at: joining.at,
-      })),
+      joining.participants.map(({ type, id }) =>
+        participants.toColumns({ conversationId, type, id, createdAt: joining.at }),
+      ),
     )
     .onConflict(['conversation_id', 'type', 'subject_id'])
     .ignore()
@@ -46,13 +46,11 @@ export async function listParticipants(
 ): Promise<Map<string, Participant[]>> {
   const by = new Map<string, Participant[]>(conversationIds.map((id) => [id, []]))
   if (conversationIds.length === 0) return by
-  const rows: unknown[] = await db('conversation_participants')
+  const all = participants
+    .from(db)
     .whereIn('conversation_id', [...conversationIds])
     .orderBy([{ column: 'created_at' }, { column: 'type', order: 'desc' }, { column: 'subject_id' }])
-  for (const value of rows) {
-    const { conversationId, type, id } = row.parse(value)
-    by.get(conversationId)?.push({ type, id })
-  }
+  for (const { conversationId, type, id } of await participants.list(all)) by.get(conversationId)?.push({ type, id })
   return by
 }
 
@@ -67,19 +65,23 @@ export interface ReadMark {
   at: number
 }
 
+const reads = table(
+  'conversation_reads',
+  { conversationId: text, userId: text, seq: int, at: time },
+  { columns: { seq: 'read_seq', at: 'read_at' } },
+)
+
 /** A mark never goes back. */
 export async function recordRead(
   db: Db,
   read: { conversationId: string; userId: string; seq: number; at: number },
 ): Promise<void> {
   await db('conversation_reads')
-    .insert({ conversation_id: read.conversationId, user_id: read.userId, read_seq: read.seq, read_at: read.at })
+    .insert(reads.toColumns(read))
     .onConflict(['conversation_id', 'user_id'])
     .merge()
     .where('conversation_reads.read_seq', '<=', read.seq)
 }
-
-const readRow = z.object({ conversation_id: text, read_seq: int, read_at: time })
 
 export async function listReads(
   db: Db,
@@ -87,15 +89,11 @@ export async function listReads(
   conversationIds: readonly string[],
 ): Promise<Map<string, ReadMark>> {
   if (conversationIds.length === 0) return new Map()
-  const rows: unknown[] = await db('conversation_reads')
+  const marks = reads
+    .from(db)
     .where({ user_id: userId })
     .whereIn('conversation_id', [...conversationIds])
-  return new Map(
-    rows.map((value) => {
-      const { conversation_id, read_seq, read_at } = readRow.parse(value)
-      return [conversation_id, { seq: read_seq, at: read_at }] as const
-    }),
-  )
+  return new Map((await reads.list(marks)).map(({ conversationId, seq, at }) => [conversationId, { seq, at }]))
 }
 
 /** Live messages after the person's mark that somebody else wrote, by conversation; those without any are left out. */

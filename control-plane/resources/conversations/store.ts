@@ -8,63 +8,36 @@ import { lockRows } from '../../db/dialect.ts'
 import { pageById, type IdPage } from '../../db/id-page.ts'
 import { holdsPattern, likeContaining } from '../../db/like.ts'
 import type { Db } from '../../db/open.ts'
-import { replaceVersioned } from '../../db/versioned.ts'
+import { table, type RowOf } from '../../db/table.ts'
 
-const row = z
-  .object({
-    id: text,
-    workspace_id: text,
-    kind: z.enum(conversationKinds),
-    title: nullableText,
-    task_id: nullableText,
-    dm_user: nullableText,
-    dm_agent: nullableText,
-    created_by_type: z.enum(authorTypes),
-    created_by_id: nullableText,
-    message_seq: int,
-    message_count: int,
-    last_message_id: nullableText,
-    last_message_preview: nullableText,
-    last_activity_at: nullableTime,
-    archived_at: nullableTime,
-    model_id: nullableText,
-    harness: z.enum(harnessNames).nullable(),
-    reasoning_effort: z.enum(reasoningEfforts).nullable(),
-    speed: z.enum(speeds).nullable(),
-    runtime_changed_at: nullableTime,
-    version: int,
-    created_at: time,
-    updated_at: time,
-  })
-  .transform((r) => ({
-    id: r.id,
-    workspaceId: r.workspace_id,
-    kind: r.kind,
-    title: r.title,
-    taskId: r.task_id,
-    /** `usr_` and `agt_` id of a dm that belongs to no task. */
-    dmUser: r.dm_user,
-    dmAgent: r.dm_agent,
-    createdByType: r.created_by_type,
-    createdById: r.created_by_id,
-    messageSeq: r.message_seq,
-    messageCount: r.message_count,
-    lastMessageId: r.last_message_id,
-    lastMessagePreview: r.last_message_preview,
-    lastActivityAt: r.last_activity_at,
-    archivedAt: r.archived_at,
-    /** What its runs use instead of their agent's settings. */
-    modelId: r.model_id,
-    harness: r.harness,
-    reasoningEffort: r.reasoning_effort,
-    speed: r.speed,
-    runtimeChangedAt: r.runtime_changed_at,
-    version: r.version,
-    createdAt: r.created_at,
-    updatedAt: r.updated_at,
-  }))
-export type ConversationRow = z.infer<typeof row>
-const parseMaybe = (value: unknown): ConversationRow | null => (value === undefined ? null : row.parse(value))
+const conversations = table('conversations', {
+  id: text,
+  workspaceId: text,
+  kind: z.enum(conversationKinds),
+  title: nullableText,
+  taskId: nullableText,
+  /** `usr_` and `agt_` id of a dm that belongs to no task. */
+  dmUser: nullableText,
+  dmAgent: nullableText,
+  createdByType: z.enum(authorTypes),
+  createdById: nullableText,
+  messageSeq: int,
+  messageCount: int,
+  lastMessageId: nullableText,
+  lastMessagePreview: nullableText,
+  lastActivityAt: nullableTime,
+  archivedAt: nullableTime,
+  /** What its runs use instead of their agent's settings. */
+  modelId: nullableText,
+  harness: z.enum(harnessNames).nullable(),
+  reasoningEffort: z.enum(reasoningEfforts).nullable(),
+  speed: z.enum(speeds).nullable(),
+  runtimeChangedAt: nullableTime,
+  version: int,
+  createdAt: time,
+  updatedAt: time,
+})
+export type ConversationRow = RowOf<typeof conversations>
 
 export type NewConversation = Pick<
   ConversationRow,
@@ -83,19 +56,7 @@ export type NewConversation = Pick<
 /** False when the task has a conversation already, or the agent and the person have a dm. */
 export async function insertConversation(db: Db, conversation: NewConversation): Promise<boolean> {
   const inserted: unknown[] = await db('conversations')
-    .insert({
-      id: conversation.id,
-      workspace_id: conversation.workspaceId,
-      kind: conversation.kind,
-      title: conversation.title,
-      task_id: conversation.taskId,
-      dm_user: conversation.dmUser,
-      dm_agent: conversation.dmAgent,
-      created_by_type: conversation.createdByType,
-      created_by_id: conversation.createdById,
-      created_at: conversation.createdAt,
-      updated_at: conversation.createdAt,
-    })
+    .insert(conversations.toColumns({ ...conversation, updatedAt: conversation.createdAt }))
     .onConflict()
     .ignore()
     .returning('id')
@@ -103,25 +64,23 @@ export async function insertConversation(db: Db, conversation: NewConversation):
 }
 
 export async function findConversation(db: Db, id: string): Promise<ConversationRow | null> {
-  return parseMaybe(await db('conversations').where({ id }).first())
+  return conversations.find(db, { id })
 }
 
 /** The same, kept from changing until the transaction ends. */
 export async function claimConversation(db: Db, id: string): Promise<ConversationRow | null> {
-  const [found]: unknown[] = await lockRows(db('conversations').where({ id }).limit(1))
-  return parseMaybe(found)
+  return conversations.first(lockRows(conversations.from(db).where({ id })))
 }
 
 export async function findConversationOfTask(db: Db, taskId: string): Promise<ConversationRow | null> {
-  return parseMaybe(await db('conversations').where({ task_id: taskId }).first())
+  return conversations.find(db, { taskId })
 }
 
 export async function findDm(
   db: Db,
   dm: { workspaceId: string; userId: string; agentId: string },
 ): Promise<ConversationRow | null> {
-  const where = { workspace_id: dm.workspaceId, dm_user: dm.userId, dm_agent: dm.agentId }
-  return parseMaybe(await db('conversations').where(where).first())
+  return conversations.find(db, { workspaceId: dm.workspaceId, dmUser: dm.userId, dmAgent: dm.agentId })
 }
 
 export async function listConversationsByIds(
@@ -130,10 +89,12 @@ export async function listConversationsByIds(
   ids: readonly string[],
 ): Promise<ConversationRow[]> {
   if (ids.length === 0) return []
-  const rows: unknown[] = await db('conversations')
-    .where({ workspace_id: workspaceId })
-    .whereIn('id', [...ids])
-  return rows.map((value) => row.parse(value))
+  return conversations.list(
+    conversations
+      .from(db)
+      .where({ workspace_id: workspaceId })
+      .whereIn('id', [...ids]),
+  )
 }
 
 /**
@@ -156,7 +117,7 @@ export interface ConversationFilter extends IdPage {
 
 /** Newest first (from the cursor upwards when it pages back); one row more than `limit`. */
 export async function listConversations(db: Db, filter: ConversationFilter): Promise<ConversationRow[]> {
-  const query = db('conversations').where({ workspace_id: filter.workspaceId })
+  const query = conversations.from(db).where({ workspace_id: filter.workspaceId })
   if (filter.visibleTo) onlyVisible(query, filter.visibleTo)
   if (filter.task === 'none') void query.whereNull('task_id')
   else if (filter.task) void query.where({ task_id: filter.task.id })
@@ -165,8 +126,7 @@ export async function listConversations(db: Db, filter: ConversationFilter): Pro
   if (filter.q !== undefined && filter.q !== '') {
     void query.whereRaw(holdsPattern('title'), [likeContaining(filter.q)])
   }
-  const rows: unknown[] = await pageById(query, filter)
-  return rows.map((value) => row.parse(value))
+  return conversations.list(pageById(query, filter))
 }
 
 function onlyVisible(query: Knex.QueryBuilder, viewer: NonNullable<ConversationViewer>): void {
@@ -202,22 +162,12 @@ function participation(query: Knex.QueryBuilder, subjectId: string): void {
     .where({ subject_id: subjectId })
 }
 
-/** Writes title, archiving and runtime; false when somebody else changed these since they were read. */
+/**
+ * Writes what is new of title, archiving and runtime, not what posts write meanwhile. False when somebody else changed
+ * these since they were read.
+ */
 export async function replaceConversation(db: Db, before: ConversationRow, after: ConversationRow): Promise<boolean> {
-  return replaceVersioned(
-    db,
-    { table: 'conversations', before },
-    {
-      title: after.title,
-      archived_at: after.archivedAt,
-      model_id: after.modelId,
-      harness: after.harness,
-      reasoning_effort: after.reasoningEffort,
-      speed: after.speed,
-      runtime_changed_at: after.runtimeChangedAt,
-      updated_at: after.updatedAt,
-    },
-  )
+  return conversations.replace(db, before, after)
 }
 
 /**

@@ -1,40 +1,30 @@
 import { z } from 'zod'
 import type { Db } from '../../db/open.ts'
-import { text, time } from '../../db/columns.ts'
+import { nullableTime, text, time } from '../../db/columns.ts'
 import { query } from '../../db/statement.ts'
+import { table, type RowOf } from '../../db/table.ts'
 
 export const roles = ['owner', 'admin', 'member'] as const
 export type Role = (typeof roles)[number]
 
-const userRow = z
-  .object({ id: text, public_id: text, name: text, email: text, created_at: time })
-  .transform((r) => ({ id: r.id, publicId: r.public_id, name: r.name, email: r.email, createdAt: r.created_at }))
-export type UserRow = z.infer<typeof userRow>
+const users = table('users', { id: text, publicId: text, name: text, email: text, createdAt: time })
+export type UserRow = RowOf<typeof users>
 
 /** Throws the database's unique violation when the address is known. */
 export async function insertUser(db: Db, user: UserRow): Promise<void> {
-  await db('users').insert({
-    id: user.id,
-    public_id: user.publicId,
-    name: user.name,
-    email: user.email,
-    created_at: user.createdAt,
-  })
+  await users.insert(db, user)
 }
 
 export async function findUser(db: Db, id: string): Promise<UserRow | null> {
-  const found: unknown = await db('users').where({ id }).first()
-  return found === undefined ? null : userRow.parse(found)
+  return users.find(db, { id })
 }
 
 export async function findUserByPublicId(db: Db, publicId: string): Promise<UserRow | null> {
-  const found: unknown = await db('users').where({ public_id: publicId }).first()
-  return found === undefined ? null : userRow.parse(found)
+  return users.find(db, { publicId })
 }
 
 export async function findUserByEmail(db: Db, email: string): Promise<UserRow | null> {
-  const found: unknown = await db('users').where({ email: email.toLowerCase() }).first()
-  return found === undefined ? null : userRow.parse(found)
+  return users.find(db, { email: email.toLowerCase() })
 }
 
 export async function countUsers(db: Db): Promise<number> {
@@ -53,30 +43,8 @@ export async function replaceMember(
     .merge(['role'])
 }
 
-export interface MemberRow extends UserRow {
-  role: Role
-  joinedAt: number
-}
-
-const memberRow = z
-  .object({
-    id: text,
-    public_id: text,
-    name: text,
-    email: text,
-    created_at: time,
-    role: z.enum(roles),
-    joined_at: time,
-  })
-  .transform((r): MemberRow => ({
-    id: r.id,
-    publicId: r.public_id,
-    name: r.name,
-    email: r.email,
-    createdAt: r.created_at,
-    role: r.role,
-    joinedAt: r.joined_at,
-  }))
+const joined = z.object({ role: z.enum(roles), joinedAt: time })
+export type MemberRow = UserRow & z.infer<typeof joined>
 
 /** First joined first. */
 export async function listMembers(db: Db, workspaceId: string): Promise<MemberRow[]> {
@@ -84,8 +52,8 @@ export async function listMembers(db: Db, workspaceId: string): Promise<MemberRo
     .join('users', 'users.id', 'members.user_id')
     .where({ workspace_id: workspaceId })
     .orderBy([{ column: 'members.created_at' }, { column: 'users.id' }])
-    .select('users.*', 'members.role', 'members.created_at as joined_at')
-  return rows.map((value) => memberRow.parse(value))
+    .select(users.fields('users'), 'members.role', 'members.created_at as joinedAt')
+  return rows.map((value) => ({ ...users.read(value), ...joined.parse(value) }))
 }
 
 export async function findRole(db: Db, workspaceId: string, userId: string): Promise<Role | null> {
@@ -117,28 +85,25 @@ export async function listAdmins(db: Db, workspaceId: string): Promise<string[]>
   return rows.map((member) => member.user_id)
 }
 
+export const loginTokens = table('login_tokens', {
+  id: text,
+  name: text,
+  tokenHash: text,
+  userId: text,
+  workspaceId: text,
+  createdAt: time,
+  lastUsedAt: nullableTime,
+  /** null: it does not end by itself. */
+  expiresAt: nullableTime,
+})
+export type LoginToken = RowOf<typeof loginTokens>
+
 export async function insertLoginToken(
   db: Db,
-  token: {
-    id: string
-    userId: string
-    workspaceId: string
-    tokenHash: string
-    name: string
-    at: number
-    /** null: it does not end by itself. */
-    expiresAt?: number | null
-  },
+  token: Omit<LoginToken, 'createdAt' | 'lastUsedAt' | 'expiresAt'> & { at: number; expiresAt?: number | null },
 ): Promise<void> {
-  await db('login_tokens').insert({
-    id: token.id,
-    user_id: token.userId,
-    workspace_id: token.workspaceId,
-    token_hash: token.tokenHash,
-    name: token.name,
-    created_at: token.at,
-    expires_at: token.expiresAt ?? null,
-  })
+  const { at, ...given } = token
+  await loginTokens.insert(db, { ...given, createdAt: at })
 }
 
 /** By its id or by the hash of the token itself. Answers its id, or null when no such token is still valid. */
@@ -157,11 +122,12 @@ export async function revokeLoginToken(
 /** A person of this workspace, by `usr_` id or UUID. */
 export async function findMemberByReference(db: Db, workspaceId: string, reference: string): Promise<UserRow | null> {
   const column = reference.startsWith('usr_') ? 'users.public_id' : 'users.id'
-  const found: unknown = await db('members')
-    .join('users', 'users.id', 'members.user_id')
-    .where({ workspace_id: workspaceId, [column]: column === 'users.id' ? reference.toLowerCase() : reference })
-    .first('users.*')
-  return found === undefined ? null : userRow.parse(found)
+  return users.first(
+    db('members')
+      .join('users', 'users.id', 'members.user_id')
+      .where({ workspace_id: workspaceId, [column]: column === 'users.id' ? reference.toLowerCase() : reference })
+      .select(users.fields('users')),
+  )
 }
 
 export async function removeMember(db: Db, member: { workspaceId: string; userId: string }): Promise<boolean> {

@@ -1,67 +1,43 @@
 import { z } from 'zod'
-import { json, nullableJson, text, time, toJson } from '../../db/columns.ts'
+import { json, nullableJson, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
+import { table, type RowOf } from '../../db/table.ts'
 
 /** What the route answered when the change was approved. */
 const result = z.object({ status: z.number().int(), body: z.unknown() })
 export type ChangeResult = z.infer<typeof result>
 
 /** Writes that an agent asked for and a person must approve; the approval with the same id is built on them. */
-const row = z
-  .object({
-    id: text,
-    workspace_id: text,
-    agent_id: text,
-    run_id: text,
-    route_id: text,
-    params: json(z.record(z.string(), z.unknown())),
-    body: json(z.unknown()),
-    status: z.enum(['pending', 'approved', 'rejected', 'expired']),
-    result: nullableJson(result),
-    created_at: time,
-  })
-  .transform((r) => ({
-    /** `apr_...` */
-    id: r.id,
-    workspaceId: r.workspace_id,
-    agentId: r.agent_id,
-    runId: r.run_id,
-    /** The contract's id of the route to call when it is approved. */
-    routeId: r.route_id,
-    params: r.params,
-    body: r.body,
-    status: r.status,
-    result: r.result,
-    createdAt: r.created_at,
-  }))
-export type PlatformChangeRow = z.infer<typeof row>
+const changes = table('platform_changes', {
+  /** `apr_...` */
+  id: text,
+  workspaceId: text,
+  agentId: text,
+  runId: text,
+  /** The contract's id of the route to call when it is approved. */
+  routeId: text,
+  params: json(z.record(z.string(), z.unknown())),
+  body: json(z.unknown()),
+  status: z.enum(['pending', 'approved', 'rejected', 'expired']),
+  result: nullableJson(result),
+  createdAt: time,
+})
+export type PlatformChangeRow = RowOf<typeof changes>
 
 export async function insertPlatformChange(
   db: Db,
   change: Omit<PlatformChangeRow, 'status' | 'result'>,
 ): Promise<void> {
-  await db('platform_changes').insert({
-    id: change.id,
-    workspace_id: change.workspaceId,
-    agent_id: change.agentId,
-    run_id: change.runId,
-    route_id: change.routeId,
-    params: toJson(change.params),
-    body: toJson(change.body ?? null),
-    status: 'pending',
-    created_at: change.createdAt,
-  })
+  await changes.insert(db, { ...change, body: change.body ?? null, status: 'pending' })
 }
 
 export async function findPlatformChange(db: Db, workspaceId: string, id: string): Promise<PlatformChangeRow | null> {
-  const found: unknown = await db('platform_changes').where({ workspace_id: workspaceId, id }).first()
-  return found === undefined ? null : row.parse(found)
+  return changes.find(db, { workspaceId, id })
 }
 
 export async function listPlatformChanges(db: Db, ids: readonly string[]): Promise<PlatformChangeRow[]> {
   if (ids.length === 0) return []
-  const rows: unknown[] = await db('platform_changes').whereIn('id', [...ids])
-  return rows.map((value) => row.parse(value))
+  return changes.list(changes.from(db).whereIn('id', [...ids]))
 }
 
 /** Closes a change that waits. False when it is closed already. */
@@ -71,6 +47,6 @@ export async function closePlatformChange(
 ): Promise<boolean> {
   const changed = await db('platform_changes')
     .where({ id: change.id, status: 'pending' })
-    .update({ status: change.status, result: change.result === null ? null : toJson(change.result) })
+    .update(changes.toColumns({ status: change.status, result: change.result }))
   return changed === 1
 }

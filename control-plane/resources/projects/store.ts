@@ -5,79 +5,40 @@ import { int, nullableText, nullableTime, text, time } from '../../db/columns.ts
 import { newestFirst } from '../../db/id-page.ts'
 import { holdsPattern, likeContaining } from '../../db/like.ts'
 import type { Db } from '../../db/open.ts'
-import { replaceVersioned } from '../../db/versioned.ts'
+import { table, type RowOf } from '../../db/table.ts'
 
-const row = z
-  .object({
-    id: text,
-    workspace_id: text,
-    name: text,
-    description: text,
-    status: z.enum(projectStatuses),
-    prefix: nullableText,
-    lead_agent_id: nullableText,
-    owner_user_id: nullableText,
-    visibility: z.enum(['company', 'private']),
-    repo_url: nullableText,
-    deleted_at: nullableTime,
-    version: int,
-    created_at: time,
-    updated_at: time,
-  })
-  .transform((r) => ({
-    id: r.id,
-    workspaceId: r.workspace_id,
-    name: r.name,
-    description: r.description,
-    status: r.status,
-    prefix: r.prefix,
-    /** UUID of the agent. */
-    leadAgentId: r.lead_agent_id,
-    ownerUserId: r.owner_user_id,
-    visibility: r.visibility,
-    repoUrl: r.repo_url,
-    deletedAt: r.deleted_at,
-    version: r.version,
-    createdAt: r.created_at,
-    updatedAt: r.updated_at,
-  }))
-export type ProjectRow = z.infer<typeof row>
-
-/** What may change; the prefix is fixed once a project is created. */
-function toColumns(project: ProjectRow) {
-  return {
-    name: project.name,
-    description: project.description,
-    status: project.status,
-    lead_agent_id: project.leadAgentId,
-    owner_user_id: project.ownerUserId,
-    visibility: project.visibility,
-    repo_url: project.repoUrl,
-    deleted_at: project.deletedAt,
-    updated_at: project.updatedAt,
-  }
-}
+const projects = table('projects', {
+  id: text,
+  workspaceId: text,
+  name: text,
+  description: text,
+  status: z.enum(projectStatuses),
+  /** Fixed once the project is created. */
+  prefix: nullableText,
+  /** UUID of the agent. */
+  leadAgentId: nullableText,
+  ownerUserId: nullableText,
+  visibility: z.enum(['company', 'private']),
+  repoUrl: nullableText,
+  deletedAt: nullableTime,
+  version: int,
+  createdAt: time,
+  updatedAt: time,
+})
+export type ProjectRow = RowOf<typeof projects>
 
 /** Throws the database's unique violation when another project of the workspace has the prefix. */
 export async function insertProject(db: Db, project: ProjectRow): Promise<void> {
-  await db('projects').insert({
-    ...toColumns(project),
-    id: project.id,
-    workspace_id: project.workspaceId,
-    prefix: project.prefix,
-    version: 1,
-    created_at: project.createdAt,
-  })
+  await projects.insert(db, { ...project, version: 1 })
 }
 
 /** False when somebody else changed it since it was read. */
 export async function replaceProject(db: Db, before: ProjectRow, after: ProjectRow): Promise<boolean> {
-  return replaceVersioned(db, { table: 'projects', before }, toColumns(after))
+  return projects.replace(db, before, after)
 }
 
 export async function findProject(db: Db, workspaceId: string, id: string): Promise<ProjectRow | null> {
-  const found: unknown = await db('projects').where({ workspace_id: workspaceId, id }).first()
-  return found === undefined ? null : row.parse(found)
+  return projects.find(db, { workspaceId, id })
 }
 
 /** Deleted projects count too. */
@@ -93,16 +54,14 @@ export async function insertGrant(db: Db, grant: { projectId: string; agentId: s
     .ignore()
 }
 
-const grantRow = z
-  .object({ agent_id: text, created_at: time })
-  .transform((r) => ({ agentId: r.agent_id, createdAt: r.created_at }))
+const grantRow = z.object({ agentId: text, createdAt: time })
 
 /** Agents that were let into a project, first let in first. */
 export async function listGrants(db: Db, projectId: string): Promise<z.infer<typeof grantRow>[]> {
   const rows: unknown[] = await db('project_grants')
     .where({ project_id: projectId })
     .orderBy([{ column: 'created_at' }, { column: 'agent_id' }])
-    .select('agent_id', 'created_at')
+    .select('agent_id as agentId', 'created_at as createdAt')
   return rows.map((value) => grantRow.parse(value))
 }
 
@@ -144,7 +103,7 @@ export interface ProjectFilter {
 
 /** Newest first; one row more than `limit`. */
 export async function listProjects(db: Db, filter: ProjectFilter): Promise<ProjectRow[]> {
-  const query = db('projects').where({ workspace_id: filter.workspaceId })
+  const query = projects.from(db).where({ workspace_id: filter.workspaceId })
   void query.where((either) => {
     void either.where((live) => {
       void live.whereNull('deleted_at')
@@ -159,8 +118,7 @@ export async function listProjects(db: Db, filter: ProjectFilter): Promise<Proje
     const agent = filter.grantedTo
     void query.where((any) => granted(any, agent))
   }
-  const rows: unknown[] = await newestFirst(query, filter)
-  return rows.map((value) => row.parse(value))
+  return projects.list(newestFirst(query, filter))
 }
 
 /** Live projects that this viewer sees. */

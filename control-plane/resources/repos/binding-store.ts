@@ -38,9 +38,7 @@ export async function removeBinding(db: Db, binding: { workspaceId: string; repo
   return (await db('repo_bindings').where({ workspace_id: workspaceId, repository }).delete()) === 1
 }
 
-const bindingRow = z
-  .object({ workspace_id: text, slug: text, repository: text })
-  .transform((r) => ({ workspaceId: r.workspace_id, workspace: r.slug, repository: r.repository }))
+const bindingRow = z.object({ workspaceId: text, workspace: text, repository: text })
 export type RepoBinding = z.infer<typeof bindingRow>
 
 /** Of all workspaces, in the order of their slugs. */
@@ -48,7 +46,7 @@ export async function listBindings(db: Db): Promise<RepoBinding[]> {
   const rows: unknown[] = await db('repo_bindings')
     .join('workspaces', 'workspaces.id', 'repo_bindings.workspace_id')
     .orderBy([{ column: 'workspaces.slug' }, { column: 'repo_bindings.repository' }])
-    .select('repo_bindings.workspace_id', 'workspaces.slug', 'repo_bindings.repository')
+    .select('workspaces.id as workspaceId', 'workspaces.slug as workspace', 'repo_bindings.repository')
   return rows.map((value) => bindingRow.parse(value))
 }
 

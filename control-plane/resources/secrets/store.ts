@@ -4,59 +4,37 @@ import { nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { newestFirst } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { query } from '../../db/statement.ts'
+import { table, type RowOf } from '../../db/table.ts'
 import type { RunRow } from '../runs/store.ts'
 import type { Vault } from '../../vault/vault.ts'
 
-const row = z
-  .object({
-    id: text,
-    workspace_id: text,
-    name: text,
-    provider: nullableText,
-    env_var_name: text,
-    sealed: z.instanceof(Uint8Array).transform((bytes): Buffer => Buffer.from(bytes)),
-    created_by: text,
-    last_revealed_by: nullableText,
-    last_revealed_at: nullableTime,
-    created_at: time,
-  })
-  .transform((r) => ({
-    /** `sec_...` */
-    id: r.id,
-    workspaceId: r.workspace_id,
-    name: r.name,
-    provider: r.provider,
-    /** The variable under which agents get it. */
-    envVarName: r.env_var_name,
-    sealed: r.sealed,
-    /** `usr_...` */
-    createdBy: r.created_by,
-    lastRevealedBy: r.last_revealed_by,
-    lastRevealedAt: r.last_revealed_at,
-    createdAt: r.created_at,
-  }))
-export type SecretRow = z.infer<typeof row>
+const secrets = table('secrets', {
+  /** `sec_...` */
+  id: text,
+  workspaceId: text,
+  name: text,
+  provider: nullableText,
+  /** The variable under which agents get it. */
+  envVarName: text,
+  sealed: z.instanceof(Uint8Array).transform((bytes): Buffer => Buffer.from(bytes)),
+  /** `usr_...` */
+  createdBy: text,
+  lastRevealedBy: nullableText,
+  lastRevealedAt: nullableTime,
+  createdAt: time,
+})
+export type SecretRow = RowOf<typeof secrets>
 
 /** Throws the database's unique violation when the name is taken in the workspace. */
 export async function insertSecret(
   db: Db,
   secret: Omit<SecretRow, 'lastRevealedBy' | 'lastRevealedAt'>,
 ): Promise<void> {
-  await db('secrets').insert({
-    id: secret.id,
-    workspace_id: secret.workspaceId,
-    name: secret.name,
-    provider: secret.provider,
-    env_var_name: secret.envVarName,
-    sealed: secret.sealed,
-    created_by: secret.createdBy,
-    created_at: secret.createdAt,
-  })
+  await secrets.insert(db, secret)
 }
 
 export async function findSecret(db: Db, workspaceId: string, id: string): Promise<SecretRow | null> {
-  const found: unknown = await db('secrets').where({ workspace_id: workspaceId, id }).first()
-  return found === undefined ? null : row.parse(found)
+  return secrets.find(db, { workspaceId, id })
 }
 
 export async function isSecretNameTaken(db: Db, workspaceId: string, name: string): Promise<boolean> {
@@ -68,9 +46,7 @@ export async function listSecrets(
   db: Db,
   filter: { workspaceId: string; before?: { createdAt: number; id: string }; limit: number },
 ): Promise<SecretRow[]> {
-  const query = db('secrets').where({ workspace_id: filter.workspaceId })
-  const rows: unknown[] = await newestFirst(query, filter)
-  return rows.map((value) => row.parse(value))
+  return secrets.list(newestFirst(secrets.from(db).where({ workspace_id: filter.workspaceId }), filter))
 }
 
 export async function recordReveal(db: Db, reveal: { secretId: string; by: string; at: number }): Promise<void> {
@@ -125,12 +101,13 @@ export async function listGranteesOf(db: Db, secretIds: readonly string[]): Prom
 
 /** All secrets that an agent has, oldest first. */
 export async function listSecretsOfAgent(db: Db, agentId: string): Promise<SecretRow[]> {
-  const rows: unknown[] = await db('secrets')
-    .join('secret_grants', 'secret_grants.secret_id', 'secrets.id')
-    .where({ 'secret_grants.agent_id': agentId })
-    .orderBy([{ column: 'secrets.created_at' }, { column: 'secrets.id' }])
-    .select('secrets.*')
-  return rows.map((value) => row.parse(value))
+  return secrets.list(
+    db('secrets')
+      .join('secret_grants', 'secret_grants.secret_id', 'secrets.id')
+      .where({ 'secret_grants.agent_id': agentId })
+      .orderBy([{ column: 'secrets.created_at' }, { column: 'secrets.id' }])
+      .select(secrets.fields('secrets')),
+  )
 }
 
 const keysOfAgent = query(

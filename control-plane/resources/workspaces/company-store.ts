@@ -1,14 +1,12 @@
-import { z } from 'zod'
-import { int, text } from '../../db/columns.ts'
+import { int, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
-import { replaceVersioned } from '../../db/versioned.ts'
+import { table, type RowOf } from '../../db/table.ts'
 
-const row = z.object({ id: text, name: text, version: int })
-export type CompanyRow = z.infer<typeof row>
+const companies = table('companies', { id: text, name: text, version: int, updatedAt: time })
+export type CompanyRow = RowOf<typeof companies>
 
 export async function findCompany(db: Db, id: string): Promise<CompanyRow | null> {
-  const found: unknown = await db('companies').where({ id }).first('id', 'name', 'version')
-  return found === undefined ? null : row.parse(found)
+  return companies.find(db, { id })
 }
 
 /** False when somebody else changed it since it was read. */
@@ -17,7 +15,7 @@ export async function replaceCompany(
   before: CompanyRow,
   after: { name: string; at: number },
 ): Promise<boolean> {
-  return replaceVersioned(db, { table: 'companies', before }, { name: after.name, updated_at: after.at })
+  return companies.replace(db, before, { name: after.name, updatedAt: after.at })
 }
 
 /** Removes the company unless it still has a workspace. */

@@ -2,74 +2,48 @@ import { z } from 'zod'
 import { nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { lockRows } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
+import { table, type RowOf } from '../../db/table.ts'
 import { grantStates } from './rules.ts'
 
 /** Grants of the device flow. Both codes are kept as hashes only. */
 
-const grantRow = z
-  .object({
-    id: text,
-    client_name: text,
-    address: text,
-    status: z.enum(grantStates),
-    user_id: nullableText,
-    workspace_id: nullableText,
-    interval_ms: time,
-    last_polled_at: nullableTime,
-    created_at: time,
-    expires_at: time,
-  })
-  .transform((r) => ({
-    id: r.id,
-    clientName: r.client_name,
-    address: r.address,
-    status: r.status,
-    userId: r.user_id,
-    workspaceId: r.workspace_id,
-    intervalMs: r.interval_ms,
-    lastPolledAt: r.last_polled_at,
-    createdAt: r.created_at,
-    expiresAt: r.expires_at,
-  }))
-export type GrantRow = z.infer<typeof grantRow>
+const grants = table('device_grants', {
+  id: text,
+  deviceCodeHash: text,
+  userCodeHash: text,
+  clientName: text,
+  address: text,
+  status: z.enum(grantStates),
+  userId: nullableText,
+  workspaceId: nullableText,
+  intervalMs: time,
+  lastPolledAt: nullableTime,
+  createdAt: time,
+  expiresAt: time,
+})
+export type GrantRow = RowOf<typeof grants>
 
-export interface NewGrant {
-  id: string
-  deviceCodeHash: string
-  userCodeHash: string
-  clientName: string
-  address: string
-  intervalMs: number
-  createdAt: number
-  expiresAt: number
-}
+export type NewGrant = Pick<
+  GrantRow,
+  'id' | 'deviceCodeHash' | 'userCodeHash' | 'clientName' | 'address' | 'intervalMs' | 'createdAt' | 'expiresAt'
+>
 
 /** Throws the database's unique violation when the user code is taken. */
 export async function insertDeviceGrant(db: Db, grant: NewGrant): Promise<void> {
-  await db('device_grants').insert({
-    id: grant.id,
-    device_code_hash: grant.deviceCodeHash,
-    user_code_hash: grant.userCodeHash,
-    client_name: grant.clientName,
-    address: grant.address,
-    status: 'pending',
-    interval_ms: grant.intervalMs,
-    created_at: grant.createdAt,
-    expires_at: grant.expiresAt,
-  })
+  await grants.insert(db, { ...grant, status: 'pending' })
 }
 
 /** Locked until the transaction ends: of two polls at once the second sees what the first did. */
 export async function findGrantToPoll(db: Db, deviceCodeHash: string): Promise<GrantRow | null> {
-  return parse(await lockRows(db('device_grants').where({ device_code_hash: deviceCodeHash })).first())
+  return grants.first(lockRows(grants.from(db).where({ device_code_hash: deviceCodeHash })))
 }
 
 export async function findGrantByUserCode(db: Db, userCodeHash: string): Promise<GrantRow | null> {
-  return parse(await db('device_grants').where({ user_code_hash: userCodeHash }).first())
+  return grants.find(db, { userCodeHash })
 }
 
 export async function findDeviceGrant(db: Db, id: string): Promise<GrantRow | null> {
-  return parse(await db('device_grants').where({ id }).first())
+  return grants.find(db, { id })
 }
 
 export async function replaceGrantPoll(db: Db, id: string, poll: { at: number; intervalMs: number }): Promise<void> {
@@ -114,8 +88,4 @@ export async function claimGuess(db: Db, guess: { userId: string; at: number; wi
 export async function removeOldGrants(db: Db, before: number): Promise<void> {
   await db('device_grants').where('expires_at', '<', before).delete()
   await db('code_guesses').where('since', '<', before).delete()
-}
-
-function parse(row: unknown): GrantRow | null {
-  return row === undefined ? null : grantRow.parse(row)
 }

@@ -21,7 +21,8 @@ export async function beginOidc(ctx: Koa.Context, deps: SignInDependencies): Pro
   // A look ahead must not begin anything.
   if (ctx.method === 'HEAD') return void (ctx.body = '')
   const { url, attempt } = await atIssuer(deps, () => oidc.begin(addressFor(ctx, deps) + paths.oidcCallback))
-  await insertAttempt(deps.root, hashToken(attempt.state), {
+  await insertAttempt(deps.root, {
+    stateHash: hashToken(attempt.state),
     browserHash: hashToken(browserSecret(ctx, deps)),
     codeVerifier: attempt.codeVerifier,
     nonce: attempt.nonce,

@@ -2,34 +2,28 @@ import { z } from 'zod'
 import { text, time } from '../../db/columns.ts'
 import { lockRows } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
+import { table, type RowOf } from '../../db/table.ts'
 
 /** Sign-ins at the issuer under way, and who is who there. */
 
-const attemptRow = z
-  .object({ browser_hash: text, code_verifier: text, nonce: text, expires_at: time })
-  .transform((r) => ({
-    browserHash: r.browser_hash,
-    codeVerifier: r.code_verifier,
-    nonce: r.nonce,
-    expiresAt: r.expires_at,
-  }))
-export type AttemptRow = z.infer<typeof attemptRow>
+const attempts = table('oidc_attempts', {
+  stateHash: text,
+  browserHash: text,
+  codeVerifier: text,
+  nonce: text,
+  expiresAt: time,
+})
+export type AttemptRow = RowOf<typeof attempts>
 
-export async function insertAttempt(db: Db, stateHash: string, attempt: AttemptRow): Promise<void> {
-  await db('oidc_attempts').insert({
-    state_hash: stateHash,
-    browser_hash: attempt.browserHash,
-    code_verifier: attempt.codeVerifier,
-    nonce: attempt.nonce,
-    expires_at: attempt.expiresAt,
-  })
+export async function insertAttempt(db: Db, attempt: AttemptRow): Promise<void> {
+  await attempts.insert(db, attempt)
 }
 
 /** Gives an attempt once: it is gone afterwards. */
 export async function claimAttempt(db: Db, stateHash: string): Promise<AttemptRow | null> {
-  const row: unknown = await db('oidc_attempts').where({ state_hash: stateHash }).first()
-  const isMine = row !== undefined && (await db('oidc_attempts').where({ state_hash: stateHash }).delete()) === 1
-  return isMine ? attemptRow.parse(row) : null
+  const found = await attempts.find(db, { stateHash })
+  const isMine = found !== null && (await db('oidc_attempts').where({ state_hash: stateHash }).delete()) === 1
+  return isMine ? found : null
 }
 
 export interface Identity {
