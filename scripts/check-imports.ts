@@ -1,6 +1,8 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join, normalize, relative } from 'node:path'
 import { checkFloors, importsOf, type Import } from './check-floors.ts'
+import { harnessNameProblems } from './check-harness-names.ts'
+import { harnessNames } from '../shared/runs/harnesses.ts'
 import { controlPlaneFloors } from './floors-control-plane.ts'
 import { cliFloors, deviceManagerFloors } from './floors.ts'
 
@@ -41,6 +43,7 @@ function check(file: string): void {
   const text = readFileSync(join(root, file), 'utf8')
   const part = file.split('/')[0] ?? ''
   const isTest = file.endsWith('.test.ts')
+  problems.push(...harnessNameProblems(file, text, harnessNames))
   const imports = importsOf(file, text)
   if (!isTest)
     graph.set(
