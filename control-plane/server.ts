@@ -151,7 +151,7 @@ export class ControlPlane {
       ...common,
       everyMs: config.sweepMs,
       wakeContext: () => this.wakeContext(),
-      announceTo: { dispatcher: this.dispatcher, bus: this.bus },
+      announceTo: { dispatcher: this.dispatcher },
     })
     this.sweeper = this.createSweeper()
     this.http = createServer({
@@ -339,11 +339,11 @@ export class ControlPlane {
           run: async () => this.waker.lookAgain(),
           idle: () => this.waker.idle(),
         },
-        scheduledTasksSweep({ everyMs: Math.min(1_000, config.sweepMs), poke: () => this.bus.poke() }),
+        scheduledTasksSweep({ everyMs: Math.min(1_000, config.sweepMs) }),
         dueAutomationsSweep({
           everyMs: Math.min(1_000, config.sweepMs),
           context: () => this.wakeContext(),
-          announceTo: { dispatcher: this.dispatcher, bus: this.bus },
+          announceTo: { dispatcher: this.dispatcher },
         }),
         oldSkipsSweep,
         ...this.github.sweeps,

@@ -3,6 +3,7 @@ import type { Knex } from 'knex'
 import pg from 'pg'
 import { channel, listOutbox, outboxEnd, type OutboxCursor, type OutboxRow, type Topic } from './outbox.ts'
 import type { Dialect } from './dialect.ts'
+import { writeStateOf } from './transaction.ts'
 import type { World } from '../../shared/lib/world.ts'
 
 /**
@@ -14,7 +15,7 @@ import type { World } from '../../shared/lib/world.ts'
 export interface Bus {
   start(): Promise<void>
   stop(): Promise<void>
-  /** Reads the outbox soon; to be called after a commit that published. */
+  /** Reads the outbox soon. What publishes need not call it: a commit that published does. */
   poke(): void
   on(topic: Topic, handler: (row: OutboxRow) => void): () => void
   /** Tells every replica's followers of `key` to look again. Call after the commit. */
@@ -50,6 +51,7 @@ class OutboxBus implements Bus {
   private isConnecting = false
   private pendingSignals = new Set<string>()
   private isSending = false
+  private readonly published = () => this.poke()
 
   constructor(options: BusOptions) {
     this.options = options
@@ -60,6 +62,7 @@ class OutboxBus implements Bus {
   async start(): Promise<void> {
     if (!this.stopped) return
     this.stopped = false
+    writeStateOf(this.options.root).onPublished.add(this.published)
     this.cursor = await outboxEnd(this.options.root)
     if (this.options.dialect === 'postgres') await this.listen()
     this.tick()
@@ -67,6 +70,7 @@ class OutboxBus implements Bus {
 
   async stop(): Promise<void> {
     this.stopped = true
+    writeStateOf(this.options.root).onPublished.delete(this.published)
     this.cancelTick?.()
     const listener = this.listener
     this.listener = null

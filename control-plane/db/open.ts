@@ -56,6 +56,7 @@ const writesOf = ({ writeMs = defaultWriteMs }: DatabaseOptions): WriteState => 
   turns: new Turns(realWorld),
   writeMs,
   observers: new Set(),
+  onPublished: new Set(),
 })
 
 function openSqlite(options: DatabaseOptions): Knex {

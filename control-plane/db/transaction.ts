@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import { ApiError } from '../../shared/api/errors.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { dialectOfDb, NotBegunError, undoneFor, type Undone } from './dialect.ts'
-import type { Tx } from './handle.ts'
+import type { Db, Tx } from './handle.ts'
 import type { PostgresClient } from './postgres-client.ts'
 import { lockTurns, type Turns } from './turns.ts'
 
@@ -34,6 +34,23 @@ export interface WriteState {
   writeMs: number
   /** What was done again, and what was given up. */
   readonly observers: Set<WriteObserver>
+  /** Called after each commit that published to the outbox. */
+  readonly onPublished: Set<() => void>
+}
+
+/** Transactions that have published. */
+const publishing = new WeakSet<object>()
+
+/** Called by whoever writes to the outbox: what is committed is told at once. */
+export function hasPublished(db: Db): void {
+  if (isTransaction(db)) publishing.add(db)
+  else tellPublished(writeStateOf(db))
+}
+
+const isTransaction = (db: Db): db is Tx => db.isTransaction === true
+
+function tellPublished({ onPublished }: WriteState): void {
+  for (const tell of onPublished) tell()
 }
 
 export type WriteObserver = (happened: 'again' | 'given up', cause: Undone) => void
@@ -56,12 +73,17 @@ export async function inTransaction<Result>(
   options: TransactionOptions = {},
 ): Promise<Result> {
   let isBegun = false
-  const begun = (tx: Tx) => {
+  let published = false
+  const begun = async (tx: Tx) => {
     isBegun = true
-    return work(tx)
+    const result = await work(tx)
+    published = publishing.has(tx)
+    return result
   }
   try {
-    return await inOrder(root, begun, options)
+    const result = await inOrder(root, begun, options)
+    if (published) tellPublished(writeStateOf(root))
+    return result
   } catch (error) {
     throw isBegun ? error : new NotBegunError(error)
   }
@@ -100,7 +122,11 @@ async function inOrder<Result>(
 
 /** A part of a transaction that is undone by itself when it fails. */
 export function inSavepoint<Result>(tx: Tx, work: (tx: Tx) => Promise<Result>): Promise<Result> {
-  return tx.transaction(work)
+  return tx.transaction(async (inner) => {
+    const result = await work(inner)
+    if (publishing.has(inner)) publishing.add(tx)
+    return result
+  })
 }
 
 const beginAt = (level: string, ms: number) => `begin isolation level ${level}; set local statement_timeout = ${ms}`

@@ -49,11 +49,10 @@ const factsOf = (of: { repo: string; url: string; branch: string; keys: readonly
 })
 
 async function followMerge(merged: Merged, options: EffectOptions): Promise<void> {
-  const { root, world, host, announceTo } = options
+  const { root, world, host } = options
   await inTransaction(root, async (tx) => {
     for (const { id } of await listTasksOfPull(tx, factsOf(merged, host))) await closeTask(tx, id, { merged, world })
   })
-  announceTo.bus.poke()
   if (merged.base !== merged.defaultBranch) return
   for (const automation of await listBoundListening(root, { repo: merged.repo, event: 'pull_request.merged' })) {
     const occasion = `merged #${merged.number} ${merged.mergeSha ?? merged.headSha}`

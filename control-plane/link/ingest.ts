@@ -36,7 +36,7 @@ import type { RunRow } from '../resources/runs/store.ts'
 export interface IngestOptions extends Omit<BatchOptions, 'hashes'> {
   root: Knex
   log: Log
-  bus: Pick<Bus, 'signal' | 'poke'>
+  bus: Pick<Bus, 'signal'>
   onEnded(run: RunRow): void
 }
 
@@ -179,7 +179,6 @@ export class Ingest {
       this.hashes.forget(run.id)
       this.options.onEnded(run)
     }
-    if (batch.ended.length > 0) this.options.bus.poke()
   }
 
   private forget(items: readonly IngestItem[]): void {

@@ -85,12 +85,11 @@ export class DeviceRequests {
     if (this.waiting.get(requestId)?.device === device) return void this.settle(requestId, answer)
     if (this.handedOn.get(requestId) !== device) return
     this.handedOn.delete(requestId)
-    const { root, world, bus } = this.options
+    const { root, world } = this.options
     await inTransaction(root, async (tx) => {
       await insertReply(tx, { requestId, body: JSON.stringify(answer), at: world.now() })
       await publish(tx, { topic: 'device.reply', key: requestId, at: world.now() })
     })
-    bus.poke()
   }
 
   private handOn(device: string, question: ServerMessage & { requestId: string }): void {
@@ -101,7 +100,7 @@ export class DeviceRequests {
   }
 
   private async ask(device: string, request: DeviceRequest, ms: number): Promise<DeviceReply | null> {
-    const { world, links, root, bus } = this.options
+    const { world, links, root } = this.options
     const requestId = world.uuid()
     const message = { ...request, requestId } as ServerMessage
     const answer = new Promise<DeviceReply | null>((resolve) => {
@@ -110,7 +109,6 @@ export class DeviceRequests {
     })
     if (!links.send(device, message)) {
       await publish(root, { topic: 'device.request', key: device, payload: message, at: world.now() })
-      bus.poke()
       if ((await findDeviceByPublicId(root, device))?.replicaId == null) this.settle(requestId, null)
     }
     return answer

@@ -184,7 +184,6 @@ export class LinkServer {
       this.options.dispatcher.settled({ runId, fence, device: link.publicId })
     for (const run of outcome.start) await this.options.starter.start(link, run)
     for (const run of outcome.cancel) this.options.starter.cancel(link, run)
-    this.options.bus.poke()
     this.options.dispatcher.capacityChanged(device.workspaceId)
     // A change that was made while the hello was worked on found no link to which it could be sent.
     await this.deviceChanged(link)
@@ -303,14 +302,13 @@ export class LinkServer {
     if (!link) return
     this.bySession.delete(session)
     if (!this.options.links.remove(link)) return
-    const { root, world, log, metrics, links, bus } = this.options
+    const { root, world, log, metrics, links } = this.options
     metrics.links.set(links.size)
     log.info({ device: link.publicId }, 'device disconnected')
     const unlink = async () => {
       await markUnlinked(root, link)
       const at = world.now()
       await publish(root, { topic: 'device.changed', key: link.publicId, payload: { unlinkedAt: at }, at })
-      bus.poke()
     }
     this.heartbeats.after(unlink)
   }

@@ -81,14 +81,13 @@ export class Takeover {
   }
 
   private async challengeRemote(device: DeviceRow, instance: string): Promise<boolean> {
-    const { root, bus, world } = this.options
+    const { root, world } = this.options
     await publish(root, {
       topic: 'link.challenge',
       key: device.publicId,
       payload: { replicaId: device.replicaId, instance, deviceId: device.deviceId },
       at: world.now(),
     })
-    bus.poke()
     // The other replica clears the row when its link is dead and moves its heartbeat when it is alive. When that replica
     // is dead itself nobody answers, and the device is let in.
     for (let waited = 0; waited < challengeMs + 1_500; waited += lookEveryMs) {

@@ -9,7 +9,7 @@ import type { Vault } from '../vault/vault.ts'
 
 /** What handlers need beside their request; made once when the server is assembled. */
 export interface ResourceDependencies {
-  bus: Pick<Bus, 'poke' | 'on' | 'onSignal'>
+  bus: Pick<Bus, 'on' | 'onSignal'>
   dispatcher: Pick<Dispatcher, 'isLinked' | 'offerMs' | 'push'>
   requests: Pick<DeviceRequests, 'changeSet' | 'checkFolder'>
   /** Workers for what a caller can make costly. */

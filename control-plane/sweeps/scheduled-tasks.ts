@@ -11,21 +11,17 @@ const pageSize = 200
  * Wakes the assignees of tasks whose scheduled start has come (document 2, `startAt`), each once: the time is taken off the
  * task in the transaction that asks for the wake.
  */
-export function scheduledTasksSweep(options: { everyMs: number; poke(): void }): Sweep {
+export function scheduledTasksSweep(options: { everyMs: number }): Sweep {
   return {
     name: 'scheduled_tasks',
     everyMs: options.everyMs,
     async run(context) {
       const { root, now, lines } = context
-      const start = async (task: TaskRow) => {
-        await startOne(context, task)
-        options.poke()
-      }
       let page: TaskRow[] = []
       do {
         const after = page.at(-1)
         page = await listDueStarts(root, { now, limit: pageSize, ...(after && { after }) })
-        for (const task of page) lines.add(task.workspaceId, () => start(task), task.id)
+        for (const task of page) lines.add(task.workspaceId, () => startOne(context, task), task.id)
       } while (page.length === pageSize)
     },
   }

@@ -112,13 +112,9 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
     : { kind: 'queued', runId, offer: null }
 }
 
-/** To be called once the wake is committed: whoever must act on it is told. */
-export function announce(
-  answer: WakeAnswer,
-  to: { dispatcher: { push(offered: OfferedRun): void }; bus: { poke(): void } },
-): void {
+/** To be called once the wake is committed: tells the device to which the run was offered in the same transaction. */
+export function announce(answer: WakeAnswer, to: { dispatcher: { push(offered: OfferedRun): void } }): void {
   if (answer.kind === 'queued' && answer.offer) to.dispatcher.push(answer.offer)
-  else to.bus.poke()
 }
 
 /** Where the run goes; the room it takes there is locked until the transaction ends. */

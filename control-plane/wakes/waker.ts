@@ -113,11 +113,11 @@ export class Waker {
   }
 
   private async wake(id: string, workspaceId: string): Promise<void> {
-    const { root, log, dispatcher, bus } = this.options
+    const { root, log, dispatcher } = this.options
     const answer = await inTransaction(root, (tx) => this.makeRun(tx, id), { turns: [workspaceId] })
     if (answer === null) return
     log.info({ wake: id, ...('runId' in answer && { runId: answer.runId }), kind: answer.kind }, 'wake answered')
-    announce(answer, { dispatcher, bus })
+    announce(answer, { dispatcher })
   }
 
   /** null: it waits on, or is no longer there to be taken. */

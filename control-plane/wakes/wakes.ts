@@ -29,8 +29,7 @@ export interface WakeRequest {
 
 /**
  * Asks for a run, in the transaction of what is the reason for it. The waker makes the run after the commit, exactly
- * once. A wake that admission refuses is dropped: what lets it through later sends a wake of its own. The caller pokes
- * the bus once it has committed.
+ * once. A wake that admission refuses is dropped: what lets it through later sends a wake of its own.
  */
 export async function requestWake(db: Db, request: WakeRequest, world: World): Promise<void> {
   const id = world.id('wak_')

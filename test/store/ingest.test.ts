@@ -35,7 +35,7 @@ test('what comes while the work before it is just done is not left lying', async
     root: database.root,
     world: realWorld,
     log: silentLog,
-    bus: { signal: () => undefined, poke: () => undefined },
+    bus: { signal: () => undefined },
     counters: { refused: () => undefined, integrity: () => undefined, stored: () => undefined },
     catalog: createCatalog([]),
     onEnded: () => undefined,

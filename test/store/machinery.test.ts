@@ -1,3 +1,5 @@
+import type { Tx } from '../../control-plane/db/open.ts'
+import { inSavepoint, inTransaction, writeStateOf } from '../../control-plane/db/transaction.ts'
 import { expect, test, vi } from 'vitest'
 import { findReply, insertReply, pruneReplies } from '../../control-plane/db/device-replies.ts'
 import { isMigrated, migrate } from '../../control-plane/db/migrate.ts'
@@ -177,3 +179,37 @@ onBoth('the message of a failed query, which is logged, holds none of its values
   expect(failed).toContain('no_such_column')
   expect(failed).not.toContain('a-secret-value')
 })
+
+onBoth(
+  'a commit that published tells so, at once and once; one that was undone or wrote nothing else does not',
+  async ({ root }) => {
+    let told = 0
+    const tell = () => void told++
+    writeStateOf(root).onPublished.add(tell)
+    const row = { topic: 'run.queued', key: 'run_told', at } as const
+    await inTransaction(root, async (tx) => {
+      await publish(tx, row)
+      await publish(tx, row)
+      expect(told).toBe(0)
+    })
+    expect(told).toBe(1)
+    await expect(
+      inTransaction(root, async (tx) => {
+        await publish(tx, row)
+        throw new Error('undone')
+      }),
+    ).rejects.toThrow('undone')
+    await inTransaction(root, async (tx) => void (await tx('outbox').first()))
+    const undone = async (inner: Tx) => {
+      await publish(inner, row)
+      throw new Error('undone')
+    }
+    await inTransaction(root, async (tx) => void (await inSavepoint(tx, undone).catch(() => undefined)))
+    expect(told).toBe(1)
+    await inTransaction(root, async (tx) => inSavepoint(tx, async (inner) => publish(inner, row)))
+    expect(told).toBe(2)
+    await publish(root, row)
+    expect(told).toBe(3)
+    writeStateOf(root).onPublished.delete(tell)
+  },
+)

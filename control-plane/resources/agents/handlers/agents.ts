@@ -153,17 +153,12 @@ async function update(input: Update, deps: ResourceDependencies) {
 }
 
 /** An agent that takes no wakes starts none of the runs that wait either; what works goes on. */
-async function pauseRuns(
-  { db, world, afterCommit }: Update,
-  agent: AgentRow,
-  deps: ResourceDependencies,
-): Promise<void> {
+async function pauseRuns({ db, world }: Update, agent: AgentRow, deps: ResourceDependencies): Promise<void> {
   const reason = `${agent.name} is ${agent.status}; only an active agent starts runs.`
   for (const run of await listLiveOfAgent(db, agent.id)) {
     if (run.status !== 'queued') continue
     await cancelRun(db as Tx, run, { exitReason: 'agent_paused', reason, world, leaseMs: deps.leaseMs })
   }
-  afterCommit(() => deps.bus.poke())
 }
 
 function checkStatus(from: AgentStatus, to: AgentStatus): void {

@@ -49,7 +49,7 @@ export function agentLifecycleHandlers(
 
     clone: (input) => clone(input, deps),
 
-    async transferOwner({ db, caller, params, body, world, afterCommit }) {
+    async transferOwner({ db, caller, params, body, world }) {
       const before = await changeableAgent(db, caller, params.agentId)
       if (!ownsOrAdministers(before, caller)) fail('owner_transfer.forbidden')
       const param = 'newOwnerId'
@@ -67,16 +67,14 @@ export function agentLifecycleHandlers(
       }
       const { agent } = await storeAgent(db, { before, after, caller, world })
       await cancelWaiting(db, agent, { reason: 'The agent was given to another owner.', world })
-      afterCommit(() => deps.bus.poke())
       return shownAgent(agent, { db, caller, world, catalog: deps.catalog })
     },
 
-    async accept({ db, caller, params, world, afterCommit }) {
+    async accept({ db, caller, params, world }) {
       const before = await changeableAgent(db, caller, params.agentId)
       if (before.ownerUserId !== caller.userId)
         fail('http_exception', { message: 'Only the owner of an agent agrees to have it.', param: 'agentId' })
       const agent = await acceptAgent(db, before, { caller, world })
-      afterCommit(() => deps.bus.poke())
       return shownAgent(agent, { db, caller, world, catalog: deps.catalog })
     },
   })
@@ -99,7 +97,7 @@ async function remove(
   input: HandlerInput<Routes['delete']>,
   deps: ResourceDependencies & { unassignTasks: UnassignTasks },
 ) {
-  const { db, caller, params, world, afterCommit } = input
+  const { db, caller, params, world } = input
   const before = await changeableAgent(db, caller, params.agentId)
   if (caller.kind === 'agent') {
     const change = { caller, routeId: agentLifecycleRoutes.delete.id, params: { agentId: before.id } }
@@ -115,7 +113,6 @@ async function remove(
   } as const
   for (const run of await listLiveOfAgent(db, agent.id)) await cancelRun(db as Tx, run, cancel)
   const unassignedTasks = await deps.unassignTasks(db, { agent, now, world })
-  afterCommit(() => deps.bus.poke())
   return { agent: await shownAgent(agent, { db, caller, world, catalog: deps.catalog }), unassignedTasks }
 }
 

@@ -17,7 +17,7 @@ export function agentUpkeepHandlers(deps: ResourceDependencies): ImplementedRout
       return { agentId: agent.id, audit: await auditAgent(db, { agent, workspace }, { ...deps, now: world.now() }) }
     },
 
-    sessionsReset: (input) => resetSessions(input, deps),
+    sessionsReset: resetSessions,
   })
 }
 
@@ -25,8 +25,8 @@ export function agentUpkeepHandlers(deps: ResourceDependencies): ImplementedRout
  * Raises the generation of the agent's tokens, so that those of its live runs are dead, and lets no later run go on with a
  * session of now. A run that waits forgets the session it was to go on with.
  */
-async function resetSessions(input: HandlerInput<typeof agentUpkeepRoutes.sessionsReset>, deps: ResourceDependencies) {
-  const { db, caller, params, world, afterCommit } = input
+async function resetSessions(input: HandlerInput<typeof agentUpkeepRoutes.sessionsReset>) {
+  const { db, caller, params, world } = input
   const before = await changeableAgent(db, caller, params.agentId)
   if (caller.kind === 'agent') {
     const change = { caller, routeId: agentUpkeepRoutes.sessionsReset.id, params: { agentId: before.id } }
@@ -46,6 +46,5 @@ async function resetSessions(input: HandlerInput<typeof agentUpkeepRoutes.sessio
     createdAt: now,
   })
   await forgetSessions(db, agent.id, now)
-  afterCommit(() => deps.bus.poke())
   return { agentId: agent.id, sessionsResetAt: toTimestamp(now) }
 }

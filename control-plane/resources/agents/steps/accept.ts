@@ -7,7 +7,7 @@ import { lookAgain } from './waiting-runs.ts'
 
 /**
  * An agent that was given away runs on its new owner's devices once they agreed: by saying so, or by the first start or change
- * of theirs. What of it waits is looked at anew; the caller pokes the bus once it has committed.
+ * of theirs. What of it waits is looked at anew.
  */
 export async function acceptAgent(
   db: Db,

@@ -35,18 +35,17 @@ export function approvalHandlers(deps: ResourceDependencies, routes: () => reado
 
     async create(input) {
       const id = await requested(input, deps)
-      input.afterCommit(() => deps.bus.poke())
       const approval = (await findApproval(input.db, input.caller.workspaceId, id)) ?? unknownApproval()
       return answer(201, { approval: await presentApproval(input.db, approval), sentinel: sentinelOf(id) })
     },
 
     async approve(input) {
       const { body } = input
-      return resolve(input, { deps, routes: routes(), outcome: 'approve', appliedScope: body.appliedScope ?? 'once' })
+      return resolve(input, { routes: routes(), outcome: 'approve', appliedScope: body.appliedScope ?? 'once' })
     },
 
     async reject(input) {
-      return resolve(input, { deps, routes: routes(), outcome: 'reject', appliedScope: null })
+      return resolve(input, { routes: routes(), outcome: 'reject', appliedScope: null })
     },
 
     async assign({ db, caller, params, body, world }) {
@@ -105,7 +104,6 @@ async function filterOf({
 }
 
 interface Decision {
-  deps: ResourceDependencies
   routes: readonly ImplementedRoute[]
   outcome: 'approve' | 'reject'
   appliedScope: 'once' | 'always' | null
@@ -114,7 +112,7 @@ interface Decision {
 type ResolveInput = Omit<HandlerInput<typeof approvalRoutes.reject>, 'caller'> & { caller: PersonCaller }
 
 /** Closed first, so that of two people who resolve it at once only one has an effect; a refused effect opens it again. */
-async function resolve(input: ResolveInput, { deps, routes, outcome, appliedScope }: Decision) {
+async function resolve(input: ResolveInput, { routes, outcome, appliedScope }: Decision) {
   const { db, caller, params, body, world } = input
   const approval = await visibleApproval(db, caller, params.approvalId)
   const refusal = refusalOf(approval, caller, world.now())
@@ -132,6 +130,5 @@ async function resolve(input: ResolveInput, { deps, routes, outcome, appliedScop
   const resolved = { approval, person: caller, reason, scope, request: input, routes }
   await (outcome === 'approve' ? effect?.onApprove?.(resolved) : effect?.onReject?.(resolved))
   await wakeAsker(db, approval, { outcome, reason, by: { id: caller.userPublicId, name: caller.name }, world })
-  input.afterCommit(() => deps.bus.poke())
   return presentApproval(db, (await findApproval(db, caller.workspaceId, approval.id)) ?? approval)
 }

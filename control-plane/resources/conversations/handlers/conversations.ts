@@ -33,7 +33,7 @@ import { listConversations, listConversationsByIds, type ConversationFilter, typ
 
 export function conversationHandlers(deps: ResourceDependencies): ImplementedRoute[] {
   return implement(conversationRoutes, {
-    create: (input) => createConversation(input, deps),
+    create: createConversation,
     list,
 
     async get({ db, caller, params, query }) {

@@ -3,7 +3,6 @@ import { fail } from '../../../../shared/api/errors.ts'
 import type { Db } from '../../../db/open.ts'
 import type { Caller } from '../../../http/callers.ts'
 import { answer, type HandlerInput } from '../../../http/implement.ts'
-import type { ResourceDependencies } from '../../dependencies.ts'
 import { lookUpTask } from '../../tasks/lookup.ts'
 import type { TaskRow } from '../../tasks/store.ts'
 import { knownParticipant } from '../lookup.ts'
@@ -23,7 +22,7 @@ import { participantsOf } from '../task-conversation.ts'
 
 type Create = HandlerInput<typeof conversationRoutes.create>
 
-export async function createConversation(input: Create, deps: Pick<ResourceDependencies, 'bus'>) {
+export async function createConversation(input: Create) {
   const { db, caller, body, world } = input
   const first = firstText(body.firstMessage)
   if (first !== undefined) checkText(first)
@@ -51,7 +50,6 @@ export async function createConversation(input: Create, deps: Pick<ResourceDepen
   const made = await stored(db, row.id)
   if (first !== undefined) {
     await postMessage(db, { conversation: made, author, body: first, caller, world })
-    input.afterCommit(() => deps.bus.poke())
   }
   return answer(201, await presentConversation(db, caller, await stored(db, row.id)))
 }

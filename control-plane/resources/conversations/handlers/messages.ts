@@ -12,7 +12,6 @@ import { checkText, postMessage } from '../steps/post.ts'
 import { subjectOf } from '../rules.ts'
 import { claimConversation, findConversation, recordRemoval, replacePreview, type ConversationRow } from '../store.ts'
 import { requiredText } from '../text.ts'
-import type { ResourceDependencies } from '../../dependencies.ts'
 import { findMentions } from '../mentions.ts'
 import { presentMessage } from '../present-message.ts'
 import { previewOf } from '../message-rules.ts'
@@ -26,7 +25,7 @@ import {
   type MessageRow,
 } from '../message-store.ts'
 
-export function messageHandlers(deps: Pick<ResourceDependencies, 'bus'>): ImplementedRoute[] {
+export function messageHandlers(): ImplementedRoute[] {
   return implement(messageRoutes, {
     async post(input) {
       const { db, caller, params, body, world } = input
@@ -44,7 +43,6 @@ export function messageHandlers(deps: Pick<ResourceDependencies, 'bus'>): Implem
         ...(externalRef == null ? {} : { externalRef }),
         ...(attachmentIds === undefined ? {} : { attachmentIds }),
       })
-      input.afterCommit(() => deps.bus.poke())
       return answer(201, presentMessage(message, conversation))
     },
 

@@ -90,7 +90,6 @@ async function begin(input: Send, deps: ResourceDependencies): Promise<Turn> {
   if (begun.started !== null) {
     announce(begun.started, deps)
     // Others whom the text mentions.
-    deps.bus.poke()
   }
   return begun
 }

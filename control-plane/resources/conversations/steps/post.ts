@@ -39,7 +39,7 @@ export interface Post {
 }
 
 /**
- * Posts a message in the caller's transaction and wakes whom it concerns; the caller pokes the bus once it has committed.
+ * Posts a message in the caller's transaction and wakes whom it concerns.
  * Whether the author may post there is the caller's to check. Fails with `empty_message`, `secret_in_message`,
  * `parent_not_in_conversation`, `resource_not_found` (an attachment) and `conversation_not_found` (gone meanwhile).
  */

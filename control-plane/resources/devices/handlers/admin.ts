@@ -2,13 +2,12 @@ import { accessRoutes } from '../../../../shared/api/auth-internal.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { toTimestamp } from '../../../../shared/api/ids.ts'
 import { implement, type ImplementedRoute } from '../../../http/implement.ts'
-import type { ResourceDependencies } from '../../dependencies.ts'
 import { listMembers } from '../../members/store.ts'
 import { removeDevice } from '../steps/remove.ts'
 import { findDeviceByPublicId, listDevicesOfWorkspace } from '../store.ts'
 
 /** Devices of everybody in the workspace, for its admins. */
-export function deviceAdminHandlers(deps: Pick<ResourceDependencies, 'bus'>): ImplementedRoute[] {
+export function deviceAdminHandlers(): ImplementedRoute[] {
   return implement(accessRoutes, {
     async listDevices({ db, caller }) {
       const people = new Map((await listMembers(db, caller.workspaceId)).map((member) => [member.id, member]))
@@ -22,11 +21,10 @@ export function deviceAdminHandlers(deps: Pick<ResourceDependencies, 'bus'>): Im
       }
     },
 
-    async revokeDevice({ db, caller, params, world, afterCommit }) {
+    async revokeDevice({ db, caller, params, world }) {
       const device = await findDeviceByPublicId(db, params.id)
       if (device === null || device.workspaceId !== caller.workspaceId) fail('resource_not_found', { param: 'id' })
       if (!(await removeDevice(db, device, world))) fail('transient_conflict')
-      afterCommit(() => deps.bus.poke())
       return { id: params.id, revoked: true as const }
     },
   })

@@ -21,12 +21,11 @@ export function deviceHandlers(deps: ResourceDependencies): ImplementedRoute[] {
 
     update: (input) => update(input, deps),
 
-    async delete({ db, caller, params, world, afterCommit }) {
+    async delete({ db, caller, params, world }) {
       const device = await findInWorkspace(db, caller, params.id)
       if (device === null) failPlain('plain.device_not_found')
       if (device.userId !== caller.userId) failPlain('plain.device_not_owned')
       if (!(await removeDevice(db, device, world))) fail('transient_conflict')
-      afterCommit(() => deps.bus.poke())
     },
   })
 }
@@ -38,7 +37,6 @@ async function update(input: HandlerInput<typeof deviceRoutes.update>, deps: Res
   const device = await ownDevice(db, caller, { id: params.id, body })
   const at = world.now()
   await changeDevice(db, device, { body, at })
-  input.afterCommit(() => deps.bus.poke())
   const context = await contextOf(db, caller, { now: at, leaseMs: deps.leaseMs })
   return presentDevice((await findDevice(db, device.deviceId)) ?? device, context)
 }

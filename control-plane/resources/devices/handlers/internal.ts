@@ -18,7 +18,7 @@ export function deviceInternalHandlers(deps: ResourceDependencies): ImplementedR
   return implement(deviceInternalRoutes, {
     enrol: (input) => enrol(input, deps),
 
-    async disconnect({ db, world, bearer, afterCommit }) {
+    async disconnect({ db, world, bearer }) {
       const device = await deviceOfToken(db, bearer, world.now())
       const live = (await listLiveOfDevice(db, device.publicId)).filter((run) => run.leaseState === 'claimed')
       if (live.length > 0)
@@ -28,7 +28,6 @@ export function deviceInternalHandlers(deps: ResourceDependencies): ImplementedR
           details: { runIds: live.map((run) => run.id) },
         })
       if (!(await removeDevice(db, device, world))) fail('transient_conflict')
-      afterCommit(() => deps.bus.poke())
     },
 
     async config({ db, world, bearer }) {
@@ -89,7 +88,6 @@ async function enrol(input: Enrol, deps: ResourceDependencies) {
     at,
   }
   await insertDevice(db, device)
-  input.afterCommit(() => deps.bus.poke())
   const { publicId, deviceId, displayName } = device
   return { publicId, deviceId, token, displayName, server: deps.publicUrl() }
 }

@@ -7,7 +7,7 @@ import { replaceDefaultDevice } from '../../workspaces/store.ts'
 import { replaceDevice, type DeviceRow } from '../store.ts'
 
 /**
- * Writes the settings that the body names; the caller pokes the bus once it has committed. Fails with `transient_conflict`
+ * Writes the settings that the body names. Fails with `transient_conflict`
  * when somebody else changed the device in between.
  */
 export async function changeDevice(

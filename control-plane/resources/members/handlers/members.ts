@@ -2,7 +2,6 @@ import { fail, failPlain } from '../../../../shared/api/errors.ts'
 import { memberRoutes, type Member } from '../../../../shared/api/members.ts'
 import { hasRole, type PersonCaller } from '../../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
-import type { ResourceDependencies } from '../../dependencies.ts'
 import { removeDevice } from '../../devices/steps/remove.ts'
 import { listDevicesOfUser } from '../../devices/store.ts'
 import { wholeList } from '../../../http/whole-list.ts'
@@ -10,7 +9,7 @@ import { namedWorkspace } from '../../workspaces/named.ts'
 import { endCauses } from '../steps/end-causes.ts'
 import { listMembers, removeMember, revokeLoginTokensOf, type MemberRow } from '../store.ts'
 
-export function memberHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+export function memberHandlers(): ImplementedRoute[] {
   return implement(memberRoutes, {
     async list({ db, caller }) {
       return wholeList((await listMembers(db, caller.workspaceId)).map(presentMember))
@@ -22,7 +21,7 @@ export function memberHandlers(deps: ResourceDependencies): ImplementedRoute[] {
       return hasRole(caller, 'admin') ? { ...members, invites: [] } : members
     },
 
-    leave: (input) => leave(input, deps),
+    leave,
 
     invite: unavailable,
     changeRole: unavailable,
@@ -35,10 +34,7 @@ function presentMember({ publicId, name, email, role }: MemberRow): Member {
   return { userId: publicId, name, email, role }
 }
 
-async function leave(
-  { db, caller, params, world, afterCommit }: HandlerInput<typeof memberRoutes.leave>,
-  deps: ResourceDependencies,
-) {
+async function leave({ db, caller, params, world }: HandlerInput<typeof memberRoutes.leave>) {
   const workspace = await namedWorkspace(db, caller, params.workspaceId)
   if (caller.role === 'owner') fail('http_exception', { message: 'The owner cannot leave the workspace.' })
   const member = { workspaceId: workspace.id, userId: caller.userId }
@@ -47,7 +43,6 @@ async function leave(
   await endCauses(db, member, world)
   await revokeLoginTokensOf(db, member, world.now())
   await removeMember(db, member)
-  afterCommit(() => deps.bus.poke())
   return { workspaceId: workspace.id, left: true as const }
 }
 

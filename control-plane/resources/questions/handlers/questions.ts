@@ -33,7 +33,6 @@ export function questionHandlers(deps: ResourceDependencies): ImplementedRoute[]
       const asked = await inTransaction(input.db as Knex, async (tx) => ask(tx, input, deps), {
         turns: [input.caller.workspaceId],
       })
-      input.afterCommit(() => deps.bus.poke())
       if (!asked.isStopped) stopFailed()
       const { question } = asked
       return answerWith(201, { question: presentQuestion(question), sentinel: sentinelOf(question.id) })
@@ -134,7 +133,6 @@ async function closed(
 ): Promise<Question> {
   const { db, caller, world } = input
   if (!(await closeAnswered(db, question, { answer, person: caller, world }))) fail('question_resolved')
-  input.afterCommit(() => deps.bus.poke())
   return presentQuestion((await findQuestion(db, question.workspaceId, question.id)) ?? question)
 }
 

@@ -15,8 +15,7 @@ export interface Answerer {
 
 /**
  * A reply in the thread of an open question's message answers it (document 2, "Question"): its text, whatever the mode;
- * never a `secret_input`, whose value belongs into no message. True when it did; the asking agent is then woken, so the
- * caller pokes the bus after the commit.
+ * never a `secret_input`, whose value belongs into no message. True when it did; the asking agent is then woken.
  */
 export async function answerFromReply(
   tx: Db,

@@ -38,7 +38,6 @@ export function runHandlers(deps: ResourceDependencies): ImplementedRoute[] {
       const reason = body.reason ?? null
       if (!(await cancelRun(db as Tx, run, { exitReason: 'interrupted', reason, world, leaseMs })))
         fail('run.not_cancellable')
-      input.afterCommit(() => deps.bus.poke())
       return presentRunDetail(db, (await findRun(db, run.id)) ?? run, { now: world.now(), leaseMs })
     },
 

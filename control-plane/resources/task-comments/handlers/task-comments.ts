@@ -77,7 +77,6 @@ async function create(
   // Whoever talks about a task wants to hear of it.
   const { type, id } = subjectOf(caller)
   await watchTask(db, { taskId: task.id, subject: { type, id }, addedBy: 'auto', origin: null, world })
-  input.afterCommit(() => deps.bus.poke())
   const [comment] = await presentComments(db, (await findTaskById(db, task.id)) ?? task, [message])
   return answer(201, comment!)
 }

@@ -4,7 +4,6 @@ import type { Db } from '../../../db/open.ts'
 import type { Caller } from '../../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { lookUpAgent } from '../../agents/lookup.ts'
-import type { ResourceDependencies } from '../../dependencies.ts'
 import { findMemberByReference } from '../../members/store.ts'
 import { findRun } from '../../runs/store.ts'
 import { wholeList } from '../../../http/whole-list.ts'
@@ -22,7 +21,7 @@ import { findWatcher, insertWatcher, listWatchers, removeWatcher, replaceWatcher
 
 type Routes = typeof taskLinkRoutes
 
-export function taskLinkHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+export function taskLinkHandlers(): ImplementedRoute[] {
   return implement(taskLinkRoutes, {
     addItem,
     updateItem,
@@ -32,7 +31,7 @@ export function taskLinkHandlers(deps: ResourceDependencies): ImplementedRoute[]
     },
 
     addDependency,
-    removeDependency: (input) => unlink(input, deps),
+    removeDependency: unlink,
 
     async watchers({ db, caller, params }) {
       const task = await readableTask(db, caller, params.id)
@@ -63,7 +62,7 @@ async function addDependency({ db, caller, params, body, world }: HandlerInput<R
   return answer(before === null ? 201 : 200, presentDependency(dependency))
 }
 
-async function unlink(input: HandlerInput<Routes['removeDependency']>, deps: ResourceDependencies) {
+async function unlink(input: HandlerInput<Routes['removeDependency']>) {
   const { db, caller, params, body, world } = input
   await lockTaskGraph(db, caller.workspaceId)
   const task = await changeableTask(db, caller, params.id)
@@ -79,7 +78,6 @@ async function unlink(input: HandlerInput<Routes['removeDependency']>, deps: Res
     await lockClosing(db, caller.workspaceId)
     await wakeUnblocked(db, { task, blocker, actor, world })
   }
-  input.afterCommit(() => deps.bus.poke())
   return presentDependency(before)
 }
 

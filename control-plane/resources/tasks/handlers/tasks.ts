@@ -49,14 +49,14 @@ export function taskHandlers(deps: ResourceDependencies): ImplementedRoute[] {
       const { db, caller, params, body, world } = input
       const before = await changeableTask(db, caller, params.id)
       const task = await updateTask(db, before, { body, caller, world, catalog: deps.catalog })
-      return changed(input, task, deps)
+      return presentTask(db, task, world.now())
     },
 
-    transition: (input) => transition(input, deps),
-    assign: (input) => assign(input, deps),
-    move: (input) => move(input, deps),
-    archive: (input) => archive(input, deps, input.world.now()),
-    unarchive: (input) => archive(input, deps, null),
+    transition,
+    assign,
+    move,
+    archive: (input) => archive(input, input.world.now()),
+    unarchive: (input) => archive(input, null),
 
     read,
   })
@@ -72,16 +72,6 @@ async function read({ db, caller, params, world }: HandlerInput<Routes['read']>)
   const conversation = isPerson ? await findConversationOfTask(db, task.id) : null
   if (conversation !== null) await markRead(db, conversation, { userId: readerId, at })
   return { lastReadAt: toTimestamp(at) }
-}
-
-/** The changed task as the answer; whoever it woke is seen to after the commit. */
-async function changed(
-  input: Pick<HandlerInput<Routes['archive']>, 'db' | 'world' | 'afterCommit'>,
-  task: TaskRow,
-  deps: ResourceDependencies,
-) {
-  input.afterCommit(() => deps.bus.poke())
-  return presentTask(input.db, task, input.world.now())
 }
 
 async function list({ db, caller, query, world }: HandlerInput<Routes['list']>) {
@@ -163,7 +153,7 @@ async function create(input: HandlerInput<Routes['create']>, deps: ResourceDepen
   const task = await createTask({ db, caller, world, catalog: deps.catalog }, { body, parent })
   await linkBlockers(db, task, blockers)
   await wakeForAssignment(db, { task, actor: actorOf(caller), world })
-  return answer(201, await changed(input, task, deps))
+  return answer(201, await presentTask(db, task, world.now()))
 }
 
 async function batch(input: HandlerInput<Routes['batch']>, deps: ResourceDependencies) {
@@ -171,12 +161,11 @@ async function batch(input: HandlerInput<Routes['batch']>, deps: ResourceDepende
   const { defaults, tasks: items } = body
   const made = await createBatch({ db, caller, world, catalog: deps.catalog }, { defaults, items })
   for (const task of made) await wakeForAssignment(db, { task, actor: actorOf(caller), world })
-  input.afterCommit(() => deps.bus.poke())
   const data = await presentTasks(db, made, { now: world.now(), withDescription: true })
   return answer(201, { object: 'list' as const, data })
 }
 
-async function transition(input: HandlerInput<Routes['transition']>, deps: ResourceDependencies) {
+async function transition(input: HandlerInput<Routes['transition']>) {
   const { db, caller, params, body, world } = input
   const { status: to, comment } = body
   if (comment !== undefined && comment.trim() === '') fail('empty_comment', { param: 'comment' })
@@ -189,18 +178,18 @@ async function transition(input: HandlerInput<Routes['transition']>, deps: Resou
   } else if (isFinished(task))
     // A comment wakes the assignee by itself.
     await wakeForAssignment(db, { task: moved, actor, world, reason: `This task was reopened: ${body.reason ?? ''}` })
-  return changed(input, moved, deps)
+  return presentTask(db, moved, world.now())
 }
 
-async function assign(input: HandlerInput<Routes['assign']>, deps: ResourceDependencies) {
+async function assign(input: HandlerInput<Routes['assign']>) {
   const { db, caller, params, body, world } = input
   const task = await readableTask(db, caller, params.id)
   const reference = assigneeReference(body.assignee)
   const agent = reference === null ? null : await assigneeOf(db, caller, { reference, projectId: task.projectId })
-  return changed(input, await assignTask(db, { task, agent, actor: actorOf(caller), world }), deps)
+  return presentTask(db, await assignTask(db, { task, agent, actor: actorOf(caller), world }), world.now())
 }
 
-async function move(input: HandlerInput<Routes['move']>, deps: ResourceDependencies) {
+async function move(input: HandlerInput<Routes['move']>) {
   const { db, caller, params, body, world } = input
   await lockTaskGraph(db, caller.workspaceId)
   const before = await changeableTask(db, caller, params.id)
@@ -211,11 +200,11 @@ async function move(input: HandlerInput<Routes['move']>, deps: ResourceDependenc
   const task = await storeTask(db, before, { ...before, parentTaskId: parent?.id ?? null, updatedAt: world.now() })
   const data = { from: before.parentTaskId, to: task.parentTaskId }
   await recordActivity(db, { taskId: task.id, kind: 'task.moved', actor: actorOf(caller), data, world })
-  return changed(input, task, deps)
+  return presentTask(db, task, world.now())
 }
 
 /** Putting away what is put away, or taking out what is not, changes nothing. */
-async function archive(input: HandlerInput<Routes['archive']>, deps: ResourceDependencies, archivedAt: number | null) {
+async function archive(input: HandlerInput<Routes['archive']>, archivedAt: number | null) {
   const { db, caller, params, world } = input
   const before = await changeableTask(db, caller, params.id)
   if ((before.archivedAt === null) === (archivedAt === null)) return presentTask(db, before, world.now())
@@ -224,7 +213,7 @@ async function archive(input: HandlerInput<Routes['archive']>, deps: ResourceDep
   // In the archive nobody was woken at its scheduled start.
   if (task.archivedAt === null && task.status === 'open' && hasStartedIn(before, world.now()))
     await wakeForAssignment(db, { task, actor, world, reason: 'The scheduled start of this task has come.' })
-  return changed(input, (await findTaskById(db, task.id)) ?? task, deps)
+  return presentTask(db, (await findTaskById(db, task.id)) ?? task, world.now())
 }
 
 /** Its scheduled start came while it was in the archive. */

@@ -25,14 +25,13 @@ export function workspaceActionHandlers(deps: ResourceDependencies): Implemented
       return { manifest: await exportWorkspace(db, workspace, world.now()) }
     },
 
-    async delete({ db, caller, params, body, world, afterCommit }) {
+    async delete({ db, caller, params, body, world }) {
       const workspace = await namedWorkspace(db, caller, params.workspaceId)
       if (body.confirmName !== workspace.name) {
         const fields = [{ path: 'confirmName', message: 'not the name of the workspace' }]
         fail('validation_error', { param: 'confirmName', details: { fields } })
       }
       const { companyDeleted } = await removeWorkspace(db, workspace, world)
-      afterCommit(() => deps.bus.poke())
       // This server takes no payments, so there is no subscription to cancel.
       return { billing: { companyDeleted, subscriptionCancelled: false } }
     },
@@ -59,7 +58,7 @@ export function workspaceActionHandlers(deps: ResourceDependencies): Implemented
 
 /** Saying again what holds already changes nothing. */
 async function change(
-  { db, caller, params, world, afterCommit }: HandlerInput<Routes['pauseAgents' | 'resumeAgents' | 'archive']>,
+  { db, caller, params, world }: HandlerInput<Routes['pauseAgents' | 'resumeAgents' | 'archive']>,
   deps: ResourceDependencies,
   to: Partial<Pick<WorkspaceRow, 'agentsPaused' | 'status'>>,
 ) {
@@ -72,7 +71,6 @@ async function change(
   if (isHalted(after)) {
     const reason = after.status === 'archived' ? 'The workspace was archived.' : 'The agents were paused.'
     await cancelQueuedRuns(db as Tx, after.id, { reason, world, leaseMs: deps.leaseMs })
-    afterCommit(() => deps.bus.poke())
   }
   return presentWorkspace(after)
 }
