@@ -204,7 +204,7 @@ onBoth(
       await publish(inner, row)
       throw new Error('undone')
     }
-    await inTransaction(root, async (tx) => void (await inSavepoint(tx, undone).catch(() => undefined)))
+    await inTransaction(root, async (tx) => inSavepoint(tx, undone).catch(() => undefined))
     expect(told).toBe(1)
     await inTransaction(root, async (tx) => inSavepoint(tx, async (inner) => publish(inner, row)))
     expect(told).toBe(2)
