@@ -1,3 +1,5 @@
+import { text } from './columns.ts'
+import { cellOf } from './reads.ts'
 import type { Db } from './open.ts'
 
 /** Answers of devices, for the replica that asked; kept for minutes. */
@@ -9,8 +11,7 @@ export async function insertReply(db: Db, reply: { requestId: string; body: stri
 }
 
 export async function findReply(db: Db, requestId: string): Promise<string | null> {
-  const row: unknown = await db('device_replies').where({ request_id: requestId }).first('body')
-  return row === undefined ? null : (row as { body: string }).body
+  return cellOf(db('device_replies').where({ request_id: requestId }), 'body', text)
 }
 
 export async function pruneReplies(db: Db, before: number): Promise<number> {

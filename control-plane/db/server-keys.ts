@@ -1,9 +1,10 @@
+import { text } from './columns.ts'
+import { cellOf } from './reads.ts'
 import type { Db } from './open.ts'
 
 /** The key of that name, if it was made; null: it was not. */
 export async function findServerKey(db: Db, name: string): Promise<string | null> {
-  const row: unknown = await db('server_keys').where({ name }).first('value')
-  return row === undefined ? null : (row as { value: string }).value
+  return cellOf(db('server_keys').where({ name }), 'value', text)
 }
 
 /** The server's own key of that name, made on first use. Every replica on the same database gets the same one. */

@@ -1,3 +1,5 @@
+import { text } from '../db/columns.ts'
+import { cellOf } from '../db/reads.ts'
 import type { Db } from '../db/open.ts'
 
 /** Keys of wakes (`idempotencyKey` of a start-run body) with the answer each got. */
@@ -22,8 +24,7 @@ export async function claimWakeKey(
 
 /** The answer the key's wake got, as JSON text; null when there is no such key. */
 export async function findWakeAnswer(db: Db, agentId: string, key: string): Promise<string | null> {
-  const found: unknown = await db('wake_keys').where({ agent_id: agentId, wake_key: key }).first('answer')
-  return found === undefined ? null : (found as { answer: string }).answer
+  return cellOf(db('wake_keys').where({ agent_id: agentId, wake_key: key }), 'answer', text)
 }
 
 export async function replaceWakeAnswer(db: Db, wake: { agentId: string; key: string; answer: string }): Promise<void> {

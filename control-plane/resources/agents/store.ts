@@ -1,4 +1,5 @@
-import type { Knex } from 'knex'
+import { onlyVisibleAgents } from './visibility.ts'
+import { countOf } from '../../db/reads.ts'
 import { z } from 'zod'
 import { harnessNames } from '../../../shared/runs/harnesses.ts'
 import { harnessCommand, reasoningEfforts, toolPermissionModes, toolRule } from '../../../shared/runs/spec.ts'
@@ -148,7 +149,7 @@ export async function listAgents(db: Db, filter: AgentFilter): Promise<AgentRow[
       for (const column of ['name', 'handle', 'description']) void any.orWhereRaw(holdsPattern(column), [like])
     })
   }
-  if (filter.visibleTo !== undefined) void query.where((any) => onlyVisible(any, filter.visibleTo!))
+  if (filter.visibleTo !== undefined) void query.where((any) => onlyVisibleAgents(any, filter.visibleTo!))
   return agents.list(newestFirst(query, filter))
 }
 
@@ -159,15 +160,8 @@ export async function countAgents(
   viewer: { seesAll: boolean; userId: string | null; agentId: string | null },
 ): Promise<number> {
   const query = db('agents').where({ workspace_id: workspaceId }).whereNull('deleted_at')
-  if (!viewer.seesAll) void query.where((any) => onlyVisible(any, viewer))
-  const counted: unknown = await query.count({ n: '*' }).first()
-  return Number((counted as { n: unknown }).n)
-}
-
-function onlyVisible(any: Knex.QueryBuilder, viewer: { userId: string | null; agentId: string | null }): void {
-  void any.where({ visibility: 'company' })
-  if (viewer.userId !== null) void any.orWhere({ owner_user_id: viewer.userId })
-  if (viewer.agentId !== null) void any.orWhere({ id: viewer.agentId })
+  if (!viewer.seesAll) void query.where((any) => onlyVisibleAgents(any, viewer))
+  return countOf(query)
 }
 
 /** Handles in use that begin like this one, to find a free suffix. */

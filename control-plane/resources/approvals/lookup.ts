@@ -6,7 +6,7 @@ import type { Db } from '../../db/open.ts'
 import type { Caller } from '../../http/callers.ts'
 import { isVisible, viewerOf } from '../agents/rules.ts'
 import { findAgent } from '../agents/store.ts'
-import type { GateViewer } from '../agents/hidden-agents.ts'
+import type { GateViewer } from '../agents/visibility.ts'
 import { findApproval, type ApprovalRow } from './store.ts'
 
 /** Whose eyes a list is made for; undefined: they see all. */

@@ -12,7 +12,7 @@ import { int, json, nullableText, nullableTime, text, time } from '../../db/colu
 import { pageById, type IdPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
-import { hiddenAgents, type GateViewer } from '../agents/hidden-agents.ts'
+import { hiddenAgents, type GateViewer } from '../agents/visibility.ts'
 
 const approvals = table('approvals', {
   id: text,

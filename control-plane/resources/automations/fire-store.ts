@@ -1,3 +1,5 @@
+import { cellOf } from '../../db/reads.ts'
+import { onlyVisibleAgents } from '../agents/visibility.ts'
 import { z } from 'zod'
 import { skipReasons } from '../../../shared/api/automations.ts'
 import { nullableText, text, time } from '../../db/columns.ts'
@@ -38,13 +40,15 @@ export async function findRunOfBody(
   db: Db,
   call: { automationId: string; bodyHash: string; since: number },
 ): Promise<string | null> {
-  const found: unknown = await db('automation_fires')
-    .where({ automation_id: call.automationId, body_hash: call.bodyHash, kind: 'triggered' })
-    .whereNotNull('run_id')
-    .where('created_at', '>', call.since)
-    .orderBy('created_at', 'desc')
-    .first('run_id')
-  return found === undefined ? null : (found as { run_id: string }).run_id
+  return cellOf(
+    db('automation_fires')
+      .where({ automation_id: call.automationId, body_hash: call.bodyHash, kind: 'triggered' })
+      .whereNotNull('run_id')
+      .where('created_at', '>', call.since)
+      .orderBy('created_at', 'desc'),
+    'run_id',
+    text,
+  )
 }
 
 /** Whether a run that the automation started is queued or running. */
@@ -95,11 +99,7 @@ export async function listFiredRuns(
   if (filter.statuses) void query.whereIn('r.status', [...filter.statuses])
   const { viewer } = filter
   if (!viewer.seesAll)
-    void query.whereIn('r.agent_id', (agents) => {
-      void agents.from('agents').select('id').where({ visibility: 'company' })
-      if (viewer.userId !== null) void agents.orWhere({ owner_user_id: viewer.userId })
-      if (viewer.agentId !== null) void agents.orWhere({ id: viewer.agentId })
-    })
+    void query.whereIn('r.agent_id', (agents) => onlyVisibleAgents(agents.from('agents').select('id'), viewer))
   if (filter.before) void query.whereRaw('(f.created_at, f.id) < (?, ?)', [filter.before.createdAt, filter.before.id])
   const rows: { run_id: string; id: string; created_at: number | string }[] = await query
     .orderBy([

@@ -1,3 +1,4 @@
+import { onlyVisibleAgents } from '../agents/visibility.ts'
 import type { Knex } from 'knex'
 import { z } from 'zod'
 import { environments } from '../../../shared/api/agents.ts'
@@ -164,9 +165,5 @@ function onlyMatching(query: Knex.QueryBuilder, q: string): void {
 /** An automation is seen by whom its agent is seen. */
 function onlyOfVisibleAgents(query: Knex.QueryBuilder, viewer: Viewer): void {
   if (viewer.seesAll) return
-  void query.whereIn('agent_id', (agents) => {
-    void agents.from('agents').select('id').where({ visibility: 'company' })
-    if (viewer.userId !== null) void agents.orWhere({ owner_user_id: viewer.userId })
-    if (viewer.agentId !== null) void agents.orWhere({ id: viewer.agentId })
-  })
+  void query.whereIn('agent_id', (agents) => onlyVisibleAgents(agents.from('agents').select('id'), viewer))
 }

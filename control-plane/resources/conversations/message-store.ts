@@ -1,3 +1,4 @@
+import { countOf } from '../../db/reads.ts'
 import { z } from 'zod'
 import { authorTypes, messageSources } from '../../../shared/api/conversation-fields.ts'
 import { int, json, nullableText, nullableTime, text, time } from '../../db/columns.ts'
@@ -111,11 +112,10 @@ export async function replaceBody(
       messages.toColumns({ body: after.body, mentions: [...after.mentions], editedAt: after.at, updatedAt: after.at }),
     )
   if (changed !== 1) return false
-  const counted: unknown = await db('message_edits').where({ message_id: before.id }).count({ n: '*' }).first()
   await db('message_edits').insert({
     message_id: before.id,
     conversation_id: before.conversationId,
-    edit: z.object({ n: int }).parse(counted).n + 1,
+    edit: (await countOf(db('message_edits').where({ message_id: before.id }))) + 1,
     body: before.body,
     replaced_at: after.at,
   })

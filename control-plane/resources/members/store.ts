@@ -1,3 +1,4 @@
+import { countOf, cellOf } from '../../db/reads.ts'
 import { z } from 'zod'
 import type { Db } from '../../db/open.ts'
 import { nullableTime, text, time } from '../../db/columns.ts'
@@ -28,8 +29,7 @@ export async function findUserByEmail(db: Db, email: string): Promise<UserRow | 
 }
 
 export async function countUsers(db: Db): Promise<number> {
-  const counted: unknown = await db('users').count({ n: '*' }).first()
-  return Number((counted as { n: unknown }).n)
+  return countOf(db('users'))
 }
 
 /** Makes a person a member; a member already keeps the row and gets the role. */
@@ -57,8 +57,7 @@ export async function listMembers(db: Db, workspaceId: string): Promise<MemberRo
 }
 
 export async function findRole(db: Db, workspaceId: string, userId: string): Promise<Role | null> {
-  const found: unknown = await db('members').where({ workspace_id: workspaceId, user_id: userId }).first('role')
-  return found === undefined ? null : z.enum(roles).parse((found as { role: unknown }).role)
+  return cellOf(db('members').where({ workspace_id: workspaceId, user_id: userId }), 'role', z.enum(roles))
 }
 
 const member = query('select user_id from members where workspace_id = ? and user_id = ?', z.object({ user_id: text }))

@@ -1,5 +1,6 @@
 import { hasRole, type Caller } from '../../http/callers.ts'
-import type { ProjectRow, ProjectViewer } from './store.ts'
+import type { ProjectViewer } from './visibility.ts'
+import type { ProjectRow } from './store.ts'
 
 /** Decisions about projects (document 1, "Project"; silences projects.who and agents.privateVisibility). */
 

@@ -1,3 +1,5 @@
+import { onlyGranted, onlyVisibleProjects, type GrantedAgent, type ProjectViewer } from './visibility.ts'
+import { countOf } from '../../db/reads.ts'
 import type { Knex } from 'knex'
 import { z } from 'zod'
 import { projectStatuses } from '../../../shared/api/projects.ts'
@@ -76,14 +78,6 @@ export async function hasGrant(db: Db, projectId: string, agentId: string): Prom
 }
 
 /** An agent was let into a project by a row, or leads it. */
-export interface GrantedAgent {
-  agentId: string
-  agentUuid: string
-}
-
-/** Whose eyes a list is made for; null sees all. */
-export type ProjectViewer = { userId: string } | GrantedAgent | null
-
 export interface ProjectFilter {
   workspaceId: string
   /** Live projects with one of these; left out: all live ones. */
@@ -113,10 +107,10 @@ export async function listProjects(db: Db, filter: ProjectFilter): Promise<Proje
   })
   if (filter.leadAgentId !== undefined) void query.where({ lead_agent_id: filter.leadAgentId })
   if (filter.q !== undefined && filter.q !== '') onlyMatching(query, filter.q)
-  if (filter.visibleTo) onlyVisible(query, filter.visibleTo)
+  if (filter.visibleTo) onlyVisibleProjects(query, filter.visibleTo)
   if (filter.grantedTo) {
     const agent = filter.grantedTo
-    void query.where((any) => granted(any, agent))
+    void query.where((any) => onlyGranted(any, agent))
   }
   return projects.list(newestFirst(query, filter))
 }
@@ -124,9 +118,8 @@ export async function listProjects(db: Db, filter: ProjectFilter): Promise<Proje
 /** Live projects that this viewer sees. */
 export async function countProjects(db: Db, workspaceId: string, viewer: ProjectViewer): Promise<number> {
   const query = db('projects').where({ workspace_id: workspaceId }).whereNull('deleted_at')
-  if (viewer) onlyVisible(query, viewer)
-  const counted: unknown = await query.count({ n: '*' }).first()
-  return Number((counted as { n: unknown }).n)
+  if (viewer) onlyVisibleProjects(query, viewer)
+  return countOf(query)
 }
 
 function onlyMatching(query: Knex.QueryBuilder, q: string): void {
@@ -134,21 +127,4 @@ function onlyMatching(query: Knex.QueryBuilder, q: string): void {
   void query.where((any) => {
     for (const column of ['name', 'description', 'prefix']) void any.orWhereRaw(holdsPattern(column), [like])
   })
-}
-
-function onlyVisible(query: Knex.QueryBuilder, viewer: NonNullable<ProjectViewer>): void {
-  void query.where((any) => {
-    void any.where({ visibility: 'company' })
-    if ('userId' in viewer) void any.orWhere({ owner_user_id: viewer.userId })
-    else void any.orWhere((own) => granted(own, viewer))
-  })
-}
-
-function granted(any: Knex.QueryBuilder, agent: GrantedAgent): void {
-  void any
-    .where({ lead_agent_id: agent.agentUuid })
-    .orWhereIn(
-      'id',
-      (grants) => void grants.from('project_grants').select('project_id').where({ agent_id: agent.agentId }),
-    )
 }

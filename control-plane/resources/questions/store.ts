@@ -11,7 +11,7 @@ import { int, nullableJson, nullableText, nullableTime, text, time } from '../..
 import { pageById, type IdPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
-import { hiddenAgents, type GateViewer } from '../agents/hidden-agents.ts'
+import { hiddenAgents, type GateViewer } from '../agents/visibility.ts'
 
 const questions = table('questions', {
   id: text,

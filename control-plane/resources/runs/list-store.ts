@@ -1,4 +1,4 @@
-import type { Knex } from 'knex'
+import { hiddenAgents } from '../agents/visibility.ts'
 import { newestFirst } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { runs, type RunRow } from './store.ts'
@@ -16,7 +16,7 @@ export async function listRunsByIds(
     .from(db)
     .where({ workspace_id: workspaceId })
     .whereIn('id', [...ids])
-  if (visibleTo) void query.whereNotExists((hidden) => hiddenAgents(hidden, visibleTo))
+  if (visibleTo) void query.whereNotExists((hidden) => hiddenAgents(hidden, { viewer: visibleTo, table: 'runs' }))
   return runs.list(query)
 }
 
@@ -39,7 +39,8 @@ export interface RunFilter {
 export async function listRuns(db: Db, filter: RunFilter): Promise<RunRow[]> {
   const query = runs.from(db).where({ workspace_id: filter.workspaceId })
   if (filter.agentId !== undefined) void query.where({ agent_id: filter.agentId })
-  if (filter.visibleTo) void query.whereNotExists((hidden) => hiddenAgents(hidden, filter.visibleTo!))
+  if (filter.visibleTo)
+    void query.whereNotExists((hidden) => hiddenAgents(hidden, { viewer: filter.visibleTo!, table: 'runs' }))
   if (filter.task !== undefined) {
     const task = filter.task
     void query.where((either) => void either.where({ task_key: task }).orWhere({ task_id: task }))
@@ -49,14 +50,6 @@ export async function listRuns(db: Db, filter: RunFilter): Promise<RunRow[]> {
   if (filter.since !== undefined) void query.where('created_at', '>=', filter.since)
   if (filter.until !== undefined) void query.where('created_at', '<', filter.until)
   return runs.list(newestFirst(query, filter))
-}
-
-/** The run's agent, when it is private and this viewer is neither its owner nor itself. */
-function hiddenAgents(query: Knex.QueryBuilder, viewer: { userId: string | null; agentId: string | null }): void {
-  void query.from('agents').select('agents.id').whereRaw('agents.id = runs.agent_id').where({ visibility: 'private' })
-  if (viewer.userId !== null)
-    void query.where((other) => void other.whereNull('owner_user_id').orWhereNot({ owner_user_id: viewer.userId }))
-  if (viewer.agentId !== null) void query.whereNot('agents.id', viewer.agentId)
 }
 
 /** Runs of a conversation, oldest first, after this one. */

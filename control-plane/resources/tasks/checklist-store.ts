@@ -1,3 +1,4 @@
+import { countOf } from '../../db/reads.ts'
 import { z } from 'zod'
 import { flag, int, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
@@ -62,10 +63,5 @@ export async function replacePositions(db: Db, moved: readonly { id: string; pos
 
 /** Items that are not archived. */
 export async function countChecklistItems(db: Db, taskId: string): Promise<number> {
-  const counted: unknown = await db('task_checklist_items')
-    .where({ task_id: taskId })
-    .whereNull('archived_at')
-    .count({ n: '*' })
-    .first()
-  return Number((counted as { n: unknown }).n)
+  return countOf(db('task_checklist_items').where({ task_id: taskId }).whereNull('archived_at'))
 }

@@ -1,10 +1,11 @@
+import { countOf, cellOf } from '../../db/reads.ts'
 import type { Knex } from 'knex'
 import { z } from 'zod'
 import { nullableText, text } from '../../db/columns.ts'
 import { pageById, type IdPage } from '../../db/id-page.ts'
 import { holdsPattern, likeContaining } from '../../db/like.ts'
 import type { Db } from '../../db/open.ts'
-import type { ProjectViewer } from '../projects/store.ts'
+import { onlyVisibleProjects, type ProjectViewer } from '../projects/visibility.ts'
 import { tasks, type TaskRow } from './store.ts'
 
 export interface TaskFilter extends IdPage {
@@ -43,8 +44,7 @@ export async function listTasks(db: Db, filter: TaskFilter): Promise<TaskRow[]> 
 export async function countTasks(db: Db, workspaceId: string, viewer: ProjectViewer): Promise<number> {
   const query = db('tasks').where({ workspace_id: workspaceId }).whereNull('archived_at')
   if (viewer) onlyVisible(query, viewer)
-  const counted: unknown = await query.count({ n: '*' }).first()
-  return Number((counted as { n: unknown }).n)
+  return countOf(query)
 }
 
 function onlyMatching(query: Knex.QueryBuilder, q: string): void {
@@ -58,15 +58,7 @@ function onlyMatching(query: Knex.QueryBuilder, q: string): void {
 function onlyVisible(query: Knex.QueryBuilder, viewer: NonNullable<ProjectViewer>): void {
   void query.where((any) => {
     void any.whereNull('project_id').orWhereIn('project_id', (projects) => {
-      void projects.from('projects').select('id').where({ visibility: 'company' })
-      if ('userId' in viewer) void projects.orWhere({ owner_user_id: viewer.userId })
-      else
-        void projects
-          .orWhere({ lead_agent_id: viewer.agentUuid })
-          .orWhereIn(
-            'id',
-            (grants) => void grants.from('project_grants').select('project_id').where({ agent_id: viewer.agentId }),
-          )
+      onlyVisibleProjects(projects.from('projects').select('id'), viewer)
     })
     if ('agentId' in viewer) void any.orWhere({ assignee_agent_id: viewer.agentId })
   })
@@ -103,11 +95,9 @@ export async function listDuplicateCandidates(
 export async function listAncestors(db: Db, taskId: string): Promise<string[]> {
   const chain: string[] = []
   let at: string | null = taskId
-  const parentOf = z.object({ parent_task_id: nullableText })
   // Trees are four levels deep; the bound only guards against a loop that should not be.
   while (at !== null && chain.length < 16) {
-    const found: unknown = await db('tasks').where({ id: at }).first('parent_task_id')
-    at = found === undefined ? null : parentOf.parse(found).parent_task_id
+    at = await cellOf(db('tasks').where({ id: at }), 'parent_task_id', nullableText)
     if (at !== null) chain.push(at)
   }
   return chain

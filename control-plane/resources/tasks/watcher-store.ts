@@ -1,3 +1,4 @@
+import { cellOf } from '../../db/reads.ts'
 import { z } from 'zod'
 import { nullableText, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
@@ -72,8 +73,9 @@ export async function replaceReadMark(db: Db, reader: Reader, at: number): Promi
 }
 
 export async function findReadMark(db: Db, reader: Reader): Promise<number | null> {
-  const found: unknown = await db('task_reads')
-    .where({ task_id: reader.taskId, reader_type: reader.readerType, reader_id: reader.readerId })
-    .first('last_read_at')
-  return found === undefined ? null : z.object({ last_read_at: time }).parse(found).last_read_at
+  return cellOf(
+    db('task_reads').where({ task_id: reader.taskId, reader_type: reader.readerType, reader_id: reader.readerId }),
+    'last_read_at',
+    time,
+  )
 }

@@ -1,4 +1,5 @@
-import { z } from 'zod'
+import { text } from '../../db/columns.ts'
+import { cellOf } from '../../db/reads.ts'
 import type { Db } from '../../db/open.ts'
 
 /** Slugs that workspaces have or had. A row stays when its workspace is renamed or removed: the slug is nobody else's. */
@@ -22,8 +23,7 @@ export async function claimSlug(db: Db, claim: SlugClaim): Promise<boolean> {
 
 /** The workspace that has or had the slug; it may be gone. */
 export async function findSlugOwner(db: Db, slug: string): Promise<string | null> {
-  const found: unknown = await db('workspace_slugs').where({ slug }).first('workspace_id')
-  return found === undefined ? null : z.object({ workspace_id: z.string() }).parse(found).workspace_id
+  return cellOf(db('workspace_slugs').where({ slug }), 'workspace_id', text)
 }
 
 const toColumns = ({ slug, workspaceId, at }: SlugClaim) => ({ slug, workspace_id: workspaceId, created_at: at })

@@ -8,10 +8,20 @@ export interface GateViewer {
   agentId: string | null
 }
 
-/** The agent that asks, when it is private and this viewer is neither its owner nor itself. */
+/** Keeps the agents that this viewer sees: those of the company, their own, and itself. */
+export function onlyVisibleAgents(
+  agents: Knex.QueryBuilder,
+  viewer: { userId: string | null; agentId: string | null },
+): void {
+  void agents.where({ visibility: 'company' })
+  if (viewer.userId !== null) void agents.orWhere({ owner_user_id: viewer.userId })
+  if (viewer.agentId !== null) void agents.orWhere({ id: viewer.agentId })
+}
+
+/** The agent of a row of `table`, when it is private and this viewer is neither its owner nor itself. */
 export function hiddenAgents(
   query: Knex.QueryBuilder,
-  { viewer, table }: { viewer: GateViewer; table: 'approvals' | 'questions' },
+  { viewer, table }: { viewer: GateViewer; table: 'approvals' | 'questions' | 'runs' },
 ): void {
   void query
     .from('agents')

@@ -1,0 +1,28 @@
+import type { Knex } from 'knex'
+
+export interface GrantedAgent {
+  agentId: string
+  agentUuid: string
+}
+
+/** Whose eyes a list is made for; null sees all. */
+export type ProjectViewer = { userId: string } | GrantedAgent | null
+
+/** Keeps the projects that this viewer sees: those of the company, their own, and those that an agent leads or was granted. */
+export function onlyVisibleProjects(query: Knex.QueryBuilder, viewer: NonNullable<ProjectViewer>): void {
+  void query.where((any) => {
+    void any.where({ visibility: 'company' })
+    if ('userId' in viewer) void any.orWhere({ owner_user_id: viewer.userId })
+    else void any.orWhere((own) => onlyGranted(own, viewer))
+  })
+}
+
+/** Keeps the projects that an agent leads or was let into. */
+export function onlyGranted(any: Knex.QueryBuilder, agent: GrantedAgent): void {
+  void any
+    .where({ lead_agent_id: agent.agentUuid })
+    .orWhereIn(
+      'id',
+      (grants) => void grants.from('project_grants').select('project_id').where({ agent_id: agent.agentId }),
+    )
+}
