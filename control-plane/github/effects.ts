@@ -11,7 +11,7 @@ import { fire, recordSkip, type FireOutcome } from '../resources/automations/ste
 import { fenced } from '../resources/automations/rules.ts'
 import { listListening, lockAutomation, type AutomationRow } from '../resources/automations/store.ts'
 import { listBoundWorkspaces } from '../resources/repos/binding-store.ts'
-import { recordActivity, transitionTask } from '../resources/tasks/steps/actions.ts'
+import { recordActivity, transitionTask } from '../resources/tasks/steps/transition.ts'
 import { isFinished, systemActor } from '../resources/tasks/rules.ts'
 import { findTaskById, replacePullRequest } from '../resources/tasks/store.ts'
 import type { GithubClient } from './client.ts'

@@ -9,7 +9,7 @@ import { readRemote } from '../resources/repos/rules.ts'
 import { findRepo } from '../resources/repos/store.ts'
 import { readableTask } from '../resources/tasks/lookup.ts'
 import type { TaskRow } from '../resources/tasks/store.ts'
-import { namedWorkspace } from '../resources/workspaces/named.ts'
+import { namedWorkspace } from '../resources/workspaces/lookup.ts'
 import { GithubTrouble, type GithubClient } from './client.ts'
 import { findPullOfBranch, readChecks, readPull, type Checks, type Pull } from './reads.ts'
 

@@ -10,7 +10,7 @@ import {
   checkRunSettings,
   parentOf,
   projectOf,
-} from './resolve.ts'
+} from './body-lookup.ts'
 import type { TaskRow } from './store.ts'
 
 /**

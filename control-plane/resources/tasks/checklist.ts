@@ -1,7 +1,7 @@
 import { fail } from '../../../shared/api/errors.ts'
 import type { taskLinkRoutes } from '../../../shared/api/task-links.ts'
 import { answer, type HandlerInput } from '../../http/implement.ts'
-import { recordActivity } from './changes.ts'
+import { recordActivity } from './record.ts'
 import {
   countChecklistItems,
   findChecklistItem,

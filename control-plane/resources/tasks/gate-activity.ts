@@ -1,5 +1,5 @@
 import type { Db } from '../../db/open.ts'
-import { recordActivity, type Activity } from './changes.ts'
+import { recordActivity, type Activity } from './record.ts'
 
 type Kind =
   | 'approval.requested'

@@ -26,7 +26,7 @@ import {
   shownAgent,
   storeAgent,
   workspaceOf,
-} from '../steps/writes.ts'
+} from '../steps/store-agent.ts'
 
 const agentCursor = timeAndId(agentId)
 

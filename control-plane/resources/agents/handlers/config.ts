@@ -10,7 +10,7 @@ import { presentIdentity, presentRevision, presentSettings } from '../present.ts
 import { changedKeys, withConfig } from '../rules.ts'
 import type { AgentRow } from '../store.ts'
 import { mayChangeItself } from '../trust-rules.ts'
-import { storeAgent } from '../steps/writes.ts'
+import { storeAgent } from '../steps/store-agent.ts'
 
 export function agentConfigHandlers(): ImplementedRoute[] {
   return implement(agentConfigRoutes, {

@@ -14,7 +14,7 @@ import { isRevertible, keptConfig, withRevised } from '../revision-rules.ts'
 import { changedKeys } from '../rules.ts'
 import type { AgentRow } from '../store.ts'
 import { mayChangeItself } from '../trust-rules.ts'
-import { storeAgent } from '../steps/writes.ts'
+import { storeAgent } from '../steps/store-agent.ts'
 
 type Routes = typeof agentHistoryRoutes
 

@@ -20,7 +20,7 @@ import { copyOf, mayUseFolder, ownsOrAdministers } from '../rules.ts'
 import { insertAgent, type AgentRow } from '../store.ts'
 import { needsWordOf } from '../trust-rules.ts'
 import { cancelWaiting } from '../steps/waiting-runs.ts'
-import { chooseHandle, refusingTakenHandle, shownAgent, storeAgent, workspaceOf } from '../steps/writes.ts'
+import { chooseHandle, refusingTakenHandle, shownAgent, storeAgent, workspaceOf } from '../steps/store-agent.ts'
 
 type Routes = typeof agentLifecycleRoutes
 

@@ -7,7 +7,7 @@ import { forgetSessions } from '../../runs/steps/forget-sessions.ts'
 import { auditAgent } from '../steps/doctor-facts.ts'
 import { insertHistory } from '../history-store.ts'
 import { changeableAgent, readableAgent } from '../lookup.ts'
-import { publicIdOf, storeAgent, workspaceOf } from '../steps/writes.ts'
+import { publicIdOf, storeAgent, workspaceOf } from '../steps/store-agent.ts'
 
 export function agentUpkeepHandlers(deps: ResourceDependencies): ImplementedRoute[] {
   return implement(agentUpkeepRoutes, {

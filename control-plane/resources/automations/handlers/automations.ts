@@ -22,7 +22,7 @@ import { presentAutomations, presentOne, presentSkip } from '../present.ts'
 import { isMember } from '../../members/store.ts'
 import { reachable, statusAfter, type MoveName } from '../rules.ts'
 import { insertAutomation, listAutomations, replaceAutomation, type AutomationRow } from '../store.ts'
-import { changedAutomation, newAutomation, newToken, withStatus, type Written } from './writes.ts'
+import { changedAutomation, newAutomation, newToken, withStatus, type Written } from './body.ts'
 
 export function automationHandlers(deps: ResourceDependencies): ImplementedRoute[] {
   return implement(automationRoutes, {

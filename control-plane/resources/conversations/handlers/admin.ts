@@ -7,7 +7,7 @@ import { insertParticipants, removeParticipant } from '../participant-store.ts'
 import { presentConversation } from '../present.ts'
 import { deletionRefusal } from '../rules.ts'
 import { removeConversation } from '../store.ts'
-import { storeConversation } from '../writes.ts'
+import { storeConversation } from '../store-conversation.ts'
 
 /** What only workspace admins do to conversations. */
 

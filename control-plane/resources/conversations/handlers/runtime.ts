@@ -12,7 +12,7 @@ import { presentDetail } from '../present.ts'
 import { capabilitiesOf, subjectOf } from '../rules.ts'
 import { checkRuntime, type Runtime } from '../runtime.ts'
 import { claimConversation, type ConversationRow } from '../store.ts'
-import { storeConversation } from '../writes.ts'
+import { storeConversation } from '../store-conversation.ts'
 
 /** The switch takes effect with the next turn, which begins a fresh harness session. */
 export async function updateRuntime(

@@ -5,7 +5,7 @@ import { implement, type HandlerInput, type ImplementedRoute } from '../../../ht
 import { removeDevice } from '../../devices/steps/remove.ts'
 import { listDevicesOfUser } from '../../devices/store.ts'
 import { wholeList } from '../../../http/whole-list.ts'
-import { namedWorkspace } from '../../workspaces/named.ts'
+import { namedWorkspace } from '../../workspaces/lookup.ts'
 import { endCauses } from '../steps/end-causes.ts'
 import { listMembers, removeMember, revokeLoginTokensOf, type MemberRow } from '../store.ts'
 

@@ -1,5 +1,5 @@
 import type { RunEffect } from '../../../lifecycle/run-effects.ts'
-import { recordActivity, storeTask } from '../changes.ts'
+import { recordActivity, storeTask } from '../record.ts'
 import { withStatus } from '../rules.ts'
 import { findTaskById } from '../store.ts'
 

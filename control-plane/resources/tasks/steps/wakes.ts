@@ -7,7 +7,7 @@ import { ensureTaskConversation } from '../../conversations/task-conversation.ts
 import { listLiveOfAgent } from '../../runs/live-store.ts'
 import { listDependencies } from '../dependency-store.ts'
 import { taskPrompt } from '../prompt.ts'
-import { seesProject } from '../resolve.ts'
+import { seesProject } from '../body-lookup.ts'
 import { isFinished, type Actor } from '../rules.ts'
 import { findTaskById, hasOpenBlocker, hasOpenSubtask, type TaskRow } from '../store.ts'
 import { listWatchers } from '../watcher-store.ts'

@@ -4,12 +4,12 @@ import type { World } from '../../../../shared/lib/world.ts'
 import type { Db, Tx } from '../../../db/open.ts'
 import { cancelRun } from '../../../lifecycle/cancel-run.ts'
 import { listLiveOfTask } from '../../runs/live-store.ts'
-import { recordActivity, setArchived, storeTask } from '../changes.ts'
+import { recordActivity, setArchived, storeTask } from '../record.ts'
 import { isFinished, nextStatuses, transitionRefusal, withStatus, type Actor } from '../rules.ts'
 import { findTaskById, lockClosing, type TaskRow } from '../store.ts'
 import { wakeForFanIn, wakeForResolvedDependency, wakeWatchers } from './wakes.ts'
 
-export { recordActivity, watchTask } from '../changes.ts'
+export { recordActivity, watchTask } from '../record.ts'
 
 /** What is done to tasks by several parts: the routes of tasks, comments, pull requests, runs. */
 
