@@ -14,7 +14,7 @@ export async function makeTask(
   // oxlint-disable-next-line typescript/no-explicit-any
 ): Promise<any> {
   const headers = { 'idempotency-key': crypto.randomUUID() }
-  const sent = { title: `Task ${crypto.randomUUID()}`, ...body }
+  const sent = { title: `Task ${server.world.uuid()}`, ...body }
   return server.ok('/tasks', { headers, body: sent, ...(token === undefined ? {} : { token }) })
 }
 
