@@ -48,6 +48,7 @@ export default defineConfig({
           name: 'fast',
           include: ['{shared,control-plane,device-manager,cli,scripts}/**/*.test.ts', 'test/{store,api}/**/*.test.ts'],
           pool: 'threads',
+          setupFiles: ['test/kit/store-calls-setup.ts'],
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },

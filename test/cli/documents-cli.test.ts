@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { allCommands } from '../../cli/arguments/commands.ts'
 import type { Command, CommandFlag } from '../../cli/arguments/command.ts'
 import { isSharedError } from '../../shared/api/errors.ts'
-import { commandFacts, routeFacts } from '../api/contract/facts.ts'
+import { commandFacts, routeFacts } from '../api/contract/document-facts.ts'
 import { makeHome, type Finished, type Home } from './run-svc.ts'
 
 /** The commands as the documents write them: each is asked of the real program with `--help`. */

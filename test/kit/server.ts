@@ -80,6 +80,8 @@ export interface ServerOptions {
   /** Environment variables of the server. */
   settings?: Record<string, string>
   log?: Log
+  /** Default: the real one, whose clock moves. */
+  world?: MovableWorld
 }
 
 interface Parts {
@@ -112,7 +114,7 @@ export class TestServer {
 
   private static async startOne(options: ServerOptions, twin: TestServer | null): Promise<TestServer> {
     const { beside } = options
-    const world = beside?.world ?? movableWorld()
+    const world = beside?.world ?? options.world ?? movableWorld()
     const settings = {
       SVC_PORT: '0',
       SVC_DATA_DIR: inject('databases').folder,
@@ -199,7 +201,7 @@ export class TestServer {
 
   /** A person in the owner's workspace, or in another one (made when it does not exist). */
   async addPerson(role: Role, workspace = 'main'): Promise<Person> {
-    const email = `${crypto.randomUUID()}@example.com`
+    const email = `${this.world.uuid()}@example.com`
     const { root } = this.database
     const added = await root.transaction((tx) => addUser(tx, this.world, { name: role, email, role, workspace }))
     const user = await findUserByEmail(root, email)
@@ -209,7 +211,7 @@ export class TestServer {
   // oxlint-disable-next-line typescript/no-explicit-any
   async createAgent(body: Record<string, unknown> = {}, token?: string): Promise<any> {
     return this.ok('/agents', {
-      body: { name: `Agent ${crypto.randomUUID().slice(0, 8)}`, harness: 'command', command: 'true', ...body },
+      body: { name: `Agent ${this.world.uuid().slice(0, 8)}`, harness: 'command', command: 'true', ...body },
       ...(token === undefined ? {} : { token }),
     })
   }

@@ -3,33 +3,29 @@ import { contract } from '../../../shared/api/index.ts'
 import type { AnyRoute } from '../../../shared/api/route.ts'
 import { hasPostgres } from '../../kit/database.ts'
 import { outcomeOf, type Reply } from '../../kit/server.ts'
-import { automationCodeRecipes } from './automation-recipes.ts'
-import { agentRecipes, deviceRecipes, on, projectRecipes, runRecipes, type CodeRecipe } from './code-recipes.ts'
-import { conversationRecipes } from './conversation-recipes.ts'
-import { fill, unknownIds } from './every-route.ts'
-import { codeFacts, plainFacts, typeFacts } from './facts.ts'
-import { gateRecipes } from './gate-recipes.ts'
-import { goodRequests } from './good-requests.ts'
-import { kernelRecipes, postgresRecipes } from './kernel-recipes.ts'
+import { on } from '../facts/kit/recipe.ts'
+import type { CodeRecipe } from '../facts/kit/resource-facts.ts'
+import {
+  codeRecipes,
+  goodRequests,
+  notOnRoute,
+  plainErrorRecipes,
+  postgresCodeRecipes,
+  unknownIds,
+  unprovoked as unprovokedOfResources,
+} from './collected.ts'
+import { codeFacts, plainFacts, typeFacts } from './document-facts.ts'
+import { fill } from './every-route.ts'
+import { kernelRecipes, postgresRecipes as postgresKernelRecipes } from './kernel-recipes.ts'
 import { Stage } from './stage.ts'
-import { taskRecipes } from './task-recipes.ts'
 
 /** Each code the documents write, provoked by a real request, on each route for which they name it. */
 
 /** Codes no request can provoke, with the reason. */
 const unprovoked: Readonly<Record<string, string>> = {
   not_found_or_denied: 'what is hidden answers resource_not_found, as what does not exist does',
-  credits_harness_unsupported: 'there are no cloud runs paid by credits: a cloud wake is declined as cloud_disabled',
-  credential_unbrokerable:
-    'there are no cloud runs with a key of their own: a cloud wake is declined as cloud_disabled',
+  ...unprovokedOfResources,
 }
-/** Routes that a table of codes names by resource, and that have nothing by which the code could come about. */
-const notOnRoute: Readonly<Record<string, string>> = {
-  'reporting_cycle agents.create': 'nobody reports to an agent that is being made',
-  'default_repo_forbidden agents.create': 'whoever makes an agent owns it',
-  'dependency_cycle tasks.create': 'nothing can wait for a task that is being made',
-}
-
 const junk = {
   name: 5,
   description: 5,
@@ -103,19 +99,14 @@ const bodyRecipe = on('agents.create', '413 payload_too_large', ({ server }) =>
   server.call('/agents', { body: { name: 'x', description: 'x'.repeat(2 * 1024 * 1024) } }),
 )
 const recipes: readonly CodeRecipe[] = [
-  ...agentRecipes,
-  ...runRecipes,
-  ...projectRecipes,
-  ...deviceRecipes,
-  ...automationCodeRecipes,
-  ...gateRecipes,
-  ...taskRecipes,
-  ...conversationRecipes,
+  ...codeRecipes,
   ...kernelRecipes,
   ...tokenRecipes,
   bodyRecipe,
   ...contract.flatMap(commonRecipes),
 ]
+
+const postgresRecipes = [...postgresKernelRecipes, ...postgresCodeRecipes]
 
 function check(reply: Reply, outcome: string): void {
   expect(outcomeOf(reply)).toBe(outcome)
@@ -151,23 +142,11 @@ describe('plain errors', () => {
   })
   afterAll(() => stage.stop())
 
-  const provoked: Readonly<Record<string, (stage: Stage, route: AnyRoute) => Promise<Reply>>> = {
-    'plain.workspace_slug_exists': (_, route) => send(stage, route, { body: { name: 'x', slug: 'main' } }),
-    'plain.revision_matches': async () => {
-      const { agentId } = await stage.revised()
-      const [newest] = (await stage.server.ok(`/agents/${agentId}/revisions`)).data
-      return stage.server.call(`/agents/${agentId}/revisions/${newest.id}/rollback`, { method: 'POST' })
-    },
-    'plain.members_unavailable': (_, route) => send(stage, route, { params: { workspaceId: stage.owner.workspaceId } }),
-    'plain.device_not_found': (_, route) => send(stage, route, { params: { id: crypto.randomUUID() } }),
-    'plain.comment_task_missing': (_, route) => send(stage, route, { params: { taskId: unknownIds['taskId']! } }),
-    'plain.device_not_owned': (_, route) => send(stage, route, { token: stage.admin.token }),
-  }
   const cases = plainFacts.flatMap(({ id, http, routes }) => routes.map((route) => ({ id, http, route })))
 
   it.each(cases)('$id of $route', async ({ id, http, route: name }) => {
-    const route = contract.find((each) => each.id === name)
-    const reply = await provoked[id]!(stage, route!)
+    const route = contract.find((each) => each.id === name)!
+    const reply = await plainErrorRecipes[id]!({ stage, route, send: (change) => send(stage, route, change) })
     expect(http).toContain(reply.status)
     expect(reply.body).toEqual({ error: expect.any(String) })
   })

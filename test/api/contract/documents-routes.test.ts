@@ -2,9 +2,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { contract } from '../../../shared/api/index.ts'
 import { mebibyte } from '../../../shared/api/route.ts'
 import { codeOf, outcomeOf, type CallOptions, type Reply } from '../../kit/server.ts'
-import { fill, unknownIds } from './every-route.ts'
-import { builtDocuments, codeFacts, plainFacts, routeFacts, type RouteFact } from './facts.ts'
-import { goodRequests, type GoodRequest } from './good-requests.ts'
+import type { GoodRequest } from '../facts/kit/resource-facts.ts'
+import { goodRequests, unknownIds } from './collected.ts'
+import { builtDocuments, codeFacts, plainFacts, routeFacts, type RouteFact } from './document-facts.ts'
+import { fill } from './every-route.ts'
 import { bodyKeys, operationAt, readDocument, type OpenApiDocument, type Operation } from './openapi-document.ts'
 import { Stage } from './stage.ts'
 
@@ -47,7 +48,7 @@ const pathsOf = ({ path, aliases }: Shown) => [path, ...aliases]
 
 function good(fact: Shown): Promise<GoodRequest> {
   const recipe = goodRequests[fact.id]
-  if (recipe === undefined) throw new Error(`test/api/contract/good-requests.ts has no request for ${fact.id}`)
+  if (recipe === undefined) throw new Error(`test/api/facts has no request of ${fact.id}`)
   return Promise.resolve(recipe(stage))
 }
 

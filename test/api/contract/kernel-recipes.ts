@@ -2,10 +2,12 @@ import assert from 'node:assert/strict'
 import type { Knex } from 'knex'
 import { expect } from 'vitest'
 import { TestServer, type Reply } from '../../kit/server.ts'
-import { on, patch, post, type CodeRecipe } from './code-recipes.ts'
+import { undoneEachTime } from '../facts/kit/agents.ts'
+import { on, patch, post } from '../facts/kit/recipe.ts'
+import type { CodeRecipe } from '../facts/kit/resource-facts.ts'
 import type { Stage } from './stage.ts'
 
-/** Codes of document 1 that come from the server's own state: its database, its limits, keys that were sent before. */
+/** Codes of no resource: they come from the server's own state: its database, its limits, keys that were sent before. */
 
 const withKey = (key: string) => ({ headers: { 'idempotency-key': key } })
 
@@ -100,22 +102,6 @@ const describeAgent = (stage: Stage, key?: string) => (agentId: string) =>
     ...(key === undefined ? {} : withKey(key)),
   })
 
-/** Sends a name with which the database undoes each attempt to write it, as if another write got in between each time. */
-async function undoneEachTime(
-  stage: Stage,
-  { code, send }: { code: '23505' | '40001'; send: (name: string) => Promise<Reply> },
-): Promise<Reply> {
-  const { root } = stage.server.database
-  const name = `Undone ${crypto.randomUUID()}`
-  await root.raw(`create function undo() returns trigger language plpgsql as
-    $$ begin raise exception 'another write got in between' using errcode = '${code}'; end $$`)
-  await root.raw(`create trigger undo before insert or update on agents for each row
-    when (new.name = '${name}') execute function undo()`)
-  const reply = await send(name)
-  await root.raw('drop function undo() cascade')
-  return reply
-}
-
 const renameAgent = (stage: Stage, agentId: string) => (name: string) =>
   stage.server.call(`/agents/${agentId}`, patch({ name }))
 
@@ -141,17 +127,6 @@ export const postgresRecipes: readonly CodeRecipe[] = [
   on('agents.update', '409 idempotency_request_in_progress', (stage) => {
     const request = describeAgent(stage, crypto.randomUUID())
     return whileHeld(stage, { request, act: ({ agentId }) => request(agentId) })
-  }),
-  on('agents.create', '409 handle_taken', (stage) =>
-    undoneEachTime(stage, { code: '23505', send: (name) => stage.server.call('/agents', post({ name })) }),
-  ),
-  on('agents.update', '409 handle_taken', async (stage) => {
-    return undoneEachTime(stage, { code: '23505', send: renameAgent(stage, await stage.agent()) })
-  }),
-  on('agents.clone', '409 handle_taken', async (stage) => {
-    const agentId = await stage.agent()
-    const send = (name: string) => stage.server.call(`/agents/${agentId}/clones`, post({ name }))
-    return undoneEachTime(stage, { code: '23505', send })
   }),
   on('agents.list', '503 rate_limiter_unavailable', async (stage) => {
     const { database } = stage.server

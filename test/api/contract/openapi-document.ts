@@ -47,6 +47,9 @@ export interface OpenApiDocument {
 export const readDocument = async (server: TestServer): Promise<OpenApiDocument> =>
   (await server.ok('/openapi.json', { base: '/api' })) as OpenApiDocument
 
+/** The id of its route: an alias of a path has an operation of its own. */
+export const routeIdOf = ({ operationId }: Operation): string => operationId.replace(/\.alias\d+$/, '')
+
 /** The operation of a method and path below /api/v1, whatever the path's parameters are called. */
 export function operationAt(document: OpenApiDocument, method: string, path: string): Operation | null {
   const wanted = nameless(path)

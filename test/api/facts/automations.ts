@@ -1,11 +1,8 @@
-import { pullOf, sha } from '../../kit/fake-github.ts'
+import fc from 'fast-check'
 import { TestServer, type Reply } from '../../kit/server.ts'
-import { on, post, type CodeRecipe } from './code-recipes.ts'
-import { unknownIds } from './every-route.ts'
-import type { GoodRequest } from './good-requests.ts'
-import type { Stage } from './stage.ts'
-
-/** Requests of the routes of automations, and of the pull request of a task: good ones, and one for each written code. */
+import type { Stage } from '../contract/stage.ts'
+import { on, plain, post } from './kit/recipe.ts'
+import type { CodeRecipe, GoodRequest, ResourceFacts } from './kit/resource-facts.ts'
 
 const webhook = { type: 'webhook' }
 const onMerge = { event: 'pull_request.merged', repo: 'acme/web' }
@@ -24,38 +21,7 @@ const inStatus = (status: string) => async (stage: Stage) => {
 }
 const tokenOf = (automation: { webhookUrl: string }) => automation.webhookUrl.split('/').at(-1) ?? ''
 
-export const automationRequests: Readonly<Record<string, (stage: Stage) => Promise<GoodRequest> | GoodRequest>> = {
-  'automations.create': async (stage) => ({
-    body: { name: 'Nightly', trigger: { cron: '0 3 * * *' }, agentId: await stage.agent(), prompt: 'Update' },
-  }),
-  'automations.list': () => ({}),
-  'automations.runs.all': () => ({}),
-  'automations.get': one,
-  'automations.update': async (stage) => ({ ...(await one(stage)), body: { name: 'Renamed' } }),
-  'automations.pause': one,
-  'automations.resume': inStatus('paused'),
-  'automations.archive': one,
-  'automations.unarchive': inStatus('archived'),
-  'automations.rotate': one,
-  'automations.run': one,
-  'automations.runs.list': one,
-  'automations.skips.list': one,
-  'automationHooks.fire': async (stage) => ({ params: { token: tokenOf(await create(stage)) }, body: { n: 1 } }),
-  'tasks.pullRequest': async (stage) => {
-    const { server, github } = stage
-    const headers = { 'Idempotency-Key': crypto.randomUUID() }
-    const task = await server.ok('/tasks', { body: { title: `Task ${crypto.randomUUID()}` }, headers })
-    const pull = pullOf('acme/web', { number: 1 })
-    github.answers.set('/acme/web/pulls/1', pull)
-    github.answers.set(`/acme/web/commits/${sha('a')}/check-runs`, { check_runs: [] })
-    github.answers.set(`/acme/web/commits/${sha('a')}/status`, { statuses: [] })
-    const known = JSON.stringify({ number: 1, url: pull.html_url })
-    await server.database.root('tasks').where({ id: task.id }).update({ pull_request: known })
-    return { params: { companyId: stage.owner.workspaceId, taskId: task.id } }
-  },
-}
-
-const unknown = unknownIds['automationId']!
+const unknown = 'aut_0000000000000000'
 const ofUnknown: readonly [route: string, path: string, isRead?: true][] = [
   ['automations.get', '', true],
   ['automations.update', ''],
@@ -90,7 +56,7 @@ async function unconnected(provoke: (server: TestServer, agentId: string) => Pro
   }
 }
 
-export const automationCodeRecipes: readonly CodeRecipe[] = [
+const codes: readonly CodeRecipe[] = [
   ...ofUnknown.map(([route, path, isRead]) =>
     on(route, '404 automation_not_found', ({ server }) =>
       server.call(`/automations/${unknown}${path}`, isRead === true ? {} : post()),
@@ -130,7 +96,50 @@ export const automationCodeRecipes: readonly CodeRecipe[] = [
     for (let call = 0; call < 60; call++) await stage.server.ok(path, post())
     return stage.server.call(path, post())
   }),
-  on('tasks.pullRequest', '404 task_not_found', ({ server, owner }) =>
-    server.call(`/companies/${owner.workspaceId}/tasks/NOPE-1/pull-request`),
-  ),
 ]
+
+export const automationFacts: ResourceFacts = {
+  requests: {
+    'automations.create': async (stage) => ({
+      body: { name: 'Nightly', trigger: { cron: '0 3 * * *' }, agentId: await stage.agent(), prompt: 'Update' },
+    }),
+    'automations.list': plain,
+    'automations.runs.all': plain,
+    'automations.get': one,
+    'automations.update': async (stage) => ({ ...(await one(stage)), body: { name: 'Renamed' } }),
+    'automations.pause': one,
+    'automations.resume': inStatus('paused'),
+    'automations.archive': one,
+    'automations.unarchive': inStatus('archived'),
+    'automations.rotate': one,
+    'automations.run': one,
+    'automations.runs.list': one,
+    'automations.skips.list': one,
+    'automationHooks.fire': async (stage) => ({ params: { token: tokenOf(await create(stage)) }, body: { n: 1 } }),
+  },
+  codes,
+
+  // `token` is that of the address of a webhook, and of an invite.
+  unknownIds: { automationId: unknown, token: 'unknown-invite' },
+  things: async ({ server, person, agentId }) => {
+    const body = { name: 'Watch', trigger: webhook, agentId, prompt: 'x' }
+    const automation = await server.ok('/automations', { token: person.token, body })
+    return { automationId: automation.id, token: tokenOf(automation) }
+  },
+  bearerIds: ['token'],
+  places: [
+    ['automations.list', 'GET', (_, ids) => ({ path: `/automations?agentId=${ids['agentId']}` })],
+    [
+      'automations.create',
+      'POST',
+      (_, ids) => ({
+        path: '/automations',
+        body: { name: 'A', prompt: 'x', trigger: webhook, agentId: ids['agentId'] },
+      }),
+    ],
+  ],
+  hostile: {
+    trigger: fc.constantFrom<unknown>(webhook, { cron: '* * * * *' }),
+    status: fc.constant('active'),
+  },
+}

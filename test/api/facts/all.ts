@@ -1,0 +1,64 @@
+import { agentConfigFacts } from './agent-config.ts'
+import { agentHistoryFacts } from './agent-history.ts'
+import { agentLifecycleFacts } from './agent-lifecycle.ts'
+import { agentRunFacts } from './agent-runs.ts'
+import { agentUpkeepFacts } from './agent-upkeep.ts'
+import { agentFacts } from './agents.ts'
+import { approvalFacts } from './approvals.ts'
+import { automationFacts } from './automations.ts'
+import { conversationFacts } from './conversations.ts'
+import { deviceFacts } from './devices.ts'
+import { folderFacts } from './folders.ts'
+import { memberFacts } from './members.ts'
+import { messageFacts } from './messages.ts'
+import { openapiFacts } from './openapi.ts'
+import { projectGrantFacts } from './project-grants.ts'
+import { projectFacts } from './projects.ts'
+import { pullRequestFacts } from './pull-requests.ts'
+import { questionFacts } from './questions.ts'
+import { repoFacts } from './repos.ts'
+import { runEventFacts } from './run-events.ts'
+import { runRecordFacts } from './run-records.ts'
+import { runFacts } from './runs.ts'
+import { secretFacts } from './secrets.ts'
+import { taskCommentFacts } from './task-comments.ts'
+import { taskHistoryFacts } from './task-history.ts'
+import { taskLinkFacts } from './task-links.ts'
+import { taskFacts } from './tasks.ts'
+import { workspaceActionFacts } from './workspace-actions.ts'
+import { workspaceFacts } from './workspaces.ts'
+import type { groups } from '../../../shared/api/index.ts'
+import type { ResourceFacts } from './kit/resource-facts.ts'
+
+/** The facts of each group of routes, in the order of the contract. */
+export const allFacts: Readonly<Record<keyof typeof groups, ResourceFacts>> = {
+  agents: agentFacts,
+  agentConfig: agentConfigFacts,
+  agentLifecycle: agentLifecycleFacts,
+  agentHistory: agentHistoryFacts,
+  agentUpkeep: agentUpkeepFacts,
+  agentRuns: agentRunFacts,
+  runs: runFacts,
+  runEvents: runEventFacts,
+  runRecords: runRecordFacts,
+  devices: deviceFacts,
+  folders: folderFacts,
+  workspaces: workspaceFacts,
+  workspaceActions: workspaceActionFacts,
+  members: memberFacts,
+  projects: projectFacts,
+  projectGrants: projectGrantFacts,
+  tasks: taskFacts,
+  taskLinks: taskLinkFacts,
+  taskHistory: taskHistoryFacts,
+  repos: repoFacts,
+  automations: automationFacts,
+  pullRequests: pullRequestFacts,
+  approvals: approvalFacts,
+  questions: questionFacts,
+  secrets: secretFacts,
+  conversations: conversationFacts,
+  messages: messageFacts,
+  taskComments: taskCommentFacts,
+  openapi: openapiFacts,
+}
