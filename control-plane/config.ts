@@ -8,7 +8,7 @@ import type { GithubSettings } from './github/settings.ts'
 import { parseKey } from './vault/vault.ts'
 import type { OidcSettings } from './sign-in/oidc/client.ts'
 
-/** The only reader of the environment. Unknown `SVC_*` variables are passed over; a bad value stops the start with a sentence. */
+/** The only reader of the environment. Unknown `SVC_*` variables are ignored; a bad value stops the start with a sentence. */
 
 const milliseconds = (fallback: number) =>
   z.coerce

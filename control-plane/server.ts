@@ -155,7 +155,7 @@ export class ControlPlane {
     })
     this.sweeper = this.createSweeper()
     this.http = createServer({
-      // Any other wish to upgrade is passed over, as one may: clients that speak HTTP/2 wish for it with each request.
+      // Any other wish to upgrade is ignored, as one may: clients that speak HTTP/2 wish for it with each request.
       shouldUpgradeCallback: isLinkRequest,
       keepAliveTimeout: keepAliveMs,
     })

@@ -25,7 +25,7 @@ export interface CommandRoute {
   method: string
   /** From the root of the server, with `{names}` of parameters. */
   path: string
-  /** False: an Idempotency-Key would be passed over. */
+  /** False: an Idempotency-Key would be ignored. */
   takesKey: boolean
   /** Codes of this route beside the shared ones. */
   errors: readonly string[]

@@ -55,7 +55,7 @@ export function query<Row>(sql: string, row: { parse(row: unknown): Row }): Quer
   }
 }
 
-/** A statement that writes. Gives the number of rows that it changed. */
+/** A statement that writes. Returns the number of rows that it changed. */
 export function command(sql: string): (db: Db, values: readonly Value[]) => Promise<number> {
   const text = textOf(sql)
   return (db, values) => clientOf(db).change(text, values)

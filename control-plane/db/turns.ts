@@ -20,7 +20,7 @@ export class Turns {
     this.world = world
   }
 
-  /** Gives the function that leaves. Names are taken in one order, so that two who want the same ones do not block each other. */
+  /** Returns the function that leaves. Names are taken in one order, so that two who want the same ones do not block each other. */
   async enter(names: readonly string[], ms: number): Promise<() => void> {
     const taken: string[] = []
     const leave = () => {

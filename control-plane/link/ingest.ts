@@ -99,7 +99,7 @@ export class Ingest {
     }
   }
 
-  /** Gives what is not to be put in order. */
+  /** Returns what is not to be put in order. */
   private keepOrder(items: Waiting[]): Waiting[] {
     const deciding = new Set(items.filter(isDeciding).map(runIdOf))
     if (deciding.size === 0 && this.countInOrder.size === 0) return items

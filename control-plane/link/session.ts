@@ -152,7 +152,7 @@ export class Session {
     if (isBinary) return this.receivedFrame(bytes)
     const message = parseMessage(bytes)
     if (message === 'malformed') return this.close('malformed_frame')
-    // A type this version does not know comes from a newer device: it is passed over.
+    // A type this version does not know comes from a newer device: it is ignored.
     if (message === 'unknown') return this.options.log.info({}, 'link message of an unknown type')
     if (this.state === 'waiting') {
       if (message.type !== 'hello') return this.close('hello_expected')
@@ -242,7 +242,7 @@ export class Session {
   private gone(name: CloseName | 'peer'): void {
     if (this.state === 'closed') return
     this.state = 'closed'
-    // The peer's answer to the close is read; what else comes is passed over.
+    // The peer's answer to the close is read; what else comes is ignored.
     this.options.socket.resume()
     for (const cancel of this.cancels.splice(0)) cancel()
     this.options.onClose(name)

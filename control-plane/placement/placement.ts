@@ -81,7 +81,7 @@ export function placeRun(run: RunFacts, facts: PlacementFacts): Placement {
   const routes = allowed.filter((device) => !device.unready.includes(run.harness))
   if (routes.length === 0) return gate(run.folderDevice === null ? 'no_ready_route' : 'pinned_route_not_ready')
   const ready = routes.filter(hasRoom)
-  // A device that lost its link is passed over, but not the one with the session: it may only be restarting its daemon.
+  // A device that lost its link is ignored, but not the one with the session: it may only be restarting its daemon.
   const free = ready.find((device) => device.isLinked || device.publicId === run.sessionDevice) ?? ready[0]
   return free ? { kind: 'device', publicId: free.publicId } : gate('capacity')
 }

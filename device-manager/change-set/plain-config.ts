@@ -8,7 +8,7 @@ const blank = /^[ \t\r]*(?:[#;].*)?$/
 const section = /^[ \t]*\[([A-Za-z0-9-]+)(?:[ \t]+"([^"\\]*)")?\][ \t\r]*(?:[#;].*)?$/
 const plainEntry = /^[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=[ \t]*([^"\\#;\t\r]*))?\r?$/
 const anyEntry = /^[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*=(.*)$/
-/** In these a value counts for us. Anywhere else one that is quoted or escaped is passed over. */
+/** In these a value counts for us. Anywhere else one that is quoted or escaped is ignored. */
 const counted = new Set(['core', 'filter', 'include', 'includeif', 'extensions'])
 
 /**

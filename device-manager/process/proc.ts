@@ -89,7 +89,7 @@ export interface EnvironReader {
 }
 
 /**
- * Other users' processes are passed over without a read, unless this is root, whose runs may have changed user. One
+ * Other users' processes are ignored without a read, unless this is root, whose runs may have changed user. One
  * buffer serves all reads of one search.
  */
 export function environReader(): EnvironReader {

@@ -137,7 +137,7 @@ export class LiveRun {
     })
   }
 
-  /** A person's text; one that was sent again is passed over. */
+  /** A person's text; one that was sent again is ignored. */
   input(inputId: string, text: string): void {
     if (this.#seenInputs.has(inputId)) return
     this.#seenInputs.add(inputId)

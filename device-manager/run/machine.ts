@@ -14,7 +14,7 @@ import type { RunSpec } from '../../shared/runs/spec.ts'
  *                                   `starting` when the start came before a host was taken, or when the host left in
  *                                   order without an ending: it had not read its start)
  *
- * May interleave: a start that comes twice (the host passes over the second), a cancel before the start (the host ends
+ * May interleave: a start that comes twice (the host ignores the second), a cancel before the start (the host ends
  * the run without launching anything), `given up` in any phase (the run is ended here and what it left is sent as
  * evidence), the host's end while a cancel is under way (the host's ending counts: there is one ending), `closed` before the
  * host's word that it ended (its ending is in the spool before it says so, and may be sent and answered by then).

@@ -289,7 +289,7 @@ export class Supervisor {
   /** What a host says of itself when a daemon connects: the journal may be a step behind it. */
   private hostFound(state: RunState, hello: Extract<HostReply, { type: 'hello' }>): void {
     if (hello.runId === null || hello.fence !== state.fence) return
-    // What was sent last may have been lost with the connection before; a host passes over what it has heard.
+    // What was sent last may have been lost with the connection before; a host ignores what it has heard.
     if (state.phase === 'starting' && !state.cancel && !state.givenUp) this.hosts.start(state.runId)
     if (hello.phase === 'running' || hello.phase === 'ending') {
       if (state.phase === 'accepted' || state.phase === 'starting') this.handle(state.runId, { type: 'host_started' })

@@ -13,7 +13,7 @@ type Undo = { what: string; act: () => Promise<void> | void }
 
 /**
  * Installs the service, or brings it up to date, and puts it in the place of a daemon that was started by hand. What is done
- * already is passed over. A step that fails undoes those before it, so that afterwards the machine is as it was.
+ * already is ignored. A step that fails undoes those before it, so that afterwards the machine is as it was.
  */
 export async function install(context: ServiceContext): Promise<ServiceValue<'install'>> {
   mustBeDevice(context)

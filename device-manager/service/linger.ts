@@ -10,7 +10,7 @@ import type { ServiceContext } from './context.ts'
  */
 const markerOf = ({ places }: Pick<ServiceContext, 'places'>) => join(places.stateDir, 'enabled-linger')
 
-/** Gives true when it was switched on now. That it is refused keeps nothing from being installed. */
+/** Returns true when it was switched on now. That it is refused keeps nothing from being installed. */
 export async function switchLingeringOn(context: ServiceContext): Promise<boolean> {
   if ((await context.manager.lingering()) !== false) return false
   const marker = markerOf(context)

@@ -19,7 +19,7 @@ const schemaVersion = 2
  *                                                        new rows, and all of them numbered above what it has
  *
  * Until then rows after `kept_seq` are not sent: their numbers may belong to other rows there. A table of its own, which
- * releases before it pass over.
+ * releases before it ignore.
  */
 const breaksTable = `
   create table if not exists breaks (

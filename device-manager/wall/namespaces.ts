@@ -12,7 +12,7 @@ import type { WallSpec } from './spec.ts'
  * dies, however it dies, the holder ends, and the kernel ends all that is left in its pid namespace. It keeps its
  * capabilities, so that nothing inside, which has none, can trace it or open what it has open.
  *
- * Of those who enter, `unshare --fork` stays outside of the pid namespace as the program's parent. It passes over SIGINT and
+ * Of those who enter, `unshare --fork` stays outside of the pid namespace as the program's parent. It ignores SIGINT and
  * SIGTERM, which go to the whole process group, and ends as its child ended, by the same status or the same signal. bwrap
  * alone would turn a signal into a status and die of the first interrupt.
  */

@@ -56,7 +56,7 @@ export interface RouteInput<
   description?: string
   /** Default: any person or agent of the workspace. */
   callers?: C
-  /** Whether `Idempotency-Key` is needed, honoured when sent (default of writes), or passed over (GET). */
+  /** Whether `Idempotency-Key` is needed, honoured when sent (default of writes), or ignored (GET). */
   idempotency?: 'required' | 'accepted' | 'none'
   /** The answer holds a secret: what is kept of it for the same key is encrypted. */
   isSecret?: boolean

@@ -8,7 +8,7 @@ import { isolationLevels } from './isolation.ts'
 
 /**
  * The messages of a link, one union per direction. Messages are added, never changed: `docs/link-protocol.md` tells the
- * order, and recorded frames of each version must parse for ever. Unknown fields are passed over by the receiver.
+ * order, and recorded frames of each version must parse for ever. Unknown fields are ignored by the receiver.
  *
  * State-carrying messages are repeated until the other end answered: `run.accepted` until `run.start` or
  * `run.withdrawn`, `run.ended` until `run.closed`, events until `ack`; what the server must tell a device (start,

@@ -1,6 +1,6 @@
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-/** `length` base62 characters from random bytes; bytes of 248 and above are passed over, so no character is likelier. */
+/** `length` base62 characters from random bytes; bytes of 248 and above are ignored, so no character is likelier. */
 export function base62(bytes: Uint8Array, length: number): string {
   let text = ''
   for (const byte of bytes) {

@@ -24,7 +24,7 @@ export interface Pattern {
   label: string
 }
 
-/** `white_space`: a run of it in a pattern stands for any run. `line_ends`: the text's line ends are passed over. */
+/** `white_space`: a run of it in a pattern stands for any run. `line_ends`: the text's line ends are ignored. */
 export type PassOver = 'white_space' | 'line_ends'
 
 export const skipByte = -1

@@ -5,7 +5,7 @@ export type BeginTable = Uint8Array
 
 /**
  * Most bytes of an output begin nothing, or something that the next byte ends. Where an automaton at rest would be in
- * the same state had it not read the first of two bytes, that byte is passed over: one look-up for all automata together,
+ * the same state had it not read the first of two bytes, that byte is ignored: one look-up for all automata together,
  * instead of two for each. Nothing is found otherwise than without it, for it is read off the automata themselves.
  */
 export function beginsOf(automata: readonly Automaton[]): BeginTable {

@@ -1,7 +1,7 @@
 /**
  * The ways in which the value of a secret shows up in output. `text` forms are matched as they stand, a run of white
  * space in them against any run of white space (a terminal turns \n into \r\n and programs wrap at spaces). `encoded`
- * forms are matched with line ends inside them passed over, since `base64` and `xxd` wrap their lines.
+ * forms are matched with line ends inside them ignored, since `base64` and `xxd` wrap their lines.
  */
 export interface SecretForms {
   text: Uint8Array[]

@@ -22,7 +22,7 @@ type EscapeState = 'none' | 'escape' | 'control' | 'charset'
 /**
  * One pass of one automaton over a stream that comes in chunks. Offsets are those of the buffer its owner holds.
  *
- * Colour and cursor sequences inside a partial match are passed over, since a program may colour a part of a secret.
+ * Colour and cursor sequences inside a partial match are ignored, since a program may colour a part of a secret.
  * The bytes of the sequence may themselves begin a secret, so from the ESC on a second scan, `branch`, reads the same
  * bytes as they stand. It is dropped once its own partial match begins behind the sequence: from there both hold the
  * same. A sequence that turns out not to be one is given up by going on as the branch.

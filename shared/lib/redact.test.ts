@@ -263,7 +263,7 @@ describe('for any secrets, texts and cuts', () => {
       fc.property(scene, (each) => {
         const bytes = encoder.encode(written(each))
         const secrets = named(each.secrets)
-        // Of a single byte the next is not known: nothing is passed over.
+        // Of a single byte the next is not known: nothing is ignored.
         const single = Array.from(bytes, (byte) => Uint8Array.of(byte))
         expect(stream(secrets, single).toString()).toBe(stream(secrets, [bytes]).toString())
       }),

@@ -16,7 +16,7 @@ const nothing = new Uint8Array(0)
  * `flush` must be called at the end and only there: a prompt that ends like a secret begins is late, never wrong.
  *
  * It finds a value as it is, with other white space or colour sequences inside it, as JSON and URL encoders write it, in
- * base64 and in hex, also where these are a part of something longer. Values under 6 bytes are passed over. Matches that
+ * base64 and in hex, also where these are a part of something longer. Values under 6 bytes are ignored. Matches that
  * overlap are replaced together, by the name of the longest.
  */
 export class Redactor {

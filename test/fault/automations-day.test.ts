@@ -90,7 +90,7 @@ function replica({ root }: Database, world: MovableWorld, log: Log): Sweeper {
   return new Sweeper({ root, world, log, sweeps: [sweep], tickMs: 1_000 })
 }
 
-/** Gives the instant of each automation by its id. */
+/** Returns the instant of each automation by its id. */
 async function seed(db: Db, world: MovableWorld): Promise<Map<string, number>> {
   const expected = new Map<string, number>()
   for (let w = 0; w < workspaces; w++) {

@@ -16,7 +16,7 @@ import { readIdentity, type Identity } from '../../device/this-device.ts'
 
 /**
  * `device connect`: enrols this machine unless it is enrolled, starts the daemon unless it runs. Each step that is done
- * already is passed over, so the command may be given at any time.
+ * already is ignored, so the command may be given at any time.
  */
 export const deviceConnect: Flow = async (context) => {
   const { env, out, values, world } = context

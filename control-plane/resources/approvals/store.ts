@@ -66,7 +66,7 @@ export type NewApproval = Pick<
   | 'createdAt'
 >
 
-/** Gives the approval's id: that of an earlier one when its key was used. */
+/** Returns the approval's id: that of an earlier one when its key was used. */
 export async function insertApproval(db: Db, approval: NewApproval): Promise<string> {
   const inserted: unknown[] = await db('approvals')
     .insert(approvals.toColumns({ ...approval, status: 'open', updatedAt: approval.createdAt }))

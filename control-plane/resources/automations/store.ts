@@ -96,7 +96,7 @@ export async function claimDue(db: Db, due: { id: string; at: number }): Promise
   return automations.first(lockRows(automations.from(db).where({ id: due.id, next_fire_at: due.at }), true))
 }
 
-/** Active ones that fire on this person's account. Gives how many there were. */
+/** Active ones that fire on this person's account. Returns how many there were. */
 export async function pauseAutomationsOf(
   db: Db,
   of: { userId: string; workspaceId?: string },

@@ -26,7 +26,7 @@ export function previewOf(body: string): string {
   return `${cut.trimEnd()}…`
 }
 
-/** Names that mean something where they stand; more than these are passed over. */
+/** Names that mean something where they stand; more than these are ignored. */
 const maxMentions = 50
 const mention =
   /(?<![\p{L}\p{N}@./+-])@([\p{L}\p{N}](?:[\p{L}\p{N}_.+-]*[\p{L}\p{N}])?(?:@[\p{L}\p{N}.-]*[\p{L}\p{N}])?)/gu

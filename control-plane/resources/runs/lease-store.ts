@@ -28,7 +28,7 @@ const offer = returning(
   lease,
 )
 
-/** Offers queued runs to a device, each under a higher fence. Gives those that no other writer was first with. */
+/** Offers queued runs to a device, each under a higher fence. Returns those that no other writer was first with. */
 export async function offerRuns(db: Db, { runIds, device, expiresAt }: Offers): Promise<Lease[]> {
   return offer(db, [device, expiresAt, runIds])
 }

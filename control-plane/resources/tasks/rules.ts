@@ -115,7 +115,7 @@ export function conditionsOf(
 }
 
 /**
- * The items with one of them at another place, as positions from 0; places beyond the end mean the end. Gives those whose
+ * The items with one of them at another place, as positions from 0; places beyond the end mean the end. Returns those whose
  * position changes.
  */
 export function movedPositions(

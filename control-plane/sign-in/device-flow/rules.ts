@@ -55,10 +55,10 @@ export function mayDecide(grant: Pick<PolledGrant, 'status' | 'expiresAt'>, now:
 const letters = 'BCDFGHJKLMNPQRSTVWXZ'
 const codeLength = 8
 
-/** Random bytes for one code: more than enough, since one in sixteen is passed over. */
+/** Random bytes for one code: more than enough, since one in sixteen is ignored. */
 export const userCodeBytes = 64
 
-/** Eight letters, 34 bits. Bytes of 240 and above are passed over, so that no letter is likelier. */
+/** Eight letters, 34 bits. Bytes of 240 and above are ignored, so that no letter is likelier. */
 export function userCodeFrom(bytes: Uint8Array): string {
   const usable = [...bytes].filter((byte) => byte < 240).slice(0, codeLength)
   if (usable.length < codeLength) throw new Error('too few random bytes for a code')

@@ -19,7 +19,7 @@ export async function insertAttempt(db: Db, attempt: AttemptRow): Promise<void> 
   await attempts.insert(db, attempt)
 }
 
-/** Gives an attempt once: it is gone afterwards. */
+/** Returns an attempt once: it is gone afterwards. */
 export async function claimAttempt(db: Db, stateHash: string): Promise<AttemptRow | null> {
   const found = await attempts.find(db, { stateHash })
   const isMine = found !== null && (await db('oidc_attempts').where({ state_hash: stateHash }).delete()) === 1

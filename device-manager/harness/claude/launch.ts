@@ -73,7 +73,7 @@ function speedArgs({ speed }: RunSpec): string[] {
 }
 
 /**
- * Newer versions keep the system prompt of a session's first turn, so a changed AGENT.md would be passed over on resume.
+ * Newer versions keep the system prompt of a session's first turn, so a changed AGENT.md would be ignored on resume.
  * 2.1.197 does not know the flag and exits; where it came in between is not known, so it is given from 2.1.329 on.
  */
 function resumeArgs(sessionId: string, version: string | null): string[] {

@@ -17,7 +17,7 @@ import { wallSpec } from '../../wall/spec.ts'
  *                                   hello  <-  (at once on each connection; says what it holds)
  *     assign (spec, env)               ->      records the base of the change-set
  *                                prepared  <-
- *     start (token, secrets)           ->      launches the harness; a second start is passed over
+ *     start (token, secrets)           ->      launches the harness; a second start is ignored
  *                                 started  <-
  *                                 spooled  <-  rows up to lastSeq are on disk (coalesced)
  *                           spool_damaged  <-  the daemon sets the file right, which only it may do

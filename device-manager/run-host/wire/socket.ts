@@ -27,7 +27,7 @@ const maxQueuedBytes = 1024 * 1024
 /**
  * The host's side of the unix socket: one daemon at a time. While the process of the daemon that has this host lives, only
  * that one may connect again; else a newer connection takes the place of the one before. What it says is read line by line
- * and checked; a line that is no request is logged and passed over.
+ * and checked; a line that is no request is logged and ignored.
  */
 export class HostSocket {
   readonly #options: HostSocketOptions

@@ -113,7 +113,7 @@ export class HostConnection {
     } catch {
       return
     }
-    // A host of another release may say what this daemon does not know: passed over.
+    // A host of another release may say what this daemon does not know: ignored.
     const parsed = hostReply.safeParse(value)
     if (!parsed.success) return
     if (parsed.data.type === 'refused') return this.onRefused(new HostRefusedError(parsed.data.owner))

@@ -61,7 +61,7 @@ describe('POST /automations', () => {
     const made = await create({ ...optional, agentId: agent.handle, trigger: { cron: '*/5  * * * *' } })
     expect(made).toMatchObject({ ...optional, agentId: agent.id })
     expect(made.trigger).toEqual({ type: 'schedule', cron: '*/5  * * * *', timezone: 'UTC' })
-    // Unknown keys of a create are passed over.
+    // Unknown keys of a create are ignored.
     expect((await create({ colour: 'red' })).colour).toBeUndefined()
   })
 

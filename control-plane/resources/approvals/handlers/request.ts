@@ -22,7 +22,7 @@ type Body = Create['body'] & { gatedThing: Thing }
 
 const raisable = ['tool_permission', 'connection_action', 'instruction_publish']
 
-/** Stores the approval and stops the run. Gives its id. */
+/** Stores the approval and stops the run. Returns its id. */
 export async function requested(
   { db, caller, body: sent, world }: Create,
   deps: Pick<ResourceDependencies, 'leaseMs'>,

@@ -13,7 +13,7 @@ import { insertApproval, type NewApproval } from '../store.ts'
 
 /**
  * The approval of one tool call of a run, in the transaction that stores the run's events. The same call of the same run
- * sent again is the same approval, also once it was resolved. Gives the approval's id.
+ * sent again is the same approval, also once it was resolved. Returns the approval's id.
  */
 export async function raiseToolApproval(tx: Db, run: RunRow, call: AskedCall, world: World): Promise<string> {
   const { name, inputDigest, safeSummary, toolArgs } = call
@@ -43,7 +43,7 @@ export type RaisedApproval = Omit<NewApproval, 'id' | 'assignedType' | 'assigned
   id?: string
 }
 
-/** Stores an approval for its default approver, everything that looks like a secret masked. Gives its id. */
+/** Stores an approval for its default approver, everything that looks like a secret masked. Returns its id. */
 export async function raiseApproval(tx: Db, raised: RaisedApproval, world: World): Promise<string> {
   const id = raised.id ?? world.id('apr_')
   const prompt = maskSecrets(raised.prompt)
@@ -78,7 +78,7 @@ function maskedThing(thing: StoredGatedThing): StoredGatedThing {
 
 /**
  * The owner of the agent that asks, else of the nearest agent above it, else nobody, and then any person may resolve
- * (silence appr.defaultApprover). Owners who left the workspace are passed over. A budget is the platform's.
+ * (silence appr.defaultApprover). Owners who left the workspace are ignored. A budget is the platform's.
  */
 async function defaultAssignee(
   tx: Db,
