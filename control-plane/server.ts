@@ -40,13 +40,8 @@ import { redactorFor } from './resources/secrets/redact.ts'
 import { createVault, type Vault } from './vault/vault.ts'
 import { createOidcClient } from './sign-in/oidc/client.ts'
 import { signInRoutes } from './sign-in/routes.ts'
-import { expiredApprovalsSweep } from './sweeps/expired-approvals.ts'
-import { dueAutomationsSweep, oldSkipsSweep } from './sweeps/due-automations.ts'
-import { oldRowsSweep } from './sweeps/old-rows.ts'
-import { queuedRunsSweep } from './sweeps/queued-runs.ts'
-import { runningRunsSweep } from './sweeps/running-runs.ts'
-import { scheduledTasksSweep } from './sweeps/scheduled-tasks.ts'
-import { Sweeper } from './sweeps/sweeper.ts'
+import { createSweeper } from './sweeps.ts'
+import type { Sweeper } from './sweeps/sweeper.ts'
 
 export interface ControlPlaneOptions {
   config: ServerConfig
@@ -153,7 +148,14 @@ export class ControlPlane {
       wakeContext: () => this.wakeContext(),
       announceTo: { dispatcher: this.dispatcher },
     })
-    this.sweeper = this.createSweeper()
+    this.sweeper = createSweeper({
+      ...common,
+      config,
+      dispatcher: this.dispatcher,
+      waker: this.waker,
+      github: this.github.sweeps,
+      wakeContext: () => this.wakeContext(),
+    })
     this.http = createServer({
       // Any other wish to upgrade is ignored, as one may: clients that speak HTTP/2 wish for it with each request.
       shouldUpgradeCallback: isLinkRequest,
@@ -308,48 +310,5 @@ export class ControlPlane {
       catalog: this.catalog,
       offers: this.dispatcher,
     }
-  }
-
-  private createSweeper(): Sweeper {
-    const { config, database, world, log } = this.options
-    return new Sweeper({
-      root: database.root,
-      world,
-      log,
-      tickMs: Math.min(1_000, config.sweepMs),
-      sweeps: [
-        queuedRunsSweep({
-          dispatchMs: config.dispatchMs,
-          gateMs: config.gateMs,
-          leaseMs: config.leaseMs,
-          everyMs: config.sweepMs,
-          dispatch: (workspaceId) => this.dispatcher.capacityChanged(workspaceId),
-          dispatchRun: (runId) => this.dispatcher.runQueued(runId),
-        }),
-        runningRunsSweep({
-          runnerLostMs: config.runnerLostMs,
-          runMs: config.runLimits.runMs,
-          everyMs: config.sweepMs,
-          graceMs: config.leaseMs,
-          startedAt: world.now(),
-        }),
-        {
-          name: 'waiting_wakes',
-          everyMs: config.sweepMs,
-          run: async () => this.waker.lookAgain(),
-          idle: () => this.waker.idle(),
-        },
-        scheduledTasksSweep({ everyMs: Math.min(1_000, config.sweepMs) }),
-        dueAutomationsSweep({
-          everyMs: Math.min(1_000, config.sweepMs),
-          context: () => this.wakeContext(),
-          announceTo: { dispatcher: this.dispatcher },
-        }),
-        oldSkipsSweep,
-        ...this.github.sweeps,
-        expiredApprovalsSweep,
-        oldRowsSweep,
-      ],
-    })
   }
 }

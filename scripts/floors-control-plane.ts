@@ -99,6 +99,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'private-files.ts': 'files that are their for their owner alone',
       'node-version.ts': 'which Node the program needs',
       'routes.ts': 'every route with its handler',
+      'sweeps.ts': 'every sweep',
       'server.ts': 'one replica, assembled, started and stopped in order',
       'serve.ts': 'a server as a program, until a signal',
       'command.ts': 'the commands of `svc-server`',

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import type { GithubEvent, SkipReason } from '../../shared/api/automations.ts'
+import type { GithubEvent, SkipReason } from '../../shared/api/automation-fields.ts'
 import { ApiError } from '../../shared/api/errors.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Tx } from '../db/open.ts'

@@ -1,107 +1,21 @@
-import { z } from 'zod'
 import { runStatuses } from '../runs/exit-reasons.ts'
+import { z } from 'zod'
+import {
+  automation,
+  automationFire,
+  automationSkip,
+  automationStatuses,
+  concurrencyPolicies,
+  githubEvents,
+  triggerTypes,
+} from './automation-fields.ts'
 import { environments, modelId } from './agents.ts'
-import { agentId, agentRef, automationId, runId, timestamp, uuid } from './ids.ts'
+import { agentRef, automationId } from './ids.ts'
 import { listOf, pageParams } from './paging.ts'
 import { defineRoute, mebibyte, rawBody } from './route.ts'
 import { run } from './runs.ts'
 
 /** Automations (document 2, "Automation"): what starts runs by time, by a git event or by a call from outside. */
-
-export const automationStatuses = ['active', 'paused', 'archived'] as const
-export type AutomationStatus = (typeof automationStatuses)[number]
-export const triggerTypes = ['schedule', 'github', 'webhook'] as const
-export type TriggerType = (typeof triggerTypes)[number]
-export const githubEvents = ['pull_request.merged', 'pull_request.checks_passed'] as const
-export type GithubEvent = (typeof githubEvents)[number]
-export const concurrencyPolicies = ['skip_if_running', 'allow_concurrent'] as const
-export type ConcurrencyPolicy = (typeof concurrencyPolicies)[number]
-
-/**
- * Why a fire started no run. The last two are not among the documents' reasons: the agent could not be woken, and the
- * automation names a workflow while this server has no engine for one.
- */
-export const skipReasons = [
-  'rate_limited',
-  'concurrency',
-  'paused',
-  'archived',
-  'stale_head',
-  'verdict_exists',
-  'carried',
-  'not_admitted',
-  'workflow_unavailable',
-] as const
-export type SkipReason = (typeof skipReasons)[number]
-
-export const automationTrigger = z
-  .discriminatedUnion('type', [
-    z.object({ type: z.literal('schedule'), cron: z.string(), timezone: z.string() }),
-    z.object({ type: z.literal('github'), event: z.enum(githubEvents), repo: z.string() }),
-    z.object({ type: z.literal('webhook') }),
-  ])
-  .meta({ id: 'AutomationTrigger' })
-export type AutomationTrigger = z.infer<typeof automationTrigger>
-
-export const automation = z
-  .object({
-    object: z.literal('automation'),
-    id: automationId,
-    workspaceId: uuid,
-    projectId: z.string().nullable(),
-    name: z.string(),
-    description: z.string().nullable(),
-    status: z.enum(automationStatuses),
-    trigger: automationTrigger,
-    prompt: z.string(),
-    workflow: z.string().nullable().describe('Workflow that a git event starts instead of a run.'),
-    agentId,
-    modelId: z.string().nullable().describe("null: the agent's."),
-    environment: z.enum(environments).nullable().describe("null: the agent's."),
-    concurrencyPolicy: z.enum(concurrencyPolicies),
-    createdBy: z.object({ type: z.enum(['user', 'agent', 'system']), id: z.string().nullable() }),
-    lastRun: z
-      .object({ id: runId, status: z.enum(runStatuses), startedAt: timestamp.describe('When it fired.') })
-      .nullable(),
-    archivedAt: timestamp.nullable(),
-    createdAt: timestamp,
-    updatedAt: timestamp,
-    webhookUrl: z
-      .string()
-      .optional()
-      .describe('Secret; only in the answer that made it (create, rotate, a switch of the trigger to webhook).'),
-  })
-  .meta({ id: 'Automation' })
-export type Automation = z.infer<typeof automation>
-
-export const automationFire = z
-  .discriminatedUnion('kind', [
-    z.object({
-      object: z.literal('automation_fire'),
-      kind: z.literal('triggered'),
-      runId: runId.nullable().describe('null when no run was admitted.'),
-    }),
-    z.object({
-      object: z.literal('automation_fire'),
-      kind: z.literal('skipped'),
-      reason: z.enum(['concurrency', 'not_active']),
-      runId: z.null(),
-    }),
-  ])
-  .meta({ id: 'AutomationFire' })
-export type AutomationFire = z.infer<typeof automationFire>
-
-export const automationSkip = z
-  .object({
-    object: z.literal('automation_skip'),
-    id: z.string(),
-    automationId,
-    reason: z.enum(skipReasons),
-    message: z.string().nullable().describe('What a person should know about it.'),
-    createdAt: timestamp,
-  })
-  .meta({ id: 'AutomationSkip' })
-export type AutomationSkip = z.infer<typeof automationSkip>
 
 /** `type` may be left out where the other keys say it. */
 const triggerBody = z

@@ -1,7 +1,7 @@
 import { cellOf } from '../../db/reads.ts'
 import { onlyVisibleAgents } from '../agents/visibility.ts'
 import { z } from 'zod'
-import { skipReasons } from '../../../shared/api/automations.ts'
+import { skipReasons } from '../../../shared/api/automation-fields.ts'
 import { nullableText, text, time } from '../../db/columns.ts'
 import { newestFirst } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'

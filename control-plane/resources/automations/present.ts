@@ -1,4 +1,4 @@
-import type { Automation, AutomationSkip, AutomationTrigger } from '../../../shared/api/automations.ts'
+import type { Automation, AutomationSkip, AutomationTrigger } from '../../../shared/api/automation-fields.ts'
 import { toTimestamp } from '../../../shared/api/ids.ts'
 import type { Db } from '../../db/open.ts'
 import { listRunsByIds } from '../runs/list-store.ts'

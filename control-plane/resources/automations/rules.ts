@@ -2,9 +2,9 @@ import type {
   AutomationStatus,
   AutomationTrigger,
   ConcurrencyPolicy,
-  TriggerBody,
   TriggerType,
-} from '../../../shared/api/automations.ts'
+} from '../../../shared/api/automation-fields.ts'
+import type { TriggerBody } from '../../../shared/api/automations.ts'
 import type { FieldError } from '../../../shared/api/errors.ts'
 import { scheduleFlaw } from './schedule.ts'
 

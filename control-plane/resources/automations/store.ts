@@ -2,7 +2,12 @@ import { onlyVisibleAgents } from '../agents/visibility.ts'
 import type { Knex } from 'knex'
 import { z } from 'zod'
 import { environments } from '../../../shared/api/agents.ts'
-import { automationStatuses, concurrencyPolicies, githubEvents, triggerTypes } from '../../../shared/api/automations.ts'
+import {
+  automationStatuses,
+  concurrencyPolicies,
+  githubEvents,
+  triggerTypes,
+} from '../../../shared/api/automation-fields.ts'
 import { int, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { lockRows } from '../../db/dialect.ts'
 import { newestFirst } from '../../db/id-page.ts'

@@ -1,4 +1,5 @@
-import type { automationRoutes, AutomationTrigger, TriggerBody } from '../../../../shared/api/automations.ts'
+import type { AutomationTrigger } from '../../../../shared/api/automation-fields.ts'
+import type { automationRoutes, TriggerBody } from '../../../../shared/api/automations.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import type { BodyOf } from '../../../../shared/api/route.ts'
 import { base62 } from '../../../../shared/lib/base62.ts'

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { automationRoutes, AutomationFire } from '../../../../shared/api/automations.ts'
+import type { AutomationFire } from '../../../../shared/api/automation-fields.ts'
+import type { automationRoutes } from '../../../../shared/api/automations.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Tx } from '../../../db/open.ts'

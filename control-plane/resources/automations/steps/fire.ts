@@ -1,4 +1,4 @@
-import type { AutomationFire, SkipReason } from '../../../../shared/api/automations.ts'
+import type { AutomationFire, SkipReason } from '../../../../shared/api/automation-fields.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Tx } from '../../../db/open.ts'
 import { startRun } from '../../../wakes/start-run.ts'

@@ -1,0 +1,64 @@
+import type { Knex } from 'knex'
+import type { World } from '../shared/lib/world.ts'
+import type { ServerConfig } from './config.ts'
+import type { Dispatcher } from './lifecycle/dispatcher.ts'
+import type { Log } from './process/log.ts'
+import { dueAutomationsSweep, oldSkipsSweep } from './sweeps/due-automations.ts'
+import { expiredApprovalsSweep } from './sweeps/expired-approvals.ts'
+import { oldRowsSweep } from './sweeps/old-rows.ts'
+import { queuedRunsSweep } from './sweeps/queued-runs.ts'
+import { runningRunsSweep } from './sweeps/running-runs.ts'
+import { scheduledTasksSweep } from './sweeps/scheduled-tasks.ts'
+import { Sweeper, type Sweep } from './sweeps/sweeper.ts'
+import type { WakeContext } from './wakes/wake.ts'
+import type { Waker } from './wakes/waker.ts'
+
+/** Everything that happens by time. A new part adds its sweep to the list. */
+export function createSweeper(options: {
+  root: Knex
+  world: World
+  log: Log
+  config: ServerConfig
+  dispatcher: Dispatcher
+  waker: Waker
+  github: readonly Sweep[]
+  wakeContext(): WakeContext
+}): Sweeper {
+  const { root, world, log, config, dispatcher, waker } = options
+  const everyMs = config.sweepMs
+  const soonMs = Math.min(1_000, everyMs)
+  return new Sweeper({
+    root,
+    world,
+    log,
+    tickMs: soonMs,
+    sweeps: [
+      queuedRunsSweep({
+        dispatchMs: config.dispatchMs,
+        gateMs: config.gateMs,
+        leaseMs: config.leaseMs,
+        everyMs,
+        dispatch: (workspaceId) => dispatcher.capacityChanged(workspaceId),
+        dispatchRun: (runId) => dispatcher.runQueued(runId),
+      }),
+      runningRunsSweep({
+        runnerLostMs: config.runnerLostMs,
+        runMs: config.runLimits.runMs,
+        everyMs,
+        graceMs: config.leaseMs,
+        startedAt: world.now(),
+      }),
+      { name: 'waiting_wakes', everyMs, run: async () => waker.lookAgain(), idle: () => waker.idle() },
+      scheduledTasksSweep({ everyMs: soonMs }),
+      dueAutomationsSweep({
+        everyMs: soonMs,
+        context: () => options.wakeContext(),
+        announceTo: { dispatcher },
+      }),
+      oldSkipsSweep,
+      ...options.github,
+      expiredApprovalsSweep,
+      oldRowsSweep,
+    ],
+  })
+}
