@@ -4,6 +4,7 @@ import { finishRun } from '../../../control-plane/lifecycle/end-run.ts'
 import { raiseToolApproval } from '../../../control-plane/resources/approvals/steps/raise.ts'
 import { findRun } from '../../../control-plane/resources/runs/store.ts'
 import { hasPostgres } from '../../kit/database.ts'
+import { specOf } from '../../kit/rows.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
 import { made } from '../resources/tasks-kit.ts'
 
@@ -28,8 +29,8 @@ describe.each(hasPostgres() ? (['sqlite', 'postgres'] as const) : (['sqlite'] as
   const wokenRuns = async (agentId: string) =>
     (await server.ok(`/runs?agent=${agentId}&triggerSource=approval_resolved`)).data as { id: string }[]
   const allowCallsOf = async (runId: string) => {
-    const { spec } = await server.database.root('run_details').where({ run_id: runId }).first('spec')
-    return (JSON.parse(spec).allowCalls as { approvalId: string }[]).map((call) => call.approvalId)
+    const { allowCalls } = await specOf(server, runId)
+    return (allowCalls as { approvalId: string }[]).map((call) => call.approvalId)
   }
   const promptOf = async (runId: string) => (await server.ok(`/runs/${runId}/context`)).prompt as string
 

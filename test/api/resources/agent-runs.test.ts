@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { findDetails } from '../../../control-plane/resources/runs/details-store.ts'
 import { enrol, FakeDevice } from '../../kit/fake-device.ts'
+import { setDeleted, setPaused } from '../../kit/rows.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
 
 let server: TestServer
@@ -124,11 +125,10 @@ test('a cloud agent is declined where cloud runs are off: a run that ended at on
 })
 
 test('what cannot run is not dispatched, as an answer and not as an error', async () => {
-  const { root } = server.database
   const inactive = await server.createAgent()
   await server.ok(`/agents/${inactive.id}`, { method: 'PATCH', body: { status: 'running' } })
   const deleted = await server.createAgent()
-  await root('agents').where({ id: deleted.id }).update({ deleted_at: server.world.now() })
+  await setDeleted(server, deleted.id, server.world.now())
   const device = await enrol(server)
   const folder = await server.ok('/folders', {
     body: { displayName: 'x', rootPath: '/x', deviceId: device.publicId },
@@ -146,7 +146,7 @@ test('what cannot run is not dispatched, as an answer and not as an error', asyn
   }
   const paused = await server.addPerson('owner', 'paused')
   const agent = await server.createAgent({}, paused.token)
-  await root('workspaces').where({ id: paused.workspaceId }).update({ agents_paused: 1 })
+  await setPaused(server, paused.workspaceId)
   expect((await start(agent.id, {}, paused.token)).body.reason).toBe('workspace_agents_paused')
 })
 

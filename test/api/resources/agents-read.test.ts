@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startWithPeople } from '../../kit/people.ts'
+import { agentUuid, setDeleted } from '../../kit/rows.ts'
 import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
 
 /** Which agents are found, by what reference, and by whom. */
@@ -16,7 +17,7 @@ const patch = (id: string, body: unknown, token?: string) =>
 describe('read', () => {
   test('by id, UUID, handle, bare handle and name', async () => {
     const agent = await server.createAgent({ name: 'Reader One' })
-    const { uuid } = (await server.database.root('agents').where({ id: agent.id }).first('uuid')) as { uuid: string }
+    const uuid = await agentUuid(server, agent.id)
     for (const reference of [agent.id, uuid, uuid.toUpperCase(), '@reader-one', 'reader-one', 'Reader%20One'])
       expect((await server.ok(`/agents/${reference}`)).id).toBe(agent.id)
     expect(outcomeOf(await server.call('/agents/@nobody'))).toBe('404 resource_not_found')
@@ -92,8 +93,7 @@ describe('list', () => {
   test('deleted agents are listed for people only', async () => {
     const agent = await server.createAgent({ name: 'Gone Soon' })
     const { token } = await server.agentCaller()
-    const { root } = server.database
-    await root('agents').where({ id: agent.id }).update({ deleted_at: server.world.now() })
+    await setDeleted(server, agent.id, server.world.now())
     const listed = async (query: string) =>
       (await server.ok(`/agents?q=gone%20soon${query}`)).data.map((row: { id: string }) => row.id)
     expect(await listed('')).toEqual([])

@@ -4,6 +4,7 @@ import { finishRun } from '../../../control-plane/lifecycle/end-run.ts'
 import { raiseToolApproval } from '../../../control-plane/resources/approvals/steps/raise.ts'
 import { findRun } from '../../../control-plane/resources/runs/store.ts'
 import { canonicalJson } from '../../../shared/lib/canonical-json.ts'
+import { specOf } from '../../kit/rows.ts'
 import { outcomeOf } from '../../kit/server.ts'
 import { gateCalls, type GateScene } from './gates-kit.ts'
 
@@ -51,10 +52,7 @@ export function approvalCalls(scene: () => GateScene) {
     return { ...caller, id, call }
   }
 
-  const allowCallsOf = async (runId: string): Promise<unknown> => {
-    const { spec } = await scene().server.database.root('run_details').where({ run_id: runId }).first('spec')
-    return JSON.parse(spec).allowCalls
-  }
+  const allowCallsOf = async (runId: string): Promise<unknown> => (await specOf(scene().server, runId)).allowCalls
 
   return { ...calls, ask, raised, askedCall, allowCallsOf }
 }

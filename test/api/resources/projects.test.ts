@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startWithPeople } from '../../kit/people.ts'
+import { agentUuid, setDeleted } from '../../kit/rows.ts'
 import { codeOf, outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
 import { projectCalls, unknown } from './projects-kit.ts'
 
@@ -8,11 +9,6 @@ beforeAll(async () => {
   ;({ server, admin, member, other } = await startWithPeople())
 })
 afterAll(() => server.stop())
-
-async function uuidOf(agentId: string): Promise<string> {
-  const row: { uuid: string } = await server.database.root('agents').where({ id: agentId }).first('uuid')
-  return row.uuid
-}
 
 const { make, send } = projectCalls(() => ({ server, member }))
 
@@ -41,7 +37,7 @@ describe('create', () => {
       descriptionPreview: 'x'.repeat(220),
       status: 'active',
       prefix: 'WEB',
-      leadAgentId: await uuidOf(lead.id),
+      leadAgentId: await agentUuid(server, lead.id),
       ownerUserId: member.uuid,
       visibility: 'private',
       repoUrl: 'git@example.com:acme/web.git',
@@ -117,7 +113,7 @@ describe('create', () => {
     const foreign = await server.createAgent({}, elsewhere.token)
     const hidden = await server.createAgent({ visibility: 'private' }, other.token)
     const gone = await server.createAgent()
-    await server.database.root('agents').where({ id: gone.id }).update({ deleted_at: 1 })
+    await setDeleted(server, gone.id, 1)
     for (const leadAgentId of ['@nobody', 'agt_0000000000000000', foreign.id, hidden.id, gone.id]) {
       const reply = await server.call('/projects', { body: { name: 'x', leadAgentId }, token: member.token })
       expect(outcomeOf(reply)).toBe('404 agent_not_found')
@@ -157,7 +153,7 @@ describe('update', () => {
       }
     const repoUrl = 'https://example.com/acme/web'
     const set = await patch({ leadAgentId: lead.id, repoUrl, prefix: 'OTHER' })
-    const config = { status: 'completed', leadAgentId: await uuidOf(lead.id), repoUrl, prefix: 'CONF' }
+    const config = { status: 'completed', leadAgentId: await agentUuid(server, lead.id), repoUrl, prefix: 'CONF' }
     expect(set.body).toEqual(config)
     expect((await send('GET', `${project.id}/config`)).body).toEqual(config)
     expect((await patch({ leadAgentId: null, repoUrl: null })).body).toMatchObject({ leadAgentId: null, repoUrl: null })

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startWithPeople } from '../../kit/people.ts'
+import { setDeleted } from '../../kit/rows.ts'
 import { codeOf, outcomeOf, type Person, TestServer } from '../../kit/server.ts'
 import { options, questionCalls, secretRequest, secretsKey } from './questions-kit.ts'
 
@@ -197,11 +198,10 @@ describe('secrets', () => {
 
   test('are for an agent that is there, and of a provider that the server takes', async () => {
     const { id, agent } = await asked({ answerMode: 'secret_input', secretRequest: secretRequest() })
-    const { root } = server.database
-    await root('agents').where({ id: agent.id }).update({ deleted_at: 1 })
+    await setDeleted(server, agent.id, 1)
     const reply = await give(id, 'x', server.owner.token)
     expect([reply.status, codeOf(reply)]).toEqual([409, 'secret_input_requires_agent'])
-    await root('agents').where({ id: agent.id }).update({ deleted_at: null })
+    await setDeleted(server, agent.id, null)
     const picky = await TestServer.start({
       beside: server,
       settings: { ...secretsKey, SVC_SECRET_PROVIDERS: 'gitlab, npm' },

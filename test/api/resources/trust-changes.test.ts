@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { FakeDevice } from '../../kit/fake-device.ts'
 import { startWithPeople } from '../../kit/people.ts'
+import { dropMembership } from '../../kit/rows.ts'
 import type { Person, TestServer } from '../../kit/server.ts'
 
 /** Who commands a machine once an agent changes hands, a run ends or a person leaves (docs/trust.md). */
@@ -192,7 +193,7 @@ describe('a person who left', () => {
   test('causes no run on any device, whatever was left behind', async () => {
     const { device, member, agent, work, fire } = await working()
     await work.end()
-    await server.database.root('members').where({ user_id: member.uuid }).delete()
+    await dropMembership(server, member)
     const { runId } = await fire()
     expect((await runOf(runId)).gateReason).toBe('governance_refused')
     // One who waits is not let through by the next look, either.

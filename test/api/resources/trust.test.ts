@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { enrol, FakeDevice } from '../../kit/fake-device.ts'
 import { startWithPeople } from '../../kit/people.ts'
+import { specOf } from '../../kit/rows.ts'
 import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
 
 /** Who decides which program runs on whose machine (docs/trust.md). `member` owns the agents, `other` is a colleague. */
@@ -86,15 +87,13 @@ describe('which program an agent runs', () => {
   })
 
   test('not by a task or a conversation: their harness makes no command of an agent, and no agent of a command', async () => {
-    const specOf = async (runId: string) =>
-      JSON.parse((await server.database.root('run_details').where({ run_id: runId }).first('spec')).spec)
     const startOn = async (agent: { id: string }, fields: Record<string, unknown>) => {
       const task = await server.ok('/tasks', {
         body: { title: crypto.randomUUID(), force: true, ...fields },
         token: other.token,
         headers: key(),
       })
-      return specOf(await server.startRun(agent.id, { taskId: task.key ?? task.id }, other.token))
+      return specOf(server, await server.startRun(agent.id, { taskId: task.key ?? task.id }, other.token))
     }
     const program = await server.createAgent({ harness: 'command', command: 'make' }, member.token)
     expect(await startOn(program, { harness: 'claude' })).toMatchObject({ harness: 'command', command: 'make' })

@@ -3,6 +3,7 @@ import { addUser } from '../../../control-plane/operator/people.ts'
 import { closeCodes } from '../../../shared/device/limits.ts'
 import { openStream } from '../../kit/event-stream.ts'
 import { enrol, FakeDevice } from '../../kit/fake-device.ts'
+import { setPaused } from '../../kit/rows.ts'
 import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
 import { nextSlug, workspaceCalls } from './workspaces-kit.ts'
 
@@ -79,7 +80,7 @@ describe('pause', () => {
     const { runPublicId } = await startedBy(person, agent.id)
     await device.next('run.offer')
     // As if the wake had been admitted before and were committed after the pause.
-    await root('workspaces').where({ id: person.workspaceId }).update({ agents_paused: 1 })
+    await setPaused(server, person.workspaceId)
     const offer = await root('runs').where({ id: runPublicId }).first('fence')
     device.send({
       type: 'run.declined',

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { specOf } from '../../kit/rows.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
 import { workspaceCalls } from './workspaces-kit.ts'
 
@@ -92,11 +93,7 @@ describe('update', () => {
     const person = await home()
     const run = async (agentId: string) => {
       const { runPublicId } = await server.ok(`/agents/${agentId}/runs`, { body: {}, token: person.token })
-      const row: { spec: string } = await server.database
-        .root('run_details')
-        .where({ run_id: runPublicId })
-        .first('spec')
-      return JSON.parse(row.spec)
+      return specOf(server, runPublicId)
     }
     const agent = await server.createAgent({ harness: null, model: null }, person.token)
     await patch(person, { defaultModel: 'gpt-5', defaultMaxTurns: 7, contextMd: 'Know this.' })

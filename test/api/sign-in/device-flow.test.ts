@@ -8,6 +8,7 @@ import {
 } from 'openid-client'
 import { deviceFlow } from '../../../shared/api/auth-internal.ts'
 import { signedIn, Browser } from '../../kit/browser.ts'
+import { dropMembership } from '../../kit/rows.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
 import { begin, decide, enterCode, outcome, poll, post } from './device-client.ts'
 
@@ -136,7 +137,7 @@ describe('what svc is refused', () => {
     const person = await server.addPerson('member')
     const { body } = await begin(server)
     await decide(await signedIn(server, person.email), body.user_code, 'approve')
-    await server.database.root('members').where({ user_id: person.uuid }).delete()
+    await dropMembership(server, person)
     expect(outcome(await poll(server, body.device_code))).toBe('400 access_denied')
   })
 

@@ -4,6 +4,7 @@ import { ConfigError } from '../../../control-plane/process/config-error.ts'
 import { unlinkUser } from '../../../control-plane/operator/access.ts'
 import { Browser, signedIn, type Page } from '../../kit/browser.ts'
 import { startIssuer, type Flaw, type Issuer } from '../../kit/oidc-issuer.ts'
+import { dropMembership } from '../../kit/rows.ts'
 import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
 
 let issuer: Issuer
@@ -140,7 +141,7 @@ describe('nobody is signed in', () => {
   })
 
   test('who belongs to no workspace any more', async () => {
-    await server.database.root('members').where({ user_id: person.uuid }).delete()
+    await dropMembership(server, person)
     expect((await signIn()).status).toBe(403)
   })
 })

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Browser, makeLink, signedIn, useLink } from '../../kit/browser.ts'
+import { dropMembership } from '../../kit/rows.ts'
 import { codeOf, outcomeOf, TestServer } from '../../kit/server.ts'
 import { begin, enterCode, outcome, poll } from './device-client.ts'
 
@@ -43,7 +44,7 @@ describe('one-time links', () => {
     const person = await server.addPerson('member')
     const [old, ofNobody] = [await makeLink(server, person.email), await makeLink(server, person.email)]
     server.world.advance(15 * 60_000 - 1_000)
-    await server.database.root('members').where({ user_id: person.uuid }).delete()
+    await dropMembership(server, person)
     expect((await useLink(new Browser(server), ofNobody)).status).toBe(410)
     server.world.advance(1_000)
     for (const path of [old, '/sign-in/link', '/sign-in/link?token=x'])
