@@ -28,9 +28,11 @@ import {
   workspaceOf,
 } from '../steps/store-agent.ts'
 
+type Dependencies = Pick<ResourceDependencies, 'catalog' | 'cloudEnabled' | 'leaseMs'>
+
 const agentCursor = timeAndId(agentId)
 
-export function agentHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+export function agentHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(agentRoutes, {
     list: (input) => list(input, deps),
     create: (input) => create(input, deps),
@@ -42,7 +44,7 @@ export function agentHandlers(deps: ResourceDependencies): ImplementedRoute[] {
   })
 }
 
-async function list({ db, caller, query, world }: HandlerInput<typeof agentRoutes.list>, deps: ResourceDependencies) {
+async function list({ db, caller, query, world }: HandlerInput<typeof agentRoutes.list>, deps: Dependencies) {
   const workspace = await workspaceOf(db, caller)
   const view = { workspace, catalog: deps.catalog, now: world.now() }
   const present = (agent: AgentRow) => presentAgent(agent, view)
@@ -70,7 +72,7 @@ async function list({ db, caller, query, world }: HandlerInput<typeof agentRoute
   return pageOf({ rows, limit: query.limit, keyOf: (agent) => [agent.createdAt, agent.id], present })
 }
 
-async function create(input: HandlerInput<typeof agentRoutes.create>, deps: ResourceDependencies) {
+async function create(input: HandlerInput<typeof agentRoutes.create>, deps: Dependencies) {
   const { db, caller, world, body } = input
   if (caller.kind === 'agent') return raisePlatformChange(input, { caller, routeId: agentRoutes.create.id, params: {} })
   const workspace = await workspaceOf(db, caller)
@@ -133,7 +135,7 @@ function newAgent(body: BodyOf<typeof agentRoutes.create>, caller: PersonCaller,
 
 type Update = HandlerInput<typeof agentRoutes.update>
 
-async function update(input: Update, deps: ResourceDependencies) {
+async function update(input: Update, deps: Dependencies) {
   const { db, caller, world, body, params } = input
   const before = await changeableAgent(db, caller, params.agentId)
   if (caller.kind === 'agent') {
@@ -153,7 +155,7 @@ async function update(input: Update, deps: ResourceDependencies) {
 }
 
 /** An agent that takes no wakes starts none of the runs that wait either; what works goes on. */
-async function pauseRuns({ db, world }: Update, agent: AgentRow, deps: ResourceDependencies): Promise<void> {
+async function pauseRuns({ db, world }: Update, agent: AgentRow, deps: Dependencies): Promise<void> {
   const reason = `${agent.name} is ${agent.status}; only an active agent starts runs.`
   for (const run of await listLiveOfAgent(db, agent.id)) {
     if (run.status !== 'queued') continue

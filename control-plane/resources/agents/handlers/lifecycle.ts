@@ -22,6 +22,8 @@ import { needsWordOf } from '../trust-rules.ts'
 import { cancelWaiting } from '../steps/waiting-runs.ts'
 import { chooseHandle, refusingTakenHandle, shownAgent, storeAgent, workspaceOf } from '../steps/store-agent.ts'
 
+type Dependencies = Pick<ResourceDependencies, 'catalog' | 'cloudEnabled' | 'leaseMs'>
+
 type Routes = typeof agentLifecycleRoutes
 
 /** Takes the agent off its open tasks, in the transaction of its deletion, and gives these. */
@@ -32,10 +34,7 @@ export type UnassignTasks = (
 
 const noTasks: UnassignTasks = () => Promise.resolve([])
 
-export function agentLifecycleHandlers(
-  deps: ResourceDependencies,
-  unassignTasks: UnassignTasks = noTasks,
-): ImplementedRoute[] {
+export function agentLifecycleHandlers(deps: Dependencies, unassignTasks: UnassignTasks = noTasks): ImplementedRoute[] {
   return implement(agentLifecycleRoutes, {
     delete: (input) => remove(input, { ...deps, unassignTasks }),
 
@@ -93,10 +92,7 @@ async function folderOfNewOwner(
 }
 
 /** Its runs end as `agent_deleted`; from now on wakes get `agent_tombstoned` and its tokens are dead. */
-async function remove(
-  input: HandlerInput<Routes['delete']>,
-  deps: ResourceDependencies & { unassignTasks: UnassignTasks },
-) {
+async function remove(input: HandlerInput<Routes['delete']>, deps: Dependencies & { unassignTasks: UnassignTasks }) {
   const { db, caller, params, world } = input
   const before = await changeableAgent(db, caller, params.agentId)
   if (caller.kind === 'agent') {
@@ -116,7 +112,7 @@ async function remove(
   return { agent: await shownAgent(agent, { db, caller, world, catalog: deps.catalog }), unassignedTasks }
 }
 
-async function clone(input: HandlerInput<Routes['clone']>, deps: ResourceDependencies) {
+async function clone(input: HandlerInput<Routes['clone']>, deps: Dependencies) {
   const { db, caller, params, body, world } = input
   const source = await changeableAgent(db, caller, params.agentId)
   if (caller.kind === 'agent') {

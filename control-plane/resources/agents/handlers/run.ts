@@ -18,10 +18,15 @@ import { acceptAgent } from '../steps/accept.ts'
 import { lookUpAgent, unknownAgent } from '../lookup.ts'
 import type { AgentRow } from '../store.ts'
 
+type Dependencies = Pick<
+  ResourceDependencies,
+  'catalog' | 'cloudEnabled' | 'costly' | 'dispatcher' | 'leaseMs' | 'runLimits'
+>
+
 type Start = HandlerInput<typeof agentRunRoutes.start>
 const keptMs = 24 * 3_600_000
 
-export function agentRunHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+export function agentRunHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(agentRunRoutes, {
     start: {
       before: async ({ caller, body }) => {
@@ -32,7 +37,7 @@ export function agentRunHandlers(deps: ResourceDependencies): ImplementedRoute[]
   })
 }
 
-async function start(input: Start, deps: ResourceDependencies): Promise<StartRunReply> {
+async function start(input: Start, deps: Dependencies): Promise<StartRunReply> {
   const { db, caller, body, world } = input
   // A wake to a deleted agent is answered, not refused, so it is looked up for agents too.
   const agent = await lookUpAgent(db, caller, input.params.agentId)
@@ -54,7 +59,7 @@ async function start(input: Start, deps: ResourceDependencies): Promise<StartRun
 
 async function wake(
   input: Start,
-  { agent: found, task, deps }: { agent: AgentRow; task: TaskRow | null; deps: ResourceDependencies },
+  { agent: found, task, deps }: { agent: AgentRow; task: TaskRow | null; deps: Dependencies },
 ) {
   const { db, caller, body, world } = input
   const agent = await acceptAgent(db, found, { caller, world })

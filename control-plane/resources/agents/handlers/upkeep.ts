@@ -9,7 +9,9 @@ import { insertHistory } from '../history-store.ts'
 import { changeableAgent, readableAgent } from '../lookup.ts'
 import { publicIdOf, storeAgent, workspaceOf } from '../steps/store-agent.ts'
 
-export function agentUpkeepHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+type Dependencies = Pick<ResourceDependencies, 'catalog' | 'cloudEnabled' | 'leaseMs'>
+
+export function agentUpkeepHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(agentUpkeepRoutes, {
     async audit({ db, caller, params, world }) {
       const agent = await readableAgent(db, caller, params.agentId)

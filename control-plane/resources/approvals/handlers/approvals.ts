@@ -19,8 +19,10 @@ import { assignRefusalOf, refusalOf } from '../rules.ts'
 import { sentinelOf } from '../../../lifecycle/stop-to-ask.ts'
 import { findApproval, listApprovals, replaceAssignee, resolveApproval, type ApprovalFilter } from '../store.ts'
 
+type Dependencies = Pick<ResourceDependencies, 'leaseMs'>
+
 /** `routes`: every route of the API with its handler; approving a platform change calls one of them. */
-export function approvalHandlers(deps: ResourceDependencies, routes: () => readonly ImplementedRoute[]) {
+export function approvalHandlers(deps: Dependencies, routes: () => readonly ImplementedRoute[]) {
   return implement(approvalRoutes, {
     list,
 

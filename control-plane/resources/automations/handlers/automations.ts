@@ -24,7 +24,12 @@ import { reachable, statusAfter, type MoveName } from '../rules.ts'
 import { insertAutomation, listAutomations, replaceAutomation, type AutomationRow } from '../store.ts'
 import { changedAutomation, newAutomation, newToken, withStatus, type Written } from './body.ts'
 
-export function automationHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+type Dependencies = Pick<
+  ResourceDependencies,
+  'catalog' | 'cloudEnabled' | 'dispatcher' | 'isGithubInstalled' | 'leaseMs' | 'publicUrl' | 'runLimits'
+>
+
+export function automationHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(automationRoutes, {
     async create({ db, caller, body, world }) {
       const agentId = await agentToWake(db, caller, body.agentId)
@@ -164,7 +169,7 @@ async function takenOver(
   return { ...after, causedByUserId: await causeOfCaller(db, caller) }
 }
 
-async function runByHand(input: HandlerInput<typeof automationRoutes.run>, deps: ResourceDependencies) {
+async function runByHand(input: HandlerInput<typeof automationRoutes.run>, deps: Dependencies) {
   const { db, caller, params, world } = input
   const automation = await lockedAutomation(db, caller, params.automationId)
   if (automation.workflow !== null) fail('workflow_needs_github_event')
@@ -187,7 +192,7 @@ async function firedRuns(
     query,
     world,
   }: Pick<HandlerInput<typeof automationRoutes.allRuns>, 'db' | 'caller' | 'query' | 'world'>,
-  { deps, automationId }: { deps: ResourceDependencies; automationId?: string },
+  { deps, automationId }: { deps: Dependencies; automationId?: string },
 ) {
   const after = cursorOf(query, firedCursor)
   const filter: FiredRunFilter = {

@@ -16,6 +16,8 @@ import { lockAutomationByToken, recordCall } from '../store.ts'
 import type { Knex } from 'knex'
 import { inTransaction } from '../../../db/transaction.ts'
 
+type Dependencies = Pick<ResourceDependencies, 'catalog' | 'cloudEnabled' | 'dispatcher' | 'leaseMs' | 'runLimits'>
+
 /**
  * A call of a webhook: counted, compared with the bodies of the last 24 hours, then a fire. All of it is one
  * transaction, so of two equal calls at once the second one sees the run of the first.
@@ -31,7 +33,7 @@ type Outcome =
 
 export async function hookHandler(
   { db, params, body, world }: HandlerInput<typeof automationRoutes.hook>,
-  deps: ResourceDependencies,
+  deps: Dependencies,
 ): Promise<AutomationFire> {
   const outcome = await inTransaction(db as Knex, (tx) => takeCall(tx, { token: params.token, body, world }, deps))
   if (outcome.kind === 'unknown') return fail('automation_not_found')
@@ -47,7 +49,7 @@ export async function hookHandler(
 async function takeCall(
   tx: Tx,
   { token, body, world }: { token: string; body: Uint8Array; world: World },
-  deps: ResourceDependencies,
+  deps: Dependencies,
 ): Promise<Outcome> {
   const automation = await lockAutomationByToken(tx, hashToken(token))
   if (automation === null) return { kind: 'unknown' }

@@ -31,7 +31,12 @@ import { updateRuntime } from './runtime.ts'
 import { sendMessage } from './send.ts'
 import { listConversations, listConversationsByIds, type ConversationFilter, type ConversationRow } from '../store.ts'
 
-export function conversationHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+type Dependencies = Pick<
+  ResourceDependencies,
+  'bus' | 'catalog' | 'cloudEnabled' | 'dispatcher' | 'leaseMs' | 'runLimits'
+>
+
+export function conversationHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(conversationRoutes, {
     create: createConversation,
     list,

@@ -27,6 +27,11 @@ import { requiredText } from '../text.ts'
 import { followTurn, type TurnPlace } from './turn.ts'
 import { promptFor } from '../steps/wakes.ts'
 
+type Dependencies = Pick<
+  ResourceDependencies,
+  'bus' | 'catalog' | 'cloudEnabled' | 'dispatcher' | 'leaseMs' | 'runLimits'
+>
+
 type Send = HandlerInput<typeof conversationRoutes.send>
 interface Turn {
   conversation: ConversationRow
@@ -42,7 +47,7 @@ interface Turn {
  * once whether the agent takes the turn; then its words are streamed as they come. A call with `Last-Event-ID`, or with
  * the key of an earlier one, goes on with that turn and posts nothing.
  */
-export async function sendMessage(input: Send, deps: ResourceDependencies) {
+export async function sendMessage(input: Send, deps: Dependencies) {
   const { db, stream } = input
   const lastEventId = stream?.lastEventId
   const { conversation, message, runId, isReplay, place } = lastEventId
@@ -78,7 +83,7 @@ async function turnOf(input: Send, lastEventId: string): Promise<Turn> {
   return { conversation, message, runId: message.turnRun, place: key[1] }
 }
 
-async function begin(input: Send, deps: ResourceDependencies): Promise<Turn> {
+async function begin(input: Send, deps: Dependencies): Promise<Turn> {
   const work = async (tx: Tx) => {
     const conversation = await conversationOf(input, tx)
     const body = requiredText(sentText(input.body))
@@ -113,7 +118,7 @@ interface Begin {
   conversation: ConversationRow
   target: AgentRow
   body: string
-  deps: ResourceDependencies
+  deps: Dependencies
 }
 
 async function beginIn(

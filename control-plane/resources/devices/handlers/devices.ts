@@ -11,7 +11,9 @@ import { changeDevice } from '../steps/change.ts'
 import { removeDevice } from '../steps/remove.ts'
 import { findDevice, listDevicesOfUser, type DeviceRow } from '../store.ts'
 
-export function deviceHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+type Dependencies = Pick<ResourceDependencies, 'leaseMs'>
+
+export function deviceHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(deviceRoutes, {
     async list({ db, caller, world }) {
       const context = await contextOf(db, caller, { now: world.now(), leaseMs: deps.leaseMs })
@@ -32,7 +34,7 @@ export function deviceHandlers(deps: ResourceDependencies): ImplementedRoute[] {
 
 type Body = BodyOf<typeof deviceRoutes.update>
 
-async function update(input: HandlerInput<typeof deviceRoutes.update>, deps: ResourceDependencies) {
+async function update(input: HandlerInput<typeof deviceRoutes.update>, deps: Dependencies) {
   const { db, caller, params, body, world } = input
   const device = await ownDevice(db, caller, { id: params.id, body })
   const at = world.now()

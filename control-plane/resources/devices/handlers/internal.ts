@@ -11,10 +11,12 @@ import { removeDevice, revokeConnection } from '../steps/remove.ts'
 import { livenessOf } from '../rules.ts'
 import { findDeviceByToken, findDeviceEver, insertDevice, type DeviceRow } from '../store.ts'
 
+type Dependencies = Pick<ResourceDependencies, 'heartbeatMs' | 'leaseMs' | 'publicUrl'>
+
 /** Document 1, "Limits > Runs, agents, workspaces, devices", 5. */
 const maxConcurrentDefault = 3
 
-export function deviceInternalHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+export function deviceInternalHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(deviceInternalRoutes, {
     enrol: (input) => enrol(input, deps),
 
@@ -62,7 +64,7 @@ async function deviceOfToken(db: Db, bearer: string | null, now: number): Promis
 
 type Enrol = HandlerInput<typeof deviceInternalRoutes.enrol>
 
-async function enrol(input: Enrol, deps: ResourceDependencies) {
+async function enrol(input: Enrol, deps: Dependencies) {
   const { db, caller, body, world } = input
   if (caller.via !== 'login_token')
     fail('http_exception', { message: 'A device is connected with a login token; run `svc login` first.' })

@@ -20,10 +20,12 @@ import {
   type FolderRow,
 } from '../store.ts'
 
+type Dependencies = Pick<ResourceDependencies, 'leaseMs' | 'requests'>
+
 /** A device that is asked for a folder answers within this time, or counts as away. */
 const checkMs = 10_000
 
-export function folderHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+export function folderHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(folderRoutes, {
     async list({ db, caller, world }) {
       const folders = await listFoldersOfUser(db, caller.workspaceId, caller.userId)
@@ -53,7 +55,7 @@ export function folderHandlers(deps: ResourceDependencies): ImplementedRoute[] {
   })
 }
 
-async function create(input: HandlerInput<typeof folderRoutes.create>, deps: ResourceDependencies) {
+async function create(input: HandlerInput<typeof folderRoutes.create>, deps: Dependencies) {
   const { db, caller, body, world } = input
   const device = body.deviceId.startsWith('dvc_')
     ? await findDeviceByPublicId(db, body.deviceId)
@@ -75,7 +77,7 @@ async function create(input: HandlerInput<typeof folderRoutes.create>, deps: Res
   return presentFolder(row, device, { now, leaseMs: deps.leaseMs })
 }
 
-async function update(input: HandlerInput<typeof folderRoutes.update>, deps: ResourceDependencies) {
+async function update(input: HandlerInput<typeof folderRoutes.update>, deps: Dependencies) {
   const { db, caller, params, body, world } = input
   const folder = await ownFolder(db, caller, params.shortId)
   const holder = body.repoId === null ? null : await findFolderByRepo(db, folder.device, body.repoId)

@@ -24,7 +24,9 @@ import { judgeAnswer } from '../rules.ts'
 import { findQuestion, listQuestions, type QuestionFilter, type QuestionRow } from '../store.ts'
 import { inTransaction } from '../../../db/transaction.ts'
 
-export function questionHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+type Dependencies = Pick<ResourceDependencies, 'leaseMs' | 'secretProviders' | 'vault'>
+
+export function questionHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(questionRoutes, {
     list,
 
@@ -128,7 +130,7 @@ async function conversationOf(db: Db, { conversationId }: QuestionRow) {
 
 async function closed(
   input: Pick<HandlerInput<typeof questionRoutes.answer>, 'db' | 'caller' | 'world' | 'afterCommit'>,
-  deps: ResourceDependencies,
+  deps: Dependencies,
   { question, answer }: { question: QuestionRow; answer: QuestionRow['answer'] },
 ): Promise<Question> {
   const { db, caller, world } = input
@@ -137,7 +139,7 @@ async function closed(
 }
 
 /** The value goes encrypted into the store and to the agent that asked; it is told to nobody else. */
-async function secret(input: HandlerInput<typeof questionRoutes.secret>, deps: ResourceDependencies) {
+async function secret(input: HandlerInput<typeof questionRoutes.secret>, deps: Dependencies) {
   const { db, caller, params, body } = input
   const question = await openQuestion(db, caller, params.id)
   const { secretRequest } = question

@@ -10,9 +10,11 @@ import { findEvent, listEvents, listEventsBackward } from '../event-log.ts'
 import { followRun } from '../follow.ts'
 import { readableRun } from '../lookup.ts'
 
+type Dependencies = Pick<ResourceDependencies, 'bus'>
+
 const cursorKey = z.tuple([z.number().int().nonnegative()])
 
-export function runEventHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+export function runEventHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(runEventRoutes, {
     eventsList: (input) => (input.stream === null ? list(input) : follow(input, deps)),
 
@@ -40,7 +42,7 @@ async function list({ db, caller, params, query }: List) {
   return { object: 'list' as const, data: events, hasMore, nextCursor, cursor: nextCursor }
 }
 
-async function follow(input: List, deps: ResourceDependencies) {
+async function follow(input: List, deps: Dependencies) {
   const { db, caller, params, query, world, signal, stream } = input
   const run = await readableRun(db, caller, params.runId)
   if (query.sort === 'desc')

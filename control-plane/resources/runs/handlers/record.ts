@@ -14,10 +14,12 @@ import { listOutputSchemas, misfitOf } from '../output-schemas.ts'
 import { lookUpRun, readableRun, unknownRun } from '../lookup.ts'
 import { findRun, type RunRow } from '../store.ts'
 
+type Dependencies = Pick<ResourceDependencies, 'costly' | 'leaseMs' | 'requests'>
+
 /** A device that works on a large repository answers within this time, or not at all. */
 const changeSetMs = 25_000
 
-export function runRecordHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+export function runRecordHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(runRecordRoutes, {
     async context({ db, caller, params }) {
       const run = await readableRun(db, caller, params.runId)
@@ -116,7 +118,7 @@ function manifestOf({ runId, spec, manifest }: RunDetails): Omit<RunManifest, 'o
 async function readChangeSet(
   db: Db,
   run: RunRow,
-  { deps, now }: { deps: ResourceDependencies; now: number },
+  { deps, now }: { deps: Dependencies; now: number },
 ): Promise<RunChangeSet> {
   if (run.startedAt === null) return fail('source_unknown', { message: 'The run never started to work.' })
   if (run.endedAt === null) {
@@ -135,7 +137,7 @@ async function readChangeSet(
 async function askDevice(
   db: Db,
   run: RunRow,
-  { deps, now }: { deps: ResourceDependencies; now: number },
+  { deps, now }: { deps: Dependencies; now: number },
 ): Promise<ChangeSetResult | null> {
   const device = run.device === null ? null : await findDeviceByPublicId(db, run.device)
   if (device === null || !isLinked(device, now, deps.leaseMs)) return null

@@ -21,7 +21,9 @@ import { isRetriable, mayCancel, retryPrompt } from '../rules.ts'
 import { listRuns, listRunsByIds, type RunFilter } from '../list-store.ts'
 import { findRun, type RunRow } from '../store.ts'
 
-export function runHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+type Dependencies = Pick<ResourceDependencies, 'catalog' | 'cloudEnabled' | 'dispatcher' | 'leaseMs' | 'runLimits'>
+
+export function runHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(runRoutes, {
     list: (input) => list(input, deps),
 
@@ -47,7 +49,7 @@ export function runHandlers(deps: ResourceDependencies): ImplementedRoute[] {
 
 const cursorKey = timeAndId(runId)
 
-async function list({ db, caller, query, world }: HandlerInput<typeof runRoutes.list>, deps: ResourceDependencies) {
+async function list({ db, caller, query, world }: HandlerInput<typeof runRoutes.list>, deps: Dependencies) {
   const moment = { now: world.now(), leaseMs: deps.leaseMs }
   const visibleTo = visibility(caller)
   if (query.ids !== undefined) {
@@ -122,7 +124,7 @@ async function cancellableRun(db: Db, caller: Caller, reference: string) {
   return found.isVisible ? fail('run.cancel_forbidden') : unknownRun(reference)
 }
 
-async function retry(input: HandlerInput<typeof runRoutes.retry>, deps: ResourceDependencies) {
+async function retry(input: HandlerInput<typeof runRoutes.retry>, deps: Dependencies) {
   const { db, caller, params, body, world } = input
   const { run } = await cancellableRun(db, caller, params.runId)
   if (!isRetriable(run))

@@ -23,7 +23,9 @@ import {
   type SecretRow,
 } from '../store.ts'
 
-export function secretHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+type Dependencies = Pick<ResourceDependencies, 'vault'>
+
+export function secretHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(secretRoutes, {
     list,
 

@@ -30,9 +30,11 @@ import { updateTask } from '../steps/update.ts'
 import { wakeForAssignment } from '../steps/wakes.ts'
 import { replaceReadMark } from '../watcher-store.ts'
 
+type Dependencies = Pick<ResourceDependencies, 'catalog' | 'leaseMs'>
+
 type Routes = typeof taskRoutes
 
-export function taskHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+export function taskHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(taskRoutes, {
     list,
     create: (input) => create(input, deps),
@@ -145,7 +147,7 @@ async function filterOf(
   return filter
 }
 
-async function create(input: HandlerInput<Routes['create']>, deps: ResourceDependencies) {
+async function create(input: HandlerInput<Routes['create']>, deps: Dependencies) {
   const { db, caller, body, world } = input
   const parent = body.parentTaskId == null ? null : await parentOf(db, caller, body.parentTaskId)
   const blockers: TaskRow[] = []
@@ -156,7 +158,7 @@ async function create(input: HandlerInput<Routes['create']>, deps: ResourceDepen
   return answer(201, await presentTask(db, task, world.now()))
 }
 
-async function batch(input: HandlerInput<Routes['batch']>, deps: ResourceDependencies) {
+async function batch(input: HandlerInput<Routes['batch']>, deps: Dependencies) {
   const { db, caller, body, world } = input
   const { defaults, tasks: items } = body
   const made = await createBatch({ db, caller, world, catalog: deps.catalog }, { defaults, items })

@@ -12,9 +12,11 @@ import { removeWorkspace } from './remove.ts'
 import { isHalted } from '../rules.ts'
 import { replaceWorkspace, type WorkspaceRow } from '../store.ts'
 
+type Dependencies = Pick<ResourceDependencies, 'leaseMs'>
+
 type Routes = typeof workspaceActionRoutes
 
-export function workspaceActionHandlers(deps: ResourceDependencies): ImplementedRoute[] {
+export function workspaceActionHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(workspaceActionRoutes, {
     pauseAgents: (input) => change(input, deps, { agentsPaused: true }),
     resumeAgents: (input) => change(input, deps, { agentsPaused: false }),
@@ -59,7 +61,7 @@ export function workspaceActionHandlers(deps: ResourceDependencies): Implemented
 /** Saying again what holds already changes nothing. */
 async function change(
   { db, caller, params, world }: HandlerInput<Routes['pauseAgents' | 'resumeAgents' | 'archive']>,
-  deps: ResourceDependencies,
+  deps: Dependencies,
   to: Partial<Pick<WorkspaceRow, 'agentsPaused' | 'status'>>,
 ) {
   const before = await namedWorkspace(db, caller, params.workspaceId)
