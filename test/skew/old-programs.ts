@@ -20,11 +20,9 @@ const execute = promisify(execFile)
 const run = async (folder: string, program: string, ...args: string[]): Promise<string> =>
   (await execute(program, args, { cwd: folder, maxBuffer: 2 ** 26 })).stdout
 
-/** The commit is beyond the end of a shallow clone. */
+/** The history of this checkout does not go back to the commit: a shallow clone, or files without their history. */
 export function isCutOff(commit: string): boolean {
-  const git = (...args: string[]) => spawnSync('git', args, { cwd: root, encoding: 'utf8' })
-  const isShallow = git('rev-parse', '--is-shallow-repository').stdout.trim() === 'true'
-  return isShallow && git('cat-file', '-e', `${commit}^{commit}`).status !== 0
+  return spawnSync('git', ['cat-file', '-e', `${commit}^{commit}`], { cwd: root }).status !== 0
 }
 
 /** The folder with the bundled programs of that commit. */

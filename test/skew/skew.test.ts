@@ -17,7 +17,7 @@ import { isCutOff, lastRelease, programsOf } from './old-programs.ts'
  * upgraded: servers first or devices first, one by one, with runs at work all the time.
  */
 
-/** A shallow clone has no old programs to test; the suite says that they could not run there. */
+/** Without its history a checkout has no old programs to test; the suite says that they could not run there. */
 const cutOff = isCutOff(lastRelease)
 
 type Age = 'old' | 'new'
