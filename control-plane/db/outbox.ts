@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { dialectOfDb, newOutbox, oldestOpenTransaction } from './dialect.ts'
 import type { Db } from './handle.ts'
 import { command } from './statement.ts'
-import { hasPublished } from './transaction.ts'
+import { markPublished } from './transaction.ts'
 
 /**
  * Happenings that other parts, on this replica or another, must act on. Written in the transaction of the change; the bus
@@ -47,7 +47,7 @@ const write = {
 
 export async function publish(db: Db, { topic, key, payload = {}, at }: OutboxEntry): Promise<void> {
   await write[dialectOfDb(db)](db, [topic, key, JSON.stringify(payload), at])
-  hasPublished(db)
+  markPublished(db)
 }
 
 const rowSchema = z.object({

@@ -43,6 +43,12 @@ onBoth('a table that is described once is written and read by its fields', async
   expect(await things.list(things.from(root).orderBy('id'))).toEqual([one, two])
   expect(await things.find(root, { linkId: 'l1', ownerName: 'Ada' })).toEqual(two)
   expect(await things.find(root, { id: 'three' })).toBeNull()
+  // Not by the first row that the rest of the conditions find.
+  for (const by of [
+    { id: 'one', linkId: undefined },
+    { id: 'one', owner: 'Bob' },
+  ])
+    await expect(things.find(root, by as Partial<Thing>)).rejects.toThrow('cannot be searched by')
   expect(await things.query('where link_instance = ? order by id').list(root, ['l1'])).toEqual([one, two])
   expect(await things.returning('update things set size = 9 where id = ?')(root, ['two'])).toEqual([
     { ...two, size: 9 },

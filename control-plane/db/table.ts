@@ -32,7 +32,10 @@ export interface Table<Shape extends Columns> {
   list(rows: PromiseLike<unknown>): Promise<Row<Shape>[]>
   /** The first of them; null when there is none. */
   first(rows: Knex.QueryBuilder): Promise<Row<Shape> | null>
-  /** The row with these fields, of which there is at most one; null when there is none. */
+  /**
+   * The row with these fields, of which there is at most one; null when there is none. Throws when a field is undefined or is
+   * none of the table's: left out, it would find a row that was not asked for.
+   */
   find(db: Db, by: Fields<Shape>): Promise<Row<Shape> | null>
   /** These fields as columns with the values that the database keeps; a field that is undefined is left out. */
   toColumns(fields: Partial<Row<Shape>>): Record<string, Knex.Value>
@@ -99,6 +102,11 @@ export function table<Shape extends Columns>(
     }
     return values
   }
+  const conditions = (by: Fields<Shape>) => {
+    for (const [field, value] of Object.entries(by))
+      if (value === undefined || !columnOf.has(field)) throw new Error(`${name} cannot be searched by ${field}`)
+    return toColumns(by)
+  }
   const from = (db: Db): Knex.QueryBuilder => db(name).select(own)
   const first = async (rows: Knex.QueryBuilder) => {
     const found: unknown = await rows.first()
@@ -114,7 +122,7 @@ export function table<Shape extends Columns>(
     toColumns,
     from,
     first,
-    find: (db, by) => first(from(db).where(toColumns(by))),
+    find: async (db, by) => first(from(db).where(conditions(by))),
     query: (rest) => query(`select ${select()} from ${name} ${rest}`, schema) as unknown as Query<Row<Shape>>,
     returning: (sql) =>
       returning(`${sql} returning ${select()}`, schema) as unknown as ReturnType<Table<Shape>['returning']>,

@@ -41,8 +41,8 @@ export interface WriteState {
 /** Transactions that have published. */
 const publishing = new WeakSet<object>()
 
-/** Called by whoever writes to the outbox: what is committed is told at once. */
-export function hasPublished(db: Db): void {
+/** Called after each write to the outbox, so that the bus reads it as soon as it is committed. */
+export function markPublished(db: Db): void {
   if (isTransaction(db)) publishing.add(db)
   else tellPublished(writeStateOf(db))
 }
