@@ -18,8 +18,8 @@ export interface Import {
 /** A file of the project, without tests: its imports of other files of the same project. */
 export type ImportGraph = ReadonlyMap<string, readonly Import[]>
 
-/** Names of store functions that read; anything else of a store writes. */
-const reads = /^(?:find|list|count|is|has|load|sum|read|repoOf|select)[A-Z]|^[A-Z]|^[a-z]+s$/
+/** Store functions whose names begin so read rows. Any other value of a store may write, such as its table. */
+const reads = /^(?:find|list|count|is|has|repoOf)[A-Z]/
 
 /**
  * What is wrong with the imports of a part: a file in no room, a value import that points up, a circle of values, a circle

@@ -68,7 +68,8 @@ function joined(parts: readonly Uint8Array[], length: number): Uint8Array {
 export const jsonLine = (value: unknown): string => `${JSON.stringify(value)}\n`
 
 /**
- * The other end of `jsonLine`: the texts of the lines that a chunk completes. What is no JSON is the caller's to judge. `isTooLong`: a line beyond the limit began; nothing after it can be read, so the caller hangs up.
+ * Reads what `jsonLine` writes: returns the text of each line that a chunk completes, for the caller to parse. `isTooLong`: a
+ * line is longer than the limit. Nothing after it can be read, so the caller closes the connection.
  */
 export function jsonLineReader(maxLineBytes: number): (chunk: Uint8Array) => { lines: string[]; isTooLong: boolean } {
   const reader = lineReader(maxLineBytes)

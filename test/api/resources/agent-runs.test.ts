@@ -124,6 +124,17 @@ test('a cloud agent is declined where cloud runs are off: a run that ended at on
   })
 })
 
+test('a declined run is told in the history of its task, as every run that ends', async () => {
+  const agent = await server.createAgent({ environment: 'cloud' })
+  const headers = { 'idempotency-key': crypto.randomUUID() }
+  const task = await server.ok('/tasks', { body: { title: 'Fly' }, headers })
+  const { body } = await start(agent.id, { taskId: task.id })
+  expect(body).toMatchObject({ kind: 'declined', exitReason: 'cloud_disabled' })
+  const { data } = await server.ok(`/tasks/${task.id}/activity?limit=1`)
+  const ended = { runId: body.runPublicId, exitReason: 'cloud_disabled' }
+  expect(data).toMatchObject([{ kind: 'run.ended', actor: { type: 'agent', id: agent.id }, data: ended }])
+})
+
 test('what cannot run is not dispatched, as an answer and not as an error', async () => {
   const inactive = await server.createAgent()
   await server.ok(`/agents/${inactive.id}`, { method: 'PATCH', body: { status: 'running' } })
@@ -169,7 +180,7 @@ test('a repeated idempotencyKey of the body is the same wake for a day, for this
 test('refuses what it cannot find', async () => {
   const agent = await server.createAgent()
   expect(outcomeOf(await start('@nobody'))).toBe('404 resource_not_found')
-  for (const taskId of ['tsk_0000000000000000', 'MAI-1', 'current']) {
+  for (const taskId of ['tsk_0000000000000000', 'MAI-999', 'current']) {
     const reply = await start(agent.id, { taskId })
     expect(outcomeOf(reply)).toBe('404 task_not_found')
     expect(reply.body.error.param).toBe('taskId')

@@ -9,8 +9,6 @@ import { isFinished, nextStatuses, transitionRefusal, withStatus, type Actor } f
 import { findTaskById, lockClosing, type TaskRow } from '../store.ts'
 import { wakeForFanIn, wakeForResolvedDependency, wakeWatchers } from './wakes.ts'
 
-export { recordActivity, watchTask } from '../record.ts'
-
 /** What is done to tasks by several parts: the routes of tasks, comments, pull requests, runs. */
 
 export interface Move {
