@@ -54,6 +54,9 @@ export interface ControlPlaneOptions {
   costly?: PoolLimits
 }
 
+/** Agents of the cloud are declined: this server has no sandboxes to run them in. */
+const cloudEnabled = false
+
 /** A drain gives open requests this long, then cuts them. */
 const drainMs = 25_000
 
@@ -92,6 +95,10 @@ export class ControlPlane {
     const { transactionsAgain, transactionsGivenUp } = this.metrics
     ;(happened === 'again' ? transactionsAgain : transactionsGivenUp).inc({ cause })
   }
+  private readonly stepFailed = (error: unknown) =>
+    // The change is committed and its outbox row tells of it; only the shortcut failed.
+    this.options.log.error({ err: error }, 'after-commit step failed')
+  private readonly wakeContext: WakeContext
   private readonly http: Server
   private address: AddressInfo | null = null
   private stopped: Promise<void> | null = null
@@ -117,10 +124,18 @@ export class ControlPlane {
     this.idleMemory = new IdleMemory({ world })
     this.metrics = createMetrics({ defaults: options.processMetrics })
     writeStateOf(root).observers.add(this.observeWrites)
+    writeStateOf(root).onStepFailed.add(this.stepFailed)
     this.bus = createBus({ root, dialect, databaseUrl: config.databaseUrl, world, log })
     const common = { root, world, log, bus: this.bus, links: this.links, replicaId }
     this.dispatcher = new Dispatcher({ ...common, leaseMs: config.leaseMs, offerMs: config.offerMs })
-    this.waker = new Waker({ ...common, dispatcher: this.dispatcher, context: this.wakeContext() })
+    this.wakeContext = {
+      world,
+      cloudEnabled,
+      limits: config.runLimits,
+      catalog: this.catalog,
+      offers: this.dispatcher,
+    }
+    this.waker = new Waker({ ...common, context: this.wakeContext })
     this.vault = createVault(keySourceOf(options), world)
     this.starter = new RunStarter({ ...common, vault: this.vault, runTokenKey, apiUrl: () => this.url })
     this.requests = new DeviceRequests(common)
@@ -145,8 +160,7 @@ export class ControlPlane {
     this.github = connectGithub(config.github, {
       ...common,
       everyMs: config.sweepMs,
-      wakeContext: () => this.wakeContext(),
-      announceTo: { dispatcher: this.dispatcher },
+      wakeContext: this.wakeContext,
     })
     this.sweeper = createSweeper({
       ...common,
@@ -154,7 +168,7 @@ export class ControlPlane {
       dispatcher: this.dispatcher,
       waker: this.waker,
       github: this.github.sweeps,
-      wakeContext: () => this.wakeContext(),
+      wakeContext: this.wakeContext,
     })
     this.http = createServer({
       // Any other wish to upgrade is ignored, as one may: clients that speak HTTP/2 wish for it with each request.
@@ -225,7 +239,9 @@ export class ControlPlane {
     await this.waker.stop()
     await this.dispatcher.stop()
     await this.bus.stop()
-    writeStateOf(this.options.database.root).observers.delete(this.observeWrites)
+    const writes = writeStateOf(this.options.database.root)
+    writes.observers.delete(this.observeWrites)
+    writes.onStepFailed.delete(this.stepFailed)
   }
 
   private async mount(runTokenKey: Uint8Array): Promise<void> {
@@ -271,14 +287,13 @@ export class ControlPlane {
     }
     const implemented = implementResources({
       bus: this.bus,
-      dispatcher: this.dispatcher,
       requests: this.requests,
       costly: this.costly,
       heartbeatMs: config.heartbeatMs,
       leaseMs: config.leaseMs,
-      cloudEnabled: false,
+      cloudEnabled,
       catalog: this.catalog,
-      runLimits: config.runLimits,
+      wakeContext: this.wakeContext,
       github: this.github.client,
       isGithubInstalled: this.github.isInstalled,
       vault: this.vault,
@@ -298,17 +313,5 @@ export class ControlPlane {
     const handle = app.callback()
     this.http.on('request', (request, response) => void handle(request, response))
     this.http.on('upgrade', (request, socket, head) => this.linkServer.upgrade(request, socket, head))
-  }
-
-  private wakeContext(): WakeContext {
-    const { config, world } = this.options
-    return {
-      world,
-      leaseMs: config.leaseMs,
-      cloudEnabled: false,
-      limits: config.runLimits,
-      catalog: this.catalog,
-      offers: this.dispatcher,
-    }
   }
 }

@@ -22,7 +22,7 @@ export function createSweeper(options: {
   dispatcher: Dispatcher
   waker: Waker
   github: readonly Sweep[]
-  wakeContext(): WakeContext
+  wakeContext: WakeContext
 }): Sweeper {
   const { root, world, log, config, dispatcher, waker } = options
   const everyMs = config.sweepMs
@@ -50,11 +50,7 @@ export function createSweeper(options: {
       }),
       { name: 'waiting_wakes', everyMs, run: async () => waker.lookAgain(), idle: () => waker.idle() },
       scheduledTasksSweep({ everyMs: soonMs }),
-      dueAutomationsSweep({
-        everyMs: soonMs,
-        context: () => options.wakeContext(),
-        announceTo: { dispatcher },
-      }),
+      dueAutomationsSweep({ everyMs: soonMs, context: options.wakeContext }),
       oldSkipsSweep,
       ...options.github,
       expiredApprovalsSweep,

@@ -57,6 +57,7 @@ const writesOf = ({ writeMs = defaultWriteMs }: DatabaseOptions): WriteState => 
   writeMs,
   observers: new Set(),
   onPublished: new Set(),
+  onStepFailed: new Set(),
 })
 
 function openSqlite(options: DatabaseOptions): Knex {

@@ -10,7 +10,7 @@ import { lockTurns, type Turns } from './turns.ts'
  * The one way to a transaction that writes. On PostgreSQL it is serializable: whatever replicas do at once, the state that
  * is left is that of some order of their transactions. The database undoes what no order gives, and the work is done
  * again here, from its beginning. So the work keeps nothing outside of its transaction: what is to happen once it is
- * committed is collected anew at each attempt. SQLite has one writer, so it gives an order by nature.
+ * committed (`afterCommit`) is collected anew at each attempt. SQLite has one writer, so it gives an order by nature.
  *
  * Transactions that are known to meet take turns (`turns`; those of one workspace, mostly) before they look at anything:
  * of two that overlap the database would undo one. Turns are for speed alone: what forgets to take one is still right.
@@ -36,10 +36,23 @@ export interface WriteState {
   readonly observers: Set<WriteObserver>
   /** Called after each commit that published to the outbox. */
   readonly onPublished: Set<() => void>
+  /** Told of each `afterCommit` step that threw. The change is committed all the same. */
+  readonly onStepFailed: Set<(error: unknown) => void>
 }
 
+type Step = () => void
+
+/** What is to be done once these transactions are committed. */
+const steps = new WeakMap<object, Step[]>()
 /** Transactions that have published. */
 const publishing = new WeakSet<object>()
+
+/** Runs the step once the transaction is committed, never when it is undone. It may not wait for anything. */
+export function afterCommit(tx: Tx, step: Step): void {
+  const before = steps.get(tx)
+  if (before === undefined) steps.set(tx, [step])
+  else before.push(step)
+}
 
 /** Called after each write to the outbox, so that the bus reads it as soon as it is committed. */
 export function markPublished(db: Db): void {
@@ -51,6 +64,16 @@ const isTransaction = (db: Db): db is Tx => db.isTransaction === true
 
 function tellPublished({ onPublished }: WriteState): void {
   for (const tell of onPublished) tell()
+}
+
+function runSteps({ onStepFailed }: WriteState, ofTransaction: readonly Step[]): void {
+  for (const step of ofTransaction) {
+    try {
+      step()
+    } catch (error) {
+      for (const tell of onStepFailed) tell(error)
+    }
+  }
 }
 
 export type WriteObserver = (happened: 'again' | 'given up', cause: Undone) => void
@@ -74,14 +97,17 @@ export async function inTransaction<Result>(
 ): Promise<Result> {
   let isBegun = false
   let published = false
+  let toDo: readonly Step[] = []
   const begun = async (tx: Tx) => {
     isBegun = true
     const result = await work(tx)
     published = publishing.has(tx)
+    toDo = steps.get(tx) ?? []
     return result
   }
   try {
     const result = await inOrder(root, begun, options)
+    runSteps(writeStateOf(root), toDo)
     if (published) tellPublished(writeStateOf(root))
     return result
   } catch (error) {
@@ -125,6 +151,7 @@ export function inSavepoint<Result>(tx: Tx, work: (tx: Tx) => Promise<Result>): 
   return tx.transaction(async (inner) => {
     const result = await work(inner)
     if (publishing.has(inner)) publishing.add(tx)
+    for (const step of steps.get(inner) ?? []) afterCommit(tx, step)
     return result
   })
 }

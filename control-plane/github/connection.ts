@@ -2,7 +2,6 @@ import type Koa from 'koa'
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
 import type { CostlyPool } from '../costly/pool.ts'
-import type { announce } from '../wakes/start-run.ts'
 import type { WakeContext } from '../wakes/wake.ts'
 import type { Limiter } from '../http/limits.ts'
 import type { Log } from '../process/log.ts'
@@ -34,14 +33,13 @@ export function connectGithub(
     world: World
     log: Log
     everyMs: number
-    wakeContext: () => WakeContext
-    announceTo: Parameters<typeof announce>[1]
+    wakeContext: WakeContext
   },
 ): GithubConnection {
-  const { root, world, log, everyMs, wakeContext, announceTo } = options
+  const { root, world, log, everyMs, wakeContext } = options
   const client = createGithubClient(settings, world)
   const host = repositoryHost(settings.apiUrl)
-  const worker = new DeliveryWorker({ root, world, log, client, host, wakeContext, announceTo })
+  const worker = new DeliveryWorker({ root, world, log, client, host, wakeContext })
   return {
     client,
     isInstalled: isInstalled(settings),

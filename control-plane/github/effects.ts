@@ -3,7 +3,6 @@ import type { GithubEvent, SkipReason } from '../../shared/api/automation-fields
 import { ApiError } from '../../shared/api/errors.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Tx } from '../db/open.ts'
-import { announce } from '../wakes/start-run.ts'
 import type { WakeContext } from '../wakes/wake.ts'
 import type { Log } from '../process/log.ts'
 import { hasFired } from '../resources/automations/fire-store.ts'
@@ -34,8 +33,7 @@ export interface EffectOptions {
   client: GithubClient | null
   /** Of repositories' addresses. */
   host: string
-  wakeContext: () => WakeContext
-  announceTo: Parameters<typeof announce>[1]
+  wakeContext: WakeContext
 }
 
 export async function follow(happening: Happening, options: EffectOptions): Promise<void> {
@@ -180,17 +178,16 @@ interface GithubFire {
 }
 
 async function fireOne(options: EffectOptions, { automation: seen, event, occasion, pull }: GithubFire): Promise<void> {
-  const { root, log, announceTo, wakeContext } = options
+  const { root, log, wakeContext } = options
   const fireIt = async (tx: Tx): Promise<FireOutcome | null> => {
     const automation = await lockAutomation(tx, seen.id)
     // Changed since it was listed.
     if (automation?.event !== event || automation.repo !== pull.repo) return null
     const prompt = promptAbout(automation.prompt, event, pull)
     const cause = { triggerSource: 'webhook', requestedBy: null, prompt, occasion } as const
-    return fire(tx, { automation, cause }, wakeContext())
+    return fire(tx, { automation, cause }, wakeContext)
   }
   const outcome = await inTransaction(root, fireIt, { turns: [seen.workspaceId] })
-  if (outcome?.kind === 'triggered') announce(outcome.answer, announceTo)
   if (outcome !== null) log.info({ automationId: seen.id, event, occasion, outcome: outcome.kind }, 'automation fired')
 }
 

@@ -14,7 +14,7 @@ export interface HandlerInput<R extends AnyRoute> {
   caller: CallerOf<R>
   /**
    * The transaction of this request on a write (for routes with `transaction: false` and on reads: the root handle).
-   * Nothing else is awaited in it: sockets, git and HTTP wait for `afterCommit`.
+   * Nothing else is awaited in it: git, providers and other servers are asked by `before`, and links after the commit.
    */
   db: Db
   world: World
@@ -22,8 +22,6 @@ export interface HandlerInput<R extends AnyRoute> {
   requestId: string
   /** As it was called, an alias perhaps; without the query. */
   path: string
-  /** Runs `run` once the transaction has committed, before the answer is sent; never when it was rolled back. */
-  afterCommit: (run: () => void) => void
   /** Aborted when the client is gone or the server stops. */
   signal: AbortSignal
   /** The bearer token as it was sent, for routes of callers `none` that check one of their own. */

@@ -138,7 +138,6 @@ function inputOf(mounted: Mounted, ctx: Koa.Context, given: Given): Input {
     },
     requestId,
     path: ctx.path,
-    afterCommit: (run) => run(),
     get signal() {
       return (signal ??= endOf(ctx, kernel))
     },
@@ -244,12 +243,8 @@ async function work(
   const { route, handler, before, kernel } = mounted
   const { caller } = input
   await before?.(input)
-  let afterwards: (() => void)[] = []
   const run = async (db: Db): Promise<StoredAnswer> => {
-    const steps: (() => void)[] = []
-    afterwards = steps
     input.db = db
-    input.afterCommit = (later) => void steps.push(later)
     // A person who is no member any more, or has another role, does nothing after that, nor does a run that has ended.
     const now = route.transaction && caller !== null ? await readmit(mounted, ctx, { caller, db }) : null
     if (now !== null) input.caller = now.caller
@@ -260,16 +255,7 @@ async function work(
     return encoded
   }
   const turns = caller === null ? [] : [caller.workspaceId]
-  const answer = await (route.transaction ? inTransaction(kernel.root, run, { turns }) : run(kernel.root))
-  for (const later of afterwards) {
-    try {
-      later()
-    } catch (error) {
-      // The change is committed and its outbox row tells of it; only the shortcut failed.
-      kernel.log.error({ err: error, requestId: input.requestId, route: route.id }, 'after-commit step failed')
-    }
-  }
-  return answer
+  return route.transaction ? inTransaction(kernel.root, run, { turns }) : run(kernel.root)
 }
 
 function headerOf(ctx: Koa.Context, name: string): string | undefined {

@@ -1,24 +1,20 @@
 import type { Knex } from 'knex'
 import type { ServerMessage } from '../../shared/device/protocol.ts'
 import type { World } from '../../shared/lib/world.ts'
-import type { RunSpec } from '../../shared/runs/spec.ts'
 import type { Bus } from '../db/bus.ts'
 import type { Log } from '../process/log.ts'
 import type { Tx } from '../db/open.ts'
-import { listSpecs } from '../resources/runs/details-store.ts'
-import { offerRuns, withdrawOffer } from '../resources/runs/lease-store.ts'
-import { findRun } from '../resources/runs/store.ts'
-import { cancelRun } from './cancel-run.ts'
-import { loadPlacementFacts, lockPlacement } from '../placement/facts.ts'
-import { hasRoom, placeAll, type Placed } from '../placement/placement.ts'
+import { withdrawOffer } from '../resources/runs/lease-store.ts'
+import { loadPlacementFacts } from '../placement/facts.ts'
+import { hasRoom, placeAll } from '../placement/placement.ts'
 import { Lines } from '../process/lines.ts'
 import { findWaiting, listWaiting, type WaitingRun } from '../placement/waiting-store.ts'
 import { inTransaction } from '../db/transaction.ts'
+import { offerQueued, type OfferedRun, type Offering } from './offer.ts'
 
 /**
- * Gives queued runs to devices. It owns the step none -> offered of a lease and back (but for a run that is offered by
- * the transaction which inserts it, see start-run.ts); the claim (offered -> claimed) is made by the link when the device
- * answers.
+ * Gives queued runs to devices, and tells devices of what is offered to them. It decides when a run is offered (offer.ts)
+ * and when an offer is taken back; the claim (offered -> claimed) is made by the link when the device answers.
  *
  * What may interleave: two dispatches of one run (compare-and-set on the fence lets one win), a claim that arrives while
  * the offer expires (both are compare-and-set on `lease_state`, so one of them finds nothing to change), another replica
@@ -40,16 +36,6 @@ export interface AnsweredOffer {
   device: string
 }
 
-/** A run that the database gives to a device, before the device was told. */
-export interface OfferedRun {
-  runId: string
-  fence: number
-  /** Durable id. */
-  device: string
-  taskId: string | null
-  spec: RunSpec
-}
-
 export interface DispatcherOptions {
   root: Knex
   world: World
@@ -64,7 +50,10 @@ export interface DispatcherOptions {
 /** Waiting runs looked at, and offered, at once. */
 const batch = 200
 
-export class Dispatcher {
+export class Dispatcher implements Offering {
+  readonly world: World
+  readonly leaseMs: number
+  readonly offerMs: number
   private readonly options: DispatcherOptions
   private readonly offers = new Map<string, { device: string; taskId: string | null; cancel: () => void }>()
   /** Runs that were queued since the last look. */
@@ -76,6 +65,9 @@ export class Dispatcher {
 
   constructor(options: DispatcherOptions) {
     this.options = options
+    this.world = options.world
+    this.leaseMs = options.leaseMs
+    this.offerMs = options.offerMs
     this.work = new Lines(options.log, 'dispatch failed; the sweep tries again')
   }
 
@@ -112,13 +104,7 @@ export class Dispatcher {
     this.work.add(workspaceId, () => this.offerWaiting(workspaceId), 'waiting')
   }
 
-  get offerMs(): number {
-    return this.options.offerMs
-  }
-
-  isLinked(publicId: string): boolean {
-    return !this.work.isStopped && this.options.links.isLinked(publicId)
-  }
+  readonly isLinked = (publicId: string): boolean => !this.work.isStopped && this.options.links.isLinked(publicId)
 
   /** Tells the device of an offer that is committed. It waits for nothing, so any commit may be followed by it. */
   push(offered: OfferedRun): void {
@@ -201,45 +187,9 @@ export class Dispatcher {
   }
 
   private async offerTogether(workspaceId: string, runIds: readonly string[]): Promise<void> {
-    const { root, world, leaseMs } = this.options
-    const offerThem = async (tx: Tx): Promise<OfferedRun[]> => {
-      const { facts, isHalted } = await lockPlacement(tx, workspaceId, { now: world.now(), leaseMs })
-      // Read once nobody else places runs of the workspace: another one of the same task may just have been offered.
-      const waiting = await findWaiting(tx, runIds)
-      if (isHalted) {
-        for (const run of waiting) await this.cancelHalted(tx, run)
-        return []
-      }
-      const { placed } = placeAll(waiting, facts)
-      return this.record(
-        tx,
-        placed.filter(({ publicId }) => this.isLinked(publicId)),
-      )
-    }
-    const offered = await inTransaction(root, offerThem, { turns: [workspaceId] })
+    const work = (tx: Tx) => offerQueued(tx, { workspaceId, runIds }, this)
+    const offered = await inTransaction(this.options.root, work, { turns: [workspaceId] })
     for (const run of offered) this.push(run)
-  }
-
-  private async record(tx: Tx, placed: readonly Placed<WaitingRun>[]): Promise<OfferedRun[]> {
-    const expiresAt = this.options.world.now() + this.options.offerMs
-    const byDevice = Map.groupBy(placed, ({ publicId }) => publicId)
-    const fences = new Map<string, number>()
-    for (const [device, runs] of byDevice) {
-      const offers = await offerRuns(tx, { runIds: runs.map(({ run }) => run.id), device, expiresAt })
-      for (const { runId, fence } of offers) fences.set(runId, fence)
-    }
-    const specs = await listSpecs(tx, [...fences.keys()])
-    return placed.flatMap(({ run, publicId: device }) => {
-      const [fence, spec] = [fences.get(run.id), specs.get(run.id)]
-      return fence === undefined || !spec ? [] : [{ runId: run.id, fence, device, taskId: run.taskId, spec }]
-    })
-  }
-
-  /** The workspace was halted by somebody who did not see this run yet. */
-  private async cancelHalted(tx: Tx, waiting: WaitingRun): Promise<void> {
-    const { world, leaseMs } = this.options
-    const run = await findRun(tx, waiting.id)
-    if (run) await cancelRun(tx, run, { exitReason: 'company_paused', reason: null, world, leaseMs })
   }
 
   private watchOffer({ runId, fence, device, taskId }: OfferedRun): void {

@@ -79,16 +79,6 @@ function unreadyOf({ providerReadiness }: DeviceRow): string[] {
     .map(([name]) => name)
 }
 
-/**
- * One live run per task: a run that waits is held while another one is at work, or waited before it. `live`: the live runs
- * of its task, oldest first.
- */
-export function isLockedBy(run: Pick<RunRow, 'id'>, live: readonly RunRow[]): boolean {
-  const others = live.filter((other) => other.id !== run.id)
-  if (others.some((other) => other.leaseState !== 'none')) return true
-  return others.length > 0 && live[0]?.id !== run.id
-}
-
 /** What `placeRun` must know of a run, from rows at hand. */
 export function toRunFacts(
   run: Pick<RunRow, 'agentId' | 'harness' | 'folderId' | 'causedByUserId'>,

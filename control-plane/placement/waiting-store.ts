@@ -54,7 +54,10 @@ const row = z
     ),
   }))
 
-/** `is_task_locked` says the same as `isLockedBy`. */
+/**
+ * One live run for each task: a run that waits is held while another one of its task is offered or at work, or has waited
+ * longer. A run that is about to be inserted is held by any that lives.
+ */
 const waiting = (where: string) =>
   query(
     `select runs.id, runs.workspace_id, runs.agent_id, runs.harness, runs.folder_id, runs.task_id, runs.created_at,

@@ -1,16 +1,14 @@
 import type { ModelCatalog } from '../catalog/catalog.ts'
-import type { RunSpec } from '../../shared/runs/spec.ts'
 import type { CostlyPool } from '../costly/pool.ts'
 import type { GithubClient } from '../github/client.ts'
 import type { Bus } from '../db/bus.ts'
-import type { Dispatcher } from '../lifecycle/dispatcher.ts'
 import type { DeviceRequests } from '../link/requests.ts'
 import type { Vault } from '../vault/vault.ts'
+import type { WakeContext } from '../wakes/wake.ts'
 
 /** What handlers need beside their request; made once when the server is assembled. */
 export interface ResourceDependencies {
   bus: Pick<Bus, 'on' | 'onSignal'>
-  dispatcher: Pick<Dispatcher, 'isLinked' | 'offerMs' | 'push'>
   requests: Pick<DeviceRequests, 'changeSet' | 'checkFolder'>
   /** Workers for what a caller can make costly. */
   costly: Pick<CostlyPool, 'run'>
@@ -18,8 +16,7 @@ export interface ResourceDependencies {
   leaseMs: number
   cloudEnabled: boolean
   catalog: ModelCatalog
-  /** What every run's limits are cut down to. */
-  runLimits: Partial<RunSpec['limits']>
+  wakeContext: WakeContext
   /** null: the operator gave no credentials. */
   github: GithubClient | null
   /** Events of GitHub come in and what they are about can be read. */

@@ -1,5 +1,4 @@
 import type { Knex } from 'knex'
-import { announce } from '../wakes/start-run.ts'
 import type { WakeAnswer, WakeContext } from '../wakes/wake.ts'
 import { fire, type FireOutcome } from '../resources/automations/steps/fire.ts'
 import { removeOldSkips } from '../resources/automations/fire-store.ts'
@@ -10,9 +9,7 @@ import { inTransaction } from '../db/transaction.ts'
 
 export interface DueAutomationsOptions {
   everyMs: number
-  /** What a wake needs; asked for at each pass. */
-  context(): WakeContext
-  announceTo: Parameters<typeof announce>[1]
+  context: WakeContext
 }
 
 const pageSize = 200
@@ -45,7 +42,7 @@ async function fireOne(
   try {
     fired = await inTransaction(root, async (tx) => {
       const automation = await claimDue(tx, due)
-      return automation && (await fireAtInstant(tx, { automation, now }, options.context()))
+      return automation && (await fireAtInstant(tx, { automation, now }, options.context))
     })
   } catch (error) {
     // It stays due and comes again with the next pass; the others must not wait for it.
@@ -53,7 +50,6 @@ async function fireOne(
     return
   }
   if (fired === null || fired.kind === 'repeated') return
-  if (fired.kind === 'triggered') announce(fired.answer, options.announceTo)
   log.info({ automationId: due.id, ...describe(fired) }, 'automation fired')
 }
 

@@ -1,9 +1,8 @@
 import type { World } from '../../shared/lib/world.ts'
 import type { HarnessName } from '../../shared/runs/harnesses.ts'
-import type { RunSpec } from '../../shared/runs/spec.ts'
-import type { ModelCatalog } from '../catalog/catalog.ts'
 import { publish } from '../db/outbox.ts'
 import type { Tx } from '../db/open.ts'
+import { afterCommit } from '../db/transaction.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
 import { findFolder, findFolderByRepo, type FolderRow } from '../resources/folders/store.ts'
 import { findDetails, insertDetails } from '../resources/runs/details-store.ts'
@@ -16,29 +15,14 @@ import { admit, type Admission } from './admission.ts'
 import { spentBudgetOf } from '../resources/agents/budget.ts'
 import { causeOf } from './cause.ts'
 import { buildSpec, type RunOverrides } from './build-spec.ts'
-import type { OfferedRun } from '../lifecycle/dispatcher.ts'
 import { finishRun } from '../lifecycle/end-run.ts'
-import { lockPlacement, toRunFacts } from '../placement/facts.ts'
+import { toRunFacts } from '../placement/facts.ts'
+import { placeNew } from '../lifecycle/offer.ts'
 import { manifestOf } from './manifest.ts'
-import { placeRun, type Placement } from '../placement/placement.ts'
+import type { RunFacts } from '../placement/placement.ts'
 import { findContinued, isResumable, type SessionPlace } from './session.ts'
 import { loadTaskFacts } from './task-facts.ts'
-import type { DirectOffers, Wake, WakeAnswer, WakeContext, WakeTask } from './wake.ts'
-
-/** From what handlers are given. */
-export function wakeContextOf(
-  world: World,
-  deps: {
-    leaseMs: number
-    cloudEnabled: boolean
-    runLimits: Partial<RunSpec['limits']>
-    catalog: ModelCatalog
-    dispatcher: DirectOffers
-  },
-): WakeContext {
-  const { leaseMs, cloudEnabled, runLimits: limits, catalog, dispatcher: offers } = deps
-  return { world, leaseMs, cloudEnabled, limits, catalog, offers }
-}
+import type { Wake, WakeAnswer, WakeContext, WakeTask } from './wake.ts'
 
 /**
  * Turns a wake into what admission says, in the caller's transaction. A new run is offered in the same transaction when
@@ -76,9 +60,9 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
   const spec = { ...unresumed, resumeSessionId: parent?.sessionId ?? null }
   const continued = parent?.run ?? null
   const causedBy = wake.causedBy === undefined ? await causeOf(tx, wake.requestedBy) : wake.causedBy
-  const placing = { causedBy, agent, parent: continued, task, harness: spec.harness }
-  const placement = admission.kind === 'declined' ? null : await place(tx, placing, { folder, context })
-  const device = placement?.kind === 'device' && placement.mayOffer ? placement.publicId : null
+  const placing = { causedBy, agent, folder, parent: continued, task, harness: spec.harness }
+  const place = async () => placeNew(tx, { workspaceId: workspace.id, run: await factsOf(tx, placing) }, context.offers)
+  const { placement, offer } = admission.kind === 'declined' ? unplaced : await place()
   await insertRun(tx, {
     id: runId,
     workspaceId: agent.workspaceId,
@@ -98,45 +82,44 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
     reasoningEffort: spec.reasoningEffort,
     permissionMode: spec.permissions.defaultMode,
     createdAt: now,
-    offer: device === null ? null : { device, expiresAt: now + context.offers.offerMs },
+    offer,
   })
   const secretKeys = await listSecretKeys(tx, agent.id)
   await insertDetails(tx, { runId, prompt, spec, manifest: manifestOf(spec, secretKeys) })
   if (continued) await setSuccessor(tx, continued.id, runId)
   if (admission.kind === 'declined') return decline(tx, { runId, admission, world: context.world })
   const taskId = task?.id ?? null
-  if (device !== null) return { kind: 'queued', runId, offer: { runId, fence: 1, device, taskId, spec } }
+  if (offer !== null) {
+    afterCommit(tx, () => context.offers.push({ runId, fence: 1, device: offer.device, taskId, spec }))
+    return { kind: 'queued', runId }
+  }
   await publish(tx, { topic: 'run.queued', key: runId, at: now })
   return placement?.kind === 'gate'
     ? { kind: 'pending', runId, gateReason: placement.reason }
-    : { kind: 'queued', runId, offer: null }
+    : { kind: 'queued', runId }
 }
 
-/** To be called once the wake is committed: tells the device to which the run was offered in the same transaction. */
-export function announce(answer: WakeAnswer, to: { dispatcher: { push(offered: OfferedRun): void } }): void {
-  if (answer.kind === 'queued' && answer.offer) to.dispatcher.push(answer.offer)
-}
+const unplaced = { placement: null, offer: null }
 
-/** Where the run goes; the room it takes there is locked until the transaction ends. */
-async function place(
+/** What the placement of a new run depends on. Whichever run of its task lives was there before it. */
+async function factsOf(
   tx: Tx,
-  run: { causedBy: string | null; agent: AgentRow; parent: RunRow | null; task: WakeTask | null; harness: HarnessName },
-  { folder, context }: { folder: FolderRow | null; context: WakeContext },
-): Promise<Placement & { mayOffer: boolean }> {
-  const { world, leaseMs, offers } = context
-  const { facts, isHalted } = await lockPlacement(tx, run.agent.workspaceId, { now: world.now(), leaseMs })
+  run: {
+    causedBy: string | null
+    agent: AgentRow
+    folder: FolderRow | null
+    parent: RunRow | null
+    task: WakeTask | null
+    harness: HarnessName
+  },
+): Promise<RunFacts> {
+  const { agent, folder, parent, causedBy } = run
   const isTaskLocked = run.task !== null && (await listLiveOfTask(tx, run.task.id)).length > 0
-  const isCauseGone = run.causedBy !== null && !(await isMember(tx, run.agent.workspaceId, run.causedBy))
-  const rows = { agent: run.agent, folder, parent: run.parent, isCauseGone, isTaskLocked }
-  const what = {
-    agentId: run.agent.id,
-    harness: run.harness,
-    folderId: folder?.shortId ?? null,
-    causedByUserId: run.causedBy,
-  }
-  const placement = placeRun(toRunFacts(what, rows), facts)
-  // A workspace that was halted since it was read: the dispatcher sees that, too, and cancels the run.
-  return { ...placement, mayOffer: placement.kind === 'device' && !isHalted && offers.isLinked(placement.publicId) }
+  const isCauseGone = causedBy !== null && !(await isMember(tx, agent.workspaceId, causedBy))
+  return toRunFacts(
+    { agentId: agent.id, harness: run.harness, folderId: folder?.shortId ?? null, causedByUserId: causedBy },
+    { agent, folder, parent, isCauseGone, isTaskLocked },
+  )
 }
 
 /** The run that is continued, with its session as far as it can be gone on with. */

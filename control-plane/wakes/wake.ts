@@ -1,7 +1,7 @@
 import type { World } from '../../shared/lib/world.ts'
 import type { AllowedCall, RunSpec } from '../../shared/runs/spec.ts'
 import type { ModelCatalog } from '../catalog/catalog.ts'
-import type { OfferedRun } from '../lifecycle/dispatcher.ts'
+import type { OfferedRun, Offering } from '../lifecycle/offer.ts'
 import type { GateReason } from '../placement/placement.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
 import type { RunRow } from '../resources/runs/store.ts'
@@ -47,16 +47,15 @@ export interface Wake {
 }
 
 export type WakeAnswer =
-  /** `offer`: the run was given to a device in this transaction; the device is told after the commit. */
-  | { kind: 'queued'; runId: string; offer: OfferedRun | null }
+  | { kind: 'queued'; runId: string }
   | { kind: 'pending'; runId: string; gateReason: GateReason }
   | { kind: 'coalesced'; runId: string }
   | { kind: 'declined'; runId: string; exitReason: string; message: string }
   | Refusal
 
+/** What every wake needs; made once when the server is assembled. */
 export interface WakeContext {
   world: World
-  leaseMs: number
   cloudEnabled: boolean
   limits: Partial<RunSpec['limits']>
   catalog: ModelCatalog
@@ -64,7 +63,7 @@ export interface WakeContext {
 }
 
 /** The devices linked to this replica, as far as a wake needs them. */
-export interface DirectOffers {
-  isLinked(publicId: string): boolean
-  offerMs: number
+export interface DirectOffers extends Offering {
+  /** Tells the device, once the offer is committed. */
+  push(offered: OfferedRun): void
 }

@@ -10,9 +10,8 @@ import { claimConversation } from '../resources/conversations/store.ts'
 import { listLiveOfAgent, listLiveOfConversation } from '../resources/runs/live-store.ts'
 import { findRun, lockRun, type RunRow } from '../resources/runs/store.ts'
 import { findTaskById } from '../resources/tasks/store.ts'
-import type { Dispatcher } from '../lifecycle/dispatcher.ts'
 import { Lines } from '../process/lines.ts'
-import { announce, startRun } from './start-run.ts'
+import { startRun } from './start-run.ts'
 import type { WakeAnswer, WakeContext } from './wake.ts'
 import {
   answerWakes,
@@ -29,7 +28,6 @@ export interface WakerOptions {
   world: World
   log: Log
   bus: Bus
-  dispatcher: Dispatcher
   context: WakeContext
 }
 
@@ -113,11 +111,10 @@ export class Waker {
   }
 
   private async wake(id: string, workspaceId: string): Promise<void> {
-    const { root, log, dispatcher } = this.options
+    const { root, log } = this.options
     const answer = await inTransaction(root, (tx) => this.makeRun(tx, id), { turns: [workspaceId] })
     if (answer === null) return
     log.info({ wake: id, ...('runId' in answer && { runId: answer.runId }), kind: answer.kind }, 'wake answered')
-    announce(answer, { dispatcher })
   }
 
   /** null: it waits on, or is no longer there to be taken. */
@@ -155,10 +152,8 @@ export class Waker {
             },
             this.options.context,
           )
-    // The offer is for the device alone.
-    const kept = answer.kind === 'queued' ? { kind: answer.kind, runId: answer.runId } : answer
     const done = wakes.filter((wake) => !mustWait(wake, answer)).map((wake) => wake.id)
-    await answerWakes(tx, { ids: done, answer: kept, at: this.options.world.now() })
+    await answerWakes(tx, { ids: done, answer, at: this.options.world.now() })
     return done.length === 0 ? null : answer
   }
 

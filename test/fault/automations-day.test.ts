@@ -83,10 +83,9 @@ class Troubles {
 
 function replica({ root }: Database, world: MovableWorld, log: Log): Sweeper {
   const catalog = loadCatalog(null)
-  const offers = { isLinked: () => false, offerMs: 10_000 }
-  const context = { world, leaseMs: 90_000, cloudEnabled: false, limits: {}, catalog, offers }
-  const announceTo = { dispatcher: { push: () => undefined }, bus: { poke: () => undefined } }
-  const sweep = dueAutomationsSweep({ everyMs: 1_000, context: () => context, announceTo })
+  const offers = { world, leaseMs: 90_000, isLinked: () => false, offerMs: 10_000, push: () => undefined }
+  const context = { world, cloudEnabled: false, limits: {}, catalog, offers }
+  const sweep = dueAutomationsSweep({ everyMs: 1_000, context })
   return new Sweeper({ root, world, log, sweeps: [sweep], tickMs: 1_000 })
 }
 

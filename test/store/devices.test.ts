@@ -24,7 +24,6 @@ import {
   findFolder,
   findFolderByRepo,
   insertFolder,
-  listFoldersByIds,
   listFoldersOfDevice,
   listFoldersOfUser,
   removeFolder,
@@ -195,8 +194,6 @@ onBoth('folders: found until removed; one of a device holds a repo', async ({ ro
   const listed = await listFoldersOfUser(root, workspaceId, owner.userId)
   expect(listed.map((folder) => folder.shortId)).toEqual(['fs_c', 'fs_b', 'fs_a'])
   expect(await listFoldersOfUser(root, workspaceId, await seedPerson(root, workspaceId))).toEqual([])
-  expect(await listFoldersByIds(root, workspaceId, ['fs_b', 'fs_x'])).toHaveLength(1)
-  expect(await listFoldersByIds(root, workspaceId, [])).toEqual([])
   const onDevice = async (of = workspaceId) =>
     (await listFoldersOfDevice(root, of, publicId)).map((each) => each.shortId)
   expect(await onDevice()).toEqual(['fs_a', 'fs_b'])

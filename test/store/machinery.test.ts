@@ -1,5 +1,6 @@
 import type { Tx } from '../../control-plane/db/open.ts'
-import { inSavepoint, inTransaction, writeStateOf } from '../../control-plane/db/transaction.ts'
+import { ApiError } from '../../shared/api/errors.ts'
+import { afterCommit, inSavepoint, inTransaction, writeStateOf } from '../../control-plane/db/transaction.ts'
 import { expect, test, vi } from 'vitest'
 import { findReply, insertReply, pruneReplies } from '../../control-plane/db/device-replies.ts'
 import { isMigrated, migrate } from '../../control-plane/db/migrate.ts'
@@ -211,5 +212,41 @@ onBoth(
     await publish(root, row)
     expect(told).toBe(3)
     writeStateOf(root).onPublished.delete(tell)
+  },
+)
+
+onBoth(
+  'a step after the commit runs once for each commit, whatever attempts were undone, and none is lost to another',
+  async ({ root }) => {
+    const done: string[] = []
+    const failures: unknown[] = []
+    const failed = (error: unknown) => void failures.push(error)
+    writeStateOf(root).onStepFailed.add(failed)
+    let attempts = 0
+    await inTransaction(root, async (tx) => {
+      const attempt = ++attempts
+      afterCommit(tx, () => done.push(`first of attempt ${attempt}`))
+      afterCommit(tx, () => {
+        throw new Error('a shortcut failed')
+      })
+      await inSavepoint(tx, async (inner) => afterCommit(inner, () => done.push('of a part that stays')))
+      const undone = async (inner: Tx) => {
+        afterCommit(inner, () => done.push('of a part that was undone'))
+        throw new Error('undone')
+      }
+      await inSavepoint(tx, undone).catch(() => undefined)
+      afterCommit(tx, () => done.push('last'))
+      if (attempt === 1) throw new ApiError('transient_conflict')
+      expect(done).toEqual([])
+    })
+    expect(done).toEqual(['first of attempt 2', 'of a part that stays', 'last'])
+    expect(failures.map(String)).toEqual(['Error: a shortcut failed'])
+    const refused = inTransaction(root, async (tx) => {
+      afterCommit(tx, () => done.push('of what was refused'))
+      throw new Error('undone')
+    })
+    await expect(refused).rejects.toThrow('undone')
+    expect(done).toHaveLength(3)
+    writeStateOf(root).onStepFailed.delete(failed)
   },
 )

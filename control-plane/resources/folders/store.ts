@@ -26,14 +26,9 @@ export async function insertFolder(
 }
 
 const byId = folders.query('where workspace_id = ? and short_id = ? and removed_at is null')
-const byIds = folders.query('where workspace_id = ? and short_id in ? and removed_at is null')
 
 export async function findFolder(db: Db, workspaceId: string, shortId: string): Promise<FolderRow | null> {
   return byId.first(db, [workspaceId, shortId])
-}
-
-export async function listFoldersByIds(db: Db, workspaceId: string, shortIds: readonly string[]): Promise<FolderRow[]> {
-  return shortIds.length === 0 ? [] : byIds.list(db, [workspaceId, shortIds])
 }
 
 /** The folders that a person added, newest first. */

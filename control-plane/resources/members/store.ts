@@ -65,16 +65,6 @@ const member = query('select user_id from members where workspace_id = ? and use
 export const isMember = async (db: Db, workspaceId: string, userId: string): Promise<boolean> =>
   (await member.first(db, [workspaceId, userId])) !== null
 
-/** Those of these people, by their UUIDs, who are members. */
-export async function listMembersAmong(db: Db, workspaceId: string, userIds: readonly string[]): Promise<string[]> {
-  if (userIds.length === 0) return []
-  const rows: { user_id: string }[] = await db('members')
-    .where({ workspace_id: workspaceId })
-    .whereIn('user_id', [...userIds])
-    .select('user_id')
-  return rows.map((row) => row.user_id)
-}
-
 /** UUIDs of a workspace's owners and admins. */
 export async function listAdmins(db: Db, workspaceId: string): Promise<string[]> {
   const rows: { user_id: string }[] = await db('members')

@@ -104,13 +104,11 @@ export function ask(server: TestServer, { path, method = 'POST', body, token }: 
 
 /** Makes a run of the wake that waits, as the server's own waker does, which is stopped here: it would choose the moment. */
 export async function takeWake(server: TestServer, id: string): Promise<unknown> {
-  const { dispatcher } = server.plane
   const handlers = new Map<Topic, (row: { key: string }) => void>()
   const waker = new Waker({
     root: server.database.root,
     world: server.world,
     log: silentLog,
-    dispatcher,
     bus: {
       on: (topic: Topic, handler: (row: { key: string }) => void) => {
         handlers.set(topic, handler)
@@ -120,11 +118,10 @@ export async function takeWake(server: TestServer, id: string): Promise<unknown>
     } as never,
     context: {
       world: server.world,
-      leaseMs: 90_000,
       cloudEnabled: false,
       limits: {},
       catalog: createCatalog([]),
-      offers: dispatcher,
+      offers: server.plane.dispatcher,
     },
   })
   waker.start()

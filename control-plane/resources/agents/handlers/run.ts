@@ -3,7 +3,7 @@ import { fail } from '../../../../shared/api/errors.ts'
 import type { ExitReason } from '../../../../shared/runs/exit-reasons.ts'
 import type { Tx } from '../../../db/open.ts'
 import { causeOfCaller } from '../../../wakes/cause.ts'
-import { announce, startRun, wakeContextOf } from '../../../wakes/start-run.ts'
+import { startRun } from '../../../wakes/start-run.ts'
 import type { WakeAnswer } from '../../../wakes/wake.ts'
 import type { Caller } from '../../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
@@ -18,10 +18,7 @@ import { acceptAgent } from '../steps/accept.ts'
 import { lookUpAgent, unknownAgent } from '../lookup.ts'
 import type { AgentRow } from '../store.ts'
 
-type Dependencies = Pick<
-  ResourceDependencies,
-  'catalog' | 'cloudEnabled' | 'costly' | 'dispatcher' | 'leaseMs' | 'runLimits'
->
+type Dependencies = Pick<ResourceDependencies, 'costly' | 'wakeContext'>
 
 type Start = HandlerInput<typeof agentRunRoutes.start>
 const keptMs = 24 * 3_600_000
@@ -74,11 +71,10 @@ async function wake(
       task,
       parent: null,
     },
-    wakeContextOf(world, deps),
+    deps.wakeContext,
   )
   if (body.outputSchemas !== undefined && answer.kind !== 'not_dispatched')
     await addOutputSchemas(db, answer.runId, body.outputSchemas)
-  input.afterCommit(() => announce(answer, deps))
   return toReply(answer)
 }
 

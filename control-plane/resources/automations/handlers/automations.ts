@@ -5,7 +5,6 @@ import { cursorOf, pageOf, timeAndId } from '../../../../shared/api/paging.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Db, Tx } from '../../../db/open.ts'
 import { causeOfCaller } from '../../../wakes/cause.ts'
-import { announce, wakeContextOf } from '../../../wakes/start-run.ts'
 import type { Caller } from '../../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { lookUpAgent } from '../../agents/lookup.ts'
@@ -26,7 +25,7 @@ import { changedAutomation, newAutomation, newToken, withStatus, type Written } 
 
 type Dependencies = Pick<
   ResourceDependencies,
-  'catalog' | 'cloudEnabled' | 'dispatcher' | 'isGithubInstalled' | 'leaseMs' | 'publicUrl' | 'runLimits'
+  'catalog' | 'isGithubInstalled' | 'leaseMs' | 'publicUrl' | 'wakeContext'
 >
 
 export function automationHandlers(deps: Dependencies): ImplementedRoute[] {
@@ -169,18 +168,13 @@ async function takenOver(
   return { ...after, causedByUserId: await causeOfCaller(db, caller) }
 }
 
-async function runByHand(input: HandlerInput<typeof automationRoutes.run>, deps: Dependencies) {
-  const { db, caller, params, world } = input
+async function runByHand({ db, caller, params }: HandlerInput<typeof automationRoutes.run>, deps: Dependencies) {
   const automation = await lockedAutomation(db, caller, params.automationId)
   if (automation.workflow !== null) fail('workflow_needs_github_event')
   const requestedBy = caller.kind === 'person' ? caller.userPublicId : caller.agentId
   const cause = { triggerSource: 'manual', requestedBy, prompt: automation.prompt } as const
-  const outcome = await fire(db as Tx, { automation, cause }, wakeContextOf(world, deps))
+  const outcome = await fire(db as Tx, { automation, cause }, deps.wakeContext)
   if (outcome.kind === 'repeated') throw new Error('a fire by hand has no occasion')
-  if (outcome.kind === 'triggered') {
-    const woken = outcome.answer
-    input.afterCommit(() => announce(woken, deps))
-  }
   return presentFire(outcome)
 }
 

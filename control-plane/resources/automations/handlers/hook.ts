@@ -4,8 +4,6 @@ import type { automationRoutes } from '../../../../shared/api/automations.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Tx } from '../../../db/open.ts'
-import { announce, wakeContextOf } from '../../../wakes/start-run.ts'
-import type { WakeAnswer } from '../../../wakes/wake.ts'
 import type { HandlerInput } from '../../../http/implement.ts'
 import { hashToken } from '../../../http/token-hash.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
@@ -16,7 +14,7 @@ import { lockAutomationByToken, recordCall } from '../store.ts'
 import type { Knex } from 'knex'
 import { inTransaction } from '../../../db/transaction.ts'
 
-type Dependencies = Pick<ResourceDependencies, 'catalog' | 'cloudEnabled' | 'dispatcher' | 'leaseMs' | 'runLimits'>
+type Dependencies = Pick<ResourceDependencies, 'wakeContext'>
 
 /**
  * A call of a webhook: counted, compared with the bodies of the last 24 hours, then a fire. All of it is one
@@ -26,10 +24,7 @@ type Dependencies = Pick<ResourceDependencies, 'catalog' | 'cloudEnabled' | 'dis
 /** A body sent again within this time gets the run of the first (silence auto.repeatBody). */
 const rememberedMs = 24 * 3_600_000
 
-type Outcome =
-  | { kind: 'answered'; reply: AutomationFire; woken: WakeAnswer | null }
-  | { kind: 'limited'; waitMs: number }
-  | { kind: 'unknown' }
+type Outcome = { kind: 'answered'; reply: AutomationFire } | { kind: 'limited'; waitMs: number } | { kind: 'unknown' }
 
 export async function hookHandler(
   { db, params, body, world }: HandlerInput<typeof automationRoutes.hook>,
@@ -42,7 +37,6 @@ export async function hookHandler(
     const headers = { 'Retry-After': String(retryAfter) }
     return fail('rate_limit_exceeded', { details: { retryAfter }, headers })
   }
-  if (outcome.woken !== null) announce(outcome.woken, deps)
   return outcome.reply
 }
 
@@ -63,12 +57,10 @@ async function takeCall(
   }
   const bodyHash = createHash('sha256').update(body).digest('hex')
   const first = await findRunOfBody(tx, { automationId: automation.id, bodyHash, since: now - rememberedMs })
-  if (first !== null)
-    return { kind: 'answered', reply: { object: 'automation_fire', kind: 'triggered', runId: first }, woken: null }
+  if (first !== null) return { kind: 'answered', reply: { object: 'automation_fire', kind: 'triggered', runId: first } }
   const prompt = promptWithBody(automation.prompt, body)
   const cause = { triggerSource: 'webhook', requestedBy: null, prompt, bodyHash } as const
-  const outcome = await fire(tx, { automation, cause }, wakeContextOf(world, deps))
+  const outcome = await fire(tx, { automation, cause }, deps.wakeContext)
   if (outcome.kind === 'repeated') throw new Error('a call of a webhook has no occasion')
-  const woken = outcome.kind === 'triggered' ? outcome.answer : null
-  return { kind: 'answered', reply: presentFire(outcome), woken }
+  return { kind: 'answered', reply: presentFire(outcome) }
 }

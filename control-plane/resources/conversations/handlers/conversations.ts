@@ -31,10 +31,7 @@ import { updateRuntime } from './runtime.ts'
 import { sendMessage } from './send.ts'
 import { listConversations, listConversationsByIds, type ConversationFilter, type ConversationRow } from '../store.ts'
 
-type Dependencies = Pick<
-  ResourceDependencies,
-  'bus' | 'catalog' | 'cloudEnabled' | 'dispatcher' | 'leaseMs' | 'runLimits'
->
+type Dependencies = Pick<ResourceDependencies, 'bus' | 'catalog' | 'leaseMs' | 'wakeContext'>
 
 export function conversationHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(conversationRoutes, {

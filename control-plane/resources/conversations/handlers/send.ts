@@ -7,8 +7,7 @@ import { sentText } from '../../../../shared/api/messages.ts'
 import { decodeCursor } from '../../../../shared/lib/cursor.ts'
 import type { Db, Tx } from '../../../db/open.ts'
 import { inTransaction } from '../../../db/transaction.ts'
-import { announce, startRun } from '../../../wakes/start-run.ts'
-import type { WakeAnswer } from '../../../wakes/wake.ts'
+import { startRun } from '../../../wakes/start-run.ts'
 import { answer, type HandlerInput } from '../../../http/implement.ts'
 import { EventStream } from '../../../http/sse.ts'
 import { lookUpAgent } from '../../agents/lookup.ts'
@@ -27,10 +26,7 @@ import { requiredText } from '../text.ts'
 import { followTurn, type TurnPlace } from './turn.ts'
 import { promptFor } from '../steps/wakes.ts'
 
-type Dependencies = Pick<
-  ResourceDependencies,
-  'bus' | 'catalog' | 'cloudEnabled' | 'dispatcher' | 'leaseMs' | 'runLimits'
->
+type Dependencies = Pick<ResourceDependencies, 'bus' | 'wakeContext'>
 
 type Send = HandlerInput<typeof conversationRoutes.send>
 interface Turn {
@@ -91,12 +87,7 @@ async function begin(input: Send, deps: Dependencies): Promise<Turn> {
     const target = await targetOf(tx, input, conversation)
     return beginIn(tx, { input, conversation, target, body, deps })
   }
-  const begun = await inTransaction(input.db as Knex, work, { turns: [input.caller.workspaceId] })
-  if (begun.started !== null) {
-    announce(begun.started, deps)
-    // Others whom the text mentions.
-  }
-  return begun
+  return inTransaction(input.db as Knex, work, { turns: [input.caller.workspaceId] })
 }
 
 /** Who answers: the one that is named, else the only agent there is. */
@@ -121,10 +112,7 @@ interface Begin {
   deps: Dependencies
 }
 
-async function beginIn(
-  tx: Tx,
-  { input, conversation: { id }, target, body, deps }: Begin,
-): Promise<Turn & { started: WakeAnswer | null }> {
+async function beginIn(tx: Tx, { input, conversation: { id }, target, body, deps }: Begin): Promise<Turn> {
   const { caller, world } = input
   const key = input.idempotencyKey ?? null
   // Turns of one conversation are begun one after another.
@@ -133,7 +121,7 @@ async function beginIn(
   const sent = key === null ? null : await findSentMessage(tx, { conversationId: id, authorId: author.id, key })
   if (sent !== null) {
     if (sent.turnRun === null || sent.body !== body) fail('idempotency_key_reused', { param: 'Idempotency-Key' })
-    return { conversation, message: sent, runId: sent.turnRun, place: 'start', isReplay: true, started: null }
+    return { conversation, message: sent, runId: sent.turnRun, place: 'start', isReplay: true }
   }
   const [live] = await listLiveOfConversation(tx, { conversationId: id, agentId: target.id })
   if (live !== undefined) {
@@ -154,21 +142,10 @@ async function beginIn(
     parent: null,
     task,
   }
-  const started = await startRun(
-    tx,
-    { ...wake, conversationId: id, ...runtimeOf(conversation) },
-    {
-      world,
-      leaseMs: deps.leaseMs,
-      cloudEnabled: deps.cloudEnabled,
-      limits: deps.runLimits,
-      catalog: deps.catalog,
-      offers: deps.dispatcher,
-    },
-  )
+  const started = await startRun(tx, { ...wake, conversationId: id, ...runtimeOf(conversation) }, deps.wakeContext)
   if (!('runId' in started)) return refuseTurn(started.message, { reason: started.reason })
   await replaceTurnRun(tx, message.id, started.runId)
-  return { conversation, message, runId: started.runId, place: 'start', started }
+  return { conversation, message, runId: started.runId, place: 'start' }
 }
 
 /**

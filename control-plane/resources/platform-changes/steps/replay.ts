@@ -9,10 +9,7 @@ import { closePlatformChange, findPlatformChange, type ChangeResult, type Platfo
 import { inSavepoint } from '../../../db/transaction.ts'
 
 /** The request in which a person approves. */
-export type ApprovingRequest = Pick<
-  HandlerInput<AnyRoute>,
-  'db' | 'world' | 'log' | 'requestId' | 'signal' | 'afterCommit'
->
+export type ApprovingRequest = Pick<HandlerInput<AnyRoute>, 'db' | 'world' | 'log' | 'requestId' | 'signal'>
 
 /** Does the change that waits for this approval, and keeps what came of it; without effect when it was closed before. */
 export async function approveChange(
@@ -42,16 +39,13 @@ async function replayChange(
   { person, routes }: { person: PersonCaller; routes: readonly ImplementedRoute[] },
 ): Promise<ChangeResult> {
   const implemented = routes.find(({ route }) => route.id === change.routeId)
-  const afterwards: (() => void)[] = []
   try {
     if (implemented === undefined) throw new ApiError('route_not_found')
     const caller: PersonCaller = { ...person, onBehalfOf: change.agentId }
     checkRole(implemented.route, caller)
-    const result = await inSavepoint(request.db as Tx, async (tx) =>
-      answerOf(implemented, inputOf(request, { implemented, change, caller, db: tx, afterwards })),
+    return await inSavepoint(request.db as Tx, async (tx) =>
+      answerOf(implemented, inputOf(request, { implemented, change, caller, db: tx })),
     )
-    for (const later of afterwards) request.afterCommit(later)
-    return result
   } catch (error) {
     if (error instanceof PlainApiError) return { status: error.status, body: { error: error.message } }
     if (!(error instanceof ApiError) || error.status >= 500) throw error
@@ -74,15 +68,9 @@ async function answerOf({ route, handler }: ImplementedRoute, input: HandlerInpu
 
 function inputOf(
   request: ApprovingRequest,
-  replay: {
-    implemented: ImplementedRoute
-    change: PlatformChangeRow
-    caller: PersonCaller
-    db: Db
-    afterwards: (() => void)[]
-  },
+  replay: { implemented: ImplementedRoute; change: PlatformChangeRow; caller: PersonCaller; db: Db },
 ): HandlerInput<AnyRoute> {
-  const { change, caller, db, afterwards } = replay
+  const { change, caller, db } = replay
   const { route } = replay.implemented
   const validator = createValidator(route)
   const texts = Object.entries(change.params).map(([name, value]) => [name, String(value)])
@@ -98,7 +86,6 @@ function inputOf(
     log: request.log,
     requestId: request.requestId,
     path: route.base + route.path,
-    afterCommit: (later) => void afterwards.push(later),
     signal: request.signal,
     bearer: null,
     stream: null,

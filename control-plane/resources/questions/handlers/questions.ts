@@ -129,7 +129,7 @@ async function conversationOf(db: Db, { conversationId }: QuestionRow) {
 }
 
 async function closed(
-  input: Pick<HandlerInput<typeof questionRoutes.answer>, 'db' | 'caller' | 'world' | 'afterCommit'>,
+  input: Pick<HandlerInput<typeof questionRoutes.answer>, 'db' | 'caller' | 'world'>,
   deps: Dependencies,
   { question, answer }: { question: QuestionRow; answer: QuestionRow['answer'] },
 ): Promise<Question> {

@@ -5,7 +5,7 @@ import { runRoutes, type RunDetail } from '../../../../shared/api/runs.ts'
 import type { Db, Tx } from '../../../db/open.ts'
 import { cancelRun } from '../../../lifecycle/cancel-run.ts'
 import { causeOfCaller } from '../../../wakes/cause.ts'
-import { announce, startRun, wakeContextOf } from '../../../wakes/start-run.ts'
+import { startRun } from '../../../wakes/start-run.ts'
 import type { Caller } from '../../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { lookUpAgent } from '../../agents/lookup.ts'
@@ -21,7 +21,7 @@ import { isRetriable, mayCancel, retryPrompt } from '../rules.ts'
 import { listRuns, listRunsByIds, type RunFilter } from '../list-store.ts'
 import { findRun, type RunRow } from '../store.ts'
 
-type Dependencies = Pick<ResourceDependencies, 'catalog' | 'cloudEnabled' | 'dispatcher' | 'leaseMs' | 'runLimits'>
+type Dependencies = Pick<ResourceDependencies, 'leaseMs' | 'wakeContext'>
 
 export function runHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(runRoutes, {
@@ -124,8 +124,7 @@ async function cancellableRun(db: Db, caller: Caller, reference: string) {
   return found.isVisible ? fail('run.cancel_forbidden') : unknownRun(reference)
 }
 
-async function retry(input: HandlerInput<typeof runRoutes.retry>, deps: Dependencies) {
-  const { db, caller, params, body, world } = input
+async function retry({ db, caller, params, body }: HandlerInput<typeof runRoutes.retry>, deps: Dependencies) {
   const { run } = await cancellableRun(db, caller, params.runId)
   if (!isRetriable(run))
     fail('run.not_retriable', { message: `The run is ${run.status}; only a failed or cancelled one can be retried.` })
@@ -145,10 +144,9 @@ async function retry(input: HandlerInput<typeof runRoutes.retry>, deps: Dependen
       parent: run,
       task,
     },
-    wakeContextOf(world, deps),
+    deps.wakeContext,
   )
   if (answer.kind === 'not_dispatched') return notDispatched(answer.message)
-  input.afterCommit(() => announce(answer, deps))
   return { runId: answer.runId }
 }
 

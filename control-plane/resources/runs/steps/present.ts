@@ -3,23 +3,21 @@ import { triggerSources, type Run, type RunDetail } from '../../../../shared/api
 import { exitReasonNames } from '../../../../shared/runs/exit-reasons.ts'
 import { reasoningEfforts } from '../../../../shared/runs/spec.ts'
 import type { Db } from '../../../db/open.ts'
-import { listMembersAmong } from '../../members/store.ts'
-import { isLockedBy, loadPlacementFacts, toRunFacts } from '../../../placement/facts.ts'
+import { loadPlacementFacts } from '../../../placement/facts.ts'
 import {
   describeGate,
   placeRun,
   type GateReason as PlacementGate,
   type PlacementFacts,
+  type RunFacts,
 } from '../../../placement/placement.ts'
+import { findWaiting } from '../../../placement/waiting-store.ts'
 import { handleText } from '../../agents/present.ts'
 import { listAgentIdentities, type AgentIdentity } from '../../agents/identity-store.ts'
 import { openGatesOfRuns, type OpenGate } from '../../approvals/open-gates.ts'
 import { isAsking } from '../../approvals/rules.ts'
 import { livenessOf } from '../../devices/rules.ts'
 import { listDevicesByPublicId, type DeviceRow } from '../../devices/store.ts'
-import { listFoldersByIds, type FolderRow } from '../../folders/store.ts'
-import { listLiveOfTasks } from '../live-store.ts'
-import { listRunsByIds } from '../list-store.ts'
 import { type RunRow } from '../store.ts'
 
 /** What runs look like to clients. What a page of runs needs beside its rows is loaded once for all of them. */
@@ -32,14 +30,10 @@ export interface Moment {
 interface Surroundings extends Moment {
   agents: ReadonlyMap<string, AgentIdentity>
   devices: ReadonlyMap<string, DeviceRow>
-  folders: ReadonlyMap<string, FolderRow>
-  parents: ReadonlyMap<string, RunRow>
-  /** Live runs of the tasks that runs of the page wait for, oldest first. */
-  ofTasks: ReadonlyMap<string, readonly RunRow[]>
   /** What runs of the page stopped to ask. */
   gates: ReadonlyMap<string, readonly OpenGate[]>
-  /** Of the people who caused those that wait, members of the workspace. */
-  causes: ReadonlySet<string>
+  /** Of the runs of the page that wait, by their ids. */
+  waiting: ReadonlyMap<string, RunFacts>
   /** null when no run of the page waits. */
   placement: PlacementFacts | null
 }
@@ -75,44 +69,36 @@ async function load(
   runs: readonly RunRow[],
   { agents, ...moment }: Moment & { agents?: readonly AgentIdentity[] },
 ): Promise<Surroundings> {
-  const found =
+  const identities =
     agents ??
     (await listAgentIdentities(
       db,
       unique(runs, (run) => run.agentId),
     ))
   const devices = unique(runs, executedOn)
-  const askers = runs.filter(mayAsk).map((run) => run.id)
+  const askers = idsOf(runs.filter(mayAsk))
   const around: Surroundings = {
     ...moment,
-    ...nothingWaits,
-    agents: byKey(found, 'id'),
+    waiting: none,
+    placement: null,
+    agents: byKey(identities, 'id'),
     // A device that connected anew has several rows with one durable id; the last one is the one of now.
     devices: devices.length === 0 ? none : byKey(await listDevicesByPublicId(db, devices), 'publicId'),
     gates: askers.length === 0 ? none : await openGatesOfRuns(db, askers),
   }
   const waiting = runs.filter(isWaiting)
-  return waiting.length === 0 ? around : { ...around, ...(await loadForWaiting(db, waiting, moment)) }
-}
-
-const none: ReadonlyMap<string, never> = new Map<string, never>()
-const nothingWaits = { folders: none, parents: none, ofTasks: none, causes: new Set<string>(), placement: null }
-
-async function loadForWaiting(db: Db, waiting: readonly RunRow[], moment: Moment) {
-  const workspaceId = waiting[0]?.workspaceId ?? ''
-  const folders = unique(waiting, (run) => run.folderId)
-  const parents = unique(waiting, (run) => run.parentRunId)
-  const tasks = unique(waiting, (run) => run.taskId)
-  const causes = unique(waiting, (run) => run.causedByUserId)
+  if (waiting[0] === undefined) return around
+  const found = await findWaiting(db, idsOf(waiting))
   return {
-    folders: byKey(await listFoldersByIds(db, workspaceId, folders), 'shortId'),
-    parents: byKey(await listRunsByIds(db, workspaceId, parents), 'id'),
-    ofTasks: Map.groupBy(await listLiveOfTasks(db, tasks), (run) => run.taskId ?? ''),
-    causes: new Set(await listMembersAmong(db, workspaceId, causes)),
-    placement: await loadPlacementFacts(db, workspaceId, moment),
+    ...around,
+    waiting: new Map(found.map(({ id, facts }) => [id, facts])),
+    placement: await loadPlacementFacts(db, waiting[0].workspaceId, moment),
   }
 }
 
+const idsOf = (runs: readonly RunRow[]) => runs.map((run) => run.id)
+
+const none: ReadonlyMap<string, never> = new Map<string, never>()
 function unique(runs: readonly RunRow[], idOf: (run: RunRow) => string | null): string[] {
   const ids = new Set<string>()
   for (const run of runs) {
@@ -154,14 +140,8 @@ function presentRun(run: RunRow, around: Surroundings): Run {
 
 /** Derived at read time by the same decision that places runs, so what is read is what the dispatcher does. */
 function gateOf(run: RunRow, around: Surroundings): PlacementGate | null {
-  if (!isWaiting(run) || around.placement === null) return null
-  const facts = toRunFacts(run, {
-    agent: around.agents.get(run.agentId) ?? null,
-    folder: (run.folderId === null ? undefined : around.folders.get(run.folderId)) ?? null,
-    isCauseGone: run.causedByUserId !== null && !around.causes.has(run.causedByUserId),
-    parent: (run.parentRunId === null ? undefined : around.parents.get(run.parentRunId)) ?? null,
-    isTaskLocked: run.taskId !== null && isLockedBy(run, around.ofTasks.get(run.taskId) ?? []),
-  })
+  const facts = around.waiting.get(run.id)
+  if (facts === undefined || around.placement === null) return null
   const placement = placeRun(facts, around.placement)
   return placement.kind === 'gate' ? placement.reason : null
 }

@@ -1,0 +1,78 @@
+import type { World } from '../../shared/lib/world.ts'
+import type { RunSpec } from '../../shared/runs/spec.ts'
+import type { Tx } from '../db/open.ts'
+import { lockPlacement } from '../placement/facts.ts'
+import { placeAll, placeRun, type Placement, type RunFacts } from '../placement/placement.ts'
+import { findWaiting } from '../placement/waiting-store.ts'
+import { listSpecs } from '../resources/runs/details-store.ts'
+import { offerRuns } from '../resources/runs/lease-store.ts'
+import { findRun } from '../resources/runs/store.ts'
+import { cancelRun } from './cancel-run.ts'
+
+/**
+ * The step none -> offered of a lease, in the transaction of whoever offers: a new run by the wake that makes it, which
+ * saves a commit on the way to its start, and a run that waits by the dispatcher. Both lock the placement of the workspace
+ * first, so nobody else gives away the same room, and offer only to devices that are linked to this replica.
+ */
+
+/** A run that the database gives to a device, before the device was told. */
+export interface OfferedRun {
+  runId: string
+  fence: number
+  /** Durable id. */
+  device: string
+  taskId: string | null
+  spec: RunSpec
+}
+
+export interface Offering {
+  world: World
+  leaseMs: number
+  offerMs: number
+  isLinked: (publicId: string) => boolean
+}
+
+/** Where a run that is about to be inserted goes; `offer`: it may be inserted as offered to its device. */
+export async function placeNew(
+  tx: Tx,
+  { workspaceId, run }: { workspaceId: string; run: RunFacts },
+  { world, leaseMs, offerMs, isLinked }: Offering,
+): Promise<{ placement: Placement; offer: { device: string; expiresAt: number } | null }> {
+  const now = world.now()
+  const { facts, isHalted } = await lockPlacement(tx, workspaceId, { now, leaseMs })
+  const placement = placeRun(run, facts)
+  // A workspace that was halted since it was read: the dispatcher sees that, too, and cancels the run.
+  const isOffered = placement.kind === 'device' && !isHalted && isLinked(placement.publicId)
+  return { placement, offer: isOffered ? { device: placement.publicId, expiresAt: now + offerMs } : null }
+}
+
+/** Offers those of the runs that wait and that a linked device may take now. Cancels them where the workspace is halted. */
+export async function offerQueued(
+  tx: Tx,
+  { workspaceId, runIds }: { workspaceId: string; runIds: readonly string[] },
+  { world, leaseMs, offerMs, isLinked }: Offering,
+): Promise<OfferedRun[]> {
+  const { facts, isHalted } = await lockPlacement(tx, workspaceId, { now: world.now(), leaseMs })
+  // Read once nobody else places runs of the workspace: another one of the same task may just have been offered.
+  const waiting = await findWaiting(tx, runIds)
+  if (isHalted) {
+    // Somebody who did not see these runs yet halted it.
+    for (const { id } of waiting) {
+      const run = await findRun(tx, id)
+      if (run) await cancelRun(tx, run, { exitReason: 'company_paused', reason: null, world, leaseMs })
+    }
+    return []
+  }
+  const placed = placeAll(waiting, facts).placed.filter(({ publicId }) => isLinked(publicId))
+  const expiresAt = world.now() + offerMs
+  const fences = new Map<string, number>()
+  for (const [device, runs] of Map.groupBy(placed, ({ publicId }) => publicId)) {
+    const offers = await offerRuns(tx, { runIds: runs.map(({ run }) => run.id), device, expiresAt })
+    for (const { runId, fence } of offers) fences.set(runId, fence)
+  }
+  const specs = await listSpecs(tx, [...fences.keys()])
+  return placed.flatMap(({ run, publicId: device }) => {
+    const [fence, spec] = [fences.get(run.id), specs.get(run.id)]
+    return fence === undefined || !spec ? [] : [{ runId: run.id, fence, device, taskId: run.taskId, spec }]
+  })
+}
