@@ -59,8 +59,8 @@ onBoth('a table that is described once is written and read by its fields', async
   const three = { ...one, id: 'three', size: null, place: null, tags: [], linkId: 'l3', version: 4 }
   expect(await things.find(root, { id: 'three' })).toEqual(three)
 
-  expect(await things.replace(root, one, { ...one, tags: ['c'], wasSeen: true })).toBe(true)
-  expect(await things.replace(root, one, { tags: ['late'] })).toBe(false)
+  await things.replace(root, one, { ...one, tags: ['c'], wasSeen: true })
+  await expect(things.replace(root, one, { tags: ['late'] })).rejects.toMatchObject({ code: 'transient_conflict' })
   const after = { ...one, tags: ['c'], wasSeen: true, version: 2 }
   expect(await things.find(root, { id: 'one' })).toEqual(after)
   const joined = root('things')
@@ -79,6 +79,6 @@ onBoth('a replace writes what is new alone, and columns that are named beside th
   await things.insert(root, one)
   // Somebody who raises no version has written another field meanwhile.
   await root('things').update({ size: 8 })
-  expect(await things.replace(root, one, { ...one, ownerName: 'Bob' }, { words: 'bob' })).toBe(true)
+  await things.replace(root, one, { ...one, ownerName: 'Bob' }, { words: 'bob' })
   expect(await root('things').first()).toMatchObject({ size: 8, owner_name: 'Bob', words: 'bob', version: 2 })
 })

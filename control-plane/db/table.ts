@@ -2,6 +2,7 @@ import type { Knex } from 'knex'
 import { z } from 'zod'
 import { encoderOf } from './columns.ts'
 import type { Db } from './handle.ts'
+import { expectOnlyWriter } from './only-writer.ts'
 import { rowReader } from './row-reader.ts'
 import { command, query, returning, type Query, type Value } from './statement.ts'
 
@@ -45,14 +46,17 @@ export interface Table<Shape extends Columns> {
   inserter<Name extends keyof Shape & string>(
     names: readonly Name[],
   ): (db: Db, row: Pick<Row<Shape>, Name>) => Promise<number>
-  /** Writes what is new of these fields and raises the version; false when somebody else wrote the row since it was read. */
+  /**
+   * Writes what is new of these fields and raises the version. Fails with `transient_conflict` when somebody else wrote the
+   * row since it was read.
+   */
   replace(
     db: Db,
     before: Row<Shape>,
     changes: Fields<Shape>,
     /** Columns that are no fields. */
     also?: Readonly<Record<string, Knex.Value>>,
-  ): Promise<boolean>
+  ): Promise<void>
 }
 
 /** The columns of a table by their fields' names; the kinds are those of `columns.ts`. */
@@ -151,7 +155,7 @@ export function table<Shape extends Columns>(
       const changed = await db(name)
         .where({ [id]: was[id]!, [raised]: seen })
         .update({ ...Object.fromEntries(columns), ...also, [raised]: seen + 1 })
-      return changed === 1
+      expectOnlyWriter(changed)
     },
   }
 }

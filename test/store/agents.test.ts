@@ -28,7 +28,7 @@ import {
   replaceAgent,
 } from '../../control-plane/resources/agents/store.ts'
 import { onBoth } from '../kit/database.ts'
-import { agentRow, at, seedAgent, seedPerson, seedWorkspace } from './seed.ts'
+import { agentRow, at, seedAgent, seedPerson, seedWorkspace, wroteSecond } from './seed.ts'
 
 onBoth(
   'an agent comes back as it was stored, and is replaced only from the version that was read',
@@ -60,8 +60,8 @@ onBoth(
     // Meanwhile a run ended: what it left behind is not written over.
     await recordLastRun(root, agent.id, at + 5)
     await recordSpend(root, agent.id, { month: '2026-03', nanoUsd: 5 })
-    expect(await replaceAgent(root, agent, { ...changed, lastRunAt: null, spentNanoUsd: 0 })).toBe(true)
-    expect(await replaceAgent(root, agent, changed)).toBe(false)
+    await replaceAgent(root, agent, { ...changed, lastRunAt: null, spentNanoUsd: 0 })
+    await expect(replaceAgent(root, agent, changed)).rejects.toMatchObject(wroteSecond)
     const ended = { lastRunAt: at + 5, spentNanoUsd: agent.spentNanoUsd + 5 }
     expect(await findAgent(root, agent.id)).toEqual({ ...changed, ...ended, version: 2 })
   },

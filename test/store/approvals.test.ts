@@ -24,7 +24,7 @@ import { endRun, findRun } from '../../control-plane/resources/runs/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { approvalRow, digest, questionRow } from './gate-rows.ts'
-import { at, seedAgent, seedPerson, seedRun, seedWorkspace } from './seed.ts'
+import { at, seedAgent, seedPerson, seedRun, seedWorkspace, wroteSecond } from './seed.ts'
 
 const id = (prefix: string) => realWorld.id(prefix)
 
@@ -59,8 +59,8 @@ onBoth(
     })
     expect(await findApproval(root, await seedWorkspace(root), stored.id)).toBeNull()
     const change = { userId: 'usr_2', by: 'usr_3', reason: 'on call', at: at + 1 }
-    expect(await replaceAssignee(root, before, change)).toBe(true)
-    expect(await replaceAssignee(root, before, change)).toBe(false)
+    await replaceAssignee(root, before, change)
+    await expect(replaceAssignee(root, before, change)).rejects.toMatchObject(wroteSecond)
     const resolution = { outcome: 'approve', reason: 'ok', appliedScope: 'always', by: 'usr_2', at: at + 2 } as const
     expect(await resolveApproval(root, before, resolution)).toBe(false)
     const assigned = (await findApproval(root, workspaceId, stored.id))!

@@ -30,7 +30,7 @@ import { endRun } from '../../control-plane/resources/runs/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { automationRow } from './automations-rows.ts'
-import { at, seedAgent, seedPerson, seedRun, seedWorkspace } from './seed.ts'
+import { at, seedAgent, seedPerson, seedRun, seedWorkspace, wroteSecond } from './seed.ts'
 
 const everyone = { seesAll: true, userId: null, agentId: null }
 
@@ -86,9 +86,9 @@ onBoth(
       archivedAt: at + 6,
       updatedAt: at + 6,
     }
-    expect(await replaceAutomation(root, automation, changed)).toBe(true)
+    await replaceAutomation(root, automation, changed)
     expect(await findAutomation(root, workspaceId, automation.id)).toEqual({ ...changed, version: 2 })
-    expect(await replaceAutomation(root, automation, automation)).toBe(false)
+    await expect(replaceAutomation(root, automation, automation)).rejects.toMatchObject(wroteSecond)
     expect(await listListening(root, { repo: 'acme/web', event: 'pull_request.merged' })).toMatchObject([
       { id: automation.id },
     ])
@@ -113,7 +113,7 @@ onBoth('a secret is one automation’s; fires and calls are noted beside what pe
     expect(await lockAutomation(tx, 'aut_unknown')).toBeNull()
   })
   // Nothing that a person would have overwritten.
-  expect(await replaceAutomation(root, automation, { ...automation, name: 'Renamed' })).toBe(true)
+  await replaceAutomation(root, automation, { ...automation, name: 'Renamed' })
 })
 
 onBoth('due schedules come in their order, page by page, and are claimed by one', async ({ root, dialect }) => {

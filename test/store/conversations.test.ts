@@ -42,7 +42,7 @@ import {
 import { listRunsOfConversation } from '../../control-plane/resources/runs/list-store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
-import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'
+import { at, seedAgent, seedRun, seedWorkspace, wroteSecond } from './seed.ts'
 
 const [ada, ben] = ['usr_Ada0000000000000', 'usr_Ben0000000000000']
 const [bot, other] = ['agt_Bot0000000000000', 'agt_Other00000000000']
@@ -116,9 +116,9 @@ onBoth('a conversation comes back as it was stored, and is replaced only as it w
     runtimeChangedAt: at + 2,
     updatedAt: at + 2,
   }
-  expect(await replaceConversation(root, stored!, changed)).toBe(true)
+  await replaceConversation(root, stored!, changed)
   expect(await findConversation(root, id)).toEqual({ ...changed, version: 2 })
-  expect(await replaceConversation(root, stored!, changed)).toBe(false)
+  await expect(replaceConversation(root, stored!, changed)).rejects.toMatchObject(wroteSecond)
   expect(await findConversation(root, 'cnv_0')).toBeNull()
 })
 
@@ -252,11 +252,11 @@ onBoth('an edit keeps what was said before; who was too late changes nothing', a
   const id = await seedConversation(root, await seedWorkspace(root))
   const message = await post(root, id, { body: 'a' })
   const mentions = [{ type: 'user' as const, id: ben }]
-  expect(await replaceBody(root, message, { body: 'b', mentions, at: at + 1 })).toBe(true)
-  expect(await replaceBody(root, message, { body: 'c', mentions: [], at: at + 2 })).toBe(false)
+  await replaceBody(root, message, { body: 'b', mentions, at: at + 1 })
+  await expect(replaceBody(root, message, { body: 'c', mentions: [], at: at + 2 })).rejects.toMatchObject(wroteSecond)
   const edited = await findMessage(root, message.id)
   expect(edited).toEqual({ ...message, body: 'b', mentions, editedAt: at + 1, updatedAt: at + 1 })
-  expect(await replaceBody(root, edited!, { body: 'c', mentions: [], at: at + 2 })).toBe(true)
+  await replaceBody(root, edited!, { body: 'c', mentions: [], at: at + 2 })
   expect(await listEdits(root, message.id, 9)).toEqual([
     { body: 'a', replacedAt: at + 1 },
     { body: 'b', replacedAt: at + 2 },
@@ -264,7 +264,7 @@ onBoth('an edit keeps what was said before; who was too late changes nothing', a
   expect(await listEdits(root, message.id, 1)).toEqual([{ body: 'b', replacedAt: at + 2 }])
   await removeMessage(root, message.id, at + 3)
   const deleted = await findMessage(root, message.id)
-  expect(await replaceBody(root, deleted!, { body: 'd', mentions: [], at: at + 4 })).toBe(false)
+  await expect(replaceBody(root, deleted!, { body: 'd', mentions: [], at: at + 4 })).rejects.toMatchObject(wroteSecond)
 })
 
 onBoth('a run has one reply, and a key one message of its author', async ({ root }) => {

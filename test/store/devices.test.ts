@@ -31,7 +31,7 @@ import {
 } from '../../control-plane/resources/folders/store.ts'
 import type { Db } from '../../control-plane/db/open.ts'
 import { onBoth } from '../kit/database.ts'
-import { at, seedDevice, seedPerson, seedWorkspace } from './seed.ts'
+import { at, seedDevice, seedPerson, seedWorkspace, wroteSecond } from './seed.ts'
 
 async function seedOwner(db: Db) {
   const workspaceId = await seedWorkspace(db)
@@ -58,9 +58,8 @@ onBoth(
     })
     expect(await findDeviceByPublicId(root, device.publicId)).toEqual(stored)
     expect(await findDeviceByToken(root, device.tokenHash)).toEqual(stored)
-    const removed = await replaceDevice(root, stored!, { removedAt: at + 1, at: at + 1 })
-    expect(removed).toBe(true)
-    expect(await replaceDevice(root, stored!, { displayName: 'late', at })).toBe(false)
+    await replaceDevice(root, stored!, { removedAt: at + 1, at: at + 1 })
+    await expect(replaceDevice(root, stored!, { displayName: 'late', at })).rejects.toMatchObject(wroteSecond)
     expect(await findDevice(root, device.deviceId)).toBeNull()
     expect(await findDeviceByPublicId(root, device.publicId)).toBeNull()
     expect((await findDeviceEver(root, device.publicId))?.removedAt).toBe(at + 1)
@@ -93,8 +92,8 @@ onBoth('lists: of a person, of a workspace, by durable ids', async ({ root }) =>
 onBoth('a change is made from the row that was read', async ({ root }) => {
   const device = await seedDevice(root, await seedOwner(root))
   const read = (await findDevice(root, device.deviceId))!
-  expect(await replaceDevice(root, read, { displayName: 'A', maxConcurrent: 9, at: at + 1 })).toBe(true)
-  expect(await replaceDevice(root, read, { displayName: 'B', at: at + 2 })).toBe(false)
+  await replaceDevice(root, read, { displayName: 'A', maxConcurrent: 9, at: at + 1 })
+  await expect(replaceDevice(root, read, { displayName: 'B', at: at + 2 })).rejects.toMatchObject(wroteSecond)
   expect(await findDevice(root, device.deviceId)).toMatchObject({
     displayName: 'A',
     maxConcurrent: 9,

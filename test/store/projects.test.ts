@@ -15,7 +15,7 @@ import {
 } from '../../control-plane/resources/projects/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
-import { at, projectRow, seedAgent, seedPerson, seedWorkspace } from './seed.ts'
+import { at, projectRow, seedAgent, seedPerson, seedWorkspace, wroteSecond } from './seed.ts'
 
 onBoth(
   'a project comes back as it was stored, and is replaced only from the version that was read',
@@ -41,9 +41,9 @@ onBoth(
       deletedAt: at + 5,
       updatedAt: at + 5,
     }
-    expect(await replaceProject(root, project, changed)).toBe(true)
+    await replaceProject(root, project, changed)
     expect(await findProject(root, workspaceId, project.id)).toEqual({ ...changed, version: 2 })
-    expect(await replaceProject(root, project, project)).toBe(false)
+    await expect(replaceProject(root, project, project)).rejects.toMatchObject(wroteSecond)
   },
 )
 

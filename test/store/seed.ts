@@ -195,3 +195,6 @@ export const projectRow = (workspaceId: string, changes: Partial<ProjectRow> = {
   updatedAt: at,
   ...changes,
 })
+
+/** How a compare-and-set fails when another one was first. */
+export const wroteSecond = { code: 'transient_conflict' }

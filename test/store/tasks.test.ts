@@ -33,7 +33,7 @@ import { insertWatcher, listWatchers } from '../../control-plane/resources/tasks
 import { insertGrant, insertProject } from '../../control-plane/resources/projects/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
-import { at, seedAgent, seedTask, seedWorkspace, taskRow } from './seed.ts'
+import { at, seedAgent, seedTask, seedWorkspace, taskRow, wroteSecond } from './seed.ts'
 
 onBoth('a task comes back as it was stored, and is replaced only from the version that was read', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
@@ -75,8 +75,8 @@ onBoth('a task comes back as it was stored, and is replaced only from the versio
   expect(await findTask(root, await seedWorkspace(root), task.id)).toBeNull()
   expect(await findTaskById(root, 'tsk_0000000000000000')).toBeNull()
   const changed: TaskRow = { ...task, title: 'Other', status: 'done', assigneeAgentId: null, updatedAt: at + 9 }
-  expect(await replaceTask(root, task, changed)).toBe(true)
-  expect(await replaceTask(root, task, task)).toBe(false)
+  await replaceTask(root, task, changed)
+  await expect(replaceTask(root, task, task)).rejects.toMatchObject(wroteSecond)
   await root.transaction(async (tx) => {
     expect(await findTaskById(tx, task.id, true)).toEqual({ ...changed, version: 2 })
   })

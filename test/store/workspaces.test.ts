@@ -28,7 +28,7 @@ import {
 } from '../../control-plane/resources/workspaces/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
-import { at, seedAgent, seedPerson, seedRun, seedWorkspace } from './seed.ts'
+import { at, seedAgent, seedPerson, seedRun, seedWorkspace, wroteSecond } from './seed.ts'
 
 const workspaceOf = async (db: Db, id: string): Promise<WorkspaceRow> => (await findWorkspace(db, id))!
 
@@ -54,9 +54,9 @@ onBoth('the settings of a workspace are replaced only from the version that was 
     toolPermissionDefault: 'ask',
     updatedAt: at + 1,
   }
-  expect(await replaceWorkspace(root, before, after)).toBe(true)
+  await replaceWorkspace(root, before, after)
   expect(await findWorkspace(root, before.id)).toEqual({ ...after, version: before.version + 1 })
-  expect(await replaceWorkspace(root, before, before)).toBe(false)
+  await expect(replaceWorkspace(root, before, before)).rejects.toMatchObject(wroteSecond)
   await root.transaction(async (tx) => expect((await findWorkspace(tx, before.id, true))?.name).toBe('Renamed'))
 })
 
@@ -87,8 +87,8 @@ onBoth('of several that claim one slug at once, one gets it', async ({ root }) =
 onBoth('a company is renamed, and removed with its last workspace', async ({ root }) => {
   const workspace = await workspaceOf(root, await seedWorkspace(root))
   const company = (await findCompany(root, workspace.companyId))!
-  expect(await replaceCompany(root, company, { name: 'Acme', at: at + 1 })).toBe(true)
-  expect(await replaceCompany(root, company, { name: 'Late', at: at + 1 })).toBe(false)
+  await replaceCompany(root, company, { name: 'Acme', at: at + 1 })
+  await expect(replaceCompany(root, company, { name: 'Late', at: at + 1 })).rejects.toMatchObject(wroteSecond)
   expect((await findCompany(root, company.id))?.name).toBe('Acme')
   expect(await removeEmptyCompany(root, company.id)).toBe(false)
   await removeWorkspaceRows(root, workspace.id)

@@ -70,10 +70,13 @@ export async function insertAgent(db: Db, agent: AgentRow): Promise<void> {
   await agents.insert(db, { ...agent, version: 1 })
 }
 
-/** Writes the whole row but what endings of runs write; false when somebody else changed it since it was read. */
-export async function replaceAgent(db: Db, before: AgentRow, after: AgentRow): Promise<boolean> {
+/**
+ * Writes the whole row but what endings of runs write. Fails with `transient_conflict` when
+ * somebody else changed it since it was read.
+ */
+export async function replaceAgent(db: Db, before: AgentRow, after: AgentRow): Promise<void> {
   const { spentMonth: _month, spentNanoUsd: _spent, lastRunAt: _ran, ...changes } = after
-  return agents.replace(db, before, changes)
+  await agents.replace(db, before, changes)
 }
 
 const byId = agents.query('where id = ?')

@@ -11,6 +11,7 @@ import {
 import { int, json, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { pageById, type IdPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
+import { expectOnlyWriter } from '../../db/only-writer.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { hiddenAgents, type GateViewer } from '../agents/visibility.ts'
 
@@ -116,7 +117,7 @@ export async function replaceAssignee(
   db: Db,
   approval: ApprovalRow,
   change: { userId: string; by: string; reason: string; at: number },
-): Promise<boolean> {
+): Promise<void> {
   const changed = await db('approvals')
     .where({ id: approval.id, version: approval.version, status: 'open' })
     .update({
@@ -127,7 +128,7 @@ export async function replaceAssignee(
       updated_at: change.at,
       version: approval.version + 1,
     })
-  return changed === 1
+  expectOnlyWriter(changed)
 }
 
 export interface ApprovalFilter extends IdPage {

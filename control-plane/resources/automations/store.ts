@@ -58,11 +58,11 @@ export async function insertAutomation(db: Db, automation: AutomationRow): Promi
 }
 
 /**
- * Writes what people changed, not what fires write meanwhile (`recordRun`, `recordCall`). False when somebody else changed
+ * Writes what people changed, not what fires write meanwhile (`recordRun`, `recordCall`). Fails with `transient_conflict` when somebody else changed
  * it, or it fired by its schedule, since it was read.
  */
-export async function replaceAutomation(db: Db, before: AutomationRow, after: AutomationRow): Promise<boolean> {
-  return automations.replace(db, before, after)
+export async function replaceAutomation(db: Db, before: AutomationRow, after: AutomationRow): Promise<void> {
+  await automations.replace(db, before, after)
 }
 
 export async function findAutomation(db: Db, workspaceId: string, id: string): Promise<AutomationRow | null> {

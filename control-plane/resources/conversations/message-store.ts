@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { authorTypes, messageSources } from '../../../shared/api/conversation-fields.ts'
 import { int, json, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
+import { expectOnlyWriter } from '../../db/only-writer.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
 const mention = z.object({ type: z.enum(['user', 'agent']), id: z.string() })
@@ -99,19 +100,19 @@ export async function listLastAuthors(
   return z.array(z.object({ type: z.enum(['user', 'agent']), at: time })).parse(rows)
 }
 
-/** Writes a new text and keeps the old one; false when somebody else changed or deleted it since it was read. */
+/** Writes a new text and keeps the old one. Fails with `transient_conflict` when somebody else changed it since it was read. */
 export async function replaceBody(
   db: Db,
   before: MessageRow,
   after: { body: string; mentions: readonly Mention[]; at: number },
-): Promise<boolean> {
+): Promise<void> {
   const changed = await db('messages')
     .where({ id: before.id, body: before.body, updated_at: before.updatedAt })
     .whereNull('deleted_at')
     .update(
       messages.toColumns({ body: after.body, mentions: [...after.mentions], editedAt: after.at, updatedAt: after.at }),
     )
-  if (changed !== 1) return false
+  expectOnlyWriter(changed)
   await db('message_edits').insert({
     message_id: before.id,
     conversation_id: before.conversationId,
@@ -119,7 +120,6 @@ export async function replaceBody(
     body: before.body,
     replaced_at: after.at,
   })
-  return true
 }
 
 /** What a message said before, oldest first, with the time each text was replaced: the last `limit` of them. */

@@ -1,4 +1,3 @@
-import { fail } from '../../../shared/api/errors.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import type { Db } from '../../db/open.ts'
 import { replaceConversation, type ConversationRow } from './store.ts'
@@ -10,6 +9,6 @@ export async function storeConversation(
   { before, changes }: { before: ConversationRow; changes: Partial<ConversationRow> },
 ): Promise<ConversationRow> {
   const after = { ...before, ...changes, updatedAt: world.now() }
-  if (!(await replaceConversation(db, before, after))) fail('transient_conflict')
+  await replaceConversation(db, before, after)
   return { ...after, version: before.version + 1 }
 }

@@ -163,11 +163,11 @@ function participation(query: Knex.QueryBuilder, subjectId: string): void {
 }
 
 /**
- * Writes what is new of title, archiving and runtime, not what posts write meanwhile. False when somebody else changed
+ * Writes what is new of title, archiving and runtime, not what posts write meanwhile. Fails with `transient_conflict` when somebody else changed
  * these since they were read.
  */
-export async function replaceConversation(db: Db, before: ConversationRow, after: ConversationRow): Promise<boolean> {
-  return conversations.replace(db, before, after)
+export async function replaceConversation(db: Db, before: ConversationRow, after: ConversationRow): Promise<void> {
+  await conversations.replace(db, before, after)
 }
 
 /**

@@ -8,6 +8,7 @@ import {
 } from '../../../shared/device/protocol.ts'
 import { int, json, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
+import { expectOnlyWriter } from '../../db/only-writer.ts'
 import { command } from '../../db/statement.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
@@ -132,13 +133,13 @@ export async function replaceDevice(
       | 'version'
     >
   > & { at: number },
-): Promise<boolean> {
+): Promise<void> {
   const { at, ...fields } = changes
   const changed = await db('devices')
     .where({ device_id: device.deviceId, row_version: device.rowVersion })
     .whereNull('removed_at')
     .update(devices.toColumns({ ...fields, rowVersion: device.rowVersion + 1, updatedAt: at }))
-  return changed === 1
+  expectOnlyWriter(changed)
 }
 
 export interface LinkUp {

@@ -34,9 +34,9 @@ export async function insertProject(db: Db, project: ProjectRow): Promise<void> 
   await projects.insert(db, { ...project, version: 1 })
 }
 
-/** False when somebody else changed it since it was read. */
-export async function replaceProject(db: Db, before: ProjectRow, after: ProjectRow): Promise<boolean> {
-  return projects.replace(db, before, after)
+/** Fails with `transient_conflict` when somebody else changed it since it was read. */
+export async function replaceProject(db: Db, before: ProjectRow, after: ProjectRow): Promise<void> {
+  await projects.replace(db, before, after)
 }
 
 export async function findProject(db: Db, workspaceId: string, id: string): Promise<ProjectRow | null> {

@@ -1,4 +1,3 @@
-import { fail } from '../../../shared/api/errors.ts'
 import type { World } from '../../../shared/lib/world.ts'
 import type { Db } from '../../db/open.ts'
 import { insertActivity } from './activity-store.ts'
@@ -8,12 +7,6 @@ import { insertWatcher, type WatcherRow } from './watcher-store.ts'
 
 /** Changes of a task from which nothing follows for its runs; the start of a run uses them, too. */
 
-/** Writes the changed task; gives it as it is now. Fails with `transient_conflict` when somebody else wrote in between. */
-export async function storeTask(tx: Db, before: TaskRow, after: TaskRow): Promise<TaskRow> {
-  if (!(await replaceTask(tx, before, after))) fail('transient_conflict')
-  return { ...after, version: before.version + 1 }
-}
-
 /** Puts the task into the archive, or takes it out. */
 export async function setArchived(
   tx: Db,
@@ -21,7 +14,7 @@ export async function setArchived(
 ): Promise<TaskRow> {
   const { task, archivedAt, actor, world } = change
   const after = { ...task, archivedAt, updatedAt: world.now() }
-  const stored = await storeTask(tx, task, { ...after, wakeAt: wakeAtOf(after, world.now()) })
+  const stored = await replaceTask(tx, task, { ...after, wakeAt: wakeAtOf(after, world.now()) })
   const kind = archivedAt === null ? 'task.unarchived' : 'task.archived'
   await recordActivity(tx, { taskId: task.id, kind, actor, data: {}, world })
   return stored

@@ -72,9 +72,13 @@ export async function insertTask(db: Db, task: TaskRow): Promise<void> {
   await db('tasks').insert({ ...tasks.toColumns({ ...task, version: 1 }), title_words: titleWords(task.title) })
 }
 
-/** Writes the whole row; false when somebody else changed it since it was read. */
-export async function replaceTask(db: Db, before: TaskRow, after: TaskRow): Promise<boolean> {
-  return tasks.replace(db, before, after, { title_words: titleWords(after.title) })
+/**
+ * Writes the whole row. Fails with `transient_conflict` when
+ * somebody else changed it since it was read.
+ */
+export async function replaceTask(db: Db, before: TaskRow, after: TaskRow): Promise<TaskRow> {
+  await tasks.replace(db, before, after, { title_words: titleWords(after.title) })
+  return { ...after, version: before.version + 1 }
 }
 
 /** By `tsk_` id or key (in any case) within a workspace. */

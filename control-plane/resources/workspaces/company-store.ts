@@ -9,13 +9,9 @@ export async function findCompany(db: Db, id: string): Promise<CompanyRow | null
   return companies.find(db, { id })
 }
 
-/** False when somebody else changed it since it was read. */
-export async function replaceCompany(
-  db: Db,
-  before: CompanyRow,
-  after: { name: string; at: number },
-): Promise<boolean> {
-  return companies.replace(db, before, { name: after.name, updatedAt: after.at })
+/** Fails with `transient_conflict` when somebody else changed it since it was read. */
+export async function replaceCompany(db: Db, before: CompanyRow, after: { name: string; at: number }): Promise<void> {
+  await companies.replace(db, before, { name: after.name, updatedAt: after.at })
 }
 
 /** Removes the company unless it still has a workspace. */

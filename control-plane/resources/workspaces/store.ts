@@ -90,8 +90,8 @@ export async function findWorkspace(db: Db, id: string, lock = false): Promise<W
  * Writes what its admins changed, not its counter and its default device, which others write meanwhile. False when
  * somebody else changed it since it was read.
  */
-export async function replaceWorkspace(db: Db, before: WorkspaceRow, after: WorkspaceRow): Promise<boolean> {
-  return workspaces.replace(db, before, after)
+export async function replaceWorkspace(db: Db, before: WorkspaceRow, after: WorkspaceRow): Promise<void> {
+  await workspaces.replace(db, before, after)
 }
 
 export async function findWorkspaceBySlug(db: Db, slug: string): Promise<WorkspaceRow | null> {

@@ -1,5 +1,4 @@
 import type { World } from '../../../../shared/lib/world.ts'
-import { fail } from '../../../../shared/api/errors.ts'
 import type { Db } from '../../../db/open.ts'
 import type { Caller } from '../../../http/callers.ts'
 import { replaceAgent, type AgentRow } from '../store.ts'
@@ -17,7 +16,7 @@ export async function acceptAgent(
   if (!isWordOfOwner(before, caller)) return before
   const now = world.now()
   const agent = { ...before, transferredAt: null, updatedAt: now }
-  if (!(await replaceAgent(db, before, agent))) fail('transient_conflict')
+  await replaceAgent(db, before, agent)
   await lookAgain(db, agent, now)
   return { ...agent, version: before.version + 1 }
 }

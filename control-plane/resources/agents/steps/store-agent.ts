@@ -131,9 +131,7 @@ export async function storeAgent(
   const after = { ...write.after, updatedAt: now, ...(isAccepted && { transferredAt: null }) }
   const keys = changedKeys(before, after)
   if (keys.length > 0) checkSettings(write, keys)
-  await refusingTakenHandle(async () => {
-    if (!(await replaceAgent(db, before, after))) fail('transient_conflict')
-  })
+  await refusingTakenHandle(() => replaceAgent(db, before, after))
   if (isAccepted) {
     // Who agrees by putting another program in its place has not agreed to what was asked of the old one.
     if (decidesWhatRuns({ before, after, keys }))

@@ -61,7 +61,7 @@ export function approvalHandlers(deps: Dependencies, routes: () => readonly Impl
           message: 'There is no such person in this workspace.',
         })
       const change = { userId: member.publicId, by: caller.userPublicId, reason: body.reason, at: world.now() }
-      if (!(await replaceAssignee(db, approval, change))) fail('transient_conflict')
+      await replaceAssignee(db, approval, change)
       return presentApproval(db, (await findApproval(db, caller.workspaceId, approval.id)) ?? approval)
     },
   })

@@ -103,7 +103,7 @@ async function isReachable(
 }
 
 async function store(db: Db, before: AutomationRow, after: AutomationRow): Promise<void> {
-  if (!(await replaceAutomation(db, before, after))) fail('transient_conflict')
+  await replaceAutomation(db, before, after)
 }
 
 const automationCursor = timeAndId(automationId)

@@ -144,7 +144,7 @@ async function edit({ db, caller, params, body, world }: HandlerInput<typeof mes
   if (text === message.body) return presentMessage(message, conversation)
   const mentions = await findMentions(db, conversation.workspaceId, { body: text, viewer: viewerOf(caller) })
   const at = world.now()
-  if (!(await replaceBody(db, message, { body: text, mentions, at }))) fail('transient_conflict')
+  await replaceBody(db, message, { body: text, mentions, at })
   const preview = previewOf(text)
   await replacePreview(db, { conversationId: conversation.id, messageId: message.id, preview })
   return presentMessage({ ...message, body: text, mentions, editedAt: at, updatedAt: at }, conversation)

@@ -24,7 +24,7 @@ export function deviceAdminHandlers(): ImplementedRoute[] {
     async revokeDevice({ db, caller, params, world }) {
       const device = await findDeviceByPublicId(db, params.id)
       if (device === null || device.workspaceId !== caller.workspaceId) fail('resource_not_found', { param: 'id' })
-      if (!(await removeDevice(db, device, world))) fail('transient_conflict')
+      await removeDevice(db, device, world)
       return { id: params.id, revoked: true as const }
     },
   })

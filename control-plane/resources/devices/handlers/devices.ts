@@ -27,7 +27,7 @@ export function deviceHandlers(deps: Dependencies): ImplementedRoute[] {
       const device = await findInWorkspace(db, caller, params.id)
       if (device === null) failPlain('plain.device_not_found')
       if (device.userId !== caller.userId) failPlain('plain.device_not_owned')
-      if (!(await removeDevice(db, device, world))) fail('transient_conflict')
+      await removeDevice(db, device, world)
     },
   })
 }

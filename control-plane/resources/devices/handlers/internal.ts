@@ -29,7 +29,7 @@ export function deviceInternalHandlers(deps: Dependencies): ImplementedRoute[] {
           message: `This device executes ${live.length === 1 ? 'a run' : `${live.length} runs`}. Wait, or cancel first.`,
           details: { runIds: live.map((run) => run.id) },
         })
-      if (!(await removeDevice(db, device, world))) fail('transient_conflict')
+      await removeDevice(db, device, world)
     },
 
     async config({ db, world, bearer }) {
@@ -70,8 +70,7 @@ async function enrol(input: Enrol, deps: Dependencies) {
     fail('http_exception', { message: 'A device is connected with a login token; run `svc login` first.' })
   const before = body.publicId === undefined ? null : await earlierConnection(input, body.publicId)
   const at = world.now()
-  if (before !== null && before.removedAt === null && !(await revokeConnection(db, before, at)))
-    fail('transient_conflict')
+  if (before?.removedAt === null) await revokeConnection(db, before, at)
   const token = newToken(world, 'svc_dev_')
   const device = {
     deviceId: world.uuid(),

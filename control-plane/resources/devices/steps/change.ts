@@ -1,5 +1,4 @@
 import type { deviceRoutes } from '../../../../shared/api/devices.ts'
-import { fail } from '../../../../shared/api/errors.ts'
 import type { BodyOf } from '../../../../shared/api/route.ts'
 import { publish } from '../../../db/outbox.ts'
 import type { Db } from '../../../db/open.ts'
@@ -16,7 +15,7 @@ export async function changeDevice(
   { body, at }: { body: BodyOf<typeof deviceRoutes.update>; at: number },
 ): Promise<void> {
   const { displayName, hostname, maxConcurrentRuns, runsBy, remoteControlRevoked } = body
-  const replaced = await replaceDevice(db, device, {
+  await replaceDevice(db, device, {
     ...(displayName === undefined ? {} : { displayName }),
     ...(hostname === undefined ? {} : { hostname }),
     ...(maxConcurrentRuns === undefined ? {} : { maxConcurrent: maxConcurrentRuns }),
@@ -26,7 +25,6 @@ export async function changeDevice(
       : { remoteControlRevokedAt: remoteControlRevoked ? (device.remoteControlRevokedAt ?? at) : null }),
     at,
   })
-  if (!replaced) fail('transient_conflict')
   if (body.isWorkspaceDefault === true) await replaceDefaultDevice(db, device.workspaceId, device.publicId, at)
   // Dispatch looks again at what waits, and the device's link tells it its settings.
   const payload = { workspaceId: device.workspaceId }

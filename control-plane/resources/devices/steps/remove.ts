@@ -9,11 +9,12 @@ import { replaceDevice, type DeviceRow } from '../store.ts'
 
 /**
  * Removes a device: its token stops working, its link is ended by whoever reads the outbox, runs it executes end as
- * `runner_lost`, runs it was offered are queued again. False when somebody else changed the row in between.
+ * `runner_lost`, runs it was offered are queued again. Fails with `transient_conflict` when somebody else changed the row in
+ * between.
  */
-export async function removeDevice(db: Db, device: DeviceRow, world: World): Promise<boolean> {
+export async function removeDevice(db: Db, device: DeviceRow, world: World): Promise<void> {
   const at = world.now()
-  if (!(await revokeConnection(db, device, at))) return false
+  await revokeConnection(db, device, at)
   await clearDefaultDevice(db, device.workspaceId, device.publicId)
   for (const run of await listLiveOfDevice(db, device.publicId)) {
     if (run.leaseState === 'offered') {
@@ -31,17 +32,15 @@ export async function removeDevice(db: Db, device: DeviceRow, world: World): Pro
     })
     await publish(db, { topic: 'run.cancel', key: run.id, at })
   }
-  return true
 }
 
 /** Ends one connection of a device and its token; what else is known under its durable id stays. */
-export async function revokeConnection(db: Db, device: DeviceRow, at: number): Promise<boolean> {
-  if (!(await replaceDevice(db, device, { removedAt: at, at }))) return false
+export async function revokeConnection(db: Db, device: DeviceRow, at: number): Promise<void> {
+  await replaceDevice(db, device, { removedAt: at, at })
   await publish(db, {
     topic: 'device.changed',
     key: device.publicId,
     payload: { workspaceId: device.workspaceId, deviceId: device.deviceId, revoked: true },
     at,
   })
-  return true
 }

@@ -184,7 +184,7 @@ async function store(
   { before, changes }: { before: ProjectRow; changes: Partial<ProjectRow> },
 ): Promise<ProjectRow> {
   const after = { ...before, ...changes, updatedAt: world.now() }
-  if (!(await replaceProject(db, before, after))) fail('transient_conflict')
+  await replaceProject(db, before, after)
   return after
 }
 

@@ -17,7 +17,7 @@ import { projectViewerOf } from '../../projects/rules.ts'
 import { transitionTask } from '../steps/transition.ts'
 import { assignTask } from '../steps/assign.ts'
 import { createBatch } from '../batch.ts'
-import { recordActivity, setArchived, storeTask } from '../record.ts'
+import { recordActivity, setArchived } from '../record.ts'
 import { checkParent, createTask, linkBlockers } from '../create.ts'
 import { includedOf } from './included.ts'
 import { countLevels, listTasks, type TaskFilter } from '../list-store.ts'
@@ -25,7 +25,7 @@ import { changeableTask, isTaskVisible, lookUpTask, readableTask, visibleTasks }
 import { presentTask, presentTasks } from '../present.ts'
 import { assigneeOf, assigneeReference, blockerOf, parentOf } from '../body-lookup.ts'
 import { actorOf, isFinished } from '../rules.ts'
-import { findTask, findTaskById, listTasksByReferences, lockTaskGraph, type TaskRow } from '../store.ts'
+import { replaceTask, findTask, findTaskById, listTasksByReferences, lockTaskGraph, type TaskRow } from '../store.ts'
 import { updateTask } from '../steps/update.ts'
 import { wakeForAssignment } from '../steps/wakes.ts'
 import { replaceReadMark } from '../watcher-store.ts'
@@ -199,7 +199,7 @@ async function move(input: HandlerInput<Routes['move']>) {
   if (before.parentTaskId === (parent?.id ?? null)) return presentTask(db, before, world.now())
   if (parent !== null)
     await checkParent(db, { taskId: before.id, levels: await countLevels(db, before.id), parentId: parent.id })
-  const task = await storeTask(db, before, { ...before, parentTaskId: parent?.id ?? null, updatedAt: world.now() })
+  const task = await replaceTask(db, before, { ...before, parentTaskId: parent?.id ?? null, updatedAt: world.now() })
   const data = { from: before.parentTaskId, to: task.parentTaskId }
   await recordActivity(db, { taskId: task.id, kind: 'task.moved', actor: actorOf(caller), data, world })
   return presentTask(db, task, world.now())

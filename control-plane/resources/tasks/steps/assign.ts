@@ -4,9 +4,9 @@ import type { Db } from '../../../db/open.ts'
 import type { AgentRow } from '../../agents/store.ts'
 import { listLiveOfTask } from '../../runs/live-store.ts'
 import { cancelWaitingRuns } from './transition.ts'
-import { recordActivity, storeTask } from '../record.ts'
+import { recordActivity } from '../record.ts'
 import { systemActor, wakeAtOf, type Actor } from '../rules.ts'
-import { findTaskById, listOpenOfAssignee, type TaskRow } from '../store.ts'
+import { replaceTask, findTaskById, listOpenOfAssignee, type TaskRow } from '../store.ts'
 import { wakeForAssignment } from './wakes.ts'
 
 export interface Assignment {
@@ -37,7 +37,7 @@ export async function assignTask(tx: Db, assignment: Assignment): Promise<TaskRo
 async function giveTo(tx: Db, { task, agent, actor, world }: Assignment): Promise<TaskRow> {
   const now = world.now()
   const changed = { ...task, assigneeAgentId: agent?.id ?? null, updatedAt: now }
-  const given = await storeTask(tx, task, { ...changed, wakeAt: wakeAtOf(changed, now) })
+  const given = await replaceTask(tx, task, { ...changed, wakeAt: wakeAtOf(changed, now) })
   const kind = agent === null ? 'task.unassigned' : 'task.assigned'
   const data = { from: task.assigneeAgentId, to: given.assigneeAgentId }
   await recordActivity(tx, { taskId: task.id, kind, actor, data, world })

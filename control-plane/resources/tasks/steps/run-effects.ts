@@ -1,7 +1,7 @@
 import type { RunEffect } from '../../../lifecycle/run-effects.ts'
-import { recordActivity, storeTask } from '../record.ts'
+import { recordActivity } from '../record.ts'
 import { withStatus } from '../rules.ts'
-import { findTaskById } from '../store.ts'
+import { replaceTask, findTaskById } from '../store.ts'
 
 /** What the start and the end of a run mean to the task it works on. */
 
@@ -19,7 +19,7 @@ export async function moveStartedTask(...[tx, run, { world }]: Happening): Promi
   await recordActivity(tx, { ...of, kind: 'run.started', data: { runId: run.id, triggerSource } })
   const isOthers = task.assigneeAgentId !== null && task.assigneeAgentId !== run.agentId
   if (task.status !== 'open' || task.archivedAt !== null || isOthers || onlookers.includes(triggerSource)) return
-  await storeTask(tx, task, withStatus(task, 'in_progress', world.now()))
+  await replaceTask(tx, task, withStatus(task, 'in_progress', world.now()))
   const data = { from: task.status, to: 'in_progress', runId: run.id }
   await recordActivity(tx, { ...of, kind: 'task.status_changed', data })
 }

@@ -4,9 +4,9 @@ import type { World } from '../../../../shared/lib/world.ts'
 import type { Db, Tx } from '../../../db/open.ts'
 import { cancelRun } from '../../../lifecycle/cancel-run.ts'
 import { listLiveOfTask } from '../../runs/live-store.ts'
-import { recordActivity, setArchived, storeTask } from '../record.ts'
+import { recordActivity, setArchived } from '../record.ts'
 import { isFinished, nextStatuses, transitionRefusal, withStatus, type Actor } from '../rules.ts'
-import { findTaskById, lockClosing, type TaskRow } from '../store.ts'
+import { replaceTask, findTaskById, lockClosing, type TaskRow } from '../store.ts'
 import { wakeForFanIn, wakeForResolvedDependency, wakeWatchers } from './wakes.ts'
 
 /** What is done to tasks by several parts: the routes of tasks, comments, pull requests, runs. */
@@ -31,7 +31,7 @@ export async function transitionTask(tx: Db, move: Move): Promise<TaskRow> {
   if (to === 'done' || to === 'cancelled') await cancelWaitingRuns(tx, { task, world, reason: `The task is ${to}.` })
   const before = await findTaskById(tx, task.id, true)
   if (before === null || before.status !== task.status) return refuse(before ?? task)
-  const moved = await storeTask(tx, before, withStatus(before, to, world.now()))
+  const moved = await replaceTask(tx, before, withStatus(before, to, world.now()))
   const { reason } = move
   const data = { from: before.status, to, ...(reason === null ? {} : { reason }) }
   await recordActivity(tx, { taskId: task.id, kind: 'task.status_changed', actor, data, world })

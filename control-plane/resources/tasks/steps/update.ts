@@ -5,10 +5,10 @@ import type { World } from '../../../../shared/lib/world.ts'
 import type { ModelCatalog } from '../../../catalog/catalog.ts'
 import type { Db } from '../../../db/open.ts'
 import type { Caller } from '../../../http/callers.ts'
-import { recordActivity, storeTask } from '../record.ts'
+import { recordActivity } from '../record.ts'
 import { checkAssigneeAccess, checkRepo, checkRunSettings, projectOf } from '../body-lookup.ts'
 import { actorOf, wakeAtOf } from '../rules.ts'
-import type { TaskRow } from '../store.ts'
+import { replaceTask, type TaskRow } from '../store.ts'
 import { wakeForAssignment } from './wakes.ts'
 
 type Body = BodyOf<typeof taskRoutes.update>
@@ -31,7 +31,7 @@ export async function updateTask(tx: Db, before: TaskRow, update: Update): Promi
   const after: TaskRow = { ...before, ...sent, updatedAt: now }
   await check(tx, { before, after, names, catalog: update.catalog })
   const isRescheduled = names.includes('startAt')
-  const task = await storeTask(tx, before, { ...after, wakeAt: isRescheduled ? wakeAtOf(after, now) : before.wakeAt })
+  const task = await replaceTask(tx, before, { ...after, wakeAt: isRescheduled ? wakeAtOf(after, now) : before.wakeAt })
   const actor = actorOf(caller)
   await recordActivity(tx, {
     taskId: task.id,

@@ -52,7 +52,7 @@ export function workspaceActionHandlers(deps: Dependencies): ImplementedRoute[] 
         ...(body.maxTurns === undefined ? {} : { defaultMaxTurns: body.maxTurns }),
         updatedAt: world.now(),
       }
-      if (!(await replaceWorkspace(db, before, after))) fail('transient_conflict')
+      await replaceWorkspace(db, before, after)
       return presentConfig(after)
     },
   })
@@ -69,7 +69,7 @@ async function change(
   if (!changes) return presentWorkspace(before)
   const now = world.now()
   const after = { ...before, ...to, updatedAt: now }
-  if (!(await replaceWorkspace(db, before, after))) fail('transient_conflict')
+  await replaceWorkspace(db, before, after)
   if (isHalted(after)) {
     const reason = after.status === 'archived' ? 'The workspace was archived.' : 'The agents were paused.'
     await cancelQueuedRuns(db as Tx, after.id, { reason, world, leaseMs: deps.leaseMs })
@@ -80,7 +80,7 @@ async function change(
 async function renameCompany({ db, caller, params, body, world }: HandlerInput<Routes['updateCompany']>) {
   const workspace = await namedWorkspace(db, caller, params.workspaceId)
   const company = (await findCompany(db, workspace.companyId)) ?? fail('resource_not_found')
-  if (!(await replaceCompany(db, company, { name: body.name, at: world.now() }))) fail('transient_conflict')
+  await replaceCompany(db, company, { name: body.name, at: world.now() })
   return { id: company.id, name: body.name }
 }
 

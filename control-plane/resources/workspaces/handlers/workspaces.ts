@@ -57,7 +57,7 @@ async function create({ db, caller, world, body }: HandlerInput<typeof workspace
   )
   const made = (await findWorkspace(db, id)) ?? fail('transient_conflict')
   const workspace = { ...made, ...changesOf(made, settings) }
-  if (!(await replaceWorkspace(db, made, workspace))) fail('transient_conflict')
+  await replaceWorkspace(db, made, workspace)
   return answer(201, presentWorkspace(workspace))
 }
 
@@ -104,7 +104,7 @@ async function update({ db, caller, world, params, body }: HandlerInput<typeof w
     if (!isFree) fail('slug_taken', { param: 'slug' })
   }
   const after = { ...before, ...changesOf(before, body), updatedAt: at }
-  if (!(await replaceWorkspace(db, before, after))) fail('transient_conflict')
+  await replaceWorkspace(db, before, after)
   if (after.monthlyBudgetCents !== before.monthlyBudgetCents) await reviewWorkspaceBudget(db, after, world)
   return presentWorkspace(after)
 }
