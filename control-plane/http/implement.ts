@@ -67,18 +67,26 @@ export type Handlers<G extends Readonly<Record<string, AnyRoute>>> = {
   [K in keyof G]: Handler<G[K]> | CheckedHandler<G[K]>
 }
 
-/** A handler with a step before its transaction, for what a transaction must not wait for. */
-export interface CheckedHandler<R extends AnyRoute> {
-  /** `db` is the root handle. Fails as a handler does; called once the request's idempotency key is held. */
-  before(input: HandlerInput<R>): Promise<void>
-  handle: Handler<R>
+/**
+ * A handler with a step before its transaction, for what a transaction must not wait for: git, a provider, another server.
+ * The request's idempotency key is held from that step on. When the step refuses, the key is free again; when it fails
+ * otherwise, or the process dies during it or after it, the effect counts as unknown.
+ */
+export interface CheckedHandler<R extends AnyRoute, Prepared = unknown> {
+  /** `db` is the root handle. Fails as a handler does. Called once, however often the transaction is done again. */
+  before(input: HandlerInput<R>): Promise<Prepared>
+  handle(input: HandlerInput<R>, prepared: Prepared): Promise<HandlerResult<R>>
 }
+
+/** A handler that gets what its step before the transaction returned. */
+export const prepared = <R extends AnyRoute, Prepared>(handler: CheckedHandler<R, Prepared>): CheckedHandler<R> =>
+  handler
 
 /** A route with its handler; the types of its schemas have been checked where it was made. */
 export interface ImplementedRoute {
   route: AnyRoute
-  handler: (input: HandlerInput<AnyRoute>) => Promise<unknown>
-  before?: (input: HandlerInput<AnyRoute>) => Promise<void>
+  handler: (input: HandlerInput<AnyRoute>, prepared?: unknown) => Promise<unknown>
+  before?: (input: HandlerInput<AnyRoute>) => Promise<unknown>
 }
 
 /** Joins routes with their handlers. Does not compile while one of them has none, or gives what its schema does not hold. */

@@ -242,13 +242,13 @@ async function work(
 ): Promise<StoredAnswer> {
   const { route, handler, before, kernel } = mounted
   const { caller } = input
-  await before?.(input)
+  const prepared = await before?.(input)
   const run = async (db: Db): Promise<StoredAnswer> => {
     input.db = db
     // A person who is no member any more, or has another role, does nothing after that, nor does a run that has ended.
     const now = route.transaction && caller !== null ? await readmit(mounted, ctx, { caller, db }) : null
     if (now !== null) input.caller = now.caller
-    const result = await handler(input)
+    const result = await handler(input, prepared)
     if (now !== null && now.refusal !== null) throw now.refusal
     const encoded = encodeAnswer(route, result, kernel.isChecking)
     if (claim !== null) await kernel.idempotency.complete(db, claim, encoded, route.isSecret)
