@@ -36,8 +36,8 @@ const report = z.object({
 })
 
 async function main(): Promise<number> {
-  // The real Claude Code, for the tests that drive it; where it cannot be had the tests say so and are skipped.
-  const claude = run('bash', ['scripts/fetch-claude'])
+  // The real harnesses, for the tests that drive them; where one cannot be had its tests say so and are skipped.
+  const harnesses = Promise.all(['claude', 'codex'].map((name) => run('bash', ['scripts/fetch-harness', name])))
   const checks = ['check:format', 'check:lint', 'check:types', 'check:imports', 'check:words']
   let failed = 0
   let passed = 0
@@ -46,7 +46,7 @@ async function main(): Promise<number> {
     if ((await run('npm', ['run', '--silent', check])) === 0) passed++
     else failed++
   }
-  await claude
+  await harnesses
   process.stdout.write('== tests\n')
   const code = await run(
     join(root, 'node_modules', '.bin', 'vitest'),

@@ -1,5 +1,6 @@
 import type { World } from '../../shared/lib/world.ts'
-import type { HarnessName } from '../../shared/runs/harnesses.ts'
+import { type HarnessName, harnesses } from '../../shared/runs/harnesses.ts'
+import type { RunSpec } from '../../shared/runs/spec.ts'
 import { publish } from '../db/outbox.ts'
 import type { Tx } from '../db/open.ts'
 import { afterCommit } from '../db/transaction.ts'
@@ -20,7 +21,7 @@ import { toRunFacts } from '../placement/facts.ts'
 import { placeNew } from '../lifecycle/offer.ts'
 import { manifestOf } from './manifest.ts'
 import type { RunFacts } from '../placement/placement.ts'
-import { findContinued, isResumable, type SessionPlace } from './session.ts'
+import { findContinued, isResumable } from './session.ts'
 import { loadTaskFacts } from './task-facts.ts'
 import type { Wake, WakeAnswer, WakeContext, WakeTask } from './wake.ts'
 
@@ -56,7 +57,7 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
   const { limits } = context
   const draft = { runId, agent, workspace, folder, prompt, limits, catalog, overrides }
   const unresumed = buildSpec({ ...draft, allowCalls: wake.allowCalls ?? [], resumeSessionId: null })
-  const parent = await parentOf(tx, wake, { harness: unresumed.harness, folderId: folder?.shortId ?? null })
+  const parent = await parentOf(tx, wake, { spec: unresumed, folderId: folder?.shortId ?? null })
   const spec = { ...unresumed, resumeSessionId: parent?.sessionId ?? null }
   const continued = parent?.run ?? null
   const causedBy = wake.causedBy === undefined ? await causeOf(tx, wake.requestedBy) : wake.causedBy
@@ -126,14 +127,20 @@ async function factsOf(
 async function parentOf(
   tx: Tx,
   wake: Wake,
-  at: Pick<SessionPlace, 'harness' | 'folderId'>,
+  { spec, folderId }: { spec: RunSpec; folderId: string | null },
 ): Promise<{ run: RunRow; sessionId: string | null } | null> {
-  const where = { ...at, agent: wake.agent, freshSince: wake.freshSince ?? null }
-  if (wake.parent)
-    return { run: wake.parent, sessionId: isResumable(wake.parent, where) ? wake.parent.sessionId : null }
+  const where = { harness: spec.harness, folderId, agent: wake.agent, freshSince: wake.freshSince ?? null }
   const of = { taskId: wake.task?.id ?? null, conversationId: wake.conversationId ?? null }
-  const run = await findContinued(tx, of, where)
-  return run && { run, sessionId: run.sessionId }
+  const run = wake.parent ?? (await findContinued(tx, of, where))
+  if (run === null) return null
+  const goesOn = isResumable(run, where) && (await hasItsInstructions(tx, run, spec))
+  return { run, sessionId: goesOn ? run.sessionId : null }
+}
+
+/** Whether the session was begun with the instructions that the new run has, where that counts. */
+async function hasItsInstructions(tx: Tx, run: RunRow, { harness, agentMd }: RunSpec): Promise<boolean> {
+  if (!harnesses[harness].keepsInstructions) return true
+  return (await findDetails(tx, run.id))?.spec.agentMd === agentMd
 }
 
 async function decline(

@@ -42,6 +42,8 @@ export interface HarnessProbe {
   /** Runs a program with a time limit, its whole process group killed at the end. Never throws. */
   run(file: string, args: readonly string[], timeoutMs: number): Promise<ProbeResult>
   exists(path: string): Promise<boolean>
+  /** The first 64 KiB of a settings file as text; null where it cannot be read. Never of a file with credentials. */
+  readStart(path: string): Promise<string | null>
 }
 export interface ProbeResult {
   exitCode: number | null
@@ -62,6 +64,8 @@ export interface LaunchFacts {
   /** Environment of the person's login shell, already cut to the allow-list. */
   env: Readonly<Record<string, string>>
   cwd: string
+  /** `cwd` and all folders that decide whether a person trusts the repository that it lies in. */
+  foldersAround: readonly string[]
   /** An empty folder of this run's own (0700), removed after the run. */
   runDir: string
   isRoot: boolean
@@ -80,6 +84,11 @@ export interface HarnessLaunch {
   io: 'pty' | 'pipes'
   /** Written before the launch, mode 0600; paths are inside `runDir`. */
   files: readonly { path: string; content: string }[]
+  /**
+   * Made before the launch where the target is there, so that a folder of the run's own holds files of the person's; paths
+   * are inside `runDir`. `isMade`: the target is a folder that is made where it is missing.
+   */
+  links?: readonly { path: string; target: string; isMade?: boolean }[]
 }
 
 /** Reads one run's output and answers its requests. Incremental and pure: never throws, never waits. */

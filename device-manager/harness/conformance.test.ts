@@ -22,15 +22,44 @@ const claudeRecordings = [
   'tool-SIGTERM',
   'mid-stream-overload',
 ]
+const codexRecordings = [
+  'success',
+  'ask-untrusted',
+  'ask-decline',
+  'ask-cancel',
+  'patch-untrusted',
+  'mcp-untrusted',
+  'err-401',
+  'err-429',
+  'err-503',
+  'err-529',
+  'err-ctx',
+  'err-usage',
+  'err-quota',
+  'res-bad',
+  'res1',
+  'kill-interrupt',
+  'kill-sigterm',
+]
 const terminalOutput = Buffer.from('\x1b[32m✓\x1b[0m häßlich \u{1f980}\r\nline two\r\n')
 
 /** Every adapter must be here: one that is not fails the test. */
 const transcripts: Record<string, { name: string; bytes: Uint8Array }[]> = {
   claude: claudeRecordings.map((name) => ({ name, bytes: recording('claude', name) })),
+  codex: codexRecordings.map((name) => ({ name, bytes: recording('codex', name) })),
   command: [
     { name: 'colours and characters', bytes: terminalOutput },
     { name: 'no text', bytes: Buffer.concat([Buffer.from([0xff, 0xfe, 0x80, 0x6f, 0xc3]), terminalOutput]) },
     { name: 'long', bytes: Buffer.alloc(300_000, 'äöü€') },
+  ],
+}
+
+/** After which a harness takes text from a person. */
+const ready: Record<string, readonly unknown[]> = {
+  claude: [{ type: 'control_response', response: { subtype: 'success', request_id: 'initialize' } }],
+  codex: [
+    { id: 2, result: { thread: { id: 'thread' } } },
+    { id: 3, result: { turn: { id: 'turn' } } },
   ],
 }
 
@@ -150,8 +179,7 @@ describe.each(adapters.map((adapter) => ({ adapter, name: adapter.name })))('$na
 
   it('takes text from a person only where it says so', () => {
     const dialogue = adapter.dialogue(specOf({ harness: adapter.name }))
-    const answer = `{"type":"control_response","response":{"subtype":"success","request_id":"initialize"}}\n`
-    dialogue.push(Buffer.from(answer))
+    for (const line of ready[name] ?? []) dialogue.push(Buffer.from(`${JSON.stringify(line)}\n`))
     expect(dialogue.input('go on').write?.includes('go on') === true).toBe(adapter.can.input)
   })
 })

@@ -23,6 +23,7 @@ function machine(programs: Record<string, (args: readonly string[]) => ProbeResu
     homeDir: folder,
     which: (name) => Promise.resolve(paths.get(name) ?? null),
     exists: () => Promise.resolve(false),
+    readStart: () => Promise.resolve(null),
     run(file, args) {
       const name = [...paths].find(([, path]) => path === file)?.[0] ?? ''
       runs.push(`${name} ${args.join(' ')}`)
@@ -63,11 +64,11 @@ describe('readiness', () => {
 
   it('tells of a harness that is installed but cannot be launched', async () => {
     const readiness = await harnessDetector({ world: world() }).detect(
-      machine({ codex: () => said('codex-cli 0.169.0') }).probe,
+      machine({ opencode: () => said('1.18.33') }).probe,
     )
-    expect(readiness['codex']).toMatchObject({
+    expect(readiness['opencode']).toMatchObject({
       installed: true,
-      version: '0.169.0',
+      version: '1.18.33',
       message: expect.stringContaining('cannot launch'),
     })
   })
@@ -106,8 +107,8 @@ describe('looking again', () => {
 })
 
 describe('the registry', () => {
-  it('has an adapter for claude and command, and a message for the others', () => {
-    expect(harnessNames.filter((name) => adapterOf(name) !== null).sort()).toEqual(['claude', 'command'])
-    expect(noAdapterMessage('codex')).toMatch(/cannot launch the harness codex.*claude, command/)
+  it('has an adapter for some, and a message for the others', () => {
+    expect(harnessNames.filter((name) => adapterOf(name) !== null).sort()).toEqual(['claude', 'codex', 'command'])
+    expect(noAdapterMessage('cursor')).toMatch(/cannot launch the harness cursor.*claude, codex, command/)
   })
 })

@@ -1,5 +1,5 @@
 import { constants } from 'node:fs'
-import { access, stat } from 'node:fs/promises'
+import { access, open, stat } from 'node:fs/promises'
 import { delimiter, isAbsolute, join } from 'node:path'
 import { spawnPiped } from '../process/spawn-piped.ts'
 import type { HarnessProbe, ProbeResult } from './adapter.ts'
@@ -33,6 +33,24 @@ export function harnessProbe(options: {
         () => true,
         () => false,
       ),
+    readStart,
+  }
+}
+
+const settingsBytes = 64 * 1024
+
+async function readStart(path: string): Promise<string | null> {
+  try {
+    // A pipe in its place must not keep the probe waiting.
+    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
+    try {
+      const { buffer, bytesRead } = await file.read({ buffer: Buffer.alloc(settingsBytes) })
+      return buffer.toString('utf8', 0, bytesRead)
+    } finally {
+      await file.close()
+    }
+  } catch {
+    return null
   }
 }
 

@@ -1,10 +1,11 @@
 import type { HarnessName } from '../../shared/runs/harnesses.ts'
 import type { HarnessAdapter } from './adapter.ts'
 import { claudeAdapter } from './claude/adapter.ts'
+import { codexAdapter } from './codex/adapter.ts'
 import { commandAdapter } from './command/adapter.ts'
 
 /** The harnesses that this device can launch. */
-export const adapters: readonly HarnessAdapter[] = [claudeAdapter, commandAdapter]
+export const adapters: readonly HarnessAdapter[] = [claudeAdapter, codexAdapter, commandAdapter]
 
 /** null: no adapter is written for it; the run host ends such a run `harness_start_failed` with `noAdapterMessage`. */
 export function adapterOf(name: HarnessName): HarnessAdapter | null {

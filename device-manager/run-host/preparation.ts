@@ -10,6 +10,7 @@ import { removeRunCgroup } from '../process/cgroup.ts'
 import { hiddenFolderAround } from '../wall/hidden.ts'
 import { makeWall, type Wall } from '../wall/wall.ts'
 import { knownEnv, pathOf } from './launch/environment.ts'
+import { foldersAround } from './launch/folders-around.ts'
 import { messageOf, type HostLog } from '../log/host-log.ts'
 import { ownFolders } from './permission/own-folders.ts'
 import { PathLookup } from './permission/path-lookup.ts'
@@ -131,7 +132,15 @@ function planOf(
     const adapter = adapterOf(spec.harness)
     if (!adapter) throw new HarnessLaunchError(noAdapterMessage(spec.harness))
     const isRoot = process.getuid?.() === 0
-    const facts = { env, cwd, runDir: paths.harness, isRoot, loginShell, version: harnessVersion }
+    const facts = {
+      env,
+      cwd,
+      foldersAround: foldersAround(cwd),
+      runDir: paths.harness,
+      isRoot,
+      loginShell,
+      version: harnessVersion,
+    }
     const launch = adapter.command(spec, facts)
     const known = knownEnv(env, launch.env)
     const path = pathOf(known['PATH'], svcBinDir)

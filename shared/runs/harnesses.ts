@@ -14,6 +14,8 @@ export interface HarnessFacts {
   runsOwnCommand: boolean
   /** It keeps sessions that a later run may go on with. */
   keepsSessions: boolean
+  /** A session keeps the instructions it began with: with other ones a run begins a new session. */
+  keepsInstructions: boolean
   /** It calls tools, which are counted and which the agent's permissions judge. */
   callsTools: boolean
   /** It says at once that it is there, so one that says nothing for a while has failed to start. */
@@ -25,6 +27,7 @@ const agentProgram = {
   takesProviders: false,
   runsOwnCommand: false,
   keepsSessions: true,
+  keepsInstructions: true,
   callsTools: true,
   speaksFirst: true,
 } as const
@@ -33,6 +36,7 @@ const agentProgram = {
 const table = {
   claude: {
     ...agentProgram,
+    keepsInstructions: false,
     label: 'Claude Code',
     programs: ['claude'],
     models: 'own',
@@ -69,6 +73,7 @@ const table = {
     takesProviders: false,
     runsOwnCommand: true,
     keepsSessions: false,
+    keepsInstructions: false,
     callsTools: false,
     speaksFirst: false,
   },

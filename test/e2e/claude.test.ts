@@ -4,21 +4,22 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { RunEvent } from '../../shared/api/run-events.ts'
 import { changeSetIsRight, goneMs, wholeLog } from '../kit/invariants.ts'
 import { nothingNames, waitFor } from '../kit/programs.ts'
-import { fetchClaude, signInClaude } from '../kit/real-claude.ts'
+import { signInClaude } from '../kit/real-claude.ts'
+import { fetchHarness } from '../kit/real-harness.ts'
 import { startStubLlm, type StubLlm } from '../kit/stub-llm.ts'
 import { TestSystem } from '../kit/system.ts'
 import { makeRepo } from '../kit/system-scenario.ts'
 
 /** The real Claude Code through the whole system; only the model's server is scripted. */
 
-let found: ReturnType<typeof fetchClaude>
+let found: ReturnType<typeof fetchHarness>
 let stub: StubLlm
 let system: TestSystem
 let folder: string
 let agentId: string
 
 beforeAll(async () => {
-  found = fetchClaude()
+  found = fetchHarness('claude')
   if ('missing' in found) {
     process.stderr.write(`\n*** NOT TESTED: the real claude is not available here. ${found.missing}\n\n`)
     return

@@ -4,7 +4,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Run } from '../../shared/api/runs.ts'
 import { hasPostgres, openPostgres, type PostgresDatabase } from '../kit/database.ts'
 import { delay, seededRandom, waitFor } from '../kit/programs.ts'
-import { fetchClaude, signInClaude } from '../kit/real-claude.ts'
+import { signInClaude } from '../kit/real-claude.ts'
+import { fetchHarness } from '../kit/real-harness.ts'
 import { startStubLlm, type StubLlm, type StubStep } from '../kit/stub-llm.ts'
 import { shortDurations, TestSystem, type SystemOptions } from '../kit/system.ts'
 import type { TestApi } from '../kit/system-api.ts'
@@ -56,10 +57,10 @@ function closing(): string {
   return `${insisting('svc task transition current --status done')} && echo svc-done`
 }
 
-let found: ReturnType<typeof fetchClaude>
+let found: ReturnType<typeof fetchHarness>
 let stub: StubLlm
 beforeAll(async () => {
-  found = fetchClaude()
+  found = fetchHarness('claude')
   if ('missing' in found) {
     process.stderr.write(`\n*** NOT TESTED: the real claude is not available here. ${found.missing}\n\n`)
     return

@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { realWorld } from '../../shared/lib/world.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
 import { nothingNames } from './programs.ts'
-import { fetchClaude, signInClaude } from './real-claude.ts'
+import { signInClaude } from './real-claude.ts'
+import { fetchHarness } from './real-harness.ts'
 import { runSpecFixture } from './run-spec.ts'
 import { startStubLlm, type StubLlm } from './stub-llm.ts'
 import { TestDevice } from './system-device.ts'
@@ -32,7 +33,7 @@ export class ClaudeDevice {
 
   /** `missing`: why claude cannot be had here; it is said loudly. */
   static async start(): Promise<ClaudeDevice | { missing: string }> {
-    const found = fetchClaude()
+    const found = fetchHarness('claude')
     if ('missing' in found) {
       process.stderr.write(`\n*** NOT TESTED: the real claude is not available here. ${found.missing}\n\n`)
       return found

@@ -4,11 +4,12 @@
 //     node stub-llm.mjs [--script script.json] [--port 0]
 //
 // The first line on standard output is {"port":N,"url":"http://127.0.0.1:N"}. It speaks the Anthropic Messages API
-// (POST .../messages, streamed or not, .../messages/count_tokens, GET .../models). Simplified where a real server does
-// more: tokens are not counted (usage is what the script says, else 100 in and 20 out), keys are not checked, the other
-// fields of a request are passed over, and the two OpenAI APIs are not spoken.
+// (POST .../messages, streamed or not, .../messages/count_tokens, GET .../models) and the OpenAI Responses API (POST
+// .../responses, streamed; stub-llm-responses.mjs). Simplified where a real server does more: tokens are not counted (usage is
+// what the script says, else 100 in and 20 out), keys are not checked, and the other fields of a request are ignored.
 //
-// Point claude here with ANTHROPIC_BASE_URL=<url>/s/<scenario> and ANTHROPIC_API_KEY=dummy.
+// Point claude here with ANTHROPIC_BASE_URL=<url>/s/<scenario> and ANTHROPIC_API_KEY=dummy, codex with a provider whose
+// base_url is <url>/s/<scenario>/v1 and whose wire_api is responses.
 //
 // A script is {"scenarios":{"<name>":{"steps":[...],"after":{...},"loop":false,"side":{...}}}}. Each request that declares
 // tools takes the scenario's next step (a retry takes one too); past the last comes `after`. A request without tools (a
@@ -25,6 +26,7 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { parseArgs } from 'node:util'
+import { answerResponses, errorOf, lastSaid, toolsOf } from './stub-llm-responses.mjs'
 
 const { values } = parseArgs({ options: { script: { type: 'string' }, port: { type: 'string', default: '0' } } })
 let script = values.script === undefined ? { scenarios: { default: { steps: [] } } } : readJson(values.script)
@@ -44,11 +46,11 @@ function route(url) {
   return match ? { scenario: decodeURIComponent(match[1]), path: match[2] ?? '/' } : { scenario: 'default', path }
 }
 
-function pickStep(name, { tools = [], messages = [] }) {
+/** `last`: what was said since the model's last reply, as JSON. */
+function pickStep(name, { tools, last }) {
   const scenario = script.scenarios?.[name]
   if (!scenario) return { error: { status: 404, type: 'not_found_error', message: `no scenario "${name}"` } }
   if (tools.length === 0) return scenario.side ?? { text: 'Stub title' }
-  const last = JSON.stringify(messages.slice(messages.findLastIndex(({ role }) => role === 'assistant') + 1))
   const rule = scenario.rules?.find(({ when }) => new RegExp(when).test(last))
   if (rule) return rule
   const number = cursors.get(name) ?? 0
@@ -58,6 +60,9 @@ function pickStep(name, { tools = [], messages = [] }) {
   if (scenario.loop && steps.length > 0) return steps[number % steps.length]
   return scenario.after ?? { text: 'Nothing more is scripted.' }
 }
+
+const lastMessages = ({ messages = [] }) =>
+  JSON.stringify(messages.slice(messages.findLastIndex(({ role }) => role === 'assistant') + 1))
 
 /** A step's tool as the name and input that this client's declared tools take. */
 function toolCall(wanted, tools) {
@@ -190,17 +195,25 @@ async function serve(req, res) {
   requests.push({ method: req.method, path, scenario, body })
   if (path.endsWith('/messages/count_tokens')) return json(res, 200, { input_tokens: 100 })
   if (/\/models(\/[^/]+)?$/.test(path)) return json(res, 200, { data: [], has_more: false })
-  if (!path.endsWith('/messages')) return json(res, 404, errorBody({ status: 404, message: req.url }))
-  const step = pickStep(scenario, body)
+  const isResponses = path.endsWith('/responses')
+  if (!isResponses && !path.endsWith('/messages')) return json(res, 404, errorBody({ status: 404, message: req.url }))
+  const step = pickStep(
+    scenario,
+    isResponses
+      ? { tools: toolsOf(body), last: lastSaid(body) }
+      : { tools: body.tools ?? [], last: lastMessages(body) },
+  )
   await pause(step.delayMs)
   if (step.hang) return undefined
   if (step.drop) return res.destroy()
   if (step.error) {
     const { retryAfter } = step.error
     const headers = retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }
-    return json(res, step.error.status, errorBody(step.error), headers)
+    return json(res, step.error.status, isResponses ? errorOf(step.error) : errorBody(step.error), headers)
   }
-  return answer(res, body, step)
+  if (!isResponses) return answer(res, body, step)
+  await answerResponses(body, step, eventWriter(res, step))
+  return res.end()
 }
 
 const server = createServer((req, res) => {

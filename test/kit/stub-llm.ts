@@ -11,7 +11,7 @@ export interface StubStep {
   tools?: readonly StubTool[]
   usage?: { input?: number; output?: number; cacheRead?: number; cacheWrite?: number }
   stopReason?: string
-  error?: { status: number; type?: string; message?: string; retryAfter?: number }
+  error?: { status: number; type?: string; code?: string; message?: string; retryAfter?: number }
   hang?: boolean
   drop?: boolean
   delayMs?: number
@@ -19,7 +19,8 @@ export interface StubStep {
 export type StubTool =
   | { kind: 'shell'; command: string }
   | { kind: 'write'; path: string; content: string }
-  | { name: string; input: Record<string, unknown> }
+  /** A text for a freeform tool. */
+  | { name: string; input: Record<string, unknown> | string }
 export interface StubScenario {
   steps: readonly StubStep[]
   /** Go before the steps: the first whose regular expression is found in the last message answers. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { HarnessProbe, HarnessReadiness } from '../adapter.ts'
-import { versionIn } from './version.ts'
+import { versionIn } from '../parts/version.ts'
 
 const probeMs = 5_000
 const authStatus = z.object({ loggedIn: z.boolean() })

@@ -1,7 +1,8 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
-import type { HarnessDialogue, RedactText, DialogueOptions, DialogueOutput, ToolAsk } from '../adapter.ts'
+import type { HarnessDialogue, RedactText, DialogueOptions, DialogueOutput } from '../adapter.ts'
 import { asItIs, cappedText, maxPieceBytes, rawEvents } from '../parts/event-pieces.ts'
+import { isBlank, joined, jsonObject } from '../parts/json-lines.ts'
 import { lineReader } from '../../../shared/lib/lines.ts'
 import type { Piece } from '../../../shared/lib/lines.ts'
 import { callQuestions, initializeRequest, initializeRequestId, userMessage } from './call-questions.ts'
@@ -96,7 +97,7 @@ class ClaudeRun {
     const value = piece.kind === 'line' ? jsonObject(piece.bytes) : null
     return (
       (value !== null && this.#line(value)) || {
-        events: blank(piece.bytes) ? [] : rawEvents(piece.bytes, 'stdout', this.#redactText),
+        events: isBlank(piece.bytes) ? [] : rawEvents(piece.bytes, 'stdout', this.#redactText),
       }
     )
   }
@@ -232,32 +233,5 @@ class ClaudeRun {
     this.facts.hookRefusal = message
     const refused: RunEventBody = { kind: 'error', data: { class: 'gate_refused', message, willRetry: false } }
     return { events: [refused], finished: true, closeInput: true }
-  }
-}
-
-function jsonObject(bytes: Uint8Array): Record<string, unknown> | null {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'))
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : null
-  } catch {
-    return null
-  }
-}
-
-function blank(bytes: Uint8Array): boolean {
-  return bytes.every((byte) => byte === 0x0a || byte === 0x0d || byte === 0x20)
-}
-
-function joined(outputs: readonly DialogueOutput[]): DialogueOutput {
-  const asks: ToolAsk[] = outputs.flatMap((output) => output.asks ?? [])
-  const write = outputs.map((output) => output.write ?? '').join('')
-  return {
-    events: outputs.flatMap((output) => output.events),
-    ...(write !== '' && { write }),
-    ...(outputs.some((output) => output.finished) && { finished: true }),
-    ...(outputs.some((output) => output.closeInput) && { closeInput: true }),
-    ...(asks.length > 0 && { asks }),
   }
 }

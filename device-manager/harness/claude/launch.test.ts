@@ -2,10 +2,18 @@ import { describe, expect, it } from 'vitest'
 import { specOf } from '../../../test/kit/harness-recordings.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import { claudeLaunch } from './launch.ts'
-import { isAtLeast, versionIn } from './version.ts'
+import { isAtLeast, versionIn } from '../parts/version.ts'
 
 const launch = (changes: Partial<RunSpec> = {}, version: string | null = '2.1.329') =>
-  claudeLaunch(specOf(changes), { env: {}, cwd: '/w', runDir: '/run/1', isRoot: true, loginShell: '/bin/sh', version })
+  claudeLaunch(specOf(changes), {
+    env: {},
+    cwd: '/w',
+    foldersAround: [],
+    runDir: '/run/1',
+    isRoot: true,
+    loginShell: '/bin/sh',
+    version,
+  })
 
 describe('claude is launched', () => {
   it('over pipes, with JSON lines both ways, asking svc before every tool', () => {

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { HarnessLaunch, LaunchFacts } from '../adapter.ts'
-import { isAtLeast } from './version.ts'
+import { isAtLeast } from '../parts/version.ts'
 
 /**
  * `claude -p` with JSON lines in both directions. The prompt goes over standard input, so it has no size limit and is

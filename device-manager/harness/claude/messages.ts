@@ -1,7 +1,6 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RedactText } from '../adapter.ts'
-import { cappedText, maxPieceBytes, rawEvents, textPieces } from '../parts/event-pieces.ts'
-import { cutText } from '../parts/utf8.ts'
+import { cappedInput, cappedText, rawEvents, textPieces } from '../parts/event-pieces.ts'
 import { textBlock, thinkingBlock, toolResultBlock, toolUseBlock } from './wire.ts'
 import type { assistantLine, userLine } from './wire.ts'
 import type { z } from 'zod'
@@ -11,9 +10,6 @@ interface Of {
   parent: { parentToolCallId?: string }
   redactText: RedactText
 }
-
-/** Input beyond this is cut in the event; the whole of it is judged. */
-const maxInputBytes = 1024 * 1024
 
 export function assistantEvents(line: z.infer<typeof assistantLine>, redactText: RedactText): RunEventBody[] {
   const of = { parent: parentOf(line.parent_tool_use_id), redactText }
@@ -73,13 +69,6 @@ function contentText(content: unknown): string {
       return type === 'image' || type === 'document' ? `[${type}]` : JSON.stringify(block)
     })
     .join('\n')
-}
-
-function cappedInput(input: unknown, redactText: RedactText): unknown {
-  const json = JSON.stringify(input) ?? 'null'
-  if (json.length * 3 <= maxInputBytes || Buffer.byteLength(json) <= maxInputBytes) return input ?? null
-  const { text, truncatedBytes } = cutText(redactText(json), maxPieceBytes)
-  return { truncatedJson: text, truncatedBytes }
 }
 
 function keptRaw(block: unknown, redactText: RedactText): RunEventBody[] {

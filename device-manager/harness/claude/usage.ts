@@ -1,5 +1,5 @@
 import type { RunUsage } from '../../../shared/runs/events.ts'
-import { isAtLeast } from './version.ts'
+import { isAtLeast } from '../parts/version.ts'
 import type { MessageUsage, ModelUsage, ResultLine } from './wire.ts'
 
 interface Totals {

@@ -11,6 +11,7 @@ function launch(command: HarnessCommand | null, options: { prompt?: string; logi
   return commandAdapter.command(specOf({ harness: 'command', command, prompt }), {
     env: {},
     cwd: '/w',
+    foldersAround: [],
     runDir: '/run/1',
     isRoot: false,
     loginShell,

@@ -47,3 +47,14 @@ export function cappedText(text: string, redactText: RedactText): { text: string
   const cut = cutText(redactText(text), maxPieceBytes)
   return cut.truncatedBytes === 0 ? { text } : cut
 }
+
+/** Input beyond this is cut in the event; the whole of it is judged. */
+const maxInputBytes = 1024 * 1024
+
+/** A tool's input for its event. */
+export function cappedInput(input: unknown, redactText: RedactText): unknown {
+  const json = JSON.stringify(input) ?? 'null'
+  if (json.length * 3 <= maxInputBytes || Buffer.byteLength(json) <= maxInputBytes) return input ?? null
+  const { text, truncatedBytes } = cutText(redactText(json), maxPieceBytes)
+  return { truncatedJson: text, truncatedBytes }
+}

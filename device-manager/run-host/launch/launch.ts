@@ -1,7 +1,8 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, relative, isAbsolute, dirname } from 'node:path'
 import type { World } from '../../../shared/lib/world.ts'
 import { HarnessLaunchError } from '../../harness/parts/adapter-errors.ts'
+import { messageOf } from '../../log/host-log.ts'
 import { openReport } from '../../wall/launch-report.ts'
 import { WallError } from '../../wall/spec.ts'
 import type { Wall } from '../../wall/wall.ts'
@@ -44,6 +45,7 @@ export function launchHarness(
   const isKnown = program !== null && program.path === path && world.monotonic() - program.at <= freshMs
   const file = isKnown ? program.file : findProgram(plan.launch.file, { path, cwd })
   for (const { path, content } of plan.launch.files) writeHarnessFile(paths.harness, path, content)
+  for (const link of plan.launch.links ?? []) linkHarnessFile(paths.harness, link)
   const launchChild = plan.launch.io === 'pty' ? launchInPty : launchOnPipes
   const command = { file, args: plan.launch.args, env, cwd }
   if (wall === null) return { ...launchChild({ ...command, ...on }), launchTrouble: () => null }
@@ -70,8 +72,26 @@ function unwalled(problem: unknown): unknown {
 }
 
 function writeHarnessFile(runDir: string, path: string, content: string): void {
+  writeFileSync(placeInside(runDir, path), content, { mode: 0o600 })
+}
+
+function linkHarnessFile(
+  runDir: string,
+  { path, target, isMade = false }: NonNullable<LaunchPlan['launch']['links']>[number],
+): void {
+  const place = placeInside(runDir, path)
+  try {
+    if (isMade) mkdirSync(target, { recursive: true, mode: 0o700 })
+    if (existsSync(target)) symlinkSync(target, place)
+  } catch (error) {
+    throw new HarnessLaunchError(`${target} cannot be given to the run: ${messageOf(error)}`)
+  }
+}
+
+/** Makes the folder that the path lies in. */
+function placeInside(runDir: string, path: string): string {
   const inside = relative(runDir, path)
   if (inside.startsWith('..') || isAbsolute(inside)) throw new Error(`${path} is outside of the run's folder`)
   mkdirSync(dirname(join(runDir, inside)), { recursive: true, mode: 0o700 })
-  writeFileSync(path, content, { mode: 0o600 })
+  return path
 }

@@ -95,6 +95,31 @@ describe('resetting the sessions', () => {
     await device.disconnect()
   })
 
+  test.each([
+    ['codex', 'begins a new session', null],
+    ['claude', 'goes on, since the session takes the new one', 'begun'],
+  ] as const)('an agent of %s whose AGENT.md has changed %s', async (harness, _, sessionId) => {
+    const device = await FakeDevice.connect(server)
+    const agent = await server.createAgent({ harness, command: null })
+    const again = async (runId: string) => {
+      await server.ok(`/runs/${runId}/retry`, { body: {} })
+      const run = await device.take()
+      await run.end('interrupted', { sessionId: 'begun' })
+      return run
+    }
+    const write = (agentMd: string) =>
+      server.ok(`/agents/${agent.id}/config`, { method: 'PUT', body: { config: {}, agentMd } })
+    await write('Be brief.')
+    await server.startRun(agent.id)
+    const first = await device.take()
+    await first.end('interrupted', { sessionId: 'begun' })
+    const second = await again(first.runId)
+    expect(second.spec.resumeSessionId).toBe('begun')
+    await write('Be long.')
+    expect((await again(second.runId)).spec).toMatchObject({ resumeSessionId: sessionId, agentMd: 'Be long.' })
+    await device.disconnect()
+  })
+
   test('a run that waits, or was just offered, forgets the session it was to go on with', async () => {
     const device = await FakeDevice.connect(server)
     const agent = await server.createAgent({ harness: 'claude', command: null })

@@ -5,26 +5,26 @@ import type { HarnessReadiness } from '../../../device-manager/harness/adapter.t
 import { detectClaude } from '../../../device-manager/harness/claude/detect.ts'
 import { harnessProbe } from '../../../device-manager/harness/probe.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
-import { claudeMachine, driveClaude, fetchClaude } from '../../kit/real-claude.ts'
-import type { ClaudeMachine, DriveOptions } from '../../kit/real-claude.ts'
+import { claudeMachine, driveClaude } from '../../kit/real-claude.ts'
+import { fetchHarness, type DriveOptions, type Fetched, type HarnessMachine } from '../../kit/real-harness.ts'
 import { startStubLlm } from '../../kit/stub-llm.ts'
 import type { StubLlm, StubStep } from '../../kit/stub-llm.ts'
 
 /** Drives the real Claude Code over real pipes; only the model's server is scripted. */
 
-let found: ReturnType<typeof fetchClaude>
+let found: Fetched
 let stub: StubLlm
-let machine: ClaudeMachine
+let machine: HarnessMachine
 let readiness: HarnessReadiness
-const machines: ClaudeMachine[] = []
+const machines: HarnessMachine[] = []
 
-function newMachine(options: { apiKey: string | null }): ClaudeMachine {
+function newMachine(options: { apiKey: string | null }): HarnessMachine {
   const binDir = 'binDir' in found ? found.binDir : ''
   const made = claudeMachine({ binDir, baseUrl: `${stub.url}/s/run`, ...options })
   machines.push(made)
   return made
 }
-const detect = (on: ClaudeMachine) => detectClaude(harnessProbe({ env: on.env, homeDir: on.home }))
+const detect = (on: HarnessMachine) => detectClaude(harnessProbe({ env: on.env, homeDir: on.home }))
 const drive = (options: Partial<DriveOptions> = {}) =>
   driveClaude({ machine, version: readiness.version ?? '', ...options })
 const script = (...steps: StubStep[]) => stub.script({ run: { steps } })
@@ -36,7 +36,7 @@ function dataOf<K extends RunEventBody['kind']>(events: readonly RunEventBody[],
 const writeFile: StubStep = { text: 'I write it.', tool: { kind: 'write', path: 'made.txt', content: 'by claude\n' } }
 
 beforeAll(async () => {
-  found = fetchClaude()
+  found = fetchHarness('claude')
   if ('missing' in found) {
     process.stderr.write(`\n*** NOT TESTED: the real claude is not available here. ${found.missing}\n\n`)
     return

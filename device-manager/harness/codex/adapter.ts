@@ -1,0 +1,13 @@
+import type { HarnessAdapter } from '../adapter.ts'
+import { detectCodex } from './detect.ts'
+import { codexDialogue } from './dialogue.ts'
+import { codexLaunch } from './launch.ts'
+
+/** Codex, driven over pipes by its app-server protocol; every command, patch and MCP call is asked. */
+export const codexAdapter: HarnessAdapter = {
+  name: 'codex',
+  can: { resume: true, input: true, ask: true },
+  detect: detectCodex,
+  command: codexLaunch,
+  dialogue: codexDialogue,
+}

@@ -1,0 +1,107 @@
+import type { CallDecision, ToolAsk } from '../adapter.ts'
+import { jsonLine } from '../parts/json-lines.ts'
+import { mcpCall, patchCalls, shellCall, type NamedCall } from './items.ts'
+import { commandApproval, elicitation, fileApproval, request, type FileChange, type RequestId } from './wire.ts'
+
+/** What a request of codex leads to: questions for the run host, or an answer written at once. */
+export interface ApprovalStep {
+  asks?: ToolAsk[]
+  write?: string
+}
+
+interface Pending {
+  id: RequestId
+  kind: 'approval' | 'elicitation'
+  /** Questions that are not answered yet. */
+  left: number
+  decision: 'accept' | 'decline' | 'cancel'
+}
+
+/**
+ * Answers what codex asks before it acts. Under the policy `untrusted` it asks before each command, patch and MCP call, in
+ * its subagents too. In doubt the answer is `decline`, and a request that is not understood gets an error: codex waits for
+ * every answer, and does not act without one.
+ */
+export class Approvals {
+  readonly #pending = new Map<string, Pending>()
+  #count = 0
+
+  /** null: not a request. `changesOf` knows the patch of an item, which the request for it does not repeat. */
+  request(
+    value: unknown,
+    changesOf: (threadId: string, itemId: string) => readonly FileChange[] | null,
+  ): ApprovalStep | null {
+    const parsed = request.safeParse(value)
+    if (!parsed.success) return null
+    const { id, method, params } = parsed.data
+    switch (method) {
+      case 'item/commandExecution/requestApproval': {
+        const wanted = commandApproval.safeParse(params)
+        // Without a command it is about something else, such as the network, for which no rule speaks.
+        if (!wanted.success || wanted.data.command == null) return { write: decided(id, 'approval', 'decline') }
+        const { itemId, command, cwd } = wanted.data
+        return this.#raise(id, {
+          kind: 'approval',
+          calls: [shellCall(command)],
+          toolCallId: itemId,
+          ...(cwd != null && { cwd }),
+        })
+      }
+      case 'item/fileChange/requestApproval': {
+        const wanted = fileApproval.safeParse(params)
+        const changes = wanted.success ? changesOf(wanted.data.threadId, wanted.data.itemId) : null
+        if (!wanted.success || changes === null || changes.length === 0)
+          return { write: decided(id, 'approval', 'decline') }
+        return this.#raise(id, { kind: 'approval', calls: patchCalls(changes), toolCallId: wanted.data.itemId })
+      }
+      case 'mcpServer/elicitation/request': {
+        const wanted = elicitation.safeParse(params)
+        // What a server wants to know of a person: nobody is there.
+        if (!wanted.success) return { write: decided(id, 'elicitation', 'decline') }
+        const { serverName, _meta: meta } = wanted.data
+        const call = mcpCall(serverName, meta.tool_name, meta.tool_params)
+        return this.#raise(id, { kind: 'elicitation', calls: [call], toolCallId: null })
+      }
+      default:
+        return { write: jsonLine({ id, error: { code: -32601, message: `svc does not answer ${method}.` } }) }
+    }
+  }
+
+  /** null: the question is not known, or others of the same request are still open. */
+  answer(askId: string, decision: CallDecision): string | null {
+    const pending = this.#pending.get(askId)
+    if (pending === undefined) return null
+    this.#pending.delete(askId)
+    pending.left--
+    if (decision.behavior === 'deny') {
+      if (decision.stop === true) pending.decision = 'cancel'
+      else if (pending.decision === 'accept') pending.decision = 'decline'
+    }
+    return pending.left > 0 ? null : decided(pending.id, pending.kind, pending.decision)
+  }
+
+  #raise(
+    id: RequestId,
+    {
+      kind,
+      calls,
+      toolCallId,
+      cwd,
+    }: { kind: Pending['kind']; calls: readonly NamedCall[]; toolCallId: string | null; cwd?: string },
+  ): ApprovalStep {
+    const pending: Pending = { id, kind, left: calls.length, decision: 'accept' }
+    const asks = calls.map(({ name, input }): ToolAsk => {
+      // Never the request's own id, which codex may use twice.
+      const askId = `ask-${++this.#count}`
+      this.#pending.set(askId, pending)
+      return { askId, toolCallId, name, input, ...(cwd !== undefined && { cwd }) }
+    })
+    return { asks }
+  }
+}
+
+function decided(id: RequestId, kind: Pending['kind'], decision: Pending['decision']): string {
+  if (kind === 'approval') return jsonLine({ id, result: { decision } })
+  const result = { action: decision, content: decision === 'accept' ? {} : null, _meta: null }
+  return jsonLine({ id, result })
+}

@@ -1,0 +1,41 @@
+import { join } from 'node:path'
+import type { HarnessProbe, HarnessReadiness } from '../adapter.ts'
+import { versionIn } from '../parts/version.ts'
+
+const probeMs = 5_000
+
+export const signInHint = 'codex is not signed in; run `codex login` once in a terminal.'
+
+/** Looks at what is installed; `login status` says whether credentials are present, without using them. */
+export async function detectCodex(probe: HarnessProbe): Promise<HarnessReadiness> {
+  const file = await probe.which('codex')
+  if (file === null) {
+    const message = 'codex was not found on the PATH of the login shell; install it with: npm install -g @openai/codex'
+    return { installed: false, version: null, signedIn: null, message }
+  }
+  const [versionRun, loginRun, settings] = await Promise.all([
+    probe.run(file, ['--version'], probeMs),
+    probe.run(file, ['login', 'status'], probeMs),
+    probe.readStart(join(probe.env['CODEX_HOME'] ?? join(probe.homeDir, '.codex'), 'config.toml')),
+  ])
+  const version = versionIn(versionRun.stdout)
+  const signedIn = loginRun.exitCode === 0 ? true : loginRun.timedOut || hasOwnProvider(settings) ? null : false
+  return {
+    installed: true,
+    version,
+    signedIn,
+    message: messageFor({ version, signedIn, timedOut: versionRun.timedOut }),
+  }
+}
+
+/** Another provider than OpenAI has a key of its own, of which `login status` says nothing. */
+function hasOwnProvider(settings: string | null): boolean {
+  const [, provider = 'openai'] = /^\s*model_provider\s*=\s*["']([^"'\n]*)["']/m.exec(settings ?? '') ?? []
+  return provider !== 'openai'
+}
+
+function messageFor(found: { version: string | null; signedIn: boolean | null; timedOut: boolean }): string | null {
+  if (found.timedOut) return `codex --version did not answer within ${probeMs / 1000} s.`
+  if (found.version === null) return 'codex --version did not name a version.'
+  return found.signedIn === false ? signInHint : null
+}

@@ -1,0 +1,186 @@
+import { describe, expect, it } from 'vitest'
+import type { RunSpec } from '../../../shared/runs/spec.ts'
+import { merged, recording, specOf } from '../../../test/kit/harness-recordings.ts'
+import type { HarnessOutcome, ProcessExit } from '../adapter.ts'
+import { codexDialogue } from './dialogue.ts'
+import { codexLaunch } from './launch.ts'
+import { scriptOf } from './shell-words.ts'
+
+const left: ProcessExit = { exitCode: 0, signal: null, stoppedFor: null }
+const full: RunSpec['permissions'] = { allow: [], ask: [], deny: [], defaultMode: 'full' }
+const line = (value: unknown) => Buffer.from(`${JSON.stringify(value)}\n`)
+
+function play(name: string, changes: Partial<RunSpec> = {}, exit: ProcessExit = left) {
+  const dialogue = codexDialogue(specOf({ harness: 'codex', ...changes }))
+  const output = merged([dialogue.open(), dialogue.push(recording('codex', name)), dialogue.end(exit)])
+  return { ...output, outcome: dialogue.outcome(exit) }
+}
+
+describe('how a recorded run ended', () => {
+  const session = expect.stringMatching(/^01a1fb6c-/) as unknown as string
+  it.each<[string, Partial<HarnessOutcome>]>([
+    ['ask-untrusted', { exitReason: 'completed', message: null, sessionId: session }],
+    ['ask-decline', { exitReason: 'completed' }],
+    ['ask-cancel', { exitReason: 'error', message: 'codex was interrupted from outside.', sessionId: session }],
+    ['err-401', { exitReason: 'harness_start_failed', message: expect.stringContaining('codex login') as string }],
+    ['err-429', { exitReason: 'rate_limited', sessionId: session }],
+    ['err-usage', { exitReason: 'rate_limited', message: expect.stringContaining('usage limit') as string }],
+    ['err-quota', { exitReason: 'rate_limited' }],
+    ['err-503', { exitReason: 'error', message: expect.stringContaining('at capacity') as string }],
+    ['err-529', { exitReason: 'error' }],
+    ['err-ctx', { exitReason: 'error', sessionId: null }],
+  ])('%s', (name, outcome) => {
+    expect(play(name).outcome).toMatchObject(outcome)
+  })
+
+  it('by being killed: no success, whatever the status', () => {
+    expect(play('kill-sigterm').outcome).toMatchObject({
+      exitReason: 'error',
+      message: 'codex left in the middle of its turn (exit status 0).',
+    })
+    const silent = codexDialogue(specOf({ harness: 'codex' }))
+    expect(silent.outcome({ ...left, exitCode: 1 })).toMatchObject({
+      exitReason: 'harness_start_failed',
+      sessionId: null,
+    })
+  })
+
+  it('by the run host, which knows why', () => {
+    const exit = { ...left, stoppedFor: 'interrupted' } as const
+    expect(play('err-429', {}, exit).outcome).toMatchObject({ exitReason: 'interrupted', message: null })
+  })
+
+  it('because its session is gone', () => {
+    const resumeSessionId = '01a1fb69-38c0-7651-abd0-d29a03519b99'
+    expect(play('res-bad', { resumeSessionId }).outcome).toMatchObject({ resumeRefused: true, sessionId: null })
+    // Without a session to resume it is any other refusal.
+    expect(play('res-bad').outcome).toMatchObject({
+      exitReason: 'harness_start_failed',
+      resumeRefused: false,
+      message: expect.stringContaining('no rollout found'),
+    })
+  })
+})
+
+describe('a call that was not asked', () => {
+  it('stops the run where the lists have a say', () => {
+    const { write, outcome } = play('success')
+    expect(write).toContain('"method":"turn/interrupt"')
+    expect(outcome).toMatchObject({ exitReason: 'error', message: expect.stringContaining('without asking first') })
+  })
+
+  it('is nothing where they have none', () => {
+    const { write, outcome } = play('success', { permissions: full })
+    expect(write).not.toContain('turn/interrupt')
+    expect(outcome).toMatchObject({ exitReason: 'completed' })
+  })
+})
+
+describe('questions', () => {
+  const begin = [
+    { id: 2, result: { thread: { id: 'main' } } },
+    { id: 3, result: { turn: { id: 'turn' } } },
+  ]
+  const started = () => {
+    const dialogue = codexDialogue(specOf({ harness: 'codex' }))
+    for (const value of begin) dialogue.push(line(value))
+    return dialogue
+  }
+  const command = (id: number, threadId = 'main') =>
+    line({
+      method: 'item/commandExecution/requestApproval',
+      id,
+      params: { threadId, itemId: 'call', command: "/bin/bash -c 'ls'", cwd: '/w' },
+    })
+  const allow = { behavior: 'allow', rule: null } as const
+
+  it('asked twice with one id are two questions, and each gets its own answer', () => {
+    const dialogue = started()
+    const asks = merged([dialogue.push(command(7)), dialogue.push(command(7))]).asks
+    expect(new Set(asks.map(({ askId }) => askId)).size).toBe(2)
+    for (const { askId } of asks) {
+      expect(dialogue.answer(askId, allow).write).toBe('{"id":7,"result":{"decision":"accept"}}\n')
+      expect(dialogue.answer(askId, allow).write).toBeUndefined()
+    }
+  })
+
+  it('of a subagent are told apart from those of the run', () => {
+    const [ask] = started().push(command(0, 'other')).asks ?? []
+    expect(ask).toMatchObject({ toolCallId: 'other/call', name: 'Bash', input: { command: 'ls' }, cwd: '/w' })
+  })
+
+  it.each([
+    [
+      'a patch of which nothing is known',
+      'item/fileChange/requestApproval',
+      { threadId: 'main', itemId: 'x' },
+      { decision: 'decline' },
+    ],
+    [
+      'no command',
+      'item/commandExecution/requestApproval',
+      { threadId: 'main', itemId: 'x', command: null },
+      { decision: 'decline' },
+    ],
+    [
+      'what a server asks a person',
+      'mcpServer/elicitation/request',
+      { threadId: 'main', serverName: 's', message: 'Name?' },
+      { action: 'decline', content: null, _meta: null },
+    ],
+  ])('about %s are declined', (_, method, params, result) => {
+    expect(started().push(line({ method, id: 1, params })).write).toBe(`${JSON.stringify({ id: 1, result })}\n`)
+  })
+
+  it('that nobody knows get an error, so that the turn goes on', () => {
+    const { write } = started().push(line({ method: 'item/tool/call', id: 'x', params: {} }))
+    expect(JSON.parse(write ?? '')).toMatchObject({
+      id: 'x',
+      error: { message: expect.stringContaining('item/tool/call') },
+    })
+  })
+})
+
+describe('the script of a shell command', () => {
+  it.each([
+    ["/bin/bash -lc 'echo hi > a && cat a'", 'echo hi > a && cat a'],
+    ['/bin/zsh -c ls', 'ls'],
+    [`bash -c 'it'"'"'s'`, "it's"],
+    ['/bin/bash -c "echo \\"a\\""', 'echo "a"'],
+  ])('%s', (command, script) => {
+    expect(scriptOf(command)).toBe(script)
+  })
+
+  it.each([
+    'ls -l',
+    "/bin/bash -c 'a' b",
+    "/bin/bash -c 'a'; rm -rf /",
+    '/bin/bash -c "$(rm -rf /)"',
+    "python -c 'import os'",
+    "/bin/bash -c 'open",
+  ])('%s stays whole', (command) => {
+    expect(scriptOf(command)).toBe(command)
+  })
+})
+
+it('has a home of its own, without the rules of the person, and trusts no repository', () => {
+  const facts = { cwd: '/w', runDir: '/run', isRoot: false, loginShell: '/bin/sh', version: null }
+  const launch = codexLaunch(specOf({ harness: 'codex' }), {
+    ...facts,
+    env: { HOME: '/home/ada' },
+    foldersAround: ['/w', '/', '/odd"name'],
+  })
+  expect(launch.env).toEqual({ CODEX_HOME: '/run/codex' })
+  expect(launch.links).toContainEqual({ path: '/run/codex/auth.json', target: '/home/ada/.codex/auth.json' })
+  expect(launch.links?.map(({ target }) => target).join(' ')).not.toContain('rules')
+  const [projects] = launch.args.filter((arg) => arg.startsWith('projects='))
+  expect(projects).toBe(
+    String.raw`projects={"/w"={trust_level="untrusted"},"/"={trust_level="untrusted"},"/odd\"name"={trust_level="untrusted"}}`,
+  )
+  const open = codexLaunch(specOf({ harness: 'codex', permissions: full }), {
+    ...facts,
+    env: {},
+    foldersAround: ['/w'],
+  })
+  expect(open.args.join(' ')).not.toMatch(/projects|web_search/)
+})

@@ -1,0 +1,365 @@
+import type { RunEventBody } from '../../../shared/runs/events.ts'
+import type { RunSpec } from '../../../shared/runs/spec.ts'
+import { lineReader, type Piece } from '../../../shared/lib/lines.ts'
+import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue, RedactText } from '../adapter.ts'
+import { asItIs, cappedText, maxPieceBytes, rawEvents } from '../parts/event-pieces.ts'
+import { isBlank, joined, jsonLine, jsonObject } from '../parts/json-lines.ts'
+import { Approvals } from './approvals.ts'
+import { callEvent, callOf, resultEvent, wordsOf } from './items.ts'
+import { isGated } from './launch.ts'
+import { classOf, codexOutcome, httpStatusOf, type OutcomeFacts } from './outcome.ts'
+import {
+  errorNote,
+  fileItem,
+  itemNote,
+  reply,
+  threadResult,
+  tokenUsage,
+  turnCompleted,
+  turnResult,
+  type FileChange,
+  type Item,
+} from './wire.ts'
+
+/** A line can hold the output of a tool; one longer than this is kept raw and the next one read again. */
+const maxLineBytes = 32 * 1024 * 1024
+const stderrTailChars = 4_096
+/** Patches that wait for their approval; codex asks for each at once. */
+const maxPatches = 100
+
+/** The ids of our requests. What a person adds has ids from `firstInput` on. */
+const ids = { initialize: 1, thread: 2, turn: 3, interrupt: 4, firstInput: 10 } as const
+
+/**
+ * One run of codex. What it goes through:
+ *
+ *     opening    initialize and the thread are asked for, under the policy by which everything is asked
+ *     working    the turn is started with the prompt; items come, approvals are asked and answered
+ *     finished   the turn has ended: standard input is closed, by which codex exits
+ *
+ * A person's text in `opening` is sent with the prompt; in `finished` it is too late, and an event says so.
+ */
+export function codexDialogue(spec: RunSpec, options: DialogueOptions = {}): HarnessDialogue {
+  const redactText = options.redactText ?? asItIs
+  const run = new CodexRun(spec, redactText)
+  const stdout = lineReader(maxLineBytes)
+  const stderr = lineReader(maxPieceBytes)
+  const readErr = (bytes: Uint8Array): RunEventBody[] => {
+    const text = redactText(Buffer.from(bytes).toString('utf8'))
+    run.facts.stderrTail = (run.facts.stderrTail + text).slice(-stderrTailChars)
+    return rawEvents(bytes, 'stderr', redactText)
+  }
+  return {
+    open: () => run.open(),
+    push: (chunk) => joined(stdout.push(chunk).map((piece) => run.read(piece))),
+    pushStderr: (chunk) => ({ events: stderr.push(chunk).flatMap((piece) => readErr(piece.bytes)) }),
+    answer: (askId, decision) => run.answer(askId, decision),
+    input: (text) => run.input(text),
+    end() {
+      const out = stdout.end()
+      const err = stderr.end()
+      return {
+        // Half a line is what a killed process leaves; it is never read as if it were whole.
+        events: [...(out === null ? [] : rawEvents(out, 'stdout', redactText)), ...(err === null ? [] : readErr(err))],
+      }
+    },
+    outcome: (exit) => codexOutcome(run.facts, exit),
+  }
+}
+
+class CodexRun {
+  readonly facts: OutcomeFacts
+  readonly #spec: RunSpec
+  readonly #redactText: RedactText
+  readonly #approvals = new Approvals()
+  readonly #patches = new Map<string, readonly FileChange[]>()
+  readonly #asked = new Set<string>()
+  #phase: 'opening' | 'working' | 'finished' = 'opening'
+  #early: string[] = []
+  #turnId: string | null = null
+  #model: string | null
+  #lastMessage = ''
+  #modelCalls = 0
+  #usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
+  #inputs = 0
+
+  constructor(spec: RunSpec, redactText: RedactText) {
+    this.#spec = spec
+    this.#redactText = redactText
+    this.#model = spec.model
+    this.facts = {
+      resumeSessionId: spec.resumeSessionId,
+      sessionId: null,
+      turn: null,
+      refusal: null,
+      lastError: null,
+      didWork: false,
+      unasked: null,
+      maxTurnsReached: null,
+      stderrTail: '',
+    }
+  }
+
+  open(): DialogueOutput {
+    const clientInfo = { name: 'svc', title: 'svc', version: '1' }
+    const { resumeSessionId, model, agentMd } = this.#spec
+    const thread = {
+      // Every command, patch and MCP call is asked, and the agent's lists decide. codex's own sandbox would forbid what
+      // they allow (the network, `git commit`); the wall around the run is svc's.
+      approvalPolicy: 'untrusted',
+      sandbox: 'danger-full-access',
+      ...(model !== null && { model }),
+      ...(agentMd.trim() !== '' && { developerInstructions: agentMd }),
+    }
+    const open =
+      resumeSessionId === null
+        ? { method: 'thread/start', params: thread }
+        : { method: 'thread/resume', params: { threadId: resumeSessionId, excludeTurns: true, ...thread } }
+    const lines = [
+      { id: ids.initialize, method: 'initialize', params: { clientInfo } },
+      { method: 'initialized' },
+      { id: ids.thread, ...open },
+    ]
+    return { events: [], write: lines.map(jsonLine).join('') }
+  }
+
+  input(text: string): DialogueOutput {
+    if (this.#phase === 'finished') return { events: [tooLate] }
+    if (this.#turnId === null) {
+      this.#early.push(text)
+      return { events: [] }
+    }
+    return { events: [], write: this.#steer(text) }
+  }
+
+  answer(askId: string, decision: CallDecision): DialogueOutput {
+    const write = this.#approvals.answer(askId, decision)
+    return { events: [], ...(write !== null && { write }) }
+  }
+
+  read(piece: Piece): DialogueOutput {
+    const value = piece.kind === 'line' ? jsonObject(piece.bytes) : null
+    const output = value === null ? null : this.#line(value)
+    return output ?? { events: isBlank(piece.bytes) ? [] : rawEvents(piece.bytes, 'stdout', this.#redactText) }
+  }
+
+  /** null: not a line that is understood. */
+  #line(value: Record<string, unknown>): DialogueOutput | null {
+    const { method } = value
+    if (method === undefined) return this.#reply(value)
+    if (value['id'] !== undefined) {
+      const step = this.#approvals.request(
+        value,
+        (threadId, itemId) => this.#patches.get(this.#callId(threadId, itemId)) ?? null,
+      )
+      if (step === null) return null
+      for (const { toolCallId } of step.asks ?? [])
+        if (toolCallId !== null) this.#asked.add(this.#callId(threadOf(value), toolCallId))
+      const asks = step.asks?.map((ask) => ({
+        ...ask,
+        toolCallId: ask.toolCallId && this.#callId(threadOf(value), ask.toolCallId),
+      }))
+      return { events: [], ...(step.write !== undefined && { write: step.write }), ...(asks && { asks }) }
+    }
+    const { params } = value
+    switch (method) {
+      case 'item/started':
+      case 'item/completed':
+        return this.#item(method === 'item/started' ? 'started' : 'completed', params)
+      case 'thread/tokenUsage/updated':
+        return this.#tokens(params)
+      case 'error':
+        return this.#error(params)
+      case 'turn/completed':
+        return this.#turnCompleted(params)
+      case 'warning':
+      case 'configWarning':
+        return null
+      default:
+        // Parts of what comes whole in a later line, and what is for a screen.
+        return typeof method === 'string' && forScreens.test(method) ? { events: [] } : null
+    }
+  }
+
+  #reply(value: Record<string, unknown>): DialogueOutput | null {
+    const parsed = reply.safeParse(value)
+    if (!parsed.success) return null
+    const { id, result, error } = parsed.data
+    if (id >= ids.firstInput) return { events: error === undefined ? [] : [tooLate] }
+    if (id === ids.interrupt || (id === ids.initialize && error === undefined)) return { events: [] }
+    if (error !== undefined) return this.#refused(error.message)
+    return id === ids.thread ? this.#thread(result) : id === ids.turn ? this.#turn(result) : null
+  }
+
+  #refused(message: string): DialogueOutput {
+    this.#phase = 'finished'
+    this.facts.refusal = cappedText(message, this.#redactText).text
+    const data = { class: 'refused', message: this.facts.refusal, willRetry: false }
+    return { events: [{ kind: 'error', data }], finished: true, closeInput: true }
+  }
+
+  #thread(result: unknown): DialogueOutput | null {
+    const parsed = threadResult.safeParse(result)
+    if (!parsed.success || this.#phase !== 'opening') return null
+    const { id: sessionId, model } = parsed.data.thread
+    this.#phase = 'working'
+    this.facts.sessionId = sessionId
+    this.#model = model ?? this.#model
+    const { resumeSessionId, prompt, reasoningEffort } = this.#spec
+    const input = [prompt, ...this.#early].map((text) => ({ type: 'text', text, text_elements: [] }))
+    this.#early = []
+    const params = { threadId: sessionId, input, ...(reasoningEffort !== null && { effort: reasoningEffort }) }
+    const resumed = resumeSessionId === null ? {} : { resumed: sessionId === resumeSessionId }
+    const data = { sessionId, ...(this.#model !== null && { model: this.#model }), ...resumed }
+    return { events: [{ kind: 'session', data }], write: jsonLine({ id: ids.turn, method: 'turn/start', params }) }
+  }
+
+  #turn(result: unknown): DialogueOutput | null {
+    const parsed = turnResult.safeParse(result)
+    if (!parsed.success) return null
+    this.#turnId ??= parsed.data.turn.id
+    const write = this.#early.map((text) => this.#steer(text)).join('')
+    this.#early = []
+    return { events: [], ...(write !== '' && { write }) }
+  }
+
+  #steer(text: string): string {
+    const params = {
+      threadId: this.facts.sessionId,
+      expectedTurnId: this.#turnId,
+      input: [{ type: 'text', text, text_elements: [] }],
+    }
+    return jsonLine({ id: ids.firstInput + this.#inputs++, method: 'turn/steer', params })
+  }
+
+  #item(when: 'started' | 'completed', params: unknown): DialogueOutput | null {
+    const parsed = itemNote.safeParse(params)
+    if (!parsed.success) return null
+    const { threadId, item } = parsed.data
+    const call = callOf(item)
+    if (call === null) return this.#words(when, { threadId, item })
+    this.facts.didWork = true
+    const toolCallId = this.#callId(threadId, item.id)
+    if (when === 'completed') {
+      this.#patches.delete(toolCallId)
+      const events = [resultEvent(toolCallId, item, this.#redactText)]
+      return { events, ...this.#stopUnlessAsked(toolCallId, item) }
+    }
+    const patch = item.type === 'fileChange' ? fileItem.safeParse(item) : null
+    if (patch?.success && this.#patches.size < maxPatches) this.#patches.set(toolCallId, patch.data.changes)
+    return { events: [callEvent(toolCallId, call, this.#redactText)], ...this.#interruptWhenSpent(threadId) }
+  }
+
+  #words(when: 'started' | 'completed', { threadId, item }: { threadId: string; item: Item }): DialogueOutput | null {
+    if (item.type === 'userMessage') return { events: [] }
+    const isModel = item.type === 'agentMessage' || item.type === 'reasoning'
+    if (when === 'started') return isModel ? { events: [], ...this.#interruptWhenSpent(threadId) } : { events: [] }
+    const events = wordsOf(item, this.#redactText)
+    if (!isModel) return events.length > 0 ? { events } : null
+    this.facts.didWork = true
+    // A subagent's words are not the answer.
+    if (item.type === 'agentMessage' && threadId === this.facts.sessionId)
+      this.#lastMessage = events.map(({ data }) => ('text' in data ? data.text : '')).join('')
+    return { events }
+  }
+
+  /** Under the policy that was asked for, this does not happen; if it does, nothing more may. */
+  #stopUnlessAsked(toolCallId: string, item: Item): { write?: string } {
+    const isAsked = this.#asked.delete(toolCallId)
+    const acts = item.type === 'fileChange' || (item.type === 'commandExecution' && actsByItself.has(item['source']))
+    if (isAsked || !acts || !isGated(this.#spec) || this.facts.unasked !== null) return {}
+    this.facts.unasked = item.type === 'fileChange' ? 'a patch' : 'a command'
+    return this.#interrupt()
+  }
+
+  /** codex counts no turns: an answer of the model that begins after the last one allowed is interrupted. */
+  #interruptWhenSpent(threadId: string): { write?: string } {
+    const { maxTurns } = this.#spec
+    const isOurs = threadId === this.facts.sessionId && this.facts.maxTurnsReached === null
+    if (!isOurs || maxTurns === null || this.#modelCalls < maxTurns) return {}
+    this.facts.maxTurnsReached = maxTurns
+    return this.#interrupt()
+  }
+
+  #interrupt(): { write?: string } {
+    const { sessionId: threadId } = this.facts
+    if (threadId === null || this.#turnId === null) return {}
+    return {
+      write: jsonLine({ id: ids.interrupt, method: 'turn/interrupt', params: { threadId, turnId: this.#turnId } }),
+    }
+  }
+
+  #tokens(params: unknown): DialogueOutput | null {
+    const parsed = tokenUsage.safeParse(params)
+    if (!parsed.success) return null
+    const { threadId, turnId, tokenUsage: usage } = parsed.data
+    const isOurs = threadId === this.facts.sessionId
+    // A session that is gone on with tells what its last turn took.
+    if (isOurs && turnId !== this.#turnId) return { events: [] }
+    if (isOurs) this.#modelCalls++
+    const { last } = usage
+    const sum = this.#usage
+    // `inputTokens` counts what came from the cache as well.
+    sum.inputTokens += Math.max(0, last.inputTokens - last.cachedInputTokens)
+    sum.cacheReadTokens += last.cachedInputTokens
+    sum.cacheWriteTokens += last.cacheWriteInputTokens
+    sum.outputTokens += last.outputTokens
+    return { events: [{ kind: 'usage', data: { ...sum, ...(this.#model !== null && { model: this.#model }) } }] }
+  }
+
+  #error(params: unknown): DialogueOutput | null {
+    const parsed = errorNote.safeParse(params)
+    if (!parsed.success) return null
+    const { error, willRetry } = parsed.data
+    const httpStatus = httpStatusOf(error.codexErrorInfo)
+    const { text: message } = cappedText(error.message, this.#redactText)
+    if (!willRetry) this.facts.lastError = { ...error, message }
+    const data = {
+      class: classOf(error.codexErrorInfo),
+      message,
+      ...(httpStatus !== null && { httpStatus }),
+      willRetry,
+    }
+    return { events: [{ kind: 'error', data }] }
+  }
+
+  #turnCompleted(params: unknown): DialogueOutput | null {
+    const parsed = turnCompleted.safeParse(params)
+    if (!parsed.success) return null
+    const { threadId, turn } = parsed.data
+    // A subagent's.
+    if (threadId !== this.facts.sessionId) return { events: [] }
+    if (turn.error) turn.error.message = cappedText(turn.error.message, this.#redactText).text
+    this.facts.turn = turn
+    this.#phase = 'finished'
+    const isError = turn.status !== 'completed'
+    const said = isError ? (turn.error?.message ?? this.#lastMessage) : this.#lastMessage
+    const { text, ...cut } = cappedText(said, this.#redactText)
+    return { events: [{ kind: 'result', data: { text, isError, ...cut } }], finished: true, closeInput: true }
+  }
+
+  /** Items of subagents have ids of their own threads, which may be those of other items. */
+  #callId(threadId: string, itemId: string): string {
+    return threadId === this.facts.sessionId ? itemId : `${threadId}/${itemId}`
+  }
+}
+
+/** Not what goes on in a program that runs already. */
+const actsByItself = new Set<unknown>(['agent', 'unifiedExecStartup'])
+
+const forScreens =
+  /^(thread\/(started|status\/changed|name\/updated|goal\/.*|closed)|turn\/(started|diff\/updated|plan\/updated)|item\/.*([dD]elta|[pP]art[aA]dded|progress|terminalInteraction)|account\/.*|skills\/changed|serverRequest\/resolved|remoteControl\/.*|mcpServer\/startupStatus\/updated|deprecationNotice|hook\/.*)$/
+
+function threadOf({ params }: { params?: unknown }): string {
+  const threadId = typeof params === 'object' && params !== null && 'threadId' in params ? params.threadId : null
+  return typeof threadId === 'string' ? threadId : ''
+}
+
+const tooLate: RunEventBody = {
+  kind: 'error',
+  data: {
+    class: 'input_too_late',
+    message: 'The text came after codex had ended its turn and was not delivered.',
+    willRetry: false,
+  },
+}

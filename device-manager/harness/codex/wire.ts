@@ -1,0 +1,92 @@
+import { z } from 'zod'
+
+/**
+ * The lines of `codex app-server`: JSON-RPC without its version field, as 0.169.0 speaks it. Only what is read is named;
+ * the rest of a line is ignored.
+ */
+
+const id = z.string().min(1).max(500)
+
+export const reply = z.object({
+  id: z.number(),
+  result: z.unknown().optional(),
+  error: z.object({ message: z.string() }).optional(),
+})
+export const threadResult = z.object({ thread: z.object({ id, model: z.string().nullish() }) })
+export const turnResult = z.object({ turn: z.object({ id }) })
+
+export const turnError = z.object({ message: z.string(), codexErrorInfo: z.unknown().optional() })
+export type TurnError = z.infer<typeof turnError>
+export const errorNote = z.object({ error: turnError, willRetry: z.boolean() })
+
+export const turnCompleted = z.object({
+  threadId: id,
+  turn: z.object({
+    id,
+    status: z.enum(['completed', 'interrupted', 'failed', 'inProgress']),
+    error: turnError.nullish(),
+  }),
+})
+export type Turn = z.infer<typeof turnCompleted>['turn']
+
+const tokens = z.number().int().nonnegative().catch(0)
+export const tokenUsage = z.object({
+  threadId: id,
+  turnId: id,
+  tokenUsage: z.object({
+    last: z.object({
+      inputTokens: tokens,
+      cachedInputTokens: tokens,
+      cacheWriteInputTokens: tokens,
+      outputTokens: tokens,
+    }),
+  }),
+})
+
+/** An item of a thread, when it begins and when it is done. */
+export const itemNote = z.object({ threadId: id, item: z.looseObject({ id, type: z.string() }) })
+export type Item = z.infer<typeof itemNote>['item']
+
+export const messageItem = z.object({ text: z.string() })
+export const reasoningItem = z.object({ summary: z.array(z.string()), content: z.array(z.string()).catch([]) })
+export const commandItem = z.object({
+  command: z.string(),
+  status: z.string(),
+  aggregatedOutput: z.string().nullish(),
+  exitCode: z.number().nullish(),
+})
+export const fileChange = z.object({
+  path: z.string(),
+  kind: z.object({ type: z.string(), move_path: z.string().nullish() }),
+  diff: z.string().catch(''),
+})
+export type FileChange = z.infer<typeof fileChange>
+export const fileItem = z.object({ changes: z.array(fileChange), status: z.string() })
+export const mcpItem = z.object({
+  server: z.string(),
+  tool: z.string(),
+  status: z.string(),
+  arguments: z.unknown(),
+  result: z.object({ content: z.array(z.unknown()) }).nullish(),
+  error: z.object({ message: z.string() }).nullish(),
+})
+
+/** A request of codex, which must be answered or the turn hangs. */
+export const request = z.object({ id: z.union([z.string(), z.number()]), method: z.string(), params: z.unknown() })
+export type RequestId = z.infer<typeof request>['id']
+export const commandApproval = z.object({
+  threadId: id,
+  itemId: id,
+  command: z.string().nullish(),
+  cwd: z.string().nullish(),
+})
+export const fileApproval = z.object({ threadId: id, itemId: id })
+export const elicitation = z.object({
+  threadId: id,
+  serverName: z.string(),
+  _meta: z.object({
+    codex_approval_kind: z.literal('mcp_tool_call'),
+    tool_name: z.string().min(1),
+    tool_params: z.unknown(),
+  }),
+})

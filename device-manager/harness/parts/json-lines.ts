@@ -1,0 +1,34 @@
+import type { DialogueOutput, ToolAsk } from '../adapter.ts'
+
+/** What dialogues share that speak in lines of JSON. */
+
+/** The object on a line; null when the line is anything else. */
+export function jsonObject(bytes: Uint8Array): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'))
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : null
+  } catch {
+    return null
+  }
+}
+
+export function isBlank(bytes: Uint8Array): boolean {
+  return bytes.every((byte) => byte === 0x0a || byte === 0x0d || byte === 0x20)
+}
+
+export const jsonLine = (value: unknown): string => `${JSON.stringify(value)}\n`
+
+/** What several lines led to, in their order. */
+export function joined(outputs: readonly DialogueOutput[]): DialogueOutput {
+  const asks: ToolAsk[] = outputs.flatMap((output) => output.asks ?? [])
+  const write = outputs.map((output) => output.write ?? '').join('')
+  return {
+    events: outputs.flatMap((output) => output.events),
+    ...(write !== '' && { write }),
+    ...(outputs.some((output) => output.finished) && { finished: true }),
+    ...(outputs.some((output) => output.closeInput) && { closeInput: true }),
+    ...(asks.length > 0 && { asks }),
+  }
+}

@@ -1,0 +1,154 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import type {
+  CallDecision,
+  DialogueOutput,
+  HarnessAdapter,
+  HarnessOutcome,
+  ToolAsk,
+} from '../../device-manager/harness/adapter.ts'
+import { foldersAround } from '../../device-manager/run-host/launch/folders-around.ts'
+import type { RunEventBody } from '../../shared/runs/events.ts'
+import type { RunSpec } from '../../shared/runs/spec.ts'
+import { specOf } from './harness-recordings.ts'
+
+/** Real harnesses, driven over real pipes with nothing of the run host in between. */
+
+export type Fetched = { binDir: string } | { missing: string }
+
+/** The folder of the real program, or why there is none here. */
+export function fetchHarness(name: 'claude' | 'codex'): Fetched {
+  const script = join(import.meta.dirname, '../../scripts/fetch-harness')
+  const fetched = spawnSync(script, [name], { encoding: 'utf8', timeout: 110_000 })
+  if (fetched.status === 0) return { binDir: dirname(fetched.stdout.trim()) }
+  const said = fetched.stderr.trim().split('\n').slice(-2).join(' ')
+  return { missing: said || `scripts/fetch-harness ended with ${fetched.status}` }
+}
+
+/** A person's machine: a home of its own, a working folder, and the harness on the PATH. */
+export interface HarnessMachine {
+  home: string
+  cwd: string
+  env: Record<string, string>
+  /** Runs that have not ended yet. */
+  running: Set<DrivenRun>
+  /** Ends what still runs, as a failed test leaves it, and removes the folders. */
+  remove(): Promise<void>
+}
+
+export function harnessMachine(
+  prefix: string,
+  envOf: (root: string, home: string) => Record<string, string>,
+): HarnessMachine {
+  const root = realpathSync(mkdtempSync(join(tmpdir(), prefix)))
+  const home = join(root, 'home')
+  const cwd = join(root, 'work')
+  for (const folder of [home, cwd, join(root, 'tmp')]) mkdirSync(folder)
+  const running = new Set<DrivenRun>()
+  const remove = async () => {
+    for (const run of running) {
+      // On SIGTERM they end their tools, which are in sessions of their own.
+      run.signal('SIGTERM')
+      await run.done
+    }
+    rmSync(root, { recursive: true, force: true, maxRetries: 5 })
+  }
+  return { home, cwd, env: { HOME: home, TMPDIR: join(root, 'tmp'), ...envOf(root, home) }, running, remove }
+}
+
+export interface DrivenRun {
+  events: RunEventBody[]
+  asks: ToolAsk[]
+  /** Resolves with the first event for which `is` holds, also one that came already. */
+  event(is: (event: RunEventBody) => boolean): Promise<RunEventBody>
+  input(text: string): void
+  signal(name: NodeJS.Signals): void
+  done: Promise<{ outcome: HarnessOutcome; exitCode: number | null; signal: string | null }>
+}
+export interface DriveOptions {
+  machine: HarnessMachine
+  adapter: HarnessAdapter
+  version: string
+  spec?: Partial<RunSpec>
+  decide?: (ask: ToolAsk) => CallDecision
+}
+
+/** Does what a run host does with an adapter that uses pipes: nothing in between but the pipes. */
+export function driveHarness({
+  machine,
+  adapter,
+  version,
+  spec: changes,
+  decide = () => ({ behavior: 'allow', rule: null }),
+}: DriveOptions): DrivenRun {
+  const spec = specOf({ harness: adapter.name, ...changes })
+  const runDir = mkdtempSync(join(machine.home, 'run-'))
+  const facts = {
+    env: machine.env,
+    cwd: machine.cwd,
+    foldersAround: foldersAround(machine.cwd),
+    runDir,
+    isRoot: process.getuid?.() === 0,
+    loginShell: '/bin/sh',
+    version,
+  }
+  const launch = adapter.command(spec, facts)
+  for (const { path, content } of launch.files) writeFileSync(path, content, { mode: 0o600 })
+  for (const { path, target, isMade } of launch.links ?? []) {
+    mkdirSync(dirname(path), { recursive: true })
+    if (isMade) mkdirSync(target, { recursive: true })
+    if (existsSync(target)) symlinkSync(target, path)
+  }
+  const session = adapter.dialogue(spec)
+  const child = spawn(launch.file, launch.args, {
+    cwd: machine.cwd,
+    env: { ...machine.env, ...launch.env },
+    detached: true,
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
+  const events: RunEventBody[] = []
+  const asks: ToolAsk[] = []
+  const waiting: { is(event: RunEventBody): boolean; found(event: RunEventBody): void }[] = []
+  const apply = (output: DialogueOutput): void => {
+    for (const event of output.events) {
+      events.push(event)
+      for (const wait of waiting) if (wait.is(event)) wait.found(event)
+    }
+    if (output.write !== undefined) child.stdin.write(output.write)
+    if (output.closeInput === true) child.stdin.end()
+    for (const ask of output.asks ?? []) {
+      asks.push(ask)
+      apply(session.answer(ask.askId, decide(ask)))
+    }
+  }
+  // A harness that has left does not read what it is sent.
+  child.stdin.on('error', () => {})
+  child.stdout.on('data', (chunk: Buffer) => apply(session.push(chunk)))
+  child.stderr.on('data', (chunk: Buffer) => apply(session.pushStderr(chunk)))
+  apply(session.open())
+  const run: DrivenRun = {
+    events,
+    asks,
+    event: (is) =>
+      new Promise((found) => {
+        const before = events.find(is)
+        if (before === undefined) waiting.push({ is, found })
+        else found(before)
+      }),
+    input: (text) => apply(session.input(text)),
+    signal: (name) => void process.kill(-(child.pid ?? 0), name),
+    done: new Promise((resolve, reject) => {
+      child.on('error', reject)
+      child.on('close', (exitCode, signal) => {
+        const exit = { exitCode, signal, stoppedFor: null }
+        for (const event of session.end(exit).events) events.push(event)
+        machine.running.delete(run)
+        resolve({ outcome: session.outcome(exit), exitCode, signal })
+      })
+    }),
+  }
+  machine.running.add(run)
+  return run
+}

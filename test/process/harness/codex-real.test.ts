@@ -1,0 +1,306 @@
+import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { detectCodex } from '../../../device-manager/harness/codex/detect.ts'
+import { harnessProbe } from '../../../device-manager/harness/probe.ts'
+import type { RunEventBody } from '../../../shared/runs/events.ts'
+import { codexMachine, driveCodex } from '../../kit/real-codex.ts'
+import { fetchHarness, type DriveOptions, type Fetched, type HarnessMachine } from '../../kit/real-harness.ts'
+import { startStubLlm, type StubLlm, type StubStep } from '../../kit/stub-llm.ts'
+
+/** Drives the real codex over real pipes; only the model's server is scripted. */
+
+let found: Fetched
+let stub: StubLlm
+let machine: HarnessMachine
+const machines: HarnessMachine[] = []
+
+function newMachine(): HarnessMachine {
+  const binDir = 'binDir' in found ? found.binDir : ''
+  const made = codexMachine({ binDir, baseUrl: `${stub.url}/s/run` })
+  machines.push(made)
+  return made
+}
+const drive = (options: Partial<DriveOptions> = {}) => driveCodex({ machine, version: '0.169.0', ...options })
+const script = (...steps: StubStep[]) => stub.script({ run: { steps } })
+
+type EventData<K extends RunEventBody['kind']> = Extract<RunEventBody, { kind: K }>['data']
+function dataOf<K extends RunEventBody['kind']>(events: readonly RunEventBody[], kind: K): EventData<K>[] {
+  return events.filter((event) => event.kind === kind).map(({ data }) => data as EventData<K>)
+}
+const shell = (command: string): StubStep => ({ tool: { kind: 'shell', command } })
+/** A model that codex gives its tool for patches. */
+const patching = 'gpt-5.5'
+
+beforeAll(async () => {
+  found = fetchHarness('codex')
+  if ('missing' in found) {
+    process.stderr.write(`\n*** NOT TESTED: the real codex is not available here. ${found.missing}\n\n`)
+    return
+  }
+  stub = await startStubLlm()
+  machine = newMachine()
+})
+beforeEach((context) => {
+  if ('missing' in found) context.skip(found.missing)
+})
+afterEach(async () => {
+  for (const made of machines.splice(1)) await made.remove()
+})
+afterAll(async () => {
+  for (const made of machines) await made.remove()
+  await stub?.stop()
+})
+
+describe('codex is found', () => {
+  const detect = (on: HarnessMachine) => detectCodex(harnessProbe({ env: on.env, homeDir: on.home }))
+
+  it('with its version; whether a provider of the person has its key, nobody can tell', async () => {
+    expect(await detect(machine)).toEqual({ installed: true, version: '0.169.0', signedIn: null, message: null })
+  })
+
+  it('not signed in, and signed in by a key', async () => {
+    const plain = newMachine()
+    writeFileSync(join(plain.home, '.codex', 'config.toml'), '')
+    expect(await detect(plain)).toMatchObject({ signedIn: false, message: expect.stringContaining('codex login') })
+    const auth = { auth_mode: 'apikey', OPENAI_API_KEY: 'sk-x' }
+    writeFileSync(join(plain.home, '.codex', 'auth.json'), JSON.stringify(auth))
+    expect(await detect(plain)).toMatchObject({ signedIn: true, message: null })
+  })
+})
+
+describe('a run', () => {
+  it('says its words, calls its tool, ends with its result, usage and session', async () => {
+    await script(
+      {
+        thinking: 'A file, then.',
+        text: 'I write it.',
+        ...shell('echo made > made.txt; cat made.txt'),
+        usage: { input: 300, output: 30, cacheRead: 7 },
+      },
+      { text: 'The file is there.', usage: { input: 400, output: 40 } },
+    )
+    const run = drive({
+      spec: { agentMd: 'You are Ada of the harbour.', prompt: 'Make the file.', reasoningEffort: 'high' },
+    })
+    const { outcome, exitCode } = await run.done
+    expect(outcome).toMatchObject({ exitReason: 'completed', message: null, resumeRefused: false })
+    expect(exitCode).toBe(0)
+    expect(readFileSync(join(machine.cwd, 'made.txt'), 'utf8')).toBe('made\n')
+    expect(dataOf(run.events, 'session')).toEqual([{ sessionId: outcome.sessionId, model: 'stub-model' }])
+    expect(dataOf(run.events, 'thinking')).toEqual([{ text: 'A file, then.' }])
+    expect(dataOf(run.events, 'text').map(({ text }) => text)).toEqual(['I write it.', 'The file is there.'])
+    const [call] = dataOf(run.events, 'tool_call')
+    expect(call).toMatchObject({ name: 'Bash', input: { command: 'echo made > made.txt; cat made.txt' } })
+    expect(dataOf(run.events, 'tool_result')).toEqual([
+      { toolCallId: call?.toolCallId, isError: false, output: 'made\n' },
+    ])
+    expect(run.asks).toMatchObject([
+      { toolCallId: call?.toolCallId, name: 'Bash', input: call?.input, cwd: machine.cwd },
+    ])
+    expect(dataOf(run.events, 'usage').at(-1)).toMatchObject({ inputTokens: 693, outputTokens: 70, cacheReadTokens: 7 })
+    expect(run.events.at(-1)).toEqual({ kind: 'result', data: { text: 'The file is there.', isError: false } })
+    const [request] = await stub.requests()
+    expect(JSON.stringify(request?.body)).toContain('You are Ada of the harbour.')
+    expect(JSON.stringify(request?.body['input'])).toContain('Make the file.')
+    expect(request?.body['reasoning']).toMatchObject({ effort: 'high' })
+  })
+
+  it("finds the run's own svc first, and what the agent was given", async () => {
+    const own = newMachine()
+    const bin = join(own.home, 'bin')
+    mkdirSync(bin)
+    writeFileSync(join(bin, 'svc'), '#!/bin/sh\necho own svc\n', { mode: 0o755 })
+    Object.assign(own.env, { PATH: `${bin}:${own.env['PATH']}`, SVC_TOKEN: 'the token', SOME_API_KEY: 'the key' })
+    await script(shell('svc; echo "$SVC_TOKEN $SOME_API_KEY"'), { text: 'Done.' })
+    const run = drive({ machine: own })
+    await run.done
+    expect(dataOf(run.events, 'tool_result')).toMatchObject([{ output: 'own svc\nthe token the key\n' }])
+  })
+
+  it('stops at the limit of turns', async () => {
+    await stub.script({ run: { loop: true, steps: [shell('echo again')] } })
+    const run = drive({ spec: { maxTurns: 2 } })
+    const { outcome } = await run.done
+    expect(outcome).toMatchObject({ exitReason: 'budget_exceeded', message: expect.stringContaining('(2)') })
+    expect((await stub.requests()).length).toBeLessThanOrEqual(3)
+  })
+
+  it('with as many turns as it needs is not stopped', async () => {
+    await script(shell('echo once'), { text: 'Done.' })
+    expect((await drive({ spec: { maxTurns: 2 } }).done).outcome).toMatchObject({ exitReason: 'completed' })
+  })
+
+  it('goes on with its session in a later process, and counts only itself', async () => {
+    await script({ text: 'My name is Ada.' })
+    const first = await drive({ spec: { prompt: 'Who are you?' } }).done
+    await script({ text: 'As I said.' })
+    const run = drive({ spec: { prompt: 'Once more?', resumeSessionId: first.outcome.sessionId } })
+    const { outcome } = await run.done
+    expect(outcome).toMatchObject({ exitReason: 'completed', sessionId: first.outcome.sessionId })
+    expect(dataOf(run.events, 'session')).toMatchObject([{ sessionId: first.outcome.sessionId, resumed: true }])
+    expect(dataOf(run.events, 'usage').at(-1)).toMatchObject({ inputTokens: 100, outputTokens: 20 })
+    const said = JSON.stringify((await stub.requests())[0]?.body['input'])
+    expect(said).toContain('Who are you?')
+    expect(said).toContain('My name is Ada.')
+  })
+
+  it('says so when the session to resume is not there', async () => {
+    const run = drive({ spec: { resumeSessionId: '01a1fb69-38c0-7651-abd0-d29a03519b99' } })
+    expect((await run.done).outcome).toMatchObject({
+      resumeRefused: true,
+      exitReason: 'harness_start_failed',
+      sessionId: null,
+    })
+  })
+
+  it('takes a word from a person in the middle of a tool call', async () => {
+    await script(shell('while [ ! -e go ]; do sleep 0.05; done; cat go'), { text: 'Heard.' }, { text: 'Heard again.' })
+    const run = drive()
+    await run.event(({ kind }) => kind === 'tool_call')
+    run.input('Also mind the gap.')
+    writeFileSync(join(machine.cwd, 'go'), 'now')
+    expect((await run.done).outcome).toMatchObject({ exitReason: 'completed' })
+    expect(JSON.stringify((await stub.requests()).at(-1)?.body['input'])).toContain('Also mind the gap.')
+  })
+})
+
+describe('a tool call', () => {
+  it('that is denied is not run, and the turn goes on', async () => {
+    await script(shell('echo x > forbidden.txt'), { text: 'Then not.' })
+    const run = drive({ decide: () => ({ behavior: 'deny', message: 'No.' }) })
+    expect((await run.done).outcome).toMatchObject({ exitReason: 'completed' })
+    expect(existsSync(join(machine.cwd, 'forbidden.txt'))).toBe(false)
+    expect(dataOf(run.events, 'tool_result')).toMatchObject([{ isError: true }])
+    expect(dataOf(run.events, 'result')).toMatchObject([{ text: 'Then not.' }])
+  })
+
+  it('that only reads is asked too', async () => {
+    writeFileSync(join(machine.cwd, 'secret.txt'), 'the secret')
+    await script(shell('cat secret.txt'), { text: 'Then not.' })
+    const run = drive({ decide: () => ({ behavior: 'deny', message: 'No.' }) })
+    await run.done
+    expect(run.asks).toMatchObject([{ name: 'Bash', input: { command: 'cat secret.txt' } }])
+    expect(JSON.stringify((await stub.requests()).at(-1)?.body)).not.toContain('the secret')
+  })
+
+  it('that patches files is asked with the files, and denied as a whole when one of them is', async () => {
+    const patch = (...files: string[]) => ['*** Begin Patch', ...files, '*** End Patch'].join('\n')
+    const added = patch('*** Add File: new.txt', '+one')
+    writeFileSync(join(machine.cwd, 'old.txt'), 'a\n')
+    const both = patch('*** Add File: other.txt', '+x', '*** Update File: old.txt', '@@', '-a', '+b')
+    await script(
+      { tool: { name: 'apply_patch', input: added } },
+      { tool: { name: 'apply_patch', input: both } },
+      { text: 'Done.' },
+    )
+    const run = drive({
+      spec: { model: patching },
+      decide: ({ name }) =>
+        name === 'Edit' ? { behavior: 'deny', message: 'No.' } : { behavior: 'allow', rule: null },
+    })
+    await run.done
+    const at = (name: string) => join(machine.cwd, name)
+    expect(run.asks).toMatchObject([
+      { name: 'Write', input: { changes: [{ file_path: at('new.txt') }] } },
+      { name: 'Write', input: { changes: [{ file_path: at('other.txt') }] } },
+      { name: 'Edit', input: { changes: [{ file_path: at('old.txt') }] } },
+    ])
+    expect(readFileSync(at('new.txt'), 'utf8')).toBe('one\n')
+    expect([existsSync(at('other.txt')), readFileSync(at('old.txt'), 'utf8')]).toEqual([false, 'a\n'])
+  })
+
+  const deny = () => ({ behavior: 'deny', message: 'No.' }) as const
+  const allowEcho = 'prefix_rule(pattern=["echo"], decision="allow")\n'
+
+  it("is asked also where the person's rules allow it", async () => {
+    const careless = newMachine()
+    mkdirSync(join(careless.home, '.codex', 'rules'))
+    writeFileSync(join(careless.home, '.codex', 'rules', 'default.rules'), allowEcho)
+    await script(shell('echo made > forbidden.txt'), shell('echo hi'), { text: 'Then not.' })
+    const run = drive({ machine: careless, decide: deny })
+    await run.done
+    expect(run.asks).toMatchObject([{ name: 'Bash' }, { input: { command: 'echo hi' } }])
+    expect(existsSync(join(careless.cwd, 'forbidden.txt'))).toBe(false)
+  })
+
+  it.each([
+    ['its root', ''],
+    ['a folder in it', 'deep/down'],
+  ])('is asked also where the rules of a repository that the person trusts allow it, in %s', async (_, below) => {
+    const careless = newMachine()
+    const root = careless.cwd
+    for (const folder of ['.git', '.codex/rules', below]) mkdirSync(join(root, folder), { recursive: true })
+    writeFileSync(join(root, '.git', 'HEAD'), 'ref: refs/heads/main\n')
+    writeFileSync(join(root, '.codex', 'rules', 'default.rules'), allowEcho)
+    appendFileSync(join(careless.home, '.codex', 'config.toml'), `[projects."${root}"]\ntrust_level = "trusted"\n`)
+    await script(shell('echo hi'), { text: 'Then not.' })
+    const run = drive({ machine: { ...careless, cwd: join(root, below) }, decide: deny })
+    await run.done
+    expect(run.asks).toMatchObject([{ name: 'Bash', input: { command: 'echo hi' } }])
+    expect(dataOf(run.events, 'tool_result')).toMatchObject([{ isError: true }])
+  })
+
+  it('that no list can judge is not offered', async () => {
+    await script({ text: 'Done.' })
+    await drive({ spec: { permissions: { allow: [], ask: [], deny: [], defaultMode: 'strict' } } }).done
+    const tools = JSON.stringify((await stub.requests())[0]?.body['tools'])
+    expect(tools).toContain('exec_command')
+    for (const ungated of ['view_image', 'web_search', 'request_user_input']) expect(tools).not.toContain(ungated)
+  })
+})
+
+describe('told to stop with a refusal', () => {
+  it('it ends by itself, asks the model no more, and its session can be gone on with', async () => {
+    const stop = () => ({ behavior: 'deny', message: 'A person is asked.', stop: true }) as const
+    await script(shell('echo x > asked.txt'), { text: 'I go on all the same.', ...shell('echo no > no.txt') })
+    const run = drive({ decide: stop })
+    const { outcome } = await run.done
+    expect(run.asks).toHaveLength(1)
+    expect(await stub.requests()).toHaveLength(1)
+    expect(existsSync(join(machine.cwd, 'asked.txt'))).toBe(false)
+
+    await script(shell('echo x > asked.txt'), { text: 'Written.' })
+    const again = drive({ spec: { prompt: 'It was approved.', resumeSessionId: outcome.sessionId } })
+    expect((await again.done).outcome).toMatchObject({ exitReason: 'completed', sessionId: outcome.sessionId })
+    expect(again.asks[0]).toMatchObject({ name: run.asks[0]!.name, input: run.asks[0]!.input })
+    expect(readFileSync(join(machine.cwd, 'asked.txt'), 'utf8')).toBe('x\n')
+  })
+})
+
+describe('trouble', () => {
+  it.each([
+    ['a rate limit', { status: 429 }, 'rate_limited', /429/],
+    ['refused credentials', { status: 401 }, 'harness_start_failed', /codex login/],
+    ['an overloaded provider', { status: 529 }, 'error', /529/],
+    [
+      'a spent allowance',
+      { status: 429, type: 'usage_limit_reached', code: 'usage_limit_reached' },
+      'rate_limited',
+      /limit/,
+    ],
+  ] as const)('with %s ends as that', async (_, error, exitReason, message) => {
+    await stub.script({ run: { loop: true, steps: [{ error }] } })
+    const run = drive()
+    expect((await run.done).outcome).toMatchObject({ exitReason, message: expect.stringMatching(message) })
+    expect(dataOf(run.events, 'error').at(-1)).toMatchObject({ willRetry: false })
+    expect(dataOf(run.events, 'result')).toMatchObject([{ isError: true }])
+  })
+
+  it('with a session that is full: it is not gone on with', async () => {
+    const error = { status: 400, type: 'invalid_request_error', code: 'context_length_exceeded', message: 'too long' }
+    await stub.script({ run: { loop: true, steps: [{ error }] } })
+    expect((await drive().done).outcome).toMatchObject({ exitReason: 'error', sessionId: null })
+  })
+
+  it('of being killed in a tool call is no success', async () => {
+    await script(shell('tail -f /dev/null'))
+    const run = drive()
+    await run.event(({ kind }) => kind === 'tool_call')
+    await expect.poll(() => run.asks.length, { timeout: 20_000 }).toBe(1)
+    run.signal('SIGTERM')
+    const { outcome } = await run.done
+    expect(outcome.exitReason).toBe('error')
+    expect(outcome.message).toMatch(/in the middle of its turn/)
+  })
+})
