@@ -1,5 +1,5 @@
 /**
- * What is written on PostgreSQL without the order that `inTransaction` gives, each with the reason why no decision can go
+ * Writes on PostgreSQL without the order that `inTransaction` gives, each with the reason why no decision can go
  * wrong by it. Most are single statements that are right by themselves: they change one row where it is still as the
  * writer believes it to be, so they and a transaction that decides by that row, and writes it, meet in the row. What is
  * not named here goes through `inTransaction`; a test compares the tables with what is really written.

@@ -154,7 +154,7 @@ class OutboxBus implements Bus {
   private async listen(): Promise<void> {
     this.isConnecting = true
     const client = new pg.Client({ connectionString: this.options.databaseUrl, application_name: 'svc-server-bus' })
-    // What was sent while not connected is lost: after each (re)connect the outbox is read and followers look again.
+    // Notifications that were sent while not connected are lost: after each (re)connect the outbox is read and followers look again.
     client.on('error', (error) => {
       this.options.log.warn({ err: error }, 'the notification connection was lost')
       if (this.listener === client) this.listener = null

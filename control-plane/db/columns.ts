@@ -12,7 +12,7 @@ export const nullableInt = z
 export const time = int
 export const nullableTime = nullableInt
 
-/** How a value of a column is kept, where that is other than the value itself. */
+/** The stored form of a column's value, where it differs from the value itself. */
 const encoders = new WeakMap<z.ZodType, (value: unknown) => unknown>()
 const asItIs = (value: unknown): unknown => value
 export const encoderOf = (column: z.ZodType): ((value: unknown) => unknown) => encoders.get(column) ?? asItIs

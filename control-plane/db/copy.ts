@@ -27,7 +27,7 @@ export function copyRows(client: Client, into: CopiedInto, rows: readonly Copied
   })
 }
 
-/** What pg's client asks of a query that speaks for itself. */
+/** The interface that pg's client asks of a query object. */
 class CopyIn implements Submittable {
   private readonly sql: string
   private readonly parts: readonly Uint8Array[]

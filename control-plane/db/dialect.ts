@@ -142,7 +142,7 @@ export class NotBegunError extends Error {
   }
 }
 
-/** What an error of the database means to a caller; null for an error that is not about the database's state. */
+/** The meaning of a database error to a caller; null for an error that is not about the database's state. */
 export function troubleOf(error: unknown): DatabaseTrouble {
   if (error instanceof NotBegunError) return troubleOf(error.cause)
   if (!(error instanceof Error)) return null

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 
-/** Where a page by id starts: the row that its cursor names. */
+/** The row at which a page by id starts, as its cursor names it. */
 export interface IdPage {
   limit: number
   from?: { createdAt: number; id: string; direction: 'after' | 'before' }

@@ -60,7 +60,7 @@ const rowSchema = z.object({
 })
 
 /**
- * Where a reader is. Numbers of rows are given out before their transactions end, so a reader that went by them alone would
+ * The position of a reader. Numbers of rows are given out before their transactions end, so a reader that went by them alone would
  * pass a row that is committed late. On PostgreSQL it goes by transactions: all below `from` had ended when they were
  * read, and the reader has every row of theirs. The reader waits for no transaction: one of another database of the same
  * server may stay open for hours, which holds back `from`, but no row. SQLite has one writer, so there `seq` is enough.
@@ -95,7 +95,7 @@ export async function listOutbox(
   return { rows, next: { from, given: new Map(given), seq: last.seq }, hasMore }
 }
 
-/** Where a reader that starts now begins: it needs nothing of what came before. */
+/** The position of a reader that starts now and needs nothing that came before. */
 export async function outboxEnd(db: Db): Promise<OutboxCursor> {
   const last: unknown = await db('outbox').max({ seq: 'seq' }).first()
   const seq = Number((last as { seq: unknown } | undefined)?.seq ?? 0)

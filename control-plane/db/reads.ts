@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import type { z } from 'zod'
 
-/** How many rows a query finds. */
+/** Returns the number of rows that a query finds. */
 export async function countOf(query: Knex.QueryBuilder): Promise<number> {
   const counted: unknown = await query.count({ n: '*' }).first()
   return Number((counted as { n: unknown }).n)

@@ -33,7 +33,7 @@ export function rowReader<Row>(schema: { parse(row: unknown): Row }): (row: unkn
 
 const isOnlyColumns = ({ def }: z.ZodObject): boolean => def.catchall === undefined && (def.checks ?? []).length === 0
 
-/** What a schema makes of a row that it has read; null when that is more than a function of the row. */
+/** The function that a schema applies to a row it has read; null when the schema does more than that. */
 function reshapeOf(out: unknown): ((row: unknown) => unknown) | null {
   if (!(out instanceof z.ZodTransform)) return null
   const { transform } = out.def
@@ -42,7 +42,7 @@ function reshapeOf(out: unknown): ((row: unknown) => unknown) | null {
 
 type Check = (value: unknown) => boolean
 
-/** Whether a value is what the column's schema gives back as it is; null when it gives back something else. */
+/** A check for values that the column's schema returns unchanged; null when it changes them. */
 function plainValue(column: z.ZodType): Check | null {
   if (column === nullableInt) return (value) => value === null || Number.isFinite(value)
   if (column instanceof z.ZodNullable) {

@@ -29,7 +29,7 @@ export interface StatementText {
   name: string
 }
 
-/** What the clients of both databases have beside what knex gives them. */
+/** The methods of both databases' clients that knex does not have. */
 export interface StatementClient {
   /** On the root handle what is committed is read, in a transaction what it sees. */
   readRows(text: StatementText, values: readonly Value[]): Promise<unknown[]> | unknown[]
@@ -37,7 +37,7 @@ export interface StatementClient {
   change(text: StatementText, values: readonly Value[]): Promise<number>
   /** Inserts rows of which values are large. */
   insertRows(into: CopiedInto, rows: readonly CopiedRow[]): Promise<void>
-  /** What it says of them, for one that ends with `returning`. */
+  /** The rows of a statement that ends with `returning`. */
   changeRows(text: StatementText, values: readonly Value[]): Promise<unknown[]>
 }
 
@@ -61,7 +61,7 @@ export function command(sql: string): (db: Db, values: readonly Value[]) => Prom
   return (db, values) => clientOf(db).change(text, values)
 }
 
-/** The same for one that ends with `returning`: gives what it says of the rows that it changed. */
+/** The same for one that ends with `returning`: returns the rows that it changed. */
 export function returning<Row>(
   sql: string,
   row: { parse(row: unknown): Row },

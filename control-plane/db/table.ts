@@ -101,7 +101,7 @@ export function table<Shape extends Columns>(
     for (const [field, value] of Object.entries(fields)) {
       if (value === undefined) continue
       const column = columnOf.get(field)
-      // What is no field of the table is a field of something wider, such as a row with what was joined to it.
+      // A wider object may be given, such as a row with others joined to it.
       if (column !== undefined) values[column] = encoders.get(field)!(value) as Knex.Value
     }
     return values
@@ -150,7 +150,7 @@ export function table<Shape extends Columns>(
       const [id, raised] = [columnOf.get(key)!, columnOf.get(version)!]
       const seen = before[version as keyof Shape] as number
       const was = toColumns(before)
-      // What is as it was is left out: writing a column costs the indexes that have it.
+      // An unchanged column is left out, since writing one costs the indexes that have it.
       const columns = Object.entries(toColumns(changes)).filter(([column, value]) => value !== was[column])
       const changed = await db(name)
         .where({ [id]: was[id]!, [raised]: seen })

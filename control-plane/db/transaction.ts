@@ -15,10 +15,10 @@ import { lockTurns, type Turns } from './turns.ts'
  * Transactions that are known to meet take turns (`turns`; those of one workspace, mostly) before they look at anything:
  * of two that overlap the database would undo one. Turns are for speed alone: what forgets to take one is still right.
  *
- * What does not go through here, and why it need not, is listed in below-serializable.ts.
+ * The writes that need not go through here are listed in below-serializable.ts, each with its reason.
  */
 export interface TransactionOptions {
-  /** Those with a name in common follow one another, on all replicas. */
+  /** Transactions with a name in common follow one another, on all replicas. */
   turns?: readonly string[]
   /** An entry of below-serializable.ts: nobody decides by what it writes. */
   below?: 'run events'
@@ -32,7 +32,7 @@ export interface WriteState {
   turns: Turns
   /** A transaction, its turn and all its attempts included, takes no longer. */
   writeMs: number
-  /** What was done again, and what was given up. */
+  /** Told of each transaction that is done again or given up. */
   readonly observers: Set<WriteObserver>
   /** Called after each commit that published to the outbox. */
   readonly onPublished: Set<() => void>
@@ -42,7 +42,7 @@ export interface WriteState {
 
 type Step = () => void
 
-/** What is to be done once these transactions are committed. */
+/** Steps to be done once these transactions are committed. */
 const steps = new WeakMap<object, Step[]>()
 /** Transactions that have published. */
 const publishing = new WeakSet<object>()

@@ -13,7 +13,7 @@ export class WriteTimeoutError extends Error {
  */
 export class Turns {
   private readonly world: Pick<World, 'after'>
-  /** Who waits for each name that somebody has. */
+  /** The waiters for each name that somebody holds. */
   private readonly waiting = new Map<string, Set<() => void>>()
 
   constructor(world: Pick<World, 'after'>) {

@@ -7,7 +7,7 @@ import { hasRole, type Caller } from './callers.ts'
 import type { Kernel, RequestState } from './kernel.ts'
 
 /**
- * Who may call a route. The caller is read when the headers of a request are there, and once more when its body is: the
+ * Decides who may call a route. The caller is read when the headers of a request are there, and once more when its body is: the
  * body may come much later, after a token was revoked, a person left or a run ended.
  */
 export interface Door {
@@ -32,7 +32,7 @@ export async function admit({ route, kernel }: Door, ctx: Koa.Context, db?: Db):
   return caller
 }
 
-/** What routes answer to an agent whose run has just ended, each in its own way. */
+/** The answers of routes to an agent whose run has just ended. */
 const endedRunCodes: readonly ErrorCode[] = [
   'run_output.run_terminal',
   'platform_change_requires_run',
@@ -45,7 +45,7 @@ export interface Readmitted {
   refusal: ApiError | null
 }
 
-/** Who the admitted caller is now. Fails as `admit` does, but for ended runs on routes that have their own answer. */
+/** Reads the admitted caller anew. Fails as `admit` does, but for ended runs on routes that have their own answer. */
 export async function readmit(
   door: Door,
   ctx: Koa.Context,

@@ -68,7 +68,7 @@ export function createApp(
 
 const notStored = ['Cache-Control', 'no-store'] as const
 
-/** What is not of the contract answers through Koa, and may have headers of its own in place of these. */
+/** Answers that are not of the contract go through Koa, and may have headers of their own in place of these. */
 async function answerOther(ctx: Koa.Context, next: Koa.Next): Promise<void> {
   const state = ctx.state as RequestState
   setHeaders(ctx.res, state.headers)
@@ -94,7 +94,7 @@ function requestIds(world: World): () => string {
 }
 
 /**
- * What helmet sets, worked out once. The API serves data, never a page: nothing may be loaded by it or frame it. Headers
+ * The headers that helmet sets, worked out once. The API serves data, never a page: nothing may be loaded by it or frame it. Headers
  * that only matter to pages are left out.
  */
 function safeHeaders(isHttps: boolean): Record<string, string> {

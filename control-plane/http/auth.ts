@@ -17,7 +17,7 @@ import { isOwnSender, ownHosts } from './sender.ts'
 import { createRunTokenReader, type RunTokenReader } from './run-token-reader.ts'
 
 /**
- * Finds the caller of a request (document 1, "Authentication"). Each request asks the database, so that a revocation
+ * Finds the caller of a request. Each request asks the database, so that a revocation
  * holds from the next request on; only the signature of an agent's token, which cannot change, is remembered.
  */
 export interface CallerLookup {

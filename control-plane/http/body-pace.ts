@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { World } from '../../shared/lib/world.ts'
 
 /**
- * How fast a body must come. Its time goes by what has arrived and not by what it may hold: a sender that says a large
+ * The pace at which a body must come. Its time goes by what has arrived and not by what it may hold: a sender that says a large
  * length, or none, and then sends nothing is noticed after the grace.
  */
 export interface Pace {
@@ -31,7 +31,7 @@ export function watchPace(
     if (leftMs > 0) stopTimer = world.after(Math.ceil(leftMs), check)
     else tooSlow()
   }
-  // What comes after the last byte, as unpacking it, is no fault of the sender's.
+  // Work after the last byte, such as unpacking, is no fault of the sender's.
   const stop = () => {
     stopTimer()
     request.off('data', count)

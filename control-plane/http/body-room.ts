@@ -114,7 +114,7 @@ export class BodyRoom {
           fullGroups.add(one.group)
           return false
         }
-        // What is larger than the room has it alone.
+        // A body larger than the room has it alone.
         isFull = this.held > 0 && this.held + one.bytes > this.limits.bytes
         return !isFull
       })

@@ -34,7 +34,7 @@ export interface BodyReading {
   room: BodyRoom
   owner: RoomOwner
   world: World
-  /** Whether Content-Encoding is honoured; default true. */
+  /** Honours Content-Encoding; default true. */
   mayBePacked?: boolean
   /** Sees the bytes as they came. */
   onChunk?: (chunk: Buffer) => void
@@ -57,11 +57,11 @@ export async function readBody(request: IncomingMessage, reading: BodyReading): 
   const length = request.headers['content-length']
   if (length === undefined && request.headers['transfer-encoding'] === undefined) return nothing
   const limit = length === undefined ? (reading.limitWithoutLength ?? reading.limit) : reading.limit
-  // What is packed is never larger than what it holds, but for a few bytes: the limit goes for both.
+  // A packed body is larger than its content by a few bytes at most, so the limit holds for both.
   if (Number(length) > limit) return refuseTooLarge(request, limit)
   const encoding = (request.headers['content-encoding'] ?? 'identity').trim().toLowerCase()
   const inflate = inflaterOf(reading.mayBePacked === false ? refusedUnless(encoding) : encoding)
-  // How much comes out of a packed body, or of one without a length, shows only at its end.
+  // The size of a packed body, or of one without a length, is known only at its end.
   const most = length === undefined || inflate !== null ? limit : Number(length)
   const collecting = { ...reading, limit, inflate }
   if (most <= smallBytes) {
@@ -188,7 +188,7 @@ function refuseTooLarge(request: IncomingMessage, limit: number): never {
   })
 }
 
-/** What little still comes is thrown away; the connection ends with the answer, or the sender would keep it. */
+/** Drops the little that still comes. The connection ends with the answer, or the sender would keep it. */
 function refuseTooSlow(request: IncomingMessage): never {
   request.resume()
   return fail('validation_error', {

@@ -3,7 +3,7 @@ import { roles } from '../../shared/api/route.ts'
 import type { Db } from '../db/open.ts'
 import { command, query } from '../db/statement.ts'
 
-/** What the kernel reads to know its caller: one query for each kind of token. */
+/** Reads who calls: one query for each kind of token. */
 
 const person = {
   /** Of the token or session. */

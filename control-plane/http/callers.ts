@@ -1,7 +1,7 @@
 import { fail } from '../../shared/api/errors.ts'
 import type { AnyRoute, Refusal, Role } from '../../shared/api/route.ts'
 
-/** Who calls: a person by login token or dashboard session, or an agent by the token of its run. */
+/** The caller: a person by login token or dashboard session, or an agent by the token of its run. */
 
 export interface PersonCaller {
   readonly kind: 'person'
@@ -51,7 +51,7 @@ export function callerKey(caller: Caller): string {
 }
 
 /**
- * Who names another workspace may well be a member of it: what stops the call is the token, or that the session was not told
+ * A caller who names another workspace may well be a member of it: what stops the call is the token, or that the session was not told
  * to work there. Whether they are a member is told only where they name it by the header.
  */
 export function failElsewhere(caller: Caller, param: string): never {

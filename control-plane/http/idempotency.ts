@@ -7,7 +7,7 @@ import { callerKey, type Caller } from './callers.ts'
 import { claimKey, completeKey, findKey, freeKey, markKeyUnknown, removeExpiredKey } from './idempotency-store.ts'
 
 /**
- * Idempotency-Key (document 1, "Limits > Shared").
+ * The Idempotency-Key header.
  *
  *   (none) --claim--> running:<instance> --the effect's own transaction--> done --24 h--> (none)
  *                          |-- nothing was done (refused, or no connection was to be had) --> (none)
@@ -18,7 +18,7 @@ import { claimKey, completeKey, findKey, freeKey, markKeyUnknown, removeExpiredK
  * unknown. Two requests that race for the claim are told apart by the row's primary key.
  */
 export interface Idempotency {
-  /** Claims the key, or gives the stored answer. Fails with one of the three 409 codes. */
+  /** Claims the key, or returns the stored answer. Fails with one of the three 409 codes. */
   begin(request: KeyedRequest): Promise<Claim | Replay>
   /** Stores the answer within the transaction of the effect; encrypted when it holds a secret. */
   complete(tx: Db, claim: Claim, answer: StoredAnswer, isSecret: boolean): Promise<void>
@@ -100,7 +100,7 @@ export function createIdempotency(options: IdempotencyOptions): Idempotency {
   }
 }
 
-/** What made a write fail may keep its key from being released, too: until then the key counts as at work. */
+/** The trouble that made a write fail may keep its key from being released as well. Until then the key counts as at work. */
 async function release(
   options: IdempotencyOptions,
   { claim, effect, triesLeft }: { claim: Claim; effect: 'nothing' | 'unknown'; triesLeft: number },

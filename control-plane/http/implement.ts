@@ -6,7 +6,7 @@ import type { Log } from '../process/log.ts'
 import type { CallerOf } from './callers.ts'
 import type { EventStream } from './sse.ts'
 
-/** What the handler of a route gets. */
+/** The input of a route's handler. */
 export interface HandlerInput<R extends AnyRoute> {
   params: ParamsOf<R>
   query: QueryOf<R>
@@ -89,7 +89,7 @@ export interface ImplementedRoute {
   before?: (input: HandlerInput<AnyRoute>) => Promise<unknown>
 }
 
-/** Joins routes with their handlers. Does not compile while one of them has none, or gives what its schema does not hold. */
+/** Joins routes with their handlers. Does not compile while one has none, or returns what its schema does not hold. */
 // The handlers have a type parameter of their own so that literals which an async one returns are not widened.
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters
 export function implement<G extends Readonly<Record<string, AnyRoute>>, H extends Handlers<G>>(
@@ -110,7 +110,7 @@ export function assertComplete(contract: readonly AnyRoute[], implemented: reado
   const known = new Set(implemented.map(({ route }) => route.id))
   const missing = contract.filter((route) => !known.has(route.id)).map((route) => route.id)
   if (missing.length > 0) throw new Error(`no handler for ${missing.join(', ')}`)
-  // What an approval repeats is done within the approval's transaction.
+  // A change that an approval repeats is made within the approval's transaction.
   const repeated = implemented.filter(({ route, before }) => before !== undefined && isApproved(route))
   if (repeated.length > 0)
     throw new Error(`a step before the transaction of ${repeated.map(({ route }) => route.id).join(', ')}`)

@@ -47,7 +47,7 @@ export function jsonExcess(bytes: Uint8Array, limits: JsonLimits): 'values' | 'd
   return null
 }
 
-/** Where the quotation mark stands that ends the text. */
+/** Returns the place of the quotation mark that ends the text. */
 function endOfText(bytes: Uint8Array, from: number): number {
   let at = from
   while (at < bytes.length && bytes[at] !== 0x22) at += bytes[at] === 0x5c ? 2 : 1

@@ -7,7 +7,7 @@ import type { AgentCaller, Caller } from './callers.ts'
 import type { Idempotency } from './idempotency.ts'
 import type { Limiter } from './limits.ts'
 
-/** What the HTTP kernel is built from; `main.ts` makes it once. */
+/** The parts that the HTTP kernel is built from; `server.ts` makes it once. */
 export interface Kernel {
   /** The root handle: requests get it for reads, and a transaction of it for writes. */
   root: Knex
@@ -17,7 +17,7 @@ export interface Kernel {
   limiter: Limiter
   idempotency: Idempotency
   rooms: BodyRooms
-  /** What an agent sends without the values of the secrets that it was given: nothing it writes down holds them. */
+  /** Returns an agent's body without the values of the secrets that it was given, so that nothing it stores holds them. */
   censor?(caller: AgentCaller, body: unknown): Promise<unknown>
   /**
    * In tests and development: replies are parsed by their schemas, and a reply that does not fit or a code that the route
@@ -26,9 +26,9 @@ export interface Kernel {
   isChecking: boolean
   /** True when the server is reached by HTTPS only (Strict-Transport-Security is sent). */
   isHttps: boolean
-  /** How many proxies stand before the server, whose X-Forwarded-For is believed. */
+  /** The number of proxies before the server whose X-Forwarded-For is believed. */
   trustedProxies: number
-  /** How often it is asked whether the reader of a stream may still read it; default 10 s. */
+  /** The interval at which a stream's reader is checked for its right to read; default 10 s. */
   streamCheckMs?: number
   /** Aborted when the server stops: streams end, so that their clients go elsewhere. */
   stopping: AbortSignal
@@ -36,7 +36,7 @@ export interface Kernel {
   observe?(record: RequestRecord): void
 }
 
-/** What is known of a request when it is over. */
+/** A request that is over, for metrics and the log. */
 export interface RequestRecord {
   requestId: string
   /** The contract's id, or null when no route matched. */
@@ -48,7 +48,7 @@ export interface RequestRecord {
   durationMs: number
 }
 
-/** What the kernel notes about a request while it goes through; kept in `ctx.state`. */
+/** The kernel's notes about a request at work; kept in `ctx.state`. */
 export interface RequestState {
   requestId: string
   routeId: string | null

@@ -5,7 +5,7 @@ import type { RateClass } from '../../shared/api/route.ts'
 import type { World } from '../../shared/lib/world.ts'
 
 /**
- * Rate limits (document 1, "Codes from any route"; the header fields are the IETF's RateLimit draft).
+ * Rate limits. The header fields are those of the IETF's RateLimit draft.
  *
  * With SQLite one process serves all requests, so counting in memory is exact. With PostgreSQL the count is in the
  * database. Either way a process takes points from the count in portions (`chunk`): one write per portion, none for the

@@ -27,6 +27,6 @@ export function endAfterBody(request: IncomingMessage, response: ServerResponse)
   request.resume()
 }
 
-/** Whether the sender may still be sending on a connection that ends with the answer. */
+/** True when the sender may still be sending on a connection that ends with the answer. */
 export const mustLinger = (request: IncomingMessage, response: ServerResponse): boolean =>
   !response.shouldKeepAlive && !request.complete && !request.destroyed

@@ -168,7 +168,7 @@ function endOf(ctx: Koa.Context, kernel: Kernel): AbortSignal {
   return controller.signal
 }
 
-/** What a read, or a write that streams and sees to its own transaction, answers. */
+/** Answers a read, or a write that streams and sees to its own transaction. */
 async function answerRead(
   { route, handler, kernel }: Mounted,
   ctx: Koa.Context,

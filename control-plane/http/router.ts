@@ -3,7 +3,7 @@ import type { ImplementedRoute } from './implement.ts'
 import type { Kernel } from './kernel.ts'
 import { compile, type Compiled } from './mount.ts'
 
-/** Finds a request's route; `allowed` gives the methods that its path has. */
+/** Finds a request's route; `allowed` returns the methods that its path has. */
 export interface RouteTable {
   find(method: string, path: string): FoundRoute | null
   allowed(path: string): string[]

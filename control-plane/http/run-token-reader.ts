@@ -18,7 +18,7 @@ const payloadSchema = z.object({
 const remembered = 2_000
 
 /**
- * What a token says cannot change, so a checked one is remembered until it expires: the signature is checked once per
+ * The content of a token cannot change, so a checked one is remembered until it expires: the signature is checked once per
  * run and not at each request. Whether it still counts is asked of the database each time, by the caller of this.
  */
 export function createRunTokenReader(options: { runTokenKey: Uint8Array; world: World }): RunTokenReader {

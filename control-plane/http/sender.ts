@@ -1,4 +1,4 @@
-/** Who sent a request that a browser made; it sends the cookie along with what other sites make it send, too. */
+/** The site that made a browser send a request. A browser adds the cookie to requests of other sites as well. */
 export interface Sender {
   origin: string | undefined
   secFetchSite: string | undefined
@@ -6,7 +6,7 @@ export interface Sender {
   hosts: readonly string[]
 }
 
-/** Whether a page of this server sent it, as far as the browser tells. Not a browser: it tells nothing. */
+/** True when a page of this server sent it, as far as the browser tells. Other clients tell nothing. */
 export function isOwnSender({ origin, secFetchSite, hosts }: Sender): boolean {
   if (origin === undefined) return secFetchSite === undefined || ['same-origin', 'none'].includes(secFetchSite)
   return URL.canParse(origin) && hosts.includes(new URL(origin).host)

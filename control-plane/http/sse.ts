@@ -13,7 +13,7 @@ export interface StreamMessage {
 }
 
 /**
- * What a handler returns to answer with a stream. Its source is ended (`return`) when the reader is gone. `mayStillRead`
+ * A handler returns it to answer with a stream. Its source is ended (`return`) when the reader is gone. `mayStillRead`
  * fails as the handler does for a caller who may not read it any more; it is asked again and again while the stream lasts.
  */
 export class EventStream {
@@ -60,7 +60,7 @@ export async function sendStream(response: ServerResponse, options: StreamOption
   // Proxies that collect answers would hold events back.
   response.setHeader('X-Accel-Buffering', 'no')
   response.flushHeaders()
-  // Who asks for the headers gets them; a stream of nothing would hold its connection until the source ends.
+  // A HEAD request gets the headers alone; a stream of nothing would hold its connection until the source ends.
   if (response.req.method === 'HEAD') return void response.end()
   const stopHeartbeat = repeat(world, limits.heartbeatMs, () => {
     if (response.writableLength === 0) response.write(':\n\n')
@@ -132,7 +132,7 @@ function checkAgain(
 }
 
 /**
- * `next` of an iterator that gives null once the signal is aborted. One listener for the whole stream: a race against a
+ * `next` of an iterator that returns null once the signal is aborted. One listener for the whole stream: a race against a
  * promise that lives as long as the stream would keep a reaction for every message.
  */
 function abortable(iterator: AsyncIterator<StreamMessage>, signal: AbortSignal) {

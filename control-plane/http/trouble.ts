@@ -3,7 +3,7 @@ import { NotBegunError, troubleOf, wasCancelled } from '../db/dialect.ts'
 
 export type Refused = ApiError | PlainApiError
 
-/** What an error means to the caller. What is not known is `internal_error`, and its text stays in the log. */
+/** Turns an error into the one that the caller gets. An unknown one is `internal_error`, and its text stays in the log. */
 export function refusalOf(error: unknown): Refused {
   if (error instanceof ApiError || error instanceof PlainApiError) return error
   const trouble = troubleOf(error)
@@ -14,7 +14,7 @@ export function refusalOf(error: unknown): Refused {
 }
 
 /**
- * Whether a write that ended so is known to have done nothing: its transaction was rolled back by a refusal of ours, or by
+ * True when a write that ended so is known to have done nothing: its transaction was rolled back by a refusal of ours, or by
  * the database itself, or did not begin. After anything else the commit may have happened.
  */
 export function isWithoutEffect(error: unknown): boolean {

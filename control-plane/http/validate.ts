@@ -73,7 +73,7 @@ function createQueryReader(route: AnyRoute): (search: string) => object {
   const { refuse, invalid } = route.queryCodes
   const isStrict = route.unknownQuery === 'refused'
   if (shapes.size === 0 && Object.keys(refuse).length === 0 && !isStrict) return () => nothing
-  // What no query at all means is the same each time; handlers do not write to it.
+  // An empty query means the same each time, and handlers do not write to it.
   const none = route.query.safeParse({})
   if (none.success) Object.freeze(none.data)
   return (search) => {
@@ -130,7 +130,7 @@ function failUnknown(name: string, known: readonly string[]): never {
   })
 }
 
-/** What does not read as its kind stays text, which the schema then refuses with its own message. */
+/** A value that does not read as its kind stays text, which the schema then refuses with its own message. */
 function fromTexts(texts: readonly string[], shape: ValueShape): unknown {
   if (shape.kind === 'array') {
     const items = texts.flatMap((text) => text.split(',')).filter((text) => text !== '')
@@ -145,7 +145,7 @@ function fromText(text: string, kind: ValueShape['kind'] | undefined): unknown {
   return text
 }
 
-/** `include` and `expand` say how an object is shown; any other key filters or pages (silence shared.expandOnIds). */
+/** `include` and `expand` say how an object is shown; any other key filters or pages. */
 const presentation = new Set(['ids', 'include', 'expand'])
 
 function checkIds(raw: Record<string, unknown>): void {

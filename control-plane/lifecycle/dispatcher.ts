@@ -58,7 +58,7 @@ export class Dispatcher implements Offering {
   private readonly offers = new Map<string, { device: string; taskId: string | null; cancel: () => void }>()
   /** Runs that were queued since the last look. */
   private readonly queued = new Set<string>()
-  /** Those of them that wait to be offered, by workspace. */
+  /** The ones of them that wait to be offered, by workspace. */
   private readonly found = new Map<string, Set<string>>()
   private readonly unsubscribe: (() => void)[] = []
   private readonly work: Lines
@@ -99,7 +99,7 @@ export class Dispatcher implements Offering {
     this.work.add('queued', () => this.findQueued(), 'queued')
   }
 
-  /** A device of the workspace connected, changed or has room: gives it what waits, oldest first. */
+  /** A device of the workspace connected, changed or has room: runs that wait are offered to it, oldest first. */
   capacityChanged(workspaceId: string): void {
     this.work.add(workspaceId, () => this.offerWaiting(workspaceId), 'waiting')
   }

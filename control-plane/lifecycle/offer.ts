@@ -15,7 +15,7 @@ import { cancelRun } from './cancel-run.ts'
  * first, so nobody else gives away the same room, and offer only to devices that are linked to this replica.
  */
 
-/** A run that the database gives to a device, before the device was told. */
+/** A run that was offered to a device, before the device is told. */
 export interface OfferedRun {
   runId: string
   fence: number
@@ -32,7 +32,7 @@ export interface Offering {
   isLinked: (publicId: string) => boolean
 }
 
-/** Where a run that is about to be inserted goes; `offer`: it may be inserted as offered to its device. */
+/** Places a run that is about to be inserted. `offer`: it may be inserted as offered to this device. */
 export async function placeNew(
   tx: Tx,
   { workspaceId, run }: { workspaceId: string; run: RunFacts },

@@ -3,7 +3,7 @@ import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { Db } from '../db/open.ts'
 import type { RunRow } from '../resources/runs/store.ts'
 
-/** What else happens when a run starts or ends, in the same transaction. */
+/** A further change that the start or the end of a run makes, in the same transaction. */
 export type RunEffect = (
   db: Db,
   /** As it was before its ending; with a start, as it is now. */

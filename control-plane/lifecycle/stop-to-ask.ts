@@ -36,5 +36,5 @@ export function stopFailed(): never {
   return fail('hitl_stop_failed')
 }
 
-/** What the harness prints before it stops: it tells nothing but what is waited for. */
+/** The line that the harness prints before it stops. It names only what the run waits for. */
 export const sentinelOf = (id: string): string => `[svc: waiting for ${id}; stop now]`

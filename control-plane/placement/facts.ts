@@ -15,7 +15,7 @@ interface Moment {
   leaseMs: number
 }
 
-/** How long a provider that limited an agent's run is left alone by that agent. */
+/** An agent leaves a provider alone for this long after it limited one of the agent's runs. */
 const rateLimitPauseMs = 60_000
 
 /** The devices of a workspace as `placeRun` wants them. */
@@ -71,7 +71,7 @@ async function adminsFor(db: Db, workspaceId: string, devices: readonly DeviceRo
   return devices.some((device) => device.runsBy === 'admins') ? new Set(await listAdmins(db, workspaceId)) : new Set()
 }
 
-/** What the device has not said counts as ready. */
+/** A harness that the device has not reported counts as ready. */
 function unreadyOf({ providerReadiness }: DeviceRow): string[] {
   const harnesses = 'harnesses' in providerReadiness ? providerReadiness.harnesses : {}
   return Object.entries(harnesses)
@@ -79,7 +79,7 @@ function unreadyOf({ providerReadiness }: DeviceRow): string[] {
     .map(([name]) => name)
 }
 
-/** What `placeRun` must know of a run, from rows at hand. */
+/** The facts of a run for `placeRun`, made from rows at hand. */
 export function toRunFacts(
   run: Pick<RunRow, 'agentId' | 'harness' | 'folderId' | 'causedByUserId'>,
   rows: {

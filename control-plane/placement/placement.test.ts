@@ -116,7 +116,7 @@ describe('which device a run goes to', () => {
 })
 
 describe('where several runs go', () => {
-  it('gives each the room that those before it left, and passes over what a gate holds', () => {
+  it('gives each run the room that those before it left, and skips runs that a gate holds', () => {
     const devices = [device('a', { capacity: 2, used: 1 }), device('b', { capacity: 1 })]
     const facts = { devices, defaultDevice: 'a', rateLimited: new Set<string>(), admins: new Set<string>() }
     const runs = [{}, { isTaskLocked: true }, {}, {}, { folderDevice: 'b' }].map((changes) => ({ facts: run(changes) }))

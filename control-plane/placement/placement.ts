@@ -3,7 +3,7 @@ import type { RunsBy } from '../../shared/api/devices.ts'
 import { mayCauseRunsOn, type LivenessStatus } from '../resources/devices/rules.ts'
 
 /**
- * Where a queued run may go, decided from facts. The same decision answers `gateReason` at read time and picks the
+ * Decides from facts where a queued run may go. The same decision answers `gateReason` at read time and picks the
  * device at dispatch time, so what a person reads is what the dispatcher does.
  */
 
@@ -17,7 +17,7 @@ export interface DeviceFacts {
   remoteControlRevoked: boolean
   /** Whose wakes its owner lets it take. */
   runsBy: RunsBy
-  /** What the device said last of itself; true before its first report. */
+  /** The last report of the device; true before its first one. */
   accepting: boolean
   /** Harnesses that it says are not installed or not signed in. */
   unready: readonly string[]
@@ -48,7 +48,7 @@ export interface RunFacts {
   isOwnerAsked: boolean
   /** UUID of the person at the root of its chain of wakes; null: not known. */
   causedBy: string | null
-  /** That person is no member of the workspace any more. */
+  /** The person is no longer a member of the workspace. */
   isCauseGone: boolean
   /** Another run of the same task was first and still lives. */
   isTaskLocked: boolean
@@ -66,7 +66,7 @@ export type Placement = { kind: 'device'; publicId: string } | { kind: 'gate'; r
 
 /**
  * The folder's device, else the device that holds the session, the workspace's default device, then the owner's other
- * devices, the emptiest first (DESIGN, "The main job, step by step", 3).
+ * devices, the emptiest first.
  */
 export function placeRun(run: RunFacts, facts: PlacementFacts): Placement {
   const gate = (reason: GateReason): Placement => ({ kind: 'gate', reason })
@@ -91,7 +91,7 @@ export interface Placed<Run> {
   publicId: string
 }
 
-/** Where runs go that are placed one after the other, each taking room; those that a gate holds are left out. */
+/** Places runs one after the other, each taking room. Runs that a gate holds are left out. */
 export function placeAll<Run extends { facts: RunFacts }>(
   runs: readonly Run[],
   facts: PlacementFacts,
@@ -123,7 +123,7 @@ function candidates(run: RunFacts, facts: PlacementFacts): DeviceFacts[] {
     .filter((device) => device.userId === run.ownerUserId)
     .toSorted((a, b) => b.capacity - b.used - (a.capacity - a.used) || (a.publicId < b.publicId ? -1 : 1))
   const common = byId(facts.defaultDevice)
-  // Where the session lies may be a device of somebody else by now.
+  // The device that has the session may belong to somebody else by now.
   const withSession = byId(run.sessionDevice).filter((device) => owned.includes(device) || common.includes(device))
   return [...new Set([...withSession, ...common, ...owned])]
 }

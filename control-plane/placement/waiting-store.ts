@@ -84,7 +84,7 @@ const byIds = waiting('runs.id in ?')
 const ofWorkspace = waiting('runs.workspace_id = ? and (runs.created_at, runs.id) > (?, ?)')
 const anywhere = waiting('(runs.created_at, runs.id) > (?, ?)')
 
-/** Those of these runs that wait, oldest first. */
+/** Returns the ones of these runs that wait, oldest first. */
 export async function findWaiting(db: Db, runIds: readonly string[]): Promise<WaitingRun[]> {
   return byIds.list(db, [runIds, runIds.length])
 }

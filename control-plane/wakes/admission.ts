@@ -1,7 +1,7 @@
 import type { AgentRow } from '../resources/agents/store.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 
-/** What a wake becomes, decided from facts (document 1, "Start-run response"). */
+/** The decision about a wake. Its kinds are those of the start-run response of the API. */
 export type Admission =
   | { kind: 'admit' }
   | { kind: 'coalesced'; intoRunId: string }
@@ -29,7 +29,7 @@ export type NotDispatchedReason =
   | 'folder_bind_failed'
   | 'dispatch_build_failed'
 
-/** What a wake must know of the task it is for. */
+/** The facts of the task that a wake is for. */
 export interface TaskFacts {
   key: string
   /** Or it is in the archive. */

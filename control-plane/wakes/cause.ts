@@ -8,7 +8,7 @@ import { findRun, type RunRow } from '../resources/runs/store.ts'
 /** UUID of the person at the root of a chain of wakes; null when nobody is known. */
 
 /**
- * Who is behind what this run asks for: the person whose wake it works from, where it works on a device of theirs. Whoever
+ * Returns the person behind a request of this run: the one whose wake it works from, if it runs on a device of theirs. Whoever
  * owns the device has the run's token, and would else act for that person.
  */
 export async function causeThrough(db: Db, run: Pick<RunRow, 'causedByUserId' | 'device'>): Promise<string | null> {

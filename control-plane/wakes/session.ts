@@ -3,7 +3,7 @@ import type { Db } from '../db/open.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
 import { findLastWithSession, type RunRow } from '../resources/runs/store.ts'
 
-/** Where a new run would lie: a session goes on only in the same place. */
+/** The place of a new run. A session is continued only in the same place. */
 export interface SessionPlace {
   agent: AgentRow
   harness: HarnessName

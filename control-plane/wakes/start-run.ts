@@ -102,7 +102,7 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
 
 const unplaced = { placement: null, offer: null }
 
-/** What the placement of a new run depends on. Whichever run of its task lives was there before it. */
+/** The facts that the placement of a new run depends on. Any live run of its task came before it. */
 async function factsOf(
   tx: Tx,
   run: {
@@ -137,7 +137,7 @@ async function parentOf(
   return { run, sessionId: goesOn ? run.sessionId : null }
 }
 
-/** Whether the session was begun with the instructions that the new run has, where that counts. */
+/** True when the session was begun with the instructions of the new run, or when the harness takes new ones. */
 async function hasItsInstructions(tx: Tx, run: RunRow, { harness, agentMd }: RunSpec): Promise<boolean> {
   if (!harnesses[harness].keepsInstructions) return true
   return (await findDetails(tx, run.id))?.spec.agentMd === agentMd
@@ -161,7 +161,7 @@ async function decline(
   return { kind: 'declined', runId, exitReason, message }
 }
 
-/** The folder the run starts in. A task's repo goes before the agent's folder (document 1, "Folder"). */
+/** The folder the run starts in. The folder of the task's repo takes precedence over the agent's own. */
 async function folderOf(
   tx: Tx,
   { agent, workspace, task }: { agent: AgentRow; workspace: WorkspaceRow; task: WakeTask | null },

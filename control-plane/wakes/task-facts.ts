@@ -5,7 +5,7 @@ import { hasOpenBlocker } from '../resources/tasks/store.ts'
 import type { TaskFacts } from './admission.ts'
 import type { WakeTask } from './wake.ts'
 
-/** What admission must know of a task. */
+/** Reads the facts of a task that admission needs. */
 export async function loadTaskFacts(
   db: Db,
   task: WakeTask,

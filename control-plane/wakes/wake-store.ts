@@ -27,7 +27,7 @@ const wakes = table(
     allowCalls: json(z.array(allowedCall)),
     key: nullableText,
     state: z.enum(['waiting', 'done']),
-    /** What became of it, as JSON. */
+    /** The answer to the wake, as JSON. */
     answer: nullableText,
     createdAt: time,
     takenAt: nullableTime,
@@ -86,7 +86,7 @@ export async function claimWakesOfRun(
   return wakes.list(lockRows(rowsOf))
 }
 
-/** What waits, oldest first; with `ended` only what may have waited for that run: to go on with it, or to speak after it. */
+/** Wakes that wait, oldest first. `ended`: only those that may have waited for that run, to continue it or to speak after it. */
 export async function listWaitingWakes(
   db: Db,
   filter: {

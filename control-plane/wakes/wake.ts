@@ -28,7 +28,7 @@ export type WakeTask = Pick<
 
 export interface Wake {
   agent: AgentRow
-  /** One of the trigger sources of document 1. */
+  /** One of `triggerSources` in shared/api/runs.ts. */
   triggerSource: string
   /** Public id of the person (`usr_`) or agent (`agt_`) behind the wake. */
   requestedBy: string | null
@@ -40,7 +40,7 @@ export interface Wake {
   task?: WakeTask | null
   conversationId?: string | null
   allowCalls?: readonly AllowedCall[]
-  /** What goes before the agent's own settings and the task's. */
+  /** Settings that take precedence over those of the agent and of the task. */
   overrides?: RunOverrides
   /** Sessions begun before it are not gone on with. */
   freshSince?: number | null
@@ -53,7 +53,7 @@ export type WakeAnswer =
   | { kind: 'declined'; runId: string; exitReason: string; message: string }
   | Refusal
 
-/** What every wake needs; made once when the server is assembled. */
+/** The surroundings of every wake, made once when the server is assembled. */
 export interface WakeContext {
   world: World
   cloudEnabled: boolean

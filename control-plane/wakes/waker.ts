@@ -185,7 +185,7 @@ function fitting(wakes: readonly WakeRow[]): WakeRow[] {
 }
 
 /**
- * Whether a harness may hold the session of this run: it has not ended, or a run goes on with it. The end of that run
+ * True when a harness may hold the session of this run: it has not ended, or a run continues it. The end of that run
  * brings the wake back.
  */
 async function isAtWork(tx: Tx, run: RunRow): Promise<boolean> {
@@ -200,7 +200,7 @@ async function isAtWork(tx: Tx, run: RunRow): Promise<boolean> {
 }
 
 /**
- * What a person answered is not dropped because the task waits for another answer: whoever gives that one wakes who asked
+ * A person's answer is not dropped because the task waits for another one: whoever gives that one wakes the agent that asked
  * for it, and nobody else.
  */
 const mustWait = (wake: WakeRow, answer: WakeAnswer): boolean =>

@@ -6,7 +6,7 @@ import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { query } from '../../db/statement.ts'
 
-/** What a run was told to do, apart from its row because it is large and seldom read. */
+/** The instructions of a run, kept apart from its row because they are large and seldom read. */
 const details = table('run_details', {
   runId: text,
   prompt: nullableText,
@@ -39,7 +39,7 @@ const specs = query(
   z.object({ run_id: text, spec: json(runSpec) }).transform((r) => [r.run_id, r.spec] as const),
 )
 
-/** What these runs are started with, by run. */
+/** The specs that these runs are started with, by run. */
 export async function listSpecs(db: Db, runIds: readonly string[]): Promise<Map<string, RunSpec>> {
   return new Map(await specs.list(db, [runIds]))
 }

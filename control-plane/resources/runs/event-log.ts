@@ -121,7 +121,7 @@ export async function findEvent(db: Db, key: { runId: string; fence: number; seq
 /** Pages of events that are searched for the final answer, from the end. */
 const answerPages = 4
 
-/** What the agent said last: the result it declared, else its last words. */
+/** The last words of the agent: the result it declared, else its last text. */
 export async function findFinalAnswer(db: Db, runId: string): Promise<{ text: string; isError: boolean } | null> {
   let before = Number.MAX_SAFE_INTEGER
   let said: string | null = null

@@ -36,7 +36,7 @@ export async function* followRun(options: FollowOptions): AsyncGenerator<StreamM
       const { events, hasMore } = await listEvents(db, { runId, afterSeq: seq, limit: eventsAtOnce })
       const isOver = run === null || run.endedAt !== null
       for (const event of events) {
-        // Who has read the last event may look at the run and must find it ended: its ending is stored a moment later.
+        // A reader of the last event may look at the run next and must find it ended; its ending is stored a moment later.
         if (event.kind === 'ended' && !isOver) break
         seq = event.seq
         yield { id: encodeCursor([seq]), event: event.kind, data: event }

@@ -31,7 +31,7 @@ const occupancy = query(
   z.object({ one: text, other: text, live: int }),
 )
 
-/** What stands in the way of a run, asked at one time since a wake waits for it. */
+/** What a new run finds taken. One query, since a wake waits for it. */
 export interface Occupancy {
   /** Live runs that each device holds or is offered; devices without any are not in it. */
   used: Map<string, number>

@@ -18,7 +18,7 @@ describe('cutting a frame at its lines', () => {
     )
   })
 
-  it('gives nothing after more lines than there are', () => {
+  it('returns nothing after more lines than there are', () => {
     expect(afterLines(body(['a']), 5)).toHaveLength(0)
   })
 })

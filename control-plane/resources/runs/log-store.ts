@@ -92,7 +92,7 @@ export async function advanceLog(
   return changed === 1
 }
 
-/** What a live run's events said of its session and its usage so far. */
+/** The session and the usage of a live run, as its events told them so far. */
 export async function recordProgress(
   db: Db,
   runId: string,

@@ -8,7 +8,7 @@ import type { Misfit } from './json-schemas.ts'
 import { findRun, type RunRow } from './store.ts'
 
 /**
- * The JSON Schemas that a run's typed output may name (document 1, `run_output.invalid`). Whoever starts a run gives them
+ * The JSON Schemas that a run's typed output may name. Whoever starts a run gives them
  * with it; a run that continues another one knows that one's too. Schemas come from callers, so workers check them.
  */
 

@@ -2,7 +2,7 @@ import { hasRole, type Caller } from '../../http/callers.ts'
 import type { AgentRow } from '../agents/store.ts'
 import type { RunRow } from './store.ts'
 
-/** Decisions about runs (document 1, "Runs"). */
+/** Decisions about runs. */
 
 /**
  * A workspace admin any run; the owner of the run's agent, or of an agent above it (`managers`); an agent its own runs.

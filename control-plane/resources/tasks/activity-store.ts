@@ -3,7 +3,7 @@ import { int, json, nullableText, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
-/** What happened to tasks. `source`: `activity`, or `git` for what a git host told. */
+/** The history of tasks. `source`: `activity`, or `git` for events of a git host. */
 export const activitySources = ['activity', 'git'] as const
 
 const activity = table('task_activity', {

@@ -83,7 +83,7 @@ async function checkDefaults(creating: Creating, defaults: BatchDefaults): Promi
   }
 }
 
-/** What the item does not say is as the defaults say; what it says, null too, stands. */
+/** The item's own values, null included, take precedence over the defaults. */
 function withDefaults(item: BatchItem, defaults: BatchDefaults): BatchItem {
   const given = Object.fromEntries(Object.entries(defaults).filter(([, value]) => value !== undefined))
   const own = Object.fromEntries(Object.entries(item).filter(([, value]) => value !== undefined))

@@ -14,7 +14,7 @@ import { findRepo } from '../repos/store.ts'
 import { lookUpTask } from './lookup.ts'
 import { findTaskById, type TaskRow } from './store.ts'
 
-/** What the references in a request mean, and whether it may be so. Each failure has its documented code. */
+/** Resolves the references in a request and checks that they may be used together. Each failure has its documented code. */
 
 /** The project of a `prj_` id or UUID that the caller sees. */
 export async function projectOf(db: Db, caller: Caller, reference: string): Promise<ProjectRow> {
@@ -46,7 +46,7 @@ export async function checkAssigneeAccess(db: Db, task: Pick<TaskRow, 'assigneeA
     fail('assignee_lacks_access', { param: 'projectId' })
 }
 
-/** A private project is for agents that were let into it or lead it (silence tasks.visibilityScope). */
+/** A private project is open to agents that have a grant for it or lead it. */
 export async function seesProject(db: Db, agent: AgentRow, projectId: string | null): Promise<boolean> {
   const project = projectId === null ? null : await findProject(db, agent.workspaceId, projectId)
   if (project === null || project.visibility === 'company') return true
@@ -73,7 +73,7 @@ export async function checkRepo(db: Db, task: Pick<TaskRow, 'repoId' | 'baseBran
     fail('repo_not_found', { param: 'repoId' })
 }
 
-/** What is set for the runs of a task must go together, as far as the catalog knows. */
+/** Harness, model and effort that a task sets for its runs must fit together, as far as the catalog knows. */
 export function checkRunSettings(
   settings: Pick<TaskRow, 'modelId' | 'harness' | 'reasoningEffort'>,
   catalog: ModelCatalog,

@@ -22,7 +22,7 @@ export interface Creating {
   catalog: ModelCatalog
 }
 
-/** What a task is made from; its references to other tasks are given apart, as a batch finds them in other ways. */
+/** The values of a new task. Its references to other tasks are given apart, since a batch resolves them differently. */
 export type NewTask = Omit<BatchItem, 'parentTaskId' | 'dependsOn' | 'ref'>
 
 /** Makes the task without its dependencies; nobody is woken yet. Fails with the codes of POST /tasks. */

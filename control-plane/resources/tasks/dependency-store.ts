@@ -4,7 +4,7 @@ import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { tasks, type TaskRow } from './store.ts'
 
-/** Which task waits for which: `taskId` depends on `dependsOnTaskId`. Only `blocks` holds work up. */
+/** Dependencies between tasks: `taskId` depends on `dependsOnTaskId`. Only `blocks` holds work up. */
 export const dependencyTypes = ['blocks', 'related'] as const
 
 const dependencies = table('task_dependencies', {
@@ -43,7 +43,7 @@ export interface LinkedTask {
   createdAt: number
 }
 
-/** What the task depends on (`blockedBy`) or what depends on it (`blocking`), oldest first. */
+/** The tasks that this one depends on (`blockedBy`), or that depend on it (`blocking`), oldest first. */
 export async function listDependencies(
   db: Db,
   taskId: string,
@@ -61,7 +61,7 @@ export async function listDependencies(
   })
 }
 
-/** Whether `from` waits for `to`, directly or through others. */
+/** True when `from` waits for `to`, directly or through others. */
 export async function isWaitingFor(db: Db, from: string, to: string): Promise<boolean> {
   const found: unknown[] = await db
     .withRecursive('waits_for', (chain) => {

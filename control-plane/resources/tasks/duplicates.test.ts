@@ -8,7 +8,7 @@ const same = (one: string, other: string, descriptions: [string | null, string |
   ]
   const answer = isSameWork(a, b)
   expect(isSameWork(b, a)).toBe(answer)
-  // What is the same work must not be ignored before its description is read.
+  // A task about the same work must not be left out before its description is read.
   if (answer) expect(mayBeSame(titleWords(one), titleWords(other))).toBe(true)
   return answer
 }

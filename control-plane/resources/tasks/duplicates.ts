@@ -1,5 +1,5 @@
 /**
- * When two tasks look like the same work. Titles are compared by their words, without case, accents, punctuation, small
+ * Decides whether two tasks look like the same work. Titles are compared by their words, without case, accents, punctuation, small
  * words and endings; words with digits must be the same, so that `Step 1` is not `Step 2`. Descriptions only help to
  * decide where the titles alone do not.
  */
@@ -100,7 +100,7 @@ function isSlip(word: string, other: string): boolean {
 
 const fewWords = 6
 
-/** How alike two descriptions are, from 0 to 1, by their pairs of words; null when one is too short to tell. */
+/** The likeness of two descriptions by their pairs of words, from 0 to 1; null when one is too short to tell. */
 function likenessOf(one: string | null, other: string | null): number | null {
   const [words, others] = [wordsOf((one ?? '').slice(0, 5_000)), wordsOf((other ?? '').slice(0, 5_000))]
   if (words.length < fewWords || others.length < fewWords) return null

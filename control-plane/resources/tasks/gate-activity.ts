@@ -10,7 +10,7 @@ type Kind =
   | 'question.answered'
   | 'question.closed'
 
-/** What is asked about a task, and what became of it, belongs to the task's history. Without effect outside of tasks. */
+/** Records in a task's history what is asked about it and how that ends. Does nothing where there is no task. */
 export async function recordGate(
   tx: Db,
   { taskId, ...gate }: Omit<Activity, 'taskId' | 'kind'> & { taskId: string | null; kind: Kind },

@@ -3,7 +3,7 @@ import type { Caller } from '../../http/callers.ts'
 import { listAgentIdentities } from '../agents/identity-store.ts'
 import { isVisible, viewerOf } from '../agents/rules.ts'
 
-/** What a task's history tells, as far as it names somebody. */
+/** The parts of a task's history that name somebody. */
 interface Telling {
   actor: { type: string; id: string | null }
   data: Readonly<Record<string, unknown>>

@@ -103,7 +103,7 @@ export async function listAncestors(db: Db, taskId: string): Promise<string[]> {
   return chain
 }
 
-/** How many levels a task and what is below it take: 1 without subtasks. */
+/** The number of levels that a task and its subtasks take: 1 without subtasks. */
 export async function countLevels(db: Db, taskId: string): Promise<number> {
   let [levels, ids] = [0, [taskId]]
   while (ids.length > 0 && levels < 16) {

@@ -7,7 +7,7 @@ import { findRun } from '../runs/store.ts'
 import { findTask, findTaskById, type TaskRow } from './store.ts'
 
 /**
- * What a `tsk_` id, key or `current` (the task of the calling run) names for this caller; null when there is no such task
+ * Finds the task that a `tsk_` id, key or `current` (the task of the calling run) names; null when there is no such task
  * or the caller may not see it.
  */
 export async function lookUpTask(db: Db, caller: Caller, reference: string): Promise<TaskRow | null> {
@@ -36,7 +36,7 @@ export async function isTaskVisible(
   return isVisible(project, projectViewerOf(caller), isGranted)
 }
 
-/** Those of the tasks that the caller sees, in their order; a project is looked up once for all of its tasks. */
+/** Returns the tasks that the caller may see, in their order. A project is looked up once for all of its tasks. */
 export async function visibleTasks(db: Db, caller: Caller, tasks: readonly TaskRow[]): Promise<TaskRow[]> {
   const ofProjects = new Map<string | null, boolean>()
   const isOwn = (task: TaskRow) => caller.kind === 'agent' && task.assigneeAgentId === caller.agentId

@@ -17,9 +17,9 @@ import { conditionsOf, type Condition } from './rules.ts'
 import { listBlockedTasks, type TaskRow } from './store.ts'
 import type { WatcherRow } from './watcher-store.ts'
 
-/** What tasks look like to clients. What a page of tasks needs beside its rows is loaded once for all of them. */
+/** Shows tasks to clients. Everything a page of tasks needs beside its rows is loaded once for all of them. */
 
-/** Items of a checklist in a response (document 2, "Limits"). */
+/** The most items of a checklist in a response. */
 const mostItems = 200
 
 interface Surroundings {

@@ -1,7 +1,7 @@
 import { toTimestamp } from '../../../shared/api/ids.ts'
 import type { TaskRow } from './store.ts'
 
-/** What an agent reads when it is woken for a task. `reason` is a sentence; `extra` goes below the task. */
+/** The prompt of an agent that is woken for a task. `reason` is a sentence; `extra` goes below the task. */
 export function taskPrompt(task: TaskRow, { reason, extra }: { reason: string; extra?: string | null }): string {
   const facts = [
     `Status: ${task.status}`,

@@ -2,7 +2,7 @@ import type { TaskStatus } from '../../../shared/api/task-fields.ts'
 import type { Caller } from '../../http/callers.ts'
 import type { TaskRow } from './store.ts'
 
-/** Decisions about tasks (document 2, "Task" and "States and transitions > Task"). */
+/** Decisions about tasks. */
 
 /**
  *   open -> in_progress, done, cancelled
@@ -10,7 +10,7 @@ import type { TaskRow } from './store.ts'
  *   in_review -> in_progress, done, open, cancelled
  *   done, cancelled -> open, with a reason
  *
- * Staying where it is, is no move (silence tasks.transitionSame).
+ * A task that stays where it is does not move.
  */
 const transitions: Readonly<Record<TaskStatus, readonly TaskStatus[]>> = {
   open: ['in_progress', 'done', 'cancelled'],
@@ -25,7 +25,7 @@ export const nextStatuses = (from: TaskStatus): readonly TaskStatus[] => transit
 export const isFinished = (task: Pick<TaskRow, 'status'>): boolean =>
   task.status === 'done' || task.status === 'cancelled'
 
-/** What hinders a move; null: nothing does. */
+/** The reason why a task may not move; null when it may. */
 export function transitionRefusal(
   from: TaskStatus,
   to: TaskStatus,
@@ -44,7 +44,7 @@ export function withStatus(task: TaskRow, to: TaskStatus, now: number): TaskRow 
     startedAt: to === 'in_progress' ? (task.startedAt ?? now) : task.startedAt,
     completedAt: to === 'done' ? now : null,
     cancelledAt: to === 'cancelled' ? now : null,
-    // What is finished or has begun need not be woken at its scheduled start; what is opened again, must.
+    // A task that is finished or has begun need not be woken at its scheduled start; one that is reopened must.
     wakeAt: wakeAtOf(moved, now),
     updatedAt: now,
   }
@@ -61,10 +61,10 @@ export const systemActor: Actor = { type: 'system', id: null }
 export const actorOf = (caller: Caller): Actor =>
   caller.kind === 'person' ? { type: 'user', id: caller.userPublicId } : { type: 'agent', id: caller.agentId }
 
-/** Root tasks are level 1 (silence tasks.depth). */
+/** Root tasks are level 1. */
 export const mostLevels = 4
 
-/** What hinders putting a task with `levels` levels below a parent that has these tasks above it. */
+/** The reason why a task with `levels` levels may not go below a parent that has these tasks above it; null when it may. */
 export function parentRefusal(move: {
   taskId: string | null
   levels: number
@@ -77,7 +77,7 @@ export function parentRefusal(move: {
   return ancestors.length + 1 + move.levels > mostLevels ? 'parent_task_depth_exceeded' : null
 }
 
-/** When the sweep has to wake the assignee: at a start that lies ahead, as long as the work has not begun. */
+/** The time at which the sweep wakes the assignee: a start that lies ahead, as long as the work has not begun. */
 export function wakeAtOf(
   task: Pick<TaskRow, 'assigneeAgentId' | 'startAt' | 'status' | 'archivedAt'>,
   now: number,

@@ -27,7 +27,7 @@ export const tasks = table('tasks', {
   priority: z.enum(taskPriorities),
   dueAt: nullableTime,
   startAt: nullableTime,
-  /** When the sweep wakes the assignee for a scheduled start; null: there is nothing to wait for. */
+  /** The time at which the sweep wakes the assignee for a scheduled start; null: none is scheduled. */
   wakeAt: nullableTime,
   branchName: nullableText,
   repoId: nullableText,
@@ -129,7 +129,7 @@ export async function listSubtasks(db: Db, parentTaskId: string): Promise<TaskRo
   )
 }
 
-/** Whether the parent has a subtask that is neither finished nor archived. */
+/** True when the parent has a subtask that is neither finished nor archived. */
 export async function hasOpenSubtask(db: Db, parentTaskId: string): Promise<boolean> {
   const found: unknown = await db('tasks')
     .where({ parent_task_id: parentTaskId })
@@ -171,7 +171,7 @@ export async function listTasksByBranch(
   )
 }
 
-/** What a git host last said of the task's pull request. */
+/** Stores what a git host last said of the task's pull request. */
 export async function replacePullRequest(
   db: Db,
   taskId: string,
@@ -199,12 +199,12 @@ export async function claimDueStart(db: Db, task: Pick<TaskRow, 'id' | 'wakeAt'>
   return changed === 1
 }
 
-/** Whether a task that is not finished blocks this one. */
+/** True when a task that is not finished blocks this one. */
 export async function hasOpenBlocker(db: Db, taskId: string): Promise<boolean> {
   return (await listBlockedTasks(db, [taskId])).has(taskId)
 }
 
-/** Those of the tasks that a task not finished blocks. */
+/** Returns the ones of these tasks that an unfinished task blocks. */
 export async function listBlockedTasks(db: Db, taskIds: readonly string[]): Promise<Set<string>> {
   if (taskIds.length === 0) return new Set()
   const rows: { task_id: string }[] = await db('task_dependencies')

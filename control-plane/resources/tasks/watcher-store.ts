@@ -4,7 +4,7 @@ import { nullableText, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
-/** Who is told of a task, and who has read it up to when. */
+/** Watchers of tasks, and up to when each reader has read them. */
 
 const watchers = table('task_watchers', {
   taskId: text,

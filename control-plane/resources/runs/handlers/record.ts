@@ -114,7 +114,7 @@ function manifestOf({ runId, spec, manifest }: RunDetails): Omit<RunManifest, 'o
   }
 }
 
-/** What the run's device stored last; while the run works, what its device finds now. */
+/** The change-set that the run's device stored last. While the run works, the one that its device computes now. */
 async function readChangeSet(
   db: Db,
   run: RunRow,

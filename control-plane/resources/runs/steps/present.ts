@@ -20,7 +20,7 @@ import { livenessOf } from '../../devices/rules.ts'
 import { listDevicesByPublicId, type DeviceRow } from '../../devices/store.ts'
 import { type RunRow } from '../store.ts'
 
-/** What runs look like to clients. What a page of runs needs beside its rows is loaded once for all of them. */
+/** Shows runs to clients. Everything a page of runs needs beside its rows is loaded once for all of them. */
 
 export interface Moment {
   now: number
@@ -30,7 +30,7 @@ export interface Moment {
 interface Surroundings extends Moment {
   agents: ReadonlyMap<string, AgentIdentity>
   devices: ReadonlyMap<string, DeviceRow>
-  /** What runs of the page stopped to ask. */
+  /** The open gates of the page's runs that stopped to ask. */
   gates: ReadonlyMap<string, readonly OpenGate[]>
   /** Of the runs of the page that wait, by their ids. */
   waiting: ReadonlyMap<string, RunFacts>

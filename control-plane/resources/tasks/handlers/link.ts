@@ -129,7 +129,7 @@ function unknownWatcher(): never {
 }
 
 /**
- * Where an agent is woken: one that begins to watch within its run, in the conversation or task it works on; else at the
+ * Returns where an agent is woken: if it begins to watch within its run, in the conversation or task it works on; else at the
  * watched task.
  */
 async function originOf(

@@ -64,7 +64,7 @@ export function taskHandlers(deps: Dependencies): ImplementedRoute[] {
   })
 }
 
-/** The mark of a person holds for the task's conversation, too (silence tasks.readEffect). */
+/** A person's mark holds for the task's conversation as well. */
 async function read({ db, caller, params, world }: HandlerInput<Routes['read']>) {
   const task = await readableTask(db, caller, params.id)
   const at = world.now()

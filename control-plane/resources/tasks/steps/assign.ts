@@ -45,7 +45,7 @@ async function giveTo(tx: Db, { task, agent, actor, world }: Assignment): Promis
   return given
 }
 
-/** Takes a deleted agent off its open tasks; gives these. Its runs are ended by whoever deletes it. */
+/** Takes a deleted agent off its open tasks and returns these. Its runs are ended by whoever deletes it. */
 export async function unassignTasks(
   tx: Db,
   { agent, world }: { agent: AgentRow; world: World },

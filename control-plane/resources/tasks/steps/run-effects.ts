@@ -3,7 +3,7 @@ import { recordActivity } from '../record.ts'
 import { withStatus } from '../rules.ts'
 import { replaceTask, findTaskById } from '../store.ts'
 
-/** What the start and the end of a run mean to the task it works on. */
+/** The effects of a run's start and end on its task. */
 
 type Happening = Parameters<RunEffect>
 

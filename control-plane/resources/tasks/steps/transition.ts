@@ -9,7 +9,7 @@ import { isFinished, nextStatuses, transitionRefusal, withStatus, type Actor } f
 import { replaceTask, findTaskById, lockClosing, type TaskRow } from '../store.ts'
 import { wakeForFanIn, wakeForResolvedDependency, wakeWatchers } from './wakes.ts'
 
-/** What is done to tasks by several parts: the routes of tasks, comments, pull requests, runs. */
+/** Status changes of tasks, which several parts make: routes of tasks and comments, pull requests, runs. */
 
 export interface Move {
   task: TaskRow
@@ -40,7 +40,7 @@ export async function transitionTask(tx: Db, move: Move): Promise<TaskRow> {
     await wakeForFanIn(tx, { task: moved, actor, world })
     await wakeForResolvedDependency(tx, { task: moved, actor, world })
   }
-  // That work began is no news worth a run.
+  // Nobody is woken because work began.
   if (to !== 'in_progress') await wakeWatchers(tx, { task: moved, what: sentenceOf(moved, move), actor, world })
   return moved
 }

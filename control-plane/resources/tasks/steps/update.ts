@@ -40,7 +40,7 @@ export async function updateTask(tx: Db, before: TaskRow, update: Update): Promi
     data: changesOf(before, task, names),
     world,
   })
-  // What waited for its start begins when that is taken away or lies in the past now.
+  // A task that waited for its start begins when the start is removed or lies in the past now.
   if (before.wakeAt !== null && task.wakeAt === null) await wakeForAssignment(tx, { task, actor, world })
   return task
 }
@@ -67,7 +67,7 @@ async function check(
   const { before, after, catalog } = change
   const touches = (...names: (keyof TaskRow)[]) => names.some((name) => change.names.includes(name))
   if (touches('branchName') && before.branchName !== null) fail('task_branch_immutable', { param: 'branchName' })
-  // What was stored stays valid when the catalog or the repos change, until it is touched.
+  // Stored values stay valid when the catalog or the repos change, until they are edited.
   if (touches('repoId', 'baseBranch')) await checkRepo(tx, after)
   if (touches('modelId', 'harness', 'reasoningEffort')) checkRunSettings(after, catalog)
   if (touches('projectId')) await checkAssigneeAccess(tx, after)

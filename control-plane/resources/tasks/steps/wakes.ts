@@ -112,7 +112,7 @@ export async function wakeUnblocked(
   })
 }
 
-/** What the assignee of a task is told of another one: nothing of a task in a project that is closed to them. */
+/** The name of a task as the assignee of another one is told it. A task in a project that is closed to them is not named. */
 async function nameFor(tx: Db, { assigneeAgentId }: TaskRow, other: TaskRow): Promise<string> {
   const agent = assigneeAgentId === null ? null : await findAgent(tx, assigneeAgentId)
   const isSeen = other.assigneeAgentId === assigneeAgentId || (agent && (await seesProject(tx, agent, other.projectId)))
@@ -150,7 +150,7 @@ export async function wakeWatchers(
 }
 
 /**
- * Where a watcher's run belongs: in a conversation, or with a task of its own. The watched task stays its assignee's, so a
+ * Returns where a watcher's run belongs: in a conversation, or with a task of its own. The watched task stays its assignee's, so a
  * run about it only answers among its comments.
  */
 async function placeOf(tx: Db, { origin, watched, world }: { origin: string; watched: TaskRow; world: World }) {
