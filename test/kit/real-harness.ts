@@ -64,6 +64,8 @@ export interface DrivenRun {
   /** Resolves with the first event for which `is` holds, also one that came already. */
   event(is: (event: RunEventBody) => boolean): Promise<RunEventBody>
   input(text: string): void
+  /** As when the run host is gone: the pipes end. */
+  leave(): void
   signal(name: NodeJS.Signals): void
   done: Promise<{ outcome: HarnessOutcome; exitCode: number | null; signal: string | null }>
 }
@@ -72,7 +74,8 @@ export interface DriveOptions {
   adapter: HarnessAdapter
   version: string
   spec?: Partial<RunSpec>
-  decide?: (ask: ToolAsk) => CallDecision
+  /** null: the question stays open. */
+  decide?: (ask: ToolAsk) => CallDecision | null
 }
 
 /** Does what a run host does with an adapter that uses pipes: nothing in between but the pipes. */
@@ -120,7 +123,8 @@ export function driveHarness({
     if (output.closeInput === true) child.stdin.end()
     for (const ask of output.asks ?? []) {
       asks.push(ask)
-      apply(session.answer(ask.askId, decide(ask)))
+      const decision = decide(ask)
+      if (decision !== null) apply(session.answer(ask.askId, decision))
     }
   }
   // A harness that has left does not read what it is sent.
@@ -138,6 +142,11 @@ export function driveHarness({
         else found(before)
       }),
     input: (text) => apply(session.input(text)),
+    leave() {
+      child.stdin.destroy()
+      child.stdout.destroy()
+      child.stderr.destroy()
+    },
     signal: (name) => void process.kill(-(child.pid ?? 0), name),
     done: new Promise((resolve, reject) => {
       child.on('error', reject)

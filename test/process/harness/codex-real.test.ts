@@ -250,6 +250,17 @@ describe('a tool call', () => {
   })
 })
 
+describe('whoever decides is gone', () => {
+  it('while a call waits for its answer: it is never made', async () => {
+    await script(shell('echo made > unanswered.txt'), { text: 'Then not.' })
+    const run = drive({ decide: () => null })
+    await expect.poll(() => run.asks.length, { timeout: 20_000 }).toBeGreaterThan(0)
+    run.leave()
+    await run.done
+    expect(existsSync(join(machine.cwd, 'unanswered.txt'))).toBe(false)
+  })
+})
+
 describe('told to stop with a refusal', () => {
   it('it ends by itself, asks the model no more, and its session can be gone on with', async () => {
     const stop = () => ({ behavior: 'deny', message: 'A person is asked.', stop: true }) as const
