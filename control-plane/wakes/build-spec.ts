@@ -6,6 +6,7 @@ import type { AgentRow } from '../resources/agents/store.ts'
 import type { FolderRow } from '../resources/folders/store.ts'
 import type { WorkspaceRow } from '../resources/workspaces/store.ts'
 import { harnessOf } from '../catalog/harness-of.ts'
+import { joinedInstructions, type Instructions } from './instructions.ts'
 
 /** Settings of a task, conversation or automation; null: the agent's own. */
 export interface RunOverrides {
@@ -20,6 +21,7 @@ export interface SpecInput {
   runId: string
   agent: AgentRow
   workspace: WorkspaceRow
+  instructions: readonly Instructions[]
   folder: FolderRow | null
   prompt: string
   allowCalls: readonly AllowedCall[]
@@ -40,7 +42,7 @@ export function buildSpec(input: SpecInput): RunSpec {
     harness: harnessOf(harnessOverrideOf(agent, overrides), model, input.catalog),
     folder: folder && { shortId: folder.shortId, rootPath: folder.rootPath },
     prompt: input.prompt,
-    agentMd: [workspace.contextMd, agent.agentMd].filter(Boolean).join('\n\n'),
+    agentMd: joinedInstructions(input.instructions),
     model,
     backupModel: agent.backupModel ?? workspace.backupModel,
     reasoningEffort: overrides.reasoningEffort ?? agent.reasoningEffort ?? effortOf(workspace.defaultReasoningEffort),

@@ -1,9 +1,13 @@
 import type { RunSpec } from '../../shared/runs/spec.ts'
+import type { Instructions } from './instructions.ts'
 
 /** The setup of a run as clients may read it: names of environment keys, never values. */
-export function manifestOf(spec: RunSpec, secretKeys: readonly string[]): Record<string, unknown> {
+export function manifestOf(
+  spec: RunSpec,
+  { instructions, secretKeys }: { instructions: readonly Instructions[]; secretKeys: readonly string[] },
+): Record<string, unknown> {
   return {
-    rules: spec.agentMd === '' ? [] : [{ name: 'AGENT.md', text: spec.agentMd }],
+    rules: instructions,
     skills: [],
     permissions: spec.permissions,
     envKeys: ['SVC_API_URL', 'SVC_TOKEN', 'SVC_RUN_ID', 'SVC_AGENT_ID', ...secretKeys],

@@ -19,6 +19,7 @@ import { buildSpec, type RunOverrides } from './build-spec.ts'
 import { finishRun } from '../lifecycle/end-run.ts'
 import { toRunFacts } from '../placement/facts.ts'
 import { placeNew } from '../lifecycle/offer.ts'
+import { instructionsFor } from './instructions.ts'
 import { manifestOf } from './manifest.ts'
 import type { RunFacts } from '../placement/placement.ts'
 import { findContinued, isResumable } from './session.ts'
@@ -55,7 +56,8 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
   const runId = context.world.id('run_')
   const prompt = wake.prompt ?? `You were woken by ${wake.triggerSource}. No prompt was given.`
   const { limits } = context
-  const draft = { runId, agent, workspace, folder, prompt, limits, catalog, overrides }
+  const instructions = instructionsFor(agent, workspace)
+  const draft = { runId, agent, workspace, instructions, folder, prompt, limits, catalog, overrides }
   const unresumed = buildSpec({ ...draft, allowCalls: wake.allowCalls ?? [], resumeSessionId: null })
   const parent = await parentOf(tx, wake, { spec: unresumed, folderId: folder?.shortId ?? null })
   const spec = { ...unresumed, resumeSessionId: parent?.sessionId ?? null }
@@ -86,7 +88,7 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
     offer,
   })
   const secretKeys = await listSecretKeys(tx, agent.id)
-  await insertDetails(tx, { runId, prompt, spec, manifest: manifestOf(spec, secretKeys) })
+  await insertDetails(tx, { runId, prompt, spec, manifest: manifestOf(spec, { instructions, secretKeys }) })
   if (continued) await setSuccessor(tx, continued.id, runId)
   if (admission.kind === 'declined') return decline(tx, { runId, admission, world: context.world })
   const taskId = task?.id ?? null

@@ -21,6 +21,11 @@ export const runManifest = z
     maxTurns: z.number().int().nullable(),
     folder: z.object({ shortId: z.string(), rootPath: z.string() }).nullable().describe('null: the home folder.'),
     rules: z.array(z.string()).describe('Rules the run was given beside its AGENT.md.'),
+    instructions: z
+      .array(z.object({ name: z.string(), sha256: z.string() }))
+      .describe(
+        'All texts that the run was given beside its prompt, in their order, with the hash of each: AGENT.md too.',
+      ),
     skills: z.array(z.object({ id: z.string(), name: z.string(), version: z.string().nullable() })),
     permissions: toolPermissions,
     envKeys: z.array(z.string()).describe('Names of the environment variables; never their values.'),

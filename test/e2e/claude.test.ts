@@ -69,6 +69,8 @@ test('what it says, calls and gets are events of the run; its file is in the cha
   wholeLog(events, 'completed')
   expect(dataOf(events, 'session')[0]).toMatchObject({ sessionId: expect.stringMatching(/^[0-9a-f-]{36}$/) })
   expect(dataOf(events, 'text').map(({ text }) => text)).toEqual(['I write it.', 'The file is there.'])
+  const [request] = await stub.requests()
+  expect(JSON.stringify(request?.body['system'])).toContain('You run unattended, as an agent of svc')
   const [call] = dataOf(events, 'tool_call')
   expect(call).toMatchObject({ name: 'Write', input: { content: 'by claude\n' } })
   expect(dataOf(events, 'tool_result')).toMatchObject([{ toolCallId: call!['toolCallId'], isError: false }])

@@ -75,6 +75,8 @@ test('what it says, calls and gets are events of the run; its file is in the cha
   const events = await system.api.events(runId)
   wholeLog(events, 'completed')
   expect(dataOf(events, 'session')[0]).toMatchObject({ sessionId: expect.stringMatching(/^[0-9a-f-]{36}$/) })
+  const [request] = await stub.requests()
+  expect(JSON.stringify(request?.body)).toContain('You run unattended, as an agent of svc')
   const [call] = dataOf(events, 'tool_call')
   expect(call).toMatchObject({ name: 'Bash', input: { command: commands } })
   expect(dataOf(events, 'tool_result')).toMatchObject([

@@ -6,9 +6,12 @@ import type { ProcessExit } from '../adapter.ts'
 import { commandAdapter } from './adapter.ts'
 import { maxResultBytes } from './dialogue.ts'
 
-function launch(command: HarnessCommand | null, options: { prompt?: string; loginShell?: string } = {}) {
-  const { prompt = 'do it', loginShell = '/bin/bash' } = options
-  return commandAdapter.command(specOf({ harness: 'command', command, prompt }), {
+function launch(
+  command: HarnessCommand | null,
+  options: { prompt?: string; agentMd?: string; loginShell?: string } = {},
+) {
+  const { prompt = 'do it', agentMd = '', loginShell = '/bin/bash' } = options
+  return commandAdapter.command(specOf({ harness: 'command', command, prompt, agentMd }), {
     env: {},
     cwd: '/w',
     foldersAround: [],
@@ -56,10 +59,17 @@ describe('a command', () => {
     expect(launch('make', { loginShell: shell }).file).toBe('/bin/sh')
   })
 
-  it('gets the prompt in a variable and in a file', () => {
-    const { env, files } = launch('x', { prompt: 'häß\0lich' })
-    expect(env).toEqual({ SVC_PROMPT: 'häß\u{fffd}lich', SVC_PROMPT_FILE: '/run/1/prompt' })
-    expect(files).toEqual([{ path: '/run/1/prompt', content: 'häß\0lich' }])
+  it('gets the prompt in a variable and in a file, and its instructions in another file', () => {
+    const { env, files } = launch('x', { prompt: 'häß\0lich', agentMd: 'Be brief.' })
+    expect(env).toEqual({
+      SVC_PROMPT: 'häß\u{fffd}lich',
+      SVC_PROMPT_FILE: '/run/1/prompt',
+      SVC_INSTRUCTIONS_FILE: '/run/1/instructions.md',
+    })
+    expect(files).toEqual([
+      { path: '/run/1/prompt', content: 'häß\0lich' },
+      { path: '/run/1/instructions.md', content: 'Be brief.' },
+    ])
   })
 
   it('gets the first 64 KiB of a long prompt in the variable, cut between characters, and the whole in the file', () => {

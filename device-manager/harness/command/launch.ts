@@ -10,15 +10,20 @@ export const maxPromptVariableBytes = 64 * 1024
 /** Launches what the agent's config says, in a pty: a string through the login shell, an argv array as it is. */
 export function commandLaunch(spec: RunSpec, launch: LaunchFacts): HarnessLaunch {
   const promptFile = join(launch.runDir, 'prompt')
+  const instructionsFile = join(launch.runDir, 'instructions.md')
   return {
     ...program(spec, launch.loginShell),
     env: {
       // A variable cannot hold a zero byte; the file has the prompt as it is.
       SVC_PROMPT: cutText(spec.prompt.replaceAll('\0', '\u{fffd}'), maxPromptVariableBytes).text,
       SVC_PROMPT_FILE: promptFile,
+      SVC_INSTRUCTIONS_FILE: instructionsFile,
     },
     io: 'pty',
-    files: [{ path: promptFile, content: spec.prompt }],
+    files: [
+      { path: promptFile, content: spec.prompt },
+      { path: instructionsFile, content: spec.agentMd },
+    ],
   }
 }
 

@@ -51,7 +51,8 @@ describe('manifest', () => {
       harness: 'command',
       maxTurns: 9,
       folder: null,
-      rules: [],
+      rules: [expect.stringContaining('You run unattended')],
+      instructions: [{ name: 'svc', sha256: expect.stringMatching(/^[0-9a-f]{64}$/) }, { name: 'AGENT.md' }],
       skills: [],
       permissions: { allow: [], ask: [], deny: [], defaultMode: 'full' },
     })

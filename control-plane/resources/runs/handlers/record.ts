@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { fail } from '../../../../shared/api/errors.ts'
 import { toTimestamp } from '../../../../shared/api/ids.ts'
@@ -108,6 +109,7 @@ function manifestOf({ runId, spec, manifest }: RunDetails): Omit<RunManifest, 'o
     maxTurns: spec.maxTurns,
     folder: spec.folder,
     rules: stored.rules.filter((rule) => rule.name !== 'AGENT.md').map((rule) => rule.text),
+    instructions: stored.rules.map(({ name, text }) => ({ name, sha256: sha256(text) })),
     skills: [],
     permissions: spec.permissions,
     envKeys: stored.envKeys,
@@ -149,3 +151,5 @@ function toReply(run: RunRow, result: ChangeSetResult, live: boolean): RunChange
   const { changeSet } = result
   return { ...changeSet, runId: run.id, live, capturedAt: toTimestamp(changeSet.capturedAt) }
 }
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
