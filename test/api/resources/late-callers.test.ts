@@ -57,6 +57,17 @@ test('a run that went to another device records no output where it was', async (
   expect(outcomeOf(await server.call(`/runs/${runId}/output`))).toBe('404 resource_not_found')
 })
 
+test.each([
+  ['asks for no change', '/agents', { name: 'Late' }, '403 platform_change_requires_run'],
+  ['asks nobody for an approval', '/approvals', { trigger: 'tool_permission', prompt: 'May I?' }, '404 run_not_found'],
+])('a run that went to another device %s where it was', async (_what, path, body, outcome) => {
+  const { runId, token } = await server.agentCaller()
+  const between = async () => void (await root()('runs').where({ id: runId }).increment('fence', 1))
+  const headers = { 'Idempotency-Key': crypto.randomUUID() }
+  expect(outcomeOf(await halfRequest(server, path, { token, body, headers, between }))).toBe(outcome)
+  expect((await server.ok(`/approvals?runId=${runId}`)).data).toEqual([])
+})
+
 test('a person who left says nothing to an agent', async () => {
   const member = await server.addPerson('member')
   const agent = await server.createAgent()
