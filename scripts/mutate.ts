@@ -52,6 +52,7 @@ for (const each of drawn) {
   scores.set(each.file, { noticed: score.noticed + (verdict === 'lived' ? 0 : 1), all: score.all + 1 })
   if (verdict === 'lived') console.log(`${each.file}:${each.mutant.line}: not noticed: ${each.mutant.what}`)
 }
+await copy.checkTests()
 for (const [file, { noticed, all }] of scores) console.log(`${noticed}/${all} ${file}`)
 const lived = [...scores.values()].reduce((sum, { noticed, all }) => sum + all - noticed, 0)
 console.log(`${drawn.length - lived} of ${drawn.length} were noticed`)

@@ -12,13 +12,20 @@ export type Verdict = 'killed' | 'timed out' | 'lived'
 const firstMs = 900_000
 const tries = 4
 
+/** How a set of tests goes where nothing is changed. */
+interface Usual {
+  ms: number
+  passed: number
+  /** A file that they were asked about. */
+  changed: string
+}
+
 /** A copy of a checkout in which files are changed. Its packages are those of the checkout. */
 export class Copy {
   readonly root: string
   private readonly graceMs: number
   private tests: ChildProcess | null = null
-  /** How long each set of tests takes where nothing is changed, and how many pass. */
-  private readonly usual = new Map<string, { ms: number; passed: number }>()
+  private readonly usual = new Map<string, Usual>()
 
   /** @param graceMs What a mutant may take beyond four times of what the tests take without one. */
   constructor(checkout: string, graceMs = 10_000) {
@@ -28,8 +35,8 @@ export class Copy {
     cpSync(checkout, this.root, { recursive: true, filter: (path) => !left.has(basename(path)) })
     const [packages, linked] = [join(checkout, 'node_modules'), join(this.root, 'node_modules')]
     mkdirSync(linked)
-    // Folders with a dot hold what Vitest and others compiled: the copy has its own.
-    for (const name of readdirSync(packages).filter((each) => !each.startsWith('.')))
+    // Folders with a dot hold what Vitest and others compiled: the copy has its own. The mark says what is installed.
+    for (const name of readdirSync(packages).filter((each) => !each.startsWith('.') || each === '.installed'))
       symlinkSync(join(packages, name), join(linked, name))
   }
 
@@ -42,17 +49,17 @@ export class Copy {
     const source = readFileSync(path, 'utf8')
     writeFileSync(path, source.slice(0, mutant.start) + mutant.text + source.slice(mutant.end))
     try {
-      // A run that was stopped at its first failure may take the beginning of the next one with it.
-      for (let attempt = 0; attempt < tries; attempt++) {
-        const answer = await this.ask({ tests, changed: file }, 4 * usual.ms + this.graceMs)
-        if (answer === 'late') return 'timed out'
-        if (answer.failed) return 'killed'
-        if (answer.passed === usual.passed) return 'lived'
-      }
+      return await this.verdictOf({ tests, changed: file }, usual.passed, 4 * usual.ms + this.graceMs)
     } finally {
       writeFileSync(path, source)
     }
-    throw new Error(`Other tests are run each time by ${tests.join(' ')}.`)
+  }
+
+  /** Throws where tests that were asked fail now: then the verdicts on mutants say nothing either. */
+  async checkTests(): Promise<void> {
+    for (const [key, { passed, changed }] of this.usual)
+      if ((await this.verdictOf({ tests: key.split(' '), changed }, passed, firstMs)) !== 'lived')
+        throw new Error(`Without any mutant these tests fail by now, so no verdict counts: ${key}`)
   }
 
   remove(): void {
@@ -60,7 +67,18 @@ export class Copy {
     rmSync(this.root, { recursive: true, force: true, maxRetries: 5 })
   }
 
-  private async usualOf(file: string, tests: readonly string[]) {
+  private async verdictOf(question: Question, usuallyPassed: number, limitMs: number): Promise<Verdict> {
+    // A run that was stopped at its first failure may take the beginning of the next one with it.
+    for (let attempt = 0; attempt < tries; attempt++) {
+      const answer = await this.ask(question, limitMs)
+      if (answer === 'late') return 'timed out'
+      if (answer.failed) return 'killed'
+      if (answer.passed === usuallyPassed) return 'lived'
+    }
+    throw new Error(`Other tests are run each time by ${question.tests.join(' ')}.`)
+  }
+
+  private async usualOf(file: string, tests: readonly string[]): Promise<Usual> {
     const key = tests.join(' ')
     const known = this.usual.get(key)
     if (known !== undefined) return known
@@ -69,7 +87,7 @@ export class Copy {
     const begun = performance.now()
     const answer = await this.ask({ tests, changed: file }, firstMs)
     if (answer === 'late' || answer.failed) throw new Error(`Without any mutant these tests fail: ${key}`)
-    const usual = { ms: performance.now() - begun, passed: answer.passed }
+    const usual = { ms: performance.now() - begun, passed: answer.passed, changed: file }
     this.usual.set(key, usual)
     return usual
   }

@@ -22,12 +22,12 @@ export const targets: readonly Target[] = [
   {
     files: /^device-manager\/run-host\/permission\/shell\//,
     near: ['permission/shell/commands.test.ts'],
-    far: ['device-manager/run-host/permission/', 'test/process/run-host/gate-bash'],
+    far: ['test/process/run-host/gate-bash'],
   },
   {
     files: /^device-manager\/run-host\/permission\//,
-    near: ['call-judge', 'decide', 'own-svc', 'shown-args'].map((name) => `permission/${name}.test.ts`),
-    far: ['test/process/run-host/gate-paths', 'permission/shell/commands.test.ts'],
+    near: ['call-inputs', 'call-judge', 'decide', 'own-svc', 'shown-args'].map((name) => `permission/${name}.test.ts`),
+    far: ['test/process/run-host/gate-paths'],
   },
   { files: /^device-manager\/run\/machine\.ts$/, near: ['device-manager/run/machine.test.ts'] },
   { files: /^device-manager\/link\/machine\.ts$/, near: ['device-manager/link/'] },

@@ -67,6 +67,7 @@ test('a mutant that never ends is ended, and those after it are judged', async (
   const endless = ofLine(4).find(({ what }) => what.startsWith('dropped: count++'))!
   expect(await copy.judge('rule.ts', endless, ['strong.test.ts'])).toBe('timed out')
   expect(await copy.judge('rule.ts', ofLine(1)[0]!, ['strong.test.ts'])).toBe('killed')
+  await copy.checkTests()
 })
 
 test('neither the project nor its copy stays changed, and tests that fail anyway judge nothing', async () => {
