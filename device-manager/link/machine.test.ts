@@ -53,6 +53,21 @@ describe('the link machine', () => {
     expect(long.waits.at(-1)).toBe(1_000)
   })
 
+  it('ignores the end of a connection that it does not have', () => {
+    expect(play(closed()).effects).toEqual([])
+    const again = play({ type: 'start' }, closed({ now: 7 }), closed({ now: 9_000 }))
+    expect(again.effects).toEqual(['connect', 'wait'])
+    expect(again.state).toMatchObject({ attempt: 1, dueAt: 1_007 })
+  })
+
+  it('counts a stable minute from the welcome, and an attempt that was never welcomed as none', () => {
+    const up = (now: number): LinkEvent[] => [{ type: 'due' }, { type: 'opened' }, { type: 'welcomed', now }]
+    const late = play({ type: 'start' }, closed(), ...up(50_000), closed({ now: 50_000 + linkLimits.stableMs - 1 }))
+    expect(late.waits.at(-1)).toBe(2_000)
+    const greeted: LinkEvent[] = [{ type: 'due' }, { type: 'opened' }, closed({ now: 10 * linkLimits.stableMs })]
+    expect(play({ type: 'start' }, closed(), ...greeted).waits).toEqual([1_000, 2_000])
+  })
+
   it('keeps a Retry-After', () => {
     expect(play({ type: 'start' }, closed({ retryAfterMs: 7_000 })).waits).toEqual([7_000])
   })

@@ -103,6 +103,62 @@ describe('the life of a run', () => {
     expect(started.state?.givenUp).toBe(true)
   })
 
+  it('ends a run that was given up once, whatever comes after it', () => {
+    const live: RunEvent[] = [offered, { type: 'start_received' }, { type: 'host_started' }, { type: 'given_up' }]
+    const { effects, state } = play(...live, { type: 'cancel_received', stop })
+    expect(effects.filter((effect) => effect === 'stop_host')).toHaveLength(1)
+    expect(state?.cancel).toBeNull()
+  })
+
+  it('says why it ended a run that nobody launched: by the cancel, the lost lease or the hosts that did not stay', () => {
+    const endings = (...events: RunEvent[]): unknown[] => {
+      let state: RunState | null = null
+      const stops: unknown[] = []
+      for (const event of events) {
+        const [next, effects] = step(state, event)
+        state = next
+        for (const effect of effects) if (effect.type === 'end_without_host') stops.push(effect.stop)
+      }
+      return stops
+    }
+    const lost: RunEvent = { type: 'host_lost' }
+    const started: RunEvent[] = [offered, { type: 'start_received' }]
+    expect(endings(offered, { type: 'cancel_received', stop }, lost)).toEqual([stop])
+    expect(endings(...started, { type: 'cancel_received', stop }, { type: 'given_up' }, lost)).toMatchObject([
+      { exitReason: 'runner_lost' },
+    ])
+    const failed = [{ exitReason: 'dispatch_error' }]
+    expect(endings(offered, lost, lost, lost)).toMatchObject(failed)
+    expect(endings(offered, lost, lost)).toEqual([])
+    for (const gone of [lost, { type: 'host_left' }] as const) {
+      expect(endings(...started, gone, gone)).toEqual([])
+      expect(endings(...started, gone, gone, gone)).toMatchObject(failed)
+    }
+    // A host that was not taken by anybody is no host that was lost.
+    const found: RunEvent = { type: 'found_without_host' }
+    expect(endings(...started, found, found, found, found)).toEqual([])
+  })
+
+  it('forgets a run that was closed when its host cannot be prepared', () => {
+    const failed: RunEvent = { type: 'prepare_failed', stop }
+    const { state, effects } = play(offered, { type: 'start_received' }, { type: 'closed' }, failed)
+    expect(state).toBeNull()
+    expect(effects.slice(-2)).toEqual(['discard_host', 'forget'])
+    expect(play(offered, { type: 'start_received' }, failed).effects.at(-1)).toBe('end_without_host')
+  })
+
+  it('sends what it has of an ended run again when the lease is lost after it', () => {
+    const { state, effects } = play(offered, { type: 'host_ended' }, { type: 'given_up' })
+    expect(effects.slice(-2)).toEqual(['forward', 'forward'])
+    expect(state).toMatchObject({ phase: 'ended', givenUp: true })
+  })
+
+  it('keeps the names of the secrets that a start brought', () => {
+    const names = (event: RunEvent) => play(offered, event).state?.secretNames
+    expect(names({ type: 'start_received', secretNames: ['TOKEN'] })).toEqual(['TOKEN'])
+    expect(names({ type: 'start_received' })).toEqual([])
+  })
+
   it('says of a start that may not have reached the host that the run is only accepted', () => {
     const { state } = play(offered, { type: 'start_received' })
     expect(state && helloState(state)).toBe('accepted')

@@ -60,6 +60,16 @@ describe('what is found', () => {
     )
   })
 
+  test('a sequence with any parameter and any last letter there is, and with no other byte', () => {
+    const split = (sequence: string) => text([secret('hunter2')], `hun\x1b[${sequence}ter2`)
+    for (let byte = 0x20; byte <= 0x3f; byte++)
+      expect(split(`${String.fromCharCode(byte)}m`), `parameter ${byte}`).toBe('[redacted:KEY]')
+    for (let byte = 0x40; byte <= 0x7e; byte++)
+      expect(split(String.fromCharCode(byte)), `letter ${byte}`).toBe('[redacted:KEY]')
+    for (const byte of ['\u0001', '\u001f', '\u007f'])
+      expect(split(byte), JSON.stringify(byte)).toBe(`hun\x1b[${byte}ter2`)
+  })
+
   test('a value that begins with the letter that ends a colour sequence, or stands in one that is none', () => {
     expect(text([secret('mysecret')], 'my\x1b[31mysecret')).toBe('my\x1b[31[redacted:KEY]')
     expect(text([secret('hunter2')], 'hun\x1b[hunter2')).toBe('hun\x1b[[redacted:KEY]')

@@ -8,7 +8,13 @@ import type { Reply, TestServer } from './server.ts'
 export async function halfRequest(
   server: TestServer,
   path: string,
-  options: { method?: string; token: string; body: unknown; between: () => Promise<void> },
+  options: {
+    method?: string
+    token: string
+    body: unknown
+    headers?: Record<string, string>
+    between: () => Promise<void>
+  },
 ): Promise<Reply> {
   const text = JSON.stringify(options.body)
   const accepted = new Promise<void>((resolve) => {
@@ -24,6 +30,7 @@ export async function halfRequest(
   const call = request(`${server.nextUrl()}/api/v1${path}`, {
     method: options.method ?? 'POST',
     headers: {
+      ...options.headers,
       authorization: `Bearer ${options.token}`,
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(text),

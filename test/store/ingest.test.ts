@@ -5,7 +5,13 @@ import { Ingest } from '../../control-plane/link/ingest.ts'
 import type { IngestItem } from '../../control-plane/link/ingest-batch.ts'
 import { silentLog } from '../../control-plane/process/log.ts'
 import { realWorld } from '../../shared/lib/world.ts'
-import { openSqlite } from '../kit/database.ts'
+import type { ServerMessage } from '../../shared/device/protocol.ts'
+import type { Database } from '../../control-plane/db/open.ts'
+import { claimRun, offerRuns } from '../../control-plane/resources/runs/lease-store.ts'
+import { listFrames } from '../../control-plane/resources/runs/log-store.ts'
+import { endRun, findRun } from '../../control-plane/resources/runs/store.ts'
+import { hasPostgres, openPostgres, openSqlite } from '../kit/database.ts'
+import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'
 
 /** When what was pushed is stored and answered, whatever the moment at which it comes. */
 
@@ -29,10 +35,9 @@ const frame = (answered: () => void): IngestItem => ({
   giveUp: () => undefined,
 })
 
-test('what comes while the work before it is just done is not left lying', async () => {
-  const database = openSqlite()
-  const ingest = new Ingest({
-    root: database.root,
+const ingestOf = ({ root }: Database) =>
+  new Ingest({
+    root,
     world: realWorld,
     log: silentLog,
     bus: { signal: () => undefined },
@@ -40,6 +45,10 @@ test('what comes while the work before it is just done is not left lying', async
     catalog: createCatalog([]),
     onEnded: () => undefined,
   })
+
+test('what comes while the work before it is just done is not left lying', async () => {
+  const database = openSqlite()
+  const ingest = ingestOf(database)
   let answers = 0
   const pushed = () =>
     new Promise<void>((resolve) => {
@@ -58,4 +67,33 @@ test('what comes while the work before it is just done is not left lying', async
   }
   expect(answers).toBe(3 * moments)
   await database.close()
+})
+
+test.skipIf(!hasPostgres())('events of a run that ends while they are stored are refused', async () => {
+  const database = await openPostgres()
+  const { root } = database
+  try {
+    const workspaceId = await seedWorkspace(root)
+    const { id: runId } = await seedRun(root, await seedAgent(root, workspaceId))
+    await offerRuns(root, { runIds: [runId], device: 'dvc_a', expiresAt: at })
+    await claimRun(root, { runId, fence: 1, device: 'dvc_a', at })
+    const sent: ServerMessage[] = []
+    const given = frame(() => undefined)
+    const events = given.kind === 'events' && { ...given, workspaceId, header: { ...given.header, runId } }
+    if (events === false) throw new Error('no events')
+    const waits = async () => (await root.raw('select 1 from pg_locks where not granted')).rows.length
+    // The end is written and not yet committed when the events arrive: they read a live run, and wait to store what they have.
+    const stored = await root.transaction(async (tx) => {
+      await endRun(tx, { runId, fence: 1, exitReason: 'runner_lost', errorCode: null, errorMessage: null, at })
+      const pushed = ingestOf(database).push({ ...events, send: (message) => void sent.push(message) })
+      await expect.poll(waits, { timeout: 10_000, interval: 5 }).toBe(1)
+      return { pushed }
+    })
+    await stored.pushed
+    expect(sent).toEqual([{ type: 'run.refused', runId, fence: 1, reason: 'run_ended' }])
+    expect(await listFrames(root, { runId, afterSeq: 0, limit: 10 })).toEqual([])
+    expect(await findRun(root, runId)).toMatchObject({ eventSeq: 0, exitReason: 'runner_lost' })
+  } finally {
+    await database.close()
+  }
 })

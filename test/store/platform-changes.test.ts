@@ -1,4 +1,10 @@
 import { expect } from 'vitest'
+import { z } from 'zod'
+import type { Db, Tx } from '../../control-plane/db/open.ts'
+import { inTransaction } from '../../control-plane/db/transaction.ts'
+import type { PersonCaller } from '../../control-plane/http/callers.ts'
+import { implement } from '../../control-plane/http/implement.ts'
+import { silentLog } from '../../control-plane/process/log.ts'
 import { migrations } from '../../control-plane/db/migrations/index.ts'
 import { listApprovals } from '../../control-plane/resources/approvals/store.ts'
 import {
@@ -7,6 +13,9 @@ import {
   insertPlatformChange,
   listPlatformChanges,
 } from '../../control-plane/resources/platform-changes/store.ts'
+import { approveChange } from '../../control-plane/resources/platform-changes/steps/replay.ts'
+import { ApiError, fail } from '../../shared/api/errors.ts'
+import { defineRoute } from '../../shared/api/route.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { at, seedWorkspace } from './seed.ts'
@@ -68,4 +77,99 @@ onBoth('writes that waited before there were approvals get theirs by the migrati
   } finally {
     if (!(await root.schema.hasTable('approvals'))) await root.transaction((tx) => gates.up(tx))
   }
+})
+
+const body = z.object({ slug: z.string(), how: z.enum(['do', 'refuse', 'break', 'crash']).default('do') })
+const described = { method: 'POST', summary: 'Make', body, reply: z.object({ slug: z.string() }), status: 201 } as const
+const makes = {
+  any: defineRoute({ ...described, id: 'made.any', path: '/made' }),
+  admin: defineRoute({
+    ...described,
+    id: 'made.admin',
+    path: '/admin',
+    callers: { person: 'admin', agent: 'platform_change' },
+  }),
+  agent: defineRoute({
+    ...described,
+    id: 'made.agent',
+    path: '/agent',
+    callers: { person: { refused: 'restore_forbidden' }, agent: 'platform_change' },
+  }),
+}
+
+/** Approves a write of this route, which makes a workspace, as a person of this role. */
+async function approved(db: Db, change: { route: keyof typeof makes; body: z.input<typeof body>; role?: 'admin' }) {
+  const workspaceId = await seedWorkspace(db)
+  const after: string[] = []
+  const make = async ({ db: tx, body: { slug, how }, afterCommit }: Asked) => {
+    afterCommit(() => after.push(slug))
+    await seedWorkspace(tx, slug)
+    if (how === 'refuse') fail('slug_taken')
+    if (how === 'break') throw new ApiError('database_unavailable')
+    if (how === 'crash') throw new Error('something broke')
+    return { slug }
+  }
+  const routes = implement(makes, { any: make, admin: make, agent: make })
+  const stored = { id: id('apr_'), workspaceId, agentId: id('agt_'), runId: id('run_'), params: {}, createdAt: at }
+  await insertPlatformChange(db, { ...stored, routeId: makes[change.route].id, body: change.body })
+  const person: PersonCaller = {
+    kind: 'person',
+    via: 'login_token',
+    userId: realWorld.uuid(),
+    userPublicId: id('usr_'),
+    name: 'Somebody',
+    email: 'somebody@example.com',
+    workspaceId,
+    role: change.role ?? 'member',
+  }
+  let failure: unknown = null
+  const approve = async (tx: Tx) => {
+    const steps: (() => void)[] = []
+    const { signal } = new AbortController()
+    const request = { db: tx, world: realWorld, log: silentLog, requestId: 'req_1', signal }
+    await approveChange({ ...request, afterCommit: (step) => void steps.push(step) }, stored, { person, routes })
+    return steps
+  }
+  try {
+    for (const step of await inTransaction(db as Tx, approve)) step()
+  } catch (error) {
+    failure = error
+  }
+  const { status, result } = (await findPlatformChange(db, workspaceId, stored.id))!
+  const made = await db('workspaces').where({ slug: change.body.slug })
+  return { status, result, made: made.length, after, failure }
+}
+interface Asked {
+  db: Db
+  body: z.infer<typeof body>
+  afterCommit: (step: () => void) => void
+}
+
+onBoth('an approved write is done once, and so is what waits for its commit', async ({ root }) => {
+  const done = await approved(root, { route: 'any', body: { slug: 'done' } })
+  const result = { status: 201, body: { slug: 'done' } }
+  expect(done).toEqual({ status: 'approved', result, made: 1, after: ['done'], failure: null })
+})
+
+onBoth('a write that is refused leaves the refusal, and nothing of what it did or wanted to do', async ({ root }) => {
+  const refused = await approved(root, { route: 'any', body: { slug: 'refused', how: 'refuse' } })
+  expect(refused).toMatchObject({ status: 'approved', made: 0, after: [], failure: null })
+  expect(refused.result).toMatchObject({ status: 409, body: { error: { code: 'slug_taken' } } })
+})
+
+onBoth('a write that fails otherwise is not approved, and waits on', async ({ root }) => {
+  for (const how of ['break', 'crash'] as const) {
+    const failed = await approved(root, { route: 'any', body: { slug: how, how } })
+    expect(failed).toMatchObject({ status: 'pending', result: null, made: 0, after: [] })
+    expect(failed.failure).not.toBeNull()
+  }
+})
+
+onBoth('a write is done with the rights of the person who approves it', async ({ root }) => {
+  const byMember = await approved(root, { route: 'admin', body: { slug: 'member' } })
+  expect(byMember).toMatchObject({ status: 'approved', result: { status: 403 }, made: 0, after: [] })
+  const byAdmin = await approved(root, { route: 'admin', body: { slug: 'admin' }, role: 'admin' })
+  expect(byAdmin).toMatchObject({ status: 'approved', result: { status: 201 }, made: 1 })
+  const forAgents = await approved(root, { route: 'agent', body: { slug: 'agent' }, role: 'admin' })
+  expect(forAgents).toMatchObject({ result: { body: { error: { code: 'restore_forbidden' } } }, made: 0 })
 })

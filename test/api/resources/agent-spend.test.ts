@@ -60,6 +60,17 @@ describe('what a run costs', () => {
     expect(await spentBy(agent.id)).toBe(10)
   })
 
+  test('counts as a million dollars at most, whatever a device says, and may be added to', async () => {
+    const agent = await agentWith({ model: 'gpt-5' })
+    const mostCents = 100_000_000
+    await runWith(agent.id, { costUsd: '999999.99' })
+    expect(await spentBy(agent.id)).toBe(mostCents - 1)
+    await runWith(agent.id, { costUsd: '1000000.01' })
+    expect(await spentBy(agent.id)).toBe(2 * mostCents - 1)
+    await runWith(agent.id, { costUsd: '9'.repeat(300) })
+    expect(await spentBy(agent.id)).toBe(3 * mostCents - 1)
+  })
+
   test('is summed without rounding, and forgotten when the month is over', async () => {
     const agent = await agentWith({ model: 'gpt-5' })
     for (let run = 0; run < 3; run++) await runWith(agent.id, { costUsd: '0.004' })
