@@ -5,8 +5,6 @@ import { agentId, agentRef, timestamp, uuid } from './ids.ts'
 import { listOf, pageParams } from './paging.ts'
 import { defineRoute } from './route.ts'
 
-/** Revisions of an agent's settings, and its history (document 1, "Config revision"). */
-
 /** `config`: settings or AGENT.md; `sessions`: its sessions were reset. */
 export const historyKinds = ['config', 'skill', 'rule', 'sessions'] as const
 export type HistoryKind = (typeof historyKinds)[number]
@@ -28,7 +26,7 @@ export const historyEntry = z
   .meta({ id: 'AgentHistoryEntry' })
 export type HistoryEntry = z.infer<typeof historyEntry>
 
-/** What a revision keeps of the settings, as far as this version knows them. */
+/** The settings in a revision, as far as this version knows them. */
 export const revisedConfig = agentConfigPatch.extend({ agentMd: agentMdText.optional() })
 export type RevisedConfig = z.infer<typeof revisedConfig>
 

@@ -3,7 +3,7 @@ import { agent, agentName, agentParams, agentPositional, agentWithAudit, platfor
 import { taskId } from './ids.ts'
 import { defineRoute, orPlatformChange, peopleOnly } from './route.ts'
 
-/** Agents that go, come back, are copied and change hands (document 1, "Agents"). */
+/** Deleting, restoring and copying agents, and giving them another owner. */
 
 export const agentLifecycleRoutes = {
   delete: defineRoute({
@@ -65,7 +65,7 @@ export const agentLifecycleRoutes = {
     path: '/agents/{agentId}/transfer-owner',
     summary: 'Give an agent another owner',
     description:
-      'Given by somebody who is no workspace admin, it runs on no device of the new owner until they agree: by POST /agents/{agentId}/accept, by starting it, or by changing it.',
+      'If the giver is no workspace admin, the agent runs on no device of the new owner until they agree: by POST /agents/{agentId}/accept, by starting it, or by changing it.',
     callers: { person: 'member', agent: { refused: 'owner_transfer.forbidden' } },
     params: agentParams,
     body: z
@@ -86,7 +86,7 @@ export const agentLifecycleRoutes = {
     method: 'POST',
     path: '/agents/{agentId}/accept',
     summary: 'Agree to an agent that was given to you, so that it may run on your devices',
-    description: 'For its owner alone. Agreeing again changes nothing.',
+    description: 'Only its owner may agree. Agreeing again changes nothing.',
     callers: peopleOnly,
     params: agentParams,
     reply: agent,

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** Words of approvals that the store needs too (document 2, "Approval"). */
+/** Words of approvals and questions, apart from the routes so that stores need not load those. */
 
 export const approvalTriggers = [
   'tool_permission',

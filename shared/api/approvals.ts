@@ -9,12 +9,12 @@ import {
 } from './approval-words.ts'
 import { agentId, agentRef, approvalId, runId, runRef, taskId, taskRef, timestamp, userPublicId, uuid } from './ids.ts'
 import { idPageParams } from './id-paging.ts'
-import { listOf } from './paging.ts'
+import { listOf, includeParam } from './paging.ts'
 import { defineRoute } from './route.ts'
 import { run } from './runs.ts'
 import { taskStatuses } from './task-fields.ts'
 
-/** Approvals: yes-or-no gates on one action (document 2, "Approval"). */
+/** Approvals: yes-or-no gates on one action. */
 
 const byPersonOrSystem = z.object({ type: z.enum(['user', 'system']), id: userPublicId.nullable() })
 
@@ -72,7 +72,7 @@ export type Approval = z.infer<typeof approval>
 export const approvalSummary = approval.omit({ workspaceId: true, sessionId: true }).meta({ id: 'ApprovalSummary' })
 export type ApprovalSummary = z.infer<typeof approvalSummary>
 
-/** What `include` adds to an approval or a question. */
+/** Records that `include` adds to an approval or a question. */
 export const includedTask = z
   .object({ object: z.literal('task'), id: taskId, key: z.string(), title: z.string(), status: z.enum(taskStatuses) })
   .nullable()
@@ -97,7 +97,7 @@ const statusFilter = z
   .describe('`open`, `resolved` or `all`.')
 
 const raisedThing = z.object({
-  kind: z.enum(gatedKinds).optional().describe("By default the trigger's own."),
+  kind: z.enum(gatedKinds).optional().describe("Default: the trigger's own."),
   name: z.string().trim().min(1).max(200).optional().describe('What is to be done, in a word.'),
   inputDigest: z
     .string()
@@ -168,12 +168,7 @@ export const approvalRoutes = {
     path: '/approvals/{approvalId}',
     summary: 'Read one approval',
     params,
-    query: z.object({
-      include: z
-        .array(z.enum(['task', 'run', 'session']))
-        .optional()
-        .describe('More to put into the answer.'),
-    }),
+    query: z.object({ include: includeParam('task', 'run', 'session') }),
     queryCodes: { invalid: { include: 'invalid_include' } },
     reply: approval.extend(included),
     errors: ['approval_not_found', 'invalid_include'],

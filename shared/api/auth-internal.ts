@@ -4,22 +4,22 @@ import { listOf, pageParams } from './paging.ts'
 import { defineRoute, peopleOnly } from './route.ts'
 
 /**
- * Signing in (silence shared.loginToken). The documents name no such routes: these are no part of the written API, so the
- * OpenAPI document leaves them out. `svc` and the server's own pages use them; docs/sign-in.md describes them.
+ * Signing in. `svc` and the server's own pages use these routes; they are not part of the public API, so the OpenAPI
+ * document leaves them out. docs/sign-in.md describes them.
  */
 
-/** The two endpoints of RFC 8628. They speak its form: urlencoded requests, `{ "error": ... }` refusals. */
+/** The two endpoints of RFC 8628. They use its formats: urlencoded requests and `{ "error": ... }` refusals. */
 export const deviceFlow = {
   authorizePath: '/api/auth/device',
   tokenPath: '/api/auth/token',
-  /** The only client there is; public, so the id is no secret. */
+  /** The only client. It is public, so its id is no secret. */
   clientId: 'svc',
   grantType: 'urn:ietf:params:oauth:grant-type:device_code',
   /** Where a person enters the code. */
   pagePath: '/device',
 } as const
 
-/** It is printed on a terminal, so it holds nothing but visible characters. */
+/** An address that is printed on a terminal, so it may hold only visible characters. */
 const pageAddress = z
   .url({ protocol: /^https?$/ })
   .max(2000)
@@ -30,7 +30,7 @@ export const deviceAuthorizationReply = z.object({
   user_code: z.string().regex(/^[ -~]{1,50}$/),
   verification_uri: pageAddress,
   verification_uri_complete: pageAddress,
-  /** Seconds, as the next. */
+  /** Seconds, like `interval`. */
   expires_in: z.number().int().min(1).max(86_400),
   interval: z.number().int().min(1).max(600).default(5),
 })
@@ -67,7 +67,7 @@ export const loginTokenEntry = z.object({
   createdAt: timestamp,
   lastUsedAt: timestamp.nullable(),
   expiresAt: timestamp.nullable(),
-  /** It is the token of this very call. */
+  /** Whether it is the token of this very call. */
   isCurrent: z.boolean(),
 })
 export type LoginTokenEntry = z.infer<typeof loginTokenEntry>
@@ -90,7 +90,7 @@ export const authInternalRoutes = {
     summary: 'List your valid login tokens of this workspace; admins may list those of everybody in it',
     callers: peopleOnly,
     query: z.object({
-      all: z.boolean().default(false).describe('Those of all people of the workspace, for admins.'),
+      all: z.boolean().default(false).describe('The tokens of all people of the workspace, for admins.'),
       ...pageParams,
     }),
     reply: listOf(loginTokenEntry),
@@ -111,7 +111,7 @@ export const authInternalRoutes = {
   }),
 } as const
 
-/** How admins put devices out of their workspace; `DELETE /devices/{id}` is the owner's. */
+/** How admins remove devices from their workspace; `DELETE /devices/{id}` is the owner's way. */
 export const accessRoutes = {
   listDevices: defineRoute({
     id: 'auth.devices.list',

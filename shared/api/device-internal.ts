@@ -4,8 +4,8 @@ import { devicePublicId, uuid } from './ids.ts'
 import { defineRoute } from './route.ts'
 
 /**
- * Routes between `svc device` and the control plane (silence devices.protocol). They are no part of the written API: the
- * OpenAPI document and `svc` leave them out. The link itself is a WebSocket (shared/device).
+ * Routes between `svc device` and the control plane. They are not part of the public API: the OpenAPI document and
+ * `svc` leave them out. The link itself is a WebSocket (shared/device).
  */
 
 export const deviceInternalRoutes = {

@@ -3,12 +3,10 @@ import { claimState, providerReadiness } from '../device/protocol.ts'
 import { devicePublicId, timestamp, uuid } from './ids.ts'
 import { defineRoute, peopleOnly } from './route.ts'
 
-/** Devices (document 1, "Device"): people only. */
-
 export const livenessStatuses = ['connected', 'disconnected', 'retired'] as const
 export type LivenessStatus = (typeof livenessStatuses)[number]
 
-/** Whose wakes a device takes, judged by the person at the root of a run's chain of wakes. */
+/** Whose wakes a device takes. What counts is the person at the root of a run's chain of wakes. */
 export const runsByChoices = ['owner', 'admins', 'members'] as const
 export type RunsBy = (typeof runsByChoices)[number]
 

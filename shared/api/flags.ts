@@ -14,7 +14,7 @@ export interface Flag {
   dropped: boolean
   aliases: readonly string[]
   choices: readonly string[] | null
-  /** Given this word, null is sent. */
+  /** The word for which null is sent. */
   nullWord: string | null
   description: string
   fallback: Fallback | null
@@ -88,7 +88,7 @@ function shapeAt(route: AnyRoute, target: string): ValueShape {
   return shapeOf(schema)
 }
 
-/** The value must be given, and so must be all that it lies in. */
+/** Whether the value must be given: it and everything around it are required. */
 function isNeeded(route: AnyRoute, target: string): boolean {
   const [part, ...path] = target.split('.')
   return path.every((_key, at) => {

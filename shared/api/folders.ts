@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { devicePublicId, folderShortId, timestamp, uuid } from './ids.ts'
 import { defineRoute, peopleOnly } from './route.ts'
 
-/** Folders: directories on devices that runs work in (document 1, "Folder"): people only. */
+/** Folders: directories on devices that runs work in. Only people call these routes. */
 
 export const folder = z
   .object({

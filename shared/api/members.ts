@@ -5,8 +5,8 @@ import { defineRoute, roles } from './route.ts'
 import { workspaceFlag, workspaceParams } from './workspaces.ts'
 
 /**
- * People of a workspace (document 1, "Workspaces and companies"). These routes answer under `/workspaces` only. Inviting,
- * changing a role, removing a member and accepting an invite are not offered: people are added by the operator.
+ * People of a workspace. These routes answer under `/workspaces` only. Inviting, changing a role, removing a member and
+ * accepting an invite are not offered: the operator adds people.
  */
 
 export const member = z

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { agentId, agentRef, timestamp, uuid } from './ids.ts'
 import { defineRoute, peopleOnly } from './route.ts'
 
-/** Agents that were let into a private project. The documents only refer to grants; these routes are ours. */
+/** Agents that were let into a private project. */
 
 export const projectGrant = z
   .object({

@@ -4,8 +4,6 @@ import { agentRef, timestamp, uuid } from './ids.ts'
 import { listOf, pageParams } from './paging.ts'
 import { defineRoute } from './route.ts'
 
-/** Projects (document 1, "Project"). */
-
 export const projectStatuses = ['active', 'archived', 'completed'] as const
 
 export const project = z
@@ -54,7 +52,7 @@ const identity = {
     .describe('`private`: only its owner, workspace admins and agents let into it see it.'),
 }
 
-/** An address with a password in it would be kept and shown to all who see the project. */
+/** Refuses an address with a password in it: everybody who sees the project would see it. */
 const repoUrl = z
   .string()
   .trim()
@@ -88,7 +86,7 @@ const updateBody = z
 
 const configBody = z
   .object({
-    status: z.enum(projectStatuses).describe('New status; any follows any.'),
+    status: z.enum(projectStatuses).describe('New status; any may follow any other.'),
     leadAgentId,
     repoUrl: repoUrl.nullable(),
   })
@@ -96,7 +94,7 @@ const configBody = z
   .meta({ id: 'ProjectConfigUpdate' })
 
 const params = z.object({ projectId: uuid.describe('UUID of the project.') })
-/** A projectId that is no UUID names nothing (document 1, "Workspace and project errors"). */
+/** A projectId that is no UUID names nothing, so the answer is a plain 404. */
 const byId = { params, malformedParam: 'resource_not_found' } as const
 const positionals = [{ name: 'id', target: 'params.projectId' }] as const
 const exampleId = '5b0c7d0e-6a7e-4b52-9a8e-2f9d1c3e4a6b'

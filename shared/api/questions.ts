@@ -15,11 +15,11 @@ import {
   uuid,
 } from './ids.ts'
 import { idPageParams } from './id-paging.ts'
-import { listOf } from './paging.ts'
+import { listOf, includeParam } from './paging.ts'
 import { defineRoute, peopleOnly } from './route.ts'
 import { secretFields } from './secrets.ts'
 
-/** Questions: what an agent asks a person (document 2, "Question"). */
+/** Questions that agents ask people. */
 
 export const question = z
   .object({
@@ -33,8 +33,8 @@ export const question = z
     status: z.enum(gateStatuses),
     prompt: z.string().describe('Markdown, secrets masked.'),
     answerMode: z.enum(answerModes),
-    options: z.array(questionOption).nullable().describe('Of the select modes.'),
-    secretRequest: secretRequest.nullable().describe('Of `secret_input`.'),
+    options: z.array(questionOption).nullable().describe('Only for the select modes.'),
+    secretRequest: secretRequest.nullable().describe('Only for `secret_input`.'),
     askedBy: askingParty,
     answer: z
       .object({ text: z.string().nullable(), selected: z.array(z.string()).nullable(), secretId: secretId.nullable() })
@@ -93,7 +93,7 @@ export const questionRoutes = {
     summary: 'Ask a person; the run stops and goes on when it is answered',
     callers: { person: { refused: 'user_cannot_create_question' }, agent: 'allowed' },
     idempotency: 'required',
-    // What was asked stays, closed by the system, when the run cannot be stopped any more.
+    // A question whose run cannot be stopped any more stays stored, closed by the system.
     transaction: false,
     body: createBody,
     refusedBodyKeys: {
@@ -181,12 +181,7 @@ export const questionRoutes = {
     path: '/questions/{id}',
     summary: 'Read one question',
     params,
-    query: z.object({
-      include: z
-        .array(z.enum(['task', 'run', 'session', 'conversation']))
-        .optional()
-        .describe('More to put into the answer.'),
-    }),
+    query: z.object({ include: includeParam('task', 'run', 'session', 'conversation') }),
     queryCodes: { invalid: { include: 'invalid_include' } },
     reply: question.extend({
       ...included,

@@ -1,12 +1,9 @@
 import { z } from 'zod'
 import { timestamp, uuid } from './ids.ts'
 import { listOf } from './paging.ts'
-import { defineRoute, peopleOnly } from './route.ts'
+import { defineRoute, peopleOnly, adminsOnly } from './route.ts'
 
-/**
- * Repos of a workspace. The documents name only their ids (`repoId` of tasks and folders); with these routes a workspace
- * says which git repositories they are.
- */
+/** Repos of a workspace: the git repositories that `repoId` of tasks and folders names. */
 
 export const repo = z
   .object({
@@ -61,7 +58,7 @@ export const repoRoutes = {
     method: 'DELETE',
     path: '/repos/{repoId}',
     summary: 'Forget a repo; nothing in it changes',
-    callers: { person: 'admin', agent: { refused: 'http_exception' } },
+    callers: adminsOnly,
     params,
     cli: {
       command: 'repo remove',

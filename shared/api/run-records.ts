@@ -6,7 +6,7 @@ import { runId, timestamp } from './ids.ts'
 import { defineRoute, mebibyte } from './route.ts'
 import { runParams, runPositional } from './runs.ts'
 
-/** What is kept about a run: its prompt, its setup, what it changed, what it gave (silence runs.bodiesNotShown). */
+/** Records of a run: its prompt, its setup, its changes and its output. */
 
 export const runContext = z.object({ prompt: z.string() }).meta({ id: 'RunContext' })
 

@@ -2,27 +2,24 @@ import { z } from 'zod'
 import { steersPrograms } from '../lib/env-names.ts'
 import { agentId, agentRef, secretId, timestamp, userPublicId, uuid } from './ids.ts'
 import { listOf, pageParams } from './paging.ts'
-import { defineRoute, peopleOnly } from './route.ts'
+import { defineRoute, peopleOnly, adminsOnly } from './route.ts'
 
-/**
- * Secrets: values kept encrypted and given to agents as environment variables of their runs. The documents only refer to
- * them; these routes are ours.
- */
+/** Secrets: values that are stored encrypted and given to agents as environment variables of their runs. */
 
 export const secretFields = {
-  name: z.string().trim().min(1).max(100).describe('Name, its own in the workspace.'),
+  name: z.string().trim().min(1).max(100).describe('Name, unique in the workspace.'),
   provider: z.string().trim().min(1).max(100).describe('The service it is for, for example `github`.'),
   envVarName: z
     .string()
     .regex(/^[A-Za-z_][A-Za-z0-9_]{0,99}$/)
-    .refine((name) => !steersPrograms(name), 'is kept free: programs are steered by it')
+    .refine((name) => !steersPrograms(name), 'is reserved: it changes what programs do')
     .describe('Variable under which agents get it.'),
   value: z
     .string()
     .min(1)
     .max(10_000)
     .refine((value) => !value.includes('\0'), 'holds NUL')
-    .describe('The value, 1 to 10,000 characters; never shown again but by reveal.'),
+    .describe('The value, 1 to 10,000 characters; only reveal ever shows it again.'),
 }
 
 export const secret = z
@@ -45,7 +42,6 @@ export type Secret = z.infer<typeof secret>
 const params = z.object({ secretId })
 const positionals = [{ name: 'secret', target: 'params.secretId' }] as const
 const exampleId = 'sec_7kP2nV5xQbD8rM1c'
-const forAdmins = { person: 'admin', agent: { refused: 'http_exception' } } as const
 
 export const secretRoutes = {
   list: defineRoute({
@@ -65,7 +61,7 @@ export const secretRoutes = {
     path: '/secrets',
     summary: 'Store a secret; the command reads its value from standard input',
     callers: peopleOnly,
-    // The stored answer holds no value, but the key would keep a hash of it.
+    // The stored answer would hold no value, but the key's record would hold a hash of it.
     idempotency: 'none',
     body: z
       .object({
@@ -96,9 +92,9 @@ export const secretRoutes = {
     id: 'secrets.reveal',
     method: 'POST',
     path: '/secrets/{secretId}/reveal',
-    summary: 'Show the value of a secret (workspace admins); it is recorded who did',
-    callers: forAdmins,
-    // The value must not be kept as the answer of a key.
+    summary: 'Show the value of a secret (workspace admins); the server records who did',
+    callers: adminsOnly,
+    // The value must not be stored as the answer of a key.
     idempotency: 'none',
     params,
     reply: z.object({ object: z.literal('secret_value'), id: secretId, name: z.string(), value: z.string() }),

@@ -5,7 +5,7 @@ import { attachmentIds, named, parentMessageId, textFlags, textKeys, textPositio
 import { listOf, limitParam } from './paging.ts'
 import { defineRoute } from './route.ts'
 
-/** Comments of tasks: messages of the conversation of a task (document 2, "Comment"; silence tasks.commentEnvelope). */
+/** Comments of tasks: messages of the conversation of a task. */
 
 export const comment = z
   .object({
@@ -46,10 +46,11 @@ export const taskCommentRoutes = {
     }),
     reply: listOf(comment),
     plainErrors: ['plain.comment_task_missing'],
-    cli: [
-      { command: 'comment list', positionals: [positional], example: 'svc comment list MAI-12' },
-      { command: 'task comment list', positionals: [positional], example: 'svc task comment list MAI-12' },
-    ],
+    cli: ['comment list', 'task comment list'].map((command) => ({
+      command,
+      positionals: [positional],
+      example: `svc ${command} MAI-12`,
+    })),
   }),
 
   create: defineRoute({
@@ -73,19 +74,11 @@ export const taskCommentRoutes = {
     status: 201,
     errors: ['empty_comment', 'secret_in_message', 'parent_not_in_conversation', 'invalid_task_transition'],
     plainErrors: ['plain.comment_task_missing'],
-    cli: [
-      {
-        command: 'comment add',
-        positionals: [positional, textPositional],
-        flags: addFlags,
-        example: 'svc comment add MAI-12 "The build is green again."',
-      },
-      {
-        command: 'task comment add',
-        positionals: [positional, textPositional],
-        flags: addFlags,
-        example: 'svc task comment add MAI-12 "The build is green again."',
-      },
-    ],
+    cli: ['comment add', 'task comment add'].map((command) => ({
+      command,
+      positionals: [positional, textPositional],
+      flags: addFlags,
+      example: `svc ${command} MAI-12 "The build is green again."`,
+    })),
   }),
 } as const

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { conversation } from './conversation-shapes.ts'
 import { idPageParams } from './id-paging.ts'
 import { agentRef, taskRef, timestamp } from './ids.ts'
-import { idsParam, listOrBatchOf } from './paging.ts'
+import { idsParam, listOrBatchOf, includeParam } from './paging.ts'
 import { defineRoute } from './route.ts'
 import { run } from './runs.ts'
 import { comment } from './task-comments.ts'
@@ -19,8 +19,7 @@ import {
   title,
   writable,
 } from './task-shapes.ts'
-
-/** Tasks (document 2, "Endpoints > Tasks"). Items are updated with POST on their path. */
+import { fileFlag } from './command.ts'
 
 export const taskIncludes = [
   'description',
@@ -45,7 +44,7 @@ export const taskWithIncluded = task
     conversation: conversation
       .nullable()
       .optional()
-      .describe('Holds its comments; null before the first one, and for whom it is not.'),
+      .describe('Holds its comments; null before the first one, and for callers who may not read it.'),
   })
   .meta({ id: 'TaskWithIncluded' })
 
@@ -83,12 +82,21 @@ const taskFlags = {
   'repo-id': { aliases: ['repo'] },
   'branch-name': { aliases: ['branch'] },
   description: {},
-  'description-file': {
-    target: 'body.description',
-    kind: 'file',
-    description: 'File with the description (`-`: standard input).',
-  },
+  'description-file': fileFlag('body.description', 'the description'),
 } as const
+
+const archiving = (verb: 'archive' | 'unarchive', summary: string) =>
+  defineRoute({
+    id: `tasks.${verb}`,
+    method: 'POST',
+    path: `/tasks/{id}/${verb}`,
+    summary,
+    ...byTask,
+    ...keyed,
+    reply: task,
+    errors: ['task_not_found'],
+    cli: { command: `task ${verb}`, positionals: [taskPositional], example: `svc task ${verb} MAI-12` },
+  })
 
 export const taskRoutes = {
   list: defineRoute({
@@ -105,10 +113,7 @@ export const taskRoutes = {
       priority: z.array(z.enum(taskPriorities)).optional().describe('Only with one of these.'),
       archived: z.boolean().optional().describe('Archived ones, too.'),
       q: z.string().max(100).optional().describe('Text in title, key or description.'),
-      include: z
-        .array(z.enum(['description']))
-        .optional()
-        .describe('More to put into the rows.'),
+      include: includeParam('description'),
       ...idPageParams,
     }),
     queryCodes: { invalid: { include: 'invalid_include' } },
@@ -149,7 +154,7 @@ export const taskRoutes = {
     path: '/tasks/batch',
     summary: 'Create several tasks, all or none',
     description:
-      'Tasks are created in their order. `defaults` hold for every task that does not say otherwise. `parentTaskId` may name an earlier task of the batch, `dependsOn` any of them: by `ref` or by index from 0. A bare list of tasks is taken, too.',
+      'Tasks are created in their order. `defaults` apply to every task that does not say otherwise. `parentTaskId` may name an earlier task of the batch, `dependsOn` any of them: by `ref` or by index from 0. A bare list of tasks is accepted, too.',
     ...keyed,
     body: z.union([
       z.object({ defaults: batchDefaults.optional(), tasks: z.array(batchItem).min(1).max(100) }),
@@ -183,16 +188,14 @@ export const taskRoutes = {
     path: '/tasks/{id}',
     summary: 'Read one task',
     ...byTask,
-    query: z.object({
-      include: z.array(z.enum(taskIncludes)).optional().describe('Related records to put into the answer.'),
-    }),
+    query: z.object({ include: includeParam(...taskIncludes) }),
     queryCodes: { invalid: { include: 'invalid_include' } },
     reply: taskWithIncluded,
     errors: ['task_not_found'],
     cli: {
       command: 'task get',
       positionals: [taskPositional],
-      flags: { history: { target: null, kind: 'boolean', description: 'Its history, too.' } },
+      flags: { history: { target: null, kind: 'boolean', description: 'Print its history, too.' } },
       flow: true,
       example: 'svc task get current --include dependencies',
     },
@@ -208,7 +211,7 @@ export const taskRoutes = {
       .object({ title, ...writable })
       .partial()
       .meta({ id: 'TaskUpdate' }),
-    // They have routes of their own, with effects of their own.
+    // These have routes of their own, with effects of their own.
     refusedBodyKeys: { status: 'validation_error', assignee: 'validation_error', parentTaskId: 'validation_error' },
     reply: task,
     errors: ['task_not_found', 'task_branch_immutable', 'assignee_lacks_access', ...runCodes],
@@ -270,7 +273,7 @@ export const taskRoutes = {
       positionals: [taskPositional],
       flags: {
         assignee: { target: null, kind: 'string', description: 'The agent: `agt_` id, @handle, name, UUID or `me`.' },
-        unassign: { target: null, kind: 'boolean', description: 'Take it from whoever has it.' },
+        unassign: { target: null, kind: 'boolean', description: 'Take it from its assignee.' },
       },
       flow: true,
       example: 'svc task assign MAI-12 --assignee @builder',
@@ -302,29 +305,8 @@ export const taskRoutes = {
     },
   }),
 
-  archive: defineRoute({
-    id: 'tasks.archive',
-    method: 'POST',
-    path: '/tasks/{id}/archive',
-    summary: 'Put a task away: lists hide it',
-    ...byTask,
-    ...keyed,
-    reply: task,
-    errors: ['task_not_found'],
-    cli: { command: 'task archive', positionals: [taskPositional], example: 'svc task archive MAI-12' },
-  }),
-
-  unarchive: defineRoute({
-    id: 'tasks.unarchive',
-    method: 'POST',
-    path: '/tasks/{id}/unarchive',
-    summary: 'Bring an archived task back',
-    ...byTask,
-    ...keyed,
-    reply: task,
-    errors: ['task_not_found'],
-    cli: { command: 'task unarchive', positionals: [taskPositional], example: 'svc task unarchive MAI-12' },
-  }),
+  archive: archiving('archive', 'Archive a task: lists hide it'),
+  unarchive: archiving('unarchive', 'Bring an archived task back'),
 
   read: defineRoute({
     id: 'tasks.read',

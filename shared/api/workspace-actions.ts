@@ -1,49 +1,38 @@
 import { z } from 'zod'
 import { toolPermissionModes } from '../runs/spec.ts'
-import { defineRoute } from './route.ts'
+import { defineRoute, adminsOnly } from './route.ts'
 import { companyConfig, maxTurns, workspace, workspaceFlag, workspaceParams } from './workspaces.ts'
 
-/** What is done to a workspace as a whole, and its company (document 1, "Workspaces and companies"). */
+/** Actions on a workspace as a whole, and its company. */
 
-const adminsOnly = { person: 'admin', agent: { refused: 'http_exception' } } as const
 const ownersOnly = { person: 'owner', agent: { refused: 'http_exception' } } as const
 
+/** An action without a body that answers the workspace. */
+const action = (name: string, verb: string, summary: string) =>
+  defineRoute({
+    id: `workspaces.${name}`,
+    method: 'POST',
+    path: `/workspaces/{workspaceId}/${verb}`,
+    aliases: [`/companies/{workspaceId}/${verb}`],
+    summary,
+    callers: adminsOnly,
+    params: workspaceParams,
+    reply: workspace,
+    cli: { command: `workspace ${verb}`, flags: workspaceFlag, example: `svc workspace ${verb}` },
+  })
+
 export const workspaceActionRoutes = {
-  pauseAgents: defineRoute({
-    id: 'workspaces.pauseAgents',
-    method: 'POST',
-    path: '/workspaces/{workspaceId}/pause-agents',
-    aliases: ['/companies/{workspaceId}/pause-agents'],
-    summary: 'Pause all agents: none starts a run, and runs that wait are cancelled; running ones go on',
-    callers: adminsOnly,
-    params: workspaceParams,
-    reply: workspace,
-    cli: { command: 'workspace pause-agents', flags: workspaceFlag, example: 'svc workspace pause-agents' },
-  }),
-
-  resumeAgents: defineRoute({
-    id: 'workspaces.resumeAgents',
-    method: 'POST',
-    path: '/workspaces/{workspaceId}/resume-agents',
-    aliases: ['/companies/{workspaceId}/resume-agents'],
-    summary: 'Let agents start runs again',
-    callers: adminsOnly,
-    params: workspaceParams,
-    reply: workspace,
-    cli: { command: 'workspace resume-agents', flags: workspaceFlag, example: 'svc workspace resume-agents' },
-  }),
-
-  archive: defineRoute({
-    id: 'workspaces.archive',
-    method: 'POST',
-    path: '/workspaces/{workspaceId}/archive',
-    aliases: ['/companies/{workspaceId}/archive'],
-    summary: 'Archive a workspace for good: no agent starts a run in it any more, and runs that wait are cancelled',
-    callers: adminsOnly,
-    params: workspaceParams,
-    reply: workspace,
-    cli: { command: 'workspace archive', flags: workspaceFlag, example: 'svc workspace archive' },
-  }),
+  pauseAgents: action(
+    'pauseAgents',
+    'pause-agents',
+    'Pause all agents: none starts a run, and runs that wait are cancelled; running ones go on',
+  ),
+  resumeAgents: action('resumeAgents', 'resume-agents', 'Let agents start runs again'),
+  archive: action(
+    'archive',
+    'archive',
+    'Archive a workspace for good: no agent starts a run in it any more, and runs that wait are cancelled',
+  ),
 
   export: defineRoute({
     id: 'workspaces.export',
@@ -134,7 +123,7 @@ export const workspaceActionRoutes = {
         toolPermissionDefault: z
           .enum(toolPermissionModes)
           .nullable()
-          .describe('How tool calls of agents are permitted that set no mode of their own.'),
+          .describe('How tool calls are permitted when the agent sets no mode of its own.'),
         maxTurns: maxTurns.nullable().describe('Most turns of a run whose agent sets no limit; null: no cap.'),
       })
       .partial()
