@@ -4,11 +4,12 @@ import type { CommandSpec, PositionalSpec } from '../../shared/api/command.ts'
 import { schemaAt, shapeOf } from '../../shared/api/schema-shape.ts'
 import { isSharedError } from '../../shared/api/errors.ts'
 import { declaredCodes, type AnyRoute } from '../../shared/api/route.ts'
-import type { Command, CommandFlag, CommandPositional } from './command.ts'
+import type { Command, CommandFlag } from './command.ts'
 
 /**
- * Derives the commands of `svc` from the contract. The result is kept as `command-table.json`, because reading the
- * contract takes longer than all else a command does; `scripts/make-command-table.ts` writes it, a test compares it.
+ * Derives the commands of `svc` from the contract. The result is stored as `command-table.json`, because reading the
+ * contract takes longer than everything else a command does. `scripts/make-command-table.ts` writes it, and a test
+ * compares it.
  */
 export function commandsFromContract(routes: readonly AnyRoute[] = contract): Command[] {
   return routes
@@ -39,13 +40,13 @@ function commandOf(route: AnyRoute, spec: CommandSpec, routes: readonly AnyRoute
   }
 }
 
-/** The written ones first, then what callers are refused with whom the route is not for. */
+/** The route's declared codes first, then those for callers that the route refuses. */
 function ownErrors(route: AnyRoute): string[] {
   const refusals = [...declaredCodes(route)].filter((code) => !isSharedError(code))
   return [...new Set([...route.errors, ...refusals])]
 }
 
-function positionalOf(route: AnyRoute, spec: PositionalSpec): CommandPositional {
+function positionalOf(route: AnyRoute, spec: PositionalSpec): PositionalSpec {
   if (spec.target === null) return { ...spec }
   const [part, ...path] = spec.target.split('.') as ['params' | 'query' | 'body', ...string[]]
   const schema = schemaAt(route[part], path)
@@ -54,7 +55,7 @@ function positionalOf(route: AnyRoute, spec: PositionalSpec): CommandPositional 
   return { ...spec, ...(description === null ? {} : { description }) }
 }
 
-/** Without what is false, null or empty. */
+/** Leaves out everything that is false, null or empty. */
 function leanFlag(flag: Flag): CommandFlag {
   return {
     name: flag.name,

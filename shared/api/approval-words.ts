@@ -24,7 +24,6 @@ export type GatedKind = (typeof gatedKinds)[number]
 
 export const gateStatuses = ['open', 'resolved'] as const
 export const approvalOutcomes = ['approve', 'reject', 'expired'] as const
-export type ApprovalOutcome = (typeof approvalOutcomes)[number]
 export const approvalScopes = ['once', 'always'] as const
 export type ApprovalScope = (typeof approvalScopes)[number]
 

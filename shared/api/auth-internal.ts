@@ -79,7 +79,6 @@ export const deviceEntry = z.object({
   email: z.string(),
   lastSeenAt: timestamp.nullable(),
 })
-export type DeviceEntry = z.infer<typeof deviceEntry>
 
 export const authInternalRoutes = {
   listTokens: defineRoute({

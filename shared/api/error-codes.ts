@@ -249,7 +249,6 @@ export const errorCodes = {
 } satisfies Record<string, ErrorEntry>
 
 export type ErrorCode = keyof typeof errorCodes
-export type SharedErrorCode = keyof typeof sharedErrors
 
 /** Answers of older routes: `{ "error": "<message>" }` without a code. */
 export const plainErrors = {

@@ -184,4 +184,3 @@ export type QueryOf<T extends AnyRoute> = z.output<T['query']>
 export type BodyOf<T extends AnyRoute> = z.output<T['body']>
 /** What a handler returns; clients get the same as JSON. */
 export type ReplyOf<T extends AnyRoute> = z.input<T['reply']>
-export type OtherReplyOf<T extends AnyRoute, S extends keyof T['otherReplies']> = z.input<T['otherReplies'][S]>

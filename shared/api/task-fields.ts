@@ -4,4 +4,3 @@ export const taskStatuses = ['open', 'in_progress', 'in_review', 'done', 'cancel
 export type TaskStatus = (typeof taskStatuses)[number]
 
 export const taskPriorities = ['urgent', 'high', 'normal', 'low'] as const
-export type TaskPriority = (typeof taskPriorities)[number]

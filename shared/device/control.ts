@@ -126,7 +126,6 @@ export const controlReply = z.discriminatedUnion('ok', [
     error: z.object({ code: z.enum(controlErrorCodes), message: z.string().max(4000) }),
   }),
 ])
-export type ControlReply = z.infer<typeof controlReply>
 
 /**
  * The body of `POST /api/device/enrol`, sent with a login token. With an earlier `publicId` the machine stays the same
@@ -157,4 +156,3 @@ export const daemonRecord = z.object({
   version: z.string().max(64).optional(),
   startedAt: z.number().int().optional(),
 })
-export type DaemonRecord = z.infer<typeof daemonRecord>

@@ -210,6 +210,5 @@ export const changeSetHeader = z.object({
   ...ofRun,
   requestId: z.string().max(64).nullable(),
 })
-export type ChangeSetHeader = z.infer<typeof changeSetHeader>
 export const binaryHeader = z.discriminatedUnion('type', [eventsHeader, changeSetHeader])
 export type BinaryHeader = z.infer<typeof binaryHeader>

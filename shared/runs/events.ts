@@ -94,7 +94,6 @@ export const runEventSchemas = {
 } as const
 
 export type RunEventKind = keyof typeof runEventSchemas
-export const runEventKinds = Object.keys(runEventSchemas) as [RunEventKind, ...RunEventKind[]]
 
 /** An event before it has a sequence number and a time. */
 export type RunEventBody = {

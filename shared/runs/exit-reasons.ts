@@ -33,7 +33,6 @@ export type ExitReason = keyof typeof exitReasons
 export const exitReasonNames = Object.keys(exitReasons) as [ExitReason, ...ExitReason[]]
 
 export const runStatuses = ['queued', 'running', 'succeeded', 'failed', 'cancelled'] as const
-export type RunStatus = (typeof runStatuses)[number]
 export type EndedRunStatus = 'succeeded' | 'failed' | 'cancelled'
 
 /** An unknown reason counts as `failed`. */
