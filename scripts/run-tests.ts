@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { z } from 'zod'
 
 /**
- * Every check, then every test, then one line that counts them. A part that could not run (no PostgreSQL, no Claude
- * Code) says so itself and counts as skipped; it is named again at the end, so that nobody overlooks it.
+ * Runs every check, then every test, then prints one line that counts them. Tests that could not run (no PostgreSQL, no
+ * Claude Code) count as skipped and are named again at the end, so that nobody overlooks them.
  */
 const root = join(import.meta.dirname, '..')
 const scratch = mkdtempSync(join(tmpdir(), 'svc-test-'))
@@ -36,7 +36,8 @@ const report = z.object({
 })
 
 async function main(): Promise<number> {
-  // The real Claude Code, for the tests that drive it; where it cannot be had the tests say so and are skipped.
+  // Fetches the real Claude Code for the tests that drive it; where it is not available, those tests are skipped and
+  // say so.
   const claude = run('bash', ['scripts/fetch-claude'])
   const checks = ['check:format', 'check:lint', 'check:types', 'check:imports', 'check:words']
   let failed = 0

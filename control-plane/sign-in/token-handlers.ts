@@ -9,7 +9,7 @@ import { listLoginTokens, revokeTokenIn, type LoginTokenRow } from './token-stor
 
 const cursorKey = timeAndId(loginTokenId)
 
-/** A person's login tokens. A login token acts in one workspace, so each sees those of its own workspace only. */
+/** A person's login tokens. A login token acts in one workspace, so each sees only those of its own workspace. */
 export function authHandlers(): ImplementedRoute[] {
   return implement(authInternalRoutes, {
     async listTokens({ db, world, caller, query, bearer }) {
