@@ -14,7 +14,7 @@ export interface LoginTokenFilter {
   userId: string | null
   now: number
   limit: number
-  before: { createdAt: number; id: string } | null
+  before?: { createdAt: number; id: string } | null
 }
 
 /** Lists valid tokens, newest first; returns one more than `limit` when there are more. */
@@ -26,7 +26,7 @@ export async function listLoginTokens(db: Db, filter: LoginTokenFilter): Promise
     .whereNull('t.revoked_at')
     .where((open) => void open.whereNull('t.expires_at').orWhere('t.expires_at', '>', now))
   if (userId !== null) void query.where('t.user_id', userId)
-  if (before !== null) void query.whereRaw('(t.created_at, t.id) < (?, ?)', [before.createdAt, before.id])
+  if (before) void query.whereRaw('(t.created_at, t.id) < (?, ?)', [before.createdAt, before.id])
   const rows: unknown[] = await query
     .orderBy([
       { column: 't.created_at', order: 'desc' },

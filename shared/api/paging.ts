@@ -80,13 +80,33 @@ export const timeAndId = <T extends z.ZodType<string>>(id: T) => z.tuple([z.numb
  * The sort key in `after` (or `cursor`), or null on the first page. Fails with `invalid_cursor` when it does not belong
  * to this list, or when both names are sent with different values.
  */
-export function cursorOf<T extends z.ZodType>(
-  query: { after?: string | undefined; cursor?: string | undefined },
-  schema: T,
-): z.output<T> | null {
+export function cursorOf<T extends z.ZodType>(query: CursorQuery, schema: T): z.output<T> | null {
   const { after, cursor } = query
   if (after !== undefined && cursor !== undefined && after !== cursor) fail('invalid_cursor', { param: 'cursor' })
   const sent = after ?? cursor
   if (sent === undefined) return null
   return decodeCursor(sent, schema) ?? fail('invalid_cursor', { param: after === undefined ? 'cursor' : 'after' })
+}
+
+interface CursorQuery {
+  after?: string | undefined
+  cursor?: string | undefined
+}
+
+/** The place where a page of a list by time and id begins, newest first; empty on the first page. Fails like `cursorOf`. */
+export function beforeOf(
+  query: CursorQuery,
+  key: z.ZodType<readonly [number, string]>,
+): { before?: { createdAt: number; id: string } } {
+  const place = cursorOf(query, key)
+  return place === null ? {} : { before: { createdAt: place[0], id: place[1] } }
+}
+
+/** Makes a page of a list by time and id from `limit + 1` rows. */
+export function pageByTime<Row extends { createdAt: number; id: string }, T>(
+  rows: readonly Row[],
+  limit: number,
+  present: (row: Row) => T,
+): Page<T> {
+  return pageOf({ rows, limit, keyOf: ({ createdAt, id }) => [createdAt, id], present })
 }

@@ -32,7 +32,7 @@ export const agents = table('agents', {
   backupModel: nullableText,
   reasoningEffort: z.enum(reasoningEfforts).nullable(),
   sandboxSize: z.enum(['small', 'medium', 'large']).nullable(),
-  /** The override; null derives it from the model. */
+  /** The override; null: derived from the model. */
   harness: z.enum(harnessNames).nullable(),
   environment: z.enum(['device', 'cloud']),
   maxTurns: nullableInt,
@@ -49,13 +49,16 @@ export const agents = table('agents', {
   capabilities: json(z.array(z.string())),
   agentMd: text,
   agentMdHash: text,
-  /** What its runs cost in `spentMonth` (`2026-03`), in billionths of a dollar; a sum of another month counts no more. */
+  /**
+   * The cost of its runs in `spentMonth` (`2026-03`), in billionths of a dollar; a sum of another month no longer
+   * counts.
+   */
   spentNanoUsd: int,
   spentMonth: nullableText,
   monthlyBudgetCents: nullableInt,
-  /** When it was given to its owner, who has not agreed yet; null: its owner has it of their own will. */
+  /** When it was given to its present owner, who has not agreed yet; null: the owner agreed. */
   transferredAt: nullableTime,
-  /** Harness sessions of runs made before are not gone on with. */
+  /** Harness sessions of runs made before this time are not continued. */
   sessionsResetAt: nullableTime,
   lastRunAt: nullableTime,
   tokenGeneration: int,
@@ -70,7 +73,10 @@ export async function insertAgent(db: Db, agent: AgentRow): Promise<void> {
   await agents.insert(db, { ...agent, version: 1 })
 }
 
-/** Writes the whole row but what endings of runs write; false when somebody else changed it since it was read. */
+/**
+ * Writes the whole row except the fields that endings of runs write. Returns false when somebody else changed it since
+ * it was read.
+ */
 export async function replaceAgent(db: Db, before: AgentRow, after: AgentRow): Promise<boolean> {
   const { spentMonth: _month, spentNanoUsd: _spent, lastRunAt: _ran, ...changes } = after
   return agents.replace(db, before, changes)
@@ -91,7 +97,7 @@ const byReferences = agents.query(
   'where workspace_id = ? and (id in ? or uuid in ? or handle in ? or name in ?) order by created_at, id',
 )
 
-/** All that one of these references may mean, deleted ones included. */
+/** All agents that one of these references may name, deleted ones included. */
 export async function listAgentsByReferences(db: Db, workspaceId: string, references: readonly string[]) {
   if (references.length === 0) return []
   const uuids = references.map((reference) => reference.toLowerCase())
@@ -99,7 +105,9 @@ export async function listAgentsByReferences(db: Db, workspaceId: string, refere
   return byReferences.list(db, [workspaceId, references, uuids, handles, references])
 }
 
-/** The one of `agents` (oldest first) that a reference means: by id or UUID, else a live one by handle, then by name. */
+/**
+ * The one of `agents` (oldest first) that a reference names: by id or UUID, else a live one by handle, then by name.
+ */
 export function matchReference(agents: readonly AgentRow[], reference: string): AgentRow | null {
   const uuid = reference.toLowerCase()
   const exact = agents.find((agent) => agent.id === reference || agent.uuid === uuid)
@@ -112,16 +120,16 @@ export function matchReference(agents: readonly AgentRow[], reference: string): 
   return named.toSorted((a, b) => rank(a) - rank(b))[0] ?? null
 }
 
-/** By id, UUID, `@handle`, handle or name within a workspace, deleted ones last. */
+/** Finds an agent by id, UUID, `@handle`, handle or name within a workspace; live ones win over deleted ones. */
 export async function findAgentByReference(db: Db, workspaceId: string, reference: string): Promise<AgentRow | null> {
   return matchReference(await listAgentsByReferences(db, workspaceId, [reference]), reference)
 }
 
 export interface AgentFilter {
   workspaceId: string
-  /** Live agents with one of these; left out: all live agents. */
+  /** Live agents with one of these statuses; left out: all live agents. */
   statuses?: readonly string[]
-  /** Deleted agents too. */
+  /** Deleted agents, too. */
   withDeleted?: boolean
   role?: string
   /** Matched case-insensitively against name, handle and description. */
@@ -132,7 +140,7 @@ export interface AgentFilter {
   limit: number
 }
 
-/** Newest first; one row more than `limit`. */
+/** Lists agents newest first; returns one row more than `limit`. */
 export async function listAgents(db: Db, filter: AgentFilter): Promise<AgentRow[]> {
   const query = agents.from(db).where({ workspace_id: filter.workspaceId })
   void query.where((either) => {
@@ -153,7 +161,7 @@ export async function listAgents(db: Db, filter: AgentFilter): Promise<AgentRow[
   return agents.list(newestFirst(query, filter))
 }
 
-/** Live agents that this viewer sees. */
+/** Counts the live agents that this viewer sees. */
 export async function countAgents(
   db: Db,
   workspaceId: string,
@@ -164,7 +172,7 @@ export async function countAgents(
   return countOf(query)
 }
 
-/** Handles in use that begin like this one, to find a free suffix. */
+/** Handles in use that begin like this one, for finding a free suffix. */
 export async function listHandlesLike(db: Db, workspaceId: string, handle: string): Promise<string[]> {
   const rows: { handle: string }[] = await db('agents')
     .where({ workspace_id: workspaceId })

@@ -32,7 +32,7 @@ export async function countUsers(db: Db): Promise<number> {
   return countOf(db('users'))
 }
 
-/** Makes a person a member; a member already keeps the row and gets the role. */
+/** Makes a person a member; a present member keeps the row and gets the role. */
 export async function replaceMember(
   db: Db,
   member: { workspaceId: string; userId: string; role: Role; at: number },
@@ -46,7 +46,7 @@ export async function replaceMember(
 const joined = z.object({ role: z.enum(roles), joinedAt: time })
 export type MemberRow = UserRow & z.infer<typeof joined>
 
-/** First joined first. */
+/** Lists members, first joined first. */
 export async function listMembers(db: Db, workspaceId: string): Promise<MemberRow[]> {
   const rows: unknown[] = await db('members')
     .join('users', 'users.id', 'members.user_id')
@@ -65,7 +65,7 @@ const member = query('select user_id from members where workspace_id = ? and use
 export const isMember = async (db: Db, workspaceId: string, userId: string): Promise<boolean> =>
   (await member.first(db, [workspaceId, userId])) !== null
 
-/** Those of these people, by their UUIDs, who are members. */
+/** Returns the UUIDs of those people who are members. */
 export async function listMembersAmong(db: Db, workspaceId: string, userIds: readonly string[]): Promise<string[]> {
   if (userIds.length === 0) return []
   const rows: { user_id: string }[] = await db('members')
@@ -92,7 +92,7 @@ export const loginTokens = table('login_tokens', {
   workspaceId: text,
   createdAt: time,
   lastUsedAt: nullableTime,
-  /** null: it does not end by itself. */
+  /** null: it never expires. */
   expiresAt: nullableTime,
 })
 export type LoginToken = RowOf<typeof loginTokens>
@@ -105,7 +105,7 @@ export async function insertLoginToken(
   await loginTokens.insert(db, { ...given, createdAt: at })
 }
 
-/** By its id or by the hash of the token itself. Answers its id, or null when no such token is still valid. */
+/** Revokes a token by its id or by its hash. Returns its id, or null when no such token is valid. */
 export async function revokeLoginToken(
   db: Db,
   token: { id: string } | { tokenHash: string },
@@ -133,7 +133,7 @@ export async function removeMember(db: Db, member: { workspaceId: string; userId
   return (await db('members').where({ workspace_id: member.workspaceId, user_id: member.userId }).delete()) === 1
 }
 
-/** All login tokens of a person in one workspace. */
+/** Revokes all login tokens of a person in one workspace. */
 export async function revokeLoginTokensOf(
   db: Db,
   member: { workspaceId: string; userId: string },

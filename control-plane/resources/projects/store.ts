@@ -34,7 +34,7 @@ export async function insertProject(db: Db, project: ProjectRow): Promise<void> 
   await projects.insert(db, { ...project, version: 1 })
 }
 
-/** False when somebody else changed it since it was read. */
+/** Returns false when somebody else changed it since it was read. */
 export async function replaceProject(db: Db, before: ProjectRow, after: ProjectRow): Promise<boolean> {
   return projects.replace(db, before, after)
 }
@@ -43,12 +43,12 @@ export async function findProject(db: Db, workspaceId: string, id: string): Prom
   return projects.find(db, { workspaceId, id })
 }
 
-/** Deleted projects count too. */
+/** Whether a project of the workspace, deleted or not, has the prefix. */
 export async function isPrefixTaken(db: Db, workspaceId: string, prefix: string): Promise<boolean> {
   return (await db('projects').where({ workspace_id: workspaceId, prefix }).first('id')) !== undefined
 }
 
-/** Lets an agent into a project; one that was let in already stays so. */
+/** Lets an agent into a project; an existing grant stays as it is. */
 export async function insertGrant(db: Db, grant: { projectId: string; agentId: string; at: number }): Promise<void> {
   await db('project_grants')
     .insert({ project_id: grant.projectId, agent_id: grant.agentId, created_at: grant.at })
@@ -58,7 +58,7 @@ export async function insertGrant(db: Db, grant: { projectId: string; agentId: s
 
 const grantRow = z.object({ agentId: text, createdAt: time })
 
-/** Agents that were let into a project, first let in first. */
+/** Lists the agents that were let into a project, first let in first. */
 export async function listGrants(db: Db, projectId: string): Promise<z.infer<typeof grantRow>[]> {
   const rows: unknown[] = await db('project_grants')
     .where({ project_id: projectId })
@@ -77,12 +77,11 @@ export async function hasGrant(db: Db, projectId: string, agentId: string): Prom
   )
 }
 
-/** An agent was let into a project by a row, or leads it. */
 export interface ProjectFilter {
   workspaceId: string
-  /** Live projects with one of these; left out: all live ones. */
+  /** Live projects with one of these statuses; left out: all live ones. */
   statuses?: readonly string[]
-  /** Deleted projects too. */
+  /** Deleted projects, too. */
   withDeleted?: boolean
   /** UUID of the agent. */
   leadAgentId?: string
@@ -95,7 +94,7 @@ export interface ProjectFilter {
   limit: number
 }
 
-/** Newest first; one row more than `limit`. */
+/** Lists projects newest first; returns one row more than `limit`. */
 export async function listProjects(db: Db, filter: ProjectFilter): Promise<ProjectRow[]> {
   const query = projects.from(db).where({ workspace_id: filter.workspaceId })
   void query.where((either) => {
@@ -115,7 +114,7 @@ export async function listProjects(db: Db, filter: ProjectFilter): Promise<Proje
   return projects.list(newestFirst(query, filter))
 }
 
-/** Live projects that this viewer sees. */
+/** Counts the live projects that this viewer sees. */
 export async function countProjects(db: Db, workspaceId: string, viewer: ProjectViewer): Promise<number> {
   const query = db('projects').where({ workspace_id: workspaceId }).whereNull('deleted_at')
   if (viewer) onlyVisibleProjects(query, viewer)

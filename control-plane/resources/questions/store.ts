@@ -16,7 +16,7 @@ import { hiddenAgents, type GateViewer } from '../agents/visibility.ts'
 const questions = table('questions', {
   id: text,
   workspaceId: text,
-  /** The agent that asks. */
+  /** The asking agent. */
   agentId: text,
   runId: text,
   /** `tsk_...` */
@@ -56,7 +56,7 @@ export async function findQuestionByMessage(db: Db, messageId: string): Promise<
   return questions.find(db, { messageId, status: 'open' })
 }
 
-/** The message that shows the question, and the conversation it stands in. */
+/** Stores the message that shows the question, and its conversation. */
 export async function setQuestionMessage(
   db: Db,
   shown: { questionId: string; messageId: string; conversationId: string },
@@ -66,7 +66,7 @@ export async function setQuestionMessage(
     .update({ message_id: shown.messageId, conversation_id: shown.conversationId })
 }
 
-/** Closes an open question. `by` null: the system. False when somebody else was first. */
+/** Closes an open question. `by` null: the system. Returns false when somebody else was first. */
 export async function resolveQuestion(
   db: Db,
   question: QuestionRow,
@@ -95,11 +95,11 @@ export interface QuestionFilter extends IdPage {
   sessionId?: string
   conversationId?: string
   agentId?: string
-  /** When set, those of private agents are listed only for whom they concern. */
+  /** When set, questions of private agents are listed only for those who may see them. */
   visibleTo?: GateViewer
 }
 
-/** Newest first (with a cursor that pages back, from it upwards); one row more than `limit`. */
+/** Lists questions newest first (upwards from a cursor that pages back); returns one row more than `limit`. */
 export async function listQuestions(db: Db, filter: QuestionFilter): Promise<QuestionRow[]> {
   const query = questions.from(db).where({ workspace_id: filter.workspaceId })
   const equal = {
@@ -116,7 +116,7 @@ export async function listQuestions(db: Db, filter: QuestionFilter): Promise<Que
   return questions.list(pageById(query, filter))
 }
 
-/** Open questions of runs or tasks, oldest first. */
+/** Lists open questions of runs or tasks, oldest first. */
 export async function listOpenQuestions(
   db: Db,
   column: 'run_id' | 'task_id',

@@ -9,7 +9,7 @@ export async function findCompany(db: Db, id: string): Promise<CompanyRow | null
   return companies.find(db, { id })
 }
 
-/** False when somebody else changed it since it was read. */
+/** Returns false when somebody else changed it since it was read. */
 export async function replaceCompany(
   db: Db,
   before: CompanyRow,

@@ -8,8 +8,9 @@ import { clearDefaultDevice } from '../../workspaces/store.ts'
 import { replaceDevice, type DeviceRow } from '../store.ts'
 
 /**
- * Removes a device: its token stops working, its link is ended by whoever reads the outbox, runs it executes end as
- * `runner_lost`, runs it was offered are queued again. False when somebody else changed the row in between.
+ * Removes a device: its token stops working, whoever holds its link ends it on reading the outbox, runs it executes end
+ * as `runner_lost`, and runs it was offered are queued again. Returns false when somebody else changed the row in
+ * between.
  */
 export async function removeDevice(db: Db, device: DeviceRow, world: World): Promise<boolean> {
   const at = world.now()
@@ -34,7 +35,7 @@ export async function removeDevice(db: Db, device: DeviceRow, world: World): Pro
   return true
 }
 
-/** Ends one connection of a device and its token; what else is known under its durable id stays. */
+/** Ends one connection of a device and its token; everything else under its durable id stays. */
 export async function revokeConnection(db: Db, device: DeviceRow, at: number): Promise<boolean> {
   if (!(await replaceDevice(db, device, { removedAt: at, at }))) return false
   await publish(db, {
