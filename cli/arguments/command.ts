@@ -1,4 +1,5 @@
-import type { FlagKind, FlagOverride, PositionalSpec } from '../../shared/api/command.ts'
+import type { CommandFlag, PositionalSpec } from '../../shared/api/command.ts'
+
 /**
  * A command of `svc` as data. Commands of the contract come from `command-table.json` (made by from-contract.ts), the
  * local ones from local-commands.ts. Nothing here needs zod or yargs, which would take longer to load than most calls
@@ -33,15 +34,6 @@ export interface CommandRoute {
   errors: readonly string[]
   /** The allowed callers, in words. */
   callers: string
-}
-
-export interface CommandFlag extends FlagOverride {
-  name: string
-  /** A dotted path that begins with `params`, `query` or `body`; null: the command's own flow reads it. */
-  target: string | null
-  kind: FlagKind
-  description: string
-  choices?: readonly string[]
 }
 
 /** Flags that all commands take. */

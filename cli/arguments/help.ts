@@ -1,7 +1,7 @@
 import { flagsFor, spellingsOf } from './parse.ts'
-import type { Command, CommandFlag } from './command.ts'
+import type { Command } from './command.ts'
 import { exitCodes } from '../errors/exit-codes.ts'
-import type { PositionalSpec } from '../../shared/api/command.ts'
+import type { CommandFlag, PositionalSpec } from '../../shared/api/command.ts'
 
 /** The text of `svc COMMAND --help`: usage, flags, an example, the route, its callers and its error codes. */
 export async function helpOf(command: Command, width: number): Promise<string> {

@@ -1,4 +1,5 @@
-import type { Command, CommandFlag } from './command.ts'
+import type { Command } from './command.ts'
+import type { CommandFlag } from '../../shared/api/command.ts'
 
 /** Commands that are not routes of the API: the login, this machine's device, and svc itself. */
 

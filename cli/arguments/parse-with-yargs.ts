@@ -1,6 +1,7 @@
 import yargs, { type Argv, type Options } from 'yargs'
 import { flagsFor, hint, placePositionals, spellingsOf } from './parse.ts'
-import type { Command, CommandFlag, ParsedArguments } from './command.ts'
+import type { Command, ParsedArguments } from './command.ts'
+import type { CommandFlag } from '../../shared/api/command.ts'
 import { usageError } from '../errors/cli-error.ts'
 
 /**

@@ -1,4 +1,5 @@
-import { globalFlags, type Command, type CommandFlag, type ParsedArguments } from './command.ts'
+import { globalFlags, type Command, type ParsedArguments } from './command.ts'
+import type { CommandFlag } from '../../shared/api/command.ts'
 import { usageError } from '../errors/cli-error.ts'
 
 /**

@@ -1,7 +1,7 @@
 import { flagsFor, hint } from './parse.ts'
-import type { Command, CommandFlag, ParsedArguments } from './command.ts'
+import type { Command, ParsedArguments } from './command.ts'
 import { usageError } from '../errors/cli-error.ts'
-import type { PositionalSpec } from '../../shared/api/command.ts'
+import type { CommandFlag, PositionalSpec } from '../../shared/api/command.ts'
 
 /** The values of a command line, in the form the call takes. The server checks everything else about them. */
 export interface Values {

@@ -1,4 +1,5 @@
-import type { Command, CommandFlag } from '../arguments/command.ts'
+import type { Command } from '../arguments/command.ts'
+import type { CommandFlag } from '../../shared/api/command.ts'
 import { contractCommands } from '../arguments/commands.ts'
 import { CliError, usageError } from '../errors/cli-error.ts'
 import { fieldAt, listAt, textAt } from '../replies/fields.ts'

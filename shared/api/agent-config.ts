@@ -128,7 +128,6 @@ export const agentConfigRoutes = {
         ask: { ...configFlag('permissions.tools.ask'), kind: 'string' },
         deny: { ...configFlag('permissions.tools.deny'), kind: 'string' },
         capability: configFlag('permissions.capabilities'),
-        'agent-md': null,
         'agent-md-file': fileFlag('body.agentMd', 'the AGENT.md text'),
       },
       example: 'svc agent config set @builder --model claude-opus-4-5 --max-turns 200',

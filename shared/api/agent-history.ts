@@ -48,7 +48,6 @@ export const agentHistoryRoutes = {
     cli: {
       command: 'agent revision list',
       positionals: [ownAgentPositional],
-      flags: { cursor: null },
       example: 'svc agent revision list @builder',
     },
   }),
@@ -102,7 +101,6 @@ export const agentHistoryRoutes = {
     cli: {
       command: 'agent history',
       positionals: [ownAgentPositional],
-      flags: { cursor: null },
       example: 'svc agent history @builder --kind config',
     },
   }),

@@ -111,7 +111,6 @@ export const agentRunRoutes = {
           prompt: {},
           'prompt-file': fileFlag('body.prompt', 'the prompt'),
           wait: {
-            target: null,
             kind: 'number',
             bare: 300_000,
             description:

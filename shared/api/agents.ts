@@ -193,7 +193,7 @@ export const agentRoutes = {
     }),
     reply: listOrBatchOf(agent),
     errors: ['list_deleted_forbidden'],
-    cli: { command: 'agent list', flags: { cursor: null }, example: 'svc agent list --status active' },
+    cli: { command: 'agent list', example: 'svc agent list --status active' },
   }),
 
   create: defineRoute({

@@ -151,11 +151,8 @@ export const approvalRoutes = {
       command: 'approval list',
       flags: {
         status: { default: 'open' },
-        'task-id': null,
         task: { target: 'query.taskId' },
-        'run-id': null,
         run: { target: 'query.runId' },
-        'conversation-id': null,
         conversation: { target: 'query.conversationId' },
       },
       example: 'svc approval list --task current',
@@ -197,7 +194,6 @@ export const approvalRoutes = {
       command: 'approval request',
       positionals: [{ name: 'task', target: 'body.taskId', isOptional: true }],
       flags: {
-        prompt: null,
         'run-id': null,
         description: { target: 'body.prompt' },
         type: { target: 'body.gatedThing.name', description: 'What is to be done, in a word.' },

@@ -83,10 +83,9 @@ const triggerFlags = {
   tz: { target: 'body.trigger.timezone', aliases: ['timezone'] },
   event: { target: 'body.trigger.event' },
   repo: { target: 'body.trigger.repo' },
-  'agent-id': null,
 } as const
 const promptFile = { ...fileFlag('body.prompt', 'the prompt'), required: false } as const
-const pageFlags = { after: { aliases: ['cursor'] }, cursor: null } as const
+const pageFlags = { after: { aliases: ['cursor'] } } as const
 const runsQuery = z.object({
   status: z.array(z.enum(runStatuses)).optional().describe('Only runs with one of these.'),
   ...pageParams,

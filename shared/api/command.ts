@@ -36,7 +36,10 @@ export interface PositionalSpec {
 }
 
 export interface FlagOverride {
-  /** null: the flag is not sent as it is; the command's own flow reads it, unless it is `dropped`. */
+  /**
+   * A dotted path that begins with `params`, `query` or `body`. null: the flag is not sent as it is; the command's own
+   * flow reads it, unless it is `dropped`.
+   */
   target?: string | null
   kind?: FlagKind
   required?: boolean
@@ -46,6 +49,7 @@ export interface FlagOverride {
   dropped?: true
   aliases?: readonly string[]
   repeatable?: boolean
+  /** The word for which null is sent. */
   nullWord?: string
   description?: string
   /** When the flag is left out, the command takes this machine's device, or the workspace of the login. */
@@ -54,7 +58,17 @@ export interface FlagOverride {
   bare?: unknown
 }
 
-export type Fallback = 'this_device' | 'own_workspace'
+/** A flag as the command line reads it: the override, completed from the schema of its target. */
+export interface CommandFlag extends FlagOverride {
+  /** Without the dashes. */
+  name: string
+  target: string | null
+  kind: FlagKind
+  description: string
+  choices?: readonly string[]
+}
+
+type Fallback = 'this_device' | 'own_workspace'
 
 /** `file`: a path (`-` is standard input) whose text is sent. `json`: JSON text. */
 export type FlagKind = 'string' | 'number' | 'boolean' | 'json' | 'file'

@@ -73,16 +73,12 @@ export const conversationRoutes = {
     cli: {
       command: 'conversation create',
       flags: {
-        participants: null,
         participant: {
           target: 'body.participants',
           kind: 'string',
-          repeatable: true,
           description: 'Who else is in it: `usr_` id, or any reference to an agent.',
         },
-        'task-id': null,
         task: { target: 'body.taskId' },
-        'first-message': null,
         message: { target: 'body.firstMessage', kind: 'string' },
       },
       example: 'svc conversation create --kind dm --participant @builder --message "Is the build green?"',
@@ -105,12 +101,7 @@ export const conversationRoutes = {
     reply: listOrBatchOf(conversation),
     cli: {
       command: 'conversation list',
-      flags: {
-        'task-id': null,
-        task: { target: 'query.taskId' },
-        'participant-id': null,
-        participant: { target: 'query.participantId' },
-      },
+      flags: { task: { target: 'query.taskId' }, participant: { target: 'query.participantId' } },
       example: 'svc conversation list --participant @builder',
     },
   }),
@@ -252,12 +243,7 @@ export const conversationRoutes = {
     cli: {
       command: 'conversation runtime set',
       positionals,
-      flags: {
-        'model-id': null,
-        model: { target: 'body.modelId' },
-        'reasoning-effort': null,
-        effort: { target: 'body.reasoningEffort' },
-      },
+      flags: { model: { target: 'body.modelId' }, effort: { target: 'body.reasoningEffort' } },
       example: `svc conversation runtime set ${example} --model claude-opus-4-5 --effort high`,
     },
   }),

@@ -90,12 +90,9 @@ export const deviceRoutes = {
       command: 'device set',
       flow: true,
       flags: {
-        'max-concurrent-runs': null,
-        'is-workspace-default': null,
         'max-concurrent': { target: 'body.maxConcurrentRuns' },
         default: { target: 'body.isWorkspaceDefault' },
         isolation: {
-          target: null,
           description:
             'svc: runs on this machine see neither the folders of svc nor other processes; off: they do. Kept on this machine.',
         },

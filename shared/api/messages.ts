@@ -118,9 +118,7 @@ export const messageRoutes = {
       positionals: [conversationPositional, textPositional],
       flags: {
         ...textFlags,
-        'parent-message-id': null,
         parent: { target: 'body.parentMessageId' },
-        'attachment-ids': null,
         attach: { target: 'body.attachmentIds', repeatable: true, description: 'Id of a file.' },
       },
       example: `svc conversation message post ${exampleConversation} "The build is green again."`,

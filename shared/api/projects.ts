@@ -116,7 +116,7 @@ export const projectRoutes = {
     }),
     reply: listOf(projectSummary),
     errors: ['list_deleted_forbidden'],
-    cli: { command: 'project list', flags: { cursor: null }, example: 'svc project list --status active' },
+    cli: { command: 'project list', example: 'svc project list --status active' },
   }),
 
   create: defineRoute({
@@ -234,7 +234,6 @@ export const projectRoutes = {
     cli: {
       command: 'agent projects',
       positionals: [{ ...agentPositional, default: 'me' }],
-      flags: { cursor: null },
       example: 'svc agent projects @builder',
     },
   }),

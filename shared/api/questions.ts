@@ -124,9 +124,7 @@ export const questionRoutes = {
         'answer-mode': null,
         options: null,
         'run-id': null,
-        'task-id': null,
         task: { target: 'body.taskId' },
-        'conversation-id': null,
         conversation: { target: 'body.conversationId' },
         'secret-name': { target: 'body.secretRequest.name', description: 'Ask for a secret, to be kept by this name.' },
         provider: { target: 'body.secretRequest.provider' },
@@ -162,13 +160,9 @@ export const questionRoutes = {
     cli: {
       command: 'question list',
       flags: {
-        'task-id': null,
         task: { target: 'query.taskId' },
-        'run-id': null,
         run: { target: 'query.runId' },
-        'session-id': null,
         session: { target: 'query.sessionId' },
-        'conversation-id': null,
         conversation: { target: 'query.conversationId' },
       },
       example: 'svc question list --status open',

@@ -46,13 +46,7 @@ export const runEventRoutes = {
     cli: {
       command: 'run events',
       positionals: [positional],
-      flags: {
-        follow: {
-          target: null,
-          kind: 'boolean',
-          description: 'Go on printing events as they come, until the run ends.',
-        },
-      },
+      flags: { follow: { kind: 'boolean', description: 'Go on printing events as they come, until the run ends.' } },
       flow: true,
       example: 'svc run events current --sort desc --limit 20',
     },

@@ -132,7 +132,7 @@ export const runRoutes = {
     queryCodes: { refuse: { expand: 'expand.not_allowed_on_list' } },
     reply: listOrBatchOf(run),
     errors: ['expand.not_allowed_on_list'],
-    cli: { command: 'run list', flags: { cursor: null }, example: 'svc run list --agent @builder --status running' },
+    cli: { command: 'run list', example: 'svc run list --agent @builder --status running' },
   }),
 
   get: defineRoute({

@@ -52,7 +52,7 @@ export const secretRoutes = {
     callers: peopleOnly,
     query: z.object(pageParams),
     reply: listOf(secret),
-    cli: { command: 'secret list', flags: { cursor: null }, example: 'svc secret list' },
+    cli: { command: 'secret list', example: 'svc secret list' },
   }),
 
   create: defineRoute({
@@ -77,12 +77,7 @@ export const secretRoutes = {
     errors: ['secret.duplicate_name', 'agent_not_found'],
     cli: {
       command: 'secret create',
-      flags: {
-        value: null,
-        'env-var-name': { aliases: ['env'] },
-        'agent-id': null,
-        agent: { target: 'body.agentId' },
-      },
+      flags: { value: null, 'env-var-name': { aliases: ['env'] }, agent: { target: 'body.agentId' } },
       flow: true,
       example: 'svc secret create --name deploy-key --env DEPLOY_KEY --agent @builder < key.txt',
     },

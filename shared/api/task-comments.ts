@@ -27,9 +27,7 @@ const params = z.object({ taskId: taskRef })
 const positional = { name: 'task', target: 'params.taskId' } as const
 const addFlags = {
   ...textFlags,
-  'attachment-ids': null,
   attach: { target: 'body.attachmentIds', repeatable: true, description: 'Id of a file.' },
-  'parent-message-id': null,
   parent: { target: 'body.parentMessageId' },
 } as const
 

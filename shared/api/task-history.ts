@@ -46,11 +46,6 @@ export const taskHistoryRoutes = {
     query: z.object(pageParams),
     reply: listOf(taskActivity),
     errors: ['task_not_found'],
-    cli: {
-      command: 'task activity',
-      positionals: [taskPositional],
-      flags: { cursor: null },
-      example: 'svc task activity MAI-12',
-    },
+    cli: { command: 'task activity', positionals: [taskPositional], example: 'svc task activity MAI-12' },
   }),
 } as const

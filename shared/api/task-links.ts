@@ -76,11 +76,7 @@ export const taskLinkRoutes = {
     ...byTask,
     reply: taskDependencies,
     errors: ['task_not_found'],
-    cli: {
-      command: 'task dependency list',
-      positionals: [taskPositional],
-      example: 'svc task dependency list MAI-12',
-    },
+    cli: { command: 'task dependency list', positionals: [taskPositional], example: 'svc task dependency list MAI-12' },
   }),
 
   addDependency: defineRoute({

@@ -192,7 +192,6 @@ export const workspaceRoutes = {
         command: 'workspace update',
         flags: {
           ...workspaceFlag,
-          'context-md': null,
           'context-md-file': fileFlag('body.contextMd', 'the context that each run reads'),
         },
         example: 'svc workspace update --sandbox-size medium --oom-resume',
