@@ -63,16 +63,10 @@ export async function admitDevice(
   const { device, hello, world } = input
   const now = world.now()
   const admit = async (tx: Tx): Promise<Admitted | null> => {
-    const linked = await markLinked(tx, {
-      deviceId: device.deviceId,
-      replicaId: input.replicaId,
-      linkId: input.linkId,
-      at: now,
-      version: hello.version,
-      platform: hello.platform,
-      hostname: hello.hostname,
-      claimState: hello.claimState,
-    })
+    const { replicaId, linkId } = input
+    const { version, platform, hostname, claimState } = hello
+    const link = { deviceId: device.deviceId, replicaId, linkId, version, platform, hostname, claimState, at: now }
+    const linked = await markLinked(tx, link)
     if (!linked) return null
     const newToken = await rotate(tx, device, hashToken(hello.token), world)
     const outcome = await settle(tx, { device, hello, before: input.before, world })

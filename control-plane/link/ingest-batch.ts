@@ -97,9 +97,7 @@ export class IngestBatch {
     const { header, body } = item
     const run = await this.runOf(item)
     if (sha256(body) !== header.sha256) {
-      this.counted.push(() =>
-        this.options.counters.integrity(header.runId, 'a frame does not have the hash its header says'),
-      )
+      this.alarm(header.runId, 'a frame does not have the hash its header says')
       return this.acknowledge(item, run?.eventSeq ?? 0)
     }
     const verdict = placeFrame(run, header, item.device)
@@ -175,9 +173,7 @@ export class IngestBatch {
       const lines = Math.min(frame.lastSeq, range.until) - seq + 1
       const [a, b] = [firstLines(stored, lines), firstLines(sent, lines)]
       if (Buffer.compare(a, b) !== 0) {
-        this.counted.push(() =>
-          this.options.counters.integrity(run.id, `events from ${seq} were sent again with other content`),
-        )
+        this.alarm(run.id, `events from ${seq} were sent again with other content`)
         await this.keepEvidence(run, { item, header, body, reason: 'conflicting_content' })
         return
       }
@@ -247,11 +243,12 @@ export class IngestBatch {
     if (report.logHash === '') return null
     const log = { runId: run.id, fence: run.fence, seq: run.eventSeq }
     const verified = (await this.options.hashes.of(this.tx, log)) === report.logHash
-    if (!verified)
-      this.counted.push(() =>
-        this.options.counters.integrity(run.id, 'the stored log does not have the hash its device reported'),
-      )
+    if (!verified) this.alarm(run.id, 'the stored log does not have the hash its device reported')
     return verified
+  }
+
+  private alarm(runId: string, message: string): void {
+    this.counted.push(() => this.options.counters.integrity(runId, message))
   }
 
   private acknowledge(item: IngestItem, seq: number): void {

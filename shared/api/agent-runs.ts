@@ -65,11 +65,7 @@ export const jsonSchemas = z
 export type JsonSchemas = z.infer<typeof jsonSchemas>
 
 const dropped = { target: null, hidden: true, dropped: true, description: 'Accepted and ignored.' } as const
-const runFlags = {
-  model: dropped,
-  effort: dropped,
-  env: dropped,
-} as const
+const runFlags = { model: dropped, effort: dropped, env: dropped } as const
 
 export const agentRunRoutes = {
   start: defineRoute({

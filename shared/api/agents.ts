@@ -253,10 +253,7 @@ export const agentRoutes = {
     cli: {
       command: 'agent update',
       positionals: [agentPositional],
-      flags: {
-        'agent-md-file': agentMdFlag,
-        ...referenceFlags,
-      },
+      flags: { 'agent-md-file': agentMdFlag, ...referenceFlags },
       example: 'svc agent update @builder --status running',
     },
   }),

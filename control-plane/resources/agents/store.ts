@@ -5,7 +5,7 @@ import { harnessNames } from '../../../shared/runs/harnesses.ts'
 import { harnessCommand, reasoningEfforts, toolPermissionModes, toolRule } from '../../../shared/runs/spec.ts'
 import { flag, int, json, nullableInt, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { newestFirst } from '../../db/id-page.ts'
-import { holdsPattern, likeContaining } from '../../db/like.ts'
+import { onlyContaining, onlyLive } from '../../db/list-filters.ts'
 import type { Db } from '../../db/open.ts'
 import { command } from '../../db/statement.ts'
 import { table, type RowOf } from '../../db/table.ts'
@@ -143,20 +143,9 @@ export interface AgentFilter {
 /** Lists agents newest first; returns one row more than `limit`. */
 export async function listAgents(db: Db, filter: AgentFilter): Promise<AgentRow[]> {
   const query = agents.from(db).where({ workspace_id: filter.workspaceId })
-  void query.where((either) => {
-    void either.where((live) => {
-      void live.whereNull('deleted_at')
-      if (filter.statuses) void live.whereIn('status', [...filter.statuses])
-    })
-    if (filter.withDeleted) void either.orWhereNotNull('deleted_at')
-  })
+  onlyLive(query, filter)
   if (filter.role !== undefined) void query.where({ role: filter.role })
-  if (filter.q !== undefined && filter.q !== '') {
-    const like = likeContaining(filter.q)
-    void query.where((any) => {
-      for (const column of ['name', 'handle', 'description']) void any.orWhereRaw(holdsPattern(column), [like])
-    })
-  }
+  onlyContaining(query, ['name', 'handle', 'description'], filter.q)
   if (filter.visibleTo !== undefined) void query.where((any) => onlyVisibleAgents(any, filter.visibleTo!))
   return agents.list(newestFirst(query, filter))
 }

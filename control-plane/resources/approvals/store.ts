@@ -13,6 +13,7 @@ import { pageById, type IdPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { hiddenAgents, type GateViewer } from '../agents/visibility.ts'
+import { given } from '../../../shared/lib/given.ts'
 
 const approvals = table('approvals', {
   id: text,
@@ -135,7 +136,7 @@ export async function replaceAssignee(
 
 export interface ApprovalFilter extends IdPage {
   workspaceId: string
-  status?: string
+  status?: ApprovalRow['status']
   triggers?: readonly string[]
   taskId?: string
   runId?: string
@@ -148,11 +149,9 @@ export interface ApprovalFilter extends IdPage {
 
 /** Lists approvals newest first (upwards from a cursor that pages back); returns one row more than `limit`. */
 export async function listApprovals(db: Db, filter: ApprovalFilter): Promise<ApprovalRow[]> {
-  const query = approvals.from(db).where({ workspace_id: filter.workspaceId })
-  if (filter.status !== undefined) void query.where({ status: filter.status })
+  const { workspaceId, status, taskId, runId } = filter
+  const query = approvals.from(db).where(approvals.toColumns(given({ workspaceId, status, taskId, runId })))
   if (filter.triggers !== undefined) void query.whereIn('trigger', [...filter.triggers])
-  if (filter.taskId !== undefined) void query.where({ task_id: filter.taskId })
-  if (filter.runId !== undefined) void query.where({ run_id: filter.runId })
   if (filter.assignedId !== undefined) void query.where({ assigned_type: 'user', assigned_id: filter.assignedId })
   if (filter.conversation) {
     const { id, taskId } = filter.conversation

@@ -11,7 +11,7 @@ import {
 import { int, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { lockRows } from '../../db/dialect.ts'
 import { newestFirst } from '../../db/id-page.ts'
-import { holdsPattern, likeContaining } from '../../db/like.ts'
+import { onlyContaining } from '../../db/list-filters.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import type { Viewer } from '../agents/rules.ts'
@@ -158,16 +158,9 @@ export async function listAutomations(db: Db, filter: AutomationFilter): Promise
   const query = automations.from(db).where({ workspace_id: filter.workspaceId })
   if (filter.statuses) void query.whereIn('status', [...filter.statuses])
   if (filter.agentId !== undefined) void query.where({ agent_id: filter.agentId })
-  if (filter.q !== undefined && filter.q !== '') onlyMatching(query, filter.q)
+  onlyContaining(query, ['name', 'description'], filter.q)
   onlyOfVisibleAgents(query, filter.viewer)
   return automations.list(newestFirst(query, filter))
-}
-
-function onlyMatching(query: Knex.QueryBuilder, q: string): void {
-  const like = likeContaining(q)
-  void query.where((any) => {
-    for (const column of ['name', 'description']) void any.orWhereRaw(holdsPattern(column), [like])
-  })
 }
 
 /** Those who see its agent see an automation. */

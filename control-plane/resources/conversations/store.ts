@@ -6,7 +6,7 @@ import { reasoningEfforts, speeds } from '../../../shared/runs/spec.ts'
 import { int, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { lockRows } from '../../db/dialect.ts'
 import { pageById, type IdPage } from '../../db/id-page.ts'
-import { holdsPattern, likeContaining } from '../../db/like.ts'
+import { onlyContaining } from '../../db/list-filters.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
@@ -123,9 +123,7 @@ export async function listConversations(db: Db, filter: ConversationFilter): Pro
   else if (filter.task) void query.where({ task_id: filter.task.id })
   if (filter.participantId !== undefined) void query.whereExists((own) => participation(own, filter.participantId!))
   if (!filter.withArchived) void query.whereNull('archived_at')
-  if (filter.q !== undefined && filter.q !== '') {
-    void query.whereRaw(holdsPattern('title'), [likeContaining(filter.q)])
-  }
+  onlyContaining(query, ['title'], filter.q)
   return conversations.list(pageById(query, filter))
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { runsByChoices, type RunsBy } from '../../../shared/api/devices.ts'
+import { runsByChoices } from '../../../shared/api/devices.ts'
 import {
   claimState,
   providerReadiness,
@@ -33,6 +33,7 @@ const devices = table(
     runsBy: z.enum(runsByChoices),
     remoteControlRevokedAt: nullableTime,
     replicaId: nullableText,
+    /** Unique to one link: a daemon that reconnects has another one. */
     linkId: nullableText,
     removedAt: nullableTime,
     rowVersion: int,
@@ -49,21 +50,10 @@ const byPublicIds = devices.query('where public_id in ? order by created_at')
 const byToken = devices.query('where token_hash = ? or next_token_hash = ?')
 const ofWorkspace = devices.query('where workspace_id = ? and removed_at is null')
 
-export interface NewDevice {
-  deviceId: string
-  publicId: string
-  workspaceId: string
-  userId: string
-  displayName: string
-  hostname: string | null
-  platform: string | null
-  version: string | null
-  maxConcurrent: number
-  runsBy: RunsBy
-  remoteControlRevokedAt: number | null
-  tokenHash: string
-  at: number
-}
+type IdentityFields = 'deviceId' | 'publicId' | 'workspaceId' | 'userId' | 'displayName' | 'tokenHash'
+type HostFields = 'hostname' | 'platform' | 'version'
+type SettingFields = 'maxConcurrent' | 'runsBy' | 'remoteControlRevokedAt'
+export type NewDevice = Pick<DeviceRow, IdentityFields | HostFields | SettingFields> & { at: number }
 
 export async function insertDevice(db: Db, device: NewDevice): Promise<void> {
   const { at, ...given } = device
@@ -119,19 +109,7 @@ export async function listDevicesOfWorkspace(db: Db, workspaceId: string): Promi
 export async function replaceDevice(
   db: Db,
   device: DeviceRow,
-  changes: Partial<
-    Pick<
-      DeviceRow,
-      | 'displayName'
-      | 'hostname'
-      | 'maxConcurrent'
-      | 'runsBy'
-      | 'remoteControlRevokedAt'
-      | 'removedAt'
-      | 'platform'
-      | 'version'
-    >
-  > & { at: number },
+  changes: Partial<Pick<DeviceRow, 'displayName' | 'removedAt' | HostFields | SettingFields>> & { at: number },
 ): Promise<boolean> {
   const { at, ...fields } = changes
   const changed = await db('devices')
@@ -141,35 +119,16 @@ export async function replaceDevice(
   return changed === 1
 }
 
-export interface LinkUp {
-  deviceId: string
-  replicaId: string
-  /** Unique to this link: a daemon that reconnects has another one. */
-  linkId: string
-  at: number
-  version: string
-  platform: string
-  hostname: string
-  claimState: ClaimState
-}
-
-/** Returns false when the device was removed. */
-export async function markLinked(db: Db, link: LinkUp): Promise<boolean> {
+/** Stores the device's new link and what its hello says. Returns false when the device was removed. */
+export async function markLinked(
+  db: Db,
+  link: Pick<DeviceRow, 'deviceId' | 'replicaId' | 'linkId' | 'claimState' | HostFields> & { at: number },
+): Promise<boolean> {
+  const { deviceId, at, ...fields } = link
   const marked = await db('devices')
-    .where({ device_id: link.deviceId })
+    .where({ device_id: deviceId })
     .whereNull('removed_at')
-    .update(
-      devices.toColumns({
-        replicaId: link.replicaId,
-        linkId: link.linkId,
-        lastHeartbeatAt: link.at,
-        version: link.version,
-        platform: link.platform,
-        hostname: link.hostname,
-        claimState: link.claimState,
-        updatedAt: link.at,
-      }),
-    )
+    .update(devices.toColumns({ ...fields, lastHeartbeatAt: at, updatedAt: at }))
   return marked === 1
 }
 

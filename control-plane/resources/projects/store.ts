@@ -1,11 +1,10 @@
 import { onlyGranted, onlyVisibleProjects, type GrantedAgent, type ProjectViewer } from './visibility.ts'
 import { countOf } from '../../db/reads.ts'
-import type { Knex } from 'knex'
 import { z } from 'zod'
 import { projectStatuses } from '../../../shared/api/projects.ts'
 import { int, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { newestFirst } from '../../db/id-page.ts'
-import { holdsPattern, likeContaining } from '../../db/like.ts'
+import { onlyContaining, onlyLive } from '../../db/list-filters.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
@@ -97,15 +96,9 @@ export interface ProjectFilter {
 /** Lists projects newest first; returns one row more than `limit`. */
 export async function listProjects(db: Db, filter: ProjectFilter): Promise<ProjectRow[]> {
   const query = projects.from(db).where({ workspace_id: filter.workspaceId })
-  void query.where((either) => {
-    void either.where((live) => {
-      void live.whereNull('deleted_at')
-      if (filter.statuses) void live.whereIn('status', [...filter.statuses])
-    })
-    if (filter.withDeleted) void either.orWhereNotNull('deleted_at')
-  })
+  onlyLive(query, filter)
   if (filter.leadAgentId !== undefined) void query.where({ lead_agent_id: filter.leadAgentId })
-  if (filter.q !== undefined && filter.q !== '') onlyMatching(query, filter.q)
+  onlyContaining(query, ['name', 'description', 'prefix'], filter.q)
   if (filter.visibleTo) onlyVisibleProjects(query, filter.visibleTo)
   if (filter.grantedTo) {
     const agent = filter.grantedTo
@@ -119,11 +112,4 @@ export async function countProjects(db: Db, workspaceId: string, viewer: Project
   const query = db('projects').where({ workspace_id: workspaceId }).whereNull('deleted_at')
   if (viewer) onlyVisibleProjects(query, viewer)
   return countOf(query)
-}
-
-function onlyMatching(query: Knex.QueryBuilder, q: string): void {
-  const like = likeContaining(q)
-  void query.where((any) => {
-    for (const column of ['name', 'description', 'prefix']) void any.orWhereRaw(holdsPattern(column), [like])
-  })
 }

@@ -7,6 +7,7 @@ import {
   secretRequest,
   type QuestionAnswer,
 } from '../../../shared/api/approval-words.ts'
+import { given } from '../../../shared/lib/given.ts'
 import { int, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { pageById, type IdPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
@@ -87,31 +88,18 @@ export async function resolveQuestion(
   return changed === 1
 }
 
-export interface QuestionFilter extends IdPage {
+type SearchedFields = 'status' | 'taskId' | 'runId' | 'sessionId' | 'conversationId' | 'agentId'
+export interface QuestionFilter extends IdPage, Partial<Pick<QuestionRow, SearchedFields>> {
   workspaceId: string
-  status?: string
-  taskId?: string
-  runId?: string
-  sessionId?: string
-  conversationId?: string
-  agentId?: string
   /** When set, questions of private agents are listed only for those who may see them. */
   visibleTo?: GateViewer
 }
 
 /** Lists questions newest first (upwards from a cursor that pages back); returns one row more than `limit`. */
 export async function listQuestions(db: Db, filter: QuestionFilter): Promise<QuestionRow[]> {
-  const query = questions.from(db).where({ workspace_id: filter.workspaceId })
-  const equal = {
-    status: filter.status,
-    task_id: filter.taskId,
-    run_id: filter.runId,
-    session_id: filter.sessionId,
-    conversation_id: filter.conversationId,
-    agent_id: filter.agentId,
-  }
-  for (const [column, value] of Object.entries(equal)) if (value !== undefined) void query.where(column, value)
-  const { visibleTo } = filter
+  const { workspaceId, status, taskId, runId, sessionId, conversationId, agentId, visibleTo } = filter
+  const equal = given({ workspaceId, status, taskId, runId, sessionId, conversationId, agentId })
+  const query = questions.from(db).where(questions.toColumns(equal))
   if (visibleTo) void query.whereNotExists((hidden) => hiddenAgents(hidden, { viewer: visibleTo, table: 'questions' }))
   return questions.list(pageById(query, filter))
 }

@@ -45,23 +45,12 @@ const workspaces = table('workspaces', {
 })
 export type WorkspaceRow = RowOf<typeof workspaces>
 
-export interface NewWorkspace {
-  id: string
-  publicId: string
-  companyId: string
-  name: string
-  slug: string
-  issuePrefix: string
-  at: number
-}
+type NewFields = 'id' | 'publicId' | 'companyId' | 'name' | 'slug' | 'issuePrefix'
+type NewWorkspace = Pick<WorkspaceRow, NewFields> & { at: number }
 
 export async function insertCompany(db: Db, company: { id: string; name: string; at: number }): Promise<void> {
-  await db('companies').insert({
-    id: company.id,
-    name: company.name,
-    created_at: company.at,
-    updated_at: company.at,
-  })
+  const { at, ...fields } = company
+  await db('companies').insert({ ...fields, created_at: at, updated_at: at })
 }
 
 /** Throws the database's unique violation when the slug is or was another workspace's. */

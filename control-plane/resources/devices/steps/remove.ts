@@ -38,11 +38,13 @@ export async function removeDevice(db: Db, device: DeviceRow, world: World): Pro
 /** Ends one connection of a device and its token; everything else under its durable id stays. */
 export async function revokeConnection(db: Db, device: DeviceRow, at: number): Promise<boolean> {
   if (!(await replaceDevice(db, device, { removedAt: at, at }))) return false
-  await publish(db, {
-    topic: 'device.changed',
-    key: device.publicId,
-    payload: { workspaceId: device.workspaceId, deviceId: device.deviceId, revoked: true },
-    at,
-  })
+  await publishRevoked(db, device, at)
   return true
+}
+
+/** Tells the replica that holds the device's link to end it. */
+export async function publishRevoked(db: Db, device: DeviceRow, at: number): Promise<void> {
+  const { workspaceId, deviceId, publicId } = device
+  const payload = { workspaceId, deviceId, revoked: true }
+  await publish(db, { topic: 'device.changed', key: publicId, payload, at })
 }

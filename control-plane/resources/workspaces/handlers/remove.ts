@@ -1,7 +1,7 @@
 import type { World } from '../../../../shared/lib/world.ts'
-import { publish } from '../../../db/outbox.ts'
 import type { Db } from '../../../db/open.ts'
 import { finishRun } from '../../../lifecycle/end-run.ts'
+import { publishRevoked } from '../../devices/steps/remove.ts'
 import { listDevicesOfWorkspace } from '../../devices/store.ts'
 import { listLiveOfWorkspace } from '../../runs/live-store.ts'
 import { removeEmptyCompany } from '../company-store.ts'
@@ -32,14 +32,7 @@ export async function removeWorkspace(
       world,
     })
   }
-  for (const device of devices) {
-    await publish(db, {
-      topic: 'device.changed',
-      key: device.publicId,
-      payload: { workspaceId: workspace.id, deviceId: device.deviceId, revoked: true },
-      at,
-    })
-  }
+  for (const device of devices) await publishRevoked(db, device, at)
   await removeWorkspaceRows(db, workspace.id)
   return { companyDeleted: await removeEmptyCompany(db, workspace.companyId) }
 }
