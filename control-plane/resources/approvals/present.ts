@@ -7,7 +7,6 @@ import { platformChangeMs } from './rules.ts'
 import type { ApprovalRow } from './store.ts'
 
 /** Approvals as clients read them. The stored writes of a page are loaded at once. */
-
 export async function presentApprovals(db: Db, approvals: readonly ApprovalRow[]): Promise<ApprovalSummary[]> {
   const changes = await changesOf(db, approvals)
   return approvals.map((approval) => summaryOf(approval, changes))
