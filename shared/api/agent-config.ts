@@ -82,8 +82,7 @@ const configCommand = configFlag('runtime.command')
 export const agentConfigRoutes = {
   configGet: defineRoute({
     id: 'agents.config.get',
-    method: 'GET',
-    path: '/agents/{agentId}/config',
+    endpoint: 'GET /agents/{agentId}/config',
     summary: "Read an agent's settings and AGENT.md",
     params: agentParams,
     reply: agentSettings,
@@ -93,8 +92,7 @@ export const agentConfigRoutes = {
 
   configPut: defineRoute({
     id: 'agents.config.put',
-    method: 'PUT',
-    path: '/agents/{agentId}/config',
+    endpoint: 'PUT /agents/{agentId}/config',
     summary: "Change an agent's settings, its AGENT.md, or both",
     description:
       'Keys that are present are written, null inherits, absent keys stay. An agent changes only its own AGENT.md, model, backupModel, reasoningEffort, sandboxSize, harness and maxTurns; another change of its own waits for approval (202).',
@@ -136,8 +134,7 @@ export const agentConfigRoutes = {
 
   identityGet: defineRoute({
     id: 'agents.identity.get',
-    method: 'GET',
-    path: '/agents/{agentId}/identity',
+    endpoint: 'GET /agents/{agentId}/identity',
     summary: "Read an agent's AGENT.md, its hash and its rules",
     params: agentParams,
     reply: agentIdentity,
@@ -151,8 +148,7 @@ export const agentConfigRoutes = {
 
   identityPutAgentMd: defineRoute({
     id: 'agents.identity.putAgentMd',
-    method: 'PUT',
-    path: '/agents/{agentId}/identity/agent-md',
+    endpoint: 'PUT /agents/{agentId}/identity/agent-md',
     summary: "Replace an agent's AGENT.md",
     params: agentParams,
     body: z.object({

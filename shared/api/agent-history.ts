@@ -38,8 +38,7 @@ const writeErrors = ['agent_self_only', 'folder_requires_device_environment'] as
 export const agentHistoryRoutes = {
   revisionsList: defineRoute({
     id: 'agents.revisions.list',
-    method: 'GET',
-    path: '/agents/{agentId}/revisions',
+    endpoint: 'GET /agents/{agentId}/revisions',
     summary: "List the revisions of an agent's settings, newest first",
     params: agentParams,
     query: z.object(pageParams),
@@ -54,8 +53,7 @@ export const agentHistoryRoutes = {
 
   revisionsGet: defineRoute({
     id: 'agents.revisions.get',
-    method: 'GET',
-    path: '/agents/{agentId}/revisions/{revisionId}',
+    endpoint: 'GET /agents/{agentId}/revisions/{revisionId}',
     summary: "Read one revision of an agent's settings",
     params: revisionParams,
     reply: configRevision,
@@ -69,8 +67,7 @@ export const agentHistoryRoutes = {
 
   revisionsRollback: defineRoute({
     id: 'agents.revisions.rollback',
-    method: 'POST',
-    path: '/agents/{agentId}/revisions/{revisionId}/rollback',
+    endpoint: 'POST /agents/{agentId}/revisions/{revisionId}/rollback',
     summary: "Set an agent's settings and AGENT.md as they were after this revision",
     description:
       'Stores a new revision. An agent rolls back only itself, and waits for approval (202) when more changes than it may change by itself.',
@@ -88,8 +85,7 @@ export const agentHistoryRoutes = {
 
   historyList: defineRoute({
     id: 'agents.history.list',
-    method: 'GET',
-    path: '/agents/{agentId}/history',
+    endpoint: 'GET /agents/{agentId}/history',
     summary: 'List what was changed about an agent, newest first',
     params: agentParams,
     query: z.object({
@@ -107,8 +103,7 @@ export const agentHistoryRoutes = {
 
   historyRevert: defineRoute({
     id: 'agents.history.revert',
-    method: 'POST',
-    path: '/agents/{agentId}/history/{entryId}/revert',
+    endpoint: 'POST /agents/{agentId}/history/{entryId}/revert',
     summary: 'Undo one change of an agent; what was changed since in other settings stays',
     description:
       'Undoing is a change of its own. A person may write `me` for the agent: then it is the one the entry is about. An agent undoes only changes of its own settings, and only of those it may change by itself.',

@@ -70,8 +70,7 @@ const runFlags = { model: dropped, effort: dropped, env: dropped } as const
 export const agentRunRoutes = {
   start: defineRoute({
     id: 'agents.runs.start',
-    method: 'POST',
-    path: '/agents/{agentId}/runs',
+    endpoint: 'POST /agents/{agentId}/runs',
     aliases: ['/agents/{agentId}/wakeup'],
     summary: 'Wake an agent',
     description:

@@ -6,8 +6,7 @@ import { defineRoute, orPlatformChange } from './route.ts'
 export const agentUpkeepRoutes = {
   audit: defineRoute({
     id: 'agents.audit',
-    method: 'GET',
-    path: '/agents/{agentId}/audit',
+    endpoint: 'GET /agents/{agentId}/audit',
     summary: "Check an agent's setup for what would keep its runs from working; changes nothing",
     params: agentParams,
     reply: z.object({ agentId, audit: z.array(agentWarning) }).meta({ id: 'AgentAudit' }),
@@ -16,8 +15,7 @@ export const agentUpkeepRoutes = {
 
   sessionsReset: defineRoute({
     id: 'agents.sessions.reset',
-    method: 'POST',
-    path: '/agents/{agentId}/sessions/reset',
+    endpoint: 'POST /agents/{agentId}/sessions/reset',
     summary: 'Make the next runs of an agent start a fresh harness session; tokens of its live runs stop working',
     callers: orPlatformChange,
     params: agentParams,

@@ -178,8 +178,7 @@ const referenceFlags = {
 export const agentRoutes = {
   list: defineRoute({
     id: 'agents.list',
-    method: 'GET',
-    path: '/agents',
+    endpoint: 'GET /agents',
     summary: 'List the agents you can see, newest first, or read several by `ids`',
     query: z.object({
       ids: idsParam,
@@ -198,8 +197,7 @@ export const agentRoutes = {
 
   create: defineRoute({
     id: 'agents.create',
-    method: 'POST',
-    path: '/agents',
+    endpoint: 'POST /agents',
     summary: 'Create an agent',
     callers: orPlatformChange,
     body: createBody,
@@ -224,8 +222,7 @@ export const agentRoutes = {
 
   get: defineRoute({
     id: 'agents.get',
-    method: 'GET',
-    path: '/agents/{agentId}',
+    endpoint: 'GET /agents/{agentId}',
     summary: 'Read one agent',
     params: agentParams,
     reply: agent,
@@ -239,8 +236,7 @@ export const agentRoutes = {
 
   update: defineRoute({
     id: 'agents.update',
-    method: 'PATCH',
-    path: '/agents/{agentId}',
+    endpoint: 'PATCH /agents/{agentId}',
     summary: "Change an agent's identity, status, visibility, manager, folder or repo",
     description: 'Settings such as `model` are refused; they are changed with PUT /agents/{agentId}/config.',
     callers: orPlatformChange,

@@ -133,8 +133,7 @@ const createBody = z
 export const approvalRoutes = {
   list: defineRoute({
     id: 'approvals.list',
-    method: 'GET',
-    path: '/approvals',
+    endpoint: 'GET /approvals',
     summary: 'List approvals, newest first',
     query: z.object({
       status: statusFilter,
@@ -161,8 +160,7 @@ export const approvalRoutes = {
 
   get: defineRoute({
     id: 'approvals.get',
-    method: 'GET',
-    path: '/approvals/{approvalId}',
+    endpoint: 'GET /approvals/{approvalId}',
     summary: 'Read one approval',
     params,
     query: z.object({ include: includeParam('task', 'run', 'session') }),
@@ -174,8 +172,7 @@ export const approvalRoutes = {
 
   create: defineRoute({
     id: 'approvals.create',
-    method: 'POST',
-    path: '/approvals',
+    endpoint: 'POST /approvals',
     summary: 'Ask a person to approve an action; the run stops and goes on when it is resolved',
     callers: { person: { refused: 'user_cannot_create_approval' }, agent: 'allowed' },
     idempotency: 'required',
@@ -204,8 +201,7 @@ export const approvalRoutes = {
 
   approve: defineRoute({
     id: 'approvals.approve',
-    method: 'POST',
-    path: '/approvals/{approvalId}/approve',
+    endpoint: 'POST /approvals/{approvalId}/approve',
     summary: 'Approve: what was asked for is done, and the run that waits goes on',
     callers: { person: 'member', agent: { refused: 'agent_cannot_resolve_approval' } },
     idempotency: 'required',
@@ -235,8 +231,7 @@ export const approvalRoutes = {
 
   reject: defineRoute({
     id: 'approvals.reject',
-    method: 'POST',
-    path: '/approvals/{approvalId}/reject',
+    endpoint: 'POST /approvals/{approvalId}/reject',
     summary: 'Reject: nothing is done, and the run that waits goes on with your reason',
     callers: { person: 'member', agent: { refused: 'agent_cannot_resolve_approval' } },
     idempotency: 'required',
@@ -259,8 +254,7 @@ export const approvalRoutes = {
 
   assign: defineRoute({
     id: 'approvals.assign',
-    method: 'POST',
-    path: '/approvals/{approvalId}/assign',
+    endpoint: 'POST /approvals/{approvalId}/assign',
     summary: 'Name the person who may resolve an approval (workspace admins)',
     callers: { person: 'member', agent: { refused: 'not_authorized' } },
     idempotency: 'required',

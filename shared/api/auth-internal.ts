@@ -83,9 +83,8 @@ export const deviceEntry = z.object({
 export const authInternalRoutes = {
   listTokens: defineRoute({
     id: 'auth.tokens.list',
-    method: 'GET',
+    endpoint: 'GET /auth/tokens',
     base: '/api',
-    path: '/auth/tokens',
     summary: 'List your valid login tokens of this workspace; admins may list those of everybody in it',
     callers: peopleOnly,
     query: z.object({
@@ -99,9 +98,8 @@ export const authInternalRoutes = {
 
   revokeToken: defineRoute({
     id: 'auth.tokens.revoke',
-    method: 'DELETE',
+    endpoint: 'DELETE /auth/tokens/{id}',
     base: '/api',
-    path: '/auth/tokens/{id}',
     summary: 'Revoke a login token of yours, or as an admin anybody’s in the workspace, from the next request on',
     callers: peopleOnly,
     params: z.object({ id: loginTokenId }),
@@ -114,9 +112,8 @@ export const authInternalRoutes = {
 export const accessRoutes = {
   listDevices: defineRoute({
     id: 'auth.devices.list',
-    method: 'GET',
+    endpoint: 'GET /auth/devices',
     base: '/api',
-    path: '/auth/devices',
     summary: 'List the devices of everybody in the workspace, for admins',
     callers: { person: 'admin', agent: { refused: 'http_exception' } },
     reply: z.object({ devices: z.array(deviceEntry) }),
@@ -126,9 +123,8 @@ export const accessRoutes = {
 
   revokeDevice: defineRoute({
     id: 'auth.devices.revoke',
-    method: 'DELETE',
+    endpoint: 'DELETE /auth/devices/{id}',
     base: '/api',
-    path: '/auth/devices/{id}',
     summary: 'Remove anybody’s device from the workspace, for admins: it is cut off at once, its runs end',
     callers: { person: 'admin', agent: { refused: 'http_exception' } },
     params: z.object({ id: devicePublicId }),

@@ -97,8 +97,7 @@ const found = ['automation_not_found'] as const
 const move = (verb: 'pause' | 'resume' | 'archive' | 'unarchive', summary: string) =>
   defineRoute({
     id: `automations.${verb}`,
-    method: 'POST',
-    path: `/automations/{automationId}/${verb}`,
+    endpoint: `POST /automations/{automationId}/${verb}`,
     summary,
     params,
     reply: automation,
@@ -109,8 +108,7 @@ const move = (verb: 'pause' | 'resume' | 'archive' | 'unarchive', summary: strin
 export const automationRoutes = {
   create: defineRoute({
     id: 'automations.create',
-    method: 'POST',
-    path: '/automations',
+    endpoint: 'POST /automations',
     summary: 'Create an automation: runs by schedule, git event or webhook',
     // The answer holds the URL of a webhook.
     isSecret: true,
@@ -133,8 +131,7 @@ export const automationRoutes = {
 
   list: defineRoute({
     id: 'automations.list',
-    method: 'GET',
-    path: '/automations',
+    endpoint: 'GET /automations',
     summary: 'List automations, newest first',
     query: z.object({
       status: z.array(z.enum(automationStatuses)).optional().describe('Only those with one of these.'),
@@ -152,8 +149,7 @@ export const automationRoutes = {
 
   allRuns: defineRoute({
     id: 'automations.runs.all',
-    method: 'GET',
-    path: '/automations/runs',
+    endpoint: 'GET /automations/runs',
     summary: 'List the runs that automations started, newest first',
     query: runsQuery,
     reply: listOf(run),
@@ -162,8 +158,7 @@ export const automationRoutes = {
 
   get: defineRoute({
     id: 'automations.get',
-    method: 'GET',
-    path: '/automations/{automationId}',
+    endpoint: 'GET /automations/{automationId}',
     summary: 'Read one automation',
     params,
     reply: automation,
@@ -173,8 +168,7 @@ export const automationRoutes = {
 
   update: defineRoute({
     id: 'automations.update',
-    method: 'POST',
-    path: '/automations/{automationId}',
+    endpoint: 'POST /automations/{automationId}',
     summary: 'Change an automation; a new trigger replaces the old one entirely',
     // The answer holds the URL of a webhook.
     isSecret: true,
@@ -202,8 +196,7 @@ export const automationRoutes = {
 
   rotate: defineRoute({
     id: 'automations.rotate',
-    method: 'POST',
-    path: '/automations/{automationId}/rotate',
+    endpoint: 'POST /automations/{automationId}/rotate',
     summary: 'Give a webhook automation a new secret URL; the old one stops at once',
     // The answer holds the URL of a webhook.
     isSecret: true,
@@ -215,8 +208,7 @@ export const automationRoutes = {
 
   run: defineRoute({
     id: 'automations.run',
-    method: 'POST',
-    path: '/automations/{automationId}/run',
+    endpoint: 'POST /automations/{automationId}/run',
     summary: 'Fire an automation once, now',
     params,
     reply: automationFire,
@@ -226,8 +218,7 @@ export const automationRoutes = {
 
   runs: defineRoute({
     id: 'automations.runs.list',
-    method: 'GET',
-    path: '/automations/{automationId}/runs',
+    endpoint: 'GET /automations/{automationId}/runs',
     summary: 'List the runs that an automation started, newest first',
     params,
     query: runsQuery,
@@ -238,8 +229,7 @@ export const automationRoutes = {
 
   skips: defineRoute({
     id: 'automations.skips.list',
-    method: 'GET',
-    path: '/automations/{automationId}/skips',
+    endpoint: 'GET /automations/{automationId}/skips',
     summary: 'List the fires of an automation that started no run, newest first',
     params,
     query: z.object(pageParams),
@@ -250,8 +240,7 @@ export const automationRoutes = {
 
   hook: defineRoute({
     id: 'automationHooks.fire',
-    method: 'POST',
-    path: '/automation-hooks/{token}',
+    endpoint: 'POST /automation-hooks/{token}',
     summary: 'Fire a webhook automation by its secret URL',
     description:
       'The body, of any kind, becomes part of the prompt (its first 32 KiB). The same body sent again within 24 hours gets the run that the first one started. Each automation takes 60 calls an hour.',

@@ -26,8 +26,7 @@ const keyed = { idempotency: 'required' } as const
 const archiving = (verb: 'archive' | 'unarchive', summary: string, errors: readonly ErrorCode[] = []) =>
   defineRoute({
     id: `conversations.${verb}`,
-    method: 'POST',
-    path: `/conversations/{id}/${verb}`,
+    endpoint: `POST /conversations/{id}/${verb}`,
     summary,
     ...byId,
     ...keyed,
@@ -40,8 +39,7 @@ const archiving = (verb: 'archive' | 'unarchive', summary: string, errors: reado
 export const conversationRoutes = {
   create: defineRoute({
     id: 'conversations.create',
-    method: 'POST',
-    path: '/conversations',
+    endpoint: 'POST /conversations',
     summary: 'Begin a dm with one agent, or a channel; you are always in it',
     ...keyed,
     body: z
@@ -87,8 +85,7 @@ export const conversationRoutes = {
 
   list: defineRoute({
     id: 'conversations.list',
-    method: 'GET',
-    path: '/conversations',
+    endpoint: 'GET /conversations',
     summary: 'List the conversations you can see, newest first, or read several by `ids`',
     query: z.object({
       ids: idsParam,
@@ -108,8 +105,7 @@ export const conversationRoutes = {
 
   get: defineRoute({
     id: 'conversations.get',
-    method: 'GET',
-    path: '/conversations/{id}',
+    endpoint: 'GET /conversations/{id}',
     summary: 'Read one conversation',
     ...byId,
     query: z.object({ include: includeParam('messages', 'task', 'participantsExpanded', 'runtime') }),
@@ -121,8 +117,7 @@ export const conversationRoutes = {
 
   rename: defineRoute({
     id: 'conversations.rename',
-    method: 'POST',
-    path: '/conversations/{id}',
+    endpoint: 'POST /conversations/{id}',
     summary: 'Rename a conversation',
     ...byId,
     body: z.object({ title: title.describe('The new title.') }).meta({ id: 'ConversationRename' }),
@@ -137,8 +132,7 @@ export const conversationRoutes = {
 
   read: defineRoute({
     id: 'conversations.read',
-    method: 'POST',
-    path: '/conversations/{id}/read',
+    endpoint: 'POST /conversations/{id}/read',
     summary: 'Mark all messages of a conversation as read by you',
     ...byId,
     reply: z.object({ lastReadAt: timestamp }),
@@ -152,8 +146,7 @@ export const conversationRoutes = {
 
   delete: defineRoute({
     id: 'conversations.delete',
-    method: 'POST',
-    path: '/conversations/{id}/delete',
+    endpoint: 'POST /conversations/{id}/delete',
     summary: 'Delete a channel with all its messages, for good',
     ...byId,
     ...keyed,
@@ -170,8 +163,7 @@ export const conversationRoutes = {
 
   addParticipant: defineRoute({
     id: 'conversations.participants.add',
-    method: 'POST',
-    path: '/conversations/{id}/participants',
+    endpoint: 'POST /conversations/{id}/participants',
     summary: 'Add a person or an agent to a channel',
     ...byId,
     ...keyed,
@@ -199,8 +191,7 @@ export const conversationRoutes = {
 
   removeParticipant: defineRoute({
     id: 'conversations.participants.remove',
-    method: 'POST',
-    path: '/conversations/{id}/participants/{ref}/remove',
+    endpoint: 'POST /conversations/{id}/participants/{ref}/remove',
     summary: 'Take a person or an agent out of a channel',
     params: params.extend({ ref: reference.describe('`usr_` id, or any reference to an agent.') }),
     ...keyed,
@@ -216,8 +207,7 @@ export const conversationRoutes = {
 
   updateRuntime: defineRoute({
     id: 'conversations.runtime.update',
-    method: 'PATCH',
-    path: '/conversations/{id}/runtime',
+    endpoint: 'PATCH /conversations/{id}/runtime',
     summary: 'Switch model, harness, reasoning effort or speed; the next turn starts a fresh harness session',
     ...byId,
     body: z
@@ -250,8 +240,7 @@ export const conversationRoutes = {
 
   send: defineRoute({
     id: 'conversations.send',
-    method: 'POST',
-    path: '/conversations/{id}/send',
+    endpoint: 'POST /conversations/{id}/send',
     summary: 'Say something to an agent and read its reply as it is produced',
     description:
       'The answer is a stream of server-sent events: `message` (yours, as it was posted), `run` (the run that answers, and each change of its status), `delta` (a piece of what the agent says), and as the last one `done` (with its posted reply) or `error`. A reader that was cut off calls again with `Last-Event-ID` and gets the events after it; nothing is posted then. Calling again with the same Idempotency-Key and text also continues the same turn. With `Accept: application/json` alone the answer is the message and its run, at once.',
@@ -287,8 +276,7 @@ export const conversationRoutes = {
 
   events: defineRoute({
     id: 'conversations.events',
-    method: 'GET',
-    path: '/conversations/{id}/events',
+    endpoint: 'GET /conversations/{id}/events',
     summary: 'Read what the runs of a conversation did: their events, run by run, and the runs',
     ...byId,
     query: z.object({

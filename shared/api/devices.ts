@@ -54,8 +54,7 @@ const params = z.object({ id: uuid })
 export const deviceRoutes = {
   list: defineRoute({
     id: 'devices.list',
-    method: 'GET',
-    path: '/devices',
+    endpoint: 'GET /devices',
     summary: 'List your devices in this workspace',
     callers: peopleOnly,
     reply: z.object({ devices: z.array(device) }),
@@ -64,8 +63,7 @@ export const deviceRoutes = {
 
   update: defineRoute({
     id: 'devices.update',
-    method: 'PATCH',
-    path: '/devices/{id}',
+    endpoint: 'PATCH /devices/{id}',
     summary: 'Change a device',
     description: '`isWorkspaceDefault: false` does nothing; `remoteControlRevoked: false` gives the control back.',
     callers: peopleOnly,
@@ -104,8 +102,7 @@ export const deviceRoutes = {
 
   delete: defineRoute({
     id: 'devices.delete',
-    method: 'DELETE',
-    path: '/devices/{id}',
+    endpoint: 'DELETE /devices/{id}',
     summary: 'Remove a device and revoke its token',
     callers: peopleOnly,
     params,

@@ -88,8 +88,7 @@ const aroundCount = (side: string) =>
 export const messageRoutes = {
   post: defineRoute({
     id: 'conversations.messages.create',
-    method: 'POST',
-    path: '/conversations/{id}/messages',
+    endpoint: 'POST /conversations/{id}/messages',
     summary: 'Post a message to a conversation you are in',
     description:
       'In a dm the agent wakes on every message, in a channel only when it is @mentioned. A reply in the thread of an open question answers it.',
@@ -127,8 +126,7 @@ export const messageRoutes = {
 
   list: defineRoute({
     id: 'conversations.messages.list',
-    method: 'GET',
-    path: '/conversations/{id}/messages',
+    endpoint: 'GET /conversations/{id}/messages',
     summary: 'List the messages of a conversation, oldest first',
     description:
       '`around` returns the page around one message: `before` messages older than it and `after` newer ones.',
@@ -153,8 +151,7 @@ export const messageRoutes = {
 
   get: defineRoute({
     id: 'messages.get',
-    method: 'GET',
-    path: '/messages/{id}',
+    endpoint: 'GET /messages/{id}',
     summary: 'Read one message',
     params: messageParams,
     query: z.object({ include: includeParam('conversation', 'author', 'editHistory') }),
@@ -180,8 +177,7 @@ export const messageRoutes = {
 
   edit: defineRoute({
     id: 'messages.edit',
-    method: 'POST',
-    path: '/messages/{id}',
+    endpoint: 'POST /messages/{id}',
     summary: 'Change the text of a message you wrote; an edit wakes nobody',
     params: messageParams,
     body: z.object(textKeys).meta({ id: 'MessageEdit' }),
@@ -197,8 +193,7 @@ export const messageRoutes = {
 
   delete: defineRoute({
     id: 'messages.delete',
-    method: 'POST',
-    path: '/messages/{id}/delete',
+    endpoint: 'POST /messages/{id}/delete',
     summary: 'Delete a message: one you wrote, or as a workspace admin any',
     idempotency: 'required',
     params: messageParams,

@@ -102,8 +102,7 @@ const exampleId = '5b0c7d0e-6a7e-4b52-9a8e-2f9d1c3e4a6b'
 export const projectRoutes = {
   list: defineRoute({
     id: 'projects.list',
-    method: 'GET',
-    path: '/projects',
+    endpoint: 'GET /projects',
     summary: 'List the projects you can see, newest first',
     query: z.object({
       status: z
@@ -121,8 +120,7 @@ export const projectRoutes = {
 
   create: defineRoute({
     id: 'projects.create',
-    method: 'POST',
-    path: '/projects',
+    endpoint: 'POST /projects',
     summary: 'Create a project',
     body: createBody,
     reply: project,
@@ -137,8 +135,7 @@ export const projectRoutes = {
 
   get: defineRoute({
     id: 'projects.get',
-    method: 'GET',
-    path: '/projects/{projectId}',
+    endpoint: 'GET /projects/{projectId}',
     summary: 'Read one project',
     ...byId,
     query: z.object({ includeDeleted: z.boolean().optional().describe('Also when it is deleted (people only).') }),
@@ -148,8 +145,7 @@ export const projectRoutes = {
 
   update: defineRoute({
     id: 'projects.update',
-    method: 'PATCH',
-    path: '/projects/{projectId}',
+    endpoint: 'PATCH /projects/{projectId}',
     summary: 'Change name, description or visibility of a project',
     ...byId,
     body: updateBody,
@@ -159,8 +155,7 @@ export const projectRoutes = {
 
   delete: defineRoute({
     id: 'projects.delete',
-    method: 'DELETE',
-    path: '/projects/{projectId}',
+    endpoint: 'DELETE /projects/{projectId}',
     summary: 'Delete a project; it can be restored',
     ...byId,
     cli: { command: 'project delete', positionals, example: `svc project delete ${exampleId}` },
@@ -168,8 +163,7 @@ export const projectRoutes = {
 
   restore: defineRoute({
     id: 'projects.restore',
-    method: 'POST',
-    path: '/projects/{projectId}/restore',
+    endpoint: 'POST /projects/{projectId}/restore',
     summary: 'Bring a deleted project back',
     ...byId,
     reply: project,
@@ -179,8 +173,7 @@ export const projectRoutes = {
 
   config: defineRoute({
     id: 'projects.config.get',
-    method: 'GET',
-    path: '/projects/{projectId}/config',
+    endpoint: 'GET /projects/{projectId}/config',
     summary: 'Read status, lead agent, repository and prefix of a project',
     ...byId,
     reply: projectConfig,
@@ -189,8 +182,7 @@ export const projectRoutes = {
 
   updateConfig: defineRoute({
     id: 'projects.config.update',
-    method: 'PATCH',
-    path: '/projects/{projectId}/config',
+    endpoint: 'PATCH /projects/{projectId}/config',
     summary: 'Change status, lead agent or repository of a project',
     ...byId,
     body: configBody,
@@ -206,8 +198,7 @@ export const projectRoutes = {
 
   transferOwner: defineRoute({
     id: 'projects.transferOwner',
-    method: 'POST',
-    path: '/projects/{projectId}/transfer-owner',
+    endpoint: 'POST /projects/{projectId}/transfer-owner',
     summary: 'Give a project another owner',
     ...byId,
     body: z
@@ -225,8 +216,7 @@ export const projectRoutes = {
 
   ofAgent: defineRoute({
     id: 'agents.projects',
-    method: 'GET',
-    path: '/agents/{agentId}/projects',
+    endpoint: 'GET /agents/{agentId}/projects',
     summary: 'List the projects an agent was let into: those it leads and those it created',
     params: agentParams,
     query: z.object(pageParams),

@@ -50,8 +50,7 @@ const params = z.object({
 export const pullRequestRoutes = {
   ofTask: defineRoute({
     id: 'tasks.pullRequest',
-    method: 'GET',
-    path: '/companies/{companyId}/tasks/{taskId}/pull-request',
+    endpoint: 'GET /companies/{companyId}/tasks/{taskId}/pull-request',
     aliases: ['/workspaces/{companyId}/tasks/{taskId}/pull-request'],
     summary: "Read a task's pull request live from the git host",
     description: 'A task without a pull request is answered 404 `resource_not_found`.',

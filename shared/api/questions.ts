@@ -88,8 +88,7 @@ const createBody = z
 export const questionRoutes = {
   create: defineRoute({
     id: 'questions.create',
-    method: 'POST',
-    path: '/questions',
+    endpoint: 'POST /questions',
     summary: 'Ask a person; the run stops and goes on when it is answered',
     callers: { person: { refused: 'user_cannot_create_question' }, agent: 'allowed' },
     idempotency: 'required',
@@ -140,8 +139,7 @@ export const questionRoutes = {
 
   list: defineRoute({
     id: 'questions.list',
-    method: 'GET',
-    path: '/questions',
+    endpoint: 'GET /questions',
     summary: 'List questions, newest first',
     query: z.object({
       status: z
@@ -171,8 +169,7 @@ export const questionRoutes = {
 
   get: defineRoute({
     id: 'questions.get',
-    method: 'GET',
-    path: '/questions/{id}',
+    endpoint: 'GET /questions/{id}',
     summary: 'Read one question',
     params,
     query: z.object({ include: includeParam('task', 'run', 'session', 'conversation') }),
@@ -187,8 +184,7 @@ export const questionRoutes = {
 
   answer: defineRoute({
     id: 'questions.answer',
-    method: 'POST',
-    path: '/questions/{id}/answer',
+    endpoint: 'POST /questions/{id}/answer',
     summary: 'Answer a question; the agent goes on with your answer',
     description:
       'A question that asks for a secret is answered with the secret route; `svc question answer` reads its value from standard input.',
@@ -226,8 +222,7 @@ export const questionRoutes = {
 
   secret: defineRoute({
     id: 'questions.secret',
-    method: 'POST',
-    path: '/questions/{id}/secret',
+    endpoint: 'POST /questions/{id}/secret',
     summary: 'Give the secret that a question asks for; it is stored encrypted and granted to the asking agent',
     callers: peopleOnly,
     params,

@@ -24,8 +24,7 @@ const params = z.object({ repoId: uuid.describe('UUID of the repo.') })
 export const repoRoutes = {
   list: defineRoute({
     id: 'repos.list',
-    method: 'GET',
-    path: '/repos',
+    endpoint: 'GET /repos',
     summary: 'List the repos of the workspace by name',
     reply: listOf(repo),
     cli: { command: 'repo list', example: 'svc repo list' },
@@ -33,8 +32,7 @@ export const repoRoutes = {
 
   add: defineRoute({
     id: 'repos.add',
-    method: 'POST',
-    path: '/repos',
+    endpoint: 'POST /repos',
     summary: 'Let the workspace know a git repository by the address of its remote',
     callers: peopleOnly,
     body: z
@@ -55,8 +53,7 @@ export const repoRoutes = {
 
   remove: defineRoute({
     id: 'repos.remove',
-    method: 'DELETE',
-    path: '/repos/{repoId}',
+    endpoint: 'DELETE /repos/{repoId}',
     summary: 'Forget a repo; nothing in it changes',
     callers: adminsOnly,
     params,

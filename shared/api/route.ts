@@ -48,9 +48,8 @@ export interface RouteInput<
 > {
   /** As in the contract tables, for example `agents.runs.start`. */
   id: string
-  method: Method
-  /** Below `/api/v1` (or `base`), for example `/agents/{agentId}/runs`. */
-  path: string
+  /** Its method, and its path below `/api/v1` (or `base`), for example `GET /agents/{agentId}/runs`. */
+  endpoint: `${Method} /${string}`
   base?: '/api/v1' | '/api'
   aliases?: readonly string[]
   summary: string
@@ -104,7 +103,12 @@ export interface Route<
   R extends z.ZodType = z.ZodType,
   O extends Readonly<Record<number, z.ZodType>> = Readonly<Record<number, z.ZodType>>,
   C extends Callers = Callers,
-> extends Readonly<Required<Omit<RouteInput<P, Q, B, R, O, C>, 'description' | 'queryCodes' | 'stream' | 'cli'>>> {
+> extends Readonly<
+  Required<Omit<RouteInput<P, Q, B, R, O, C>, 'endpoint' | 'description' | 'queryCodes' | 'stream' | 'cli'>>
+> {
+  readonly method: Method
+  /** Below `base`. */
+  readonly path: string
   readonly description: string | null
   readonly queryCodes: { readonly refuse: QueryKeyCodes; readonly invalid: QueryKeyCodes }
   readonly stream: 'sse' | null
@@ -130,11 +134,12 @@ export function defineRoute<
   O extends Readonly<Record<number, z.ZodType>> = typeof noOther,
   const C extends Callers = typeof anyone,
 >(route: RouteInput<P, Q, B, R, O, C>): Route<P, Q, B, R, O, C> {
-  const isRead = route.method === 'GET'
+  const [method, path] = route.endpoint.split(' ') as [Method, string]
+  const isRead = method === 'GET'
   return {
     id: route.id,
-    method: route.method,
-    path: route.path,
+    method,
+    path,
     base: route.base ?? '/api/v1',
     aliases: route.aliases ?? [],
     summary: route.summary,

@@ -26,8 +26,7 @@ const positional = { name: 'run', target: 'params.runId' } as const
 export const runEventRoutes = {
   eventsList: defineRoute({
     id: 'runs.events.list',
-    method: 'GET',
-    path: '/runs/{runId}/events',
+    endpoint: 'GET /runs/{runId}/events',
     summary: "List a run's events, oldest first, or follow them",
     description:
       'With `Accept: text/event-stream` the answer is a stream: one message per event (`id`: the cursor after it, `event`: its kind, `data`: the event as JSON), and a last message `end` with the run’s status and exit reason, which also ends the stream of a run that never began. When `ended` comes, the run’s ending is recorded. With `Last-Event-ID` the stream continues after that message.',
@@ -54,8 +53,7 @@ export const runEventRoutes = {
 
   eventsGet: defineRoute({
     id: 'runs.events.get',
-    method: 'GET',
-    path: '/runs/{runId}/events/{eventId}',
+    endpoint: 'GET /runs/{runId}/events/{eventId}',
     summary: 'Read one event',
     params: z.object({ runId: runRef, eventId: uuid }),
     reply: runEvent,

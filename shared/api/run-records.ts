@@ -49,8 +49,7 @@ export type RunChangeSet = z.infer<typeof runChangeSet>
 export const runRecordRoutes = {
   context: defineRoute({
     id: 'runs.context',
-    method: 'GET',
-    path: '/runs/{runId}/context',
+    endpoint: 'GET /runs/{runId}/context',
     summary: 'Read the prompt the harness received',
     params: runParams,
     reply: runContext,
@@ -60,8 +59,7 @@ export const runRecordRoutes = {
 
   manifest: defineRoute({
     id: 'runs.manifest',
-    method: 'GET',
-    path: '/runs/{runId}/manifest',
+    endpoint: 'GET /runs/{runId}/manifest',
     summary: "Read the run's setup: rules, skills, permissions, names of environment variables",
     params: runParams,
     reply: runManifest,
@@ -71,8 +69,7 @@ export const runRecordRoutes = {
 
   changeSet: defineRoute({
     id: 'runs.changeSet',
-    method: 'GET',
-    path: '/runs/{runId}/change-set',
+    endpoint: 'GET /runs/{runId}/change-set',
     summary: 'Read what the run changed: the diff against the commit it began on',
     params: runParams,
     reply: runChangeSet,
@@ -88,8 +85,7 @@ export const runRecordRoutes = {
 
   output: defineRoute({
     id: 'runs.output',
-    method: 'POST',
-    path: '/runs/{runId}/output',
+    endpoint: 'POST /runs/{runId}/output',
     summary: "Record the run's typed output",
     description:
       'Only with the token of the run itself. With `schema` the data must fit the JSON Schema of that name, which whoever started the run gave with it; without it any JSON is taken. A later output replaces an earlier one.',
@@ -116,8 +112,7 @@ export const runRecordRoutes = {
 
   outputGet: defineRoute({
     id: 'runs.output.get',
-    method: 'GET',
-    path: '/runs/{runId}/output',
+    endpoint: 'GET /runs/{runId}/output',
     summary: 'Read the typed output that the run recorded last',
     params: runParams,
     reply: z

@@ -116,8 +116,7 @@ const reasonBody = z.object({ reason: z.string().max(2000).optional().describe('
 export const runRoutes = {
   list: defineRoute({
     id: 'runs.list',
-    method: 'GET',
-    path: '/runs',
+    endpoint: 'GET /runs',
     summary: 'List runs, newest first, or read several by `ids`',
     query: z.object({
       ids: idsParam,
@@ -137,8 +136,7 @@ export const runRoutes = {
 
   get: defineRoute({
     id: 'runs.get',
-    method: 'GET',
-    path: '/runs/{runId}',
+    endpoint: 'GET /runs/{runId}',
     summary: 'Read one run',
     params: runParams,
     query: z.object({ expand: includeParam('latestEvents', 'transcriptRead') }),
@@ -167,8 +165,7 @@ export const runRoutes = {
 
   cancel: defineRoute({
     id: 'runs.cancel',
-    method: 'POST',
-    path: '/runs/{runId}/cancel',
+    endpoint: 'POST /runs/{runId}/cancel',
     summary: 'Cancel a live run',
     params: runParams,
     body: reasonBody,
@@ -185,8 +182,7 @@ export const runRoutes = {
 
   retry: defineRoute({
     id: 'runs.retry',
-    method: 'POST',
-    path: '/runs/{runId}/retry',
+    endpoint: 'POST /runs/{runId}/retry',
     summary: 'Wake the agent again for a failed or cancelled run',
     params: runParams,
     body: reasonBody,

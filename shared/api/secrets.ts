@@ -46,8 +46,7 @@ const exampleId = 'sec_7kP2nV5xQbD8rM1c'
 export const secretRoutes = {
   list: defineRoute({
     id: 'secrets.list',
-    method: 'GET',
-    path: '/secrets',
+    endpoint: 'GET /secrets',
     summary: 'List the secrets of the workspace, without their values',
     callers: peopleOnly,
     query: z.object(pageParams),
@@ -57,8 +56,7 @@ export const secretRoutes = {
 
   create: defineRoute({
     id: 'secrets.create',
-    method: 'POST',
-    path: '/secrets',
+    endpoint: 'POST /secrets',
     summary: 'Store a secret; the command reads its value from standard input',
     callers: peopleOnly,
     // The stored answer would hold no value, but the key's record would hold a hash of it.
@@ -85,8 +83,7 @@ export const secretRoutes = {
 
   reveal: defineRoute({
     id: 'secrets.reveal',
-    method: 'POST',
-    path: '/secrets/{secretId}/reveal',
+    endpoint: 'POST /secrets/{secretId}/reveal',
     summary: 'Show the value of a secret (workspace admins); the server records who did',
     callers: adminsOnly,
     // The value must not be stored as the answer of a key.
@@ -104,8 +101,7 @@ export const secretRoutes = {
 
   grant: defineRoute({
     id: 'secrets.grant',
-    method: 'POST',
-    path: '/secrets/{secretId}/grants',
+    endpoint: 'POST /secrets/{secretId}/grants',
     summary: 'Give a secret to an agent: its next runs have it in their environment',
     description: 'For whoever stored the secret and owns the agent, and for workspace admins.',
     callers: peopleOnly,
@@ -123,8 +119,7 @@ export const secretRoutes = {
 
   revokeGrant: defineRoute({
     id: 'secrets.grants.revoke',
-    method: 'DELETE',
-    path: '/secrets/{secretId}/grants/{agentId}',
+    endpoint: 'DELETE /secrets/{secretId}/grants/{agentId}',
     summary: 'Take a secret from an agent: its next runs do not have it any more',
     callers: peopleOnly,
     params: z.object({ secretId, agentId: agentRef }),
@@ -139,8 +134,7 @@ export const secretRoutes = {
 
   delete: defineRoute({
     id: 'secrets.delete',
-    method: 'DELETE',
-    path: '/secrets/{secretId}',
+    endpoint: 'DELETE /secrets/{secretId}',
     summary: 'Delete a secret and all its grants',
     callers: peopleOnly,
     params,

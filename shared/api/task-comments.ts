@@ -34,8 +34,7 @@ const addFlags = {
 export const taskCommentRoutes = {
   list: defineRoute({
     id: 'tasks.comments.list',
-    method: 'GET',
-    path: '/tasks/{taskId}/comments',
+    endpoint: 'GET /tasks/{taskId}/comments',
     summary: 'List the comments of a task, oldest first',
     params,
     query: z.object({
@@ -53,8 +52,7 @@ export const taskCommentRoutes = {
 
   create: defineRoute({
     id: 'tasks.comments.create',
-    method: 'POST',
-    path: '/tasks/{taskId}/comments',
+    endpoint: 'POST /tasks/{taskId}/comments',
     summary: 'Comment on a task; its assignee is woken',
     description:
       'Agents that the text @mentions are woken, too. A reply in the thread of an open question answers it. Comments are edited and deleted as messages.',

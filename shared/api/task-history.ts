@@ -26,8 +26,7 @@ export type HistoryEntry = z.infer<typeof historyEntry>
 export const taskHistoryRoutes = {
   history: defineRoute({
     id: 'tasks.history',
-    method: 'GET',
-    path: '/tasks/{id}/history',
+    endpoint: 'GET /tasks/{id}/history',
     summary: 'Read what happened to a task, oldest first: comments, activity, runs and git events',
     description: 'Returns the newest `limit` entries of each source; `hasMore` says that an older one was left out.',
     params: taskParams,
@@ -39,8 +38,7 @@ export const taskHistoryRoutes = {
 
   activity: defineRoute({
     id: 'tasks.activity',
-    method: 'GET',
-    path: '/tasks/{id}/activity',
+    endpoint: 'GET /tasks/{id}/activity',
     summary: 'Read the activity log of a task, newest first',
     params: taskParams,
     query: z.object(pageParams),

@@ -25,8 +25,7 @@ const subjectFlags = {
 export const taskLinkRoutes = {
   addItem: defineRoute({
     id: 'tasks.checklist.add',
-    method: 'POST',
-    path: '/tasks/{id}/checklist',
+    endpoint: 'POST /tasks/{id}/checklist',
     summary: 'Add an item at the end of a checklist',
     ...byTask,
     ...keyed,
@@ -45,8 +44,7 @@ export const taskLinkRoutes = {
 
   updateItem: defineRoute({
     id: 'tasks.checklist.update',
-    method: 'POST',
-    path: '/tasks/{id}/checklist/{itemId}',
+    endpoint: 'POST /tasks/{id}/checklist/{itemId}',
     summary: 'Change, tick off, move or archive an item of a checklist',
     params: taskParams.extend({ itemId: z.string().min(1).max(100).describe('`chk_` id of the item.') }),
     ...keyed,
@@ -70,8 +68,7 @@ export const taskLinkRoutes = {
 
   dependencies: defineRoute({
     id: 'tasks.dependencies.list',
-    method: 'GET',
-    path: '/tasks/{id}/dependencies',
+    endpoint: 'GET /tasks/{id}/dependencies',
     summary: 'Show what a task depends on and what depends on it',
     ...byTask,
     reply: taskDependencies,
@@ -81,8 +78,7 @@ export const taskLinkRoutes = {
 
   addDependency: defineRoute({
     id: 'tasks.dependencies.add',
-    method: 'POST',
-    path: '/tasks/{id}/dependencies',
+    endpoint: 'POST /tasks/{id}/dependencies',
     summary: 'Make a task wait for another one',
     description: 'A dependency that exists already answers 200 and takes the given type.',
     ...byTask,
@@ -106,8 +102,7 @@ export const taskLinkRoutes = {
 
   removeDependency: defineRoute({
     id: 'tasks.dependencies.remove',
-    method: 'POST',
-    path: '/tasks/{id}/dependencies/{dependencyId}/remove',
+    endpoint: 'POST /tasks/{id}/dependencies/{dependencyId}/remove',
     summary: 'Stop a task from waiting for another one',
     params: taskParams.extend({ dependencyId: taskRef.describe('The task it depends on: `tsk_` id or key.') }),
     ...keyed,
@@ -125,8 +120,7 @@ export const taskLinkRoutes = {
 
   watchers: defineRoute({
     id: 'tasks.watchers.list',
-    method: 'GET',
-    path: '/tasks/{id}/watchers',
+    endpoint: 'GET /tasks/{id}/watchers',
     summary: 'Show who watches a task',
     ...byTask,
     reply: listOf(taskWatcher),
@@ -136,8 +130,7 @@ export const taskLinkRoutes = {
 
   addWatcher: defineRoute({
     id: 'tasks.watchers.add',
-    method: 'POST',
-    path: '/tasks/{id}/watchers',
+    endpoint: 'POST /tasks/{id}/watchers',
     summary: 'Add a person or an agent as a watcher of a task; an agent is woken when the task changes',
     ...byTask,
     body: subject,
@@ -156,8 +149,7 @@ export const taskLinkRoutes = {
 
   removeWatcher: defineRoute({
     id: 'tasks.watchers.remove',
-    method: 'POST',
-    path: '/tasks/{id}/watchers/remove',
+    endpoint: 'POST /tasks/{id}/watchers/remove',
     summary: 'Remove a watcher of a task',
     ...byTask,
     body: subject,

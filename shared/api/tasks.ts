@@ -88,8 +88,7 @@ const taskFlags = {
 const archiving = (verb: 'archive' | 'unarchive', summary: string) =>
   defineRoute({
     id: `tasks.${verb}`,
-    method: 'POST',
-    path: `/tasks/{id}/${verb}`,
+    endpoint: `POST /tasks/{id}/${verb}`,
     summary,
     ...byTask,
     ...keyed,
@@ -101,8 +100,7 @@ const archiving = (verb: 'archive' | 'unarchive', summary: string) =>
 export const taskRoutes = {
   list: defineRoute({
     id: 'tasks.list',
-    method: 'GET',
-    path: '/tasks',
+    endpoint: 'GET /tasks',
     summary: 'List tasks, newest first, or read several by `ids`',
     query: z.object({
       ids: idsParam,
@@ -128,8 +126,7 @@ export const taskRoutes = {
 
   create: defineRoute({
     id: 'tasks.create',
-    method: 'POST',
-    path: '/tasks',
+    endpoint: 'POST /tasks',
     summary: 'Create a task; its assignee is woken',
     ...keyed,
     body: taskCreate,
@@ -150,8 +147,7 @@ export const taskRoutes = {
 
   batch: defineRoute({
     id: 'tasks.batch',
-    method: 'POST',
-    path: '/tasks/batch',
+    endpoint: 'POST /tasks/batch',
     summary: 'Create several tasks, all or none',
     description:
       'Tasks are created in their order. `defaults` apply to every task that does not say otherwise. `parentTaskId` may name an earlier task of the batch, `dependsOn` any of them: by `ref` or by index from 0. A bare list of tasks is accepted, too.',
@@ -184,8 +180,7 @@ export const taskRoutes = {
 
   get: defineRoute({
     id: 'tasks.get',
-    method: 'GET',
-    path: '/tasks/{id}',
+    endpoint: 'GET /tasks/{id}',
     summary: 'Read one task',
     ...byTask,
     query: z.object({ include: includeParam(...taskIncludes) }),
@@ -203,8 +198,7 @@ export const taskRoutes = {
 
   update: defineRoute({
     id: 'tasks.update',
-    method: 'POST',
-    path: '/tasks/{id}',
+    endpoint: 'POST /tasks/{id}',
     summary: 'Change fields of a task; not its status or assignee',
     ...byTask,
     body: z
@@ -225,8 +219,7 @@ export const taskRoutes = {
 
   transition: defineRoute({
     id: 'tasks.transition',
-    method: 'POST',
-    path: '/tasks/{id}/transition',
+    endpoint: 'POST /tasks/{id}/transition',
     summary: 'Move a task to another status',
     description:
       'open: in_progress, done, cancelled. in_progress: in_review, done, open, cancelled. in_review: in_progress, done, open, cancelled. done and cancelled: open, with a reason.',
@@ -256,8 +249,7 @@ export const taskRoutes = {
 
   assign: defineRoute({
     id: 'tasks.assign',
-    method: 'POST',
-    path: '/tasks/{id}/assign',
+    endpoint: 'POST /tasks/{id}/assign',
     summary: 'Give a task to an agent, which is woken, or to nobody',
     ...byTask,
     ...keyed,
@@ -282,8 +274,7 @@ export const taskRoutes = {
 
   move: defineRoute({
     id: 'tasks.move',
-    method: 'POST',
-    path: '/tasks/{id}/move',
+    endpoint: 'POST /tasks/{id}/move',
     summary: 'Put a task below another one, or at the root',
     ...byTask,
     ...keyed,
@@ -310,8 +301,7 @@ export const taskRoutes = {
 
   read: defineRoute({
     id: 'tasks.read',
-    method: 'POST',
-    path: '/tasks/{id}/read',
+    endpoint: 'POST /tasks/{id}/read',
     summary: 'Mark a task and its comments as read by you',
     ...byTask,
     reply: z.object({ lastReadAt: timestamp }).meta({ id: 'TaskReadMark' }),

@@ -11,8 +11,7 @@ const ownersOnly = { person: 'owner', agent: { refused: 'http_exception' } } as 
 const action = (name: string, verb: string, summary: string) =>
   defineRoute({
     id: `workspaces.${name}`,
-    method: 'POST',
-    path: `/workspaces/{workspaceId}/${verb}`,
+    endpoint: `POST /workspaces/{workspaceId}/${verb}`,
     aliases: [`/companies/{workspaceId}/${verb}`],
     summary,
     callers: adminsOnly,
@@ -36,8 +35,7 @@ export const workspaceActionRoutes = {
 
   export: defineRoute({
     id: 'workspaces.export',
-    method: 'POST',
-    path: '/workspaces/{workspaceId}/export',
+    endpoint: 'POST /workspaces/{workspaceId}/export',
     aliases: ['/companies/{workspaceId}/export'],
     summary: 'Get the agents, tasks and projects of a workspace as a Markdown manifest',
     callers: adminsOnly,
@@ -53,8 +51,7 @@ export const workspaceActionRoutes = {
 
   delete: defineRoute({
     id: 'workspaces.delete',
-    method: 'DELETE',
-    path: '/workspaces/{workspaceId}',
+    endpoint: 'DELETE /workspaces/{workspaceId}',
     aliases: ['/companies/{workspaceId}'],
     summary: 'Delete a workspace with everything in it; nothing brings it back',
     description:
@@ -77,8 +74,7 @@ export const workspaceActionRoutes = {
 
   updateCompany: defineRoute({
     id: 'workspaces.company.update',
-    method: 'PATCH',
-    path: '/workspaces/{workspaceId}/company',
+    endpoint: 'PATCH /workspaces/{workspaceId}/company',
     aliases: ['/companies/{workspaceId}/company'],
     summary: 'Rename the company of a workspace',
     callers: adminsOnly,
@@ -97,8 +93,7 @@ export const workspaceActionRoutes = {
 
   companyConfig: defineRoute({
     id: 'workspaces.companyConfig.get',
-    method: 'GET',
-    path: '/companies/{workspaceId}/company-config',
+    endpoint: 'GET /companies/{workspaceId}/company-config',
     aliases: ['/workspaces/{workspaceId}/company-config'],
     summary: 'Read the security defaults of runs',
     params: workspaceParams,
@@ -108,8 +103,7 @@ export const workspaceActionRoutes = {
 
   updateCompanyConfig: defineRoute({
     id: 'workspaces.companyConfig.update',
-    method: 'PATCH',
-    path: '/companies/{workspaceId}/company-config',
+    endpoint: 'PATCH /companies/{workspaceId}/company-config',
     aliases: ['/workspaces/{workspaceId}/company-config'],
     summary: 'Change the security defaults of runs',
     callers: adminsOnly,

@@ -124,8 +124,7 @@ const isEnabled = (value: boolean) => ({
 export const workspaceRoutes = {
   current: defineRoute({
     id: 'workspaces.current',
-    method: 'GET',
-    path: '/workspaces',
+    endpoint: 'GET /workspaces',
     aliases: ['/companies'],
     summary: 'Read your workspace',
     reply: workspace,
@@ -133,8 +132,7 @@ export const workspaceRoutes = {
 
   create: defineRoute({
     id: 'workspaces.create',
-    method: 'POST',
-    path: '/workspaces',
+    endpoint: 'POST /workspaces',
     aliases: ['/companies'],
     summary: 'Create a workspace and its billing company; you become its owner',
     description: 'Your login token stays bound to its own workspace: the new one needs a token of its own.',
@@ -148,8 +146,7 @@ export const workspaceRoutes = {
 
   bySlug: defineRoute({
     id: 'workspaces.bySlug',
-    method: 'GET',
-    path: '/workspaces/by-slug/{slug}',
+    endpoint: 'GET /workspaces/by-slug/{slug}',
     aliases: ['/companies/by-slug/{slug}'],
     summary: 'Read the workspace with this slug; a slug it had before leads to the one it has now',
     params: z.object({ slug: z.string().min(1).max(200).describe('Slug of a workspace.') }),
@@ -166,8 +163,7 @@ export const workspaceRoutes = {
 
   get: defineRoute({
     id: 'workspaces.get',
-    method: 'GET',
-    path: '/workspaces/{workspaceId}',
+    endpoint: 'GET /workspaces/{workspaceId}',
     aliases: ['/companies/{workspaceId}', '/workspaces/{workspaceId}/settings', '/companies/{workspaceId}/settings'],
     summary: 'Read one workspace',
     params: workspaceParams,
@@ -177,8 +173,7 @@ export const workspaceRoutes = {
 
   update: defineRoute({
     id: 'workspaces.update',
-    method: 'PATCH',
-    path: '/workspaces/{workspaceId}',
+    endpoint: 'PATCH /workspaces/{workspaceId}',
     aliases: ['/companies/{workspaceId}'],
     summary: 'Change settings of a workspace',
     description: 'Keys that are present are written, absent keys stay, unknown keys are refused.',
@@ -221,8 +216,7 @@ export const workspaceRoutes = {
 
   stats: defineRoute({
     id: 'workspaces.stats',
-    method: 'GET',
-    path: '/workspaces/stats',
+    endpoint: 'GET /workspaces/stats',
     aliases: ['/companies/stats'],
     summary: 'Count the agents, tasks and projects that you can see in your workspace',
     reply: z
@@ -233,8 +227,7 @@ export const workspaceRoutes = {
 
   userList: defineRoute({
     id: 'user.workspaces.list',
-    method: 'GET',
-    path: '/user/workspaces',
+    endpoint: 'GET /user/workspaces',
     aliases: ['/user/companies'],
     summary: 'List the workspaces you belong to',
     callers: peopleOnly,
