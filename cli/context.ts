@@ -5,23 +5,25 @@ import type { Client } from './http/client.ts'
 import type { Output } from './output/output.ts'
 import type { Values } from './arguments/values.ts'
 
-/** What a command gets to do its work. */
+/** Everything a command needs for its work. */
 export interface CommandContext {
   command: Command
   values: Values
-  /** As they were given, by name. */
+  /** The positionals as they were given, by name. */
   positionals: ParsedArguments['positionals']
   out: Output
   env: CliEnvironment
   world: World
   cwd: string
-  /** A person sits at a terminal; false within a run. */
+  /** Whether a person sits at a terminal; false within a run. */
   isInteractive: boolean
-  /** Standard input to its end. */
+  /** Reads standard input to its end. */
   readInput: () => Promise<Buffer>
-  /** A client that calls as the run's agent or with the login. Fails with exit status 4 without one. */
+  /**
+   * Returns a client that calls as the run's agent or with the login. Fails with exit status 4 when there is neither.
+   */
   connect(): Promise<Client>
 }
 
-/** Does the work of a command and gives the exit status. */
+/** Does the work of a command and returns the exit status. */
 export type Flow = (context: CommandContext) => Promise<number>

@@ -1,7 +1,10 @@
 import type { Command } from './arguments/command.ts'
 import type { Flow } from './context.ts'
 
-/** Where the work of each command is written. All others are one call of the API. Loaded one by one: start-up is paid per call. */
+/**
+ * The flow of each command that is more than one call of the API. Each is loaded only when it is used, since every call
+ * pays for start-up.
+ */
 const flows: Readonly<Record<string, () => Promise<Flow>>> = {
   'agent get': async () => (await import('./flows/batch-get.ts')).batchGet,
   'run get': async () => (await import('./flows/batch-get.ts')).batchGet,

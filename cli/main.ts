@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// No static imports: the version of Node is looked at before anything is loaded that an older one could not read, and
-// what is loaded before the compile cache is on is compiled anew each time.
+// There are no static imports, for two reasons: the version of Node must be checked before anything is loaded that an
+// older one cannot read, and modules loaded before the compile cache is on are compiled anew each time.
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
 if (major < 24 || (major === 24 && minor < 12)) {
   process.stderr.write(
@@ -9,19 +9,19 @@ if (major < 24 || (major === 24 && minor < 12)) {
   process.exitCode = 70
 } else {
   useCompileCache(process.env)
-  // No `await` here: it is written as CommonJS (scripts/build.ts).
+  // No `await` here: the bundle is CommonJS (scripts/build.ts).
   void import('./start.ts').then(async ({ start }) => {
-    // All is written by now, and taking the heap apart would take longer than most of it.
+    // Everything is written by now, and an orderly exit would take longer than most of the work.
     process.exit(await start(process.argv.slice(2)))
   })
 }
 
 /**
- * Keeps compiled code from call to call, in a folder of this user's own: in the shared temporary folder, Node's default,
- * another user could lay down code for us. Without a home folder, or where it cannot be written, it is simply off.
+ * Keeps compiled code from call to call in a folder of this user. In the shared temporary folder, Node's default,
+ * another user could place code for us. Without a home folder, or where it cannot be written, the cache is off.
  */
 function useCompileCache(env: NodeJS.ProcessEnv): void {
-  // Set by launchers that run the sources, whose entry is TypeScript too; not meant for the programs svc starts.
+  // Set by launchers that run the TypeScript sources. It is not meant for the programs that svc starts.
   const isOn = env['NODE_COMPILE_CACHE'] !== undefined
   delete env['NODE_COMPILE_CACHE']
   const home = env['HOME'] ?? env['USERPROFILE']

@@ -9,7 +9,7 @@ import { flowOf } from './flows.ts'
 import { createOutput, endWhenNothingIsTaken, findOutputLoss, type Output } from './output/output.ts'
 import { valuesOf } from './arguments/values.ts'
 
-/** Runs one command line and gives the exit status. */
+/** Runs one command line and returns the exit status. */
 export async function start(argv: readonly string[]): Promise<number> {
   const env = readEnvironment(process.env)
   const outputFor = (wanted: 'json' | 'table' | null) =>
@@ -32,7 +32,7 @@ export async function start(argv: readonly string[]): Promise<number> {
 async function answer(argv: readonly string[], { out, env }: Pick<Invocation, 'out' | 'env'>): Promise<number> {
   try {
     const words = argv.length === 0 ? ['help'] : argv
-    // Those of the contract first: an agent's calls need not load the rest.
+    // Commands of the contract are tried first, so that an agent's calls need not load the rest.
     const match = matchCommand(contractCommands, words) ?? matchCommand(await allCommands(), words)
     if (match === null) return await helpOrFault({ words, out, env })
     if (asksForHelp(match.rest)) {
@@ -70,7 +70,7 @@ async function run({ command, rest, out, env }: Invocation): Promise<number> {
     out,
     env,
     world: realWorld,
-    // Looked at when it is asked: opening standard input takes 3 ms.
+    // A getter, because opening standard input takes 3 ms.
     get isInteractive() {
       return env.run === null && process.stdin.isTTY && process.stderr.isTTY
     },
@@ -85,7 +85,7 @@ async function run({ command, rest, out, env }: Invocation): Promise<number> {
   return flow(context)
 }
 
-/** Asked for before the command line is read, since its faults are shown in this format too. */
+/** Read before the command line is parsed, since its errors are shown in this format, too. */
 function wantedFormat(argv: readonly string[]): 'json' | 'table' | null {
   const at = argv.findLastIndex((word) => word === '--output' || word.startsWith('--output='))
   const value = at === -1 ? null : argv[at] === '--output' ? argv[at + 1] : argv[at]!.slice('--output='.length)

@@ -18,7 +18,7 @@ import { VaultError } from './vault/vault.ts'
 import { serve } from './serve.ts'
 import { inTransaction } from './db/transaction.ts'
 
-/** `svc-server`: the control plane, and the operator's commands, which work on the database itself. */
+/** `svc-server`: the control plane, and the operator's commands, which work directly on the database. */
 export async function runCommand(argv: readonly string[]): Promise<void> {
   registerAllRunEffects()
   try {
@@ -27,12 +27,12 @@ export async function runCommand(argv: readonly string[]): Promise<void> {
     const message = error instanceof ConfigError || error instanceof OperatorError ? error.message : startTrouble(error)
     if (message === null) throw error
     process.stderr.write(`${message}\n`)
-    // Also ends what was opened before the trouble showed.
+    // Also ends everything that was opened before the error.
     process.exit(1)
   }
 }
 
-/** A sentence for the usual reasons a server cannot start, or null for what is a defect of ours. */
+/** A sentence for the usual reasons why a server cannot start, or null for an unexpected error. */
 function startTrouble(error: unknown): string | null {
   const { code, port, message, syscall, path } = error as NodeJS.ErrnoException & { port?: number }
   if (code === 'EADDRINUSE') return `Port ${port} is taken. Choose another with --port (0: any free one) or SVC_PORT.`
@@ -75,7 +75,7 @@ function parser(argv: readonly string[]): Argv {
             .option('workspace', { type: 'string', describe: 'Slug; created with its company when it does not exist' })
             .option('role', {
               choices: roles,
-              describe: 'Default: the one the person has, else owner of a new workspace, else member',
+              describe: 'Default: the role the person has, else owner of a new workspace, else member',
             }),
         async (args) =>
           onDatabase(args, (tx) => {
@@ -109,7 +109,7 @@ function parser(argv: readonly string[]): Argv {
         )
         .command(
           'revoke <token>',
-          'Revoke a login token, by its id or itself',
+          'Revoke a login token by its id or its text',
           (revoke) => revoke.positional('token', { type: 'string', demandOption: true }),
           async (args) => onDatabase(args, (tx) => revokeToken(tx, realWorld, args.token)),
         ),
@@ -120,12 +120,12 @@ function parser(argv: readonly string[]): Argv {
         .command('bind <repository>', 'Let a workspace reach owner/name, owner/* or *', namedRepository, async (args) =>
           onDatabase(args, (tx) => bindRepository(tx, realWorld, args)),
         )
-        .command('unbind <repository>', 'Take that back', namedRepository, async (args) =>
+        .command('unbind <repository>', 'Remove such a binding', namedRepository, async (args) =>
           onDatabase(args, (tx) => unbindRepository(tx, args)),
         )
         .command(
           'list',
-          'Print what is bound',
+          'List all bindings',
           (list) => list,
           async (args) => onDatabase(args, shownBindings),
         ),
@@ -162,7 +162,7 @@ function configOf(args: { [K in keyof ServerFlags]?: ServerFlags[K] }): ServerCo
   return readConfig(process.env, { host, port, dataDir, databaseUrl })
 }
 
-/** Does the work in one transaction on the migrated database and prints its result as one line of JSON. */
+/** Does the work in one transaction on the migrated database, and prints its result as one line of JSON. */
 async function onDatabase(args: ServerFlags, work: (tx: Tx, config: ServerConfig) => Promise<object>): Promise<void> {
   const config = configOf(args)
   keepPrivate(config)

@@ -8,7 +8,9 @@ import type { GithubSettings } from './github/settings.ts'
 import { parseKey } from './vault/vault.ts'
 import type { OidcSettings } from './sign-in/oidc/client.ts'
 
-/** The only reader of the environment. Unknown `SVC_*` variables are ignored; a bad value stops the start with a sentence. */
+/**
+ * The only reader of the environment. Ignores unknown `SVC_*` variables; a bad value stops the start with a sentence.
+ */
 
 const milliseconds = (fallback: number) =>
   z.coerce
@@ -76,48 +78,7 @@ const environment = z.object({
   SVC_DEAD_MS: milliseconds(linkLimits.deadMs),
 })
 
-export interface ServerConfig {
-  host: string
-  port: number
-  dataDir: string
-  /** `postgres://...` or the path of the SQLite file. */
-  databaseUrl: string
-  databasePool: number
-  /** PostgreSQL ends a read, a write that takes longer. */
-  readMs: number
-  writeMs: number
-  publicUrl: string | null
-  /** Proxies before the server, each of which adds to X-Forwarded-For. */
-  trustedProxies: number
-  /** Models that the operator adds to the catalog. */
-  modelsFile: string | null
-  /** Where people sign in; null: by one-time links only. */
-  oidc: OidcSettings | null
-  github: GithubSettings
-  /** With what the values of secrets are encrypted; null: a key file in the data folder. */
-  secretsKey: string | null
-  /** Services whose secrets agents may ask for; null: any. */
-  secretProviders: readonly string[] | null
-  logLevel: string
-  requestsPerMinute: number
-  /** Replies are parsed by their schemas; a reply or code the contract does not name is a failure. */
-  checkReplies: boolean
-  heartbeatMs: number
-  leaseMs: number
-  offerMs: number
-  dispatchMs: number
-  gateMs: number
-  runnerLostMs: number
-  sweepMs: number
-  /** How long a session lasts, in all and unused. */
-  sessions: { totalMs: number; idleMs: number }
-  /** After so long without a use a login token ends; null: never. */
-  tokenIdleMs: number | null
-  streamCheckMs: number
-  pingMs: number
-  deadMs: number
-  runLimits: { runMs: number; noProgressMs: number; firstEventMs: number; silentMs: number }
-}
+export type ServerConfig = ReturnType<typeof readConfig>
 
 export interface ServerFlags {
   host?: string | undefined
@@ -126,14 +87,11 @@ export interface ServerFlags {
   databaseUrl?: string | undefined
 }
 
-export function readConfig(env: Record<string, string | undefined>, flags: ServerFlags): ServerConfig {
-  const parsed = environment.safeParse({
-    ...env,
-    ...(flags.host === undefined ? {} : { SVC_HOST: flags.host }),
-    ...(flags.port === undefined ? {} : { SVC_PORT: flags.port }),
-    ...(flags.dataDir === undefined ? {} : { SVC_DATA_DIR: flags.dataDir }),
-    ...(flags.databaseUrl === undefined ? {} : { SVC_DATABASE_URL: flags.databaseUrl }),
-  })
+export function readConfig(env: Record<string, string | undefined>, flags: ServerFlags) {
+  const { host, port, dataDir: folder, databaseUrl } = flags
+  const given = { SVC_HOST: host, SVC_PORT: port, SVC_DATA_DIR: folder, SVC_DATABASE_URL: databaseUrl }
+  const set = Object.entries(given).filter(([, value]) => value !== undefined)
+  const parsed = environment.safeParse({ ...env, ...Object.fromEntries(set) })
   if (!parsed.success) {
     const lines = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`)
     throw new ConfigError(`The configuration cannot be used.\n${lines.join('\n')}`)
@@ -144,19 +102,27 @@ export function readConfig(env: Record<string, string | undefined>, flags: Serve
     host: value.SVC_HOST,
     port: value.SVC_PORT,
     dataDir,
+    /** `postgres://...` or the path of the SQLite file. */
     databaseUrl: value.SVC_DATABASE_URL ?? join(dataDir, 'svc.db'),
     databasePool: value.SVC_DATABASE_POOL,
+    /** PostgreSQL ends reads and writes that take longer. */
     readMs: value.SVC_READ_TIMEOUT_MS,
     writeMs: value.SVC_WRITE_TIMEOUT_MS,
     publicUrl: value.SVC_PUBLIC_URL?.replace(/\/+$/, '') ?? null,
+    /** The number of proxies before the server, each of which adds to X-Forwarded-For. */
     trustedProxies: value.SVC_TRUSTED_PROXIES,
+    /** A file with models that the operator adds to the catalog. */
     modelsFile: value.SVC_MODELS_FILE ?? null,
+    /** The issuer where people sign in; null: people sign in by one-time links only. */
     oidc: oidcOf(value),
     github: githubOf(value),
+    /** The key that encrypts the values of secrets; null: a key file in the data folder. */
     secretsKey: value.SVC_SECRETS_KEY ?? null,
+    /** Services whose secrets agents may ask for; null: any. */
     secretProviders: value.SVC_SECRET_PROVIDERS?.split(',').map((name) => name.trim()) ?? null,
     logLevel: value.SVC_LOG_LEVEL,
     requestsPerMinute: value.SVC_RATE_LIMIT_PER_MINUTE,
+    /** Parses replies by their schemas; a reply or code that the contract does not name is a failure. */
     checkReplies: value.SVC_CHECK_REPLIES,
     heartbeatMs: value.SVC_HEARTBEAT_MS,
     leaseMs: value.SVC_LEASE_MS,
@@ -165,7 +131,9 @@ export function readConfig(env: Record<string, string | undefined>, flags: Serve
     gateMs: value.SVC_GATE_TIMEOUT_MS,
     runnerLostMs: value.SVC_RUNNER_LOST_MS,
     sweepMs: value.SVC_SWEEP_MS,
+    /** How long a session lasts, in total and unused. */
     sessions: { totalMs: value.SVC_SESSION_MS, idleMs: value.SVC_SESSION_IDLE_MS },
+    /** A login token ends after this long without a use; null: never. */
     tokenIdleMs: value.SVC_TOKEN_IDLE_MS ?? null,
     streamCheckMs: value.SVC_STREAM_CHECK_MS,
     pingMs: value.SVC_PING_MS,
@@ -179,7 +147,7 @@ export function readConfig(env: Record<string, string | undefined>, flags: Serve
   }
 }
 
-/** All three or none; the secret and the tokens must not travel in the clear, but within one machine. */
+/** All three settings or none. The secret and the tokens must not travel unencrypted, except within one machine. */
 function oidcOf(value: z.infer<typeof environment>): OidcSettings | null {
   const { SVC_OIDC_ISSUER: issuer, SVC_OIDC_CLIENT_ID: clientId, SVC_OIDC_CLIENT_SECRET: clientSecret } = value
   if (issuer === undefined && clientId === undefined && clientSecret === undefined) return null
@@ -190,7 +158,7 @@ function oidcOf(value: z.infer<typeof environment>): OidcSettings | null {
   return { issuer, clientId, clientSecret }
 }
 
-/** A token, or a GitHub App with its key; either goes with the secret of the webhook. */
+/** A token, or a GitHub App with its key; both are used with the secret of the webhook. */
 function githubOf(value: z.infer<typeof environment>): GithubSettings {
   const { SVC_GITHUB_TOKEN: token, SVC_GITHUB_APP_ID: appId, SVC_GITHUB_APP_KEY_FILE: keyFile } = value
   const apiUrl = value.SVC_GITHUB_API_URL.replace(/\/+$/, '')

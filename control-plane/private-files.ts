@@ -4,8 +4,8 @@ import { dataFiles } from '../shared/lib/places.ts'
 import { dialectOf } from './db/dialect.ts'
 
 /**
- * What this process makes from now on is its owner's alone, and so is what lies in the data folder from before: the
- * database holds the key that signs run tokens. Returns the files that others could read until now.
+ * Makes new files of this process, and existing files of the data folder, readable by their owner only: the database
+ * holds the key that signs run tokens. Returns the files that others could read until now.
  */
 export function keepPrivate({ dataDir, databaseUrl }: { dataDir: string; databaseUrl: string }): string[] {
   process.umask(0o077)
@@ -19,7 +19,7 @@ export function keepPrivate({ dataDir, databaseUrl }: { dataDir: string; databas
   })
 }
 
-/** With `-wal`, `-shm`, `.lock`, and copies that somebody made beside it. */
+/** The database with its `-wal`, `-shm` and `.lock` files, and copies beside it. */
 function databaseFiles(path: string): string[] {
   try {
     const names = readdirSync(dirname(path)).filter((name) => name.startsWith(basename(path)))

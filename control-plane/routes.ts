@@ -35,7 +35,7 @@ import { taskLinkHandlers } from './resources/tasks/handlers/link.ts'
 import { workspaceActionHandlers } from './resources/workspaces/handlers/action.ts'
 import { workspaceHandlers } from './resources/workspaces/handlers/workspaces.ts'
 
-/** Every route of the contract with its handler, and the internal ones of devices and login tokens. */
+/** Every route of the contract with its handler, and the internal ones for devices and login tokens. */
 export function implementResources(deps: ResourceDependencies): ImplementedRoute[] {
   const routes: ImplementedRoute[] = [
     ...agentHandlers(deps),
@@ -69,7 +69,7 @@ export function implementResources(deps: ResourceDependencies): ImplementedRoute
     ...approvalHandlers(deps, () => routes),
     ...questionHandlers(deps),
     ...secretHandlers(deps),
-    // The document's server is where it was read from.
+    // The server named in the document is the one it was read from.
     ...implementOpenApi(contract, '/'),
   ]
   return routes

@@ -3,7 +3,9 @@ import { closeGatesOfRun } from './resources/approvals/steps/run-ended.ts'
 import { postReply } from './resources/conversations/steps/reply.ts'
 import { moveStartedTask, recordRunEnd } from './resources/tasks/steps/run-effects.ts'
 
-/** Who does what when a run starts or ends, in this order. A new part adds its effect to these lists. */
+/**
+ * Registers the effects of the start and the end of a run, in this order. A new part adds its effect to these lists.
+ */
 export function registerAllRunEffects(): void {
   registerRunEffects({
     started: [moveStartedTask],

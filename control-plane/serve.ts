@@ -1,6 +1,5 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { z } from 'zod'
 import { dataFiles } from '../shared/lib/places.ts'
 import { keepRelease } from '../shared/lib/release-use.ts'
 import { realWorld } from '../shared/lib/world.ts'
@@ -15,8 +14,9 @@ import { firstStart } from './operator/first-start.ts'
 import { keepPrivate } from './private-files.ts'
 import { ControlPlane } from './server.ts'
 import { inTransaction } from './db/transaction.ts'
+import { urlIn } from './operator/login-link.ts'
 
-/** A drain that is not done by then is cut short. */
+/** A drain that takes longer is cut short. */
 const exitMs = 30_000
 
 /** Runs the control plane until it is told to stop. */
@@ -45,7 +45,7 @@ export async function serve(config: ServerConfig): Promise<void> {
   const plane = await ControlPlane.create({ config, database, world, log, processMetrics: true })
   await plane.start()
   keepRelease(world, (file, at) => utimesSync(file, at, at))
-  // Whole or not at all: others read it while it is written.
+  // Written completely or not at all, since others read it meanwhile.
   writeFileSync(`${serverFile}.new`, `${JSON.stringify({ url: plane.localUrl, pid: process.pid })}\n`, { mode: 0o600 })
   renameSync(`${serverFile}.new`, serverFile)
   log.info({ url: plane.localUrl, database: database.dialect, dataDir: config.dataDir }, 'listening')
@@ -66,7 +66,8 @@ export async function serve(config: ServerConfig): Promise<void> {
   process.on('SIGTERM', () => void end('SIGTERM'))
   process.on('SIGINT', () => void end('SIGINT'))
   process.on('uncaughtException', (error) => {
-    // What it was in the middle of is unknown, so nothing is drained: whoever starts it anew finds all that was committed.
+    // The state of the interrupted work is unknown, so nothing is drained. A new start finds everything that was
+    // committed.
     log.error({ err: error }, 'unexpected error, the server ends')
     rmSync(serverFile, { force: true })
     process.exit(70)
@@ -82,12 +83,4 @@ function claimSole(databaseUrl: string, serverFile: string): () => void {
   throw new ConfigError(
     `A control plane serves ${databaseUrl} already${where === null ? '' : ` at ${where}`}. Stop it first, or choose another folder with --data-dir.`,
   )
-}
-
-function urlIn(serverFile: string): string | null {
-  try {
-    return z.object({ url: z.url() }).parse(JSON.parse(readFileSync(serverFile, 'utf8'))).url
-  } catch {
-    return null
-  }
 }

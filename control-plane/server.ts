@@ -48,9 +48,9 @@ export interface ControlPlaneOptions {
   database: Database
   world: World
   log: Log
-  /** Process metrics too; off where several servers share a process. */
+  /** Whether to collect process metrics; off when several servers share a process. */
   processMetrics: boolean
-  /** How long and how much costly work may take; default `poolLimits`. */
+  /** Limits of costly work; default `poolLimits`. */
   costly?: PoolLimits
 }
 
@@ -61,14 +61,14 @@ const cloudEnabled = false
 const drainMs = 25_000
 
 /**
- * Connections that may wait to be accepted. Beyond it the system drops them without a word, and a device notices after
- * seconds; with the usual 511 a server that comes back loses its devices so.
+ * Connections that may wait to be accepted. The system silently drops more, which a device notices only after seconds;
+ * with the usual 511 a server that comes back would lose its devices.
  */
 const backlog = 4_096
 
 /**
- * How long a connection without a request is kept: longer than proxies keep theirs (60 s by their defaults), else now and
- * then one sends a request over a connection that is just being closed here.
+ * How long an idle connection is kept. Longer than proxies keep theirs (60 s by default): otherwise one sometimes sends
+ * a request over a connection that is just being closed here.
  */
 const keepAliveMs = 72_000
 
@@ -171,14 +171,14 @@ export class ControlPlane {
       wakeContext: this.wakeContext,
     })
     this.http = createServer({
-      // Any other wish to upgrade is ignored, as one may: clients that speak HTTP/2 wish for it with each request.
+      // Other upgrade requests are ignored, which is allowed: clients that speak HTTP/2 send one with each request.
       shouldUpgradeCallback: isLinkRequest,
       keepAliveTimeout: keepAliveMs,
     })
     answerUnreadable(this.http, world)
   }
 
-  /** Where this replica is reached: the public address when one is set, else the one it listens on. */
+  /** The address of this replica: the public one when set, else the one it listens on. */
   get url(): string {
     if (this.options.config.publicUrl) return this.options.config.publicUrl
     return this.localUrl
@@ -193,7 +193,7 @@ export class ControlPlane {
   async start(): Promise<void> {
     if (this.address) return
     const { root, dialect } = this.options.database
-    // With SQLite no other replica can hold a link, so devices that come back need not wait for one to answer.
+    // With SQLite no other replica can hold a link, so returning devices need not wait for one to answer.
     if (dialect === 'sqlite') await clearAllLinks(root)
     await this.bus.start()
     this.dispatcher.start()
@@ -211,11 +211,13 @@ export class ControlPlane {
     })
     this.address = this.http.address() as AddressInfo
     this.sweeper.start()
-    // Where several servers share a process, it is not theirs to collect.
+    // Several servers in one process must not collect its memory.
     if (this.options.processMetrics) this.idleMemory.start()
   }
 
-  /** Stops accepting, sends links elsewhere, lets requests finish, then stops what works behind them. */
+  /**
+   * Stops accepting, closes links so that devices go elsewhere, lets requests finish, then stops the parts behind them.
+   */
   stop(): Promise<void> {
     this.stopped ??= this.drain()
     return this.stopped

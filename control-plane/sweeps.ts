@@ -13,7 +13,7 @@ import { Sweeper, type Sweep } from './sweeps/sweeper.ts'
 import type { WakeContext } from './wakes/wake.ts'
 import type { Waker } from './wakes/waker.ts'
 
-/** Everything that happens by time. A new part adds its sweep to the list. */
+/** All sweeps. A new part adds its sweep to the list. */
 export function createSweeper(options: {
   root: Knex
   world: World

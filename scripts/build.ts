@@ -6,9 +6,9 @@ import { rolldown, type RolldownLog } from 'rolldown'
 import type { Program } from '../shared/lib/program-file.ts'
 
 /**
- * Bundles the programs into a folder, `dist` where none is named, each with what it needs of its libraries: a program that
- * loads a few files starts in half the time of one that loads hundreds. What is written are CommonJS modules, which Node
- * loads faster; also, an `import` of `node:http` loads undici, which nobody here uses.
+ * Bundles the programs into a folder (default: `dist`), each with its libraries: a program that loads a few files
+ * starts in half the time of one that loads hundreds. The output is CommonJS, which Node loads faster; besides, an
+ * `import` of `node:http` would load undici, which nothing here uses.
  */
 const programs: readonly Program[] = [
   'cli',
@@ -17,9 +17,9 @@ const programs: readonly Program[] = [
   'device-manager',
   'device-manager/run-host',
 ]
-/** Stays in `node_modules`: compiled code, and what loads its own files by their paths. */
+/** Packages that stay in `node_modules`: compiled code, and libraries that load their own files by path. */
 export const unbundled = ['better-sqlite3', 'node-pty', 'pino', 'pino-pretty']
-/** Loaded by a library for what we do not use: other databases, telemetry. */
+/** Packages that a library would load for features we do not use: other databases, telemetry. */
 const neverLoaded = [
   'sqlite3',
   'mysql',
@@ -32,7 +32,7 @@ const neverLoaded = [
   '@opentelemetry/core',
 ]
 
-/** What every call of `svc` loads: one file instead of a dozen. */
+/** The files that every call of `svc` loads, as one file instead of a dozen. */
 const svcStart =
   /\/cli\/(arguments\/(command|command-table|commands|parse|values)|context|errors\/(cli-error|exit-codes)|flows|http\/client|machine\/(environment|files|input|paths)|output\/output|replies\/fields|sign-in\/(caller|login-file|server-url)|start)\.(ts|json)$/
 
@@ -57,7 +57,7 @@ export async function build(folder: string): Promise<void> {
     codeSplitting: {
       groups: [
         { name: 'program-file', test: /\/shared\/lib\/program-file\.ts$/, priority: 2 },
-        // Else they come with svc's, which the daemon would load too.
+        // Without this they would be part of the svc group, which the daemon would load, too.
         { name: 'everywhere', test: /\/shared\/lib\/(base62|world|backoff|places|lines)\.ts$/, priority: 2 },
         { name: 'svc', test: svcStart, priority: 1 },
       ],
@@ -69,14 +69,14 @@ export async function build(folder: string): Promise<void> {
 }
 
 function isHarmless({ code, id = '' }: RolldownLog): boolean {
-  // A library's own way to make a function, and yargs' to find settings in other packages, are not ours to change.
+  // These two are up to the libraries: one builds a function from text, and yargs looks for settings in other packages.
   if (code === 'EVAL') return true
   if (code === 'EMPTY_IMPORT_META') return id.includes('/node_modules/yargs/')
-  // What svc loads only when it calls the server lies in the file that it loads anyway.
+  // svc loads its HTTP client dynamically, and the bundle puts it into the file that is loaded anyway.
   return code === 'INEFFECTIVE_DYNAMIC_IMPORT'
 }
 
-/** Each program is where the others will look for it. */
+/** Checks that each program is where the others will look for it. */
 function checkPrograms(folder: string): void {
   const [file] = globSync('chunks/program-file-*.js', { cwd: folder })
   if (file === undefined) throw new Error(`shared/lib/program-file.ts has no chunk of its own in ${folder}`)

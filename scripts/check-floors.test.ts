@@ -22,7 +22,7 @@ const sound = {
 }
 
 describe('the floors of a part', () => {
-  it('a house whose imports point down has no problem', () => {
+  it('accepts a house whose imports point down', () => {
     expect(problemsOf(sound)).toEqual([])
   })
 
@@ -87,7 +87,7 @@ describe('the floors of a part', () => {
     expect(problemsOf({ ...sound, 'resources/runs/a.ts': `import type { Main } from '../../main.ts'` })).toEqual([])
   })
 
-  it('a handler may take types and readers of another store, and anything of its own', () => {
+  it('a handler may import types and readers of another store, and anything of its own', () => {
     const handler = `import type { Writer } from '../../runs/store.ts'\nimport { listRuns, type RunRow } from '../../runs/store.ts'\nimport { endTask } from '../store.ts'`
     expect(problemsOf({ ...sound, 'resources/tasks/handlers/tasks.ts': handler })).toEqual([])
   })

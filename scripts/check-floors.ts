@@ -1,9 +1,9 @@
 import { dirname, normalize } from 'node:path'
 
-/** A floor of a part: its rooms from the ground up, each with what happens in it. */
+/** A floor of a part: its rooms from the ground up, each with one line about it. */
 export interface Floor {
   floor: string
-  /** Folder or file within the part, and one line about it. A file belongs to the longest name that fits it. */
+  /** Folder or file within the part, and one line about it. A file belongs to the longest name that fits. */
   rooms: Readonly<Record<string, string>>
 }
 
@@ -11,19 +11,19 @@ export interface Import {
   /** Path from the project's root. */
   target: string
   typeOnly: boolean
-  /** What is imported by name; empty for a whole module. */
+  /** Names that are imported; empty for a whole module. */
   names: readonly string[]
 }
 
-/** A file of the project, without tests: its imports of other files of the same project. */
+/** By file, without tests: its imports of other files of the project. */
 export type ImportGraph = ReadonlyMap<string, readonly Import[]>
 
-/** Store functions whose names begin so read rows. Any other value of a store may write, such as its table. */
+/** Store functions whose names begin like this read rows. Any other value of a store, such as its table, may write. */
 const reads = /^(?:find|list|count|is|has|repoOf)[A-Z]/
 
 /**
- * What is wrong with the imports of a part: a file in no room, a value import that points up, a circle of values, a circle
- * of types within a floor, a handler that writes by the store of another resource.
+ * Returns what is wrong with the imports of a part: a file in no room, a value import that points up, a circle of
+ * values, a circle of types within a floor, a handler that writes by the store of another resource.
  */
 export function checkFloors(part: string, floors: readonly Floor[], graph: ImportGraph): string[] {
   const places = placesOf(part, floors)
@@ -82,13 +82,13 @@ function placeOf(file: string, places: ReadonlyMap<string, Place>): Place | null
 
 const isHandler = (room: string): boolean => room.endsWith('/handlers')
 
-/** The file of a handler and a store of another resource. */
+/** Whether a handler's file imports the store of another resource. */
 function isStoreOfAnother(file: string, target: string): boolean {
   const own = dirname(dirname(file))
   return /\/resources\/[^/]+\/(?:[a-z-]+-)?store\.ts$/.test(target) && dirname(target) !== own
 }
 
-/** Groups of files that reach each other, each in the order of one way around. */
+/** Finds circles of files, each as one way around. */
 function circles(files: readonly string[], next: (file: string) => readonly string[]): string[][] {
   const done = new Set<string>()
   const found: string[][] = []
@@ -112,7 +112,7 @@ function circles(files: readonly string[], next: (file: string) => readonly stri
 const statement = /^\s*(?:import|export)\s+(type\s+)?([^'"]*?\sfrom\s+)?['"]([^'"]+)['"]/gm
 const dynamic = /(\btypeof\s+)?\bimport\(\s*['"]([^'"]+)['"]\s*\)/g
 
-/** The imports of a file's text, with specifiers of packages as they are and paths from the project's root. */
+/** The imports in a file's text: specifiers of packages as they are, and paths from the project's root. */
 export function importsOf(file: string, text: string): (Import & { specifier: string })[] {
   const resolve = (specifier: string) => (specifier.startsWith('.') ? normalize(`${dirname(file)}/${specifier}`) : '')
   const found: (Import & { specifier: string })[] = []

@@ -17,7 +17,7 @@ it.each([
   expect(countIn(text)).toBe(1)
 })
 
-it('takes the row, the folder of a harness, tests, and words that mean something else', () => {
+it('accepts the row, the folder of a harness, tests, and words that mean something else', () => {
   expect(countIn("if (name === 'claude') return", 'shared/runs/harnesses.ts')).toBe(0)
   expect(countIn("const adapter = { name: 'claude' }", 'device-manager/harness/claude/adapter.ts')).toBe(0)
   expect(countIn("if (name === 'claude') return", 'control-plane/wakes/start-run.test.ts')).toBe(0)

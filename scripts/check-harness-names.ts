@@ -1,9 +1,9 @@
-/** A harness is compared, listed or chosen by its name here alone: its row, and its folder on the device. */
+/** The only places that may compare, list or choose a harness by its name: its row, and its folder on the device. */
 const home = /^shared\/runs\/harnesses\.ts$|^device-manager\/harness\//
 
 /**
- * Places of a file where a harness's name decides something: a comparison or choice of what is called harness, or a name that
- * means nothing but a harness. What `harnesses.ts` says of each is asked instead.
+ * Finds the places of a file where a harness's name decides something: a comparison or choice of a harness, or a name
+ * that means nothing but a harness. They should ask `harnesses.ts` instead.
  */
 export function harnessNameProblems(file: string, text: string, names: readonly string[]): string[] {
   if (home.test(file) || file.endsWith('.test.ts')) return []

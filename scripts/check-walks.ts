@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Names of files, and `file.ts:name` of something in one, that a page of documentation speaks of and that are not there. */
+/** Finds mentions of files, and of `file.ts:name`, in a page of documentation that do not exist (any more). */
 export function staleMentions(page: string, read: (file: string) => string | null): string[] {
   const mentions = page.matchAll(
     /`((?:shared|control-plane|device-manager|cli|scripts|test)\/[\w./-]+\.ts)(?::(\w+))?`/g,

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * Ratchets over the text of tracked files: no host name of a package registry, no focused or silently skipped test, no
- * module mock, no clock or chance but through World, and no file far over its role's size.
+ * Checks the text of tracked files: no host name of a package registry, no focused or silently skipped test, no module
+ * mock, no clock or chance except through World, and no file far over the size limit.
  */
 const root = join(import.meta.dirname, '..')
 const files = execFileSync('git', ['ls-files', '-z'], { cwd: root, encoding: 'utf8' }).split('\0').filter(Boolean)

@@ -1,9 +1,9 @@
 import type { Floor } from './check-floors.ts'
 
 /**
- * The house of the control plane, from the ground up: a value import points to the same room or to a room that stands
- * higher in this list, never lower. A resource has its rows and rules on one floor, steps that others share on another, and
- * its handlers above: three rooms in one folder.
+ * The rooms of the control plane from the ground up: a value import points to the same room or to one before it in this
+ * list, never to a later one. A resource has three rooms in one folder: its rows and rules on one floor, steps that
+ * others share on another, and its handlers above.
  */
 export const controlPlaneFloors: readonly Floor[] = [
   {
@@ -68,7 +68,7 @@ export const controlPlaneFloors: readonly Floor[] = [
   {
     floor: 'handlers: the order of steps of each route',
     rooms: {
-      resources: 'what handlers are given beside their request',
+      resources: 'the dependencies of handlers',
       'resources/runs/handlers': 'runs, their events and records',
       'resources/agents/handlers': 'agents, their settings, history, starts',
       'resources/devices/handlers': 'devices',
@@ -87,16 +87,16 @@ export const controlPlaneFloors: readonly Floor[] = [
     },
   },
   {
-    floor: 'edges: what the world outside and the clock ask for, and the programs that put all together',
+    floor: 'edges: requests from outside and from the clock, and the programs that assemble everything',
     rooms: {
       github: 'deliveries of GitHub and what they do, pull requests',
       'sign-in': 'pages, sessions, the device flow, OIDC, login tokens',
       sweeps: 'what happens by time',
       costly: 'work of unbounded cost, in threads',
-      'run-effects.ts': 'who does what when a run starts or ends',
+      'run-effects.ts': 'the effects of the start and the end of a run on other resources',
       operator: 'commands on the database itself',
       'config.ts': 'the environment and flags as one value',
-      'private-files.ts': 'files that are their for their owner alone',
+      'private-files.ts': 'files that only their owner may read',
       'node-version.ts': 'which Node the program needs',
       'routes.ts': 'every route with its handler',
       'sweeps.ts': 'every sweep',

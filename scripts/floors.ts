@@ -10,8 +10,8 @@ export const deviceManagerFloors: readonly Floor[] = [
       process: 'starts, finds and ends processes on all systems',
       spool: 'keeps run events in SQLite until the control plane has them',
       wall: 'puts a run where it cannot see what belongs to svc',
-      'change-set': 'records the base of a run with git, and what differs from it',
-      folders: 'looks at a folder that people gave: is it there, what repository is it',
+      'change-set': 'records the base of a run with git, and the differences to it',
+      folders: 'checks a folder that people named: whether it exists, and its repository',
     },
   },
   {
@@ -26,7 +26,7 @@ export const deviceManagerFloors: readonly Floor[] = [
   {
     floor: 'run hosts: the process that owns one run',
     rooms: {
-      'run-host/wire': 'what the daemon and a run host say to each other, and where',
+      'run-host/wire': 'the messages between the daemon and a run host, and their socket',
       'run-host/permission/patterns': 'matches a path or an address with a pattern of a rule',
       'run-host/permission/shell': 'reads shell lines: which commands would run',
       'run-host/permission': 'allows, denies or asks about a tool call',
@@ -56,7 +56,7 @@ export const cliFloors: readonly Floor[] = [
     floor: 'ground: knows no command',
     rooms: {
       errors: 'failures that svc finds itself, and what each exit status means',
-      replies: 'reads replies and streams, and tells the server from what answers in its place',
+      replies: 'reads replies and streams, and notices answers that are not the server’s',
       machine: 'variables, files, standard input and the browser of this machine',
       output: 'prints, and makes text, tables and transcripts for people',
       arguments: 'knows all commands, and reads the values of a command line',
@@ -83,8 +83,8 @@ export const cliFloors: readonly Floor[] = [
   {
     floor: 'program',
     rooms: {
-      'context.ts': 'what a command is given',
-      'flows.ts': 'which command is done by which flow, loaded when it is asked for',
+      'context.ts': 'everything a command needs for its work',
+      'flows.ts': 'the flow of each command, loaded when it is used',
       'start.ts': 'the quick start of a command that is one call',
       'main.ts': 'finds the command, gives it what it needs, and ends with its status',
     },

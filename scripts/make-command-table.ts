@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { commandsFromContract } from '../cli/arguments/from-contract.ts'
 
-/** Writes cli/arguments/command-table.json from the contract. To be run after a change of a route's command or schemas. */
+/** Writes cli/arguments/command-table.json from the contract. Run it after a change of a route's command or schemas. */
 const root = join(import.meta.dirname, '..')
 const path = join(root, 'cli/arguments/command-table.json')
 writeFileSync(path, JSON.stringify(commandsFromContract()))

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { z } from 'zod'
 
 /**
- * Writes test/fixtures/contract/ anew from an extract of the three documents (a folder with routes.json, errors.json,
- * cli.json and limits.json): only what a test can compare, without the extract's prose. To be run when the extract
- * changes: `node scripts/make-contract-facts.ts FOLDER`.
+ * Rewrites test/fixtures/contract/ from an extract of the API's specification (a folder with routes.json, errors.json,
+ * cli.json and limits.json), keeping only facts that a test can compare. Run it when the extract changes: `node
+ * scripts/make-contract-facts.ts FOLDER`.
  */
 const root = join(import.meta.dirname, '..')
 const target = join(root, 'test/fixtures/contract')
@@ -67,13 +67,13 @@ const commandInput = z.object({
 })
 const limitInput = z.object({ name: z.string(), value: z.unknown(), unit: z.string().nullable(), source })
 
-/** What an agent is answered, as far as it is a status with a code. Text that only describes says nothing here. */
+/** The answers to an agent, as far as they are statuses with codes; text that only describes is ignored. */
 function agentFacts(text: string | null, codes: ReadonlySet<string>) {
   if (text === null) return null
   const named = [...new Set(text.match(/[a-z_.]+/g))].filter((word) => codes.has(word))
   const isRefused = /^403\b(?! list_deleted)/.test(text)
   return {
-    // Whoever it is: an agent's call ends with this.
+    // Every call of an agent ends with this code.
     refused: isRefused ? (named[0] ?? 'http_exception') : null,
     approval: /\b202\b/.test(text),
     codes: isRefused ? [] : named,

@@ -5,9 +5,11 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { Client } from 'pg'
 
-/** A PostgreSQL cluster that lives as long as its starter: for tests and the quick start, never for data one wants to keep. */
+/**
+ * A PostgreSQL cluster that lives as long as its starter: for tests and the quick start, never for data worth keeping.
+ */
 export interface ThrowAwayPostgres {
-  /** Of the database `postgres`; reached by a unix socket only. */
+  /** The address of the database `postgres`, which only a unix socket reaches. */
   url: string
   /** The same for another database of the cluster. */
   urlOf(database: string): string
@@ -43,7 +45,7 @@ function isProgram(path: string): boolean {
   }
 }
 
-/** Starts a cluster in a folder of its own. About a second; durability is off unless it is what one wants to measure. */
+/** Starts a cluster in a folder of its own, in about a second. Durability is off unless it is to be measured. */
 export async function startPostgres(programs: string, { isDurable = false } = {}): Promise<ThrowAwayPostgres> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-postgres-'))
   const asUser = otherUser(folder)
@@ -85,7 +87,7 @@ export async function startPostgres(programs: string, { isDurable = false } = {}
   }
 }
 
-/** PostgreSQL refuses to run as root: then its programs run as the user `postgres`, who owns the folder. */
+/** PostgreSQL refuses to run as root, so root runs its programs as the user `postgres`, who owns the folder. */
 function otherUser(folder: string): readonly string[] {
   if (process.getuid?.() !== 0) return []
   execFileSync('chown', ['postgres:postgres', folder])
@@ -101,8 +103,9 @@ function run(asUser: readonly string[], command: readonly string[]): void {
 }
 
 /**
- * A group of its own, so that Ctrl-C in a terminal reaches the starter first and it can stop the server in order. The shell
- * waits for its standard input to close, which happens when the starter dies however it dies, and then stops the server and removes its folder.
+ * Starts the server in a process group of its own, so that Ctrl-C in a terminal reaches the starter first and it can
+ * stop the server in order. The shell waits for its standard input to close, which happens however the starter dies,
+ * and then stops the server and removes its folder.
  */
 function launch(asUser: readonly string[], folder: string, command: readonly string[]): ChildProcess {
   const script = '"$@" & server=$!; cat >/dev/null; kill -INT "$server"; wait "$server"; rm -rf "$0"'

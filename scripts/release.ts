@@ -22,22 +22,25 @@ import { dirname, join, relative } from 'node:path'
 import { build, unbundled } from './build.ts'
 
 /**
- * Releases of a checkout: `.cache/releases/ID` holds the bundled programs and the packages that are not bundled, and is named
- * after all they are made of. Nothing in one is ever changed, so a `git pull`, an `npm ci` or an edit takes nothing away
- * from what runs; what is started afterwards has a release of its own beside it. `current` leads to the newest.
+ * Releases of a checkout: `.cache/releases/ID` holds the bundled programs and the packages that are not bundled. ID is
+ * a hash of everything they are made of. A release never changes, so a `git pull`, an `npm ci` or an edit takes nothing
+ * away from running programs; programs started afterwards use a new release beside it. `current` leads to the newest.
  */
 const root = join(import.meta.dirname, '..')
 const releases = join(root, '.cache/releases')
-/** Made at the moment from which on a changed source is news to the release. scripts/launch compares by it. */
+/**
+ * Created before the sources are read: a source that changes later is not in the release. scripts/launch compares by
+ * it.
+ */
 const checkedName = 'checked'
-/** Written last, so what has it is whole, whatever happened to the machine meanwhile. */
+/** Written last, so a release with this file is complete, whatever happened to the machine meanwhile. */
 const wholeName = 'whole'
-/** Touched by what runs for long from it. */
+/** Touched by long-running programs of the release. */
 const usedName = 'used'
 const oldMs = 3 * 86_400_000
 const maxAttempts = 3
 
-/** The folder of the release that the sources are of now; made where there is none. */
+/** Returns the folder of the release of the current sources, and makes it if needed. */
 export async function currentRelease(): Promise<string> {
   mkdirSync(releases, { recursive: true })
   const making = join(releases, `making-${randomUUID()}`)
@@ -50,7 +53,7 @@ export async function currentRelease(): Promise<string> {
       if (!existsSync(join(folder, wholeName))) {
         await build(making)
         copyPackages(making)
-        // What was changed meanwhile may be in it by half.
+        // Sources that changed meanwhile may be in it partly.
         if (contentHash() !== id) continue
         writeFileSync(join(making, usedName), '')
         flush(making)
@@ -89,7 +92,7 @@ function contentHash(): string {
   return hash.digest('hex').slice(0, 32)
 }
 
-/** The packages that the bundles load by name, with all they depend on, where the bundles find them. */
+/** Copies the packages that the bundles load by name, with all their dependencies, to where the bundles find them. */
 function copyPackages(release: string): void {
   const found = new Set<string>()
   const left = unbundled.map((name) => ({ name, from: root }))
@@ -102,7 +105,7 @@ function copyPackages(release: string): void {
       left.push({ name, from: folder })
   }
   for (const folder of found) {
-    // What lies in another package comes with it.
+    // A package inside another one is copied with it.
     if (found.has(folder.replace(/\/node_modules\/(@[^/]+\/)?[^/]+$/, ''))) continue
     cpSync(folder, join(release, relative(root, folder)), {
       recursive: true,
@@ -123,7 +126,7 @@ const needless = new RegExp(
   `better-sqlite3/(deps|src|prebuilds/(?!linuxmusl-${process.arch}|${process.platform}-${process.arch}).+)$`,
 )
 
-/** Null for one of another platform, which is not installed. */
+/** Null for a package of another platform, which is not installed. */
 function packageFolder(name: string, from: string): string | null {
   for (let folder = from; folder.startsWith(root); folder = dirname(folder)) {
     const candidate = join(folder, 'node_modules', name)
@@ -158,8 +161,8 @@ function linkOf(path: string): string | null {
 }
 
 /**
- * Those that nobody has used for days and no process was started from. A run sees no processes but its own, so there none
- * is removed; nor does a container, which is what `used` is for.
+ * Removes releases that nobody has used for days and that no process was started from. A run or a container does not
+ * see all processes: a run removes nothing, and `used` protects the releases of containers.
  */
 function removeOld(current: string): void {
   if (process.env['SVC_RUN_ID'] !== undefined) return
@@ -177,7 +180,7 @@ const isOld = (folder: string): boolean =>
     return stat === undefined || Date.now() - stat.mtimeMs > oldMs
   })
 
-/** Moved away first: what is at its name is whole or not there. */
+/** Moved away first, so that a release is complete or not there. */
 function remove(folder: string): void {
   const going = join(releases, `making-${randomUUID()}`)
   try {
@@ -198,7 +201,7 @@ function flush(folder: string): void {
   }
 }
 
-/** Of all processes on this machine, or null where nobody can tell. */
+/** The command lines of all processes on this machine, or null when they cannot be listed. */
 function commandLines(): string | null {
   try {
     return execFileSync('ps', ['-axww', '-o', 'args='], { encoding: 'utf8', maxBuffer: 256 * 1024 * 1024 })

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { z } from 'zod'
 
 /**
- * Every check, then every test, then one line that counts them. A part that could not run (no PostgreSQL, no Claude
- * Code) says so itself and counts as skipped; it is named again at the end, so that nobody overlooks it.
+ * Runs every check, then every test, then prints one line that counts them. Tests that could not run (no PostgreSQL, no
+ * Claude Code) count as skipped and are named again at the end, so that nobody overlooks them.
  */
 const root = join(import.meta.dirname, '..')
 const scratch = mkdtempSync(join(tmpdir(), 'svc-test-'))

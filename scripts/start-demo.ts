@@ -1,6 +1,7 @@
 import { z } from 'zod'
+import { SseReader } from '../cli/replies/sse.ts'
 
-/** The one real job of `scripts/start`, done over the public API as any client would. */
+/** The one real job of `scripts/start`, done over the public API like any client. */
 export class DemoApi {
   private readonly url: string
   private readonly token: string
@@ -21,21 +22,17 @@ export class DemoApi {
     return schema.parse(text === '' ? null : JSON.parse(text))
   }
 
-  /** Run events as they come, until the stream says that the run is over. */
+  /** Yields run events as they come, until the stream says that the run is over. */
   async *follow(path: string): AsyncGenerator<z.infer<typeof event>> {
     const response = await fetch(this.url + path, {
       headers: { authorization: `Bearer ${this.token}`, accept: 'text/event-stream' },
     })
     if (!response.ok || !response.body) throw new Error(`GET ${path} answered ${response.status}`)
-    let text = ''
-    for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
-      text += chunk
-      for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
-        const lines = text.slice(0, end).split('\n')
-        text = text.slice(end + 2)
-        if (lines.some((line) => line === 'event: end')) return
-        const data = lines.filter((line) => line.startsWith('data: ')).map((line) => line.slice(6))
-        if (data.length > 0) yield event.parse(JSON.parse(data.join('\n')))
+    const reader = new SseReader()
+    for await (const chunk of response.body) {
+      for (const message of reader.push(chunk)) {
+        if (message.event === 'end') return
+        yield event.parse(JSON.parse(message.data))
       }
     }
   }

@@ -10,12 +10,12 @@ import { readConfig as readDeviceConfig } from '../device-manager/setup/config.t
 import { placesIn } from '../device-manager/setup/places.ts'
 import type { Program } from '../shared/lib/program-file.ts'
 import { currentRelease } from './release.ts'
-import { DemoApi, runDemo, type DemoResult } from './start-demo.ts'
+import { DemoApi, runDemo } from './start-demo.ts'
 
 /**
  * Starts a control plane and this machine's device manager, proves them with one real job, and serves until Ctrl-C.
- * With `--once` everything lies in a scratch folder and is gone afterwards (SVC_DATA_DIR, SVC_STATE_DIR and
- * SVC_CONFIG_DIR still name other folders); the last line is JSON.
+ * With `--once` everything is in a scratch folder that is removed afterwards (unless SVC_DATA_DIR, SVC_STATE_DIR and
+ * SVC_CONFIG_DIR name other folders); the last line is JSON.
  */
 const root = join(import.meta.dirname, '..')
 const { values: flags } = parseArgs({
@@ -96,7 +96,7 @@ function isAlive(pid: number): boolean {
 
 const tail = (path: string) => readFileSync(path, 'utf8').split('\n').slice(-15).join('\n')
 
-/** Does as a person would: signs in and connects this machine. The token: the first person's, or a new one of theirs. */
+/** Signs in and connects this machine, as a person would. The token is the first person's, or a new one of theirs. */
 function connectDevice(server: Server): string {
   const tokenFile = join(server.dataDir, 'login-token')
   if (!existsSync(tokenFile)) {
@@ -123,7 +123,9 @@ function svc(args: readonly string[], input?: string): string {
   })
 }
 
-/** The demonstration's repository: in the scratch folder, or beside the server's data, which runs cannot see. */
+/**
+ * Returns the demonstration's repository: in the scratch folder, or beside the server's data, which runs cannot see.
+ */
 function demoFolder(server: Server): string {
   const folder = scratch ? join(scratch, 'demo') : `${server.dataDir}-demo`
   if (existsSync(join(folder, '.git'))) return folder
@@ -157,11 +159,6 @@ async function endProcess(pid: number): Promise<void> {
   for (let waited = 0; waited < 35_000 && isAlive(pid); waited += 25) await sleep(25)
 }
 
-function report(result: DemoResult): string {
-  const { runId, status, exitReason, events, changeSet, wakeToStartMs } = result
-  return JSON.stringify({ runId, status, exitReason, events, changeSet, wakeToStartMs })
-}
-
 async function main(): Promise<number> {
   const server = await startServer()
   say(`control plane: ${server.url} (data in ${server.dataDir})`)
@@ -174,11 +171,8 @@ async function main(): Promise<number> {
     say('device manager: connected')
     const result = await runDemo(new DemoApi(server.url, token), demoFolder(server), say)
     say(`run ${result.runId}: ${result.status} (${result.exitReason}), ${result.events} events`)
-    if (flags.once) {
-      process.stdout.write(`${report(result)}\n`)
-      return result.status === 'succeeded' ? 0 : 1
-    }
-    process.stdout.write(`${report(result)}\n`)
+    process.stdout.write(`${JSON.stringify(result)}\n`)
+    if (flags.once) return result.status === 'succeeded' ? 0 : 1
     say('\nServing until Ctrl-C. Try in another terminal:\n  scripts/svc whoami\n  scripts/svc run list')
     await interrupted
     return 0

@@ -1,6 +1,9 @@
+import type { CommandFlag, PositionalSpec } from '../../shared/api/command.ts'
+
 /**
- * A command of `svc` as data: those of the contract come from `command-table.json` (made by from-contract.ts), the local
- * ones from local-commands.ts. Nothing here needs zod or yargs, which would cost more time than most calls.
+ * A command of `svc` as data. Commands of the contract come from `command-table.json` (made by from-contract.ts), the
+ * local ones from local-commands.ts. Nothing here needs zod or yargs, which would take longer to load than most calls
+ * take.
  */
 export interface Command {
   /** All its words: `agent config set`. */
@@ -8,13 +11,13 @@ export interface Command {
   summary: string
   description?: string
   example: string
-  positionals: readonly CommandPositional[]
+  positionals: readonly PositionalSpec[]
   flags: readonly CommandFlag[]
   /** null: the command is not one call of the API. */
   route: CommandRoute | null
   /** Prints these fields of the reply as text. */
   print?: { stdout: string; stderr?: string }
-  /** With several values of the variadic positional, this path is called with them as `ids`. */
+  /** The path to call with the values as `ids` when the variadic positional has several. */
   batchPath?: string
   /** Not shown in help: other programs call it. */
   hidden?: true
@@ -25,46 +28,12 @@ export interface CommandRoute {
   method: string
   /** From the root of the server, with `{names}` of parameters. */
   path: string
-  /** False: an Idempotency-Key would be ignored. */
+  /** False: the server ignores an Idempotency-Key. */
   takesKey: boolean
   /** Codes of this route beside the shared ones. */
   errors: readonly string[]
-  /** Who may call it, in words. */
+  /** The allowed callers, in words. */
   callers: string
-}
-
-export interface CommandPositional {
-  name: string
-  /** null: the command's own flow reads it. */
-  target: string | null
-  /** Used when it is left out. Without one, and not `isOptional`, it is required. */
-  default?: string
-  isOptional?: boolean
-  variadic?: boolean
-  nullWord?: string
-  description?: string
-}
-
-export type FlagKind = 'string' | 'number' | 'boolean' | 'json' | 'file'
-
-export interface CommandFlag {
-  name: string
-  /** A dotted path that begins with `params`, `query` or `body`; null: the command's own flow reads it. */
-  target: string | null
-  kind: FlagKind
-  description: string
-  repeatable?: boolean
-  required?: boolean
-  default?: unknown
-  hidden?: boolean
-  dropped?: boolean
-  aliases?: readonly string[]
-  choices?: readonly string[]
-  nullWord?: string
-  /** What is taken when it is left out. */
-  fallback?: 'this_device' | 'own_workspace'
-  /** The value when the flag is given without one. */
-  bare?: unknown
 }
 
 /** Flags that all commands take. */
@@ -86,8 +55,8 @@ export const globalFlags: readonly CommandFlag[] = [
 
 /** The command line as text, before its values are read. */
 export interface ParsedArguments {
-  /** By name; one value each, or all values of the variadic one. */
+  /** By name: one value, or all values of the variadic positional. */
   positionals: Readonly<Record<string, readonly string[]>>
-  /** By the flag's own name. `true` also for a flag with a `bare` value that was given without one. */
+  /** By the flag's main name. `true` also stands for a flag with a `bare` value that was given without a value. */
   flags: Readonly<Record<string, readonly (string | boolean)[]>>
 }

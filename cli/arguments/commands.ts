@@ -7,5 +7,5 @@ export async function allCommands(): Promise<readonly Command[]> {
   return [...contractCommands, ...localCommands].sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
-/** What from-contract.ts made; a test holds it against the contract. */
+/** The output of from-contract.ts; a test compares it with the contract. */
 export const contractCommands = contractTable as unknown as readonly Command[]

@@ -1,6 +1,6 @@
 import { usageError } from '../errors/cli-error.ts'
 
-/** A body made of `key=value` fields, where `a[b]` is a key within a, and `a[]` one more item of a. */
+/** A body made of `key=value` fields, where `a[b]` is a key within a, and `a[]` appends an item to a. */
 export interface FieldTree {
   [key: string]: unknown
 }

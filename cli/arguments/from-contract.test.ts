@@ -19,11 +19,11 @@ function wordsOf(example: string): string[] {
   return [...own.matchAll(/"([^"]*)"|(\S+)/g)].map((match) => match[1] ?? match[2]!)
 }
 
-test('the kept table is what the contract says (node scripts/make-command-table.ts writes it anew)', () => {
+test('the stored table equals the one derived from the contract (node scripts/make-command-table.ts rewrites it)', () => {
   expect(contractCommands).toEqual(JSON.parse(JSON.stringify(commandsFromContract())))
 })
 
-test('each command that does more than one call has its flow, and each flow has a command', async () => {
+test('every command that makes more than one call has a flow, and every flow has a command', async () => {
   const byHand = contract.flatMap((route) =>
     route.commands.filter((spec) => spec.flow === true).map((spec) => spec.command),
   )
@@ -35,7 +35,7 @@ test('each command that does more than one call has its flow, and each flow has 
   ).toEqual([])
 })
 
-test('no two commands have one name, no command hides a flag that all take, no flag has two meanings', async () => {
+test('command names are unique, no command hides a global flag, and no flag has two meanings', async () => {
   const commands = await allCommands()
   expect(new Set(commands.map((command) => command.name)).size).toBe(commands.length)
   for (const command of commands) {
@@ -46,7 +46,7 @@ test('no two commands have one name, no command hides a flag that all take, no f
   expect(globalFlags.map((flag) => flag.name)).toEqual(['output', 'workspace'])
 })
 
-test('the example of each command is a command line that svc takes and that fills its path', async () => {
+test('the example of each command is accepted by svc and fills the path of its route', async () => {
   const commands = await allCommands()
   for (const command of commands) {
     const words = wordsOf(command.example)
@@ -70,7 +70,7 @@ test('the example of each command is a command line that svc takes and that fill
   }
 })
 
-test('help of each command shows its example, route, and the codes it may be refused with', async () => {
+test('the help of each command shows its example, its route and its error codes', async () => {
   for (const command of await allCommands()) {
     const text = await helpOf(command, 100)
     expect(text).toContain(command.example)
@@ -80,7 +80,7 @@ test('help of each command shows its example, route, and the codes it may be ref
   }
 })
 
-test('docs/cli.md tells each exit status in the words of svc', () => {
+test('docs/cli.md describes each exit status as svc does', () => {
   const page = readFileSync(join(import.meta.dirname, '../../docs/cli.md'), 'utf8').replaceAll('`', '')
   const rows = page.split('\n').map((line) => line.split('|').map((cell) => cell.trim()))
   for (const { status, text } of Object.values(exitCodes)) expect(rows).toContainEqual(['', String(status), text, ''])

@@ -1,14 +1,15 @@
 import { contract } from '../../shared/api/index.ts'
-import { flagsOf, type Flag } from '../../shared/api/flags.ts'
+import { flagsOf } from '../../shared/api/flags.ts'
 import type { CommandSpec, PositionalSpec } from '../../shared/api/command.ts'
 import { schemaAt, shapeOf } from '../../shared/api/schema-shape.ts'
 import { isSharedError } from '../../shared/api/errors.ts'
 import { declaredCodes, type AnyRoute } from '../../shared/api/route.ts'
-import type { Command, CommandFlag, CommandPositional } from './command.ts'
+import type { Command } from './command.ts'
 
 /**
- * Derives the commands of `svc` from the contract. The result is kept as `command-table.json`, because reading the
- * contract takes longer than all else a command does; `scripts/make-command-table.ts` writes it, a test compares it.
+ * Derives the commands of `svc` from the contract. The result is stored as `command-table.json`, because reading the
+ * contract takes longer than everything else a command does. `scripts/make-command-table.ts` writes it, and a test
+ * compares it.
  */
 export function commandsFromContract(routes: readonly AnyRoute[] = contract): Command[] {
   return routes
@@ -25,7 +26,7 @@ function commandOf(route: AnyRoute, spec: CommandSpec, routes: readonly AnyRoute
     ...(route.description === null ? {} : { description: route.description }),
     example: spec.example,
     positionals: (spec.positionals ?? []).map((positional) => positionalOf(route, positional)),
-    flags: flagsOf(route, spec).map(leanFlag),
+    flags: flagsOf(route, spec),
     route: {
       id: route.id,
       method: route.method,
@@ -39,39 +40,19 @@ function commandOf(route: AnyRoute, spec: CommandSpec, routes: readonly AnyRoute
   }
 }
 
-/** The written ones first, then what callers are refused with whom the route is not for. */
+/** The route's declared codes first, then those for callers that the route refuses. */
 function ownErrors(route: AnyRoute): string[] {
   const refusals = [...declaredCodes(route)].filter((code) => !isSharedError(code))
   return [...new Set([...route.errors, ...refusals])]
 }
 
-function positionalOf(route: AnyRoute, spec: PositionalSpec): CommandPositional {
+function positionalOf(route: AnyRoute, spec: PositionalSpec): PositionalSpec {
   if (spec.target === null) return { ...spec }
   const [part, ...path] = spec.target.split('.') as ['params' | 'query' | 'body', ...string[]]
   const schema = schemaAt(route[part], path)
   if (schema === null) throw new Error(`${route.id}: no ${spec.target} for a positional`)
   const { description } = shapeOf(schema)
   return { ...spec, ...(description === null ? {} : { description }) }
-}
-
-/** Without what is false, null or empty. */
-function leanFlag(flag: Flag): CommandFlag {
-  return {
-    name: flag.name,
-    target: flag.target,
-    kind: flag.kind,
-    description: flag.description,
-    ...(flag.repeatable ? { repeatable: true } : {}),
-    ...(flag.required && flag.fallback === null ? { required: true } : {}),
-    ...(flag.default === undefined ? {} : { default: flag.default }),
-    ...(flag.hidden ? { hidden: true } : {}),
-    ...(flag.dropped ? { dropped: true } : {}),
-    ...(flag.aliases.length === 0 ? {} : { aliases: flag.aliases }),
-    ...(flag.choices === null ? {} : { choices: flag.choices }),
-    ...(flag.nullWord === null ? {} : { nullWord: flag.nullWord }),
-    ...(flag.fallback === null ? {} : { fallback: flag.fallback }),
-    ...(flag.bare === undefined ? {} : { bare: flag.bare }),
-  }
 }
 
 function callersInWords(route: AnyRoute): string {

@@ -1,14 +1,15 @@
 import { flagsFor, spellingsOf } from './parse.ts'
-import type { Command, CommandFlag, CommandPositional } from './command.ts'
+import type { Command } from './command.ts'
 import { exitCodes } from '../errors/exit-codes.ts'
+import type { CommandFlag, PositionalSpec } from '../../shared/api/command.ts'
 
-/** What `svc COMMAND --help` shows: usage, flags, an example, the route, who may call it, its error codes. */
+/** The text of `svc COMMAND --help`: usage, flags, an example, the route, its callers and its error codes. */
 export async function helpOf(command: Command, width: number): Promise<string> {
   const flags = flagsFor(command).filter((flag) => flag.hidden !== true)
   const rows = [
     ...command.positionals.map((positional) => [`<${positional.name}>`, aboutPositional(positional)] as const),
     ...flags.map((flag) => [spellingOf(flag), notesOf(flag)] as const),
-    ['--help', 'Shows this.'] as const,
+    ['--help', 'Show this help.'] as const,
   ]
   return [
     `Usage: svc ${usageOf(command)}`,
@@ -26,7 +27,7 @@ export async function helpOf(command: Command, width: number): Promise<string> {
   ].join('\n')
 }
 
-function aboutPositional({ description = '', nullWord }: CommandPositional): string {
+function aboutPositional({ description = '', nullWord }: PositionalSpec): string {
   return nullWord === undefined ? description : `${description} (\`${nullWord}\` is read as null)`.trim()
 }
 
@@ -120,11 +121,11 @@ export function overviewOf(commands: readonly Command[], prefix: string): string
     '',
     ...(prefix === ''
       ? [
-          'Within a run, `current` is the run, `me` its agent; svc calls with SVC_TOKEN to SVC_API_URL.',
+          'Within a run, `current` is the run and `me` its agent; svc calls SVC_API_URL with SVC_TOKEN.',
           'Results go to standard output (JSON where it is not a terminal), messages to standard error.',
           '',
           'svc COMMAND --help   flags, an example, the route and its error codes',
-          'svc help exit-codes  what the exit status says',
+          'svc help exit-codes  the meaning of each exit status',
         ]
       : [`svc ${prefix} COMMAND --help for flags, an example, the route and its error codes.`]),
   ].join('\n')

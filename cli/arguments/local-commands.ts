@@ -1,6 +1,7 @@
-import type { Command, CommandFlag } from './command.ts'
+import type { Command } from './command.ts'
+import type { CommandFlag } from '../../shared/api/command.ts'
 
-/** Commands that are no route of the API: the login, this machine's device, and svc itself. */
+/** Commands that are not routes of the API: the login, this machine's device, and svc itself. */
 
 const local = (command: Pick<Command, 'name' | 'summary' | 'example'> & Partial<Command>): Command => ({
   positionals: [],
@@ -21,14 +22,14 @@ const yes = { kind: 'boolean' } as const
 const loginCommands = [
   local({
     name: 'login',
-    summary: 'Sign in: keep the address of a server and a login token on this machine',
+    summary: 'Sign in: store the address of a server and a login token on this machine',
     description:
-      'Without --server and --token it takes the server that runs on this machine and the login token of its first person. With --server alone, on a terminal, it shows a code to enter on a page of the server.',
+      'Without --server and --token it uses the server that runs on this machine and the login token of its first person. With --server alone, on a terminal, it shows a code to enter on a page of the server.',
     example: 'svc login --server https://svc.example.com',
     flags: [
       flag('server', 'Address of the server.', { aliases: ['base-url'] }),
       flag('token', 'The login token; `-` reads it from standard input, where no other program can see it.'),
-      flag('browser', 'Open the page where the code is entered; also without a terminal.', yes),
+      flag('browser', 'Open the page for the code in a browser, even without a terminal.', yes),
     ],
   }),
   local({
@@ -41,8 +42,8 @@ const loginCommands = [
     summary: 'List your valid login tokens of this workspace; the tokens themselves are not shown',
     example: 'svc auth list',
     flags: [
-      flag('all', 'Those of everybody in the workspace, for admins.', yes),
-      flag('after', '`nextCursor` of the page before.'),
+      flag('all', 'List the tokens of everybody in the workspace, for admins.', yes),
+      flag('after', '`nextCursor` of the previous page.'),
     ],
   }),
   local({
@@ -54,11 +55,11 @@ const loginCommands = [
     name: 'auth revoke',
     summary: 'Revoke a login token of yours, or as an admin anybody’s token or device; it stops working at once',
     example: 'svc auth revoke tok_2bX7mR4kJ9sQ1wZe',
-    positionals: [{ name: 'id', target: null, description: 'Of `svc auth list` or `svc auth devices`.' }],
+    positionals: [{ name: 'id', target: null, description: 'An id that `svc auth list` or `svc auth devices` shows.' }],
   }),
   local({
     name: 'whoami',
-    summary: 'Show who calls: the person or the agent, the workspace, the server',
+    summary: 'Show the caller: the person or the agent, the workspace, the server',
     example: 'svc whoami',
   }),
 ]
@@ -80,12 +81,12 @@ const deviceCommands = [
   }),
   local({
     name: 'device status',
-    summary: 'Show the device manager of this machine, its link, its runs, and what is wrong',
+    summary: 'Show the device manager of this machine, its link, its runs, and its problems',
     example: 'svc device status',
   }),
   local({
     name: 'device refresh',
-    summary: 'Look at the folders and harnesses of this machine again',
+    summary: 'Check the folders and harnesses of this machine again',
     example: 'svc device refresh',
   }),
   local({
@@ -95,7 +96,7 @@ const deviceCommands = [
   }),
   local({
     name: 'device restart',
-    summary: 'Restart the device manager; live runs go on and are taken up by the new one',
+    summary: 'Restart the device manager; live runs go on under the new one',
     example: 'svc device restart --drain',
     flags: [flag('drain', 'Take no new runs and wait up to 30 minutes for the live ones to end first.', yes)],
   }),
@@ -103,12 +104,12 @@ const deviceCommands = [
     name: 'device install-service',
     summary: 'Let systemd or launchd keep the device manager of this machine running, from login to login',
     description:
-      'On Linux a systemd user unit, on macOS a launchd agent. Type it again after Node or svc moved, or your PATH changed. A device manager that runs is replaced; its runs go on.',
+      'Installs a systemd user unit on Linux and a launchd agent on macOS. Type it again after Node or svc moved, or your PATH changed. A running device manager is replaced; its runs go on.',
     example: 'svc device install-service',
   }),
   local({
     name: 'device uninstall-service',
-    summary: 'Stop the device manager and let nothing start it again; refused while runs are active',
+    summary: 'Stop the device manager and remove its service; refused while runs are active',
     example: 'svc device uninstall-service',
   }),
   local({
@@ -124,7 +125,7 @@ const deviceCommands = [
     name: 'device spool',
     summary: 'Show the run events on this machine that the server has not acknowledged',
     example: 'svc device spool --replay',
-    flags: [flag('replay', 'Send them again.', yes), flag('run', 'With --replay: only those of this run.')],
+    flags: [flag('replay', 'Send them again.', yes), flag('run', 'With --replay: send only the events of this run.')],
   }),
   local({
     name: 'device test-error',
@@ -139,7 +140,7 @@ const ownCommands = [
     name: 'api',
     summary: 'Call any route of the API',
     description:
-      'PATH is taken below /api/v1 unless it begins with /api/. With fields or --input the method is POST when none is given. Fields of a GET go into the query. In --field, `true`, `false`, `null` and numbers are typed, `@file` is the text of a file (`@-`: standard input), `a[b]=1` and `a[]=1` make objects and lists.',
+      'PATH is below /api/v1 unless it begins with /api/. The default method is GET, or POST with fields or --input. Fields of a GET go into the query. In --field, `true`, `false`, `null` and numbers are typed, `@file` is the text of a file (`@-`: standard input), `a[b]=1` and `a[]=1` make objects and lists.',
     example: 'svc api GET /runs --field status=running --paginate',
     positionals: [
       { name: 'method', target: null, description: 'GET, POST, PUT, PATCH or DELETE.' },
@@ -162,7 +163,7 @@ const ownCommands = [
   }),
   local({
     name: 'complete-words',
-    summary: 'Print what may follow the given words; completion scripts call it',
+    summary: 'Print the words that may follow the given ones; completion scripts call it',
     example: 'svc complete-words -- run get --ex',
     hidden: true,
     positionals: [{ name: 'words', target: null, isOptional: true, variadic: true }],

@@ -1,11 +1,13 @@
 import yargs, { type Argv, type Options } from 'yargs'
 import { flagsFor, hint, placePositionals, spellingsOf } from './parse.ts'
-import type { Command, CommandFlag, ParsedArguments } from './command.ts'
+import type { Command, ParsedArguments } from './command.ts'
+import type { CommandFlag } from '../../shared/api/command.ts'
 import { usageError } from '../errors/cli-error.ts'
 
-/** A command line as yargs reads it: what parseQuickly left, and what is wrong with it in words. */
-
-/** Fails with exit status 2 and a sentence. */
+/**
+ * Reads with yargs the command lines that parseQuickly left, and says what is wrong with them. Fails with exit status 2
+ * and a sentence.
+ */
 export function parseWithYargs(command: Command, rest: readonly string[]): ParsedArguments {
   refuseValues(command, rest)
   let fault: string | null = null
@@ -31,7 +33,7 @@ export function parseWithYargs(command: Command, rest: readonly string[]): Parse
   return { positionals: placePositionals(command, parsed._.map(String)), flags }
 }
 
-/** yargs reads whatever follows a yes-or-no flag that is not `true` as false. */
+/** yargs reads any value of a yes-or-no flag that is not `true` as false. */
 function refuseValues(command: Command, rest: readonly string[]): void {
   const switches = new Set(
     flagsFor(command)

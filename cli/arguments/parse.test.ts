@@ -21,7 +21,7 @@ const outcomeOf = (read: () => ParsedArguments | null) => {
 }
 
 describe('the two readers of command lines', () => {
-  test('agree wherever the quick one gives an answer', () => {
+  test('agree wherever the fast one gives an answer', () => {
     const commands = contractCommands
     const lines = fc.constantFrom(...commands).chain((command) => {
       const value = fc.oneof(
@@ -82,7 +82,7 @@ describe('a command line', () => {
     return valuesOf(command, parsed, { cwd: '/', readInput: () => Promise.resolve(Buffer.from('from input')) })
   }
 
-  test('names its command by the longest match', () => {
+  test('selects the command with the longest matching name', () => {
     expect(matchCommand(contractCommands, ['agent', 'config', 'set', '@a'])).toMatchObject({
       command: { name: 'agent config set' },
       rest: ['@a'],
@@ -90,12 +90,12 @@ describe('a command line', () => {
     expect(matchCommand(contractCommands, ['agent', 'fly'])).toBeNull()
   })
 
-  test('may give a text that begins with a dash', async () => {
+  test('may contain a value that begins with a dash', async () => {
     const { body } = await values('run create', ['--agent', '@a', '--prompt', '- first --wait'])
     expect(body).toEqual({ prompt: '- first --wait' })
   })
 
-  test('gives --wait its own length when none is given, also before another flag', async () => {
+  test('uses the default duration of --wait when none is given, also before another flag', async () => {
     expect((await values('run create', ['--agent', '@a', '--wait'])).local).toEqual({ wait: 300_000 })
     expect((await values('run create', ['--wait', '--agent', '@a'])).local).toEqual({ wait: 300_000 })
     expect((await values('run create', ['--wait', '5000', '--agent', '@a'])).local).toEqual({ wait: 5000 })
@@ -129,7 +129,7 @@ describe('a command line', () => {
     await expect(values('run create', [...line, '--prompt', 'x'])).rejects.toThrow('cannot be given together')
   })
 
-  test('names the flags that are accepted and change nothing', async () => {
+  test('reports the flags that are accepted and ignored', async () => {
     const parsed = await values('agent run', ['@a', '--model', 'x', '--prompt', 'p'])
     expect(parsed).toMatchObject({ dropped: ['model'], body: { prompt: 'p' }, params: { agentId: '@a' } })
   })
@@ -149,7 +149,7 @@ describe('a command line', () => {
   })
 })
 
-describe('a value that was given twice, or where none belongs', () => {
+describe('a value that is given twice or to a flag that takes none', () => {
   const refused = (name: string, line: readonly string[]) => {
     const command = commandNamed(name)
     const bound = bindValues(command, line)

@@ -1,18 +1,19 @@
-import { globalFlags, type Command, type CommandFlag, type ParsedArguments } from './command.ts'
+import { globalFlags, type Command, type ParsedArguments } from './command.ts'
+import type { CommandFlag } from '../../shared/api/command.ts'
 import { usageError } from '../errors/cli-error.ts'
 
 /**
- * Command lines. yargs reads them and words what is wrong; because loading it takes longer than a whole call, what is
- * plainly well formed is read by Node's own parser before. Both give the same, which a test proves.
+ * Command lines. Loading yargs takes longer than a whole call, so Node's own parser first reads every line that is
+ * plainly well formed. yargs reads the rest and says what is wrong. Both give the same result, which a test proves.
  */
 
-/** The command's own flags, and those of all commands but where it has one of the same name. */
+/** The command's own flags, and the global ones whose names it does not use. */
 export function flagsFor(command: Command): readonly CommandFlag[] {
   const own = new Set(command.flags.map((flag) => flag.name))
   return [...command.flags, ...globalFlags.filter((flag) => !own.has(flag.name))]
 }
 
-/** The command whose words `words` begin with (the longest name), and the rest. */
+/** The command with the longest name that `words` begin with, and the rest of them. */
 export function matchCommand(
   commands: readonly Command[],
   words: readonly string[],
@@ -27,7 +28,7 @@ export function matchCommand(
 
 /**
  * Binds values to their flags: `--prompt "- do this"` becomes `--prompt=- do this`, so that no value is taken for a
- * flag. What is itself a flag of this command is left alone: the value was forgotten.
+ * flag. A word that is itself a flag of this command is not bound: there the value was forgotten.
  */
 export function bindValues(command: Command, rest: readonly string[]): string[] {
   const flags = new Map<string, CommandFlag>()
@@ -48,16 +49,16 @@ export function bindValues(command: Command, rest: readonly string[]): string[] 
   return bound
 }
 
-/** How a flag is written: `--q` by its name, `-f` by an alias of one letter. */
+/** The spellings of a flag: `--q` for its name, `-f` for an alias of one letter. */
 export const spellingsOf = ({ name, aliases }: CommandFlag): string[] => [
   `--${name}`,
   ...(aliases ?? []).map((alias) => (alias.length === 1 ? `-${alias}` : `--${alias}`)),
 ]
 
-/** Reads what is plainly well formed; null leaves it to yargs. */
+/** Reads a plainly well formed line; null leaves it to yargs. */
 export function parseQuickly(command: Command, rest: readonly string[]): ParsedArguments | null {
   const flags = flagsFor(command)
-  // A value that may be left out, and names of several spellings, are yargs' to read.
+  // Only yargs reads flags whose value may be left out.
   const isPlain = flags.every(
     (flag) => flag.bare === undefined || !rest.some((word) => word.startsWith(`--${flag.name}`)),
   )
@@ -77,7 +78,7 @@ export function parseQuickly(command: Command, rest: readonly string[]): ParsedA
   }
 }
 
-/** Gives the words to the command's positionals. Fails when there are too few or too many. */
+/** Assigns the words to the command's positionals. Fails when there are too few or too many. */
 export function placePositionals(command: Command, words: readonly string[]): Record<string, readonly string[]> {
   const placed: Record<string, readonly string[]> = {}
   let left = words

@@ -1,14 +1,15 @@
 import { flagsFor, hint } from './parse.ts'
-import type { Command, CommandFlag, CommandPositional, ParsedArguments } from './command.ts'
+import type { Command, ParsedArguments } from './command.ts'
 import { usageError } from '../errors/cli-error.ts'
+import type { CommandFlag, PositionalSpec } from '../../shared/api/command.ts'
 
-/** The values of a command line, as the call takes them. What else they must satisfy is the server's to say. */
+/** The values of a command line, in the form the call takes. The server checks everything else about them. */
 export interface Values {
   params: Record<string, string>
   query: Record<string, unknown>
   /** Undefined when nothing of the body was given. */
   body: Record<string, unknown> | undefined
-  /** By flag or positional name: what the command's own flow reads. */
+  /** Values for the command's own flow, by the name of the flag or positional. */
   local: Record<string, unknown>
   /** Names of flags that are accepted and dropped. */
   dropped: string[]
@@ -62,12 +63,12 @@ export async function valuesOf(command: Command, parsed: ParsedArguments, source
   return values
 }
 
-/** The documents say `none`, the field says null: either is understood. */
-const isNull = ({ nullWord }: CommandPositional, word: string) =>
+/** The command's word for null (such as `none`) and `null` itself both mean null. */
+const isNull = ({ nullWord }: PositionalSpec, word: string) =>
   nullWord !== undefined && (word === nullWord || word === 'null')
 
 async function flagValue(flag: CommandFlag, given: readonly (string | boolean)[], sources: ValueSources) {
-  // A flag that takes one value: the last one counts, as everywhere.
+  // Of a flag that takes one value the last one counts.
   const taken = flag.repeatable === true ? given : given.slice(-1)
   const read: unknown[] = []
   for (const item of taken) read.push(await itemValue(flag, item, sources))

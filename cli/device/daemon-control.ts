@@ -6,13 +6,13 @@ import { fieldAt, parseJsonText, textAt } from '../replies/fields.ts'
 import type { DevicePlaces } from '../machine/paths.ts'
 
 /**
- * Asks the daemon of this machine over its control socket. The daemon is this same release, run by this same user, and
- * held to `shared/device/control.ts` by tests; its values are not parsed again, since loading the schemas would take
- * longer than all else a command does.
+ * Asks the daemon of this machine over its control socket. The daemon is the same release, run by the same user, and
+ * tests hold it to `shared/device/control.ts`. Its values are not parsed again, since loading the schemas would take
+ * longer than everything else a command does.
  */
 
 const answerMs = 60_000
-/** `controlLimits.replyBytes`, whose file would load the schemas. */
+/** A copy of `controlLimits.replyBytes`, whose file would load the schemas. */
 const maxReplyBytes = 16 * 1024 * 1024
 
 /** Fails with exit status 9 when no daemon answers, 1 when it refuses. */
@@ -33,7 +33,7 @@ export async function askDaemon<O extends ControlOp>(
   return value as ControlValue<O>
 }
 
-/** The same, or null when no daemon answers. */
+/** Like `askDaemon`, but returns null when no daemon answers. */
 export async function askDaemonIfThere<O extends ControlOp>(
   places: DevicePlaces,
   request: Extract<ControlRequest, { op: O }>,
@@ -51,7 +51,7 @@ function exchange(path: string, line: string): Promise<string> {
     const socket = createConnection(path)
     const read = jsonLineReader(maxReplyBytes)
     let reply = ''
-    // Looking at all harnesses takes longer than any other operation, and has limits of its own.
+    // Checking all harnesses takes longer than any other operation, and has limits of its own.
     socket.setTimeout(answerMs, () => socket.destroy(new Error('no answer came in time')))
     socket.on('connect', () => socket.write(line))
     socket.on('data', (chunk: Buffer) => {

@@ -10,7 +10,7 @@ import { readIfThere } from '../machine/files.ts'
 import { lastLines } from './log-lines.ts'
 import type { DevicePlaces } from '../machine/paths.ts'
 
-/** Starts the daemon of this machine in the background, or in this terminal, and waits for it. */
+/** Starts the daemon of this machine in the background or in this terminal, and waits for it. */
 
 const startMs = 20_000
 const pollMs = 50
@@ -28,10 +28,10 @@ export function daemonEnvironment(places: DevicePlaces): NodeJS.ProcessEnv {
 
 const nodeArguments = () => ['--disable-warning=ExperimentalWarning', daemonProgram(), 'run']
 
-/** Runs it in this terminal until it ends; gives its exit status. */
+/** Runs the daemon in this terminal until it ends; returns its exit status. */
 export function runDaemonHere(places: DevicePlaces): Promise<number> {
   const child = spawn(process.execPath, nodeArguments(), { stdio: 'inherit', env: daemonEnvironment(places) })
-  // Ctrl-C reaches the daemon too, being of the same group; svc waits for it to end in order.
+  // Ctrl-C reaches the daemon, too, since it is in the same process group; svc waits for its orderly end.
   const pass = (signal: NodeJS.Signals) => child.kill(signal)
   const ignore = () => undefined
   process.on('SIGINT', ignore)
@@ -46,7 +46,10 @@ export function runDaemonHere(places: DevicePlaces): Promise<number> {
   })
 }
 
-/** Resolves when the daemon has its link. Fails with the end of what it printed when it ends, or has none in time. */
+/**
+ * Resolves when the daemon has its link. Fails with the last lines of its output when it ends, or when it has no link
+ * in time.
+ */
 export async function startDaemon(places: DevicePlaces, world: World): Promise<ControlStatus> {
   mkdirSync(places.logs, { recursive: true, mode: 0o700 })
   const output = openSync(places.daemonOut, 'a', 0o600)
@@ -67,7 +70,10 @@ export async function startDaemon(places: DevicePlaces, world: World): Promise<C
   }
 }
 
-/** Resolves when the daemon has its link; fails when `exit` tells how it ended, or when there is no link in time. */
+/**
+ * Resolves when the daemon has its link. Fails when `exit` returns how the daemon ended, or when there is no link in
+ * time.
+ */
 export async function waitForLink(
   places: DevicePlaces,
   world: World,
@@ -111,7 +117,7 @@ function startFailure(places: DevicePlaces, seen: { exit: string | null; last: C
 
 const shown = (lines: readonly string[]) => (lines.length === 0 ? '' : ` It said:\n${lines.join('\n')}`)
 
-/** Resolves when no daemon answers any more and its record is gone, or after `limitMs`. True when it is gone. */
+/** Resolves with true when no daemon answers any more and its record is gone, or with false after `limitMs`. */
 export async function waitUntilStopped(places: DevicePlaces, world: World, limitMs: number): Promise<boolean> {
   const giveUpAt = world.monotonic() + limitMs
   while (world.monotonic() < giveUpAt) {

@@ -12,13 +12,8 @@ const maxBytes = 64 * 1024 * 1024
 
 /** The last lines of a file, read from its end, and where the file ended. Null when there is no file. */
 export function tailOf(path: string, count: number): { lines: string[]; end: number } | null {
-  let file: number
-  try {
-    file = openSync(path, 'r')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
-    throw error
-  }
+  const file = openIfThere(path)
+  if (file === null) return null
   try {
     const end = fstatSync(file).size
     let from = end
@@ -36,15 +31,13 @@ export function tailOf(path: string, count: number): { lines: string[]; end: num
   }
 }
 
-/** Text added to a file after `from`; from its beginning when it is shorter now, since then it was set aside. */
+/**
+ * Reads the text added to a file after `from`. Starts at the beginning when the file is shorter now, since then the old
+ * one was rotated away.
+ */
 export function addedTo(path: string, from: number): { text: Buffer; end: number } {
-  let file: number
-  try {
-    file = openSync(path, 'r')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { text: Buffer.alloc(0), end: 0 }
-    throw error
-  }
+  const file = openIfThere(path)
+  if (file === null) return { text: Buffer.alloc(0), end: 0 }
   try {
     const { size } = fstatSync(file)
     const begin = size < from ? 0 : from
@@ -53,6 +46,15 @@ export function addedTo(path: string, from: number): { text: Buffer; end: number
     return { text: text.subarray(0, read), end: begin + read }
   } finally {
     closeSync(file)
+  }
+}
+
+function openIfThere(path: string): number | null {
+  try {
+    return openSync(path, 'r')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    throw error
   }
 }
 

@@ -9,16 +9,16 @@ import { CliError } from '../errors/cli-error.ts'
 import { parseJsonText } from '../replies/fields.ts'
 import type { DevicePlaces } from '../machine/paths.ts'
 
-/** The background service, by `svc-device service`, which alone knows systemd and launchd. */
+/** Asks `svc-device service` about the background service: only that program knows systemd and launchd. */
 
-/** It waits for tools that have limits of their own, and says little. */
+/** Generous, because the program waits for tools that have limits of their own. */
 const limitMs = 10 * 60_000
 const maxOutputBytes = 1024 * 1024
 
-/** Fails with what the program says. */
+/** Fails with the error that the program reports. */
 export async function askService<A extends ServiceAction>(places: DevicePlaces, action: A): Promise<ServiceValue<A>> {
   const printed = await runProgram(places, action)
-  // Here, because most devices have no service, and the schemas cost more time than the rest of a command.
+  // Imported here, because most devices have no service, and the schemas take more time than the rest of a command.
   const { serviceReply, serviceValues } = await import('../../shared/device/service.ts')
   const reply = serviceReply.safeParse(parseJsonText(printed))
   if (!reply.success) throw unreadable(printed)
@@ -40,7 +40,7 @@ function unreadable(printed: string): CliError {
 
 async function runProgram(places: DevicePlaces, action: ServiceAction): Promise<string> {
   const args = ['--disable-warning=ExperimentalWarning', daemonProgram(), 'service', action]
-  // Here, because most commands have nothing to do with the service.
+  // Imported here, because most commands have nothing to do with the service.
   const { execa } = await import('execa')
   const ended = await execa(process.execPath, args, {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -50,14 +50,14 @@ async function runProgram(places: DevicePlaces, action: ServiceAction): Promise<
     maxBuffer: maxOutputBytes,
     stripFinalNewline: false,
     reject: false,
-    // It brings to an end what it has begun, although svc is told to end.
+    // The program finishes what it has begun even if svc is told to end.
     cleanup: false,
   })
   if (ended.exitCode === undefined && ended.code !== undefined) throw new Error(ended.shortMessage)
   return ended.stdout ?? ''
 }
 
-/** How the service of this device is; null when it has none, which costs no process. */
+/** The status of this device's service; null when it has none, which costs no process. */
 export async function serviceOfThisDevice(places: DevicePlaces): Promise<ServiceValue<'status'> | null> {
   const file = serviceFileOf({ homeDir: homedir(), platform: process.platform })
   if (file === null || !existsSync(file)) return null
@@ -66,7 +66,7 @@ export async function serviceOfThisDevice(places: DevicePlaces): Promise<Service
   return status.installed && !isOfOther ? status : null
 }
 
-/** Starts the daemon, by the service where this device has one, and waits for its link. */
+/** Starts the daemon, through the service if this device has one, and waits for its link. */
 export async function startInBackground(places: DevicePlaces, world: World): Promise<ControlStatus> {
   if ((await serviceOfThisDevice(places)) === null) return startDaemon(places, world)
   await askService(places, 'start')

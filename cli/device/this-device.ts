@@ -4,16 +4,10 @@ import { listAt, parseJsonText, textAt } from '../replies/fields.ts'
 import { readIfThere } from '../machine/files.ts'
 import type { Client } from '../http/client.ts'
 import { devicePlaces, type DevicePlaces } from '../machine/paths.ts'
+import type { DeviceIdentity } from '../../shared/device/control.ts'
 
-/** What this machine is to its server, as `svc device connect` wrote it. */
-export interface Identity {
-  publicId: string
-  deviceId: string
-  displayName: string
-  server: string
-}
-
-export function readIdentity(places: DevicePlaces): Identity | null {
+/** How its server knows this machine, as `svc device connect` stored it; null when it is not a device. */
+export function readIdentity(places: DevicePlaces): DeviceIdentity | null {
   const text = textOf(places.identity)
   if (text === null) return null
   const value = parseJsonText(text)
@@ -45,7 +39,7 @@ function textOf(path: string): string | null {
 }
 
 /** Fails when this machine is no device. */
-export async function thisDevice({ env, command }: Pick<CommandContext, 'env' | 'command'>): Promise<Identity> {
+export async function thisDevice({ env, command }: Pick<CommandContext, 'env' | 'command'>): Promise<DeviceIdentity> {
   const identity = readIdentity(await devicePlaces(env))
   if (identity !== null) return identity
   const flag = command.flags.find((candidate) => candidate.fallback === 'this_device')
@@ -56,8 +50,8 @@ export async function thisDevice({ env, command }: Pick<CommandContext, 'env' | 
 }
 
 /**
- * The UUID of a device's connection, which the API takes: from its `dvc_` id or name by the list of devices. A UUID stands
- * for itself.
+ * Returns the UUID of a device's connection, which the API takes. Finds a `dvc_` id or a name in the list of devices,
+ * and returns a UUID as it is.
  */
 export async function connectionIdOf(client: Client, reference: string): Promise<string> {
   if (/^[0-9a-f]{8}-[0-9a-f]{4}-/i.test(reference)) return reference

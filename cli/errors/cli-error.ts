@@ -2,13 +2,15 @@ import type { ExitName } from './exit-codes.ts'
 
 export interface CliErrorOptions {
   exit: ExitName
-  /** What to type, or do, next. */
+  /** The next thing to type or do. */
   remediation?: string
   details?: Record<string, unknown>
   cause?: unknown
 }
 
-/** A failure that svc itself found. Shown as an envelope like the server's, its code beginning with `cli.`. */
+/**
+ * A failure that svc itself found. It is shown as an envelope like the server's, with a code that begins with `cli.`.
+ */
 export class CliError extends Error {
   readonly code: string
   readonly exit: ExitName
@@ -25,11 +27,11 @@ export class CliError extends Error {
   }
 }
 
-/** What the server answered instead of what was asked for. `body` is its JSON as it came, or its text. */
+/** A refusal by the server. `body` is its JSON as it came, or its text. */
 export class ApiFailure extends Error {
   readonly status: number
   readonly body: unknown
-  /** The envelope's code; null for an older route's plain error and for answers that are not the server's. */
+  /** The envelope's code; null for the plain errors of older routes and for answers that are not the server's. */
   readonly code: string | null
 
   constructor(status: number, body: unknown) {

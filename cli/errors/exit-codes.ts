@@ -1,4 +1,4 @@
-/** What `svc` says by its exit status (docs/cli.md, `svc help exit-codes`). Numbers are never given a new meaning. */
+/** The meanings of the exit status of `svc` (docs/cli.md, `svc help exit-codes`). A number never gets a new meaning. */
 export const exitCodes = {
   ok: { status: 0, text: 'Done.' },
   refused: { status: 1, text: 'The server, or svc itself, refused the call; the error is on standard error.' },
@@ -7,11 +7,11 @@ export const exitCodes = {
     status: 3,
     text: 'The server cannot be reached, gave no answer, or something else answered in its place.',
   },
-  not_signed_in: { status: 4, text: 'There is no login, or the server does not take its token.' },
+  not_signed_in: { status: 4, text: 'There is no login, or the server does not accept its token.' },
   wait_timed_out: { status: 5, text: 'The run had not ended when the time given to --wait was over. It goes on.' },
   run_failed: { status: 6, text: 'The run that was waited for failed.' },
   run_cancelled: { status: 7, text: 'The run that was waited for was cancelled.' },
-  not_started: { status: 8, text: 'No run came of the call (kind not_dispatched), so there is nothing to wait for.' },
+  not_started: { status: 8, text: 'The call started no run (kind not_dispatched), so there is nothing to wait for.' },
   no_daemon: { status: 9, text: 'The device manager of this machine does not run, or does not answer.' },
   bug: { status: 70, text: 'svc itself failed. Set SVC_DEBUG=1 to see where.' },
 } as const

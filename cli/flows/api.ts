@@ -9,7 +9,7 @@ import { localText, localTexts } from '../arguments/values.ts'
 
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
-/** `api`: any route, with the caller's token; prints the answer as it came. */
+/** `api`: calls any route with the caller's token and prints the answer as it came. */
 export const api: Flow = async (context) => {
   const { values, out } = context
   const call = await callFrom(context)
@@ -36,7 +36,7 @@ async function callFrom(context: CommandContext): Promise<ApiCall> {
   const isRead = method === 'GET'
   if (input !== null && isRead) throw usageError('A GET has no body: --input cannot be given with it.')
   const bytes = input === null ? undefined : await readFileOrInput(input, context)
-  // With a body from a file the fields go into the query, as they do for a GET.
+  // With a body from a file the fields go into the query, like those of a GET.
   const isQuery = isRead || bytes !== undefined
   return {
     method,
@@ -107,7 +107,7 @@ function flatten(tree: FieldTree, prefix = ''): Record<string, unknown> {
   return flat
 }
 
-/** The pages as one list: `data` of all, and what the last page says of the rest. */
+/** Joins the pages into one list: `data` of all, and the other fields of the last page. */
 async function allPages(client: Client, call: ApiCall): Promise<unknown> {
   const rows: unknown[] = []
   let last: unknown

@@ -2,7 +2,7 @@ import type { Flow } from '../context.ts'
 import { listAt } from '../replies/fields.ts'
 import { callOf, printReply, withRun } from '../http/route-call.ts'
 
-/** `run get`, `agent get`: one by its own route, several by the list's `ids`, with null for what is not there. */
+/** `run get`, `agent get`: reads one by its own route, or several by the list's `ids`, with null for unknown ids. */
 export const batchGet: Flow = async (context) => {
   const { command, values, out } = context
   const positional = command.positionals[0]!

@@ -4,7 +4,7 @@ import type { Command } from '../arguments/command.ts'
 import type { Flow } from '../context.ts'
 import { usageError } from '../errors/cli-error.ts'
 
-/** Shell completion: three small scripts, each of which asks `svc complete-words` what may follow. */
+/** Shell completion: three small scripts, each of which asks `svc complete-words` for the words that may follow. */
 
 const bash = `# svc completion for bash
 _svc() {
@@ -64,7 +64,7 @@ export interface Candidate {
   description: string
 }
 
-/** What may stand in the place of the last of `words`. */
+/** The candidates for the last of `words`. */
 export function candidatesFor(commands: readonly Command[], words: readonly string[]): Candidate[] {
   const typed = words.at(-1) ?? ''
   const before = words.slice(0, -1)
@@ -105,7 +105,7 @@ function followers(command: Command, rest: readonly string[], typed: string): Ca
   ]
 }
 
-/** Words that stand for something in the place of the next positional. */
+/** Words with a special meaning in the place of the next positional. */
 function wordsFor(command: Command, rest: readonly string[]): Candidate[] {
   const place = rest.filter((word) => !word.startsWith('-')).length
   const positional = command.positionals[Math.min(place, command.positionals.length - 1)]

@@ -3,15 +3,15 @@ import type { CommandContext, Flow } from '../context.ts'
 import { ApiFailure, CliError } from '../errors/cli-error.ts'
 import { exitStatus } from '../errors/exit-codes.ts'
 import { fieldAt, parseJsonText, textAt } from '../replies/fields.ts'
-import type { Client } from '../http/client.ts'
 import { callOf } from '../http/route-call.ts'
-import { SseReader, type SseMessage } from '../replies/sse.ts'
+import type { SseMessage } from '../replies/sse.ts'
 import { notOurServer } from '../replies/usable-reply.ts'
+import { streamMessages } from '../http/stream.ts'
 
 /**
- * `conversation send`: prints what the agent says as it comes (as JSON: one line per message of the stream) and tells by
- * the exit status how its run ended. A stream that breaks is opened again with the id of its last message and the same
- * key, so the text is posted once and nothing of the reply is missed.
+ * `conversation send`: prints the agent's words as they come (as JSON: one line per message of the stream) and returns
+ * how its run ended as the exit status. A stream that breaks is opened again with the id of its last message and the
+ * same key, so the text is posted once and nothing of the reply is missed.
  */
 export const conversationSend: Flow = async (context) => {
   const client = await context.connect()
@@ -19,9 +19,14 @@ export const conversationSend: Flow = async (context) => {
   const key = context.world.uuid()
   for (let failures = 0; turn.last === null;) {
     const before = turn.lastId
+    const headers = {
+      Accept: 'text/event-stream',
+      'Idempotency-Key': key,
+      ...(before === null ? {} : { 'Last-Event-ID': before }),
+    }
     try {
-      for await (const message of messagesOf(context, { client, key, lastId: turn.lastId }))
-        take(context, turn, message)
+      const call = { ...callOf(context), headers }
+      for await (const message of streamMessages({ client, world: context.world, call })) take(context, turn, message)
     } catch (error) {
       if (error instanceof ApiFailure && error.status < 500) throw error
       if (error instanceof CliError && error.code === notOurServer && turn.lastId === null) throw error
@@ -37,36 +42,6 @@ export const conversationSend: Flow = async (context) => {
 }
 
 const maxFailures = 30
-/** The server sends something every 15 s; after this much silence the connection is dead. */
-const silenceMs = 45_000
-
-async function* messagesOf(
-  context: CommandContext,
-  { client, key, lastId }: { client: Client; key: string; lastId: string | null },
-): AsyncGenerator<SseMessage> {
-  const silence = new AbortController()
-  let stopTimer = () => {}
-  const listen = () => {
-    stopTimer()
-    stopTimer = context.world.after(silenceMs, () => silence.abort(new Error('the stream fell silent')))
-  }
-  listen()
-  const headers = {
-    Accept: 'text/event-stream',
-    'Idempotency-Key': key,
-    ...(lastId === null ? {} : { 'Last-Event-ID': lastId }),
-  }
-  try {
-    const response = await client.stream({ ...callOf(context), headers }, silence.signal)
-    const reader = new SseReader()
-    for await (const chunk of response as AsyncIterable<Buffer>) {
-      listen()
-      yield* reader.push(chunk)
-    }
-  } finally {
-    stopTimer()
-  }
-}
 
 interface Turn {
   lastId: string | null
@@ -89,7 +64,7 @@ function finish({ out }: CommandContext, last: SseMessage, hasText: boolean): nu
   const data = parseJsonText(last.data)
   if (out.format !== 'json') {
     const reply = textAt(data, 'message', 'body')
-    // A harness that says nothing on the way has its answer in the reply alone.
+    // A harness that sends no deltas has its answer only in the reply.
     if (hasText) out.piece('\n')
     else if (reply !== null) out.text(reply)
   }

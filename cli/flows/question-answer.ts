@@ -4,7 +4,10 @@ import { textAt } from '../replies/fields.ts'
 import type { Client } from '../http/client.ts'
 import { callOf, fillPath, printReply } from '../http/route-call.ts'
 
-/** `question answer`: the text, the chosen keys, or, for a question that asks for a secret, its value on standard input. */
+/**
+ * `question answer`: sends the text, the chosen keys, or, for a question that asks for a secret, its value from
+ * standard input.
+ */
 export const questionAnswer: Flow = async (context) => {
   if (context.env.run !== null)
     throw new CliError('agent_cannot_answer_question', 'Only a person answers a question, and this is a run.', {
@@ -36,7 +39,7 @@ async function giveSecret(context: CommandContext, client: Client, path: string)
     method: 'POST',
     path: `${path}/secret`,
     body: { value: await (await import('../machine/secret-input.ts')).readSecret(context) },
-    // A key would have the server keep a hash of the value; sent twice, the second one is refused.
+    // With a key the server would store a hash of the value. Repeating is safe: the second request is refused.
     isKeyed: false,
   })
 }

@@ -6,20 +6,20 @@ import { parseJsonText } from '../replies/fields.ts'
 import type { Caller } from '../sign-in/caller.ts'
 import { checkStream, checkUsable, notOurServer } from '../replies/usable-reply.ts'
 
-/** Calls of the API over HTTP, with the caller's token, with retries that cannot repeat an effect. */
+/** Calls the API over HTTP with the caller's token, with retries that cannot repeat an effect. */
 
 export interface ApiCall {
   method: string
-  /** From the root of the server, parameters filled in; may carry a query. */
+  /** From the root of the server, with parameters filled in; may contain a query. */
   path: string
   query?: Readonly<Record<string, unknown>> | undefined
   /** JSON, unless `bytes` is given. */
   body?: unknown
   bytes?: Buffer
   headers?: Readonly<Record<string, string>>
-  /** Sends an Idempotency-Key with the write, so that it may be repeated. */
+  /** Sends an Idempotency-Key with the write, so that it may be retried. */
   isKeyed?: boolean
-  /** The answer may be text of the server instead of JSON. */
+  /** The answer may be text instead of JSON. */
   mayBeText?: boolean
 }
 
@@ -27,7 +27,7 @@ export interface ApiReply {
   status: number
   headers: IncomingMessage['headers']
   text: string
-  /** Undefined when the answer is empty or no JSON. */
+  /** Undefined when the answer is empty or not JSON. */
   body: unknown
 }
 
@@ -35,17 +35,17 @@ export interface Client {
   readonly caller: Caller
   /** Fails with ApiFailure on a status of 300 and above, and when a good status comes without the server's JSON. */
   call(call: ApiCall): Promise<ApiReply>
-  /** Whatever the status; a good one without the server's JSON fails as in `call`. */
+  /** Returns replies of any status. A good one without the server's JSON fails as in `call`. */
   send(call: ApiCall): Promise<ApiReply>
-  /** The open answer of a stream. Fails with ApiFailure as `call` does. Not retried. */
+  /** Returns the open answer of a stream. Fails with ApiFailure as `call` does. Does not retry. */
   stream(call: ApiCall, signal: AbortSignal): Promise<IncomingMessage>
 }
 
-/** No byte for this long is taken for a dead connection. */
+/** After this long without a byte the connection counts as dead. */
 const idleMs = 120_000
 const replyBytes = 256 * 1024 * 1024
 const attempts = 4
-/** Within a run the server may be restarting under it, so a refused connection is tried for this long. */
+/** Within a run the server may be restarting, so refused connections are retried for this long. */
 const runPatienceMs = 20_000
 
 export function createClient(caller: Caller, world: World): Client {
@@ -80,7 +80,10 @@ function keyed(call: ApiCall, world: World): ApiCall {
   return { ...call, headers: { ...call.headers, 'Idempotency-Key': newKey(world) } }
 }
 
-/** Differs from all other keys of the caller, which is all it is for; a UUID would load Web Crypto, a tenth of the call. */
+/**
+ * Differs from all other keys of the caller, which is all that is needed. A UUID would load Web Crypto, a tenth of the
+ * call's time.
+ */
 function newKey(world: World): string {
   const chance = () => Math.floor(world.random() * 2 ** 52).toString(36)
   return `svc-${world.now().toString(36)}-${process.pid.toString(36)}-${chance()}-${chance()}`
@@ -100,9 +103,9 @@ async function sendPatiently(caller: Caller, call: ApiCall, world: World): Promi
       if (wait > 10_000) return reply
     } catch (error) {
       const isRefused = error instanceof CliError && error.code === 'cli.server_refuses'
-      // Nothing listened, so nothing was done: any call may be tried again.
+      // Nothing listened, so nothing was done, and any call may be retried.
       const isOfTheWay = error instanceof CliError && error.exit === 'unreachable'
-      // What stands in the server's place answers the same once more.
+      // Whatever answers in the server's place would answer the same again.
       const isOther = error instanceof CliError && error.code === notOurServer
       const isWorthIt = isRefused ? world.monotonic() < giveUpAt : isOfTheWay && !isOther && mayRepeat
       if (!isWorthIt) throw error
@@ -111,7 +114,7 @@ async function sendPatiently(caller: Caller, call: ApiCall, world: World): Promi
   }
 }
 
-function retryAfterMs(reply: ApiReply): number {
+export function retryAfterMs(reply: ApiReply): number {
   const seconds = Number(reply.headers['retry-after'])
   return Number.isFinite(seconds) && seconds > 0 ? seconds * 1000 : 0
 }
@@ -133,7 +136,7 @@ function open(caller: Caller, { call, signal }: { call: ApiCall; signal?: AbortS
     ...(signal === undefined ? {} : { signal }),
   }
   return new Promise((resolve, reject) => {
-    // Not imported: an import reads all exports, which loads the WebSocket client too and takes 20 ms.
+    // Not imported: an import reads all exports, which also loads the WebSocket client and takes 20 ms.
     const http = process.getBuiltinModule(url.protocol === 'https:' ? 'node:https' : 'node:http')
     const request = begin(() => http.request(url, options, resolve))
     request.on('timeout', () => request.destroy(new Error(`nothing came for ${idleMs / 1000} seconds`)))
@@ -142,7 +145,7 @@ function open(caller: Caller, { call, signal }: { call: ApiCall; signal?: AbortS
   })
 }
 
-/** Headers hold what the caller gave: the token, the workspace, those of `svc api`. */
+/** Headers hold input of the caller: the token, the workspace, those of `svc api`. */
 function begin<T>(request: () => T): T {
   try {
     return request()
@@ -167,7 +170,7 @@ export async function readReply(response: IncomingMessage): Promise<ApiReply> {
   return { status: response.statusCode ?? 0, headers: response.headers, text, body: parseJsonText(text) }
 }
 
-/** Without `for await`, which takes a millisecond to set up. */
+/** Does without `for await`, which takes a millisecond to set up. */
 function readBytes(response: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []

@@ -4,38 +4,37 @@ import { ApiFailure, CliError } from '../errors/cli-error.ts'
 import { parseJsonText, textAt } from '../replies/fields.ts'
 import type { Client } from './client.ts'
 import { pathSegment } from './path-segment.ts'
-import { SseReader, type SseMessage } from '../replies/sse.ts'
+import type { SseMessage } from '../replies/sse.ts'
 import { notOurServer } from '../replies/usable-reply.ts'
+import { streamMessages } from './stream.ts'
 
 /**
- * Follows the events of a run over a stream that may break at any time: it comes back with the id of the last event, so
- * none is missed and none comes twice.
+ * Follows the events of a run over a stream that may break at any time. It resumes with the id of the last event, so no
+ * event is missed or repeated.
  *
- *   connecting --200--> reading --`ended`--> over
- *        ^                 |
- *        |                 v  end of stream, silence, broken connection
- *        +---back off--- asking whether the run is over
+ *       connecting --200--> reading --`ended`--> over
+ *            ^                 |
+ *            |                 v  end of stream, silence, broken connection
+ *            +---back off--- asking whether the run is over
  *
- * The question matters: a run that never reached a device has no `ended` event. Such a run is over when a stream that was
- * opened after the answer has come to its end; what was stored in between would else be missed.
+ * The question matters because a run that never reached a device has no `ended` event. Such a run is over when a stream
+ * that was opened after the answer has ended; otherwise events stored in between would be missed.
  */
 export interface FollowOptions {
   client: Client
   world: World
   runId: string
-  /** Begin after this event; null: at the first. */
+  /** Starts after this event; null: at the first. */
   after: string | null
   signal: AbortSignal
   onEvent(event: unknown): void
-  /** No more is read before it resolves. */
+  /** Reading pauses until this resolves. */
   drained?(): Promise<void>
-  /** Told when the stream has to be opened again. */
+  /** Called when the stream has to be opened again. */
   onTrouble?(error: Error): void
 }
 
-/** The server sends something every 15 s; after this much silence the connection is dead. */
-const silenceMs = 45_000
-/** Failures in a row, without one event between, after which following is given up. */
+/** The number of failures in a row, without an event between, after which following fails. */
 const maxFailures = 30
 
 interface Place {
@@ -44,7 +43,7 @@ interface Place {
   hasEnded: boolean
 }
 
-/** Resolves when the run is over. Fails with the signal's reason when aborted, and with what the server refuses. */
+/** Resolves when the run is over. Fails with the signal's reason when aborted, and with the server's refusal. */
 export async function followRun(options: FollowOptions): Promise<void> {
   const { client, world, signal } = options
   const place: Place = { lastId: options.after, hasBegun: false, hasEnded: false }
@@ -62,7 +61,7 @@ export async function followRun(options: FollowOptions): Promise<void> {
       if (signal.aborted) throw signal.reason
       if (error instanceof ApiFailure && error.status < 500 && error.status !== 429) throw error
       if (error instanceof CliError && error.exit !== 'unreachable') throw error
-      // A network that changes on the way may change back; one in which the stream never began may not.
+      // A network that changed on the way may change back; one in which the stream never began may not.
       if (error instanceof CliError && error.code === notOurServer && !place.hasBegun) throw error
       failures = place.lastId === idBefore ? failures + 1 : 1
       if (failures >= maxFailures) throw error
@@ -74,47 +73,25 @@ export async function followRun(options: FollowOptions): Promise<void> {
 
 async function readStream(options: FollowOptions, place: Place): Promise<void> {
   const { client, world, signal } = options
-  const silence = new AbortController()
-  const stop = AbortSignal.any([signal, silence.signal])
-  let stopTimer = () => {}
-  const listen = () => {
-    stopTimer()
-    stopTimer = world.after(silenceMs, () => silence.abort(new Error('the stream fell silent')))
+  const call = {
+    method: 'GET',
+    path: `/api/v1/runs/${pathSegment(options.runId)}/events`,
+    headers: {
+      Accept: 'text/event-stream',
+      ...(place.lastId === null ? {} : { 'Last-Event-ID': place.lastId }),
+    },
   }
-  listen()
-  try {
-    const response = await client.stream(
-      {
-        method: 'GET',
-        path: `/api/v1/runs/${pathSegment(options.runId)}/events`,
-        headers: {
-          Accept: 'text/event-stream',
-          ...(place.lastId === null ? {} : { 'Last-Event-ID': place.lastId }),
-        },
-      },
-      stop,
-    )
-    place.hasBegun = true
-    const reader = new SseReader()
-    for await (const chunk of response as AsyncIterable<Buffer>) {
-      listen()
-      for (const message of reader.push(chunk)) {
-        take(options, place, message)
-        if (place.hasEnded) return
-      }
-      // It is our reader that is slow now, not the server.
-      stopTimer()
-      await options.drained?.()
-      listen()
-    }
-  } finally {
-    stopTimer()
+  const onOpen = () => (place.hasBegun = true)
+  for await (const message of streamMessages({ client, world, call, signal, onOpen })) {
+    take(options, place, message)
+    if (place.hasEnded) return
+    await options.drained?.()
   }
 }
 
 function take(options: FollowOptions, place: Place, message: SseMessage): void {
   if (message.id !== null) place.lastId = message.id
-  // The server's last word; it is about the run and no event of it.
+  // The server's last message is about the run and is not one of its events.
   if (message.event === 'end') {
     place.hasEnded = true
     return

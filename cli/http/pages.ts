@@ -1,12 +1,13 @@
-import type { Command, CommandFlag } from '../arguments/command.ts'
+import type { Command } from '../arguments/command.ts'
+import type { CommandFlag } from '../../shared/api/command.ts'
 import { contractCommands } from '../arguments/commands.ts'
 import { CliError, usageError } from '../errors/cli-error.ts'
 import { fieldAt, listAt, textAt } from '../replies/fields.ts'
 import type { ApiCall, Client } from './client.ts'
 
 /**
- * The pages of a list, one after the other. Lists differ in the query key that takes `nextCursor`; which one a list has is
- * read from the contract's commands.
+ * Reads the pages of a list one after the other. Lists differ in the query key that takes `nextCursor`; the contract's
+ * commands say which one a list has.
  */
 
 type CursorKey = 'after' | 'cursor' | 'startingAfter' | 'endingBefore'
@@ -20,7 +21,7 @@ export async function* pagesOf(client: Client, call: ApiCall): AsyncGenerator {
     yield body
     const next = textAt(body, 'nextCursor')
     if (next === null || fieldAt(body, 'hasMore') === false) return
-    // A list that came back to a page it gave before would go on for ever, and its end was never read.
+    // A list that returns to an earlier page would never end.
     if (seen.has(next)) throw neverEnds(call)
     seen.add(next)
     at = withCursor(call, key, next)
@@ -31,10 +32,10 @@ export async function* rowsOf(client: Client, call: ApiCall): AsyncGenerator {
   for await (const page of pagesOf(client, call)) yield* listAt(page, 'data')
 }
 
-/** Pages that are read upwards come with the last one first. */
+/** Pages that are read upwards come last one first. */
 export const isUpwards = (call: ApiCall): boolean => cursorKeyOf(call) === 'endingBefore'
 
-/** The key in which the list takes the cursor of its next page: in the direction in which the caller began. */
+/** The query key for the next page's cursor, in the caller's direction of reading. */
 function cursorKeyOf(call: ApiCall): CursorKey {
   const { pathname, given } = partsOf(call)
   const keys = new Set(flagsAt(pathname).map((flag) => flag.target))
@@ -43,7 +44,7 @@ function cursorKeyOf(call: ApiCall): CursorKey {
   return given.has('endingBefore') ? 'endingBefore' : 'startingAfter'
 }
 
-/** The same call with this cursor in the place of the one it was made with. */
+/** The same call with this cursor instead of its own. */
 function withCursor(call: ApiCall, key: CursorKey, cursor: string): ApiCall {
   const { pathname, search } = partsOf(call)
   search.delete(key)
@@ -57,7 +58,9 @@ function partsOf({ path, query }: ApiCall) {
   return { pathname, search, given: new Set([...search.keys(), ...Object.keys(query ?? {})]) }
 }
 
-/** Of `/automations/runs` rather than of `/automations/{automationId}`. */
+/**
+ * The flags of the route with the fewest parameters: `/automations/runs` comes before `/automations/{automationId}`.
+ */
 function flagsAt(pathname: string): readonly CommandFlag[] {
   const parameters = ({ route }: Command) => route!.path.split('{').length
   return (

@@ -1,8 +1,8 @@
 import { usageError } from '../errors/cli-error.ts'
 
 /**
- * A value as one segment of a path. One that is empty, or that a URL takes for a step (`.`, `..`), would call another route:
- * `svc agent get "$AGENT"` with an unset variable the list of all agents.
+ * Encodes a value as one segment of a path. An empty value, `.` and `..` are refused, since they would call another
+ * route: `svc agent get "$AGENT"` with an unset variable would list all agents.
  */
 export function pathSegment(value: string): string {
   if (value === '') throw usageError('A reference is empty: it names nothing.', 'Is a variable unset?')

@@ -5,7 +5,7 @@ import type { ApiCall, Client } from './client.ts'
 import { pathSegment } from './path-segment.ts'
 import type { Values } from '../arguments/values.ts'
 
-/** A command that is one call: sends its values, prints the reply. */
+/** A command that is one call: sends its values and prints the reply. */
 export const callRoute: Flow = async (context) => {
   const client = await context.connect()
   const { body } = await client.call(callOf(context, { params: await fallbacks(context, client) }))
@@ -13,7 +13,15 @@ export const callRoute: Flow = async (context) => {
   return 0
 }
 
-/** Parameters that were left out and have something to fall back on: the workspace of the caller. */
+/** Makes the command's call, prints the reply and returns the exit status. */
+export async function sendAndPrint(context: CommandContext, changes?: CallChanges): Promise<number> {
+  const client = await context.connect()
+  const { body } = await client.call(callOf(context, changes))
+  await printReply(context, body)
+  return 0
+}
+
+/** Values for parameters that were left out and have a fallback: the workspace of the caller. */
 async function fallbacks({ command, values }: CommandContext, client: Client): Promise<Record<string, string>> {
   const flag = command.flags.find((candidate) => candidate.fallback === 'own_workspace')
   const name = flag?.target?.split('.')[1]
@@ -43,7 +51,7 @@ export function callOf(context: CommandContext, changes: CallChanges = {}): ApiC
   }
 }
 
-/** `current` is the run this shell is in. Where none is known the server says so. */
+/** Replaces `current` by the run this shell is in. If none is known, the server refuses it. */
 export function withRun({ env }: Pick<CommandContext, 'env'>, params: Values['params']): Values['params'] {
   return params['runId'] === 'current' && env.runId !== null ? { ...params, runId: env.runId } : params
 }
@@ -62,7 +70,10 @@ export async function printReply({ command, out, values }: CommandContext, body:
   await out.result(body, columnsOf[command.name], nextFlagOf(command, values))
 }
 
-/** Some lists page by `after`, others by the ids of their rows, in the direction in which they were read. */
+/**
+ * The flag that reads the next page. Some lists page by `after`, others by the ids of their rows in the direction of
+ * reading.
+ */
 export function nextFlagOf({ flags }: Command, { query }: Pick<Values, 'query'>): string | undefined {
   const names = query['endingBefore'] === undefined ? ['after', 'starting-after'] : ['ending-before']
   const flag = flags.find(({ name }) => names.includes(name))
@@ -74,7 +85,7 @@ function routeOf(command: Command) {
   return command.route
 }
 
-/** What a person wants to see of a list; other lists show the fields that tell the most. */
+/** The columns of lists for people. Other lists show the most telling fields. */
 const columnsOf: Readonly<Record<string, readonly string[]>> = {
   'agent list': ['id', 'handle', 'name', 'status', 'harness', 'environment', 'lastRunAt'],
   'agent get': ['id', 'handle', 'name', 'status', 'harness', 'environment', 'lastRunAt'],

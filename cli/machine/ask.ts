@@ -1,4 +1,4 @@
-/** Asks on the terminal; anything but a yes, Ctrl-C and the end of input are a no. */
+/** Asks on the terminal. Anything but a yes, including Ctrl-C and the end of input, is a no. */
 export async function askYesOrNo(question: string): Promise<boolean> {
   const { createInterface } = process.getBuiltinModule('node:readline')
   const lines = createInterface({ input: process.stdin, output: process.stderr })

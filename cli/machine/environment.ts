@@ -1,13 +1,13 @@
 import { runVariables } from '../../shared/lib/places.ts'
 
-/** What svc takes from its environment; read once, at the start. */
+/** The environment variables of svc, read once at the start. */
 export interface CliEnvironment {
   configDir: string | null
   stateDir: string | null
   dataDir: string | null
-  /** Set within a run: the agent calls with these. */
+  /** Set within a run: svc calls as the agent with these. */
   run: { apiUrl: string | null; token: string; runId: string | null } | null
-  /** The run this shell is in, whoever calls. */
+  /** The run this shell is in, whoever the caller is. */
   runId: string | null
   isDebugging: boolean
 }

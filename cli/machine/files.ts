@@ -1,4 +1,4 @@
-/** The text of a file, or null when there is none. Fails on all else. */
+/** Returns the text of a file, or null when there is none. Throws on any other error. */
 export function readIfThere(path: string): string | null {
   try {
     // Not imported: the import of a built-in module reads all its exports, which costs more than this call.

@@ -1,7 +1,7 @@
 import { mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
-/** Writes so that a reader sees the old text or the new, and only this user may read it. */
+/** Writes a file that only this user may read, so that readers see either the old text or the new. */
 export async function writePrivately(path: string, text: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
   const draft = `${path}.${process.pid}.new`

@@ -1,7 +1,7 @@
 import type { CommandContext } from '../context.ts'
 import { usageError } from '../errors/cli-error.ts'
 
-/** The value of a secret from standard input, without the newline that files and terminals put at its end. */
+/** Reads the value of a secret from standard input, without the newline that files and terminals put at its end. */
 export async function readSecret(
   context: Pick<CommandContext, 'readInput' | 'isInteractive' | 'out'>,
 ): Promise<string> {

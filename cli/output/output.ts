@@ -3,49 +3,49 @@ import { ApiFailure, CliError } from '../errors/cli-error.ts'
 import { cutSequence, jsonText, terminalText } from './terminal-text.ts'
 
 /**
- * The only part of svc that prints: results on standard output, all else on standard error. Whatever it prints may be the word
- * of an agent: colours are all that steers a terminal.
+ * The only part of svc that prints: results on standard output, everything else on standard error. The text may come
+ * from an agent, so only colours may steer the terminal.
  */
 export interface Output {
   readonly format: 'json' | 'table'
-  /** The format was asked for, so commands that print text print JSON instead. */
+  /** JSON was asked for, so commands that print text print JSON instead. */
   readonly isJsonWanted: boolean
   /** Columns of the terminal, at most 100. */
   readonly width: number
   /**
-   * A result, in the format. `columns` make a table of the rows of a list, below which stands the flag that reads its next
-   * page.
+   * Prints a result in the format. `columns` make a table of the rows of a list, with the flag that reads its next page
+   * below it.
    */
   result(value: unknown, columns?: readonly string[], nextFlag?: string): Promise<void>
-  /** One line of JSON, for streams. */
+  /** Prints one line of JSON, for streams. */
   jsonLine(value: unknown): void
-  /** Text for a person, with a newline at its end. */
+  /** Prints text for a person, with a newline at its end. */
   text(text: string): void
-  /** Text that a program may take byte by byte: in a pipe it is as it came. */
+  /** Prints text that a program may take byte by byte: into a pipe it goes unchanged. */
   exact(text: string): void
-  /** Text as it comes, with nothing added. */
+  /** Prints text as it comes and adds nothing. */
   piece(text: string): void
-  /** A remark for a person. */
+  /** Prints a remark for a person on standard error. */
   message(text: string): void
-  /** Prints the failure and gives the exit status. */
+  /** Prints the failure and returns the exit status. */
   failure(error: unknown): number
-  /** Resolves when the reader has room for more: what it does not take yet is kept in memory. */
+  /** Resolves when the reader has room for more; until then output is kept in memory. */
   drained(): Promise<void>
   /**
-   * Resolves when all that was printed is handed over. A pipe takes 64 KiB at once and the rest only while somebody reads:
-   * to end before that would cut the result off.
+   * Resolves when all output is handed over. A pipe takes 64 KiB at once and the rest only while somebody reads: to
+   * exit before that would cut the result off.
    */
   written(): Promise<void>
 }
 
 export interface OutputOptions {
   stdout: NodeJS.WriteStream
-  /** Opened when it is written to: most calls write nothing there. */
+  /** Opened on the first write: most calls write nothing there. */
   stderr(): NodeJS.WriteStream
-  /** What `--output` says. */
+  /** The value of `--output`. */
   wanted: 'json' | 'table' | null
   isDebugging: boolean
-  /** Within a run an agent reads, even where its harness gives it a terminal. */
+  /** Within a run the reader is an agent, even if its harness gives it a terminal. */
   isInRun: boolean
 }
 
@@ -55,7 +55,7 @@ export function createOutput(options: OutputOptions): Output {
   const complain = (text: string) => void (stderr ??= options.stderr()).write(terminalText(text))
   const isTerminal = stdout.isTTY && !options.isInRun
   const format = options.wanted ?? (isTerminal ? 'table' : 'json')
-  /** The end of a piece that may go on in the next one. */
+  /** The end of a piece that may continue in the next one. */
   let held = ''
   const print = (text: string) => {
     if (held !== '') stdout.write(terminalText(held))
@@ -111,14 +111,14 @@ export function createOutput(options: OutputOptions): Output {
 
 const withLineEnd = (text: string) => (text.endsWith('\n') ? text : `${text}\n`)
 
-/** A reader that has seen enough (`| head`) is no failure; what could not be written for another reason is one. */
+/** A reader that has seen enough (`| head`) is no failure; any other failed write is one. */
 export function endWhenNothingIsTaken(stream: NodeJS.WriteStream, fail: (error: Error) => number): void {
   stream.on('error', (error: NodeJS.ErrnoException) => {
     process.exit(error.code === 'EPIPE' ? 0 : fail(outputLost(error)))
   })
 }
 
-/** Why not all that was printed was written, or null. The stream's own event may come after svc has ended. */
+/** The reason why some output was not written, or null. The stream's own event may come after svc has ended. */
 export function findOutputLoss(stream: NodeJS.WriteStream): Error | null {
   const error: NodeJS.ErrnoException | null = stream.errored
   return error === null || error.code === 'EPIPE' ? null : outputLost(error)
@@ -131,7 +131,7 @@ function exitNameOf(error: unknown) {
   return error instanceof CliError || error instanceof ApiFailure ? error.exit : 'bug'
 }
 
-/** The server's envelope as it came; for what svc found itself, one of the same shape. */
+/** The server's envelope as it came, or one of the same shape for errors of svc itself. */
 function envelopeOf(error: unknown): unknown {
   if (error instanceof ApiFailure) {
     if (typeof error.body === 'object' && error.body !== null) return error.body

@@ -1,6 +1,9 @@
 import { fieldAt, textAt } from '../replies/fields.ts'
 
-/** What a person is told of a run besides its answer: why it failed, what it waits for. Null where the answer says it all. */
+/**
+ * What a person should know of a run besides its answer: why it failed, what it waits for. Null when the answer says it
+ * all.
+ */
 export function aboutEnding(run: unknown): string | null {
   const status = textAt(run, 'status')
   const waitsFor = textAt(run, 'waitingOn', 'label')

@@ -3,14 +3,14 @@ import { renderTable } from './table.ts'
 
 const page = (data: unknown[], more = {}) => ({ object: 'list', data, hasMore: false, nextCursor: null, ...more })
 
-test('a list is a table of the columns asked for', () => {
+test('a list is printed as a table with the requested columns', () => {
   const rows = [{ id: 'run_1', agent: { handle: '@a' } }, null, { id: 'run_22', agent: null }]
   expect(renderTable(page(rows), { columns: ['id', 'agent.handle'], width: null, nextFlag: null })).toBe(
     ['ID      AGENT HANDLE', 'run_1   @a', 'run_22  -', ''].join('\n'),
   )
 })
 
-test('it says where the next page begins, and when there is nothing', () => {
+test('the table says how to get the next page, and when the list is empty', () => {
   const more = page([{ id: 'a' }], { nextCursor: 'c2' })
   expect(renderTable(more, { columns: null, width: null, nextFlag: '--starting-after' })).toContain(
     '(more: --starting-after c2)',
@@ -19,7 +19,7 @@ test('it says where the next page begins, and when there is nothing', () => {
   expect(renderTable(page([]), { columns: null, width: null, nextFlag: null })).toBe('(none)\n')
 })
 
-test('what a server or an agent says cannot steer the terminal', () => {
+test('text from a server or an agent cannot control the terminal', () => {
   const text = renderTable(page([{ id: 'x\u001b[31m\u0007', name: 'a\nb' }]), {
     columns: null,
     width: null,

@@ -1,13 +1,13 @@
 import { fieldAt, listAt } from '../replies/fields.ts'
 import { jsonText, plainText } from './terminal-text.ts'
 
-/** Tables for people: the rows of a list by columns, or the fields of one object beneath each other. */
+/** Tables for people: the rows of a list in columns, or the fields of one object below each other. */
 export interface TableOptions {
-  /** Dotted paths; null: the fields that tell the most. */
+  /** Dotted paths; null: the most telling fields. */
   columns: readonly string[] | null
-  /** Columns of the terminal; null: as wide as it gets. */
+  /** Columns of the terminal; null: unlimited. */
   width: number | null
-  /** The flag that reads the next page; null where the command has none. */
+  /** The flag that reads the next page; null when the command has none. */
   nextFlag: string | null
 }
 

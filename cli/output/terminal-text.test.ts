@@ -5,7 +5,7 @@ import { jsonText, plainText, terminalText } from './terminal-text.ts'
 const red = '\u001b[31m'
 const end = '\u001b[0m'
 
-describe('to a terminal', () => {
+describe('output to a terminal', () => {
   test.for([
     ['plain', 'plain'],
     ['one\n\ttwo', 'one\n\ttwo'],
@@ -37,7 +37,7 @@ describe('to a terminal', () => {
     ['\u05d0\u200f é 😀 \u0301', '\u05d0\u200f é 😀 \u0301'],
   ] as const)('%j becomes %j', ([text, shown]) => expect(terminalText(text)).toBe(shown))
 
-  test('nothing but colours is left of any text, in linear time', () => {
+  test('keeps only colour sequences of any text, in linear time', () => {
     const piece = fc.constantFrom(
       '\u001b',
       '[',
@@ -70,9 +70,9 @@ describe('to a terminal', () => {
   })
 })
 
-test('a cell has no colours', () => expect(plainText(`${red}a${end}\u0007b`)).toBe('ab'))
+test('removes colours from table cells', () => expect(plainText(`${red}a${end}\u0007b`)).toBe('ab'))
 
-test('JSON keeps its value and steers nothing', () => {
+test('JSON keeps its value and contains no control characters', () => {
   const value = { 'k\u009b': ['\u001b]52;\u0007', '\u0080\u009f\u007f', '\u202e', '\u2028', 'é😀'] }
   const text = jsonText(value)
   expect(JSON.parse(text)).toEqual(value)

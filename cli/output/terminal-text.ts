@@ -1,6 +1,6 @@
 /**
- * What agents, harnesses and servers say must not steer the terminal: it could write the clipboard, move the cursor over what stands
- * there, answer in the person's name, or turn the direction of writing. Only colours pass.
+ * Text of agents, harnesses and servers must not steer the terminal: it could write the clipboard, overwrite what is
+ * shown, answer in the person's name, or turn the direction of writing. Only colours pass.
  */
 
 const sequences = new RegExp(
@@ -19,7 +19,7 @@ const sequences = new RegExp(
 // oxlint-disable-next-line no-control-regex
 const colour = /^(?:\u001b\[|\u009b)([\d;:]*)m$/u
 
-/** Text of several lines with its colours, which end with it. */
+/** Returns text of several lines with its colours, which end with it. */
 export function terminalText(text: string): string {
   let isColoured = false
   const shown = text.replaceAll(sequences, (found) => {
@@ -34,13 +34,13 @@ export function terminalText(text: string): string {
   return shown.endsWith('\n') ? `${shown.slice(0, -1)}\u001b[0m\n` : `${shown}\u001b[0m`
 }
 
-/** Text without colours either, for a cell of a table or a name in a sentence. */
+/** Removes the colours, too, for a cell of a table or a name in a sentence. */
 export function plainText(text: string): string {
   // oxlint-disable-next-line no-control-regex
   return terminalText(text).replaceAll(/\u001b\[[\d;:]*m/gu, '')
 }
 
-/** JSON of the same value in which nothing steers a terminal: what JSON itself leaves unescaped is escaped. */
+/** Writes JSON in which nothing steers a terminal: characters that JSON itself leaves unescaped are escaped. */
 export function jsonText(value: unknown, indent = 0): string {
   return (JSON.stringify(value, null, indent) ?? 'null').replaceAll(
     /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu,
@@ -58,6 +58,6 @@ function hides(settings: string): boolean {
   return false
 }
 
-/** What may be the beginning of a sequence, or of a line end, when text comes in pieces. */
+/** Matches a possible beginning of a sequence, or of a line end, at the end of a piece of text. */
 // oxlint-disable-next-line no-control-regex
 export const cutSequence = /(?:\u001b(?:\[[\d;:]{0,40})?|\u009b[\d;:]{0,40}|\r)$/u

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { createTranscript } from './transcript.ts'
 
-it('tells what was decided about a tool call, and what a person is asked', () => {
+it('prints decisions about tool calls, and questions to a person', () => {
   const transcript = createTranscript()
   const permission = (data: Record<string, unknown>) =>
     transcript.lines({ kind: 'permission', data: { name: 'Bash', ...data } })

@@ -1,9 +1,9 @@
 import { fieldAt, textAt } from '../replies/fields.ts'
 
-/** Run events as a person reads them. Pieces of text are joined until something else comes. */
+/** Run events in a form that people can read. Pieces of text are joined until another event comes. */
 export interface Transcript {
   lines(event: unknown): string[]
-  /** What is still held back. */
+  /** Returns the text that is still held back. */
   end(): string[]
 }
 

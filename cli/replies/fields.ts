@@ -1,6 +1,6 @@
 /**
- * Reads single fields of a reply. The server is trusted to keep to the contract, but a proxy may answer in its stead: a
- * field that is not what it should be reads as null. (Parsing by the contract's schemas would triple a call's time.)
+ * Reads single fields of a reply. The server is trusted to follow the contract, but a proxy may answer in its place, so
+ * a field of the wrong type reads as null. (Parsing by the contract's schemas would triple a call's time.)
  */
 export function fieldAt(value: unknown, ...path: readonly (string | number)[]): unknown {
   let at = value
@@ -21,7 +21,7 @@ export function listAt(value: unknown, ...path: readonly (string | number)[]): r
   return Array.isArray(found) ? found : []
 }
 
-/** The value of a JSON text, or undefined when it is none. */
+/** The value of a JSON text, or undefined when it is not JSON. */
 export function parseJsonText(text: string): unknown {
   try {
     return JSON.parse(text) as unknown

@@ -9,7 +9,7 @@ const messages: SseMessage[] = [
   { id: null, event: 'ended', data: '{}' },
 ]
 
-test('messages come out whole, whatever the cuts and line ends', () => {
+test('messages are complete, wherever the stream is cut and whichever line endings it has', () => {
   for (const lineEnd of ['\n', '\r\n', '\r']) {
     const bytes = Buffer.from(formatMessages(messages, lineEnd) + (lineEnd === '\r' ? ':\n' : ''))
     fc.assert(
@@ -23,7 +23,7 @@ test('messages come out whole, whatever the cuts and line ends', () => {
   }
 })
 
-test('comments and messages without data are passed over', () => {
+test('comments and messages without data are ignored', () => {
   const reader = new SseReader()
   expect(reader.push(Buffer.from(':\n\nid: x\n\nevent: y\ndata: 1\n\n'))).toEqual([{ id: null, event: 'y', data: '1' }])
 })

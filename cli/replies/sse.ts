@@ -1,11 +1,11 @@
-/** Reads server-sent events (WHATWG HTML, "Server-sent events") out of bytes in any cut. */
+/** Reads server-sent events (WHATWG HTML, "Server-sent events") from bytes that are cut anywhere. */
 export interface SseMessage {
   id: string | null
   event: string
   data: string
 }
 
-/** A line, or a message of many, may be this long; more is not ours. */
+/** Limit of a line, and of a message of many lines; the server never sends longer ones. */
 const maxChars = 64 * 1024 * 1024
 
 export class SseReader {

@@ -2,13 +2,16 @@ import { CliError } from '../errors/cli-error.ts'
 import type { ApiCall, ApiReply } from '../http/client.ts'
 
 /**
- * Tells answers of the server from what a network puts in their place: the sign-in page of a hotel, the empty or cut answer
- * of a proxy. Their status says 200, and to take it at its word would report a write as done that never arrived.
+ * Tells answers of the server from others that a network puts in their place, such as the sign-in page of a hotel, or
+ * the empty or cut answer of a proxy. Their status is 200, and trusting it would report a write as done that never
+ * arrived.
  */
 
 export const notOurServer = 'cli.not_our_server'
 
-/** Fails with exit status 3 when a good status comes without what the server sends with it: JSON, or nothing with 204. */
+/**
+ * Fails with exit status 3 when a good status comes without what the server sends with it: JSON, or nothing with 204.
+ */
 export function checkUsable(server: string, call: ApiCall, reply: ApiReply): void {
   if (reply.status >= 400 || (reply.status === 204 && reply.text === '')) return
   if (typeof reply.body === 'object' && reply.body !== null) return
@@ -16,13 +19,13 @@ export function checkUsable(server: string, call: ApiCall, reply: ApiReply): voi
   throw notOurAnswer(server, call, whatItIs(reply))
 }
 
-/** A stream is told by its type. */
+/** A stream is recognised by its type. */
 export function checkStream(server: string, call: ApiCall, headers: ApiReply['headers']): void {
   if (/^text\/event-stream\b/i.test(headers['content-type'] ?? '')) return
   throw notOurAnswer(server, call, `is no stream of events (${headers['content-type'] ?? 'without a type'})`)
 }
 
-/** Every answer of the server names its request; a page that stands in its place does not. */
+/** Every answer of the server names its request; a page in its place does not. */
 function isTextOfOurs({ headers, status, text }: ApiReply): boolean {
   const isTyped = !/\b(json|html)\b/i.test(headers['content-type'] ?? '')
   return status < 300 && headers['request-id'] !== undefined && isTyped && text !== ''

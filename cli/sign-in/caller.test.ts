@@ -18,7 +18,7 @@ test.each([
   expect(serverUrl(text)).toBe(expected)
 })
 
-test('inside a run the calls are those of the run, without a look at any file', async () => {
+test('inside a run, calls use the token of the run and no file is read', async () => {
   const run = { apiUrl: 'http://127.0.0.1:1/api/v1', token: 'jwt', runId: 'run_1' }
   const env = { configDir: '/nowhere', stateDir: null, dataDir: null, run, runId: 'run_1', isDebugging: false }
   expect(await callerOf(env, null)).toEqual({
@@ -30,7 +30,7 @@ test('inside a run the calls are those of the run, without a look at any file', 
   })
 })
 
-test('inside a run the login of the machine is not read, whatever the environment lacks', async () => {
+test('inside a run, the login of the machine is never read, even if environment variables are missing', async () => {
   const configDir = mkdtempSync(join(tmpdir(), 'svc-caller-'))
   onTestFinished(() => rmSync(configDir, { recursive: true }))
   writeFileSync(

@@ -3,18 +3,18 @@ import { CliError } from '../errors/cli-error.ts'
 import { serverUrl } from './server-url.ts'
 
 /**
- * Who calls, and where: the run's own token inside a run, else the login kept by `svc login`. Within a run the login of the
- * machine is not looked at, so that nothing a run does is done as the person.
+ * The caller and the server: the run's own token inside a run, else the login stored by `svc login`. Within a run the
+ * login of the machine is never used, so that nothing a run does is done as the person.
  */
 export interface Caller {
   /** Without a slash at its end. */
   server: string
-  /** Empty where nobody is signed in yet. */
+  /** Empty while nobody is signed in. */
   token: string
   source: 'run' | 'login'
-  /** Sent with each call, when another workspace was named. */
+  /** Sent with each call when another workspace was named. */
   workspaceId: string | null
-  /** The workspace the login is bound to; null: the server knows. */
+  /** The workspace the login is bound to; null: only the server knows it. */
   ownWorkspaceId: string | null
 }
 
@@ -30,7 +30,8 @@ export async function callerOf(env: CliEnvironment, workspaceId: string | null):
     }
     return { server, token: env.run.token, source: 'run', workspaceId, ownWorkspaceId: null }
   }
-  const login = await kept(env)
+  // Loaded only here: a run has its token in the environment.
+  const login = await (await import('./login-file.ts')).findLogins(env)
   if (login === null) {
     throw new CliError('not_signed_in', 'You are not signed in.', {
       exit: 'not_signed_in',
@@ -46,7 +47,11 @@ export async function callerOf(env: CliEnvironment, workspaceId: string | null):
   }
 }
 
-/** Loaded where it is needed: a run has its token in the environment. */
-async function kept(env: CliEnvironment) {
-  return (await import('./login-file.ts')).findLogins(env)
-}
+/** A caller with a token that is not, or not yet, in the login file: of a device, or of nobody while it is empty. */
+export const callerWith = (server: string, token: string): Caller => ({
+  server,
+  token,
+  source: 'login',
+  workspaceId: null,
+  ownWorkspaceId: null,
+})

@@ -12,14 +12,14 @@ export interface Login {
   workspace: { id: string; slug: string; name: string } | null
 }
 
-/** What `<config>/login.json` holds: the login in use, and those that `svc company use` can change to. */
+/** The content of `<config>/login.json`: the login in use, and others that `svc company use` can switch to. */
 export interface KeptLogins extends Login {
   others: readonly Login[]
 }
 
 /**
- * The logins of this machine, or null. Fails with exit status 4 when the file is damaged or cannot be read, and within a
- * run, which has a token of its own.
+ * Returns the logins of this machine, or null. Fails with exit status 4 when the file is damaged or cannot be read, and
+ * within a run, which has a token of its own.
  */
 export async function findLogins(env: CliEnvironment): Promise<KeptLogins | null> {
   demandNoRun(env)
@@ -40,7 +40,7 @@ export async function findLogins(env: CliEnvironment): Promise<KeptLogins | null
   return { ...login, others }
 }
 
-/** Signing in and out is a person's, in a shell of their own. */
+/** Only a person may sign in and out, in a shell of their own. */
 export function demandNoRun(env: CliEnvironment): void {
   if (env.runId === null) return
   throw new CliError(
@@ -65,10 +65,10 @@ const unreadable = (path: string, cause?: Error) =>
     cause,
   })
 
-/** Makes a login the one in use; the earlier ones are kept, but for one of the same workspace. */
+/** Makes a login the one in use. Earlier ones are kept, except one of the same workspace. */
 export async function useLogin(env: CliEnvironment, login: Login): Promise<string> {
   demandNoRun(env)
-  // A damaged file is written anew: signing in again is what was asked for.
+  // A damaged file is replaced: signing in again is what was asked for.
   const before = await findLogins(env).catch(() => null)
   const earlier = before === null ? [] : [before, ...before.others]
   const others = earlier.filter((other) => !isSamePlace(other, login)).map(bare)

@@ -1,4 +1,4 @@
-/** The address of a server in its one spelling (no path of the API, no slash at the end), or null. */
+/** Returns the address of a server in its only spelling (no path of the API, no slash at the end), or null. */
 export function serverUrl(text: string): string | null {
   const withScheme = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`
   if (!URL.canParse(withScheme)) return null

@@ -46,7 +46,7 @@ describe('the catalog of models', () => {
     for (const unknown of ['gpt-99', '', 'claude', '20251101', '[1m]']) expect(catalog.find(unknown)).toBeNull()
   })
 
-  it('takes the operator’s models, which stand before its own', () => {
+  it('lists the operator’s models before its own', () => {
     const price = { input: '1', output: '2', cacheRead: '0', cacheWrite: '0.000000001' }
     const file = fileWith(
       JSON.stringify({
@@ -62,13 +62,13 @@ describe('the catalog of models', () => {
     expect(catalog.find('gpt-5-mini')?.harness).toBe('codex')
   })
 
-  it('an id stands before an alias', () => {
+  it('an id takes precedence over an alias', () => {
     const catalog = createCatalog([entry('a'), entry('b', { aliases: ['a', 'c'] })])
     expect(catalog.find('a')?.id).toBe('a')
     expect(catalog.find('c')?.id).toBe('b')
   })
 
-  it('says what is wrong with a file that cannot be used', () => {
+  it('names the problem in an invalid file', () => {
     for (const text of [
       'not json',
       '{}',

@@ -6,9 +6,9 @@ import { ConfigError } from '../process/config-error.ts'
 import builtIn from './models.json' with { type: 'json' }
 
 /**
- * What is known of models: which harness runs one, which efforts it takes, what its tokens cost. `models.json` holds list
- * prices; `SVC_MODELS_FILE` names a file of the same form whose entries are added, or take the place of those with the
- * same id.
+ * The catalog of models: the harness that runs one, the efforts it takes, the price of its tokens. `models.json` holds
+ * list prices. `SVC_MODELS_FILE` names a file of the same form whose entries are added, or replace those with the same
+ * id.
  */
 
 /** US dollars per million tokens, as a decimal. */
@@ -22,11 +22,11 @@ export const modelEntry = z.strictObject({
   /** Other names for it. */
   aliases: z.array(name).max(20).default([]),
   harness: z.enum(harnessNames),
-  /** Empty: it takes none. */
+  /** The reasoning efforts it takes; may be empty. */
   efforts: z.array(z.enum(reasoningEfforts)),
-  /** At which speeds it can be had; left out: as usual only. */
+  /** The speeds it offers; left out: the usual one only. */
   speeds: z.array(z.enum(speeds)).optional(),
-  /** null: not known, so its runs are not priced. */
+  /** null: unknown, so its runs are not priced. */
   price: modelPrice.nullable(),
 })
 export type ModelEntry = z.infer<typeof modelEntry>
@@ -34,14 +34,14 @@ export type ModelEntry = z.infer<typeof modelEntry>
 export const modelsFile = z.strictObject({ models: z.array(modelEntry).max(2_000) })
 
 export interface ModelCatalog {
-  /** By id or alias; a date at the end and the provider in front may be there or not. */
+  /** Finds a model by id or alias. A date at the end and the provider in front are optional. */
   find(model: string): ModelEntry | null
 }
 
 export function createCatalog(entries: readonly ModelEntry[]): ModelCatalog {
   const byName = new Map<string, ModelEntry>()
   for (const entry of entries) for (const alias of entry.aliases) byName.set(alias, entry)
-  // An id stands before an alias of the same name, a later entry before an earlier one.
+  // An id wins over an alias of the same name, and a later entry over an earlier one.
   for (const entry of entries) byName.set(entry.id, entry)
   return {
     find(model) {
@@ -54,7 +54,10 @@ export function createCatalog(entries: readonly ModelEntry[]): ModelCatalog {
   }
 }
 
-/** As it is first. `claude-opus-4-5-20251101`, `claude-opus-4-5@20251101` and `anthropic/claude-opus-4-5[1m]` are one model. */
+/**
+ * The spellings to try, the given one first. `claude-opus-4-5-20251101`, `claude-opus-4-5@20251101` and
+ * `anthropic/claude-opus-4-5[1m]` are one model.
+ */
 function spellings(model: string): string[] {
   const bare = model.replace(/\[[^\]]*\]$/, '')
   const dateless = bare.replace(/[-@](\d{8}|\d{4}-\d{2}-\d{2})$/, '')
@@ -62,7 +65,7 @@ function spellings(model: string): string[] {
   return [...new Set([...known, ...known.map((spelling) => spelling.replace(/^(anthropic|openai|cursor)\//, ''))])]
 }
 
-/** The models that come with the server and those of the operator's file. Throws ConfigError with a sentence. */
+/** The models of the server and those of the operator's file. Throws ConfigError with a sentence. */
 export function loadCatalog(file: string | null): ModelCatalog {
   const { models } = modelsFile.parse(builtIn)
   return createCatalog(file === null ? models : [...models, ...readModels(file)])

@@ -6,14 +6,14 @@ import { costOf, fromNanoUsd, monthOf, spentNow, toCents, toNanoUsd, withCost } 
 const price = { input: '3', output: '15', cacheRead: '0.3', cacheWrite: '3.75' }
 
 describe('money', () => {
-  it('is exact in both directions', () => {
+  it('converts exactly in both directions', () => {
     expect(toNanoUsd('0.1') + toNanoUsd('0.2')).toBe(toNanoUsd('0.3'))
     expect(toNanoUsd('12')).toBe(12_000_000_000n)
     expect(toNanoUsd('0.1234567899')).toBe(123_456_789n)
     fc.assert(fc.property(fc.bigInt(0n, 10n ** 18n), (nano) => toNanoUsd(fromNanoUsd(nano)) === nano))
   })
 
-  it('rounds to cents from the half', () => {
+  it('rounds half cents up', () => {
     expect([0, 4_999_999, 5_000_000, 10_000_000, 14_999_999, 15_000_000].map(toCents)).toEqual([0, 0, 1, 1, 1, 2])
   })
 })
@@ -41,7 +41,7 @@ describe('the price of a run', () => {
     )
   })
 
-  it('is the harness’s own when it says one, else by the model it used, else by the run’s', () => {
+  it('is the one the harness reports, else that of the model it used, else that of the run’s model', () => {
     const catalog = loadCatalog(null)
     expect(withCost({ costUsd: '0.5', inputTokens: 9 }, 'gpt-5', catalog).costUsd).toBe('0.5')
     const usage = { inputTokens: 1_000_000 }

@@ -6,13 +6,13 @@ import type { ModelCatalog, ModelPrice } from './catalog.ts'
 const nanoPerUsd = 1_000_000_000n
 const nanoPerCent = 10_000_000
 
-/** `'0.25'` as nano-dollars; digits after the ninth are cut off. */
+/** Reads `'0.25'` as nano-dollars; digits after the ninth are cut off. */
 export function toNanoUsd(decimal: string): bigint {
   const [whole = '0', fraction = ''] = decimal.split('.')
   return BigInt(whole) * nanoPerUsd + BigInt(fraction.slice(0, 9).padEnd(9, '0'))
 }
 
-/** As a decimal without zeros at its end. */
+/** Writes nano-dollars as a decimal without zeros at its end. */
 export function fromNanoUsd(nano: bigint): string {
   const fraction = (nano % nanoPerUsd).toString().padStart(9, '0').replace(/0+$/, '')
   return `${nano / nanoPerUsd}${fraction === '' ? '' : `.${fraction}`}`
@@ -26,7 +26,7 @@ export function toCents(nano: number): number {
 
 export const centsToNanoUsd = (cents: number): number => cents * nanoPerCent
 
-/** What these tokens cost. `inputTokens` are those that were neither read from the cache nor written to it. */
+/** The cost of these tokens. `inputTokens` are those that were neither read from the cache nor written to it. */
 export function costOf(usage: RunUsage, price: ModelPrice): string {
   const tokens = (count: number | undefined, perMillion: string) => BigInt(count ?? 0) * toNanoUsd(perMillion)
   const millionths =
@@ -37,7 +37,7 @@ export function costOf(usage: RunUsage, price: ModelPrice): string {
   return fromNanoUsd((millionths + 500_000n) / 1_000_000n)
 }
 
-/** The usage with a cost: the harness's own word, else by the catalog; without one when neither knows. */
+/** Returns the usage with a cost: the harness's own, else the catalog's, or without one when neither is known. */
 export function withCost(usage: RunUsage, model: string | null, catalog: ModelCatalog): RunUsage {
   if (usage.costUsd !== undefined) return usage
   const used = usage.model ?? model
@@ -48,6 +48,6 @@ export function withCost(usage: RunUsage, model: string | null, catalog: ModelCa
 /** The month (UTC) that an ending counts for, for example `2026-03`. */
 export const monthOf = (at: number): string => new Date(at).toISOString().slice(0, 7)
 
-/** What a sum kept for one month comes to now: nothing once that month is over. */
+/** The value now of a sum that was kept for one month: nothing once that month is over. */
 export const spentNow = (spent: { month: string | null; nanoUsd: number }, now: number): number =>
   spent.month === monthOf(now) ? spent.nanoUsd : 0

@@ -2,8 +2,8 @@ import { readDelivery } from '../github/read-delivery.ts'
 import { findMisfit, findSchemaFlaw } from '../resources/runs/json-schemas.ts'
 
 /**
- * What workers do; each needs nothing else of the server. What goes in and comes out is flat: copying a text or bytes costs
- * next to nothing, while the event loop would walk through a value.
+ * The jobs of workers; none needs anything else of the server. Inputs and outputs are flat (text, bytes), because
+ * copying those is cheap, while the event loop would have to walk through a value.
  */
 export const jobs = {
   'schemas.check': findSchemaFlaw,
@@ -16,7 +16,7 @@ export type JobInput<Name extends JobName> = Parameters<(typeof jobs)[Name]>[0]
 export type JobOutput<Name extends JobName> = ReturnType<(typeof jobs)[Name]>
 
 export function work<Name extends JobName>(name: Name, input: JobInput<Name>): JobOutput<Name> {
-  // Name and input belong together, which a union of functions cannot say.
+  // Name and input belong together, which the type of a union of functions cannot express.
   const job = jobs[name] as unknown as (input: JobInput<Name>) => JobOutput<Name>
   return job(input)
 }

@@ -2,7 +2,7 @@ import { parentPort } from 'node:worker_threads'
 import { work, type JobInput, type JobName } from './jobs.ts'
 import type { WorkerMessage } from './pool.ts'
 
-/** The worker of `pool.ts`: does one job after another, and is killed when one takes too long. */
+/** The worker of `pool.ts`: does one job after another, and is killed when a job takes too long. */
 const port = parentPort
 if (port === null) throw new Error('This program is a worker of svc-server.')
 const tell = (message: Omit<WorkerMessage, 'usedMs'>) => {

@@ -7,27 +7,27 @@ import type { JobInput, JobName, JobOutput } from './jobs.ts'
 import { Turns } from '../process/turns.ts'
 
 /**
- * Work whose cost a caller decides, done in worker threads, so that the event loop stays free whatever it is.
+ * Does work whose cost a caller decides in worker threads, so that the event loop always stays free.
  *
  *     waiting --a worker is free, its workspace has none at work--> at work --answer--> done
  *        |                                                             |-- too long, too much memory --> done, worker killed
  *        |                                                             +-- the machine has no time for it --> refused (429)
  *        +-- too many of this caller, or too long in the queue --> refused (429)
  *
- * A worker is made when there is work, is used again, and ends when it has had none for a while. One that is killed keeps
- * its place until its thread is gone: a loop that cannot be interrupted never gets more threads than `workers`.
+ * A worker is made when there is work, is reused, and ends after a while without work. A killed worker keeps its place
+ * until its thread is gone, so loops that cannot be interrupted never get more threads than `workers`.
  */
 export interface PoolLimits {
   workers: number
-  /** Processor time of one job: on a busy machine it may take longer. */
+  /** Processor time of one job; on a busy machine it may take longer. */
   jobMs: number
-  /** How long one job may take, from when a worker that is ready gets it. */
+  /** The time one job may take after a ready worker got it. */
   longestMs: number
-  /** Of one worker's heap. */
+  /** Heap size of one worker. */
   heapMb: number
-  /** Jobs of one caller that wait or are at work. */
+  /** Jobs of one caller that wait or are running. */
   perCaller: number
-  /** Of the texts of all jobs that wait. */
+  /** Total size of the texts of all waiting jobs. */
   waitingBytes: number
   waitMs: number
   idleMs: number
@@ -46,13 +46,13 @@ export const poolLimits: PoolLimits = {
 
 export type JobAnswer<Value> = { kind: 'done'; value: Value } | { kind: 'gave_up'; why: 'time' | 'memory' | 'crash' }
 
-/** What a worker says; `usedMs` is the processor time of its thread until now. */
+/** A message of a worker; `usedMs` is the processor time of its thread so far. */
 export interface WorkerMessage {
   answer: 'ready' | { value: unknown }
   usedMs: number
 }
 
-/** For whom a job is done, `caller` as `callerKey` names it, and how much it takes while it waits. */
+/** The owner of a job (`caller` as `callerKey` names it), and the memory it takes while it waits. */
 export interface JobOwner {
   workspaceId: string
   caller: string
@@ -73,7 +73,7 @@ interface Job {
 interface Hand {
   worker: Worker
   isReady: boolean
-  /** Killed, but its thread is not gone yet. */
+  /** Killed, but its thread still exists. */
   isLeaving: boolean
   job: Job | null
   /** Processor time of its thread before the job. */
@@ -119,7 +119,7 @@ export class CostlyPool {
     })
   }
 
-  /** Ends the workers; what waits is refused. */
+  /** Ends the workers and refuses all waiting jobs. */
   async stop(): Promise<void> {
     this.isStopped = true
     for (const job of this.turns.all()) this.drop(job)
@@ -144,7 +144,7 @@ export class CostlyPool {
     this.waitingBytes -= job.bytes
   }
 
-  /** Gives work to who is free; makes a worker where there are too few. */
+  /** Gives work to free workers, and makes a worker when there are too few. */
   private next(): void {
     const busy = new Set([...this.hands].map(({ job }) => job?.group))
     const mayServe = ({ group }: Job) => !busy.has(group)
@@ -183,7 +183,10 @@ export class CostlyPool {
     hand.worker.postMessage({ name: job.name, input: job.input })
   }
 
-  /** Checks after `ms` whether the job has used up its processor time. A thread that does not answer is ended at `longestMs`. */
+  /**
+   * Checks after `ms` whether the job has used up its processor time. A thread that does not answer is ended at
+   * `longestMs`.
+   */
   private lookAfter(ms: number, hand: Hand, job: Job): () => void {
     const { world, limits } = this.options
     let stop = world.after(ms, () => {
@@ -212,7 +215,7 @@ export class CostlyPool {
     const { limits, world, log } = this.options
     const worker = new Worker(programUrl('control-plane/costly'), {
       resourceLimits: { maxOldGenerationSizeMb: limits.heapMb, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 },
-      // Nothing of the server's environment, which holds its secrets, nor of the flags it was started with.
+      // Gives the worker neither the server's environment, which holds its secrets, nor its flags.
       env: {},
       execArgv: ['--disable-warning=ExperimentalWarning'],
     })
@@ -237,7 +240,7 @@ export class CostlyPool {
     worker.on('exit', () => {
       this.dismiss(hand, 'crash')
       this.hands.delete(hand)
-      // Where none begins, what waits is refused by its time.
+      // If no worker can start, waiting jobs are refused when their time is over.
       if (hand.isReady) this.next()
     })
   }

@@ -3,8 +3,8 @@ import { compare, listReviews, readParents, type Pull } from './reads.ts'
 import { isSameChange, verdictsIn, type Verdict } from './verdict.ts'
 
 /**
- * What the verdicts on a pull request say about its head: there is one at it, an approval of an earlier head holds for it
- * too (only a clean merge of the base branch lies between them), or nobody has judged it.
+ * Reads the verdicts on a pull request's head. Either one was made at the head, or an approval of an earlier head still
+ * counts (only a clean merge of the base branch lies between them), or there is none.
  */
 export async function judgedAs(
   client: GithubClient,
@@ -17,7 +17,7 @@ export async function judgedAs(
   return last?.isApproval === true && (await isCarried(client, repo, { pull, approval: last })) ? 'carried' : null
 }
 
-/** The head is a merge of the base branch into the approved head, and the change is what it was. */
+/** Whether the head merges the base branch into the approved head, and the change stayed the same. */
 async function isCarried(
   client: GithubClient,
   repo: string,

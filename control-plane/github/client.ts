@@ -7,17 +7,17 @@ import { ConfigError } from '../process/config-error.ts'
 import { repositoryHost, type GithubSettings } from './settings.ts'
 
 /**
- * A small client of GitHub's REST API: reads as JSON, parsed by the caller's schema, within time and size. It works
- * with a token, or as a GitHub App by the installation that covers the repository.
+ * A small client of GitHub's REST API: reads JSON by the caller's schema, with limits of time and size. It works with a
+ * token, or as a GitHub App by the installation that covers the repository.
  */
 export interface GithubClient {
   /** The host of repositories' addresses. */
   readonly host: string
-  /** null when there is nothing there, or nothing that this server may see. Fails with GithubTrouble. */
+  /** Returns null when there is nothing, or nothing that this server may see. Fails with GithubTrouble. */
   get<T extends z.ZodType>(repo: string, path: string, schema: T): Promise<z.output<T> | null>
 }
 
-/** GitHub cannot be reached, refuses, or says what does not fit. */
+/** GitHub cannot be reached, refuses, or sends an answer that does not fit. */
 export class GithubTrouble extends Error {
   override name = 'GithubTrouble'
 }
@@ -26,7 +26,9 @@ const timeoutMs = 10_000
 const maxHops = 3
 const replyBytes = 8 * 1024 * 1024
 
-/** null when the operator gave no credentials. Fails with ConfigError when the key of the app cannot be read. */
+/**
+ * Returns null when the operator gave no credentials. Fails with ConfigError when the key of the app cannot be read.
+ */
 export function createGithubClient(settings: GithubSettings, world: World): GithubClient | null {
   const { auth, apiUrl } = settings
   if (auth === null) return null
@@ -81,7 +83,10 @@ async function send(url: string, { token, method }: { token: string; method: 'GE
   }
 }
 
-/** A repository that was renamed is redirected to; nowhere but to the API itself is followed. null: no redirect. */
+/**
+ * The address of a redirect, as GitHub sends for renamed repositories, or null. Only redirects to the API itself are
+ * followed.
+ */
 function placeAfter(response: Response, at: string): string | null {
   if (![301, 302, 307, 308].includes(response.status)) return null
   const location = response.headers.get('location')
@@ -101,7 +106,7 @@ async function readText(response: Response): Promise<string> {
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** What it does not let us see, GitHub answers 404. */
+/** GitHub answers 404 for everything that this server may not see. */
 function read<T extends z.ZodType>({ status, text }: Sent, schema: T): z.output<T> | null {
   if (status === 404 || status === 410) return null
   if (status >= 300) throw new GithubTrouble(`GitHub answered ${status}`)
@@ -123,10 +128,13 @@ interface Known {
   token: string
   until: number
 }
-/** Repositories whose tokens are remembered; beyond it all are asked for anew. */
+/** Number of repositories whose tokens are remembered; beyond it all are forgotten. */
 const maxKnown = 1_000
 
-/** Tokens of the app's installations, kept while they last. null: the app is not installed on the repository. */
+/**
+ * Returns tokens of the app's installations, and keeps them while they are valid. null: the app is not installed on the
+ * repository.
+ */
 function installationTokens(
   app: { appId: string; keyFile: string; apiUrl: string },
   world: World,
@@ -140,7 +148,7 @@ function installationTokens(
     const jwt = await new SignJWT()
       .setProtectedHeader({ alg: 'RS256' })
       .setIssuer(app.appId)
-      // GitHub's clock may be behind ours, and takes ten minutes at most.
+      // GitHub's clock may be behind, and it accepts ten minutes at most.
       .setIssuedAt(seconds - 60)
       .setExpirationTime(seconds + 540)
       .sign(key)
@@ -153,7 +161,7 @@ function installationTokens(
     const made = read(await send(url, { token: jwt, method: 'POST' }), installationToken)
     if (made === null) return null
     if (known.size >= maxKnown) known.clear()
-    // Given back a minute early, so that it does not run out on its way.
+    // Replaced a minute early, so that a token does not expire on its way.
     known.set(repo, { token: made.token, until: Date.parse(made.expires_at) - 60_000 })
     return made.token
   }

@@ -12,18 +12,18 @@ import { DeliveryWorker } from './delivery-worker.ts'
 import { githubReceiver } from './receiver.ts'
 import { isInstalled, repositoryHost, type GithubSettings } from './settings.ts'
 
-/** All of this server that has to do with GitHub, put together. */
+/** Everything of this server that has to do with GitHub. */
 export interface GithubConnection {
   client: GithubClient | null
   isInstalled: boolean
   receiver(by: { limiter: Limiter; costly: Pick<CostlyPool, 'run'> }): Koa.Middleware
   sweeps: readonly Sweep[]
-  /** Resolves when no delivery is being worked off. */
+  /** Resolves when no delivery is being processed. */
   idle(): Promise<void>
   stop(): Promise<void>
 }
 
-/** A delivery that GitHub is asked to send again is known this long. */
+/** How long deliveries are kept, to recognise repeated ones. */
 const rememberedMs = 30 * 24 * 3_600_000
 
 export function connectGithub(
@@ -49,7 +49,7 @@ export function connectGithub(
       {
         name: 'github_deliveries',
         everyMs,
-        // Not waited for: a GitHub that is slow must not hold up other sweeps.
+        // Not awaited: a slow GitHub must not hold up other sweeps.
         run: () => Promise.resolve(worker.poke()),
       },
       {

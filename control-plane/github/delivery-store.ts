@@ -3,12 +3,12 @@ import type { Db } from '../db/open.ts'
 import { table, type RowOf } from '../db/table.ts'
 import { happening } from './events.ts'
 
-/** Deliveries of GitHub: stored before they are answered, then worked off by whichever replica claims them. */
+/** Deliveries of GitHub. They are stored before they are answered, then processed by the replica that claims them. */
 
 const deliveries = table('github_deliveries', { id: text, happening: json(happening), attempts: int, dueAt: time })
 export type DeliveryRow = RowOf<typeof deliveries>
 
-/** False when the delivery is here already. One that was given up is taken again. */
+/** Returns false when the delivery is stored already. One that was given up is accepted again. */
 export async function insertDelivery(
   db: Db,
   delivery: { id: string; happening: DeliveryRow['happening']; at: number },
@@ -22,7 +22,7 @@ export async function insertDelivery(
   return inserted.length === 1
 }
 
-/** Those that wait to be worked off, the oldest first. */
+/** Lists deliveries that are due, the oldest first. */
 export async function listDueDeliveries(db: Db, now: number, limit: number): Promise<DeliveryRow[]> {
   return deliveries.list(
     deliveries
@@ -34,7 +34,7 @@ export async function listDueDeliveries(db: Db, now: number, limit: number): Pro
   )
 }
 
-/** Takes the delivery for the time until `until`; after that it is due again, should this process be gone. */
+/** Claims the delivery until `until`. After that it is due again, in case this process is gone. */
 export async function claimDelivery(db: Db, delivery: DeliveryRow, until: number): Promise<boolean> {
   const changed = await db('github_deliveries')
     .where({ id: delivery.id, state: 'waiting', due_at: delivery.dueAt, attempts: delivery.attempts })
@@ -46,7 +46,7 @@ export async function finishDelivery(db: Db, id: string): Promise<void> {
   await db('github_deliveries').where({ id }).update({ state: 'done', trouble: null })
 }
 
-/** Comes again at `dueAt`; null: it is given up. */
+/** Makes the delivery due again at `dueAt`; null gives it up. */
 export async function failDelivery(
   db: Db,
   id: string,

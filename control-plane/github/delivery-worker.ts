@@ -2,8 +2,8 @@ import { claimDelivery, failDelivery, finishDelivery, listDueDeliveries, type De
 import { follow, type EffectOptions } from './effects.ts'
 
 /**
- * Works off the deliveries of GitHub, one after another. A delivery is claimed for a while and may be done again when the
- * process dies at it; what follows from one is repeatable (effects.ts). Several replicas may do this at once.
+ * Processes the deliveries of GitHub one after another. A delivery is claimed for a while, and is processed again if
+ * the process dies; its effects may be repeated (effects.ts). Several replicas may do this at once.
  */
 export class DeliveryWorker {
   private readonly options: EffectOptions
@@ -15,7 +15,7 @@ export class DeliveryWorker {
     this.options = options
   }
 
-  /** A delivery was stored, or may be due again: works off soon what there is. */
+  /** Called when a delivery was stored or may be due again: processes all due ones soon. */
   poke(): void {
     if (this.isAsked || this.isStopped) return
     this.isAsked = true
@@ -25,12 +25,12 @@ export class DeliveryWorker {
     })
   }
 
-  /** Resolves when what was asked for is done. */
+  /** Resolves when all requested work is done. */
   async idle(): Promise<void> {
     await this.work
   }
 
-  /** Resolves when the delivery at hand is done. */
+  /** Resolves when the current delivery is done. */
   async stop(): Promise<void> {
     this.isStopped = true
     await this.work
@@ -72,9 +72,9 @@ export class DeliveryWorker {
 }
 
 const pageSize = 50
-/** Longer than all the questions that one delivery asks of GitHub take. */
+/** Longer than all the requests to GitHub that one delivery needs. */
 const claimMs = 10 * 60_000
-/** Within more than three hours: GitHub may be away, or its rate limit be used up until the next hour. */
+/** The attempts span more than three hours: GitHub may be down, or its rate limit used up until the next hour. */
 const maxAttempts = 12
 const firstWaitMs = 10_000
 const longestWaitMs = 60 * 60_000

@@ -22,16 +22,16 @@ import { listTasksOfPull } from './task-store.ts'
 import { inTransaction } from '../db/transaction.ts'
 
 /**
- * What happens at GitHub and what follows from it here. Every step may be done again: tasks that are finished stay so,
- * and an automation fires once for a merge and once for a head.
+ * The effects of events at GitHub. Every step may be repeated: finished tasks stay finished, and an automation fires
+ * once for a merge and once for a head.
  */
 export interface EffectOptions {
   root: Knex
   world: World
   log: Log
-  /** null: what a commit's checks say cannot be read. */
+  /** null: the checks of a commit cannot be read. */
   client: GithubClient | null
-  /** Of repositories' addresses. */
+  /** The host of repositories' addresses. */
   host: string
   wakeContext: WakeContext
 }
@@ -59,9 +59,11 @@ async function followMerge(merged: Merged, options: EffectOptions): Promise<void
   }
 }
 
-/** Into whichever branch: a merged pull request that names a task closes it. Where it went stands in the task's history. */
+/**
+ * A merged pull request closes the tasks it names, whichever branch it went into. The task's history shows the branch.
+ */
 async function closeTask(tx: Tx, id: string, { merged, world }: { merged: Merged; world: World }): Promise<void> {
-  // Not locked here: the transition locks runs first, and then the task.
+  // Not locked here: the transition locks runs first and then the task.
   const task = await findTaskById(tx, id)
   if (task === null || isFinished(task)) return
   const { number, url } = merged
@@ -69,7 +71,7 @@ async function closeTask(tx: Tx, id: string, { merged, world }: { merged: Merged
   try {
     await transitionTask(tx, { task, to: 'done', reason, actor: systemActor, world })
   } catch (error) {
-    // Somebody finished it in between.
+    // Somebody finished the task in between.
     if (!(error instanceof ApiError) || error.code !== 'invalid_task_transition') throw error
     return
   }
@@ -101,7 +103,7 @@ async function followGreen(green: Green, options: EffectOptions): Promise<void> 
   if (listening.length === 0) return
   const numbers = green.numbers.length > 0 ? green.numbers : await listPullsOfCommit(client, green.repo, green.sha)
   for (const number of new Set(numbers)) {
-    // Of the many checks of a head only the last one needs GitHub to be asked.
+    // Only the last of a head's many checks needs a request to GitHub.
     if (await haveFired(root, listening, greenOccasion(number, green.sha))) continue
     const pull = await readPull(client, green.repo, number)
     if (pull?.isOpen !== true) continue
@@ -111,7 +113,7 @@ async function followGreen(green: Green, options: EffectOptions): Promise<void> 
   }
 }
 
-/** An automation of a workspace that the repository is not bound to hears nothing of it. */
+/** Leaves out automations of workspaces to which the repository is not bound. */
 async function listBoundListening(db: Knex, on: { repo: string; event: GithubEvent }): Promise<AutomationRow[]> {
   const listening = await listListening(db, on)
   if (listening.length === 0) return []
@@ -126,7 +128,7 @@ async function haveFired(db: Knex, automations: readonly AutomationRow[], occasi
   return true
 }
 
-/** Workspaces with a task that the pull request is about. */
+/** The workspaces with a task that the pull request is about. */
 async function tasksOf(pull: Pull, repo: string, { root, host }: EffectOptions): Promise<Set<string>> {
   const { url, branch } = pull
   const tasks = await listTasksOfPull(root, factsOf({ repo, url, branch, keys: keysIn(pull) }, host))
@@ -181,7 +183,7 @@ async function fireOne(options: EffectOptions, { automation: seen, event, occasi
   const { root, log, wakeContext } = options
   const fireIt = async (tx: Tx): Promise<FireOutcome | null> => {
     const automation = await lockAutomation(tx, seen.id)
-    // Changed since it was listed.
+    // The automation was changed since it was listed.
     if (automation?.event !== event || automation.repo !== pull.repo) return null
     const prompt = promptAbout(automation.prompt, event, pull)
     const cause = { triggerSource: 'webhook', requestedBy: null, prompt, occasion } as const

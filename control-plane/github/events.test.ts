@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { keysIn, readHappening } from './events.ts'
 import { signatureCheck } from './signature.ts'
 
-test('keys of tasks are found in branch, title and body', () => {
+test('task keys are found in branch, title and body', () => {
   const keys = (text: Partial<Parameters<typeof keysIn>[0]>) => keysIn({ branch: 'b', title: 't', body: '', ...text })
   expect(keys({ branch: 'feature/web-12-button' })).toEqual(['WEB-12'])
   expect(keys({ branch: 'WEB-12', title: 'web-13: x', body: 'Closes WEB-14, (WEB-12).' })).toEqual([
@@ -16,7 +16,7 @@ test('keys of tasks are found in branch, title and body', () => {
   expect(keys({ title: Array.from({ length: 80 }, (_, i) => `A-${i}`).join(' ') })).toHaveLength(50)
 })
 
-test('only what is good news of a commit is acted on', () => {
+test('only successful checks of a commit count', () => {
   const repository = { full_name: 'Acme/Web', default_branch: 'main' }
   const sha = 'a'.repeat(40)
   const run = (conclusion: string | null, action = 'completed') =>
@@ -33,7 +33,7 @@ test('only what is good news of a commit is acted on', () => {
   expect(readHappening('issues', {})).toBeNull()
 })
 
-test('a signature holds for these bytes and this secret only, in whichever pieces they come', () => {
+test('a signature is valid only for these bytes and this secret, however the bytes are chunked', () => {
   const isSignedWith = (secret: string, bytes: Buffer, sent: string) => {
     const check = signatureCheck(secret, sent)
     for (const byte of bytes) check?.update(Buffer.from([byte]))

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** What a delivery of GitHub is about, cut down to what this server acts on. */
+/** The events of GitHub, reduced to the facts that this server acts on. */
 
 const sha = z.string().regex(/^[0-9a-f]{40,64}$/)
 const branch = z.string().min(1).max(255)
@@ -19,16 +19,16 @@ const about = {
   branch,
   base: branch,
   headSha: sha,
-  /** Task keys that its branch, title or body holds. */
+  /** Task keys in its branch, title or body. */
   keys: z.array(z.string().max(40)).max(50),
 }
 
 export const happening = z.discriminatedUnion('kind', [
   /** A pull request was merged. */
   z.object({ kind: z.literal('merged'), ...about, defaultBranch: branch, mergeSha: sha.nullable() }),
-  /** A pull request was opened, opened again or closed. */
+  /** A pull request was opened, reopened or closed. */
   z.object({ kind: z.literal('moved'), ...about, to: z.enum(['opened', 'closed']) }),
-  /** Something at a commit turned green. `numbers`: its pull requests, as far as GitHub says. */
+  /** A check of a commit passed. `numbers`: its pull requests, as far as GitHub names them. */
   z.object({ kind: z.literal('green'), repo, sha, numbers: z.array(z.number().int()).max(100) }),
 ])
 export type Happening = z.output<typeof happening>
@@ -54,30 +54,25 @@ const pullRequestPayload = z.object({
     base: z.object({ ref: branch }),
   }),
 })
-const checkSuitePayload = z.object({
+const check = z.object({ head_sha: sha, conclusion: good, pull_requests: numbers })
+const checkPayload = z.object({
   action: z.literal('completed'),
   repository,
-  check_suite: z.object({ head_sha: sha, conclusion: good, pull_requests: numbers }),
-})
-const checkRunPayload = z.object({
-  action: z.literal('completed'),
-  repository,
-  check_run: z.object({ head_sha: sha, conclusion: good, pull_requests: numbers }),
+  check_suite: check.optional(),
+  check_run: check.optional(),
 })
 const statusPayload = z.object({ repository, sha, state: z.literal('success') })
 
-/** null when there is nothing to act on. Throws a ZodError when a pull request does not look like one. */
+/** Returns null when there is nothing to act on. Throws a ZodError when a pull request does not look like one. */
 export function readHappening(event: string, payload: unknown): Happening | null {
   switch (event) {
     case 'pull_request':
       return ofPullRequest(pullRequestPayload.parse(payload))
-    case 'check_suite': {
-      const { data } = checkSuitePayload.safeParse(payload)
-      return data === undefined ? null : green(data.repository.full_name, data.check_suite)
-    }
+    case 'check_suite':
     case 'check_run': {
-      const { data } = checkRunPayload.safeParse(payload)
-      return data === undefined ? null : green(data.repository.full_name, data.check_run)
+      const { data } = checkPayload.safeParse(payload)
+      const passed = data?.[event]
+      return data === undefined || passed === undefined ? null : green(data.repository.full_name, passed)
     }
     case 'status': {
       const { data } = statusPayload.safeParse(payload)
@@ -116,7 +111,10 @@ function ofPullRequest({
   return action === 'opened' || action === 'reopened' ? { kind: 'moved', ...facts, to: 'opened' } : null
 }
 
-/** Task keys, in capitals. Branches and titles are often written small; in the running text of a body that means nothing. */
+/**
+ * Task keys, in capitals. Branches and titles often write them in small letters; in the text of a body small letters
+ * mean nothing.
+ */
 export function keysIn(text: { branch: string; title: string; body: string }): string[] {
   const small = `${text.branch} ${text.title}`.toUpperCase()
   const found = [...small.matchAll(key), ...text.body.slice(0, 262_144).matchAll(key)]

@@ -13,7 +13,7 @@ import { namedWorkspace } from '../resources/workspaces/lookup.ts'
 import { GithubTrouble, type GithubClient } from './client.ts'
 import { findPullOfBranch, readChecks, readPull, type Checks, type Pull } from './reads.ts'
 
-/** The pull request of a task, as the git host has it at this moment. */
+/** The pull request of a task, as the git host has it now. */
 export function pullRequestHandlers({ github }: Pick<ResourceDependencies, 'github'>): ImplementedRoute[] {
   return implement(pullRequestRoutes, {
     async ofTask({ db, caller, params, log }) {
@@ -51,14 +51,17 @@ interface Place {
   number: number
 }
 
-/** By the address that is known. Only our own host is asked: the token is for no other. */
+/**
+ * Reads the place from the task's stored address. Addresses of other hosts are ignored: the token is for this host
+ * only.
+ */
 function knownPull(task: TaskRow, host: string): Place | null {
   const match = /^https?:\/\/([^/]+)\/([^/]+\/[^/]+)\/pull\/(\d{1,9})\b/.exec(task.pullRequest?.url ?? '')
   if (match === null || match[1]!.toLowerCase() !== host) return null
   return { repo: match[2]!.toLowerCase(), number: Number(match[3]) }
 }
 
-/** By the task's branch in its repository, else in its project's. */
+/** Finds the pull request by the task's branch in its repository, else in its project's. */
 async function pullOfBranch(db: Db, github: GithubClient, task: TaskRow): Promise<Place | null> {
   if (task.branchName === null) return null
   const repo = await repoOf(db, github.host, task)
@@ -78,29 +81,16 @@ async function repoOf(db: Db, host: string, task: TaskRow): Promise<string | nul
 }
 
 function present(found: { task: TaskRow; repo: string; pull: Pull; checks: Checks }): PullRequest {
-  const { task, repo, pull, checks } = found
+  const { task, repo, checks } = found
+  const { body: _, isOpen, branch, base, ...pull } = found.pull
   return {
     object: 'pull_request',
     taskId: task.key,
     repo,
-    number: pull.number,
-    url: pull.url,
-    title: pull.title,
-    state: pull.mergedAt !== null ? 'merged' : pull.isOpen ? 'open' : 'closed',
-    isDraft: pull.isDraft,
-    author: pull.author,
-    headBranch: pull.branch,
-    headSha: pull.headSha,
-    baseBranch: pull.base,
-    isMergeable: pull.isMergeable,
+    ...pull,
+    state: pull.mergedAt !== null ? 'merged' : isOpen ? 'open' : 'closed',
+    headBranch: branch,
+    baseBranch: base,
     checks,
-    commits: pull.commits,
-    changedFiles: pull.changedFiles,
-    additions: pull.additions,
-    deletions: pull.deletions,
-    createdAt: pull.createdAt,
-    updatedAt: pull.updatedAt,
-    closedAt: pull.closedAt,
-    mergedAt: pull.mergedAt,
   }
 }

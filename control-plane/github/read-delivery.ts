@@ -1,7 +1,7 @@
 import { ZodError } from 'zod'
 import { readHappening, type Happening } from './events.ts'
 
-/** The body of a delivery whose signature is right. */
+/** The body of a delivery with a valid signature. */
 export interface ReceivedDelivery {
   event: string
   contentType: string
@@ -13,7 +13,7 @@ export type DeliveryRead =
   | { kind: 'not_json' }
   | { kind: 'not_understood'; fields: { path: string; message: string }[] }
 
-/** What a delivery is about. A large one takes a while, so those are read in a worker (`control-plane/costly`). */
+/** Reads the event of a delivery. Large deliveries take a while, so a worker reads them (`control-plane/costly`). */
 export function readDelivery({ event, contentType, bytes }: ReceivedDelivery): DeliveryRead {
   const payload = payloadOf(bytes, contentType)
   if (payload === undefined) return { kind: 'not_json' }
@@ -26,7 +26,7 @@ export function readDelivery({ event, contentType, bytes }: ReceivedDelivery): D
   }
 }
 
-/** JSON, by itself or as the field `payload` of a form: GitHub lets people choose. */
+/** Reads JSON, by itself or as the field `payload` of a form: GitHub lets people choose. */
 function payloadOf(bytes: Uint8Array, contentType: string): unknown {
   const text = new TextDecoder().decode(bytes)
   const isForm = /^application\/x-www-form-urlencoded\b/i.test(contentType)

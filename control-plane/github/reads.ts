@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { GithubTrouble, type GithubClient } from './client.ts'
 
-/** What is read of a repository, as far as it matters here. */
+/** Reads from repositories, reduced to the fields that this server uses. */
 
 const nullableTime = z.iso.datetime().nullable()
 
@@ -55,7 +55,7 @@ export function readPull(client: GithubClient, repo: string, number: number): Pr
 
 const pullNumbers = z.array(z.object({ number: z.number().int() }))
 
-/** The pull request that goes from the branch, the latest one; null when there is none. */
+/** The latest pull request from the branch; null when there is none. */
 export async function findPullOfBranch(client: GithubClient, repo: string, branch: string): Promise<number | null> {
   const head = encodeURIComponent(`${repo.split('/')[0]}:${branch}`)
   const found = await client.get(
@@ -85,7 +85,7 @@ const statuses = z.object({ statuses: z.array(z.object({ state: z.string() })) }
 const goodConclusions = new Set(['success', 'neutral', 'skipped'])
 const maxPages = 20
 
-/** Check runs and commit statuses at a commit. A repository without any has the state `none`. */
+/** Summarises check runs and commit statuses of a commit. Without any the state is `none`. */
 export async function readChecks(client: GithubClient, repo: string, sha: string): Promise<Checks> {
   const outcomes: ('passed' | 'failed' | 'pending')[] = []
   await eachPage(async (page) => {
@@ -117,7 +117,7 @@ const reviews = z.array(
 )
 export type Review = z.output<typeof reviews>[number]
 
-/** Oldest first. */
+/** Lists reviews, oldest first. */
 export async function listReviews(client: GithubClient, repo: string, number: number): Promise<Review[]> {
   const all: Review[] = []
   await eachPage(async (page) => {
@@ -130,7 +130,7 @@ export async function listReviews(client: GithubClient, repo: string, number: nu
 
 const commit = z.object({ parents: z.array(z.object({ sha: z.string() })) })
 
-/** Hashes of the parents, the first one first; null when the commit is not there. */
+/** Hashes of the parents in order; null when the commit does not exist. */
 export async function readParents(client: GithubClient, repo: string, sha: string): Promise<string[] | null> {
   const found = await client.get(repo, `/commits/${sha}`, commit)
   return found === null ? null : found.parents.map((parent) => parent.sha)
@@ -152,7 +152,7 @@ const comparison = z.object({
 })
 export type Comparison = z.output<typeof comparison>
 
-/** What `head` has that `base` has not, from where they parted. */
+/** Compares `head` with the commit where it parted from `base`. */
 export function compare(
   client: GithubClient,
   repo: string,
@@ -161,7 +161,7 @@ export function compare(
   return client.get(repo, `/compare/${encodeURIComponent(base)}...${encodeURIComponent(head)}`, comparison)
 }
 
-/** Asks for pages until one is not full. A list that does not end is no answer. */
+/** Asks for pages until one is not full. Fails on a list that does not end. */
 async function eachPage(read: (page: number) => Promise<number>): Promise<void> {
   for (let page = 1; page <= maxPages; page++) if ((await read(page)) < 100) return
   throw new GithubTrouble('a list of GitHub is too long')

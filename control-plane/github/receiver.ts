@@ -18,26 +18,27 @@ export interface ReceiverOptions {
   world: World
   limiter: Limiter
   costly: Pick<CostlyPool, 'run'>
-  /** null: nothing is taken. */
+  /** null: all deliveries are ignored. */
   secret: string | null
-  /** A delivery was stored. */
+  /** Called after a delivery was stored. */
   onStored: () => void
 }
 
 export const receiverPath = '/integrations/github/webhook'
-/** GitHub sends no more. */
+/** GitHub sends nothing larger. */
 const bodyLimit = 25 * mebibyte
-/** Nearly all deliveries are smaller; they have room of their own, so that large ones never hold them up. */
+/** Nearly all deliveries are smaller. They have room of their own, so that large ones never hold them up. */
 const smallDelivery = mebibyte
 /** GitHub waits no longer for its answer. */
 const deliveryMs = 10_000
-/** A larger one is read by a worker: the event loop has others to serve. */
+/** A worker reads larger deliveries, to keep the event loop free for others. */
 const quickBytes = 128 * 1024
 
 /**
- * Takes what GitHub sends: the signature over the raw bytes is worked out while they come and checked before anything is
- * made of them, a delivery is stored once by its id, and answered before it is worked off, as GitHub waits ten seconds
- * only. Anybody can send here, so what is read at the same time is bounded in bytes, and how long it may take.
+ * Receives GitHub's deliveries. The signature over the raw bytes is computed while they arrive, and is checked before
+ * anything else happens to them. A delivery is stored once by its id, and answered before it is processed, as GitHub
+ * waits only ten seconds. Anybody can send requests here, so both the bytes being read and the time they may take are
+ * bounded.
  */
 export function githubReceiver(options: ReceiverOptions): Koa.Middleware {
   const { world } = options
@@ -65,15 +66,16 @@ export function githubReceiver(options: ReceiverOptions): Koa.Middleware {
     const length = Number(ctx.get('content-length'))
     const { bytes, release } = await readBody(ctx.req, {
       limit: bodyLimit,
-      // GitHub says the length, but proxies before this server may pass a body on in chunks without it (cloudflared, and
-      // those that get it by HTTP/2), so such a delivery is no fault. All that are of use here are small; what says no
-      // length gets no more than a small one, or anybody could take the room for large ones by saying nothing.
+      // GitHub sends the length, but proxies before this server may pass a body on in chunks without it (cloudflared,
+      // and proxies that get it by HTTP/2), so such a delivery is no error. All useful deliveries are small, so a body
+      // without a length may only be small; otherwise anybody could take the room for large ones by leaving the length
+      // out.
       limitWithoutLength: smallDelivery,
       mostMs: deliveryMs,
       room: length <= smallDelivery ? rooms.small : rooms.large,
       owner: { group: ctx.ip, member: ctx.ip },
       world,
-      // What is packed could be unpacked without end, and GitHub packs nothing.
+      // A packed body could unpack to any size, and GitHub packs nothing.
       mayBePacked: false,
       onChunk: (chunk) => check.update(chunk),
     })

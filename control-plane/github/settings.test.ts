@@ -5,7 +5,7 @@ import { isInstalled, repositoryHost } from './settings.ts'
 
 const read = (env: Record<string, string>) => readConfig(env, {}).github
 
-test('GitHub is not connected unless the operator says so', () => {
+test('GitHub is not connected unless the operator configures it', () => {
   expect(read({})).toEqual({ apiUrl: 'https://api.github.com', auth: null, webhookSecret: null })
   expect(isInstalled(read({}))).toBe(false)
 })
@@ -28,7 +28,7 @@ test('a token or an app, with the secret of the webhook', () => {
   expect(isInstalled(read({ SVC_GITHUB_TOKEN: 'ghp_x' }))).toBe(false)
 })
 
-test('what cannot be meant stops the start', () => {
+test('an invalid configuration stops the start', () => {
   for (const env of [
     { SVC_GITHUB_APP_ID: '1' },
     { SVC_GITHUB_APP_KEY_FILE: '/k' },

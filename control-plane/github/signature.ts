@@ -1,13 +1,13 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
-/** Works out what X-Hub-Signature-256 must be while the bytes come. */
+/** Computes the X-Hub-Signature-256 of a body while its bytes arrive. */
 export interface SignatureCheck {
   update(bytes: Uint8Array): void
-  /** Whether it is that of the bytes; compared in constant time. To be asked once. */
+  /** Whether the signature fits the bytes, compared in constant time. May be called once. */
   isRight(): boolean
 }
 
-/** Null for a signature that none can be. */
+/** Returns null for a text that cannot be a signature. */
 export function signatureCheck(secret: string, signature: string): SignatureCheck | null {
   const sent = /^sha256=([0-9a-f]{64})$/i.exec(signature)?.[1]
   if (sent === undefined) return null

@@ -3,7 +3,7 @@ import type { Db } from '../db/open.ts'
 import { findOnlyWorkspace, listBoundWorkspaces } from '../resources/repos/binding-store.ts'
 import { readRemote } from '../resources/repos/rules.ts'
 
-/** Which tasks a pull request is about. */
+/** The tasks that a pull request is about. */
 
 export interface PullFacts {
   /** `host/owner/name`, lower-case. */
@@ -16,8 +16,8 @@ export interface PullFacts {
 }
 
 /**
- * Ids of tasks that the pull request names by key, that have its branch, or whose pull request it is, in the workspaces
- * that know the repository: keys are unique within a workspace only, and a repository must not reach into others.
+ * Lists tasks that the pull request names by key, that have its branch, or that it already belongs to. Only workspaces
+ * that know the repository count: keys are unique within a workspace only, and a repository must not reach into others.
  */
 export async function listTasksOfPull(db: Db, pull: PullFacts): Promise<{ id: string; workspaceId: string }[]> {
   const workspaces = await listWorkspacesOfRepo(db, pull)
@@ -30,7 +30,7 @@ export async function listTasksOfPull(db: Db, pull: PullFacts): Promise<{ id: st
       void named.whereIn('t.key', [...pull.keys]).orWhere('t.branch_name', pull.branch)
       void named.orWhereRaw(`t.pull_request like ? escape '\\'`, [like])
     })
-    // One that is of another repository is not meant.
+    // Tasks of other repositories are not meant.
     .where((own) => void own.whereNull('t.repo_id').orWhere('r.git_remote', pull.remote))
     .orderBy('t.id')
     .limit(200)
@@ -39,8 +39,8 @@ export async function listTasksOfPull(db: Db, pull: PullFacts): Promise<{ id: st
 }
 
 /**
- * Workspaces with the repository among their repos, projects or automations, as far as the operator bound it to them; the only
- * workspace of a server knows all.
+ * Lists the workspaces with the repository among their repos, projects or automations, if the operator bound it to
+ * them. The only workspace of a server knows all repositories.
  */
 export async function listWorkspacesOfRepo(db: Db, of: { remote: string; repo: string }): Promise<string[]> {
   const bound = new Set(await listBoundWorkspaces(db, of.repo))

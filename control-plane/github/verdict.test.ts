@@ -18,7 +18,7 @@ test('a review is a verdict by its state, or by a line of its text', () => {
   expect(verdictsIn([review('COMMENTED'), review('APPROVED'), review('CHANGES_REQUESTED')])).toHaveLength(2)
 })
 
-test('a long text without a verdict is read at once', () => {
+test('a long text without a verdict is read in linear time', () => {
   const started = performance.now()
   for (const text of ['\n'.repeat(60_000), '*'.repeat(60_000), `${'> '.repeat(30_000)}verdict`])
     expect(verdictOf(review('COMMENTED', text))).toBeNull()
@@ -30,14 +30,14 @@ const comparison = (...files: Partial<Comparison['files'][number]>[]): Compariso
   files: files.map((file) => ({ filename: 'a', status: 'modified', ...file })),
 })
 
-test('a change is the same when its lines are, wherever they stand', () => {
+test('changes with the same lines are equal, wherever the lines are', () => {
   const before = comparison({ sha: '1', patch: '@@ -1 +1 @@\n-a\n+b' })
   expect(isSameChange(before, comparison({ sha: '2', patch: '@@ -9 +9 @@ f()\n-a\n+b' }))).toBe(true)
   expect(isSameChange(before, comparison({ sha: '1' }))).toBe(true)
   expect(isSameChange(comparison(), comparison())).toBe(true)
 })
 
-test('a change is another when anything is, or when it cannot be told', () => {
+test('changes differ when any file differs, or when they cannot be compared', () => {
   const before = comparison({ sha: '1', patch: '@@\n+b' })
   for (const after of [
     comparison({ sha: '2', patch: '@@\n+c' }),

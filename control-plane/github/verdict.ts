@@ -1,15 +1,15 @@
 import type { Comparison, Review } from './reads.ts'
 
 /**
- * Verdicts on a pull request. A review says one by its state (approved, changes requested), or by a line of its text
- * that begins with `Verdict:`, which is how a reviewer without the right to approve says it.
+ * Verdicts on a pull request. A review holds one by its state (approved, changes requested), or by a line that begins
+ * with `Verdict:`, for reviewers without the right to approve.
  */
 export interface Verdict {
   sha: string
   isApproval: boolean
 }
 
-/** Bounded throughout: anybody may write a review. */
+/** All repetitions are bounded: anybody may write a review. */
 const line = /^[ \t>*_#-]{0,20}verdict[*_]{0,4}[ \t]{0,4}:[ \t*_]{0,8}(\w{1,40})/im
 
 export function verdictOf({ state, body, sha }: Review): Verdict | null {
@@ -24,12 +24,12 @@ export function verdictOf({ state, body, sha }: Review): Verdict | null {
 export const verdictsIn = (reviews: readonly Review[]): Verdict[] =>
   reviews.flatMap((review) => verdictOf(review) ?? [])
 
-/** A comparison that lists this many files may leave some out. */
+/** A comparison with this many files may leave some out. */
 const mostFiles = 300
 
 /**
- * Whether what the pull request changes stayed the same from one comparison to the other: the same files, each with the
- * same content or the same lines added and removed. When that cannot be told, it is taken for another.
+ * Whether the pull request's change is the same in both comparisons: the same files, each with the same content or the
+ * same lines added and removed. In doubt it is not.
  */
 export function isSameChange(before: Comparison, after: Comparison): boolean {
   if (before.files.length !== after.files.length || after.files.length >= mostFiles) return false
@@ -43,5 +43,5 @@ export function isSameChange(before: Comparison, after: Comparison): boolean {
   })
 }
 
-/** Without the positions, which move with what is merged above. */
+/** Removes the positions, which move with merges above. */
 const linesOf = (patch: string) => patch.replaceAll(/^@@ .*$/gm, '@@')

@@ -8,7 +8,8 @@ import { createRouteTable } from './router.ts'
 function route(method: 'GET' | 'POST' | 'PATCH', path: string, aliases: string[] = []): ImplementedRoute {
   const names = [...path.matchAll(/\{(\w+)\}/g)].map((match) => [match[1]!, z.string()] as const)
   const params = z.object(Object.fromEntries(names))
-  const described = { id: `${method} ${path}`, method, path, aliases, summary: path, params, callers: 'none' as const }
+  const endpoint = `${method} ${path}`
+  const described = { id: endpoint, endpoint, aliases, summary: path, params, callers: 'none' as const }
   return { route: defineRoute(described as never), handler: () => Promise.resolve() }
 }
 

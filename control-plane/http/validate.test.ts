@@ -6,8 +6,7 @@ import { createValidator } from './validate.ts'
 
 const route = defineRoute({
   id: 'things.create',
-  method: 'POST',
-  path: '/things',
+  endpoint: 'POST /things',
   summary: 'Create a thing',
   query: z.object({ order: z.enum(['up', 'down']).optional() }),
   body: z.object({ size: z.enum(['small', 'large']).nullable().optional(), name: z.string().max(3).optional() }),

@@ -1,7 +1,7 @@
 import type { Log } from '../process/log.ts'
 import type { Metrics } from '../process/metrics.ts'
 
-/** What the intake of events counts: metrics, and a log line where a person should look. */
+/** Counts the intake of events in metrics, and logs a line where a person should look. */
 export interface IngestCounters {
   stored(events: number, bytes: number): void
   refused(reason: string): void

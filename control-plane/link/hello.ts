@@ -23,7 +23,7 @@ import { inTransaction } from '../db/transaction.ts'
 
 type Hello = DeviceMessage & { type: 'hello' }
 
-/** Who says hello; a name of a close code when it may not. Nothing is written. */
+/** Finds the device that says hello, or the close code if it may not. Writes nothing. */
 export async function authenticate(
   root: Knex,
   hello: Hello,
@@ -43,15 +43,15 @@ export interface Admitted {
 }
 
 /**
- * Takes the device in: records the link, rotates an old token, and settles what it and the database hold. Null when the
- * device was removed or connected anew since it was authenticated.
+ * Admits the device: records the link, rotates an old token, and reconciles the runs of both sides. Returns null when
+ * the device was removed or connected anew since it was authenticated.
  */
 export async function admitDevice(
   root: Knex,
   input: {
     device: DeviceRow
     hello: Hello
-    /** Live runs that the database gave to the device when its hello came. */
+    /** The device's live runs in the database when its hello came. */
     before: readonly RunRow[]
     replicaId: string
     linkId: string
@@ -63,16 +63,10 @@ export async function admitDevice(
   const { device, hello, world } = input
   const now = world.now()
   const admit = async (tx: Tx): Promise<Admitted | null> => {
-    const linked = await markLinked(tx, {
-      deviceId: device.deviceId,
-      replicaId: input.replicaId,
-      linkId: input.linkId,
-      at: now,
-      version: hello.version,
-      platform: hello.platform,
-      hostname: hello.hostname,
-      claimState: hello.claimState,
-    })
+    const { replicaId, linkId } = input
+    const { version, platform, hostname, claimState } = hello
+    const link = { deviceId: device.deviceId, replicaId, linkId, version, platform, hostname, claimState, at: now }
+    const linked = await markLinked(tx, link)
     if (!linked) return null
     const newToken = await rotate(tx, device, hashToken(hello.token), world)
     const outcome = await settle(tx, { device, hello, before: input.before, world })
@@ -109,7 +103,7 @@ async function claim(tx: Tx, run: RunRow, by: { device: DeviceRow; world: World 
   if (claimed) await applyRunEffects(tx, claimed.run, { at, world: by.world, exitReason: null })
 }
 
-/** The new token works beside the old one until it was used once, so a lost welcome costs nothing (fault matrix, row 37). */
+/** The new token works beside the old one until it is used once, so a lost welcome costs nothing. */
 async function rotate(tx: Tx, device: DeviceRow, usedHash: string, world: World): Promise<string | null> {
   if (device.nextTokenHash === usedHash) {
     await promoteToken(tx, device.deviceId, usedHash, world.now())
@@ -132,7 +126,8 @@ async function settle(
     const run = await findRun(tx, known.runId)
     if (run && run.workspaceId === device.workspaceId) rows.set(run.id, run)
   }
-  // A hello that waited (for another replica, or its turn) knows nothing of what the device was given since over another link.
+  // A hello that waited (for another replica, or its turn) does not know the runs that the device was given meanwhile
+  // over another link.
   const given = new Set(before.map(leaseOf))
   const held = (await listLiveOfDevice(tx, device.publicId)).filter((run) => given.has(leaseOf(run)))
   const outcome = reconcile({ device: device.publicId, known: hello.runs, rows, held })

@@ -28,7 +28,7 @@ import { placeFrame } from './place-frame.ts'
 interface From {
   /** Durable id of the sending device. */
   device: string
-  /** The device's. */
+  /** The workspace of the device. */
   workspaceId: string
   send(message: ServerMessage): void
   giveUp(): void
@@ -43,30 +43,30 @@ export type IngestItem = From &
 export interface BatchOptions {
   world: World
   counters: IngestCounters
-  /** Prices what a harness does not. */
+  /** Prices usage that the harness does not price. */
   catalog: ModelCatalog
   hashes: LogHashes
 }
 
-/** Of one run. A device that comes back late has all it spooled, of which the beginning tells enough. */
+/** Limits for one run. A device that comes back late sends everything it spooled; the beginning tells enough. */
 const evidenceLimits = { count: 200, bytes: 32 * 1024 * 1024 } as const
 
-/** Another writer was first: done again, the work finds the run as it is now. */
+/** Another writer was first. Repeated, the work finds the run as it is now. */
 export class RunChangedError extends Error {
   override readonly name = 'RunChangedError'
 }
 
-/** What arrived together, stored in one transaction, with what to say and do once it is committed. */
+/** Items that arrived together, stored in one transaction, with the replies and effects for after its commit. */
 export class IngestBatch {
   readonly replies: (() => void)[] = []
-  /** What the counters hear once it is committed. */
+  /** Counter updates for after the commit. */
   readonly counted: (() => void)[] = []
   readonly ended: RunRow[] = []
-  /** Runs of which something was stored. */
+  /** Runs with newly stored events. */
   readonly touched = new Set<string>()
   private readonly tx: Tx
   private readonly options: BatchOptions
-  /** Rows as they are after what was done so far. */
+  /** Rows including the changes of this batch so far. */
   private readonly runs = new Map<string, RunRow | null>()
   private readonly frames = new Map<string, { run: RunRow; from: number; frames: Frame[] }>()
 
@@ -84,7 +84,7 @@ export class IngestBatch {
     for (const runId of this.frames.keys()) await this.writeFrames(runId)
   }
 
-  /** Null for a run of another workspace, too: of that its sender knows nothing. */
+  /** Returns null for a run of another workspace, too: the sender must not learn of it. */
   private async runOf(item: IngestItem): Promise<RunRow | null> {
     const runId = runIdOf(item)
     const known = this.runs.get(runId)
@@ -97,9 +97,7 @@ export class IngestBatch {
     const { header, body } = item
     const run = await this.runOf(item)
     if (sha256(body) !== header.sha256) {
-      this.counted.push(() =>
-        this.options.counters.integrity(header.runId, 'a frame does not have the hash its header says'),
-      )
+      this.alarm(header.runId, 'a frame does not have the hash its header says')
       return this.acknowledge(item, run?.eventSeq ?? 0)
     }
     const verdict = placeFrame(run, header, item.device)
@@ -125,14 +123,14 @@ export class IngestBatch {
     if (header.usage || header.sessionId) {
       const usage = header.usage && withCost(header.usage, run.modelId, this.options.catalog)
       await recordProgress(this.tx, run.id, { usage, sessionId: header.sessionId })
-      // The ending of this very batch goes by it when it says no usage itself.
+      // An ending in the same batch uses this when it has no usage of its own.
       if (usage) this.runs.set(run.id, { ...(this.runs.get(run.id) ?? run), usage, costUsd: usage.costUsd ?? null })
     }
     await this.raiseApprovals(run, header.approvals)
     this.acknowledge(item, header.lastSeq)
   }
 
-  /** Each call is told at least once; a call that is known already raises nothing. */
+  /** Devices report each call at least once; a known call raises nothing. */
   private async raiseApprovals(run: RunRow, calls: readonly AskedCall[] = []): Promise<void> {
     for (const call of calls) await raiseToolApproval(this.tx, run, call, this.options.world)
   }
@@ -154,13 +152,14 @@ export class IngestBatch {
     if (!last) return
     const bytes = pending.frames.reduce((sum, frame) => sum + frame.body.length, 0)
     const step = { runId, fence: last.fence, fromSeq: pending.from, toSeq: last.lastSeq, bytes }
-    // The run changed between the read and now (ended, or another socket of the device was first): begin again.
+    // The run changed since it was read (it ended, or another socket of the device was first), so the batch starts
+    // again.
     if (!(await advanceLog(this.tx, step))) throw new RunChangedError('the run changed while its events were stored')
     await insertFrames(this.tx, pending.frames)
     this.counted.push(() => this.options.counters.stored(last.lastSeq - pending.from, bytes))
   }
 
-  /** What is stored stays; other content under the same numbers is an alarm (fault matrix, row 31). */
+  /** Stored events stay. Other content under the same numbers raises an alarm. */
   private async compare(range: { run: RunRow; item: IngestItem & { kind: 'events' }; until: number }): Promise<void> {
     await this.writeFrames(range.run.id)
     const { run, item } = range
@@ -174,9 +173,7 @@ export class IngestBatch {
       const lines = Math.min(frame.lastSeq, range.until) - seq + 1
       const [a, b] = [firstLines(stored, lines), firstLines(sent, lines)]
       if (Buffer.compare(a, b) !== 0) {
-        this.counted.push(() =>
-          this.options.counters.integrity(run.id, `events from ${seq} were sent again with other content`),
-        )
+        this.alarm(run.id, `events from ${seq} were sent again with other content`)
         await this.keepEvidence(run, { item, header, body, reason: 'conflicting_content' })
         return
       }
@@ -205,7 +202,7 @@ export class IngestBatch {
     const run = await this.runOf(item)
     const closed = () => item.send({ type: 'run.closed', runId, fence })
     if (!run || run.endedAt !== null || run.fence !== fence || run.device !== item.device) {
-      // The run has its ending (perhaps this very one, whose answer was lost), or belongs to a later lease.
+      // The run has ended already (perhaps by this very report, whose answer was lost), or belongs to a later lease.
       if (run && (run.fence !== fence || run.exitReason !== report.exitReason)) {
         const body = Buffer.from(JSON.stringify(report))
         const header = { fence, firstSeq: null, lastSeq: null }
@@ -241,16 +238,17 @@ export class IngestBatch {
     this.replies.push(closed)
   }
 
-  /** Whether the stored log is the one the device hashed; null when the device could not tell. */
+  /** Whether the stored log has the hash that the device reported; null when the device could not compute it. */
   private async verify(run: RunRow, report: EndReport): Promise<boolean | null> {
     if (report.logHash === '') return null
     const log = { runId: run.id, fence: run.fence, seq: run.eventSeq }
     const verified = (await this.options.hashes.of(this.tx, log)) === report.logHash
-    if (!verified)
-      this.counted.push(() =>
-        this.options.counters.integrity(run.id, 'the stored log does not have the hash its device reported'),
-      )
+    if (!verified) this.alarm(run.id, 'the stored log does not have the hash its device reported')
     return verified
+  }
+
+  private alarm(runId: string, message: string): void {
+    this.counted.push(() => this.options.counters.integrity(runId, message))
   }
 
   private acknowledge(item: IngestItem, seq: number): void {
@@ -271,7 +269,7 @@ export class IngestBatch {
     this.replies.push(() => item.send({ type: 'run.refused', runId, fence, reason: why.reason }))
   }
 
-  /** Keeps only so much of one run: any device of its workspace may send some. */
+  /** Keeps a bounded amount for each run, since any device of its workspace may send some. */
   private async keepEvidence(
     run: RunRow,
     given: {

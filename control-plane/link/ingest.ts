@@ -10,8 +10,8 @@ import type { Log } from '../process/log.ts'
 import type { RunRow } from '../resources/runs/store.ts'
 
 /**
- * Stores what devices send about their runs: frames of events, last change-sets, endings. It is answered after the commit;
- * nothing is answered when the commit failed.
+ * Stores everything devices send about their runs: frames of events, final change-sets, endings. Each item is answered
+ * after its commit, and not at all when the commit failed.
  *
  *   queue --all of one tick--> common batch --> stored and answered
  *                |                |-- the database is gone, again and again --> given up
@@ -20,17 +20,17 @@ import type { RunRow } from '../resources/runs/store.ts'
  *                                                                                     |--> stored and answered
  *                                                                                     `-- again and again in vain --> given up
  *
- * The common batch has events of all devices in order of arrival and waits for nobody. An ending, or an approval that is
- * raised, is decided upon: it waits for the turn of its workspace, so it stands in a line that holds up no other workspace,
- * with all that is there of its run, and what comes of that run until the line has stored it. So the order of a run is kept:
- * what the queue gave out before is stored when it gives out the next. A workspace whose turn is not to be had holds up its
- * own devices alone.
+ * The common batch has events of all devices in order of arrival and waits for nobody. An ending or a raised approval is
+ * a decision and waits for the turn of its workspace. So it goes into a line that holds up no other workspace, together
+ * with everything queued for its run, and with everything that arrives for that run until the line has stored it. This
+ * keeps the order within a run, since each item of the queue is stored before the next is taken. A workspace that cannot
+ * get its turn holds up only its own devices.
  *
- * Given up means that the links of the devices are closed, which send again after their reconnect delay. Where something of
- * one run cannot be stored, each run is stored by itself, and the link is closed only to the device whose run it is.
+ * Giving up closes the links of the devices, which send again after their reconnect delay. If one item cannot be stored,
+ * each run is stored by itself, and only the link of that run's device is closed.
  *
- * The fence is checked in the same transaction as the write (I4 of the fault matrix); a second frame with the same
- * numbers is compared with what is stored and never replaces it.
+ * The fence is checked in the same transaction as the write. A second frame with the same numbers is compared with the
+ * stored one and never replaces it.
  */
 
 export interface IngestOptions extends Omit<BatchOptions, 'hashes'> {
@@ -45,7 +45,7 @@ type Waiting = IngestItem & { settled(): void }
 const batchItems = 256
 const batchBytes = 16 * 1024 * 1024
 const attempts = 4
-/** Somebody's transaction holds a row of a run, and may do so for as long as a write may take. */
+/** Another transaction may hold a row of a run for as long as a write may take. */
 const common: TransactionOptions = { below: 'run events', lockMs: 1_000 }
 
 export class Ingest {
@@ -53,9 +53,9 @@ export class Ingest {
   private queue: Waiting[] = []
   private working: Promise<void> | null = null
   private readonly hashes = new LogHashes()
-  /** What waits for its workspace's turn, by workspace. */
+  /** Items that wait for the turn of their workspace, by workspace. */
   private readonly inOrder = new Map<string, Waiting[]>()
-  /** How many items of a run are in order, or being stored so. */
+  /** By run: how many of its items are in a line or being stored from one. */
   private readonly countInOrder = new Map<string, number>()
   private readonly lines: Lines
 
@@ -65,7 +65,7 @@ export class Ingest {
     this.lines.start()
   }
 
-  /** Resolves when it is stored and answered, or given up. */
+  /** Resolves when the item is stored and answered, or given up. */
   push(item: IngestItem): Promise<void> {
     const settled = new Promise<void>((resolve) => this.queue.push({ ...item, settled: resolve }))
     if (!this.working) this.work()
@@ -75,12 +75,12 @@ export class Ingest {
   private work(): void {
     this.working = this.drain().finally(() => {
       this.working = null
-      // It came after the last look, when somebody was still at work.
+      // An item may have arrived after the last check, while the drain still counted as working.
       if (this.queue.length > 0) this.work()
     })
   }
 
-  /** Resolves when all that was pushed is stored and answered. */
+  /** Resolves when all pushed items are stored and answered. */
   async idle(): Promise<void> {
     do {
       await this.working
@@ -99,7 +99,7 @@ export class Ingest {
     }
   }
 
-  /** Returns what is not to be put in order. */
+  /** Puts items that need order into lines and returns the others. */
   private keepOrder(items: Waiting[]): Waiting[] {
     const deciding = new Set(items.filter(isDeciding).map(runIdOf))
     if (deciding.size === 0 && this.countInOrder.size === 0) return items
@@ -139,7 +139,10 @@ export class Ingest {
     }
   }
 
-  /** False when the common batch was not stored for a reason that one workspace may have: then it is for their lines. */
+  /**
+   * Returns false when the common batch failed for a reason that one workspace may have: then its items go to the
+   * lines.
+   */
   private async store(items: readonly IngestItem[], how: TransactionOptions): Promise<boolean> {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -164,7 +167,7 @@ export class Ingest {
   private async storeOnce(items: readonly IngestItem[], how: TransactionOptions): Promise<void> {
     let isAgain = false
     const apply = async (tx: Tx) => {
-      // What an attempt that was undone has hashed is not stored.
+      // The hashes of an attempt that was rolled back are dropped.
       if (isAgain) this.forget(items)
       isAgain = true
       const work = new IngestBatch(tx, { ...this.options, hashes: this.hashes })
@@ -191,7 +194,7 @@ export class Ingest {
   }
 }
 
-/** Takes what one transaction stores off the beginning of the queue. */
+/** Removes the items for one transaction from the beginning of the queue. */
 function take(queue: Waiting[]): Waiting[] {
   let bytes = 0
   let count = 0
@@ -205,6 +208,6 @@ function take(queue: Waiting[]): Waiting[] {
 
 const isOfSeveral = (items: readonly IngestItem[]) => new Set(items.map(runIdOf)).size > 1
 
-/** Endings and raised approvals are decided upon, so they come in their order; frames alone are the hot path. */
+/** Endings and raised approvals are decisions and need their order; plain frames are the hot path. */
 const isDeciding = (item: IngestItem): boolean =>
   item.kind === 'ended' || (item.kind === 'events' && (item.header.approvals ?? []).length > 0)

@@ -3,8 +3,8 @@ import type { Db } from '../db/open.ts'
 import { listFrames, type Frame } from '../resources/runs/log-store.ts'
 
 /**
- * The hash of each live log so far, kept while every frame of it goes through this process. A log of which it does not
- * hold one is hashed anew from what is stored.
+ * The running hash of each live log, kept while every frame of it passes through this process. Other logs are hashed
+ * again from the stored frames.
  */
 export class LogHashes {
   private readonly states = new Map<string, { fence: number; seq: number; hash: Hash }>()

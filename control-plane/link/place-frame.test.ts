@@ -4,7 +4,7 @@ import { placeFrame } from './place-frame.ts'
 const run = { fence: 2, leaseState: 'claimed' as const, device: 'dvc_a', endedAt: null, eventSeq: 10 }
 const frame = (firstSeq: number, lastSeq: number, fence = 2) => ({ fence, firstSeq, lastSeq })
 
-describe('where a frame of events belongs', () => {
+describe('the place of a frame of events', () => {
   it.each([
     ['next', frame(11, 15), { kind: 'store', from: 11 }],
     ['overlapping', frame(8, 15), { kind: 'store', from: 11 }],
@@ -16,14 +16,14 @@ describe('where a frame of events belongs', () => {
     expect(placeFrame(run, given, 'dvc_a')).toEqual(verdict)
   })
 
-  it('takes nothing from another device, for an unknown run, or before the claim', () => {
+  it('refuses frames from another device, for an unknown run, or before the claim', () => {
     expect(placeFrame(run, frame(11, 12), 'dvc_b')).toEqual({ kind: 'refused', reason: 'stale_fence' })
     expect(placeFrame(null, frame(1, 2), 'dvc_a')).toEqual({ kind: 'refused', reason: 'run_unknown' })
     const offered = { ...run, leaseState: 'offered' as const }
     expect(placeFrame(offered, frame(11, 12), 'dvc_a')).toEqual({ kind: 'refused', reason: 'stale_fence' })
   })
 
-  it('adds nothing to an ended run, but acknowledges again what it holds', () => {
+  it('adds nothing to an ended run, but acknowledges stored events again', () => {
     const ended = { ...run, leaseState: 'none' as const, endedAt: 5 }
     expect(placeFrame(ended, frame(9, 10), 'dvc_a')).toEqual({ kind: 'duplicate' })
     expect(placeFrame(ended, frame(9, 11), 'dvc_a')).toEqual({ kind: 'refused', reason: 'run_ended' })

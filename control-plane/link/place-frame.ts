@@ -2,14 +2,14 @@ import type { EventsHeader } from '../../shared/device/protocol.ts'
 import type { RunRow } from '../resources/runs/store.ts'
 
 /**
- * What to do with a frame of events, from the run's row (pure). `from` is the first sequence number of the frame that is
- * not stored yet.
+ * The decision about a frame of events, from the run's row (pure). `from` is the first sequence number of the frame
+ * that is not stored yet.
  */
 export type FrameVerdict =
   | { kind: 'store'; from: number }
-  /** All of it is stored: compare, acknowledge, store nothing. */
+  /** Everything is stored already: compare, acknowledge, store nothing. */
   | { kind: 'duplicate' }
-  /** It begins beyond the next number: acknowledge what there is and wait. */
+  /** It begins after the next number: acknowledge the stored events and wait. */
   | { kind: 'gap' }
   | { kind: 'refused'; reason: 'stale_fence' | 'run_ended' | 'run_unknown' }
 
@@ -21,7 +21,7 @@ export function placeFrame(
   if (!run) return { kind: 'refused', reason: 'run_unknown' }
   if (run.fence !== frame.fence || run.device !== device) return { kind: 'refused', reason: 'stale_fence' }
   if (run.endedAt !== null) {
-    // What was stored before the ending is acknowledged again; nothing is added to an ended run.
+    // Events stored before the ending are acknowledged again; nothing is added to an ended run.
     return frame.lastSeq <= run.eventSeq ? { kind: 'duplicate' } : { kind: 'refused', reason: 'run_ended' }
   }
   if (run.leaseState !== 'claimed') return { kind: 'refused', reason: 'stale_fence' }

@@ -26,19 +26,19 @@ function settle(row: RunRow | null, mine: ReturnType<typeof known> | null, held 
 }
 
 describe('a device that connects', () => {
-  it('goes on from what is stored', () => {
+  it('continues after the last stored event', () => {
     const result = settle(row({}), known('live'))
     expect(result.verdicts).toEqual([{ runId: 'run_1', fence: 1, verdict: 'go_on', ackSeq: 7 }])
     expect([result.claim, result.start, result.lost, result.withdraw]).toEqual([[], [], [], []])
   })
 
-  it('is told to start again what it only accepted, whether the claim was stored or not', () => {
+  it('is told to start a run again that it only accepted, whether the claim was stored or not', () => {
     expect(settle(row({}), known('accepted')).start).toHaveLength(1)
     const offered = settle(row({ leaseState: 'offered' }), known('accepted'))
     expect([offered.claim.length, offered.start.length]).toEqual([1, 1])
   })
 
-  it('gives up what it holds under another fence, for another device, or of an ended run', () => {
+  it('gives up a run that has another fence, belongs to another device, or has ended', () => {
     for (const other of [row({ fence: 2 }), row({ device: 'dvc_other' }), row({ endedAt: 1 }), null])
       expect(settle(other, known('live'), []).verdicts[0]?.verdict).toBe('give_up')
   })
@@ -58,7 +58,7 @@ describe('a device that connects', () => {
     expect(result.withdraw).toHaveLength(1)
   })
 
-  it('hears of a cancel it missed, unless the run is over on it', () => {
+  it('is told of a cancellation it missed, unless the run has ended on it', () => {
     expect(settle(row({ cancelRequestedAt: 3 }), known('live')).cancel).toHaveLength(1)
     expect(settle(row({ cancelRequestedAt: 3 }), known('ended')).cancel).toHaveLength(0)
   })

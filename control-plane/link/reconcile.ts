@@ -5,17 +5,17 @@ type KnownRun = (DeviceMessage & { type: 'hello' })['runs'][number]
 type Verdict = (ServerMessage & { type: 'welcome' })['runs'][number]
 
 /**
- * What becomes of each run when a device connects: the device says what it holds, the database what it should hold
- * (pure). `rows` are the runs of hello by id; `held` the live runs the database gives to this device.
+ * Decides what happens to each run when a device connects, by comparing the device's runs with the database (pure).
+ * `rows` are the runs of hello by id; `held` are the live runs the database gives to this device.
  *
- *     device knows     database says               then
- *     any              ended                       closed (device: ended) or give up
- *     any              other fence or device       give up
- *     accepted, live   offered to it               claim; start it if it only accepted
- *     accepted         claimed by it               start it (again: the device starts a run once)
- *     live, ended      claimed by it               go on from what is stored
- *     nothing          offered to it               offer it again
- *     nothing          claimed by it               the device lost it: runner_lost
+ *       device knows     database says               then
+ *       any              ended                       closed (device: ended) or give up
+ *       any              other fence or device       give up
+ *       accepted, live   offered to it               claim; start it if it only accepted
+ *       accepted         claimed by it               start it (again: the device starts a run once)
+ *       live, ended      claimed by it               go on from what is stored
+ *       nothing          offered to it               offer it again
+ *       nothing          claimed by it               the device lost it: runner_lost
  */
 export interface Reconciliation {
   verdicts: Verdict[]

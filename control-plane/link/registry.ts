@@ -6,18 +6,18 @@ export interface Link {
   readonly deviceId: string
   readonly publicId: string
   readonly workspaceId: string
-  /** Of this link alone. */
+  /** Unique to this link. */
   readonly linkId: string
-  /** Of the daemon's process. */
+  /** Identifies the daemon's process. */
   readonly instance: string
   claimState: ClaimState
-  /** What the daemon was told last of its settings. */
+  /** The settings last sent to the daemon. */
   settings: { displayName: string; capacity: number; remoteControlRevoked: boolean }
-  /** False from the moment the socket begins to close, which may be a while before it has. */
+  /** False as soon as the socket begins to close, which may be a while before it is closed. */
   isOpen(): boolean
   send(message: ServerMessage): boolean
   close(name: CloseName): void
-  /** Resolves true when the other end answered a ping within `ms`. */
+  /** Resolves with true when the other end answers a ping within `ms`. */
   challenge(ms: number): Promise<boolean>
 }
 
@@ -43,7 +43,9 @@ export class LinkRegistry {
     return this.links.get(publicId)?.send(message) ?? false
   }
 
-  /** A daemon has one link: an earlier one that is still here is closed, and the daemon connects again if it was on that. */
+  /**
+   * Adds a link. A daemon has one link: an earlier one is closed, and the daemon connects again if it used that one.
+   */
   add(link: Link): void {
     const earlier = this.links.get(link.publicId)
     this.links.set(link.publicId, link)

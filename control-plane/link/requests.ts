@@ -13,11 +13,11 @@ import type { LinkRegistry } from './registry.ts'
 import { inTransaction } from '../db/transaction.ts'
 
 /**
- * Questions to a device whose link may be on another replica: the question travels as an outbox row, the answer as a row
- * of `device_replies` whose id comes back in the outbox. Nobody answers once the link is gone, so with it the questions
- * end that were asked before: the row of its end names them all, and a device that had no link when a question was sent
- * is looked up after the question waits, so that one of the two is always seen. An answer counts from the device that was
- * asked only, and is stored only where the question was handed on to it.
+ * Requests to a device whose link may be on another replica. The request travels as an outbox row, the answer as a row
+ * of `device_replies` whose id comes back in the outbox. When a link is gone nobody answers, so the outbox row of its
+ * end ends all requests made before. A device that had no link when a request was sent is looked up after the request
+ * waits, so that one of the two always notices. Only answers of the asked device count, and they are stored only where
+ * the request was handed on to it.
  */
 export type DeviceRequest =
   | { type: 'change_set.get'; runId: string; fence: number }
@@ -26,7 +26,7 @@ export type DeviceRequest =
 const reply = z.union([changeSetResult, folderCheck])
 export type DeviceReply = z.infer<typeof reply>
 
-/** Longer than anybody waits for an answer. */
+/** Longer than any caller waits for an answer. */
 const handedOnMs = 60_000
 
 interface Question {
@@ -37,7 +37,7 @@ interface Question {
 
 export class DeviceRequests {
   private readonly waiting = new Map<string, Question>()
-  /** Questions of other replicas that were handed on, with the device; each until it is answered or old. */
+  /** Requests of other replicas that were handed on, with the device; each until it is answered or old. */
   private readonly handedOn = new Map<string, string>()
   private readonly options: { root: Knex; world: World; bus: Bus; links: LinkRegistry; log: Log }
   private readonly unsubscribe: (() => void)[] = []
@@ -80,9 +80,9 @@ export class DeviceRequests {
     return parsed.success ? parsed.data : null
   }
 
-  /** The answer of the device arrived on its link, which is of this replica. What nobody asked it is dropped. */
+  /** Called when the device's answer arrived on its link on this replica. Ignores answers that nobody asked for. */
   async answered(device: string, requestId: string, answer: DeviceReply): Promise<void> {
-    if (this.waiting.get(requestId)?.device === device) return void this.settle(requestId, answer)
+    if (this.waiting.get(requestId)?.device === device) return this.settle(requestId, answer)
     if (this.handedOn.get(requestId) !== device) return
     this.handedOn.delete(requestId)
     const { root, world } = this.options
@@ -114,11 +114,9 @@ export class DeviceRequests {
     return answer
   }
 
-  private settle(requestId: string, answer: DeviceReply | null): boolean {
-    const question = this.waiting.get(requestId)
+  private settle(requestId: string, answer: DeviceReply | null): void {
+    this.waiting.get(requestId)?.resolve(answer)
     this.waiting.delete(requestId)
-    question?.resolve(answer)
-    return question !== undefined
   }
 
   private giveUp(device: string, unlinkedAt: number): void {

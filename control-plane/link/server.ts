@@ -38,7 +38,7 @@ export function isLinkRequest(request: IncomingMessage): boolean {
   return request.url?.split('?')[0] === linkPath
 }
 
-/** How long a device that still ends an older lease of a run is left alone before it is offered the run again. */
+/** The delay before a run is offered again to a device that still ends an older lease of it. */
 const runningAgainMs = 2_000
 
 export interface LinkServerOptions {
@@ -56,18 +56,20 @@ export interface LinkServerOptions {
   heartbeatMs: number
   leaseMs: number
   trustedProxies: number
-  /** Shorter waits, for tests. */
+  /** Shorter durations for tests. */
   session?: { helloMs?: number; pingMs?: number; deadMs?: number }
   waiting?: WaitingLimits
 }
 
-/** Accepts devices' WebSockets, keeps the registry of links, and hands each message to the part that owns its subject. */
+/**
+ * Accepts devices' WebSockets, keeps the registry of links, and hands each message to the part that owns its subject.
+ */
 export class LinkServer {
   private readonly options: LinkServerOptions
   private readonly sockets = new WebSocketServer({
     noServer: true,
     maxPayload: linkLimits.frameBytes,
-    // Bodies are compressed by nobody: loopback and LAN are quick, and a bomb must not be inflated.
+    // Compression is off: loopback and LAN are fast, and a compression bomb must not be inflated.
     perMessageDeflate: false,
   })
   private readonly bySession = new Map<Session, Link>()
@@ -110,12 +112,12 @@ export class LinkServer {
   }
 
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    // The HTTP server no longer listens for the socket's errors: one that nobody hears would end the process.
+    // The HTTP server no longer listens for the socket's errors, and an unheard error would end the process.
     socket.on('error', (error) => this.options.log.debug({ err: error }, 'the connection of a link failed'))
     const known = this.draining ? null : this.waiting.take(clientAddress(request, this.options.trustedProxies))
     if (known === null)
       return void socket.end('HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\nConnection: close\r\n\r\n')
-    // However it ends: refused by the library, cut off, or closed.
+    // Covers every way to end: refused by the library, cut off, or closed.
     socket.once('close', known)
     this.sockets.handleUpgrade(request, socket, head, (ws) => {
       const session = new Session({
@@ -171,7 +173,7 @@ export class LinkServer {
       challenge: (ms) => session.challenge(ms),
     }
     if (!session.send({ ...admitted.welcome, reconnectSpreadMs: reconnectSpread(links.size + 1) })) {
-      // Gone again before it was welcomed: else it would count as linked until its lease ends.
+      // The device is gone before its welcome. Without this it would count as linked until its lease ends.
       await markUnlinked(root, { deviceId: device.deviceId, linkId })
       return false
     }
@@ -185,7 +187,7 @@ export class LinkServer {
     for (const run of outcome.start) await this.options.starter.start(link, run)
     for (const run of outcome.cancel) this.options.starter.cancel(link, run)
     this.options.dispatcher.capacityChanged(device.workspaceId)
-    // A change that was made while the hello was worked on found no link to which it could be sent.
+    // A change made during the hello found no link to send it to.
     await this.deviceChanged(link)
     return true
   }
@@ -221,7 +223,7 @@ export class LinkServer {
           at: message.harnessStartedAt,
         })
       case 'run.ended':
-        // Not waited for: what comes behind it may be stored with it.
+        // Not awaited: later messages may be stored together with it.
         void this.options.ingest.push({ kind: 'ended', ...message, ...this.from(session, link) })
         return
       case 'folder.result':
@@ -246,12 +248,12 @@ export class LinkServer {
     return this.options.ingest.push({ kind: 'change_set', runId, fence, result, ...this.from(session, link) })
   }
 
-  /** Settings changed, or the device was removed: the daemon hears of it at once. */
+  /** Tells the daemon at once that its settings changed or the device was removed. */
   private async deviceChanged(link: Link): Promise<void> {
     const device = await findDevice(this.options.root, link.deviceId)
     if (!device) return revokeLink(link)
-    // Runs go to the link that the row names. Of two links of one daemon the row may name the dead one, so the daemon must say
-    // hello again.
+    // Runs go to the link that the row names. With two links of one daemon the row may name the dead one, so the daemon
+    // must say hello again.
     if (device.linkId !== link.linkId || device.replicaId !== this.options.replicaId) return link.close('going_away')
     const settings = settingsOf(device)
     if (JSON.stringify(settings) === JSON.stringify(link.settings)) return
@@ -273,7 +275,8 @@ export class LinkServer {
     const offer = { runId: message.runId, fence: message.fence, device: link.publicId }
     log.info({ runId: message.runId, reason: message.reason, device: link.publicId }, 'run declined')
     if (message.reason === 'already_running') {
-      // It ends the tree of an older lease first, which takes seconds; offered at once it would decline again and again.
+      // The device ends the processes of an older lease first, which takes seconds; offered at once it would decline
+      // again and again.
       world.after(runningAgainMs, () => {
         dispatcher.withdraw(offer).catch((error: unknown) => {
           log.error({ err: error, runId: message.runId }, 'a declined offer was not taken back; the sweep does it')
@@ -281,7 +284,8 @@ export class LinkServer {
       })
       return
     }
-    // Until it reports otherwise the device takes nothing, so the same offer does not go round in a circle.
+    // The device counts as accepting nothing until it reports otherwise, so that the same offer does not go round in
+    // circles.
     const state = { ...link.claimState, accepting: false, message: message.message }
     await this.claimState(link, { ...state, reason: reasonOf(message.reason) })
     await recordClaimState(root, link.deviceId, link.claimState)

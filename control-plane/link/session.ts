@@ -18,14 +18,14 @@ import type { Log } from '../process/log.ts'
  *        |                  |                   |
  *        +-- 5 s, other frame, too large -------+--> closed (with a named code)
  *
- * Until hello at most 16 KiB are taken, counted as they arrive: a frame that says it is large is never gathered.
- * Messages are handled one after another in their order of arrival; a frame of events is only queued by its handler, so
- * a slow commit does not hold up the heartbeats behind it. What was received and is not worked off is bounded: beyond
- * `heldBytes`, and while nobody knows yet whose hello it was, nothing more is read. A peer that is silent for 45 s
- * although pinged every 20 s is given up: TCP alone would take a quarter of an hour to notice a cut wire.
+ * Before hello at most 16 KiB are read, counted as they arrive, so a frame that claims to be large is never collected.
+ * Messages are handled one after another in their order of arrival. The handler of a frame of events only queues it, so
+ * a slow commit does not hold up the heartbeats behind it. Unprocessed bytes are bounded: beyond `heldBytes`, and while
+ * the sender of a hello is looked up, nothing more is read. A peer that is silent for 45 s although pinged every 20 s is
+ * given up: TCP alone would take a quarter of an hour to notice a cut wire.
  */
 export interface SessionHandlers {
-  /** Resolves when the device was welcomed; false closed the socket already. */
+  /** Resolves with true when the device was welcomed; with false when the socket was closed instead. */
   hello(session: Session, hello: DeviceMessage & { type: 'hello' }): Promise<boolean>
   message(session: Session, message: DeviceMessage): Promise<void>
   /** Resolves when the body is no longer needed. */
@@ -35,7 +35,7 @@ export interface SessionHandlers {
 
 export interface SessionOptions {
   socket: WebSocket
-  /** What carries the socket: its bytes are counted before hello. */
+  /** The stream below the socket, whose bytes are counted before hello. */
   wire: Duplex
   world: World
   log: Log
@@ -49,11 +49,11 @@ export interface SessionOptions {
 }
 
 type State = 'waiting' | 'opening' | 'open' | 'closed'
-/** Bytes that may wait in the socket before a device that does not read is given up. */
+/** Bytes that may wait in the socket before a device that does not read them is given up. */
 const maxBuffered = 32 * 1024 * 1024
-/** Bytes of one device that may wait here to be worked off; more than its runs may have under way. */
+/** Unprocessed bytes of one device; more than its runs may have in flight. */
 const maxHeld = 64 * 1024 * 1024
-/** Frames have headers, and pings may come before hello. */
+/** Allowance for frame headers and for pings before hello. */
 const overheadBytes = 1024
 
 export class Session {
@@ -134,7 +134,7 @@ export class Session {
       else if (bytes > linkLimits.helloBytes + overheadBytes) {
         wire.off('data', onData)
         this.close('frame_too_large')
-        // Nothing more of it is read, not even its answer to the close: it is cut off a moment later.
+        // Nothing more is read, not even the peer's answer to the close: it is cut off a moment later.
         socket.pause()
       }
     }
@@ -152,7 +152,7 @@ export class Session {
     if (isBinary) return this.receivedFrame(bytes)
     const message = parseMessage(bytes)
     if (message === 'malformed') return this.close('malformed_frame')
-    // A type this version does not know comes from a newer device: it is ignored.
+    // An unknown type comes from a newer device and is ignored.
     if (message === 'unknown') return this.options.log.info({}, 'link message of an unknown type')
     if (this.state === 'waiting') {
       if (message.type !== 'hello') return this.close('hello_expected')
@@ -200,14 +200,14 @@ export class Session {
     }
   }
 
-  private enqueue(task: () => Promise<void>, passedOver: () => void = () => undefined): void {
+  private enqueue(task: () => Promise<void>, skipped: () => void = () => undefined): void {
     this.work = this.work.then(async () => {
-      if (this.isClosed()) return passedOver()
+      if (this.isClosed()) return skipped()
       try {
         await task()
       } catch (error) {
         this.options.log.error({ err: error }, 'a link message could not be handled')
-        // What was not handled is told again by the device after it connected anew.
+        // The device sends the message again after it connects anew.
         this.close('going_away')
       }
     })
@@ -223,7 +223,7 @@ export class Session {
     const limitMs = silenceLimitMs({ pingMs, deadMs: this.options.deadMs ?? linkLimits.deadMs })
     const tick = () => {
       if (this.state === 'closed') return
-      // It is not read, so it cannot be heard.
+      // While nothing is read, silence means nothing.
       if (socket.isPaused) this.lastHeardAt = world.monotonic()
       const silentMs = world.monotonic() - this.lastHeardAt
       if (silentMs >= limitMs) {
@@ -232,7 +232,7 @@ export class Session {
         return
       }
       if (socket.readyState === WebSocket.OPEN) socket.ping()
-      // At the limit itself and not with the next ping, which may come a whole interval later.
+      // Checks at the limit itself and not at the next ping, which may come a whole interval later.
       this.cancels.push(world.after(Math.min(pingMs, Math.max(1, limitMs - silentMs)), tick))
       if (this.cancels.length > 8) this.cancels = this.cancels.slice(-2)
     }
@@ -242,7 +242,7 @@ export class Session {
   private gone(name: CloseName | 'peer'): void {
     if (this.state === 'closed') return
     this.state = 'closed'
-    // The peer's answer to the close is read; what else comes is ignored.
+    // The peer's answer to the close is still read; anything else is ignored.
     this.options.socket.resume()
     for (const cancel of this.cancels.splice(0)) cancel()
     this.options.onClose(name)

@@ -7,8 +7,8 @@ import type { Bus } from '../db/bus.ts'
 import { revokeLink, type LinkRegistry } from './registry.ts'
 
 /**
- * Whether a device that says hello may have the link, when there seems to be one already: a half-open link is given up,
- * a daemon that reconnects replaces its own old link, and a second daemon with the same identity is refused.
+ * Decides whether a device that says hello may have the link when there seems to be one already: a half-open link is
+ * given up, a daemon that reconnects replaces its own old link, and a second daemon with the same identity is refused.
  */
 export interface TakeoverOptions {
   root: Knex
@@ -22,7 +22,7 @@ export interface TakeoverOptions {
 
 /** An old link must answer a ping within this time to keep its place. */
 const challengeMs = 2_000
-/** How often the row of a device is read while another replica is asked for its link. */
+/** How often the row of a device is read while another replica checks its link. */
 export const lookEveryMs = 100
 
 export class Takeover {
@@ -58,7 +58,8 @@ export class Takeover {
 
   /**
    * Ends a link whose connection was removed or replaced. A device that connects anew may say hello before this replica
-   * has read of it; the earlier link would answer the challenge, and the new daemon would be refused as a second one.
+   * has read of it; the earlier link would then answer the challenge, and the new daemon would be refused as a second
+   * one.
    */
   private async endRevoked(device: DeviceRow): Promise<void> {
     const { root, links } = this.options
@@ -68,7 +69,7 @@ export class Takeover {
     links.remove(link)
   }
 
-  /** True when the old link is gone afterwards. */
+  /** Resolves with true when the old link is gone afterwards. */
   private async challengeLocal(publicId: string, instance: string): Promise<boolean> {
     const link = this.options.links.find(publicId)
     if (!link) return true
@@ -88,8 +89,8 @@ export class Takeover {
       payload: { replicaId: device.replicaId, instance, deviceId: device.deviceId },
       at: world.now(),
     })
-    // The other replica clears the row when its link is dead and moves its heartbeat when it is alive. When that replica
-    // is dead itself nobody answers, and the device is let in.
+    // The other replica clears the row when its link is dead, and updates the heartbeat when it is alive. If that
+    // replica is dead itself nobody answers, and the device is admitted.
     for (let waited = 0; waited < challengeMs + 1_500; waited += lookEveryMs) {
       await world.sleep(lookEveryMs)
       const now = await findDevice(root, device.deviceId)
@@ -102,7 +103,7 @@ export class Takeover {
   private async answer(publicId: string, deviceId: string, instance: string): Promise<void> {
     const { root, links, replicaId, world } = this.options
     const link = links.find(publicId)
-    // Confirms a live link with a heartbeat of its own, by which the asking replica sees that it is alive.
+    // Confirms a live link with a heartbeat, by which the asking replica sees that it is alive.
     if (link && !(await this.challengeLocal(publicId, instance)))
       return recordHeartbeats(root, [{ deviceId: link.deviceId, at: world.now() }])
     await clearLink(root, deviceId, replicaId)

@@ -1,6 +1,6 @@
 /**
- * Connections that have not said hello, or of whom it is not known yet whose hello it was. Anybody can open them, so there
- * are only so many, in all and of one address; each holds little and is gone after some seconds.
+ * Limits connections that have not said hello, or whose sender is still being looked up. Anybody can open them, so
+ * their number is limited in total and for each address; each holds little and is gone after some seconds.
  */
 export interface WaitingLimits {
   inAll: number
@@ -19,7 +19,7 @@ export class WaitingLinks {
     this.limits = limits
   }
 
-  /** To be called once the link waits no more; null when there are too many. */
+  /** Returns a function to call once the link no longer waits; null when there are too many. */
   take(address: string): (() => void) | null {
     const here = this.byAddress.get(address) ?? 0
     if (this.count >= this.limits.inAll || here >= this.limits.perAddress) return null

@@ -3,7 +3,7 @@ import { nullableTime, text, time } from '../db/columns.ts'
 import type { Db } from '../db/open.ts'
 import { roles } from '../resources/members/store.ts'
 
-/** Everything by which somebody has access, over all workspaces, for the operator. */
+/** Everything that gives somebody access, over all workspaces, for the operator. */
 
 export interface AccessFilter {
   userId?: string
@@ -29,7 +29,7 @@ export async function listOpenSessions(db: Db, { userId, id }: AccessFilter, now
   return rows.map((row) => sessionRow.parse(row))
 }
 
-/** Returns how many were open. */
+/** Returns the number of sessions that were open. */
 export async function revokeSessions(db: Db, { userId, id }: AccessFilter, now: number): Promise<number> {
   return db('dashboard_sessions')
     .where({ ...(userId !== undefined && { user_id: userId }), ...(id !== undefined && { id }) })
@@ -58,12 +58,12 @@ export async function listValidTokens(db: Db, { userId }: AccessFilter, now: num
   return rows.map((row) => tokenRow.parse(row))
 }
 
-/** Returns how many still worked. */
+/** Returns the number of tokens that still worked. */
 export async function revokeTokensOf(db: Db, userId: string, now: number): Promise<number> {
   return db('login_tokens').where({ user_id: userId }).whereNull('revoked_at').update({ revoked_at: now })
 }
 
-/** One-time links and codes of svc that the person could still sign in by. */
+/** Removes one-time links and codes of svc that the person could still sign in with. */
 export async function removeSignInsOf(db: Db, userId: string): Promise<void> {
   await db('sign_in_links').where({ user_id: userId }).delete()
   await db('device_grants').where({ user_id: userId }).delete()

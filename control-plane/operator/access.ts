@@ -15,20 +15,26 @@ import {
   removeSignInsOf,
   revokeSessions,
   revokeTokensOf,
+  type OpenSessionRow,
+  type ValidTokenRow,
 } from './access-store.ts'
 import { OperatorError } from './people.ts'
 
-/** How the operator sees who has access, and ends it. A running server notices within seconds, whoever ends it. */
+/**
+ * The operator's view of who has access, and ways to end it. A running server notices within seconds, whatever ended
+ * it.
+ */
 
 export interface Removal {
   email: string
-  /** Becomes owner where the person is the only one. */
+  /** Becomes owner of workspaces whose only owner is removed. */
   newOwner: string | null
 }
 
 /**
- * Puts a person out: of every workspace, with all tokens, sessions, devices and identities; runs on the devices, and those
- * that they caused, end, and automations on their account are paused. Who they were stays, since history names them, and the operator may add them again.
+ * Removes a person from every workspace, with all tokens, sessions, devices and identities. Runs on the devices and
+ * runs that they caused end, and automations on their account are paused. The user's row stays, since history names it,
+ * and the operator may add the person again.
  */
 export async function removeUser(db: Db, world: World, { email, newOwner }: Removal) {
   const user = await known(db, email)
@@ -71,20 +77,19 @@ export async function unlinkUser(db: Db, { email, issuer }: { email: string; iss
   return { userId: user.publicId, identities }
 }
 
+const withTimestamps = ({ createdAt, lastUsedAt, expiresAt, ...row }: OpenSessionRow | ValidTokenRow) => ({
+  ...row,
+  createdAt: toTimestamp(createdAt),
+  lastUsedAt: toTimestamp(lastUsedAt),
+  expiresAt: toTimestamp(expiresAt),
+})
+
 export async function listSessions(db: Db, world: World, email: string | null) {
   const sessions = await listOpenSessions(db, await filterBy(db, email), world.now())
-  return {
-    sessions: sessions.map(({ id, email: of, createdAt, lastUsedAt, expiresAt }) => ({
-      id,
-      email: of,
-      createdAt: toTimestamp(createdAt),
-      lastUsedAt: toTimestamp(lastUsedAt),
-      expiresAt: toTimestamp(expiresAt),
-    })),
-  }
+  return { sessions: sessions.map(withTimestamps) }
 }
 
-/** One by its id, or all of a person. */
+/** Ends one session by its id, or all of a person. */
 export async function endSessions(db: Db, world: World, by: { id: string | null; email: string | null }) {
   if ((by.id === null) === (by.email === null))
     throw new OperatorError('Name a session by its id, or a person by --email.')
@@ -96,21 +101,14 @@ export async function endSessions(db: Db, world: World, by: { id: string | null;
 
 export async function listTokens(db: Db, world: World, email: string | null) {
   const tokens = await listValidTokens(db, await filterBy(db, email), world.now())
-  return {
-    tokens: tokens.map(({ createdAt, lastUsedAt, expiresAt, ...token }) => ({
-      ...token,
-      createdAt: toTimestamp(createdAt),
-      lastUsedAt: toTimestamp(lastUsedAt),
-      expiresAt: toTimestamp(expiresAt),
-    })),
-  }
+  return { tokens: tokens.map(withTimestamps) }
 }
 
 export async function listDevices(db: Db, email: string | null) {
   return { devices: await listKnownDevices(db, await filterBy(db, email)) }
 }
 
-/** By either of its ids. Its runs end, and it is told. */
+/** Revokes a device by either of its ids. Its runs end, and it is told. */
 export async function revokeDevice(db: Db, world: World, id: string) {
   const device = id.startsWith('dvc_') ? await findDeviceByPublicId(db, id) : await findDevice(db, id)
   if (device === null) throw new OperatorError('No device has this id.')

@@ -4,22 +4,22 @@ import type { Tx } from '../db/open.ts'
 import type { ServerFlags } from '../config.ts'
 import { endSessions, listDevices, listSessions, listTokens, removeUser, revokeDevice, unlinkUser } from './access.ts'
 
-/** The operator's commands about who has access. Each does its work on the database and prints one line of JSON. */
-/** With the options that all commands have. */
+/** The operator's commands about who has access. Each works on the database and prints one line of JSON. */
+/** The command line with the options of all commands. */
 export type OperatorArgv = Argv<{ 'data-dir': string | undefined } & { 'database-url': string | undefined }>
 export type OnDatabase = (args: ServerFlags, work: (tx: Tx) => Promise<object>) => Promise<void>
 
-const emailOption = { type: 'string', describe: 'Of this person only' } as const
+const emailOption = { type: 'string', describe: 'Only those of this person' } as const
 
 export function userCommands(y: OperatorArgv, onDatabase: OnDatabase): OperatorArgv {
   return y
     .command(
       'remove',
-      'Put a person out of every workspace, with all tokens, sessions and devices',
+      'Remove a person from every workspace, with all tokens, sessions and devices',
       (remove) =>
         remove.option('email', { type: 'string', demandOption: true }).option('new-owner', {
           type: 'string',
-          describe: 'Address of who becomes owner where the person is the only one',
+          describe: 'Address of the new owner of workspaces that the person alone owns',
         }),
       async (args) =>
         onDatabase(args, (tx) => removeUser(tx, world, { email: args.email, newOwner: args.newOwner ?? null })),
@@ -30,7 +30,7 @@ export function userCommands(y: OperatorArgv, onDatabase: OnDatabase): OperatorA
       (unlink) =>
         unlink
           .option('email', { type: 'string', demandOption: true })
-          .option('issuer', { type: 'string', describe: 'Default: at any' }),
+          .option('issuer', { type: 'string', describe: 'Default: all issuers' }),
       async (args) => onDatabase(args, (tx) => unlinkUser(tx, { email: args.email, issuer: args.issuer ?? null })),
     )
 }

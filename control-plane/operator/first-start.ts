@@ -6,8 +6,9 @@ import { issueToken, type NewToken } from '../sign-in/issue-token.ts'
 import { firstSlug, makeUser, makeNamedWorkspace } from './people.ts'
 
 /**
- * On an empty database: the first person, company and workspace, and a login token. null when somebody is known already.
- * Replicas that start together on one empty database wait for each other, so that one of them makes them.
+ * Makes the first person, company and workspace, and a login token, in an empty database. Returns null when somebody is
+ * known already. Replicas that start together on one empty database wait for each other, so that only one of them makes
+ * these.
  */
 export async function firstStart(db: Db, world: World): Promise<NewToken | null> {
   if ((await countUsers(db)) > 0) return null

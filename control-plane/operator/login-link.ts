@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { toTimestamp } from '../../shared/api/ids.ts'
@@ -12,14 +12,14 @@ import { paths } from '../sign-in/paths.ts'
 import { insertLink } from '../sign-in/store.ts'
 import { memberByEmail } from './people.ts'
 
-/** One-time links by which the operator lets a member sign a browser in. */
+/** One-time links by which the operator signs a browser in as a member. */
 
 const linkMs = 15 * 60_000
 
 export interface LoginLink {
   userId: string
   workspaceId: string
-  /** Good once. Whoever has it is the person. */
+  /** Works once. Whoever has it can act as the person. */
   url: string
   expiresAt: string
 }
@@ -50,18 +50,20 @@ export async function createLoginLink(
   }
 }
 
-/** The public address; else that of the server which runs with this data folder; else the one it would listen on. */
+/**
+ * The public address, else the address of the server that runs with this data folder, else the one it would listen on.
+ */
 export function serverAddress(config: ServerConfig): string {
   if (config.publicUrl !== null) return config.publicUrl
-  const file = join(config.dataDir, dataFiles.server)
-  const running = existsSync(file) ? z.object({ url: z.url() }).safeParse(parse(readFileSync(file, 'utf8'))) : null
-  if (running?.success === true) return running.data.url
+  const running = urlIn(join(config.dataDir, dataFiles.server))
+  if (running !== null) return running
   return `http://${config.host.includes(':') ? `[${config.host}]` : config.host}:${config.port}`
 }
 
-function parse(text: string): unknown {
+/** The address in the file of a running server; null without such a file. */
+export function urlIn(serverFile: string): string | null {
   try {
-    return JSON.parse(text) as unknown
+    return z.object({ url: z.url() }).parse(JSON.parse(readFileSync(serverFile, 'utf8'))).url
   } catch {
     return null
   }

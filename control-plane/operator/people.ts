@@ -23,9 +23,9 @@ import {
   type WorkspaceRow,
 } from '../resources/workspaces/store.ts'
 
-/** What an operator does to people and their login tokens, on the database itself (DESIGN, "Callers and tokens"). */
+/** The operator's actions on people and their login tokens, directly on the database. */
 
-/** A sentence for the operator. */
+/** An error with a sentence for the operator. */
 export class OperatorError extends Error {
   override name = 'OperatorError'
 }
@@ -33,33 +33,36 @@ export class OperatorError extends Error {
 export interface NewUser {
   name: string
   email: string
-  /** null: the role it has, else `owner` of a workspace that is made for it, else `member`. */
+  /** null: the person's present role, else `owner` of a workspace that this call makes, else `member`. */
   role: Role | null
-  /** Slug, made with its company when it does not exist. null: the only workspace there is, `main` when there is none. */
+  /**
+   * Slug of a workspace, which is made with its company if it does not exist. null: the only workspace, or `main` when
+   * there is none.
+   */
   workspace: string | null
 }
 
-/** Of the workspace that is made when none is named. */
+/** Slug of the workspace that is made when none is named. */
 export const firstSlug = 'main'
 
 const personName = z.string().trim().min(1).max(200)
 const emailAddress = z.email().max(320).toLowerCase()
 
-/** Makes a person a member of a workspace, with a login token. A person that is known keeps its name. */
+/** Makes a person a member of a workspace, with a login token. A known person keeps their name. */
 export async function addUser(db: Db, world: World, input: NewUser): Promise<NewToken & { workspace: string }> {
   const name = parse(personName, input.name, 'The name')
   const email = parse(emailAddress, input.email, 'The email address')
   const known = await knownWorkspace(db, input.workspace)
   const workspace = known ?? (await makeNamedWorkspace(db, world, input.workspace ?? firstSlug))
   const user = (await findUserByEmail(db, email)) ?? (await makeUser(db, world, { name, email }))
-  // Who is named again, for a new token, keeps its rights; and a workspace without an owner is nobody's to administer.
+  // A person who is named again, for a new token, keeps their rights; and a new workspace needs an owner.
   const role = input.role ?? (await findRole(db, workspace.id, user.id)) ?? (known === null ? 'owner' : 'member')
   await replaceMember(db, { workspaceId: workspace.id, userId: user.id, role, at: world.now() })
   const token = await issueToken(db, world, { user, workspaceId: workspace.id, name: 'user add' })
   return { ...token, workspace: workspace.slug }
 }
 
-/** A new login token for a member; its older ones stay valid. It ends after `lifeMs`, or when it is revoked. */
+/** Makes a new login token for a member; older ones stay valid. It ends after `lifeMs`, or when it is revoked. */
 export async function createToken(
   db: Db,
   world: World,
@@ -76,7 +79,7 @@ export async function memberByEmail(
   db: Db,
   input: { email: string; workspace: string | null },
 ): Promise<{ user: UserRow; workspaceId: string }> {
-  // Not checked for its form: the first person's is `owner@localhost`.
+  // The form is not checked: the first person's address is `owner@localhost`.
   const user = await findUserByEmail(db, input.email)
   if (user === null) throw new OperatorError(`Nobody has the address ${input.email}.`)
   return { user, workspaceId: await joinedWorkspace(db, user, input.workspace) }
@@ -96,7 +99,7 @@ export async function makeUser(db: Db, world: World, person: { name: string; ema
   return user
 }
 
-/** A workspace with the words of its slug for a name. */
+/** Makes a workspace whose name consists of the words of its slug. */
 export async function makeNamedWorkspace(db: Db, world: World, slug: string): Promise<{ id: string; slug: string }> {
   if ((await findSlugOwner(db, slug)) !== null)
     throw new OperatorError(`Another workspace had the slug ${slug}; it stays reserved.`)
@@ -105,7 +108,7 @@ export async function makeNamedWorkspace(db: Db, world: World, slug: string): Pr
   return makeWorkspace(db, world, { name, slug })
 }
 
-/** Null when it is to be made. */
+/** Returns null when the workspace must be made. */
 async function knownWorkspace(db: Db, slug: string | null): Promise<{ id: string; slug: string } | null> {
   if (slug !== null) return findWorkspaceBySlug(db, parse(workspaceSlug, slug, 'The slug of the workspace'))
   const [only, ...others] = await listAllWorkspaces(db, 2)

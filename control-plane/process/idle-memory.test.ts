@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { realWorld, type World } from '../../shared/lib/world.ts'
 import { IdleMemory } from './idle-memory.ts'
 
-test('one collection once nothing is asked for, if there is much to give back', () => {
+test('collects once when requests stop, if there is much memory to free', () => {
   let tick = () => {}
   const after: World['after'] = (_ms, run) => {
     tick = run
@@ -35,7 +35,7 @@ test('one collection once nothing is asked for, if there is much to give back', 
   expect(collections).toBe(1)
 })
 
-test('the real collection can be asked for', () => {
+test('the real garbage collection can be called', () => {
   let tick = () => {}
   const after: World['after'] = (_ms, run) => {
     tick = run

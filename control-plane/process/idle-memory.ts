@@ -3,18 +3,18 @@ import { runInNewContext } from 'node:vm'
 import type { World } from '../../shared/lib/world.ts'
 
 /**
- * Gives memory back to the system once a server that had much to do has nothing to do. V8 collects when something is asked
- * of it, so what a burst left behind would stay for as long as nobody calls.
+ * Gives memory back to the system when a busy server becomes idle. V8 collects only while there is work, so the garbage
+ * of a burst would stay for as long as nobody calls.
  */
 export interface IdleMemoryOptions {
   world: World
-  /** Bytes that the process has. */
+  /** Bytes that the process holds. */
   resident?: () => number
   collect?: () => void
 }
 
 const checkMs = 10_000
-/** Grown by less than this, it is not worth a collection. */
+/** Smaller growth is not worth a collection. */
 const growth = 1.25
 
 export class IdleMemory {
@@ -22,7 +22,7 @@ export class IdleMemory {
   private readonly resident: () => number
   private readonly collect: () => void
   private wasActive = false
-  /** Something happened since the last collection. */
+  /** Whether something happened since the last collection. */
   private isDue = false
   private least = Infinity
   private stopTimer: () => void = () => undefined
@@ -46,7 +46,7 @@ export class IdleMemory {
     this.stopTimer()
   }
 
-  /** Somebody asked for something. */
+  /** Notes that a request came. */
   active(): void {
     this.wasActive = true
     this.isDue = true
@@ -62,7 +62,7 @@ export class IdleMemory {
   }
 }
 
-/** Made when it is needed first: the flag stays without effect on contexts that are there already. */
+/** Made at the first use: the flag has no effect on existing contexts. */
 function collectNow(): void {
   setFlagsFromString('--expose-gc')
   const gc = runInNewContext('gc') as (options: object) => void

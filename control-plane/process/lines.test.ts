@@ -21,7 +21,7 @@ function start() {
 }
 const tick = () => new Promise((resolve) => setImmediate(resolve))
 
-test('pieces of a line follow one another, and those of other lines go on', async () => {
+test('pieces of one line run one after another, while other lines continue', async () => {
   const { lines, done, held, quick, letGo } = start()
   lines.add('a', held('a1'))
   lines.add('a', quick('a2'))
@@ -32,7 +32,7 @@ test('pieces of a line follow one another, and those of other lines go on', asyn
   expect(done).toEqual(['b1', 'a1', 'a2'])
 })
 
-test('a piece that waits is not asked for twice, one that is at work is', async () => {
+test('a waiting piece is not added twice, but a running one may be added again', async () => {
   const { lines, done, held, quick, letGo } = start()
   lines.add('a', held('first'), 'key')
   await tick()
@@ -43,7 +43,7 @@ test('a piece that waits is not asked for twice, one that is at work is', async 
   expect(done).toEqual(['other', 'first', 'second'])
 })
 
-test('only so many lines are at work, and each gets its turn', async () => {
+test('the number of active lines is limited, and each line gets its turn', async () => {
   const { lines, done, waiting, held, quick, letGo } = start()
   const names = Array.from({ length: 40 }, (_each, at) => `line ${at}`)
   for (const name of names) lines.add(name, held(name))
@@ -59,7 +59,7 @@ test('only so many lines are at work, and each gets its turn', async () => {
   expect(done).toHaveLength(41)
 })
 
-test('idle is when what pieces asked for is done, too, and one that failed holds nobody up', async () => {
+test('idle waits for pieces added by other pieces, and a failed piece delays none', async () => {
   const { lines, done, quick } = start()
   lines.add('a', () => Promise.reject(new Error('broken')))
   lines.add('a', async () => lines.add('b', quick('b')))
@@ -67,7 +67,7 @@ test('idle is when what pieces asked for is done, too, and one that failed holds
   expect(done).toEqual(['b'])
 })
 
-test('stop waits for what is at work and leaves out the rest', async () => {
+test('stop waits for running pieces and drops the waiting ones', async () => {
   const { lines, done, held, quick, letGo } = start()
   lines.add('a', held('at work'))
   lines.add('a', quick('left out'))

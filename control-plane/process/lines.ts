@@ -1,16 +1,16 @@
 import type { Log } from './log.ts'
 
 /**
- * Work of a service that stands in lines: the pieces of one line are done one after another, in the order in which they
- * came, and no line waits for another one. What writes in a workspace stands in the line of that workspace, by its id: it
- * may wait there for the workspace's turn (db/turns.ts) as long as a write may take, and those of others go on.
+ * Runs the work of a service in lines: the pieces of one line are done one after another in order of arrival, and no
+ * line waits for another one. Writes to a workspace are in the line of that workspace, by its id. They may wait there for
+ * the workspace's turn (db/turns.ts) as long as a write may take, while other lines go on.
  *
  *   (no line) --add--> ready --a place is free--> at work --a piece is left--> ready
  *                                                    `-----none is left-----> (no line)
  *
- * Lines that are ready go to work in turn, a piece each, on a bounded number of places. A line waits for the turn of its
- * workspace on its place, but holds no connection meanwhile; so there are more places than connections, and who stalls as
- * many workspaces of their own as there are places holds all the connections already.
+ * Ready lines take turns, one piece each, on a bounded number of places. A line keeps its place while it waits for the
+ * turn of its workspace, but holds no connection. So there are more places than connections, and whoever stalls as many
+ * workspaces as there are places holds all the connections already.
  */
 type Piece = () => Promise<void>
 
@@ -19,14 +19,14 @@ const places = 32
 export class Lines {
   private readonly log: Log
   private readonly failed: string
-  /** What waits in each line; a line whose piece is at work is kept when nothing else waits in it. */
+  /** The waiting pieces of each line; a line whose last piece is being done stays here, empty. */
   private readonly lines = new Map<string, Map<unknown, Piece>>()
   private readonly ready = new Set<string>()
   private atWork = 0
   private whenIdle: (() => void)[] = []
   private stopped = true
 
-  /** `failed`: what the log says of a piece that failed. */
+  /** `failed`: the log message for a failed piece. */
   constructor(log: Log, failed: string) {
     this.log = log
     this.failed = failed
@@ -40,18 +40,18 @@ export class Lines {
     this.stopped = false
   }
 
-  /** What has not begun is left out; resolves when nothing is being done any more. */
+  /** Drops pieces that have not begun; resolves when no piece is being done any more. */
   async stop(): Promise<void> {
     this.stopped = true
     await this.idle()
   }
 
-  /** Resolves when nothing that was asked for, by a piece of work too, is still being done. */
+  /** Resolves when all requested pieces are done, including those that pieces request. */
   idle(): Promise<void> {
     return this.lines.size === 0 ? Promise.resolve() : new Promise((resolve) => this.whenIdle.push(resolve))
   }
 
-  /** With a key, a piece that waits in the line already is not asked for twice. One that fails is logged. */
+  /** With a key, a piece that already waits in the line is not added twice. A failed piece is logged. */
   add(line: string, piece: Piece, key: unknown = piece): void {
     const waiting = this.lines.get(line)
     if (waiting === undefined) {
@@ -73,7 +73,7 @@ export class Lines {
   }
 
   private async workOn(line: string): Promise<void> {
-    // Leaves whoever asked for it, who may ask for more at once.
+    // Returns to the caller first, which may add more pieces at once.
     await Promise.resolve()
     const waiting = this.lines.get(line) ?? new Map<unknown, Piece>()
     for (const [key, piece] of waiting) {

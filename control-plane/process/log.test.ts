@@ -19,7 +19,7 @@ function logInFile() {
   return { log: createLog({ level: 'info', pretty: false, descriptor }), messages }
 }
 
-test('lines arrive in their order soon after they were written', async () => {
+test('lines arrive in order, soon after they were written', async () => {
   const { log, messages } = logInFile()
   const written = Array.from({ length: 200 }, (_, index) => `line ${index}`)
   for (const message of written) log.info({ a: 1 }, message)
@@ -34,7 +34,7 @@ test('no token of this service gets into the log', async () => {
   await vi.waitFor(() => expect(messages()).toEqual(['somebody sent [redacted:svc_pat]']))
 })
 
-test('a line of a child goes the same way, and one below the level does not go at all', async () => {
+test('child loggers write to the same place, and lines below the level are dropped', async () => {
   const { log, messages } = logInFile()
   log.debug({}, 'hidden')
   log.child({ requestId: 'r' }).info({}, 'of a child')
@@ -42,7 +42,7 @@ test('a line of a child goes the same way, and one below the level does not go a
   await vi.waitFor(() => expect(messages()).toEqual(['of a child', 'failed']))
 })
 
-test('what a process wrote is there when it has exited', () => {
+test('everything a process logged is written when it exits', () => {
   const script = `
     import { createLog } from ${JSON.stringify(join(import.meta.dirname, 'log.ts'))}
     const log = createLog({ level: 'info', pretty: false })

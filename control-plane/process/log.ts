@@ -29,8 +29,8 @@ const lateMs = 100
 const warning = 40
 
 /**
- * Lines go out together and at most so late, as handing each one to the system costs as much as reading a row does. A
- * warning or an error goes out at once, with all that came before it, and so does everything when the process exits.
+ * Writes lines together with a short delay, as each write costs as much as reading a row. A warning or an error is
+ * written at once, with everything before it, and so is everything when the process exits.
  */
 function together(descriptor: number): pino.DestinationStream {
   const destination = pino.destination({ dest: descriptor, sync: false, minLength: 4096 })
@@ -40,7 +40,7 @@ function together(descriptor: number): pino.DestinationStream {
     destination.flush()
   }
   const stream = {
-    // Asks pino for the level of each line.
+    // Makes pino set the level of each line here.
     [Symbol.for('pino.metadata')]: true,
     lastLevel: 0,
     write(line: string) {

@@ -18,20 +18,20 @@ const drain = (turns: Turns<Item>) => {
   return names
 }
 
-test('groups come in turn, and within a group its members, however much one of them asks for', () => {
+test('groups take turns, and so do the members of a group, however many requests one makes', () => {
   const greedy = Array.from({ length: 4 }, (_, at) => item('w1', 'a', `a${at}`))
   const turns = fill(...greedy, item('w1', 'b', 'b0'), item('w2', 'c', 'c0'), item('w2', 'c', 'c1'))
   expect(drain(turns)).toEqual(['a0', 'c0', 'b0', 'c1', 'a1', 'a2', 'a3'])
 })
 
-test('who may not be served now keeps the place', () => {
+test('a request that cannot be served now keeps its place', () => {
   const turns = fill(item('w1', 'a', 'a0'), item('w2', 'b', 'b0'))
   expect(turns.take(({ group }) => group !== 'w1')?.name).toBe('b0')
   expect(turns.take(({ group }) => group !== 'w1')).toBeNull()
   expect(drain(turns)).toEqual(['a0'])
 })
 
-test('counts follow what waits', () => {
+test('counts match the waiting requests', () => {
   const [one, two] = [item('w', 'a', '1'), item('w', 'a', '2')]
   const turns = fill(one, two)
   expect(turns.countOf('a')).toBe(2)

@@ -1,6 +1,6 @@
 /**
- * Who is served next when many wait: groups in turn, within a group its members in turn, and of one member the oldest.
- * Somebody who asks for much so waits behind what the others asked for later.
+ * Decides who is served next when many wait: groups take turns, within a group its members take turns, and the oldest
+ * item of a member comes first. So whoever asks for much waits behind later requests of others.
  */
 export interface Place {
   /** For example a workspace. */
@@ -10,7 +10,7 @@ export interface Place {
 }
 
 export class Turns<Item extends Place> {
-  /** Groups and members in the order in which their turn comes; a member without items is not there. */
+  /** Groups and members in the order of their turns; members without items are removed. */
   private readonly groups = new Map<string, Map<string, Item[]>>()
   private readonly counts = new Map<string, number>()
 
@@ -23,7 +23,7 @@ export class Turns<Item extends Place> {
     this.counts.set(item.member, this.countOf(item.member) + 1)
   }
 
-  /** The next item of a group that `mayServe` names; its group and member go to the end of the line. */
+  /** Takes the next item that `mayServe` allows; its group and member go to the end of the line. */
   take(mayServe: (item: Item) => boolean = () => true): Item | null {
     for (const [group, members] of this.groups) {
       for (const [member, items] of members) {
@@ -38,7 +38,7 @@ export class Turns<Item extends Place> {
     return null
   }
 
-  /** False when it is not there any more. */
+  /** Returns false when the item is not there any more. */
   remove(item: Item): boolean {
     const members = this.groups.get(item.group)
     const items = members?.get(item.member)

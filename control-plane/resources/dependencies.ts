@@ -6,11 +6,11 @@ import type { DeviceRequests } from '../link/requests.ts'
 import type { Vault } from '../vault/vault.ts'
 import type { WakeContext } from '../wakes/wake.ts'
 
-/** What handlers need beside their request; made once when the server is assembled. */
+/** The dependencies of handlers, made once when the server is assembled. */
 export interface ResourceDependencies {
   bus: Pick<Bus, 'on' | 'onSignal'>
   requests: Pick<DeviceRequests, 'changeSet' | 'checkFolder'>
-  /** Workers for what a caller can make costly. */
+  /** Workers for work whose cost a caller decides. */
   costly: Pick<CostlyPool, 'run'>
   heartbeatMs: number
   leaseMs: number
@@ -19,12 +19,12 @@ export interface ResourceDependencies {
   wakeContext: WakeContext
   /** null: the operator gave no credentials. */
   github: GithubClient | null
-  /** Events of GitHub come in and what they are about can be read. */
+  /** Whether events of GitHub arrive and their subjects can be read. */
   isGithubInstalled: boolean
   /** Encrypts the values of secrets. */
   vault: Vault
-  /** Services whose secrets are taken; null: of any. */
+  /** Services whose secrets are accepted; null: any. */
   secretProviders: readonly string[] | null
-  /** Where this server is reached, without a slash at its end. */
+  /** The address of this server, without a slash at its end. */
   publicUrl(): string
 }

@@ -1,11 +1,11 @@
 import type Koa from 'koa'
 import { cookieName, cookieOf } from '../http/cookie.ts'
 
-/** Cookies of signing in. All are HttpOnly and SameSite=Lax, and Secure where the server is reached by https. */
+/** Cookies of signing in. All are HttpOnly and SameSite=Lax, and Secure if the server is reached by https. */
 export const cookies = {
-  /** Ties a sign-in under way to this browser. */
+  /** Ties an unfinished sign-in to this browser. */
   browser: 'svc_sign_in',
-  /** Where to go on to after signing in. */
+  /** The page to open after signing in. */
   next: 'svc_next',
 } as const
 

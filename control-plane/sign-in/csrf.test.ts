@@ -5,7 +5,7 @@ import { csrfToken, isCsrfToken, isSame } from './csrf.ts'
 import { escapeHtml, html, page, pagePolicy } from './html.ts'
 import { ownPath } from './paths.ts'
 
-test('a form’s token is that of one cookie, and does not tell the cookie', () => {
+test('the token of a form belongs to one cookie and does not reveal it', () => {
   const token = csrfToken('cookie')
   expect(isCsrfToken('cookie', token)).toBe(true)
   expect(isCsrfToken('cookie', `${token} `)).toBe(false)
@@ -15,7 +15,7 @@ test('a form’s token is that of one cookie, and does not tell the cookie', () 
   expect([isSame('a', 'a'), isSame('a', 'b'), isSame('a', 'aa'), isSame('', '')]).toEqual([true, false, false, true])
 })
 
-test('a sender is this site’s own, or no browser', () => {
+test('a request is accepted from this site’s own pages, or from a client that is no browser', () => {
   const hosts = ['svc.example.com', '127.0.0.1:4400']
   const isOwn = (origin?: string, secFetchSite?: string) => isOwnSender({ origin, secFetchSite, hosts })
   expect(isOwn('https://svc.example.com')).toBe(true)
@@ -26,7 +26,7 @@ test('a sender is this site’s own, or no browser', () => {
   expect([isOwn(undefined, 'cross-site'), isOwn(undefined, 'same-site')]).toEqual([false, false])
 })
 
-test('what is put into a page stays text', () => {
+test('text that is inserted into a page stays text', () => {
   fc.assert(
     fc.property(fc.string(), (text) => {
       const shown = html`<p title="${text}">${text}</p>`.text
@@ -37,13 +37,13 @@ test('what is put into a page stays text', () => {
   expect(html`${null}${3}${[html`<b>${'<'}</b>`, html`x`]}`.text).toBe('3<b>&lt;</b>x')
 })
 
-test('a page’s style is the one its policy lets through', async () => {
+test('the style of a page is allowed by its content security policy', async () => {
   const style = /<style>([^]*)<\/style>/.exec(page('t', html``))![1]!
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(style))
   expect(pagePolicy).toContain(`'sha256-${Buffer.from(digest).toString('base64')}'`)
 })
 
-test('a way on is a path of this server', () => {
+test('a redirect target is a path of this server', () => {
   for (const path of ['/device?user_code=A-B', '/', '/a/b?c=d%2F%2Fe']) expect(ownPath(path)).toBe(path)
   for (const path of [
     '',

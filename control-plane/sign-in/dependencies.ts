@@ -5,13 +5,13 @@ import type { Limiter } from '../http/limits.ts'
 import type { Log } from '../process/log.ts'
 import type { OidcClient } from './oidc/client.ts'
 
-/** How long a session lasts after signing in, whatever happens meanwhile, and without being used. */
+/** How long a session lasts: in total after signing in, and without being used. */
 export interface SessionLimits {
   totalMs: number
   idleMs: number
 }
 
-/** What signing in is made of; built once when the server is assembled. */
+/** The dependencies of signing in, built once when the server is assembled. */
 export interface SignInDependencies {
   root: Knex
   world: World

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** HTML by template: what is put in is escaped unless it is HTML made here. */
+/** HTML templates: inserted text is escaped unless it is HTML made here. */
 export class Html {
   readonly text: string
   constructor(text: string) {
@@ -48,8 +48,8 @@ button, .button { font: inherit; display: inline-block; padding: .5rem 1.25rem; 
 `
 
 /**
- * What a page may do: nothing but show itself and send its own forms. `form-action` also holds for where a form is sent on
- * to, so what leads to another site is a link.
+ * The content policy of pages: they may only show themselves and send their own forms. `form-action` also covers
+ * redirects of a form, so ways to other sites are links.
  */
 export const pagePolicy = [
   "default-src 'none'",

@@ -7,7 +7,7 @@ export interface NewToken {
   userId: string
   workspaceId: string
   tokenId: string
-  /** The login token itself; it is shown only here. */
+  /** The login token itself, which is shown only here. */
   token: string
 }
 

@@ -12,7 +12,7 @@ import { claimLink, findOpenLink, type LinkRow } from './store.ts'
 import { inTransaction } from '../db/transaction.ts'
 
 /**
- * One-time links, made by the operator. Opening one shows a page with a button: programs that look at the links in mails
+ * One-time links, made by the operator. Opening one shows a page with a button: programs that check the links in mails
  * open them, too, and must not use them up.
  */
 export async function openLink(ctx: Koa.Context, deps: SignInDependencies): Promise<void> {
@@ -60,7 +60,7 @@ async function signIn(
   welcome(ctx, deps, cookie)
 }
 
-/** What is wrong with a link is not said: it is the same for whoever tries links. */
+/** The reason is not told: it is the same answer for whoever tries links. */
 function refuse(): never {
   throw new PageRefusal(410, 'This link does not work', 'It is not known, was used, or is older than 15 minutes.')
 }

@@ -1,4 +1,3 @@
-/** Where the pages of signing in are. */
 export const paths = {
   signIn: '/sign-in',
   link: '/sign-in/link',
@@ -10,8 +9,8 @@ export const paths = {
 } as const
 
 /**
- * A path of this server to go on to, or null for what would lead elsewhere. Browsers read `//host` and `/\host` as another
- * host and drop tabs and line breaks while reading.
+ * Returns a path of this server to go to, or null when the text would lead elsewhere. Browsers read `//host` and
+ * `/\host` as another host, and drop tabs and line breaks while reading.
  */
 export function ownPath(text: string): string | null {
   if (text.length > 1000 || !/^\/(?![/\\])[!-~]*$/.test(text)) return null

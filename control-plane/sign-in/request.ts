@@ -1,13 +1,10 @@
 import type Koa from 'koa'
-import type { RequestState } from '../http/kernel.ts'
 import { isStorable, readBody } from '../http/body.ts'
 import { isOwnSender, ownHosts } from '../http/sender.ts'
 import { isCsrfToken } from './csrf.ts'
 import type { SignInDependencies } from './dependencies.ts'
 
-/** Reading the requests of pages and endpoints of signing in. */
-
-/** A page that says no. */
+/** A refusal that is shown as a page. */
 export class PageRefusal extends Error {
   override name = 'PageRefusal'
   readonly status: number
@@ -22,13 +19,13 @@ export class PageRefusal extends Error {
 
 const formBytes = 16 * 1024
 
-/** The fields of an urlencoded body; null when it is none, or a field comes twice (RFC 6749, section 3.2). */
+/** The fields of an urlencoded body; null when it is not one, or a field comes twice (RFC 6749, section 3.2). */
 export async function readForm(
   ctx: Koa.Context,
   { rooms, world }: Pick<SignInDependencies, 'rooms' | 'world'>,
 ): Promise<Map<string, string> | null> {
   const owner = { group: ctx.ip, member: ctx.ip }
-  // So small that it takes no room.
+  // Forms are too small to need room.
   const { bytes } = await readBody(ctx.req, { limit: formBytes, room: rooms.strangers, owner, world })
   const type = ctx.req.headers['content-type'] ?? ''
   if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(type)) return null
@@ -66,8 +63,8 @@ export function headerOf(ctx: Koa.Context, name: string): string | undefined {
 }
 
 /**
- * Where the caller reaches this server: the public address, else the one it asked for. It is told to that caller only, and
- * never kept by a cache, so a made-up Host misleads nobody else.
+ * The address by which the caller reaches this server: the public one, else the one it asked for. Only that caller sees
+ * it, and no cache keeps it, so a made-up Host misleads nobody else.
  */
 export function addressFor(ctx: Koa.Context, { publicUrl }: SignInDependencies): string {
   if (publicUrl !== null) return publicUrl
@@ -80,9 +77,4 @@ export function addressFor(ctx: Koa.Context, { publicUrl }: SignInDependencies):
 export function queryOf(ctx: Koa.Context, name: string): string | null {
   const value = new URLSearchParams(ctx.querystring).get(name)
   return value === null || value === '' ? null : value
-}
-
-/** The name of a route of signing in, for the log and the metrics. */
-export function nameRoute(ctx: Koa.Context, id: string): void {
-  ;(ctx.state as RequestState).routeId = id
 }

@@ -11,16 +11,16 @@ import { confirmLink, openLink } from './link-pages.ts'
 import { beginOidc, finishOidc } from './oidc/pages.ts'
 import { problemPage } from './pages.ts'
 import { paths } from './paths.ts'
-import { nameRoute, PageRefusal } from './request.ts'
+import { PageRefusal } from './request.ts'
 
 type Answer = (ctx: Koa.Context, deps: SignInDependencies) => Promise<void>
 
 interface SignInRoute {
-  /** In the log and the metrics. */
+  /** Its name in the log and the metrics. */
   id: string
   GET?: Answer
   POST?: Answer
-  /** Its answers are JSON of OAuth; it has limits of its own. */
+  /** It answers JSON of OAuth, and has limits of its own. */
   isEndpoint?: true
 }
 
@@ -37,12 +37,12 @@ const routes: Readonly<Record<string, SignInRoute>> = {
   [deviceFlow.tokenPath]: { id: 'auth.token', POST: token, isEndpoint: true },
 }
 
-/** Pages and endpoints of signing in; all else goes on to the next middleware. */
+/** Serves the pages and endpoints of signing in; everything else goes to the next middleware. */
 export function signInRoutes(deps: SignInDependencies): Koa.Middleware {
   return async (ctx, next) => {
     const route = Object.hasOwn(routes, ctx.path) ? routes[ctx.path]! : null
     if (route === null) return next()
-    nameRoute(ctx, route.id)
+    ;(ctx.state as RequestState).routeId = route.id
     const answer = ctx.method === 'HEAD' ? route.GET : route[ctx.method as 'GET' | 'POST']
     if (route.isEndpoint === true) {
       // Below /api a wrong method is an unknown route (docs/adr/0001).
@@ -62,11 +62,11 @@ function refuseMethod(ctx: Koa.Context, route: SignInRoute): never {
   throw new PageRefusal(405, 'Not here', `This address does not answer ${ctx.method}.`)
 }
 
-/** Refusals are pages too: a person reads them. */
+/** Refusals are pages, too, since a person reads them. */
 async function answerPage(ctx: Koa.Context, work: () => Promise<void>): Promise<void> {
   ctx.set('Cache-Control', 'no-store')
   ctx.set('Content-Security-Policy', pagePolicy)
-  // Without a referrer browsers send `Origin: null` with forms, which could not be told from another site's.
+  // Without a referrer, browsers send `Origin: null` with forms, which looks like another site's.
   ctx.set('Referrer-Policy', 'same-origin')
   try {
     await work()
@@ -82,7 +82,7 @@ async function answerPage(ctx: Koa.Context, work: () => Promise<void>): Promise<
   if (typeof ctx.body === 'string') ctx.type = 'html'
 }
 
-/** Null for what nobody foresaw: the kernel answers and logs it. */
+/** Returns null for unexpected errors: the kernel answers and logs them. */
 function problemOf(error: unknown): { status: number; title: string; message: string } | null {
   if (error instanceof PageRefusal) return error
   if (!(error instanceof ApiError) || error.status >= 500) return null

@@ -34,7 +34,10 @@ export interface NewSignIn {
   workspaceId: string | null
 }
 
-/** The session's cookie. A browser has one session: the one before ends, so a cookie planted before is worth nothing. */
+/**
+ * Returns the session's cookie. A browser has one session: the earlier one ends, so a cookie planted before is
+ * worthless.
+ */
 export async function openSession(
   db: Db,
   world: World,
@@ -54,7 +57,7 @@ export async function openSession(
   return cookie
 }
 
-/** Gives the browser its cookie and sends it where it wanted to go. */
+/** Gives the browser its cookie and sends it to the page it wanted. */
 export function welcome(ctx: Koa.Context, deps: SignInDependencies, cookie: string): void {
   const { isHttps, sessions } = deps
   const wanted = readCookie(ctx, deps, cookies.next)
@@ -68,7 +71,7 @@ export function forgetSession(ctx: Koa.Context, { isHttps }: SignInDependencies)
   setCookie(ctx, { name: sessionCookie, value: '' }, { isHttps, maxAgeMs: 0 })
 }
 
-/** To the sign-in page, and back here afterwards. */
+/** Redirects to the sign-in page, and back here afterwards. */
 export function askToSignIn(ctx: Koa.Context): void {
   goTo(ctx, `${paths.signIn}?next=${encodeURIComponent(ctx.path + ctx.search)}`)
 }
@@ -78,7 +81,7 @@ export function rememberNext(ctx: Koa.Context, { isHttps }: SignInDependencies, 
   setCookie(ctx, { name: cookies.next, value }, { isHttps, maxAgeMs: nextMs, path: paths.signIn })
 }
 
-/** The secret that ties forms and sign-ins under way to a browser without a session; made when there is none. */
+/** The secret that ties forms and unfinished sign-ins to a browser without a session; made when there is none. */
 export function browserSecret(ctx: Koa.Context, deps: SignInDependencies): string {
   const { world, isHttps } = deps
   const known = readCookie(ctx, deps, cookies.browser)

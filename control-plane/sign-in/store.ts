@@ -3,7 +3,7 @@ import { nullableText, nullableTime, text, time } from '../db/columns.ts'
 import type { Db } from '../db/open.ts'
 import { table, type RowOf } from '../db/table.ts'
 
-/** Dashboard sessions and one-time sign-in links. Cookies and links are kept as hashes only. */
+/** Dashboard sessions and one-time sign-in links. Cookies and links are stored only as hashes. */
 
 const sessions = table('dashboard_sessions', {
   id: text,
@@ -21,7 +21,7 @@ export async function insertSession(db: Db, session: Omit<RowOf<typeof sessions>
   await sessions.insert(db, session)
 }
 
-/** A session that is neither revoked nor over, nor unused for too long. */
+/** Finds a session that is neither revoked nor expired, nor unused for too long. */
 export async function findOpenSession(
   db: Db,
   tokenHash: string,
@@ -59,12 +59,12 @@ export async function insertLink(db: Db, link: LinkRow): Promise<void> {
   await links.insert(db, link)
 }
 
-/** A link that can still be used. */
+/** Finds a link that can still be used. */
 export async function findOpenLink(db: Db, tokenHash: string, now: number): Promise<LinkRow | null> {
   return links.first(links.from(db).where({ token_hash: tokenHash }).whereNull('used_at').where('expires_at', '>', now))
 }
 
-/** True once, and only in time. */
+/** Returns true once, and only before the link expires. */
 export async function claimLink(db: Db, id: string, now: number): Promise<boolean> {
   const changed = await db('sign_in_links')
     .where({ id })

@@ -1,7 +1,7 @@
 import { authInternalRoutes, type LoginTokenEntry } from '../../shared/api/auth-internal.ts'
 import { fail } from '../../shared/api/errors.ts'
 import { loginTokenId, toTimestamp } from '../../shared/api/ids.ts'
-import { cursorOf, pageOf, timeAndId } from '../../shared/api/paging.ts'
+import { timeAndId, beforeOf, pageByTime } from '../../shared/api/paging.ts'
 import { hashToken } from '../http/auth.ts'
 import { hasRole } from '../http/callers.ts'
 import { implement, type ImplementedRoute } from '../http/implement.ts'
@@ -9,27 +9,21 @@ import { listLoginTokens, revokeTokenIn, type LoginTokenRow } from './token-stor
 
 const cursorKey = timeAndId(loginTokenId)
 
-/** A person's login tokens. A login token acts in one workspace, so each sees those of its own workspace only. */
+/** A person's login tokens. A login token acts in one workspace, so each sees only those of its own workspace. */
 export function authHandlers(): ImplementedRoute[] {
   return implement(authInternalRoutes, {
     async listTokens({ db, world, caller, query, bearer }) {
       if (query.all && !hasRole(caller, 'admin'))
         fail('http_exception', { message: 'Only a workspace admin may list the tokens of everybody.', param: 'all' })
-      const after = cursorOf(query, cursorKey)
       const rows = await listLoginTokens(db, {
         workspaceId: caller.workspaceId,
         userId: query.all ? null : caller.userId,
         now: world.now(),
         limit: query.limit,
-        before: after === null ? null : { createdAt: after[0], id: after[1] },
+        ...beforeOf(query, cursorKey),
       })
       const own = bearer === null ? null : hashToken(bearer)
-      return pageOf({
-        rows,
-        limit: query.limit,
-        keyOf: (row) => [row.createdAt, row.id],
-        present: (row) => present(row, own),
-      })
+      return pageByTime(rows, query.limit, (row) => present(row, own))
     },
 
     async revokeToken({ db, world, caller, params }) {

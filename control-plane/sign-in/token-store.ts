@@ -3,21 +3,21 @@ import { text } from '../db/columns.ts'
 import type { Db } from '../db/open.ts'
 import { loginTokens, type LoginToken } from '../resources/members/store.ts'
 
-/** Login tokens as people see them; the tokens themselves are known to nobody but their holders. */
+/** Login tokens as people see them; only their holders know the tokens themselves. */
 
 const holder = z.object({ userPublicId: text, email: text })
 export type LoginTokenRow = LoginToken & z.infer<typeof holder>
 
 export interface LoginTokenFilter {
   workspaceId: string
-  /** null: those of everybody. */
+  /** null: of everybody. */
   userId: string | null
   now: number
   limit: number
-  before: { createdAt: number; id: string } | null
+  before?: { createdAt: number; id: string } | null
 }
 
-/** Those still valid, newest first; one more than `limit` when there are more. */
+/** Lists valid tokens, newest first; returns one more than `limit` when there are more. */
 export async function listLoginTokens(db: Db, filter: LoginTokenFilter): Promise<LoginTokenRow[]> {
   const { workspaceId, userId, now, before } = filter
   const query = db('login_tokens as t')
@@ -26,7 +26,7 @@ export async function listLoginTokens(db: Db, filter: LoginTokenFilter): Promise
     .whereNull('t.revoked_at')
     .where((open) => void open.whereNull('t.expires_at').orWhere('t.expires_at', '>', now))
   if (userId !== null) void query.where('t.user_id', userId)
-  if (before !== null) void query.whereRaw('(t.created_at, t.id) < (?, ?)', [before.createdAt, before.id])
+  if (before) void query.whereRaw('(t.created_at, t.id) < (?, ?)', [before.createdAt, before.id])
   const rows: unknown[] = await query
     .orderBy([
       { column: 't.created_at', order: 'desc' },
@@ -37,7 +37,7 @@ export async function listLoginTokens(db: Db, filter: LoginTokenFilter): Promise
   return rows.map((row) => ({ ...loginTokens.read(row), ...holder.parse(row) }))
 }
 
-/** `userId` null: whoever's it is. False when there is no such valid token in the workspace. */
+/** Revokes a token; `userId` null: of anybody. Returns false when there is no such valid token in the workspace. */
 export async function revokeTokenIn(
   db: Db,
   token: { id: string; userId: string | null; workspaceId: string },

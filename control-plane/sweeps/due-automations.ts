@@ -15,9 +15,9 @@ export interface DueAutomationsOptions {
 const pageSize = 200
 
 /**
- * Fires schedules that are due. Each fire is one transaction: the claim of the row (a replica that finds it locked, or
- * moved on, leaves it), the fire, its run, and the next instant. So an instant fires at most once whichever replica dies
- * at which point; the occasion, unique for each automation, holds even against a clock that goes back.
+ * Fires schedules that are due. Each fire is one transaction: the claim of the row (a replica that finds it locked or
+ * changed skips it), the fire, its run, and the next instant. So an instant fires at most once, whichever replica dies
+ * at which point. The occasion, which is unique for each automation, protects even against a clock that goes back.
  */
 export function dueAutomationsSweep(options: DueAutomationsOptions): Sweep {
   return {
@@ -45,7 +45,7 @@ async function fireOne(
       return automation && (await fireAtInstant(tx, { automation, now }, options.context))
     })
   } catch (error) {
-    // It stays due and comes again with the next pass; the others must not wait for it.
+    // It stays due and is tried again in the next pass; the others must not wait for it.
     log.error({ err: error, automationId: due.id }, 'an automation could not be fired')
     return
   }
@@ -80,7 +80,7 @@ function describe(fired: Exclude<FireOutcome, { kind: 'repeated' }>): Record<str
 
 const day = 24 * 3_600_000
 
-/** Forgets why fires were skipped a season ago: a paused automation records one skip at each of its instants. */
+/** Removes skips that are 90 days old, because a paused automation records one at each of its instants. */
 export const oldSkipsSweep: Sweep = {
   name: 'old_skips',
   everyMs: 3_600_000,

@@ -7,13 +7,13 @@ import type { Sweep, SweepContext } from './sweeper.ts'
 import { inTransaction } from '../db/transaction.ts'
 
 const hour = 3_600_000
-/** The oldest of each kind that one round looks at. */
+/** The number of approvals of each kind that one round handles, oldest first. */
 const perRound = 5_000
 
 /**
- * Closes approvals whose time is over: a `tool_permission` a day after its run ended, a `platform_change` a week after it
- * was raised (document 2, "Limits"). A budget that a new month has filled again opens its gate. Several replicas may work
- * at once: each closing is compare-and-set.
+ * Closes approvals whose time is over: a `tool_permission` a day after its run ended, a `platform_change` a week after
+ * it was raised. A budget that a new month has refilled closes its approval. Several replicas may work at once: each
+ * closing is a compare-and-set.
  */
 export const expiredApprovalsSweep: Sweep = {
   name: 'expired_approvals',

@@ -5,17 +5,18 @@ import { removeOldGrants } from '../sign-in/device-flow/store.ts'
 import { removeOldAttempts } from '../sign-in/oidc/store.ts'
 import { removeOldSignIns } from '../sign-in/store.ts'
 import type { Sweep } from './sweeper.ts'
+import { pruneKeys } from '../http/idempotency-store.ts'
 
 const hour = 3_600_000
 
-/** Removes rows whose time is over: the outbox's history, answers nobody fetched, idempotency keys, wake keys, sign-ins. */
+/** Removes old rows: the outbox's history, answers that nobody fetched, idempotency keys, wake keys, sign-ins. */
 export const oldRowsSweep: Sweep = {
   name: 'old_rows',
   everyMs: 5 * 60_000,
   async run({ root, now }) {
     await pruneOutbox(root, now - hour)
     await pruneReplies(root, now - 10 * 60_000)
-    await root('idempotency').where('expires_at', '<', now).delete()
+    await pruneKeys(root, now)
     await root('wake_keys').where('expires_at', '<', now).delete()
     await removeOldWakes(root, now - 24 * hour)
     await removeOldGrants(root, now - hour)

@@ -13,20 +13,21 @@ export interface QueuedRunsOptions {
   gateMs: number
   leaseMs: number
   everyMs: number
-  /** What waits in a workspace may be offered. */
+  /** Offers the waiting runs of a workspace. */
   dispatch(workspaceId: string): void
-  /** This run may be offered again. */
+  /** Offers this run again. */
   dispatchRun(runId: string): void
 }
 
-/** The oldest runs that one round looks at. */
+/** The number of runs that one round handles, oldest first. */
 const runsPerRound = 5_000
-/** An offer this long over its time was made by a replica that is gone: a living one takes its own back. */
+/** An offer this long past its time was made by a replica that is gone: a living one withdraws its own. */
 const offerGraceMs = 5_000
 
 /**
- * Catches what an event missed: offers whose time limit died with their replica, runs nobody dispatched, and runs that
- * waited too long (`dispatch_timeout`: nothing gates the run and no device took it; `gate_timeout`: a gate held it).
+ * Catches runs that an event missed: offers whose time limit died with their replica, runs that nobody dispatched, and
+ * runs that waited too long (`dispatch_timeout`: nothing gates the run and no device took it; `gate_timeout`: a gate
+ * held it).
  */
 export function queuedRunsSweep(options: QueuedRunsOptions): Sweep {
   return {
@@ -45,7 +46,7 @@ export function queuedRunsSweep(options: QueuedRunsOptions): Sweep {
         const ungated = new Set(placed.map(({ run }) => run))
         for (const run of runs)
           lines.add(workspaceId, () => sweepOne(context, run, { isGated: !ungated.has(run), options }), run.id)
-        // Behind them, as some may have waited for too long.
+        // Added behind them, as some may have waited for too long.
         if (ungated.size > 0) lines.add(workspaceId, async () => options.dispatch(workspaceId), 'dispatch')
       }
     },

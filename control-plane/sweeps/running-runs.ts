@@ -17,11 +17,11 @@ export interface RunningRunsOptions {
   startedAt: number
 }
 
-/** A device that was told to stop its run has this long before the control plane ends the run itself. */
+/** The time a device has to stop its run before the control plane ends the run itself. */
 const stopMs = 5 * 60_000
 
 /**
- * Ends runs whose device is gone for too long (`runner_lost`) or that outlived their time although the device should
+ * Ends runs whose device was away for too long (`runner_lost`), or that exceeded their time although the device should
  * have ended them (`timeout`). A device that comes back later is refused by its fence.
  */
 export function runningRunsSweep(options: RunningRunsOptions): Sweep {
@@ -42,7 +42,7 @@ interface EndedByTime {
   message: string
 }
 
-/** Judges the run again as it is now: it may have gone on since it was listed. */
+/** Judges the run again as it is now, since it may have changed after it was listed. */
 async function end({ root, world, log }: SweepContext, listed: RunRow, options: RunningRunsOptions): Promise<void> {
   const now = world.now()
   const endIt = async (tx: Tx): Promise<EndedByTime | null> => {

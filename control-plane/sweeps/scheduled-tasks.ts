@@ -8,8 +8,8 @@ import { inTransaction } from '../db/transaction.ts'
 const pageSize = 200
 
 /**
- * Wakes the assignees of tasks whose scheduled start has come (document 2, `startAt`), each once: the time is taken off the
- * task in the transaction that asks for the wake.
+ * Wakes the assignees of tasks whose scheduled start (`startAt`) has come, once each: the same transaction requests the
+ * wake and removes the time from the task.
  */
 export function scheduledTasksSweep(options: { everyMs: number }): Sweep {
   return {

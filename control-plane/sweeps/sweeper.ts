@@ -3,13 +3,13 @@ import type { World } from '../../shared/lib/world.ts'
 import { Lines } from '../process/lines.ts'
 import type { Log } from '../process/log.ts'
 
-/** What happens by time. A sweep is repeatable and safe on several replicas at once: its writes are compare-and-set. */
+/** Periodic work. A sweep is repeatable and safe on several replicas at once: its writes are compare-and-set. */
 export interface Sweep {
   name: string
   everyMs: number
-  /** Looks for what is to be done, and hands it on where a workspace may make it wait. */
+  /** Looks for work, and hands it on when a workspace may make it wait. */
   run(context: SweepContext): Promise<void>
-  /** Resolves when what it handed on to others than `lines` is done. */
+  /** Resolves when work is done that it handed on to anything but `lines`. */
   idle?(): Promise<void>
 }
 
@@ -19,21 +19,23 @@ export interface SweepContext {
   world: World
   log: Log
   /**
-   * What writes in a workspace stands in its line, by a key of its own: what waits there since an earlier round is not
-   * asked for twice, and what fails comes again with the next round. Neither holds up other workspaces or other sweeps.
+   * Writes to a workspace go into its line, by a key of their own: work that still waits there since an earlier round
+   * is not added twice, and failed work comes again with the next round. Neither holds up other workspaces or other
+   * sweeps.
    */
   lines: Lines
 }
 
 /**
- * The first pass of a sweep with a longer period: a server that is restarted more often than that would else never run it.
- * Not at once, since all else starts at that moment. (Sweeps that judge devices by their silence count from the start.)
+ * The delay before the first pass of a sweep with a longer period, since a server that is restarted more often than
+ * that would otherwise never run it. Not at once, because everything else starts at that moment. (Sweeps that judge
+ * devices by their silence count from the start.)
  */
 const firstMs = 30_000
 
 /**
- * Runs sweeps one after another, each at its own interval; a failing one is logged and comes again. None of them waits for
- * what is written in the workspaces, which goes on beside them in `lines`.
+ * Runs sweeps one after another, each at its own interval; a failed one is logged and comes again. None waits for the
+ * writes to workspaces, which proceed in `lines`.
  */
 export class Sweeper {
   private readonly options: { root: Knex; world: World; log: Log; sweeps: readonly Sweep[]; tickMs: number }
@@ -46,7 +48,7 @@ export class Sweeper {
   constructor(options: { root: Knex; world: World; log: Log; sweeps: readonly Sweep[]; tickMs: number }) {
     this.options = options
     this.lines = new Lines(options.log, 'a sweep failed at one of many; it comes again')
-    // Sweeps may be run without a clock (`runAll`).
+    // Started here, since sweeps may be run without a clock (`runAll`).
     this.lines.start()
   }
 
@@ -66,7 +68,7 @@ export class Sweeper {
     await this.lines.stop()
   }
 
-  /** Runs every sweep now, each when all is done that came of the one before (tests, and an operator's signal). */
+  /** Runs every sweep now, each after all work of the one before is done (for tests, and for an operator's signal). */
   async runAll(): Promise<void> {
     for (const sweep of this.options.sweeps) {
       await this.runOne(sweep)

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { dataFiles } from '../../shared/lib/places.ts'
 import type { KeySource } from './vault.ts'
 
-/** Where the key of the secrets comes from: the environment, else a file beside the database. */
+/** The source of the key of the secrets: the environment, else a file beside the database. */
 export function keySourceOf({
   config,
 }: {

@@ -4,15 +4,15 @@ import { dirname } from 'node:path'
 import type { World } from '../../shared/lib/world.ts'
 
 /**
- * Encrypts the values of secrets: AES-256-GCM with a fresh nonce each; a value is bound to the id of its secret, so that
- * rows cannot be exchanged. The key comes from the environment, or from a file that is made when the first value is
- * sealed.
+ * Encrypts the values of secrets with AES-256-GCM and a fresh nonce each. A value is bound to the id of its secret, so
+ * that rows cannot be exchanged. The key comes from the environment, or from a file that is made when the first value
+ * is sealed.
  */
 export interface Vault {
   seal(secretId: string, value: string): Buffer
   /** Throws `VaultError` when the value was sealed with another key, or the row was tampered with. */
   open(secretId: string, sealed: Buffer): string
-  /** Names the key without telling it; null while there is none. */
+  /** Identifies the key without revealing it; null while there is none. */
   fingerprint(): string | null
 }
 
@@ -24,7 +24,7 @@ export type KeySource =
   /** 32 bytes as hex or base64. */
   | { kind: 'given'; text: string }
   | { kind: 'file'; path: string }
-  /** Lost with the process, as is the database in memory that it is for. */
+  /** Lost with the process, like the in-memory database that it is for. */
   | { kind: 'memory' }
 
 const algorithm = 'aes-256-gcm'
@@ -61,7 +61,7 @@ export function createVault(source: KeySource, world: World): Vault {
   }
 }
 
-/** The key in a text; null when it is none. */
+/** The key in a text; null when it is not a key. */
 export function parseKey(text: string): Buffer | null {
   const trimmed = text.trim()
   const key = /^[0-9a-f]{64}$/i.test(trimmed) ? Buffer.from(trimmed, 'hex') : Buffer.from(trimmed, 'base64')
@@ -75,7 +75,10 @@ function readKey(source: KeySource & { kind: 'given' | 'file' }): Buffer | null 
   return key
 }
 
-/** Whole or not at all, and never over another one: two processes that make it at once end with the same key. */
+/**
+ * Written completely or not at all, and never over another key: two processes that make it at once end with the same
+ * key.
+ */
 function makeKey(source: KeySource, world: World): Buffer {
   const fresh = Buffer.from(world.bytes(keyBytes))
   if (source.kind !== 'file') return fresh

@@ -1,36 +1,12 @@
 import { z } from 'zod'
-import { harnessNames } from '../runs/harnesses.ts'
-import { harnessCommand, reasoningEfforts, toolPermissionModes, toolRule } from '../runs/spec.ts'
-import {
-  agentMdText,
-  agentParams,
-  environments,
-  modelId,
-  monthlyBudgetCents,
-  ownAgentPositional,
-  platformChange,
-  sandboxSizes,
-} from './agents.ts'
+import { toolPermissionModes, toolRule } from '../runs/spec.ts'
+import { agentMdText, agentParams, ownAgentPositional, platformChange, runtimeFields } from './agents.ts'
 import { agentId, timestamp, uuid } from './ids.ts'
 import { defineRoute } from './route.ts'
-
-/** An agent's settings and AGENT.md (document 1, "Agent settings" and "Config revision"). */
+import { fileFlag } from './command.ts'
 
 export const capabilities = ['manage_agents', 'manage_projects', 'manage_runs', 'manage_secrets'] as const
 
-const runtime = {
-  model: modelId.nullable().describe('Model; null inherits.'),
-  backupModel: modelId.nullable().describe('Model for when the first one fails; null inherits.'),
-  reasoningEffort: z.enum(reasoningEfforts).nullable().describe('Reasoning effort; null inherits.'),
-  sandboxSize: z.enum(sandboxSizes).nullable().describe('Size of its cloud sandbox; null inherits.'),
-  harness: z.enum(harnessNames).nullable().describe('Agent program; null: by the model.'),
-  environment: z.enum(environments).describe('Where its runs execute.'),
-  maxTurns: z.number().int().min(1).max(1000).nullable().describe("Most turns of one run; null: the workspace's."),
-  monthlyBudgetCents: monthlyBudgetCents.nullable(),
-  command: harnessCommand
-    .nullable()
-    .describe('What the `command` harness runs: a line for the login shell, or an array of arguments.'),
-}
 const triggers = {
   wakeOnAssignment: z.boolean().describe('Wake when a task is assigned to it.'),
   wakeOnHook: z.boolean().describe('Wake on a webhook.'),
@@ -46,16 +22,16 @@ const capabilityList = z.array(z.enum(capabilities)).max(capabilities.length)
 
 export const agentConfig = z
   .object({
-    runtime: z.object({ ...runtime, triggers: z.object(triggers) }),
+    runtime: z.object({ ...runtimeFields, triggers: z.object(triggers) }),
     permissions: z.object({ tools: z.object(tools), capabilities: capabilityList }),
   })
   .meta({ id: 'AgentConfig' })
 export type AgentConfig = z.infer<typeof agentConfig>
 
-/** Keys present are written, null inherits, absent keys stay as they are (silence agents.configPut). */
+/** Present keys are written, null inherits, and absent keys stay as they are. */
 export const agentConfigPatch = z
   .object({
-    runtime: z.object({ ...runtime, triggers: z.object(triggers).partial() }).partial(),
+    runtime: z.object({ ...runtimeFields, triggers: z.object(triggers).partial() }).partial(),
     permissions: z
       .object({
         tools: z.object(tools).partial(),
@@ -106,8 +82,7 @@ const configCommand = configFlag('runtime.command')
 export const agentConfigRoutes = {
   configGet: defineRoute({
     id: 'agents.config.get',
-    method: 'GET',
-    path: '/agents/{agentId}/config',
+    endpoint: 'GET /agents/{agentId}/config',
     summary: "Read an agent's settings and AGENT.md",
     params: agentParams,
     reply: agentSettings,
@@ -117,8 +92,7 @@ export const agentConfigRoutes = {
 
   configPut: defineRoute({
     id: 'agents.config.put',
-    method: 'PUT',
-    path: '/agents/{agentId}/config',
+    endpoint: 'PUT /agents/{agentId}/config',
     summary: "Change an agent's settings, its AGENT.md, or both",
     description:
       'Keys that are present are written, null inherits, absent keys stay. An agent changes only its own AGENT.md, model, backupModel, reasoningEffort, sandboxSize, harness and maxTurns; another change of its own waits for approval (202).',
@@ -152,12 +126,7 @@ export const agentConfigRoutes = {
         ask: { ...configFlag('permissions.tools.ask'), kind: 'string' },
         deny: { ...configFlag('permissions.tools.deny'), kind: 'string' },
         capability: configFlag('permissions.capabilities'),
-        'agent-md': null,
-        'agent-md-file': {
-          target: 'body.agentMd',
-          kind: 'file',
-          description: 'File with the AGENT.md text (`-`: standard input).',
-        },
+        'agent-md-file': fileFlag('body.agentMd', 'the AGENT.md text'),
       },
       example: 'svc agent config set @builder --model claude-opus-4-5 --max-turns 200',
     },
@@ -165,8 +134,7 @@ export const agentConfigRoutes = {
 
   identityGet: defineRoute({
     id: 'agents.identity.get',
-    method: 'GET',
-    path: '/agents/{agentId}/identity',
+    endpoint: 'GET /agents/{agentId}/identity',
     summary: "Read an agent's AGENT.md, its hash and its rules",
     params: agentParams,
     reply: agentIdentity,
@@ -180,8 +148,7 @@ export const agentConfigRoutes = {
 
   identityPutAgentMd: defineRoute({
     id: 'agents.identity.putAgentMd',
-    method: 'PUT',
-    path: '/agents/{agentId}/identity/agent-md',
+    endpoint: 'PUT /agents/{agentId}/identity/agent-md',
     summary: "Replace an agent's AGENT.md",
     params: agentParams,
     body: z.object({

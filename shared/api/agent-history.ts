@@ -5,8 +5,6 @@ import { agentId, agentRef, timestamp, uuid } from './ids.ts'
 import { listOf, pageParams } from './paging.ts'
 import { defineRoute } from './route.ts'
 
-/** Revisions of an agent's settings, and its history (document 1, "Config revision"). */
-
 /** `config`: settings or AGENT.md; `sessions`: its sessions were reset. */
 export const historyKinds = ['config', 'skill', 'rule', 'sessions'] as const
 export type HistoryKind = (typeof historyKinds)[number]
@@ -28,7 +26,7 @@ export const historyEntry = z
   .meta({ id: 'AgentHistoryEntry' })
 export type HistoryEntry = z.infer<typeof historyEntry>
 
-/** What a revision keeps of the settings, as far as this version knows them. */
+/** The settings in a revision, as far as this version knows them. */
 export const revisedConfig = agentConfigPatch.extend({ agentMd: agentMdText.optional() })
 export type RevisedConfig = z.infer<typeof revisedConfig>
 
@@ -40,8 +38,7 @@ const writeErrors = ['agent_self_only', 'folder_requires_device_environment'] as
 export const agentHistoryRoutes = {
   revisionsList: defineRoute({
     id: 'agents.revisions.list',
-    method: 'GET',
-    path: '/agents/{agentId}/revisions',
+    endpoint: 'GET /agents/{agentId}/revisions',
     summary: "List the revisions of an agent's settings, newest first",
     params: agentParams,
     query: z.object(pageParams),
@@ -50,15 +47,13 @@ export const agentHistoryRoutes = {
     cli: {
       command: 'agent revision list',
       positionals: [ownAgentPositional],
-      flags: { cursor: null },
       example: 'svc agent revision list @builder',
     },
   }),
 
   revisionsGet: defineRoute({
     id: 'agents.revisions.get',
-    method: 'GET',
-    path: '/agents/{agentId}/revisions/{revisionId}',
+    endpoint: 'GET /agents/{agentId}/revisions/{revisionId}',
     summary: "Read one revision of an agent's settings",
     params: revisionParams,
     reply: configRevision,
@@ -72,8 +67,7 @@ export const agentHistoryRoutes = {
 
   revisionsRollback: defineRoute({
     id: 'agents.revisions.rollback',
-    method: 'POST',
-    path: '/agents/{agentId}/revisions/{revisionId}/rollback',
+    endpoint: 'POST /agents/{agentId}/revisions/{revisionId}/rollback',
     summary: "Set an agent's settings and AGENT.md as they were after this revision",
     description:
       'Stores a new revision. An agent rolls back only itself, and waits for approval (202) when more changes than it may change by itself.',
@@ -91,8 +85,7 @@ export const agentHistoryRoutes = {
 
   historyList: defineRoute({
     id: 'agents.history.list',
-    method: 'GET',
-    path: '/agents/{agentId}/history',
+    endpoint: 'GET /agents/{agentId}/history',
     summary: 'List what was changed about an agent, newest first',
     params: agentParams,
     query: z.object({
@@ -104,15 +97,13 @@ export const agentHistoryRoutes = {
     cli: {
       command: 'agent history',
       positionals: [ownAgentPositional],
-      flags: { cursor: null },
       example: 'svc agent history @builder --kind config',
     },
   }),
 
   historyRevert: defineRoute({
     id: 'agents.history.revert',
-    method: 'POST',
-    path: '/agents/{agentId}/history/{entryId}/revert',
+    endpoint: 'POST /agents/{agentId}/history/{entryId}/revert',
     summary: 'Undo one change of an agent; what was changed since in other settings stays',
     description:
       'Undoing is a change of its own. A person may write `me` for the agent: then it is the one the entry is about. An agent undoes only changes of its own settings, and only of those it may change by itself.',

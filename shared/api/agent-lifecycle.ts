@@ -3,13 +3,12 @@ import { agent, agentName, agentParams, agentPositional, agentWithAudit, platfor
 import { taskId } from './ids.ts'
 import { defineRoute, orPlatformChange, peopleOnly } from './route.ts'
 
-/** Agents that go, come back, are copied and change hands (document 1, "Agents"). */
+/** Deleting, restoring and copying agents, and giving them another owner. */
 
 export const agentLifecycleRoutes = {
   delete: defineRoute({
     id: 'agents.delete',
-    method: 'DELETE',
-    path: '/agents/{agentId}',
+    endpoint: 'DELETE /agents/{agentId}',
     summary: 'Delete an agent: its live runs end and its open tasks are unassigned; it can be restored',
     callers: orPlatformChange,
     params: agentParams,
@@ -28,8 +27,7 @@ export const agentLifecycleRoutes = {
 
   restore: defineRoute({
     id: 'agents.restore',
-    method: 'POST',
-    path: '/agents/{agentId}/restore',
+    endpoint: 'POST /agents/{agentId}/restore',
     summary: 'Bring a deleted agent back, with the status it had',
     callers: { person: 'member', agent: { refused: 'restore_forbidden' } },
     params: agentParams,
@@ -40,8 +38,7 @@ export const agentLifecycleRoutes = {
 
   clone: defineRoute({
     id: 'agents.clone',
-    method: 'POST',
-    path: '/agents/{agentId}/clones',
+    endpoint: 'POST /agents/{agentId}/clones',
     summary: 'Copy an agent under a new name; you own the copy',
     description:
       'Capabilities, and tools allowed without asking, are copied for workspace admins only; a default folder where you may use it.',
@@ -61,11 +58,10 @@ export const agentLifecycleRoutes = {
 
   transferOwner: defineRoute({
     id: 'agents.transferOwner',
-    method: 'POST',
-    path: '/agents/{agentId}/transfer-owner',
+    endpoint: 'POST /agents/{agentId}/transfer-owner',
     summary: 'Give an agent another owner',
     description:
-      'Given by somebody who is no workspace admin, it runs on no device of the new owner until they agree: by POST /agents/{agentId}/accept, by starting it, or by changing it.',
+      'If the giver is no workspace admin, the agent runs on no device of the new owner until they agree: by POST /agents/{agentId}/accept, by starting it, or by changing it.',
     callers: { person: 'member', agent: { refused: 'owner_transfer.forbidden' } },
     params: agentParams,
     body: z
@@ -83,10 +79,9 @@ export const agentLifecycleRoutes = {
 
   accept: defineRoute({
     id: 'agents.accept',
-    method: 'POST',
-    path: '/agents/{agentId}/accept',
+    endpoint: 'POST /agents/{agentId}/accept',
     summary: 'Agree to an agent that was given to you, so that it may run on your devices',
-    description: 'For its owner alone. Agreeing again changes nothing.',
+    description: 'Only its owner may agree. Agreeing again changes nothing.',
     callers: peopleOnly,
     params: agentParams,
     reply: agent,

@@ -3,8 +3,7 @@ import { exitReasonNames } from '../runs/exit-reasons.ts'
 import { agentParams, agentPositional } from './agents.ts'
 import { approvalId, questionId, runId, taskRef } from './ids.ts'
 import { defineRoute } from './route.ts'
-
-/** Starting a run (document 1, "Start-run response"). */
+import { fileFlag } from './command.ts'
 
 export const gateReasons = [
   'rate_limit',
@@ -65,21 +64,17 @@ export const jsonSchemas = z
   .refine((schemas) => JSON.stringify(schemas).length <= maxSchemaBytes, `at most ${maxSchemaBytes} bytes`)
 export type JsonSchemas = z.infer<typeof jsonSchemas>
 
-const runFlags = {
-  model: { target: null, hidden: true, dropped: true, description: 'Accepted; the request drops it.' },
-  effort: { target: null, hidden: true, dropped: true, description: 'Accepted; the request drops it.' },
-  env: { target: null, hidden: true, dropped: true, description: 'Accepted; the request drops it.' },
-} as const
+const dropped = { target: null, hidden: true, dropped: true, description: 'Accepted and ignored.' } as const
+const runFlags = { model: dropped, effort: dropped, env: dropped } as const
 
 export const agentRunRoutes = {
   start: defineRoute({
     id: 'agents.runs.start',
-    method: 'POST',
-    path: '/agents/{agentId}/runs',
+    endpoint: 'POST /agents/{agentId}/runs',
     aliases: ['/agents/{agentId}/wakeup'],
     summary: 'Wake an agent',
     description:
-      'Always answers 200; `kind` says what became of the wake. A repeated `idempotencyKey` for the same agent is the same wake and gets the first answer.',
+      'Always answers 200; `kind` says what became of the wake. A wake with an `idempotencyKey` that was used for this agent gets the first answer.',
     params: agentParams,
     body: z.object({
       taskId: taskRef.optional(),
@@ -90,7 +85,7 @@ export const agentRunRoutes = {
         .min(1)
         .max(255)
         .optional()
-        .describe('A repeated key for the same agent is the same wake.'),
+        .describe('A wake of this agent with the same key is not repeated.'),
       outputSchemas: jsonSchemas
         .optional()
         .describe('JSON Schemas by name: the output that the run records under one of these names must fit it.'),
@@ -109,13 +104,8 @@ export const agentRunRoutes = {
         flags: {
           agent: { target: 'params.agentId', required: true, description: 'The agent to wake.' },
           prompt: {},
-          'prompt-file': {
-            target: 'body.prompt',
-            kind: 'file',
-            description: 'File with the prompt (`-`: standard input).',
-          },
+          'prompt-file': fileFlag('body.prompt', 'the prompt'),
           wait: {
-            target: null,
             kind: 'number',
             bare: 300_000,
             description:

@@ -3,14 +3,11 @@ import { agentParams, agentPositional, agentWarning, ownAgentPositional, platfor
 import { agentId, timestamp } from './ids.ts'
 import { defineRoute, orPlatformChange } from './route.ts'
 
-/** Looking after an agent: the doctor, and fresh sessions (document 1, "Agents"). */
-
 export const agentUpkeepRoutes = {
   audit: defineRoute({
     id: 'agents.audit',
-    method: 'GET',
-    path: '/agents/{agentId}/audit',
-    summary: "Say what of an agent's setup will keep its runs from working; changes nothing",
+    endpoint: 'GET /agents/{agentId}/audit',
+    summary: "Check an agent's setup for what would keep its runs from working; changes nothing",
     params: agentParams,
     reply: z.object({ agentId, audit: z.array(agentWarning) }).meta({ id: 'AgentAudit' }),
     cli: { command: 'agent doctor', positionals: [ownAgentPositional], example: 'svc agent doctor @builder' },
@@ -18,8 +15,7 @@ export const agentUpkeepRoutes = {
 
   sessionsReset: defineRoute({
     id: 'agents.sessions.reset',
-    method: 'POST',
-    path: '/agents/{agentId}/sessions/reset',
+    endpoint: 'POST /agents/{agentId}/sessions/reset',
     summary: 'Make the next runs of an agent start a fresh harness session; tokens of its live runs stop working',
     callers: orPlatformChange,
     params: agentParams,

@@ -4,8 +4,9 @@ import { harnessCommand, reasoningEfforts, toolPermissionModes } from '../runs/s
 import { agentId, agentRef, approvalId, folderShortId, timestamp, uuid } from './ids.ts'
 import { idsParam, listOrBatchOf, pageParams } from './paging.ts'
 import { defineRoute, orPlatformChange } from './route.ts'
+import { fileFlag } from './command.ts'
 
-/** Agents: their identity (document 1, "Agent"). Settings are in agent-config.ts, runs they start in agent-runs.ts. */
+/** Agents: their identity. Settings are in agent-config.ts, starting runs is in agent-runs.ts. */
 
 export const agentStatuses = ['active', 'idle', 'running', 'terminated', 'error'] as const
 export type AgentStatus = (typeof agentStatuses)[number]
@@ -72,7 +73,7 @@ export type AgentWarning = z.infer<typeof agentWarning>
 
 export const agentWithAudit = agent.extend({ audit: z.array(agentWarning) }).meta({ id: 'AgentWithAudit' })
 
-/** What an agent gets for a write that a person must approve first. */
+/** The answer to an agent's write that a person must approve first. */
 export const platformChange = z
   .object({ object: z.literal('platform_change'), approvalId, status: z.literal('pending') })
   .meta({ id: 'PlatformChange' })
@@ -92,20 +93,28 @@ const identity = {
   identityMd: agentMdText,
 }
 
+/** Settings of an agent's runs, and where they execute. */
+export const runtimeFields = {
+  model: modelId.nullable().describe('Model; null inherits.'),
+  backupModel: modelId.nullable().describe('Model for when the first one fails; null inherits.'),
+  reasoningEffort: z.enum(reasoningEfforts).nullable().describe('Reasoning effort; null inherits.'),
+  sandboxSize: z.enum(sandboxSizes).nullable().describe('Size of its cloud sandbox; null inherits.'),
+  harness: z.enum(harnessNames).nullable().describe('Agent program; null: chosen by the model.'),
+  environment: z.enum(environments).describe('Where its runs execute.'),
+  maxTurns: z.number().int().min(1).max(1000).nullable().describe("Most turns of one run; null: the workspace's."),
+  monthlyBudgetCents: monthlyBudgetCents.nullable(),
+  command: harnessCommand
+    .nullable()
+    .describe('What the `command` harness runs: a line for the login shell, or an array of arguments.'),
+}
+
 const createBody = z
   .object({
     name: agentName,
     role: identity.role.default('agent'),
     description: identity.description.optional(),
-    environment: z.enum(environments).default('device').describe('Where its runs execute.'),
-    model: modelId.nullable().optional(),
-    backupModel: modelId.nullable().optional().describe('Model for when the first one fails.'),
-    reasoningEffort: z.enum(reasoningEfforts).nullable().optional().describe('Reasoning effort.'),
-    maxTurns: z.number().int().min(1).max(1000).nullable().optional().describe('Most turns of one run.'),
-    monthlyBudgetCents: monthlyBudgetCents.nullable().optional(),
-    sandboxSize: z.enum(sandboxSizes).nullable().optional().describe('Size of its cloud sandbox.'),
-    harness: z.enum(harnessNames).nullable().optional().describe('Agent program; null: by the model.'),
-    command: harnessCommand.nullable().optional().describe('What the `command` harness runs.'),
+    ...z.object(runtimeFields).partial().shape,
+    environment: runtimeFields.environment.default('device'),
     defaultFolderId: identity.defaultFolderId.optional(),
     defaultRepoId: identity.defaultRepoId.optional(),
     visibility: identity.visibility.default('company'),
@@ -126,7 +135,7 @@ const updateBody = z
   .partial()
   .meta({ id: 'AgentUpdate' })
 
-/** Keys of the settings, which PATCH refuses (silence agents.settingsKeys). */
+/** Keys of the settings, which PATCH refuses: they have a route of their own. */
 const settingsKeys = [
   'model',
   'backupModel',
@@ -157,13 +166,9 @@ const identityErrors = [
   'platform_change_requires_run',
 ] as const
 
-const agentMdFlag = {
-  target: 'body.identityMd',
-  kind: 'file',
-  description: 'File with the AGENT.md text (`-`: standard input).',
-} as const
+const agentMdFlag = fileFlag('body.identityMd', 'the AGENT.md text')
 
-/** Shorter names of the flags, as document 1 words them. */
+/** Shorter names of the flags. */
 const referenceFlags = {
   'default-folder-id': { aliases: ['folder'] },
   'default-repo-id': { aliases: ['repo'] },
@@ -173,8 +178,7 @@ const referenceFlags = {
 export const agentRoutes = {
   list: defineRoute({
     id: 'agents.list',
-    method: 'GET',
-    path: '/agents',
+    endpoint: 'GET /agents',
     summary: 'List the agents you can see, newest first, or read several by `ids`',
     query: z.object({
       ids: idsParam,
@@ -188,13 +192,12 @@ export const agentRoutes = {
     }),
     reply: listOrBatchOf(agent),
     errors: ['list_deleted_forbidden'],
-    cli: { command: 'agent list', flags: { cursor: null }, example: 'svc agent list --status active' },
+    cli: { command: 'agent list', example: 'svc agent list --status active' },
   }),
 
   create: defineRoute({
     id: 'agents.create',
-    method: 'POST',
-    path: '/agents',
+    endpoint: 'POST /agents',
     summary: 'Create an agent',
     callers: orPlatformChange,
     body: createBody,
@@ -219,8 +222,7 @@ export const agentRoutes = {
 
   get: defineRoute({
     id: 'agents.get',
-    method: 'GET',
-    path: '/agents/{agentId}',
+    endpoint: 'GET /agents/{agentId}',
     summary: 'Read one agent',
     params: agentParams,
     reply: agent,
@@ -234,8 +236,7 @@ export const agentRoutes = {
 
   update: defineRoute({
     id: 'agents.update',
-    method: 'PATCH',
-    path: '/agents/{agentId}',
+    endpoint: 'PATCH /agents/{agentId}',
     summary: "Change an agent's identity, status, visibility, manager, folder or repo",
     description: 'Settings such as `model` are refused; they are changed with PUT /agents/{agentId}/config.',
     callers: orPlatformChange,
@@ -248,10 +249,7 @@ export const agentRoutes = {
     cli: {
       command: 'agent update',
       positionals: [agentPositional],
-      flags: {
-        'agent-md-file': agentMdFlag,
-        ...referenceFlags,
-      },
+      flags: { 'agent-md-file': agentMdFlag, ...referenceFlags },
       example: 'svc agent update @builder --status running',
     },
   }),

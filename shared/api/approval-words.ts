@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** Words of approvals that the store needs too (document 2, "Approval"). */
+/** Words of approvals and questions, apart from the routes so that stores need not load those. */
 
 export const approvalTriggers = [
   'tool_permission',
@@ -24,7 +24,6 @@ export type GatedKind = (typeof gatedKinds)[number]
 
 export const gateStatuses = ['open', 'resolved'] as const
 export const approvalOutcomes = ['approve', 'reject', 'expired'] as const
-export type ApprovalOutcome = (typeof approvalOutcomes)[number]
 export const approvalScopes = ['once', 'always'] as const
 export type ApprovalScope = (typeof approvalScopes)[number]
 

@@ -9,12 +9,12 @@ import {
 } from './approval-words.ts'
 import { agentId, agentRef, approvalId, runId, runRef, taskId, taskRef, timestamp, userPublicId, uuid } from './ids.ts'
 import { idPageParams } from './id-paging.ts'
-import { listOf } from './paging.ts'
+import { listOf, includeParam } from './paging.ts'
 import { defineRoute } from './route.ts'
 import { run } from './runs.ts'
 import { taskStatuses } from './task-fields.ts'
 
-/** Approvals: yes-or-no gates on one action (document 2, "Approval"). */
+/** Approvals: yes-or-no gates on one action. */
 
 const byPersonOrSystem = z.object({ type: z.enum(['user', 'system']), id: userPublicId.nullable() })
 
@@ -72,7 +72,7 @@ export type Approval = z.infer<typeof approval>
 export const approvalSummary = approval.omit({ workspaceId: true, sessionId: true }).meta({ id: 'ApprovalSummary' })
 export type ApprovalSummary = z.infer<typeof approvalSummary>
 
-/** What `include` adds to an approval or a question. */
+/** Records that `include` adds to an approval or a question. */
 export const includedTask = z
   .object({ object: z.literal('task'), id: taskId, key: z.string(), title: z.string(), status: z.enum(taskStatuses) })
   .nullable()
@@ -97,7 +97,7 @@ const statusFilter = z
   .describe('`open`, `resolved` or `all`.')
 
 const raisedThing = z.object({
-  kind: z.enum(gatedKinds).optional().describe("By default the trigger's own."),
+  kind: z.enum(gatedKinds).optional().describe("Default: the trigger's own."),
   name: z.string().trim().min(1).max(200).optional().describe('What is to be done, in a word.'),
   inputDigest: z
     .string()
@@ -133,8 +133,7 @@ const createBody = z
 export const approvalRoutes = {
   list: defineRoute({
     id: 'approvals.list',
-    method: 'GET',
-    path: '/approvals',
+    endpoint: 'GET /approvals',
     summary: 'List approvals, newest first',
     query: z.object({
       status: statusFilter,
@@ -151,11 +150,8 @@ export const approvalRoutes = {
       command: 'approval list',
       flags: {
         status: { default: 'open' },
-        'task-id': null,
         task: { target: 'query.taskId' },
-        'run-id': null,
         run: { target: 'query.runId' },
-        'conversation-id': null,
         conversation: { target: 'query.conversationId' },
       },
       example: 'svc approval list --task current',
@@ -164,16 +160,10 @@ export const approvalRoutes = {
 
   get: defineRoute({
     id: 'approvals.get',
-    method: 'GET',
-    path: '/approvals/{approvalId}',
+    endpoint: 'GET /approvals/{approvalId}',
     summary: 'Read one approval',
     params,
-    query: z.object({
-      include: z
-        .array(z.enum(['task', 'run', 'session']))
-        .optional()
-        .describe('More to put into the answer.'),
-    }),
+    query: z.object({ include: includeParam('task', 'run', 'session') }),
     queryCodes: { invalid: { include: 'invalid_include' } },
     reply: approval.extend(included),
     errors: ['approval_not_found', 'invalid_include'],
@@ -182,8 +172,7 @@ export const approvalRoutes = {
 
   create: defineRoute({
     id: 'approvals.create',
-    method: 'POST',
-    path: '/approvals',
+    endpoint: 'POST /approvals',
     summary: 'Ask a person to approve an action; the run stops and goes on when it is resolved',
     callers: { person: { refused: 'user_cannot_create_approval' }, agent: 'allowed' },
     idempotency: 'required',
@@ -202,7 +191,6 @@ export const approvalRoutes = {
       command: 'approval request',
       positionals: [{ name: 'task', target: 'body.taskId', isOptional: true }],
       flags: {
-        prompt: null,
         'run-id': null,
         description: { target: 'body.prompt' },
         type: { target: 'body.gatedThing.name', description: 'What is to be done, in a word.' },
@@ -213,8 +201,7 @@ export const approvalRoutes = {
 
   approve: defineRoute({
     id: 'approvals.approve',
-    method: 'POST',
-    path: '/approvals/{approvalId}/approve',
+    endpoint: 'POST /approvals/{approvalId}/approve',
     summary: 'Approve: what was asked for is done, and the run that waits goes on',
     callers: { person: 'member', agent: { refused: 'agent_cannot_resolve_approval' } },
     idempotency: 'required',
@@ -244,8 +231,7 @@ export const approvalRoutes = {
 
   reject: defineRoute({
     id: 'approvals.reject',
-    method: 'POST',
-    path: '/approvals/{approvalId}/reject',
+    endpoint: 'POST /approvals/{approvalId}/reject',
     summary: 'Reject: nothing is done, and the run that waits goes on with your reason',
     callers: { person: 'member', agent: { refused: 'agent_cannot_resolve_approval' } },
     idempotency: 'required',
@@ -268,8 +254,7 @@ export const approvalRoutes = {
 
   assign: defineRoute({
     id: 'approvals.assign',
-    method: 'POST',
-    path: '/approvals/{approvalId}/assign',
+    endpoint: 'POST /approvals/{approvalId}/assign',
     summary: 'Name the person who may resolve an approval (workspace admins)',
     callers: { person: 'member', agent: { refused: 'not_authorized' } },
     idempotency: 'required',

@@ -4,22 +4,22 @@ import { listOf, pageParams } from './paging.ts'
 import { defineRoute, peopleOnly } from './route.ts'
 
 /**
- * Signing in (silence shared.loginToken). The documents name no such routes: these are no part of the written API, so the
- * OpenAPI document leaves them out. `svc` and the server's own pages use them; docs/sign-in.md describes them.
+ * Signing in. `svc` and the server's own pages use these routes; they are not part of the public API, so the OpenAPI
+ * document leaves them out. docs/sign-in.md describes them.
  */
 
-/** The two endpoints of RFC 8628. They speak its form: urlencoded requests, `{ "error": ... }` refusals. */
+/** The two endpoints of RFC 8628. They use its formats: urlencoded requests and `{ "error": ... }` refusals. */
 export const deviceFlow = {
   authorizePath: '/api/auth/device',
   tokenPath: '/api/auth/token',
-  /** The only client there is; public, so the id is no secret. */
+  /** The only client. It is public, so its id is no secret. */
   clientId: 'svc',
   grantType: 'urn:ietf:params:oauth:grant-type:device_code',
   /** Where a person enters the code. */
   pagePath: '/device',
 } as const
 
-/** It is printed on a terminal, so it holds nothing but visible characters. */
+/** An address that is printed on a terminal, so it may hold only visible characters. */
 const pageAddress = z
   .url({ protocol: /^https?$/ })
   .max(2000)
@@ -30,7 +30,7 @@ export const deviceAuthorizationReply = z.object({
   user_code: z.string().regex(/^[ -~]{1,50}$/),
   verification_uri: pageAddress,
   verification_uri_complete: pageAddress,
-  /** Seconds, as the next. */
+  /** Seconds, like `interval`. */
   expires_in: z.number().int().min(1).max(86_400),
   interval: z.number().int().min(1).max(600).default(5),
 })
@@ -67,7 +67,7 @@ export const loginTokenEntry = z.object({
   createdAt: timestamp,
   lastUsedAt: timestamp.nullable(),
   expiresAt: timestamp.nullable(),
-  /** It is the token of this very call. */
+  /** Whether it is the token of this very call. */
   isCurrent: z.boolean(),
 })
 export type LoginTokenEntry = z.infer<typeof loginTokenEntry>
@@ -79,18 +79,16 @@ export const deviceEntry = z.object({
   email: z.string(),
   lastSeenAt: timestamp.nullable(),
 })
-export type DeviceEntry = z.infer<typeof deviceEntry>
 
 export const authInternalRoutes = {
   listTokens: defineRoute({
     id: 'auth.tokens.list',
-    method: 'GET',
+    endpoint: 'GET /auth/tokens',
     base: '/api',
-    path: '/auth/tokens',
     summary: 'List your valid login tokens of this workspace; admins may list those of everybody in it',
     callers: peopleOnly,
     query: z.object({
-      all: z.boolean().default(false).describe('Those of all people of the workspace, for admins.'),
+      all: z.boolean().default(false).describe('The tokens of all people of the workspace, for admins.'),
       ...pageParams,
     }),
     reply: listOf(loginTokenEntry),
@@ -100,9 +98,8 @@ export const authInternalRoutes = {
 
   revokeToken: defineRoute({
     id: 'auth.tokens.revoke',
-    method: 'DELETE',
+    endpoint: 'DELETE /auth/tokens/{id}',
     base: '/api',
-    path: '/auth/tokens/{id}',
     summary: 'Revoke a login token of yours, or as an admin anybody’s in the workspace, from the next request on',
     callers: peopleOnly,
     params: z.object({ id: loginTokenId }),
@@ -111,13 +108,12 @@ export const authInternalRoutes = {
   }),
 } as const
 
-/** How admins put devices out of their workspace; `DELETE /devices/{id}` is the owner's. */
+/** How admins remove devices from their workspace; `DELETE /devices/{id}` is the owner's way. */
 export const accessRoutes = {
   listDevices: defineRoute({
     id: 'auth.devices.list',
-    method: 'GET',
+    endpoint: 'GET /auth/devices',
     base: '/api',
-    path: '/auth/devices',
     summary: 'List the devices of everybody in the workspace, for admins',
     callers: { person: 'admin', agent: { refused: 'http_exception' } },
     reply: z.object({ devices: z.array(deviceEntry) }),
@@ -127,9 +123,8 @@ export const accessRoutes = {
 
   revokeDevice: defineRoute({
     id: 'auth.devices.revoke',
-    method: 'DELETE',
+    endpoint: 'DELETE /auth/devices/{id}',
     base: '/api',
-    path: '/auth/devices/{id}',
     summary: 'Remove anybody’s device from the workspace, for admins: it is cut off at once, its runs end',
     callers: { person: 'admin', agent: { refused: 'http_exception' } },
     params: z.object({ id: devicePublicId }),

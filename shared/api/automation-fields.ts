@@ -3,7 +3,7 @@ import { runStatuses } from '../runs/exit-reasons.ts'
 import { environments } from './agents.ts'
 import { agentId, automationId, runId, timestamp, uuid } from './ids.ts'
 
-/** What automations are made of (document 2, "Automation"): their words, and the records that clients read. */
+/** The words of automations, and the records that clients read. */
 
 export const automationStatuses = ['active', 'paused', 'archived'] as const
 export type AutomationStatus = (typeof automationStatuses)[number]
@@ -15,8 +15,8 @@ export const concurrencyPolicies = ['skip_if_running', 'allow_concurrent'] as co
 export type ConcurrencyPolicy = (typeof concurrencyPolicies)[number]
 
 /**
- * Why a fire started no run. The last two are not among the documents' reasons: the agent could not be woken, and the
- * automation names a workflow while this server has no engine for one.
+ * Why a fire started no run. `not_admitted`: the agent could not be woken. `workflow_unavailable`: the automation names
+ * a workflow, and this server has no engine for one.
  */
 export const skipReasons = [
   'rate_limited',

@@ -14,13 +14,14 @@ import { agentRef, automationId } from './ids.ts'
 import { listOf, pageParams } from './paging.ts'
 import { defineRoute, mebibyte, rawBody } from './route.ts'
 import { run } from './runs.ts'
+import { fileFlag } from './command.ts'
 
-/** Automations (document 2, "Automation"): what starts runs by time, by a git event or by a call from outside. */
+/** Automations start runs by a schedule, by a git event or by a call from outside. */
 
-/** `type` may be left out where the other keys say it. */
+/** `type` may be left out when the other keys determine it. */
 const triggerBody = z
   .object({
-    type: z.enum(triggerTypes).optional().describe('`schedule`, `github` or `webhook`; known from the other keys.'),
+    type: z.enum(triggerTypes).optional().describe('`schedule`, `github` or `webhook`; the other keys determine it.'),
     cron: z
       .string()
       .trim()
@@ -44,7 +45,7 @@ export type TriggerBody = z.output<typeof triggerBody>
 const fields = {
   name: z.string().trim().min(1).max(200).describe('Name.'),
   description: z.string().max(100_000).nullable().describe('Markdown.'),
-  prompt: z.string().min(1).max(100_000).describe("What each fire's run starts from."),
+  prompt: z.string().min(1).max(100_000).describe('Prompt of the run that a fire starts.'),
   workflow: z
     .string()
     .regex(/^[a-z0-9_]{1,64}$/, '1 to 64 lower-case letters, digits and underscores')
@@ -59,21 +60,16 @@ const fields = {
 }
 
 const createBody = z
-  .object({
-    name: fields.name,
-    trigger: triggerBody,
-    agentId: fields.agentId,
-    prompt: fields.prompt,
-    description: fields.description.optional(),
-    workflow: fields.workflow.optional(),
-    modelId: fields.modelId.optional(),
-    environment: fields.environment.optional(),
-    concurrencyPolicy: fields.concurrencyPolicy.optional(),
-  })
+  .object({ ...fields, trigger: triggerBody })
+  .partial({ description: true, workflow: true, modelId: true, environment: true, concurrencyPolicy: true })
   .meta({ id: 'AutomationCreate' })
 
 const updateBody = z
-  .strictObject({ ...fields, status: z.enum(automationStatuses).describe('Any follows any.'), trigger: triggerBody })
+  .strictObject({
+    ...fields,
+    status: z.enum(automationStatuses).describe('New status; any may follow any other.'),
+    trigger: triggerBody,
+  })
   .partial()
   .meta({ id: 'AutomationUpdate' })
 
@@ -87,23 +83,21 @@ const triggerFlags = {
   tz: { target: 'body.trigger.timezone', aliases: ['timezone'] },
   event: { target: 'body.trigger.event' },
   repo: { target: 'body.trigger.repo' },
-  'agent-id': null,
 } as const
-const promptFile = {
-  target: 'body.prompt',
-  kind: 'file',
-  required: false,
-  description: 'File with the prompt (`-`: standard input).',
-} as const
+const promptFile = { ...fileFlag('body.prompt', 'the prompt'), required: false } as const
+const pageFlags = { after: { aliases: ['cursor'] } } as const
+const runsQuery = z.object({
+  status: z.array(z.enum(runStatuses)).optional().describe('Only runs with one of these.'),
+  ...pageParams,
+})
 
 const found = ['automation_not_found'] as const
 
-/** A move of the status that needs no body. */
+/** A change of the status that needs no body. */
 const move = (verb: 'pause' | 'resume' | 'archive' | 'unarchive', summary: string) =>
   defineRoute({
     id: `automations.${verb}`,
-    method: 'POST',
-    path: `/automations/{automationId}/${verb}`,
+    endpoint: `POST /automations/{automationId}/${verb}`,
     summary,
     params,
     reply: automation,
@@ -114,10 +108,9 @@ const move = (verb: 'pause' | 'resume' | 'archive' | 'unarchive', summary: strin
 export const automationRoutes = {
   create: defineRoute({
     id: 'automations.create',
-    method: 'POST',
-    path: '/automations',
+    endpoint: 'POST /automations',
     summary: 'Create an automation: runs by schedule, git event or webhook',
-    // It tells the URL of a webhook.
+    // The answer holds the URL of a webhook.
     isSecret: true,
     body: createBody,
     reply: automation,
@@ -138,11 +131,10 @@ export const automationRoutes = {
 
   list: defineRoute({
     id: 'automations.list',
-    method: 'GET',
-    path: '/automations',
+    endpoint: 'GET /automations',
     summary: 'List automations, newest first',
     query: z.object({
-      status: z.array(z.enum(automationStatuses)).optional().describe('Only these.'),
+      status: z.array(z.enum(automationStatuses)).optional().describe('Only those with one of these.'),
       agentId: agentRef.optional().describe('Only those that wake this agent.'),
       q: z.string().max(100).optional().describe('Text in the name or the description.'),
       ...pageParams,
@@ -150,32 +142,23 @@ export const automationRoutes = {
     reply: listOf(automation),
     cli: {
       command: 'automation list',
-      flags: { after: { aliases: ['cursor'] }, cursor: null, 'agent-id': { aliases: ['agent'] } },
+      flags: { ...pageFlags, 'agent-id': { aliases: ['agent'] } },
       example: 'svc automation list --status active',
     },
   }),
 
   allRuns: defineRoute({
     id: 'automations.runs.all',
-    method: 'GET',
-    path: '/automations/runs',
+    endpoint: 'GET /automations/runs',
     summary: 'List the runs that automations started, newest first',
-    query: z.object({
-      status: z.array(z.enum(runStatuses)).optional().describe('Only runs with one of these.'),
-      ...pageParams,
-    }),
+    query: runsQuery,
     reply: listOf(run),
-    cli: {
-      command: 'automation all-runs',
-      flags: { after: { aliases: ['cursor'] }, cursor: null },
-      example: 'svc automation all-runs --status failed',
-    },
+    cli: { command: 'automation all-runs', flags: pageFlags, example: 'svc automation all-runs --status failed' },
   }),
 
   get: defineRoute({
     id: 'automations.get',
-    method: 'GET',
-    path: '/automations/{automationId}',
+    endpoint: 'GET /automations/{automationId}',
     summary: 'Read one automation',
     params,
     reply: automation,
@@ -185,10 +168,9 @@ export const automationRoutes = {
 
   update: defineRoute({
     id: 'automations.update',
-    method: 'POST',
-    path: '/automations/{automationId}',
-    summary: 'Change an automation; a new trigger replaces the old one whole',
-    // It tells the URL of a webhook.
+    endpoint: 'POST /automations/{automationId}',
+    summary: 'Change an automation; a new trigger replaces the old one entirely',
+    // The answer holds the URL of a webhook.
     isSecret: true,
     params,
     body: updateBody,
@@ -214,10 +196,9 @@ export const automationRoutes = {
 
   rotate: defineRoute({
     id: 'automations.rotate',
-    method: 'POST',
-    path: '/automations/{automationId}/rotate',
+    endpoint: 'POST /automations/{automationId}/rotate',
     summary: 'Give a webhook automation a new secret URL; the old one stops at once',
-    // It tells the URL of a webhook.
+    // The answer holds the URL of a webhook.
     isSecret: true,
     params,
     reply: automation,
@@ -227,8 +208,7 @@ export const automationRoutes = {
 
   run: defineRoute({
     id: 'automations.run',
-    method: 'POST',
-    path: '/automations/{automationId}/run',
+    endpoint: 'POST /automations/{automationId}/run',
     summary: 'Fire an automation once, now',
     params,
     reply: automationFire,
@@ -238,48 +218,32 @@ export const automationRoutes = {
 
   runs: defineRoute({
     id: 'automations.runs.list',
-    method: 'GET',
-    path: '/automations/{automationId}/runs',
+    endpoint: 'GET /automations/{automationId}/runs',
     summary: 'List the runs that an automation started, newest first',
     params,
-    query: z.object({
-      status: z.array(z.enum(runStatuses)).optional().describe('Only runs with one of these.'),
-      ...pageParams,
-    }),
+    query: runsQuery,
     reply: listOf(run),
     errors: found,
-    cli: {
-      command: 'automation runs',
-      positionals,
-      flags: { after: { aliases: ['cursor'] }, cursor: null },
-      example: `svc automation runs ${exampleId}`,
-    },
+    cli: { command: 'automation runs', positionals, flags: pageFlags, example: `svc automation runs ${exampleId}` },
   }),
 
   skips: defineRoute({
     id: 'automations.skips.list',
-    method: 'GET',
-    path: '/automations/{automationId}/skips',
+    endpoint: 'GET /automations/{automationId}/skips',
     summary: 'List the fires of an automation that started no run, newest first',
     params,
     query: z.object(pageParams),
     reply: listOf(automationSkip),
     errors: found,
-    cli: {
-      command: 'automation skips',
-      positionals,
-      flags: { after: { aliases: ['cursor'] }, cursor: null },
-      example: `svc automation skips ${exampleId}`,
-    },
+    cli: { command: 'automation skips', positionals, flags: pageFlags, example: `svc automation skips ${exampleId}` },
   }),
 
   hook: defineRoute({
     id: 'automationHooks.fire',
-    method: 'POST',
-    path: '/automation-hooks/{token}',
+    endpoint: 'POST /automation-hooks/{token}',
     summary: 'Fire a webhook automation by its secret URL',
     description:
-      'The body, of any kind, becomes part of the prompt (its first 32 KiB). The same body sent again within 24 hours gets the run that the first one started. 60 calls an hour for each automation.',
+      'The body, of any kind, becomes part of the prompt (its first 32 KiB). The same body sent again within 24 hours gets the run that the first one started. Each automation takes 60 calls an hour.',
     callers: 'none',
     idempotency: 'none',
     bodyLimit: mebibyte,
@@ -287,7 +251,7 @@ export const automationRoutes = {
     body: rawBody,
     reply: automationFire,
     status: 202,
-    // Its steps choose their transactions: what is recorded about a refused call must stay.
+    // The handler chooses its transactions: the record of a refused call must stay.
     transaction: false,
     errors: found,
     cli: {

@@ -1,3 +1,7 @@
+/** A flag that names a file whose text is sent; `what` says what the file holds. */
+export const fileFlag = (target: string, what: string) =>
+  ({ target, kind: 'file', description: `File with ${what} (\`-\`: standard input).` }) as const
+
 /**
  * How `svc` spells a route. Flags come from the keys of query and body (kebab-case); `flags` overrides or adds, and null
  * leaves one out. Targets are dotted paths that begin with `params`, `query` or `body`.
@@ -12,7 +16,7 @@ export interface CommandSpec {
   print?: { stdout: string; stderr?: string }
   /** With several values of the variadic positional, this list route is called with them as `ids`. */
   batch?: string
-  /** The command does more than one call; its flow is written by hand and uses this route. */
+  /** The command makes more than one call; a flow written by hand uses this route. */
   flow?: true
 }
 
@@ -20,9 +24,9 @@ export interface PositionalSpec {
   name: string
   /** null: the command's own flow reads it. */
   target: string | null
-  /** Needed where no schema says what it is. */
+  /** Needed when no schema describes it. */
   description?: string
-  /** Used when it is left out. Without one it is required. */
+  /** The value when it is left out. Without a default it is required. */
   default?: string
   /** May be left out; nothing is sent then. */
   isOptional?: true
@@ -32,25 +36,39 @@ export interface PositionalSpec {
 }
 
 export interface FlagOverride {
-  /** null: the flag is not sent as it is; the command's own flow reads it, unless it is `dropped`. */
+  /**
+   * A dotted path that begins with `params`, `query` or `body`. null: the flag is not sent as it is; the command's own
+   * flow reads it, unless it is `dropped`.
+   */
   target?: string | null
   kind?: FlagKind
   required?: boolean
   default?: unknown
   hidden?: boolean
-  /** Accepted and dropped, as the documents say. */
+  /** Accepted and ignored. */
   dropped?: true
   aliases?: readonly string[]
   repeatable?: boolean
+  /** The word for which null is sent. */
   nullWord?: string
   description?: string
-  /** Left out, the command takes this machine's device, or the workspace of the login. */
+  /** When the flag is left out, the command takes this machine's device, or the workspace of the login. */
   fallback?: Fallback
   /** The value when the flag is given without one. */
   bare?: unknown
 }
 
-export type Fallback = 'this_device' | 'own_workspace'
+/** A flag as the command line reads it: the override, completed from the schema of its target. */
+export interface CommandFlag extends FlagOverride {
+  /** Without the dashes. */
+  name: string
+  target: string | null
+  kind: FlagKind
+  description: string
+  choices?: readonly string[]
+}
+
+type Fallback = 'this_device' | 'own_workspace'
 
 /** `file`: a path (`-` is standard input) whose text is sent. `json`: JSON text. */
 export type FlagKind = 'string' | 'number' | 'boolean' | 'json' | 'file'

@@ -33,7 +33,7 @@ test('no two commands have the same words, and each example begins with its own'
 test('every flag has a target, or is read by its command, and says what it is', () => {
   for (const { route, command } of commands) {
     const flags = flagsOf(route, command)
-    const names = flags.flatMap(({ name, aliases }) => [name, ...aliases])
+    const names = flags.flatMap(({ name, aliases = [] }) => [name, ...aliases])
     expect(new Set(names).size).toBe(names.length)
     for (const flag of flags) {
       expect([command.command, flag.name, flag.description]).toEqual([
@@ -41,7 +41,7 @@ test('every flag has a target, or is read by its command, and says what it is', 
         flag.name,
         expect.stringMatching(/./),
       ])
-      const isRead = flag.target !== null || flag.dropped || command.flow === true
+      const isRead = flag.target !== null || flag.dropped === true || command.flow === true
       expect([command.command, flag.name, isRead]).toEqual([command.command, flag.name, true])
     }
   }

@@ -1,7 +1,6 @@
-/** Closed lists of conversations and messages (document 2); apart from the routes so that stores need not load those. */
+/** Closed lists of conversations and messages, apart from the routes so that stores need not load those. */
 
 export const conversationKinds = ['dm', 'channel'] as const
-export type ConversationKind = (typeof conversationKinds)[number]
 
 export const messageSources = ['in_app', 'slack', 'email'] as const
 export type MessageSource = (typeof messageSources)[number]

@@ -6,7 +6,7 @@ import { conversationId, messageId, taskId, timestamp, workspacePublicId } from 
 import { message, named } from './messages.ts'
 import { taskSummary } from './task-shapes.ts'
 
-/** What conversations look like, and how their participants are named (document 2, "Conversation"). */
+/** Conversations as clients read them, and the ways to name their participants. */
 
 export const participant = z.object({
   type: z.enum(['user', 'agent']),
@@ -32,7 +32,9 @@ export const conversation = z
     title: z.string().nullable(),
     taskId: taskId.nullable(),
     kind: z.enum(conversationKinds),
-    triggerMode: z.enum(['respond_to_all', 'mention_to_wake']).describe('Which messages wake its agents; by the kind.'),
+    triggerMode: z
+      .enum(['respond_to_all', 'mention_to_wake'])
+      .describe('Which messages wake its agents; follows from the kind.'),
     capabilities: z
       .object({ canEdit: z.boolean(), canArchive: z.boolean(), canDelete: z.boolean() })
       .describe('What you may do with it.'),

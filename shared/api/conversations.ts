@@ -7,15 +7,11 @@ import { conversation, conversationDetail, participantInput, reference } from '.
 import { idPageParams } from './id-paging.ts'
 import { agentRef, conversationId, runId, taskRef, timestamp } from './ids.ts'
 import { message, sentText, textFlags, textKeys, textPositional } from './messages.ts'
-import { idsParam, limitParam, listOf, listOrBatchOf } from './paging.ts'
+import { idsParam, limitParam, listOf, listOrBatchOf, includeParam } from './paging.ts'
 import { defineRoute, peopleOnly } from './route.ts'
 import { runEvent } from './run-events.ts'
 import { run } from './runs.ts'
-
-/**
- * Conversations (document 2, "Conversation"; silences conv.createCaller, conv.participantBody, conv.sendBody,
- * conv.whoReads, conv.taskDm).
- */
+import type { ErrorCode } from './error-codes.ts'
 
 const title = z.string().trim().min(1).max(200)
 const params = z.object({ id: conversationId })
@@ -23,21 +19,33 @@ const byId = { params } as const
 const positional = { name: 'conversation', target: 'params.id' } as const
 const positionals = [positional] as const
 const example = 'cnv_4yI8oP2cLhS6jB0d'
-/** Workspace admins; others and agents get 403 `not_authorized`, which the handler sees to for people. */
+/** Workspace admins. Agents get 403 `not_authorized` here; the handlers refuse other people. */
 const adminsOnly = { person: 'member', agent: { refused: 'not_authorized' } } as const
 const keyed = { idempotency: 'required' } as const
+
+const archiving = (verb: 'archive' | 'unarchive', summary: string, errors: readonly ErrorCode[] = []) =>
+  defineRoute({
+    id: `conversations.${verb}`,
+    endpoint: `POST /conversations/{id}/${verb}`,
+    summary,
+    ...byId,
+    ...keyed,
+    callers: adminsOnly,
+    reply: conversation,
+    errors: ['conversation_not_found', 'not_authorized', ...errors],
+    cli: { command: `conversation ${verb}`, positionals, example: `svc conversation ${verb} ${example}` },
+  })
 
 export const conversationRoutes = {
   create: defineRoute({
     id: 'conversations.create',
-    method: 'POST',
-    path: '/conversations',
+    endpoint: 'POST /conversations',
     summary: 'Begin a dm with one agent, or a channel; you are always in it',
     ...keyed,
     body: z
       .object({
         participants: z.array(participantInput).max(100).default([]).describe('Who else is in it.'),
-        kind: z.enum(conversationKinds).optional().describe('`channel` unless told; that of a task is a `dm`.'),
+        kind: z.enum(conversationKinds).optional().describe('Default: `dm` for a task, else `channel`.'),
         title: title.nullable().optional().describe('Title.'),
         taskId: taskRef.nullable().optional().describe('The task it belongs to.'),
         firstMessage: z
@@ -63,16 +71,12 @@ export const conversationRoutes = {
     cli: {
       command: 'conversation create',
       flags: {
-        participants: null,
         participant: {
           target: 'body.participants',
           kind: 'string',
-          repeatable: true,
           description: 'Who else is in it: `usr_` id, or any reference to an agent.',
         },
-        'task-id': null,
         task: { target: 'body.taskId' },
-        'first-message': null,
         message: { target: 'body.firstMessage', kind: 'string' },
       },
       example: 'svc conversation create --kind dm --participant @builder --message "Is the build green?"',
@@ -81,8 +85,7 @@ export const conversationRoutes = {
 
   list: defineRoute({
     id: 'conversations.list',
-    method: 'GET',
-    path: '/conversations',
+    endpoint: 'GET /conversations',
     summary: 'List the conversations you can see, newest first, or read several by `ids`',
     query: z.object({
       ids: idsParam,
@@ -95,28 +98,17 @@ export const conversationRoutes = {
     reply: listOrBatchOf(conversation),
     cli: {
       command: 'conversation list',
-      flags: {
-        'task-id': null,
-        task: { target: 'query.taskId' },
-        'participant-id': null,
-        participant: { target: 'query.participantId' },
-      },
+      flags: { task: { target: 'query.taskId' }, participant: { target: 'query.participantId' } },
       example: 'svc conversation list --participant @builder',
     },
   }),
 
   get: defineRoute({
     id: 'conversations.get',
-    method: 'GET',
-    path: '/conversations/{id}',
+    endpoint: 'GET /conversations/{id}',
     summary: 'Read one conversation',
     ...byId,
-    query: z.object({
-      include: z
-        .array(z.enum(['messages', 'task', 'participantsExpanded', 'runtime']))
-        .optional()
-        .describe('More to put into the answer.'),
-    }),
+    query: z.object({ include: includeParam('messages', 'task', 'participantsExpanded', 'runtime') }),
     queryCodes: { invalid: { include: 'invalid_include' } },
     reply: conversationDetail,
     errors: ['conversation_not_found'],
@@ -125,8 +117,7 @@ export const conversationRoutes = {
 
   rename: defineRoute({
     id: 'conversations.rename',
-    method: 'POST',
-    path: '/conversations/{id}',
+    endpoint: 'POST /conversations/{id}',
     summary: 'Rename a conversation',
     ...byId,
     body: z.object({ title: title.describe('The new title.') }).meta({ id: 'ConversationRename' }),
@@ -141,8 +132,7 @@ export const conversationRoutes = {
 
   read: defineRoute({
     id: 'conversations.read',
-    method: 'POST',
-    path: '/conversations/{id}/read',
+    endpoint: 'POST /conversations/{id}/read',
     summary: 'Mark all messages of a conversation as read by you',
     ...byId,
     reply: z.object({ lastReadAt: timestamp }),
@@ -150,36 +140,13 @@ export const conversationRoutes = {
     cli: { command: 'conversation read', positionals, example: `svc conversation read ${example}` },
   }),
 
-  archive: defineRoute({
-    id: 'conversations.archive',
-    method: 'POST',
-    path: '/conversations/{id}/archive',
-    summary: 'Take a channel out of lists',
-    ...byId,
-    ...keyed,
-    callers: adminsOnly,
-    reply: conversation,
-    errors: ['conversation_not_found', 'not_authorized', 'conversation_dm_not_archivable'],
-    cli: { command: 'conversation archive', positionals, example: `svc conversation archive ${example}` },
-  }),
+  archive: archiving('archive', 'Hide a channel from lists', ['conversation_dm_not_archivable']),
 
-  unarchive: defineRoute({
-    id: 'conversations.unarchive',
-    method: 'POST',
-    path: '/conversations/{id}/unarchive',
-    summary: 'Put an archived channel back into lists',
-    ...byId,
-    ...keyed,
-    callers: adminsOnly,
-    reply: conversation,
-    errors: ['conversation_not_found', 'not_authorized'],
-    cli: { command: 'conversation unarchive', positionals, example: `svc conversation unarchive ${example}` },
-  }),
+  unarchive: archiving('unarchive', 'Show an archived channel in lists again'),
 
   delete: defineRoute({
     id: 'conversations.delete',
-    method: 'POST',
-    path: '/conversations/{id}/delete',
+    endpoint: 'POST /conversations/{id}/delete',
     summary: 'Delete a channel with all its messages, for good',
     ...byId,
     ...keyed,
@@ -196,17 +163,16 @@ export const conversationRoutes = {
 
   addParticipant: defineRoute({
     id: 'conversations.participants.add',
-    method: 'POST',
-    path: '/conversations/{id}/participants',
+    endpoint: 'POST /conversations/{id}/participants',
     summary: 'Add a person or an agent to a channel',
     ...byId,
     ...keyed,
     callers: adminsOnly,
     body: z
       .object({
-        type: z.enum(['user', 'agent']).optional().describe('Left out, the id tells.'),
+        type: z.enum(['user', 'agent']).optional().describe('Default: what the id says.'),
         id: reference.optional().describe('`usr_` id, or any reference to an agent.'),
-        participant: participantInput.optional().describe('Both in one, instead.'),
+        participant: participantInput.optional().describe('Both in one value, instead of `type` and `id`.'),
       })
       .refine((body) => (body.id === undefined) !== (body.participant === undefined), {
         path: ['id'],
@@ -225,8 +191,7 @@ export const conversationRoutes = {
 
   removeParticipant: defineRoute({
     id: 'conversations.participants.remove',
-    method: 'POST',
-    path: '/conversations/{id}/participants/{ref}/remove',
+    endpoint: 'POST /conversations/{id}/participants/{ref}/remove',
     summary: 'Take a person or an agent out of a channel',
     params: params.extend({ ref: reference.describe('`usr_` id, or any reference to an agent.') }),
     ...keyed,
@@ -242,14 +207,13 @@ export const conversationRoutes = {
 
   updateRuntime: defineRoute({
     id: 'conversations.runtime.update',
-    method: 'PATCH',
-    path: '/conversations/{id}/runtime',
+    endpoint: 'PATCH /conversations/{id}/runtime',
     summary: 'Switch model, harness, reasoning effort or speed; the next turn starts a fresh harness session',
     ...byId,
     body: z
       .object({
         modelId: modelId.nullable().describe("Model of its runs; null: the agent's."),
-        harness: z.enum(harnessNames).nullable().describe("Agent program; null: by the model, else the agent's."),
+        harness: z.enum(harnessNames).nullable().describe("Agent program; null: the model's, else the agent's."),
         reasoningEffort: z.enum(reasoningEfforts).nullable().describe("Reasoning effort; null: the agent's."),
         speed: z.enum(speeds).nullable().describe('How fast the model answers; null: as usual.'),
       })
@@ -269,23 +233,17 @@ export const conversationRoutes = {
     cli: {
       command: 'conversation runtime set',
       positionals,
-      flags: {
-        'model-id': null,
-        model: { target: 'body.modelId' },
-        'reasoning-effort': null,
-        effort: { target: 'body.reasoningEffort' },
-      },
+      flags: { model: { target: 'body.modelId' }, effort: { target: 'body.reasoningEffort' } },
       example: `svc conversation runtime set ${example} --model claude-opus-4-5 --effort high`,
     },
   }),
 
   send: defineRoute({
     id: 'conversations.send',
-    method: 'POST',
-    path: '/conversations/{id}/send',
+    endpoint: 'POST /conversations/{id}/send',
     summary: 'Say something to an agent and read its reply as it is produced',
     description:
-      'The answer is a stream of server-sent events: `message` (yours, as it was posted), `run` (the run that answers, and each change of its status), `delta` (a piece of what the agent says), and as the last one `done` (with its posted reply) or `error`. A reader that was cut off calls again with `Last-Event-ID` and gets what follows; nothing is posted then. The same Idempotency-Key and text go on with the same turn, too. With `Accept: application/json` alone the answer is the message and its run, at once.',
+      'The answer is a stream of server-sent events: `message` (yours, as it was posted), `run` (the run that answers, and each change of its status), `delta` (a piece of what the agent says), and as the last one `done` (with its posted reply) or `error`. A reader that was cut off calls again with `Last-Event-ID` and gets the events after it; nothing is posted then. Calling again with the same Idempotency-Key and text also continues the same turn. With `Accept: application/json` alone the answer is the message and its run, at once.',
     ...byId,
     callers: peopleOnly,
     transaction: false,
@@ -318,8 +276,7 @@ export const conversationRoutes = {
 
   events: defineRoute({
     id: 'conversations.events',
-    method: 'GET',
-    path: '/conversations/{id}/events',
+    endpoint: 'GET /conversations/{id}/events',
     summary: 'Read what the runs of a conversation did: their events, run by run, and the runs',
     ...byId,
     query: z.object({
@@ -332,7 +289,6 @@ export const conversationRoutes = {
   }),
 } as const
 
-/** The text of a first message; undefined when there is none. */
 export function firstText(first: string | z.infer<z.ZodObject<typeof textKeys>> | undefined): string | undefined {
   return typeof first === 'object' ? (sentText(first) ?? '') : first
 }

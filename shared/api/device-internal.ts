@@ -4,16 +4,15 @@ import { devicePublicId, uuid } from './ids.ts'
 import { defineRoute } from './route.ts'
 
 /**
- * Routes between `svc device` and the control plane (silence devices.protocol). They are no part of the written API: the
- * OpenAPI document and `svc` leave them out. The link itself is a WebSocket (shared/device).
+ * Routes between `svc device` and the control plane. They are not part of the public API: the OpenAPI document and
+ * `svc` leave them out. The link itself is a WebSocket (shared/device).
  */
 
 export const deviceInternalRoutes = {
   enrol: defineRoute({
     id: 'device.enrol',
-    method: 'POST',
+    endpoint: 'POST /device/enrol',
     base: '/api',
-    path: '/device/enrol',
     summary: 'Make this machine a device of the person, or give it a new connection',
     description: 'Only with a login token. An earlier `publicId` of the person is kept and its old token revoked.',
     callers: { person: 'member', agent: { refused: 'http_exception' } },
@@ -32,9 +31,8 @@ export const deviceInternalRoutes = {
 
   disconnect: defineRoute({
     id: 'device.disconnect',
-    method: 'POST',
+    endpoint: 'POST /device/disconnect',
     base: '/api',
-    path: '/device/disconnect',
     summary: 'Remove the device whose token is sent; refused while it holds live runs',
     callers: 'none',
     idempotency: 'none',
@@ -44,9 +42,8 @@ export const deviceInternalRoutes = {
 
   config: defineRoute({
     id: 'device.config',
-    method: 'GET',
+    endpoint: 'GET /device/config',
     base: '/api',
-    path: '/device/config',
     summary: 'Read the settings of the device whose token is sent',
     callers: 'none',
     reply: z.object({

@@ -3,12 +3,10 @@ import { claimState, providerReadiness } from '../device/protocol.ts'
 import { devicePublicId, timestamp, uuid } from './ids.ts'
 import { defineRoute, peopleOnly } from './route.ts'
 
-/** Devices (document 1, "Device"): people only. */
-
 export const livenessStatuses = ['connected', 'disconnected', 'retired'] as const
 export type LivenessStatus = (typeof livenessStatuses)[number]
 
-/** Whose wakes a device takes, judged by the person at the root of a run's chain of wakes. */
+/** Whose wakes a device takes. What counts is the person at the root of a run's chain of wakes. */
 export const runsByChoices = ['owner', 'admins', 'members'] as const
 export type RunsBy = (typeof runsByChoices)[number]
 
@@ -56,8 +54,7 @@ const params = z.object({ id: uuid })
 export const deviceRoutes = {
   list: defineRoute({
     id: 'devices.list',
-    method: 'GET',
-    path: '/devices',
+    endpoint: 'GET /devices',
     summary: 'List your devices in this workspace',
     callers: peopleOnly,
     reply: z.object({ devices: z.array(device) }),
@@ -66,8 +63,7 @@ export const deviceRoutes = {
 
   update: defineRoute({
     id: 'devices.update',
-    method: 'PATCH',
-    path: '/devices/{id}',
+    endpoint: 'PATCH /devices/{id}',
     summary: 'Change a device',
     description: '`isWorkspaceDefault: false` does nothing; `remoteControlRevoked: false` gives the control back.',
     callers: peopleOnly,
@@ -92,12 +88,9 @@ export const deviceRoutes = {
       command: 'device set',
       flow: true,
       flags: {
-        'max-concurrent-runs': null,
-        'is-workspace-default': null,
         'max-concurrent': { target: 'body.maxConcurrentRuns' },
         default: { target: 'body.isWorkspaceDefault' },
         isolation: {
-          target: null,
           description:
             'svc: runs on this machine see neither the folders of svc nor other processes; off: they do. Kept on this machine.',
         },
@@ -109,8 +102,7 @@ export const deviceRoutes = {
 
   delete: defineRoute({
     id: 'devices.delete',
-    method: 'DELETE',
-    path: '/devices/{id}',
+    endpoint: 'DELETE /devices/{id}',
     summary: 'Remove a device and revoke its token',
     callers: peopleOnly,
     params,

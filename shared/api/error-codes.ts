@@ -1,12 +1,12 @@
 /**
- * The closed list of error codes (document 1, "Errors"; documents 2 and 3 add theirs). A code's type follows from its
- * HTTP status by the type table, but for the four idempotency codes.
+ * The closed list of error codes. A code's type follows from its HTTP status (`errorTypeOf`), except for the four
+ * idempotency codes.
  */
 
 export interface ErrorEntry {
-  /** The first is the usual one; `fail` takes another of the list by name. */
+  /** The first is the default; `fail` takes another of the list by name. */
   readonly status: readonly [number, ...number[]]
-  /** What the caller reads when the thrower says nothing more exact. */
+  /** The message for the caller when the thrower gives none. */
   readonly message: string
   /** Short name of the fix. */
   readonly remediation: string | null
@@ -15,7 +15,7 @@ export interface ErrorEntry {
 const entry = (status: number | readonly [number, ...number[]], message: string, remediation: string | null = null) =>
   ({ status: typeof status === 'number' ? ([status] as const) : status, message, remediation }) satisfies ErrorEntry
 
-/** Any route may answer these; a route lists only its own codes beside them. */
+/** Any route may answer these. A route lists only its other codes. */
 export const sharedErrors = {
   validation_error: entry([400, 413], 'The request does not fit its schema.', 'fix_request'),
   payload_too_large: entry(413, 'The body is larger than this route takes.', 'shrink_body'),
@@ -170,7 +170,6 @@ export const automationErrors = {
   ),
   workflow_needs_github_event: entry(400, 'An automation that starts a workflow is fired by git events only.'),
   not_a_webhook_trigger: entry(400, 'Only an automation with a webhook trigger has a URL.', 'fix_request'),
-  // Not in the documents, which are silent about a git host that does not answer.
   git_host_unavailable: entry(424, 'The git host did not answer as it should. Try again.', 'retry'),
 } as const
 
@@ -250,9 +249,8 @@ export const errorCodes = {
 } satisfies Record<string, ErrorEntry>
 
 export type ErrorCode = keyof typeof errorCodes
-export type SharedErrorCode = keyof typeof sharedErrors
 
-/** Answers of older routes: `{ "error": "<message>" }` without a code (contract/errors.json, plainErrors). */
+/** Answers of older routes: `{ "error": "<message>" }` without a code. */
 export const plainErrors = {
   'plain.revision_matches': { status: 409, message: 'The settings are as this revision left them' },
   'plain.device_not_found': { status: 404, message: 'Device not found' },

@@ -33,7 +33,7 @@ const typeByStatus: Readonly<Record<number, ErrorType>> = {
   429: 'rate_limit_error',
 }
 
-/** The type table of document 1, "Errors > Envelope"; the table is silent on 410 and 502 (silence errorTypeFor410_501_502). */
+/** The four idempotency codes have a type of their own at 409; otherwise the status decides. */
 export function errorTypeOf(code: ErrorCode, status: number): ErrorType {
   if (code.startsWith('idempotency_') && status === 409) return 'idempotency_error'
   return typeByStatus[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error')
@@ -65,12 +65,12 @@ export type ErrorEnvelope = z.infer<typeof errorEnvelope>
 export const plainErrorEnvelope = z.object({ error: z.string() }).meta({ id: 'PlainError' })
 
 export interface FailOptions {
-  /** A sentence for the caller; the catalogue's own when left out. */
+  /** A sentence for the caller. Default: the catalogue's. */
   message?: string
   param?: string
   details?: Record<string, unknown>
   allowedValues?: readonly unknown[]
-  /** One of the statuses the catalogue lists for the code, when it is not the first. */
+  /** A status that the catalogue lists for the code. Default: the first. */
   status?: number
   headers?: Record<string, string>
   /** For the log only; never sent. */
@@ -112,7 +112,7 @@ export class ApiError extends Error {
   }
 }
 
-/** The documents promise the bad fields with each `validation_error`; what a rule refused is one, named by `param`. */
+/** Each `validation_error` names the bad fields. A refusal by a rule counts as one field, named by `param`. */
 function withFields(options: FailOptions, message: string): FailOptions {
   if (Array.isArray(options.details?.['fields'])) return options
   const fields: FieldError[] = [{ path: options.param ?? 'body', message }]

@@ -1,31 +1,12 @@
-import type { CommandSpec, Fallback, FlagKind, FlagOverride } from './command.ts'
+import type { CommandFlag, CommandSpec, FlagKind, FlagOverride } from './command.ts'
 import type { AnyRoute } from './route.ts'
 import { schemaAt, shapeOf, type ValueShape } from './schema-shape.ts'
-
-export interface Flag {
-  /** Without the dashes. */
-  name: string
-  target: string | null
-  kind: FlagKind
-  repeatable: boolean
-  required: boolean
-  default: unknown
-  hidden: boolean
-  dropped: boolean
-  aliases: readonly string[]
-  choices: readonly string[] | null
-  /** Given this word, null is sent. */
-  nullWord: string | null
-  description: string
-  fallback: Fallback | null
-  bare: unknown
-}
 
 export const kebab = (key: string) => key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 
 /** All flags of a command, those of the schemas and the overrides, in the order of the schemas. */
-export function flagsOf(route: AnyRoute, spec: CommandSpec): Flag[] {
-  const flags: Flag[] = []
+export function flagsOf(route: AnyRoute, spec: CommandSpec): CommandFlag[] {
+  const flags: CommandFlag[] = []
   const overrides = spec.flags ?? {}
   const taken = new Set([
     ...(spec.positionals ?? []).map((positional) => positional.target),
@@ -38,6 +19,7 @@ export function flagsOf(route: AnyRoute, spec: CommandSpec): Flag[] {
       const name = kebab(key)
       if (name in overrides || taken.has(target)) continue
       if (spec.batch === undefined && key === 'ids') continue
+      if (key === 'cursor' && 'after' in (shape as object)) continue
       const isGroup = shapeOf(schemaAt(route[part], [key])!).kind === 'object'
       if (!isGroup) flags.push(flagOf(route, name, { target }))
     }
@@ -59,25 +41,20 @@ function targetFor(route: AnyRoute, name: string): string | null {
   return null
 }
 
-function flagOf(route: AnyRoute, name: string, override: FlagOverride): Flag {
-  const target = override.target ?? null
+function flagOf(route: AnyRoute, name: string, override: FlagOverride): CommandFlag {
+  const { target = null, required, ...others } = override
   const shape = target === null ? null : shapeAt(route, target)
-  const nullWord = override.nullWord ?? (shape?.nullable ? nullWordFor(shape) : null)
+  const isRequired = others.fallback === undefined && (required ?? (target !== null && isNeeded(route, target)))
   return {
     name,
     target,
-    kind: override.kind ?? kindFor(shape),
-    repeatable: override.repeatable ?? shape?.kind === 'array',
-    required: override.required ?? (target !== null && isNeeded(route, target)),
-    default: override.default,
-    hidden: override.hidden ?? false,
-    dropped: override.dropped ?? false,
-    aliases: override.aliases ?? [],
-    choices: shape?.choices ?? null,
-    nullWord,
-    description: override.description ?? shape?.description ?? '',
-    fallback: override.fallback ?? null,
-    bare: override.bare,
+    kind: kindFor(shape),
+    description: shape?.description ?? '',
+    ...(shape?.kind === 'array' ? { repeatable: true } : {}),
+    ...(isRequired ? { required: true } : {}),
+    ...(shape?.choices ? { choices: shape.choices } : {}),
+    ...(shape?.nullable ? { nullWord: nullWordFor(shape) } : {}),
+    ...others,
   }
 }
 
@@ -88,7 +65,7 @@ function shapeAt(route: AnyRoute, target: string): ValueShape {
   return shapeOf(schema)
 }
 
-/** The value must be given, and so must be all that it lies in. */
+/** Whether the value must be given: it and everything around it are required. */
 function isNeeded(route: AnyRoute, target: string): boolean {
   const [part, ...path] = target.split('.')
   return path.every((_key, at) => {

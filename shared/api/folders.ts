@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { devicePublicId, folderShortId, timestamp, uuid } from './ids.ts'
 import { defineRoute, peopleOnly } from './route.ts'
 
-/** Folders: directories on devices that runs work in (document 1, "Folder"): people only. */
+/** Folders: directories on devices that runs work in. Only people call these routes. */
 
 export const folder = z
   .object({
@@ -47,8 +47,7 @@ const positional = { name: 'fs_id', target: 'params.shortId' } as const
 export const folderRoutes = {
   list: defineRoute({
     id: 'folders.list',
-    method: 'GET',
-    path: '/folders',
+    endpoint: 'GET /folders',
     summary: 'List your folders',
     callers: peopleOnly,
     reply: z.object({ sources: z.array(folder) }),
@@ -57,8 +56,7 @@ export const folderRoutes = {
 
   create: defineRoute({
     id: 'folders.create',
-    method: 'POST',
-    path: '/folders',
+    endpoint: 'POST /folders',
     summary: 'Add a folder of a device',
     callers: peopleOnly,
     body: z.object({
@@ -82,8 +80,7 @@ export const folderRoutes = {
 
   update: defineRoute({
     id: 'folders.update',
-    method: 'PATCH',
-    path: '/folders/{shortId}',
+    endpoint: 'PATCH /folders/{shortId}',
     summary: 'Say which repo a folder holds',
     callers: peopleOnly,
     params,
@@ -99,8 +96,7 @@ export const folderRoutes = {
 
   delete: defineRoute({
     id: 'folders.delete',
-    method: 'DELETE',
-    path: '/folders/{shortId}',
+    endpoint: 'DELETE /folders/{shortId}',
     summary: 'Remove a folder; nothing on the device changes',
     callers: peopleOnly,
     params,
@@ -109,8 +105,7 @@ export const folderRoutes = {
 
   gitRemote: defineRoute({
     id: 'folders.gitRemote',
-    method: 'GET',
-    path: '/folders/{shortId}/git-remote',
+    endpoint: 'GET /folders/{shortId}/git-remote',
     summary: "Read a folder's git remote and the repo of the workspace it names",
     callers: peopleOnly,
     params,

@@ -2,21 +2,20 @@ import { z } from 'zod'
 import { fail } from './errors.ts'
 import { limitParam, type Page } from './paging.ts'
 
-/** Lists of document 2 that page by the ids of their rows, in both directions ("Limits"). */
+/** Lists that page by the ids of their rows, in both directions. */
 
-/** Query keys of such a list. */
 export const idPageParams = {
   limit: limitParam({ max: 100, default: 25 }),
   startingAfter: z
     .string()
     .max(200)
     .optional()
-    .describe('Id of the last row of the page before: gives what follows it.'),
+    .describe('Id of the last row of the previous page; returns the rows after it.'),
   endingBefore: z
     .string()
     .max(200)
     .optional()
-    .describe('Id of the first row of the page after: gives what precedes it.'),
+    .describe('Id of the first row of the next page; returns the rows before it.'),
 }
 
 export interface IdPageQuery {

@@ -1,7 +1,5 @@
 import { z } from 'zod'
 
-/** Identifier forms (document 1, "Identifier forms"). */
-
 const prefixed = (prefix: string, example: string) =>
   z
     .string()
@@ -23,10 +21,10 @@ export const devicePublicId = prefixed('dvc', 'dvc_5dF9gJ3kZxC7vB1n')
 export const folderShortId = prefixed('fs', 'fs_0mN4bV8cQwE2rT6y')
 
 export const loginTokenId = prefixed('tok', 'tok_2bX7mR4kJ9sQ1wZe')
-/** What an automation fired or skipped; only cursors name it. */
+/** A fire or a skip of an automation; only cursors name it. */
 export const firedId = prefixed('fir', 'fir_8bW3nZ6cKpV5yD2j')
 
-/** Lower-cased, as the store holds it. */
+/** Lower-cased, like the stored ids. */
 export const uuid = z
   .string()
   .toLowerCase()

@@ -62,7 +62,6 @@ export const groups = {
   openapi: openapiRoutes,
 } as const
 
-/** The whole contract. */
 export const contract: readonly AnyRoute[] = Object.values(groups).flatMap(
   (group) => Object.values(group) as AnyRoute[],
 )

@@ -5,8 +5,8 @@ import { defineRoute, roles } from './route.ts'
 import { workspaceFlag, workspaceParams } from './workspaces.ts'
 
 /**
- * People of a workspace (document 1, "Workspaces and companies"). These routes answer under `/workspaces` only. Inviting,
- * changing a role, removing a member and accepting an invite are not offered: people are added by the operator.
+ * People of a workspace. These routes answer under `/workspaces` only. Inviting, changing a role, removing a member and
+ * accepting an invite are not offered: the operator adds people.
  */
 
 export const member = z
@@ -24,8 +24,7 @@ const unavailable = {
 export const memberRoutes = {
   list: defineRoute({
     id: 'members.list',
-    method: 'GET',
-    path: '/members',
+    endpoint: 'GET /members',
     summary: 'List the people in your workspace',
     callers: notForAgents,
     reply: listOf(member),
@@ -35,8 +34,7 @@ export const memberRoutes = {
 
   ofWorkspace: defineRoute({
     id: 'workspaces.members.list',
-    method: 'GET',
-    path: '/workspaces/{workspaceId}/members',
+    endpoint: 'GET /workspaces/{workspaceId}/members',
     summary: 'List the people in a workspace; admins also get the pending invites',
     callers: notForAgents,
     params: workspaceParams,
@@ -52,8 +50,7 @@ export const memberRoutes = {
 
   leave: defineRoute({
     id: 'workspaces.leave',
-    method: 'POST',
-    path: '/workspaces/{workspaceId}/leave',
+    endpoint: 'POST /workspaces/{workspaceId}/leave',
     summary: 'Leave a workspace: your tokens and devices in it stop working; the owner cannot leave',
     callers: notForAgents,
     params: workspaceParams,
@@ -64,8 +61,7 @@ export const memberRoutes = {
 
   invite: defineRoute({
     id: 'members.invite',
-    method: 'POST',
-    path: '/workspaces/{workspaceId}/invites',
+    endpoint: 'POST /workspaces/{workspaceId}/invites',
     aliases: ['/workspaces/{workspaceId}/members'],
     summary: 'Inviting people is not available (501)',
     params: workspaceParams,
@@ -74,8 +70,7 @@ export const memberRoutes = {
 
   changeRole: defineRoute({
     id: 'members.changeRole',
-    method: 'PATCH',
-    path: '/workspaces/{workspaceId}/members/{userId}',
+    endpoint: 'PATCH /workspaces/{workspaceId}/members/{userId}',
     summary: 'Changing a role is not available (501)',
     params: workspaceParams.extend({ userId: userPublicId }),
     ...unavailable,
@@ -83,8 +78,7 @@ export const memberRoutes = {
 
   remove: defineRoute({
     id: 'members.remove',
-    method: 'DELETE',
-    path: '/workspaces/{workspaceId}/members/{userId}',
+    endpoint: 'DELETE /workspaces/{workspaceId}/members/{userId}',
     summary: 'Removing a member is not available (501)',
     params: workspaceParams.extend({ userId: userPublicId }),
     ...unavailable,
@@ -92,8 +86,7 @@ export const memberRoutes = {
 
   acceptInvite: defineRoute({
     id: 'members.acceptInvite',
-    method: 'POST',
-    path: '/invites/{token}/accept',
+    endpoint: 'POST /invites/{token}/accept',
     summary: 'Accepting an invite is not available (501)',
     params: z.object({ token: z.string().min(1).max(500) }),
     ...unavailable,

@@ -2,10 +2,9 @@ import { z } from 'zod'
 import { authorTypes, conversationKinds, messageSources } from './conversation-fields.ts'
 import { idPageParams } from './id-paging.ts'
 import { automationId, conversationId, messageId, taskId, timestamp } from './ids.ts'
-import { listOf } from './paging.ts'
+import { listOf, includeParam } from './paging.ts'
 import { defineRoute } from './route.ts'
-
-/** Messages of conversations (document 2, "Message"; silences conv.sendBody, conv.mentions, conv.deletedBody). */
+import { fileFlag } from './command.ts'
 
 export const maxAttachments = 20
 
@@ -42,9 +41,9 @@ export type Message = z.infer<typeof message>
 
 export const named = z.object({ handle: z.string(), name: z.string() })
 
-/** Longer texts belong into files. */
+/** Longer texts belong in files. */
 const text = z.string().max(100_000)
-/** Keys of a text that is sent: `body`, or one of the names it has elsewhere. Which of them was sent, `sentText` tells. */
+/** The text of a request: `body`, or one of its other names. `sentText` returns the one that was sent. */
 export const textKeys = {
   body: text.optional().describe('The text, as Markdown.'),
   content: text.optional().describe('Another name for `body`.'),
@@ -67,12 +66,12 @@ export const attachmentIds = z
   .describe(`Ids of files, at most ${maxAttachments}.`)
 export const parentMessageId = z.string().min(1).max(100).describe('The message it replies to.')
 
-/** Flags of a command that sends a text: it is given as a word, or read from a file. */
+/** Flags of a command that sends a text, which is given as a word or read from a file. */
 export const textFlags = {
   body: { target: 'body.body' },
   content: null,
   text: null,
-  'body-file': { target: 'body.body', kind: 'file', description: 'File with the text; `-` reads standard input.' },
+  'body-file': fileFlag('body.body', 'the text'),
 } as const
 export const textPositional = { name: 'text', target: 'body.body', isOptional: true } as const
 
@@ -84,13 +83,12 @@ const exampleConversation = 'cnv_4yI8oP2cLhS6jB0d'
 const exampleMessage = 'msg_2kX5vB8nQwE1rT4y'
 
 const aroundCount = (side: string) =>
-  z.number().int().min(0).max(100).optional().describe(`With \`around\`: messages ${side} it, 12 unless told.`)
+  z.number().int().min(0).max(100).optional().describe(`With \`around\`: number of messages ${side} it. Default: 12.`)
 
 export const messageRoutes = {
   post: defineRoute({
     id: 'conversations.messages.create',
-    method: 'POST',
-    path: '/conversations/{id}/messages',
+    endpoint: 'POST /conversations/{id}/messages',
     summary: 'Post a message to a conversation you are in',
     description:
       'In a dm the agent wakes on every message, in a channel only when it is @mentioned. A reply in the thread of an open question answers it.',
@@ -119,9 +117,7 @@ export const messageRoutes = {
       positionals: [conversationPositional, textPositional],
       flags: {
         ...textFlags,
-        'parent-message-id': null,
         parent: { target: 'body.parentMessageId' },
-        'attachment-ids': null,
         attach: { target: 'body.attachmentIds', repeatable: true, description: 'Id of a file.' },
       },
       example: `svc conversation message post ${exampleConversation} "The build is green again."`,
@@ -130,10 +126,10 @@ export const messageRoutes = {
 
   list: defineRoute({
     id: 'conversations.messages.list',
-    method: 'GET',
-    path: '/conversations/{id}/messages',
+    endpoint: 'GET /conversations/{id}/messages',
     summary: 'List the messages of a conversation, oldest first',
-    description: '`around` gives the page that holds one message, with `before` and `after` messages beside it.',
+    description:
+      '`around` returns the page around one message: `before` messages older than it and `after` newer ones.',
     params: conversationParams,
     query: z.object({
       ...idPageParams,
@@ -155,16 +151,10 @@ export const messageRoutes = {
 
   get: defineRoute({
     id: 'messages.get',
-    method: 'GET',
-    path: '/messages/{id}',
+    endpoint: 'GET /messages/{id}',
     summary: 'Read one message',
     params: messageParams,
-    query: z.object({
-      include: z
-        .array(z.enum(['conversation', 'author', 'editHistory']))
-        .optional()
-        .describe('More to put into the answer.'),
-    }),
+    query: z.object({ include: includeParam('conversation', 'author', 'editHistory') }),
     queryCodes: { invalid: { include: 'invalid_include' } },
     reply: message.extend({
       author: author.extend(named.partial().shape),
@@ -187,8 +177,7 @@ export const messageRoutes = {
 
   edit: defineRoute({
     id: 'messages.edit',
-    method: 'POST',
-    path: '/messages/{id}',
+    endpoint: 'POST /messages/{id}',
     summary: 'Change the text of a message you wrote; an edit wakes nobody',
     params: messageParams,
     body: z.object(textKeys).meta({ id: 'MessageEdit' }),
@@ -204,8 +193,7 @@ export const messageRoutes = {
 
   delete: defineRoute({
     id: 'messages.delete',
-    method: 'POST',
-    path: '/messages/{id}/delete',
+    endpoint: 'POST /messages/{id}/delete',
     summary: 'Delete a message: one you wrote, or as a workspace admin any',
     idempotency: 'required',
     params: messageParams,

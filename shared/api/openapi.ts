@@ -4,9 +4,8 @@ import { defineRoute } from './route.ts'
 export const openapiRoutes = {
   get: defineRoute({
     id: 'openapi.get',
-    method: 'GET',
+    endpoint: 'GET /openapi.json',
     base: '/api',
-    path: '/openapi.json',
     summary: 'Read this document',
     reply: z.record(z.string(), z.unknown()),
     cli: null,

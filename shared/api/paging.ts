@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { decodeCursor, encodeCursor } from '../lib/cursor.ts'
 import { fail } from './errors.ts'
 
-/** Lists and batch reads (document 1, "Limits > Shared"; silences shared.listEnvelope and shared.ids.nullSlots). */
+/** Lists and batch reads. */
 
 export const limitParam = (options: { max: number; default: number }) =>
   z.number().int().min(1).max(options.max).default(options.default).describe(`Rows per page, at most ${options.max}.`)
@@ -15,14 +15,17 @@ export const pageParams = {
 }
 
 /**
- * Query key of a batch read. More than 100 are refused as `too_many_ids`, together with a filter or paging as
- * `ids_exclusive`; the kernel sees to both, since defaults hide what was sent.
+ * Query key of a batch read. More than 100 ids are refused as `too_many_ids`, and ids with a filter or paging as
+ * `ids_exclusive`. The server checks both before validation, because defaults would hide what was sent.
  */
 export const idsParam = z
   .array(z.string().max(200))
   .optional()
-  .describe('Up to 100 ids: reads these, one slot each, null for what is not found.')
+  .describe('Up to 100 ids: reads these, one slot each; the slot of an unknown id is null.')
 export const maxIds = 100
+/** Query key that adds related records to the answer of a read. */
+export const includeParam = <const T extends readonly [string, ...string[]]>(...values: T) =>
+  z.array(z.enum(values)).optional().describe('Related records to add to the answer.')
 
 const paging = {
   hasMore: z.boolean(),
@@ -45,7 +48,7 @@ export interface Page<T> {
   cursor: string | null
 }
 
-/** Makes a page of `limit + 1` rows read from the store: the row too many only says that there are more. */
+/** Makes a page of `limit + 1` rows read from the store. The extra row only shows that there are more. */
 export function pageOf<Row, T>(options: {
   rows: readonly Row[]
   limit: number
@@ -68,22 +71,42 @@ export function batchOf<T>(
 }
 
 /**
- * The sort key of a list by time and id. Its parts go into a query as they are, and PostgreSQL fails on a fraction or a NUL;
- * the form of the id tells the cursors of most lists apart.
+ * The sort key of a list by time and id. Its parts go into a query as they are, and PostgreSQL fails on a fraction or a
+ * NUL. The form of the id tells the cursors of most lists apart.
  */
 export const timeAndId = <T extends z.ZodType<string>>(id: T) => z.tuple([z.number().int().nonnegative(), id])
 
 /**
- * The sort key in `after` (or `cursor`), or null on the first page. Fails with `invalid_cursor` when it is not of this
- * list, or when both names are sent with different values.
+ * The sort key in `after` (or `cursor`), or null on the first page. Fails with `invalid_cursor` when it does not belong
+ * to this list, or when both names are sent with different values.
  */
-export function cursorOf<T extends z.ZodType>(
-  query: { after?: string | undefined; cursor?: string | undefined },
-  schema: T,
-): z.output<T> | null {
+export function cursorOf<T extends z.ZodType>(query: CursorQuery, schema: T): z.output<T> | null {
   const { after, cursor } = query
   if (after !== undefined && cursor !== undefined && after !== cursor) fail('invalid_cursor', { param: 'cursor' })
   const sent = after ?? cursor
   if (sent === undefined) return null
   return decodeCursor(sent, schema) ?? fail('invalid_cursor', { param: after === undefined ? 'cursor' : 'after' })
+}
+
+interface CursorQuery {
+  after?: string | undefined
+  cursor?: string | undefined
+}
+
+/** The place where a page of a list by time and id begins, newest first; empty on the first page. Fails like `cursorOf`. */
+export function beforeOf(
+  query: CursorQuery,
+  key: z.ZodType<readonly [number, string]>,
+): { before?: { createdAt: number; id: string } } {
+  const place = cursorOf(query, key)
+  return place === null ? {} : { before: { createdAt: place[0], id: place[1] } }
+}
+
+/** Makes a page of a list by time and id from `limit + 1` rows. */
+export function pageByTime<Row extends { createdAt: number; id: string }, T>(
+  rows: readonly Row[],
+  limit: number,
+  present: (row: Row) => T,
+): Page<T> {
+  return pageOf({ rows, limit, keyOf: ({ createdAt, id }) => [createdAt, id], present })
 }

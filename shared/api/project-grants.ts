@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { agentId, agentRef, timestamp, uuid } from './ids.ts'
 import { defineRoute, peopleOnly } from './route.ts'
 
-/** Agents that were let into a private project. The documents only refer to grants; these routes are ours. */
+/** Agents that were let into a private project. */
 
 export const projectGrant = z
   .object({
@@ -20,8 +20,7 @@ const exampleId = '5b0c7d0e-6a7e-4b52-9a8e-2f9d1c3e4a6b'
 export const projectGrantRoutes = {
   list: defineRoute({
     id: 'projects.grants.list',
-    method: 'GET',
-    path: '/projects/{projectId}/grants',
+    endpoint: 'GET /projects/{projectId}/grants',
     summary: 'List the agents that were let into a project, first let in first',
     callers: peopleOnly,
     params: z.object({ projectId }),
@@ -32,8 +31,7 @@ export const projectGrantRoutes = {
 
   add: defineRoute({
     id: 'projects.grants.add',
-    method: 'POST',
-    path: '/projects/{projectId}/grants',
+    endpoint: 'POST /projects/{projectId}/grants',
     summary: 'Let an agent into a private project; for its owner and workspace admins',
     callers: peopleOnly,
     params: z.object({ projectId }),
@@ -51,8 +49,7 @@ export const projectGrantRoutes = {
 
   remove: defineRoute({
     id: 'projects.grants.remove',
-    method: 'DELETE',
-    path: '/projects/{projectId}/grants/{agentId}',
+    endpoint: 'DELETE /projects/{projectId}/grants/{agentId}',
     summary: 'Take an agent out of a private project again',
     callers: peopleOnly,
     params: z.object({ projectId, agentId: agentRef }),

@@ -4,8 +4,6 @@ import { agentRef, timestamp, uuid } from './ids.ts'
 import { listOf, pageParams } from './paging.ts'
 import { defineRoute } from './route.ts'
 
-/** Projects (document 1, "Project"). */
-
 export const projectStatuses = ['active', 'archived', 'completed'] as const
 
 export const project = z
@@ -54,7 +52,7 @@ const identity = {
     .describe('`private`: only its owner, workspace admins and agents let into it see it.'),
 }
 
-/** An address with a password in it would be kept and shown to all who see the project. */
+/** Refuses an address with a password in it: everybody who sees the project would see it. */
 const repoUrl = z
   .string()
   .trim()
@@ -88,7 +86,7 @@ const updateBody = z
 
 const configBody = z
   .object({
-    status: z.enum(projectStatuses).describe('New status; any follows any.'),
+    status: z.enum(projectStatuses).describe('New status; any may follow any other.'),
     leadAgentId,
     repoUrl: repoUrl.nullable(),
   })
@@ -96,7 +94,7 @@ const configBody = z
   .meta({ id: 'ProjectConfigUpdate' })
 
 const params = z.object({ projectId: uuid.describe('UUID of the project.') })
-/** A projectId that is no UUID names nothing (document 1, "Workspace and project errors"). */
+/** A projectId that is no UUID names nothing, so the answer is a plain 404. */
 const byId = { params, malformedParam: 'resource_not_found' } as const
 const positionals = [{ name: 'id', target: 'params.projectId' }] as const
 const exampleId = '5b0c7d0e-6a7e-4b52-9a8e-2f9d1c3e4a6b'
@@ -104,8 +102,7 @@ const exampleId = '5b0c7d0e-6a7e-4b52-9a8e-2f9d1c3e4a6b'
 export const projectRoutes = {
   list: defineRoute({
     id: 'projects.list',
-    method: 'GET',
-    path: '/projects',
+    endpoint: 'GET /projects',
     summary: 'List the projects you can see, newest first',
     query: z.object({
       status: z
@@ -118,13 +115,12 @@ export const projectRoutes = {
     }),
     reply: listOf(projectSummary),
     errors: ['list_deleted_forbidden'],
-    cli: { command: 'project list', flags: { cursor: null }, example: 'svc project list --status active' },
+    cli: { command: 'project list', example: 'svc project list --status active' },
   }),
 
   create: defineRoute({
     id: 'projects.create',
-    method: 'POST',
-    path: '/projects',
+    endpoint: 'POST /projects',
     summary: 'Create a project',
     body: createBody,
     reply: project,
@@ -139,8 +135,7 @@ export const projectRoutes = {
 
   get: defineRoute({
     id: 'projects.get',
-    method: 'GET',
-    path: '/projects/{projectId}',
+    endpoint: 'GET /projects/{projectId}',
     summary: 'Read one project',
     ...byId,
     query: z.object({ includeDeleted: z.boolean().optional().describe('Also when it is deleted (people only).') }),
@@ -150,8 +145,7 @@ export const projectRoutes = {
 
   update: defineRoute({
     id: 'projects.update',
-    method: 'PATCH',
-    path: '/projects/{projectId}',
+    endpoint: 'PATCH /projects/{projectId}',
     summary: 'Change name, description or visibility of a project',
     ...byId,
     body: updateBody,
@@ -161,8 +155,7 @@ export const projectRoutes = {
 
   delete: defineRoute({
     id: 'projects.delete',
-    method: 'DELETE',
-    path: '/projects/{projectId}',
+    endpoint: 'DELETE /projects/{projectId}',
     summary: 'Delete a project; it can be restored',
     ...byId,
     cli: { command: 'project delete', positionals, example: `svc project delete ${exampleId}` },
@@ -170,8 +163,7 @@ export const projectRoutes = {
 
   restore: defineRoute({
     id: 'projects.restore',
-    method: 'POST',
-    path: '/projects/{projectId}/restore',
+    endpoint: 'POST /projects/{projectId}/restore',
     summary: 'Bring a deleted project back',
     ...byId,
     reply: project,
@@ -181,8 +173,7 @@ export const projectRoutes = {
 
   config: defineRoute({
     id: 'projects.config.get',
-    method: 'GET',
-    path: '/projects/{projectId}/config',
+    endpoint: 'GET /projects/{projectId}/config',
     summary: 'Read status, lead agent, repository and prefix of a project',
     ...byId,
     reply: projectConfig,
@@ -191,8 +182,7 @@ export const projectRoutes = {
 
   updateConfig: defineRoute({
     id: 'projects.config.update',
-    method: 'PATCH',
-    path: '/projects/{projectId}/config',
+    endpoint: 'PATCH /projects/{projectId}/config',
     summary: 'Change status, lead agent or repository of a project',
     ...byId,
     body: configBody,
@@ -208,8 +198,7 @@ export const projectRoutes = {
 
   transferOwner: defineRoute({
     id: 'projects.transferOwner',
-    method: 'POST',
-    path: '/projects/{projectId}/transfer-owner',
+    endpoint: 'POST /projects/{projectId}/transfer-owner',
     summary: 'Give a project another owner',
     ...byId,
     body: z
@@ -227,8 +216,7 @@ export const projectRoutes = {
 
   ofAgent: defineRoute({
     id: 'agents.projects',
-    method: 'GET',
-    path: '/agents/{agentId}/projects',
+    endpoint: 'GET /agents/{agentId}/projects',
     summary: 'List the projects an agent was let into: those it leads and those it created',
     params: agentParams,
     query: z.object(pageParams),
@@ -236,7 +224,6 @@ export const projectRoutes = {
     cli: {
       command: 'agent projects',
       positionals: [{ ...agentPositional, default: 'me' }],
-      flags: { cursor: null },
       example: 'svc agent projects @builder',
     },
   }),

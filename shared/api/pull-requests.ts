@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { taskRef, timestamp, uuid } from './ids.ts'
 import { defineRoute } from './route.ts'
 
-/** The pull request of a task, as the git host has it now (document 2, "Endpoints > Tasks"). */
+/** The pull request of a task, as the git host has it now. */
 
 export const pullRequestStates = ['open', 'closed', 'merged'] as const
 export const checkStates = ['none', 'pending', 'passed', 'failed'] as const
@@ -50,8 +50,7 @@ const params = z.object({
 export const pullRequestRoutes = {
   ofTask: defineRoute({
     id: 'tasks.pullRequest',
-    method: 'GET',
-    path: '/companies/{companyId}/tasks/{taskId}/pull-request',
+    endpoint: 'GET /companies/{companyId}/tasks/{taskId}/pull-request',
     aliases: ['/workspaces/{companyId}/tasks/{taskId}/pull-request'],
     summary: "Read a task's pull request live from the git host",
     description: 'A task without a pull request is answered 404 `resource_not_found`.',

@@ -15,11 +15,11 @@ import {
   uuid,
 } from './ids.ts'
 import { idPageParams } from './id-paging.ts'
-import { listOf } from './paging.ts'
+import { listOf, includeParam } from './paging.ts'
 import { defineRoute, peopleOnly } from './route.ts'
 import { secretFields } from './secrets.ts'
 
-/** Questions: what an agent asks a person (document 2, "Question"). */
+/** Questions that agents ask people. */
 
 export const question = z
   .object({
@@ -33,8 +33,8 @@ export const question = z
     status: z.enum(gateStatuses),
     prompt: z.string().describe('Markdown, secrets masked.'),
     answerMode: z.enum(answerModes),
-    options: z.array(questionOption).nullable().describe('Of the select modes.'),
-    secretRequest: secretRequest.nullable().describe('Of `secret_input`.'),
+    options: z.array(questionOption).nullable().describe('Only for the select modes.'),
+    secretRequest: secretRequest.nullable().describe('Only for `secret_input`.'),
     askedBy: askingParty,
     answer: z
       .object({ text: z.string().nullable(), selected: z.array(z.string()).nullable(), secretId: secretId.nullable() })
@@ -88,12 +88,11 @@ const createBody = z
 export const questionRoutes = {
   create: defineRoute({
     id: 'questions.create',
-    method: 'POST',
-    path: '/questions',
+    endpoint: 'POST /questions',
     summary: 'Ask a person; the run stops and goes on when it is answered',
     callers: { person: { refused: 'user_cannot_create_question' }, agent: 'allowed' },
     idempotency: 'required',
-    // What was asked stays, closed by the system, when the run cannot be stopped any more.
+    // A question whose run cannot be stopped any more stays stored, closed by the system.
     transaction: false,
     body: createBody,
     refusedBodyKeys: {
@@ -124,9 +123,7 @@ export const questionRoutes = {
         'answer-mode': null,
         options: null,
         'run-id': null,
-        'task-id': null,
         task: { target: 'body.taskId' },
-        'conversation-id': null,
         conversation: { target: 'body.conversationId' },
         'secret-name': { target: 'body.secretRequest.name', description: 'Ask for a secret, to be kept by this name.' },
         provider: { target: 'body.secretRequest.provider' },
@@ -142,8 +139,7 @@ export const questionRoutes = {
 
   list: defineRoute({
     id: 'questions.list',
-    method: 'GET',
-    path: '/questions',
+    endpoint: 'GET /questions',
     summary: 'List questions, newest first',
     query: z.object({
       status: z
@@ -162,13 +158,9 @@ export const questionRoutes = {
     cli: {
       command: 'question list',
       flags: {
-        'task-id': null,
         task: { target: 'query.taskId' },
-        'run-id': null,
         run: { target: 'query.runId' },
-        'session-id': null,
         session: { target: 'query.sessionId' },
-        'conversation-id': null,
         conversation: { target: 'query.conversationId' },
       },
       example: 'svc question list --status open',
@@ -177,16 +169,10 @@ export const questionRoutes = {
 
   get: defineRoute({
     id: 'questions.get',
-    method: 'GET',
-    path: '/questions/{id}',
+    endpoint: 'GET /questions/{id}',
     summary: 'Read one question',
     params,
-    query: z.object({
-      include: z
-        .array(z.enum(['task', 'run', 'session', 'conversation']))
-        .optional()
-        .describe('More to put into the answer.'),
-    }),
+    query: z.object({ include: includeParam('task', 'run', 'session', 'conversation') }),
     queryCodes: { invalid: { include: 'invalid_include' } },
     reply: question.extend({
       ...included,
@@ -198,8 +184,7 @@ export const questionRoutes = {
 
   answer: defineRoute({
     id: 'questions.answer',
-    method: 'POST',
-    path: '/questions/{id}/answer',
+    endpoint: 'POST /questions/{id}/answer',
     summary: 'Answer a question; the agent goes on with your answer',
     description:
       'A question that asks for a secret is answered with the secret route; `svc question answer` reads its value from standard input.',
@@ -237,8 +222,7 @@ export const questionRoutes = {
 
   secret: defineRoute({
     id: 'questions.secret',
-    method: 'POST',
-    path: '/questions/{id}/secret',
+    endpoint: 'POST /questions/{id}/secret',
     summary: 'Give the secret that a question asks for; it is stored encrypted and granted to the asking agent',
     callers: peopleOnly,
     params,

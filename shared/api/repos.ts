@@ -1,12 +1,9 @@
 import { z } from 'zod'
 import { timestamp, uuid } from './ids.ts'
 import { listOf } from './paging.ts'
-import { defineRoute, peopleOnly } from './route.ts'
+import { defineRoute, peopleOnly, adminsOnly } from './route.ts'
 
-/**
- * Repos of a workspace. The documents name only their ids (`repoId` of tasks and folders); with these routes a workspace
- * says which git repositories they are.
- */
+/** Repos of a workspace: the git repositories that `repoId` of tasks and folders names. */
 
 export const repo = z
   .object({
@@ -27,8 +24,7 @@ const params = z.object({ repoId: uuid.describe('UUID of the repo.') })
 export const repoRoutes = {
   list: defineRoute({
     id: 'repos.list',
-    method: 'GET',
-    path: '/repos',
+    endpoint: 'GET /repos',
     summary: 'List the repos of the workspace by name',
     reply: listOf(repo),
     cli: { command: 'repo list', example: 'svc repo list' },
@@ -36,8 +32,7 @@ export const repoRoutes = {
 
   add: defineRoute({
     id: 'repos.add',
-    method: 'POST',
-    path: '/repos',
+    endpoint: 'POST /repos',
     summary: 'Let the workspace know a git repository by the address of its remote',
     callers: peopleOnly,
     body: z
@@ -58,10 +53,9 @@ export const repoRoutes = {
 
   remove: defineRoute({
     id: 'repos.remove',
-    method: 'DELETE',
-    path: '/repos/{repoId}',
+    endpoint: 'DELETE /repos/{repoId}',
     summary: 'Forget a repo; nothing in it changes',
-    callers: { person: 'admin', agent: { refused: 'http_exception' } },
+    callers: adminsOnly,
     params,
     cli: {
       command: 'repo remove',

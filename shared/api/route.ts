@@ -2,41 +2,42 @@ import { z } from 'zod'
 import type { ErrorCode, PlainErrorId } from './error-codes.ts'
 import type { CommandSpec } from './command.ts'
 
-/** The vocabulary of the contract: one value of `Route` is all that is said about a route (DESIGN, section 5). */
+/** The vocabulary of the contract: one `Route` value says everything about a route. */
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 export const roles = ['owner', 'admin', 'member'] as const
 export type Role = (typeof roles)[number]
 
-/** 403 with this code. */
+/** Answered with 403 and this code. */
 export interface Refusal {
   refused: ErrorCode
 }
 
-/** `none`: no token is asked for. */
+/** `none`: no token is needed. */
 export type Callers =
   | 'none'
   | {
-      /** The least role a person needs (others get 403 `http_exception`), or that no person may call. */
+      /** The least role a person needs (others get 403 `http_exception`), or a refusal of all people. */
       person: Role | Refusal
       /**
-       * `allowed`: the handler decides what is finer. `platform_change`: the handler stores the write for approval and
-       * answers 202.
+       * `allowed`: the handler makes any finer decision. `platform_change`: the handler stores the write for approval
+       * and answers 202.
        */
       agent: 'allowed' | 'platform_change' | Refusal
     }
 
 export const anyone = { person: 'member', agent: 'allowed' } as const satisfies Callers
 export const peopleOnly = { person: 'member', agent: { refused: 'http_exception' } } as const satisfies Callers
+export const adminsOnly = { person: 'admin', agent: { refused: 'http_exception' } } as const satisfies Callers
 export const orPlatformChange = { person: 'member', agent: 'platform_change' } as const satisfies Callers
 
 export const mebibyte = 1024 * 1024
-/** Limits of whole requests by class; the numbers are the server's configuration. */
+/** Classes of request limits; the numbers are part of the server's configuration. */
 export type RateClass = 'general' | 'sign_in' | 'webhook' | 'none'
 
 export type QueryKeyCodes = Readonly<Record<string, ErrorCode>>
 
-/** What a route is; `defineRoute` fills in what is left out. */
+/** A route as it is written; `defineRoute` fills in what is left out. */
 export interface RouteInput<
   P extends z.ZodObject,
   Q extends z.ZodObject,
@@ -47,9 +48,8 @@ export interface RouteInput<
 > {
   /** As in the contract tables, for example `agents.runs.start`. */
   id: string
-  method: Method
-  /** Below `/api/v1` (or `base`), for example `/agents/{agentId}/runs`. */
-  path: string
+  /** Its method, and its path below `/api/v1` (or `base`), for example `GET /agents/{agentId}/runs`. */
+  endpoint: `${Method} /${string}`
   base?: '/api/v1' | '/api'
   aliases?: readonly string[]
   summary: string
@@ -58,7 +58,7 @@ export interface RouteInput<
   callers?: C
   /** Whether `Idempotency-Key` is needed, honoured when sent (default of writes), or ignored (GET). */
   idempotency?: 'required' | 'accepted' | 'none'
-  /** The answer holds a secret: what is kept of it for the same key is encrypted. */
+  /** The answer holds a secret, so the copy that is kept for its idempotency key is encrypted. */
   isSecret?: boolean
   /** Bytes, after inflating. Default 2 MiB. */
   bodyLimit?: number
@@ -75,13 +75,15 @@ export interface RouteInput<
   /** Codes of this route beside the shared ones. */
   errors?: readonly ErrorCode[]
   plainErrors?: readonly PlainErrorId[]
-  /** A path parameter that does not fit is answered so. Default `invalid_id_format`. */
+  /** The code for a path parameter that does not fit. Default `invalid_id_format`. */
   malformedParam?: 'invalid_id_format' | 'resource_not_found'
-  /** Query keys that have a code of their own: sent at all (`refuse`), or sent with a value that does not fit (`invalid`). */
+  /**
+   * Query keys with a code of their own: refused whenever sent (`refuse`), or when the value does not fit (`invalid`).
+   */
   queryCodes?: { refuse?: QueryKeyCodes; invalid?: QueryKeyCodes }
   /**
-   * What becomes of query keys that the route does not have (ADR 0021). Default: refused, but ignored on routes without a
-   * token, whose addresses other people's programs call with keys of their own.
+   * What happens to query keys that the route does not have (docs/adr/0021). Default: refused, but ignored on routes
+   * without a token, since other people's programs call those with keys of their own.
    */
   unknownQuery?: 'refused' | 'ignored'
   /** Body keys that are refused with a code of their own when sent. */
@@ -93,6 +95,7 @@ export interface RouteInput<
   cli?: CommandSpec | readonly CommandSpec[] | null
 }
 
+/** A complete route: `body` is `noBody` when it takes none, and `reply` is `noReply` for 204. */
 export interface Route<
   P extends z.ZodObject = z.ZodObject,
   Q extends z.ZodObject = z.ZodObject,
@@ -100,34 +103,14 @@ export interface Route<
   R extends z.ZodType = z.ZodType,
   O extends Readonly<Record<number, z.ZodType>> = Readonly<Record<number, z.ZodType>>,
   C extends Callers = Callers,
+> extends Readonly<
+  Required<Omit<RouteInput<P, Q, B, R, O, C>, 'endpoint' | 'description' | 'queryCodes' | 'stream' | 'cli'>>
 > {
-  readonly id: string
   readonly method: Method
+  /** Below `base`. */
   readonly path: string
-  readonly base: '/api/v1' | '/api'
-  readonly aliases: readonly string[]
-  readonly summary: string
   readonly description: string | null
-  readonly callers: C
-  readonly idempotency: 'required' | 'accepted' | 'none'
-  readonly isSecret: boolean
-  readonly bodyLimit: number
-  readonly rate: RateClass
-  readonly params: P
-  readonly query: Q
-  /** `noBody` when the route takes none. */
-  readonly body: B
-  /** `noReply` for 204. */
-  readonly reply: R
-  readonly status: number
-  readonly otherReplies: O
-  readonly errors: readonly ErrorCode[]
-  readonly plainErrors: readonly PlainErrorId[]
-  readonly malformedParam: 'invalid_id_format' | 'resource_not_found'
   readonly queryCodes: { readonly refuse: QueryKeyCodes; readonly invalid: QueryKeyCodes }
-  readonly unknownQuery: 'refused' | 'ignored'
-  readonly refusedBodyKeys: Readonly<Record<string, ErrorCode>>
-  readonly transaction: boolean
   readonly stream: 'sse' | null
   readonly commands: readonly CommandSpec[]
 }
@@ -139,7 +122,7 @@ const nothing = z.object({})
 type Nothing = typeof nothing
 export const noBody = z.undefined()
 export const noReply = z.void()
-/** A body of any kind: the handler gets its bytes as they came (inflated), whatever Content-Type says. */
+/** A body of any kind: the handler gets its bytes as they came (inflated), whatever the Content-Type. */
 export const rawBody = z.custom<Uint8Array>((value) => value instanceof Uint8Array)
 const noOther = {} as const
 
@@ -151,11 +134,12 @@ export function defineRoute<
   O extends Readonly<Record<number, z.ZodType>> = typeof noOther,
   const C extends Callers = typeof anyone,
 >(route: RouteInput<P, Q, B, R, O, C>): Route<P, Q, B, R, O, C> {
-  const isRead = route.method === 'GET'
+  const [method, path] = route.endpoint.split(' ') as [Method, string]
+  const isRead = method === 'GET'
   return {
     id: route.id,
-    method: route.method,
-    path: route.path,
+    method,
+    path,
     base: route.base ?? '/api/v1',
     aliases: route.aliases ?? [],
     summary: route.summary,
@@ -165,7 +149,7 @@ export function defineRoute<
     isSecret: route.isSecret ?? false,
     bodyLimit: route.bodyLimit ?? 2 * mebibyte,
     rate: route.rate ?? 'general',
-    // The defaults of the type parameters are these very schemas, so the casts only tell the compiler so.
+    // The defaults of the type parameters are these very schemas; the casts only tell the compiler so.
     params: route.params ?? (nothing as unknown as P),
     query: route.query ?? (nothing as unknown as Q),
     body: route.body ?? (noBody as unknown as B),
@@ -184,7 +168,7 @@ export function defineRoute<
   }
 }
 
-/** The codes a route may answer beside the shared ones, those of its own refusals included. */
+/** The codes a route may answer beside the shared ones, including those of its own refusals. */
 export function declaredCodes(route: AnyRoute): Set<string> {
   const { callers, queryCodes, refusedBodyKeys } = route
   const ofCallers =
@@ -203,6 +187,5 @@ export function declaredCodes(route: AnyRoute): Set<string> {
 export type ParamsOf<T extends AnyRoute> = z.output<T['params']>
 export type QueryOf<T extends AnyRoute> = z.output<T['query']>
 export type BodyOf<T extends AnyRoute> = z.output<T['body']>
-/** What a handler gives; what a client gets is the same, as JSON. */
+/** What a handler returns; clients get the same as JSON. */
 export type ReplyOf<T extends AnyRoute> = z.input<T['reply']>
-export type OtherReplyOf<T extends AnyRoute, S extends keyof T['otherReplies']> = z.input<T['otherReplies'][S]>

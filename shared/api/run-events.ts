@@ -3,8 +3,6 @@ import { runId, runRef, timestamp, uuid } from './ids.ts'
 import { limitParam, listOf } from './paging.ts'
 import { defineRoute } from './route.ts'
 
-/** Events of a run (document 1, "Events"; silences runs.bodiesNotShown, runs.eventsSort, ids.entryRevision). */
-
 export const runEvent = z
   .object({
     id: uuid,
@@ -28,11 +26,10 @@ const positional = { name: 'run', target: 'params.runId' } as const
 export const runEventRoutes = {
   eventsList: defineRoute({
     id: 'runs.events.list',
-    method: 'GET',
-    path: '/runs/{runId}/events',
+    endpoint: 'GET /runs/{runId}/events',
     summary: "List a run's events, oldest first, or follow them",
     description:
-      'With `Accept: text/event-stream` the answer is a stream: one message per event (`id`: the cursor after it, `event`: its kind, `data`: the event as JSON), and a last message `end` with the run’s status and exit reason, which also ends the stream of a run that never began. When `ended` comes, the run’s ending is recorded. `Last-Event-ID` goes on after that message.',
+      'With `Accept: text/event-stream` the answer is a stream: one message per event (`id`: the cursor after it, `event`: its kind, `data`: the event as JSON), and a last message `end` with the run’s status and exit reason, which also ends the stream of a run that never began. When `ended` comes, the run’s ending is recorded. With `Last-Event-ID` the stream continues after that message.',
     params,
     query: z.object({
       limit: limitParam({ max: 500, default: 100 }),
@@ -40,7 +37,7 @@ export const runEventRoutes = {
         .string()
         .max(1024)
         .optional()
-        .describe('`nextCursor` of the page before, or the id of an event message.'),
+        .describe('`nextCursor` of the previous page, or the id of an event message.'),
       sort: z.enum(['asc', 'desc']).default('asc').describe('`desc` reads the newest first.'),
     }),
     reply: listOf(runEvent),
@@ -48,13 +45,7 @@ export const runEventRoutes = {
     cli: {
       command: 'run events',
       positionals: [positional],
-      flags: {
-        follow: {
-          target: null,
-          kind: 'boolean',
-          description: 'Go on printing events as they come, until the run ends.',
-        },
-      },
+      flags: { follow: { kind: 'boolean', description: 'Go on printing events as they come, until the run ends.' } },
       flow: true,
       example: 'svc run events current --sort desc --limit 20',
     },
@@ -62,8 +53,7 @@ export const runEventRoutes = {
 
   eventsGet: defineRoute({
     id: 'runs.events.get',
-    method: 'GET',
-    path: '/runs/{runId}/events/{eventId}',
+    endpoint: 'GET /runs/{runId}/events/{eventId}',
     summary: 'Read one event',
     params: z.object({ runId: runRef, eventId: uuid }),
     reply: runEvent,
@@ -76,8 +66,8 @@ export const runEventRoutes = {
 } as const
 
 /**
- * An event's id: events lie in frames and have no id of their own, so it is made of (run, fence, seq) as a UUID of version
- * 8: eight digits of fence, eight of a hash of the run's id, twelve of seq.
+ * The id of an event. Events are stored in frames without ids, so the id is made of (run, fence, seq) as a UUID of
+ * version 8: eight digits of the fence, eight of a hash of the run's id, twelve of seq.
  */
 export function runEventId(run: string, fence: number, seq: number): string {
   const hash = hash32(run).toString(16).padStart(8, '0')
@@ -85,7 +75,7 @@ export function runEventId(run: string, fence: number, seq: number): string {
   return `${hex(fence, 8)}-${hash.slice(0, 4)}-8${hash.slice(4, 7)}-80${hash.slice(7)}0-${hex(seq, 12)}`
 }
 
-/** (fence, seq) of an event's id, or null when it is not an event of this run. */
+/** The (fence, seq) of an event's id, or null when it is not an event of this run. */
 export function parseRunEventId(run: string, id: string): { fence: number; seq: number } | null {
   const fence = Number.parseInt(id.slice(0, 8), 16)
   const seq = Number.parseInt(id.slice(24), 16)

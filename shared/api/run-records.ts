@@ -6,7 +6,7 @@ import { runId, timestamp } from './ids.ts'
 import { defineRoute, mebibyte } from './route.ts'
 import { runParams, runPositional } from './runs.ts'
 
-/** What is kept about a run: its prompt, its setup, what it changed, what it gave (silence runs.bodiesNotShown). */
+/** Records of a run: its prompt, its setup, its changes and its output. */
 
 export const runContext = z.object({ prompt: z.string() }).meta({ id: 'RunContext' })
 
@@ -54,8 +54,7 @@ export type RunChangeSet = z.infer<typeof runChangeSet>
 export const runRecordRoutes = {
   context: defineRoute({
     id: 'runs.context',
-    method: 'GET',
-    path: '/runs/{runId}/context',
+    endpoint: 'GET /runs/{runId}/context',
     summary: 'Read the prompt the harness received',
     params: runParams,
     reply: runContext,
@@ -65,8 +64,7 @@ export const runRecordRoutes = {
 
   manifest: defineRoute({
     id: 'runs.manifest',
-    method: 'GET',
-    path: '/runs/{runId}/manifest',
+    endpoint: 'GET /runs/{runId}/manifest',
     summary: "Read the run's setup: rules, skills, permissions, names of environment variables",
     params: runParams,
     reply: runManifest,
@@ -76,8 +74,7 @@ export const runRecordRoutes = {
 
   changeSet: defineRoute({
     id: 'runs.changeSet',
-    method: 'GET',
-    path: '/runs/{runId}/change-set',
+    endpoint: 'GET /runs/{runId}/change-set',
     summary: 'Read what the run changed: the diff against the commit it began on',
     params: runParams,
     reply: runChangeSet,
@@ -93,8 +90,7 @@ export const runRecordRoutes = {
 
   output: defineRoute({
     id: 'runs.output',
-    method: 'POST',
-    path: '/runs/{runId}/output',
+    endpoint: 'POST /runs/{runId}/output',
     summary: "Record the run's typed output",
     description:
       'Only with the token of the run itself. With `schema` the data must fit the JSON Schema of that name, which whoever started the run gave with it; without it any JSON is taken. A later output replaces an earlier one.',
@@ -121,8 +117,7 @@ export const runRecordRoutes = {
 
   outputGet: defineRoute({
     id: 'runs.output.get',
-    method: 'GET',
-    path: '/runs/{runId}/output',
+    endpoint: 'GET /runs/{runId}/output',
     summary: 'Read the typed output that the run recorded last',
     params: runParams,
     reply: z

@@ -15,11 +15,9 @@ import {
   timestamp,
   timestampInput,
 } from './ids.ts'
-import { idsParam, listOrBatchOf, pageParams } from './paging.ts'
+import { idsParam, listOrBatchOf, pageParams, includeParam } from './paging.ts'
 import { defineRoute } from './route.ts'
 import { runEvent } from './run-events.ts'
-
-/** Runs (document 1, "Run"). */
 
 export const triggerSources = [
   'assignment',
@@ -118,15 +116,14 @@ const reasonBody = z.object({ reason: z.string().max(2000).optional().describe('
 export const runRoutes = {
   list: defineRoute({
     id: 'runs.list',
-    method: 'GET',
-    path: '/runs',
+    endpoint: 'GET /runs',
     summary: 'List runs, newest first, or read several by `ids`',
     query: z.object({
       ids: idsParam,
       agent: agentRef.optional(),
       task: taskRef.optional(),
       status: z.array(z.enum(runStatuses)).optional().describe('Only runs with one of these.'),
-      triggerSource: z.array(z.enum(triggerSources)).optional().describe('Only runs woken so.'),
+      triggerSource: z.array(z.enum(triggerSources)).optional().describe('Only runs with one of these sources.'),
       since: timestampInput.optional().describe('Created at this time or later.'),
       until: timestampInput.optional().describe('Created before this time.'),
       ...pageParams,
@@ -134,21 +131,15 @@ export const runRoutes = {
     queryCodes: { refuse: { expand: 'expand.not_allowed_on_list' } },
     reply: listOrBatchOf(run),
     errors: ['expand.not_allowed_on_list'],
-    cli: { command: 'run list', flags: { cursor: null }, example: 'svc run list --agent @builder --status running' },
+    cli: { command: 'run list', example: 'svc run list --agent @builder --status running' },
   }),
 
   get: defineRoute({
     id: 'runs.get',
-    method: 'GET',
-    path: '/runs/{runId}',
+    endpoint: 'GET /runs/{runId}',
     summary: 'Read one run',
     params: runParams,
-    query: z.object({
-      expand: z
-        .array(z.enum(['latestEvents', 'transcriptRead']))
-        .optional()
-        .describe('More to put into the answer.'),
-    }),
+    query: z.object({ expand: includeParam('latestEvents', 'transcriptRead') }),
     queryCodes: { invalid: { expand: 'expand_unknown' } },
     reply: runDetail,
     errors: ['expand_unknown'],
@@ -164,7 +155,7 @@ export const runRoutes = {
         positionals: [runPositional],
         flags: {
           expand: null,
-          full: { target: null, kind: 'boolean', description: 'The whole transcript instead of the final answer.' },
+          full: { target: null, kind: 'boolean', description: 'Print the transcript instead of the final answer.' },
         },
         flow: true,
         example: 'svc run read run_3nB7cW1yHsD5jK9q',
@@ -174,8 +165,7 @@ export const runRoutes = {
 
   cancel: defineRoute({
     id: 'runs.cancel',
-    method: 'POST',
-    path: '/runs/{runId}/cancel',
+    endpoint: 'POST /runs/{runId}/cancel',
     summary: 'Cancel a live run',
     params: runParams,
     body: reasonBody,
@@ -184,7 +174,7 @@ export const runRoutes = {
     cli: {
       command: 'run cancel',
       positionals: [runPositional],
-      flags: { force: { target: null, kind: 'boolean', description: 'Also when the run waits for a person.' } },
+      flags: { force: { target: null, kind: 'boolean', description: 'Cancel even if the run waits for a person.' } },
       flow: true,
       example: 'svc run cancel run_3nB7cW1yHsD5jK9q --reason "wrong branch"',
     },
@@ -192,8 +182,7 @@ export const runRoutes = {
 
   retry: defineRoute({
     id: 'runs.retry',
-    method: 'POST',
-    path: '/runs/{runId}/retry',
+    endpoint: 'POST /runs/{runId}/retry',
     summary: 'Wake the agent again for a failed or cancelled run',
     params: runParams,
     body: reasonBody,
@@ -202,7 +191,7 @@ export const runRoutes = {
     cli: {
       command: 'run retry',
       positionals: [runPositional],
-      flags: { force: { target: null, kind: 'boolean', description: 'Also while an earlier retry of it is at work.' } },
+      flags: { force: { target: null, kind: 'boolean', description: 'Retry even while an earlier retry runs.' } },
       flow: true,
       example: 'svc run retry run_3nB7cW1yHsD5jK9q',
     },

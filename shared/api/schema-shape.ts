@@ -1,13 +1,13 @@
 import { z } from 'zod'
 
-/** What the router and the command line need to know of a schema to read a value for it from text. */
+/** The part of a schema that the router and the command line need to read a value from text. */
 export interface ValueShape {
   kind: 'string' | 'number' | 'boolean' | 'array' | 'object' | 'json'
   optional: boolean
   nullable: boolean
   /** `undefined` when there is none. */
   default: unknown
-  /** The values of an enum, of the items for an array. */
+  /** The values of an enum, or of an array's items. */
   choices: readonly string[] | null
   /** The items of an array. */
   item: ValueShape | null
@@ -48,7 +48,7 @@ export function shapeOf(schema: z.ZodType): ValueShape {
   return shape
 }
 
-/** The schema at a dotted path below an object schema, or null. Looks through optional, nullable and default. */
+/** The schema at a path below an object schema, or null. Looks through optional, nullable and default. */
 export function schemaAt(schema: z.ZodType, path: readonly string[]): z.ZodType | null {
   let at: z.ZodType = schema
   for (const key of path) {

@@ -2,27 +2,24 @@ import { z } from 'zod'
 import { steersPrograms } from '../lib/env-names.ts'
 import { agentId, agentRef, secretId, timestamp, userPublicId, uuid } from './ids.ts'
 import { listOf, pageParams } from './paging.ts'
-import { defineRoute, peopleOnly } from './route.ts'
+import { defineRoute, peopleOnly, adminsOnly } from './route.ts'
 
-/**
- * Secrets: values kept encrypted and given to agents as environment variables of their runs. The documents only refer to
- * them; these routes are ours.
- */
+/** Secrets: values that are stored encrypted and given to agents as environment variables of their runs. */
 
 export const secretFields = {
-  name: z.string().trim().min(1).max(100).describe('Name, its own in the workspace.'),
+  name: z.string().trim().min(1).max(100).describe('Name, unique in the workspace.'),
   provider: z.string().trim().min(1).max(100).describe('The service it is for, for example `github`.'),
   envVarName: z
     .string()
     .regex(/^[A-Za-z_][A-Za-z0-9_]{0,99}$/)
-    .refine((name) => !steersPrograms(name), 'is kept free: programs are steered by it')
+    .refine((name) => !steersPrograms(name), 'is reserved: it changes what programs do')
     .describe('Variable under which agents get it.'),
   value: z
     .string()
     .min(1)
     .max(10_000)
     .refine((value) => !value.includes('\0'), 'holds NUL')
-    .describe('The value, 1 to 10,000 characters; never shown again but by reveal.'),
+    .describe('The value, 1 to 10,000 characters; only reveal ever shows it again.'),
 }
 
 export const secret = z
@@ -45,27 +42,24 @@ export type Secret = z.infer<typeof secret>
 const params = z.object({ secretId })
 const positionals = [{ name: 'secret', target: 'params.secretId' }] as const
 const exampleId = 'sec_7kP2nV5xQbD8rM1c'
-const forAdmins = { person: 'admin', agent: { refused: 'http_exception' } } as const
 
 export const secretRoutes = {
   list: defineRoute({
     id: 'secrets.list',
-    method: 'GET',
-    path: '/secrets',
+    endpoint: 'GET /secrets',
     summary: 'List the secrets of the workspace, without their values',
     callers: peopleOnly,
     query: z.object(pageParams),
     reply: listOf(secret),
-    cli: { command: 'secret list', flags: { cursor: null }, example: 'svc secret list' },
+    cli: { command: 'secret list', example: 'svc secret list' },
   }),
 
   create: defineRoute({
     id: 'secrets.create',
-    method: 'POST',
-    path: '/secrets',
+    endpoint: 'POST /secrets',
     summary: 'Store a secret; the command reads its value from standard input',
     callers: peopleOnly,
-    // The stored answer holds no value, but the key would keep a hash of it.
+    // The stored answer would hold no value, but the key's record would hold a hash of it.
     idempotency: 'none',
     body: z
       .object({
@@ -81,12 +75,7 @@ export const secretRoutes = {
     errors: ['secret.duplicate_name', 'agent_not_found'],
     cli: {
       command: 'secret create',
-      flags: {
-        value: null,
-        'env-var-name': { aliases: ['env'] },
-        'agent-id': null,
-        agent: { target: 'body.agentId' },
-      },
+      flags: { value: null, 'env-var-name': { aliases: ['env'] }, agent: { target: 'body.agentId' } },
       flow: true,
       example: 'svc secret create --name deploy-key --env DEPLOY_KEY --agent @builder < key.txt',
     },
@@ -94,11 +83,10 @@ export const secretRoutes = {
 
   reveal: defineRoute({
     id: 'secrets.reveal',
-    method: 'POST',
-    path: '/secrets/{secretId}/reveal',
-    summary: 'Show the value of a secret (workspace admins); it is recorded who did',
-    callers: forAdmins,
-    // The value must not be kept as the answer of a key.
+    endpoint: 'POST /secrets/{secretId}/reveal',
+    summary: 'Show the value of a secret (workspace admins); the server records who did',
+    callers: adminsOnly,
+    // The value must not be stored as the answer of a key.
     idempotency: 'none',
     params,
     reply: z.object({ object: z.literal('secret_value'), id: secretId, name: z.string(), value: z.string() }),
@@ -113,8 +101,7 @@ export const secretRoutes = {
 
   grant: defineRoute({
     id: 'secrets.grant',
-    method: 'POST',
-    path: '/secrets/{secretId}/grants',
+    endpoint: 'POST /secrets/{secretId}/grants',
     summary: 'Give a secret to an agent: its next runs have it in their environment',
     description: 'For whoever stored the secret and owns the agent, and for workspace admins.',
     callers: peopleOnly,
@@ -132,8 +119,7 @@ export const secretRoutes = {
 
   revokeGrant: defineRoute({
     id: 'secrets.grants.revoke',
-    method: 'DELETE',
-    path: '/secrets/{secretId}/grants/{agentId}',
+    endpoint: 'DELETE /secrets/{secretId}/grants/{agentId}',
     summary: 'Take a secret from an agent: its next runs do not have it any more',
     callers: peopleOnly,
     params: z.object({ secretId, agentId: agentRef }),
@@ -148,8 +134,7 @@ export const secretRoutes = {
 
   delete: defineRoute({
     id: 'secrets.delete',
-    method: 'DELETE',
-    path: '/secrets/{secretId}',
+    endpoint: 'DELETE /secrets/{secretId}',
     summary: 'Delete a secret and all its grants',
     callers: peopleOnly,
     params,

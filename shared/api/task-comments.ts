@@ -5,7 +5,7 @@ import { attachmentIds, named, parentMessageId, textFlags, textKeys, textPositio
 import { listOf, limitParam } from './paging.ts'
 import { defineRoute } from './route.ts'
 
-/** Comments of tasks: messages of the conversation of a task (document 2, "Comment"; silence tasks.commentEnvelope). */
+/** Comments of tasks: messages of the conversation of a task. */
 
 export const comment = z
   .object({
@@ -27,17 +27,14 @@ const params = z.object({ taskId: taskRef })
 const positional = { name: 'task', target: 'params.taskId' } as const
 const addFlags = {
   ...textFlags,
-  'attachment-ids': null,
   attach: { target: 'body.attachmentIds', repeatable: true, description: 'Id of a file.' },
-  'parent-message-id': null,
   parent: { target: 'body.parentMessageId' },
 } as const
 
 export const taskCommentRoutes = {
   list: defineRoute({
     id: 'tasks.comments.list',
-    method: 'GET',
-    path: '/tasks/{taskId}/comments',
+    endpoint: 'GET /tasks/{taskId}/comments',
     summary: 'List the comments of a task, oldest first',
     params,
     query: z.object({
@@ -46,16 +43,16 @@ export const taskCommentRoutes = {
     }),
     reply: listOf(comment),
     plainErrors: ['plain.comment_task_missing'],
-    cli: [
-      { command: 'comment list', positionals: [positional], example: 'svc comment list MAI-12' },
-      { command: 'task comment list', positionals: [positional], example: 'svc task comment list MAI-12' },
-    ],
+    cli: ['comment list', 'task comment list'].map((command) => ({
+      command,
+      positionals: [positional],
+      example: `svc ${command} MAI-12`,
+    })),
   }),
 
   create: defineRoute({
     id: 'tasks.comments.create',
-    method: 'POST',
-    path: '/tasks/{taskId}/comments',
+    endpoint: 'POST /tasks/{taskId}/comments',
     summary: 'Comment on a task; its assignee is woken',
     description:
       'Agents that the text @mentions are woken, too. A reply in the thread of an open question answers it. Comments are edited and deleted as messages.',
@@ -73,19 +70,11 @@ export const taskCommentRoutes = {
     status: 201,
     errors: ['empty_comment', 'secret_in_message', 'parent_not_in_conversation', 'invalid_task_transition'],
     plainErrors: ['plain.comment_task_missing'],
-    cli: [
-      {
-        command: 'comment add',
-        positionals: [positional, textPositional],
-        flags: addFlags,
-        example: 'svc comment add MAI-12 "The build is green again."',
-      },
-      {
-        command: 'task comment add',
-        positionals: [positional, textPositional],
-        flags: addFlags,
-        example: 'svc task comment add MAI-12 "The build is green again."',
-      },
-    ],
+    cli: ['comment add', 'task comment add'].map((command) => ({
+      command,
+      positionals: [positional, textPositional],
+      flags: addFlags,
+      example: `svc ${command} MAI-12 "The build is green again."`,
+    })),
   }),
 } as const

@@ -1,7 +1,6 @@
-/** Closed lists of tasks (document 2, "Task"); apart from the routes so that stores need not load those. */
+/** Closed lists of tasks, apart from the routes so that stores need not load those. */
 
 export const taskStatuses = ['open', 'in_progress', 'in_review', 'done', 'cancelled'] as const
 export type TaskStatus = (typeof taskStatuses)[number]
 
 export const taskPriorities = ['urgent', 'high', 'normal', 'low'] as const
-export type TaskPriority = (typeof taskPriorities)[number]

@@ -5,8 +5,6 @@ import { defineRoute } from './route.ts'
 import { actor } from './task-shapes.ts'
 import { taskParams, taskPositional } from './tasks.ts'
 
-/** What happened to a task (document 2, "Endpoints > Tasks"; silence tasks.activityFields). */
-
 export const taskActivity = z
   .object({
     id: z.string().meta({ example: 'act_7kP1sD5fGhJ3lZ9x' }),
@@ -28,10 +26,9 @@ export type HistoryEntry = z.infer<typeof historyEntry>
 export const taskHistoryRoutes = {
   history: defineRoute({
     id: 'tasks.history',
-    method: 'GET',
-    path: '/tasks/{id}/history',
+    endpoint: 'GET /tasks/{id}/history',
     summary: 'Read what happened to a task, oldest first: comments, activity, runs and git events',
-    description: 'Of each source the newest `limit` entries; `hasMore` says that an older one was left out.',
+    description: 'Returns the newest `limit` entries of each source; `hasMore` says that an older one was left out.',
     params: taskParams,
     query: z.object({ limit: limitParam({ max: 500, default: 100 }) }),
     reply: z.object({ object: z.literal('list'), data: z.array(historyEntry), hasMore: z.boolean() }),
@@ -41,18 +38,12 @@ export const taskHistoryRoutes = {
 
   activity: defineRoute({
     id: 'tasks.activity',
-    method: 'GET',
-    path: '/tasks/{id}/activity',
+    endpoint: 'GET /tasks/{id}/activity',
     summary: 'Read the activity log of a task, newest first',
     params: taskParams,
     query: z.object(pageParams),
     reply: listOf(taskActivity),
     errors: ['task_not_found'],
-    cli: {
-      command: 'task activity',
-      positionals: [taskPositional],
-      flags: { cursor: null },
-      example: 'svc task activity MAI-12',
-    },
+    cli: { command: 'task activity', positionals: [taskPositional], example: 'svc task activity MAI-12' },
   }),
 } as const

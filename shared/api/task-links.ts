@@ -5,8 +5,6 @@ import { defineRoute } from './route.ts'
 import { checklistItem, taskDependencies, taskDependency, taskWatcher } from './task-shapes.ts'
 import { taskParams, taskPositional } from './tasks.ts'
 
-/** Checklists, dependencies and watchers of tasks (document 2, "Endpoints > Tasks"). */
-
 const byTask = { params: taskParams } as const
 const keyed = { idempotency: 'required' } as const
 const itemPositional = { name: 'item', target: 'params.itemId' } as const
@@ -15,20 +13,19 @@ const blockerPositional = { name: 'blocker', target: 'params.dependencyId' } as 
 const subject = z
   .object({
     type: z.enum(['user', 'agent']).describe('What the watcher is.'),
-    id: agentRef.describe('A person: `usr_` id or UUID. An agent: `agt_` id, @handle, name or UUID. `me`: who calls.'),
+    id: agentRef.describe('A person: `usr_` id or UUID. An agent: `agt_` id, @handle, name or UUID. `me`: the caller.'),
   })
   .meta({ id: 'TaskWatcherSubject' })
-/** Left out, it is whoever calls. */
+/** Without these flags the subject is the caller. */
 const subjectFlags = {
-  type: { target: null, kind: 'string', description: '`user` or `agent`. Default: as who calls.' },
-  id: { target: null, kind: 'string', description: 'Who; default: you.' },
+  type: { target: null, kind: 'string', description: '`user` or `agent`. Default: the type of the caller.' },
+  id: { target: null, kind: 'string', description: 'The person or agent. Default: you.' },
 } as const
 
 export const taskLinkRoutes = {
   addItem: defineRoute({
     id: 'tasks.checklist.add',
-    method: 'POST',
-    path: '/tasks/{id}/checklist',
+    endpoint: 'POST /tasks/{id}/checklist',
     summary: 'Add an item at the end of a checklist',
     ...byTask,
     ...keyed,
@@ -47,9 +44,8 @@ export const taskLinkRoutes = {
 
   updateItem: defineRoute({
     id: 'tasks.checklist.update',
-    method: 'POST',
-    path: '/tasks/{id}/checklist/{itemId}',
-    summary: 'Change, tick off, move or put away an item of a checklist',
+    endpoint: 'POST /tasks/{id}/checklist/{itemId}',
+    summary: 'Change, tick off, move or archive an item of a checklist',
     params: taskParams.extend({ itemId: z.string().min(1).max(100).describe('`chk_` id of the item.') }),
     ...keyed,
     body: z
@@ -72,25 +68,19 @@ export const taskLinkRoutes = {
 
   dependencies: defineRoute({
     id: 'tasks.dependencies.list',
-    method: 'GET',
-    path: '/tasks/{id}/dependencies',
+    endpoint: 'GET /tasks/{id}/dependencies',
     summary: 'Show what a task depends on and what depends on it',
     ...byTask,
     reply: taskDependencies,
     errors: ['task_not_found'],
-    cli: {
-      command: 'task dependency list',
-      positionals: [taskPositional],
-      example: 'svc task dependency list MAI-12',
-    },
+    cli: { command: 'task dependency list', positionals: [taskPositional], example: 'svc task dependency list MAI-12' },
   }),
 
   addDependency: defineRoute({
     id: 'tasks.dependencies.add',
-    method: 'POST',
-    path: '/tasks/{id}/dependencies',
-    summary: 'Let a task wait for another one',
-    description: 'One that is there already answers 200; its type becomes the given one.',
+    endpoint: 'POST /tasks/{id}/dependencies',
+    summary: 'Make a task wait for another one',
+    description: 'A dependency that exists already answers 200 and takes the given type.',
     ...byTask,
     ...keyed,
     body: z
@@ -112,13 +102,12 @@ export const taskLinkRoutes = {
 
   removeDependency: defineRoute({
     id: 'tasks.dependencies.remove',
-    method: 'POST',
-    path: '/tasks/{id}/dependencies/{dependencyId}/remove',
-    summary: 'Let a task no longer wait for another one',
+    endpoint: 'POST /tasks/{id}/dependencies/{dependencyId}/remove',
+    summary: 'Stop a task from waiting for another one',
     params: taskParams.extend({ dependencyId: taskRef.describe('The task it depends on: `tsk_` id or key.') }),
     ...keyed,
     body: z
-      .object({ type: z.enum(['blocks', 'related']).optional().describe('Only when it is of this type.') })
+      .object({ type: z.enum(['blocks', 'related']).optional().describe('Only if it has this type.') })
       .meta({ id: 'TaskDependencyRemove' }),
     reply: taskDependency,
     errors: ['task_not_found', 'dependency_not_found'],
@@ -131,8 +120,7 @@ export const taskLinkRoutes = {
 
   watchers: defineRoute({
     id: 'tasks.watchers.list',
-    method: 'GET',
-    path: '/tasks/{id}/watchers',
+    endpoint: 'GET /tasks/{id}/watchers',
     summary: 'Show who watches a task',
     ...byTask,
     reply: listOf(taskWatcher),
@@ -142,9 +130,8 @@ export const taskLinkRoutes = {
 
   addWatcher: defineRoute({
     id: 'tasks.watchers.add',
-    method: 'POST',
-    path: '/tasks/{id}/watchers',
-    summary: 'Let a person or an agent watch a task; an agent is woken when it changes',
+    endpoint: 'POST /tasks/{id}/watchers',
+    summary: 'Add a person or an agent as a watcher of a task; an agent is woken when the task changes',
     ...byTask,
     body: subject,
     reply: taskWatcher,
@@ -162,9 +149,8 @@ export const taskLinkRoutes = {
 
   removeWatcher: defineRoute({
     id: 'tasks.watchers.remove',
-    method: 'POST',
-    path: '/tasks/{id}/watchers/remove',
-    summary: 'Let somebody no longer watch a task',
+    endpoint: 'POST /tasks/{id}/watchers/remove',
+    summary: 'Remove a watcher of a task',
     ...byTask,
     body: subject,
     reply: taskWatcher,

@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import { harnessNames } from '../runs/harnesses.ts'
 import { reasoningEfforts } from '../runs/spec.ts'
+import { environments, sandboxSizes } from './agents.ts'
 import { agentId, agentRef, taskId, taskRef, timestamp, timestampInput, uuid } from './ids.ts'
 import { taskPriorities, taskStatuses } from './task-fields.ts'
 
-/** What tasks look like, and what may be written of them (document 2, "Task"). */
+/** Tasks as clients read them, and the fields that clients write. */
 
 export const actor = z.object({
   type: z.enum(['user', 'agent', 'system']),
@@ -60,11 +61,11 @@ export const task = z
     repoId: uuid.nullable(),
     baseBranch: z.string().nullable(),
     pullRequest: z.object({ number: z.number().int(), url: z.string() }).nullable(),
-    environment: z.enum(['device', 'cloud']).nullable(),
+    environment: z.enum(environments).nullable(),
     harness: z.enum(harnessNames).nullable(),
     modelId: z.string().nullable(),
     reasoningEffort: z.enum(reasoningEfforts).nullable(),
-    sandboxSize: z.enum(['small', 'medium', 'large']).nullable(),
+    sandboxSize: z.enum(sandboxSizes).nullable(),
     createdAt: timestamp,
     updatedAt: timestamp,
   })
@@ -119,7 +120,7 @@ const branch = z.string().min(1).max(255).refine(isBranch, 'not a name of a bran
 
 export const title = z.string().trim().min(1).max(500).describe('What is to be done, in a line.')
 
-/** What may be written when a task is created and later. */
+/** Fields that may be written when a task is created and later. */
 export const writable = {
   description: z.string().max(100_000).nullable().describe('Markdown; null clears.'),
   projectId: z.string().min(1).max(100).nullable().describe('The project: UUID or `prj_` id.'),
@@ -134,14 +135,14 @@ export const writable = {
   branchName: branch.nullable().describe('Git branch; cannot change once it is set.'),
   repoId: z.string().min(1).max(100).nullable().describe('The repo to work in.'),
   baseBranch: branch.nullable().describe("Where the branch starts; null: the repo's default branch."),
-  environment: z.enum(['device', 'cloud']).nullable().describe("Where runs execute; null: as the agent's."),
-  harness: z.enum(harnessNames).nullable().describe('Harness of its runs; null: as the model needs.'),
+  environment: z.enum(environments).nullable().describe("Where runs execute; null: the agent's choice."),
+  harness: z.enum(harnessNames).nullable().describe('Harness of its runs; null: what the model needs.'),
   modelId: z.string().trim().min(1).max(200).nullable().describe("Model of its runs; null: the agent's."),
   reasoningEffort: z.enum(reasoningEfforts).nullable().describe("Effort of its runs; null: the agent's."),
-  sandboxSize: z.enum(['small', 'medium', 'large']).nullable().describe("Size of cloud runs; null: the agent's."),
+  sandboxSize: z.enum(sandboxSizes).nullable().describe("Size of cloud runs; null: the agent's."),
 } as const
 
-/** An agent as the one a task is assigned to: the object of replies, or just a reference. */
+/** The agent a task is assigned to: the object that replies hold, or just a reference. */
 export const assigneeInput = z
   .union([z.object({ type: z.literal('agent'), id: agentRef }), agentRef])
   .nullable()
@@ -165,7 +166,7 @@ export const createFields = {
 export const taskCreate = z.object(createFields).meta({ id: 'TaskCreate' })
 export type TaskCreate = z.infer<typeof taskCreate>
 
-/** Another task of the batch by its `ref` or its index from 0, or any task that exists. */
+/** Another task of the batch by its `ref` or its index from 0, or any existing task. */
 const batchTaskRef = z.union([taskRef, z.number().int().min(0).max(99)])
 export const batchItem = z
   .object({

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { conversation } from './conversation-shapes.ts'
 import { idPageParams } from './id-paging.ts'
 import { agentRef, taskRef, timestamp } from './ids.ts'
-import { idsParam, listOrBatchOf } from './paging.ts'
+import { idsParam, listOrBatchOf, includeParam } from './paging.ts'
 import { defineRoute } from './route.ts'
 import { run } from './runs.ts'
 import { comment } from './task-comments.ts'
@@ -19,8 +19,7 @@ import {
   title,
   writable,
 } from './task-shapes.ts'
-
-/** Tasks (document 2, "Endpoints > Tasks"). Items are updated with POST on their path. */
+import { fileFlag } from './command.ts'
 
 export const taskIncludes = [
   'description',
@@ -45,7 +44,7 @@ export const taskWithIncluded = task
     conversation: conversation
       .nullable()
       .optional()
-      .describe('Holds its comments; null before the first one, and for whom it is not.'),
+      .describe('Holds its comments; null before the first one, and for callers who may not read it.'),
   })
   .meta({ id: 'TaskWithIncluded' })
 
@@ -83,18 +82,25 @@ const taskFlags = {
   'repo-id': { aliases: ['repo'] },
   'branch-name': { aliases: ['branch'] },
   description: {},
-  'description-file': {
-    target: 'body.description',
-    kind: 'file',
-    description: 'File with the description (`-`: standard input).',
-  },
+  'description-file': fileFlag('body.description', 'the description'),
 } as const
+
+const archiving = (verb: 'archive' | 'unarchive', summary: string) =>
+  defineRoute({
+    id: `tasks.${verb}`,
+    endpoint: `POST /tasks/{id}/${verb}`,
+    summary,
+    ...byTask,
+    ...keyed,
+    reply: task,
+    errors: ['task_not_found'],
+    cli: { command: `task ${verb}`, positionals: [taskPositional], example: `svc task ${verb} MAI-12` },
+  })
 
 export const taskRoutes = {
   list: defineRoute({
     id: 'tasks.list',
-    method: 'GET',
-    path: '/tasks',
+    endpoint: 'GET /tasks',
     summary: 'List tasks, newest first, or read several by `ids`',
     query: z.object({
       ids: idsParam,
@@ -105,10 +111,7 @@ export const taskRoutes = {
       priority: z.array(z.enum(taskPriorities)).optional().describe('Only with one of these.'),
       archived: z.boolean().optional().describe('Archived ones, too.'),
       q: z.string().max(100).optional().describe('Text in title, key or description.'),
-      include: z
-        .array(z.enum(['description']))
-        .optional()
-        .describe('More to put into the rows.'),
+      include: includeParam('description'),
       ...idPageParams,
     }),
     queryCodes: { invalid: { include: 'invalid_include' } },
@@ -123,8 +126,7 @@ export const taskRoutes = {
 
   create: defineRoute({
     id: 'tasks.create',
-    method: 'POST',
-    path: '/tasks',
+    endpoint: 'POST /tasks',
     summary: 'Create a task; its assignee is woken',
     ...keyed,
     body: taskCreate,
@@ -145,11 +147,10 @@ export const taskRoutes = {
 
   batch: defineRoute({
     id: 'tasks.batch',
-    method: 'POST',
-    path: '/tasks/batch',
+    endpoint: 'POST /tasks/batch',
     summary: 'Create several tasks, all or none',
     description:
-      'Tasks are created in their order. `defaults` hold for every task that does not say otherwise. `parentTaskId` may name an earlier task of the batch, `dependsOn` any of them: by `ref` or by index from 0. A bare list of tasks is taken, too.',
+      'Tasks are created in their order. `defaults` apply to every task that does not say otherwise. `parentTaskId` may name an earlier task of the batch, `dependsOn` any of them: by `ref` or by index from 0. A bare list of tasks is accepted, too.',
     ...keyed,
     body: z.union([
       z.object({ defaults: batchDefaults.optional(), tasks: z.array(batchItem).min(1).max(100) }),
@@ -179,20 +180,17 @@ export const taskRoutes = {
 
   get: defineRoute({
     id: 'tasks.get',
-    method: 'GET',
-    path: '/tasks/{id}',
+    endpoint: 'GET /tasks/{id}',
     summary: 'Read one task',
     ...byTask,
-    query: z.object({
-      include: z.array(z.enum(taskIncludes)).optional().describe('Related records to put into the answer.'),
-    }),
+    query: z.object({ include: includeParam(...taskIncludes) }),
     queryCodes: { invalid: { include: 'invalid_include' } },
     reply: taskWithIncluded,
     errors: ['task_not_found'],
     cli: {
       command: 'task get',
       positionals: [taskPositional],
-      flags: { history: { target: null, kind: 'boolean', description: 'Its history, too.' } },
+      flags: { history: { target: null, kind: 'boolean', description: 'Print its history, too.' } },
       flow: true,
       example: 'svc task get current --include dependencies',
     },
@@ -200,15 +198,14 @@ export const taskRoutes = {
 
   update: defineRoute({
     id: 'tasks.update',
-    method: 'POST',
-    path: '/tasks/{id}',
+    endpoint: 'POST /tasks/{id}',
     summary: 'Change fields of a task; not its status or assignee',
     ...byTask,
     body: z
       .object({ title, ...writable })
       .partial()
       .meta({ id: 'TaskUpdate' }),
-    // They have routes of their own, with effects of their own.
+    // These have routes of their own, with effects of their own.
     refusedBodyKeys: { status: 'validation_error', assignee: 'validation_error', parentTaskId: 'validation_error' },
     reply: task,
     errors: ['task_not_found', 'task_branch_immutable', 'assignee_lacks_access', ...runCodes],
@@ -222,8 +219,7 @@ export const taskRoutes = {
 
   transition: defineRoute({
     id: 'tasks.transition',
-    method: 'POST',
-    path: '/tasks/{id}/transition',
+    endpoint: 'POST /tasks/{id}/transition',
     summary: 'Move a task to another status',
     description:
       'open: in_progress, done, cancelled. in_progress: in_review, done, open, cancelled. in_review: in_progress, done, open, cancelled. done and cancelled: open, with a reason.',
@@ -253,8 +249,7 @@ export const taskRoutes = {
 
   assign: defineRoute({
     id: 'tasks.assign',
-    method: 'POST',
-    path: '/tasks/{id}/assign',
+    endpoint: 'POST /tasks/{id}/assign',
     summary: 'Give a task to an agent, which is woken, or to nobody',
     ...byTask,
     ...keyed,
@@ -270,7 +265,7 @@ export const taskRoutes = {
       positionals: [taskPositional],
       flags: {
         assignee: { target: null, kind: 'string', description: 'The agent: `agt_` id, @handle, name, UUID or `me`.' },
-        unassign: { target: null, kind: 'boolean', description: 'Take it from whoever has it.' },
+        unassign: { target: null, kind: 'boolean', description: 'Take it from its assignee.' },
       },
       flow: true,
       example: 'svc task assign MAI-12 --assignee @builder',
@@ -279,8 +274,7 @@ export const taskRoutes = {
 
   move: defineRoute({
     id: 'tasks.move',
-    method: 'POST',
-    path: '/tasks/{id}/move',
+    endpoint: 'POST /tasks/{id}/move',
     summary: 'Put a task below another one, or at the root',
     ...byTask,
     ...keyed,
@@ -302,34 +296,12 @@ export const taskRoutes = {
     },
   }),
 
-  archive: defineRoute({
-    id: 'tasks.archive',
-    method: 'POST',
-    path: '/tasks/{id}/archive',
-    summary: 'Put a task away: lists hide it',
-    ...byTask,
-    ...keyed,
-    reply: task,
-    errors: ['task_not_found'],
-    cli: { command: 'task archive', positionals: [taskPositional], example: 'svc task archive MAI-12' },
-  }),
-
-  unarchive: defineRoute({
-    id: 'tasks.unarchive',
-    method: 'POST',
-    path: '/tasks/{id}/unarchive',
-    summary: 'Bring an archived task back',
-    ...byTask,
-    ...keyed,
-    reply: task,
-    errors: ['task_not_found'],
-    cli: { command: 'task unarchive', positionals: [taskPositional], example: 'svc task unarchive MAI-12' },
-  }),
+  archive: archiving('archive', 'Archive a task: lists hide it'),
+  unarchive: archiving('unarchive', 'Bring an archived task back'),
 
   read: defineRoute({
     id: 'tasks.read',
-    method: 'POST',
-    path: '/tasks/{id}/read',
+    endpoint: 'POST /tasks/{id}/read',
     summary: 'Mark a task and its comments as read by you',
     ...byTask,
     reply: z.object({ lastReadAt: timestamp }).meta({ id: 'TaskReadMark' }),

@@ -1,54 +1,41 @@
 import { z } from 'zod'
 import { toolPermissionModes } from '../runs/spec.ts'
-import { defineRoute } from './route.ts'
+import { defineRoute, adminsOnly } from './route.ts'
 import { companyConfig, maxTurns, workspace, workspaceFlag, workspaceParams } from './workspaces.ts'
 
-/** What is done to a workspace as a whole, and its company (document 1, "Workspaces and companies"). */
+/** Actions on a workspace as a whole, and its company. */
 
-const adminsOnly = { person: 'admin', agent: { refused: 'http_exception' } } as const
 const ownersOnly = { person: 'owner', agent: { refused: 'http_exception' } } as const
 
+/** An action without a body that answers the workspace. */
+const action = (name: string, verb: string, summary: string) =>
+  defineRoute({
+    id: `workspaces.${name}`,
+    endpoint: `POST /workspaces/{workspaceId}/${verb}`,
+    aliases: [`/companies/{workspaceId}/${verb}`],
+    summary,
+    callers: adminsOnly,
+    params: workspaceParams,
+    reply: workspace,
+    cli: { command: `workspace ${verb}`, flags: workspaceFlag, example: `svc workspace ${verb}` },
+  })
+
 export const workspaceActionRoutes = {
-  pauseAgents: defineRoute({
-    id: 'workspaces.pauseAgents',
-    method: 'POST',
-    path: '/workspaces/{workspaceId}/pause-agents',
-    aliases: ['/companies/{workspaceId}/pause-agents'],
-    summary: 'Pause all agents: none starts a run, and runs that wait are cancelled; running ones go on',
-    callers: adminsOnly,
-    params: workspaceParams,
-    reply: workspace,
-    cli: { command: 'workspace pause-agents', flags: workspaceFlag, example: 'svc workspace pause-agents' },
-  }),
-
-  resumeAgents: defineRoute({
-    id: 'workspaces.resumeAgents',
-    method: 'POST',
-    path: '/workspaces/{workspaceId}/resume-agents',
-    aliases: ['/companies/{workspaceId}/resume-agents'],
-    summary: 'Let agents start runs again',
-    callers: adminsOnly,
-    params: workspaceParams,
-    reply: workspace,
-    cli: { command: 'workspace resume-agents', flags: workspaceFlag, example: 'svc workspace resume-agents' },
-  }),
-
-  archive: defineRoute({
-    id: 'workspaces.archive',
-    method: 'POST',
-    path: '/workspaces/{workspaceId}/archive',
-    aliases: ['/companies/{workspaceId}/archive'],
-    summary: 'Archive a workspace for good: no agent starts a run in it any more, and runs that wait are cancelled',
-    callers: adminsOnly,
-    params: workspaceParams,
-    reply: workspace,
-    cli: { command: 'workspace archive', flags: workspaceFlag, example: 'svc workspace archive' },
-  }),
+  pauseAgents: action(
+    'pauseAgents',
+    'pause-agents',
+    'Pause all agents: none starts a run, and runs that wait are cancelled; running ones go on',
+  ),
+  resumeAgents: action('resumeAgents', 'resume-agents', 'Let agents start runs again'),
+  archive: action(
+    'archive',
+    'archive',
+    'Archive a workspace for good: no agent starts a run in it any more, and runs that wait are cancelled',
+  ),
 
   export: defineRoute({
     id: 'workspaces.export',
-    method: 'POST',
-    path: '/workspaces/{workspaceId}/export',
+    endpoint: 'POST /workspaces/{workspaceId}/export',
     aliases: ['/companies/{workspaceId}/export'],
     summary: 'Get the agents, tasks and projects of a workspace as a Markdown manifest',
     callers: adminsOnly,
@@ -64,8 +51,7 @@ export const workspaceActionRoutes = {
 
   delete: defineRoute({
     id: 'workspaces.delete',
-    method: 'DELETE',
-    path: '/workspaces/{workspaceId}',
+    endpoint: 'DELETE /workspaces/{workspaceId}',
     aliases: ['/companies/{workspaceId}'],
     summary: 'Delete a workspace with everything in it; nothing brings it back',
     description:
@@ -83,17 +69,12 @@ export const workspaceActionRoutes = {
         }),
       })
       .meta({ id: 'WorkspaceDeleted' }),
-    cli: {
-      command: 'workspace delete',
-      flags: workspaceFlag,
-      example: 'svc workspace delete --confirm-name "Acme"',
-    },
+    cli: { command: 'workspace delete', flags: workspaceFlag, example: 'svc workspace delete --confirm-name "Acme"' },
   }),
 
   updateCompany: defineRoute({
     id: 'workspaces.company.update',
-    method: 'PATCH',
-    path: '/workspaces/{workspaceId}/company',
+    endpoint: 'PATCH /workspaces/{workspaceId}/company',
     aliases: ['/companies/{workspaceId}/company'],
     summary: 'Rename the company of a workspace',
     callers: adminsOnly,
@@ -112,8 +93,7 @@ export const workspaceActionRoutes = {
 
   companyConfig: defineRoute({
     id: 'workspaces.companyConfig.get',
-    method: 'GET',
-    path: '/companies/{workspaceId}/company-config',
+    endpoint: 'GET /companies/{workspaceId}/company-config',
     aliases: ['/workspaces/{workspaceId}/company-config'],
     summary: 'Read the security defaults of runs',
     params: workspaceParams,
@@ -123,8 +103,7 @@ export const workspaceActionRoutes = {
 
   updateCompanyConfig: defineRoute({
     id: 'workspaces.companyConfig.update',
-    method: 'PATCH',
-    path: '/companies/{workspaceId}/company-config',
+    endpoint: 'PATCH /companies/{workspaceId}/company-config',
     aliases: ['/workspaces/{workspaceId}/company-config'],
     summary: 'Change the security defaults of runs',
     callers: adminsOnly,
@@ -134,7 +113,7 @@ export const workspaceActionRoutes = {
         toolPermissionDefault: z
           .enum(toolPermissionModes)
           .nullable()
-          .describe('How tool calls of agents are permitted that set no mode of their own.'),
+          .describe('How tool calls are permitted when the agent sets no mode of its own.'),
         maxTurns: maxTurns.nullable().describe('Most turns of a run whose agent sets no limit; null: no cap.'),
       })
       .partial()

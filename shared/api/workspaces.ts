@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import { reasoningEfforts, toolPermissionModes } from '../runs/spec.ts'
 import { modelId, monthlyBudgetCents, sandboxSizes } from './agents.ts'
-import type { CommandSpec } from './command.ts'
+import { type CommandSpec, fileFlag } from './command.ts'
 import { kebab } from './flags.ts'
 import { timestamp, uuid, workspacePublicId } from './ids.ts'
 import { listOf } from './paging.ts'
-import { defineRoute, peopleOnly, roles } from './route.ts'
+import { defineRoute, peopleOnly, roles, adminsOnly } from './route.ts'
 
-/** Workspaces (document 1, "Workspace"). What an admin does to one as a whole is in workspace-actions.ts. */
+/** Workspaces. Actions on one as a whole are in workspace-actions.ts. */
 
 /** 2 to 63: lowercase letters, digits, hyphens, starting with a letter. */
 export const workspaceSlug = z.string().regex(/^[a-z][a-z0-9-]{1,62}$/)
@@ -57,10 +57,10 @@ export const userWorkspace = z
   .meta({ id: 'UserWorkspace' })
 export type UserWorkspace = z.infer<typeof userWorkspace>
 
-/** What PATCH takes, and POST beside it (silence ws.patchFields). */
+/** Settings that PATCH takes, and POST with further keys. */
 const settings = {
   name: z.string().trim().min(1).max(100).describe('Name.'),
-  slug: workspaceSlug.describe('Its name in addresses; one that was renamed away from stays reserved.'),
+  slug: workspaceSlug.describe('Its name in addresses; earlier slugs stay reserved.'),
   description: z.string().max(2000).nullable().describe('Description.'),
   contextMd: z.string().max(1_000_000).nullable().describe('Context that each run reads, as Markdown.'),
   defaultModel: modelId.nullable().describe('Model of agents that name none.'),
@@ -104,7 +104,7 @@ const updateBody = z.strictObject(settings).partial().meta({ id: 'WorkspaceUpdat
 
 export const workspaceParams = z.object({ workspaceId: uuid.describe('UUID of the workspace.') })
 
-/** Workspace verbs of svc use the login's workspace unless `--workspace` names one. */
+/** Commands about workspaces use the login's workspace unless `--workspace` names one. */
 export const workspaceFlag = {
   workspace: {
     target: 'params.workspaceId',
@@ -113,7 +113,7 @@ export const workspaceFlag = {
   },
 } as const satisfies CommandSpec['flags']
 
-/** No flag but those named: the command is about one setting. */
+/** Removes the flags of all settings: these commands are about one setting only. */
 const noOthers = Object.fromEntries(Object.keys(settings).map((key) => [kebab(key), null]))
 const isEnabled = (value: boolean) => ({
   ...noOthers,
@@ -124,8 +124,7 @@ const isEnabled = (value: boolean) => ({
 export const workspaceRoutes = {
   current: defineRoute({
     id: 'workspaces.current',
-    method: 'GET',
-    path: '/workspaces',
+    endpoint: 'GET /workspaces',
     aliases: ['/companies'],
     summary: 'Read your workspace',
     reply: workspace,
@@ -133,8 +132,7 @@ export const workspaceRoutes = {
 
   create: defineRoute({
     id: 'workspaces.create',
-    method: 'POST',
-    path: '/workspaces',
+    endpoint: 'POST /workspaces',
     aliases: ['/companies'],
     summary: 'Create a workspace and its billing company; you become its owner',
     description: 'Your login token stays bound to its own workspace: the new one needs a token of its own.',
@@ -148,8 +146,7 @@ export const workspaceRoutes = {
 
   bySlug: defineRoute({
     id: 'workspaces.bySlug',
-    method: 'GET',
-    path: '/workspaces/by-slug/{slug}',
+    endpoint: 'GET /workspaces/by-slug/{slug}',
     aliases: ['/companies/by-slug/{slug}'],
     summary: 'Read the workspace with this slug; a slug it had before leads to the one it has now',
     params: z.object({ slug: z.string().min(1).max(200).describe('Slug of a workspace.') }),
@@ -166,8 +163,7 @@ export const workspaceRoutes = {
 
   get: defineRoute({
     id: 'workspaces.get',
-    method: 'GET',
-    path: '/workspaces/{workspaceId}',
+    endpoint: 'GET /workspaces/{workspaceId}',
     aliases: ['/companies/{workspaceId}', '/workspaces/{workspaceId}/settings', '/companies/{workspaceId}/settings'],
     summary: 'Read one workspace',
     params: workspaceParams,
@@ -177,12 +173,11 @@ export const workspaceRoutes = {
 
   update: defineRoute({
     id: 'workspaces.update',
-    method: 'PATCH',
-    path: '/workspaces/{workspaceId}',
+    endpoint: 'PATCH /workspaces/{workspaceId}',
     aliases: ['/companies/{workspaceId}'],
     summary: 'Change settings of a workspace',
     description: 'Keys that are present are written, absent keys stay, unknown keys are refused.',
-    callers: { person: 'admin', agent: { refused: 'http_exception' } },
+    callers: adminsOnly,
     params: workspaceParams,
     body: updateBody,
     reply: workspace,
@@ -192,12 +187,7 @@ export const workspaceRoutes = {
         command: 'workspace update',
         flags: {
           ...workspaceFlag,
-          'context-md': null,
-          'context-md-file': {
-            target: 'body.contextMd',
-            kind: 'file',
-            description: 'File with the context that each run reads (`-`: standard input).',
-          },
+          'context-md-file': fileFlag('body.contextMd', 'the context that each run reads'),
         },
         example: 'svc workspace update --sandbox-size medium --oom-resume',
       },
@@ -226,8 +216,7 @@ export const workspaceRoutes = {
 
   stats: defineRoute({
     id: 'workspaces.stats',
-    method: 'GET',
-    path: '/workspaces/stats',
+    endpoint: 'GET /workspaces/stats',
     aliases: ['/companies/stats'],
     summary: 'Count the agents, tasks and projects that you can see in your workspace',
     reply: z
@@ -238,8 +227,7 @@ export const workspaceRoutes = {
 
   userList: defineRoute({
     id: 'user.workspaces.list',
-    method: 'GET',
-    path: '/user/workspaces',
+    endpoint: 'GET /user/workspaces',
     aliases: ['/user/companies'],
     summary: 'List the workspaces you belong to',
     callers: peopleOnly,
@@ -248,7 +236,7 @@ export const workspaceRoutes = {
   }),
 } as const
 
-/** The defaults of a company's runs: `maxTurns` is the workspace's `defaultMaxTurns` (silence ws.companyConfig). */
+/** The defaults of a company's runs: `maxTurns` is the workspace's `defaultMaxTurns`. */
 export const companyConfig = z
   .object({
     toolPermissionDefault: z.enum(toolPermissionModes).nullable(),

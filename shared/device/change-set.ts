@@ -11,7 +11,7 @@ export const changedFile = z.object({
   binary: z.boolean(),
   additions: z.number().int().nullable(),
   deletions: z.number().int().nullable(),
-  /** The file's own patch was left out of `diff` because it is over the limit for one file. */
+  /** `diff` leaves out this file's patch, which is over the limit for one file. */
   patchOmitted: z.boolean(),
 })
 
@@ -22,7 +22,7 @@ const point = z.object({
   branch: z.string().nullable(),
 })
 
-/** What a run changed in its folder: the tree at its end against the tree at its start. */
+/** The changes of a run in its folder: the tree at its end against the tree at its start. */
 export const changeSet = z.object({
   base: point,
   head: point,

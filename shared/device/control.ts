@@ -3,8 +3,8 @@ import { isolationChoices, isolationState } from './isolation.ts'
 import { claimState, providerReadiness } from './protocol.ts'
 
 /**
- * What `svc device ...` and the daemon say to each other over `<state>/daemon.sock`: one request as a line of JSON, one
- * reply as a line of JSON, then the daemon closes. The socket is its owner's alone (0600), so nothing else is proven.
+ * The messages of `svc device ...` and the daemon over `<state>/daemon.sock`: one request as a line of JSON, one reply
+ * as a line of JSON, then the daemon closes. Only the owner can open the socket (0600), so no other proof is needed.
  */
 
 /** The longest line of a request, and of a reply, in bytes. */
@@ -18,14 +18,17 @@ export const controlRequest = z.discriminatedUnion('op', [
   z.object({ op: z.literal('refresh') }),
   /** Asks the server for this device's settings now. */
   z.object({ op: z.literal('sync_config') }),
-  /** Takes no new runs for five seconds (true; asked again by whoever waits), or takes them again (false). Live runs go on. */
+  /**
+   * `on: true` refuses new runs for five seconds (whoever waits longer asks again); `false` accepts them again. Live
+   * runs go on.
+   */
   z.object({ op: z.literal('drain'), on: z.boolean() }),
   z.object({ op: z.literal('spool') }),
-  /** Sends again what the spool holds and the server has not acknowledged. */
+  /** Sends again all spooled events that the server has not acknowledged. */
   z.object({ op: z.literal('spool_replay'), runId: runId.optional() }),
-  /** Logs an error and counts it, so that one can see where errors go. */
+  /** Logs an error and counts it, to show where errors go. */
   z.object({ op: z.literal('test_error'), message: z.string().max(1000).optional() }),
-  /** Tries the wall and chooses it, or chooses none. */
+  /** Tries the wall and turns it on, or turns it off. */
   z.object({ op: z.literal('set_isolation'), isolation: z.enum(isolationChoices) }),
   /** Ends the daemon after the reply. Its runs go on in their run hosts; the next daemon finds them. */
   z.object({ op: z.literal('stop') }),
@@ -43,7 +46,7 @@ export const controlLink = z.object({
 export const controlRun = z.object({
   runId,
   fence: z.number().int().positive(),
-  /** As the daemon's run machine calls it. */
+  /** The state's name in the daemon's run machine. */
   state: z.string().max(64),
   agent: z.string().max(200).nullable(),
   startedAt: z.number().int().nullable(),
@@ -79,7 +82,7 @@ export const controlValues = {
     readiness: providerReadiness.nullable(),
     spool: z.object({ rows: z.number().int().nonnegative(), bytes: z.number().int().nonnegative() }),
     isolation: isolationState,
-    /** null: cannot be told on this platform. */
+    /** null: unknown on this platform. */
     service: z.object({ installed: z.boolean(), startedByService: z.boolean().optional() }).nullable(),
   }),
   refresh: z.object({
@@ -115,7 +118,7 @@ export type ControlStatus = ControlValue<'status'>
 /** `not_connected`: the operation needs the link, which is down. */
 export const controlErrorCodes = ['bad_request', 'unknown_op', 'not_connected', 'no_such_run', 'failed'] as const
 
-/** `value` is parsed once more, by `controlValues` of the operation. */
+/** `value` is parsed again with the schema of the operation in `controlValues`. */
 export const controlReply = z.discriminatedUnion('ok', [
   z.object({ ok: z.literal(true), value: z.unknown() }),
   z.object({
@@ -123,40 +126,33 @@ export const controlReply = z.discriminatedUnion('ok', [
     error: z.object({ code: z.enum(controlErrorCodes), message: z.string().max(4000) }),
   }),
 ])
-export type ControlReply = z.infer<typeof controlReply>
 
-/** What `POST /api/device/enrol` is sent and answers. Sent with a login token; an earlier `publicId` is taken again. */
-export const enrolRequest = z.object({
-  publicId: z.string().max(64).optional(),
-  displayName: z.string().min(1).max(255).optional(),
-  hostname: z.string().min(1).max(255),
-  platform: z.string().min(1).max(64),
-  version: z.string().min(1).max(64),
-})
-export type EnrolRequest = z.infer<typeof enrolRequest>
+/**
+ * The body of `POST /api/device/enrol`, sent with a login token. With an earlier `publicId` the machine stays the same
+ * device.
+ */
+export interface EnrolRequest {
+  publicId?: string | undefined
+  displayName?: string | undefined
+  hostname: string
+  platform: string
+  version: string
+}
 
-export const enrolReply = z.object({
-  publicId: z.string().max(64),
-  deviceId: z.string().max(64),
-  token: z.string().min(1).max(200),
-  displayName: z.string().max(255),
-  server: z.string().max(2000),
-})
-export type EnrolReply = z.infer<typeof enrolReply>
-
-/** `<state>/identity.json`: what this machine is to its server. The token lies in a file of its own. */
+/** `<state>/identity.json`: how its server knows this machine. The token is in a file of its own. */
 export const deviceIdentity = z.object({
   publicId: z.string().max(64),
   deviceId: z.string().max(64),
   displayName: z.string().max(255),
   server: z.string().max(2000),
 })
+export const enrolReply = deviceIdentity.extend({ token: z.string().min(1).max(200) })
+export type EnrolReply = z.infer<typeof enrolReply>
 export type DeviceIdentity = z.infer<typeof deviceIdentity>
 
-/** `<state>/daemon.json`, there while a daemon runs. */
+/** `<state>/daemon.json`, which exists while a daemon runs. */
 export const daemonRecord = z.object({
   pid: z.number().int().positive(),
   version: z.string().max(64).optional(),
   startedAt: z.number().int().optional(),
 })
-export type DaemonRecord = z.infer<typeof daemonRecord>

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** What a device says of a folder: the path as given, what it really is, and its git remotes. */
+/** A device's report on a folder: the path as given, the real path, and its git remotes. */
 export const folderCheck = z.object({
   rootPath: z.string(),
   state: z.enum(['ok', 'missing', 'not_a_directory', 'not_permitted']),

@@ -3,7 +3,7 @@ export const linkLimits = {
   protocol: 1,
   /** A device that has not said hello by then is cut off. */
   helloMs: 5_000,
-  /** The only frame taken before hello is at most this large. */
+  /** Size limit of the hello frame, the only one accepted before the welcome. */
   helloBytes: 16 * 1024,
   /** The largest frame after hello: a frame of events or a change-set. */
   frameBytes: 16 * 1024 * 1024,
@@ -20,16 +20,19 @@ export const linkLimits = {
   stableMs: 60_000,
   tokenRotateMs: 30 * 24 * 3_600_000,
   retireMs: 7 * 24 * 3_600_000,
-  /** Events of one run that may be under way without an acknowledgement. */
+  /** Events of one run that may be in flight without an acknowledgement. */
   windowBytes: 4 * 1024 * 1024,
-  /** One frame's body aims at this size. */
+  /** The size that a frame's body aims at. */
   frameTargetBytes: 256 * 1024,
 } as const
 
-/** Silence after which an end looks no further: a little before `deadMs`, which is to be kept on a busy machine, too. */
+/**
+ * The silence after which an end of the link gives up. It is a little below `deadMs`, so that even a busy machine keeps
+ * to `deadMs`.
+ */
 export const silenceLimitMs = ({ pingMs, deadMs }: { pingMs: number; deadMs: number }): number => deadMs - pingMs / 20
 
-/** How long each phase of a run may last (DESIGN, "Time, ids, randomness, waiting"). */
+/** How long each phase of a run may last. */
 export const runLimits = {
   dispatchMs: 10 * 60_000,
   gateMs: 24 * 3_600_000,

@@ -7,12 +7,12 @@ import { folderCheck } from './folder-check.ts'
 import { isolationLevels } from './isolation.ts'
 
 /**
- * The messages of a link, one union per direction. Messages are added, never changed: `docs/link-protocol.md` tells the
- * order, and recorded frames of each version must parse for ever. Unknown fields are ignored by the receiver.
+ * The messages of a link, one union per direction. Messages are added, never changed: recorded frames of each version
+ * must parse for ever, and receivers ignore unknown fields. `docs/link-protocol.md` describes their order.
  *
- * State-carrying messages are repeated until the other end answered: `run.accepted` until `run.start` or
- * `run.withdrawn`, `run.ended` until `run.closed`, events until `ack`; what the server must tell a device (start,
- * cancel, give up) is told again in `welcome` after each reconnect.
+ * State-carrying messages are repeated until the other end answers: `run.accepted` until `run.start` or
+ * `run.withdrawn`, `run.ended` until `run.closed`, events until `ack`. `welcome` repeats after each reconnect what the
+ * server must tell a device (start, cancel, give up).
  */
 
 const runId = z.string().regex(/^run_[0-9A-Za-z]{16}$/)
@@ -32,7 +32,7 @@ export const providerReadiness = z.object({
       message: z.string().nullable(),
     }),
   ),
-  /** How well svc's folders and processes are hidden from runs; absent: the device does not say. */
+  /** How well svc's folders and processes are hidden from runs; left out by devices that do not report it. */
   isolation: z.enum(isolationLevels).optional(),
 })
 export type ProviderReadiness = z.infer<typeof providerReadiness>
@@ -46,7 +46,7 @@ export const claimState = z.object({
 })
 export type ClaimState = z.infer<typeof claimState>
 
-/** A run the device knows of when it connects. `state` is the daemon's; `lastSeq` the last event it has spooled. */
+/** A run the device knows when it connects. `state` is the daemon's; `lastSeq` is the last event it has spooled. */
 export const knownRun = z.object({ ...ofRun, state: z.enum(['accepted', 'live', 'ended']), lastSeq: seq })
 
 export const declineReasons = [
@@ -60,8 +60,8 @@ export const declineReasons = [
 ] as const
 
 /**
- * Tool calls that a person must be asked about. Each comes at least once: in the header of the frame that holds its event,
- * and in the report of the run's end. The receiver knows one by (run, `inputDigest`).
+ * Tool calls that a person must be asked about. Each is reported at least once: in the header of the frame that holds
+ * its event, and in the report of the run's end. The receiver recognises one by (run, `inputDigest`).
  */
 const approvals = z.array(askedCall).max(askedCallLimits.calls).optional()
 
@@ -79,11 +79,11 @@ export const endReport = z.object({
   usage: usageData.nullable(),
   toolCallCount: z.number().int().nonnegative().nullable(),
   sessionId: z.string().max(200).nullable(),
-  /** A session that no run can go on with: it is not on the device any more, or full. */
+  /** A session that no run can continue: it is gone from the device, or full. */
   lostSessionId: z.string().max(200).optional(),
   harnessVersion: z.string().max(200).nullable(),
   forced: z.boolean(),
-  /** All the run asked. */
+  /** All calls the run asked about. */
   approvals,
 })
 export type EndReport = z.infer<typeof endReport>
@@ -94,7 +94,7 @@ export const deviceMessage = z.discriminatedUnion('type', [
     protocol: z.number().int(),
     token: z.string().max(200),
     publicId: z.string().max(64),
-    /** New for each start of a daemon: tells a reconnect of the same daemon from a second one. */
+    /** New for each start of a daemon, to tell a reconnect of the same daemon from a second daemon. */
     instance: z.string().min(8).max(64),
     version: z.string().max(64),
     platform: z.string().max(64),
@@ -121,7 +121,10 @@ export const deviceMessage = z.discriminatedUnion('type', [
 ])
 export type DeviceMessage = z.infer<typeof deviceMessage>
 
-/** Time over which a device that loses its link spreads its return; it goes with the number of devices the server has. */
+/**
+ * The time over which devices that lose the link spread their return. It grows with the number of devices of the
+ * server.
+ */
 const reconnectSpreadMs = z.number().int().nonnegative().max(600_000).optional()
 
 export const serverMessage = z.discriminatedUnion('type', [
@@ -134,9 +137,12 @@ export const serverMessage = z.discriminatedUnion('type', [
     serverTime: z.number().int(),
     capacity: z.number().int().positive(),
     remoteControlRevoked: z.boolean(),
-    /** What to do with each run of hello: go on from `ackSeq`, start it, give it up, or forget it (its ending is stored). */
+    /**
+     * What to do with each run of hello: go on from `ackSeq`, start it, give it up, or forget it (its ending is
+     * stored).
+     */
     runs: z.array(z.object({ ...ofRun, verdict: z.enum(['go_on', 'give_up', 'closed']), ackSeq: seq })),
-    /** Set when the token was rotated; the old one works until this one was used. */
+    /** Set when the token was rotated. The old token works until this one is used. */
     newToken: z.string().nullable(),
     reconnectSpreadMs,
   }),
@@ -162,7 +168,7 @@ export const serverMessage = z.discriminatedUnion('type', [
   /** All events of this run and fence up to `seq` are stored. */
   z.object({ type: z.literal('ack'), ...ofRun, seq }),
   z.object({ type: z.literal('run.closed'), ...ofRun }),
-  /** The fence is old or the run is over: end the harness, keep nothing. */
+  /** The fence is old or the run is over: the device ends the harness and keeps nothing. */
   z.object({ type: z.literal('run.refused'), ...ofRun, reason: z.enum(['stale_fence', 'run_ended', 'run_unknown']) }),
   z.object({ type: z.literal('change_set.get'), requestId: z.string(), ...ofRun }),
   z.object({ type: z.literal('folder.check'), requestId: z.string(), rootPath: z.string() }),
@@ -188,19 +194,21 @@ export const eventsHeader = z.object({
   /** The run's totals so far, when the body holds a `usage` event. */
   usage: usageData.optional(),
   sessionId: z.string().max(200).optional(),
-  /** Of the `permission` events in the body. */
+  /** The calls asked about by `permission` events in the body. */
   approvals,
   /** SHA-256 (hex) of the body. */
   sha256: z.string().length(64),
 })
 export type EventsHeader = z.infer<typeof eventsHeader>
 
-/** Header of a binary frame with a change-set; the body is a `changeSetResult` as JSON. `requestId` null: the run's last. */
+/**
+ * Header of a binary frame with a change-set; the body is a `changeSetResult` as JSON. `requestId` is null for a run's
+ * final change-set.
+ */
 export const changeSetHeader = z.object({
   type: z.literal('change_set'),
   ...ofRun,
   requestId: z.string().max(64).nullable(),
 })
-export type ChangeSetHeader = z.infer<typeof changeSetHeader>
 export const binaryHeader = z.discriminatedUnion('type', [eventsHeader, changeSetHeader])
 export type BinaryHeader = z.infer<typeof binaryHeader>

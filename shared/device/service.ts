@@ -2,13 +2,14 @@ import { z } from 'zod'
 
 /**
  * The background service that keeps a device's daemon alive. `svc-device service ACTION` does the work and prints one
- * line of JSON, a `serviceReply`; `svc device install-service` and its like start that program and pass on what it says.
+ * line of JSON, a `serviceReply`; commands such as `svc device install-service` start that program and pass on its
+ * reply.
  */
 
 export const serviceActions = ['install', 'uninstall', 'start', 'stop', 'restart', 'status'] as const
 export type ServiceAction = (typeof serviceActions)[number]
 
-/** Something about the service that a person should mend, and what to type for it. */
+/** A problem of the service that a person should fix, and the command that fixes it. */
 export const serviceProblem = z.object({
   code: z.enum([
     'node_missing',
@@ -43,7 +44,7 @@ export const serviceValues = {
   install: started.extend({
     manager: z.enum(['systemd', 'launchd']),
     file: z.string().max(4096),
-    /** False: it was installed like this already. */
+    /** False: it was already installed exactly like this. */
     changed: z.boolean(),
     /** The daemon started by hand that the service replaced. */
     tookOver: pid.nullable(),
@@ -85,7 +86,7 @@ export const serviceErrorCodes = [
 ] as const
 export type ServiceErrorCode = (typeof serviceErrorCodes)[number]
 
-/** `value` is parsed once more, by `serviceValues` of the action. */
+/** `value` is parsed again with the schema of the action in `serviceValues`. */
 export const serviceReply = z.discriminatedUnion('ok', [
   z.object({ ok: z.literal(true), value: z.unknown() }),
   z.object({

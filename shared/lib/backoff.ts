@@ -1,7 +1,10 @@
-/** Full jitter: uniform between `minMs` and the doubled-per-attempt ceiling (at most `maxMs`). `attempt` counts from 0. */
+/**
+ * Full jitter: uniform between a quarter of `minMs` and a ceiling that doubles with each attempt up to `maxMs`.
+ * `attempt` counts from 0.
+ */
 export function backoffMs(attempt: number, options: { minMs: number; maxMs: number; random: number }): number {
   const ceiling = backoffCeilingMs(attempt, options)
-  // Never below a quarter of the ceiling: "at once" for many devices together is what jitter is there to prevent.
+  // Never close to 0: jitter is there to keep many devices from coming back at once.
   const floor = Math.min(options.minMs, ceiling) / 4
   return Math.round(floor + options.random * (ceiling - floor))
 }

@@ -19,7 +19,7 @@ describe('canonical JSON', () => {
     expect(canonicalJson(value)).toBe('{"10":0,"9":-1.5e+30,"B":true,"a":"é\\"","b":[{"a":null,"z":1}],"ä":{}}')
   })
 
-  it('says the same value as JSON does', () => {
+  it('means the same value as JSON.stringify', () => {
     fc.assert(
       fc.property(json, (value) => {
         expect(JSON.parse(canonicalJson(value))).toEqual(JSON.parse(JSON.stringify(value)))
@@ -60,7 +60,7 @@ describe('canonical JSON', () => {
     )
   })
 
-  it('takes what JSON cannot say, as JSON does', () => {
+  it('writes values that JSON does not have as JSON.stringify does', () => {
     expect(canonicalJson({ a: undefined, b: [undefined, Number.NaN], c: Infinity })).toBe('{"b":[null,null],"c":null}')
     expect(canonicalJson(undefined)).toBe('null')
     expect(canonicalJson(JSON.parse('{"__proto__":{"x":1},"a":2}'))).toBe('{"__proto__":{"x":1},"a":2}')

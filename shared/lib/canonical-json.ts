@@ -1,14 +1,15 @@
 /**
- * One text for each JSON value, whatever the order in which its fields were written: names of fields sorted by their
- * UTF-16 code units, no white space, numbers and strings as `JSON.stringify` writes them. What JSON cannot say is what
- * `JSON.stringify` makes of it (fields that are `undefined` are left out, elsewhere it is `null`).
+ * Writes each JSON value as one text, whatever the order of its fields: names of fields are sorted by their UTF-16 code
+ * units, there is no white space, and numbers and strings look as `JSON.stringify` writes them. Values that JSON does
+ * not have become what `JSON.stringify` makes of them (`undefined` fields are left out, and elsewhere `undefined` is
+ * `null`).
  *
- * Written without recursion: an input may be nested as deep as a parser takes it.
+ * Works without recursion, because an input may be nested as deep as a parser takes it.
  */
 export function canonicalJson(value: unknown): string {
   const parts: string[] = []
-  /** What is still to be written, the next one last: finished text, or a value. */
-  const work: ({ text: string } | { value: unknown })[] = [{ value }]
+  /** A stack of finished texts and of values that are still to be written. */
+  const work: Work[] = [{ value }]
   for (let next = work.pop(); next !== undefined; next = work.pop()) {
     if ('text' in next) parts.push(next.text)
     else if (Array.isArray(next.value)) addItems(work, next.value)
@@ -18,9 +19,9 @@ export function canonicalJson(value: unknown): string {
   return parts.join('')
 }
 
-type Work = ({ text: string } | { value: unknown })[]
+type Work = { text: string } | { value: unknown }
 
-function addItems(work: Work, items: readonly unknown[]): void {
+function addItems(work: Work[], items: readonly unknown[]): void {
   work.push({ text: ']' })
   for (let at = items.length - 1; at >= 0; at--) {
     work.push({ value: items[at] })
@@ -29,9 +30,9 @@ function addItems(work: Work, items: readonly unknown[]): void {
   work.push({ text: '[' })
 }
 
-function addFields(work: Work, object: object): void {
+function addFields(work: Work[], object: object): void {
   const fields = Object.entries(object).filter(([, value]) => value !== undefined)
-  // Not by locale: every machine must come to the same order.
+  // Not sorted by locale: every machine must come to the same order.
   fields.sort(([a], [b]) => (a < b ? 1 : a > b ? -1 : 0))
   work.push({ text: '}' })
   fields.forEach(([name, value], at) => {

@@ -1,11 +1,11 @@
 /**
- * Names of environment variables that steer programs. Whoever sets one of them decides what else a harness, its shell or git
- * loads and runs, or where its traffic goes.
+ * Names of environment variables that steer programs. Whoever sets one of them decides what else a harness, its shell
+ * or git loads and runs, or where their traffic goes.
  */
 
 const words = (text: string): string[] => text.split(/\s+/)
 
-/** What a shell, a loader or an interpreter goes by when it starts. */
+/** Variables that shells, loaders, interpreters and tools read when they start. */
 const exact = new Set(
   words(`PATH HOME USER LOGNAME SHELL PWD OLDPWD TERM TERMINFO TERMINFO_DIRS LANG LANGUAGE TMPDIR TMP TEMP IFS ENV BASH_ENV BASHOPTS
     SHELLOPTS PS4 PROMPT_COMMAND CDPATH FPATH ZDOTDIR EDITOR VISUAL PAGER MANPAGER LESSOPEN LESSCLOSE LESS BROWSER SUDO_ASKPASS
@@ -21,11 +21,11 @@ const exact = new Set(
     PGSERVICEFILE MYSQL_HOME SQLITE_HISTORY HGRCPATH HGEDITOR SVN_EDITOR SVN_SSH SCREENRC TMUX WATCH COMSPEC`),
 )
 
-/** Families: every name that begins so. */
+/** Beginnings of names of whole families. */
 const families =
   /^(?:SVC|LD|DYLD|LC|NODE|PYTHON|PERL|PERL5|RUBY|BASH|ZSH|XDG|NPM_CONFIG|YARN|PNPM|PIP|UV|CARGO|BUNDLE|GEM|JAVA_TOOL|ANT|GCONV|MALLOC|GLIBC|CLAUDE|CODEX|OPENCODE|CURSOR|DISABLE|CORECLR|COR|DOTNET|MSBUILD|ERL|ELIXIR|MIX|TF_CLI_ARGS|ANSIBLE)_|^(?:BASH_FUNC|PERL5|RUBY(?:OPT|LIB)|PYTHON|LUA_)|^GIT_/
 
-/** Of git they are the caller's own words and nothing that git reads. */
+/** Names that look like one of a family but are only read by scripts and for credentials. */
 const harmless = new Set([
   'GIT_TOKEN',
   'GIT_USERNAME',
@@ -36,21 +36,24 @@ const harmless = new Set([
 ])
 const isToken = /(?:^|_)(?:TOKEN|KEY|SECRET|PASSWORD)$/
 
-/** Whether no secret may have this name. */
+/** Whether the variable steers programs, so that no secret may have its name. */
 export function steersPrograms(name: string): boolean {
   const upper = name.toUpperCase()
   if (exact.has(upper)) return true
   if (harmless.has(upper)) return false
   if (!families.test(upper)) return false
-  // A token of a tool is what secrets are for; nothing is loaded by it.
+  // Tokens of tools are what secrets are for; they load nothing.
   return !(isToken.test(upper) && !/^(?:SVC|LD|DYLD|GIT)_/.test(upper))
 }
 
-/** Whether the variable is by its name a credential and nothing else: such a one, any colleague may give to an agent that asks. */
+/**
+ * Whether the name says that the variable is a credential and nothing else. Any colleague may give such a variable to
+ * an agent that asks.
+ */
 export const namesCredential = (name: string): boolean => isToken.test(name.toUpperCase()) && !steersPrograms(name)
 
 const detours =
   /(?:^|_)(?:HTTPS?|ALL|NO|FTP|SOCKS5?)_PROXY$|_(?:BASE_URL|API_BASE|API_URL|ENDPOINT(?:_URL)?|API_HOST)$|^AWS_ENDPOINT_URL|^OLLAMA_HOST$/
 
-/** Whether the variable says where the traffic of a program goes: a workspace admin decides that. */
+/** Whether the variable decides where the traffic of a program goes, which only a workspace admin may set. */
 export const redirectsTraffic = (name: string): boolean => detours.test(name.toUpperCase())

@@ -24,7 +24,7 @@ test('messages come out as they went in, wherever the stream is cut', () => {
   expect(read([...stream].map((byte) => Uint8Array.of(byte))).lines).toEqual(read([stream]).lines)
 })
 
-test('a line that is not complete is waited for', () => {
+test('the reader waits for the rest of an incomplete line', () => {
   expect(read([bytesOf('1\n\n2')])).toEqual({ lines: ['1', ''], isTooLong: false })
 })
 

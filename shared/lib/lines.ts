@@ -1,9 +1,9 @@
 const newline = 0x0a
 
 export interface LineReader {
-  /** The pieces that this chunk completes, in order. */
+  /** Returns the pieces that this chunk completes, in order. */
   push(chunk: Uint8Array): Piece[]
-  /** What is left without a line end; null when there is nothing. */
+  /** Returns the rest without a line end; null when there is none. */
   end(): Uint8Array | null
 }
 /** A whole line with its line end, or a part of one that is longer than the limit. */
@@ -13,8 +13,8 @@ export interface Piece {
 }
 
 /**
- * Cuts a stream of bytes into lines. A line beyond the limit comes out in parts as it is read, up to and with its line
- * end; the line after it is whole again. So memory is bounded and nothing is lost.
+ * Cuts a stream of bytes into lines. A line beyond the limit comes out in parts as it is read, including its line end;
+ * the next line is whole again. So memory is bounded and nothing is lost.
  */
 export function lineReader(maxLineBytes: number): LineReader {
   let held: Uint8Array[] = []
@@ -64,12 +64,12 @@ function joined(parts: readonly Uint8Array[], length: number): Uint8Array {
   return bytes
 }
 
-/** A message of the sockets on this machine: one JSON value per line. */
+/** A message on the sockets of this machine: one JSON value per line. */
 export const jsonLine = (value: unknown): string => `${JSON.stringify(value)}\n`
 
 /**
- * Reads what `jsonLine` writes: returns the text of each line that a chunk completes, for the caller to parse. `isTooLong`: a
- * line is longer than the limit. Nothing after it can be read, so the caller closes the connection.
+ * Reads what `jsonLine` writes: returns the text of each line that a chunk completes, for the caller to parse. After a
+ * line beyond the limit `isTooLong` is set; nothing after it can be read, so the caller closes the connection.
  */
 export function jsonLineReader(maxLineBytes: number): (chunk: Uint8Array) => { lines: string[]; isTooLong: boolean } {
   const reader = lineReader(maxLineBytes)

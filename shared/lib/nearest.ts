@@ -1,4 +1,4 @@
-/** The word somebody most likely meant, or null when none is near: at most a third of the letters differ. */
+/** The word somebody most likely meant, or null when none is near. At most a third of the letters may differ. */
 export function nearest(word: string, known: readonly string[]): string | null {
   const asked = word.toLowerCase()
   let best: { word: string; distance: number } | null = null
@@ -10,7 +10,7 @@ export function nearest(word: string, known: readonly string[]): string | null {
   return best?.word ?? null
 }
 
-/** Letters put in, left out, changed, or swapped with the next one (optimal string alignment). */
+/** Counts letters added, left out, changed, or swapped with the next one (optimal string alignment). */
 function distanceOf(a: string, b: string): number {
   let before: number[] = []
   let last = Array.from({ length: b.length + 1 }, (_, at) => at)

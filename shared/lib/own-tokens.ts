@@ -1,10 +1,10 @@
 /**
- * Tokens of this service, known by their form: login, device and dashboard tokens, and the JWT of a run, which begins with
- * the same header always. Whoever finds one may act with it, so none goes into an event, a log or a change-set, whether
- * or not its value is known there.
+ * Tokens of this service, known by their form: login, device and dashboard tokens, and the JWT of a run, which always
+ * begins with the same header. Whoever finds one may act with it, so none goes into an event, a log or a change-set,
+ * even when its value is not known there.
  */
 const random = 'svc_(?:pat|dev|dsh)_'
-/** The header of each run's token. Not written out: what looks like a token is looked for in all that svc keeps. */
+/** The header of each run's token. It is computed, since a scan for tokens in the sources would report the literal. */
 const runTokenHead = btoa('{"alg":"HS256","typ":"svc-run+jwt"}').replaceAll('=', '')
 
 const tokens = new RegExp(
@@ -17,13 +17,13 @@ export function maskOwnTokens(text: string): string {
   return text.replaceAll(tokens, (_, prefix: string | undefined) => `[redacted:${prefix?.slice(0, -1) ?? 'svc_run'}]`)
 }
 
-/** Whether it is worth looking closer. */
+/** A quick check whether the text may hold a token. */
 export const mayHoldToken = (text: { includes(part: string): boolean }): boolean =>
   text.includes('svc_') || text.includes(runTokenHead)
 
-/** No token is longer. */
+/** The longest possible token. */
 export const maxTokenChars = 1_500
-/** A token, or its beginning, that reaches to the end. */
+/** Matches a token, or the beginning of one, that reaches to the end of the text. */
 export const openToken = new RegExp(
   [
     ...['svc_pat', 'svc_dev', 'svc_dsh'].map(beginningsOf),
@@ -35,7 +35,7 @@ export const openToken = new RegExp(
     .join('|'),
 )
 
-/** `s(?:v(?:c)?)?` of `svc`. */
+/** Turns `svc` into the pattern `s(?:v(?:c)?)?`. */
 function beginningsOf(word: string): string {
   return word.split('').reduceRight((rest, letter) => (rest === '' ? letter : `${letter}(?:${rest})?`), '')
 }

@@ -1,11 +1,14 @@
 /** Names of files and environment variables by which the three programs find each other on one machine. */
 
-/** The platform's usual folders are taken by these names: for the login and the server, and for the device. */
+/**
+ * The names of the applications in the platform's usual folders: one for the login and the server, one for the device.
+ */
 export const appNames = { svc: 'svc', device: 'svc-device' } as const
 
-/** Each names a folder; without it the platform's usual place is taken (`config`, or `data` for the other two). */
+/**
+ * Each variable names a folder. Without it the platform's usual folder is used (`config`, or `data` for the other two).
+ */
 export const placeVariables = {
-  /** The login. */
   config: 'SVC_CONFIG_DIR',
   /** The device: identity, token, journal, spool, logs. */
   state: 'SVC_STATE_DIR',
@@ -18,26 +21,26 @@ export const configFiles = { login: 'login.json' } as const
 export const stateFiles = {
   identity: 'identity.json',
   token: 'device-token',
-  /** Which device this machine was before it was disconnected: `{ publicId, server }`. */
+  /** The device that this machine was before it was disconnected: `{ publicId, server }`. */
   previous: 'previous-device.json',
   /** Written by the daemon when it is ready, removed when it ends. */
   daemon: 'daemon.json',
   socket: 'daemon.sock',
   logs: 'logs',
   daemonLog: 'logs/daemon.log',
-  /** What the daemon prints before its log is open, and when it dies. */
+  /** Output of the daemon before its log is open, and when it dies. */
   daemonOut: 'logs/daemon.out',
   spool: 'spool.db',
 } as const
 
 export const dataFiles = {
-  /** Where a running server on this machine listens: `{ url, pid }`. */
+  /** The address of a running server on this machine: `{ url, pid }`. */
   server: 'server.json',
   /** The login token of the first person. */
   loginToken: 'login-token',
-  /** The key with which secrets are encrypted, unless the environment has it. */
+  /** The key that encrypts secrets, unless the environment has it. */
   secretsKey: 'secrets.key',
 } as const
 
-/** In the environment of a harness, so that `svc` inside a run is the agent's. */
+/** Set in the environment of a harness, so that `svc` inside a run acts as the agent. */
 export const runVariables = { apiUrl: 'SVC_API_URL', token: 'SVC_TOKEN', runId: 'SVC_RUN_ID' } as const

@@ -1,6 +1,6 @@
 /**
- * An Aho-Corasick automaton with a full table: one look-up per byte whatever the number of patterns, and after a
- * mismatch it goes on with the longest partial match that is left, so that no self-overlapping pattern slips through.
+ * An Aho-Corasick automaton with a full table: one look-up per byte, whatever the number of patterns. After a mismatch
+ * it goes on with the longest partial match that is left, so that no self-overlapping pattern slips through.
  *
  * A table entry >= 0 is the next state (already multiplied by the row length). A negative entry is an event that the
  * scanner handles: `skipByte`, `escapeByte`, or a state that ends a pattern (`decodeState`).
@@ -11,7 +11,7 @@ export interface Automaton {
   columnOf: Uint8Array
   /** Row length of the table. */
   columns: number
-  /** Bytes of the longest partial match in a state, passed-over bytes not counted; by state / columns. */
+  /** Bytes of the longest partial match in a state, without skipped bytes; indexed by state / columns. */
   depth: Int32Array
   /** The longest pattern that ends in a state: its length and its index in `labels`; length 0: none. */
   outLength: Int32Array
@@ -67,7 +67,10 @@ export function buildAutomaton(patterns: readonly Pattern[], passOver: PassOver)
   return { table, columnOf, columns, depth, outLength, outLabel, labels }
 }
 
-/** Bytes that no pattern holds share column 0; the rest have one each, but all white space shares one if a run of it is one symbol. */
+/**
+ * Bytes that no pattern holds share column 0. Each other byte has a column of its own, except that all white space
+ * shares one if a run of it counts as one symbol.
+ */
 function columnsOf(patterns: readonly Pattern[], passOver: PassOver) {
   const columnOf = new Uint8Array(256)
   const seen = new Set<number>([escape, ...lineEnds])
@@ -105,7 +108,7 @@ function buildTrie(words: readonly { symbols: number[]; label: number }[], colum
       }
       node = trie.next[at]!
     }
-    // Two secrets with one value: the first one's name stays.
+    // Of two secrets with the same value the name of the first one stays.
     if (node === 0 || trie.outLength[node] !== 0) continue
     trie.outLength[node] = symbols.length
     trie.outLabel[node] = label
@@ -113,7 +116,7 @@ function buildTrie(words: readonly { symbols: number[]; label: number }[], colum
   return trie
 }
 
-/** Breadth first: fills in where each state goes on a symbol it has no child for, and patterns that end inside others. */
+/** Fills in, breadth first, the next state on symbols without a child, and the patterns that end inside others. */
 function linkFailures(trie: Trie, columns: number): void {
   const { next, outLength, outLabel } = trie
   const failure = new Int32Array(trie.size)
@@ -141,7 +144,7 @@ function linkFailures(trie: Trie, columns: number): void {
   }
 }
 
-/** Turns node numbers into row offsets and puts the events in. State 0 has none: nothing is held there. */
+/** Turns node numbers into row offsets and adds the events. State 0 has no events, since nothing is held there. */
 function tableOf(
   trie: Trie,
   columns: number,

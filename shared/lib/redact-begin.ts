@@ -1,19 +1,19 @@
 import type { Automaton } from './redact-automaton.ts'
 
-/** By a byte and the one after it, as one number: 1 where the second goes on with what the first began. */
+/** Indexed by two bytes in a row, as one number: 1 where the second byte continues what the first began. */
 export type BeginTable = Uint8Array
 
 /**
- * Most bytes of an output begin nothing, or something that the next byte ends. Where an automaton at rest would be in
- * the same state had it not read the first of two bytes, that byte is ignored: one look-up for all automata together,
- * instead of two for each. Nothing is found otherwise than without it, for it is read off the automata themselves.
+ * Most bytes of an output begin nothing, or something that the next byte ends. The first of two bytes is ignored when a
+ * resting automaton would be in the same state without it. That takes one look-up for all automata together instead of
+ * two for each. The table is read off the automata themselves, so the result is the same as without it.
  */
 export function beginsOf(automata: readonly Automaton[]): BeginTable {
   const begins = new Uint8Array(65_536)
   for (const { table, columnOf } of automata) {
     for (let first = 0; first < 256; first++) {
       const state = table[columnOf[first]!]!
-      // At rest after it as before it: whatever comes next.
+      // The automaton rests after this byte, too, whatever comes next.
       if (state === 0) continue
       for (let second = 0; second < 256; second++) {
         const fresh = table[columnOf[second]!]!
@@ -25,7 +25,7 @@ export function beginsOf(automata: readonly Automaton[]): BeginTable {
   return begins
 }
 
-/** The first place from `from` on that must be read; at most the last byte, of which the next is not known. */
+/** The first place from `from` on that must be read, at most the last byte, because its successor is not known yet. */
 export function nextBegin(buffer: Uint8Array, from: number, begins: BeginTable): number {
   const last = buffer.length - 1
   let byte = buffer[from]!

@@ -1,17 +1,17 @@
 /**
- * The ways in which the value of a secret shows up in output. `text` forms are matched as they stand, a run of white
- * space in them against any run of white space (a terminal turns \n into \r\n and programs wrap at spaces). `encoded`
- * forms are matched with line ends inside them ignored, since `base64` and `xxd` wrap their lines.
+ * The ways in which the value of a secret shows up in output. `text` forms are matched as they are, with any run of
+ * white space in place of each run of theirs (a terminal turns \n into \r\n, and programs wrap at spaces). In `encoded`
+ * forms line ends are ignored, since `base64` and `xxd` wrap their lines.
  */
 export interface SecretForms {
   text: Uint8Array[]
   encoded: Uint8Array[]
 }
 
-/** Shorter values are not looked for: they would redact ordinary words. */
+/** Shorter values are ignored: they would redact ordinary words. */
 export const minSecretBytes = 6
 
-/** Beyond this a hex dump of the value is not looked for; the tables would cost more than it is worth. */
+/** Hex dumps of longer values are ignored; the tables would cost more than they are worth. */
 const maxHexBytes = 1024
 
 const encoder = new TextEncoder()
@@ -28,7 +28,7 @@ export function formsOf(value: string): SecretForms {
   }
 }
 
-/** As JSON string content: plain, as a string inside a string, and as encoders that escape more write it. */
+/** The content of a JSON string: plain, as a string inside a string, and as encoders write it that escape more. */
 function jsonForms(value: string): string[] {
   const plain = inJson(value)
   const ascii = (hex: (code: string) => string) =>
@@ -53,7 +53,7 @@ function inJson(value: string): string {
   return JSON.stringify(value).slice(1, -1)
 }
 
-/** Percent-encoded with each usual set of characters left alone, hex digits in upper and in lower case. */
+/** Percent-encoded with each usual set of unescaped characters, hex digits in upper and in lower case. */
 function urlForms(value: string): string[] {
   const component = encodeURIComponent(value)
   const strict = component.replace(/[!'()*]/g, percentOf)
@@ -78,8 +78,8 @@ function percentOf(char: string): string {
 }
 
 /**
- * Base64 of any text that holds the value depends on where in a group of three bytes the value begins. Of each of the
- * three only the characters are taken that the value alone decides; the edges mix with what stands beside it.
+ * Base64 of a text that holds the value depends on where in a group of three bytes the value begins. Each of the three
+ * forms keeps only the characters that the value alone determines; those at the edges depend on its neighbours.
  */
 function base64Forms(bytes: Uint8Array): string[] {
   const forms: string[] = []

@@ -6,26 +6,26 @@ export interface Match {
   label: string
 }
 
-/** Bytes passed over inside a partial match: more of a run of white space, a line end, an escape sequence. */
+/** Bytes that are skipped inside a partial match: more of a run of white space, a line end, an escape sequence. */
 interface Gap {
   at: number
   length: number
 }
 
-/** More passed-over bytes than this inside one partial match end it: what is held back stays bounded. */
+/** More skipped bytes than this inside one partial match end it, so that the held bytes stay bounded. */
 const maxSkippedBytes = 8192
 const maxEscapeBytes = 64
 
-/** Where a scan stands in a colour or cursor sequence: ESC [ parameters letter, or ESC ( letter. */
+/** The position of a scan in a colour or cursor sequence: ESC [ parameters letter, or ESC ( letter. */
 type EscapeState = 'none' | 'escape' | 'control' | 'charset'
 
 /**
  * One pass of one automaton over a stream that comes in chunks. Offsets are those of the buffer its owner holds.
  *
- * Colour and cursor sequences inside a partial match are ignored, since a program may colour a part of a secret.
- * The bytes of the sequence may themselves begin a secret, so from the ESC on a second scan, `branch`, reads the same
- * bytes as they stand. It is dropped once its own partial match begins behind the sequence: from there both hold the
- * same. A sequence that turns out not to be one is given up by going on as the branch.
+ * Colour and cursor sequences inside a partial match are ignored, since a program may colour a part of a secret. The
+ * bytes of the sequence may themselves begin a secret, so from the ESC on a second scan, `branch`, reads the same bytes
+ * as ordinary ones. The branch is dropped once its own partial match begins behind the sequence, because from there on
+ * both scans are the same. If the bytes turn out to be no sequence, the scan continues as its branch.
  */
 export class Scan {
   private readonly automaton: Automaton
@@ -41,12 +41,12 @@ export class Scan {
     this.automaton = automaton
   }
 
-  /** No partial match is open: a scan that begins here finds the same. */
+  /** Whether no partial match is open, so that a new scan would find the same. */
   get isAtRest(): boolean {
     return this.state === 0 && this.escape === 'none' && this.branch === null
   }
 
-  /** Reads `buffer` from `from` to `end`; adds the longest pattern that ends at each place. Ends never go back. */
+  /** Reads `buffer` from `from` to `end` and adds the longest pattern that ends at each place. Ends never go back. */
   feed(buffer: Uint8Array, { from, end }: { from: number; end: number }, matches: Match[]): void {
     const { table, columnOf } = this.automaton
     let i = from
@@ -74,7 +74,7 @@ export class Scan {
     return this.branch === null ? own : Math.min(own, this.branch.heldFrom(end))
   }
 
-  /** The owner dropped bytes from the front of its buffer, none of them held. */
+  /** Adapts to an owner that dropped bytes from the front of its buffer, none of them held. */
   shift(dropped: number): void {
     this.forgetGapsBefore(dropped)
     for (const gap of this.gaps) gap.at -= dropped
@@ -106,7 +106,7 @@ export class Scan {
     if (entry === escapeByte) {
       this.escape = 'escape'
       this.escapeBytes = 0
-      // An older branch holds a partial match too and makes this branch for itself.
+      // An older branch holds a partial match, too, and makes this branch for itself.
       this.branch ??= new Scan(this.automaton)
       return this.skip(at)
     }
@@ -133,7 +133,7 @@ export class Scan {
     if (this.skippedBytes > maxSkippedBytes) this.giveUp()
   }
 
-  /** Ends the partial match; what its branch found, if there is one, goes on. */
+  /** Ends the partial match and continues as the branch, if there is one. */
   private giveUp(): void {
     const branch = this.branch
     this.state = branch?.state ?? 0
@@ -150,7 +150,7 @@ export class Scan {
     this.skippedBytes = this.gaps.reduce((sum, gap) => sum + gap.length, 0)
   }
 
-  /** Goes back from `end` over `symbols` bytes that counted; gaps between them do not count. */
+  /** Goes back from `end` over `symbols` bytes that count; gaps between them do not count. */
   private startOf(symbols: number, end: number): number {
     let left = symbols
     let position = end
@@ -165,7 +165,7 @@ export class Scan {
   }
 }
 
-/** The state after `byte`, or null when this is no colour or cursor sequence. */
+/** The state after `byte`, or null when the bytes are no colour or cursor sequence. */
 function afterEscape(state: EscapeState, byte: number): EscapeState | null {
   if (byte === 0x1b) return 'escape'
   if (state === 'charset') return 'none'

@@ -38,7 +38,7 @@ describe('what is found', () => {
     expect(text([secret(value)], ...chunks)).toBe(expected)
   })
 
-  test('one value is the beginning of another: the longer one, where it is there', () => {
+  test('of two values, one of which begins the other, the longer one is found where it is present', () => {
     const secrets = [secret('hunter2', 'SHORT'), secret('hunter2-and-more', 'LONG')]
     expect(text(secrets, 'hunter2-and', '-more hunter2-and-less')).toBe('[redacted:LONG] [redacted:SHORT]-and-less')
   })
@@ -115,7 +115,7 @@ describe('what is found', () => {
     )
   })
 
-  test('hex, also in the lines of xxd', () => {
+  test('hex, also in lines of xxd', () => {
     const hex = Buffer.from('hunter2hunter3hunter4hunter5hunter6').toString('hex')
     const out = text(
       [secret('hunter2hunter3hunter4hunter5hunter6')],
@@ -251,7 +251,7 @@ describe('for any secrets, texts and cuts', () => {
     )
   })
 
-  test('a text is changed where a value stands and nowhere else', () => {
+  test('a text is changed only where it holds a value', () => {
     // Letters that the text around does not have, and no value overlaps with itself: it is known where each one ends.
     const apart = fc.string({ unit: fc.constantFrom('ä', 'ö', 'ü'), minLength: 3, maxLength: 12 })
     const one = apart.map((each) => `ß${each}`)
@@ -268,7 +268,7 @@ describe('for any secrets, texts and cuts', () => {
     )
   })
 
-  test('what is passed over at a glance is what reading each byte passes over', () => {
+  test('skipping by the table of beginnings skips exactly what reading each byte would', () => {
     fc.assert(
       fc.property(scene, (each) => {
         const bytes = encoder.encode(written(each))
@@ -290,7 +290,7 @@ describe('for any secrets, texts and cuts', () => {
     )
   })
 
-  test('a text at once is what a stream would have been', () => {
+  test('a whole text gives the same result as a stream', () => {
     fc.assert(
       fc.property(scene, (each) => {
         const secrets = named(each.secrets)

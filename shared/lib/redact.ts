@@ -11,13 +11,13 @@ export interface Secret {
 const nothing = new Uint8Array(0)
 
 /**
- * Takes the values of secrets out of a stream of bytes that comes in any chunks, and puts `[redacted:NAME]` in their
- * place. What it puts out does not depend on the cuts. It holds back only bytes that may still become a secret, so
- * `flush` must be called at the end and only there: a prompt that ends like a secret begins is late, never wrong.
+ * Replaces the values of secrets in a stream of bytes, which comes in any chunks, by `[redacted:NAME]`. The output does
+ * not depend on the cuts. Only bytes that may still become a secret are held back, so `flush` must be called at the end
+ * and only there: a prompt that ends like the beginning of a secret comes late, never wrong.
  *
- * It finds a value as it is, with other white space or colour sequences inside it, as JSON and URL encoders write it, in
- * base64 and in hex, also where these are a part of something longer. Values under 6 bytes are ignored. Matches that
- * overlap are replaced together, by the name of the longest.
+ * It finds a value as it is, with other white space or colour sequences inside it, as JSON and URL encoders write it,
+ * in base64 and in hex, also as a part of something longer. Values under 6 bytes are ignored. Overlapping matches are
+ * replaced together, by the name of the longest.
  */
 export class Redactor {
   private readonly secrets: Secret[] = []
@@ -25,14 +25,14 @@ export class Redactor {
   private begins: BeginTable = beginsOf([])
   private scans: readonly Scan[] = []
   private pending: Uint8Array = nothing
-  /** Found in `pending`, in order, not overlapping; the last of them may still grow. */
+  /** Matches in `pending`, in order and without overlaps; the last of them may still grow. */
   private found: Match[] = []
 
   constructor(secrets: Iterable<Secret>) {
     this.add(...secrets)
   }
 
-  /** Applies to what comes later and to what is still held back. */
+  /** Applies to bytes that come later and to those still held back. */
   add(...secrets: readonly Secret[]): void {
     if (secrets.length === 0) return
     this.secrets.push(...secrets)
@@ -43,7 +43,7 @@ export class Redactor {
     this.found = scanAll(this.scans, { buffer: held, from: 0, begins: this.begins }, [])
   }
 
-  /** The bytes that are safe now: it may be `chunk` itself. `chunk` is not kept. */
+  /** Returns the bytes that are safe now, possibly `chunk` itself. `chunk` is not kept. */
   push(chunk: Uint8Array): Uint8Array {
     if (this.scans.length === 0 || chunk.length === 0) return chunk
     const buffer = this.pending.length === 0 ? chunk : concat(this.pending, chunk)
@@ -62,7 +62,7 @@ export class Redactor {
     return replaced(buffer.subarray(0, safe), done)
   }
 
-  /** What is still held back, at the end of the stream. */
+  /** Returns the bytes that are still held back at the end of the stream. */
   flush(): Uint8Array {
     const rest = replaced(this.pending, this.found)
     this.pending = nothing
@@ -71,7 +71,7 @@ export class Redactor {
     return rest
   }
 
-  /** A whole text by itself; the stream is not touched. */
+  /** Redacts a whole text by itself; the stream is not touched. */
   redactText(text: string): string {
     if (this.automata.length === 0 || text.length === 0) return text
     const buffer = new TextEncoder().encode(text)
@@ -80,7 +80,7 @@ export class Redactor {
     return found.length === 0 ? text : new TextDecoder('utf-8', { ignoreBOM: true }).decode(replaced(buffer, found))
   }
 
-  /** All strings in a JSON value, names of fields included. */
+  /** Redacts all strings in a JSON value, names of fields included. */
   redactJson(value: unknown): unknown {
     if (typeof value === 'string') return this.redactText(value)
     if (this.automata.length === 0 || typeof value !== 'object' || value === null) return value
@@ -90,7 +90,10 @@ export class Redactor {
     )
   }
 
-  /** Up to here nothing can change any more: no open partial match, and no match that one of them may join. */
+  /**
+   * The length up to which nothing can change any more: before every open partial match, and before every match that
+   * one of them may extend.
+   */
   private safeLength(length: number): number {
     const open = Math.min(...this.scans.map((scan) => scan.heldFrom(length)))
     const growing = this.found.find((match) => match.end > open)
@@ -106,7 +109,7 @@ function automataOf(secrets: readonly Secret[]): Automaton[] {
   return [buildAutomaton(text, 'white_space'), buildAutomaton(encoded, 'line_ends')]
 }
 
-/** Safe inside JSON and URLs, so that a redacted line of JSON is still one. */
+/** A label that is safe inside JSON and URLs, so that a redacted line of JSON is still one. */
 function labelOf(name: string): string {
   return `[redacted:${name.replace(/[^A-Za-z0-9_.-]/g, '_').slice(0, 100)}]`
 }
@@ -117,10 +120,10 @@ interface ScanInput {
   begins: BeginTable
 }
 
-/** Bytes that are read in full from where a secret may begin. */
+/** Number of bytes that all scans read from a place where a secret may begin. */
 const closerBytes = 32
 
-/** The matches known so far and those that the scans find from `from` on, those that overlap made one. */
+/** The known matches and those that the scans find from `from` on, with overlapping ones merged. */
 function scanAll(scans: readonly Scan[], { buffer, from, begins }: ScanInput, known: Match[]): Match[] {
   const matches: Match[] = []
   for (let at = from; at < buffer.length;) {

@@ -4,8 +4,8 @@ import type { World } from './world.ts'
 const everyMs = 3_600_000
 
 /**
- * Tells whoever removes old releases of a checkout that this one is in use (scripts/release.ts). `touch` sets the times of a
- * file, and throws where there is none: then this is no release, or somebody else's.
+ * Marks this release of a checkout as used, for the removal of old ones (scripts/release.ts). `touch` sets the times of
+ * a file, and throws where there is none: then this is no release, or somebody else's.
  */
 export function keepRelease(world: Pick<World, 'now' | 'after'>, touch: (file: URL, at: Date) => void): void {
   try {

@@ -55,7 +55,7 @@ test('no command hides behind what looks like a secret', () => {
   }
 })
 
-test('what a shell would execute is never masked', () => {
+test('text that a shell would execute is never masked', () => {
   expect(maskSecrets('TOKEN=abcdefgh$(rm -rf x)`y`|z;w')).toBe(`TOKEN=${mask}$(rm -rf x)\`y\`|z;w`)
 })
 

@@ -1,12 +1,12 @@
 import { withoutSecrets } from './secret-shapes.ts'
 
 /**
- * Masks what looks like a secret by its form alone, where the values are not known. A mask never covers a character that a
- * shell gives a meaning to, so nothing that would be executed can hide behind one.
+ * Masks what looks like a secret by its form alone, where the values are not known. A mask never covers a character
+ * with a meaning to a shell, so nothing that would be executed can hide behind one.
  */
 
-// Every repetition is bounded, so that no text takes more than linear time.
-/** The value after a name that says what it is, in shell, JSON, YAML and headers. */
+// Every repetition is bounded, so that each text takes linear time at most.
+/** Matches the value after a name that says it is secret, in shell, JSON, YAML and headers. */
 const named =
   /((?:password|passwd|passphrase|secret|token|api[-_]?key|access[-_]?key|private[-_]?key|credentials?)(?:[-_][A-Za-z0-9]{1,30}){0,4}["']?\s{0,8}[:=]\s{0,8}["']?)([\w.~+/=-]{6,})/gi
 const bearer = /\b((?:bearer|basic)\s+)([A-Za-z0-9._~+/=-]{12,})/gi
@@ -14,7 +14,7 @@ const bearer = /\b((?:bearer|basic)\s+)([A-Za-z0-9._~+/=-]{12,})/gi
 const inUrl = /(\b[a-z][a-z0-9+.-]{0,20}:\/\/[^\s/:@]{0,200}:)([\w.~%+-]{1,500})(?=@)/gi
 
 export const mask = '[masked]'
-/** References to a secret are none. */
+/** References to a secret are no secrets. */
 const isReference = (value: string) =>
   /^(?:\$|\{\{|<|\[(?:redacted|masked)\b|\*+$|null$|true$|false$|undefined$)/i.test(value)
 
@@ -30,7 +30,7 @@ export function maskSecrets(text: string): string {
 
 const secretName = /(?:password|passwd|passphrase|secret|token|api[-_]?key|access[-_]?key|private[-_]?key|credential)/i
 
-/** All strings of a JSON value masked, and what stands under a name that says it is secret. */
+/** Masks all strings of a JSON value, and everything under a name that says it is secret. */
 export function maskValue(value: unknown, depth = 0): unknown {
   if (typeof value === 'string') return maskSecrets(value)
   if (depth > 32) return mask

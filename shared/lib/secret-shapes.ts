@@ -1,6 +1,6 @@
 /**
- * Recognises secrets by the shapes their issuers give them, so that nobody leaves one in a message by accident. Only
- * shapes that ordinary text does not take: what merely looks random is no reason to refuse it.
+ * Recognises secrets by the shapes their issuers give them, so that nobody leaves one in a message by accident.
+ * Ordinary text never has these shapes; merely looking random is no reason to refuse a text.
  */
 
 interface Shape {
@@ -27,7 +27,7 @@ const shapes: readonly Shape[] = [
   { name: 'Slack token', pattern: /\bxox[abeoprs]-(?=[A-Za-z0-9-]{0,80}\d)[A-Za-z0-9-]{10,}/g },
   { name: 'Slack token', pattern: /\bxapp-\d-[A-Za-z0-9-]{20,}/g },
   { name: 'Slack webhook', pattern: /\bhooks\.slack\.com\/services\/T[A-Z0-9]{6,}\/B[A-Z0-9]{6,}\/[A-Za-z0-9]{16,}/g },
-  // Words joined by hyphens are no key: one part is long, or of middle length with a digit in it.
+  // Words joined by hyphens are no key: a key has one long part, or one of middle length with a digit in it.
   {
     name: 'API key',
     pattern: /\bsk-(?:[A-Za-z0-9]{1,12}-){0,3}(?:[A-Za-z0-9_]{32,}|(?=[A-Za-z0-9_]{0,80}\d)[A-Za-z0-9_]{16,})/g,
@@ -47,7 +47,7 @@ const shapes: readonly Shape[] = [
   { name: 'signed token', pattern: /\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}/g },
 ]
 
-/** What kind of secret the text seems to hold, in words; null when none. The secret itself is not given back. */
+/** The kind of secret that the text seems to hold, in words; null when none. The secret itself is not returned. */
 export function secretIn(text: string): string | null {
   for (const { name, pattern } of shapes)
     for (const [found] of text.matchAll(pattern)) if (!isPlaceholder(found)) return name
@@ -55,8 +55,8 @@ export function secretIn(text: string): string | null {
 }
 
 /**
- * The text with all that has such a shape replaced; whole private keys too, line by line: a shell ends a command where a
- * line ends, so what follows a key must not vanish with it.
+ * Replaces everything with such a shape. Whole private keys are replaced line by line: a shell ends a command where a
+ * line ends, so the text after a key must not vanish with it.
  */
 export function withoutSecrets(text: string, mask: string): string {
   let masked = text.replaceAll(wholeKey, (key: string) => withoutKey(key, mask))
@@ -67,16 +67,16 @@ export function withoutSecrets(text: string, mask: string): string {
 
 const wholeKey =
   /-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s:,]|\\[nr]){0,20000}(?:-----END [A-Z0-9 ]{0,60}-----)?/g
-/** Lines of a key, also where its line ends are written as `\n`. The last one may be short. */
+/** Lines of a key, also when its line ends are written as `\n`. The last one may be short. */
 const keyLine = /[A-Za-z0-9+/=]{16,}|[A-Za-z0-9+/]+={1,2}|-----(?:BEGIN|END) [A-Z0-9 ]{0,60}-----/g
 
 function withoutKey(key: string, mask: string): string {
-  // An `n` after a backslash is a line end and no part of the line.
+  // An `n` after a backslash is a line end and not part of the line.
   return key
     .split(/(\\[nr])/)
     .map((part, at) => (at % 2 === 1 ? part : part.replaceAll(keyLine, mask)))
     .join('')
 }
 
-/** `ghp_xxxxxxxxxxxx`, as manuals write it. */
+/** A placeholder as manuals write it, such as `ghp_xxxxxxxxxxxx`. */
 const isPlaceholder = (found: string): boolean => /[xX*]{12,}$/.test(found)

@@ -1,2 +1,2 @@
-/** The release of all three programs; a test holds it against package.json. */
+/** The release of all three programs; a test compares it with package.json. */
 export const version = '0.1.0'

@@ -1,13 +1,13 @@
 import { base62 } from './base62.ts'
 
 /**
- * The outside world as a value: what a function would otherwise take from the clock, from chance, or by waiting.
+ * The outside world as a value: everything a function would otherwise take from the clock, from chance, or by waiting.
  * Tests pass a world of their own and move its clock.
  */
 export interface World {
   /** Wall clock, milliseconds since 1970 UTC. */
   now(): number
-  /** Milliseconds from an arbitrary start; never goes back. */
+  /** Milliseconds since an arbitrary start; never goes back. */
   monotonic(): number
   /** `prefix` + 16 random base62 characters, for example `run_8fK2...`. */
   id(prefix: string): string

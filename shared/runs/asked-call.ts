@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** Limits of what is told of a tool call that a person is asked about. One of them must fit into the header of a frame. */
+/** Limits of a tool call that a person is asked about. One such call must fit into the header of a frame. */
 export const askedCallLimits = {
   /** Different calls one run may ask about. */
   calls: 20,
@@ -8,7 +8,7 @@ export const askedCallLimits = {
   nameChars: 200,
   summaryChars: 300,
   promptChars: 2_000,
-  /** Of `toolArgs` as JSON, in UTF-8. */
+  /** Size of `toolArgs` as JSON in UTF-8. */
   argsBytes: 16 * 1024,
 } as const
 
@@ -19,20 +19,20 @@ const shown = {
   inputDigest,
   /** One line. */
   safeSummary: z.string().min(1).max(askedCallLimits.summaryChars),
-  /** The input as a person may see it: no secrets, and cut where it is long (`inputDigest` covers all of it). */
+  /** The input as a person may see it: without secrets, and cut where it is long (`inputDigest` covers all of it). */
   toolArgs: z
     .record(z.string(), z.unknown())
     .refine((args) => new TextEncoder().encode(JSON.stringify(args)).length <= askedCallLimits.argsBytes, {
       message: `more than ${askedCallLimits.argsBytes} bytes`,
     }),
-  /** What the person is asked. */
+  /** The text for the person. */
   prompt: z.string().min(1).max(askedCallLimits.promptChars),
 }
 
-/** What the event of an ask says beside the call's name and id. */
+/** The part of an ask's event beside the call's name and id. */
 export const askDetails = z.object(shown)
 
-/** A tool call that the agent's permissions say must be asked: what becomes a `tool_permission` approval. */
+/** A tool call that the agent's permissions say must be asked; it becomes a `tool_permission` approval. */
 export const askedCall = z.object({
   toolCallId: z.string().max(askedCallLimits.idChars).nullable(),
   name: z.string().min(1).max(askedCallLimits.nameChars),

@@ -1,6 +1,6 @@
 /**
- * Fields of a tool's input by which a person knows the call, the first one that is there first. The device's gate shows the call by
- * it, and a rule that allows the call from now on is written about it.
+ * Fields of a tool's input by which a person recognises the call; the first one present counts. The device shows the
+ * call by this field, and a rule that allows the call from now on names it.
  */
 export const mainFields = [
   'command',

@@ -7,7 +7,7 @@ it('is the name and the input, in one order of fields', () => {
   expect(callIdentity('Write', ['a'])).toBe('["Write",["a"]]')
 })
 
-it('leaves out what a shell command is said to be for, and nothing else', () => {
+it('leaves out the description of a shell command, and nothing else', () => {
   const command = { command: 'ls', timeout: 5 }
   const same = ['List', 'See what is there'].map((description) => callIdentity('Bash', { description, ...command }))
   expect(new Set([...same, callIdentity('Bash', command)])).toEqual(new Set(['["Bash",{"command":"ls","timeout":5}]']))

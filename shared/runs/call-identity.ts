@@ -1,14 +1,14 @@
 import { canonicalJson } from '../lib/canonical-json.ts'
 
 /**
- * The text whose SHA-256 (hex) is a tool call's digest: name and input as canonical JSON. What a harness's model words anew
- * each time for a reader's eyes, and what does nothing, is no part of it: a call that a person allowed is known again.
+ * The text whose SHA-256 (hex) is a tool call's digest: name and input as canonical JSON. It leaves out fields without
+ * an effect that models word anew each time for readers, so that a call that a person allowed is recognised.
  */
 export function callIdentity(name: string, input: unknown): string {
   return canonicalJson([name, essenceOf(name, input)])
 }
 
-/** By tool: fields that are words for a reader. */
+/** The fields of each tool that are words for readers. */
 const wordsOf: Readonly<Record<string, readonly string[]>> = { Bash: ['description'] }
 
 function essenceOf(name: string, input: unknown): unknown {

@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { askDetails, askedCallLimits, type AskedCall } from './asked-call.ts'
 
 /**
- * What a harness does, as the run host writes it to the spool and as clients read it. One event is one line of JSON in
- * a frame's body: `{"seq":1,"at":1767225600000,"kind":"text","data":{...}}`. `seq` starts at 1 and has no holes within
- * one (run, fence); `at` is the device's wall clock in milliseconds, for display only.
+ * The events of a run, as the run host writes them to the spool and as clients read them. One event is one line of JSON
+ * in a frame's body: `{"seq":1,"at":1767225600000,"kind":"text","data":{...}}`. `seq` starts at 1 and has no holes
+ * within one (run, fence); `at` is the device's wall clock in milliseconds, for display only.
  */
 
 /** Output as text when it is valid UTF-8, else as base64, so that no byte is lost. */
@@ -18,13 +18,13 @@ const totals = {
   outputTokens: z.number().int().nonnegative().optional(),
   cacheReadTokens: z.number().int().nonnegative().optional(),
   cacheWriteTokens: z.number().int().nonnegative().optional(),
-  /** Decimal string in US dollars, when the harness says it. */
+  /** Decimal string in US dollars, when the harness reports it. */
   costUsd: z
     .string()
     .regex(/^\d+(\.\d+)?$/)
     .optional(),
 }
-/** What one run used, in tokens. The last `usage` event of a run holds the run's totals so far. */
+/** The tokens that one run used. The last `usage` event of a run holds the run's totals so far. */
 export const usageData = z.object({ ...totals, model: z.string().optional() })
 
 export const runEventSchemas = {
@@ -32,7 +32,7 @@ export const runEventSchemas = {
   started: z.object({ harness: z.string(), pid: z.number().int().optional(), cwd: z.string(), argv0: z.string() }),
   /** The harness named its session; a later run can resume it by this id. */
   session: z.object({ sessionId: z.string(), model: z.string().optional(), resumed: z.boolean().optional() }),
-  /** What the agent says. For the `command` harness: its terminal output as it came. */
+  /** The words of the agent. For the `command` harness: its terminal output as it came. */
   text: outputData.extend({ parentToolCallId: z.string().optional() }),
   thinking: z.object({ text: z.string(), parentToolCallId: z.string().optional() }),
   tool_call: z.object({
@@ -49,7 +49,10 @@ export const runEventSchemas = {
     parentToolCallId: z.string().optional(),
   }),
   usage: usageData,
-  /** Trouble on the way. `class` is one of the harness's error classes; `willRetry`: the harness goes on by itself. */
+  /**
+   * An error that need not end the run. `class` is one of the harness's error classes; `willRetry`: the harness goes on
+   * by itself.
+   */
   error: z.object({
     class: z.string(),
     message: z.string(),
@@ -61,8 +64,8 @@ export const runEventSchemas = {
   /** Bytes that no parser understood, kept as they came. */
   raw: outputData.extend({ stream: z.enum(['stdout', 'stderr', 'pty']) }),
   /**
-   * A permission decision that the run host took by the agent's lists. `ask` is there when a person is asked, for which
-   * the run ends; `rule` is `approval:<id>` for a call that a person allowed.
+   * A permission decision that the run host took by the agent's lists. `ask` is present when a person is asked, which
+   * ends the run. `rule` is `approval:<id>` for a call that a person allowed.
    */
   permission: z.object({
     toolCallId: z.string().optional(),
@@ -75,7 +78,7 @@ export const runEventSchemas = {
   gap: z.object({
     bytes: z.number().int().positive(),
     reason: z.string(),
-    /** Events that were lost with a damaged spool; `bytes` is then what they took in it. */
+    /** Number of events that were lost with a damaged spool; `bytes` is then their size in it. */
     events: z.number().int().positive().optional(),
   }),
   /** Text a person sent to the harness while it ran. */
@@ -91,14 +94,13 @@ export const runEventSchemas = {
 } as const
 
 export type RunEventKind = keyof typeof runEventSchemas
-export const runEventKinds = Object.keys(runEventSchemas) as [RunEventKind, ...RunEventKind[]]
 
-/** What a parser or the run host yields before a sequence number and a time are given. */
+/** An event before it has a sequence number and a time. */
 export type RunEventBody = {
   [K in RunEventKind]: { kind: K; data: z.infer<(typeof runEventSchemas)[K]> }
 }[RunEventKind]
 
-/** A line of a frame as a reader parses it: an unknown kind from a newer device is passed on as it is. */
+/** A line of a frame as a reader parses it. An unknown kind from a newer device is passed on as it is. */
 export const storedEvent = z.object({
   seq: z.number().int().positive(),
   at: z.number().int(),
@@ -108,7 +110,7 @@ export const storedEvent = z.object({
 export type StoredEvent = z.infer<typeof storedEvent>
 export type RunUsage = z.infer<typeof usageData>
 
-/** The call that a person is asked about with a `permission` event; null when nobody is. */
+/** The call that a `permission` event asks a person about; null when it asks nobody. */
 export function askedCallOf(permission: z.infer<(typeof runEventSchemas)['permission']>): AskedCall | null {
   const { toolCallId, name, ask } = permission
   const { idChars, nameChars } = askedCallLimits

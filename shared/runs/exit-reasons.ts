@@ -1,4 +1,4 @@
-/** How a run can end, and the status each ending gives (document 1, "Exit reasons and the status each gives"). */
+/** The ways in which a run can end, and the status of each. */
 export const exitReasons = {
   completed: 'succeeded',
   approval_requested: 'succeeded',
@@ -33,10 +33,9 @@ export type ExitReason = keyof typeof exitReasons
 export const exitReasonNames = Object.keys(exitReasons) as [ExitReason, ...ExitReason[]]
 
 export const runStatuses = ['queued', 'running', 'succeeded', 'failed', 'cancelled'] as const
-export type RunStatus = (typeof runStatuses)[number]
 export type EndedRunStatus = 'succeeded' | 'failed' | 'cancelled'
 
-/** An unknown reason counts as `failed` (document 1, "States and transitions > Run"). */
+/** An unknown reason counts as `failed`. */
 export function statusOfExitReason(reason: string): EndedRunStatus {
   return Object.hasOwn(exitReasons, reason) ? exitReasons[reason as ExitReason] : 'failed'
 }

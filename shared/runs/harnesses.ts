@@ -1,28 +1,30 @@
-/** What is known of a harness wherever its name counts: nothing else in the project compares one. */
+/**
+ * The facts about a harness. All code that depends on a harness reads them; nothing else compares names of harnesses.
+ */
 export interface HarnessFacts {
   /** For people. */
   label: string
-  /** Programs of it that may be installed, the usual one first; none: it is no program of its own. */
+  /** Its programs that may be installed, the usual one first. Empty: it is no program of its own. */
   programs: readonly string[]
-  /** `own`: one maker's models only; `any`: what the agent names; `none`: it takes no model from svc. */
+  /** `own`: one maker's models only; `any`: whatever the agent names; `none`: it takes no model from svc. */
   models: 'own' | 'any' | 'none'
-  /** Names of models, in lower case, that it runs when the catalog does not know them. */
+  /** Names of models, in lower case, that it runs although the catalog does not know them. */
   modelNames: RegExp | null
-  /** It runs models that are named with their provider (`provider/model`), where no other harness claims them. */
+  /** It runs models that are named with their provider (`provider/model`) and that no other harness claims. */
   takesProviders: boolean
   /** It runs the agent's own command: choosing it decides which program runs. */
   runsOwnCommand: boolean
-  /** It keeps sessions that a later run may go on with. */
+  /** It keeps sessions that a later run may continue. */
   keepsSessions: boolean
   /** A session keeps the instructions it began with: with other ones a run begins a new session. */
   keepsInstructions: boolean
   /** It calls tools, which are counted and which the agent's permissions judge. */
   callsTools: boolean
-  /** It says at once that it is there, so one that says nothing for a while has failed to start. */
+  /** It prints something right after its start, so one that stays silent has failed to start. */
   speaksFirst: boolean
 }
 
-/** An agent program that is driven by messages: what most harnesses are. */
+/** An agent program that is driven by messages, like most harnesses. */
 const agentProgram = {
   takesProviders: false,
   runsOwnCommand: false,
@@ -32,7 +34,7 @@ const agentProgram = {
   speaksFirst: true,
 } as const
 
-/** The order in which they are listed everywhere. A name that an agent was given is never taken away again. */
+/** Listed everywhere in this order. A name is never removed once agents may have it. */
 const table = {
   claude: {
     ...agentProgram,
@@ -83,12 +85,12 @@ export type HarnessName = keyof typeof table
 export const harnesses: Readonly<Record<HarnessName, HarnessFacts>> = table
 export const harnessNames = Object.keys(table) as [HarnessName, ...HarnessName[]]
 
-/** Of an agent for which neither a harness nor a model was chosen (document 1, "Agent"). */
+/** The harness of an agent without a chosen harness and model. */
 export const defaultHarness: HarnessName = 'claude'
-/** Runs any command, without a program, a session or a model of its own. */
+/** The harness that runs any command, without a program, a session or a model of its own. */
 export const plainHarness: HarnessName = 'command'
 
-/** Which harness runs a model that the catalog does not know, by the model's name. */
+/** The harness that runs a model that the catalog does not know, judged by the model's name. */
 export function harnessByModelName(model: string): HarnessName {
   const name = model.toLowerCase()
   const first = (fits: (facts: HarnessFacts) => boolean) => harnessNames.find((each) => fits(harnesses[each]))

@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { harnessNames } from './harnesses.ts'
+import { inputDigest } from './asked-call.ts'
 
-/** The tool lists of an agent (document 1, config.permissions.tools). A rule is a tool name or a pattern. */
+/** A rule of an agent's tool lists: a tool name or a pattern. */
 export const toolRule = z.union([
   z.string().min(1).max(500),
   z.object({ tool: z.string().min(1).max(200), pattern: z.string().max(500) }),
@@ -17,7 +18,7 @@ export const toolPermissions = z.object({
 })
 export type ToolPermissions = z.infer<typeof toolPermissions>
 
-/** How fast a model answers, where it can be chosen. */
+/** The speeds at which some models can answer. */
 export const speeds = ['standard', 'fast'] as const
 export type Speed = (typeof speeds)[number]
 
@@ -30,15 +31,15 @@ export type HarnessCommand = z.infer<typeof harnessCommand>
 /** A tool call that a person approved: allowed once, by its digest. */
 export const allowedCall = z.object({
   name: z.string().min(1).max(200),
-  inputDigest: z.string().regex(/^[0-9a-f]{64}$/),
+  inputDigest,
   /** `apr_...` */
   approvalId: z.string().max(64),
 })
 export type AllowedCall = z.infer<typeof allowedCall>
 
 /**
- * All that a device needs to execute one run; sent with the offer, journalled, and never changed. The run's token and
- * the values of secrets are not part of it: they come with `run.start` and are kept in memory only.
+ * Everything a device needs to execute one run. It is sent with the offer, journalled, and never changed. The run's
+ * token and the values of secrets are not part of it: they come with `run.start` and are kept in memory only.
  */
 export const runSpec = z.object({
   runId: z.string(),
@@ -52,14 +53,14 @@ export const runSpec = z.object({
   model: z.string().nullable(),
   backupModel: z.string().nullable(),
   reasoningEffort: z.enum(reasoningEfforts).nullable(),
-  /** null or left out: as the machine's own settings say. */
+  /** null or left out: the machine's own settings decide. */
   speed: z.enum(speeds).nullish(),
   maxTurns: z.number().int().min(1).max(1000).nullable(),
   command: harnessCommand.nullable(),
   permissions: toolPermissions,
   /** Calls that a person approved, each allowed once. */
   allowCalls: z.array(allowedCall).max(100).default([]),
-  /** A harness session to go on with: that of the run this one continues. */
+  /** The harness session to continue: that of the run this one continues. */
   resumeSessionId: z.string().nullable(),
   limits: z.object({
     /** The run's whole time, from its start. */
@@ -67,7 +68,7 @@ export const runSpec = z.object({
     noProgressMs: z.number().int().positive(),
     firstEventMs: z.number().int().positive(),
     toolCalls: z.number().int().positive(),
-    /** The device stops the harness when the control plane was out of reach for this long. */
+    /** The device stops the harness after this long without the control plane. */
     silentMs: z.number().int().positive(),
   }),
 })

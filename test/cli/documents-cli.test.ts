@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { allCommands } from '../../cli/arguments/commands.ts'
-import type { Command, CommandFlag } from '../../cli/arguments/command.ts'
+import type { Command } from '../../cli/arguments/command.ts'
+import type { CommandFlag } from '../../shared/api/command.ts'
 import { isSharedError } from '../../shared/api/errors.ts'
 import { commandFacts, routeFacts } from '../api/contract/document-facts.ts'
 import { makeHome, type Finished, type Home } from './run-svc.ts'

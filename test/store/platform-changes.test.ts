@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import { z } from 'zod'
 import type { Db, Tx } from '../../control-plane/db/open.ts'
-import { inTransaction } from '../../control-plane/db/transaction.ts'
+import { afterCommit, inTransaction } from '../../control-plane/db/transaction.ts'
 import type { PersonCaller } from '../../control-plane/http/callers.ts'
 import { implement } from '../../control-plane/http/implement.ts'
 import { silentLog } from '../../control-plane/process/log.ts'
@@ -80,19 +80,19 @@ onBoth('writes that waited before there were approvals get theirs by the migrati
 })
 
 const body = z.object({ slug: z.string(), how: z.enum(['do', 'refuse', 'break', 'crash']).default('do') })
-const described = { method: 'POST', summary: 'Make', body, reply: z.object({ slug: z.string() }), status: 201 } as const
+const described = { summary: 'Make', body, reply: z.object({ slug: z.string() }), status: 201 } as const
 const makes = {
-  any: defineRoute({ ...described, id: 'made.any', path: '/made' }),
+  any: defineRoute({ ...described, id: 'made.any', endpoint: 'POST /made' }),
   admin: defineRoute({
     ...described,
     id: 'made.admin',
-    path: '/admin',
+    endpoint: 'POST /admin',
     callers: { person: 'admin', agent: 'platform_change' },
   }),
   agent: defineRoute({
     ...described,
     id: 'made.agent',
-    path: '/agent',
+    endpoint: 'POST /agent',
     callers: { person: { refused: 'restore_forbidden' }, agent: 'platform_change' },
   }),
 }
@@ -101,8 +101,8 @@ const makes = {
 async function approved(db: Db, change: { route: keyof typeof makes; body: z.input<typeof body>; role?: 'admin' }) {
   const workspaceId = await seedWorkspace(db)
   const after: string[] = []
-  const make = async ({ db: tx, body: { slug, how }, afterCommit }: Asked) => {
-    afterCommit(() => after.push(slug))
+  const make = async ({ db: tx, body: { slug, how } }: Asked) => {
+    afterCommit(tx as Tx, () => after.push(slug))
     await seedWorkspace(tx, slug)
     if (how === 'refuse') fail('slug_taken')
     if (how === 'break') throw new ApiError('database_unavailable')
@@ -124,14 +124,12 @@ async function approved(db: Db, change: { route: keyof typeof makes; body: z.inp
   }
   let failure: unknown = null
   const approve = async (tx: Tx) => {
-    const steps: (() => void)[] = []
     const { signal } = new AbortController()
     const request = { db: tx, world: realWorld, log: silentLog, requestId: 'req_1', signal }
-    await approveChange({ ...request, afterCommit: (step) => void steps.push(step) }, stored, { person, routes })
-    return steps
+    await approveChange(request, stored, { person, routes })
   }
   try {
-    for (const step of await inTransaction(db as Tx, approve)) step()
+    await inTransaction(db as Tx, approve)
   } catch (error) {
     failure = error
   }
@@ -142,7 +140,6 @@ async function approved(db: Db, change: { route: keyof typeof makes; body: z.inp
 interface Asked {
   db: Db
   body: z.infer<typeof body>
-  afterCommit: (step: () => void) => void
 }
 
 onBoth('an approved write is done once, and so is what waits for its commit', async ({ root }) => {

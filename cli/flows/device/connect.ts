@@ -1,5 +1,10 @@
 import { hostname } from 'node:os'
-import { enrolReply, type ControlStatus, type EnrolRequest } from '../../../shared/device/control.ts'
+import {
+  enrolReply,
+  type ControlStatus,
+  type EnrolRequest,
+  type DeviceIdentity,
+} from '../../../shared/device/control.ts'
 import { version } from '../../../shared/lib/version.ts'
 import type { CommandContext, Flow } from '../../context.ts'
 import { askDaemonIfThere } from '../../device/daemon-control.ts'
@@ -11,12 +16,12 @@ import { writePrivately } from '../../machine/private-file.ts'
 import { createClient, type Client } from '../../http/client.ts'
 import { devicePlaces, type DevicePlaces } from '../../machine/paths.ts'
 import { startInBackground } from '../../device/service-program.ts'
-import { callerOf } from '../../sign-in/caller.ts'
-import { readIdentity, type Identity } from '../../device/this-device.ts'
+import { callerOf, callerWith } from '../../sign-in/caller.ts'
+import { readIdentity } from '../../device/this-device.ts'
 
 /**
- * `device connect`: enrols this machine unless it is enrolled, starts the daemon unless it runs. Each step that is done
- * already is ignored, so the command may be given at any time.
+ * `device connect`: enrols this machine and starts the daemon. Skips each step that is done already, so the command may
+ * be given at any time.
  */
 export const deviceConnect: Flow = async (context) => {
   const { env, out, values, world } = context
@@ -55,7 +60,7 @@ async function show({ out }: CommandContext, status: ControlStatus): Promise<voi
   await out.result({ publicId, deviceId, displayName, server, pid, link: link.state })
 }
 
-/** Without a login an enrolled device can still be started: it has a token of its own. */
+/** Even without a login an enrolled device can be started: it has a token of its own. */
 async function checkLogin(context: CommandContext, server: string): Promise<void> {
   try {
     const caller = await callerOf(context.env, null)
@@ -65,28 +70,27 @@ async function checkLogin(context: CommandContext, server: string): Promise<void
   }
 }
 
-/** False when the server does not take the token any more (removed, retired): then the device is enrolled anew. */
+/** False when the server does not accept the token any more (removed, retired): then the device is enrolled anew. */
 async function hasToken(
   { world }: CommandContext,
-  { places, known }: { places: DevicePlaces; known: Identity },
+  { places, known }: { places: DevicePlaces; known: DeviceIdentity },
 ): Promise<boolean> {
   const token = readIfThere(places.token)?.trim() ?? ''
   if (token === '') return false
-  const client = createClient(
-    { server: known.server, token, source: 'login', workspaceId: null, ownWorkspaceId: null },
-    world,
-  )
+  const client = createClient(callerWith(known.server, token), world)
   try {
     const reply = await client.send({ method: 'GET', path: '/api/device/config' })
     return reply.status !== 401
   } catch (error) {
-    // Out of reach: the daemon starts all the same and goes on trying.
+    // The server is out of reach: the daemon starts all the same and keeps trying.
     if (error instanceof CliError && error.exit === 'unreachable') return true
     throw error
   }
 }
 
-/** The server may name itself otherwise than the login did (`localhost`, a proxy): only plain difference is told. */
+/**
+ * Ignores harmless differences: the server may use another name for itself than the login did (`localhost`, a proxy).
+ */
 function sameServer(a: string, b: string): boolean {
   const parts = (text: string) => {
     const url = new URL(text)
@@ -107,7 +111,11 @@ function otherServer(login: string, device: string): CliError {
   )
 }
 
-async function enrol(context: CommandContext, places: DevicePlaces, known: Identity | null): Promise<Identity> {
+async function enrol(
+  context: CommandContext,
+  places: DevicePlaces,
+  known: DeviceIdentity | null,
+): Promise<DeviceIdentity> {
   const client = await context.connect()
   const name = context.values.local['name']
   const previous = known ?? previousDevice(places, client.caller.server)
@@ -125,15 +133,19 @@ async function enrol(context: CommandContext, places: DevicePlaces, known: Ident
     })
   }
   const { token, ...identity } = reply.data
-  // The address by which this machine reached the server surely works from here; the server's own may not.
+  // The address by which this machine reached the server works from here; the server's own address may not.
   const kept = { ...identity, server: client.caller.server }
-  // The token first: an identity without a token is enrolled anew, a token without an identity is never used.
+  // The token is written first: an identity without a token is enrolled anew, and a token without an identity is never
+  // used.
   await writePrivately(places.token, `${token}\n`)
   await writePrivately(places.identity, `${JSON.stringify(kept, null, 2)}\n`)
   return kept
 }
 
-/** A device that now belongs to somebody else, or to another workspace, looks unknown: this machine becomes a new one. */
+/**
+ * A device that now belongs to somebody else, or to another workspace, looks unknown. Then this machine becomes a new
+ * device.
+ */
 async function askToEnrol(client: Client, request: EnrolRequest, publicId: string | null): Promise<unknown> {
   const call = { method: 'POST', path: '/api/device/enrol' }
   if (publicId === null) return (await client.call({ ...call, body: request })).body
@@ -145,7 +157,7 @@ async function askToEnrol(client: Client, request: EnrolRequest, publicId: strin
   }
 }
 
-/** Which device of this server the machine was before it was disconnected. */
+/** The device of this server that the machine was before it was disconnected. */
 function previousDevice(places: DevicePlaces, server: string): { publicId: string } | null {
   const value = parseJsonText(readIfThere(places.previous) ?? '')
   const publicId = textAt(value, 'publicId')

@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises'
-import type { ControlRun } from '../../../shared/device/control.ts'
+import type { ControlRun, DeviceIdentity } from '../../../shared/device/control.ts'
 import type { CommandContext, Flow } from '../../context.ts'
 import { askDaemonIfThere } from '../../device/daemon-control.ts'
 import { waitUntilStopped } from '../../device/daemon-process.ts'
@@ -9,13 +9,14 @@ import { writePrivately } from '../../machine/private-file.ts'
 import { createClient } from '../../http/client.ts'
 import { devicePlaces, type DevicePlaces } from '../../machine/paths.ts'
 import { askService, serviceOfThisDevice } from '../../device/service-program.ts'
-import { readIdentity, type Identity } from '../../device/this-device.ts'
+import { readIdentity } from '../../device/this-device.ts'
+import { callerWith } from '../../sign-in/caller.ts'
 
 const stopMs = 30_000
 
 /**
- * `device disconnect`: the token is revoked first and forgotten last, so that what fails in between can be tried again. The
- * spool stays while it holds events that the server has not got.
+ * `device disconnect`: revokes the token first and forgets it last, so that the command can be repeated if a step in
+ * between fails. The spool stays while it holds events that the server does not have.
  */
 export const deviceDisconnect: Flow = async (context) => {
   const { out, world } = context
@@ -30,7 +31,7 @@ export const deviceDisconnect: Flow = async (context) => {
   if (status !== null && status.runs.length > 0) throw runsAreActive(status.runs)
   if (identity !== null) await revoke(context, { places, identity })
   if (status !== null) {
-    // The daemon may have ended by itself, told by the server that it was removed.
+    // The daemon may have ended by itself when the server told it that it was removed.
     if (status.service?.startedByService === true) await askService(places, 'stop')
     else await askDaemonIfThere(places, { op: 'stop' })
     if (!(await waitUntilStopped(places, world, stopMs))) {
@@ -41,7 +42,7 @@ export const deviceDisconnect: Flow = async (context) => {
     }
   }
   if (identity !== null) {
-    // Connected again to the same server, this machine is the same device: its folders are found again.
+    // When this machine connects to the same server again, it is the same device and finds its folders again.
     const { publicId, server } = identity
     await writePrivately(places.previous, `${JSON.stringify({ publicId, server })}\n`)
   }
@@ -59,18 +60,15 @@ export const deviceDisconnect: Flow = async (context) => {
 
 async function revoke(
   context: CommandContext,
-  { places, identity }: { places: DevicePlaces; identity: Identity },
+  { places, identity }: { places: DevicePlaces; identity: DeviceIdentity },
 ): Promise<void> {
   const token = readIfThere(places.token)?.trim() ?? ''
   if (token === '') return
-  const client = createClient(
-    { server: identity.server, token, source: 'login', workspaceId: null, ownWorkspaceId: null },
-    context.world,
-  )
+  const client = createClient(callerWith(identity.server, token), context.world)
   try {
     await client.call({ method: 'POST', path: '/api/device/disconnect' })
   } catch (error) {
-    // A token that is not taken any more needs no revoking.
+    // A token that is not valid any more needs no revoking.
     if (error instanceof ApiFailure && error.status === 401) return
     throw error
   }

@@ -5,10 +5,12 @@ import { CliError, usageError } from '../../errors/cli-error.ts'
 import { addedTo, tailOf } from '../../device/log-lines.ts'
 import { devicePlaces } from '../../machine/paths.ts'
 
-/** A change that the watcher missed (network file systems) is seen this much later. */
+/** The delay after which a change that the watcher missed (network file systems) is seen. */
 const lookEveryMs = 1_000
 
-/** `device logs`: the last lines of the daemon's log; with --follow what is added, through its rotation. */
+/**
+ * `device logs`: prints the last lines of the daemon's log, and with --follow new lines, even when the log is rotated.
+ */
 export const deviceLogs: Flow = async (context) => {
   const { env, out, values } = context
   const count = Number(values.local['lines'])

@@ -7,13 +7,13 @@ import { askService, serviceOfThisDevice } from '../../device/service-program.ts
 import { readIdentity } from '../../device/this-device.ts'
 
 const stopMs = 30_000
-/** Document 1, "Devices and folders": live runs get up to 30 minutes. */
+/** Live runs get up to 30 minutes. */
 const drainMs = 30 * 60_000
 const pollMs = 1_000
 
 /**
- * `device restart`: live runs are held by their run hosts, which outlive the daemon; the new one takes them up. With
- * --drain they are waited for, which a change of the run hosts themselves needs.
+ * `device restart`: live runs belong to their run hosts, which outlive the daemon, and the new daemon takes them over.
+ * With --drain the command waits for their end, which a change of the run hosts themselves needs.
  */
 export const deviceRestart: Flow = async (context) => {
   const { env, out, values, world } = context
@@ -27,7 +27,7 @@ export const deviceRestart: Flow = async (context) => {
   }
   if (status !== null && values.local['drain'] === true) await drain(context, places)
   if ((await serviceOfThisDevice(places)) !== null) {
-    // One that systemd or launchd keeps running is restarted by them, or there would be two.
+    // A daemon that systemd or launchd keeps running must be restarted by them, or there would be two.
     await askService(places, 'restart')
     const { pid, link } = await waitForLink(places, world, { exit: () => null })
     await out.result({ restarted: true, pid, link: link.state })

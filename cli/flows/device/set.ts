@@ -6,7 +6,7 @@ import { devicePlaces } from '../../machine/paths.ts'
 import { callOf, printReply } from '../../http/route-call.ts'
 import { connectionIdOf, thisDevice } from '../../device/this-device.ts'
 
-/** `device set`: changes a device, this machine's own when none is named. The isolation of runs is this machine's alone. */
+/** `device set`: changes a device, by default this machine's. The isolation of runs is set on this machine only. */
 export const deviceSet: Flow = async (context) => {
   const { values, command } = context
   const isolation = values.local['isolation']
@@ -28,7 +28,8 @@ const isChoice = (value: unknown): value is IsolationChoice => isolationChoices.
 async function setIsolation({ env, values, out }: CommandContext, isolation: unknown): Promise<void> {
   if (!isChoice(isolation)) throw usageError(`--isolation takes ${isolationChoices.join(' or ')}.`)
   if (values.params['id'] !== undefined) throw usageError('--isolation is set on the device itself, without --device.')
-  // Behind the wall the daemon is out of reach anyway; this tells the agent why, and holds where there is none.
+  // Runs behind the wall cannot reach the daemon anyway. This check tells the agent why, and protects machines without
+  // a wall.
   if (env.run !== null || env.runId !== null) {
     throw new CliError('isolation_in_run', 'A run cannot change how runs are isolated.', {
       exit: 'refused',

@@ -1,19 +1,19 @@
 import { plainHarness } from '../../../shared/runs/harnesses.ts'
-import type { ControlStatus } from '../../../shared/device/control.ts'
+import type { ControlStatus, DeviceIdentity } from '../../../shared/device/control.ts'
 import type { Flow } from '../../context.ts'
 import { askDaemonIfThere } from '../../device/daemon-control.ts'
 import { CliError } from '../../errors/cli-error.ts'
 import { exitStatus } from '../../errors/exit-codes.ts'
 import { devicePlaces, type DevicePlaces } from '../../machine/paths.ts'
 import { serviceOfThisDevice } from '../../device/service-program.ts'
-import { readIdentity, type Identity } from '../../device/this-device.ts'
+import { readIdentity } from '../../device/this-device.ts'
 
 interface Problem {
   message: string
   fix: string
 }
 
-/** `device status`: what the daemon says of itself, and what is wrong with what to type. */
+/** `device status`: shows the daemon's own report, and each problem with the command that fixes it. */
 export const deviceStatus: Flow = async (context) => {
   const { out, env } = context
   const places = await devicePlaces(env)
@@ -35,7 +35,7 @@ export const deviceStatus: Flow = async (context) => {
 
 const iso = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString())
 
-/** The daemon counts milliseconds; people and other programs read times as the API writes them. */
+/** The daemon counts milliseconds; this shows times as the API writes them. */
 function withTimes(status: ControlStatus) {
   return {
     ...status,
@@ -45,7 +45,7 @@ function withTimes(status: ControlStatus) {
   }
 }
 
-/** A doctor that fails is a problem of its own: the rest of the status is still of use. */
+/** A service check that fails is a problem of its own; the rest of the status is still useful. */
 async function serviceState(places: DevicePlaces): Promise<{ facts: object; problems: readonly Problem[] }> {
   try {
     const service = await serviceOfThisDevice(places)
@@ -58,7 +58,7 @@ async function serviceState(places: DevicePlaces): Promise<{ facts: object; prob
   }
 }
 
-function problemsOf(identity: Identity | null, status: ControlStatus | null): Problem[] {
+function problemsOf(identity: DeviceIdentity | null, status: ControlStatus | null): Problem[] {
   if (identity === null && status === null)
     return [{ message: 'This machine is not a device.', fix: 'svc device connect' }]
   if (status === null) return [{ message: 'The device manager does not run.', fix: 'svc device connect' }]
@@ -119,7 +119,7 @@ function readinessProblems({ readiness }: ControlStatus): Problem[] {
     }))
 }
 
-function asText(identity: Identity | null, status: ControlStatus | null, problems: readonly Problem[]): string {
+function asText(identity: DeviceIdentity | null, status: ControlStatus | null, problems: readonly Problem[]): string {
   const lines: string[] = []
   const who = status ?? identity
   if (who !== null) lines.push(`device    ${who.displayName} (${who.publicId}) of ${who.server}`)

@@ -3,7 +3,10 @@ import { CliError } from '../../errors/cli-error.ts'
 import { textAt } from '../../replies/fields.ts'
 import { callOf, fillPath, printReply, withRun } from '../../http/route-call.ts'
 
-/** `run cancel`: refuses a run that waits for a person unless --force, since their answer would then reach nobody. */
+/**
+ * `run cancel`: refuses to cancel a run that waits for a person unless --force is given, since the person's answer
+ * would reach nobody.
+ */
 export const runCancel: Flow = async (context) => {
   const { values } = context
   const client = await context.connect()

@@ -2,7 +2,7 @@ import type { Flow } from '../../context.ts'
 import { textAt } from '../../replies/fields.ts'
 import { callOf, printReply } from '../../http/route-call.ts'
 
-/** `run change-set`: what the run changed; with --patch the diff alone, as `git apply` reads it. */
+/** `run change-set`: prints the changes of the run, or with --patch only the diff, as `git apply` reads it. */
 export const runChangeSet: Flow = async (context) => {
   const { out, values } = context
   const client = await context.connect()

@@ -9,7 +9,9 @@ import { aboutEnding } from '../../output/run-ending.ts'
 
 const maxWaitMs = 86_400_000
 
-/** `run create`: wakes the agent; with --wait prints the run at its end and tells by the exit status how it ended. */
+/**
+ * `run create`: wakes the agent. With --wait it prints the run at its end and returns how it ended as the exit status.
+ */
 export const runCreate: Flow = async (context) => {
   const { values, out } = context
   const waitMs = values.local['wait']
@@ -45,7 +47,7 @@ export const runCreate: Flow = async (context) => {
   return statusOf(context, run)
 }
 
-/** False when the time was over first. */
+/** False when the time is over before the run. */
 async function waitForEnd(
   { world }: CommandContext,
   { client, runId, waitMs }: { client: Client; runId: string; waitMs: number },

@@ -2,22 +2,18 @@ import type { Flow } from '../../context.ts'
 import { usageError } from '../../errors/cli-error.ts'
 import { fieldAt } from '../../replies/fields.ts'
 import { followRun } from '../../http/follow.ts'
-import { callOf, printReply, withRun } from '../../http/route-call.ts'
+import { withRun, sendAndPrint } from '../../http/route-call.ts'
 
-/** `run events`: a page of events, or with --follow one line of JSON per event until the run is over. */
+/** `run events`: prints a page of events, or with --follow one line of JSON per event until the run is over. */
 export const runEvents: Flow = async (context) => {
   const { out, values, world } = context
-  const client = await context.connect()
-  if (values.local['follow'] !== true) {
-    await printReply(context, (await client.call(callOf(context))).body)
-    return 0
-  }
+  if (values.local['follow'] !== true) return sendAndPrint(context)
   if (values.query['sort'] === 'desc' || values.query['limit'] !== undefined) {
     throw usageError('--follow reads all events, oldest first: it cannot be given with --sort desc or --limit.')
   }
   const after = values.query['after']
   await followRun({
-    client,
+    client: await context.connect(),
     world,
     runId: withRun(context, values.params)['runId']!,
     after: typeof after === 'string' ? after : null,

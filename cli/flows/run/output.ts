@@ -1,6 +1,6 @@
 import type { Flow } from '../../context.ts'
 import { usageError } from '../../errors/cli-error.ts'
-import { callOf, printReply } from '../../http/route-call.ts'
+import { sendAndPrint } from '../../http/route-call.ts'
 import { readFileOrInput } from '../../machine/input.ts'
 import { jsonFrom, localText } from '../../arguments/values.ts'
 
@@ -18,7 +18,5 @@ export const runOutput: Flow = async (context) => {
   const data = hasData
     ? values.body!['data']
     : jsonFrom((await readFileOrInput(file!, context)).toString('utf8'), file!)
-  const client = await context.connect()
-  await printReply(context, (await client.call(callOf(context, { body: { data } }))).body)
-  return 0
+  return sendAndPrint(context, { body: { data } })
 }

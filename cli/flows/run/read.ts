@@ -5,7 +5,7 @@ import { aboutEnding } from '../../output/run-ending.ts'
 import { callOf, fillPath, withRun } from '../../http/route-call.ts'
 import { createTranscript } from '../../output/transcript.ts'
 
-/** `run read`: what the agent said last, as text; with --full all that happened, readable by a person. */
+/** `run read`: prints the agent's final answer as text, or with --full the whole run in a form that people can read. */
 export const runRead: Flow = async (context) => {
   const { out, values } = context
   const client = await context.connect()

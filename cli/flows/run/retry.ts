@@ -6,7 +6,10 @@ import { isEnded } from '../../http/follow.ts'
 import type { Client } from '../../http/client.ts'
 import { callOf, fillPath, printReply, withRun } from '../../http/route-call.ts'
 
-/** `run retry`: a second retry beside one that is at work would do the same work twice, so it must be meant. */
+/**
+ * `run retry`: a second retry beside one that is still running would do the same work twice, so the user must confirm
+ * it.
+ */
 export const runRetry: Flow = async (context) => {
   const client = await context.connect()
   if (context.values.local['force'] !== true) await askAboutSuccessor(context, client)

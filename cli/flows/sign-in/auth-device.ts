@@ -9,30 +9,27 @@ import {
 } from '../../../shared/api/auth-internal.ts'
 import type { CommandContext } from '../../context.ts'
 import { CliError } from '../../errors/cli-error.ts'
-import { createClient, failureOf, type ApiReply, type Client } from '../../http/client.ts'
+import { createClient, failureOf, type ApiReply, type Client, retryAfterMs } from '../../http/client.ts'
 import { openBrowser } from '../../machine/browser.ts'
+import { callerWith } from '../../sign-in/caller.ts'
 
 /**
- * Signing in by a browser, here or on another machine (RFC 8628): svc shows a code, the person enters it on the server's
- * page, and svc asks the server until that has happened.
+ * Signing in by a browser, here or on another machine (RFC 8628): svc shows a code, the person enters it on the
+ * server's page, and svc polls the server until that has happened.
  */
 const slowDownMs = 5_000
 const longestMs = 60_000
 
-/** The new login token. Fails when the person refuses, nobody decides in time, or the server offers no such thing. */
+/**
+ * Returns the new login token. Fails when the person refuses, when nobody decides in time, or when the server does not
+ * offer this.
+ */
 export async function signInByBrowser(
   context: CommandContext,
   options: { server: string; isBrowserWanted: boolean },
 ): Promise<string> {
   const { world, out } = context
-  const caller = {
-    server: options.server,
-    token: '',
-    source: 'login',
-    workspaceId: null,
-    ownWorkspaceId: null,
-  } as const
-  const client = createClient(caller, world)
+  const client = createClient(callerWith(options.server, ''), world)
   const grant = await begin(client)
   out.message(`svc: open ${grant.verification_uri} and enter the code ${grant.user_code}`)
   out.message(`svc: or open ${grant.verification_uri_complete} and compare the code.`)
@@ -76,7 +73,7 @@ async function waitForToken(
       throw new CliError('sign_in_refused', 'The request to sign in was refused.', { exit: 'not_signed_in' })
     else if (code === 'expired_token') break
     else if (code !== 'authorization_pending') throw failureFrom(reply!)
-    waitMs = Math.max(intervalMs, retryAfterMs(reply))
+    waitMs = Math.max(intervalMs, reply === null ? 0 : Math.min(retryAfterMs(reply), longestMs))
   }
   throw new CliError('sign_in_expired', 'Nobody entered the code in time.', {
     exit: 'not_signed_in',
@@ -84,7 +81,7 @@ async function waitForToken(
   })
 }
 
-/** null: no answer came. The code is good whatever happens to one poll, so it is only asked again later. */
+/** null: no answer came. The code stays valid whatever happens to one poll, so svc only asks again later. */
 async function poll(client: Client, deviceCode: string): Promise<ApiReply | null> {
   try {
     const reply = await post(client, deviceFlow.tokenPath, {
@@ -104,11 +101,6 @@ function post(client: Client, path: string, fields: Record<string, string>): Pro
   return client.send({ method: 'POST', path, bytes: Buffer.from(body.toString()), headers })
 }
 
-function retryAfterMs(reply: ApiReply | null): number {
-  const seconds = Number(reply?.headers['retry-after'])
-  return Number.isFinite(seconds) ? Math.min(Math.max(0, seconds * 1000), longestMs) : 0
-}
-
 function read<T extends z.ZodType>(client: Client, schema: T, reply: ApiReply): z.output<T> {
   const parsed = schema.safeParse(reply.body)
   if (parsed.success) return parsed.data
@@ -117,7 +109,7 @@ function read<T extends z.ZodType>(client: Client, schema: T, reply: ApiReply): 
   })
 }
 
-/** OAuth's refusals as svc shows its own. */
+/** Turns OAuth's refusals into errors of svc. */
 function failureFrom(reply: ApiReply): Error {
   const refusal = oauthRefusal.safeParse(reply.body)
   if (!refusal.success) return failureOf(reply)

@@ -2,7 +2,7 @@ import type { Flow } from '../../context.ts'
 import { pathSegment } from '../../http/path-segment.ts'
 import { localText } from '../../arguments/values.ts'
 
-/** Login tokens of the person, on the server (shared/api/auth-internal.ts). */
+/** Login tokens and devices on the server (shared/api/auth-internal.ts). */
 
 const path = '/api/auth/tokens'
 const devicesPath = '/api/auth/devices'

@@ -6,8 +6,8 @@ import { findLogins, useLogin } from '../../sign-in/login-file.ts'
 import { pathSegment } from '../../http/path-segment.ts'
 
 /**
- * `company use`: picks the workspace of the login. A login token works in one workspace only, so this changes to the login
- * that was kept for the other one.
+ * `company use`: switches the workspace. A login token works in one workspace only, so this switches to the login that
+ * was stored for the other one.
  */
 export const companyUse: Flow = async (context) => {
   const { env, out, values } = context
@@ -15,11 +15,11 @@ export const companyUse: Flow = async (context) => {
   const client = await context.connect()
   const logins = await findLogins(env)
   const slug = values.params['slug']!
-  // The kept names answer for workspaces that the login in use may not see.
+  // The stored slugs cover workspaces that the current login may not see.
   const kept = [logins, ...(logins?.others ?? [])].find(
     (login) => login?.server === client.caller.server && login.workspace?.slug === slug,
   )
-  // Null: there is such a workspace, but the token of the login in use is not for it.
+  // Null: the workspace exists, but the token of the current login is not for it.
   const id = kept?.workspace?.id ?? (await idOf(client, slug))
   const login = [logins, ...(logins?.others ?? [])].find(
     (candidate) => id !== null && candidate?.server === client.caller.server && candidate.workspace?.id === id,
@@ -35,7 +35,7 @@ export const companyUse: Flow = async (context) => {
   return 0
 }
 
-/** A slug the workspace had before leads to the one it has now. */
+/** A former slug of the workspace leads to its current one. */
 async function idOf(client: Client, slug: string, isRenamed = false): Promise<string | null> {
   const reply = await client.send({ method: 'GET', path: `/api/v1/workspaces/by-slug/${pathSegment(slug)}` })
   const now = reply.status === 308 ? textAt(reply.body, 'slug') : null

@@ -8,8 +8,9 @@ import { loginPath, serverPlaces } from '../../machine/paths.ts'
 import { localText } from '../../arguments/values.ts'
 import { demandNoRun, useLogin } from '../../sign-in/login-file.ts'
 import { serverUrl } from '../../sign-in/server-url.ts'
+import { callerWith } from '../../sign-in/caller.ts'
 
-/** `login`: tries the token before it is kept, so that a wrong one is noticed now. */
+/** `login`: tries the token before it is stored, so that a wrong one is noticed now. */
 export const login: Flow = async (context) => {
   const { env, out } = context
   demandNoRun(env)
@@ -83,7 +84,9 @@ async function chooseToken(context: CommandContext, server: string): Promise<str
   return trimmed
 }
 
-/** On a terminal somebody can open the page; elsewhere only when it is asked for. null: no. */
+/**
+ * On a terminal somebody can open the page; elsewhere this is done only when it is asked for. Otherwise returns null.
+ */
 async function tokenByBrowser(context: CommandContext, server: string): Promise<string | null> {
   const isBrowserWanted = context.values.local['browser'] === true
   if (!isBrowserWanted && !context.isInteractive) return null
@@ -92,7 +95,7 @@ async function tokenByBrowser(context: CommandContext, server: string): Promise<
 }
 
 async function tryToken({ world }: CommandContext, { server, token }: { server: string; token: string }) {
-  const client = createClient({ server, token, source: 'login', workspaceId: null, ownWorkspaceId: null }, world)
+  const client = createClient(callerWith(server, token), world)
   const current = await client.call({ method: 'GET', path: '/api/v1/workspaces' })
   const [id, slug, name] = ['id', 'slug', 'name'].map((key) => textAt(current.body, key))
   if (id == null || slug == null || name == null) {

@@ -2,7 +2,7 @@ import type { CommandContext, Flow } from '../../context.ts'
 import { fieldAt, listAt, textAt } from '../../replies/fields.ts'
 import type { Client } from '../../http/client.ts'
 
-/** `whoami`: who calls, as the server sees it. */
+/** `whoami`: shows the caller as the server sees it. */
 export const whoami: Flow = async (context) => {
   const client = await context.connect()
   const { body: workspace } = await client.call({ method: 'GET', path: '/api/v1/workspaces' })
@@ -17,7 +17,7 @@ async function agentOf({ env }: CommandContext, client: Client) {
   return { kind: 'agent', agent: pick(body, ['id', 'handle', 'name']), runId: env.runId }
 }
 
-/** The API has no route for "me": the person is the member with the caller's role, where there is only one. */
+/** The API has no route for "me" for people: the person is the only member with the caller's role, or unknown. */
 async function personOf(client: Client, workspace: unknown) {
   const { body: own } = await client.call({ method: 'GET', path: '/api/v1/user/workspaces' })
   const mine = listAt(own, 'data').find((item) => fieldAt(item, 'id') === fieldAt(workspace, 'id'))

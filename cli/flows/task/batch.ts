@@ -1,16 +1,14 @@
 import type { Flow } from '../../context.ts'
 import { usageError } from '../../errors/cli-error.ts'
 import { readFileOrInput } from '../../machine/input.ts'
-import { callOf, printReply } from '../../http/route-call.ts'
+import { sendAndPrint } from '../../http/route-call.ts'
 import { jsonFrom, localText } from '../../arguments/values.ts'
 
-/** `task batch`: sends the tasks of a JSON file, a list of them or an object with `tasks` and `defaults`. */
+/** `task batch`: sends the tasks of a JSON file, which is a list of them or an object with `tasks` and `defaults`. */
 export const taskBatch: Flow = async (context) => {
   const file = localText(context.values, 'file') ?? '-'
   const given = jsonFrom((await readFileOrInput(file, context)).toString('utf8'), file === '-' ? 'The input' : file)
   if (typeof given !== 'object' || given === null) throw usageError('The tasks are a list, or an object with `tasks`.')
   const body = Array.isArray(given) ? { tasks: given as unknown[] } : (given as Record<string, unknown>)
-  const client = await context.connect()
-  await printReply(context, (await client.call(callOf(context, { body }))).body)
-  return 0
+  return sendAndPrint(context, { body })
 }

@@ -1,17 +1,17 @@
 import type { CommandContext, Flow } from '../../context.ts'
 import { usageError } from '../../errors/cli-error.ts'
-import { callOf, printReply } from '../../http/route-call.ts'
+import { sendAndPrint } from '../../http/route-call.ts'
 import { localText } from '../../arguments/values.ts'
 
-/** `task assign`: to an agent, or with --unassign to nobody. */
+/** `task assign`: assigns to an agent, or with --unassign to nobody. */
 export const taskAssign: Flow = (context) =>
-  send(context, { assignee: either(context, { value: 'assignee', nothing: 'unassign' }) })
+  sendAndPrint(context, { body: { assignee: either(context, { value: 'assignee', nothing: 'unassign' }) } })
 
-/** `task move`: below another task, or with --to-root below none. */
+/** `task move`: moves below another task, or with --to-root below none. */
 export const taskMove: Flow = (context) =>
-  send(context, { parentTaskId: either(context, { value: 'parent', nothing: 'to-root' }) })
+  sendAndPrint(context, { body: { parentTaskId: either(context, { value: 'parent', nothing: 'to-root' }) } })
 
-/** The text of one flag, or null for the other; exactly one of them is given. */
+/** The text of one flag, or null for the other; exactly one of them must be given. */
 function either({ values, command }: CommandContext, flags: { value: string; nothing: string }): string | null {
   const text = localText(values, flags.value)
   const isNothing = values.local[flags.nothing] === true
@@ -21,10 +21,4 @@ function either({ values, command }: CommandContext, flags: { value: string; not
       `For example: ${command.example}`,
     )
   return text
-}
-
-async function send(context: CommandContext, body: Record<string, unknown>): Promise<number> {
-  const client = await context.connect()
-  await printReply(context, (await client.call(callOf(context, { body }))).body)
-  return 0
 }

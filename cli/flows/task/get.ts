@@ -2,7 +2,7 @@ import type { Flow } from '../../context.ts'
 import { listAt } from '../../replies/fields.ts'
 import { callOf, fillPath, printReply } from '../../http/route-call.ts'
 
-/** `task get`: one task; with --history its timeline, too, as `history`. */
+/** `task get`: prints one task, with --history also its timeline as `history`. */
 export const taskGet: Flow = async (context) => {
   const { values } = context
   const client = await context.connect()

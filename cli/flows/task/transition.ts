@@ -4,8 +4,9 @@ import { textAt } from '../../replies/fields.ts'
 import { callOf, fillPath, printReply } from '../../http/route-call.ts'
 
 /**
- * `task transition`. Within a run a task that has the status already is no failure: the start of the run moved it, and an
- * agent that says so itself has lost nothing. A comment of the call is not posted then, so with one the refusal stays.
+ * `task transition`. Within a run it is no failure if the task has the status already: the start of the run moved it,
+ * and the agent loses nothing by saying so itself. With a comment the refusal stays, because the comment would not be
+ * posted.
  */
 export const taskTransition: Flow = async (context) => {
   const { values, env, out } = context

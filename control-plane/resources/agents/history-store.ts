@@ -5,7 +5,10 @@ import { newestFirst } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
-/** What was changed about an agent, in words; never changed itself. Entries of kind `config` are revisions with the same id. */
+/**
+ * The changes of an agent, in words; entries are never changed. Entries of kind `config` are revisions with the same
+ * id.
+ */
 const history = table('agent_history', {
   id: text,
   agentId: text,
@@ -28,7 +31,7 @@ export async function findHistory(db: Db, id: string): Promise<HistoryRow | null
   return history.first(history.from(db).where({ id }))
 }
 
-/** Newest first; one row more than `limit`. */
+/** Lists entries newest first; returns one row more than `limit`. */
 export async function listHistory(
   db: Db,
   filter: {

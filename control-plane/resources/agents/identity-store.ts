@@ -2,7 +2,7 @@ import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { agents } from './store.ts'
 
-/** What is asked of agents most often: what they are called, and who sees them. */
+/** The fields of agents that are read most often: their names, and who sees them. */
 const { id, handle, name, visibility, ownerUserId, reportingTo, transferredAt } = agents.columns
 const identities = table('agents', { id, handle, name, visibility, ownerUserId, reportingTo, transferredAt })
 export type AgentIdentity = RowOf<typeof identities>

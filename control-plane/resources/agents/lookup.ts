@@ -4,7 +4,7 @@ import type { Db } from '../../db/open.ts'
 import { isVisible, viewerOf } from './rules.ts'
 import { listAgentsByReferences, matchReference, type AgentRow } from './store.ts'
 
-/** What a reference names for this caller, deleted or not; null when there is nothing the caller may see. */
+/** The agent that a reference names for this caller, deleted or not; null when there is nothing the caller may see. */
 export async function lookUpAgent(db: Db, caller: Caller, reference: string): Promise<AgentRow | null> {
   return (await lookUpAgents(db, caller, [reference]))[0] ?? null
 }
@@ -22,25 +22,37 @@ export async function lookUpAgents(
     caller.workspaceId,
     asked.filter((reference) => reference !== null),
   )
-  // What the caller may not see must not stand before what it may see under the same name.
+  // An agent that the caller may not see must not win over a visible one of the same name.
   const visible = known.filter((agent) => isVisible(agent, viewerOf(caller)))
   return asked.map((reference) => (reference === null ? null : matchReference(visible, reference)))
 }
 
-/** The agent to read: people also read deleted ones (silence agents.deletedRead). */
+/** The agent to read: people also read deleted ones. */
 export async function readableAgent(db: Db, caller: Caller, reference: string): Promise<AgentRow> {
   const agent = await lookUpAgent(db, caller, reference)
   if (agent === null || (agent.deletedAt !== null && caller.kind === 'agent')) return unknownAgent(reference)
   return agent
 }
 
-/** The agent to change: a deleted one is restored first. */
+/** The agent to change: a deleted one must be restored first. */
 export async function changeableAgent(db: Db, caller: Caller, reference: string): Promise<AgentRow> {
   const agent = await lookUpAgent(db, caller, reference)
   return agent === null || agent.deletedAt !== null ? unknownAgent(reference) : agent
 }
 
-/** An agent reads and writes settings of its own only. */
+/** The agent whose settings are read: an agent reads only its own. */
+export async function readableOwn(db: Db, caller: Caller, reference: string): Promise<AgentRow> {
+  const agent = await readableAgent(db, caller, reference)
+  ownAgentOnly(agent, caller)
+  return agent
+}
+
+/** The agent whose settings are written: an agent writes only its own. */
+export async function changeableOwn(db: Db, caller: Caller, reference: string): Promise<AgentRow> {
+  const agent = await changeableAgent(db, caller, reference)
+  ownAgentOnly(agent, caller)
+  return agent
+}
 export function ownAgentOnly(agent: AgentRow, caller: Caller): void {
   if (caller.kind === 'agent' && caller.agentId !== agent.id) fail('agent_self_only', { param: 'agentId' })
 }

@@ -11,12 +11,12 @@ import { isRevertible } from './revision-rules.ts'
 import type { RevisionRow } from './revision-store.ts'
 import type { AgentRow } from './store.ts'
 
-/** `@handle`, or the `agt_` id when the name gives none. */
+/** Returns `@handle`, or the `agt_` id when the name has no handle. */
 export function handleText(agent: Pick<AgentRow, 'id' | 'handle'>): string {
   return agent.handle === agent.id ? agent.id : `@${agent.handle}`
 }
 
-/** What an agent is shown with beside its row. */
+/** Facts beside the row that an agent is shown with. */
 export interface AgentView {
   workspace: { defaultModel: string | null }
   catalog: ModelCatalog
@@ -58,22 +58,14 @@ export function presentSettings(agent: AgentRow) {
   return { config: configOf(agent), agentMd: agent.agentMd, agentMdHash: agent.agentMdHash, slug: agent.handle }
 }
 
-/** An agent has no rules of its own beside its AGENT.md. */
+/** An agent has no rules beside its AGENT.md. */
 export function presentIdentity(agent: AgentRow) {
   return { agentMd: agent.agentMd, agentMdHash: agent.agentMdHash, rules: [] }
 }
 
 export function presentRevision(revision: RevisionRow): ConfigRevision {
-  return {
-    id: revision.id,
-    agentId: revision.agentId,
-    beforeConfig: revision.beforeConfig,
-    afterConfig: revision.afterConfig,
-    changedKeys: revision.changedKeys,
-    changeDescription: revision.changeDescription,
-    source: revision.source,
-    createdAt: toTimestamp(revision.createdAt),
-  }
+  const { changedBy: _, ...shown } = revision
+  return { ...shown, createdAt: toTimestamp(revision.createdAt) }
 }
 
 export function presentHistory(entry: HistoryRow): HistoryEntry {

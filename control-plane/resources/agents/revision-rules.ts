@@ -3,12 +3,12 @@ import { hashAgentMd } from './agent-md.ts'
 import { withConfig } from './rules.ts'
 import type { AgentRow } from './store.ts'
 
-/** Decisions about going back to earlier settings. */
+/** Decisions about returning to earlier settings. */
 
-/** Only settings and AGENT.md have their earlier values kept. */
+/** Only the earlier values of settings and AGENT.md are kept. */
 export const isRevertible = (kind: HistoryKind): boolean => kind === 'config'
 
-/** What a revision kept, all of it or these dotted keys only. */
+/** The settings that a revision kept: all of them, or only those of these dotted keys. */
 export function keptConfig(kept: Record<string, unknown>, keys?: readonly string[]): RevisedConfig {
   if (keys === undefined) return revisedConfig.parse(kept)
   const picked: Record<string, unknown> = {}
@@ -25,7 +25,7 @@ export function keptConfig(kept: Record<string, unknown>, keys?: readonly string
   return revisedConfig.parse(picked)
 }
 
-/** The agent with the settings that are there, and with AGENT.md when it is; all else stays. */
+/** The agent with the given settings, and with AGENT.md if it is given; everything else stays. */
 export function withRevised(agent: AgentRow, { agentMd, ...config }: RevisedConfig): AgentRow {
   const configured = withConfig(agent, config)
   return agentMd === undefined ? configured : { ...configured, agentMd, agentMdHash: hashAgentMd(agentMd) }

@@ -27,7 +27,7 @@ export async function findRevision(db: Db, agentId: string, id: string): Promise
   return revisions.first(revisions.from(db).where({ agent_id: agentId, id }))
 }
 
-/** Newest first; one row more than `limit`. */
+/** Lists revisions newest first; returns one row more than `limit`. */
 export async function listRevisions(
   db: Db,
   filter: { agentId: string; before?: { createdAt: number; id: string }; limit: number },

@@ -74,7 +74,7 @@ const row: AgentRow = {
 }
 
 describe('the status', () => {
-  it('never leaves terminated, reaches every other one, and idle becomes active only through running', () => {
+  it('never leaves `terminated`, reaches every other status, and goes from idle to active only through running', () => {
     for (const from of agentStatuses) expect(mayMove(from, from)).toBe(true)
     expect(nextStatuses('terminated')).toEqual([])
     expect(mayMove('idle', 'active')).toBe(false)
@@ -114,8 +114,8 @@ describe('handles', () => {
   })
 })
 
-describe('who sees and owns', () => {
-  it('a private agent: owner, admins, itself', () => {
+describe('visibility and ownership', () => {
+  it('a private agent is visible to its owner, admins and itself', () => {
     expect(isVisible(row, viewerOf(person('member')))).toBe(true)
     expect(isVisible(row, viewerOf(person('member', 'you')))).toBe(false)
     expect(isVisible(row, viewerOf(person('admin', 'you')))).toBe(true)
@@ -125,7 +125,7 @@ describe('who sees and owns', () => {
     expect(isVisible({ ...row, visibility: 'company' }, viewerOf(agent))).toBe(true)
   })
 
-  it('its folder: given by owner or admin, from whom it may be taken', () => {
+  it('its folder is set by its owner or an admin, and must be one they may use', () => {
     expect(ownsOrAdministers(row, agent)).toBe(false)
     const use = (caller: Caller, createdBy: string, defaultDevice: string | null = null) =>
       mayUseFolder({ folder: { createdBy, device: 'd' }, agent: row, caller, defaultDevice })
@@ -137,19 +137,19 @@ describe('who sees and owns', () => {
     expect(use(agent, 'me')).toBe(false)
   })
 
-  it('a manager that is the agent or below it closes a cycle', () => {
+  it('a manager that is the agent itself or reports to it makes a cycle', () => {
     expect(isReportingCycle('a', [{ uuid: 'b' }, { uuid: 'a' }])).toBe(true)
     expect(isReportingCycle('a', [{ uuid: 'b' }])).toBe(false)
   })
 })
 
 describe('settings', () => {
-  it('written back as they were read change nothing', () => {
+  it('that are written back unchanged change nothing', () => {
     expect(changedKeys(row, withConfig(row, configOf(row)))).toEqual([])
     expect(changedKeys(row, withConfig(row, {}))).toEqual([])
   })
 
-  it('change by what is present: null inherits, absent stays', () => {
+  it('change only for keys that are present: null inherits, absent keys stay', () => {
     const after = withConfig(row, {
       runtime: { model: null, triggers: { wakeOnHook: false } },
       permissions: { tools: { deny: ['Bash'] } },

@@ -2,10 +2,11 @@ import type { AgentStatus } from '../../../shared/api/agents.ts'
 import type { AgentConfig, AgentConfigPatch } from '../../../shared/api/agent-config.ts'
 import { hasRole, type Caller } from '../../http/callers.ts'
 import type { AgentRow } from './store.ts'
+import { given } from '../../../shared/lib/given.ts'
 
-/** Decisions about agents (document 1, "Agent" and "States and transitions > Agent"). */
+/** Decisions about agents. */
 
-/** Moves of the status; every other one is refused. */
+/** The allowed changes of the status; all others are refused. */
 const transitions: Readonly<Record<AgentStatus, readonly AgentStatus[]>> = {
   active: ['running', 'terminated'],
   idle: ['running', 'terminated'],
@@ -16,15 +17,15 @@ const transitions: Readonly<Record<AgentStatus, readonly AgentStatus[]>> = {
 
 export const nextStatuses = (from: AgentStatus): readonly AgentStatus[] => transitions[from]
 
-/** Staying where it is, is no move (silence agents.sameStatus). */
+/** Keeping the same status is always allowed. */
 export const mayMove = (from: AgentStatus, to: AgentStatus): boolean => from === to || transitions[from].includes(to)
 
-/** Whose eyes a list is made for. */
+/** The viewer for whom a list is made. */
 export interface Viewer {
-  /** Workspace admins see private agents too. */
+  /** Workspace admins see private agents, too. */
   seesAll: boolean
   userId: string | null
-  /** The agent that calls: it sees itself. */
+  /** The calling agent, which sees itself. */
   agentId: string | null
 }
 
@@ -36,19 +37,22 @@ export function viewerOf(caller: Caller): Viewer {
 
 type Seen = Pick<AgentRow, 'id' | 'visibility' | 'ownerUserId'>
 
-/** A private agent is its owner's, the workspace admins' and its own (silence agents.privateVisibility). */
+/** A private agent is visible to its owner, workspace admins and itself. */
 export function isVisible(agent: Seen, viewer: Viewer): boolean {
   if (agent.visibility === 'company' || viewer.seesAll) return true
   if (viewer.agentId !== null) return viewer.agentId === agent.id
   return agent.ownerUserId !== null && agent.ownerUserId === viewer.userId
 }
 
-/** Default folder and repo are set by the agent's owner or a workspace admin. */
+/** Only the agent's owner and workspace admins may set its default folder and repo. */
 export function ownsOrAdministers(agent: Pick<AgentRow, 'ownerUserId'>, caller: Caller): boolean {
   return caller.kind === 'person' && (hasRole(caller, 'admin') || agent.ownerUserId === caller.userId)
 }
 
-/** Whose folder an agent may start in: the caller's own, its owner's, or one of the device all runs may go to. */
+/**
+ * Whether an agent may start in a folder: in the caller's, in its owner's, or on the default device that all runs may
+ * use.
+ */
 export function mayUseFolder(facts: {
   folder: { createdBy: string; device: string }
   agent: Pick<AgentRow, 'ownerUserId'>
@@ -61,11 +65,11 @@ export function mayUseFolder(facts: {
   return folder.createdBy === agent.ownerUserId || (caller.kind === 'person' && folder.createdBy === caller.userId)
 }
 
-/** Words that a reference may be and no handle. */
+/** Words with a meaning as references, which cannot be handles. */
 const reserved = new Set(['me', 'current'])
 const longestHandle = 60
 
-/** Letters that do not come apart into a base letter and its marks. */
+/** Letters that normalisation does not split into a base letter and its marks. */
 const ligatures: Readonly<Record<string, string>> = {
   ß: 'ss',
   æ: 'ae',
@@ -77,7 +81,7 @@ const ligatures: Readonly<Record<string, string>> = {
   þ: 'th',
 }
 
-/** Lower-case slug of a name, empty when nothing of it can be written so (silence agents.handle). */
+/** A lower-case slug of a name, empty when no letter or digit of it is usable. */
 export function slugOf(name: string): string {
   return name
     .normalize('NFKD')
@@ -89,7 +93,7 @@ export function slugOf(name: string): string {
     .replaceAll(/^-+|-+$/g, '')
 }
 
-/** The first of `slug`, `slug-2`, `slug-3`, ... that nobody has. */
+/** The first of `slug`, `slug-2`, `slug-3`, ... that is free. */
 export function freeHandle(slug: string, taken: ReadonlySet<string>): string {
   if (!taken.has(slug) && !reserved.has(slug)) return slug
   for (let suffix = 2; ; suffix++) {
@@ -98,12 +102,15 @@ export function freeHandle(slug: string, taken: ReadonlySet<string>): string {
   }
 }
 
-/** Whether `handle` is one that `slug` could have been given, so that a rename to the same slug keeps it. */
+/** Whether `handle` could have been made from `slug`, so that a rename to the same slug keeps it. */
 export function isHandleOf(handle: string, slug: string): boolean {
   return handle === slug || (handle.startsWith(`${slug}-`) && /^\d+$/.test(handle.slice(slug.length + 1)))
 }
 
-/** The new manager reports to this agent, directly or not, or is the agent itself. `chain`: the manager and those above. */
+/**
+ * Whether the new manager reports to this agent, directly or not, or is the agent itself. `chain`: the manager and
+ * those above.
+ */
 export function isReportingCycle(agentUuid: string, chain: readonly { uuid: string }[]): boolean {
   return chain.some((manager) => manager.uuid === agentUuid)
 }
@@ -136,24 +143,27 @@ export function withConfig(agent: AgentRow, patch: AgentConfigPatch): AgentRow {
   const { capabilities } = patch.permissions ?? {}
   return {
     ...agent,
-    ...present(runtime),
-    ...present(triggers ?? {}),
-    tools: { ...agent.tools, ...present(lists) },
-    ...(defaultMode === undefined ? {} : { toolPermissionMode: defaultMode }),
+    ...given({ ...runtime, ...triggers, toolPermissionMode: defaultMode }),
+    tools: { ...agent.tools, ...given(lists) },
     ...(capabilities === undefined ? {} : { capabilities: [...new Set(capabilities)] }),
   }
 }
 
-/** Without the keys that are there but undefined. */
-function present<T extends object>(value: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(value).filter(([, item]) => item !== undefined)) as {
-    [K in keyof T]?: Exclude<T[K], undefined>
-  }
-}
+/** The fields that show no use of an agent yet. */
+export const newAgentState = {
+  spentNanoUsd: 0,
+  spentMonth: null,
+  transferredAt: null,
+  sessionsResetAt: null,
+  lastRunAt: null,
+  tokenGeneration: 1,
+  deletedAt: null,
+  version: 1,
+} as const
 
 /**
- * The agent under a new name. What only an admin grants (capabilities, tools allowed without asking) is kept for an
- * admin's copy only, so that nobody copies themselves an agent that may do more.
+ * A copy of the agent under a new name. Rights that only an admin grants (capabilities, tools allowed without asking)
+ * are kept only in an admin's copy, so that nobody can copy themselves an agent with more rights.
  */
 export function copyOf(
   source: AgentRow,
@@ -167,23 +177,16 @@ export function copyOf(
     status: 'active',
     tools: keepsPermissions ? source.tools : { ...source.tools, allow: [] },
     capabilities: keepsPermissions ? source.capabilities : [],
-    spentNanoUsd: 0,
-    spentMonth: null,
-    transferredAt: null,
-    sessionsResetAt: null,
-    lastRunAt: null,
-    tokenGeneration: 1,
-    deletedAt: null,
-    version: 1,
+    ...newAgentState,
     createdAt: now,
     updatedAt: now,
   }
 }
 
-/** What a revision keeps: the settings and AGENT.md. */
+/** The settings and AGENT.md, which revisions keep. */
 export const revisedOf = (agent: AgentRow) => ({ ...configOf(agent), agentMd: agent.agentMd })
 
-/** Dotted names of the settings that differ, lists and triggers as a whole. */
+/** Dotted names of the settings that differ; lists and triggers count as a whole. */
 export function changedKeys(before: AgentRow, after: AgentRow): string[] {
   const [a, b] = [flatten(revisedOf(before)), flatten(revisedOf(after))]
   return Object.keys(b).filter((key) => JSON.stringify(a[key]) !== JSON.stringify(b[key]))

@@ -1,6 +1,6 @@
 import type { Db } from '../../db/open.ts'
 
-/** Adds the cost of a run to what the agent spent in that month; the first of a month begins a new sum. */
+/** Adds the cost of a run to the agent's spending in that month; a new month begins a new sum. */
 export async function recordSpend(db: Db, agentId: string, spend: { month: string; nanoUsd: number }): Promise<void> {
   const { month, nanoUsd } = spend
   const isSame = 'spent_month is not null and spent_month >= ?'
@@ -13,7 +13,7 @@ export async function recordSpend(db: Db, agentId: string, spend: { month: strin
     })
 }
 
-/** What all agents of a workspace, deleted ones too, spent in a month, in billionths of a dollar. */
+/** The spending of all agents of a workspace, deleted ones included, in a month, in billionths of a dollar. */
 export async function sumSpend(db: Db, workspaceId: string, month: string): Promise<number> {
   const summed: unknown = await db('agents')
     .where({ workspace_id: workspaceId, spent_month: month })

@@ -5,7 +5,7 @@ import { harnessNames } from '../../../shared/runs/harnesses.ts'
 import { harnessCommand, reasoningEfforts, toolPermissionModes, toolRule } from '../../../shared/runs/spec.ts'
 import { flag, int, json, nullableInt, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { newestFirst } from '../../db/id-page.ts'
-import { holdsPattern, likeContaining } from '../../db/like.ts'
+import { onlyContaining, onlyLive } from '../../db/list-filters.ts'
 import type { Db } from '../../db/open.ts'
 import { command } from '../../db/statement.ts'
 import { table, type RowOf } from '../../db/table.ts'
@@ -32,7 +32,7 @@ export const agents = table('agents', {
   backupModel: nullableText,
   reasoningEffort: z.enum(reasoningEfforts).nullable(),
   sandboxSize: z.enum(['small', 'medium', 'large']).nullable(),
-  /** The override; null derives it from the model. */
+  /** The override; null: derived from the model. */
   harness: z.enum(harnessNames).nullable(),
   environment: z.enum(['device', 'cloud']),
   maxTurns: nullableInt,
@@ -49,13 +49,16 @@ export const agents = table('agents', {
   capabilities: json(z.array(z.string())),
   agentMd: text,
   agentMdHash: text,
-  /** What its runs cost in `spentMonth` (`2026-03`), in billionths of a dollar; a sum of another month counts no more. */
+  /**
+   * The cost of its runs in `spentMonth` (`2026-03`), in billionths of a dollar; a sum of another month no longer
+   * counts.
+   */
   spentNanoUsd: int,
   spentMonth: nullableText,
   monthlyBudgetCents: nullableInt,
-  /** When it was given to its owner, who has not agreed yet; null: its owner has it of their own will. */
+  /** When it was given to its present owner, who has not agreed yet; null: the owner agreed. */
   transferredAt: nullableTime,
-  /** Harness sessions of runs made before are not gone on with. */
+  /** Harness sessions of runs made before this time are not continued. */
   sessionsResetAt: nullableTime,
   lastRunAt: nullableTime,
   tokenGeneration: int,
@@ -94,7 +97,7 @@ const byReferences = agents.query(
   'where workspace_id = ? and (id in ? or uuid in ? or handle in ? or name in ?) order by created_at, id',
 )
 
-/** All that one of these references may mean, deleted ones included. */
+/** All agents that one of these references may name, deleted ones included. */
 export async function listAgentsByReferences(db: Db, workspaceId: string, references: readonly string[]) {
   if (references.length === 0) return []
   const uuids = references.map((reference) => reference.toLowerCase())
@@ -102,7 +105,9 @@ export async function listAgentsByReferences(db: Db, workspaceId: string, refere
   return byReferences.list(db, [workspaceId, references, uuids, handles, references])
 }
 
-/** The one of `agents` (oldest first) that a reference means: by id or UUID, else a live one by handle, then by name. */
+/**
+ * The one of `agents` (oldest first) that a reference names: by id or UUID, else a live one by handle, then by name.
+ */
 export function matchReference(agents: readonly AgentRow[], reference: string): AgentRow | null {
   const uuid = reference.toLowerCase()
   const exact = agents.find((agent) => agent.id === reference || agent.uuid === uuid)
@@ -115,16 +120,16 @@ export function matchReference(agents: readonly AgentRow[], reference: string): 
   return named.toSorted((a, b) => rank(a) - rank(b))[0] ?? null
 }
 
-/** By id, UUID, `@handle`, handle or name within a workspace, deleted ones last. */
+/** Finds an agent by id, UUID, `@handle`, handle or name within a workspace; live ones win over deleted ones. */
 export async function findAgentByReference(db: Db, workspaceId: string, reference: string): Promise<AgentRow | null> {
   return matchReference(await listAgentsByReferences(db, workspaceId, [reference]), reference)
 }
 
 export interface AgentFilter {
   workspaceId: string
-  /** Live agents with one of these; left out: all live agents. */
+  /** Live agents with one of these statuses; left out: all live agents. */
   statuses?: readonly string[]
-  /** Deleted agents too. */
+  /** Deleted agents, too. */
   withDeleted?: boolean
   role?: string
   /** Matched case-insensitively against name, handle and description. */
@@ -135,28 +140,17 @@ export interface AgentFilter {
   limit: number
 }
 
-/** Newest first; one row more than `limit`. */
+/** Lists agents newest first; returns one row more than `limit`. */
 export async function listAgents(db: Db, filter: AgentFilter): Promise<AgentRow[]> {
   const query = agents.from(db).where({ workspace_id: filter.workspaceId })
-  void query.where((either) => {
-    void either.where((live) => {
-      void live.whereNull('deleted_at')
-      if (filter.statuses) void live.whereIn('status', [...filter.statuses])
-    })
-    if (filter.withDeleted) void either.orWhereNotNull('deleted_at')
-  })
+  onlyLive(query, filter)
   if (filter.role !== undefined) void query.where({ role: filter.role })
-  if (filter.q !== undefined && filter.q !== '') {
-    const like = likeContaining(filter.q)
-    void query.where((any) => {
-      for (const column of ['name', 'handle', 'description']) void any.orWhereRaw(holdsPattern(column), [like])
-    })
-  }
+  onlyContaining(query, ['name', 'handle', 'description'], filter.q)
   if (filter.visibleTo !== undefined) void query.where((any) => onlyVisibleAgents(any, filter.visibleTo!))
   return agents.list(newestFirst(query, filter))
 }
 
-/** Live agents that this viewer sees. */
+/** Counts the live agents that this viewer sees. */
 export async function countAgents(
   db: Db,
   workspaceId: string,
@@ -167,7 +161,7 @@ export async function countAgents(
   return countOf(query)
 }
 
-/** Handles in use that begin like this one, to find a free suffix. */
+/** Handles in use that begin like this one, for finding a free suffix. */
 export async function listHandlesLike(db: Db, workspaceId: string, handle: string): Promise<string[]> {
   const rows: { handle: string }[] = await db('agents')
     .where({ workspace_id: workspaceId })

@@ -20,7 +20,7 @@ const change = (from: 'claude' | 'codex' | 'command' | null, to: typeof from, ..
   keys,
 })
 
-test('a command, and becoming or ceasing to be one, decide what runs; another agent program does not', () => {
+test('the command of an agent, and a change to or from a command agent, decide what runs; a change between other programs does not', () => {
   expect(decidesWhatRuns(change('claude', 'codex', 'runtime.harness'))).toBe(false)
   expect(decidesWhatRuns(change(null, 'claude', 'runtime.harness', 'runtime.model', 'agentMd'))).toBe(false)
   expect(decidesWhatRuns(change('claude', 'command', 'runtime.harness'))).toBe(true)
@@ -28,7 +28,7 @@ test('a command, and becoming or ceasing to be one, decide what runs; another ag
   expect(decidesWhatRuns(change('claude', 'claude', 'runtime.command'))).toBe(true)
 })
 
-test('what runs is for the owner of the agent and for admins, permissions for admins alone', () => {
+test('only the owner and admins change what runs, and only admins change permissions', () => {
   const command = change('claude', 'command', 'runtime.harness', 'runtime.command')
   expect(settingsRefusalOf(command, person('member'))).toBeNull()
   expect(settingsRefusalOf(command, person('admin', 'boss'))).toBeNull()
@@ -41,7 +41,7 @@ test('what runs is for the owner of the agent and for admins, permissions for ad
   expect(settingsRefusalOf(permissions, person('admin', 'boss'))).toBeNull()
 })
 
-test('an agent changes of itself what any person may, and never what program it is', () => {
+test('an agent may change its own settings that any person may change, but never its program', () => {
   expect(mayChangeItself(change('claude', 'codex', 'runtime.harness', 'runtime.model', 'agentMd'))).toBe(true)
   expect(mayChangeItself(change(null, null))).toBe(true)
   expect(mayChangeItself(change('claude', 'command', 'runtime.harness'))).toBe(false)
@@ -50,7 +50,7 @@ test('an agent changes of itself what any person may, and never what program it 
   expect(mayChangeItself(change(null, null, 'permissions.tools.deny'))).toBe(false)
 })
 
-test('an agent that a member gives to somebody else waits for their word', () => {
+test('an agent that a member gives to somebody else waits for their consent', () => {
   expect(needsWordOf({ id: 'you' }, person('member'))).toBe(true)
   expect(needsWordOf({ id: 'me' }, person('member'))).toBe(false)
   expect(needsWordOf({ id: 'you' }, person('admin'))).toBe(false)

@@ -3,11 +3,11 @@ import { hasRole, type Caller } from '../../http/callers.ts'
 import { ownsOrAdministers } from './rules.ts'
 import type { AgentRow } from './store.ts'
 
-/** Who may change what of an agent, by what the change lets run on somebody's machine (docs/trust.md). */
+/** Rules about who may change an agent, depending on what the change lets run on somebody's machine (docs/trust.md). */
 
 /**
- * Whoever decides which program an agent runs, and with which secrets, commands the account its device runs under. That is
- * for the agent's owner and workspace admins. Whoever adds a setting of that kind adds it to `decidesWhatRuns`.
+ * Whoever decides which program an agent runs, and with which secrets, commands the account of its device. So only the
+ * agent's owner and workspace admins may decide it. A new setting of that kind must be added to `decidesWhatRuns`.
  */
 export const mayDecideWhatRuns = (caller: Caller, agent: Pick<AgentRow, 'ownerUserId'>): boolean =>
   ownsOrAdministers(agent, caller)
@@ -17,22 +17,22 @@ type Programs = Pick<AgentRow, 'harness'>
 interface Change {
   before: Programs
   after: Programs
-  /** Dotted names of what differs (`changedKeys`). */
+  /** Dotted names of the changed settings (`changedKeys`). */
   keys: readonly string[]
 }
 
 const runsOwnCommand = ({ harness }: Programs): boolean => harness !== null && harnesses[harness].runsOwnCommand
 
-/** Another harness is a free choice among agent programs; a command is any program. */
+/** Agent programs may be exchanged freely, but a command can be any program. */
 const crossesToCommand = ({ before, after }: Change): boolean => runsOwnCommand(before) !== runsOwnCommand(after)
 
 export const decidesWhatRuns = (change: Change): boolean =>
   change.keys.includes('runtime.command') || crossesToCommand(change)
 
-/** Permissions are changed by workspace admins only. */
+/** Only workspace admins change permissions. */
 const touchesPermissions = ({ keys }: Change): boolean => keys.some((key) => key.startsWith('permissions.'))
 
-/** Why the caller may not write these settings; null: they may. */
+/** The reason why the caller may not write these settings; null: they may. */
 export function settingsRefusalOf(
   change: Omit<Change, 'before'> & { before: Programs & Pick<AgentRow, 'ownerUserId'> },
   caller: Caller,
@@ -48,13 +48,13 @@ export function settingsRefusalOf(
 }
 
 /**
- * Whether an agent that is given away waits for its new owner's word: its runs would go to their devices. An admin's gift does
- * not, and neither does one to oneself.
+ * Whether an agent that is given away waits for its new owner's agreement, because its runs would go to their devices.
+ * A gift by an admin, or to oneself, does not wait.
  */
 export const needsWordOf = (owner: { id: string }, caller: Caller): boolean =>
   !hasRole(caller, 'admin') && !(caller.kind === 'person' && caller.userId === owner.id)
 
-/** What an agent may change of itself without an approval (document 1, "Agent settings"). */
+/** The settings that an agent may change itself without an approval. */
 const ownKeys = new Set([
   'agentMd',
   'runtime.model',
@@ -65,6 +65,8 @@ const ownKeys = new Set([
   'runtime.maxTurns',
 ])
 
-/** The harness `command` is none of an agent's own choices: whoever wakes the agent would make that choice through it. */
+/**
+ * An agent may not choose the harness `command` for itself: whoever wakes the agent would make that choice through it.
+ */
 export const mayChangeItself = (change: Change): boolean =>
   change.keys.every((key) => ownKeys.has(key)) && !crossesToCommand(change)

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 
-/** Whose eyes a list of approvals or questions is made for. */
+/** The viewer for whom a list of approvals or questions is made. */
 export interface GateViewer {
   userId: string | null
   /** `usr_...` */
@@ -8,7 +8,7 @@ export interface GateViewer {
   agentId: string | null
 }
 
-/** Keeps the agents that this viewer sees: those of the company, their own, and itself. */
+/** Keeps the agents that this viewer sees: those open to the company, their own, and itself. */
 export function onlyVisibleAgents(
   agents: Knex.QueryBuilder,
   viewer: { userId: string | null; agentId: string | null },
@@ -18,7 +18,7 @@ export function onlyVisibleAgents(
   if (viewer.agentId !== null) void agents.orWhere({ id: viewer.agentId })
 }
 
-/** The agent of a row of `table`, when it is private and this viewer is neither its owner nor itself. */
+/** Selects the agent of a row of `table` if it is private and this viewer is neither its owner nor the agent itself. */
 export function hiddenAgents(
   query: Knex.QueryBuilder,
   { viewer, table }: { viewer: GateViewer; table: 'approvals' | 'questions' | 'runs' },

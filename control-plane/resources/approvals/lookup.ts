@@ -9,20 +9,23 @@ import { findAgent } from '../agents/store.ts'
 import type { GateViewer } from '../agents/visibility.ts'
 import { findApproval, type ApprovalRow } from './store.ts'
 
-/** Whose eyes a list is made for; undefined: they see all. */
+/** The viewer for whom a list is made; undefined: they see everything. */
 export function gateViewerOf(caller: Caller): GateViewer | undefined {
   const { seesAll, userId, agentId } = viewerOf(caller)
   if (seesAll) return undefined
   return { userId, agentId, userPublicId: caller.kind === 'person' ? caller.userPublicId : null }
 }
 
-/** Whether the caller sees what this agent asks: as its runs, by who sees the agent. */
+/** Whether the caller sees what this agent asks, which follows from seeing the agent. */
 export async function seesAgent(db: Db, caller: Caller, agentId: string | null): Promise<boolean> {
   const agent = agentId === null ? null : await findAgent(db, agentId)
   return agent === null || isVisible(agent, viewerOf(caller))
 }
 
-/** An approval is seen by who sees the agent that asks, and by whom it is assigned to. Fails with `approval_not_found`. */
+/**
+ * An approval is visible to those who see the asking agent, and to the person it is assigned to. Fails with
+ * `approval_not_found`.
+ */
 export async function visibleApproval(db: Db, caller: Caller, id: string): Promise<ApprovalRow> {
   const approval = await findApproval(db, caller.workspaceId, id)
   if (approval === null) return unknownApproval()
@@ -34,7 +37,7 @@ export function unknownApproval(): never {
   return fail('approval_not_found', { param: 'approvalId' })
 }
 
-/** Where the asked-for page starts. Fails with `invalid_cursor` when its cursor names nothing that `find` gives. */
+/** The start of the requested page. Fails with `invalid_cursor` when `find` knows no row of the cursor's id. */
 export async function pageFrom(
   query: IdPageQuery,
   find: (id: string) => Promise<{ id: string; createdAt: number } | null>,

@@ -3,7 +3,7 @@ import { listOpenQuestions } from '../questions/store.ts'
 import { holdingTriggers } from './rules.ts'
 import { listHoldingApprovals } from './store.ts'
 
-/** What a run or a task waits for. */
+/** An approval or question that a run or a task waits for. */
 export interface OpenGate {
   kind: 'approval' | 'question'
   /** `apr_...` or `qst_...` */
@@ -19,7 +19,7 @@ export async function openGatesOfTasks(db: Db, taskIds: readonly string[]): Prom
   return openGates(db, 'task_id', taskIds)
 }
 
-/** The same of runs: an ended run's gates are what its successor waits for. */
+/** Open approvals and questions of runs: the successor of an ended run waits for that run's gates. */
 export async function openGatesOfRuns(db: Db, runIds: readonly string[]): Promise<Map<string, OpenGate[]>> {
   return openGates(db, 'run_id', runIds)
 }
@@ -47,7 +47,7 @@ async function openGates(db: Db, column: 'run_id' | 'task_id', ids: readonly str
 
 const labelLength = 160
 
-/** The first line, cut between characters. */
+/** The first line, cut between whole characters. */
 function labelOf(prompt: string): string {
   const line = prompt.trimStart().split('\n', 1)[0]!.trim()
   const characters = Array.from(line.slice(0, labelLength * 2))

@@ -6,8 +6,7 @@ import { listPlatformChanges, type PlatformChangeRow } from '../platform-changes
 import { platformChangeMs } from './rules.ts'
 import type { ApprovalRow } from './store.ts'
 
-/** What approvals look like to clients. The writes behind a page of them are loaded once. */
-
+/** Approvals as clients read them. The stored writes of a page are loaded at once. */
 export async function presentApprovals(db: Db, approvals: readonly ApprovalRow[]): Promise<ApprovalSummary[]> {
   const changes = await changesOf(db, approvals)
   return approvals.map((approval) => summaryOf(approval, changes))

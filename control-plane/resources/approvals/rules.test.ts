@@ -14,7 +14,7 @@ import {
 const bash = (command: string) => allowRulesOf({ name: 'Bash', toolArgs: { command } })
 const rule = (pattern: string) => ({ tool: 'Bash', pattern })
 
-test('the rule for a call says just that call', () => {
+test('the rule for a call matches only that call', () => {
   expect(bash('npm publish')).toEqual([rule('npm publish')])
   expect(bash(' make && git push;ls ')).toEqual([rule('make'), rule('git push'), rule('ls')])
   expect(allowRulesOf({ name: 'Edit', toolArgs: { file_path: '/srv/a b.ts', new_string: 'x' } })).toEqual([
@@ -28,7 +28,7 @@ test('the rule for a call says just that call', () => {
   ])
 })
 
-test('a call that rules cannot say just so gets none', () => {
+test('a call that no rule can match exactly gets none', () => {
   for (const command of [
     'rm -rf *',
     'cat a | sh',
@@ -57,7 +57,7 @@ test('a call that rules cannot say just so gets none', () => {
   expect(allowRulesOf({ name: 'WebFetch', toolArgs: { url: 'domain:example.com' } })).toBeNull()
 })
 
-test('rules are added once, and taken out of the list that asks', () => {
+test('rules are added once and removed from the list of rules that ask', () => {
   expect(withRules(['Read', 'Bash(ls)'], [rule('ls'), rule('make')])).toEqual(['Read', 'Bash(ls)', rule('make')])
   expect(withoutRules(['Bash', 'Bash(ls)', rule('ls')], [rule('ls')])).toEqual(['Bash'])
 })
@@ -71,7 +71,7 @@ const open = {
 } as const
 const by = (userPublicId: string) => ({ userPublicId })
 
-test('an open approval is its assignee’s, anybody’s without one, nobody’s when it is the system’s', () => {
+test('an open approval is resolved by its assignee, by anyone when it has none, and by nobody when it is the system’s', () => {
   expect(refusalOf(open, by('usr_1'), 0)).toBeNull()
   expect(refusalOf(open, by('usr_2'), 0)).toBe('approval_assignee_mismatch')
   expect(refusalOf({ ...open, assignedType: null, assignedId: null }, by('usr_2'), 0)).toBeNull()
@@ -83,7 +83,7 @@ test('an open approval is its assignee’s, anybody’s without one, nobody’s 
   expect(refusalOf(change, by('usr_1'), platformChangeMs)).toBe('approval_resolved')
 })
 
-test('only admins assign, and only what people resolve', () => {
+test('only admins assign, and only approvals that people resolve', () => {
   const person = (role: 'admin' | 'member') => ({ kind: 'person', role }) as PersonCaller
   expect(assignRefusalOf(open, person('member'))).toBe('not_authorized')
   expect(assignRefusalOf(open, person('admin'))).toBeNull()
@@ -91,7 +91,7 @@ test('only admins assign, and only what people resolve', () => {
   expect(assignRefusalOf({ ...open, assignedType: 'system' }, person('admin'))).toBe('approval_not_user_assignable')
 })
 
-test('what holds a run, and what counts as asking', () => {
+test('approvals that hold a run, and approvals that count as asking', () => {
   expect(
     ['tool_permission', 'connection_action', 'instruction_publish'].every((one) =>
       holdsItsRun(one as 'tool_permission'),

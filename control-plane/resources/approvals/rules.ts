@@ -5,7 +5,7 @@ import type { ToolRule } from '../../../shared/runs/spec.ts'
 import { hasRole, type Caller } from '../../http/callers.ts'
 import type { ApprovalRow } from './store.ts'
 
-/** Decisions about approvals (document 2, "Approval"; silences appr.*). */
+/** Decisions about approvals. */
 
 export const kindOfTrigger: Readonly<Record<ApprovalTrigger, GatedKind>> = {
   tool_permission: 'tool_call',
@@ -16,28 +16,28 @@ export const kindOfTrigger: Readonly<Record<ApprovalTrigger, GatedKind>> = {
   platform_change: 'platform_change',
 }
 
-/** Their run stopped to wait for them; the others let it go on. */
+/** Triggers whose run stops and waits; with the others the run goes on. */
 export const holdingTriggers = ['tool_permission', 'connection_action', 'instruction_publish'] as const
 export const holdsItsRun = (trigger: ApprovalTrigger): boolean => holdingTriggers.some((one) => one === trigger)
 
-/** Rejected when their run ends for another reason than asking. */
+/** Triggers whose approvals are rejected when their run ends for another reason than asking. */
 export const rejectedWithRun = ['budget_breach', 'connection_action'] as const
 
 const askingReasons = ['approval_requested', 'question_asked']
-/** The run stopped to ask a person. */
+/** Whether the run stopped to ask a person. */
 export const isAsking = (exitReason: string | null): boolean =>
   exitReason !== null && askingReasons.includes(exitReason)
 
 const hour = 3_600_000
-/** A `tool_permission` is over this long after its run ended. */
+/** A `tool_permission` expires this long after its run ended. */
 export const toolPermissionMs = 24 * hour
-/** A `platform_change` is over this long after it was raised. */
+/** A `platform_change` expires this long after it was raised. */
 export const platformChangeMs = 7 * 24 * hour
 
 export const expiresAt = (approval: Pick<ApprovalRow, 'trigger' | 'createdAt'>): number | null =>
   approval.trigger === 'platform_change' ? approval.createdAt + platformChangeMs : null
 
-/** Why this person may not resolve the approval; null: they may. Being an admin is no reason: reassign it first. */
+/** The reason why this person may not resolve the approval; null: they may. Admins must reassign it first. */
 export function refusalOf(
   approval: Pick<ApprovalRow, 'status' | 'assignedType' | 'assignedId' | 'trigger' | 'createdAt'>,
   caller: { userPublicId: string },
@@ -51,7 +51,7 @@ export function refusalOf(
   return 'approval_assignee_mismatch'
 }
 
-/** Why this caller may not name another approver; null: they may. */
+/** The reason why this caller may not name another approver; null: they may. */
 export function assignRefusalOf(
   approval: Pick<ApprovalRow, 'status' | 'assignedType'>,
   caller: Caller,
@@ -61,21 +61,21 @@ export function assignRefusalOf(
   return approval.assignedType === 'system' ? 'approval_not_user_assignable' : null
 }
 
-/** Tools that have such a field. A call of theirs without it is none that a person should allow whatever its input. */
+/** Tools that have such a field. No person should generally allow a call of theirs without it, whatever its input. */
 const patternTools =
   /^(?:bash|shell|local_shell|exec(?:_command)?|terminal|(?:multi|notebook)?edit|write|apply_patch|patch|read|ls|list|glob|grep|webfetch|websearch|skill|task|agent)$/i
 const commandFields = ['command', 'cmd']
 const longestPattern = 500
 
 /**
- * The rules that let the same call pass from now on, as narrow as rules can be; null when none says just that: a pattern
- * reads `*` as anything, a masked value is not known, and of a shell command the parts are judged one by one.
+ * The narrowest rules that let the same call pass from now on; null when no rules match exactly that call: a pattern
+ * reads `*` as anything, a masked value is unknown, and the parts of a shell command are judged one by one.
  */
 export function allowRulesOf(call: { name: string; toolArgs?: unknown }): ToolRule[] | null {
   const args = typeof call.toolArgs === 'object' && call.toolArgs !== null ? call.toolArgs : {}
   const field = mainFields.find((name) => typeof (args as Record<string, unknown>)[name] === 'string')
   if (field === undefined) {
-    // Arguments that no pattern is about: the rule is about the tool.
+    // No pattern covers these arguments, so the rule is about the tool.
     const isOdd = mainFields.some((name) => Object.hasOwn(args, name))
     return isOdd || call.name.includes('*') || patternTools.test(call.name) ? null : [call.name]
   }
@@ -86,21 +86,24 @@ export function allowRulesOf(call: { name: string; toolArgs?: unknown }): ToolRu
   return parts.map((pattern) => ({ tool: call.name, pattern }))
 }
 
-/** The commands of `a && b; c`; null when the line is more than plain words in a row. */
+/** The commands of `a && b; c`; null when the line has more than plain words. */
 function simpleParts(command: string): string[] | null {
   if (/[|<>`$(){}\\'"#!~?[\]]/.test(command) || /(^|[^&])&([^&]|$)/.test(command)) return null
   const parts = command.split(/&&|;/).map((part) => part.trim())
-  // A variable set before a command is more than its words.
+  // A variable set before a command is more than plain words.
   return parts.some((part) => part === '' || /^\w+=/.test(part)) ? null : [...new Set(parts)]
 }
 
-/** The list without these very rules: what is allowed for always is not asked about by a rule that says the same. */
+/**
+ * The list without exactly these rules: a call that is always allowed must not be asked about by a rule with the same
+ * text.
+ */
 export function withoutRules(list: readonly ToolRule[], rules: readonly ToolRule[]): ToolRule[] {
   const gone = new Set(rules.map(textOf))
   return list.filter((rule) => !gone.has(textOf(rule)))
 }
 
-/** The list with the rules that it lacks. */
+/** The list with these rules added, if they are missing. */
 export function withRules(list: readonly ToolRule[], rules: readonly ToolRule[]): ToolRule[] {
   const known = new Set(list.map(textOf))
   return [...list, ...rules.filter((rule) => !known.has(textOf(rule)))]

@@ -3,11 +3,11 @@ import { int } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
 import { query } from '../../db/statement.ts'
 
-/** What the end of a run may have to close or raise, asked at one time since most runs leave nothing of either. */
+/** What the end of a run may have to close or raise, read with one query since most runs leave nothing. */
 export interface LeftByRun {
   /** The run asked a person something that is still open. */
   hasOpenGates: boolean
-  /** Its agent or its workspace has a budget, or one that was spent stands open. */
+  /** Its agent or its workspace has a budget, or an approval about a spent budget is open. */
   hasBudgets: boolean
 }
 

@@ -14,13 +14,14 @@ import type { Db } from '../../db/open.ts'
 import { expectOnlyWriter } from '../../db/only-writer.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { hiddenAgents, type GateViewer } from '../agents/visibility.ts'
+import { given } from '../../../shared/lib/given.ts'
 
 const approvals = table('approvals', {
   id: text,
   workspaceId: text,
   trigger: z.enum(approvalTriggers),
   status: z.enum(gateStatuses),
-  /** The agent that asks; null: the platform. */
+  /** The asking agent; null: the platform. */
   agentId: nullableText,
   runId: nullableText,
   /** `tsk_...` */
@@ -29,12 +30,12 @@ const approvals = table('approvals', {
   sessionId: nullableText,
   prompt: text,
   gatedThing: json(storedGatedThing),
-  /** Two approvals of a workspace never share it. */
+  /** Unique within the workspace. */
   raiseKey: nullableText,
   assignedType: z.enum(['user', 'system']).nullable(),
   /** `usr_...` */
   assignedId: nullableText,
-  /** The admin who gave it to that person, and why; null while it is with the default approver. */
+  /** The admin who assigned it to that person, and why; null while it has the default approver. */
   assignedBy: nullableText,
   assignReason: nullableText,
   outcome: z.enum(approvalOutcomes).nullable(),
@@ -67,7 +68,7 @@ export type NewApproval = Pick<
   | 'createdAt'
 >
 
-/** Returns the approval's id: that of an earlier one when its key was used. */
+/** Returns the approval's id, or that of the earlier one when its key was used. */
 export async function insertApproval(db: Db, approval: NewApproval): Promise<string> {
   const inserted: unknown[] = await db('approvals')
     .insert(approvals.toColumns({ ...approval, status: 'open', updatedAt: approval.createdAt }))
@@ -92,7 +93,10 @@ export interface Resolution {
   at: number
 }
 
-/** Closes an open approval; its key is free again unless it names one call. False when somebody else was first. */
+/**
+ * Closes an open approval. Its key becomes free again unless it names one call. Returns false when somebody else was
+ * first.
+ */
 export async function resolveApproval(db: Db, approval: ApprovalRow, resolution: Resolution): Promise<boolean> {
   const changed = await db('approvals')
     .where({ id: approval.id, version: approval.version, status: 'open' })
@@ -106,13 +110,13 @@ export async function resolveApproval(db: Db, approval: ApprovalRow, resolution:
       resolved_at: resolution.at,
       updated_at: resolution.at,
       version: approval.version + 1,
-      // The same call sent again, late, is the same approval; a budget may be hit again.
+      // A call that is sent again late is still the same approval, but a budget may be spent again.
       ...(approval.trigger === 'budget_breach' ? { raise_key: null } : {}),
     })
   return changed === 1
 }
 
-/** False when the approval changed since it was read. */
+/** Returns false when the approval changed since it was read. */
 export async function replaceAssignee(
   db: Db,
   approval: ApprovalRow,
@@ -133,24 +137,22 @@ export async function replaceAssignee(
 
 export interface ApprovalFilter extends IdPage {
   workspaceId: string
-  status?: string
+  status?: ApprovalRow['status']
   triggers?: readonly string[]
   taskId?: string
   runId?: string
-  /** That of the approval, its run or its task. */
+  /** The conversation of the approval, its run or its task. */
   conversation?: { id: string; taskId: string | null }
   assignedId?: string
-  /** When set, those of private agents are listed only for whom they concern. */
+  /** When set, approvals of private agents are listed only for those who may see them. */
   visibleTo?: GateViewer
 }
 
-/** Newest first (with a cursor that pages back, from it upwards); one row more than `limit`. */
+/** Lists approvals newest first (upwards from a cursor that pages back); returns one row more than `limit`. */
 export async function listApprovals(db: Db, filter: ApprovalFilter): Promise<ApprovalRow[]> {
-  const query = approvals.from(db).where({ workspace_id: filter.workspaceId })
-  if (filter.status !== undefined) void query.where({ status: filter.status })
+  const { workspaceId, status, taskId, runId } = filter
+  const query = approvals.from(db).where(approvals.toColumns(given({ workspaceId, status, taskId, runId })))
   if (filter.triggers !== undefined) void query.whereIn('trigger', [...filter.triggers])
-  if (filter.taskId !== undefined) void query.where({ task_id: filter.taskId })
-  if (filter.runId !== undefined) void query.where({ run_id: filter.runId })
   if (filter.assignedId !== undefined) void query.where({ assigned_type: 'user', assigned_id: filter.assignedId })
   if (filter.conversation) {
     const { id, taskId } = filter.conversation
@@ -172,7 +174,7 @@ function onlyVisible(query: Knex.QueryBuilder, viewer: GateViewer): void {
   })
 }
 
-/** Open approvals that hold what these ids name, oldest first. */
+/** Lists open approvals that hold these runs or tasks, oldest first. */
 export async function listHoldingApprovals(
   db: Db,
   column: 'run_id' | 'task_id',
@@ -203,7 +205,7 @@ export async function listOpenApprovals(
   )
 }
 
-/** Open ones of runs that ended at this time or before. */
+/** Lists open approvals of runs that ended at this time or before. */
 export async function listApprovalsOfEndedRuns(
   db: Db,
   filter: { trigger: ApprovalTrigger; endedBefore: number; limit: number },

@@ -8,7 +8,7 @@ import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import type { Viewer } from '../agents/rules.ts'
 
-/** What became of each fire: a run (`triggered`), or none with the reason (`skipped`). */
+/** The result of each fire: a run (`triggered`), or none with the reason (`skipped`). */
 
 const fires = table('automation_fires', {
   id: text,
@@ -18,7 +18,7 @@ const fires = table('automation_fires', {
   reason: z.enum(skipReasons).nullable(),
   message: nullableText,
   runId: nullableText,
-  /** What it was fired by, where that fires it once only: an instant, a merge, a head. */
+  /** The cause, if it may fire the automation only once: an instant, a merge, a head. */
   occasion: nullableText,
   /** SHA-256 of the body of a webhook's call. */
   bodyHash: nullableText,
@@ -35,7 +35,7 @@ export async function hasFired(db: Db, automationId: string, occasion: string): 
   return (await db('automation_fires').where({ automation_id: automationId, occasion }).first('id')) !== undefined
 }
 
-/** The run that a call with this body started since `since`, the latest one; null when none did. */
+/** The latest run that a call with this body started after `since`; null when there is none. */
 export async function findRunOfBody(
   db: Db,
   call: { automationId: string; bodyHash: string; since: number },
@@ -53,7 +53,7 @@ export async function findRunOfBody(
 
 /** Whether a run that the automation started is queued or running. */
 export async function hasLiveRun(db: Db, of: { id: string; workspaceId: string }): Promise<boolean> {
-  // From the live runs, which are few, to their fires.
+  // Goes from the live runs, which are few, to their fires.
   const live: unknown = await db('runs')
     .where({ workspace_id: of.workspaceId })
     .whereNull('ended_at')
@@ -73,7 +73,7 @@ interface FirePage {
   limit: number
 }
 
-/** Fires without a run, newest first; one row more than `limit`. */
+/** Lists fires without a run, newest first; returns one row more than `limit`. */
 export async function listSkips(db: Db, automationId: string, page: FirePage): Promise<FireRow[]> {
   const query = fires.from(db).where({ automation_id: automationId, kind: 'skipped' })
   return fires.list(newestFirst(query, page))
@@ -81,13 +81,16 @@ export async function listSkips(db: Db, automationId: string, page: FirePage): P
 
 export interface FiredRunFilter extends FirePage {
   workspaceId: string
-  /** Left out: of all automations. */
+  /** Left out: all automations. */
   automationId?: string
   statuses?: readonly string[]
   viewer: Viewer
 }
 
-/** Runs that automations started, newest first; one more than `limit`. `id` and `createdAt` are those of the fire. */
+/**
+ * Lists runs that automations started, newest first; returns one more than `limit`. `id` and `createdAt` are those of
+ * the fire.
+ */
 export async function listFiredRuns(
   db: Db,
   filter: FiredRunFilter,
@@ -111,7 +114,7 @@ export async function listFiredRuns(
   return rows.map((fired) => ({ runId: fired.run_id, id: fired.id, createdAt: Number(fired.created_at) }))
 }
 
-/** Skips from before `before`: a paused automation records one at every instant. Fires with a run stay. */
+/** Removes skips older than `before`, since a paused automation records one at every instant. Fires with a run stay. */
 export async function removeOldSkips(db: Db, before: number): Promise<number> {
   return db('automation_fires').where({ kind: 'skipped' }).where('created_at', '<', before).delete()
 }

@@ -6,7 +6,7 @@ import { isVisible, viewerOf } from '../agents/rules.ts'
 import { findAgent } from '../agents/store.ts'
 import { findAutomation, lockAutomation, type AutomationRow } from './store.ts'
 
-/** The automation, when the caller sees its agent. Fails with `automation_not_found`. */
+/** The automation, if the caller sees its agent. Fails with `automation_not_found`. */
 export async function readableAutomation(db: Db, caller: Caller, id: string): Promise<AutomationRow> {
   const automation = await findAutomation(db, caller.workspaceId, id)
   if (automation === null) return unknownAutomation()
@@ -14,13 +14,13 @@ export async function readableAutomation(db: Db, caller: Caller, id: string): Pr
   return agent !== null && isVisible(agent, viewerOf(caller)) ? automation : unknownAutomation()
 }
 
-/** The same to change or fire: it is locked until the transaction ends. */
+/** The automation to change or fire, locked until the transaction ends. */
 export async function lockedAutomation(db: Db, caller: Caller, id: string): Promise<AutomationRow> {
   await readableAutomation(db, caller, id)
   return (await lockAutomation(db, id)) ?? unknownAutomation()
 }
 
-/** Id of the agent that an automation is to wake. Fails with `agent_not_found`. */
+/** Id of the agent that an automation should wake. Fails with `agent_not_found`. */
 export async function agentToWake(db: Db, caller: Caller, reference: string): Promise<string> {
   const agent = await lookUpAgent(db, caller, reference)
   return agent === null || agent.deletedAt !== null ? fail('agent_not_found', { param: 'agentId' }) : agent.id

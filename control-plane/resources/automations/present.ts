@@ -6,7 +6,7 @@ import type { RunRow } from '../runs/store.ts'
 import type { FireRow } from './fire-store.ts'
 import type { AutomationRow } from './store.ts'
 
-/** Automations as clients see them; their last runs are read at once. All are of one workspace. */
+/** Automations as clients read them. Their last runs are loaded at once; all must be of one workspace. */
 export async function presentAutomations(db: Db, automations: readonly AutomationRow[]): Promise<Automation[]> {
   const ids = automations.flatMap(({ lastRunId }) => lastRunId ?? [])
   const runs = await listRunsByIds(db, automations[0]?.workspaceId ?? '', [...new Set(ids)])
@@ -58,7 +58,7 @@ export function presentSkip(skip: FireRow): AutomationSkip {
     object: 'automation_skip',
     id: skip.id,
     automationId: skip.automationId,
-    // Every skip has its reason.
+    // Every skip has a reason.
     reason: skip.reason ?? 'not_admitted',
     message: skip.message,
     createdAt: toTimestamp(skip.createdAt),

@@ -13,7 +13,7 @@ import {
 const hour = 3_600_000
 const now = 1_760_000_000_000
 
-test('moves of the status', () => {
+test('transitions of the status', () => {
   expect(statusAfter('pause', 'active')).toBe('paused')
   expect(statusAfter('pause', 'paused')).toBe('paused')
   expect(statusAfter('pause', 'archived')).toBeNull()
@@ -30,7 +30,7 @@ test('moves of the status', () => {
   ])
 })
 
-test('the type of a trigger follows from its keys', () => {
+test('the type of a trigger is derived from its keys', () => {
   expect(readTrigger({ cron: '0 0 * * *' }, now)).toEqual({
     trigger: { type: 'schedule', cron: '0 0 * * *', timezone: 'UTC' },
   })
@@ -40,7 +40,7 @@ test('the type of a trigger follows from its keys', () => {
   expect(readTrigger({ timezone: 'UTC' }, now)).toMatchObject({ flaw: { path: 'trigger.type' } })
 })
 
-test('60 calls an hour are taken, from the first one on; a thousand more are recorded', () => {
+test('60 calls an hour are accepted, counted from the first; a thousand more are recorded', () => {
   let state = { callsSince: null as number | null, calls: 0 }
   const call = (at: number) => {
     const counted = countCall(state, at)

@@ -1,19 +1,20 @@
 import { Cron } from 'croner'
 
 /**
- * Instants of a cron schedule in a time zone. Through daylight saving: a time of day that the clocks leave out comes when
- * they go on, one that they show twice comes the first time only. What comes every hour or every few minutes (a `*` in
- * the fields for minute or hour, or a wide range) keeps its pace through both. This is what cron has done since Vixie's.
+ * Instants of a cron schedule in a time zone. With daylight saving, a time of day that the clocks skip fires when they
+ * move on, and one that they show twice fires the first time only. A schedule that fires every hour or every few
+ * minutes (a `*` in the fields for minute or hour, or a wide range) keeps its pace through both. Cron has done this
+ * since Vixie's version.
  */
 export interface Schedule {
   cron: string
   timezone: string
 }
 
-/** A missed instant this old or older is given up. */
+/** A missed instant that is this old is not fired any more. */
 export const missedMs = 3_600_000
 
-/** Why a schedule cannot be used, by field; null when it can. */
+/** The reason why a schedule cannot be used, by field; null when it can. */
 export function scheduleFlaw(schedule: Schedule, now: number): { field: keyof Schedule; message: string } | null {
   if (!isTimeZone(schedule.timezone)) return { field: 'timezone', message: 'not an IANA time zone' }
   if (fieldsOf(schedule.cron).length !== 5) return { field: 'cron', message: 'five fields, separated by spaces' }
@@ -29,7 +30,7 @@ export function scheduleFlaw(schedule: Schedule, now: number): { field: keyof Sc
 }
 
 function isTimeZone(name: string): boolean {
-  // Offsets such as +01:00 are known to Intl too, but are no zones: they have no daylight saving.
+  // Intl also knows offsets such as +01:00, but they are no zones: they have no daylight saving.
   if (!/^[A-Za-z][A-Za-z0-9_+/-]*$/.test(name)) return false
   try {
     new Intl.DateTimeFormat('en', { timeZone: name }).format(0)
@@ -45,8 +46,8 @@ export function nextInstant(schedule: Schedule, after: number): number | null {
 }
 
 /**
- * What is due of a schedule whose next instant was `due` and the clock says `now`. Of instants that were missed only the
- * last is fired, and only when it is less than an hour old; `next` is the first one still to come.
+ * The due instant of a schedule whose next instant was `due` when the clock says `now`. Of several missed instants only
+ * the last one fires, and only if it is less than an hour old; `next` is the first future one.
  */
 export function dueInstant(
   schedule: Schedule,
@@ -67,13 +68,13 @@ function instantsOf({ cron, timezone }: Schedule): (after: number) => number | n
   const times = timesOfDay(cron)
   const jobs: Cron[] = []
   return (after) => {
-    // Asked with a fraction of a second the library would look from the whole second before.
+    // With a fraction of a second the library would start from the whole second before.
     const from = new Date(Math.floor(after / 1000) * 1000)
     let first: number | null = null
     for (const [at, time] of times.entries()) {
       const job = (jobs[at] ??= new Cron(time, { timezone, mode: '5-part', paused: true }))
       const instant = job.nextRun(from)?.getTime()
-      // All have the same days, and to find that none ever comes takes a search through centuries.
+      // All entries have the same days, and finding that none ever comes takes a search through centuries.
       if (instant === undefined) return null
       first = Math.min(first ?? instant, instant)
     }
@@ -83,17 +84,17 @@ function instantsOf({ cron, timezone }: Schedule): (after: number) => number | n
 
 const fieldsOf = (cron: string) => cron.trim().split(/\s+/)
 
-/** More times a day than this are a pace, not times. */
+/** More times a day than this count as a pace, not as times. */
 const maxTimes = 48
 
-/** The library takes only a single hour and minute for a time of day, so a schedule that lists several is taken apart. */
+/** The library treats only a single hour and minute as a time of day, so a schedule with several is split. */
 function timesOfDay(cron: string): string[] {
   const [minutes = '', hours = '', ...days] = fieldsOf(cron)
   const times = valuesOf(hours).flatMap((hour) => valuesOf(minutes).map((minute) => [minute, hour, ...days].join(' ')))
   return times.length === 0 || times.length > maxTimes ? [cron] : times
 }
 
-/** The numbers that a field of lists and ranges names; none when it is of another kind, or is wrong. */
+/** The numbers in a field of lists and ranges; empty for any other field and for an invalid one. */
 function valuesOf(field: string): number[] {
   const values = new Set<number>()
   for (const part of field.split(',')) {

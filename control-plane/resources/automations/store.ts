@@ -11,7 +11,7 @@ import {
 import { int, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { lockRows } from '../../db/dialect.ts'
 import { newestFirst } from '../../db/id-page.ts'
-import { holdsPattern, likeContaining } from '../../db/like.ts'
+import { onlyContaining } from '../../db/list-filters.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import type { Viewer } from '../agents/rules.ts'
@@ -38,11 +38,14 @@ const automations = table('automations', {
   concurrencyPolicy: z.enum(concurrencyPolicies),
   createdByType: z.enum(['user', 'agent', 'system']),
   createdById: nullableText,
-  /** UUID of who last changed what it starts: its trigger, prompt, agent, model or environment; null: not known. */
+  /**
+   * UUID of the person who last changed what it starts: its trigger, prompt, agent, model or environment; null:
+   * unknown.
+   */
   causedByUserId: nullableText,
   lastRunId: nullableText,
   lastFiredAt: nullableTime,
-  /** The next instant of the schedule, whatever the status: fires of a paused automation are recorded too. */
+  /** The next instant of the schedule, whatever the status: fires of a paused automation are recorded, too. */
   nextFireAt: nullableTime,
   callsSince: nullableTime,
   calls: int,
@@ -58,8 +61,8 @@ export async function insertAutomation(db: Db, automation: AutomationRow): Promi
 }
 
 /**
- * Writes what people changed, not what fires write meanwhile (`recordRun`, `recordCall`). Fails with `transient_conflict` when somebody else changed
- * it, or it fired by its schedule, since it was read.
+ * Writes the fields that people change, not those that fires write meanwhile (`recordRun`, `recordCall`). Fails with
+ * `transient_conflict` when somebody else changed it, or its schedule fired, since it was read.
  */
 export async function replaceAutomation(db: Db, before: AutomationRow, after: AutomationRow): Promise<void> {
   await automations.replace(db, before, after)
@@ -69,17 +72,17 @@ export async function findAutomation(db: Db, workspaceId: string, id: string): P
   return automations.find(db, { workspaceId, id })
 }
 
-/** Locked until the transaction ends, so that its fires follow one another. */
+/** Locks it until the transaction ends, so that its fires follow one another. */
 export async function lockAutomation(db: Db, id: string): Promise<AutomationRow | null> {
   return automations.first(lockRows(automations.from(db).where({ id })))
 }
 
-/** The same by the secret of its URL. */
+/** Locks the automation with this secret in its URL. */
 export async function lockAutomationByToken(db: Db, tokenHash: string): Promise<AutomationRow | null> {
   return automations.first(lockRows(automations.from(db).where({ token_hash: tokenHash })))
 }
 
-/** Schedules that are due, those due longest first; `after` is the last one of the page before. */
+/** Lists due schedules, those due longest first; `after` is the last one of the previous page. */
 export async function listDue(
   db: Db,
   filter: { now: number; after?: { at: number; id: string }; limit: number },
@@ -94,14 +97,14 @@ export async function listDue(
 }
 
 /**
- * The automation if it is still due at `at`, locked until the transaction ends; null when another replica has it in hand
- * or was first.
+ * Returns the automation if it is still due at `at`, locked until the transaction ends; null when another replica has
+ * locked it or was first.
  */
 export async function claimDue(db: Db, due: { id: string; at: number }): Promise<AutomationRow | null> {
   return automations.first(lockRows(automations.from(db).where({ id: due.id, next_fire_at: due.at }), true))
 }
 
-/** Active ones that fire on this person's account. Returns how many there were. */
+/** Pauses active automations for which this person is responsible. Returns their number. */
 export async function pauseAutomationsOf(
   db: Db,
   of: { userId: string; workspaceId?: string },
@@ -116,7 +119,7 @@ export async function pauseAutomationsOf(
     .update({ status: 'paused', updated_at: at, version: db.raw('version + 1') })
 }
 
-/** Moves a schedule on to its next instant. */
+/** Sets the next instant of a schedule. */
 export async function replaceNextFire(db: Db, id: string, at: number | null): Promise<void> {
   await db('automations')
     .where({ id })
@@ -132,7 +135,7 @@ export async function recordCall(db: Db, id: string, count: { since: number; cal
   await db('automations').where({ id }).update({ calls_since: count.since, calls: count.calls })
 }
 
-/** Automations of any workspace and status that wait for this event of this repository. */
+/** Lists automations of any workspace and status that wait for this event of this repository. */
 export async function listListening(db: Db, on: { repo: string; event: string }): Promise<AutomationRow[]> {
   return automations.list(
     automations.from(db).where({ trigger_type: 'github', repo: on.repo, event: on.event }).orderBy('id').limit(1_000),
@@ -150,24 +153,17 @@ export interface AutomationFilter {
   limit: number
 }
 
-/** Newest first; one row more than `limit`. */
+/** Lists automations newest first; returns one row more than `limit`. */
 export async function listAutomations(db: Db, filter: AutomationFilter): Promise<AutomationRow[]> {
   const query = automations.from(db).where({ workspace_id: filter.workspaceId })
   if (filter.statuses) void query.whereIn('status', [...filter.statuses])
   if (filter.agentId !== undefined) void query.where({ agent_id: filter.agentId })
-  if (filter.q !== undefined && filter.q !== '') onlyMatching(query, filter.q)
+  onlyContaining(query, ['name', 'description'], filter.q)
   onlyOfVisibleAgents(query, filter.viewer)
   return automations.list(newestFirst(query, filter))
 }
 
-function onlyMatching(query: Knex.QueryBuilder, q: string): void {
-  const like = likeContaining(q)
-  void query.where((any) => {
-    for (const column of ['name', 'description']) void any.orWhereRaw(holdsPattern(column), [like])
-  })
-}
-
-/** An automation is seen by whom its agent is seen. */
+/** Those who see its agent see an automation. */
 function onlyOfVisibleAgents(query: Knex.QueryBuilder, viewer: Viewer): void {
   if (viewer.seesAll) return
   void query.whereIn('agent_id', (agents) => onlyVisibleAgents(agents.from('agents').select('id'), viewer))

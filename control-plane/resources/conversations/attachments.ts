@@ -1,14 +1,9 @@
 import { fail } from '../../../shared/api/errors.ts'
 
-/** A file that a message shows. */
-export interface Attachment {
-  id: string
-  name: string
-  contentType: string
-  sizeBytes: number
-}
-
-/** Fails with `resource_not_found` for an id that names no file of the workspace. */
+/**
+ * Fails with `resource_not_found` for an id that names no file of the workspace. This server stores no files, so any id
+ * fails.
+ */
 export function checkAttachments(ids: readonly string[]): void {
   const [unknown] = ids
   if (unknown !== undefined)

@@ -11,8 +11,8 @@ import { subjectOf } from './rules.ts'
 import { claimConversation, findConversation, type ConversationRow, type ConversationViewer } from './store.ts'
 
 /**
- * Who sees a conversation (silence conv.whoReads): channels every person of the workspace, that of a task who sees the
- * task, a dm its person and workspace admins; an agent those it is in.
+ * Whether the caller sees a conversation. Every person of the workspace sees channels. A task's conversation is visible
+ * to those who see the task, and a dm to its person and workspace admins. An agent sees those it takes part in.
  */
 export async function isConversationVisible(db: Db, caller: Caller, conversation: ConversationRow): Promise<boolean> {
   if (conversation.workspaceId !== caller.workspaceId) return false
@@ -24,7 +24,7 @@ export async function isConversationVisible(db: Db, caller: Caller, conversation
   return task === null || isTaskVisible(db, caller, task)
 }
 
-/** The same for lists; null sees all. */
+/** The viewer for lists; null sees all. */
 export function viewerOf(caller: Caller): ConversationViewer {
   if (caller.kind === 'agent') return { type: 'agent', id: caller.agentId }
   return hasRole(caller, 'admin') ? null : { type: 'user', id: caller.userPublicId, userId: caller.userId }
@@ -38,25 +38,29 @@ export async function readableConversation(db: Db, caller: Caller, id: string): 
 }
 
 /**
- * The conversation as it is now, neither changed nor deleted by others until the transaction ends; for what was found to be
- * readable. It is locked before its messages and marks. Fails with `conversation_not_found` when it was deleted meanwhile.
+ * The present conversation, which others cannot change or delete until the transaction ends. The caller must have
+ * checked that it is readable. It is locked before its messages and marks. Fails with `conversation_not_found` when it
+ * was deleted meanwhile.
  */
 export async function heldConversation(db: Db, id: string): Promise<ConversationRow> {
   return (await claimConversation(db, id)) ?? fail('conversation_not_found', { param: 'id' })
 }
 
-/** A conversation that only workspace admins change; agents do not get here. */
+/** A conversation for a change by workspace admins; agents are refused earlier. */
 export async function administeredConversation(db: Db, caller: Caller, id: string): Promise<ConversationRow> {
   if (!hasRole(caller, 'admin')) fail('not_authorized', { message: 'Only a workspace admin may do this.' })
   return readableConversation(db, caller, id)
 }
 
-/** The caller posts only where they are. */
+/** Callers may post only where they take part. */
 export async function participantOnly(db: Db, caller: Caller, conversation: ConversationRow): Promise<void> {
   if (!(await isParticipant(db, conversation.id, subjectOf(caller)))) fail('not_a_participant')
 }
 
-/** Whom a reference names: a person by `usr_` id or UUID, a live agent by any reference. null: nobody the caller sees. */
+/**
+ * The person (`usr_` id or UUID) or live agent (any reference) that a reference names; null when the caller sees nobody
+ * by it.
+ */
 export async function lookUpParticipant(db: Db, caller: Caller, input: ParticipantInput): Promise<Participant | null> {
   const { type, id } = typeof input === 'string' ? { type: null, id: input } : input
   if (type !== 'agent') {
@@ -68,7 +72,7 @@ export async function lookUpParticipant(db: Db, caller: Caller, input: Participa
   return agent === null || agent.deletedAt !== null ? null : { type: 'agent', id: agent.id }
 }
 
-/** The same; fails with `participant_not_found`. */
+/** Like `lookUpParticipant`, but fails with `participant_not_found`. */
 export async function knownParticipant(db: Db, caller: Caller, input: ParticipantInput): Promise<Participant> {
   const found = await lookUpParticipant(db, caller, input)
   return found ?? fail('participant_not_found', { details: { participant: input } })

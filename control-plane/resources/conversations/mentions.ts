@@ -6,8 +6,8 @@ import { matchPerson, mentionedNames } from './message-rules.ts'
 import type { Mention } from './message-store.ts'
 
 /**
- * The people and live agents of the workspace that a text mentions. An agent goes before a person of the same name.
- * `viewer`: who writes; an agent they may not see is not found. null (the platform) sees all.
+ * The people and live agents of the workspace that a text mentions. An agent wins over a person of the same name.
+ * `viewer`: the writer, who cannot mention agents they may not see; null (the platform) sees all.
  */
 export async function findMentions(
   db: Db,

@@ -53,7 +53,7 @@ test('a preview is one short line', () => {
   expect(previewOf(' '.repeat(100_000))).toBe('…')
 })
 
-test('people are called by id, address, or what their name makes', () => {
+test('people are referred to by id, address, or a form of their name', () => {
   const ada = { publicId: 'usr_1', name: 'Ada Lovelace', email: 'ada@example.com' }
   const twins = [
     { publicId: 'usr_2', name: 'Bob', email: 'bob@example.com' },

@@ -1,11 +1,11 @@
 import { slugOf } from '../agents/rules.ts'
 
-/** Decisions about messages (document 2, "Message" and "Limits"). */
+/** Decisions about messages. */
 
-/** So many agent messages within the window, with no person's between them, pause agent wakes (silence conv.burst). */
+/** This many agent messages within the window, without a person's message between them, pause agent wakes. */
 export const burst = { messages: 20, windowMs: 60_000 } as const
 
-/** `last`: authors of the newest messages, newest first. A person who posts lifts the pause at once. */
+/** `last`: authors of the newest messages, newest first. A person's message lifts the pause at once. */
 export function isBursting(last: readonly { type: 'user' | 'agent'; at: number }[], now: number): boolean {
   const oldest = last[burst.messages - 1]
   if (oldest === undefined || now - oldest.at >= burst.windowMs) return false
@@ -14,24 +14,24 @@ export function isBursting(last: readonly { type: 'user' | 'agent'; at: number }
 
 const previewChars = 160
 
-/** One flat line of a message, for lists. */
+/** A message as one flat line, for lists. */
 export function previewOf(body: string): string {
   const flat = body
     .slice(0, 4 * previewChars)
     .replaceAll(/\s+/g, ' ')
     .trim()
   if (flat.length <= previewChars && body.length <= 4 * previewChars) return flat
-  // Not in the middle of a character that takes two units.
+  // Not in the middle of a character of two units.
   const cut = flat.slice(0, previewChars).replace(/[\ud800-\udbff]$/, '')
   return `${cut.trimEnd()}…`
 }
 
-/** Names that mean something where they stand; more than these are ignored. */
+/** Number of mentions that count in a message; further ones are ignored. */
 const maxMentions = 50
 const mention =
   /(?<![\p{L}\p{N}@./+-])@([\p{L}\p{N}](?:[\p{L}\p{N}_.+-]*[\p{L}\p{N}])?(?:@[\p{L}\p{N}.-]*[\p{L}\p{N}])?)/gu
 
-/** What follows an `@` in a text, in order and once each: not in code, and not where it is part of an address. */
+/** The names after an `@` in a text, in order and once each, except in code and in addresses. */
 export function mentionedNames(body: string): string[] {
   const names = new Set<string>()
   for (const [, name] of proseOf(body).matchAll(mention)) {
@@ -41,7 +41,7 @@ export function mentionedNames(body: string): string[] {
   return [...names]
 }
 
-/** Markdown without its code: fenced blocks line by line, then what stands between runs of backticks of one length. */
+/** Markdown without its code: without fenced blocks, and without text between runs of backticks of the same length. */
 function proseOf(body: string): string {
   if (!/[`~]/.test(body)) return body
   const lines: string[] = []
@@ -75,7 +75,10 @@ function withoutInlineCode(text: string): string {
   return prose + text.slice(from)
 }
 
-/** A person's name in a mention: people have no handle of their own, so it is made of their name, else of their address. */
+/**
+ * A person's name in a mention. People have no handle of their own, so it is made from their name, else from their
+ * address.
+ */
 export function personHandle(person: { name: string; email: string }): string {
   return slugOf(person.name) || slugOf(person.email.split('@')[0] ?? '') || 'somebody'
 }
@@ -86,7 +89,7 @@ interface Person {
   email: string
 }
 
-/** The one person that a mentioned name means: by `usr_` id, address or handle; null for nobody, or for several. */
+/** The only person that a mentioned name fits, by `usr_` id, address or handle; null for nobody, or for several. */
 export function matchPerson<T extends Person>(people: readonly T[], name: string): T | null {
   const lower = name.toLowerCase()
   const exact = people.find((person) => person.publicId === name || person.email.toLowerCase() === lower)

@@ -12,7 +12,7 @@ export type Mention = z.infer<typeof mention>
 const messages = table('messages', {
   id: text,
   conversationId: text,
-  /** Its place in the conversation; begins at 1 and has no holes. */
+  /** Its number in the conversation, from 1 without holes. */
   seq: int,
   authorType: z.enum(authorTypes),
   /** `usr_` or `agt_` id; null for the system. */
@@ -69,7 +69,7 @@ export interface MessageRange {
   limit: number
 }
 
-/** Oldest first, or with a place `before` newest first; one row more than `limit`. */
+/** Lists messages oldest first, or with a place `before` newest first; returns one row more than `limit`. */
 export async function listMessages(db: Db, range: MessageRange): Promise<MessageRow[]> {
   const query = messages.from(db).where({ conversation_id: range.conversationId })
   const isBackward = range.place?.direction === 'before'
@@ -78,14 +78,14 @@ export async function listMessages(db: Db, range: MessageRange): Promise<Message
   return messages.list(query.orderBy('seq', isBackward ? 'desc' : 'asc').limit(range.limit + 1))
 }
 
-/** The newest of those not deleted. */
+/** The newest message that is not deleted. */
 export async function findLastMessage(db: Db, conversationId: string): Promise<MessageRow | null> {
   return messages.first(
     messages.from(db).where({ conversation_id: conversationId }).whereNull('deleted_at').orderBy('seq', 'desc'),
   )
 }
 
-/** Who wrote the last messages and when, newest first; what the system said is left out. */
+/** The authors and times of the last messages, newest first, without those of the system. */
 export async function listLastAuthors(
   db: Db,
   conversationId: string,
@@ -122,7 +122,7 @@ export async function replaceBody(
   })
 }
 
-/** What a message said before, oldest first, with the time each text was replaced: the last `limit` of them. */
+/** The last `limit` earlier texts of a message, oldest first, each with the time it was replaced. */
 export async function listEdits(
   db: Db,
   messageId: string,
@@ -136,7 +136,7 @@ export async function listEdits(
   return z.array(z.object({ body: text, replacedAt: time })).parse(rows.toReversed())
 }
 
-/** Marks it deleted; its text is not shown any more. False when it was. */
+/** Marks a message as deleted, which hides its text. Returns false when it was deleted before. */
 export async function removeMessage(db: Db, id: string, at: number): Promise<boolean> {
   const changed = await db('messages').where({ id }).whereNull('deleted_at').update({ deleted_at: at, updated_at: at })
   return changed === 1

@@ -4,7 +4,7 @@ import { listAgentsByIds } from '../agents/store.ts'
 import { listMembers } from '../members/store.ts'
 import { personHandle } from './message-rules.ts'
 
-/** How people and agents are called where they speak. */
+/** The names of people and agents as authors. */
 export interface Name {
   handle: string
   name: string
@@ -12,7 +12,7 @@ export interface Name {
 
 export type NameOf = (subject: { type: 'user' | 'agent' | 'system'; id: string | null }) => Name
 
-/** Names of these subjects, also of agents that were deleted and people who left. */
+/** The names of these subjects, including deleted agents and people who left. */
 export async function loadNames(
   db: Db,
   workspaceId: string,

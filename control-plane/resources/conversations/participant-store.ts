@@ -3,7 +3,7 @@ import { int, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
 import { table } from '../../db/table.ts'
 
-/** Who is in a conversation, and how far people have read. Ids are `usr_` and `agt_` ids. */
+/** The participants of a conversation, and how far people have read. Ids are `usr_` and `agt_` ids. */
 export interface Participant {
   type: 'user' | 'agent'
   id: string
@@ -15,7 +15,7 @@ const participants = table(
   { columns: { id: 'subject_id' } },
 )
 
-/** Who is in it already stays as it is. */
+/** Adds participants; those who are in it already stay unchanged. */
 export async function insertParticipants(
   db: Db,
   conversationId: string,
@@ -32,14 +32,14 @@ export async function insertParticipants(
     .ignore()
 }
 
-/** False when they were not in it. */
+/** Returns false when they were not in it. */
 export async function removeParticipant(db: Db, conversationId: string, participant: Participant): Promise<boolean> {
   const { type, id } = participant
   const where = { conversation_id: conversationId, type, subject_id: id }
   return (await db('conversation_participants').where(where).delete()) === 1
 }
 
-/** By conversation, first joined first. */
+/** Lists participants by conversation, first joined first. */
 export async function listParticipants(
   db: Db,
   conversationIds: readonly string[],
@@ -60,7 +60,7 @@ export async function isParticipant(db: Db, conversationId: string, { type, id }
 }
 
 export interface ReadMark {
-  /** Number of the last message that was there when they read. */
+  /** Number of the last message when they read. */
   seq: number
   at: number
 }
@@ -71,7 +71,7 @@ const reads = table(
   { columns: { seq: 'read_seq', at: 'read_at' } },
 )
 
-/** A mark never goes back. */
+/** Records how far a person has read; a mark never goes back. */
 export async function recordRead(
   db: Db,
   read: { conversationId: string; userId: string; seq: number; at: number },
@@ -96,7 +96,10 @@ export async function listReads(
   return new Map((await reads.list(marks)).map(({ conversationId, seq, at }) => [conversationId, { seq, at }]))
 }
 
-/** Live messages after the person's mark that somebody else wrote, by conversation; those without any are left out. */
+/**
+ * Counts messages of others after the person's mark that are not deleted, by conversation; conversations without any
+ * have no entry.
+ */
 export async function countUnread(
   db: Db,
   userId: string,

@@ -7,7 +7,7 @@ import type { ConversationRow } from './store.ts'
 import type { TaskRow } from '../tasks/store.ts'
 import type { MessageRow } from './message-store.ts'
 
-/** A deleted message is shown without its text (silence conv.deletedBody). */
+/** Shows a deleted message without its text. */
 export function presentMessage(message: MessageRow, conversation: Pick<ConversationRow, 'taskId'>): Message {
   const isDeleted = message.deletedAt !== null
   return {

@@ -13,7 +13,7 @@ import { countUnread, listParticipants, listReads, type Participant, type ReadMa
 import { capabilitiesOf, subjectOf, triggerModeOf } from './rules.ts'
 import type { ConversationRow } from './store.ts'
 
-/** What conversations look like to one caller. What a page of them needs is loaded once for all. */
+/** Conversations as one caller reads them. The rows that a page of them needs are loaded at once. */
 export async function presentConversations(
   db: Db,
   caller: Caller,

@@ -1,7 +1,7 @@
 import type { TaskRow } from '../tasks/store.ts'
 import { taskPrompt } from '../tasks/prompt.ts'
 
-/** What an agent reads when a message wakes it. */
+/** The prompt of an agent that a message wakes. */
 
 export interface Line {
   name: string
@@ -13,13 +13,13 @@ export interface MessageFacts {
   author: { name: string; handle: string }
   messageId: string
   body: string
-  /** What was said since the agent's own last message, oldest first. */
+  /** The messages since the agent's own last one, oldest first. */
   earlier: readonly Line[]
 }
 
 const earlierChars = 8_000
 
-/** `task`: the one that is talked about, when the agent is to work on it. */
+/** `task`: the discussed task, if the agent should work on it. */
 export function messagePrompt(facts: MessageFacts, task: TaskRow | null): string {
   const { conversation, author } = facts
   const who = `${author.name} (${author.handle})`
@@ -39,7 +39,7 @@ export function messagePrompt(facts: MessageFacts, task: TaskRow | null): string
 
 const answerNote = (kind: 'comment' | 'message') => `Your final answer is posted there as your ${kind}.`
 
-/** The newest ones that fit. */
+/** The newest messages that fit. */
 function earlierText(earlier: readonly Line[]): string {
   const lines: string[] = []
   let left = earlierChars

@@ -2,7 +2,7 @@ import { hasRole, type Caller } from '../../http/callers.ts'
 import type { Participant } from './participant-store.ts'
 import type { ConversationRow } from './store.ts'
 
-/** Decisions about conversations (document 2, "Conversation"). */
+/** Decisions about conversations. */
 
 export const subjectOf = (caller: Caller): Participant =>
   caller.kind === 'person' ? { type: 'user', id: caller.userPublicId } : { type: 'agent', id: caller.agentId }
@@ -10,7 +10,7 @@ export const subjectOf = (caller: Caller): Participant =>
 export const triggerModeOf = ({ kind }: Pick<ConversationRow, 'kind'>) =>
   kind === 'dm' ? ('respond_to_all' as const) : ('mention_to_wake' as const)
 
-/** Who is in it, and workspace admins, change its title and runtime; only admins put it away. */
+/** Participants and workspace admins may change the title and the runtime; only admins may archive and delete. */
 export function capabilitiesOf(
   conversation: Pick<ConversationRow, 'kind' | 'taskId'>,
   facts: { caller: Caller; isIn: boolean },
@@ -24,7 +24,7 @@ export function capabilitiesOf(
   }
 }
 
-/** What hinders deleting it; that it belongs to a task goes first (silence conv.deleteCodeOrder). */
+/** The reason why it cannot be deleted; belonging to a task is reported first. */
 export function deletionRefusal(
   conversation: Pick<ConversationRow, 'kind' | 'taskId'>,
   hasLiveRun: boolean,
@@ -34,7 +34,7 @@ export function deletionRefusal(
   return hasLiveRun ? 'conversation_has_live_run' : null
 }
 
-/** The two of a dm that belongs to no task. */
+/** The two participants of a dm that belongs to no task. */
 export function dmOf(
   participants: readonly Participant[],
 ): { userId: string; agentId: string } | 'dm_requires_one_agent' | 'dm_requires_one_user' {

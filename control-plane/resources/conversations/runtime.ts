@@ -5,7 +5,7 @@ import type { ModelCatalog } from '../../catalog/catalog.ts'
 import type { Wake } from '../../wakes/wake.ts'
 import type { ConversationRow } from './store.ts'
 
-/** What the people of a conversation chose for the runs in it; null: as the agent is set. */
+/** The settings that people chose for the runs in a conversation; null: the agent's own. */
 export interface Runtime {
   modelId: string | null
   harness: HarnessName | null
@@ -14,15 +14,15 @@ export interface Runtime {
 }
 
 /**
- * What is chosen must go together. `agentModels`: what the agents of the conversation run without a choice. Fails with
- * `model_not_found`, `harness_model_unsupported`, `reasoning_effort_unsupported`, `speed_unsupported`.
+ * Checks that the choices fit together. `agentModels`: the models of the conversation's agents without a choice. Fails
+ * with `model_not_found`, `harness_model_unsupported`, `reasoning_effort_unsupported`, `speed_unsupported`.
  */
 export function checkRuntime(runtime: Runtime, agentModels: readonly string[], catalog: ModelCatalog): void {
   const { modelId, harness, reasoningEffort, speed } = runtime
   if (modelId !== null && catalog.find(modelId) === null) fail('model_not_found', { param: 'modelId' })
   for (const name of modelId === null ? agentModels : [modelId]) {
     const model = catalog.find(name)
-    // Nothing is known of an agent's own model that is not in the catalog, so nothing speaks against it but for speeds.
+    // An agent's own model that is not in the catalog is unknown, so only a speed can be refused.
     if (model === null) continue
     if (harness !== null && harness !== model.harness && harnesses[harness].models === 'own')
       fail('harness_model_unsupported', { param: 'harness', allowedValues: [model.harness] })
@@ -35,7 +35,7 @@ export function checkRuntime(runtime: Runtime, agentModels: readonly string[], c
     fail('speed_unsupported', { param: 'speed', allowedValues: ['standard'] })
 }
 
-/** What the runs in a conversation are started with; a change of it begins a fresh session. */
+/** The settings with which runs in a conversation start; a change of them begins a fresh session. */
 export function runtimeOf(conversation: ConversationRow | null): Pick<Wake, 'overrides' | 'freshSince'> {
   if (conversation === null) return {}
   const { modelId: model, harness, reasoningEffort, speed } = conversation

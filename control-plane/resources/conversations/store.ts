@@ -6,7 +6,7 @@ import { reasoningEfforts, speeds } from '../../../shared/runs/spec.ts'
 import { int, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { lockRows } from '../../db/dialect.ts'
 import { pageById, type IdPage } from '../../db/id-page.ts'
-import { holdsPattern, likeContaining } from '../../db/like.ts'
+import { onlyContaining } from '../../db/list-filters.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
@@ -16,7 +16,7 @@ const conversations = table('conversations', {
   kind: z.enum(conversationKinds),
   title: nullableText,
   taskId: nullableText,
-  /** `usr_` and `agt_` id of a dm that belongs to no task. */
+  /** The `usr_` and `agt_` ids of a dm that belongs to no task. */
   dmUser: nullableText,
   dmAgent: nullableText,
   createdByType: z.enum(authorTypes),
@@ -27,7 +27,7 @@ const conversations = table('conversations', {
   lastMessagePreview: nullableText,
   lastActivityAt: nullableTime,
   archivedAt: nullableTime,
-  /** What its runs use instead of their agent's settings. */
+  /** Settings of its runs that replace those of the agent. */
   modelId: nullableText,
   harness: z.enum(harnessNames).nullable(),
   reasoningEffort: z.enum(reasoningEfforts).nullable(),
@@ -53,7 +53,7 @@ export type NewConversation = Pick<
   | 'createdAt'
 >
 
-/** False when the task has a conversation already, or the agent and the person have a dm. */
+/** Returns false when the task has a conversation already, or the agent and the person have a dm. */
 export async function insertConversation(db: Db, conversation: NewConversation): Promise<boolean> {
   const inserted: unknown[] = await db('conversations')
     .insert(conversations.toColumns({ ...conversation, updatedAt: conversation.createdAt }))
@@ -67,7 +67,7 @@ export async function findConversation(db: Db, id: string): Promise<Conversation
   return conversations.find(db, { id })
 }
 
-/** The same, kept from changing until the transaction ends. */
+/** Finds and locks a conversation until the transaction ends. */
 export async function claimConversation(db: Db, id: string): Promise<ConversationRow | null> {
   return conversations.first(lockRows(conversations.from(db).where({ id })))
 }
@@ -98,15 +98,15 @@ export async function listConversationsByIds(
 }
 
 /**
- * Whose eyes a list is made for; null sees all. A person sees channels, conversations of tasks they see, and their own
- * dms; an agent only those it is in. `id`: `usr_` or `agt_` id; `userId`: UUID.
+ * The viewer for whom a list is made; null sees all. A person sees channels, conversations of tasks they see, and their
+ * own dms; an agent sees only those it takes part in. `id`: `usr_` or `agt_` id; `userId`: UUID.
  */
 export type ConversationViewer = { type: 'user'; id: string; userId: string } | { type: 'agent'; id: string } | null
 
 export interface ConversationFilter extends IdPage {
   workspaceId: string
   visibleTo: ConversationViewer
-  /** `none`: those that belong to no task. */
+  /** `none`: those without a task. */
   task?: { id: string } | 'none'
   /** `usr_` or `agt_` id. */
   participantId?: string
@@ -115,7 +115,7 @@ export interface ConversationFilter extends IdPage {
   q?: string
 }
 
-/** Newest first (from the cursor upwards when it pages back); one row more than `limit`. */
+/** Lists conversations newest first (upwards from a cursor that pages back); returns one row more than `limit`. */
 export async function listConversations(db: Db, filter: ConversationFilter): Promise<ConversationRow[]> {
   const query = conversations.from(db).where({ workspace_id: filter.workspaceId })
   if (filter.visibleTo) onlyVisible(query, filter.visibleTo)
@@ -123,9 +123,7 @@ export async function listConversations(db: Db, filter: ConversationFilter): Pro
   else if (filter.task) void query.where({ task_id: filter.task.id })
   if (filter.participantId !== undefined) void query.whereExists((own) => participation(own, filter.participantId!))
   if (!filter.withArchived) void query.whereNull('archived_at')
-  if (filter.q !== undefined && filter.q !== '') {
-    void query.whereRaw(holdsPattern('title'), [likeContaining(filter.q)])
-  }
+  onlyContaining(query, ['title'], filter.q)
   return conversations.list(pageById(query, filter))
 }
 
@@ -143,7 +141,7 @@ function onlyVisible(query: Knex.QueryBuilder, viewer: NonNullable<ConversationV
   })
 }
 
-/** The conversation's task, when it belongs to a private project of somebody else. */
+/** Selects the conversation's task if it belongs to a private project of somebody else. */
 function hiddenTask(query: Knex.QueryBuilder, userId: string): void {
   void query
     .from('tasks')
@@ -163,16 +161,16 @@ function participation(query: Knex.QueryBuilder, subjectId: string): void {
 }
 
 /**
- * Writes what is new of title, archiving and runtime, not what posts write meanwhile. Fails with `transient_conflict` when somebody else changed
- * these since they were read.
+ * Writes title, archiving and runtime, not the fields that posts write meanwhile. Fails with `transient_conflict` when
+ * somebody else changed these since they were read.
  */
 export async function replaceConversation(db: Db, before: ConversationRow, after: ConversationRow): Promise<void> {
   await conversations.replace(db, before, after)
 }
 
 /**
- * Makes room for the next message and gives its number; null when the conversation is gone. Other posts to it wait until
- * the transaction ends.
+ * Reserves the next message's number and returns it; null when the conversation is gone. Other posts wait until the
+ * transaction ends.
  */
 export async function recordPost(
   db: Db,
@@ -192,14 +190,14 @@ export async function recordPost(
   return changed.length === 0 ? null : z.object({ message_seq: int }).parse(changed[0]).message_seq
 }
 
-/** What is shown of the last message after that one was edited. */
+/** Updates the preview of the last message after it was edited. */
 export async function replacePreview(db: Db, last: { conversationId: string; messageId: string; preview: string }) {
   await db('conversations')
     .where({ id: last.conversationId, last_message_id: last.messageId })
     .update({ last_message_preview: last.preview })
 }
 
-/** One message less; `last` is the newest of those left. */
+/** Records the removal of a message; `last` is the newest of those left. */
 export async function recordRemoval(
   db: Db,
   removal: { conversationId: string; last: { messageId: string; preview: string } | null; at: number },
@@ -214,7 +212,7 @@ export async function recordRemoval(
     })
 }
 
-/** Removes the conversation with its messages, participants and marks, and what was still to be woken for it. */
+/** Removes the conversation with its messages, participants and marks, and its waiting wakes. */
 export async function removeConversation(db: Db, id: string): Promise<void> {
   await db('wakes').where({ conversation_id: id, state: 'waiting' }).delete()
   for (const table of ['message_edits', 'messages', 'conversation_reads', 'conversation_participants'])

@@ -4,10 +4,10 @@ import type { TaskRow } from '../tasks/store.ts'
 import { insertParticipants, type Participant } from './participant-store.ts'
 import { findConversationOfTask, insertConversation, type ConversationRow } from './store.ts'
 
-/** What a task must say of itself to be talked about. */
+/** The fields of a task that its conversation needs. */
 export type DiscussedTask = Pick<TaskRow, 'id' | 'workspaceId' | 'assigneeAgentId' | 'createdByType' | 'createdById'>
 
-/** The conversation that holds a task's comments, made when it is not there. */
+/** The conversation that holds a task's comments, made if it does not exist. */
 export async function ensureTaskConversation(
   db: Db,
   { task, world }: { task: DiscussedTask; world: World },
@@ -34,7 +34,7 @@ export async function ensureTaskConversation(
   return conversation
 }
 
-/** Whoever made the task, and who works on it. */
+/** The task's creator and assignee. */
 export function participantsOf(task: DiscussedTask): Participant[] {
   const { createdByType, createdById, assigneeAgentId } = task
   const creator = createdByType === 'system' || createdById === null ? [] : [{ type: createdByType, id: createdById }]

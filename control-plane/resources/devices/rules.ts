@@ -4,14 +4,14 @@ import { linkLimits } from '../../../shared/device/limits.ts'
 export type LivenessStatus = 'connected' | 'disconnected' | 'retired'
 const controllers = new Set(['ios', 'ipados', 'android'])
 
-/** A phone or tablet is a controller: it has no status and takes no runs (document 1, "Device"). */
+/** A phone or tablet is a controller: it has no status and takes no runs. */
 export function isController(platform: string | null): boolean {
   return platform !== null && controllers.has(platform.toLowerCase())
 }
 
 /**
- * Whether the device takes runs that this person causes. `causedBy`: UUID of the person at the root of the run's chain of
- * wakes, null when it is not known, which counts as nobody. `admins`: UUIDs of the workspace's owners and admins.
+ * Whether the device takes runs that this person causes. `causedBy`: UUID of the person at the root of the run's chain
+ * of wakes, null when unknown, which counts as nobody. `admins`: UUIDs of the workspace's owners and admins.
  */
 export function mayCauseRunsOn(
   device: { runsBy: RunsBy; userId: string },
@@ -22,20 +22,23 @@ export function mayCauseRunsOn(
   return causedBy === device.userId || (device.runsBy === 'admins' && admins.has(causedBy))
 }
 
-/** Computed from the last heartbeat, never stored (document 1, "Device liveness"). */
+/** The liveness, computed from the last heartbeat and never stored. */
 export function livenessOf(
   device: { lastHeartbeatAt: number | null; createdAt: number },
   now: number,
   leaseMs: number = linkLimits.leaseMs,
 ): LivenessStatus {
   const last = device.lastHeartbeatAt
-  // A device that never sent a heartbeat ages from its creation, so an abandoned enrolment retires too.
+  // A device that never sent a heartbeat ages from its creation, so an abandoned enrolment is retired, too.
   if (now - (last ?? device.createdAt) > linkLimits.retireMs) return 'retired'
   if (last === null || now - last > leaseMs) return 'disconnected'
   return 'connected'
 }
 
-/** Until when the device counts as connected, in milliseconds; before its first heartbeat that time is its creation. */
+/**
+ * The time until which the device counts as connected, in milliseconds; before its first heartbeat that is its
+ * creation.
+ */
 export function liveUntil(
   device: { lastHeartbeatAt: number | null; createdAt: number },
   leaseMs: number = linkLimits.leaseMs,
@@ -43,7 +46,7 @@ export function liveUntil(
   return device.lastHeartbeatAt === null ? device.createdAt : device.lastHeartbeatAt + leaseMs
 }
 
-/** A replica holds its link, so it can be asked something now. */
+/** Whether a replica holds its link, so that it can be asked something now. */
 export function isLinked(
   device: { lastHeartbeatAt: number | null; createdAt: number; replicaId: string | null },
   now: number,

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { runsByChoices, type RunsBy } from '../../../shared/api/devices.ts'
+import { runsByChoices } from '../../../shared/api/devices.ts'
 import {
   claimState,
   providerReadiness,
@@ -34,6 +34,7 @@ const devices = table(
     runsBy: z.enum(runsByChoices),
     remoteControlRevokedAt: nullableTime,
     replicaId: nullableText,
+    /** Unique to one link: a daemon that reconnects has another one. */
     linkId: nullableText,
     removedAt: nullableTime,
     rowVersion: int,
@@ -50,21 +51,10 @@ const byPublicIds = devices.query('where public_id in ? order by created_at')
 const byToken = devices.query('where token_hash = ? or next_token_hash = ?')
 const ofWorkspace = devices.query('where workspace_id = ? and removed_at is null')
 
-export interface NewDevice {
-  deviceId: string
-  publicId: string
-  workspaceId: string
-  userId: string
-  displayName: string
-  hostname: string | null
-  platform: string | null
-  version: string | null
-  maxConcurrent: number
-  runsBy: RunsBy
-  remoteControlRevokedAt: number | null
-  tokenHash: string
-  at: number
-}
+type IdentityFields = 'deviceId' | 'publicId' | 'workspaceId' | 'userId' | 'displayName' | 'tokenHash'
+type HostFields = 'hostname' | 'platform' | 'version'
+type SettingFields = 'maxConcurrent' | 'runsBy' | 'remoteControlRevokedAt'
+export type NewDevice = Pick<DeviceRow, IdentityFields | HostFields | SettingFields> & { at: number }
 
 export async function insertDevice(db: Db, device: NewDevice): Promise<void> {
   const { at, ...given } = device
@@ -81,13 +71,13 @@ export async function findDeviceByPublicId(db: Db, publicId: string): Promise<De
   return byPublicId.first(db, [publicId])
 }
 
-/** The device with this id even if it was removed since: names in old runs. */
+/** The device with this id, even if it was removed since; for names in old runs. */
 export async function findDeviceEver(db: Db, publicId: string): Promise<DeviceRow | null> {
   const known = await devices.list(devices.from(db).where({ public_id: publicId }).orderBy('created_at', 'desc'))
   return known.find((device) => device.removedAt === null) ?? known[0] ?? null
 }
 
-/** By the hash of its token, or of the token it was given last and has not used yet; also removed ones. */
+/** Finds a device by the hash of its token, or of the new token that it has not used yet; includes removed ones. */
 export async function findDeviceByToken(db: Db, tokenHash: string): Promise<DeviceRow | null> {
   return byToken.first(db, [tokenHash, tokenHash])
 }
@@ -112,27 +102,15 @@ export async function listDevicesByPublicId(db: Db, publicIds: readonly string[]
 /** Devices of a workspace that were not removed. */
 export async function listDevicesOfWorkspace(db: Db, workspaceId: string): Promise<DeviceRow[]> {
   const rows = await ofWorkspace.list(db, [workspaceId])
-  // Sorting a few rows here costs less than having it planned.
+  // Sorting a few rows here is cheaper than planning it in the query.
   return rows.toSorted((a, b) => (a.deviceId < b.deviceId ? -1 : 1))
 }
 
-/** Fields a person or the device itself changes; compare-and-set on the row's version. */
+/** Writes fields that a person or the device itself changes, by compare-and-set on the row's version. */
 export async function replaceDevice(
   db: Db,
   device: DeviceRow,
-  changes: Partial<
-    Pick<
-      DeviceRow,
-      | 'displayName'
-      | 'hostname'
-      | 'maxConcurrent'
-      | 'runsBy'
-      | 'remoteControlRevokedAt'
-      | 'removedAt'
-      | 'platform'
-      | 'version'
-    >
-  > & { at: number },
+  changes: Partial<Pick<DeviceRow, 'displayName' | 'removedAt' | HostFields | SettingFields>> & { at: number },
 ): Promise<void> {
   const { at, ...fields } = changes
   const changed = await db('devices')
@@ -142,39 +120,20 @@ export async function replaceDevice(
   expectOnlyWriter(changed)
 }
 
-export interface LinkUp {
-  deviceId: string
-  replicaId: string
-  /** Of this link alone: a daemon that reconnects has another one. */
-  linkId: string
-  at: number
-  version: string
-  platform: string
-  hostname: string
-  claimState: ClaimState
-}
-
-/** False when the device was removed. */
-export async function markLinked(db: Db, link: LinkUp): Promise<boolean> {
+/** Stores the device's new link and what its hello says. Returns false when the device was removed. */
+export async function markLinked(
+  db: Db,
+  link: Pick<DeviceRow, 'deviceId' | 'replicaId' | 'linkId' | 'claimState' | HostFields> & { at: number },
+): Promise<boolean> {
+  const { deviceId, at, ...fields } = link
   const marked = await db('devices')
-    .where({ device_id: link.deviceId })
+    .where({ device_id: deviceId })
     .whereNull('removed_at')
-    .update(
-      devices.toColumns({
-        replicaId: link.replicaId,
-        linkId: link.linkId,
-        lastHeartbeatAt: link.at,
-        version: link.version,
-        platform: link.platform,
-        hostname: link.hostname,
-        claimState: link.claimState,
-        updatedAt: link.at,
-      }),
-    )
+    .update(devices.toColumns({ ...fields, lastHeartbeatAt: at, updatedAt: at }))
   return marked === 1
 }
 
-/** The link is gone; another link of the same device is not touched. */
+/** Records that the link is gone; another link of the same device is not touched. */
 export async function markUnlinked(db: Db, link: { deviceId: string; linkId: string }) {
   await db('devices').where({ device_id: link.deviceId, link_instance: link.linkId }).update({ replica_id: null })
 }
@@ -182,7 +141,7 @@ export async function markUnlinked(db: Db, link: { deviceId: string; linkId: str
 const beat = command('update devices set last_heartbeat_at = ? where device_id in ?')
 
 export async function recordHeartbeats(db: Db, beats: readonly { deviceId: string; at: number }[]): Promise<void> {
-  // Grouped by time: all heartbeats of one second cost one statement.
+  // Grouped by time, so that all heartbeats of one second take one statement.
   const byTime = Map.groupBy(beats, (each) => each.at)
   for (const [at, group] of byTime) {
     const devices = group.map((each) => each.deviceId)
@@ -202,24 +161,24 @@ export async function recordReadiness(db: Db, deviceId: string, readiness: Provi
     .update(devices.toColumns({ providerReadiness: readiness, providerReadinessAt: at }))
 }
 
-/** A new token beside the old one: both work until the new one was used. */
+/** Stores a new token beside the old one; both work until the new one is used. */
 export async function setNextToken(db: Db, deviceId: string, nextTokenHash: string): Promise<void> {
   await db('devices').where({ device_id: deviceId }).update({ next_token_hash: nextTokenHash })
 }
 
-/** The device used its new token: the old one is no longer valid. */
+/** Called when the device used its new token: the old one becomes invalid. */
 export async function promoteToken(db: Db, deviceId: string, tokenHash: string, at: number): Promise<void> {
   await db('devices')
     .where({ device_id: deviceId, next_token_hash: tokenHash })
     .update({ token_hash: tokenHash, next_token_hash: null, token_issued_at: at })
 }
 
-/** The replica no longer holds a link of the device. */
+/** Records that the replica no longer holds a link of the device. */
 export async function clearLink(db: Db, deviceId: string, replicaId: string): Promise<void> {
   await db('devices').where({ device_id: deviceId, replica_id: replicaId }).update({ replica_id: null })
 }
 
-/** Forgets all links: for the start of a server that shares its database with no other. */
+/** Forgets all links, at the start of a server that shares its database with no other. */
 export async function clearAllLinks(db: Db): Promise<void> {
   await db('devices').whereNotNull('replica_id').update({ replica_id: null })
 }

@@ -32,7 +32,7 @@ export async function countUsers(db: Db): Promise<number> {
   return countOf(db('users'))
 }
 
-/** Makes a person a member; a member already keeps the row and gets the role. */
+/** Makes a person a member; a present member keeps the row and gets the role. */
 export async function replaceMember(
   db: Db,
   member: { workspaceId: string; userId: string; role: Role; at: number },
@@ -46,7 +46,7 @@ export async function replaceMember(
 const joined = z.object({ role: z.enum(roles), joinedAt: time })
 export type MemberRow = UserRow & z.infer<typeof joined>
 
-/** First joined first. */
+/** Lists members, first joined first. */
 export async function listMembers(db: Db, workspaceId: string): Promise<MemberRow[]> {
   const rows: unknown[] = await db('members')
     .join('users', 'users.id', 'members.user_id')
@@ -82,7 +82,7 @@ export const loginTokens = table('login_tokens', {
   workspaceId: text,
   createdAt: time,
   lastUsedAt: nullableTime,
-  /** null: it does not end by itself. */
+  /** null: it never expires. */
   expiresAt: nullableTime,
 })
 export type LoginToken = RowOf<typeof loginTokens>
@@ -95,7 +95,7 @@ export async function insertLoginToken(
   await loginTokens.insert(db, { ...given, createdAt: at })
 }
 
-/** By its id or by the hash of the token itself. Answers its id, or null when no such token is still valid. */
+/** Revokes a token by its id or by its hash. Returns its id, or null when no such token is valid. */
 export async function revokeLoginToken(
   db: Db,
   token: { id: string } | { tokenHash: string },
@@ -123,7 +123,7 @@ export async function removeMember(db: Db, member: { workspaceId: string; userId
   return (await db('members').where({ workspace_id: member.workspaceId, user_id: member.userId }).delete()) === 1
 }
 
-/** All login tokens of a person in one workspace. */
+/** Revokes all login tokens of a person in one workspace. */
 export async function revokeLoginTokensOf(
   db: Db,
   member: { workspaceId: string; userId: string },

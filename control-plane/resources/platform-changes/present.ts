@@ -28,7 +28,7 @@ function pathOf(route: AnyRoute, params: PlatformChangeRow['params']): string {
   return route.base + path
 }
 
-/** What a positional of the command stands for; null when it was not given. */
+/** The value of a positional of the command; null when it was not given. */
 function valueAt({ params, body }: Pick<PlatformChangeRow, 'params' | 'body'>, target: string | null): string | null {
   if (target === null) return null
   const [part, key = ''] = target.split('.')

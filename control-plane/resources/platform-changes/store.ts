@@ -3,18 +3,18 @@ import { json, nullableJson, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
-/** What the route answered when the change was approved. */
+/** The route's answer when the change was approved. */
 const result = z.object({ status: z.number().int(), body: z.unknown() })
 export type ChangeResult = z.infer<typeof result>
 
-/** Writes that an agent asked for and a person must approve; the approval with the same id is built on them. */
+/** Writes that an agent requested and a person must approve; the approval has the same id. */
 const changes = table('platform_changes', {
   /** `apr_...` */
   id: text,
   workspaceId: text,
   agentId: text,
   runId: text,
-  /** The contract's id of the route to call when it is approved. */
+  /** The contract's id of the route to call on approval. */
   routeId: text,
   params: json(z.record(z.string(), z.unknown())),
   body: json(z.unknown()),
@@ -40,7 +40,7 @@ export async function listPlatformChanges(db: Db, ids: readonly string[]): Promi
   return changes.list(changes.from(db).whereIn('id', [...ids]))
 }
 
-/** Closes a change that waits. False when it is closed already. */
+/** Closes a waiting change. Returns false when it is closed already. */
 export async function closePlatformChange(
   db: Db,
   change: { id: string; status: 'approved' | 'rejected' | 'expired'; result: ChangeResult | null },

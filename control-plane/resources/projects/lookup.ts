@@ -4,7 +4,7 @@ import type { Caller } from '../../http/callers.ts'
 import { isVisible, projectViewerOf } from './rules.ts'
 import { findProject, hasGrant, type ProjectRow } from './store.ts'
 
-/** What the id names for this caller, deleted or not. Fails with `resource_not_found`. */
+/** The project with this id, deleted or not, if the caller sees it. Fails with `resource_not_found`. */
 export async function visibleProject(db: Db, caller: Caller, id: string): Promise<ProjectRow> {
   const project = await findProject(db, caller.workspaceId, id)
   if (project === null) return unknownProject()
@@ -12,7 +12,7 @@ export async function visibleProject(db: Db, caller: Caller, id: string): Promis
   return isVisible(project, projectViewerOf(caller), isGranted) ? project : unknownProject()
 }
 
-/** The same, when it is not deleted. */
+/** Like `visibleProject`, but only if it is not deleted. */
 export async function liveProject(db: Db, caller: Caller, id: string): Promise<ProjectRow> {
   const project = await visibleProject(db, caller, id)
   return project.deletedAt === null ? project : unknownProject()

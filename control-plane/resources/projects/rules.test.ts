@@ -15,7 +15,7 @@ const person = (role: 'owner' | 'admin' | 'member', userId = 'u'): Caller => ({
 const agent: Caller = { kind: 'agent', agentId: 'agt_1', agentUuid: 'a1', workspaceId: 'w', runId: 'run_1', fence: 1 }
 const hidden = { visibility: 'private', ownerUserId: 'u', leadAgentId: null } as const
 
-test('a private project is seen by its owner, admins, and agents that were let in or lead it', () => {
+test('a private project is visible to its owner, admins, its lead agent, and agents with a grant', () => {
   const sees = (caller: Caller, project: Parameters<typeof isVisible>[0] = hidden, isGranted = false) =>
     isVisible(project, projectViewerOf(caller), isGranted)
   expect(sees(person('member'))).toBe(true)
@@ -28,14 +28,14 @@ test('a private project is seen by its owner, admins, and agents that were let i
   expect(sees(person('member'), { ...hidden, ownerUserId: null })).toBe(false)
 })
 
-test('only people own or administer', () => {
+test('only people own or administer a project', () => {
   expect(ownsOrAdministers(hidden, person('member'))).toBe(true)
   expect(ownsOrAdministers(hidden, person('member', 'other'))).toBe(false)
   expect(ownsOrAdministers({ ownerUserId: null }, person('owner', 'other'))).toBe(true)
   expect(ownsOrAdministers({ ownerUserId: null }, agent)).toBe(false)
 })
 
-test('a preview has 220 characters, whole ones', () => {
+test('a preview has at most 220 characters and cuts none apart', () => {
   expect(previewOf('')).toBeNull()
   expect(previewOf('short')).toBe('short')
   expect(previewOf('x'.repeat(221))).toBe('x'.repeat(220))

@@ -2,15 +2,15 @@ import { hasRole, type Caller } from '../../http/callers.ts'
 import type { ProjectViewer } from './visibility.ts'
 import type { ProjectRow } from './store.ts'
 
-/** Decisions about projects (document 1, "Project"; silences projects.who and agents.privateVisibility). */
+/** Decisions about projects. */
 
-/** Workspace admins see private projects too. */
+/** Workspace admins see private projects, too. */
 export function projectViewerOf(caller: Caller): ProjectViewer {
   if (caller.kind === 'agent') return { agentId: caller.agentId, agentUuid: caller.agentUuid }
   return hasRole(caller, 'admin') ? null : { userId: caller.userId }
 }
 
-/** A private project is its owner's, the workspace admins' and of the agents that were let into it or lead it. */
+/** A private project is visible to its owner, to workspace admins, and to agents that lead it or were let into it. */
 export function isVisible(
   project: Pick<ProjectRow, 'visibility' | 'ownerUserId' | 'leadAgentId'>,
   viewer: ProjectViewer,
@@ -21,14 +21,14 @@ export function isVisible(
   return isGranted || project.leadAgentId === viewer.agentUuid
 }
 
-/** Restoring and giving away are for the project's owner and workspace admins. */
+/** Only the project's owner and workspace admins may restore it and give it away. */
 export function ownsOrAdministers(project: Pick<ProjectRow, 'ownerUserId'>, caller: Caller): boolean {
   return caller.kind === 'person' && (hasRole(caller, 'admin') || project.ownerUserId === caller.userId)
 }
 
 const previewLength = 220
 
-/** The first 220 characters, none of them cut in two; null when there is no description. */
+/** The first 220 whole characters; null when there is no description. */
 export function previewOf(description: string): string | null {
   return description === ''
     ? null

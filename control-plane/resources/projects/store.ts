@@ -1,11 +1,10 @@
 import { onlyGranted, onlyVisibleProjects, type GrantedAgent, type ProjectViewer } from './visibility.ts'
 import { countOf } from '../../db/reads.ts'
-import type { Knex } from 'knex'
 import { z } from 'zod'
 import { projectStatuses } from '../../../shared/api/projects.ts'
 import { int, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { newestFirst } from '../../db/id-page.ts'
-import { holdsPattern, likeContaining } from '../../db/like.ts'
+import { onlyContaining, onlyLive } from '../../db/list-filters.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
@@ -43,12 +42,12 @@ export async function findProject(db: Db, workspaceId: string, id: string): Prom
   return projects.find(db, { workspaceId, id })
 }
 
-/** Deleted projects count too. */
+/** Whether a project of the workspace, deleted or not, has the prefix. */
 export async function isPrefixTaken(db: Db, workspaceId: string, prefix: string): Promise<boolean> {
   return (await db('projects').where({ workspace_id: workspaceId, prefix }).first('id')) !== undefined
 }
 
-/** Lets an agent into a project; one that was let in already stays so. */
+/** Lets an agent into a project; an existing grant stays as it is. */
 export async function insertGrant(db: Db, grant: { projectId: string; agentId: string; at: number }): Promise<void> {
   await db('project_grants')
     .insert({ project_id: grant.projectId, agent_id: grant.agentId, created_at: grant.at })
@@ -58,7 +57,7 @@ export async function insertGrant(db: Db, grant: { projectId: string; agentId: s
 
 const grantRow = z.object({ agentId: text, createdAt: time })
 
-/** Agents that were let into a project, first let in first. */
+/** Lists the agents that were let into a project, first let in first. */
 export async function listGrants(db: Db, projectId: string): Promise<z.infer<typeof grantRow>[]> {
   const rows: unknown[] = await db('project_grants')
     .where({ project_id: projectId })
@@ -77,12 +76,11 @@ export async function hasGrant(db: Db, projectId: string, agentId: string): Prom
   )
 }
 
-/** An agent was let into a project by a row, or leads it. */
 export interface ProjectFilter {
   workspaceId: string
-  /** Live projects with one of these; left out: all live ones. */
+  /** Live projects with one of these statuses; left out: all live ones. */
   statuses?: readonly string[]
-  /** Deleted projects too. */
+  /** Deleted projects, too. */
   withDeleted?: boolean
   /** UUID of the agent. */
   leadAgentId?: string
@@ -95,18 +93,12 @@ export interface ProjectFilter {
   limit: number
 }
 
-/** Newest first; one row more than `limit`. */
+/** Lists projects newest first; returns one row more than `limit`. */
 export async function listProjects(db: Db, filter: ProjectFilter): Promise<ProjectRow[]> {
   const query = projects.from(db).where({ workspace_id: filter.workspaceId })
-  void query.where((either) => {
-    void either.where((live) => {
-      void live.whereNull('deleted_at')
-      if (filter.statuses) void live.whereIn('status', [...filter.statuses])
-    })
-    if (filter.withDeleted) void either.orWhereNotNull('deleted_at')
-  })
+  onlyLive(query, filter)
   if (filter.leadAgentId !== undefined) void query.where({ lead_agent_id: filter.leadAgentId })
-  if (filter.q !== undefined && filter.q !== '') onlyMatching(query, filter.q)
+  onlyContaining(query, ['name', 'description', 'prefix'], filter.q)
   if (filter.visibleTo) onlyVisibleProjects(query, filter.visibleTo)
   if (filter.grantedTo) {
     const agent = filter.grantedTo
@@ -115,16 +107,9 @@ export async function listProjects(db: Db, filter: ProjectFilter): Promise<Proje
   return projects.list(newestFirst(query, filter))
 }
 
-/** Live projects that this viewer sees. */
+/** Counts the live projects that this viewer sees. */
 export async function countProjects(db: Db, workspaceId: string, viewer: ProjectViewer): Promise<number> {
   const query = db('projects').where({ workspace_id: workspaceId }).whereNull('deleted_at')
   if (viewer) onlyVisibleProjects(query, viewer)
   return countOf(query)
-}
-
-function onlyMatching(query: Knex.QueryBuilder, q: string): void {
-  const like = likeContaining(q)
-  void query.where((any) => {
-    for (const column of ['name', 'description', 'prefix']) void any.orWhereRaw(holdsPattern(column), [like])
-  })
 }

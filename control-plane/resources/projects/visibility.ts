@@ -5,10 +5,13 @@ export interface GrantedAgent {
   agentUuid: string
 }
 
-/** Whose eyes a list is made for; null sees all. */
+/** The viewer for whom a list is made; null sees all. */
 export type ProjectViewer = { userId: string } | GrantedAgent | null
 
-/** Keeps the projects that this viewer sees: those of the company, their own, and those that an agent leads or was granted. */
+/**
+ * Keeps the projects that this viewer sees: those open to the company, their own, and those that an agent leads or was
+ * let into.
+ */
 export function onlyVisibleProjects(query: Knex.QueryBuilder, viewer: NonNullable<ProjectViewer>): void {
   void query.where((any) => {
     void any.where({ visibility: 'company' })

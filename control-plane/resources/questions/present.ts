@@ -17,7 +17,7 @@ export function presentQuestion(question: QuestionRow): Question {
     options: question.options,
     secretRequest: question.secretRequest,
     askedBy: { type: 'agent', id: question.agentId },
-    // Of a `secret_input` nothing is told (silence q.secretAnswer).
+    // The answer of a `secret_input` is never shown.
     answer: question.answer && { ...question.answer, secretId: null },
     answeredBy: question.answeredBy === null ? null : { type: 'user', id: question.answeredBy },
     answeredAt: toTimestamp(question.answeredAt),

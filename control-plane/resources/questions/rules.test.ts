@@ -7,7 +7,7 @@ const options = [
 ]
 const secretRequest = { name: 'n', provider: 'p', envVarName: 'KEY', reason: 'r' }
 
-test('each answer mode is asked with its own parts', () => {
+test('each answer mode requires its own fields', () => {
   const refused = (answerMode: 'free_text' | 'single_select' | 'multi_select' | 'secret_input', parts: object = {}) =>
     askRefusalOf({ answerMode, options: null, secretRequest: null, ...parts })?.code ?? null
   expect(refused('free_text')).toBeNull()
@@ -24,7 +24,7 @@ test('each answer mode is asked with its own parts', () => {
   expect(refused('secret_input', { secretRequest, options })).toBe('options_not_allowed')
 })
 
-test('an answer fits the mode or is refused', () => {
+test('an answer that does not fit the mode is refused', () => {
   const judge = (
     answerMode: Parameters<typeof judgeAnswer>[0]['answerMode'],
     text: string | null,
@@ -41,12 +41,12 @@ test('an answer fits the mode or is refused', () => {
   expect(judge('secret_input', 'x', null)).toMatchObject({ refusal: 'question_needs_secret' })
 })
 
-test('what the system closes says so, but for a secret', () => {
+test('an answer by the system says so, except for a secret', () => {
   expect(systemAnswer({ answerMode: 'free_text' }, 'run_ended')).toEqual({ text: '[system:run_ended]', selected: null })
   expect(systemAnswer({ answerMode: 'secret_input' }, 'run_ended')).toBeNull()
 })
 
-test('the woken run is told question and answer, and of a secret only its variable', () => {
+test('the woken run gets the question and its answer, but for a secret only its variable', () => {
   const question = { id: 'qst_1', prompt: 'Which?', options, secretRequest: null }
   const told = answeredPrompt(question, { answer: { text: 'quickly', selected: ['a', 'b'] }, by: 'Ada' })
   for (const words of ['qst_1', 'Which?', 'Ada answered', 'a (Apple), b', 'quickly']) expect(told).toContain(words)

@@ -2,9 +2,9 @@ import type { ErrorCode } from '../../../shared/api/errors.ts'
 import type { AnswerMode, QuestionAnswer, SecretRequest } from '../../../shared/api/approval-words.ts'
 import type { QuestionRow } from './store.ts'
 
-/** Decisions about questions (document 2, "Question"; silences q.*). */
+/** Decisions about questions. */
 
-/** What a question may not be asked with; null: it may. */
+/** The reason why a question may not be asked like this; null: it may. */
 export function askRefusalOf(ask: {
   answerMode: AnswerMode
   options: readonly unknown[] | null
@@ -22,7 +22,7 @@ export function askRefusalOf(ask: {
 
 export type Judged = { answer: QuestionAnswer } | { refusal: ErrorCode; param: string }
 
-/** The answer as it is kept, or why it does not fit the question's mode. */
+/** The answer to store, or why it does not fit the question's mode. */
 export function judgeAnswer(
   question: Pick<QuestionRow, 'answerMode' | 'options'>,
   given: { text: string | null; selected: readonly string[] | null },
@@ -43,11 +43,11 @@ export function judgeAnswer(
 
 export type SystemReason = 'run_ended' | 'stop_failed' | 'wait_timeout'
 
-/** What stands in the answer of a question that the system closed; a `secret_input` has none. */
+/** The answer of a question that the system closed; a `secret_input` has none. */
 export const systemAnswer = (question: Pick<QuestionRow, 'answerMode'>, reason: SystemReason): QuestionAnswer | null =>
   question.answerMode === 'secret_input' ? null : { text: `[system:${reason}]`, selected: null }
 
-/** What the woken run is told. */
+/** The prompt of the woken run. */
 export function answeredPrompt(
   question: Pick<QuestionRow, 'id' | 'prompt' | 'options' | 'secretRequest'>,
   { answer, by }: { answer: QuestionAnswer | null; by: string },

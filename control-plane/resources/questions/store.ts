@@ -7,6 +7,7 @@ import {
   secretRequest,
   type QuestionAnswer,
 } from '../../../shared/api/approval-words.ts'
+import { given } from '../../../shared/lib/given.ts'
 import { int, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { pageById, type IdPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
@@ -16,7 +17,7 @@ import { hiddenAgents, type GateViewer } from '../agents/visibility.ts'
 const questions = table('questions', {
   id: text,
   workspaceId: text,
-  /** The agent that asks. */
+  /** The asking agent. */
   agentId: text,
   runId: text,
   /** `tsk_...` */
@@ -56,7 +57,7 @@ export async function findQuestionByMessage(db: Db, messageId: string): Promise<
   return questions.find(db, { messageId, status: 'open' })
 }
 
-/** The message that shows the question, and the conversation it stands in. */
+/** Stores the message that shows the question, and its conversation. */
 export async function setQuestionMessage(
   db: Db,
   shown: { questionId: string; messageId: string; conversationId: string },
@@ -66,7 +67,7 @@ export async function setQuestionMessage(
     .update({ message_id: shown.messageId, conversation_id: shown.conversationId })
 }
 
-/** Closes an open question. `by` null: the system. False when somebody else was first. */
+/** Closes an open question. `by` null: the system. Returns false when somebody else was first. */
 export async function resolveQuestion(
   db: Db,
   question: QuestionRow,
@@ -87,36 +88,23 @@ export async function resolveQuestion(
   return changed === 1
 }
 
-export interface QuestionFilter extends IdPage {
+type SearchedFields = 'status' | 'taskId' | 'runId' | 'sessionId' | 'conversationId' | 'agentId'
+export interface QuestionFilter extends IdPage, Partial<Pick<QuestionRow, SearchedFields>> {
   workspaceId: string
-  status?: string
-  taskId?: string
-  runId?: string
-  sessionId?: string
-  conversationId?: string
-  agentId?: string
-  /** When set, those of private agents are listed only for whom they concern. */
+  /** When set, questions of private agents are listed only for those who may see them. */
   visibleTo?: GateViewer
 }
 
-/** Newest first (with a cursor that pages back, from it upwards); one row more than `limit`. */
+/** Lists questions newest first (upwards from a cursor that pages back); returns one row more than `limit`. */
 export async function listQuestions(db: Db, filter: QuestionFilter): Promise<QuestionRow[]> {
-  const query = questions.from(db).where({ workspace_id: filter.workspaceId })
-  const equal = {
-    status: filter.status,
-    task_id: filter.taskId,
-    run_id: filter.runId,
-    session_id: filter.sessionId,
-    conversation_id: filter.conversationId,
-    agent_id: filter.agentId,
-  }
-  for (const [column, value] of Object.entries(equal)) if (value !== undefined) void query.where(column, value)
-  const { visibleTo } = filter
+  const { workspaceId, status, taskId, runId, sessionId, conversationId, agentId, visibleTo } = filter
+  const equal = given({ workspaceId, status, taskId, runId, sessionId, conversationId, agentId })
+  const query = questions.from(db).where(questions.toColumns(equal))
   if (visibleTo) void query.whereNotExists((hidden) => hiddenAgents(hidden, { viewer: visibleTo, table: 'questions' }))
   return questions.list(pageById(query, filter))
 }
 
-/** Open questions of runs or tasks, oldest first. */
+/** Lists open questions of runs or tasks, oldest first. */
 export async function listOpenQuestions(
   db: Db,
   column: 'run_id' | 'task_id',

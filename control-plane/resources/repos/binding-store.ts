@@ -3,9 +3,9 @@ import { text } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
 
 /**
- * Which repositories a workspace reaches through the server's connection to its git host. The credentials are the operator's, so
- * only the operator binds (`svc-server repo bind`): anybody can make a workspace and be its admin. A server's only workspace
- * reaches them all.
+ * The repositories that a workspace may reach through the server's connection to its git host. The credentials are the
+ * operator's, so only the operator binds (`svc-server repo bind`): anybody can make a workspace and be its admin. A
+ * server's only workspace reaches them all.
  */
 
 /** `owner/name`, `owner/*` or `*`; lower-case. */
@@ -16,13 +16,13 @@ export const repositoryPattern = z
   .max(200)
   .regex(/^(?:\*|[\w.-]+\/(?:\*|[\w.-]+))$/, 'write owner/name, owner/* or *')
 
-/** The patterns that name this repository (`owner/name`). */
+/** The patterns that match this repository (`owner/name`). */
 const patternsOf = (repository: string): string[] => {
   const name = repository.toLowerCase()
   return [name, `${name.split('/')[0]}/*`, '*']
 }
 
-/** Bound already stays so. */
+/** Adds a binding; an existing one stays. */
 export async function insertBinding(
   db: Db,
   binding: { workspaceId: string; repository: string; at: number },
@@ -41,7 +41,7 @@ export async function removeBinding(db: Db, binding: { workspaceId: string; repo
 const bindingRow = z.object({ workspaceId: text, workspace: text, repository: text })
 export type RepoBinding = z.infer<typeof bindingRow>
 
-/** Of all workspaces, in the order of their slugs. */
+/** Lists the bindings of all workspaces, ordered by slug. */
 export async function listBindings(db: Db): Promise<RepoBinding[]> {
   const rows: unknown[] = await db('repo_bindings')
     .join('workspaces', 'workspaces.id', 'repo_bindings.workspace_id')

@@ -32,7 +32,7 @@ test('hosts, groups and ports', () => {
   expect(readRemote('https://mygithub.example.com/a/b')?.provider).toBe('other')
 })
 
-test('what is no remote of a host names nothing', () => {
+test('a text that is no remote address names no repository', () => {
   for (const url of [
     '',
     'acme/web',

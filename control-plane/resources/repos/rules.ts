@@ -1,4 +1,4 @@
-/** How a repository is known by the address of its git remote. */
+/** A repository, read from the address of its git remote. */
 
 export interface Remote {
   /** `host/owner/name`, lower-case. */
@@ -10,8 +10,9 @@ export interface Remote {
 }
 
 /**
- * Reads `https://host/owner/name.git`, `ssh://git@host:22/owner/name`, `git@host:owner/name.git`, `git://...` and the bare
- * `host/owner/name`. User, password, port and `.git` do not count. null when it names no repository on a host.
+ * Reads `https://host/owner/name.git`, `ssh://git@host:22/owner/name`, `git@host:owner/name.git`, `git://...` and the
+ * bare `host/owner/name`. Ignores user, password, port and `.git`. Returns null when the address names no repository on
+ * a host.
  */
 export function readRemote(url: string): Remote | null {
   const parts = urlForm(url.trim()) ?? scpForm(url.trim())
@@ -42,7 +43,7 @@ function scpForm(url: string): { host: string; path: string } | null {
 
 const isHost = (host: string) => /^(\[[0-9a-f:.]+\]|[a-z0-9]([a-z0-9.-]*[a-z0-9])?)$/.test(host)
 
-/** Two parts or more (groups within groups), none of which leads elsewhere. */
+/** Two parts or more (groups within groups), none of which is a step to elsewhere. */
 function isPath(path: string): boolean {
   const parts = path.split('/')
   return parts.length >= 2 && parts.every((part) => /^[\w.~+-]+$/.test(part) && part !== '.' && part !== '..')

@@ -4,7 +4,7 @@ import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { readRemote } from './rules.ts'
 
-/** Git repositories that a workspace knows: what tasks, folders and pull requests are matched with. */
+/** Git repositories of a workspace, which tasks, folders and pull requests are matched with. */
 
 export const providers = ['github', 'gitlab', 'bitbucket', 'other'] as const
 
@@ -13,7 +13,7 @@ const repos = table('repos', {
   workspaceId: text,
   /** `owner/name`, lower-case. */
   name: text,
-  /** `host/owner/name`, lower-case: the same for all forms of the remote's address. */
+  /** `host/owner/name`, lower-case; the same for all forms of the remote's address. */
   gitRemote: text,
   defaultBranch: nullableText,
   provider: z.enum(providers),
@@ -31,7 +31,7 @@ export async function findRepo(db: Db, workspaceId: string, id: string): Promise
   return repos.find(db, { workspaceId, id: id.toLowerCase() })
 }
 
-/** By name. */
+/** Lists repos by name. */
 export async function listRepos(db: Db, workspaceId: string, limit: number): Promise<RepoRow[]> {
   return repos.list(
     repos
@@ -42,12 +42,12 @@ export async function listRepos(db: Db, workspaceId: string, limit: number): Pro
   )
 }
 
-/** Folders keep the id, as they do of repos that never were known here; tasks may no longer be given it. */
+/** Removes a repo. Folders keep its id, but tasks cannot be given it any more. */
 export async function removeRepo(db: Db, workspaceId: string, id: string): Promise<boolean> {
   return (await db('repos').where({ workspace_id: workspaceId, id: id.toLowerCase() }).delete()) === 1
 }
 
-/** The repo of the workspace that a remote's address names, in whichever form (https, ssh, scp-like) it is written. */
+/** The repo of the workspace that a remote's address names, in any form (https, ssh, scp-like). */
 export async function repoOfRemote(db: Db, workspaceId: string, remoteUrl: string): Promise<RepoRow | null> {
   const remote = readRemote(remoteUrl)
   if (remote === null) return null

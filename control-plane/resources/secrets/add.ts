@@ -30,12 +30,12 @@ export async function addSecret(
   const sealed = vault.seal(id, value)
   await claimKey(db, vault, at)
   try {
-    // In a transaction of its own: after a refused row PostgreSQL takes no more statements in this one.
+    // In a savepoint: after a refused row PostgreSQL accepts no more statements in the transaction.
     await inSavepoint(db as Tx, async (tx) =>
       insertSecret(tx, { id, workspaceId, ...fields, sealed, createdBy: by, createdAt: at }),
     )
   } catch (error) {
-    // It was free when it was looked up, so another write got in between.
+    // The name was free when it was looked up, so another write came in between.
     if (troubleOf(error) === 'duplicate') fail('secret.duplicate_name', { param, cause: error })
     throw error
   }
@@ -45,7 +45,7 @@ export async function addSecret(
 
 const keyName = 'secrets_key'
 
-/** All replicas must have the same key; the first one to seal something decides which. */
+/** Checks that all replicas have the same key, which the first one to seal something determines. */
 async function claimKey(db: Db, vault: Vault, at: number): Promise<void> {
   const own = vault.fingerprint() ?? 'memory'
   const claimed = await serverKey(db, keyName, { value: own, at })
@@ -53,7 +53,7 @@ async function claimKey(db: Db, vault: Vault, at: number): Promise<void> {
     throw new VaultError('another server of this database seals secrets with another key; set SVC_SECRETS_KEY on both')
 }
 
-/** Throws `VaultError` when this server's key is not the one that the secrets of the database were sealed with. */
+/** Throws `VaultError` when the secrets of the database were sealed with another key than this server's. */
 export async function checkKey(db: Db, vault: Vault): Promise<void> {
   const claimed = await findServerKey(db, keyName)
   const own = vault.fingerprint()

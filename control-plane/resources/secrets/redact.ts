@@ -4,7 +4,7 @@ import type { RunRow } from '../runs/store.ts'
 import { secretsForRun } from './store.ts'
 import type { Vault } from '../../vault/vault.ts'
 
-/** Takes the values of the secrets that the run's agent has out of what it says. */
+/** A redactor for the values of the secrets of the run's agent. */
 export async function redactorFor(db: Db, run: Pick<RunRow, 'agentId'>, vault: Pick<Vault, 'open'>): Promise<Redactor> {
   const values = await secretsForRun(db, run, vault)
   return new Redactor(Object.entries(values).map(([name, value]) => ({ name, value })))

@@ -1,6 +1,9 @@
 import { secretFields } from '../../../shared/api/secrets.ts'
 
-/** The variable of a secret whose giver names none: `deploy key` becomes `DEPLOY_KEY`, `path` becomes `SECRET_PATH`. */
+/**
+ * The variable of a secret that was stored without one: `deploy key` becomes `DEPLOY_KEY`, `path` becomes
+ * `SECRET_PATH`.
+ */
 export function envVarNameFor(name: string): string {
   const words = name
     .normalize('NFKD')

@@ -41,7 +41,7 @@ export async function isSecretNameTaken(db: Db, workspaceId: string, name: strin
   return (await db('secrets').where({ workspace_id: workspaceId, name }).first('id')) !== undefined
 }
 
-/** Newest first; one row more than `limit`. */
+/** Lists secrets newest first; returns one row more than `limit`. */
 export async function listSecrets(
   db: Db,
   filter: { workspaceId: string; before?: { createdAt: number; id: string }; limit: number },
@@ -55,13 +55,13 @@ export async function recordReveal(db: Db, reveal: { secretId: string; by: strin
     .update({ last_revealed_by: reveal.by, last_revealed_at: reveal.at })
 }
 
-/** With its grants; runs that have it keep it until they end. */
+/** Removes a secret with its grants; runs that have it keep it until they end. */
 export async function removeSecret(db: Db, secretId: string): Promise<void> {
   await db('secret_grants').where({ secret_id: secretId }).delete()
   await db('secrets').where({ id: secretId }).delete()
 }
 
-/** An agent that has it already keeps its grant. */
+/** Grants a secret; an existing grant stays. */
 export async function insertSecretGrant(
   db: Db,
   grant: { secretId: string; agentId: string; workspaceId: string; by: string; at: number },
@@ -84,7 +84,7 @@ export async function removeSecretGrant(db: Db, secretId: string, agentId: strin
 
 const grantRow = z.object({ secret_id: text, agent_id: text })
 
-/** Ids of the agents that have each secret, first granted first. */
+/** The ids of the agents that have each secret, first granted first. */
 export async function listGranteesOf(db: Db, secretIds: readonly string[]): Promise<Map<string, string[]>> {
   const rows: unknown[] =
     secretIds.length === 0
@@ -99,7 +99,7 @@ export async function listGranteesOf(db: Db, secretIds: readonly string[]): Prom
   return grantees
 }
 
-/** All secrets that an agent has, oldest first. */
+/** Lists the secrets of an agent, oldest first. */
 export async function listSecretsOfAgent(db: Db, agentId: string): Promise<SecretRow[]> {
   return secrets.list(
     db('secrets')
@@ -117,14 +117,14 @@ const keysOfAgent = query(
   z.object({ env_var_name: text }).transform((r) => r.env_var_name),
 )
 
-/** Names of the variables that an agent's runs get, in order. */
+/** The names of the variables of an agent's secrets, in order. */
 export async function listSecretKeys(db: Db, agentId: string): Promise<string[]> {
   return (await keysOfAgent.list(db, [agentId])).filter((name) => !steersPrograms(name))
 }
 
 /**
- * The values that the run's agent was given, by the name of their variable: they go to the device with `run.start`, which
- * redacts them. Throws `VaultError` when they were sealed with another key.
+ * The values of the secrets of the run's agent, by the name of their variable. They go to the device with `run.start`,
+ * which redacts them. Throws `VaultError` when they were sealed with another key.
  */
 export async function secretsForRun(
   db: Db,
@@ -132,7 +132,7 @@ export async function secretsForRun(
   vault: Pick<Vault, 'open'>,
 ): Promise<Record<string, string>> {
   const all = await listSecretsOfAgent(db, run.agentId)
-  // Stored before such names were refused.
+  // These were stored before such names were refused.
   const secrets = all.filter(({ envVarName }) => !steersPrograms(envVarName))
   return Object.fromEntries(secrets.map(({ id, envVarName, sealed }) => [envVarName, vault.open(id, sealed)]))
 }

@@ -4,9 +4,9 @@ import { failElsewhere, type Caller } from '../../http/callers.ts'
 import { findWorkspace, type WorkspaceRow } from './store.ts'
 
 /**
- * The workspace that a path names: the caller's own. A token works in its own workspace only, and a dashboard session
- * picks one by the header `Svc-Workspace-Id` (document 1, "Authentication", rule 3), so every other id, known or not,
- * gets the same 403 `not_permitted`.
+ * The workspace that a path names, which must be the caller's own. A token works in its own workspace only, and a
+ * dashboard session picks one by the header `Svc-Workspace-Id`, so every other id, known or not, gets the same 403
+ * `not_permitted`.
  */
 export async function namedWorkspace(db: Db, caller: Caller, workspaceId: string): Promise<WorkspaceRow> {
   if (workspaceId !== caller.workspaceId) failElsewhere(caller, 'workspaceId')
@@ -14,6 +14,6 @@ export async function namedWorkspace(db: Db, caller: Caller, workspaceId: string
 }
 
 export async function ownWorkspace(db: Db, caller: Caller): Promise<WorkspaceRow> {
-  // A caller whose workspace was removed while its request was under way.
+  // The workspace may have been removed during the request.
   return (await findWorkspace(db, caller.workspaceId)) ?? fail('resource_not_found', { param: 'workspaceId' })
 }

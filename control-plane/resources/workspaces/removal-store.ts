@@ -1,6 +1,6 @@
 import type { Db } from '../../db/open.ts'
 
-/** Everything that belongs to a workspace, for its removal. */
+/** The tables of everything that belongs to a workspace, for its removal. */
 
 type Owner = 'runs' | 'agents' | 'projects' | 'tasks' | 'conversations'
 
@@ -12,8 +12,8 @@ interface OwnedTable {
 }
 
 /**
- * Rows that refer to others stand before them. A table of a later migration is added here; a test fails until it is here
- * or among those that stay.
+ * Rows that refer to others come before them. A test fails until each table of a new migration is here or among those
+ * that stay.
  */
 export const ownedTables: readonly OwnedTable[] = [
   { table: 'run_frames', column: 'run_id', owner: 'runs' },
@@ -57,7 +57,7 @@ export const ownedTables: readonly OwnedTable[] = [
   { table: 'workspaces', column: 'id' },
 ]
 
-/** Removes the workspace and all that is in it; its slugs stay reserved. */
+/** Removes the workspace and everything in it; its slugs stay reserved. */
 export async function removeWorkspaceRows(db: Db, workspaceId: string): Promise<void> {
   for (const { table, column, owner } of ownedTables) {
     const rows = db(table)

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { workspaceSlug } from '../../../shared/api/workspaces.ts'
 import { isHalted, issuePrefixOf, slugCandidates, slugFromName } from './rules.ts'
 
-test('a slug made from a name is one that may be sent, or there is none', () => {
+test('a slug made from a name is valid, or there is none', () => {
   expect(slugFromName('Acme & Söhne')).toBe('acme-sohne')
   expect(slugFromName('42nd Street')).toBe('nd-street')
   expect(slugFromName('測試')).toBeNull()
@@ -16,7 +16,7 @@ test('a slug made from a name is one that may be sent, or there is none', () => 
   )
 })
 
-test('numbered slugs differ and may be sent, however long the first is', () => {
+test('numbered slugs are unique and valid, however long the first is', () => {
   for (const slug of ['ab', 'x'.repeat(63), `${'x'.repeat(60)}-yz`]) {
     const candidates = [...slugCandidates(slug)]
     expect(candidates.slice(0, 2)).toEqual([slug, expect.stringMatching(/-2$/)])

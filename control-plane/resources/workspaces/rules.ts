@@ -1,10 +1,10 @@
 import { slugOf } from '../agents/rules.ts'
 
-/** Decisions about workspaces (document 1, "Workspace"). */
+/** Decisions about workspaces. */
 
 const longestSlug = 63
 
-/** The slug a name gives, or null when nothing of the name can be written in one. */
+/** The slug of a name, or null when the name has no usable letter. */
 export function slugFromName(name: string): string | null {
   const slug = slugOf(name)
     .replace(/^[^a-z]+/, '')
@@ -13,7 +13,7 @@ export function slugFromName(name: string): string | null {
   return slug.length < 2 ? null : slug
 }
 
-/** `slug`, `slug-2`, `slug-3`, ...: what to try when a slug made from a name is taken. */
+/** Yields `slug`, `slug-2`, `slug-3`, ..., to try when a slug made from a name is taken. */
 export function* slugCandidates(slug: string): Generator<string> {
   yield slug
   for (let number = 2; number < 1_000; number++) {
@@ -22,13 +22,13 @@ export function* slugCandidates(slug: string): Generator<string> {
   }
 }
 
-/** Its first three letters, as capitals. */
+/** The first three letters of a slug, as capitals. */
 export const issuePrefixOf = (slug: string): string =>
   slug
     .replaceAll(/[^a-z]/g, '')
     .slice(0, 3)
     .toUpperCase()
 
-/** Nothing starts a run in such a workspace. */
+/** Whether no run may start in the workspace. */
 export const isHalted = (workspace: { agentsPaused: boolean; status: 'active' | 'archived' }): boolean =>
   workspace.agentsPaused || workspace.status === 'archived'

@@ -2,7 +2,10 @@ import { text } from '../../db/columns.ts'
 import { cellOf } from '../../db/reads.ts'
 import type { Db } from '../../db/open.ts'
 
-/** Slugs that workspaces have or had. A row stays when its workspace is renamed or removed: the slug is nobody else's. */
+/**
+ * Slugs that workspaces have or had. A row stays when its workspace is renamed or removed, so nobody else can get the
+ * slug.
+ */
 
 export interface SlugClaim {
   slug: string
@@ -15,7 +18,10 @@ export async function insertSlug(db: Db, claim: SlugClaim): Promise<void> {
   await db('workspace_slugs').insert(toColumns(claim))
 }
 
-/** Gives the slug to the workspace, if nobody else has or had it. Two that claim one slug at once wait for each other. */
+/**
+ * Gives the slug to the workspace if nobody else has or had it. Two simultaneous claims of one slug wait for each
+ * other.
+ */
 export async function claimSlug(db: Db, claim: SlugClaim): Promise<boolean> {
   await db('workspace_slugs').insert(toColumns(claim)).onConflict('slug').ignore()
   return (await findSlugOwner(db, claim.slug)) === claim.workspaceId

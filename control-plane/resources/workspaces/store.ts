@@ -9,7 +9,6 @@ export const idleCompaction = z.object({
   afterMinutes: z.number().int().min(1).max(59),
   minTokens: z.number().int().nonnegative(),
 })
-/** Document 1, "Workspace": off, 55 minutes, 100,000 tokens. */
 export const idleCompactionDefault: z.infer<typeof idleCompaction> = {
   enabled: false,
   afterMinutes: 55,
@@ -37,7 +36,7 @@ const workspaces = table('workspaces', {
   sandboxSize: nullableText,
   oomResume: flag,
   toolPermissionDefault: z.enum(['strict', 'ask', 'full']).nullable(),
-  /** Durable id of the device that runs without a folder go to first. */
+  /** Durable id of the device that runs without a folder prefer. */
   defaultDevice: nullableText,
   monthlyBudgetCents: nullableInt,
   version: int,
@@ -46,23 +45,12 @@ const workspaces = table('workspaces', {
 })
 export type WorkspaceRow = RowOf<typeof workspaces>
 
-export interface NewWorkspace {
-  id: string
-  publicId: string
-  companyId: string
-  name: string
-  slug: string
-  issuePrefix: string
-  at: number
-}
+type NewFields = 'id' | 'publicId' | 'companyId' | 'name' | 'slug' | 'issuePrefix'
+type NewWorkspace = Pick<WorkspaceRow, NewFields> & { at: number }
 
 export async function insertCompany(db: Db, company: { id: string; name: string; at: number }): Promise<void> {
-  await db('companies').insert({
-    id: company.id,
-    name: company.name,
-    created_at: company.at,
-    updated_at: company.at,
-  })
+  const { at, ...fields } = company
+  await db('companies').insert({ ...fields, created_at: at, updated_at: at })
 }
 
 /** Throws the database's unique violation when the slug is or was another workspace's. */
@@ -81,14 +69,14 @@ export async function insertWorkspace(db: Db, workspace: NewWorkspace): Promise<
 const byId = workspaces.query('where id = ?')
 const byIdLocked = workspaces.query('where id = ? locked')
 
-/** With `lock`, nobody else changes it until the transaction ends. */
+/** Finds a workspace; with `lock` nobody else can change it until the transaction ends. */
 export async function findWorkspace(db: Db, id: string, lock = false): Promise<WorkspaceRow | null> {
   return (lock ? byIdLocked : byId).first(db, [id])
 }
 
 /**
- * Writes what its admins changed, not its counter and its default device, which others write meanwhile. False when
- * somebody else changed it since it was read.
+ * Writes the fields that admins change, not its counter and its default device, which others write meanwhile. Returns
+ * false when somebody else changed it since it was read.
  */
 export async function replaceWorkspace(db: Db, before: WorkspaceRow, after: WorkspaceRow): Promise<void> {
   await workspaces.replace(db, before, after)
@@ -98,7 +86,7 @@ export async function findWorkspaceBySlug(db: Db, slug: string): Promise<Workspa
   return workspaces.find(db, { slug })
 }
 
-/** First made first. */
+/** Lists workspaces, oldest first. */
 export async function listAllWorkspaces(db: Db, limit: number): Promise<WorkspaceRow[]> {
   return workspaces.list(
     workspaces
@@ -108,7 +96,7 @@ export async function listAllWorkspaces(db: Db, limit: number): Promise<Workspac
   )
 }
 
-/** One default device per workspace; setting another replaces it. */
+/** Sets the workspace's only default device. */
 export async function replaceDefaultDevice(db: Db, workspaceId: string, device: string | null, at: number) {
   await db('workspaces').where({ id: workspaceId }).update({ default_device: device, updated_at: at })
 }
@@ -120,7 +108,7 @@ export async function clearDefaultDevice(db: Db, workspaceId: string, device: st
 const membership = z.object({ companyName: text, role: z.enum(['owner', 'admin', 'member']) })
 export type Membership = z.infer<typeof membership> & { workspace: WorkspaceRow }
 
-/** Workspaces a person belongs to, first joined first. */
+/** Lists the workspaces of a person, first joined first. */
 export async function listMemberships(db: Db, userId: string): Promise<Membership[]> {
   const rows: unknown[] = await db('members')
     .join('workspaces', 'workspaces.id', 'members.workspace_id')

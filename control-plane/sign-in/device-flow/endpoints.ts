@@ -20,7 +20,7 @@ import { deviceFlowLimits, pollOutcome, showUserCode, userCodeBytes, userCodeFro
 import { claimGrantRedemption, findGrantToPoll, insertDeviceGrant, replaceGrantPoll, type GrantRow } from './store.ts'
 import { inTransaction } from '../../db/transaction.ts'
 
-/** The two endpoints `svc` calls while a person signs it in (RFC 8628, sections 3.1 to 3.5). */
+/** The two endpoints that `svc` calls while a person signs it in (RFC 8628, sections 3.1 to 3.5). */
 
 class OauthRefusal extends Error {
   override name = 'OauthRefusal'
@@ -65,7 +65,7 @@ export async function authorize(ctx: Koa.Context, deps: SignInDependencies): Pro
   })
 }
 
-/** The code of another grant that is not cleared away yet may come again; then another one is made. */
+/** The code may equal that of an older grant; then another one is made. */
 async function insertWithCode(
   { root, world }: SignInDependencies,
   grant: Omit<Parameters<typeof insertDeviceGrant>[1], 'userCodeHash'>,
@@ -81,13 +81,13 @@ async function insertWithCode(
   }
 }
 
-/** What the machine calls itself: shown to the person, so it is cut and holds nothing that moves the eye elsewhere. */
+/** The name the machine gives itself. People see it, so it is cut and holds only harmless characters. */
 function clientNameFrom(fields: Fields): string {
   const name = (fields.get('client_name') ?? '').replaceAll(/[^\p{L}\p{N} ._@-]/gu, '').trim()
   return name.slice(0, 100) || 'an unnamed machine'
 }
 
-/** Section 3.4: answers a poll, with the login token when the person has approved. */
+/** Section 3.4: answers a poll, with the login token once the person has approved. */
 export async function token(ctx: Koa.Context, deps: SignInDependencies): Promise<void> {
   await answerOauth(ctx, async (): Promise<DeviceTokenReply> => {
     const fields = await readClientForm(ctx, deps)
@@ -100,7 +100,8 @@ export async function token(ctx: Koa.Context, deps: SignInDependencies): Promise
       deps.log.info({ user: answer.userId, tokenId: answer.tokenId }, 'svc was signed in')
       return { access_token: answer.token, token_type: 'Bearer' }
     }
-    // A code that is known has its own pace, which several people behind one address need not share; guesses do.
+    // A known code has its own pace, so that several people behind one address do not share a limit; guesses do share
+    // it.
     if (answer === 'invalid_grant') await takeFromLimit(ctx, deps)
     throw new OauthRefusal(answer, sentences[answer])
   })
@@ -114,7 +115,7 @@ const sentences = {
   invalid_grant: 'The device code is unknown, or was used.',
 } as const
 
-/** Outcomes are values here, not errors: what was noted of the poll must be committed with them. */
+/** Outcomes are values here, not errors: the record of the poll must be committed with them. */
 async function poll(tx: Tx, { world }: SignInDependencies, deviceCodeHash: string) {
   const grant = await findGrantToPoll(tx, deviceCodeHash)
   if (grant === null) return 'invalid_grant'
@@ -132,7 +133,7 @@ async function redeem(tx: Tx, world: SignInDependencies['world'], grant: GrantRo
   const { userId, workspaceId } = grant
   if (userId === null || workspaceId === null || !(await claimGrantRedemption(tx, grant.id))) return 'invalid_grant'
   const user = await findUser(tx, userId)
-  // The person may have left since.
+  // The person may have left meanwhile.
   if (user === null || (await findRole(tx, workspaceId, userId)) === null) return 'access_denied'
   return issueToken(tx, world, { user, workspaceId, name: `svc login on ${grant.clientName}` })
 }
@@ -166,7 +167,7 @@ async function answerOauth(ctx: Koa.Context, work: () => Promise<object>): Promi
   }
 }
 
-/** Null for what is no refusal of this protocol: the kernel answers it. */
+/** Returns null for errors that this protocol does not know: the kernel answers those. */
 function refusalOf(error: unknown): OauthRefusal | null {
   if (error instanceof OauthRefusal) return error
   if (error instanceof PageRefusal) return new OauthRefusal('invalid_request', error.message)

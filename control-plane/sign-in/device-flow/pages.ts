@@ -14,7 +14,7 @@ import { claimGrantDecision, claimGuess, findDeviceGrant, findGrantByUserCode, t
 
 /** The person's half of the device flow: enter the code, see who asks, decide. */
 
-/** A code in the address only fills in the field: the person sends it, and so looks at it. */
+/** A code in the address only fills in the field. The person must send it, and so looks at it. */
 export async function showCodeForm(ctx: Koa.Context, deps: SignInDependencies): Promise<void> {
   const session = await sessionOf(ctx, deps)
   if (session === null) return askToSignIn(ctx)
@@ -28,7 +28,7 @@ export async function enterCode(ctx: Koa.Context, deps: SignInDependencies): Pro
   if (session === null) return askToSignIn(ctx)
   const { root, world } = deps
   const at = world.now()
-  // Counted before it is looked at, so that guesses sent at once count as many.
+  // Counted before the code is checked, so that guesses sent at once all count.
   const { guesses, guessWindowMs } = deviceFlowLimits
   const count = await claimGuess(root, { userId: session.userId, at, windowMs: guessWindowMs })
   if (count > guesses) {

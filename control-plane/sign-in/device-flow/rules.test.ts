@@ -31,7 +31,7 @@ describe('a poll', () => {
   })
 })
 
-test('what waits may be decided until its time is over', () => {
+test('a waiting sign-in may be decided until it expires', () => {
   expect(mayDecide(grant, 999_999)).toBe(true)
   expect(mayDecide(grant, 1_000_000)).toBe(false)
   for (const status of ['approved', 'denied', 'redeemed'] as const)
@@ -39,7 +39,7 @@ test('what waits may be decided until its time is over', () => {
 })
 
 describe('user codes', () => {
-  test('read back as people may type them', () => {
+  test('are read in any form that people may type', () => {
     fc.assert(
       fc.property(
         fc.uint8Array({ minLength: userCodeBytes, maxLength: userCodeBytes, max: 239 }),
@@ -56,7 +56,7 @@ describe('user codes', () => {
     )
   })
 
-  test('anything else is none', () => {
+  test('are not read from anything else', () => {
     fc.assert(
       fc.property(fc.string(), (typed) => {
         const code = readUserCode(typed)
@@ -67,7 +67,7 @@ describe('user codes', () => {
       expect(readUserCode(typed)).toBeNull()
   })
 
-  test('every letter is as likely as another, and a guess is worth little', () => {
+  test('contain every letter equally often, and are hard to guess', () => {
     // Each usable byte once: twelve of each letter.
     const counts = new Map<string, number>()
     for (let byte = 0; byte < 240; byte++) {
@@ -80,7 +80,7 @@ describe('user codes', () => {
     expect((windowsIn5Years * deviceFlowLimits.guesses * 1000) / 20 ** 8).toBeLessThan(0.11)
   })
 
-  test('too few random bytes are a defect', () => {
+  test('throw when there are too few random bytes', () => {
     expect(() => userCodeFrom(new Uint8Array(64).fill(250))).toThrow(/random/)
   })
 })

@@ -1,11 +1,11 @@
 /**
- * The device authorization flow (RFC 8628), decided. A grant goes
+ * The decisions of the device authorization flow (RFC 8628). A grant goes
  *
- *     pending -> approved -> redeemed
- *             -> denied
+ *       pending -> approved -> redeemed
+ *               -> denied
  *
- * and is over ten minutes after it was made, whatever its state. Several polls and decisions may come at once: the store
- * moves the state by compare-and-set, so one of them wins.
+ * and expires ten minutes after it was made, whatever its state. Several polls and decisions may come at once: the
+ * store changes the state by compare-and-set, so one of them wins.
  */
 export const grantStates = ['pending', 'approved', 'denied', 'redeemed'] as const
 export type GrantState = (typeof grantStates)[number]
@@ -15,9 +15,9 @@ export const deviceFlowLimits = {
   intervalMs: 5_000,
   /** Added to the interval of a client that polls too fast (RFC 8628, section 3.5). */
   slowDownMs: 5_000,
-  /** A poll may be early by this much: the way through the network is not always as long. */
+  /** A poll may be early by this much, since delays in the network vary. */
   toleranceMs: 500,
-  /** Codes a person may enter within a window, right or wrong: at most one in 2.5 thousand million guesses is right. */
+  /** Codes a person may enter within a window, right or wrong: at most one in 2.5 billion guesses is right. */
   guesses: 10,
   guessWindowMs: 10 * 60_000,
 } as const
@@ -37,7 +37,7 @@ export type PollOutcome =
   | 'expired_token'
   | 'invalid_grant'
 
-/** A code that was redeemed is as good as unknown. */
+/** A redeemed code counts as unknown. */
 export function pollOutcome(grant: PolledGrant, now: number): PollOutcome {
   if (grant.status === 'redeemed') return 'invalid_grant'
   if (now >= grant.expiresAt) return 'expired_token'
@@ -51,26 +51,26 @@ export function mayDecide(grant: Pick<PolledGrant, 'status' | 'expiresAt'>, now:
   return grant.status === 'pending' && now < grant.expiresAt
 }
 
-/** Consonants, so that no word comes of them and nothing looks like a digit (RFC 8628, section 6.1). */
+/** Only consonants, so that codes form no words and no letter looks like a digit (RFC 8628, section 6.1). */
 const letters = 'BCDFGHJKLMNPQRSTVWXZ'
 const codeLength = 8
 
-/** Random bytes for one code: more than enough, since one in sixteen is ignored. */
+/** Random bytes for one code; more than enough, since only one in sixteen is ignored. */
 export const userCodeBytes = 64
 
-/** Eight letters, 34 bits. Bytes of 240 and above are ignored, so that no letter is likelier. */
+/** Eight letters, 34 bits. Bytes of 240 and above are ignored, so that all letters are equally likely. */
 export function userCodeFrom(bytes: Uint8Array): string {
   const usable = [...bytes].filter((byte) => byte < 240).slice(0, codeLength)
   if (usable.length < codeLength) throw new Error('too few random bytes for a code')
   return usable.map((byte) => letters[byte % letters.length]).join('')
 }
 
-/** `BCDFGHJK` as people read it: `BCDF-GHJK`. */
+/** Shows `BCDFGHJK` as `BCDF-GHJK`. */
 export function showUserCode(code: string): string {
   return `${code.slice(0, 4)}-${code.slice(4)}`
 }
 
-/** What a person typed, in the one spelling of codes; null when it cannot be one. */
+/** Reads a typed code in its only spelling; null when it cannot be one. */
 export function readUserCode(typed: string): string | null {
   const code = typed
     .toUpperCase()

@@ -5,7 +5,7 @@ import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { grantStates } from './rules.ts'
 
-/** Grants of the device flow. Both codes are kept as hashes only. */
+/** Grants of the device flow. Both codes are stored only as hashes. */
 
 const grants = table('device_grants', {
   id: text,
@@ -33,7 +33,7 @@ export async function insertDeviceGrant(db: Db, grant: NewGrant): Promise<void> 
   await grants.insert(db, { ...grant, status: 'pending' })
 }
 
-/** Locked until the transaction ends: of two polls at once the second sees what the first did. */
+/** Locks the grant until the transaction ends: of two polls at once the second sees the effect of the first. */
 export async function findGrantToPoll(db: Db, deviceCodeHash: string): Promise<GrantRow | null> {
   return grants.first(lockRows(grants.from(db).where({ device_code_hash: deviceCodeHash })))
 }
@@ -50,7 +50,7 @@ export async function replaceGrantPoll(db: Db, id: string, poll: { at: number; i
   await db('device_grants').where({ id }).update({ last_polled_at: poll.at, interval_ms: poll.intervalMs })
 }
 
-/** A person's decision. False when it was decided before, or is over. */
+/** Records a person's decision. Returns false when it was decided before, or has expired. */
 export async function claimGrantDecision(
   db: Db,
   id: string,
@@ -64,12 +64,12 @@ export async function claimGrantDecision(
   return changed === 1
 }
 
-/** True once: for whoever gets the token. */
+/** Returns true once, for the caller that gets the token. */
 export async function claimGrantRedemption(db: Db, id: string): Promise<boolean> {
   return (await db('device_grants').where({ id, status: 'approved' }).update({ status: 'redeemed' })) === 1
 }
 
-/** Counts one more entered code and gives the count of the window, this one included. */
+/** Counts one more entered code and returns the count in the window, including this one. */
 export async function claimGuess(db: Db, guess: { userId: string; at: number; windowMs: number }): Promise<number> {
   const { userId, at, windowMs } = guess
   const isOver = 'code_guesses.since <= ?'
@@ -84,7 +84,7 @@ export async function claimGuess(db: Db, guess: { userId: string; at: number; wi
   return z.object({ count: time }).parse(row).count
 }
 
-/** Grants and counts that no longer matter to anybody. */
+/** Removes grants and counts that no longer matter. */
 export async function removeOldGrants(db: Db, before: number): Promise<void> {
   await db('device_grants').where('expires_at', '<', before).delete()
   await db('code_guesses').where('since', '<', before).delete()

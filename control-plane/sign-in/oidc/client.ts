@@ -2,8 +2,9 @@ import type { ClientAuth, Configuration } from 'openid-client'
 import { z } from 'zod'
 
 /**
- * The issuer where people sign in (OpenID Connect, code flow with PKCE). The library is loaded and the issuer asked for its
- * addresses when somebody first signs in there: a server without an issuer pays nothing, and one whose issuer is away starts.
+ * The issuer where people sign in (OpenID Connect, code flow with PKCE). The library is loaded, and the issuer asked
+ * for its addresses, at the first sign-in there: a server without an issuer pays nothing, and one whose issuer is down
+ * still starts.
  */
 export interface OidcSettings {
   issuer: string
@@ -19,21 +20,24 @@ export interface OidcAttempt {
 
 export interface OidcPerson {
   subject: string
-  /** null unless the issuer says it has verified it. */
+  /** null unless the issuer says that it verified the address. */
   verifiedEmail: string | null
 }
 
 export interface OidcClient {
   readonly issuer: string
-  /** For the button. */
+  /** Shown on the button. */
   readonly issuerHost: string
-  /** Where the browser is sent. Fails with OidcTrouble. */
+  /** Returns the address to send the browser to. Fails with OidcTrouble. */
   begin(redirectUri: string): Promise<{ url: string; attempt: OidcAttempt }>
-  /** Who came back; `url` is the address the issuer sent the browser to. Fails with OidcTrouble. */
+  /**
+   * Returns the person who came back; `url` is the address to which the issuer sent the browser. Fails with
+   * OidcTrouble.
+   */
   finish(url: URL, attempt: OidcAttempt): Promise<OidcPerson>
 }
 
-/** The issuer cannot be reached, refuses, or says what does not hold. */
+/** The issuer cannot be reached, refuses, or sends an invalid answer. */
 export class OidcTrouble extends Error {
   override name = 'OidcTrouble'
 }
@@ -53,7 +57,7 @@ export function createOidcClient(settings: OidcSettings): OidcClient {
     try {
       return await known
     } catch (error) {
-      // Asked anew next time: the issuer may only have been away.
+      // Asked again next time: the issuer may only have been down.
       known = null
       throw error
     }
@@ -69,15 +73,15 @@ export function createOidcClient(settings: OidcSettings): OidcClient {
 async function discover({ issuer, clientId, clientSecret }: OidcSettings): Promise<Configuration> {
   const library = await import('openid-client')
   const url = new URL(issuer)
-  // The library trusts a token that came straight from the issuer unless it is told to look at the signature too. The
-  // configuration lets plain http through only for an issuer on this machine.
+  // The library trusts a token that came straight from the issuer unless it is told to check the signature, too. The
+  // configuration accepts plain http only for an issuer on this machine.
   const execute = [
     library.enableNonRepudiationChecks,
     ...(url.protocol === 'http:' ? [library.allowInsecureRequests] : []),
   ]
   const [basic, post] = [library.ClientSecretBasic(clientSecret), library.ClientSecretPost(clientSecret)]
   const authenticate: ClientAuth = (server, ...rest) => {
-    // An issuer that names no method takes the basic one (OpenID Connect Discovery, section 3).
+    // An issuer that names no method uses the basic one (OpenID Connect Discovery, section 3).
     const isBasic = server.token_endpoint_auth_methods_supported?.includes('client_secret_basic') ?? true
     return isBasic ? basic(server, ...rest) : post(server, ...rest)
   }
@@ -112,7 +116,8 @@ async function finish(config: Configuration, url: URL, attempt: OidcAttempt): Pr
   })
   const own = claimsSchema.parse(tokens.claims())
   const { userinfo_endpoint: endpoint } = config.serverMetadata()
-  // Many issuers keep the address out of the token; what they tell then is of the same subject, the library sees to it.
+  // Many issuers keep the address out of the token. The library ensures that the separate answer is about the same
+  // subject.
   const claims =
     own.email === undefined && endpoint !== undefined
       ? claimsSchema.parse(await library.fetchUserInfo(config, tokens.access_token, own.sub))

@@ -13,12 +13,12 @@ import { OidcTrouble, type OidcClient, type OidcPerson } from './client.ts'
 import { claimAttempt, findUserOfIdentity, hasIdentity, insertAttempt, insertIdentity, lockUser } from './store.ts'
 import { inTransaction } from '../../db/transaction.ts'
 
-/** Signing in at the issuer: sent there with a state that is good once, for ten minutes, in this browser. */
+/** Signing in at the issuer. The browser goes there with a state that works once, for ten minutes, in this browser. */
 const attemptMs = 10 * 60_000
 
 export async function beginOidc(ctx: Koa.Context, deps: SignInDependencies): Promise<void> {
   const oidc = oidcOf(deps)
-  // A look ahead must not begin anything.
+  // A prefetch must not begin anything.
   if (ctx.method === 'HEAD') return void (ctx.body = '')
   const { url, attempt } = await atIssuer(deps, () => oidc.begin(addressFor(ctx, deps) + paths.oidcCallback))
   await insertAttempt(deps.root, {
@@ -57,8 +57,8 @@ export async function finishOidc(ctx: Koa.Context, deps: SignInDependencies): Pr
 }
 
 /**
- * By the identity seen before; the first time by the address, which the issuer must have verified. From then on a person
- * is the same whatever becomes of the address.
+ * Finds a person by the identity seen before, or at the first sign-in by the address, which the issuer must have
+ * verified. From then on the identity counts, whatever happens to the address.
  */
 async function findPerson(
   tx: Tx,
@@ -69,7 +69,7 @@ async function findPerson(
   if (known !== null) return known
   const user = person.verifiedEmail === null ? null : await findUserByEmail(tx, person.verifiedEmail)
   if (user === null) return null
-  // The address may have gone to somebody else at the issuer. Of two who come at once the second sees the first.
+  // The address may belong to somebody else at the issuer now. Of two who come at once the second sees the first.
   await lockUser(tx, user.id)
   if (await hasIdentity(tx, { issuer: identity.issuer, userId: user.id })) return null
   await insertIdentity(tx, { ...identity, userId: user.id, at })

@@ -4,7 +4,7 @@ import { lockRows } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
-/** Sign-ins at the issuer under way, and who is who there. */
+/** Unfinished sign-ins at the issuer, and the identities of people there. */
 
 const attempts = table('oidc_attempts', {
   stateHash: text,
@@ -19,7 +19,7 @@ export async function insertAttempt(db: Db, attempt: AttemptRow): Promise<void> 
   await attempts.insert(db, attempt)
 }
 
-/** Returns an attempt once: it is gone afterwards. */
+/** Returns an attempt once, and removes it. */
 export async function claimAttempt(db: Db, stateHash: string): Promise<AttemptRow | null> {
   const found = await attempts.find(db, { stateHash })
   const isMine = found !== null && (await db('oidc_attempts').where({ state_hash: stateHash }).delete()) === 1
@@ -36,24 +36,27 @@ export async function findUserOfIdentity(db: Db, { issuer, subject }: Identity):
   return row === undefined ? null : z.object({ user_id: text }).parse(row).user_id
 }
 
-/** Whether the issuer knows the person already, by whichever subject. */
+/** Whether the person has an identity at the issuer already, under any subject. */
 export async function hasIdentity(db: Db, { issuer, userId }: { issuer: string; userId: string }): Promise<boolean> {
   return (await db('oidc_identities').where({ issuer, user_id: userId }).first('subject')) !== undefined
 }
 
-/** Others who do the same wait until this transaction ends. */
+/** Locks the user: others that do the same wait until this transaction ends. */
 export async function lockUser(db: Db, userId: string): Promise<void> {
   await lockRows(db('users').where({ id: userId })).first('id')
 }
 
-/** So that the person may come as another subject; with `issuer` only at that one. Returns how many there were. */
+/**
+ * Removes identities, so that the person may sign in as another subject; with `issuer` only those at that issuer.
+ * Returns their number.
+ */
 export async function removeIdentities(db: Db, userId: string, issuer: string | null): Promise<number> {
   return db('oidc_identities')
     .where({ user_id: userId, ...(issuer !== null && { issuer }) })
     .delete()
 }
 
-/** Without effect when the identity is somebody's already. */
+/** Does nothing when the identity belongs to somebody already. */
 export async function insertIdentity(db: Db, identity: Identity & { userId: string; at: number }): Promise<void> {
   const { issuer, subject, userId, at } = identity
   await db('oidc_identities')

@@ -10,36 +10,32 @@ import { call, codeOf, refusal, startServer, type TestServer } from './server.ts
 
 const who = z.object({ kind: z.string(), workspaceId: z.string(), role: z.string().nullable() })
 const routes = {
-  me: defineRoute({ id: 'test.me', method: 'GET', path: '/me', summary: 'Who calls', reply: who }),
-  change: defineRoute({ id: 'test.change', method: 'POST', path: '/me', summary: 'Change', reply: who }),
+  me: defineRoute({ id: 'test.me', endpoint: 'GET /me', summary: 'Who calls', reply: who }),
+  change: defineRoute({ id: 'test.change', endpoint: 'POST /me', summary: 'Change', reply: who }),
   people: defineRoute({
     id: 'test.people',
-    method: 'GET',
-    path: '/people',
+    endpoint: 'GET /people',
     summary: 'For people',
     callers: peopleOnly,
     reply: who,
   }),
   admins: defineRoute({
     id: 'test.admins',
-    method: 'GET',
-    path: '/admins',
+    endpoint: 'GET /admins',
     summary: 'For admins',
     callers: { person: 'admin', agent: { refused: 'agent_no_workspace_access' } },
     reply: who,
   }),
   runs: defineRoute({
     id: 'test.runs',
-    method: 'GET',
-    path: '/own-run',
+    endpoint: 'GET /own-run',
     summary: 'For runs',
     callers: { person: { refused: 'run_output.not_this_run' }, agent: 'allowed' },
     reply: who,
   }),
   open: defineRoute({
     id: 'test.open',
-    method: 'GET',
-    path: '/open',
+    endpoint: 'GET /open',
     summary: 'For all',
     callers: 'none',
     reply: z.object({ caller: z.null() }),

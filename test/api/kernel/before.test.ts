@@ -13,8 +13,7 @@ import { call, codeOf, startServer, type TestServer } from './server.ts'
 const routes = {
   ask: defineRoute({
     id: 'before.ask',
-    method: 'POST',
-    path: '/ask',
+    endpoint: 'POST /ask',
     summary: 'Ask another server, then write',
     idempotency: 'accepted',
     body: z.object({ how: z.string() }),

@@ -14,8 +14,7 @@ const table = 'kernel_test_rows'
 const routes = {
   fail: defineRoute({
     id: 'failing.fail',
-    method: 'POST',
-    path: '/fail',
+    endpoint: 'POST /fail',
     summary: 'Fail as told',
     body: z.object({ how: z.string(), name: z.string().default('') }),
     reply: z.object({ done: z.literal(true), sawAfterCommit: z.number() }),

@@ -13,8 +13,7 @@ import { call, codeOf, startServer, type ServerOptions, type TestServer } from '
 const routes = {
   make: defineRoute({
     id: 'full_pool.make',
-    method: 'POST',
-    path: '/make',
+    endpoint: 'POST /make',
     summary: 'Make',
     body: z.object({ name: z.string() }),
     reply: z.object({ done: z.literal(true) }),

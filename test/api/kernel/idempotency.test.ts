@@ -14,8 +14,7 @@ const body = z.object({ name: z.string().optional(), mode: z.string().optional()
 const routes = {
   make: defineRoute({
     id: 'keyed.make',
-    method: 'POST',
-    path: '/make',
+    endpoint: 'POST /make',
     summary: 'Make',
     body,
     reply: made,
@@ -25,8 +24,7 @@ const routes = {
   }),
   must: defineRoute({
     id: 'keyed.must',
-    method: 'POST',
-    path: '/must',
+    endpoint: 'POST /must',
     summary: 'Make, with a key',
     body,
     idempotency: 'required',
@@ -34,22 +32,20 @@ const routes = {
   }),
   free: defineRoute({
     id: 'keyed.free',
-    method: 'POST',
-    path: '/free',
+    endpoint: 'POST /free',
     summary: 'Make, without keys',
     idempotency: 'none',
     reply: made,
   }),
   whisper: defineRoute({
     id: 'keyed.whisper',
-    method: 'POST',
-    path: '/whisper',
+    endpoint: 'POST /whisper',
     summary: 'Make a secret',
     isSecret: true,
     reply: z.object({ word: z.string() }),
   }),
-  gone: defineRoute({ id: 'keyed.gone', method: 'DELETE', path: '/gone', summary: 'Remove' }),
-  read: defineRoute({ id: 'keyed.read', method: 'GET', path: '/make', summary: 'Read', reply: made }),
+  gone: defineRoute({ id: 'keyed.gone', endpoint: 'DELETE /gone', summary: 'Remove' }),
+  read: defineRoute({ id: 'keyed.read', endpoint: 'GET /make', summary: 'Read', reply: made }),
 }
 
 /** Each handler leaves a row, by which a test sees whether the work was done once. */

@@ -16,8 +16,7 @@ const mebibyte = 1024 * 1024
 const routes = {
   take: defineRoute({
     id: 'large.take',
-    method: 'POST',
-    path: '/large',
+    endpoint: 'POST /large',
     summary: 'Takes text',
     idempotency: 'none',
     transaction: false,
@@ -26,8 +25,7 @@ const routes = {
   }),
   open: defineRoute({
     id: 'large.open',
-    method: 'POST',
-    path: '/large/open',
+    endpoint: 'POST /large/open',
     summary: 'Takes bytes of anybody',
     callers: 'none',
     transaction: false,

@@ -8,11 +8,10 @@ import { createLimiter, type Limiter } from '../../../control-plane/http/limits.
 import { call, codeOf, startServer, type TestServer } from './server.ts'
 
 const routes = {
-  count: defineRoute({ id: 'limited.get', method: 'GET', path: '/count', summary: 'Count', reply: z.object({}) }),
+  count: defineRoute({ id: 'limited.get', endpoint: 'GET /count', summary: 'Count', reply: z.object({}) }),
   sign: defineRoute({
     id: 'limited.sign',
-    method: 'GET',
-    path: '/sign-in',
+    endpoint: 'GET /sign-in',
     summary: 'Sign in',
     callers: 'none',
     rate: 'sign_in',
@@ -20,8 +19,7 @@ const routes = {
   }),
   free: defineRoute({
     id: 'limited.free',
-    method: 'GET',
-    path: '/free',
+    endpoint: 'GET /free',
     summary: 'Free',
     rate: 'none',
     reply: z.object({}),

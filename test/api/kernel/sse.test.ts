@@ -11,8 +11,7 @@ import { call, startServer, type TestServer } from './server.ts'
 const routes = {
   events: defineRoute({
     id: 'streaming.events',
-    method: 'GET',
-    path: '/events',
+    endpoint: 'GET /events',
     summary: 'Events',
     query: z.object({ count: z.number().optional() }),
     reply: z.object({ page: z.literal(true) }),

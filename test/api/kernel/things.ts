@@ -10,8 +10,7 @@ const echoed = z.record(z.string(), z.unknown())
 export const routes = {
   list: defineRoute({
     id: 'things.list',
-    method: 'GET',
-    path: '/things',
+    endpoint: 'GET /things',
     aliases: ['/stuff'],
     summary: 'List',
     query: z.object({
@@ -26,23 +25,20 @@ export const routes = {
   }),
   fixed: defineRoute({
     id: 'things.stats',
-    method: 'GET',
-    path: '/things/stats',
+    endpoint: 'GET /things/stats',
     summary: 'Fixed',
     reply: z.object({ fixed: z.literal(true) }),
   }),
   get: defineRoute({
     id: 'things.get',
-    method: 'GET',
-    path: '/things/{runId}',
+    endpoint: 'GET /things/{runId}',
     summary: 'One',
     params: z.object({ runId: runRef }),
     reply: z.object({ runId: z.string() }),
   }),
   byUuid: defineRoute({
     id: 'things.project',
-    method: 'GET',
-    path: '/projects/{id}',
+    endpoint: 'GET /projects/{id}',
     summary: 'One of a form that is not told',
     params: z.object({ id: z.uuid() }),
     malformedParam: 'resource_not_found',
@@ -50,8 +46,7 @@ export const routes = {
   }),
   create: defineRoute({
     id: 'things.create',
-    method: 'POST',
-    path: '/things',
+    endpoint: 'POST /things',
     summary: 'Create',
     body: z.object({ name: z.string().min(1).optional(), data: z.unknown().optional() }),
     refusedBodyKeys: { model: 'config_write_forbidden' },
@@ -61,8 +56,7 @@ export const routes = {
   }),
   strict: defineRoute({
     id: 'things.update',
-    method: 'PATCH',
-    path: '/things/{runId}',
+    endpoint: 'PATCH /things/{runId}',
     summary: 'Update',
     params: z.object({ runId: runRef }),
     body: z.strictObject({ size: z.number().int().min(1).max(10).optional(), name: z.string().optional() }),
@@ -70,22 +64,19 @@ export const routes = {
   }),
   remove: defineRoute({
     id: 'things.remove',
-    method: 'DELETE',
-    path: '/things/{runId}',
+    endpoint: 'DELETE /things/{runId}',
     summary: 'Remove',
     params: z.object({ runId: runRef }),
   }),
   waiting: defineRoute({
     id: 'things.waiting',
-    method: 'GET',
-    path: '/waiting',
+    endpoint: 'GET /waiting',
     summary: 'Answers when it is told to',
     reply: z.object({ waited: z.literal(true) }),
   }),
   moved: defineRoute({
     id: 'things.moved',
-    method: 'GET',
-    path: '/moved',
+    endpoint: 'GET /moved',
     summary: 'Elsewhere',
     reply: z.object({}),
     otherReplies: { 308: z.object({ location: z.string() }) },

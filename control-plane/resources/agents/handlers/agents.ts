@@ -1,7 +1,7 @@
 import { agentRoutes, type AgentStatus } from '../../../../shared/api/agents.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { agentId } from '../../../../shared/api/ids.ts'
-import { cursorOf, pageOf, timeAndId } from '../../../../shared/api/paging.ts'
+import { timeAndId, beforeOf, pageByTime } from '../../../../shared/api/paging.ts'
 import type { BodyOf } from '../../../../shared/api/route.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Tx } from '../../../db/open.ts'
@@ -15,7 +15,7 @@ import { hashAgentMd } from '../agent-md.ts'
 import { auditAgent } from '../steps/doctor-facts.ts'
 import { changeableAgent, lookUpAgents, readableAgent } from '../lookup.ts'
 import { presentAgent } from '../present.ts'
-import { isHandleOf, mayMove, nextStatuses, slugOf, viewerOf } from '../rules.ts'
+import { isHandleOf, mayMove, nextStatuses, slugOf, viewerOf, newAgentState } from '../rules.ts'
 import { insertAgent, listAgents, type AgentRow } from '../store.ts'
 import {
   checkFolder,
@@ -27,6 +27,7 @@ import {
   storeAgent,
   workspaceOf,
 } from '../steps/store-agent.ts'
+import { given } from '../../../../shared/lib/given.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'catalog' | 'cloudEnabled' | 'leaseMs'>
 
@@ -57,19 +58,16 @@ async function list({ db, caller, query, world }: HandlerInput<typeof agentRoute
   const withDeleted = query.status?.includes('deleted') ?? false
   if (withDeleted && caller.kind === 'agent') fail('list_deleted_forbidden', { param: 'status' })
   const statuses = query.status?.filter((status) => status !== 'deleted')
-  const after = cursorOf(query, agentCursor)
   const viewer = viewerOf(caller)
   const rows = await listAgents(db, {
     workspaceId: caller.workspaceId,
     withDeleted,
-    ...(statuses === undefined ? {} : { statuses }),
-    ...(query.role === undefined ? {} : { role: query.role }),
-    ...(query.q === undefined ? {} : { q: query.q }),
+    ...given({ statuses, role: query.role, q: query.q }),
     ...(viewer.seesAll ? {} : { visibleTo: viewer }),
-    ...(after === null ? {} : { before: { createdAt: after[0], id: after[1] } }),
+    ...beforeOf(query, agentCursor),
     limit: query.limit,
   })
-  return pageOf({ rows, limit: query.limit, keyOf: (agent) => [agent.createdAt, agent.id], present })
+  return pageByTime(rows, query.limit, present)
 }
 
 async function create(input: HandlerInput<typeof agentRoutes.create>, deps: Dependencies) {
@@ -119,15 +117,8 @@ function newAgent(body: BodyOf<typeof agentRoutes.create>, caller: PersonCaller,
     capabilities: [],
     agentMd,
     agentMdHash: hashAgentMd(agentMd),
-    spentNanoUsd: 0,
-    spentMonth: null,
     monthlyBudgetCents: body.monthlyBudgetCents ?? null,
-    transferredAt: null,
-    sessionsResetAt: null,
-    lastRunAt: null,
-    tokenGeneration: 1,
-    deletedAt: null,
-    version: 1,
+    ...newAgentState,
     createdAt: now,
     updatedAt: now,
   }
@@ -154,7 +145,7 @@ async function update(input: Update, deps: Dependencies) {
   return { ...presentAgent(agent, { workspace, catalog: deps.catalog, now: world.now() }), audit }
 }
 
-/** An agent that takes no wakes starts none of the runs that wait either; what works goes on. */
+/** Cancels waiting runs of an agent that takes no wakes any more; running ones go on. */
 async function pauseRuns({ db, world }: Update, agent: AgentRow, deps: Dependencies): Promise<void> {
   const reason = `${agent.name} is ${agent.status}; only an active agent starts runs.`
   for (const run of await listLiveOfAgent(db, agent.id)) {
@@ -176,9 +167,7 @@ async function changesOf(
   { before, caller }: { before: AgentRow; caller: Caller },
 ): Promise<Partial<AgentRow>> {
   const { reportingTo, identityMd, name, ...plain } = body
-  const changes: Partial<AgentRow> = Object.fromEntries(
-    Object.entries(plain).filter(([, value]) => value !== undefined),
-  )
+  const changes: Partial<AgentRow> = given(plain)
   if (name !== undefined) {
     changes.name = name
     const slug = slugOf(name)

@@ -1,11 +1,10 @@
 import { agentConfigRoutes } from '../../../../shared/api/agent-config.ts'
 import { fail } from '../../../../shared/api/errors.ts'
-import type { Db } from '../../../db/open.ts'
 import type { Caller } from '../../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
 import { hashAgentMd } from '../agent-md.ts'
-import { changeableAgent, ownAgentOnly, readableAgent } from '../lookup.ts'
+import { readableAgent, changeableOwn, readableOwn } from '../lookup.ts'
 import { presentIdentity, presentRevision, presentSettings } from '../present.ts'
 import { changedKeys, withConfig } from '../rules.ts'
 import type { AgentRow } from '../store.ts'
@@ -15,9 +14,7 @@ import { storeAgent } from '../steps/store-agent.ts'
 export function agentConfigHandlers(): ImplementedRoute[] {
   return implement(agentConfigRoutes, {
     async configGet({ db, caller, params }) {
-      const agent = await readableAgent(db, caller, params.agentId)
-      ownAgentOnly(agent, caller)
-      return presentSettings(agent)
+      return presentSettings(await readableOwn(db, caller, params.agentId))
     },
 
     configPut,
@@ -27,7 +24,7 @@ export function agentConfigHandlers(): ImplementedRoute[] {
     },
 
     async identityPutAgentMd({ db, caller, params, body, world }) {
-      const before = await ownOrPersonal(db, caller, params.agentId)
+      const before = await changeableOwn(db, caller, params.agentId)
       checkHash(before, caller, body.agentMdHash)
       const after = withAgentMd(before, body.agentMd)
       const { agent } = await storeAgent(db, { before, after, caller, world })
@@ -38,7 +35,7 @@ export function agentConfigHandlers(): ImplementedRoute[] {
 
 async function configPut(input: HandlerInput<typeof agentConfigRoutes.configPut>) {
   const { db, caller, params, body, world } = input
-  const before = await ownOrPersonal(db, caller, params.agentId)
+  const before = await changeableOwn(db, caller, params.agentId)
   if (body.agentMd !== undefined) checkHash(before, caller, body.agentMdHash)
   const configured = withConfig(before, body.config ?? {})
   const after = body.agentMd === undefined ? configured : withAgentMd(configured, body.agentMd)
@@ -54,14 +51,7 @@ async function configPut(input: HandlerInput<typeof agentConfigRoutes.configPut>
   return { ...presentSettings(agent), revision: revision && presentRevision(revision) }
 }
 
-/** The agent whose settings are written; an agent writes only its own. */
-async function ownOrPersonal(db: Db, caller: Caller, reference: string): Promise<AgentRow> {
-  const agent = await changeableAgent(db, caller, reference)
-  ownAgentOnly(agent, caller)
-  return agent
-}
-
-/** An agent must show that it knows the text it replaces; a person is held to a hash that it sends. */
+/** An agent must prove that it knows the text it replaces; a person's hash is checked only when it is sent. */
 function checkHash(agent: AgentRow, caller: Caller, hash: string | undefined): void {
   if (hash?.toLowerCase() === agent.agentMdHash) return
   if (hash === undefined && caller.kind === 'person') return

@@ -1,13 +1,12 @@
 import { agentHistoryRoutes } from '../../../../shared/api/agent-history.ts'
 import { fail, failPlain } from '../../../../shared/api/errors.ts'
 import { uuid } from '../../../../shared/api/ids.ts'
-import { cursorOf, pageOf, timeAndId } from '../../../../shared/api/paging.ts'
+import { timeAndId, beforeOf, pageByTime } from '../../../../shared/api/paging.ts'
 import type { Db } from '../../../db/open.ts'
-import type { Caller } from '../../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { raisePlatformChange } from '../../platform-changes/steps/raise.ts'
 import { findHistory, listHistory } from '../history-store.ts'
-import { changeableAgent, lookUpAgent, ownAgentOnly, readableAgent } from '../lookup.ts'
+import { lookUpAgent, changeableOwn, readableOwn } from '../lookup.ts'
 import { presentHistory, presentRevision, presentSettings } from '../present.ts'
 import { findRevision, listRevisions, type RevisionRow } from '../revision-store.ts'
 import { isRevertible, keptConfig, withRevised } from '../revision-rules.ts'
@@ -15,6 +14,7 @@ import { changedKeys } from '../rules.ts'
 import type { AgentRow } from '../store.ts'
 import { mayChangeItself } from '../trust-rules.ts'
 import { storeAgent } from '../steps/store-agent.ts'
+import { given } from '../../../../shared/lib/given.ts'
 
 type Routes = typeof agentHistoryRoutes
 
@@ -24,9 +24,8 @@ export function agentHistoryHandlers(): ImplementedRoute[] {
   return implement(agentHistoryRoutes, {
     async revisionsList({ db, caller, params, query }) {
       const agent = await readableOwn(db, caller, params.agentId)
-      const page = pageFilter(query)
-      const rows = await listRevisions(db, { agentId: agent.id, ...page })
-      return pageOf({ rows, limit: query.limit, keyOf, present: presentRevision })
+      const rows = await listRevisions(db, { agentId: agent.id, limit: query.limit, ...beforeOf(query, cursorKey) })
+      return pageByTime(rows, query.limit, presentRevision)
     },
 
     async revisionsGet({ db, caller, params }) {
@@ -38,27 +37,18 @@ export function agentHistoryHandlers(): ImplementedRoute[] {
 
     async historyList({ db, caller, params, query }) {
       const agent = await readableOwn(db, caller, params.agentId)
-      const kinds = query.kind === undefined ? {} : { kinds: query.kind }
-      const rows = await listHistory(db, { agentId: agent.id, ...kinds, ...pageFilter(query) })
-      return pageOf({ rows, limit: query.limit, keyOf, present: presentHistory })
+      const { kind: kinds, limit } = query
+      const rows = await listHistory(db, {
+        agentId: agent.id,
+        ...given({ kinds }),
+        limit,
+        ...beforeOf(query, cursorKey),
+      })
+      return pageByTime(rows, limit, presentHistory)
     },
 
     historyRevert: revert,
   })
-}
-
-const keyOf = (row: { createdAt: number; id: string }) => [row.createdAt, row.id] as const
-
-function pageFilter(query: { limit: number; after?: string | undefined; cursor?: string | undefined }) {
-  const after = cursorOf(query, cursorKey)
-  return { limit: query.limit, ...(after === null ? {} : { before: { createdAt: after[0], id: after[1] } }) }
-}
-
-/** Revisions hold settings, so an agent reads its own only. */
-async function readableOwn(db: Db, caller: Caller, reference: string): Promise<AgentRow> {
-  const agent = await readableAgent(db, caller, reference)
-  ownAgentOnly(agent, caller)
-  return agent
 }
 
 async function revisionOf(db: Db, agent: AgentRow, id: string): Promise<RevisionRow> {
@@ -68,8 +58,7 @@ async function revisionOf(db: Db, agent: AgentRow, id: string): Promise<Revision
 
 async function rollback(input: HandlerInput<Routes['revisionsRollback']>) {
   const { db, caller, params, world } = input
-  const before = await changeableAgent(db, caller, params.agentId)
-  ownAgentOnly(before, caller)
+  const before = await changeableOwn(db, caller, params.agentId)
   const chosen = await revisionOf(db, before, params.revisionId)
   const after = withRevised(before, keptConfig(chosen.afterConfig))
   const keys = changedKeys(before, after)
@@ -83,7 +72,7 @@ async function rollback(input: HandlerInput<Routes['revisionsRollback']>) {
   }
   const description = `Rolled back to the revision of ${new Date(chosen.createdAt).toISOString()}.`
   const { agent, revision } = await storeAgent(db, { before, after, caller, world, source: 'rollback', description })
-  // Something changed, so there is a revision of it.
+  // Something changed, so there is a revision.
   return { ...presentSettings(agent), revision: presentRevision(revision!) }
 }
 
@@ -102,15 +91,14 @@ async function revert(input: HandlerInput<Routes['historyRevert']>) {
   return { ...presentSettings(agent), entry: made && presentHistory(made) }
 }
 
-/** A person may leave the agent out (`me`): the entry says which one it is. */
+/** A person may leave the agent out (`me`): the entry names its agent. */
 async function entryToRevert({ db, caller, params }: HandlerInput<Routes['historyRevert']>) {
   const entry = await findHistory(db, params.entryId)
   if (params.agentId === 'me' && caller.kind === 'person') {
     const agent = entry && (await lookUpAgent(db, caller, entry.agentId))
     return agent && agent.deletedAt === null ? { agent, entry } : unknownEntry()
   }
-  const agent = await changeableAgent(db, caller, params.agentId)
-  ownAgentOnly(agent, caller)
+  const agent = await changeableOwn(db, caller, params.agentId)
   return entry?.agentId === agent.id ? { agent, entry } : unknownEntry()
 }
 

@@ -26,7 +26,7 @@ type Dependencies = Pick<ResourceDependencies, 'catalog' | 'cloudEnabled' | 'lea
 
 type Routes = typeof agentLifecycleRoutes
 
-/** Takes the agent off its open tasks, in the transaction of its deletion, and gives these. */
+/** Unassigns the agent's open tasks in the transaction of its deletion, and returns them. */
 export type UnassignTasks = (
   db: Db,
   unassign: { agent: AgentRow; now: number; world: World },
@@ -61,7 +61,7 @@ export function agentLifecycleHandlers(deps: Dependencies, unassignTasks: Unassi
         ownerUserId: owner.id,
         transferredAt: needsWordOf(owner, caller) ? now : null,
         defaultFolderId: await folderOfNewOwner(db, before, { owner, caller }),
-        // Its sessions lie on devices of the old owner.
+        // Its sessions are on devices of the old owner.
         sessionsResetAt: now,
       }
       const { agent } = await storeAgent(db, { before, after, caller, world })
@@ -79,7 +79,7 @@ export function agentLifecycleHandlers(deps: Dependencies, unassignTasks: Unassi
   })
 }
 
-/** Whoever has the agent now commands its folder's device: it must be theirs, or the one that all command. */
+/** The new owner commands the folder's device: it must be theirs, or the default device that all command. */
 async function folderOfNewOwner(
   db: Db,
   agent: AgentRow,
@@ -91,7 +91,9 @@ async function folderOfNewOwner(
   return folder?.createdBy === owner.id || folder?.device === defaultDevice ? agent.defaultFolderId : null
 }
 
-/** Its runs end as `agent_deleted`; from now on wakes get `agent_tombstoned` and its tokens are dead. */
+/**
+ * Deletes the agent. Its runs end as `agent_deleted`; later wakes get `agent_tombstoned`, and its tokens are invalid.
+ */
 async function remove(input: HandlerInput<Routes['delete']>, deps: Dependencies & { unassignTasks: UnassignTasks }) {
   const { db, caller, params, world } = input
   const before = await changeableAgent(db, caller, params.agentId)
@@ -135,7 +137,7 @@ async function clone(input: HandlerInput<Routes['clone']>, deps: Dependencies) {
   return answer(201, { ...presentAgent(agent, { workspace, catalog: deps.catalog, now: world.now() }), audit })
 }
 
-/** The folder of the source, where the copy may start in it too. */
+/** The folder of the source, if the copy may start in it, too. */
 async function folderFor(
   db: Db,
   { agent, caller, workspace }: { agent: AgentRow; caller: PersonCaller; workspace: WorkspaceRow },

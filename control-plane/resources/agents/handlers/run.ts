@@ -36,7 +36,7 @@ export function agentRunHandlers(deps: Dependencies): ImplementedRoute[] {
 
 async function start(input: Start, deps: Dependencies): Promise<StartRunReply> {
   const { db, caller, body, world } = input
-  // A wake to a deleted agent is answered, not refused, so it is looked up for agents too.
+  // A wake of a deleted agent is answered, not refused, so deleted agents are looked up here, too.
   const agent = await lookUpAgent(db, caller, input.params.agentId)
   if (agent === null) return unknownAgent(input.params.agentId)
   const task = body.taskId === undefined ? null : await lookUpTask(db, caller, body.taskId)
@@ -46,7 +46,7 @@ async function start(input: Start, deps: Dependencies): Promise<StartRunReply> {
   const now = world.now()
   if (!(await claimWakeKey(db, { agentId: agent.id, key, now, expiresAt: now + keptMs }))) {
     const first = await findWakeAnswer(db, agent.id, key)
-    // Taken by a transaction that was undone since: the caller's next try gets it.
+    // Taken by a transaction that was rolled back since: the caller's next try gets it.
     return first === null || first === '' ? fail('transient_conflict') : startRunReply.parse(JSON.parse(first))
   }
   const reply = await wake(input, { agent, task, deps })
@@ -78,13 +78,12 @@ async function wake(
   return toReply(answer)
 }
 
-/** What the person says, about the task when one is named. */
+/** The person's words, about the task when one is named. */
 function promptOf(task: TaskRow | null, prompt: string | undefined): string | null {
   if (task === null) return prompt ?? null
   return taskPrompt(task, { reason: prompt ?? 'You were woken to work on this task.' })
 }
 
-/** Silence runs.sourceToTrigger. */
 const onDemand = (caller: Caller) => (caller.kind === 'person' ? 'manual' : 'agent_request')
 
 function toReply(answer: WakeAnswer): StartRunReply {

@@ -24,8 +24,8 @@ export function agentUpkeepHandlers(deps: Dependencies): ImplementedRoute[] {
 }
 
 /**
- * Raises the generation of the agent's tokens, so that those of its live runs are dead, and lets no later run go on with a
- * session of now. A run that waits forgets the session it was to go on with.
+ * Raises the generation of the agent's tokens, which invalidates those of its live runs, and keeps later runs from
+ * continuing present sessions. A waiting run forgets the session it was to continue.
  */
 async function resetSessions(input: HandlerInput<typeof agentUpkeepRoutes.sessionsReset>) {
   const { db, caller, params, world } = input

@@ -5,8 +5,8 @@ import { replaceAgent, type AgentRow } from '../store.ts'
 import { lookAgain } from './waiting-runs.ts'
 
 /**
- * An agent that was given away runs on its new owner's devices once they agreed: by saying so, or by the first start or change
- * of theirs. What of it waits is looked at anew.
+ * An agent that was given away runs on its new owner's devices once they agree: explicitly, or by their first start or
+ * change of it. Then its waiting runs are placed again.
  */
 export async function acceptAgent(
   db: Db,
@@ -21,7 +21,9 @@ export async function acceptAgent(
   return { ...agent, version: before.version + 1 }
 }
 
-/** Whether an act of this caller is the word that the agent waits for. What an agent asked for is no word of a person. */
+/**
+ * Whether this caller's act is the agreement that the agent waits for. A change that an agent asked for does not count.
+ */
 export const isWordOfOwner = (agent: AgentRow, caller: Caller): boolean =>
   agent.transferredAt !== null &&
   caller.kind === 'person' &&

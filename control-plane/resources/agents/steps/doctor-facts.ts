@@ -10,7 +10,7 @@ import type { WorkspaceRow } from '../../workspaces/store.ts'
 import { diagnose, type DoctorDevice } from './doctor.ts'
 import { findAgentByReference, type AgentRow } from '../store.ts'
 
-/** Runs the agent doctor on an agent as it is stored. */
+/** Runs the agent doctor on a stored agent. */
 export async function auditAgent(
   db: Db,
   subject: { agent: AgentRow; workspace: WorkspaceRow },

@@ -39,11 +39,11 @@ const claude = (installed: boolean, signedIn: boolean | null) =>
   device({ readiness: { claude: { installed, version: null, signedIn, message: null } } })
 
 describe('the agent doctor', () => {
-  it('has nothing to say of a healthy agent', () => {
+  it('reports nothing for a healthy agent', () => {
     expect(codes({})).toEqual([])
   })
 
-  it('looks at the folder and its device', () => {
+  it('checks the folder and its device', () => {
     expect(codes({ folder: null })).toEqual(['no_folder'])
     expect(codes({ folder: 'missing' })).toEqual(['folder_missing'])
     expect(codes({ devices: [] })).toEqual(['folder_device_gone'])
@@ -52,12 +52,12 @@ describe('the agent doctor', () => {
     expect(codes({ devices: [device({ liveness: 'retired' }), device()] })).toEqual([])
   })
 
-  it('tells of a device whose runs reach the files of svc', () => {
+  it('warns of a device whose runs can access the files of svc', () => {
     expect(codes({ devices: [device({ isolation: 'off' }), device()] })).toEqual(['device_not_isolated'])
     expect(codes({ devices: [device({ isolation: 'partial' }), device({ isolation: null })] })).toEqual([])
   })
 
-  it('looks at the harness on the devices that reported', () => {
+  it('checks the harness on devices that reported', () => {
     expect(codes({ devices: [claude(false, null)] })).toEqual(['harness_not_installed'])
     expect(codes({ devices: [claude(true, false)] })).toEqual(['harness_not_signed_in'])
     expect(codes({ devices: [claude(true, null)] })).toEqual([])
@@ -66,19 +66,19 @@ describe('the agent doctor', () => {
     expect(codes({ harness: 'codex' })).toEqual(['harness_not_installed'])
   })
 
-  it('misses the command of a command agent', () => {
+  it('warns of a command agent without a command', () => {
     expect(codes({ harness: 'command' })).toEqual(['command_missing'])
     expect(codes({ harness: 'command', agent: { ...healthyAgent, command: 'make' } })).toEqual([])
   })
 
-  it('warns of permissions that let everything through', () => {
+  it('warns of permissions that allow everything', () => {
     const agent = { ...healthyAgent, tools: { allow: [], ask: [], deny: [] } }
     expect(codes({ agent, permissionMode: 'full' })).toEqual(['permissions_allow_everything'])
     expect(codes({ agent, permissionMode: 'strict' })).toEqual([])
     expect(codes({ permissionMode: 'full' })).toEqual([])
   })
 
-  it('looks at the manager, AGENT.md and the cloud', () => {
+  it('checks the manager, AGENT.md and the cloud', () => {
     expect(codes({ manager: 'missing' })).toEqual(['manager_missing'])
     expect(codes({ manager: 'present' })).toEqual([])
     expect(codes({ agent: { ...healthyAgent, agentMd: ' \n' } })).toEqual(['agent_md_empty'])
@@ -87,7 +87,7 @@ describe('the agent doctor', () => {
     expect(codes({ agent: cloud, devices: [] })).toEqual([])
   })
 
-  it('looks at the models and the effort', () => {
+  it('checks the models and the effort', () => {
     const catalog = loadCatalog(null)
     const named = (name: string) => ({ name, entry: catalog.find(name) })
     const opus = named('claude-opus-4-5')
@@ -107,12 +107,12 @@ describe('the agent doctor', () => {
     expect(codes({ harness: 'cursor', model: opus, devices: [cursor] })).toEqual([])
   })
 
-  it('says why wakes are refused', () => {
+  it('explains refused wakes', () => {
     expect(codes({ agent: { ...healthyAgent, status: 'idle' } })).toEqual(['not_active'])
     expect(codes({ isBudgetSpent: true })).toEqual(['budget_spent'])
   })
 
-  it('says why runs wait for the owner of the agent or of the device', () => {
+  it('explains runs that wait for the owner of the agent or of the device', () => {
     expect(codes({ agent: { ...healthyAgent, transferredAt: 1 } })).toEqual(['owner_not_agreed'])
     for (const runsBy of ['owner', 'admins'] as const)
       expect(codes({ devices: [device(), device({ runsBy })] })).toEqual(['device_restricted'])

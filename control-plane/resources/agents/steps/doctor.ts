@@ -6,15 +6,15 @@ import { type HarnessName, harnesses } from '../../../../shared/runs/harnesses.t
 import type { LivenessStatus } from '../../devices/rules.ts'
 import type { AgentRow } from '../store.ts'
 
-/** The agent doctor: what of an agent's setup will keep its runs from working. It only warns. */
+/** The agent doctor checks an agent's setup for what would keep its runs from working. It only warns. */
 
 export interface DoctorDevice {
   displayName: string
   liveness: LivenessStatus
-  /** Whose wakes it takes. */
+  /** Whose wakes the device takes. */
   runsBy: RunsBy
   readiness: ProviderReadiness['harnesses'] | null
-  /** null: the device does not say. */
+  /** null: the device does not report it. */
   isolation: ProviderReadiness['isolation'] | null
 }
 
@@ -34,7 +34,7 @@ export interface DoctorFacts {
   cloudEnabled: boolean
   /** null: none is set; `missing`: it was removed. */
   folder: { displayName: string } | 'missing' | null
-  /** Devices its runs may go to; with a folder only the folder's, empty when that device was removed. */
+  /** Devices its runs may use; with a folder only the folder's device, and none if that was removed. */
   devices: readonly DoctorDevice[]
   /** null: it reports to nobody. */
   manager: 'present' | 'missing' | null
@@ -93,7 +93,7 @@ function isolationWarnings({ devices }: DoctorFacts): AgentWarning[] {
   return [warning('device_not_isolated', 'warning', { message, param: null })]
 }
 
-/** Why runs wait as `governance_refused`. */
+/** Warnings about reasons why runs wait as `governance_refused`. */
 function governanceWarnings({ agent, devices }: DoctorFacts): AgentWarning[] {
   const found: AgentWarning[] = []
   if (agent.transferredAt !== null)
@@ -115,7 +115,7 @@ function governanceWarnings({ agent, devices }: DoctorFacts): AgentWarning[] {
   return found
 }
 
-/** Only devices that reported say anything; one that is ready is enough. */
+/** Only devices that reported count; one that is ready is enough. */
 function harnessWarnings({ harness, devices }: DoctorFacts): AgentWarning[] {
   if (harnesses[harness].programs.length === 0) return []
   const reported = devices.flatMap((device) =>

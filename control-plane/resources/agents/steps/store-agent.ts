@@ -27,9 +27,8 @@ import { findWorkspace, type WorkspaceRow } from '../../workspaces/store.ts'
 import { listHandlesLike, listManagers, replaceAgent, type AgentRow } from '../store.ts'
 import { lookUpAgent } from '../lookup.ts'
 
-/** Steps that the writes of an agent share. */
+/** Steps shared by all writes of an agent. */
 
-/** The caller's workspace; a caller of a workspace that is gone has no token any more. */
 export async function workspaceOf(db: Db, caller: Caller): Promise<WorkspaceRow> {
   return (await findWorkspace(db, caller.workspaceId)) ?? fail('resource_not_found', { param: 'workspaceId' })
 }
@@ -42,7 +41,7 @@ export async function shownAgent(
   return presentAgent(agent, { workspace: await workspaceOf(db, caller), catalog, now: world.now() })
 }
 
-/** A free handle made from the name; the agent's id when nothing of the name can be written in one. */
+/** A free handle made from the name, or the agent's id when the name has no usable letter. */
 export async function chooseHandle(db: Db, agent: { workspaceId: string; id: string; name: string }): Promise<string> {
   const slug = slugOf(agent.name)
   if (slug === '') return agent.id
@@ -86,7 +85,7 @@ export function checkRepo(agent: AgentRow, caller: Caller): void {
   if (!ownsOrAdministers(agent, caller)) fail('default_repo_forbidden', { param: 'defaultRepoId' })
 }
 
-/** Who may write these changed settings, and whether they go together (document 1, "Agent settings"). */
+/** Checks whether the caller may write these settings, and whether they fit together. */
 function checkSettings({ before, after, caller }: AgentWrite, keys: readonly string[]): void {
   const refusal = settingsRefusalOf({ before, after, keys }, caller)
   if (refusal !== null) fail('http_exception', refusal)
@@ -97,7 +96,7 @@ function checkSettings({ before, after, caller }: AgentWrite, keys: readonly str
     })
 }
 
-/** Whose name a change goes by. */
+/** The id under which a change is recorded. */
 export const publicIdOf = (caller: Caller): string =>
   caller.kind === 'person' ? (caller.onBehalfOf ?? caller.userPublicId) : caller.agentId
 
@@ -106,19 +105,19 @@ export interface AgentWrite {
   after: AgentRow
   caller: Caller
   world: World
-  /** Of its revision; default `patch`. */
+  /** Source of its revision; default `patch`. */
   source?: 'patch' | 'rollback'
-  /** Default: names what changed. */
+  /** Default: a list of the changed settings. */
   description?: string
   /** The history entry that this write undoes. */
   reverts?: string
 }
 
 /**
- * Stores the changed agent, and a revision with its entry in the history when its settings or AGENT.md are other than before.
- * Every write of an existing agent passes here, so this is where it is judged whether the caller may change these settings,
- * whatever way the change came (route, rollback, revert, approval, automation). Fails with `http_exception` (403), `handle_taken`,
- * or `transient_conflict` when somebody else wrote in between.
+ * Stores the changed agent. If its settings or AGENT.md changed, also stores a revision and an entry in its history.
+ * Every write of an existing agent passes here, so this is the place that checks whether the caller may change these
+ * settings, whichever way the change came (route, rollback, revert, approval, automation). Fails with `http_exception`
+ * (403), `handle_taken`, or `transient_conflict` when somebody else wrote in between.
  */
 export async function storeAgent(
   db: Db,
@@ -126,14 +125,14 @@ export async function storeAgent(
 ): Promise<{ agent: AgentRow; revision: RevisionRow | null; entry: HistoryRow | null }> {
   const { before, caller, world } = write
   const now = world.now()
-  // Giving it on is no agreement to have it.
+  // Giving the agent on is no agreement to own it.
   const isAccepted = isWordOfOwner(before, caller) && write.after.ownerUserId === before.ownerUserId
   const after = { ...write.after, updatedAt: now, ...(isAccepted && { transferredAt: null }) }
   const keys = changedKeys(before, after)
   if (keys.length > 0) checkSettings(write, keys)
   await refusingTakenHandle(() => replaceAgent(db, before, after))
   if (isAccepted) {
-    // Who agrees by putting another program in its place has not agreed to what was asked of the old one.
+    // An owner who agrees by setting another program has not agreed to the runs that were meant for the old one.
     if (decidesWhatRuns({ before, after, keys }))
       await cancelWaiting(db, after, { reason: 'The new owner of the agent changed what it runs.', world })
     else await lookAgain(db, after, now)
@@ -168,7 +167,7 @@ export async function storeAgent(
   return { agent: after, revision, entry }
 }
 
-/** Handles are looked up before they are written, so a taken one means that another write got in between. */
+/** A handle was free when it was looked up, so a taken one means that another write came in between. */
 export async function refusingTakenHandle(write: () => Promise<void>): Promise<void> {
   try {
     await write()

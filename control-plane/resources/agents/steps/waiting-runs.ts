@@ -6,15 +6,15 @@ import { cancelRun } from '../../../lifecycle/cancel-run.ts'
 import { listLiveOfAgent } from '../../runs/live-store.ts'
 import type { AgentRow } from '../store.ts'
 
-/** Runs of an agent that no device has taken. What each will run was written down when it was made. */
+/** Runs of an agent that no device has taken. Each keeps the program that it was created with. */
 
-/** Has them placed anew. */
+/** Makes the dispatcher place them again. */
 export async function lookAgain(db: Db, agent: AgentRow, at: number): Promise<void> {
   for (const run of await listLiveOfAgent(db, agent.id))
     if (run.status === 'queued') await publish(db, { topic: 'run.queued', key: run.id, at })
 }
 
-/** Ends them, since who decides what the agent runs is somebody else now, or has decided otherwise. */
+/** Cancels them, because another person now decides what the agent runs, or has decided otherwise. */
 export async function cancelWaiting(
   db: Db,
   agent: AgentRow,

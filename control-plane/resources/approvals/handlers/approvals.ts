@@ -18,6 +18,7 @@ import { requested } from './request.ts'
 import { assignRefusalOf, refusalOf } from '../rules.ts'
 import { sentinelOf } from '../../../lifecycle/stop-to-ask.ts'
 import { findApproval, listApprovals, replaceAssignee, resolveApproval, type ApprovalFilter } from '../store.ts'
+import { given } from '../../../../shared/lib/given.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'leaseMs'>
 
@@ -71,15 +72,12 @@ async function list({ db, caller, query }: HandlerInput<typeof approvalRoutes.li
   const visibleTo = gateViewerOf(caller)
   const { cursor, page } = await pageFrom(query, (id) => findApproval(db, caller.workspaceId, id))
   const filter = await filterOf({ db, caller, query })
-  const rows =
-    filter === null
-      ? []
-      : await listApprovals(db, { ...filter, ...page, ...(visibleTo === undefined ? {} : { visibleTo }) })
+  const rows = filter === null ? [] : await listApprovals(db, { ...filter, ...page, ...given({ visibleTo }) })
   const shown = new Map((await presentApprovals(db, rows)).map((approval) => [approval.id, approval]))
   return idPageOf({ rows, limit: query.limit, cursor, present: (row) => shown.get(row.id)! })
 }
 
-/** null: a filter names nothing that the caller can see, so it matches nothing. */
+/** Returns null when a filter names nothing that the caller can see, so that nothing matches. */
 async function filterOf({
   db,
   caller,
@@ -96,12 +94,14 @@ async function filterOf({
   if (found !== undefined && found.workspaceId !== caller.workspaceId) return null
   return {
     workspaceId: caller.workspaceId,
-    ...(status === undefined || status === 'all' ? {} : { status }),
-    ...(trigger === undefined ? {} : { triggers: trigger }),
-    ...(task === undefined ? {} : { taskId: task.id }),
-    ...(run === undefined ? {} : { runId: run }),
-    ...(found === undefined ? {} : { conversation: { id: found.id, taskId: found.taskId } }),
-    ...(assignedToUserId === undefined ? {} : { assignedId: assignedToUserId }),
+    ...given({
+      status: status === 'all' ? undefined : status,
+      triggers: trigger,
+      taskId: task?.id,
+      runId: run,
+      conversation: found && { id: found.id, taskId: found.taskId },
+      assignedId: assignedToUserId,
+    }),
   }
 }
 
@@ -113,14 +113,17 @@ interface Decision {
 
 type ResolveInput = Omit<HandlerInput<typeof approvalRoutes.reject>, 'caller'> & { caller: PersonCaller }
 
-/** Closed first, so that of two people who resolve it at once only one has an effect; a refused effect opens it again. */
+/**
+ * Closes the approval first, so that only one of two simultaneous resolutions has an effect. A refused effect opens it
+ * again.
+ */
 async function resolve(input: ResolveInput, { routes, outcome, appliedScope }: Decision) {
   const { db, caller, params, body, world } = input
   const approval = await visibleApproval(db, caller, params.approvalId)
   const refusal = refusalOf(approval, caller, world.now())
   if (refusal !== null) fail(refusal)
   const reason = body.reason?.trim() ? body.reason : null
-  // Of other triggers the scope means nothing (silence appr.appliedScopeElsewhere).
+  // The scope has no meaning for other triggers.
   const scope = approval.trigger === 'tool_permission' ? appliedScope : null
   const resolution = { outcome, reason, appliedScope: scope, by: caller.userPublicId, at: world.now() }
   if (!(await resolveApproval(db, approval, resolution))) {

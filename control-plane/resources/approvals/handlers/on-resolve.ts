@@ -3,15 +3,15 @@ import type { ApprovalScope, ApprovalTrigger } from '../../../../shared/api/appr
 import type { PersonCaller } from '../../../http/callers.ts'
 import type { ImplementedRoute } from '../../../http/implement.ts'
 import { hashAgentMd } from '../../agents/agent-md.ts'
-import { findAgent, type AgentRow } from '../../agents/store.ts'
+import { findAgent } from '../../agents/store.ts'
 import { storeAgent } from '../../agents/steps/store-agent.ts'
 import { approveChange, dropChange, type ApprovingRequest } from '../../platform-changes/steps/replay.ts'
 import { allowRulesOf, withoutRules, withRules } from '../rules.ts'
 import type { ApprovalRow } from '../store.ts'
 
 /**
- * What else happens when an approval is resolved, by its trigger, in the same transaction. A refusal (`fail`) leaves the
- * approval open. A trigger without an entry has no effect of its own: its run goes on, and that is all.
+ * Further effects of resolving an approval, by its trigger, in the same transaction. A refusal (`fail`) leaves the
+ * approval open. A trigger without an entry only lets its run go on.
  */
 export interface ApprovalEffect {
   onApprove?(resolved: ResolvedApproval): Promise<void>
@@ -22,7 +22,7 @@ export interface ResolvedApproval {
   approval: ApprovalRow
   person: PersonCaller
   reason: string | null
-  /** Of an approved `tool_permission`. */
+  /** Set for an approved `tool_permission`. */
   scope: ApprovalScope | null
   request: ApprovingRequest
   /** Every route of the API with its handler. */
@@ -32,10 +32,13 @@ export interface ResolvedApproval {
 export const approvalEffects: Readonly<Partial<Record<ApprovalTrigger, ApprovalEffect>>> = {
   tool_permission: { onApprove: allowFromNowOn },
   instruction_publish: { onApprove: publishInstructions },
-  platform_change: { onApprove: replay, onReject: drop },
+  platform_change: {
+    onApprove: ({ approval, person, request, routes }) => approveChange(request, approval, { person, routes }),
+    onReject: ({ approval, request }) => dropChange(request.db, approval.id),
+  },
 }
 
-/** `always`: the call is allowed by a rule from now on, written as any change of the agent's settings. */
+/** `always`: a rule allows the call from now on, written like any change of the agent's settings. */
 async function allowFromNowOn({ approval, person, scope, request }: ResolvedApproval): Promise<void> {
   if (scope !== 'always' || approval.agentId === null) return
   const before = await findAgent(request.db, approval.agentId)
@@ -44,16 +47,17 @@ async function allowFromNowOn({ approval, person, scope, request }: ResolvedAppr
   if (rules === null)
     return fail('validation_error', {
       param: 'appliedScope',
-      message: 'No rule says just this call. Approve it once, or write a rule into the permissions of the agent.',
+      message: 'No rule fits exactly this call. Approve it once, or write a rule into the permissions of the agent.',
     })
   const allow = withRules(before.tools.allow, rules)
   if (allow.length > 500) fail('validation_error', { param: 'appliedScope', message: 'The agent has 500 rules.' })
   const description = `Allowed ${approval.gatedThing.name} by approving ${approval.id}.`
   const tools = { ...before.tools, allow, ask: withoutRules(before.tools.ask, rules) }
-  await write(request, { before, after: { ...before, tools }, caller: person, description })
+  const { db, world } = request
+  await storeAgent(db, { before, after: { ...before, tools }, caller: person, world, description })
 }
 
-/** The text is written when it replaces the one that the agent had before its eyes. */
+/** Writes the text only if it replaces the one that the agent had read. */
 async function publishInstructions({ approval, person, request }: ResolvedApproval): Promise<void> {
   const { instructions } = approval.gatedThing
   if (instructions === undefined) return
@@ -67,20 +71,6 @@ async function publishInstructions({ approval, person, request }: ResolvedApprov
     })
   const caller = approval.agentId === null ? person : { ...person, onBehalfOf: approval.agentId }
   const after = { ...before, agentMd, agentMdHash: hashAgentMd(agentMd) }
-  await write(request, { before, after, caller, description: `Published by approving ${approval.id}.` })
-}
-
-async function write(
-  { db, world }: ApprovingRequest,
-  change: { before: AgentRow; after: AgentRow; caller: PersonCaller; description: string },
-): Promise<void> {
-  await storeAgent(db, { ...change, world })
-}
-
-async function replay({ approval, person, request, routes }: ResolvedApproval): Promise<void> {
-  await approveChange(request, approval, { person, routes })
-}
-
-async function drop({ approval, request }: ResolvedApproval): Promise<void> {
-  await dropChange(request.db, approval.id)
+  const { db, world } = request
+  await storeAgent(db, { before, after, caller, world, description: `Published by approving ${approval.id}.` })
 }

@@ -14,7 +14,7 @@ import { digestOf, ofRun, raiseApproval } from '../steps/raise.ts'
 import { kindOfTrigger } from '../rules.ts'
 import { askingRun, stopFailed, stopToAsk } from '../../../lifecycle/stop-to-ask.ts'
 
-/** An approval that an agent asks for itself (document 2, "Approvals"; silences appr.createBody and appr.whichTriggers). */
+/** Approvals that an agent requests itself. */
 
 type Create = HandlerInput<typeof approvalRoutes.create>
 type Thing = NonNullable<Create['body']['gatedThing']>
@@ -22,7 +22,7 @@ type Body = Create['body'] & { gatedThing: Thing }
 
 const raisable = ['tool_permission', 'connection_action', 'instruction_publish']
 
-/** Stores the approval and stops the run. Returns its id. */
+/** Stores the approval and stops the run. Returns the approval's id. */
 export async function requested(
   { db, caller, body: sent, world }: Create,
   deps: Pick<ResourceDependencies, 'leaseMs'>,
@@ -103,8 +103,8 @@ async function thingOf(db: Db, caller: AgentCaller, { trigger, prompt, gatedThin
 }
 
 /**
- * What is allowed must be what is shown: the fingerprint of a tool call is that of the arguments the person reads, as the
- * device computes it.
+ * The allowed call must be the one that is shown: the fingerprint of a tool call covers the arguments that the person
+ * reads, computed like on the device.
  */
 function checkedDigest(
   { inputDigest, toolArgs }: Body['gatedThing'],

@@ -10,9 +10,9 @@ import { digestOf, raiseApproval } from './raise.ts'
 import { findApprovalByKey } from '../store.ts'
 
 /**
- * A `budget_breach` stands open for as long as a monthly budget is spent: raised when the budget is hit, approved by the
- * platform when it is raised, taken away, or a new month begins (silence appr.budget). It belongs to no run, since it is
- * the budget that must change; no person resolves it.
+ * A `budget_breach` is open for as long as a monthly budget is spent: it is raised when the budget is reached, and the
+ * platform approves it when the budget is raised or removed, or a new month begins. It belongs to no run, since the
+ * budget must change, and no person resolves it.
  */
 
 interface BudgetState {
@@ -24,7 +24,7 @@ interface BudgetState {
   budgetCents: number | null
 }
 
-/** Brings the open `budget_breach` of an agent in line with what it spent and may spend. */
+/** Makes the open `budget_breach` of an agent match its spending and its budget. */
 export async function reviewAgentBudget(tx: Db, agent: AgentRow, world: World): Promise<void> {
   const now = world.now()
   await review(tx, agent.workspaceId, {
@@ -40,7 +40,7 @@ export async function reviewAgentBudget(tx: Db, agent: AgentRow, world: World): 
   })
 }
 
-/** The same for the budget of a workspace. */
+/** Makes the open `budget_breach` of a workspace match its spending and its budget. */
 export async function reviewWorkspaceBudget(tx: Db, workspace: WorkspaceRow, world: World): Promise<void> {
   const { monthlyBudgetCents } = workspace
   const spentNanoUsd = monthlyBudgetCents === null ? 0 : await sumSpend(tx, workspace.id, monthOf(world.now()))
@@ -60,11 +60,13 @@ export async function reviewWorkspaceBudget(tx: Db, workspace: WorkspaceRow, wor
 const agentBudgetKey = (agentId: string) => `budget:${agentId}`
 const workspaceBudgetKey = 'budget:workspace'
 
-/** Whose budget an approval is about: an agent's id; null: the workspace's, or that of one run. */
+/** The id of the agent whose budget an approval is about; null: the workspace's, or that of one run. */
 export const agentOfBudget = ({ raiseKey }: { raiseKey: string | null }): string | null =>
   raiseKey?.startsWith('budget:agt_') ? raiseKey.slice('budget:'.length) : null
 
-/** Both, after a run of this agent has ended or a month has passed. `agentId` null: the workspace's alone. */
+/**
+ * Reviews both budgets after a run of this agent has ended or a month has passed. `agentId` null: only the workspace's.
+ */
 export async function reviewBudgets(
   tx: Db,
   of: { workspaceId: string; agentId: string | null },

@@ -6,7 +6,7 @@ import { recordGate } from '../../tasks/gate-activity.ts'
 import { holdsItsRun } from '../rules.ts'
 import { resolveApproval, type ApprovalRow, type Resolution } from '../store.ts'
 
-/** Closes an approval on behalf of the platform; nobody is woken. False when somebody else was first. */
+/** Closes an approval on behalf of the platform; nobody is woken. Returns false when somebody else was first. */
 export async function closeByPlatform(
   tx: Db,
   approval: ApprovalRow,
@@ -19,7 +19,7 @@ export async function closeByPlatform(
   return true
 }
 
-/** Puts into the history of the approval's task how it was resolved. */
+/** Records in the history of the approval's task how it was resolved. */
 export async function recordResolved(
   tx: Db,
   approval: ApprovalRow,
@@ -36,8 +36,8 @@ export async function recordResolved(
 }
 
 /**
- * Wakes the agent whose run stopped to wait for this approval, in the session in which it asked; of an approved tool call
- * exactly that call is allowed, once. Without effect for approvals that hold no run.
+ * Wakes the agent whose run stopped to wait for this approval, in the session in which it asked. After an approved tool
+ * call exactly that call is allowed, once. Does nothing for approvals that hold no run.
  */
 export async function wakeAsker(
   tx: Db,
@@ -64,7 +64,7 @@ export async function wakeAsker(
   )
 }
 
-/** A call is allowed only by a fingerprint of arguments that the person could read. */
+/** A call is allowed only if the person could read the arguments that its fingerprint covers. */
 function callsOf({ id, gatedThing }: ApprovalRow) {
   const { kind, name, inputDigest, toolArgs } = gatedThing
   const isReadable = kind === 'tool_call' && toolArgs !== undefined

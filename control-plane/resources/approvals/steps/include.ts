@@ -8,7 +8,10 @@ import { lookUpTask } from '../../tasks/lookup.ts'
 
 type Included = { [K in keyof typeof included]?: z.input<(typeof included)[K]> }
 
-/** What `include` adds to an approval or question; null for what there is none of, or the caller may not see. */
+/**
+ * The records that `include` adds to an approval or question; null for those that do not exist or that the caller may
+ * not see.
+ */
 export async function includedIn(
   db: Db,
   gate: { taskId: string | null; runId: string | null; sessionId: string | null },

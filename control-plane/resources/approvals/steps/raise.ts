@@ -12,8 +12,8 @@ import { recordGate } from '../../tasks/gate-activity.ts'
 import { insertApproval, type NewApproval } from '../store.ts'
 
 /**
- * The approval of one tool call of a run, in the transaction that stores the run's events. The same call of the same run
- * sent again is the same approval, also once it was resolved. Returns the approval's id.
+ * Raises the approval of one tool call of a run, in the transaction that stores the run's events. The same call of the
+ * same run sent again is the same approval, even after it was resolved. Returns the approval's id.
  */
 export async function raiseToolApproval(tx: Db, run: RunRow, call: AskedCall, world: World): Promise<string> {
   const { name, inputDigest, safeSummary, toolArgs } = call
@@ -30,20 +30,20 @@ export async function raiseToolApproval(tx: Db, run: RunRow, call: AskedCall, wo
   )
 }
 
-/** What an approval takes from the run that raises it. */
+/** The fields that an approval takes from the run that raises it. */
 export function ofRun(run: RunRow) {
   const { workspaceId, agentId, taskId, conversationId, sessionId } = run
   return { workspaceId, agentId, runId: run.id, taskId, conversationId, sessionId }
 }
 
 export type RaisedApproval = Omit<NewApproval, 'id' | 'assignedType' | 'assignedId' | 'createdAt' | 'raiseKey'> & {
-  /** A second approval of the workspace with the same key is the first one. */
+  /** A second approval of the workspace with the same key is the same approval as the first. */
   raiseKey?: string
   /** Default: made by `world`. */
   id?: string
 }
 
-/** Stores an approval for its default approver, everything that looks like a secret masked. Returns its id. */
+/** Stores an approval for its default approver, with everything masked that looks like a secret. Returns its id. */
 export async function raiseApproval(tx: Db, raised: RaisedApproval, world: World): Promise<string> {
   const id = raised.id ?? world.id('apr_')
   const prompt = maskSecrets(raised.prompt)
@@ -77,8 +77,8 @@ function maskedThing(thing: StoredGatedThing): StoredGatedThing {
 }
 
 /**
- * The owner of the agent that asks, else of the nearest agent above it, else nobody, and then any person may resolve
- * (silence appr.defaultApprover). Owners who left the workspace are ignored. A budget is the platform's.
+ * The default approver: the owner of the asking agent, else of the nearest agent above it, else nobody, so that any
+ * person may resolve it. Owners who left the workspace are ignored. A budget is resolved by the platform.
  */
 async function defaultAssignee(
   tx: Db,
@@ -94,7 +94,7 @@ async function defaultAssignee(
   return { assignedType: null, assignedId: null }
 }
 
-/** Fingerprint of what an approval raised by an agent itself is about. */
+/** The fingerprint of the content of an approval that an agent raised itself. */
 export function digestOf(value: unknown): string {
   return createHash('sha256').update(canonicalJson(value)).digest('hex')
 }

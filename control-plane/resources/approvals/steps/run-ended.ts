@@ -13,8 +13,8 @@ import { findLeftByRun } from '../run-ended-store.ts'
 import { listHoldingApprovals } from '../store.ts'
 
 /**
- * In the transaction of a run's ending: what it asked and nobody can answer any more is closed (document 2, "States and
- * transitions > Approval" and "> Question"), and budgets that the run has spent are reviewed.
+ * In the transaction of a run's ending, closes the run's requests that nobody can answer any more, and reviews the
+ * budgets that the run has spent.
  */
 export const closeGatesOfRun: RunEffect = async (tx, run, { world, exitReason }) => {
   if (exitReason === 'budget_exceeded')
@@ -49,7 +49,7 @@ async function closeUnasked(
   const approvals = await listHoldingApprovals(tx, 'run_id', { ids: [runId], triggers: rejectedWithRun })
   const questions = await listOpenQuestions(tx, 'run_id', [runId])
   if (approvals.length === 0 && questions.length === 0) return
-  // Its agent asked, and then was done before its device had heard that it must stop. What it asked stands.
+  // The agent asked and then finished before its device heard that it must stop. Its requests stay open.
   if (exitReason === 'completed' && isAsking((await findRun(tx, runId))?.cancelExitReason ?? null)) return
   for (const approval of approvals)
     await closeByPlatform(tx, approval, { outcome: 'reject', reason: 'run_terminated', world })

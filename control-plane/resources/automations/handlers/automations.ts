@@ -1,7 +1,7 @@
 import { automationRoutes, type TriggerBody } from '../../../../shared/api/automations.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { automationId, firedId } from '../../../../shared/api/ids.ts'
-import { cursorOf, pageOf, timeAndId } from '../../../../shared/api/paging.ts'
+import { timeAndId, beforeOf, pageByTime } from '../../../../shared/api/paging.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Db, Tx } from '../../../db/open.ts'
 import { causeOfCaller } from '../../../wakes/cause.ts'
@@ -13,7 +13,7 @@ import type { ResourceDependencies } from '../../dependencies.ts'
 import { isBound } from '../../repos/binding-store.ts'
 import { presentRuns } from '../../runs/steps/present.ts'
 import { listRunsByIds } from '../../runs/list-store.ts'
-import { listFiredRuns, listSkips, type FiredRunFilter } from '../fire-store.ts'
+import { listFiredRuns, listSkips } from '../fire-store.ts'
 import { fire, presentFire } from '../steps/fire.ts'
 import { hookHandler } from './hook.ts'
 import { agentToWake, lockedAutomation, readableAutomation } from '../lookup.ts'
@@ -22,6 +22,7 @@ import { isMember } from '../../members/store.ts'
 import { reachable, statusAfter, type MoveName } from '../rules.ts'
 import { insertAutomation, listAutomations, replaceAutomation, type AutomationRow } from '../store.ts'
 import { changedAutomation, newAutomation, newToken, withStatus, type Written } from './body.ts'
+import { given } from '../../../../shared/lib/given.ts'
 
 type Dependencies = Pick<
   ResourceDependencies,
@@ -67,7 +68,7 @@ export function automationHandlers(deps: Dependencies): ImplementedRoute[] {
       const before = await lockedAutomation(db, caller, params.automationId)
       if (before.triggerType !== 'webhook') fail('not_a_webhook_trigger')
       const { token, tokenHash } = newToken(world)
-      // Whoever has the new address says when it fires, and with what.
+      // Whoever has the new address decides when it fires, and with what.
       const causedByUserId = await causeOfCaller(db, caller)
       const row = { ...before, tokenHash, causedByUserId, updatedAt: world.now() }
       await store(db, before, row)
@@ -89,7 +90,7 @@ export function automationHandlers(deps: Dependencies): ImplementedRoute[] {
 const presentWritten = (db: Db, { row, token }: Written, deps: Pick<ResourceDependencies, 'publicUrl'>) =>
   presentOne(db, row, token === null ? undefined : `${deps.publicUrl()}/api/v1/automation-hooks/${token}`)
 
-/** The server is connected to GitHub, and the operator bound the repository of the trigger to this workspace. */
+/** Whether the server is connected to GitHub, and the operator bound the trigger's repository to this workspace. */
 async function isReachable(
   db: Db,
   { workspaceId }: Caller,
@@ -110,28 +111,21 @@ const automationCursor = timeAndId(automationId)
 const firedCursor = timeAndId(firedId)
 
 async function list({ db, caller, query }: HandlerInput<typeof automationRoutes.list>) {
-  const after = cursorOf(query, automationCursor)
+  const place = beforeOf(query, automationCursor)
   const agent = query.agentId === undefined ? undefined : await lookUpAgent(db, caller, query.agentId)
-  // A filter that names nothing the caller can see, matches nothing.
+  // A filter that names nothing visible matches nothing.
   const rows =
     agent === null
       ? []
       : await listAutomations(db, {
           workspaceId: caller.workspaceId,
           viewer: viewerOf(caller),
-          ...(query.status === undefined ? {} : { statuses: query.status }),
-          ...(agent === undefined ? {} : { agentId: agent.id }),
-          ...(query.q === undefined ? {} : { q: query.q }),
-          ...(after === null ? {} : { before: { createdAt: after[0], id: after[1] } }),
+          ...given({ statuses: query.status, agentId: agent?.id, q: query.q }),
+          ...place,
           limit: query.limit,
         })
   const shown = new Map((await presentAutomations(db, rows)).map((each) => [each.id, each]))
-  return pageOf({
-    rows,
-    limit: query.limit,
-    keyOf: (row) => [row.createdAt, row.id],
-    present: (row) => shown.get(row.id)!,
-  })
+  return pageByTime(rows, query.limit, (row) => shown.get(row.id)!)
 }
 
 async function move(
@@ -156,7 +150,7 @@ async function move(
   return presentOne(db, after)
 }
 
-/** Whoever sets going again what was paused since its person left, answers for it from then on. */
+/** Whoever resumes an automation that was paused because its person left is responsible for it from then on. */
 async function takenOver(
   db: Db,
   caller: Caller,
@@ -178,7 +172,7 @@ async function runByHand({ db, caller, params }: HandlerInput<typeof automationR
   return presentFire(outcome)
 }
 
-/** The runs of one automation, or of all. */
+/** Lists the runs of one automation, or of all. */
 async function firedRuns(
   {
     db,
@@ -188,16 +182,13 @@ async function firedRuns(
   }: Pick<HandlerInput<typeof automationRoutes.allRuns>, 'db' | 'caller' | 'query' | 'world'>,
   { deps, automationId }: { deps: Dependencies; automationId?: string },
 ) {
-  const after = cursorOf(query, firedCursor)
-  const filter: FiredRunFilter = {
+  const rows = await listFiredRuns(db, {
     workspaceId: caller.workspaceId,
     viewer: viewerOf(caller),
-    ...(automationId === undefined ? {} : { automationId }),
-    ...(query.status === undefined ? {} : { statuses: query.status }),
-    ...(after === null ? {} : { before: { createdAt: after[0], id: after[1] } }),
+    ...given({ automationId, statuses: query.status }),
+    ...beforeOf(query, firedCursor),
     limit: query.limit,
-  }
-  const rows = await listFiredRuns(db, filter)
+  })
   const runs = await listRunsByIds(
     db,
     caller.workspaceId,
@@ -205,21 +196,11 @@ async function firedRuns(
   )
   const shown = await presentRuns(db, runs, { now: world.now(), leaseMs: deps.leaseMs })
   const byId = new Map(shown.map((run) => [run.id, run]))
-  return pageOf({
-    rows,
-    limit: query.limit,
-    keyOf: (row) => [row.createdAt, row.id],
-    present: (row) => byId.get(row.runId)!,
-  })
+  return pageByTime(rows, query.limit, (row) => byId.get(row.runId)!)
 }
 
 async function skips({ db, caller, params, query }: HandlerInput<typeof automationRoutes.skips>) {
   const { id } = await readableAutomation(db, caller, params.automationId)
-  const after = cursorOf(query, firedCursor)
   const { limit } = query
-  const rows = await listSkips(db, id, {
-    limit,
-    ...(after === null ? {} : { before: { createdAt: after[0], id: after[1] } }),
-  })
-  return pageOf({ rows, limit, keyOf: (row) => [row.createdAt, row.id], present: presentSkip })
+  return pageByTime(await listSkips(db, id, { limit, ...beforeOf(query, firedCursor) }), limit, presentSkip)
 }

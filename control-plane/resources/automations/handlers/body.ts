@@ -9,16 +9,17 @@ import { hashToken } from '../../../http/token-hash.ts'
 import { defaultPolicy, readTrigger } from '../rules.ts'
 import { nextInstant } from '../schedule.ts'
 import type { AutomationRow } from '../store.ts'
+import { given } from '../../../../shared/lib/given.ts'
 
-/** New and changed rows from what a caller sent. */
+/** Makes new and changed rows from the caller's input. */
 
-/** A row, with the secret of its webhook when it got one just now. */
+/** A row, with the secret of its webhook if it was just made. */
 export interface Written {
   row: AutomationRow
   token: string | null
 }
 
-/** The columns of a trigger. The secret is made here and shown once; only its hash is kept. */
+/** The columns of a trigger. The secret of a webhook is shown once; only its hash is stored. */
 function triggerColumns(trigger: AutomationTrigger, world: World) {
   const none = { cron: null, timezone: null, event: null, repo: null, tokenHash: null, nextFireAt: null }
   const columns = { ...none, triggerType: trigger.type }
@@ -52,7 +53,7 @@ interface Circumstances {
   /** `agt_` id. */
   agentId: string
   isGithubInstalled: boolean
-  /** UUID of the person whose change this is; null: not known. */
+  /** UUID of the person who is responsible for this change; null: unknown. */
   causedBy: string | null
 }
 
@@ -92,10 +93,10 @@ export function newAutomation(body: BodyOf<typeof automationRoutes.create>, arou
   return { row, token: secret?.token ?? null }
 }
 
-/** Whoever changes one of these causes what the automation starts from then on. */
+/** Whoever changes one of these is responsible for what the automation starts from then on. */
 const whatItStarts = ['trigger', 'prompt', 'agentId', 'modelId', 'environment', 'workflow'] as const
 
-/** Keys that were left out stay; a trigger that was sent replaces the old one whole. */
+/** Absent keys stay; a sent trigger replaces the old one entirely. */
 export function changedAutomation(
   before: AutomationRow,
   body: BodyOf<typeof automationRoutes.update>,
@@ -103,8 +104,7 @@ export function changedAutomation(
 ): Written {
   const { world } = around
   const { trigger: sent, status, agentId: _, ...plain } = body
-  const given = Object.fromEntries(Object.entries(plain).filter(([, value]) => value !== undefined))
-  const row: AutomationRow = { ...before, ...given, agentId: around.agentId, updatedAt: world.now() }
+  const row: AutomationRow = { ...before, ...given(plain), agentId: around.agentId, updatedAt: world.now() }
   if (whatItStarts.some((key) => body[key] !== undefined)) row.causedByUserId = around.causedBy
   let token: string | null = null
   if (sent !== undefined) {

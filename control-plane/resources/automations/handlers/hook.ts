@@ -17,11 +17,11 @@ import { inTransaction } from '../../../db/transaction.ts'
 type Dependencies = Pick<ResourceDependencies, 'wakeContext'>
 
 /**
- * A call of a webhook: counted, compared with the bodies of the last 24 hours, then a fire. All of it is one
- * transaction, so of two equal calls at once the second one sees the run of the first.
+ * Handles a call of a webhook: counts it, compares it with the bodies of the last 24 hours, then fires. All of it is
+ * one transaction, so of two equal calls at once the second one sees the run of the first.
  */
 
-/** A body sent again within this time gets the run of the first (silence auto.repeatBody). */
+/** A body sent again within this time gets the run of the first call. */
 const rememberedMs = 24 * 3_600_000
 
 type Outcome = { kind: 'answered'; reply: AutomationFire } | { kind: 'limited'; waitMs: number } | { kind: 'unknown' }

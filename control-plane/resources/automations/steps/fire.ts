@@ -8,14 +8,14 @@ import { hasFired, hasLiveRun, insertFire, type FireRow } from '../fire-store.ts
 import { recordRun, type AutomationRow } from '../store.ts'
 
 /**
- * One fire of an automation, whatever caused it. The automation's row is locked by the caller's transaction, so fires of
- * one automation follow one another; the fire, its run and what moved the schedule on are one commit.
+ * One fire of an automation, whatever its cause. The caller's transaction has locked the automation's row, so fires of
+ * one automation follow one another. The fire, its run and the schedule's next instant are one commit.
  */
 export interface Cause {
   triggerSource: 'cron' | 'webhook' | 'manual'
   requestedBy: string | null
   prompt: string
-  /** Fires the automation once only. */
+  /** An occasion fires the automation only once. */
   occasion?: string
   bodyHash?: string
 }
@@ -23,7 +23,7 @@ export interface Cause {
 export type FireOutcome =
   | { kind: 'triggered'; runId: string | null; answer: WakeAnswer }
   | { kind: 'skipped'; reason: SkipReason }
-  /** The occasion has fired it before. */
+  /** The occasion fired it before. */
   | { kind: 'repeated' }
 
 export async function fire(
@@ -64,12 +64,12 @@ async function wake(
   if (agent === null) return { kind: 'not_dispatched', reason: 'agent_tombstoned', message: 'The agent is gone.' }
   const { triggerSource, requestedBy, prompt } = cause
   const overrides = { model: automation.modelId, environment: automation.environment }
-  // Nobody asks when it fires by itself: it is the doing of whoever set what it starts.
+  // When it fires by itself nobody asks, so whoever set what it starts is responsible.
   const causedBy = triggerSource === 'manual' ? {} : { causedBy: automation.causedByUserId }
   return startRun(tx, { agent, triggerSource, requestedBy, ...causedBy, prompt, parent: null, overrides }, context)
 }
 
-/** Records a fire that started no run for a reason that lies outside the automation. */
+/** Records a fire that started no run for a reason outside of the automation. */
 export async function recordSkip(
   tx: Tx,
   skipped: { automation: AutomationRow; reason: SkipReason; message: string | null; occasion?: string },
@@ -99,7 +99,7 @@ function newFire(
   }
 }
 
-/** What the caller of a route reads. Only two reasons are told apart there; the skips list has them all. */
+/** The answer of a route, which distinguishes only two reasons; the skips list has them all. */
 export function presentFire(outcome: Exclude<FireOutcome, { kind: 'repeated' }>): AutomationFire {
   const object = 'automation_fire'
   if (outcome.kind === 'triggered') return { object, kind: 'triggered', runId: outcome.runId }

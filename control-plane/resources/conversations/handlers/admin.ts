@@ -9,7 +9,7 @@ import { deletionRefusal } from '../rules.ts'
 import { removeConversation } from '../store.ts'
 import { storeConversation } from '../store-conversation.ts'
 
-/** What only workspace admins do to conversations. */
+/** Actions on conversations that only workspace admins may take. */
 
 type Routes = typeof conversationRoutes
 
@@ -30,7 +30,7 @@ export async function unarchiveConversation({ db, caller, params, world }: Handl
 
 export async function deleteConversation({ db, caller, params }: HandlerInput<Routes['delete']>): Promise<void> {
   const { id } = await administeredConversation(db, caller, params.id)
-  // Who posts, is woken or marks it read meanwhile waits, and then finds it gone.
+  // Others that post to it, are woken by it or mark it read wait here, and then find it gone.
   const { kind, taskId } = await heldConversation(db, id)
   const live = await listLiveOfConversation(db, { conversationId: id })
   const refusal = deletionRefusal({ kind, taskId }, live.length > 0)
@@ -51,11 +51,11 @@ export async function addParticipant({ db, caller, params, body, world }: Handle
 
 export async function takeParticipantOut({ db, caller, params }: HandlerInput<Routes['removeParticipant']>) {
   const conversation = await administeredConversation(db, caller, params.id)
-  // Who left the workspace, or was deleted, is still taken out by id.
+  // People who left the workspace and deleted agents can still be removed by id.
   const named = await lookUpParticipant(db, caller, params.ref)
   const type = params.ref.startsWith('usr_') ? ('user' as const) : ('agent' as const)
   const participant = named ?? { type, id: params.ref }
-  // The document names no code for it; without one of the two it would be a dm no more.
+  // Without one of its two participants it would not be a dm any more.
   if (conversation.kind === 'dm' && conversation.taskId === null)
     fail('http_exception', { status: 409, message: 'Nobody is taken out of a dm.' })
   if (!(await removeParticipant(db, conversation.id, participant))) fail('participant_not_found', { param: 'ref' })

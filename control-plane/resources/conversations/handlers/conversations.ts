@@ -30,6 +30,7 @@ import { storeConversation } from '../store-conversation.ts'
 import { updateRuntime } from './runtime.ts'
 import { sendMessage } from './send.ts'
 import { listConversations, listConversationsByIds, type ConversationFilter, type ConversationRow } from '../store.ts'
+import { given } from '../../../../shared/lib/given.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'bus' | 'catalog' | 'leaseMs' | 'wakeContext'>
 
@@ -55,7 +56,7 @@ export function conversationHandlers(deps: Dependencies): ImplementedRoute[] {
     async read({ db, caller, params, world }) {
       const { id } = await readableConversation(db, caller, params.id)
       const at = world.now()
-      // An agent is told what is new to it when it is woken; nothing is counted for it.
+      // Nothing is counted for an agent: its wake tells it what is new.
       if (caller.kind === 'agent') return { lastReadAt: toTimestamp(at) }
       const userId = caller.userPublicId
       const conversation = await heldConversation(db, id)
@@ -99,14 +100,14 @@ async function list({ db, caller, query }: List) {
   return idPageOf({ rows, limit: query.limit, cursor, present: (row) => shown.get(row.id)! })
 }
 
-/** null: a filter names nothing that the caller can see, so nothing matches. */
+/** Returns null when a filter names nothing that the caller can see, so that nothing matches. */
 async function filterOf({ db, caller, query }: Pick<List, 'db' | 'caller' | 'query'>) {
   const filter: ConversationFilter = {
     workspaceId: caller.workspaceId,
     visibleTo: viewerOf(caller),
     withArchived: query.archived === true,
     limit: query.limit,
-    ...(query.q === undefined ? {} : { q: query.q }),
+    ...given({ q: query.q }),
   }
   if (query.taskId === 'none') filter.task = 'none'
   else if (query.taskId !== undefined) {

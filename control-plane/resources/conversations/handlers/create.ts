@@ -29,7 +29,7 @@ export async function createConversation(input: Create) {
   const task = body.taskId == null ? null : await knownTask(db, caller, body.taskId)
   const participants = await everybody(db, caller, { asked: body.participants, task })
   const kind = body.kind ?? (task === null ? 'channel' : 'dm')
-  // A task's conversation is exempt from the rules of a dm (silence conv.taskDm).
+  // A task's conversation is exempt from the rules of a dm.
   const dm = kind === 'dm' && task === null ? dmOf(participants) : null
   if (typeof dm === 'string') fail(dm, { param: 'participants' })
   const author = subjectOf(caller)
@@ -58,7 +58,7 @@ async function knownTask(db: Db, caller: Caller, reference: string): Promise<Tas
   return (await lookUpTask(db, caller, reference)) ?? fail('task_not_found', { param: 'taskId' })
 }
 
-/** Those asked for and the caller, once each; on a task also who made it and who has it. */
+/** The requested participants and the caller, once each; for a task also its creator and its assignee. */
 async function everybody(
   db: Db,
   caller: Caller,

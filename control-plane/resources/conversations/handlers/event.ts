@@ -16,13 +16,13 @@ import { listRunsOfConversation } from '../../runs/list-store.ts'
 import { findRun, type RunRow } from '../../runs/store.ts'
 import { readableConversation } from '../lookup.ts'
 
-/** The run that the page before ended in, and the number of its last event there. */
+/** The run in which the previous page ended, and the number of its last event there. */
 const place = z.tuple([runId, z.number().int().nonnegative()])
 const runsAtOnce = 25
-/** A page of many runs that did nothing ends, too. */
+/** Even a page of many runs without events ends here. */
 const mostRuns = 100
 
-/** The transcript of a conversation: events of its runs, run after run in the order in which they were made. */
+/** The transcript of a conversation: the events of its runs, one run after another in order of creation. */
 export async function listConversationEvents(
   { db, caller, params, query, world }: HandlerInput<typeof conversationRoutes.events>,
   { leaseMs }: Pick<ResourceDependencies, 'leaseMs'>,
@@ -71,7 +71,7 @@ async function readPage(
   }
 }
 
-/** Runs of a private agent are for who sees the agent, also where others hear it speak. */
+/** Runs of a private agent are visible only to those who see the agent, even if others read its messages. */
 async function onlyVisible(db: Db, caller: Caller, runs: readonly RunRow[]): Promise<RunRow[]> {
   const agents = await listAgentsByIds(db, [...new Set(runs.map((run) => run.agentId))])
   const hidden = new Set(agents.filter((agent) => !isVisible(agent, viewerOf(caller))).map(({ id }) => id))

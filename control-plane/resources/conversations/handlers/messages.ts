@@ -86,7 +86,7 @@ async function list(input: List) {
   return idPageOf({ rows, limit: query.limit, cursor, present: (row) => presentMessage(row, conversation) })
 }
 
-/** The message with so many before and after it, oldest first. */
+/** The message with the requested number before and after it, oldest first. */
 async function listAround({ db, query }: List, conversation: ConversationRow) {
   if (query.startingAfter !== undefined || query.endingBefore !== undefined)
     fail('invalid_cursor', { param: 'around', message: '`around` goes with neither startingAfter nor endingBefore.' })
@@ -121,7 +121,7 @@ async function get({ db, caller, params, query }: HandlerInput<typeof messageRou
   const include = query.include ?? []
   const nameOf = include.includes('author') ? await loadNames(db, conversation.workspaceId, [shown.author]) : null
   const { id, kind, title } = conversation
-  // What was deleted is not to be read from its history.
+  // A deleted text must not be readable in its history.
   const isEditsShown = message.deletedAt === null && include.includes('editHistory')
   const edits = isEditsShown ? await listEdits(db, message.id, includedEdits) : []
   return {
@@ -150,7 +150,7 @@ async function edit({ db, caller, params, body, world }: HandlerInput<typeof mes
   return presentMessage({ ...message, body: text, mentions, editedAt: at, updatedAt: at }, conversation)
 }
 
-/** A message is seen by who sees its conversation. Fails with `message_not_found`. */
+/** A message is visible to those who see its conversation. Fails with `message_not_found`. */
 async function readableMessage(
   db: Db,
   caller: Caller,
@@ -162,7 +162,10 @@ async function readableMessage(
   return message !== null && isVisible ? { message, conversation } : fail('message_not_found', { param: 'id' })
 }
 
-/** The same, with its conversation locked before it, as by who posts: what is shown as the last message stays right. */
+/**
+ * The message to change, with its conversation locked first, as for a post, so that the stored last message stays
+ * right.
+ */
 async function changeableMessage(db: Db, caller: Caller, id: string) {
   const { conversation } = await readableMessage(db, caller, id)
   const gone = () => fail('message_not_found', { param: 'id' })

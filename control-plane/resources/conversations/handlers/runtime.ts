@@ -13,8 +13,9 @@ import { capabilitiesOf, subjectOf } from '../rules.ts'
 import { checkRuntime, type Runtime } from '../runtime.ts'
 import { claimConversation, type ConversationRow } from '../store.ts'
 import { storeConversation } from '../store-conversation.ts'
+import { given } from '../../../../shared/lib/given.ts'
 
-/** The switch takes effect with the next turn, which begins a fresh harness session. */
+/** Changes the runtime for the next turn, which begins a fresh harness session. */
 export async function updateRuntime(
   { db, caller, params, body, world }: HandlerInput<typeof conversationRoutes.updateRuntime>,
   deps: Pick<ResourceDependencies, 'catalog'>,
@@ -23,21 +24,20 @@ export async function updateRuntime(
   const isIn = await isParticipant(db, seen.id, subjectOf(caller))
   if (!capabilitiesOf(seen, { caller, isIn }).canEdit)
     fail('not_authorized', { message: 'Only who is in it, or a workspace admin, changes its runtime.' })
-  // A turn is begun under the same lock, so none begins between the look and the switch.
+  // Turns begin under the same lock, so none begins between the check and the change.
   const before = await claimConversation(db, seen.id)
   if (before === null) return fail('conversation_not_found', { param: 'id' })
   const [live] = await listLiveOfConversation(db, { conversationId: before.id })
   if (live !== undefined) fail('conversation_busy', { details: { runId: live.id } })
-  const given = Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined))
   const { modelId, harness, reasoningEffort, speed } = before
-  const runtime: Runtime = { modelId, harness, reasoningEffort, speed, ...given }
+  const runtime: Runtime = { modelId, harness, reasoningEffort, speed, ...given(body) }
   checkRuntime(runtime, await agentModels(db, before), deps.catalog)
   const changes = { ...runtime, runtimeChangedAt: world.now() }
   const conversation = await storeConversation(db, world, { before, changes })
   return presentDetail(db, caller, { conversation, include: ['runtime'] })
 }
 
-/** What the agents of the conversation run unless something is chosen. */
+/** The models of the conversation's agents when nothing is chosen. */
 async function agentModels(db: Db, { id, workspaceId }: ConversationRow): Promise<string[]> {
   const participants = (await listParticipants(db, [id])).get(id) ?? []
   const agentIds = participants.filter(({ type }) => type === 'agent').map((participant) => participant.id)

@@ -39,9 +39,9 @@ interface Turn {
 }
 
 /**
- * A person's turn: the message is posted and the run that answers it is made in one transaction, so the caller knows at
- * once whether the agent takes the turn; then its words are streamed as they come. A call with `Last-Event-ID`, or with
- * the key of an earlier one, goes on with that turn and posts nothing.
+ * A person's turn: one transaction posts the message and makes the run that answers it, so the caller knows at once
+ * whether the agent takes the turn. Then the agent's words are streamed as they come. A call with `Last-Event-ID`, or
+ * with the key of an earlier one, continues that turn and posts nothing.
  */
 export async function sendMessage(input: Send, deps: Dependencies) {
   const { db, stream } = input
@@ -90,7 +90,7 @@ async function begin(input: Send, deps: Dependencies): Promise<Turn> {
   return inTransaction(input.db as Knex, work, { turns: [input.caller.workspaceId] })
 }
 
-/** Who answers: the one that is named, else the only agent there is. */
+/** The agent that answers: the named one, else the only one in the conversation. */
 async function targetOf(db: Db, { caller, body }: Send, conversation: ConversationRow): Promise<AgentRow> {
   const participants = (await listParticipants(db, [conversation.id])).get(conversation.id) ?? []
   const agentIds = participants.filter(({ type }) => type === 'agent').map(({ id }) => id)
@@ -115,7 +115,7 @@ interface Begin {
 async function beginIn(tx: Tx, { input, conversation: { id }, target, body, deps }: Begin): Promise<Turn> {
   const { caller, world } = input
   const key = input.idempotencyKey ?? null
-  // Turns of one conversation are begun one after another.
+  // Turns of one conversation begin one after another.
   const conversation = (await claimConversation(tx, id)) ?? fail('conversation_not_found', { param: 'id' })
   const author = { type: 'user' as const, id: caller.userPublicId }
   const sent = key === null ? null : await findSentMessage(tx, { conversationId: id, authorId: author.id, key })
@@ -149,8 +149,8 @@ async function beginIn(tx: Tx, { input, conversation: { id }, target, body, deps
 }
 
 /**
- * Nothing is posted, since the transaction is undone. `rate_limited` is the documents' one code for a turn that cannot begin;
- * a time to wait is told only where waiting helps: a paused agent stays paused until somebody resumes it.
+ * Rolls the transaction back, so that nothing is posted. `rate_limited` is the only code for a turn that cannot begin.
+ * `Retry-After` is sent only if waiting helps: a paused agent stays paused until somebody resumes it.
  */
 function refuseTurn(message: string, details: Record<string, unknown>, headers: Record<string, string> = {}): never {
   return fail('rate_limited', { message, details, headers })

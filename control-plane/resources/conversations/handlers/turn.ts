@@ -11,9 +11,9 @@ import { findRun } from '../../runs/store.ts'
 import type { ConversationRow } from '../store.ts'
 
 /**
- * A turn as a stream: `message`, `run`, `delta`..., and `done` or `error` as the last. What a reader has got is told by
- * the id of its last message, (message, number): -1 after `message`, else the run's last event that was told. The log of
- * the run is the truth, so the same place gives the same rest on every replica.
+ * A turn as a stream: `message`, `run`, `delta`..., and `done` or `error` as the last. The id of a message says how far
+ * its reader has got, as (message, number): -1 after `message`, else the run's last event that was sent. It is read
+ * from the run's log, so the same position gives the same rest on every replica.
  */
 export type TurnPlace = 'start' | number
 
@@ -55,7 +55,7 @@ async function runFacts(db: Db, runId: string) {
   return { runId, status: run?.status ?? null, agentId: run?.agentId ?? null }
 }
 
-/** Output that is no text is shown with what cannot be read replaced. */
+/** Output that is not text, with unreadable bytes replaced. */
 function textOf(data: Record<string, unknown>): string {
   const parsed = outputData.safeParse(data)
   if (!parsed.success) return ''

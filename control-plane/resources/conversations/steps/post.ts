@@ -25,23 +25,23 @@ export interface Post {
   externalRef?: string | null
   automationId?: string | null
   attachmentIds?: readonly string[]
-  /** Who calls: what they may not see they cannot mention. */
+  /** The caller, who cannot mention what they may not see. */
   caller?: Caller
   world: World
-  /** The run whose final text it is. */
+  /** The run whose final text this is. */
   replyOfRun?: string
-  /** UUID of the person who is behind it, where that is not for its author to tell. */
+  /** UUID of the responsible person, if the author does not determine it. */
   causedBy?: string | null
-  /** Sent with this key, for `send`. */
+  /** The idempotency key with which `send` sent it. */
   sendKey?: string | null
-  /** This agent gets its turn in another way than by a wake of this message. */
+  /** This agent gets its turn in another way than by a wake from this message. */
   exceptAgentId?: string
 }
 
 /**
- * Posts a message in the caller's transaction and wakes whom it concerns.
- * Whether the author may post there is the caller's to check. Fails with `empty_message`, `secret_in_message`,
- * `parent_not_in_conversation`, `resource_not_found` (an attachment) and `conversation_not_found` (gone meanwhile).
+ * Posts a message in the caller's transaction and wakes those it concerns. The caller must check that the author may
+ * post there. Fails with `empty_message`, `secret_in_message`, `parent_not_in_conversation`, `resource_not_found` (an
+ * attachment) and `conversation_not_found` (deleted meanwhile).
  */
 export async function postMessage(tx: Db, post: Post): Promise<MessageRow> {
   const { conversation, author, world } = post
@@ -75,7 +75,7 @@ export async function postMessage(tx: Db, post: Post): Promise<MessageRow> {
     updatedAt: now,
   }
   await insertMessage(tx, message)
-  // Whoever talks about a task belongs to the talk.
+  // Whoever comments on a task becomes a participant.
   if (conversation.taskId !== null && author.type !== 'system' && author.id !== null)
     await insertParticipants(tx, conversation.id, { participants: [{ type: author.type, id: author.id }], at: now })
   const isAnswer = await answersQuestion(tx, message, post)

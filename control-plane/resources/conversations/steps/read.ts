@@ -2,7 +2,7 @@ import type { Db } from '../../../db/open.ts'
 import { recordRead } from '../participant-store.ts'
 import type { ConversationRow } from '../store.ts'
 
-/** This person has read all that was said so far. `userId`: `usr_...`; a mark never goes back. */
+/** Marks everything as read by this person. `userId`: `usr_...`; a mark never goes back. */
 export async function markRead(
   db: Db,
   { id, messageSeq }: ConversationRow,

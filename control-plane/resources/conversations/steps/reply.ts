@@ -9,13 +9,13 @@ import { postMessage } from './post.ts'
 import { claimConversation } from '../store.ts'
 import { findReplyOfRun } from '../message-store.ts'
 
-/** A run that stopped to ask goes on once it is answered; what it asked is said by the question or approval. */
+/** A run that stopped to ask continues once it is answered; the question or approval shows what it asked. */
 const asks: readonly (ExitReason | null)[] = ['question_asked', 'approval_requested']
 const maxChars = 100_000
 
 /**
- * An effect of a run's end: what the agent said last is its message in the conversation that woke it. In the transaction
- * of the ending, so it is said once, whatever is repeated.
+ * An effect of a run's end: posts the agent's final text to the conversation that woke it. It is part of the ending's
+ * transaction, so it is posted once, whatever is repeated.
  */
 export async function postReply(
   tx: Db,
@@ -23,8 +23,8 @@ export async function postReply(
   happening: { world: World; exitReason: ExitReason | null },
 ): Promise<void> {
   if (run.conversationId === null || asks.includes(happening.exitReason)) return
-  // Before the conversation is locked: whoever ends runs that only waited has locked their workspace, which who begins a
-  // turn locks after the conversation.
+  // Read before the conversation is locked: whoever ends waiting runs has locked their workspace, and beginning a turn
+  // locks the workspace after the conversation.
   const answer = await findFinalAnswer(tx, run.id)
   const body = answer?.text.trim() ?? ''
   if (body === '') return
@@ -36,7 +36,7 @@ export async function postReply(
     author: isSecret ? { type: 'system', id: null } : { type: 'agent', id: run.agentId },
     body: isSecret ? secretNote(run.id) : body.length > maxChars ? `${body.slice(0, maxChars - 1)}…` : body,
     replyOfRun: run.id,
-    // The run has ended, so its agent's other runs are no sign of who is behind it.
+    // The run has ended, so its agent's other runs do not show who is responsible.
     causedBy: await causeThrough(tx, run),
     world: happening.world,
   })

@@ -14,8 +14,8 @@ import { messagePrompt, type Line } from '../prompt.ts'
 import type { ConversationRow } from '../store.ts'
 
 /**
- * Whom a message wakes (document 2, "Kind and trigger mode"): in a dm its agent, on a task the assignee, elsewhere those
- * who are mentioned. Never its own author, and nobody while agents alone keep a conversation busy.
+ * Wakes the agents that a message concerns: in a dm its agent, on a task the assignee, elsewhere those who are
+ * mentioned. Never its own author, and nobody while agents alone keep a conversation busy.
  */
 
 export interface Posted {
@@ -24,9 +24,9 @@ export interface Posted {
   world: World
   /** This agent gets its turn in another way. */
   exceptAgentId?: string
-  /** Of its wakes; see `WakeRequest`. */
+  /** The cause of its wakes; see `WakeRequest`. */
   causedBy?: string | null
-  /** The message answered a question: whoever asked is woken by the answer. */
+  /** The message answered a question, and the answer wakes the agent that asked. */
   isAnswer?: boolean
 }
 
@@ -82,7 +82,7 @@ async function targetsOf(
   }
   for (const mention of message.mentions) {
     if (mention.type !== 'agent') continue
-    // A dm is private and who is in a channel is its admins' to say; a task is talked about with whoever is called.
+    // A dm is private, and admins decide who is in a channel; but whoever is mentioned may discuss a task.
     const isIn = participants.some((participant) => participant.id === mention.id)
     if (!isIn && conversation.taskId === null) continue
     targets.set(mention.id, 'mention')
@@ -95,10 +95,10 @@ async function targetsOf(
   return targets
 }
 
-/** How far back an agent that is woken is told what was said. */
+/** Number of earlier messages that a woken agent is told. */
 const earlierMessages = 20
 
-/** What the agent is told; `task`: it is woken to work on it. */
+/** The prompt for the agent; `task`: the task it should work on. */
 export async function promptFor(
   tx: Db,
   wake: { conversation: ConversationRow; message: MessageRow; agentId: string; task: TaskRow | null },
@@ -107,7 +107,7 @@ export async function promptFor(
   const place = { direction: 'before' as const, seq: message.seq }
   const range = { conversationId: conversation.id, place, withDeleted: false, limit: earlierMessages }
   const before = (await listMessages(tx, range)).slice(0, earlierMessages)
-  // A session that begins anew knows nothing of what was said in the one before.
+  // A fresh session knows nothing of earlier messages.
   const resetAt = Math.max(conversation.runtimeChangedAt ?? 0, (await findAgent(tx, agentId))?.sessionsResetAt ?? 0)
   const own = before.findIndex((each) => each.authorId === agentId && each.createdAt > resetAt)
   const isRemembered = own >= 0 && !(await isSessionLost(tx, before[own]!))
@@ -122,7 +122,7 @@ export async function promptFor(
   return messagePrompt({ conversation, author, messageId: message.id, body: message.body, earlier }, wake.task)
 }
 
-/** Whether the session in which an agent said this is gone. A command has none: its memory is its own affair. */
+/** Whether the session in which an agent wrote this is gone. A command has no session and keeps its own memory. */
 async function isSessionLost(tx: Db, { replyOfRun }: MessageRow): Promise<boolean> {
   const run = replyOfRun === null ? null : await findRun(tx, replyOfRun)
   return run !== null && run.endedAt !== null && run.sessionId === null && harnesses[run.harness].keepsSessions

@@ -43,10 +43,7 @@ async function update(input: HandlerInput<typeof deviceRoutes.update>, deps: Dep
   return presentDevice((await findDevice(db, device.deviceId)) ?? device, context)
 }
 
-/**
- * The device to change. What concerns the control of it is refused with codes, everything else with plain strings (silence
- * devices.errors).
- */
+/** The device to change. Changes of the control over it are refused with codes, other changes with plain strings. */
 async function ownDevice(db: Db, caller: PersonCaller, change: { id: string; body: Body }): Promise<DeviceRow> {
   const { isWorkspaceDefault, remoteControlRevoked, runsBy } = change.body
   const isControl = isWorkspaceDefault !== undefined || remoteControlRevoked !== undefined || runsBy !== undefined

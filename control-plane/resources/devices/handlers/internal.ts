@@ -13,7 +13,6 @@ import { findDeviceByToken, findDeviceEver, insertDevice, type DeviceRow } from 
 
 type Dependencies = Pick<ResourceDependencies, 'heartbeatMs' | 'leaseMs' | 'publicUrl'>
 
-/** Document 1, "Limits > Runs, agents, workspaces, devices", 5. */
 const maxConcurrentDefault = 3
 
 export function deviceInternalHandlers(deps: Dependencies): ImplementedRoute[] {
@@ -52,7 +51,7 @@ export function deviceInternalHandlers(deps: Dependencies): ImplementedRoute[] {
   })
 }
 
-/** The device that a device token belongs to. A retired one has to connect anew (silence devices.retired). */
+/** The device of a device token. A retired one must connect anew. */
 async function deviceOfToken(db: Db, bearer: string | null, now: number): Promise<DeviceRow> {
   if (bearer === null) return fail('auth_missing')
   const device = bearer.startsWith('svc_dev_') ? await findDeviceByToken(db, hashToken(bearer)) : null
@@ -83,7 +82,8 @@ async function enrol(input: Enrol, deps: Dependencies) {
     version: body.version,
     maxConcurrent: before?.maxConcurrent ?? maxConcurrentDefault,
     runsBy: before?.runsBy ?? ('members' as const),
-    // Removing a device ends a person's say about it; connecting it anew does not undo a revocation that stands.
+    // Removing a device ends a person's settings of it, but connecting it anew does not undo a revocation that still
+    // holds.
     remoteControlRevokedAt: before?.removedAt === null ? before.remoteControlRevokedAt : null,
     tokenHash: hashToken(token),
     at,

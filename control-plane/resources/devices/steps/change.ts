@@ -4,10 +4,10 @@ import { publish } from '../../../db/outbox.ts'
 import type { Db } from '../../../db/open.ts'
 import { replaceDefaultDevice } from '../../workspaces/store.ts'
 import { replaceDevice, type DeviceRow } from '../store.ts'
+import { given } from '../../../../shared/lib/given.ts'
 
 /**
- * Writes the settings that the body names. Fails with `transient_conflict`
- * when somebody else changed the device in between.
+ * Writes the settings in the body. Fails with `transient_conflict` when somebody else changed the device in between.
  */
 export async function changeDevice(
   db: Db,
@@ -16,17 +16,14 @@ export async function changeDevice(
 ): Promise<void> {
   const { displayName, hostname, maxConcurrentRuns, runsBy, remoteControlRevoked } = body
   await replaceDevice(db, device, {
-    ...(displayName === undefined ? {} : { displayName }),
-    ...(hostname === undefined ? {} : { hostname }),
-    ...(maxConcurrentRuns === undefined ? {} : { maxConcurrent: maxConcurrentRuns }),
-    ...(runsBy === undefined ? {} : { runsBy }),
+    ...given({ displayName, hostname, maxConcurrent: maxConcurrentRuns, runsBy }),
     ...(remoteControlRevoked === undefined
       ? {}
       : { remoteControlRevokedAt: remoteControlRevoked ? (device.remoteControlRevokedAt ?? at) : null }),
     at,
   })
   if (body.isWorkspaceDefault === true) await replaceDefaultDevice(db, device.workspaceId, device.publicId, at)
-  // Dispatch looks again at what waits, and the device's link tells it its settings.
+  // Makes the dispatcher reconsider waiting runs, and the device's link send it its settings.
   const payload = { workspaceId: device.workspaceId }
   await publish(db, { topic: 'device.changed', key: device.publicId, payload, at })
 }

@@ -8,8 +8,8 @@ import { clearDefaultDevice } from '../../workspaces/store.ts'
 import { replaceDevice, type DeviceRow } from '../store.ts'
 
 /**
- * Removes a device: its token stops working, its link is ended by whoever reads the outbox, runs it executes end as
- * `runner_lost`, runs it was offered are queued again. Fails with `transient_conflict` when somebody else changed the row in
+ * Removes a device: its token stops working, whoever holds its link ends it on reading the outbox, runs it executes end
+ * as `runner_lost`, and runs it was offered are queued again. Fails with `transient_conflict` when somebody else changed the row in
  * between.
  */
 export async function removeDevice(db: Db, device: DeviceRow, world: World): Promise<void> {
@@ -34,13 +34,15 @@ export async function removeDevice(db: Db, device: DeviceRow, world: World): Pro
   }
 }
 
-/** Ends one connection of a device and its token; what else is known under its durable id stays. */
+/** Ends one connection of a device and its token; everything else under its durable id stays. */
 export async function revokeConnection(db: Db, device: DeviceRow, at: number): Promise<void> {
   await replaceDevice(db, device, { removedAt: at, at })
-  await publish(db, {
-    topic: 'device.changed',
-    key: device.publicId,
-    payload: { workspaceId: device.workspaceId, deviceId: device.deviceId, revoked: true },
-    at,
-  })
+  await publishRevoked(db, device, at)
+}
+
+/** Tells the replica that holds the device's link to end it. */
+export async function publishRevoked(db: Db, device: DeviceRow, at: number): Promise<void> {
+  const { workspaceId, deviceId, publicId } = device
+  const payload = { workspaceId, deviceId, revoked: true }
+  await publish(db, { topic: 'device.changed', key: publicId, payload, at })
 }

@@ -22,7 +22,7 @@ import {
 
 type Dependencies = Pick<ResourceDependencies, 'leaseMs' | 'requests'>
 
-/** A device that is asked for a folder answers within this time, or counts as away. */
+/** A device that does not answer about a folder within this time counts as away. */
 const checkMs = 10_000
 
 export function folderHandlers(deps: Dependencies): ImplementedRoute[] {
@@ -85,7 +85,7 @@ async function update(input: HandlerInput<typeof folderRoutes.update>, deps: Dep
   try {
     if (!(await replaceRepo(db, folder.shortId, body.repoId))) unknownFolder()
   } catch (error) {
-    // Another folder took the repo since it was looked for.
+    // Another folder took the repo after the lookup.
     if (troubleOf(error) === 'duplicate') fail('repo_already_mapped', { param: 'repoId', cause: error })
     throw error
   }
@@ -107,7 +107,7 @@ function unknownFolder(): never {
   return fail('resource_not_found', { param: 'shortId', message: 'You have no such folder.' })
 }
 
-/** `device`: the one the folder lies on, null when it was removed (silence folders.status). */
+/** `device`: the folder's device, null when it was removed. */
 function presentFolder(folder: FolderRow, device: DeviceRow | null, moment: { now: number; leaseMs: number }): Folder {
   const isConnected = device !== null && livenessOf(device, moment.now, moment.leaseMs) === 'connected'
   return {

@@ -5,16 +5,16 @@ import { cancelRun } from '../../../lifecycle/cancel-run.ts'
 import { pauseAutomationsOf } from '../../automations/store.ts'
 import { listLiveCausedBy } from '../../runs/live-store.ts'
 
-/** What goes on in the name of a person. */
+/** A person whose runs and automations end. */
 export interface CausedBy {
   userId: string
-  /** Left out: in all of theirs. */
+  /** Left out: all workspaces. */
   workspaceId?: string
 }
 
 /**
- * Ends what a person who leaves has running: their runs, whose tokens work for as long as they do, and the automations that
- * fire on their account, which somebody else may take over by resuming them.
+ * Ends the runs of a person who leaves, whose tokens would work until their end, and pauses the automations for which
+ * the person is responsible; somebody else may take those over by resuming them.
  */
 export async function endCauses(db: Db, of: CausedBy, world: World): Promise<{ runs: number; automations: number }> {
   const reason = 'The person who caused this run has left the workspace.'

@@ -10,8 +10,8 @@ import { routeOf, shownChange } from '../present.ts'
 import { insertPlatformChange } from '../store.ts'
 
 /**
- * Stores an agent's write for approval and gives the 202 (document 1, "Agents"). The agent's run must still live: what
- * asks for a change is named to the person who approves it. The run goes on; nothing of it waits.
+ * Stores an agent's write for approval and returns the 202 answer. The agent's run must still be live, since the
+ * approval names it. The run continues and does not wait.
  */
 export async function raisePlatformChange(
   input: Pick<HandlerInput<AnyRoute>, 'db' | 'world' | 'body'>,

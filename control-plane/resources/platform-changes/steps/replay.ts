@@ -11,7 +11,7 @@ import { inSavepoint } from '../../../db/transaction.ts'
 /** The request in which a person approves. */
 export type ApprovingRequest = Pick<HandlerInput<AnyRoute>, 'db' | 'world' | 'log' | 'requestId' | 'signal'>
 
-/** Does the change that waits for this approval, and keeps what came of it; without effect when it was closed before. */
+/** Makes the change that waits for this approval, and stores the result; does nothing when it was closed before. */
 export async function approveChange(
   request: ApprovingRequest,
   approval: { id: string; workspaceId: string },
@@ -23,15 +23,15 @@ export async function approveChange(
   await closePlatformChange(request.db, { id: change.id, status: 'approved', result })
 }
 
-/** The change was rejected. */
+/** Records that the change was rejected. */
 export async function dropChange(db: Db, approvalId: string): Promise<void> {
   await closePlatformChange(db, { id: approvalId, status: 'rejected', result: null })
 }
 
 /**
- * Does what the agent asked for: the route's own handler, with the rights of the person who approves (silence
- * appr.replayAs), recorded as done by the agent. It works in a transaction within that of the approval, so that a refusal
- * leaves nothing of it behind but the answer, which is kept as the result. What is no refusal fails the approval as a whole.
+ * Makes the requested change by the route's own handler, with the rights of the approving person, recorded as done by
+ * the agent. It runs in a savepoint of the approval's transaction, so a refusal undoes everything except the stored
+ * answer. Any other error fails the approval as a whole.
  */
 async function replayChange(
   request: ApprovingRequest,
@@ -75,11 +75,11 @@ function inputOf(
   const validator = createValidator(route)
   const texts = Object.entries(change.params).map(([name, value]) => [name, String(value)])
   return {
-    // Checked anew: the schemas may have changed since the change was stored.
+    // Validated again: the schemas may have changed since the change was stored.
     params: validator.params(Object.fromEntries(texts) as Record<string, string>) as HandlerInput<AnyRoute>['params'],
     query: validator.query('') as HandlerInput<AnyRoute>['query'],
     body: validator.body(change.body),
-    // Routes of all callers are kept in one list; `checkRole` has seen to it that a person may call this one.
+    // Routes for all kinds of callers are in one list; `checkRole` has checked that a person may call this one.
     caller,
     db,
     world: request.world,

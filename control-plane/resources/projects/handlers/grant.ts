@@ -28,14 +28,14 @@ export function projectGrantHandlers(): ImplementedRoute[] {
 
     async remove({ db, caller, params }) {
       const project = await ownProject(db, caller, params.projectId)
-      // Also of a deleted agent, which may be restored.
+      // Also for a deleted agent, which may be restored.
       const agent = (await lookUpAgent(db, caller, params.agentId)) ?? fail('agent_not_found', { param: 'agentId' })
       await removeGrant(db, project.id, agent.id)
     },
   })
 }
 
-/** Whom a project is open to is said by its owner and workspace admins. */
+/** Only the project's owner and workspace admins decide who may see it. */
 async function ownProject(db: Db, caller: PersonCaller, id: string): Promise<ProjectRow> {
   const project = await liveProject(db, caller, id)
   if (!ownsOrAdministers(project, caller))
@@ -43,7 +43,7 @@ async function ownProject(db: Db, caller: PersonCaller, id: string): Promise<Pro
   return project
 }
 
-/** An agent that the caller does not see is not named to them. */
+/** Leaves out agents that the caller does not see. */
 async function shown(db: Db, caller: PersonCaller, project: ProjectRow) {
   const granted = await listGrants(db, project.id)
   const agents = await listAgentsByIds(

@@ -1,6 +1,6 @@
 import { fail } from '../../../../shared/api/errors.ts'
 import { uuid } from '../../../../shared/api/ids.ts'
-import { cursorOf, pageOf, timeAndId } from '../../../../shared/api/paging.ts'
+import { timeAndId, beforeOf, pageByTime } from '../../../../shared/api/paging.ts'
 import { projectRoutes } from '../../../../shared/api/projects.ts'
 import type { BodyOf } from '../../../../shared/api/route.ts'
 import type { World } from '../../../../shared/lib/world.ts'
@@ -23,6 +23,7 @@ import {
   type ProjectFilter,
   type ProjectRow,
 } from '../store.ts'
+import { given } from '../../../../shared/lib/given.ts'
 
 export function projectHandlers(): ImplementedRoute[] {
   return implement(projectRoutes, {
@@ -38,11 +39,7 @@ export function projectHandlers(): ImplementedRoute[] {
     async update({ db, caller, params, body, world }) {
       const before = await liveProject(db, caller, params.projectId)
       const { name, description, visibility } = body
-      const changes = {
-        ...(name === undefined ? {} : { name }),
-        ...(description === undefined ? {} : { description: description ?? '' }),
-        ...(visibility === undefined ? {} : { visibility }),
-      }
+      const changes = given({ name, description: description === null ? '' : description, visibility })
       return presentProject(await store(db, world, { before, changes }))
     },
 
@@ -66,9 +63,8 @@ export function projectHandlers(): ImplementedRoute[] {
       const before = await liveProject(db, caller, params.projectId)
       const { status, leadAgentId, repoUrl } = body
       const changes = {
-        ...(status === undefined ? {} : { status }),
+        ...given({ status, repoUrl }),
         ...(leadAgentId === undefined ? {} : { leadAgentId: await leadOf(db, caller, leadAgentId) }),
-        ...(repoUrl === undefined ? {} : { repoUrl }),
       }
       return presentConfig(await store(db, world, { before, changes }))
     },
@@ -85,16 +81,14 @@ async function list({ db, caller, query }: HandlerInput<typeof projectRoutes.lis
   if (withDeleted && caller.kind === 'agent') fail('list_deleted_forbidden', { param: 'status' })
   const lead = query.lead === undefined ? undefined : await lookUpAgent(db, caller, query.lead)
   const statuses = query.status?.filter((status) => status !== 'deleted')
-  // A filter that names nothing the caller can see, matches nothing.
+  // A filter that names nothing visible matches nothing.
   if (lead === null) return pageFor(query, async () => [])
   return pageFor(query, (page) =>
     listProjects(db, {
       workspaceId: caller.workspaceId,
       withDeleted,
       visibleTo: projectViewerOf(caller),
-      ...(statuses === undefined ? {} : { statuses }),
-      ...(lead === undefined ? {} : { leadAgentId: lead.uuid }),
-      ...(query.q === undefined ? {} : { q: query.q }),
+      ...given({ statuses, leadAgentId: lead?.uuid, q: query.q }),
       ...page,
     }),
   )
@@ -112,15 +106,13 @@ async function ofAgent({ db, caller, params, query }: HandlerInput<typeof projec
   )
 }
 
-/** One page of what `read` gives, in the short shape. */
+/** One page of the rows of `read`, as summaries. */
 async function pageFor(
   query: { limit: number; after?: string | undefined; cursor?: string | undefined },
   read: (page: Pick<ProjectFilter, 'before' | 'limit'>) => Promise<ProjectRow[]>,
 ) {
-  const after = cursorOf(query, projectCursor)
   const { limit } = query
-  const rows = await read({ limit, ...(after === null ? {} : { before: { createdAt: after[0], id: after[1] } }) })
-  return pageOf({ rows, limit, keyOf: (project) => [project.createdAt, project.id], present: presentSummary })
+  return pageByTime(await read({ limit, ...beforeOf(query, projectCursor) }), limit, presentSummary)
 }
 
 async function create({ db, caller, world, body }: HandlerInput<typeof projectRoutes.create>) {
@@ -129,11 +121,11 @@ async function create({ db, caller, world, body }: HandlerInput<typeof projectRo
   try {
     await insertProject(db, project)
   } catch (error) {
-    // It was free when it was looked up, so another write got in between.
+    // The prefix was free when it was looked up, so another write came in between.
     if (troubleOf(error) === 'duplicate') fail('duplicate_prefix', { param: 'prefix', cause: error })
     throw error
   }
-  // An agent stays able to see what it created.
+  // An agent keeps seeing the projects it created.
   if (caller.kind === 'agent')
     await insertGrant(db, { projectId: project.id, agentId: caller.agentId, at: project.createdAt })
   return answer(201, presentProject(project))

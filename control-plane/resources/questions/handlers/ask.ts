@@ -24,8 +24,8 @@ type Ask = Pick<HandlerInput<typeof questionRoutes.create>, 'caller' | 'body' | 
 type Body = Ask['body']
 
 /**
- * Stores the question, shows it on its task or in its conversation, and stops the run, in the caller's transaction. When
- * the run cannot be stopped any more the question is closed at once: `isStopped` is then false.
+ * Stores the question, shows it on its task or in its conversation, and stops the run, in the caller's transaction. If
+ * the run cannot be stopped any more, the question is closed at once and `isStopped` is false.
  */
 export async function ask(
   tx: Db,
@@ -45,7 +45,7 @@ export async function ask(
     runId: run.id,
     taskId: task?.id ?? null,
     conversationId: conversation?.id ?? null,
-    // A harness without sessions of its own has one for each run.
+    // A harness without sessions has one per run.
     sessionId: run.sessionId ?? run.id,
     prompt: maskSecrets(body.prompt),
     answerMode: body.answerMode,
@@ -109,7 +109,7 @@ async function taskOf(
   return (await lookUpTask(tx, caller, reference)) ?? fail('question_task_scope_mismatch', { param: 'taskId' })
 }
 
-/** Where it is asked: an agent asks in the conversation its run answers in, or in one that it takes part in. */
+/** The conversation of the question: the one its run answers in, or one that the agent takes part in. */
 async function conversationOf(
   tx: Db,
   caller: AgentCaller,
@@ -124,7 +124,7 @@ async function conversationOf(
   return isTheirs ? conversation : fail('conversation_not_found', { param: 'conversationId' })
 }
 
-/** Posts the prompt, so that whoever reads along can answer in its thread. */
+/** Posts the prompt, so that readers can answer in its thread. */
 async function show(
   tx: Db,
   question: NewQuestion,

@@ -23,6 +23,7 @@ import { presentQuestion } from '../present.ts'
 import { judgeAnswer } from '../rules.ts'
 import { findQuestion, listQuestions, type QuestionFilter, type QuestionRow } from '../store.ts'
 import { inTransaction } from '../../../db/transaction.ts'
+import { given } from '../../../../shared/lib/given.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'leaseMs' | 'secretProviders' | 'vault'>
 
@@ -31,7 +32,7 @@ export function questionHandlers(deps: Dependencies): ImplementedRoute[] {
     list,
 
     async create(input) {
-      // The route has no transaction around it: a question whose run could not be stopped stays, closed.
+      // The route has no transaction of its own: a question whose run could not be stopped stays, closed.
       const asked = await inTransaction(input.db as Knex, async (tx) => ask(tx, input, deps), {
         turns: [input.caller.workspaceId],
       })
@@ -72,14 +73,11 @@ async function list({ db, caller, query }: HandlerInput<typeof questionRoutes.li
   const { cursor, page } = await pageFrom(query, (id) => findQuestion(db, caller.workspaceId, id))
   const visibleTo = gateViewerOf(caller)
   const filter = await filterOf({ db, caller, query })
-  const rows =
-    filter === null
-      ? []
-      : await listQuestions(db, { ...filter, ...page, ...(visibleTo === undefined ? {} : { visibleTo }) })
+  const rows = filter === null ? [] : await listQuestions(db, { ...filter, ...page, ...given({ visibleTo }) })
   return idPageOf({ rows, limit: query.limit, cursor, present: presentQuestion })
 }
 
-/** null: a filter names nothing that the caller can see, so it matches nothing. */
+/** Returns null when a filter names nothing that the caller can see, so that nothing matches. */
 async function filterOf({
   db,
   caller,
@@ -95,16 +93,18 @@ async function filterOf({
   if (task === null || run === null || agent === null) return null
   return {
     workspaceId: caller.workspaceId,
-    ...(status === undefined || status === 'all' ? {} : { status }),
-    ...(task === undefined ? {} : { taskId: task.id }),
-    ...(run === undefined ? {} : { runId: run }),
-    ...(agent === undefined ? {} : { agentId: agent.id }),
-    ...(sessionId === undefined ? {} : { sessionId }),
-    ...(conversationId === undefined ? {} : { conversationId }),
+    ...given({
+      status: status === 'all' ? undefined : status,
+      taskId: task?.id,
+      runId: run,
+      agentId: agent?.id,
+      sessionId,
+      conversationId,
+    }),
   }
 }
 
-/** A question is seen, and answered, by who sees the agent that asks (silence q.who). Fails with `question_not_found`. */
+/** Those who see the asking agent may see and answer a question. Fails with `question_not_found`. */
 async function visibleQuestion(db: Db, caller: Caller, id: string): Promise<QuestionRow> {
   const question = await findQuestion(db, caller.workspaceId, id)
   const isSeen = question !== null && (await seesAgent(db, caller, question.agentId))
@@ -118,14 +118,9 @@ async function openQuestion(db: Db, caller: PersonCaller, id: string): Promise<Q
 
 async function conversationOf(db: Db, { conversationId }: QuestionRow) {
   const conversation = conversationId === null ? null : await findConversation(db, conversationId)
-  return (
-    conversation && {
-      object: 'conversation' as const,
-      id: conversation.id,
-      title: conversation.title,
-      kind: conversation.kind,
-    }
-  )
+  if (conversation === null) return null
+  const { id, title, kind } = conversation
+  return { object: 'conversation' as const, id, title, kind }
 }
 
 async function closed(
@@ -138,7 +133,7 @@ async function closed(
   return presentQuestion((await findQuestion(db, question.workspaceId, question.id)) ?? question)
 }
 
-/** The value goes encrypted into the store and to the agent that asked; it is told to nobody else. */
+/** Stores the value encrypted and grants it to the asking agent; nobody else is told. */
 async function secret(input: HandlerInput<typeof questionRoutes.secret>, deps: Dependencies) {
   const { db, caller, params, body } = input
   const question = await openQuestion(db, caller, params.id)

@@ -6,7 +6,7 @@ import { recordGate } from '../../tasks/gate-activity.ts'
 import { answeredPrompt, systemAnswer } from '../rules.ts'
 import { findQuestionByMessage, resolveQuestion, type QuestionRow } from '../store.ts'
 
-/** Who answers. */
+/** The person who answers. */
 export interface Answerer {
   /** `usr_...` */
   userPublicId: string
@@ -14,8 +14,8 @@ export interface Answerer {
 }
 
 /**
- * A reply in the thread of an open question's message answers it (document 2, "Question"): its text, whatever the mode;
- * never a `secret_input`, whose value belongs into no message. True when it did; the asking agent is then woken.
+ * A reply in the thread of an open question's message answers it with its text, whatever the mode, except a
+ * `secret_input`, whose value must not be in a message. Returns true when it did, and wakes the asking agent.
  */
 export async function answerFromReply(
   tx: Db,
@@ -30,7 +30,9 @@ export async function answerFromReply(
   })
 }
 
-/** Stores the answer and wakes the agent that asked, in the session in which it asked. False when another was first. */
+/**
+ * Stores the answer and wakes the agent in the session in which it asked. Returns false when another answer was first.
+ */
 export async function closeAnswered(
   tx: Db,
   question: QuestionRow,
@@ -43,7 +45,7 @@ export async function closeAnswered(
     taskId: question.taskId,
     kind: 'question.answered',
     actor: { type: 'user', id: person.userPublicId },
-    // A secret is in no answer.
+    // An answer never holds a secret.
     data: { questionId: question.id, answer },
     world,
   })
@@ -65,7 +67,7 @@ export async function closeAnswered(
   return true
 }
 
-/** Closes a question that nobody can answer any more (document 2, "Question"); nobody is woken. */
+/** Closes a question that nobody can answer any more; nobody is woken. */
 export async function closeBySystem(
   tx: Db,
   question: QuestionRow,

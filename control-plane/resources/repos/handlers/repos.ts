@@ -7,7 +7,7 @@ import { wholeList } from '../../../http/whole-list.ts'
 import { readRemote } from '../rules.ts'
 import { insertRepo, listRepos, removeRepo, type RepoRow } from '../store.ts'
 
-/** A workspace has at most so many repos in its list. */
+/** Limit of repos in a list; a workspace has at most this many. */
 const mostRepos = 5_000
 
 export function repoHandlers(): ImplementedRoute[] {

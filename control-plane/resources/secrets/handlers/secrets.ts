@@ -1,5 +1,5 @@
 import { fail } from '../../../../shared/api/errors.ts'
-import { cursorOf, pageOf, timeAndId } from '../../../../shared/api/paging.ts'
+import { timeAndId, beforeOf, pageByTime } from '../../../../shared/api/paging.ts'
 import { secretRoutes, type Secret } from '../../../../shared/api/secrets.ts'
 import { redirectsTraffic } from '../../../../shared/lib/env-names.ts'
 import { secretId, toTimestamp } from '../../../../shared/api/ids.ts'
@@ -61,7 +61,7 @@ export function secretHandlers(deps: Dependencies): ImplementedRoute[] {
 
     async revokeGrant({ db, caller, params }) {
       const secret = await ownSecret(db, caller, params.secretId)
-      // Also of a deleted agent, which may be restored.
+      // Also for a deleted agent, which may be restored.
       const agent = (await lookUpAgent(db, caller, params.agentId)) ?? fail('agent_not_found', { param: 'agentId' })
       await removeSecretGrant(db, secret.id, agent.id)
     },
@@ -75,23 +75,19 @@ export function secretHandlers(deps: Dependencies): ImplementedRoute[] {
 const cursorKey = timeAndId(secretId)
 
 async function list({ db, caller, query }: HandlerInput<typeof secretRoutes.list>) {
-  const after = cursorOf(query, cursorKey)
-  const rows = await listSecrets(db, {
-    workspaceId: caller.workspaceId,
-    limit: query.limit,
-    ...(after === null ? {} : { before: { createdAt: after[0], id: after[1] } }),
-  })
+  const { limit } = query
+  const rows = await listSecrets(db, { workspaceId: caller.workspaceId, limit, ...beforeOf(query, cursorKey) })
   const ids = rows.map((secret) => secret.id)
   const grantees = await listGranteesOf(db, ids)
   const present = (secret: SecretRow) => presentSecret(secret, grantees.get(secret.id) ?? [])
-  return pageOf({ rows, limit: query.limit, keyOf: (secret) => [secret.createdAt, secret.id], present })
+  return pageByTime(rows, limit, present)
 }
 
 async function knownSecret(db: Db, caller: PersonCaller, id: string): Promise<SecretRow> {
   return (await findSecret(db, caller.workspaceId, id)) ?? fail('secret_not_found', { param: 'secretId' })
 }
 
-/** To give, take or delete: for whoever stored it, and workspace admins. */
+/** A secret to grant, revoke or delete, which only the person who stored it and workspace admins may do. */
 async function ownSecret(db: Db, caller: PersonCaller, id: string): Promise<SecretRow> {
   const secret = await knownSecret(db, caller, id)
   if (secret.createdBy !== caller.userPublicId && !hasRole(caller, 'admin'))
@@ -99,7 +95,7 @@ async function ownSecret(db: Db, caller: PersonCaller, id: string): Promise<Secr
   return secret
 }
 
-/** To give a secret: it becomes part of the environment in which the agent's program runs. */
+/** The agent to grant a secret to, which becomes part of the environment of the agent's program. */
 async function grantee(db: Db, caller: PersonCaller, reference: string): Promise<AgentRow> {
   const agent = await lookUpAgent(db, caller, reference)
   if (agent === null || agent.deletedAt !== null) return fail('agent_not_found', { param: 'agentId' })

@@ -20,7 +20,7 @@ import { lookUpTask } from '../../tasks/lookup.ts'
 import { actorOf, isFinished } from '../../tasks/rules.ts'
 import { findTaskById, type TaskRow } from '../../tasks/store.ts'
 
-/** Comments of tasks are the messages of their conversation, in a shape of their own. */
+/** The comments of a task are the messages of its conversation in another shape. */
 export function taskCommentHandlers(deps: Pick<ResourceDependencies, 'bus' | 'leaseMs'>): ImplementedRoute[] {
   return implement(taskCommentRoutes, { list, create: (input) => create(input, deps) })
 }
@@ -75,14 +75,14 @@ async function create(
     ...(parentMessageId == null ? {} : { parentMessageId }),
     ...(attachmentIds === undefined ? {} : { attachmentIds }),
   })
-  // Whoever talks about a task wants to hear of it.
+  // Whoever comments on a task watches it from then on.
   const { type, id } = subjectOf(caller)
   await watchTask(db, { taskId: task.id, subject: { type, id }, addedBy: 'auto', origin: null, world })
   const [comment] = await presentComments(db, (await findTaskById(db, task.id)) ?? task, [message])
   return answer(201, comment!)
 }
 
-/** Whoever may comment may interrupt (silence runs.cancelInterrupt); a run does not interrupt itself. */
+/** Whoever may comment may interrupt; a run does not interrupt itself. */
 async function interrupt(
   db: Db,
   task: TaskRow,
@@ -96,7 +96,7 @@ async function interrupt(
   }
 }
 
-/** The task, or the plain answer that the document gives the routes of comments. */
+/** The task; comments answer an unknown one with a plain error. */
 async function commentedTask(db: Db, caller: Caller, reference: string): Promise<TaskRow> {
   return (await lookUpTask(db, caller, reference)) ?? failPlain('plain.comment_task_missing')
 }

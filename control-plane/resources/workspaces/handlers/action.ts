@@ -11,6 +11,7 @@ import { presentWorkspace } from '../present.ts'
 import { removeWorkspace } from './remove.ts'
 import { isHalted } from '../rules.ts'
 import { replaceWorkspace, type WorkspaceRow } from '../store.ts'
+import { given } from '../../../../shared/lib/given.ts'
 
 type Dependencies = Pick<ResourceDependencies, 'leaseMs'>
 
@@ -48,8 +49,7 @@ export function workspaceActionHandlers(deps: Dependencies): ImplementedRoute[] 
       const before = await namedWorkspace(db, caller, params.workspaceId)
       const after = {
         ...before,
-        ...(body.toolPermissionDefault === undefined ? {} : { toolPermissionDefault: body.toolPermissionDefault }),
-        ...(body.maxTurns === undefined ? {} : { defaultMaxTurns: body.maxTurns }),
+        ...given({ toolPermissionDefault: body.toolPermissionDefault, defaultMaxTurns: body.maxTurns }),
         updatedAt: world.now(),
       }
       await replaceWorkspace(db, before, after)
@@ -58,7 +58,7 @@ export function workspaceActionHandlers(deps: Dependencies): ImplementedRoute[] 
   })
 }
 
-/** Saying again what holds already changes nothing. */
+/** Changes the workspace as a whole; repeating a change does nothing. */
 async function change(
   { db, caller, params, world }: HandlerInput<Routes['pauseAgents' | 'resumeAgents' | 'archive']>,
   deps: Dependencies,

@@ -8,7 +8,7 @@ import type { WorkspaceRow } from '../store.ts'
 
 const pageSize = 200
 
-/** All live agents, projects and tasks of a workspace as Markdown, oldest first. */
+/** Writes all live agents, projects and tasks of a workspace as Markdown, oldest first. */
 export async function exportWorkspace(db: Db, workspace: WorkspaceRow, now: number): Promise<string> {
   const filter = { workspaceId: workspace.id, limit: pageSize }
   const agents = await readAll((before) => listAgents(db, { ...filter, ...before }))
@@ -19,7 +19,7 @@ export async function exportWorkspace(db: Db, workspace: WorkspaceRow, now: numb
   return manifestOf({ workspace, exportedAt: toTimestamp(now), agents, projects, tasks })
 }
 
-/** Pages come newest first, with one row more than asked for. */
+/** Reads all pages, which come newest first with one row more than asked for. */
 async function readAll<Row extends { createdAt: number; id: string }>(
   list: (page: { before?: { createdAt: number; id: string } }) => Promise<Row[]>,
 ): Promise<Row[]> {

@@ -15,7 +15,7 @@ const workspace = {
 
 const agent = (name: string, agentMd: string) => agentRow('w', { name, agentMd, agentMdHash: `hash of ${name}` })
 
-test('an empty workspace says so', () => {
+test('the text for an empty workspace says that it is empty', () => {
   const text = manifestOf({ workspace, exportedAt: '2026-01-01T00:00:00.000Z', agents: [], projects: [], tasks: [] })
   expect(text).toContain('## Agents (0)\n\nNone.')
   expect(text).toContain('## Projects (0)\n\nNone.')
@@ -24,13 +24,13 @@ test('an empty workspace says so', () => {
   expect(text).not.toContain('Description')
 })
 
-test('names with backticks and line breaks stay on one line and are no markup', () => {
+test('names with backticks and line breaks stay on one line and add no markup', () => {
   const agents = [agent('a `b`\n# c', ''), agent('`', ''), agent('\n', '')]
   const text = manifestOf({ workspace, exportedAt: 'x', agents, projects: [], tasks: [] })
   expect(text.match(/^### .*$/gm)).toEqual(['### ``a `b` # c``', '### `` ` ``', '### (empty)'])
 })
 
-test('instructions too long in all are named by their hash', () => {
+test('instructions that are too long in total are replaced by their hash', () => {
   const long = 'x'.repeat(9_000_000)
   const text = manifestOf({
     workspace,

@@ -4,11 +4,13 @@ import type { ProjectRow } from '../../projects/store.ts'
 import type { TaskRow } from '../../tasks/store.ts'
 import type { WorkspaceRow } from '../store.ts'
 
-/** The Markdown of a workspace's export (pure). Text of people stands in code spans or fences, so that it stays text. */
+/**
+ * The Markdown of a workspace's export (pure). Text of people is put into code spans or fences, so that it stays text.
+ */
 
-/** Instructions of agents beyond this many characters in all are named by their hash only. */
+/** Beyond this many characters in total, instructions of agents are replaced by their hash. */
 const longestInstructions = 16_000_000
-/** Descriptions of tasks beyond this many characters in all are left out. */
+/** Beyond this many characters in total, descriptions of tasks are left out. */
 const longestDescriptions = 16_000_000
 
 export interface ManifestFacts {
@@ -141,7 +143,7 @@ function facts(values: Record<string, string | null>): string[] {
   return Object.entries(values).flatMap(([name, value]) => (value === null ? [] : [`- ${name}: ${span(value)}`]))
 }
 
-/** A code span with as many backticks around it as the text needs. */
+/** A code span with as many backticks as the text needs. */
 function span(text: string): string {
   const line = text.replaceAll(/\s+/g, ' ').trim()
   const ticks = '`'.repeat(longestRun(line) + 1)

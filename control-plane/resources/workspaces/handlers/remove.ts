@@ -1,7 +1,7 @@
 import type { World } from '../../../../shared/lib/world.ts'
-import { publish } from '../../../db/outbox.ts'
 import type { Db } from '../../../db/open.ts'
 import { finishRun } from '../../../lifecycle/end-run.ts'
+import { publishRevoked } from '../../devices/steps/remove.ts'
 import { listDevicesOfWorkspace } from '../../devices/store.ts'
 import { listLiveOfWorkspace } from '../../runs/live-store.ts'
 import { removeEmptyCompany } from '../company-store.ts'
@@ -9,8 +9,9 @@ import { removeWorkspaceRows } from '../removal-store.ts'
 import { findWorkspace, type WorkspaceRow } from '../store.ts'
 
 /**
- * Removes a workspace with all that is in it. Its live runs end, so that who follows them hears of it. Each device is told
- * that it was removed and then ends what it executes; one that is away is refused when it comes back, and does the same.
+ * Removes a workspace with everything in it. Its live runs end, so that their followers notice. Each device is told
+ * that it was removed and ends what it executes; one that is away is refused when it comes back, and then does the
+ * same.
  */
 export async function removeWorkspace(
   db: Db,
@@ -18,7 +19,7 @@ export async function removeWorkspace(
   world: World,
 ): Promise<{ companyDeleted: boolean }> {
   const at = world.now()
-  // Locked as by the dispatcher: what it offers meanwhile is seen here, or is not offered.
+  // Locked like in the dispatcher: its offers are either visible here or not made.
   await findWorkspace(db, workspace.id, true)
   const devices = await listDevicesOfWorkspace(db, workspace.id)
   for (const run of await listLiveOfWorkspace(db, workspace.id)) {
@@ -31,14 +32,7 @@ export async function removeWorkspace(
       world,
     })
   }
-  for (const device of devices) {
-    await publish(db, {
-      topic: 'device.changed',
-      key: device.publicId,
-      payload: { workspaceId: workspace.id, deviceId: device.deviceId, revoked: true },
-      at,
-    })
-  }
+  for (const device of devices) await publishRevoked(db, device, at)
   await removeWorkspaceRows(db, workspace.id)
   return { companyDeleted: await removeEmptyCompany(db, workspace.companyId) }
 }

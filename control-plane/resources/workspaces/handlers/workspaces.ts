@@ -19,6 +19,7 @@ import { presentMembership, presentWorkspace } from '../present.ts'
 import { slugCandidates, slugFromName } from '../rules.ts'
 import { claimSlug, findSlugOwner } from '../slug-store.ts'
 import { findWorkspace, listMemberships, replaceWorkspace, type WorkspaceRow } from '../store.ts'
+import { given } from '../../../../shared/lib/given.ts'
 
 export function workspaceHandlers(): ImplementedRoute[] {
   return implement(workspaceRoutes, {
@@ -61,7 +62,7 @@ async function create({ db, caller, world, body }: HandlerInput<typeof workspace
   return answer(201, presentWorkspace(workspace))
 }
 
-/** A slug made from the name, numbered when it is taken. */
+/** A slug made from the name, with a number if it is taken. */
 async function freeSlug(db: Db, name: string): Promise<string> {
   const slug = slugFromName(name)
   if (slug === null) fail('validation_error', { param: 'slug', message: 'The name gives no slug; send one.' })
@@ -83,7 +84,7 @@ async function bySlug({ db, caller, params, path }: HandlerInput<typeof workspac
   const workspace = owner === null ? null : await findWorkspace(db, owner)
   if (workspace === null || !(await belongsTo(db, caller, workspace)))
     return fail('resource_not_found', { param: 'slug', message: 'You belong to no workspace with this slug.' })
-  // A login token works in its own workspace only; a session may look at all that its person belongs to.
+  // A login token works in its own workspace only; a session may look at all workspaces of its person.
   const isElsewhere = workspace.id !== caller.workspaceId
   if (isElsewhere && caller.kind === 'person' && caller.via === 'login_token') failElsewhere(caller, 'slug')
   const { slug } = workspace
@@ -109,16 +110,9 @@ async function update({ db, caller, world, params, body }: HandlerInput<typeof w
   return presentWorkspace(after)
 }
 
-/** The settings that are there; those of `idleCompaction` one by one. */
+/** The settings that were sent; those of `idleCompaction` are merged one by one. */
 function changesOf(before: WorkspaceRow, body: BodyOf<typeof workspaceRoutes.update>): Partial<WorkspaceRow> {
-  const { idleCompaction, ...plain } = present(body)
+  const { idleCompaction, ...plain } = given(body)
   if (idleCompaction === undefined) return plain
-  return { ...plain, idleCompaction: { ...before.idleCompaction, ...present(idleCompaction) } }
-}
-
-/** Without the keys that are there but undefined. */
-function present<T extends object>(value: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(value).filter(([, item]) => item !== undefined)) as {
-    [K in keyof T]?: Exclude<T[K], undefined>
-  }
+  return { ...plain, idleCompaction: { ...before.idleCompaction, ...given(idleCompaction) } }
 }

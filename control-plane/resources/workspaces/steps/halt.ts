@@ -6,9 +6,9 @@ import { listQueued } from '../../runs/live-store.ts'
 const atOnce = 500
 
 /**
- * Cancels the runs of a workspace that no device executes yet, those offered to one included; `company_paused` is their
- * exit reason. To be called after the workspace was halted in the same transaction: a run that is queued meanwhile is
- * cancelled by the dispatcher, which looks at the workspace before it offers one.
+ * Cancels the runs of a workspace that no device executes yet, including offered ones, with the exit reason
+ * `company_paused`. Must be called after the workspace was halted in the same transaction: runs that are queued
+ * meanwhile are cancelled by the dispatcher, which checks the workspace before it offers one.
  */
 export async function cancelQueuedRuns(
   tx: Tx,

@@ -6,7 +6,7 @@ import { issuePrefixOf } from '../rules.ts'
 import { insertCompany, insertWorkspace } from '../store.ts'
 
 /**
- * Makes a workspace with its billing company, which has the same name at first. Throws the database's unique violation
+ * Makes a workspace with its billing company, which first has the same name. Throws the database's unique violation
  * when the slug is or was another workspace's.
  */
 export async function makeWorkspace(
@@ -24,7 +24,7 @@ export async function makeWorkspace(
   const { name, slug } = workspace
   const issuePrefix = workspace.issuePrefix ?? issuePrefixOf(slug)
   const companyId = world.uuid()
-  // The only workspace there was keeps what it reaches as such, whoever makes another one.
+  // The server's only workspace keeps access to all repositories when another one is made.
   const only = await findOnlyWorkspace(db)
   if (only !== null) await insertBinding(db, { workspaceId: only, repository: '*', at })
   await insertCompany(db, { id: companyId, name, at })
