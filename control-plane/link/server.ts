@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream'
 import { WebSocketServer } from 'ws'
 import type { Knex } from 'knex'
 import { changeSetResult, type ChangeSetResult } from '../../shared/device/change-set.ts'
+import { watchedFolders } from '../../shared/device/folder-check.ts'
 import { linkLimits } from '../../shared/device/limits.ts'
 import type { BinaryHeader, DeviceMessage } from '../../shared/device/protocol.ts'
 import { reconnectSpread } from '../../shared/device/reconnect.ts'
@@ -20,6 +21,7 @@ import {
   recordReadiness,
   type DeviceRow,
 } from '../resources/devices/store.ts'
+import { listFoldersOfDevice } from '../resources/folders/store.ts'
 import { markHarnessStarted } from '../resources/runs/store.ts'
 import type { Bus } from '../db/bus.ts'
 import { admitDevice, authenticate } from './hello.ts'
@@ -152,6 +154,7 @@ export class LinkServer {
       return false
     }
     const linkId = world.uuid()
+    const settings = await settingsOf(root, device)
     const admitted = await admitDevice(root, { ...this.options, device, hello, before, linkId })
     if (!admitted) {
       session.close('revoked')
@@ -164,13 +167,15 @@ export class LinkServer {
       linkId,
       instance: hello.instance,
       claimState: hello.claimState,
-      settings: settingsOf(device),
+      settings,
+      ready: null,
       isOpen: () => session.isOpen,
       send: (message) => session.send(message),
       close: (name) => session.close(name),
       challenge: (ms) => session.challenge(ms),
     }
-    if (!session.send({ ...admitted.welcome, reconnectSpreadMs: reconnectSpread(links.size + 1) })) {
+    const spread = { reconnectSpreadMs: reconnectSpread(links.size + 1) }
+    if (!session.send({ ...admitted.welcome, folders: settings.folders, ...spread })) {
       // Gone again before it was welcomed: else it would count as linked until its lease ends.
       await markUnlinked(root, { deviceId: device.deviceId, linkId })
       return false
@@ -203,10 +208,8 @@ export class LinkServer {
           reconnectSpreadMs: reconnectSpread(this.options.links.size),
         })
         return this.claimState(link, message.claimState)
-      case 'readiness': {
-        const { root } = this.options
-        return recordReadiness(root, link.deviceId, message.providerReadiness, message.capturedAt)
-      }
+      case 'readiness':
+        return this.readiness(link, message)
       case 'run.accepted': {
         const offered = this.options.dispatcher.settled({ ...message, device: link.publicId })
         return this.options.starter.claim(link, { ...message, isLone: offered?.taskId === null })
@@ -253,10 +256,23 @@ export class LinkServer {
     // Runs go to the link that the row names. Of two links of one daemon the row may name the dead one, so the daemon must say
     // hello again.
     if (device.linkId !== link.linkId || device.replicaId !== this.options.replicaId) return link.close('going_away')
-    const settings = settingsOf(device)
+    const settings = await settingsOf(this.options.root, device)
     if (JSON.stringify(settings) === JSON.stringify(link.settings)) return
     link.settings = settings
     link.send({ type: 'config.changed', ...settings })
+  }
+
+  /** What waits for a harness that can run now is looked at again. */
+  private async readiness(link: Link, message: DeviceMessage & { type: 'readiness' }): Promise<void> {
+    const { providerReadiness, capturedAt } = message
+    await recordReadiness(this.options.root, link.deviceId, providerReadiness, capturedAt)
+    const can = Object.entries(providerReadiness.harnesses).filter(([, { installed, signedIn }]) => {
+      return installed && signedIn !== false
+    })
+    const ready = can.map(([name]) => name).join(' ')
+    if (ready === link.ready) return
+    link.ready = ready
+    this.options.dispatcher.capacityChanged(link.workspaceId)
   }
 
   private from(session: Session, link: Link) {
@@ -314,11 +330,15 @@ export class LinkServer {
   }
 }
 
-const settingsOf = (device: DeviceRow): Link['settings'] => ({
-  displayName: device.displayName,
-  capacity: device.maxConcurrent,
-  remoteControlRevoked: device.remoteControlRevokedAt !== null,
-})
+async function settingsOf(root: Knex, device: DeviceRow): Promise<Link['settings']> {
+  const folders = await listFoldersOfDevice(root, device.workspaceId, device.publicId)
+  return {
+    displayName: device.displayName,
+    capacity: device.maxConcurrent,
+    remoteControlRevoked: device.remoteControlRevokedAt !== null,
+    folders: folders.slice(0, watchedFolders).map(({ shortId, rootPath }) => ({ shortId, rootPath })),
+  }
+}
 
 function reasonOf(reason: (DeviceMessage & { type: 'run.declined' })['reason']): Link['claimState']['reason'] {
   return reason === 'draining' || reason === 'disk_full' || reason === 'spool_unavailable' ? reason : 'capacity'

@@ -3,7 +3,7 @@ import { exitReasonNames } from '../runs/exit-reasons.ts'
 import { askedCall, askedCallLimits } from '../runs/asked-call.ts'
 import { usageData } from '../runs/events.ts'
 import { runSpec } from '../runs/spec.ts'
-import { folderCheck } from './folder-check.ts'
+import { folderCheck, folderFacts, servedFolder, watchedFolders } from './folder-check.ts'
 import { isolationLevels } from './isolation.ts'
 
 /**
@@ -34,6 +34,11 @@ export const providerReadiness = z.object({
   ),
   /** How well svc's folders and processes are hidden from runs; absent: the device does not say. */
   isolation: z.enum(isolationLevels).optional(),
+  /** Its folders by their short ids, as it found them last; absent: the device does not say. */
+  folders: z
+    .record(z.string().max(64), folderFacts)
+    .refine((folders) => Object.keys(folders).length <= watchedFolders)
+    .optional(),
 })
 export type ProviderReadiness = z.infer<typeof providerReadiness>
 
@@ -121,6 +126,9 @@ export const deviceMessage = z.discriminatedUnion('type', [
 ])
 export type DeviceMessage = z.infer<typeof deviceMessage>
 
+/** The folders that the device watches; absent: the server does not say. */
+const folders = z.array(servedFolder).max(watchedFolders).optional()
+
 /** Time over which a device that loses its link spreads its return; it goes with the number of devices the server has. */
 const reconnectSpreadMs = z.number().int().nonnegative().max(600_000).optional()
 
@@ -138,6 +146,7 @@ export const serverMessage = z.discriminatedUnion('type', [
     runs: z.array(z.object({ ...ofRun, verdict: z.enum(['go_on', 'give_up', 'closed']), ackSeq: seq })),
     /** Set when the token was rotated; the old one works until this one was used. */
     newToken: z.string().nullable(),
+    folders,
     reconnectSpreadMs,
   }),
   z.object({ type: z.literal('heartbeat.ack'), serverTime: z.number().int(), reconnectSpreadMs }),
@@ -172,6 +181,7 @@ export const serverMessage = z.discriminatedUnion('type', [
     displayName: z.string(),
     capacity: z.number().int().positive(),
     remoteControlRevoked: z.boolean(),
+    folders,
   }),
   z.object({ type: z.literal('revoked'), reason: z.string() }),
 ])
