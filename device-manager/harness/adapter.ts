@@ -19,6 +19,8 @@ export interface HarnessAdapter {
   }
   /** Installed, version, signed in: by looking, never by using credentials. Bounded in time by the probe. */
   detect(probe: HarnessProbe): Promise<HarnessReadiness>
+  /** Files that are written when a person signs in or out, where it keeps any; absolute, whether they exist or not. */
+  signInFiles?(machine: Pick<HarnessProbe, 'env' | 'homeDir'>): readonly string[]
   /** How to launch it. Pure. Throws HarnessLaunchError (parts/adapter-errors.ts) when the spec does not say enough. */
   command(spec: RunSpec, launch: LaunchFacts): HarnessLaunch
   dialogue(spec: RunSpec, options?: DialogueOptions): HarnessDialogue
