@@ -7,6 +7,7 @@ import type { HarnessAdapter, HarnessLaunch } from '../harness/adapter.ts'
 import { HarnessLaunchError } from '../harness/parts/adapter-errors.ts'
 import { adapterOf, noAdapterMessage } from '../harness/registry.ts'
 import { removeRunCgroup } from '../process/cgroup.ts'
+import { findProgram } from '../process/program.ts'
 import { hiddenFolderAround } from '../wall/hidden.ts'
 import { makeWall, type Wall } from '../wall/wall.ts'
 import { knownEnv, pathOf } from './launch/environment.ts'
@@ -14,7 +15,6 @@ import { messageOf, type HostLog } from '../log/host-log.ts'
 import { ownFolders } from './permission/own-folders.ts'
 import { PathLookup } from './permission/path-lookup.ts'
 import type { JudgedPlace } from './permission/patterns/path-rules.ts'
-import { findProgram } from './launch/program.ts'
 import type { HostRequest } from './wire/protocol.ts'
 import { makePrivateFolder, runPaths, writePrivateFile, type RunPaths } from './wire/record.ts'
 
@@ -147,7 +147,7 @@ function lookUpProgram(
   { path, cwd, world }: { path: string; cwd: string; world: World },
 ): LaunchPlan['program'] {
   try {
-    return { file: findProgram(name, { path, cwd }), path, at: world.monotonic() }
+    return { file: findProgram({ file: name, cwd, env: { PATH: path } }), path, at: world.monotonic() }
   } catch {
     return null
   }
