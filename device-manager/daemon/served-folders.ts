@@ -6,7 +6,7 @@ import type { Watch } from '../watch/watch.ts'
 
 export interface ServedFoldersOptions {
   patience: Patience
-  watch: Pick<Watch, 'set'>
+  watch: Pick<Watch, 'set' | 'lookAgain'>
   look?: (rootPath: string) => Promise<FolderLook>
 }
 
@@ -42,18 +42,30 @@ export class ServedFolders {
     return Object.fromEntries([...this.found].filter(([shortId]) => this.folders.has(shortId)))
   }
 
-  /** Looks at those of them that are folders of this device. */
+  /** Looks at those of them that are folders of this device. Never rejects. */
   async look(shortIds: Iterable<string> = this.folders.keys()): Promise<void> {
-    const look = this.options.look ?? (await import('../folders/check.ts')).lookAtFolder
+    const { patience, watch, look = lookWithGit } = this.options
     for (const shortId of shortIds) {
       const rootPath = this.folders.get(shortId)
       if (rootPath === undefined) continue
-      const seen = await this.options.patience.wait(shortId, () => look(rootPath)).catch(() => null)
+      const before = this.found.get(shortId) ?? noAnswer
+      const failed = () => ({ facts: before, gitDir: null, isUnsure: true })
+      const seen = await patience.wait(shortId, () => look(rootPath)).catch(failed)
       if (this.folders.get(shortId) !== rootPath) continue
-      this.found.set(shortId, seen?.facts ?? { state: 'not_permitted', branch: null })
-      if (seen !== null) this.options.watch.set(shortId, pathsOf({ rootPath, gitDir: seen.gitDir }))
+      const { facts, gitDir, isUnsure } = seen ?? { facts: noAnswer, gitDir: null, isUnsure: false }
+      this.found.set(shortId, isUnsure && before.state === facts.state ? before : facts)
+      if (isUnsure) watch.lookAgain(shortId)
+      else if (seen !== null) watch.set(shortId, pathsOf({ rootPath, gitDir }))
     }
   }
+}
+
+const noAnswer: FolderFacts = { state: 'not_permitted', branch: null }
+
+/** Loaded when the first folder is looked at: it brings what compares working trees. */
+async function lookWithGit(rootPath: string): Promise<FolderLook> {
+  const { lookAtFolder } = await import('../folders/check.ts')
+  return lookAtFolder(rootPath)
 }
 
 /** Paths that change when the folder comes or goes, becomes a repository, or has another branch checked out. */

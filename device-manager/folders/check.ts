@@ -11,7 +11,7 @@ import { withoutCredentials } from './remote-url.ts'
 /** A network mount that does not answer holds a file system call for ever; no check takes longer than this. */
 const checkMs = 5_000
 
-/** What the folder is now. Never throws, and nothing of the repository in it is executed. */
+/** Says what the folder is now. Never throws, and nothing of the repository in it is executed. */
 export async function checkFolder(
   rootPath: string,
   world: World = realWorld,
@@ -37,16 +37,21 @@ export interface FolderLook {
   facts: FolderFacts
   /** Of the repository that holds the folder; null: there is none, or git does not read it. */
   gitDir: string | null
+  /** The repository could not be looked at this time; the branch is not known. */
+  isUnsure: boolean
 }
 
 /** Less than `checkFolder`, in one call of git. Hangs where the file system does. */
 export async function lookAtFolder(rootPath: string): Promise<FolderLook> {
   const { state, realPath } = await inspect(rootPath)
-  const none = { facts: { state, branch: null }, gitDir: null }
+  const none = { facts: { state, branch: null }, gitDir: null, isUnsure: false }
   if (state !== 'ok' || realPath === null) return none
-  const repository = await locateRepository(realPath, checkMs).catch(() => null)
-  if (repository === null) return none
-  return { facts: { state, branch: repository.branch?.slice(0, 1_000) ?? null }, gitDir: repository.gitDir }
+  try {
+    const { branch, gitDir } = await locateRepository(realPath, checkMs)
+    return { ...none, facts: { state, branch: branch?.slice(0, 1_000) ?? null }, gitDir }
+  } catch (error) {
+    return { ...none, isUnsure: error instanceof ChangeSetFailure && error.isPassing }
+  }
 }
 
 async function inspectAll(rootPath: string, limitMs: number): Promise<FolderCheck> {

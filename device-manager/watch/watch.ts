@@ -57,6 +57,12 @@ export class Watch {
     this.looks.ask()
   }
 
+  /** The subject counts as changed at the next look, within the minute. */
+  lookAgain(subject: string): void {
+    const known = this.subjects.get(subject)
+    if (known !== undefined) this.subjects.set(subject, { ...known, prints: new Map() })
+  }
+
   async stop(): Promise<void> {
     this.looks.stop()
     this.cancelLook?.()

@@ -149,7 +149,11 @@ test('a repository whose config is far too long is looked at without its remotes
   const remotes = Array.from({ length: 20_000 }, (_, at) => `[remote "r${at}"]\n\turl = ${'x'.repeat(300)}\n`)
   appendFileSync(join(dir, '.git', 'config'), remotes.join(''))
   expect((await checkFolder(dir)).git).toMatchObject({ branch: 'main', remotes: [] })
-  expect(await lookAtFolder(dir)).toEqual({ facts: { state: 'ok', branch: 'main' }, gitDir: join(dir, '.git') })
+  expect(await lookAtFolder(dir)).toEqual({
+    facts: { state: 'ok', branch: 'main' },
+    gitDir: join(dir, '.git'),
+    isUnsure: false,
+  })
 })
 
 test('a folder that does not answer is reported when the time is over', async () => {
