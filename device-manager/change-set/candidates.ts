@@ -28,7 +28,7 @@ export interface Listed {
   changed: readonly string[]
 }
 
-/** Which of the listed paths git shall compare, and which are told by their stat data alone. */
+/** Chooses which of the listed paths git shall compare, and which are told by their stat data alone. */
 export async function chooseCandidates(view: View, record: BaseRecord, listed: Listed): Promise<Candidates> {
   const watchedPaths = new Set(record.watched.map((file) => file.path))
   const nested = await resolveNested(view, listed.untracked)

@@ -31,7 +31,7 @@ const deviceConfig = z
   })
   .transform(({ maxConcurrent, ...rest }) => ({ ...rest, capacity: maxConcurrent }))
 
-/** What `svc device ...` may ask of the daemon. */
+/** Answers what `svc device ...` asks of the daemon. */
 export function controlHandlers(context: ControlContext): ControlHandlers {
   const { daemon, world, log } = context
   let errors = 0

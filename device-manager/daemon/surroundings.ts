@@ -33,7 +33,7 @@ export interface SurroundingsOptions {
 const probeAfterMs = 2_000
 
 /**
- * What harnesses find on this machine: the person's shell environment, probed ahead of time and again behind each run
+ * Knows what harnesses find on this machine: the person's shell environment, probed ahead of time and again behind each run
  * (docs/adr/0004), the versions of the harness programs, and a `svc` of their own.
  */
 export class Surroundings implements HarnessSurroundings {

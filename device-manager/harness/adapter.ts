@@ -4,7 +4,7 @@ import type { HarnessName } from '../../shared/runs/harnesses.ts'
 import type { RunSpec, ToolPermissions } from '../../shared/runs/spec.ts'
 
 /**
- * What a harness is to the run host. An adapter holds no state and does no I/O except in `detect`; what one run needs
+ * A harness as the run host knows it. An adapter holds no state and does no I/O except in `detect`; what one run needs
  * to remember lives in the dialogue it makes.
  */
 export interface HarnessAdapter {
@@ -68,7 +68,7 @@ export interface LaunchFacts {
   runDir: string
   isRoot: boolean
   loginShell: string
-  /** What `detect` said last, when it is known. */
+  /** As `detect` said it last; null: not known. */
   version: string | null
 }
 
@@ -86,7 +86,7 @@ export interface HarnessLaunch {
 
 /** Reads one run's output and answers its requests. Incremental and pure: never throws, never waits. */
 export interface HarnessDialogue {
-  /** What to write to standard input at once after the launch (pipes only). */
+  /** Returns what to write to standard input at once after the launch (pipes only). */
   open(): DialogueOutput
   /** Bytes from stdout or the pty, in any cut. */
   push(chunk: Uint8Array): DialogueOutput
@@ -116,7 +116,7 @@ export interface ToolAsk {
   toolCallId: string | null
   name: string
   input: unknown
-  /** Where the harness is now, when it says so: paths that are not absolute may be meant from there. */
+  /** The folder in which the harness is now, when it says so: paths that are not absolute may be meant from there. */
   cwd?: string
 }
 /** `stop`: the run ends now; the harness is told so in the way it understands, and is interrupted if it goes on. */

@@ -17,7 +17,7 @@ export interface HarnessDetector {
   detect(probe: HarnessProbe, maxAgeMs?: number): Promise<Readiness>
   /** By a look that begins after this call, so what changed before it is seen. */
   detectAnew(probe: HarnessProbe): Promise<Readiness>
-  /** What the last look said; null before the first. */
+  /** Returns what the last look said; null before the first. */
   known(): Readiness | null
   versionOf(name: HarnessName): string | null
 }

@@ -8,7 +8,7 @@ import { enteringPrograms, systemPath } from '../wall/namespaces.ts'
 import { type WallSpec, WallError, type WallTool } from '../wall/spec.ts'
 import { makeWall } from '../wall/wall.ts'
 
-/** What came of trying the wall on this machine. */
+/** The outcome of trying the wall on this machine. */
 export interface Trial {
   level: IsolationLevel
   /** null: there is no way that works. */
@@ -88,7 +88,7 @@ function isExecutable(file: string): boolean {
 }
 
 /**
- * What a program inside sees, a line each. An unmount that succeeds would show what was hidden. Files of control groups are
+ * Prints what a program inside sees, a line each. An unmount that succeeds would show what was hidden. Files of control groups are
  * opened for writing and nothing is written.
  */
 const lookScript = `

@@ -26,7 +26,7 @@ export interface LaunchPlan {
   launch: HarnessLaunch
   /** All of the environment that is known before the start. */
   env: Record<string, string>
-  /** Where the program was found with this PATH, and when; null: it was not found. */
+  /** The program as it was found with this PATH, and when; null: it was not found. */
   program: { file: string; path: string; at: number } | null
 }
 
@@ -58,7 +58,7 @@ export async function prepare(
 ): Promise<Prepared> {
   const { spec } = assignment
   const paths = runPaths(stateDir, spec.runId)
-  // What an earlier host of this run left there (a lease that was lost before its start).
+  // An earlier host of this run left these (a lease that was lost before its start).
   if (existsSync(paths.root))
     for (const old of [paths.harness, paths.base, paths.store]) rmSync(old, { recursive: true, force: true })
   const cwd = spec.folder?.rootPath ?? assignment.homeDir
@@ -80,7 +80,7 @@ export async function prepare(
   return { assignment, paths, cwd, base, plan, lookup, place, wall: await walling, cgroup: null }
 }
 
-/** What the run's rules are about, before anything of the run can move it. A harness that asks nothing needs none of it. */
+/** Resolves what the run's rules are about, before anything of the run can move it. A harness that asks nothing needs none of it. */
 async function placeOf(
   { spec, homeDir, svcBinDir }: Assignment,
   { stateDir, cwd, lookup }: { stateDir: string; cwd: string; lookup: PathLookup },
@@ -122,7 +122,7 @@ async function wallOf(
   }
 }
 
-/** What to launch, from the spec alone; a spec that does not say enough is a problem for the launch to tell. */
+/** Plans the launch from the spec alone; a spec that does not say enough is a problem for the launch to tell. */
 function planOf(
   { spec, env, loginShell, svcBinDir, harnessVersion }: Assignment,
   { paths, cwd, world }: { paths: RunPaths; cwd: string; world: World },

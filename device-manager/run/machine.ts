@@ -212,7 +212,7 @@ function inEnded(state: RunState, event: RunEvent): Step {
   }
 }
 
-/** What hello says of the run. A run whose start may not have reached its host is told as `accepted`: start comes again. */
+/** Returns what hello says of the run. A run whose start may not have reached its host is told as `accepted`: start comes again. */
 export function helloState(state: RunState): 'accepted' | 'live' | 'ended' {
   return state.phase === 'starting' ? 'accepted' : state.phase
 }

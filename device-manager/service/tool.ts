@@ -6,7 +6,7 @@ export interface ToolResult {
   /** null: the program is not there, or did not end in time. */
   status: number | null
   stdout: string
-  /** What it said, cut; or why it could not be run. */
+  /** Its output, cut; or why it could not be run. */
   said: string
 }
 

@@ -154,7 +154,7 @@ function copyRun({ old, fresh, now }: Copying, run: DamagedRun): SalvagedRun {
   return { runId: run.run_id, fence: run.fence, ackedSeq: run.acked_seq, keptSeq, knownSeq: run.last_seq, hadEnding }
 }
 
-/** What an earlier loss left uncertain of the run; null where there was none, or the note is lost itself. */
+/** Returns what an earlier loss left uncertain of the run; null where there was none, or the note is lost itself. */
 function noteOf(old: Connection, run: DamagedRun): BreakRow | null {
   try {
     const note = old.prepare<[number], BreakRow>('select * from breaks where run_no = ?').get(run.run_no)

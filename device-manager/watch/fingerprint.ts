@@ -22,8 +22,8 @@ function described(found: BigIntStats): string {
 const codeOf = (error: unknown): string => String((error as NodeJS.ErrnoException).code)
 
 /**
- * Where a change of the path is seen: at itself, for a symlink also where it leads, and where it does not exist at the first
- * part of it that is missing. Never rejects; nothing for what cannot be reached.
+ * Returns the paths at which a change of this one is seen: itself, for a symlink also where it leads, and where it does not exist
+ * the first part of it that is missing. Never rejects; returns nothing for a path that cannot be reached.
  */
 export async function watchPoints(path: string): Promise<string[]> {
   let missing = path

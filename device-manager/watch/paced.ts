@@ -2,7 +2,7 @@ import type { World } from '../../shared/lib/world.ts'
 
 export interface PacedOptions {
   world: Pick<World, 'after' | 'monotonic'>
-  /** What is asked for within this time is done at once. */
+  /** All that is asked for within this time is done by one act. */
   soonMs: number
   /** The least time between two acts. It doubles, up to `maxGapMs`, with each act in a row that found nothing new. */
   gapMs: number

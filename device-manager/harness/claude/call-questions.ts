@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { CallDecision, ToolAsk } from '../adapter.ts'
 import { canUseTool, controlCancel, controlRequest, hookCallback } from './wire.ts'
 
-/** What a control line leads to: a question for the run host, or an answer written at once. */
+/** A control line leads to one of these: a question for the run host, or an answer written at once. */
 export interface QuestionStep {
   ask?: ToolAsk
   write?: string

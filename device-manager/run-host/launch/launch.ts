@@ -15,11 +15,11 @@ import { launchInPty } from './pty.ts'
 
 export type StartRequest = Extract<HostRequest, { type: 'start' }>
 
-/** What was looked up longer ago than this is looked up again. */
+/** A program that was looked up longer ago than this is looked up again. */
 const freshMs = 1_000
 
 export interface Launched extends Child {
-  /** What kept the wall from being passed, so that what exited is not the harness; null: the harness began. */
+  /** Says why the wall was not passed, so that what exited is not the harness; null: the harness began. */
   launchTrouble(): string | null
 }
 

@@ -11,7 +11,7 @@ export interface PipelineOptions {
   redact: Redact
   /** `pty`: bytes are the transcript and are redacted as a stream. `pipes`: events are redacted after parsing. */
   io: 'pty' | 'pipes'
-  /** What the call reaches for; comes back in a bounded time and never fails. */
+  /** Returns what the call reaches for, in a bounded time; never fails. */
   lookUp(ask: ToolAsk): Promise<CallReach>
   decide(ask: ToolAsk, reach: CallReach): CallAnswer
   emit(bodies: readonly RunEventBody[]): void
@@ -21,7 +21,7 @@ export interface PipelineOptions {
   onFinished(): void
 }
 
-/** What is read of a terminal in turns of the event loop that follow each other becomes one event of at most this size. */
+/** Output of a terminal that is read in turns of the event loop right after each other becomes one event of at most this size. */
 const pieceBytes = 16 * 1024
 
 /** Bytes of the harness -> redaction -> parser -> events, and the answers of parser and judge back to the harness. */

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { HostRecord } from './protocol.ts'
 
-/** Where a host and its run keep things, under the state folder. All of it is this user's alone. */
+/** Returns where a host and its run keep things, under the state folder. All of it is this user's alone. */
 export interface HostPaths {
   hosts: string
   record: string
@@ -47,7 +47,7 @@ export interface RunPaths {
   root: string
   /** The harness's own folder. */
   harness: string
-  /** What the daemon needs to make the change-set when this host dies. */
+  /** Needed by the daemon to make the change-set when this host dies. */
   base: string
   /** The private git folder of the run's base (change-set/base-store.ts). */
   store: string

@@ -78,7 +78,7 @@ export class HostConnection {
     return !this.closed
   }
 
-  /** What the host said of itself when this connection was made. */
+  /** Returns what the host said of itself when this connection was made. */
   get hello(): HostHello | null {
     return this.said
   }

@@ -24,7 +24,7 @@ export class HereDocuments {
     return this.#pending.length > 0
   }
 
-  /** Whether there is one in the substitution of this depth, or deeper. */
+  /** Says whether there is one in the substitution of this depth, or deeper. */
   endsOf(depth: number): boolean {
     return this.#pending.some((one) => one.depth >= depth)
   }
