@@ -109,7 +109,7 @@ async function claim(tx: Tx, run: RunRow, by: { device: DeviceRow; world: World 
   if (claimed) await applyRunEffects(tx, claimed.run, { at, world: by.world, exitReason: null })
 }
 
-/** The new token works beside the old one until it was used once, so a lost welcome costs nothing (fault matrix, row 37). */
+/** The new token works beside the old one until it was used once, so a lost welcome costs nothing. */
 async function rotate(tx: Tx, device: DeviceRow, usedHash: string, world: World): Promise<string | null> {
   if (device.nextTokenHash === usedHash) {
     await promoteToken(tx, device.deviceId, usedHash, world.now())

@@ -160,7 +160,7 @@ export class IngestBatch {
     this.counted.push(() => this.options.counters.stored(last.lastSeq - pending.from, bytes))
   }
 
-  /** What is stored stays; other content under the same numbers is an alarm (fault matrix, row 31). */
+  /** Stored events stay; other content under the same numbers is an alarm. */
   private async compare(range: { run: RunRow; item: IngestItem & { kind: 'events' }; until: number }): Promise<void> {
     await this.writeFrames(range.run.id)
     const { run, item } = range

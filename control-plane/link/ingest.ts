@@ -29,7 +29,7 @@ import type { RunRow } from '../resources/runs/store.ts'
  * Given up means that the links of the devices are closed, which send again after their reconnect delay. Where something of
  * one run cannot be stored, each run is stored by itself, and the link is closed only to the device whose run it is.
  *
- * The fence is checked in the same transaction as the write (I4 of the fault matrix); a second frame with the same
+ * The fence is checked in the same transaction as the write; a second frame with the same
  * numbers is compared with what is stored and never replaces it.
  */
 

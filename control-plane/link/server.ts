@@ -262,7 +262,7 @@ export class LinkServer {
     link.send({ type: 'config.changed', ...settings })
   }
 
-  /** What waits for a harness that can run now is looked at again. */
+  /** Records it, and looks again at runs that wait for a harness that can run now. */
   private async readiness(link: Link, message: DeviceMessage & { type: 'readiness' }): Promise<void> {
     const { providerReadiness, capturedAt } = message
     await recordReadiness(this.options.root, link.deviceId, providerReadiness, capturedAt)

@@ -22,7 +22,7 @@ const point = z.object({
   branch: z.string().nullable(),
 })
 
-/** What a run changed in its folder: the tree at its end against the tree at its start. */
+/** The changes of a run in its folder: the tree at its end against the tree at its start. */
 export const changeSet = z.object({
   base: point,
   head: point,

@@ -3,7 +3,7 @@ import { isolationChoices, isolationState } from './isolation.ts'
 import { claimState, providerReadiness } from './protocol.ts'
 
 /**
- * What `svc device ...` and the daemon say to each other over `<state>/daemon.sock`: one request as a line of JSON, one
+ * The words of `svc device ...` and the daemon to each other over `<state>/daemon.sock`: one request as a line of JSON, one
  * reply as a line of JSON, then the daemon closes. The socket is its owner's alone (0600), so nothing else is proven.
  */
 
@@ -125,7 +125,7 @@ export const controlReply = z.discriminatedUnion('ok', [
 ])
 export type ControlReply = z.infer<typeof controlReply>
 
-/** What `POST /api/device/enrol` is sent and answers. Sent with a login token; an earlier `publicId` is taken again. */
+/** The body of `POST /api/device/enrol`, and its answer below. Sent with a login token; an earlier `publicId` is taken again. */
 export const enrolRequest = z.object({
   publicId: z.string().max(64).optional(),
   displayName: z.string().min(1).max(255).optional(),

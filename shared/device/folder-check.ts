@@ -9,7 +9,7 @@ export const watchedFolders = 64
 export const servedFolder = z.object({ shortId: z.string().max(64), rootPath: z.string().max(4096) })
 export type ServedFolder = z.infer<typeof servedFolder>
 
-/** What a device says of a folder whenever it changes. */
+/** A folder as its device says of it whenever it changes. */
 export const folderFacts = z.object({
   state: z.enum(folderStates),
   /** null: no repository, or no branch is checked out. */
@@ -17,7 +17,7 @@ export const folderFacts = z.object({
 })
 export type FolderFacts = z.infer<typeof folderFacts>
 
-/** What a device says of a folder: the path as given, what it really is, and its git remotes. */
+/** A folder as its device says of it when asked: the path as given, what it really is, and its git remotes. */
 export const folderCheck = z.object({
   rootPath: z.string(),
   state: z.enum(folderStates),

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 
-/** What the owner of a device chooses: `svc` hides svc's folders and all other processes from each run. */
+/** The choices of a device's owner: `svc` hides svc's folders and all other processes from each run. */
 export const isolationChoices = ['svc', 'off'] as const
 export type IsolationChoice = (typeof isolationChoices)[number]
 
-/** What comes of it: all is hidden, a part of it, or nothing. */
+/** The outcome: all is hidden, a part of it, or nothing. */
 export const isolationLevels = ['full', 'partial', 'off'] as const
 export type IsolationLevel = (typeof isolationLevels)[number]
 

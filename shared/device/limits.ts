@@ -29,7 +29,7 @@ export const linkLimits = {
 /** Silence after which an end looks no further: a little before `deadMs`, which is to be kept on a busy machine, too. */
 export const silenceLimitMs = ({ pingMs, deadMs }: { pingMs: number; deadMs: number }): number => deadMs - pingMs / 20
 
-/** How long each phase of a run may last (DESIGN, "Time, ids, randomness, waiting"). */
+/** How long each phase of a run may last. */
 export const runLimits = {
   dispatchMs: 10 * 60_000,
   gateMs: 24 * 3_600_000,

@@ -42,7 +42,7 @@ export const providerReadiness = z.object({
 })
 export type ProviderReadiness = z.infer<typeof providerReadiness>
 
-/** Whether the device takes runs, and why not. */
+/** Says whether the device takes runs, and why not. */
 export const claimState = z.object({
   accepting: z.boolean(),
   reason: z.enum(['draining', 'disk_full', 'spool_unavailable', 'capacity', 'paused']).nullable(),

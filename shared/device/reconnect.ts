@@ -3,8 +3,8 @@ const spacingMs = 80
 const mostMs = 60_000
 
 /**
- * Over how long devices spread their return to a server that `devices` of them lose at once (fault matrix, row 25). With
- * few it is less than the delay they wait anyway, so that one alone is back at once (row 18).
+ * Returns over how long devices spread their return to a server that `devices` of them lose at once. With few it is less than
+ * the delay they wait anyway, so that one alone is back at once.
  */
 export function reconnectSpread(devices: number): number {
   return Math.min(mostMs, Math.max(0, Math.round(devices)) * spacingMs)
