@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { isAbsolute, join } from 'node:path'
 import { type FolderFacts, type ServedFolder, watchedFolders } from '../../shared/device/folder-check.ts'
 import type { FolderLook } from '../folders/check.ts'
 import type { Patience } from '../watch/patience.ts'
@@ -70,6 +70,8 @@ async function lookWithGit(rootPath: string): Promise<FolderLook> {
 
 /** Paths that change when the folder comes or goes, becomes a repository, or has another branch checked out. */
 function pathsOf({ rootPath, gitDir }: { rootPath: string; gitDir: string | null }): string[] {
+  // A path of another system: a look says so, and nothing of this machine is meant.
+  if (!isAbsolute(rootPath)) return []
   const ofGit = gitDir === null ? [] : [join(gitDir, 'HEAD'), join(gitDir, 'reftable', 'tables.list')]
   return [rootPath, join(rootPath, '.git'), ...ofGit]
 }

@@ -1,4 +1,4 @@
-import { basename, join } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import type { FSWatcher, watch } from 'chokidar'
 import type { World } from '../../shared/lib/world.ts'
 import type { Log } from '../log/log.ts'
@@ -37,7 +37,7 @@ export class PathWatch {
 
   /** From now on these and no others; the first ones where they are too many. */
   watch(paths: readonly string[]): void {
-    const wanted = [...new Set(paths)].slice(0, maxPaths).toSorted()
+    const wanted = [...new Set(paths.map((path) => resolve(path)))].slice(0, maxPaths).toSorted()
     if (wanted.join('\0') === this.wanted.join('\0')) return
     this.wanted = wanted
     if (this.cancelRetry === null) void this.begin()

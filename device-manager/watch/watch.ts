@@ -19,8 +19,8 @@ const lookMs = 60_000
 
 interface Subject {
   paths: readonly string[]
-  /** The fingerprint of each path, as it was seen last. */
-  prints: ReadonlyMap<string, string>
+  /** The fingerprint of each path, as it was seen last; null: it counts as changed at the next look. */
+  prints: ReadonlyMap<string, string> | null
 }
 
 interface Seen {
@@ -53,14 +53,14 @@ export class Watch {
     const before = this.subjects.get(subject)
     if (paths?.join('\0') === before?.paths.join('\0')) return
     if (paths === null) this.subjects.delete(subject)
-    else this.subjects.set(subject, { paths, prints: before?.prints ?? new Map() })
+    else this.subjects.set(subject, { paths, prints: before?.prints ?? null })
     this.looks.ask()
   }
 
   /** The subject counts as changed at the next look, within the minute. */
   lookAgain(subject: string): void {
     const known = this.subjects.get(subject)
-    if (known !== undefined) this.subjects.set(subject, { ...known, prints: new Map() })
+    if (known !== undefined) this.subjects.set(subject, { ...known, prints: null })
   }
 
   async stop(): Promise<void> {
@@ -77,7 +77,8 @@ export class Watch {
       // That it hangs is a change, too, and nothing of it may be touched again.
       const hung = { prints: new Map(subject.paths.map((path) => [path, 'hangs'])), points: [] }
       const { prints, points: own } = seen ?? hung
-      if (subject.paths.some((path) => prints.get(path) !== subject.prints.get(path))) {
+      const { prints: before } = subject
+      if (before === null || subject.paths.some((path) => prints.get(path) !== before.get(path))) {
         changed.push(name)
         for (const point of own) this.verdicts.delete(point)
       }

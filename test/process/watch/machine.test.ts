@@ -53,10 +53,12 @@ async function sees(folder: Pick<Folder, 'shortId'>, expected: Partial<Folder>, 
 test('a folder that is added, moved away and brought back', async () => {
   const root = repository('site')
   const folder = await serve(root)
+  const otherwise = await serve(`${root}/.//`)
   await sees(folder, { state: 'ok', branch: 'main' })
   for (let round = 0; round < 2; round++) {
     renameSync(root, at('away'))
     await sees(folder, { state: 'missing', branch: null })
+    await sees(otherwise, { state: 'missing', branch: null })
     renameSync(at('away'), root)
     await sees(folder, { state: 'ok', branch: 'main' })
   }
@@ -81,6 +83,9 @@ test('a branch that is switched, also in a linked worktree and in a folder of a 
   await sees(folders[0], { state: 'ok', branch: null })
   git(root, 'switch', '-q', 'main')
   await sees(folders[0], { branch: 'main' })
+  renameSync(join(root, 'docs'), join(root, 'papers'))
+  await sees(folders[1], { state: 'missing' })
+  await sees(folders[0], { state: 'ok' })
 })
 
 test('a folder that becomes a repository, and one in a folder that does not exist yet', async () => {
@@ -93,6 +98,12 @@ test('a folder that becomes a repository, and one in a folder that does not exis
   await sees(plain, { branch: 'first' })
   repository('later/deep/site')
   await sees(later, { state: 'ok', branch: 'main' })
+})
+
+test('a path of another system, and one that goes through a file', async () => {
+  writeFileSync(at('file'), '')
+  await sees(await serve('C:\\code'), { state: 'missing' })
+  await sees(await serve(at('file', 'below')), { state: 'missing' })
 })
 
 test('a symlink that is led elsewhere', async () => {
