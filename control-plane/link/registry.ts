@@ -1,6 +1,6 @@
 import type { CloseName } from '../../shared/device/limits.ts'
-import type { ServedFolder } from '../../shared/device/folder-check.ts'
 import type { ClaimState, ServerMessage } from '../../shared/device/protocol.ts'
+import type { DeviceSettings } from './device-settings.ts'
 
 /** An open link: a device that said hello to this replica and was welcomed. */
 export interface Link {
@@ -13,7 +13,7 @@ export interface Link {
   readonly instance: string
   claimState: ClaimState
   /** What the daemon was told last of its settings. */
-  settings: { displayName: string; capacity: number; remoteControlRevoked: boolean; folders: ServedFolder[] }
+  settings: DeviceSettings
   /** The harnesses that can run, as the device said last; null: it has not said. */
   ready: string | null
   /** False from the moment the socket begins to close, which may be a while before it has. */

@@ -3,7 +3,6 @@ import type { Duplex } from 'node:stream'
 import { WebSocketServer } from 'ws'
 import type { Knex } from 'knex'
 import { changeSetResult, type ChangeSetResult } from '../../shared/device/change-set.ts'
-import { watchedFolders } from '../../shared/device/folder-check.ts'
 import { linkLimits } from '../../shared/device/limits.ts'
 import type { BinaryHeader, DeviceMessage } from '../../shared/device/protocol.ts'
 import { reconnectSpread } from '../../shared/device/reconnect.ts'
@@ -14,16 +13,10 @@ import type { RunStarter } from '../lifecycle/run-starter.ts'
 import { clientAddress } from '../http/address.ts'
 import type { Log } from '../process/log.ts'
 import type { Metrics } from '../process/metrics.ts'
-import {
-  findDevice,
-  markUnlinked,
-  recordClaimState,
-  recordReadiness,
-  type DeviceRow,
-} from '../resources/devices/store.ts'
-import { listFoldersOfDevice } from '../resources/folders/store.ts'
+import { findDevice, markUnlinked, recordClaimState, recordReadiness } from '../resources/devices/store.ts'
 import { markHarnessStarted } from '../resources/runs/store.ts'
 import type { Bus } from '../db/bus.ts'
+import { settingsOf } from './device-settings.ts'
 import { admitDevice, authenticate } from './hello.ts'
 import { Heartbeats } from './heartbeats.ts'
 import type { Ingest } from './ingest.ts'
@@ -327,16 +320,6 @@ export class LinkServer {
       await publish(root, { topic: 'device.changed', key: link.publicId, payload: { unlinkedAt: at }, at })
     }
     this.heartbeats.after(unlink)
-  }
-}
-
-async function settingsOf(root: Knex, device: DeviceRow): Promise<Link['settings']> {
-  const folders = await listFoldersOfDevice(root, device.workspaceId, device.publicId)
-  return {
-    displayName: device.displayName,
-    capacity: device.maxConcurrent,
-    remoteControlRevoked: device.remoteControlRevokedAt !== null,
-    folders: folders.slice(0, watchedFolders).map(({ shortId, rootPath }) => ({ shortId, rootPath })),
   }
 }
 
