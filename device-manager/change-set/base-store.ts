@@ -89,7 +89,7 @@ export async function createStore(storeDir: string, record: BaseRecord, fileByte
 const configOf = (record: BaseRecord, fileBytes: number) =>
   renderConfig(record.settings.values, record.objectFormat, fileBytes)
 
-/** From here on objects may be written. No git may be at work in the store. */
+/** Lets objects be written from here on. No git may be at work in the store. */
 export async function ownObjects(storeDir: string): Promise<void> {
   const objects = join(storeDir, 'objects')
   await unlink(objects)

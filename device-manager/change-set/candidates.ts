@@ -24,7 +24,7 @@ export interface Listed {
   untracked: string[]
   /** Paths the repository tracks by now and did not at the base: a file may be committed although it is ignored. */
   newlyTracked: DirtyEntry[]
-  /** Of all that the base holds and that is not as it was. */
+  /** The paths of all that the base holds and that is not as it was. */
   changed: readonly string[]
 }
 

@@ -63,7 +63,7 @@ function mayConvert({ storeDir, topLevel }: View, { settings }: BaseRecord, entr
   return [join(storeDir, 'info', 'attributes'), ...attributesOfAll(), ...below].some((path) => existsSync(path))
 }
 
-/** Of the person and of the machine. */
+/** Returns the attribute files of the person and of the machine. */
 function attributesOfAll(): string[] {
   const { HOME: home, XDG_CONFIG_HOME: xdg, PATH: path } = process.env
   const own = xdg ? join(xdg, 'git') : home ? join(home, '.config', 'git') : null

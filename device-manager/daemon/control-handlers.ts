@@ -159,6 +159,6 @@ async function fetchConfig(context: ControlContext): Promise<z.infer<typeof devi
   }
   if (!response.ok) throw new ControlError('failed', `The server answered ${response.status}.`)
   const parsed = deviceConfig.safeParse(await response.json().catch(() => null))
-  if (!parsed.success) throw new ControlError('failed', 'The server answered what this daemon cannot read.')
+  if (!parsed.success) throw new ControlError('failed', 'This daemon cannot read the answer of the server.')
   return parsed.data
 }

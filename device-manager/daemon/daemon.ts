@@ -175,7 +175,7 @@ export class Daemon {
     this.spool.close()
   }
 
-  /** For as long as it is asked again: whoever waits for the runs may be gone before they are over. */
+  /** Drains for as long as it is asked again: whoever waits for the runs may be gone before they are over. */
   drain(on: boolean): void {
     this.cancelDrain?.()
     this.cancelDrain = on ? this.options.world.after(drainMs, () => this.drain(false)) : null

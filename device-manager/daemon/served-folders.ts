@@ -37,7 +37,7 @@ export class ServedFolders {
     return [...this.folders].map(([shortId, rootPath]) => ({ shortId, rootPath }))
   }
 
-  /** By short id; those that were not looked at yet are missing. */
+  /** Returns the facts by short id; those of folders that were not looked at yet are missing. */
   facts(): Record<string, FolderFacts> {
     return Object.fromEntries([...this.found].filter(([shortId]) => this.folders.has(shortId)))
   }

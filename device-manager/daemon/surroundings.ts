@@ -125,7 +125,7 @@ export class Surroundings implements HarnessSurroundings {
     }))
   }
 
-  /** With a wall of its own, as a run has it. */
+  /** Lets programs be started behind a wall of their own, as a run has it. */
   private async walled<Result>(
     use: (enter: <L extends ProbeLaunch>(launch: L) => L) => Promise<Result>,
   ): Promise<Result> {

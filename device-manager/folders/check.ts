@@ -35,7 +35,7 @@ function nothing(rootPath: string, state: FolderCheck['state'], message: string 
 
 export interface FolderLook {
   facts: FolderFacts
-  /** Of the repository that holds the folder; null: there is none, or git does not read it. */
+  /** The git folder of the repository that holds the folder; null: there is none, or git does not read it. */
   gitDir: string | null
   /** The repository could not be looked at this time; the branch is not known. */
   isUnsure: boolean

@@ -103,7 +103,7 @@ export interface HarnessDialogue {
 
 export interface DialogueOutput {
   events: readonly RunEventBody[]
-  /** To be written to standard input, in order. */
+  /** Is written to standard input, in order. */
   write?: string
   /** The harness gave its result: it has a grace time to exit by itself. */
   finished?: boolean
@@ -133,7 +133,7 @@ export interface ProcessExit {
 export interface HarnessOutcome {
   exitReason: ExitReason
   message: string | null
-  /** To be gone on with by the next run; null: there is none, or it is not to be gone on with. */
+  /** The next run goes on with this session; null: there is none, or it must not be gone on with. */
   sessionId: string | null
   /** The harness said the session it was told to resume does not exist. */
   resumeRefused: boolean

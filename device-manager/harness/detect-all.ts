@@ -15,7 +15,7 @@ export type Readiness = Record<string, HarnessReadiness>
 export interface HarnessDetector {
   /** Looks now, or takes part in the look that is under way, or returns the last one if it is younger than `maxAgeMs`. */
   detect(probe: HarnessProbe, maxAgeMs?: number): Promise<Readiness>
-  /** By a look that begins after this call, so what changed before it is seen. */
+  /** Looks anew: the look begins after this call, so what changed before it is seen. */
   detectAnew(probe: HarnessProbe): Promise<Readiness>
   /** Returns what the last look said; null before the first. */
   known(): Readiness | null

@@ -12,7 +12,7 @@ export function adapterOf(name: HarnessName): HarnessAdapter | null {
   return adapters.find((adapter) => adapter.name === name) ?? null
 }
 
-/** Of all harnesses; a variable of the person's may have made nonsense of one. */
+/** The sign-in files of all harnesses, without a path that a variable of the person's made nonsense of. */
 export function signInFiles(machine: Pick<HarnessProbe, 'env' | 'homeDir'>): string[] {
   return adapters.flatMap((adapter) => adapter.signInFiles?.(machine) ?? []).filter((path) => isAbsolute(path))
 }

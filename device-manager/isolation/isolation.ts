@@ -32,7 +32,7 @@ export interface IsolationOptions {
 export class Isolation {
   private readonly options: IsolationOptions
   private choice: IsolationChoice | null
-  /** Of the folders that are hidden. */
+  /** The marks of the folders that are hidden. */
   private marks: Marks
   private trial: Trial | null = null
   private trying: Promise<Trial> | null = null

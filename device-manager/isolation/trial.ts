@@ -64,7 +64,7 @@ function neededBy(tool: WallTool): readonly string[] {
   return tool === 'bwrap' ? [...enteringPrograms, 'bwrap'] : enteringPrograms
 }
 
-/** In the system's folders alone: what lies first on a person's PATH may have been put there by a run. */
+/** Searches the system's folders alone: a run may have put a program first on a person's PATH. */
 export function findPrograms(names: readonly string[]): { found: Record<string, string> } | { missing: string } {
   const found: Record<string, string> = {}
   for (const name of names) {

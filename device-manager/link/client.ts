@@ -31,7 +31,7 @@ export class LinkClient {
   private socket: WebSocket | null = null
   private lastHeardAt = 0
   private retryAfterMs: number | null = null
-  /** As the server said last. */
+  /** The time over which a return is spread, as the server said last. */
   private spreadMs = 0
   /** This end gave the socket up, or nothing was there that could have answered. */
   private isSilent = false

@@ -36,7 +36,7 @@ function nullOfProcess(error: unknown): null {
   return null
 }
 
-/** For a search that reads many: one buffer serves all of its reads. */
+/** Makes a reader for a search that reads many: one buffer serves all of its reads. */
 export function statReader(): (pid: number) => ProcessRow | null {
   // Two numbers of 20 digits for each of 50 fields, and a name of 64 bytes, are less.
   const buffer = Buffer.alloc(4096)

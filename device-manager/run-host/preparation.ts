@@ -37,7 +37,7 @@ export interface Prepared {
   cwd: string
   base: BaseResult
   plan: LaunchPlan | { problem: unknown }
-  /** By which paths of calls are judged. */
+  /** Resolves the paths of calls, which are judged by it. */
   lookup: PathLookup
   place: JudgedPlace
   /** null: the run has none. */

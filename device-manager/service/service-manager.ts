@@ -30,7 +30,7 @@ export interface ServiceManager {
   stop(): Promise<void>
   /** The reverse of `enable`; the file may be gone. */
   disable(): Promise<void>
-  /** To be called when the file was removed or put back. */
+  /** Must be called when the file was removed or put back. */
   reload(): Promise<void>
   /** Says whether it runs without a login; null where that is not a choice. */
   lingering(): Promise<boolean | null>

@@ -51,6 +51,6 @@ export async function mustRun(run: RunTool, name: string, args: readonly string[
   throw new ServiceError(
     'tool_failed',
     `\`${[name, ...args].join(' ')}\` failed: ${said}`,
-    'Mend what it says, then type the command again.',
+    'Correct what the message names, then type the command again.',
   )
 }

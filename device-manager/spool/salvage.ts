@@ -76,7 +76,7 @@ function copyRuns(
   }
 }
 
-/** With a header that is no longer one, the new file's header is put in its place: all our spools have the same. */
+/** Puts the new file's header in the place of one that is broken: all our spools have the same. */
 function openDamaged(asidePath: string, freshPath: string): Connection {
   try {
     return probed(asidePath)

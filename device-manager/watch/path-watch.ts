@@ -26,7 +26,7 @@ export class PathWatch {
   private readonly options: PathWatchOptions
   private wanted: readonly string[] = []
   private watcher: FSWatcher | null = null
-  /** Of the latest change of `wanted`; an earlier one that is still loading gives up. */
+  /** Counts the changes of `wanted`; an earlier one that is still loading gives up. */
   private turn = 0
   private isRefused = false
   private cancelRetry: (() => void) | null = null
@@ -35,7 +35,7 @@ export class PathWatch {
     this.options = options
   }
 
-  /** From now on these and no others; the first ones where they are too many. */
+  /** Watches these from now on and no others; the first ones where they are too many. */
   watch(paths: readonly string[]): void {
     const wanted = [...new Set(paths.map((path) => resolve(path)))].slice(0, maxPaths).toSorted()
     if (wanted.join('\0') === this.wanted.join('\0')) return

@@ -74,7 +74,7 @@ export class Watch {
     const points: string[] = []
     for (const [name, subject] of Array.from(this.subjects)) {
       const seen = await this.options.patience.wait(name, () => see(subject.paths))
-      // That it hangs is a change, too, and nothing of it may be touched again.
+      // A subject that hangs has changed, too, and nothing of it may be touched again.
       const hung = { prints: new Map(subject.paths.map((path) => [path, 'hangs'])), points: [] }
       const { prints, points: own } = seen ?? hung
       const { prints: before } = subject

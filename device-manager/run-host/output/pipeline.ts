@@ -5,9 +5,9 @@ import { redactBody, type Redact, type StreamRedactor } from './redaction.ts'
 
 export interface PipelineOptions {
   dialogue: HarnessDialogue
-  /** Of the stream of a terminal. */
+  /** Redacts the stream of a terminal. */
   redactor: StreamRedactor
-  /** Of events and texts. */
+  /** Redacts events and texts. */
   redact: Redact
   /** `pty`: bytes are the transcript and are redacted as a stream. `pipes`: events are redacted after parsing. */
   io: 'pty' | 'pipes'
@@ -50,7 +50,7 @@ export class Pipeline {
     if (!this.#isScheduled) this.#pushSoon()
   }
 
-  /** As soon as a turn brought nothing more: a terminal hands over 4 KiB at a time, however much it has. */
+  /** Runs as soon as a turn brought nothing more: a terminal hands over 4 KiB at a time, however much it has. */
   #pushSoon(): void {
     const { length } = this.#chunks
     this.#isScheduled = true

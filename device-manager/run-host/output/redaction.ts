@@ -25,7 +25,7 @@ export function redactBody(body: RunEventBody, redact: Redact): RunEventBody {
 
 export interface Redact {
   text: (text: string) => string
-  /** Of bytes that are no text: base64 of them would hide a secret, and replacing in it would spoil the rest. */
+  /** Redacts bytes that are no text: base64 of them would hide a secret, and replacing in it would spoil the rest. */
   bytes: (bytes: Uint8Array) => Uint8Array
 }
 

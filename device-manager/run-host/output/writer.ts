@@ -119,7 +119,7 @@ export class EventWriter {
     this.#options.log('output_dropping', { runId: this.#options.key.runId, reason })
   }
 
-  /** At once, after what else this turn of the event loop brings; once `batchMs` has seen `quickWrites` of them, in batches. */
+  /** Writes after what else this turn of the event loop brings; once `batchMs` has seen `quickWrites` of that, in batches. */
   #schedule(): void {
     if (this.#stuckMs > 0) return
     if (this.#queue.length >= batchRows) return this.#flush()

@@ -93,7 +93,7 @@ class Found {
     this.#isKnownTool = isKnownTool
   }
 
-  /** In a loop, so that no input is too deep. */
+  /** Walks in a loop, so that no input is too deep. */
   walk(input: unknown): void {
     const left: { value: unknown; kind: Kind | null }[] = [{ value: input, kind: null }]
     for (let next = left.pop(); next !== undefined; next = left.pop()) {

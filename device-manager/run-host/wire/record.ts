@@ -28,7 +28,7 @@ export function hostPaths(stateDir: string, hostId: string): HostPaths {
   }
 }
 
-/** For sockets of hosts whose state folder has too long a path; one for all of them, so that it can be hidden from runs. */
+/** The folder for sockets of hosts whose state folder has too long a path; one for all, so that it can be hidden from runs. */
 export function shortFolder(stateDir: string): string {
   return join(tmpdir(), `svc-${createHash('sha256').update(stateDir).digest('hex').slice(0, 16)}`)
 }

@@ -59,7 +59,7 @@ export class HostConnection {
     })
   }
 
-  /** From now on replies go to these; what came before is handed over at once. */
+  /** Hands replies to these from now on, and at once those that came before. */
   attach(handlers: HostConnectionHandlers): void {
     this.handlers = handlers
     const early = this.early ?? []

@@ -10,7 +10,7 @@ import type { RunEvent, RunState } from '../machine.ts'
 
 /** The base environment for harnesses of this machine, ready before a run needs it. */
 export interface HarnessSurroundings {
-  /** At hand, or to be waited for. */
+  /** Returns it where it is at hand, or else a promise of it. */
   env(): Record<string, string> | Promise<Record<string, string>>
   homeDir: string
   shell: string

@@ -25,13 +25,13 @@ const domainOf = (pattern: string): string | null =>
 const isWithin = (host: string, domain: string): boolean =>
   host === domain || host.endsWith(`.${domain}`) || (domain.includes('*') && glob(domain, host))
 
-/** In small letters, without the dots of the root, in the letters that the name service knows. */
+/** Returns the host in small letters, without the dots of the root, in the letters that the name service knows. */
 function plainHost(host: string): string {
   const read = host.includes('*') ? host.toLowerCase() : (URL.parse(`http://${host}`)?.hostname ?? host.toLowerCase())
   return read.replace(/\.+$/, '')
 }
 
-/** As a browser reads it, and as older programs do, for which a backslash is a letter; empty where there is none. */
+/** The host as a browser reads it, and as older programs do, for which a backslash is a letter. */
 function hostsOf(parsed: URL, url: string): string[] {
   const [, authority = parsed.host] = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)/i.exec(url.trim()) ?? []
   const older = authority.slice(authority.lastIndexOf('@') + 1).replace(/:\d*$/, '')

@@ -2,13 +2,13 @@ interface Pending {
   delimiter: string
   isQuoted: boolean
   stripsTabs: boolean
-  /** Of the substitution that it stands in. */
+  /** The depth of the substitution that it stands in. */
   depth: number
 }
 interface Read {
   end: number
   texts: string[]
-  /** Of these, those whose substitutions the shell carries out. */
+  /** Those of them whose substitutions the shell carries out. */
   expanded: string[]
   isDoubtful: boolean
 }
