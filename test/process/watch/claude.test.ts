@@ -1,6 +1,6 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { onTestFinished, test } from 'vitest'
 import type { Device } from '../../../shared/api/devices.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { fetchClaude } from '../../kit/real-claude.ts'
@@ -16,13 +16,16 @@ test('the real claude, whose credentials come and go, is shown as signed in and 
   onTestFinished(() => system.stop())
   const { device, api } = system
   writeFileSync(join(device.homeDir, '.profile'), `PATH=${found.binDir}:$PATH\n`)
-  await device.control({ op: 'refresh' })
   const signedIn = async () => {
     const { devices } = await api.call<{ devices: Device[] }>('GET', '/devices')
     const [{ providerReadiness }] = devices as [Device]
     return 'harnesses' in providerReadiness ? providerReadiness.harnesses['claude']?.signedIn : undefined
   }
-  expect(await signedIn()).toBe(false)
+  const isKnown = async () => {
+    await device.control({ op: 'refresh' })
+    return (await signedIn()) === false
+  }
+  await waitFor(isKnown, 'it is installed and not signed in')
   const folder = join(device.homeDir, '.claude')
   const file = join(folder, '.credentials.json')
   mkdirSync(folder, { recursive: true })
