@@ -6,6 +6,7 @@ export const deviceManagerFloors: readonly Floor[] = [
     floor: 'ground: what daemon and run hosts both stand on',
     rooms: {
       log: 'writes the log lines of the daemon and of run hosts',
+      watch: 'tells that one of a few files or folders may have changed',
       setup: 'knows the settings, the places of all files, and who this device is',
       process: 'starts, finds and ends processes on all systems',
       spool: 'keeps run events in SQLite until the control plane has them',

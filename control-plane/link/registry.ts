@@ -1,5 +1,6 @@
 import type { CloseName } from '../../shared/device/limits.ts'
 import type { ClaimState, ServerMessage } from '../../shared/device/protocol.ts'
+import type { DeviceSettings } from './device-settings.ts'
 
 /** An open link: a device that said hello to this replica and was welcomed. */
 export interface Link {
@@ -12,7 +13,9 @@ export interface Link {
   readonly instance: string
   claimState: ClaimState
   /** The settings last sent to the daemon. */
-  settings: { displayName: string; capacity: number; remoteControlRevoked: boolean }
+  settings: DeviceSettings
+  /** The harnesses that can run, by the device's last report; null: it has not reported. */
+  ready: string | null
   /** False as soon as the socket begins to close, which may be a while before it is closed. */
   isOpen(): boolean
   send(message: ServerMessage): boolean

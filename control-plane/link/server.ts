@@ -13,15 +13,10 @@ import type { RunStarter } from '../lifecycle/run-starter.ts'
 import { clientAddress } from '../http/address.ts'
 import type { Log } from '../process/log.ts'
 import type { Metrics } from '../process/metrics.ts'
-import {
-  findDevice,
-  markUnlinked,
-  recordClaimState,
-  recordReadiness,
-  type DeviceRow,
-} from '../resources/devices/store.ts'
+import { findDevice, markUnlinked, recordClaimState, recordReadiness } from '../resources/devices/store.ts'
 import { markHarnessStarted } from '../resources/runs/store.ts'
 import type { Bus } from '../db/bus.ts'
+import { settingsOf } from './device-settings.ts'
 import { admitDevice, authenticate } from './hello.ts'
 import { Heartbeats } from './heartbeats.ts'
 import type { Ingest } from './ingest.ts'
@@ -154,6 +149,7 @@ export class LinkServer {
       return false
     }
     const linkId = world.uuid()
+    const settings = await settingsOf(root, device)
     const admitted = await admitDevice(root, { ...this.options, device, hello, before, linkId })
     if (!admitted) {
       session.close('revoked')
@@ -166,13 +162,15 @@ export class LinkServer {
       linkId,
       instance: hello.instance,
       claimState: hello.claimState,
-      settings: settingsOf(device),
+      settings,
+      ready: null,
       isOpen: () => session.isOpen,
       send: (message) => session.send(message),
       close: (name) => session.close(name),
       challenge: (ms) => session.challenge(ms),
     }
-    if (!session.send({ ...admitted.welcome, reconnectSpreadMs: reconnectSpread(links.size + 1) })) {
+    const spread = { reconnectSpreadMs: reconnectSpread(links.size + 1) }
+    if (!session.send({ ...admitted.welcome, folders: settings.folders, ...spread })) {
       // The device is gone before its welcome. Without this it would count as linked until its lease ends.
       await markUnlinked(root, { deviceId: device.deviceId, linkId })
       return false
@@ -205,10 +203,8 @@ export class LinkServer {
           reconnectSpreadMs: reconnectSpread(this.options.links.size),
         })
         return this.claimState(link, message.claimState)
-      case 'readiness': {
-        const { root } = this.options
-        return recordReadiness(root, link.deviceId, message.providerReadiness, message.capturedAt)
-      }
+      case 'readiness':
+        return this.readiness(link, message)
       case 'run.accepted': {
         const offered = this.options.dispatcher.settled({ ...message, device: link.publicId })
         return this.options.starter.claim(link, { ...message, isLone: offered?.taskId === null })
@@ -255,10 +251,23 @@ export class LinkServer {
     // Runs go to the link that the row names. With two links of one daemon the row may name the dead one, so the daemon
     // must say hello again.
     if (device.linkId !== link.linkId || device.replicaId !== this.options.replicaId) return link.close('going_away')
-    const settings = settingsOf(device)
+    const settings = await settingsOf(this.options.root, device)
     if (JSON.stringify(settings) === JSON.stringify(link.settings)) return
     link.settings = settings
     link.send({ type: 'config.changed', ...settings })
+  }
+
+  /** Records it, and looks again at runs that wait for a harness that can run now. */
+  private async readiness(link: Link, message: DeviceMessage & { type: 'readiness' }): Promise<void> {
+    const { providerReadiness, capturedAt } = message
+    await recordReadiness(this.options.root, link.deviceId, providerReadiness, capturedAt)
+    const can = Object.entries(providerReadiness.harnesses).filter(([, { installed, signedIn }]) => {
+      return installed && signedIn !== false
+    })
+    const ready = can.map(([name]) => name).join(' ')
+    if (ready === link.ready) return
+    link.ready = ready
+    this.options.dispatcher.capacityChanged(link.workspaceId)
   }
 
   private from(session: Session, link: Link) {
@@ -317,12 +326,6 @@ export class LinkServer {
     this.heartbeats.after(unlink)
   }
 }
-
-const settingsOf = (device: DeviceRow): Link['settings'] => ({
-  displayName: device.displayName,
-  capacity: device.maxConcurrent,
-  remoteControlRevoked: device.remoteControlRevokedAt !== null,
-})
 
 function reasonOf(reason: (DeviceMessage & { type: 'run.declined' })['reason']): Link['claimState']['reason'] {
   return reason === 'draining' || reason === 'disk_full' || reason === 'spool_unavailable' ? reason : 'capacity'

@@ -20,7 +20,7 @@ import { ChangeSetFailure } from './failure.ts'
 import { markOf } from './moment.ts'
 
 /**
- * What is kept of a run's base: a private git folder in svc's own state folder, where nothing of the repository and no tool
+ * Keeps a run's base: a private git folder in svc's own state folder, where nothing of the repository and no tool
  * of the run writes. git never looks at more of it than what is listed here: its common folder is fixed (git.ts).
  *
  *     config, HEAD          written by us; the repository's own config is never in force here
@@ -89,7 +89,7 @@ export async function createStore(storeDir: string, record: BaseRecord, fileByte
 const configOf = (record: BaseRecord, fileBytes: number) =>
   renderConfig(record.settings.values, record.objectFormat, fileBytes)
 
-/** From here on objects may be written. No git may be at work in the store. */
+/** Lets objects be written from here on. No git may be at work in the store. */
 export async function ownObjects(storeDir: string): Promise<void> {
   const objects = join(storeDir, 'objects')
   await unlink(objects)
@@ -179,7 +179,7 @@ export async function removeStore(storeDir: string): Promise<void> {
   if (isOurs && runIdPattern.test(basename(runDir))) await rm(storeDir, { recursive: true, force: true })
 }
 
-/** Where an earlier version kept it: in the repository. */
+/** Returns where an earlier version kept it: in the repository. */
 export function olderStore(storeDir: string): { commonDir: string } | null {
   const runsDir = dirname(storeDir)
   const isOlder = basename(runsDir) === 'runs' && basename(dirname(runsDir)) === 'svc'

@@ -24,11 +24,11 @@ export interface Listed {
   untracked: string[]
   /** Paths the repository tracks by now and did not at the base: a file may be committed although it is ignored. */
   newlyTracked: DirtyEntry[]
-  /** Of all that the base holds and that is not as it was. */
+  /** The paths of all that the base holds and that is not as it was. */
   changed: readonly string[]
 }
 
-/** Which of the listed paths git shall compare, and which are told by their stat data alone. */
+/** Chooses which of the listed paths git shall compare, and which are told by their stat data alone. */
 export async function chooseCandidates(view: View, record: BaseRecord, listed: Listed): Promise<Candidates> {
   const watchedPaths = new Set(record.watched.map((file) => file.path))
   const nested = await resolveNested(view, listed.untracked)

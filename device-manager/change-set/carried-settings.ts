@@ -42,7 +42,7 @@ function parseEntry(entry: string): Setting {
   return newline < 0 ? { key: entry, value: 'true' } : { key: entry.slice(0, newline), value: entry.slice(newline + 1) }
 }
 
-/** Of all settings in force, in the order in which git reads them, those that are carried over. */
+/** Picks those that are carried over from all settings in force, in the order in which git reads them. */
 export function settingsFrom(entries: readonly Setting[]): CarriedSettings {
   const values: Partial<Record<CarriedKey, string>> = {}
   const filters = new Set<string>()

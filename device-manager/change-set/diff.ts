@@ -38,7 +38,7 @@ export interface ChangeSetOptions {
 const attempts = 5
 
 /**
- * What changed in the run's folder since its base was taken. Never throws, and changes nothing in the repository; it may
+ * Computes what changed in the run's folder since its base was taken. Never throws, and changes nothing in the repository; it may
  * be called while the harness works, and several times at once.
  */
 export async function computeChangeSet(options: ChangeSetOptions): Promise<ChangeSetResult> {
@@ -122,7 +122,7 @@ interface Rest extends Omit<Listed, 'dirty' | 'changed'> {
   tracked: PatchedFile[] | null
 }
 
-/** What the quick comparison of the tracked files left: all of it, or the new files, to be paired with deleted ones. */
+/** Compares what the quick comparison of the tracked files left: all of it, or the new files, to be paired with deleted ones. */
 async function compareRest({ view, record, tracked, ...listed }: Rest): Promise<Compared> {
   if (tracked === null) {
     const dirty = await listDirty(view)

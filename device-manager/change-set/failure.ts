@@ -6,16 +6,19 @@ export type ChangeSetErrorCode = (typeof changeSetErrorCodes)[number]
 /** Thrown inside this folder only; what is exported answers it as a value. */
 export class ChangeSetFailure extends Error {
   readonly code: ChangeSetErrorCode
-  constructor(code: ChangeSetErrorCode, message: string) {
+  /** git could not be started or took too long: that says nothing of the repository, and may be over soon. */
+  readonly isPassing: boolean
+  constructor(code: ChangeSetErrorCode, message: string, isPassing = false) {
     super(message)
     this.code = code
+    this.isPassing = isPassing
   }
 }
 
 const repositoryFaults =
   /dubious ownership|not a git repository|index file|bad signature|bad index|bad config|unknown repository extension|expected git repo version|[Pp]ermission denied|cannot (mkdir|open|lock)|unable to (create|open|write)|Read-only file system/
 
-/** What a failed git process means for the change-set. The message keeps git's own first lines. */
+/** Returns what a failed git process means for the change-set. The message keeps git's own first lines. */
 export function failureOf(failure: GitFailure, doing: string): ChangeSetFailure {
   const said = failure.stderr.trim().split('\n').slice(0, 3).join(' ').slice(0, 500)
   if (failure.reason === 'failed') {
@@ -23,7 +26,8 @@ export function failureOf(failure: GitFailure, doing: string): ChangeSetFailure 
     return new ChangeSetFailure(code, `git failed ${doing}: ${said || `status ${failure.exitCode}`}`)
   }
   const { code, message } = meanings[failure.reason]
-  return new ChangeSetFailure(code, `${message.slice(0, -1)}, ${doing}.`)
+  const isPassing = failure.reason === 'no_git' || failure.reason === 'timeout'
+  return new ChangeSetFailure(code, `${message.slice(0, -1)}, ${doing}.`, isPassing)
 }
 
 const meanings = {

@@ -15,7 +15,7 @@ import { findGit } from './git-program.ts'
 interface AnyCall {
   cwd: string
   indexFile?: string
-  /** Where objects are, when not in the git folder. */
+  /** The folder of objects, when it is not in the git folder. */
   objectDir?: string
   input?: Uint8Array
   timeoutMs: number
@@ -142,7 +142,7 @@ interface Ended {
   stderr: Buffer
 }
 
-/** Where the system's would be; starting it fails as it should. */
+/** The system's git would be here; starting it fails as it should. */
 const noGit = '/usr/bin/git'
 
 const maxStderrBytes = 1024 * 1024

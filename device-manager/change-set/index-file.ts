@@ -20,7 +20,7 @@ const intentToAdd = 0x2000
 /**
  * An index file of just these paths (format version 3, gitformat-index). It has no stat data, so git compares every
  * path's content; new paths are marked as intended to be added, which makes `git diff` show them as added. By this one
- * git process over the changed paths alone gives the whole patch, whatever the size of the repository.
+ * git process over the changed paths alone makes the whole patch, whatever the size of the repository.
  */
 export function renderIndex(entries: readonly IndexEntry[], objectFormat: 'sha1' | 'sha256'): Buffer {
   const sorted = [...entries].sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0))

@@ -1,4 +1,4 @@
-/** What a change-set may hold and may cost. Bytes, milliseconds, counts. */
+/** Limits of what a change-set holds and costs. Bytes, milliseconds, counts. */
 export interface ChangeSetLimits {
   /** More changed paths than this: `too_large`. */
   files: number

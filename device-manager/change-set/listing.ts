@@ -77,7 +77,7 @@ function ownFolderIn({ storeDir, topLevel }: View): string | null {
 }
 
 /**
- * What the index holds that the tree does not: paths that are new to it and, unless only those are asked for, other
+ * Lists what the index holds that the tree does not: paths that are new to it and, unless only those are asked for, other
  * content of the same path. Reversed, so that mode and id are those of the index.
  */
 export async function listStaged(view: View, tree: string, only: 'new' | 'all'): Promise<DirtyEntry[]> {
@@ -190,7 +190,7 @@ export async function lookAtAll(topLevel: string, paths: readonly string[]): Pro
   return all
 }
 
-/** What tells a file as changed without reading it. */
+/** Returns the stat data by which a change of the file is told without reading it. */
 export function watch(path: string, found: Found): WatchedFile {
   const mode = found.kind === 'symlink' ? '120000' : found.isExecutable ? '100755' : '100644'
   return { path, size: String(found.size), mtimeNs: String(found.mtimeNs), inode: String(found.inode), mode }

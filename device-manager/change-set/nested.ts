@@ -2,7 +2,7 @@ import { runGit } from './git.ts'
 import type { View } from './listing.ts'
 
 /**
- * Of untracked paths those that are repositories of their own (listed with a slash at the end) and have a commit;
+ * Returns those untracked paths that are repositories of their own (listed with a slash at the end) and have a commit,
  * without the slash, as git records a submodule. Nothing in them is looked at but their head.
  */
 export async function resolveNested(view: View, untracked: readonly string[]): Promise<string[]> {

@@ -14,14 +14,14 @@ const maxFileBytes = 256 * 1024
 const maxFolders = 500
 /** Files read before others get a turn. */
 const together = 32
-/** What git looks through for a NUL before it takes content for text. */
+/** git looks through so much of a content for a NUL before it takes it for text. */
 const binaryProbeBytes = 8_000
 /** Names that git prints as they are: no quotes around them, no tab behind them. */
 const plainPath = /^[!#-[\]-~]+$/
 
 export interface NewFiles {
   patched: PatchedFile[]
-  /** What git must be asked about. */
+  /** Files that git must be asked about. */
   rest: IndexEntry[]
 }
 
@@ -50,7 +50,7 @@ function isPlain({ path, mode, oid }: IndexEntry): boolean {
   return oid === null && (mode === '100644' || mode === '100755') && plainPath.test(path)
 }
 
-/** Whether git may see another content than the file's bytes, or print it in another way. */
+/** Says whether git may see another content than the file's bytes, or print it in another way. */
 function mayConvert({ storeDir, topLevel }: View, { settings }: BaseRecord, entries: readonly IndexEntry[]): boolean {
   const { values } = settings
   if ((values['core.autocrlf'] ?? 'false') !== 'false' || values['core.attributesfile'] !== undefined) return true
@@ -63,7 +63,7 @@ function mayConvert({ storeDir, topLevel }: View, { settings }: BaseRecord, entr
   return [join(storeDir, 'info', 'attributes'), ...attributesOfAll(), ...below].some((path) => existsSync(path))
 }
 
-/** Of the person and of the machine. */
+/** Returns the attribute files of the person and of the machine. */
 function attributesOfAll(): string[] {
   const { HOME: home, XDG_CONFIG_HOME: xdg, PATH: path } = process.env
   const own = xdg ? join(xdg, 'git') : home ? join(home, '.config', 'git') : null

@@ -64,7 +64,7 @@ function isGitFolder(gitDir: string): boolean {
   return lstatOrNone(at('commondir')) === null
 }
 
-/** In the order in which git reads them; the repository's own is the last one. */
+/** Returns them in the order in which git reads them; the repository's own is the last one. */
 function configPaths(gitDir: string): string[] {
   const { HOME: home, XDG_CONFIG_HOME: xdg } = process.env
   const paths: string[] = []

@@ -11,9 +11,9 @@ export const hasReftable = (commonDir: string): boolean => existsSync(join(commo
 export interface RefChange {
   commonDir: string
   objectFormat: 'sha1' | 'sha256'
-  /** Where a folder for the time of the change can be made. */
+  /** A folder for the time of the change can be made in it. */
   scratchDir: string
-  /** What comes after `update-ref`. */
+  /** The arguments after `update-ref`. */
   args: readonly string[]
   timeoutMs: number
 }

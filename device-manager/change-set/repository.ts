@@ -4,7 +4,7 @@ import { ChangeSetFailure, failureOf } from './failure.ts'
 import { runGit } from './git.ts'
 import { readRegularFile } from './regular-file.ts'
 
-/** Where a folder's repository is, and where its head stands. All paths are absolute. */
+/** The repository that holds a folder, and its head. All paths are absolute. */
 export interface Repository {
   topLevel: string
   /** The folder below `topLevel`, with a slash at its end; empty when the folder is the top. */

@@ -55,7 +55,7 @@ export type BaseResult = { ok: true; base: BaseSnapshot } | { ok: false; code: C
 export interface TakeBaseOptions {
   folder: string
   runId: string
-  /** Where the private git folder is made: `<state>/runs/<runId>/change-set`. */
+  /** The private git folder, which is made here: `<state>/runs/<runId>/change-set`. */
   storeDir: string
   world: World
   limits?: ChangeSetLimits
@@ -109,7 +109,7 @@ export async function takeBase(options: TakeBaseOptions): Promise<BaseResult> {
   }
 }
 
-/** Without a repository both questions fail; the one about the repository gives the better answer. */
+/** Without a repository both questions fail; the one about the repository has the better answer. */
 async function locate(
   folder: string,
   limits: ChangeSetLimits,
@@ -149,7 +149,7 @@ async function findStaged(view: View, { commit, commonDir, isPlain }: Repository
 }
 
 /**
- * What is staged and not committed is held by the person's index alone: once that moves on, `git gc --prune=now` may
+ * Content that is staged and not committed is held by the person's index alone: once that moves on, `git gc --prune=now` may
  * drop it. So it is packed into the private store.
  */
 async function keepStaged(view: View, entries: readonly string[]): Promise<void> {

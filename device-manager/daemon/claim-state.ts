@@ -14,7 +14,7 @@ export interface ClaimFacts {
   spoolPages: number
 }
 
-/** Whether the device takes runs now, and why not. */
+/** Says whether the device takes runs now, and why not. */
 export function claimStateOf(facts: ClaimFacts): ClaimState {
   const reason = refusalOf(facts)
   return { accepting: reason === null, reason, message: null, activeRuns: facts.activeRuns }

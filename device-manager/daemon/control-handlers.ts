@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import type { ControlRun } from '../../shared/device/control.ts'
-import type { DeviceIdentity } from '../../shared/device/control.ts'
+import type { ControlRun, ControlValue, DeviceIdentity } from '../../shared/device/control.ts'
+import { servedFolder, type ServedFolder } from '../../shared/device/folder-check.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { ControlError, type ControlHandlers } from './control-socket.ts'
 import type { Daemon } from './daemon.ts'
@@ -27,21 +27,26 @@ const deviceConfig = z
     displayName: z.string(),
     maxConcurrent: z.number().int().positive(),
     remoteControlRevoked: z.boolean(),
-    folders: z.array(z.object({ shortId: z.string(), rootPath: z.string() })).default([]),
+    folders: z.array(servedFolder).default([]),
   })
   .transform(({ maxConcurrent, ...rest }) => ({ ...rest, capacity: maxConcurrent }))
 
-/** What `svc device ...` may ask of the daemon. */
+/** Answers what `svc device ...` asks of the daemon. */
 export function controlHandlers(context: ControlContext): ControlHandlers {
   const { daemon, world, log } = context
   let errors = 0
   return {
     status: async () => statusOf(context),
     refresh: async () => {
-      const readiness = await daemon.surroundings.readiness(0)
-      await daemon.reportReadiness(60_000)
       const config = await fetchConfig(context).catch(() => null)
-      const folders = await Promise.all((config?.folders ?? []).map((folder) => lookAt(folder)))
+      if (config !== null) daemon.configure(config)
+      const { folders: served } = daemon.machine
+      const [readiness, folders] = await Promise.all([
+        daemon.surroundings.readinessNow({ askShell: true }),
+        lookAtAll(config?.folders ?? served.list()),
+        served.look(),
+      ])
+      await daemon.readiness.report(60_000)
       return { readiness, folders }
     },
     sync_config: async () => {
@@ -127,10 +132,18 @@ function describeRun(state: RunState): ControlRun {
   }
 }
 
-async function lookAt(folder: { shortId: string; rootPath: string }) {
+/** A few at a time: each starts two processes. */
+async function lookAtAll(folders: readonly ServedFolder[]): Promise<ControlValue<'refresh'>['folders']> {
   const { checkFolder } = await import('../folders/check.ts')
-  const check = await checkFolder(folder.rootPath)
-  return { ...folder, ok: check.state === 'ok', message: check.message }
+  const looked: ControlValue<'refresh'>['folders'] = []
+  for (let next = 0; next < folders.length; next += 4) {
+    const few = folders.slice(next, next + 4).map(async ({ shortId, rootPath }) => {
+      const { state, message } = await checkFolder(rootPath)
+      return { shortId, rootPath, ok: state === 'ok', message }
+    })
+    looked.push(...(await Promise.all(few)))
+  }
+  return looked
 }
 
 async function fetchConfig(context: ControlContext): Promise<z.infer<typeof deviceConfig>> {
@@ -146,6 +159,6 @@ async function fetchConfig(context: ControlContext): Promise<z.infer<typeof devi
   }
   if (!response.ok) throw new ControlError('failed', `The server answered ${response.status}.`)
   const parsed = deviceConfig.safeParse(await response.json().catch(() => null))
-  if (!parsed.success) throw new ControlError('failed', 'The server answered what this daemon cannot read.')
+  if (!parsed.success) throw new ControlError('failed', 'This daemon cannot read the answer of the server.')
   return parsed.data
 }

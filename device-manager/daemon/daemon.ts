@@ -10,6 +10,8 @@ import { ClaimReports } from './claim-reports.ts'
 import { claimStateOf } from './claim-state.ts'
 import type { DaemonConfig } from '../setup/config.ts'
 import { DeviceToken } from './device-token.ts'
+import { MachineWatch } from './machine-watch.ts'
+import { ReadinessReports } from './readiness-reports.ts'
 import { LinkClient } from '../link/client.ts'
 import { Contact } from '../link/contact.ts'
 import { Forwarder } from '../link/forwarder.ts'
@@ -20,11 +22,10 @@ import { adoptRuns } from '../run/adoption.ts'
 import { HostPool } from '../run/hosts/host-pool.ts'
 import { Journal } from '../run/journal.ts'
 import { Supervisor } from '../run/supervisor.ts'
-import { receiveMessage, type MessageContext } from './server-messages.ts'
+import { receiveMessage, type DeviceSettings, type MessageContext } from './server-messages.ts'
 import { StandingSpool } from '../spool/standing-spool.ts'
 import { Surroundings } from './surroundings.ts'
 import { Isolation } from '../isolation/isolation.ts'
-import { WallError } from '../wall/spec.ts'
 
 export interface DaemonOptions {
   config: DaemonConfig
@@ -43,6 +44,9 @@ export interface DaemonOptions {
 /** The device stops its harnesses this long before the control plane would give them up. */
 const silentMarginMs = 5 * 60_000
 
+/** A look at the harnesses that is younger than this is told to the control plane as it is. */
+const harnessesMs = 5 * 60_000
+
 /** `svc device restart --drain` asks each second. */
 const drainMs = 5_000
 
@@ -53,6 +57,8 @@ export class Daemon {
   readonly link: LinkClient
   readonly surroundings: Surroundings
   readonly isolation: Isolation
+  readonly readiness: ReadinessReports
+  readonly machine: MachineWatch
   readonly startedAt: number
   private readonly options: DaemonOptions
   private readonly journal: Journal
@@ -100,10 +106,23 @@ export class Daemon {
     this.isolation = new Isolation({
       ...options,
       hidden: config.otherDirs,
-      changed: () => void this.reportReadiness(5 * 60_000),
+      changed: () => void this.readiness.report(harnessesMs),
     })
-    this.surroundings = new Surroundings({ ...options, isolation: this.isolation })
+    this.surroundings = new Surroundings({
+      ...options,
+      isolation: this.isolation,
+      envProbed: () => this.machine.watchSignIns(this.surroundings.signInFiles()),
+    })
     this.link = this.createLink()
+    this.readiness = new ReadinessReports({
+      world,
+      log,
+      surroundings: this.surroundings,
+      isolation: () => this.isolation.describe().level,
+      folders: () => this.machine.folders.facts(),
+      send: (message) => this.link.send(message),
+    })
+    this.machine = new MachineWatch({ world, log, reports: this.readiness })
     this.claimReports = new ClaimReports({
       world,
       claimState: () => this.claimState(),
@@ -119,7 +138,7 @@ export class Daemon {
       claimState: () => this.claimState(),
       journalTrouble: () => this.journal.trouble(),
       tellClaimState: () => this.claimReports.tell(),
-      reportReadiness: (maxAgeMs) => this.reportReadiness(maxAgeMs),
+      lookAtHarnesses: () => this.readiness.lookAgain({ askShell: true }),
       configure: (settings) => this.configure(settings),
       revoked: (reason) => this.fatal('revoked', reason),
     }
@@ -149,13 +168,14 @@ export class Daemon {
   async stop(): Promise<void> {
     this.contact.stop()
     this.claimReports.stop()
+    await this.machine.stop()
     await this.pool.stop()
     this.link.stop()
     this.journal.close()
     this.spool.close()
   }
 
-  /** For as long as it is asked again: whoever waits for the runs may be gone before they are over. */
+  /** Drains for as long as it is asked again: whoever waits for the runs may be gone before they are over. */
   drain(on: boolean): void {
     this.cancelDrain?.()
     this.cancelDrain = on ? this.options.world.after(drainMs, () => this.drain(false)) : null
@@ -170,10 +190,11 @@ export class Daemon {
     return { runs: runs.length, rows: runs.reduce((sum, run) => sum + run.rows, 0) }
   }
 
-  configure(config: { displayName: string; capacity: number; remoteControlRevoked: boolean }): void {
+  configure(config: DeviceSettings): void {
     this.capacity = config.capacity
     this.displayName = config.displayName
     this.remoteControlRevoked = config.remoteControlRevoked
+    if (config.folders !== undefined) this.machine.folders.set(config.folders)
     this.claimReports.report()
   }
 
@@ -257,9 +278,7 @@ export class Daemon {
     const { log } = this.options
     log.info({ server: this.options.identity.server, runs: welcome.runs.length }, 'link up')
     this.contact.heard()
-    this.capacity = welcome.capacity
-    this.displayName = welcome.displayName
-    this.remoteControlRevoked = welcome.remoteControlRevoked
+    this.configure(welcome)
     if (welcome.newToken !== null) this.token.replace(welcome.newToken)
     for (const run of welcome.runs) {
       if (run.verdict === 'closed') this.supervisor.handle(run.runId, { type: 'closed' })
@@ -272,27 +291,13 @@ export class Daemon {
     this.contact.keepBeating(welcome.heartbeatMs, () =>
       this.link.send({ type: 'heartbeat', claimState: this.claimState() }),
     )
-    void this.reportReadiness(5 * 60_000)
+    void this.readiness.report(harnessesMs)
   }
 
   private received(message: ServerMessage): void {
     this.contact.heard()
     if (message.type === 'run.offer') this.options.onWork()
     receiveMessage(this.messages, message)
-  }
-
-  async reportReadiness(maxAgeMs: number): Promise<void> {
-    const { world, log } = this.options
-    try {
-      const found = await this.surroundings.readiness(maxAgeMs).catch((error: unknown) => {
-        if (!(error instanceof WallError)) throw error
-        return this.surroundings.knownReadiness() ?? { harnesses: {} }
-      })
-      const providerReadiness = { ...found, isolation: this.isolation.describe().level }
-      this.link.send({ type: 'readiness', providerReadiness, capturedAt: world.now() })
-    } catch (error) {
-      log.warn({ err: error }, 'the harness programs could not be looked at')
-    }
   }
 
   private watch(): void {

@@ -4,6 +4,9 @@ import type { Forwarder } from '../link/forwarder.ts'
 import type { Log } from '../log/log.ts'
 import type { Supervisor } from '../run/supervisor.ts'
 
+/** `folders` are those to be watched; undefined where the control plane does not say. */
+export type DeviceSettings = Omit<ServerMessage & { type: 'config.changed' }, 'type'>
+
 export interface MessageContext {
   supervisor: Supervisor
   forwarder: Forwarder
@@ -14,8 +17,9 @@ export interface MessageContext {
   journalTrouble(): 'disk_full' | 'spool_unavailable' | null
   /** The claim state is told even if it is what was told last: the control plane took another one from a refusal. */
   tellClaimState(): void
-  reportReadiness(maxAgeMs: number): Promise<void>
-  configure(config: { displayName: string; capacity: number; remoteControlRevoked: boolean }): void
+  /** Reports what changed. */
+  lookAtHarnesses(): Promise<unknown>
+  configure(config: DeviceSettings): void
   revoked(reason: string): void
 }
 
@@ -53,7 +57,7 @@ export function receiveMessage(context: MessageContext, message: ServerMessage):
         context.log.warn({ err: error }, 'a folder could not be looked at')
       })
     case 'readiness.get':
-      return void context.reportReadiness(0)
+      return void context.lookAtHarnesses()
     case 'config.changed':
       return context.configure(message)
     case 'revoked':

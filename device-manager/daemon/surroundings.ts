@@ -5,8 +5,10 @@ import { programUrl } from '../../shared/lib/program-file.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { ProviderReadiness } from '../../shared/device/protocol.ts'
 import type { DaemonConfig } from '../setup/config.ts'
+import type { HarnessProbe } from '../harness/adapter.ts'
 import { harnessDetector, type HarnessDetector } from '../harness/detect-all.ts'
 import { harnessProbe, type ProbeLaunch } from '../harness/probe.ts'
+import { signInFiles } from '../harness/registry.ts'
 import { writePrivately } from '../setup/identity-file.ts'
 import type { Log } from '../log/log.ts'
 import type { Places } from '../setup/places.ts'
@@ -23,13 +25,15 @@ export interface SurroundingsOptions {
   world: World
   log: Log
   isolation: Pick<Isolation, 'forRun'>
+  /** The shell was asked: sign-in files may lie in other places than before. */
+  envProbed?(): void
 }
 
 /** How long after a run took the environment the shell is asked again. */
 const probeAfterMs = 2_000
 
 /**
- * What harnesses find on this machine: the person's shell environment, probed ahead of time and again behind each run
+ * Knows what harnesses find on this machine: the person's shell environment, probed ahead of time and again behind each run
  * (docs/adr/0004), the versions of the harness programs, and a `svc` of their own.
  */
 export class Surroundings implements HarnessSurroundings {
@@ -74,13 +78,22 @@ export class Surroundings implements HarnessSurroundings {
     })
   }
 
-  /** Looks at the harness programs now. */
-  async readiness(maxAgeMs = 0): Promise<ProviderReadiness> {
-    const env = await this.env()
-    return this.walled(async (enter) => {
-      const probe = harnessProbe({ env, homeDir: this.homeDir, enter })
-      return { harnesses: await this.detector.detect(probe, maxAgeMs) }
-    })
+  /** The harness programs as they were found at most `maxAgeMs` ago. */
+  async readiness(maxAgeMs: number): Promise<ProviderReadiness> {
+    return this.harnesses(await this.env(), (probe) => this.detector.detect(probe, maxAgeMs))
+  }
+
+  /** The same by a look that begins after this call. The shell is asked first where its environment counts, too. */
+  async readinessNow({ askShell }: { askShell: boolean }): Promise<ProviderReadiness> {
+    const known = askShell ? null : this.latest
+    // A probe that is under way may have read the profile before the person changed it.
+    if (known === null) await this.probing
+    return this.harnesses(known?.env ?? (await this.probe()), (probe) => this.detector.detectAnew(probe))
+  }
+
+  /** Files that are written when a person signs in to a harness or out of it; none before the shell was asked. */
+  signInFiles(): string[] {
+    return this.latest === null ? [] : signInFiles({ env: this.latest.env, homeDir: this.homeDir })
   }
 
   knownReadiness(): ProviderReadiness | null {
@@ -103,7 +116,16 @@ export class Surroundings implements HarnessSurroundings {
     return this.probing
   }
 
-  /** With a wall of its own, as a run has it. */
+  private async harnesses(
+    env: Record<string, string>,
+    detect: (probe: HarnessProbe) => Promise<ProviderReadiness['harnesses']>,
+  ): Promise<ProviderReadiness> {
+    return this.walled(async (enter) => ({
+      harnesses: await detect(harnessProbe({ env, homeDir: this.homeDir, enter })),
+    }))
+  }
+
+  /** Lets programs be started behind a wall of their own, as a run has it. */
   private async walled<Result>(
     use: (enter: <L extends ProbeLaunch>(launch: L) => L) => Promise<Result>,
   ): Promise<Result> {
@@ -126,6 +148,7 @@ export class Surroundings implements HarnessSurroundings {
     })
     if (probed.message) log.warn({ shell: this.shell }, probed.message)
     this.latest = { env: probed.env, at: world.monotonic() }
+    this.options.envProbed?.()
     return probed.env
   }
 }

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { access, lstat, realpath, stat } from 'node:fs/promises'
 import { isAbsolute } from 'node:path'
-import type { FolderCheck } from '../../shared/device/folder-check.ts'
+import type { FolderCheck, FolderFacts } from '../../shared/device/folder-check.ts'
 import { realWorld, type World } from '../../shared/lib/world.ts'
 import { runGit } from '../change-set/git.ts'
 import { ChangeSetFailure } from '../change-set/failure.ts'
@@ -11,7 +11,7 @@ import { withoutCredentials } from './remote-url.ts'
 /** A network mount that does not answer holds a file system call for ever; no check takes longer than this. */
 const checkMs = 5_000
 
-/** What the folder is now. Never throws, and nothing of the repository in it is executed. */
+/** Says what the folder is now. Never throws, and nothing of the repository in it is executed. */
 export async function checkFolder(
   rootPath: string,
   world: World = realWorld,
@@ -23,7 +23,7 @@ export async function checkFolder(
     () => nothing(rootPath, 'not_permitted', null),
   )
   try {
-    return await Promise.race([inspect(rootPath, limitMs), late])
+    return await Promise.race([inspectAll(rootPath, limitMs), late])
   } finally {
     waiting.abort()
   }
@@ -33,7 +33,36 @@ function nothing(rootPath: string, state: FolderCheck['state'], message: string 
   return { rootPath, state, realPath: null, isSymlink: false, writable: false, git: null, message }
 }
 
-async function inspect(rootPath: string, limitMs: number): Promise<FolderCheck> {
+export interface FolderLook {
+  facts: FolderFacts
+  /** The git folder of the repository that holds the folder; null: there is none, or git does not read it. */
+  gitDir: string | null
+  /** The repository could not be looked at this time; the branch is not known. */
+  isUnsure: boolean
+}
+
+/** Less than `checkFolder`, in one call of git. Hangs where the file system does. */
+export async function lookAtFolder(rootPath: string): Promise<FolderLook> {
+  const { state, realPath } = await inspect(rootPath)
+  const none = { facts: { state, branch: null }, gitDir: null, isUnsure: false }
+  if (state !== 'ok' || realPath === null) return none
+  try {
+    const { branch, gitDir } = await locateRepository(realPath, checkMs)
+    return { ...none, facts: { state, branch: branch?.slice(0, 1_000) ?? null }, gitDir }
+  } catch (error) {
+    return { ...none, isUnsure: error instanceof ChangeSetFailure && error.isPassing }
+  }
+}
+
+async function inspectAll(rootPath: string, limitMs: number): Promise<FolderCheck> {
+  const found = await inspect(rootPath)
+  return found.state === 'ok' && found.realPath !== null
+    ? { ...found, ...(await inspectGit(found.realPath, limitMs)) }
+    : found
+}
+
+/** All but its repository. */
+async function inspect(rootPath: string): Promise<FolderCheck> {
   if (!isAbsolute(rootPath) || rootPath.includes('\0')) return nothing(rootPath, 'missing', 'The path is not absolute.')
   let isSymlink = false
   try {
@@ -45,8 +74,7 @@ async function inspect(rootPath: string, limitMs: number): Promise<FolderCheck> 
     if (!(await may(realPath, constants.R_OK | constants.X_OK))) {
       return { ...found, state: 'not_permitted', message: 'The folder may not be read or entered.' }
     }
-    const writable = await may(realPath, constants.W_OK)
-    return { ...found, writable, ...(await inspectGit(realPath, limitMs)) }
+    return { ...found, writable: await may(realPath, constants.W_OK) }
   } catch (error) {
     return { ...refusal(rootPath, error), isSymlink }
   }

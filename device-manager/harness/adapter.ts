@@ -4,7 +4,7 @@ import type { HarnessName } from '../../shared/runs/harnesses.ts'
 import type { RunSpec, ToolPermissions } from '../../shared/runs/spec.ts'
 
 /**
- * What a harness is to the run host. An adapter holds no state and does no I/O except in `detect`; what one run needs
+ * A harness as the run host knows it. An adapter holds no state and does no I/O except in `detect`; what one run needs
  * to remember lives in the dialogue it makes.
  */
 export interface HarnessAdapter {
@@ -19,6 +19,8 @@ export interface HarnessAdapter {
   }
   /** Installed, version, signed in: by looking, never by using credentials. Bounded in time by the probe. */
   detect(probe: HarnessProbe): Promise<HarnessReadiness>
+  /** Files that are written when a person signs in or out, where it keeps any; absolute, whether they exist or not. */
+  signInFiles?(machine: Pick<HarnessProbe, 'env' | 'homeDir'>): readonly string[]
   /** How to launch it. Pure. Throws HarnessLaunchError (parts/adapter-errors.ts) when the spec does not say enough. */
   command(spec: RunSpec, launch: LaunchFacts): HarnessLaunch
   dialogue(spec: RunSpec, options?: DialogueOptions): HarnessDialogue
@@ -70,7 +72,7 @@ export interface LaunchFacts {
   runDir: string
   isRoot: boolean
   loginShell: string
-  /** What `detect` said last, when it is known. */
+  /** As `detect` said it last; null: not known. */
   version: string | null
 }
 
@@ -93,7 +95,7 @@ export interface HarnessLaunch {
 
 /** Reads one run's output and answers its requests. Incremental and pure: never throws, never waits. */
 export interface HarnessDialogue {
-  /** What to write to standard input at once after the launch (pipes only). */
+  /** Returns what to write to standard input at once after the launch (pipes only). */
   open(): DialogueOutput
   /** Bytes from stdout or the pty, in any cut. */
   push(chunk: Uint8Array): DialogueOutput
@@ -110,7 +112,7 @@ export interface HarnessDialogue {
 
 export interface DialogueOutput {
   events: readonly RunEventBody[]
-  /** To be written to standard input, in order. */
+  /** Is written to standard input, in order. */
   write?: string
   /** The harness gave its result: it has a grace time to exit by itself. */
   finished?: boolean
@@ -123,7 +125,7 @@ export interface ToolAsk {
   toolCallId: string | null
   name: string
   input: unknown
-  /** Where the harness is now, when it says so: paths that are not absolute may be meant from there. */
+  /** The folder in which the harness is now, when it says so: paths that are not absolute may be meant from there. */
   cwd?: string
 }
 /** `stop`: the run ends now; the harness is told so in the way it understands, and is interrupted if it goes on. */
@@ -140,7 +142,7 @@ export interface ProcessExit {
 export interface HarnessOutcome {
   exitReason: ExitReason
   message: string | null
-  /** To be gone on with by the next run; null: there is none, or it is not to be gone on with. */
+  /** The next run goes on with this session; null: there is none, or it must not be gone on with. */
   sessionId: string | null
   /** The harness said the session it was told to resume does not exist. */
   resumeRefused: boolean

@@ -104,7 +104,7 @@ describe.each(adapters.map((adapter) => ({ adapter, name: adapter.name })))('$na
     expect(recorded.length).toBeGreaterThan(0)
   })
 
-  it.each(recorded)('gives the same for "$name" wherever its bytes are cut', ({ bytes }) => {
+  it.each(recorded)('reads the same from "$name" wherever its bytes are cut', ({ bytes }) => {
     const whole = read(adapter, [bytes])
     expectValid(whole)
     fc.assert(
@@ -117,7 +117,7 @@ describe.each(adapters.map((adapter) => ({ adapter, name: adapter.name })))('$na
   })
 
   it.each(recorded.filter(({ bytes }) => bytes.length < 20_000))(
-    'gives one byte at a time what "$name" gives at once',
+    'reads from "$name" one byte at a time what it reads at once',
     ({ bytes }) => {
       const single = read(adapter, cut(bytes, [...bytes.keys()]))
       expect(canonical(single.events)).toEqual(canonical(read(adapter, [bytes]).events))

@@ -99,6 +99,15 @@ describe('looking again', () => {
     expect(runs).toHaveLength(3)
   })
 
+  it('begins after it was asked for, where what changed before must be seen', async () => {
+    const { probe, runs } = machine({ claude: claude(true) })
+    const detector = harnessDetector({ world: world() })
+    await Promise.all([detector.detect(probe), detector.detectAnew(probe), detector.detectAnew(probe)])
+    expect(runs.filter((run) => run === 'claude auth status')).toHaveLength(3)
+    await Promise.all([detector.detect(probe), detector.detect(probe)])
+    expect(runs.filter((run) => run === 'claude auth status')).toHaveLength(4)
+  })
+
   it('goes on when one harness cannot be looked at', async () => {
     const broken = { name: 'codex' as const, detect: () => Promise.reject(new Error('disk on fire')) }
     const readiness = await harnessDetector({ world: world(), harnesses: [broken] }).detect(machine({}).probe)

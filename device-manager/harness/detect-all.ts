@@ -13,9 +13,11 @@ export type Readiness = Record<string, HarnessReadiness>
  * person signs in and out without changing the program.
  */
 export interface HarnessDetector {
-  /** Looks now, or takes part in the look that is under way, or gives the last one if it is younger than `maxAgeMs`. */
+  /** Looks now, or takes part in the look that is under way, or returns the last one if it is younger than `maxAgeMs`. */
   detect(probe: HarnessProbe, maxAgeMs?: number): Promise<Readiness>
-  /** What the last look said; null before the first. */
+  /** Looks anew: the look begins after this call, so what changed before it is seen. */
+  detectAnew(probe: HarnessProbe): Promise<Readiness>
+  /** Returns what the last look said; null before the first. */
   known(): Readiness | null
   versionOf(name: HarnessName): string | null
 }
@@ -36,14 +38,22 @@ export function harnessDetector(options: { world: World; harnesses?: readonly De
     last = { readiness, at: world.monotonic() }
     return readiness
   }
+  /** One look at a time: `after` is the one that is under way. */
+  const begin = (probe: HarnessProbe, after: Promise<Readiness> | null): Promise<Readiness> => {
+    const own = Promise.resolve(after).then(() => look(probe))
+    running = own
+    const over = () => {
+      if (running === own) running = null
+    }
+    own.then(over, over)
+    return own
+  }
   return {
     detect(probe, maxAgeMs = 0) {
       if (last !== null && world.monotonic() - last.at < maxAgeMs) return Promise.resolve(last.readiness)
-      running ??= look(probe).finally(() => {
-        running = null
-      })
-      return running
+      return running ?? begin(probe, null)
     },
+    detectAnew: (probe) => begin(probe, running),
     known: () => last?.readiness ?? null,
     versionOf: (name) => last?.readiness[name]?.version ?? null,
   }

@@ -1,5 +1,6 @@
+import { isAbsolute } from 'node:path'
 import type { HarnessName } from '../../shared/runs/harnesses.ts'
-import type { HarnessAdapter } from './adapter.ts'
+import type { HarnessAdapter, HarnessProbe } from './adapter.ts'
 import { claudeAdapter } from './claude/adapter.ts'
 import { codexAdapter } from './codex/adapter.ts'
 import { commandAdapter } from './command/adapter.ts'
@@ -10,6 +11,11 @@ export const adapters: readonly HarnessAdapter[] = [claudeAdapter, codexAdapter,
 /** null: no adapter is written for it; the run host ends such a run `harness_start_failed` with `noAdapterMessage`. */
 export function adapterOf(name: HarnessName): HarnessAdapter | null {
   return adapters.find((adapter) => adapter.name === name) ?? null
+}
+
+/** The sign-in files of all harnesses, without a path that a variable of the person's made nonsense of. */
+export function signInFiles(machine: Pick<HarnessProbe, 'env' | 'homeDir'>): string[] {
+  return adapters.flatMap((adapter) => adapter.signInFiles?.(machine) ?? []).filter((path) => isAbsolute(path))
 }
 
 export function noAdapterMessage(name: HarnessName): string {

@@ -23,7 +23,7 @@ export interface IsolationOptions {
 }
 
 /**
- * Whether runs of this device get a wall, and how it is made. The first trial that succeeds is kept as the choice: from
+ * Decides whether runs of this device get a wall, and how it is made. The first trial that succeeds is kept as the choice: from
  * then on a machine that lets no wall be made starts no run, until the owner of the device chooses `off`.
  *
  *     not chosen -- trial succeeds -> svc -- set off -> off -- set svc, trial succeeds -> svc
@@ -32,7 +32,7 @@ export interface IsolationOptions {
 export class Isolation {
   private readonly options: IsolationOptions
   private choice: IsolationChoice | null
-  /** Of the folders that are hidden. */
+  /** The marks of the folders that are hidden. */
   private marks: Marks
   private trial: Trial | null = null
   private trying: Promise<Trial> | null = null
@@ -53,7 +53,7 @@ export class Isolation {
   forRun(): (WallSpec | null) | Promise<WallSpec | null> {
     if (this.choice === 'off') return null
     const spec = this.trial?.spec ?? null
-    // What it hides was moved: a new trial says so.
+    // A folder that it hides was moved: a new trial says so.
     return spec !== null && movedFolder(spec) === null ? spec : this.untilTried()
   }
 

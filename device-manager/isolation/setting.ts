@@ -6,7 +6,7 @@ import type { Marks } from '../wall/marks.ts'
 
 const settings = z
   .object({
-    /** What the owner of the device chose, or what worked when it was first tried; null: neither. */
+    /** The choice of the device's owner, or what worked when it was first tried; null: neither. */
     isolation: z.enum(isolationChoices).nullable().default(null),
     /** The folders that are hidden (wall/marks.ts). */
     folders: z.record(z.string(), z.string()).default({}),

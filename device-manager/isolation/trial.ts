@@ -8,7 +8,7 @@ import { enteringPrograms, systemPath } from '../wall/namespaces.ts'
 import { type WallSpec, WallError, type WallTool } from '../wall/spec.ts'
 import { makeWall } from '../wall/wall.ts'
 
-/** What came of trying the wall on this machine. */
+/** The outcome of trying the wall on this machine. */
 export interface Trial {
   level: IsolationLevel
   /** null: there is no way that works. */
@@ -64,7 +64,7 @@ function neededBy(tool: WallTool): readonly string[] {
   return tool === 'bwrap' ? [...enteringPrograms, 'bwrap'] : enteringPrograms
 }
 
-/** In the system's folders alone: what lies first on a person's PATH may have been put there by a run. */
+/** Searches the system's folders alone: a run may have put a program first on a person's PATH. */
 export function findPrograms(names: readonly string[]): { found: Record<string, string> } | { missing: string } {
   const found: Record<string, string> = {}
   for (const name of names) {
@@ -88,7 +88,7 @@ function isExecutable(file: string): boolean {
 }
 
 /**
- * What a program inside sees, a line each. An unmount that succeeds would show what was hidden. Files of control groups are
+ * Prints what a program inside sees, a line each. An unmount that succeeds would show what was hidden. Files of control groups are
  * opened for writing and nothing is written.
  */
 const lookScript = `

@@ -31,7 +31,7 @@ export class LinkClient {
   private socket: WebSocket | null = null
   private lastHeardAt = 0
   private retryAfterMs: number | null = null
-  /** What the server said last. */
+  /** The time over which a return is spread, as the server said last. */
   private spreadMs = 0
   /** This end gave the socket up, or nothing was there that could have answered. */
   private isSilent = false
@@ -188,7 +188,7 @@ export class LinkClient {
     const parsed = serverMessage.safeParse(value)
     if (!parsed.success) {
       // A newer server may say what this daemon does not know yet.
-      this.options.log.warn({ type: (value as { type?: unknown } | null)?.type }, 'link message passed over')
+      this.options.log.warn({ type: (value as { type?: unknown } | null)?.type }, 'link message ignored')
       return
     }
     if (parsed.data.type === 'welcome' || parsed.data.type === 'heartbeat.ack')
@@ -201,7 +201,7 @@ export class LinkClient {
     this.options.onMessage(parsed.data)
   }
 
-  /** Pings, and gives a silent socket up: a cut wire is noticed by nothing else for a quarter of an hour. */
+  /** Pings, and closes a silent socket: a cut wire is noticed by nothing else for a quarter of an hour. */
   private keepAlive(socket: WebSocket): void {
     const { world, pingMs } = this.options
     const limitMs = silenceLimitMs(this.options)

@@ -7,7 +7,7 @@ import type { SpoolRow } from '../spool/spool.ts'
 export interface FrameSummary {
   /** The rows the frame holds: fewer than were given when more asked calls would not fit into its header. */
   rows: readonly SpoolRow[]
-  /** What the header tells of them, for a receiver that does not parse the body. */
+  /** Told by the header, for a receiver that does not parse the body. */
   told: Pick<EventsHeader, 'kinds' | 'usage' | 'sessionId' | 'approvals'>
 }
 

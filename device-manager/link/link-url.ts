@@ -1,4 +1,4 @@
-/** Where the server takes links: beside its API, also below a path of a proxy. */
+/** Returns the address at which the server takes links: beside its API, also below a path of a proxy. */
 export function linkUrl(server: string): string {
   const url = new URL(server)
   url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:'

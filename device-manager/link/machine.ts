@@ -12,12 +12,12 @@ import { backoffCeilingMs, backoffMs } from '../../shared/lib/backoff.ts'
  *
  * The delay has full jitter and doubles; it starts over only when a link stayed open for a minute, so that a server that
  * drops everybody does not get everybody back in the same second. How long it may become grows in steps: a wire that was
- * cut for seconds or a minute or two must be in use again soon after it is healed (fault matrix, rows 18 and 19), and one
+ * cut for seconds or a minute or two must be in use again soon after it is healed, and one
  * that is down for long is not asked all the time.
  *
  * A server that ends, or refuses, does so to all its devices at once. It told them beforehand over how long to spread:
  * where that is longer than the delay, the first try comes at any time within it, and each further one that much later, so
- * that the tries of all stay spread evenly however long the server is away (row 25). A wire that went silent is this
+ * that the tries of all stay spread evenly however long the server is away. A wire that went silent is this
  * device's own matter and is tried without the spread.
  */
 export type LinkState =

@@ -3,7 +3,7 @@ import { linkLimits } from '../../shared/device/limits.ts'
 import { reconnectSpread } from '../../shared/device/reconnect.ts'
 import { linkStep, startState, type LinkEvent, type LinkState } from './machine.ts'
 
-/** The link machines of many devices against one server, on a clock of their own (fault matrix, rows 18, 19 and 25). */
+/** The link machines of many devices against one server, on a clock of their own. */
 
 const delays = { minMs: linkLimits.reconnectMinMs, maxMs: linkLimits.reconnectMaxMs }
 

@@ -5,8 +5,8 @@ import { decodeFrame } from '../../shared/device/frame.ts'
 import { deviceMessage, serverMessage } from '../../shared/device/protocol.ts'
 
 /**
- * What ends of a link said in earlier versions must be read for ever: recordings in test/fixtures/link, one message a line, binary
- * frames in base64. A file is added when messages or fields are; none is ever changed.
+ * The words of either end of a link in earlier versions must be read for ever: recordings in test/fixtures/link, one message a
+ * line, binary frames in base64. A file is added when messages or fields are; none is ever changed.
  */
 
 const folder = join(import.meta.dirname, '../../test/fixtures/link')

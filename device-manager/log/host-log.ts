@@ -11,7 +11,7 @@ export function stderrLog(world: World, hostId: string): HostLog {
     try {
       writeSync(2, `${line}\n`)
     } catch {
-      // Where the log goes is full or gone; the run matters more.
+      // The disk of the log is full or gone; the run matters more.
     }
   }
 }

@@ -27,7 +27,7 @@ export function makeRunCgroup(runId: string): string | null {
   }
 }
 
-/** What `pid` starts from now on is in the group too; what it has started before is not. */
+/** Puts `pid` into the group, and with it the programs that it starts from now on; those it has started before stay outside. */
 export function enterRunCgroup(folder: string, pid: number): boolean {
   try {
     writeFileSync(path.join(folder, 'cgroup.procs'), String(pid))

@@ -1,7 +1,7 @@
 /**
- * Which variables of a person's shell a harness gets. An allow-list: what the daemon or a service manager was started
- * with stays out, and so does whatever secret happens to be exported. What is listed is what tools are found and set up by,
- * and what the harnesses themselves read.
+ * Chooses the variables of a person's shell that a harness gets, by an allow-list: what the daemon or a service manager was started
+ * with stays out, and so does whatever secret happens to be exported. Listed are those that tools are found and set up by,
+ * and those that the harnesses themselves read.
  */
 const names: ReadonlySet<string> = new Set(
   `PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TMPDIR EDITOR VISUAL PAGER COLORTERM DISPLAY WAYLAND_DISPLAY
@@ -24,7 +24,7 @@ const prefixes =
   `LC_ XDG_ HOMEBREW_ NVM_ FNM_ NODENV_ PNPM_ ASDF_ MISE_ RTX_ SDKMAN_ PYENV_ RBENV_ RVM_ CONDA_ JENV_ TFENV_ GOENV_
   ANTHROPIC_ CLAUDE_ CODEX_ OPENAI_ AZURE_OPENAI_ OPENCODE_ CURSOR_ AWS_ VERTEX_REGION_`.split(/\s+/)
 
-/** What one Claude Code leaves for the programs it starts; a second one would take itself for a part of the first. */
+/** Variables that one Claude Code leaves for the programs it starts; a second one would take itself for a part of the first. */
 const ofOuterHarness =
   /^(CLAUDECODE.*|CLAUDE_CODE_(ENTRYPOINT|EXECPATH|SESSION_ID|SSE_PORT)|CODEX_SANDBOX.*|CURSOR_AGENT|OPENCODE(_PID)?)$/
 

@@ -17,7 +17,7 @@ export function closeInheritedFiles(): void {
   for (const file of names.map(Number).filter((each) => each > 2)) {
     try {
       const flags = /^flags:\s*([0-7]+)$/m.exec(readFileSync(`/proc/self/fdinfo/${file}`, 'latin1'))?.[1]
-      // What Node itself opened is closed at each launch.
+      // Files that Node itself opened are closed at each launch.
       if (flags !== undefined && (Number.parseInt(flags, 8) & closedAtLaunch) === 0) closeSync(file)
     } catch {
       // The folder that was listed a moment ago.

@@ -66,7 +66,7 @@ export async function endTree(options: EndTreeOptions): Promise<EndTreeResult> {
 
 interface Hunt {
   options: EndTreeOptions
-  /** By pid; the last start time seen with it. */
+  /** The processes by pid, each with the start time that was seen last. */
   known: Map<number, ProcessIdentity>
   signals: NodeJS.Signals[]
 }

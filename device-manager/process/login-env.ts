@@ -47,7 +47,7 @@ export async function probeLoginEnv(options: LoginEnvOptions): Promise<LoginEnv>
   }
 }
 
-/** What is known without the shell. */
+/** Returns what is known without the shell. */
 export function envOfDaemon(
   { base, homeDir, shell }: Pick<LoginEnvOptions, 'base' | 'homeDir' | 'shell'>,
   message: string | null,

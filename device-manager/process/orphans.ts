@@ -6,7 +6,7 @@ import { environReader, listPids, statReader } from './proc.ts'
 import { isGone, type ProcessRow } from './process-row.ts'
 import { readPs } from './ps.ts'
 
-/** In the environment of the harness and so, unless it was cleared, of all that it starts. */
+/** Stands in the environment of the harness and so, unless it was cleared, of all that it starts. */
 export const markName = 'SVC_RUN_ID'
 
 export interface RunSearch {

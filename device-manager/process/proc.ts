@@ -27,8 +27,8 @@ export function readStat(pid: number): ProcessRow | null {
 }
 
 /**
- * What is not to be read because the process is gone, or not ours. A system without a file left says nothing of the process:
- * to take it for gone would leave it to itself, so that is an error.
+ * Returns null where nothing can be read because the process is gone, or not ours. A system without a file left says nothing of
+ * the process: to take it for gone would leave it to itself, so that is an error.
  */
 function nullOfProcess(error: unknown): null {
   const code = (error as NodeJS.ErrnoException).code
@@ -36,7 +36,7 @@ function nullOfProcess(error: unknown): null {
   return null
 }
 
-/** For a search that reads many: one buffer serves all of its reads. */
+/** Makes a reader for a search that reads many: one buffer serves all of its reads. */
 export function statReader(): (pid: number) => ProcessRow | null {
   // Two numbers of 20 digits for each of 50 fields, and a name of 64 bytes, are less.
   const buffer = Buffer.alloc(4096)
@@ -46,7 +46,7 @@ export function statReader(): (pid: number) => ProcessRow | null {
     )
 }
 
-/** What is read of the file; null when it cannot be opened or read. */
+/** Returns what is read of the file; null when it cannot be opened or read. */
 function readOpened<T>(path: string, read: (file: number) => T): T | null {
   let file: number
   try {
@@ -84,7 +84,7 @@ export function parseStat(text: string): ProcessRow | null {
 }
 
 export interface EnvironReader {
-  /** Whether the environment that `pid` was started with holds `entry` (`NAME=value`). */
+  /** Says whether the environment that `pid` was started with holds `entry` (`NAME=value`). */
   holds(pid: number, entry: string): boolean
 }
 

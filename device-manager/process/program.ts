@@ -1,5 +1,4 @@
-import { constants } from 'node:fs'
-import { access, open, stat } from 'node:fs/promises'
+import { accessSync, closeSync, constants, openSync, readdirSync, readSync, statSync } from 'node:fs'
 import path from 'node:path'
 
 export const spawnErrorCodes = [
@@ -35,20 +34,32 @@ export interface ProgramQuery {
 }
 
 /**
- * Absolute path of a program that the system would start, or a SpawnError. It is looked at before the launch since
- * neither a pty nor execvp tells: the C library hands what the kernel refuses, a program for another processor as well, to
- * /bin/sh as a script, and a pty's child reports a missing program by an exit status like any other.
+ * Returns the absolute path of a program that the system would start, or throws a SpawnError. It is looked at before the
+ * launch since neither a pty nor execvp tells: the C library hands what the kernel refuses, a program for another processor as
+ * well, to /bin/sh as a script, and a pty's child reports a missing program by an exit status like any other.
  */
-export async function findProgram(query: ProgramQuery): Promise<string> {
+export function findProgram(query: ProgramQuery): string {
   const { file, cwd } = query
-  if (!(await isFolder(cwd))) throw new SpawnError('folder_not_found', file, `The folder ${cwd} does not exist.`)
+  checkFolder(cwd, file)
   let refused: SpawnError | null = null
   for (const candidate of candidatesOf(query)) {
-    const problem = await checkProgram(candidate, file)
+    const problem = checkProgram(candidate, file)
     if (problem === null) return candidate
     if (problem.code !== 'program_not_found') refused ??= problem
   }
   throw refused ?? notFound(file)
+}
+
+function checkFolder(cwd: string, file: string): void {
+  try {
+    if (!statSync(cwd).isDirectory()) throw new SpawnError('folder_not_found', file, `${cwd} is not a folder.`)
+    accessSync(cwd, constants.X_OK)
+  } catch (error) {
+    if (error instanceof SpawnError) throw error
+    const { code } = error as NodeJS.ErrnoException
+    const why = code === 'ENOENT' ? 'does not exist' : `cannot be entered (${code})`
+    throw new SpawnError('folder_not_found', file, `The folder ${cwd} ${why}.`)
+  }
 }
 
 function candidatesOf({ file, cwd, env }: ProgramQuery): string[] {
@@ -58,20 +69,20 @@ function candidatesOf({ file, cwd, env }: ProgramQuery): string[] {
   return folders.map((folder) => path.resolve(cwd, folder, file))
 }
 
-async function checkProgram(candidate: string, file: string): Promise<SpawnError | null> {
+function checkProgram(candidate: string, file: string): SpawnError | null {
   try {
-    const found = await stat(candidate)
-    if (!found.isFile()) return new SpawnError('program_not_executable', file, `${candidate} is not a program file.`)
-    await access(candidate, constants.X_OK)
+    if (!statSync(candidate).isFile())
+      return new SpawnError('program_not_executable', file, `${candidate} is not a program file.`)
+    accessSync(candidate, constants.X_OK)
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code
     if (code === 'ENOENT' || code === 'ENOTDIR') return notFound(file)
     return new SpawnError('program_not_executable', file, `${candidate} may not be executed by this user.`)
   }
-  const head = await firstBytes(candidate)
+  const head = firstBytes(candidate)
   if (head === null) return null
   if (head.subarray(0, 2).toString('latin1') === '#!') return checkInterpreter(head, { candidate, file })
-  if (!isForeignBinary(head, process.platform, process.arch)) return null
+  if (!isForeignBinary(head, process.platform, process.arch) || hasEmulators()) return null
   return new SpawnError(
     'wrong_architecture',
     file,
@@ -79,27 +90,39 @@ async function checkProgram(candidate: string, file: string): Promise<SpawnError
   )
 }
 
-/** The head of a file that may be executed but not read says nothing; the launch itself will tell. */
-async function firstBytes(candidate: string): Promise<Buffer | null> {
+/** Null for a file that may be executed but not read: it says nothing, and the launch itself will tell. */
+function firstBytes(candidate: string): Buffer | null {
   try {
-    await using handle = await open(candidate, 'r')
-    const buffer = Buffer.alloc(256)
-    const { bytesRead } = await handle.read(buffer, 0, buffer.length, 0)
-    return buffer.subarray(0, bytesRead)
+    const fd = openSync(candidate, 'r')
+    try {
+      const buffer = Buffer.alloc(256)
+      return buffer.subarray(0, readSync(fd, buffer, 0, buffer.length, 0))
+    } finally {
+      closeSync(fd)
+    }
   } catch {
     return null
   }
 }
 
-async function checkInterpreter(head: Buffer, where: { candidate: string; file: string }): Promise<SpawnError | null> {
+function checkInterpreter(head: Buffer, where: { candidate: string; file: string }): SpawnError | null {
   const interpreter = /^#![ \t]*(\/[^\s\0]+)/.exec(head.toString('utf8'))?.[1]
   if (interpreter === undefined) return null
   try {
-    await access(interpreter, constants.X_OK)
+    accessSync(interpreter, constants.X_OK)
     return null
   } catch {
     const message = `${where.candidate} needs ${interpreter}, which is not there or may not be executed.`
     return new SpawnError('interpreter_not_found', where.file, message)
+  }
+}
+
+/** Linux can be told to run programs for other processors through an emulator. */
+function hasEmulators(): boolean {
+  try {
+    return readdirSync('/proc/sys/fs/binfmt_misc').some((name) => name.startsWith('qemu'))
+  } catch {
+    return false
   }
 }
 
@@ -130,19 +153,11 @@ function isRegisteredFormat(platform: NodeJS.Platform): boolean {
   return platform === 'linux'
 }
 
-async function isFolder(folder: string): Promise<boolean> {
-  try {
-    return (await stat(folder)).isDirectory()
-  } catch {
-    return false
-  }
-}
-
 function notFound(file: string): SpawnError {
   return new SpawnError('program_not_found', file, `There is no program ${file} on this machine.`)
 }
 
-/** What the system said when a program was started, as a SpawnError. */
+/** Makes a SpawnError of what the system said when a program was started. */
 export function explainSpawnError(error: unknown, file: string): SpawnError {
   if (error instanceof SpawnError) return error
   const code = (error as NodeJS.ErrnoException | null)?.code

@@ -32,7 +32,7 @@ export interface DetachedProgram {
 
 /** Starts a program. Rejects with a SpawnError. Writing to a program that has closed its input is no error. */
 export async function spawnDetached(launch: DetachedLaunch): Promise<DetachedProgram> {
-  const file = await findProgram(launch)
+  const file = findProgram(launch)
   const piped = spawnPiped(file, launch.args, {
     argv0: launch.file,
     cwd: launch.cwd,

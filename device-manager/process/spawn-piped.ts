@@ -16,7 +16,7 @@ export type Piped =
 
 /**
  * Starts a program with pipes for its input, output and errors. Never throws. All programs of the device manager that have
- * pipes are started here: when the system has no file left, Node gives back a child without any pipe, whose `stdout` is
+ * pipes are started here: when the system has no file left, Node returns a child without any pipe, whose `stdout` is
  * undefined whatever its type says, and tells why in an `error` event, which ends a process that does not listen.
  * Writing to a program that has closed its input is no error.
  */

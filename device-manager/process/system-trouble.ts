@@ -1,11 +1,11 @@
-/** What the system refuses to a program that did nothing wrong: no room, no files, a disk that fails. It may pass. */
+/** The system refuses something to a program that did nothing wrong: no room, no files, a disk that fails. It may pass. */
 
 /** No room on the disk, or in the user's quota. */
 export function isDiskFull(error: unknown): boolean {
   return /^(ENOSPC|EDQUOT|SQLITE_FULL|SQLITE_IOERR_SHMSIZE)$/.test(codeOf(error))
 }
 
-/** Of the file system, of a database file, or of the limits on this process; not a mistake of the program. */
+/** The trouble is of the file system, a database file, or the limits on this process, and no mistake of the program. */
 export function isSystemTrouble(error: unknown): boolean {
   return /^(E[A-Z0-9]+|SQLITE_\w+)$/.test(codeOf(error))
 }

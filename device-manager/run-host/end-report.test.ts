@@ -12,7 +12,7 @@ function sessionsOf(of: Pick<Reported, 'sessionId' | 'lostSessionId'>, named: st
 }
 
 it.each([
-  ['the session that the harness gives', { sessionId: 'a' }, 'a', { sessionId: 'a' }],
+  ['the session that the harness names', { sessionId: 'a' }, 'a', { sessionId: 'a' }],
   ['none', { sessionId: null }, null, { sessionId: null }],
   ['one that is gone', { sessionId: null, lostSessionId: 'a' }, null, { sessionId: null, lostSessionId: 'a' }],
   [

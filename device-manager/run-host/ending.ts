@@ -43,7 +43,7 @@ export async function drain(tree: Tree, stopping: () => Promise<void> | null): P
   await stopping()
   if (!(await within(world, child.closed, 0))) await giveTime(tree)
   await end(tree, { skipTo: 'terminate', leaderExitSeen: true, steps: { terminateMs: backgroundTerminateMs } })
-  // What dropped its mark, its session and its parent ends with the namespace.
+  // A process that dropped its mark, its session and its parent ends with the namespace.
   await tree.wall?.end()
   // Whoever still holds the output now cannot be found or killed.
   if (!(await within(world, child.closed, 2_000))) child.abandon()

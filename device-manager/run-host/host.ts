@@ -34,7 +34,7 @@ export interface HostOptions {
   leave(exitCode: number, hangs: boolean): void
 }
 
-/** How long before the control plane gives a silent device's run up the host ends it. */
+/** The host ends its run this long before the control plane would give the run of a silent device up. */
 const aloneMarginMs = 5 * 60_000
 
 /**
@@ -95,7 +95,7 @@ export class RunHost {
     if (this.#phase === 'idle') this.#discard()
   }
 
-  /** Without a daemon nobody hears of the run: it is ended here before the control plane gives it up. */
+  /** Without a daemon nobody hears of the run: it is ended here before the control plane would give it up. */
   #endIfAlone(): void {
     const silentMs = this.#assignment?.spec.limits.silentMs
     if (silentMs === undefined) return

@@ -7,6 +7,7 @@ import type { HarnessAdapter, HarnessLaunch } from '../harness/adapter.ts'
 import { HarnessLaunchError } from '../harness/parts/adapter-errors.ts'
 import { adapterOf, noAdapterMessage } from '../harness/registry.ts'
 import { removeRunCgroup } from '../process/cgroup.ts'
+import { findProgram } from '../process/program.ts'
 import { hiddenFolderAround } from '../wall/hidden.ts'
 import { makeWall, type Wall } from '../wall/wall.ts'
 import { knownEnv, pathOf } from './launch/environment.ts'
@@ -15,7 +16,6 @@ import { messageOf, type HostLog } from '../log/host-log.ts'
 import { ownFolders } from './permission/own-folders.ts'
 import { PathLookup } from './permission/path-lookup.ts'
 import type { JudgedPlace } from './permission/patterns/path-rules.ts'
-import { findProgram } from './launch/program.ts'
 import type { HostRequest } from './wire/protocol.ts'
 import { makePrivateFolder, runPaths, writePrivateFile, type RunPaths } from './wire/record.ts'
 
@@ -27,7 +27,7 @@ export interface LaunchPlan {
   launch: HarnessLaunch
   /** All of the environment that is known before the start. */
   env: Record<string, string>
-  /** Where the program was found with this PATH, and when; null: it was not found. */
+  /** The program as it was found with this PATH, and when; null: it was not found. */
   program: { file: string; path: string; at: number } | null
 }
 
@@ -38,7 +38,7 @@ export interface Prepared {
   cwd: string
   base: BaseResult
   plan: LaunchPlan | { problem: unknown }
-  /** By which paths of calls are judged. */
+  /** Resolves the paths of calls, which are judged by it. */
   lookup: PathLookup
   place: JudgedPlace
   /** null: the run has none. */
@@ -59,7 +59,7 @@ export async function prepare(
 ): Promise<Prepared> {
   const { spec } = assignment
   const paths = runPaths(stateDir, spec.runId)
-  // What an earlier host of this run left there (a lease that was lost before its start).
+  // An earlier host of this run left these (a lease that was lost before its start).
   if (existsSync(paths.root))
     for (const old of [paths.harness, paths.base, paths.store]) rmSync(old, { recursive: true, force: true })
   const cwd = spec.folder?.rootPath ?? assignment.homeDir
@@ -81,7 +81,7 @@ export async function prepare(
   return { assignment, paths, cwd, base, plan, lookup, place, wall: await walling, cgroup: null }
 }
 
-/** What the run's rules are about, before anything of the run can move it. A harness that asks nothing needs none of it. */
+/** Resolves what the run's rules are about, before anything of the run can move it. A harness that asks nothing needs none of it. */
 async function placeOf(
   { spec, homeDir, svcBinDir }: Assignment,
   { stateDir, cwd, lookup }: { stateDir: string; cwd: string; lookup: PathLookup },
@@ -123,7 +123,7 @@ async function wallOf(
   }
 }
 
-/** What to launch, from the spec alone; a spec that does not say enough is a problem for the launch to tell. */
+/** Plans the launch from the spec alone; a spec that does not say enough is a problem for the launch to tell. */
 function planOf(
   { spec, env, loginShell, svcBinDir, harnessVersion }: Assignment,
   { paths, cwd, world }: { paths: RunPaths; cwd: string; world: World },
@@ -156,7 +156,7 @@ function lookUpProgram(
   { path, cwd, world }: { path: string; cwd: string; world: World },
 ): LaunchPlan['program'] {
   try {
-    return { file: findProgram(name, { path, cwd }), path, at: world.monotonic() }
+    return { file: findProgram({ file: name, cwd, env: { PATH: path } }), path, at: world.monotonic() }
   } catch {
     return null
   }

@@ -110,7 +110,7 @@ export class LiveRun {
     this.#watchdog.start()
   }
 
-  /** What the harness is sent first, and the first event. */
+  /** Writes the first event, and sends the harness what it is sent first. */
   begin(): void {
     const { prepared, plan, writer } = this.#parts
     const { pid } = this.#child

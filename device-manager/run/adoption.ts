@@ -42,7 +42,7 @@ export async function adoptRuns(options: {
         survivors.find((each) => each.hostId === state.hostId),
       )
   }
-  // Of hosts that died before; those that a run still goes by are removed when it has its ending.
+  // Records of hosts that died before go now; one that a run still goes by is removed when the run has its ending.
   const needed = new Set(supervisor.active().map((state) => state.hostId))
   for (const record of records)
     if (!survivors.includes(record) && !needed.has(record.hostId)) pool.records.remove(record)

@@ -25,7 +25,7 @@ export function endWithoutHost(context: EndingContext, state: RunState, stop: St
   writeEnding(context, state, { stop, changeSet: null })
 }
 
-/** What is known of a run whose host died. */
+/** All that is known of a run whose host died. */
 export interface LeftByHost {
   record: HostRecord | null
   /** The machine went down under it. */

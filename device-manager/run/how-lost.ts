@@ -3,7 +3,7 @@ import type { HostRecords } from './hosts/host-records.ts'
 import type { RunState } from './machine.ts'
 
 /**
- * What the end of a run's host means. One that finished writes its ending, says so and leaves; what it said may have been
+ * Says what the end of a run's host means. One that finished writes its ending, says so and leaves; what it said may have been
  * cut off by its leaving. One that left in order without an ending had launched nothing, as far as the spool is whole.
  */
 export function howLost(

@@ -37,7 +37,7 @@ const reserveBytes = 2 * 1024 * 1024
 const retryMs = 1_000
 
 /**
- * What the daemon has promised: the state of each run, on the disk before anything is done about it. No secret is in
+ * Keeps what the daemon has promised: the state of each run, on the disk before anything is done about it. No secret is in
  * it: tokens and secret values come with the start and stay in memory.
  *
  * A disk that takes nothing (full, failing) must not end the daemon, and runs must still end. So room is kept for what is

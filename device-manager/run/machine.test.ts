@@ -62,7 +62,7 @@ describe('the life of a run', () => {
     expect(thrice.state?.phase).toBe('ended')
   })
 
-  it('never gives a run that may have been launched to another host', () => {
+  it('never hands a run that may have been launched to another host', () => {
     const taken: RunEvent = { type: 'host_taken', hostId: 'h1' }
     const { effects } = play(
       offered,
@@ -216,7 +216,7 @@ describe('any history of events', () => {
     )
   })
 
-  it('gives the same answer to the same event twice in a row where effects may be repeated', () => {
+  it('answers the same event twice in a row alike where effects may be repeated', () => {
     fc.assert(
       fc.property(fc.array(anyEvent, { maxLength: 20 }), anyEvent, (events, event) => {
         let state: RunState | null = null

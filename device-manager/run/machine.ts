@@ -58,7 +58,7 @@ export type RunEvent =
   | { type: 'host_left' }
   /** The host that was taken says that it was never given the run. */
   | { type: 'host_returned' }
-  /** By a daemon that was started again, before a host was taken. */
+  /** A daemon that was started again finds the run; no host was taken before. */
   | { type: 'found_without_host' }
   | { type: 'prepare_failed'; stop: Stop }
   | { type: 'cancel_received'; stop: Stop }
@@ -212,7 +212,7 @@ function inEnded(state: RunState, event: RunEvent): Step {
   }
 }
 
-/** What hello says of the run. A run whose start may not have reached its host is told as `accepted`: start comes again. */
+/** Returns what hello says of the run. A run whose start may not have reached its host is told as `accepted`: start comes again. */
 export function helloState(state: RunState): 'accepted' | 'live' | 'ended' {
   return state.phase === 'starting' ? 'accepted' : state.phase
 }

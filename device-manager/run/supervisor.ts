@@ -19,7 +19,7 @@ export interface SupervisorOptions {
   journal: Journal
   pool: HostPool
   surroundings: HarnessSurroundings
-  /** Where this device reaches the control plane, and so its runs too: the server itself may know another address. */
+  /** The address at which this device reaches the control plane, and so its runs too: the server itself may know another address. */
   server: string
   send(message: DeviceMessage): boolean
   sendChangeSet(run: { runId: string; fence: number; requestId: string }, result: unknown): void
@@ -286,10 +286,10 @@ export class Supervisor {
     }
   }
 
-  /** What a host says of itself when a daemon connects: the journal may be a step behind it. */
+  /** Takes in what a host says of itself when a daemon connects: the journal may be a step behind it. */
   private hostFound(state: RunState, hello: Extract<HostReply, { type: 'hello' }>): void {
     if (hello.runId === null || hello.fence !== state.fence) return
-    // What was sent last may have been lost with the connection before; a host ignores what it has heard.
+    // The last message may have been lost with the connection before; a host ignores one that it has heard.
     if (state.phase === 'starting' && !state.cancel && !state.givenUp) this.hosts.start(state.runId)
     if (hello.phase === 'running' || hello.phase === 'ending') {
       if (state.phase === 'accepted' || state.phase === 'starting') this.handle(state.runId, { type: 'host_started' })

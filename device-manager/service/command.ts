@@ -47,7 +47,11 @@ function describe(error: unknown): { code: ServiceErrorCode; message: string; re
     return { code, message: message.slice(0, 8000), remediation: remediation.slice(0, 2000) }
   }
   if (error instanceof ConfigError)
-    return { code: 'failed', message: error.message, remediation: 'Mend the variable, then type the command again.' }
+    return { code: 'failed', message: error.message, remediation: 'Correct the variable, then type the command again.' }
   const message = error instanceof Error ? error.message : String(error)
-  return { code: 'failed', message: message.slice(0, 8000), remediation: 'Mend what it says, then type it again.' }
+  return {
+    code: 'failed',
+    message: message.slice(0, 8000),
+    remediation: 'Correct what the message names, then type the command again.',
+  }
 }

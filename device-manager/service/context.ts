@@ -13,7 +13,7 @@ import type { ServiceManager } from './service-manager.ts'
 import { systemdManager } from './systemd.ts'
 import { toolRunner } from './tool.ts'
 
-/** What the actions on a service work with. */
+/** All that the actions on a service work with. */
 export interface ServiceContext {
   manager: ServiceManager
   places: Places

@@ -3,7 +3,7 @@ import { delimiter, dirname, isAbsolute, join } from 'node:path'
 import type { ServiceProblem } from '../../shared/device/service.ts'
 import { ServiceError } from './service-error.ts'
 
-/** What a service manager is told to start, before it is put in its words. */
+/** The program that a service manager is told to start, before it is put in its words. */
 export interface ServiceDefinition {
   node: string
   main: string

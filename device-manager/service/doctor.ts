@@ -45,7 +45,7 @@ const unreadable = (file: string): ServiceProblem => ({
   fix: installAgain,
 })
 
-/** What the file names and the machine does not have, or has elsewhere by now. */
+/** Finds what the file names and the machine does not have, or has elsewhere by now. */
 function fileProblems(context: ServiceContext, installed: InstalledService): ServiceProblem[] {
   const { places, definition } = context
   if (installed.stateDir !== places.stateDir)
@@ -72,7 +72,7 @@ function fileProblems(context: ServiceContext, installed: InstalledService): Ser
   return problems
 }
 
-/** What harnesses and change-sets are made with. */
+/** The programs that harnesses and change-sets are made with. */
 const programs = ['git', ...Object.values(harnesses).flatMap((harness) => harness.programs)]
 
 function missingPrograms(servicePath: string, currentPath: string): string[] {

@@ -12,13 +12,13 @@ export interface ServiceState {
   pid: number | null
 }
 
-/** What systemd and launchd do alike. All but `write`, `read` and `state` fail with a ServiceError. */
+/** The actions that systemd and launchd share. All but `write`, `read` and `state` fail with a ServiceError. */
 export interface ServiceManager {
   readonly kind: 'systemd' | 'launchd'
-  /** Where the service is described. */
+  /** The file that describes the service. */
   readonly file: string
   write(definition: ServiceDefinition): string
-  /** What it runs; null when the text is not ours. */
+  /** Returns what it runs; null when the text is not ours. */
   read(text: string): InstalledService | null
   /** Fails when the person's service manager cannot be talked to; nothing has been done then. */
   reach(): Promise<void>
@@ -30,9 +30,9 @@ export interface ServiceManager {
   stop(): Promise<void>
   /** The reverse of `enable`; the file may be gone. */
   disable(): Promise<void>
-  /** To be called when the file was removed or put back. */
+  /** Must be called when the file was removed or put back. */
   reload(): Promise<void>
-  /** Whether it runs without a login; null where that is not a choice. */
+  /** Says whether it runs without a login; null where that is not a choice. */
   lingering(): Promise<boolean | null>
   /** False when it could not be done. */
   setLingering(on: boolean): Promise<boolean>

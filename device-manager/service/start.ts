@@ -58,7 +58,7 @@ export async function restart(context: ServiceContext): Promise<ServiceValue<'re
   return startService(context)
 }
 
-/** Until it is started, or the person logs in again. */
+/** Stops it until it is started, or the person logs in again. */
 export async function stop(context: ServiceContext): Promise<ServiceValue<'stop'>> {
   await mustBeInstalled(context)
   const { running } = await context.manager.state()

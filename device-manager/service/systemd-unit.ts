@@ -1,7 +1,7 @@
 import { ServiceError } from './service-error.ts'
 import { nodeFlags, restartSeconds, type ServiceDefinition, stopSeconds } from './definition.ts'
 
-/** What the doctor needs to know of an installed service. */
+/** An installed service, as far as the doctor needs to know it. */
 export interface InstalledService {
   node: string
   main: string

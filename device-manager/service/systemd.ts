@@ -35,7 +35,7 @@ export function systemdManager({ file, run, userName }: SystemdOptions): Service
     async disable() {
       if (existsSync(file)) return void (await systemctl('disable', '--now', serviceUnit))
       if ((await state()).running) await systemctl('stop', serviceUnit)
-      // What `enable` made; systemctl does not remove it without the unit.
+      // `enable` made it; systemctl does not remove it without the unit.
       rmSync(join(dirname(file), 'default.target.wants', serviceUnit), { force: true })
     },
     async reload() {

@@ -6,7 +6,7 @@ export interface ToolResult {
   /** null: the program is not there, or did not end in time. */
   status: number | null
   stdout: string
-  /** What it said, cut; or why it could not be run. */
+  /** Its output, cut; or why it could not be run. */
   said: string
 }
 
@@ -51,6 +51,6 @@ export async function mustRun(run: RunTool, name: string, args: readonly string[
   throw new ServiceError(
     'tool_failed',
     `\`${[name, ...args].join(' ')}\` failed: ${said}`,
-    'Mend what it says, then type the command again.',
+    'Correct what the message names, then type the command again.',
   )
 }

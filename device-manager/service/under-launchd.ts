@@ -3,7 +3,7 @@ import { fstatSync, ftruncateSync } from 'node:fs'
 const longestOutputBytes = 1024 * 1024
 
 /**
- * What launchd cannot do for its jobs. It starts everything again that ends with another status than 0, so "not to be started
+ * Does what launchd cannot do for its jobs. It starts everything again that ends with another status than 0, so "not to be started
  * again" (78) is said with 0. And it never cuts the file that takes the job's output; it appends, so that cutting is safe.
  */
 export function fitLaunchd(): void {

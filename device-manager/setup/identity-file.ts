@@ -16,7 +16,7 @@ export function readIdentity(places: Places): { identity: DeviceIdentity; token:
     if ((error as { code?: string }).code === 'ENOENT') throw new SetupError(notEnrolled)
     if (error instanceof SyntaxError) throw damaged(places.identity)
     const message = error instanceof Error ? error.message : String(error)
-    throw new SetupError(`What this device is cannot be read from ${places.stateDir}: ${message}`)
+    throw new SetupError(`The identity of this device cannot be read from ${places.stateDir}: ${message}`)
   }
   const parsed = deviceIdentity.safeParse(identity)
   if (!parsed.success) throw damaged(places.identity)

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 
-/** Where the device manager keeps things, under its state folder; all of it is this user's alone. */
+/** Returns where the device manager keeps things, under its state folder; all of it is this user's alone. */
 export function placesIn(stateDir: string) {
   return {
     stateDir,
@@ -13,7 +13,7 @@ export function placesIn(stateDir: string) {
     lock: join(stateDir, 'daemon.lock'),
     controlSocket: join(stateDir, 'daemon.sock'),
     journal: join(stateDir, 'journal.db'),
-    /** What the owner chose for this device alone (isolation/setting.ts). */
+    /** The owner's choices for this device alone (isolation/setting.ts). */
     settings: join(stateDir, 'settings.json'),
     spool: join(stateDir, 'spool.db'),
     hosts: join(stateDir, 'hosts'),
@@ -22,7 +22,7 @@ export function placesIn(stateDir: string) {
     compileCache: join(stateDir, 'compile-cache'),
     logs: join(stateDir, 'logs'),
     log: join(stateDir, 'logs', 'daemon.log'),
-    /** What the daemon prints, where no journal takes it. */
+    /** The daemon's output, where no journal takes it. */
     out: join(stateDir, 'logs', 'daemon.out'),
     /** Starts under a service that did not end in order (service/restart-pace.ts). */
     starts: join(stateDir, 'starts.json'),

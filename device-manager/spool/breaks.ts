@@ -65,7 +65,7 @@ export class Breaks {
   }
 
   /**
-   * What the file that this one was salvaged from noted of the run, and what was lost with it (null: nothing). A note that
+   * Joins what the file that this one was salvaged from noted of the run with what was lost with it (null: nothing). A note that
    * is not settled counts on: rows after its `kept_seq` were never sent, so they are neither more certain now nor missed.
    * One that is settled had certain numbers; what is lost after that is noted anew.
    */

@@ -1,4 +1,4 @@
-/** What can be wrong with the spool, as its callers tell it apart. */
+/** Something is wrong with the spool; each kind that callers tell apart is a class of its own. */
 export class SpoolError extends Error {
   override name = 'SpoolError'
 }

@@ -34,7 +34,7 @@ export interface RunSummary extends RunKey {
   bytes: number
   ended: boolean
 }
-/** What became of one run's events when a damaged spool was set aside. */
+/** The events of one run that were kept and lost when a damaged spool was set aside. */
 export interface SalvagedRun extends RunKey {
   ackedSeq: number
   /** Rows up to here are in the new spool or were acknowledged. */

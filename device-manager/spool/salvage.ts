@@ -76,7 +76,7 @@ function copyRuns(
   }
 }
 
-/** With a header that is no longer one, the new file's header is put in its place: all our spools have the same. */
+/** Puts the new file's header in the place of one that is broken: all our spools have the same. */
 function openDamaged(asidePath: string, freshPath: string): Connection {
   try {
     return probed(asidePath)
@@ -154,7 +154,7 @@ function copyRun({ old, fresh, now }: Copying, run: DamagedRun): SalvagedRun {
   return { runId: run.run_id, fence: run.fence, ackedSeq: run.acked_seq, keptSeq, knownSeq: run.last_seq, hadEnding }
 }
 
-/** What an earlier loss left uncertain of the run; null where there was none, or the note is lost itself. */
+/** Returns what an earlier loss left uncertain of the run; null where there was none, or the note is lost itself. */
 function noteOf(old: Connection, run: DamagedRun): BreakRow | null {
   try {
     const note = old.prepare<[number], BreakRow>('select * from breaks where run_no = ?').get(run.run_no)

@@ -219,7 +219,7 @@ export class Spool {
     })
   }
 
-  /** What appends may still take: the smaller of the file's limit and the disk; null when neither is known. */
+  /** Returns what appends may still take: the smaller of the file's limit and the disk; null when neither is known. */
   freeBytes(): number | null {
     return this.#guard(() => {
       if (!this.#reserve.ensure()) return 0

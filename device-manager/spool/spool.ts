@@ -33,7 +33,7 @@ export interface SpoolOptions {
    * with the new one.
    */
   repair?: boolean
-  /** What a reader found wrong with the file: with `repair` it is set aside whatever the check says. */
+  /** The trouble that a reader found with the file: with `repair` it is set aside whatever the check says. */
   damage?: string
   world?: Pick<World, 'now'>
 }

@@ -11,7 +11,7 @@ import {
   type SpoolOptions,
 } from './spool.ts'
 
-/** What the daemon does with the spool; appending to it is the run hosts' work. */
+/** The daemon's part of the spool; appending to it is the run hosts' work. */
 export interface DaemonSpool extends Pick<
   Spool,
   'read' | 'ack' | 'settle' | 'end' | 'stats' | 'ending' | 'runs' | 'remove' | 'freeBytes'
@@ -42,7 +42,7 @@ const againMs = 10_000
  *     open -- that fails (no disk, no folder) --> closed, tried again by the calls that follow
  */
 export class StandingSpool implements DaemonSpool {
-  /** What was done when the daemon opened it. */
+  /** The salvage when the daemon opened it; null: there was none to do. */
   readonly salvage: Salvage | null
   readonly #options: StandingSpoolOptions
   #spool: Spool | null

@@ -5,7 +5,7 @@ import { holderOf } from './lock.ts'
 import type { Places } from '../setup/places.ts'
 import { isDiskFull } from '../process/system-trouble.ts'
 
-/** What a daemon writes until its link is up: who has the place, its socket, the logs in front of the databases. */
+/** A daemon writes at most this until its link is up: who has the place, its socket, the logs in front of the databases. */
 const startBytes = 256 * 1024
 const againMs = 2_000
 

@@ -36,7 +36,7 @@ export async function runDaemon(service: 'systemd' | 'launchd' | null): Promise<
       process.stderr.write(`${error.message}\n`)
       process.exit(doNotRestart)
     }
-    // Of the file system or a database: a full disk may be over at the next start, so a service tries again.
+    // The file system or a database refused: a full disk may be over at the next start, so a service tries again.
     const code = String((error as { code?: unknown } | null)?.code)
     if (!(error instanceof SpoolError) && !/^(E[A-Z]+|SQLITE_\w+)$/.test(code)) throw error
     process.stderr.write(`The device manager cannot start: ${(error as Error).message}\n`)

@@ -9,7 +9,7 @@ import { type WallSpec, WallError } from './spec.ts'
 const shownToAll = ['bin', 'compile-cache']
 
 /**
- * What the wall hides on this machine, now: svc's folders by their real paths and by each other path at which a mount shows
+ * Returns what the wall hides on this machine, now: svc's folders by their real paths and by each other path at which a mount shows
  * them, and the sockets of programs outside that start whatever they are told. `own`: folders within the state folder that
  * this run may write to.
  */

@@ -1,6 +1,6 @@
 import { openSync, readSync, writeSync } from 'node:fs'
 
-/** What the last step before the program says. */
+/** The last step before the program says it. */
 export const begunWord = 'begun'
 
 export interface ExitOfProgram {
@@ -8,7 +8,7 @@ export interface ExitOfProgram {
   signal: string | null
 }
 
-/** What the steps that lead into the wall said, on their standard error. */
+/** Holds what the steps that lead into the wall said, on their standard error. */
 export interface LaunchReport {
   path: string
   /** null: the program began. */

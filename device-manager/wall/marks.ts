@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import type { WallSpec } from './spec.ts'
 
 /**
- * What is hidden is named by paths. The wall keeps runs from renaming the folders above (`movableAbove`), but a link in the
+ * Hidden folders are named by paths. The wall keeps runs from renaming the folders above (`movableAbove`), but a link in the
  * path can be replaced, and programs outside rename what they like. Then the path shows nothing, or something else, and
  * what should be hidden lies open elsewhere. So each folder is noted when it is first hidden, and no wall is made around
  * another one in its place.

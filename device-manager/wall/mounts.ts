@@ -22,7 +22,7 @@ export function parseMounts(text: string): Mount[] {
   })
 }
 
-/** Where control groups show. Whoever may write there freezes or kills the processes of a group, with no signal. */
+/** The mounts at which control groups show. Whoever may write there freezes or kills the processes of a group. */
 export function cgroupMounts(mounts: readonly Mount[]): Mount[] {
   return mounts.filter(({ type }) => type === 'cgroup' || type === 'cgroup2')
 }
@@ -34,7 +34,7 @@ export interface Alias {
 }
 
 /**
- * Where else `folder`, or a part of it, shows by a bind mount. What is hidden at one path stays visible at the others. A
+ * Finds where else `folder`, or a part of it, shows by a bind mount: hidden at one path, it stays visible at the others. A
  * later mount may cover such a path, so the caller compares the two before it trusts the answer.
  */
 export function aliasesOf(folder: string, mounts: readonly Mount[]): Alias[] {

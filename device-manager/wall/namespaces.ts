@@ -36,7 +36,7 @@ export interface HolderPlan {
   isRoot: boolean
 }
 
-/** Where the new content of the state folder is put together: a folder in it that is not shown. */
+/** The new content of the state folder is put together here: a folder in it that is not shown. */
 const staging = 'hosts'
 
 /** Files of /proc through which root without capabilities still commands the machine. */
@@ -142,7 +142,7 @@ export const insideScript = [
   'exec "$@"',
 ].join('; ')
 
-/** What goes around the program, outside and inside, in the shell's words. */
+/** Returns what goes around the program, outside and inside, in the shell's words. */
 export function shells({ file, args, env, cwd, report }: Entering): {
   before: string[]
   after: string[]

@@ -15,7 +15,7 @@ export const wallSpec = z.object({
   stateDir: z.string(),
   /** Other folders of svc on this machine. */
   hidden: z.array(z.string()),
-  /** What the folders above were when they were first hidden, by path (marks.ts). */
+  /** Marks of the folders above as they were when they were first hidden, by path (marks.ts). */
   marks: z.record(z.string(), z.string()).default({}),
 })
 export type WallSpec = z.infer<typeof wallSpec>

@@ -26,7 +26,7 @@ export async function makeWall(spec: WallSpec, own: readonly string[], world: Wo
   try {
     return await make(spec, own, world)
   } catch (error) {
-    // Of the file system, too: no file may be left for looking at what is mounted.
+    // Errors of the file system, too: no file may be left for looking at what is mounted.
     throw error instanceof WallError ? error : notMade(spec, error instanceof Error ? error.message : String(error))
   }
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { folderStates } from '../device/folder-check.ts'
 import { devicePublicId, folderShortId, timestamp, uuid } from './ids.ts'
 import { defineRoute, peopleOnly } from './route.ts'
 
@@ -14,6 +15,11 @@ export const folder = z
       bindingState: z.enum(['active', 'manual_rebind_required']),
     }),
     status: z.enum(['active', 'disconnected', 'revoked']),
+    state: z
+      .enum(folderStates)
+      .nullable()
+      .describe('What the device said last of the folder; null while it is not connected, or has not said.'),
+    branch: z.string().nullable().describe('The branch that is checked out there, as the device said last.'),
     repoId: uuid.nullable().describe('The repo this folder holds; device runs for it start here.'),
     createdAt: timestamp,
   })
@@ -23,9 +29,7 @@ export type Folder = z.infer<typeof folder>
 export const folderRemote = z
   .object({
     shortId: folderShortId,
-    state: z
-      .enum(['ok', 'missing', 'not_a_directory', 'not_permitted', 'device_disconnected'])
-      .describe('What the device said of the folder.'),
+    state: z.enum([...folderStates, 'device_disconnected']).describe('What the device said of the folder.'),
     url: z.string().nullable().describe('The remote `origin`, else the first one; without credentials.'),
     remotes: z.array(z.object({ name: z.string(), url: z.string() })),
     branch: z.string().nullable(),

@@ -3,7 +3,7 @@ import { exitReasonNames } from '../runs/exit-reasons.ts'
 import { askedCall, askedCallLimits } from '../runs/asked-call.ts'
 import { usageData } from '../runs/events.ts'
 import { runSpec } from '../runs/spec.ts'
-import { folderCheck } from './folder-check.ts'
+import { folderCheck, folderFacts, servedFolder, watchedFolders } from './folder-check.ts'
 import { isolationLevels } from './isolation.ts'
 
 /**
@@ -34,10 +34,15 @@ export const providerReadiness = z.object({
   ),
   /** How well svc's folders and processes are hidden from runs; left out by devices that do not report it. */
   isolation: z.enum(isolationLevels).optional(),
+  /** Its folders by their short ids, as it found them last; absent: the device does not say. */
+  folders: z
+    .record(z.string().max(64), folderFacts)
+    .refine((folders) => Object.keys(folders).length <= watchedFolders)
+    .optional(),
 })
 export type ProviderReadiness = z.infer<typeof providerReadiness>
 
-/** Whether the device takes runs, and why not. */
+/** Says whether the device takes runs, and why not. */
 export const claimState = z.object({
   accepting: z.boolean(),
   reason: z.enum(['draining', 'disk_full', 'spool_unavailable', 'capacity', 'paused']).nullable(),
@@ -121,6 +126,9 @@ export const deviceMessage = z.discriminatedUnion('type', [
 ])
 export type DeviceMessage = z.infer<typeof deviceMessage>
 
+/** The folders that the device watches; absent: the server does not say. */
+const folders = z.array(servedFolder).max(watchedFolders).optional()
+
 /**
  * The time over which devices that lose the link spread their return. It grows with the number of devices of the
  * server.
@@ -144,6 +152,7 @@ export const serverMessage = z.discriminatedUnion('type', [
     runs: z.array(z.object({ ...ofRun, verdict: z.enum(['go_on', 'give_up', 'closed']), ackSeq: seq })),
     /** Set when the token was rotated. The old token works until this one is used. */
     newToken: z.string().nullable(),
+    folders,
     reconnectSpreadMs,
   }),
   z.object({ type: z.literal('heartbeat.ack'), serverTime: z.number().int(), reconnectSpreadMs }),
@@ -178,6 +187,7 @@ export const serverMessage = z.discriminatedUnion('type', [
     displayName: z.string(),
     capacity: z.number().int().positive(),
     remoteControlRevoked: z.boolean(),
+    folders,
   }),
   z.object({ type: z.literal('revoked'), reason: z.string() }),
 ])

@@ -37,6 +37,8 @@ describe.skipIf(why !== null)('without a file left', () => {
     const takenId = await taken.start()
     const ended = await system.api.waitForRun(takenId, 'succeeded')
     expect(ended.exitReason).toBe('completed')
+    // What the daemon closed since left room for others.
+    takeFiles(pid)
     const refusedId = await refused.start()
     const failed = await system.api.waitForRun(refusedId, 'failed')
     expect(failed.exitReason).toBe('dispatch_error')

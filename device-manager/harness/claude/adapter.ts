@@ -1,5 +1,5 @@
 import type { HarnessAdapter } from '../adapter.ts'
-import { detectClaude } from './detect.ts'
+import { claudeSignInFiles, detectClaude } from './detect.ts'
 import { claudeLaunch } from './launch.ts'
 import { claudeDialogue } from './dialogue.ts'
 
@@ -8,6 +8,7 @@ export const claudeAdapter: HarnessAdapter = {
   name: 'claude',
   can: { resume: true, input: true, ask: true },
   detect: detectClaude,
+  signInFiles: claudeSignInFiles,
   command: claudeLaunch,
   dialogue: claudeDialogue,
 }

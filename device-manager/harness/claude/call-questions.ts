@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { CallDecision, ToolAsk } from '../adapter.ts'
 import { canUseTool, controlCancel, controlRequest, hookCallback } from './wire.ts'
 
-/** What a control line leads to: a question for the run host, or an answer written at once. */
+/** A control line leads to one of these: a question for the run host, or an answer written at once. */
 export interface QuestionStep {
   ask?: ToolAsk
   write?: string
@@ -41,7 +41,7 @@ export const initializeRequest = line({
  * Answers claude's questions about tool calls. In doubt the answer is "deny", and always a well-formed one: an error
  * answer to a hook lets the tool run where permissions are bypassed.
  *
- * For one call claude may ask twice, by the hook and then, where its own rules or the person's settings want that, as a
+ * claude may ask twice for one call, by the hook and then, where its own rules or the person's settings want that, as a
  * permission. The run host is asked once: an approval by the call's digest is good for one question. The second question
  * gets the first one's answer, unless the input has changed in between (another hook can do that); then it is new.
  */

@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { z } from 'zod'
 import type { HarnessProbe, HarnessReadiness } from '../adapter.ts'
 import { versionIn } from '../parts/version.ts'
@@ -32,6 +33,11 @@ export async function detectClaude(probe: HarnessProbe): Promise<HarnessReadines
     signedIn,
     message: messageFor({ version, signedIn, timedOut: versionRun.timedOut }),
   }
+}
+
+/** On macOS it keeps its credentials in the keychain instead. */
+export function claudeSignInFiles({ env, homeDir }: Pick<HarnessProbe, 'env' | 'homeDir'>): readonly string[] {
+  return [join(env['CLAUDE_CONFIG_DIR'] ?? join(homeDir, '.claude'), '.credentials.json')]
 }
 
 /** null: a version without the command, or one that did not answer in time. */

@@ -143,7 +143,7 @@ class ClaudeRun {
         const data = { class: retry.data.error, message, ...(httpStatus && { httpStatus }), willRetry: true }
         return { events: [{ kind: 'error', data }] }
       }
-      // For a screen only.
+      // These are for a screen only.
       case 'thinking_tokens':
       case 'status':
       case 'ui_invalidate':

@@ -5,7 +5,7 @@ import { textBlock, thinkingBlock, toolResultBlock, toolUseBlock } from './wire.
 import type { assistantLine, userLine } from './wire.ts'
 import type { z } from 'zod'
 
-/** What holds for all blocks of a line. */
+/** Facts that hold for all blocks of a line. */
 interface Of {
   parent: { parentToolCallId?: string }
   redactText: RedactText

@@ -4,11 +4,11 @@ import { cutText } from '../parts/utf8.ts'
 import { signInHint } from './detect.ts'
 import type { ResultLine } from './wire.ts'
 
-/** What a dialogue knows when its process has left. */
+/** The facts that a dialogue knows when its process has left. */
 export interface OutcomeFacts {
   resumeSessionId: string | null
   sessionId: string | null
-  /** The last one; a turn that a late message started gives another. */
+  /** The last one; a turn that a late message started brings another. */
   result: ResultLine | null
   /** The last failed request to the model. */
   lastError: { class: string; httpStatus: number | null; message: string } | null

@@ -1,5 +1,5 @@
 import type { HarnessAdapter } from '../adapter.ts'
-import { detectCodex } from './detect.ts'
+import { codexSignInFiles, detectCodex } from './detect.ts'
 import { codexDialogue } from './dialogue.ts'
 import { codexLaunch } from './launch.ts'
 
@@ -8,6 +8,7 @@ export const codexAdapter: HarnessAdapter = {
   name: 'codex',
   can: { resume: true, input: true, ask: true },
   detect: detectCodex,
+  signInFiles: codexSignInFiles,
   command: codexLaunch,
   dialogue: codexDialogue,
 }

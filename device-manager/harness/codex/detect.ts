@@ -16,7 +16,7 @@ export async function detectCodex(probe: HarnessProbe): Promise<HarnessReadiness
   const [versionRun, loginRun, settings] = await Promise.all([
     probe.run(file, ['--version'], probeMs),
     probe.run(file, ['login', 'status'], probeMs),
-    probe.readStart(join(probe.env['CODEX_HOME'] ?? join(probe.homeDir, '.codex'), 'config.toml')),
+    probe.readStart(join(homeOf(probe), 'config.toml')),
   ])
   const version = versionIn(versionRun.stdout)
   const signedIn = loginRun.exitCode === 0 ? true : loginRun.timedOut || hasOwnProvider(settings) ? null : false
@@ -27,6 +27,13 @@ export async function detectCodex(probe: HarnessProbe): Promise<HarnessReadiness
     message: messageFor({ version, signedIn, timedOut: versionRun.timedOut }),
   }
 }
+
+const homeOf = ({ env, homeDir }: Pick<HarnessProbe, 'env' | 'homeDir'>): string =>
+  env['CODEX_HOME'] ?? join(homeDir, '.codex')
+
+/** The files that change when a person signs in or out, or chooses another provider. */
+export const codexSignInFiles = (machine: Pick<HarnessProbe, 'env' | 'homeDir'>): string[] =>
+  ['auth.json', 'config.toml'].map((name) => join(homeOf(machine), name))
 
 /** Another provider than OpenAI has a key of its own, of which `login status` says nothing. */
 function hasOwnProvider(settings: string | null): boolean {

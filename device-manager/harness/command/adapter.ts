@@ -9,7 +9,7 @@ import { commandDialogue } from './dialogue.ts'
 export const commandAdapter: HarnessAdapter = {
   name: 'command',
   can: { resume: false, input: true, ask: false },
-  // What it runs is the agent's config, not a program of its own; there is nothing to install or to sign in to.
+  // It runs the agent's command and no program of its own; there is nothing to install or to sign in to.
   detect: () => Promise.resolve({ installed: true, version: null, signedIn: null, message: null }),
   command: commandLaunch,
   dialogue: () => commandDialogue(),

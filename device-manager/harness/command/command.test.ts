@@ -107,7 +107,7 @@ describe('its output', () => {
     expect(texts.join('')).toBe('€'.repeat(100_000))
   })
 
-  it('gives the result: its end as a person would read it', () => {
+  it('makes the result: its end as a person would read it', () => {
     expect(resultOf(['\x1b[1mbold\x1b[0m\r\n', '\x1b]0;title\x07done\r\n'], exited(0))).toEqual({
       text: 'bold\ndone\n',
       isError: false,
@@ -115,7 +115,7 @@ describe('its output', () => {
     expect(resultOf([], exited(0))).toEqual({ text: '', isError: false })
   })
 
-  it('that is long gives its last 64 KiB and the count of what is missing', () => {
+  it('that is long is cut to its last 64 KiB, with the count of what is missing', () => {
     const lines = Array.from({ length: 30_000 }, (_, number) => `${number} ä\n`)
     const whole = lines.join('')
     const result = resultOf(lines, exited(0))

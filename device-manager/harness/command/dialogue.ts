@@ -25,7 +25,7 @@ export function commandDialogue(): HarnessDialogue {
       pending = Uint8Array.from(bytes.subarray(whole.length))
       return { events: textEvents(whole) }
     },
-    // A pty has one stream; a host that gives another loses nothing.
+    // A pty has one stream; a host that brings another loses nothing.
     pushStderr: (chunk) => ({ events: rawEvents(chunk, 'stderr', asItIs) }),
     answer: () => nothing,
     input: (text) => ({ events: [], write: `${text}\n` }),

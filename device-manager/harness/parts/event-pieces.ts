@@ -17,7 +17,7 @@ export function rawEvents(
   return bytePieces(whole).map((piece) => ({ kind: 'raw', data: { ...outputOf(piece), stream } }))
 }
 
-/** What is not text is left to the run host, which looks into each piece. */
+/** Leaves bytes that are no text to the run host, which looks into each piece. */
 function redactedBytes(bytes: Uint8Array, redactText: RedactText): Uint8Array {
   const output = outputOf(bytes)
   return 'text' in output ? Buffer.from(redactText(output.text), 'utf8') : bytes

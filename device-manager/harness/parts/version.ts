@@ -3,7 +3,7 @@ export function versionIn(text: string): string | null {
   return /\b(\d{1,6}\.\d{1,6}\.\d{1,6})\b/.exec(text)?.[1] ?? null
 }
 
-/** Whether `version` is known and not older than `least`. */
+/** Says whether `version` is known and not older than `least`. */
 export function isAtLeast(version: string | null, least: string): boolean {
   if (version === null) return false
   const have = version.split('.').map(Number)

@@ -11,7 +11,7 @@ export interface HarnessEnvironment {
   svcBinDir: string | null
 }
 
-/** What is known before the run's start: the person's login shell's, cut to the allow-list, and what the adapter adds. */
+/** The part that is known before the run's start: of the login shell, cut to the allow-list, and what the adapter adds. */
 export function knownEnv(
   base: Readonly<Record<string, string>>,
   ofHarness: Readonly<Record<string, string>>,

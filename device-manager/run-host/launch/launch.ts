@@ -3,6 +3,7 @@ import { join, relative, isAbsolute, dirname } from 'node:path'
 import type { World } from '../../../shared/lib/world.ts'
 import { HarnessLaunchError } from '../../harness/parts/adapter-errors.ts'
 import { messageOf } from '../../log/host-log.ts'
+import { findProgram, SpawnError } from '../../process/program.ts'
 import { openReport } from '../../wall/launch-report.ts'
 import { WallError } from '../../wall/spec.ts'
 import type { Wall } from '../../wall/wall.ts'
@@ -10,17 +11,16 @@ import type { Child, ChildLaunch } from './child.ts'
 import { harnessEnv } from './environment.ts'
 import { launchOnPipes } from './pipes.ts'
 import type { LaunchPlan, Prepared } from '../preparation.ts'
-import { findProgram } from './program.ts'
 import type { HostRequest } from '../wire/protocol.ts'
 import { launchInPty } from './pty.ts'
 
 export type StartRequest = Extract<HostRequest, { type: 'start' }>
 
-/** What was looked up longer ago than this is looked up again. */
+/** A program that was looked up longer ago than this is looked up again. */
 const freshMs = 1_000
 
 export interface Launched extends Child {
-  /** What kept the wall from being passed, so that what exited is not the harness; null: the harness began. */
+  /** Says why the wall was not passed, so that what exited is not the harness; null: the harness began. */
   launchTrouble(): string | null
 }
 
@@ -43,7 +43,7 @@ export function launchHarness(
   const path = env['PATH'] ?? ''
   const { program } = plan
   const isKnown = program !== null && program.path === path && world.monotonic() - program.at <= freshMs
-  const file = isKnown ? program.file : findProgram(plan.launch.file, { path, cwd })
+  const file = isKnown ? program.file : programAt(plan.launch.file, { path, cwd })
   for (const { path, content } of plan.launch.files) writeHarnessFile(paths.harness, path, content)
   for (const link of plan.launch.links ?? []) linkHarnessFile(paths.harness, link)
   const launchChild = plan.launch.io === 'pty' ? launchInPty : launchOnPipes
@@ -55,6 +55,17 @@ export function launchHarness(
     ...child,
     closed: child.closed.then((exit) => report.trueExit(exit)),
     launchTrouble: () => report.trouble(),
+  }
+}
+
+function programAt(file: string, { path, cwd }: { path: string; cwd: string }): string {
+  try {
+    return findProgram({ file, cwd, env: { PATH: path } })
+  } catch (error) {
+    if (!(error instanceof SpawnError)) throw error
+    const isUnknown = error.code === 'program_not_found' && !file.includes('/')
+    const hint = `The program ${file} was not found on the PATH of the login shell. Install it, or make the login shell put it on the PATH.`
+    throw new HarnessLaunchError(isUnknown ? hint : error.message)
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * What is used of node-pty. It is installed as an alias of @lydell/node-pty (prebuilt), whose own types declare the
+ * The part of node-pty that is used. It is installed as an alias of @lydell/node-pty (prebuilt), whose own types declare the
  * module under that other name.
  */
 declare module 'node-pty' {

@@ -9,7 +9,7 @@ export interface PendingEvent {
   body: RunEventBody
   /** Bytes of the harness's output that it stands for: what a gap in its place counts. */
   outputBytes: number
-  /** What it takes in memory, about. */
+  /** The memory that it takes, about. */
   heldBytes: number
 }
 
@@ -42,7 +42,7 @@ function outputBytesOf(body: RunEventBody): number {
   return Buffer.byteLength(JSON.stringify(body.data))
 }
 
-/** What is known of the rows written so far. */
+/** Counts and hash of the rows written so far. */
 export interface Written {
   lastSeq: number
   stats: RunStats

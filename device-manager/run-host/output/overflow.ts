@@ -3,7 +3,7 @@ import type { PendingEvent } from './event-lines.ts'
 export type GapReason = 'spool_full' | 'unsent_limit'
 
 /**
- * Where output goes that cannot be kept: a ring of the last events, and a count of what fell out of it. What comes out is
+ * Takes output that cannot be kept: a ring of the last events, and a count of what fell out of it. What comes out is
  * a gap event with the count and then the tail.
  */
 export class Overflow {

@@ -5,13 +5,13 @@ import { redactBody, type Redact, type StreamRedactor } from './redaction.ts'
 
 export interface PipelineOptions {
   dialogue: HarnessDialogue
-  /** Of the stream of a terminal. */
+  /** Redacts the stream of a terminal. */
   redactor: StreamRedactor
-  /** Of events and texts. */
+  /** Redacts events and texts. */
   redact: Redact
   /** `pty`: bytes are the transcript and are redacted as a stream. `pipes`: events are redacted after parsing. */
   io: 'pty' | 'pipes'
-  /** What the call reaches for; comes back in a bounded time and never fails. */
+  /** Returns what the call reaches for, in a bounded time; never fails. */
   lookUp(ask: ToolAsk): Promise<CallReach>
   decide(ask: ToolAsk, reach: CallReach): CallAnswer
   emit(bodies: readonly RunEventBody[]): void
@@ -21,7 +21,7 @@ export interface PipelineOptions {
   onFinished(): void
 }
 
-/** What is read of a terminal in turns of the event loop that follow each other becomes one event of at most this size. */
+/** Output of a terminal that is read in turns of the event loop right after each other becomes one event of at most this size. */
 const pieceBytes = 16 * 1024
 
 /** Bytes of the harness -> redaction -> parser -> events, and the answers of parser and judge back to the harness. */
@@ -50,7 +50,7 @@ export class Pipeline {
     if (!this.#isScheduled) this.#pushSoon()
   }
 
-  /** As soon as a turn brought nothing more: a terminal hands over 4 KiB at a time, however much it has. */
+  /** Runs as soon as a turn brought nothing more: a terminal hands over 4 KiB at a time, however much it has. */
   #pushSoon(): void {
     const { length } = this.#chunks
     this.#isScheduled = true

@@ -25,7 +25,7 @@ export function redactBody(body: RunEventBody, redact: Redact): RunEventBody {
 
 export interface Redact {
   text: (text: string) => string
-  /** Of bytes that are no text: base64 of them would hide a secret, and replacing in it would spoil the rest. */
+  /** Redacts bytes that are no text: base64 of them would hide a secret, and replacing in it would spoil the rest. */
   bytes: (bytes: Uint8Array) => Uint8Array
 }
 
@@ -44,7 +44,7 @@ export function wholeValues(secrets: readonly { name: string; value: string }[])
 /** Redaction of a stream of bytes: the values of the run's secrets, and tokens of ours by their form. */
 export interface StreamRedactor {
   push(chunk: Uint8Array): Uint8Array
-  /** What is still held back, at the end. */
+  /** Returns what is still held back, at the end. */
   flush(): Uint8Array
 }
 export function streamRedactor(secrets: readonly { name: string; value: string }[]): StreamRedactor {

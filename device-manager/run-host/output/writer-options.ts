@@ -32,7 +32,7 @@ export const writerLimits: WriterLimits = {
   ringBytes: 256 * 1024,
 }
 
-/** What the writer adds to a report from what it wrote. */
+/** Makes a report of the totals of what the writer wrote. */
 export type ReportOf = (
   totals: Pick<EndReport, 'eventCount' | 'logHash' | 'gapBytes' | 'usage' | 'sessionId' | 'approvals'> & {
     toolCalls: number

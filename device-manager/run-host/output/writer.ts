@@ -98,7 +98,7 @@ export class EventWriter {
 
   #take(event: PendingEvent): void {
     if (this.#overflow) {
-      // What must be kept is small; a harness that floods with it is not trusted to be.
+      // Events that must be kept are small; a harness that floods with them is held to a bound, too.
       const isKept = isEssential(event) && this.#queueBytes < 2 * this.#options.limits.heldBytes
       if (!isKept) return this.#overflow.push(event)
       for (const gap of this.#overflow.takeAsGap(event.at)) this.#enqueue(gap)
@@ -119,7 +119,7 @@ export class EventWriter {
     this.#options.log('output_dropping', { runId: this.#options.key.runId, reason })
   }
 
-  /** At once, after what else this turn of the event loop brings; once `batchMs` has seen `quickWrites` of them, in batches. */
+  /** Writes after what else this turn of the event loop brings; once `batchMs` has seen `quickWrites` of that, in batches. */
   #schedule(): void {
     if (this.#stuckMs > 0) return
     if (this.#queue.length >= batchRows) return this.#flush()
@@ -262,7 +262,7 @@ export class EventWriter {
     return this.#endBroken(events.at(-1)!, changeSet, reportOf)
   }
 
-  /** What is left, and the last event; the spool numbers it above what the control plane has, and declares what is lost. */
+  /** Writes what is left, and the last event; the spool numbers it above what the control plane has, and declares what is lost. */
   #endBroken(ended: PendingEvent, changeSet: ChangeSetResult | null, reportOf: ReportOf): EndReport {
     const { key } = this.#options
     this.#spool ??= this.#options.openSpool()
@@ -279,7 +279,7 @@ export class EventWriter {
     return report
   }
 
-  /** What is held with its output counted as lost. */
+  /** Returns what is held, with its output counted as lost. */
   #withoutOutput(at: number): PendingEvent[] {
     const lost = this.#queue.filter((event) => !isEssential(event)).reduce((sum, event) => sum + event.outputBytes, 0)
     return [...this.#queue.filter(isEssential), ...gapOf(at, lost, 'spool_full')]

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { mainFields } from '../../../shared/runs/call-fields.ts'
 
 /**
- * What a tool call reaches for: the commands, paths, addresses and texts in its input. Every known field counts, also
+ * The commands, paths, addresses and texts in the input of a tool call: all that it reaches for. Every known field counts, also
  * several at once and those deep inside, since nobody knows which of them a tool goes by. Pure; never throws.
  */
 export interface CallInputs {
@@ -17,7 +17,7 @@ export interface CallInputs {
 /** A path as the tool was given it. */
 export interface PathInput {
   text: string
-  /** What follows `text` in a pattern of file names, from its first special character on; empty for a plain path. */
+  /** The part that follows `text` in a pattern of file names, from its first special character on; empty for a plain path. */
   rest: string
   /** The call names no path, so that the tool takes the folder it works in. */
   isDefault: boolean
@@ -93,7 +93,7 @@ class Found {
     this.#isKnownTool = isKnownTool
   }
 
-  /** In a loop, so that no input is too deep. */
+  /** Walks in a loop, so that no input is too deep. */
   walk(input: unknown): void {
     const left: { value: unknown; kind: Kind | null }[] = [{ value: input, kind: null }]
     for (let next = left.pop(); next !== undefined; next = left.pop()) {

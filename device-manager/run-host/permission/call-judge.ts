@@ -18,7 +18,7 @@ export interface CallJudgeOptions {
   /** A person is asked: the run is to end. Called before the harness has its answer. */
   onAsked(call: AskedCall): void
 }
-/** What a call reaches for, and what its paths lead to. */
+/** The inputs that a call reaches for, and what its paths lead to. */
 export interface CallReach {
   inputs: CallInputs
   paths: readonly PathFact[]
@@ -64,7 +64,7 @@ export class CallJudge {
     return answer
   }
 
-  /** What is to be said of an agent that was let do nothing; null where it was, or did not try. */
+  /** Says that an agent was let do nothing of what it tried; null where it was let do something, or tried nothing. */
   get nothingAllowed(): string | null {
     if (this.#allowed > 0 || this.#refused === 0) return null
     const calls = this.#refused === 1 ? 'the one tool call' : `any of the ${this.#refused} tool calls`

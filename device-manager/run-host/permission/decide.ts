@@ -24,7 +24,7 @@ export interface Decision {
 }
 
 /**
- * Whether a tool call may be made: what cannot be judged and svc's own folders are denied, then come the deny list, what
+ * Decides whether a tool call may be made: what cannot be judged and svc's own folders are denied, then come the deny list, what
  * a person allowed (`approvalId`, for this very call), the ask list, the allow list, and the default mode (strict denies,
  * ask asks, full allows). A rule that allows goes before one that asks only when it is the narrower of the two: it is what
  * a person wrote, or approved for always, about the wider one. Lists that forbid match generously, the list that allows
@@ -61,14 +61,14 @@ interface TakenApart extends JudgedCall {
   lines(): readonly ShellLine[]
 }
 
-/** Whether anything depends on what the call's paths are: not in mode `full` without a rule about inputs of this tool. */
+/** Says whether anything depends on what the call's paths are: not in mode `full` without a rule about inputs of this tool. */
 export function needsPaths({ defaultMode, ask, deny }: ToolPermissions, { name }: ToolCall): boolean {
   return (
     defaultMode !== 'full' || [...ask, ...deny].map(parseRule).some((rule) => rule.pattern !== null && isOf(rule, name))
   )
 }
 
-/** What the `permission` event says of a call of the run's own `svc`. */
+/** The `permission` event names this as the rule for a call of the run's own `svc`. */
 const ownSvcRule = 'svc'
 
 function callsOwnSvc(place: JudgedPlace, { name, inputs }: JudgedCall): boolean {
@@ -100,7 +100,7 @@ function narrowness(rule: ToolRule): number {
   return ofTool * 3 + (pattern === null ? 0 : pattern.includes('*') ? 1 : 2)
 }
 
-/** What the harness is told of a call that may not be made. */
+/** Returns what the harness is told of a call that may not be made. */
 export function refusal(decision: Decision, call: ToolCall): string {
   const what = mainInput(call.input)
   const named = what === null ? call.name : `${call.name}(${cutTo(what)})`
@@ -156,7 +156,7 @@ function matches(rule: ParsedRule, place: JudgedPlace, call: TakenApart, mode: '
   )
 }
 
-/** What a command line may run, taken apart once for all rules. A line too long to be started is not taken apart. */
+/** Takes command lines apart, once for all rules. A line too long to be started is not taken apart. */
 function linesOf({ commands }: CallInputs): ShellLine[] {
   return commands.map((command) => {
     if (command.length > maxCommandChars) return { fragments: [], commands: [], isDoubtful: true }

@@ -1,7 +1,7 @@
 import envPaths from 'env-paths'
 import { appNames, placeVariables } from '../../../shared/lib/places.ts'
 
-/** Where svc itself keeps the login, the device's token and journal, and a server's database on this machine. */
+/** Returns svc's own folders on this machine: of the login, of the device's token and journal, of a server's database. */
 export function ownFolders(stateDir: string, env: Readonly<Record<string, string | undefined>>): string[] {
   const usual = envPaths(appNames.svc, { suffix: '' })
   return [

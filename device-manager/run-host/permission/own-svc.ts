@@ -3,7 +3,7 @@ import { lex } from './shell/lexer.ts'
 import { shellParts } from './shell/parts.ts'
 
 /**
- * What an agent needs of `svc` to do its work: to read what it is told to do, to say what it did, to ask. The server
+ * The commands of `svc` that an agent needs for its work: to read what it is told to do, to say what it did, to ask. The server
  * decides by the run's token what it may. Commands that command this machine or its login (`device`, `folder`, `login`,
  * `api`), or start work elsewhere, are not among them. null: all commands of the group.
  */
@@ -28,7 +28,7 @@ const takesFile = (group: string, name: string): boolean => group === 'task' && 
 const namesNoFile = (word: string): boolean => word === '-' || /^--[a-z]/.test(word)
 
 /**
- * Whether a shell command is one plain call of the run's own `svc`, which is first on the run's PATH: nothing before or
+ * Says whether a shell command is one plain call of the run's own `svc`, which is first on the run's PATH: nothing before or
  * after it, nothing that the shell makes up, and no file.
  */
 export function isOwnSvc(command: string, svcProgram: string | null): boolean {

@@ -49,7 +49,7 @@ export class PathLookup {
     return known ?? inputs.map(({ text }) => ({ ...unknown(text), doubt: 'the file system did not answer' }))
   }
 
-  /** What a run's rules mean, taken before anything of the run can make a link. Never fails. */
+  /** Resolves what a run's rules name, before anything of the run can make a link. Never fails. */
   async placeOf({ permissions, ...facts }: PlaceFacts): Promise<JudgedPlace> {
     const written = { ...facts, realCwd: facts.cwd, realPatterns: new Map<string, string>() }
     return (await this.#within(() => this.#placeOf(written, permissions))) ?? written
@@ -150,7 +150,7 @@ export class PathLookup {
     return { path: at, isFolder: exists && (await this.#links.isFolder(at).catch(() => false)) }
   }
 
-  /** Where the link leads, or whether there is something that is no link. */
+  /** Returns where the link leads, or whether there is something that is no link. */
   async #target(path: string): Promise<string | { exists: boolean }> {
     try {
       return await this.#links.readlink(path)

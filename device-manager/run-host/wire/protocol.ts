@@ -6,7 +6,7 @@ import { runSpec, type RunSpec } from '../../../shared/runs/spec.ts'
 import { wallSpec } from '../../wall/spec.ts'
 
 /**
- * What the daemon and a run host say to each other: one JSON object per line over the host's unix socket
+ * The words of the daemon and a run host to each other: one JSON object per line over the host's unix socket
  * (`<state>/hosts/<hostId>.sock`, in a folder only its user may enter). The host listens; a daemon connects, also one
  * that was started after the host. A host belongs to the daemon that connected last until that one's process is gone; a
  * new connection of the same daemon, or of one that comes after it, replaces the one before.

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { HostRecord } from './protocol.ts'
 
-/** Where a host and its run keep things, under the state folder. All of it is this user's alone. */
+/** Returns where a host and its run keep things, under the state folder. All of it is this user's alone. */
 export interface HostPaths {
   hosts: string
   record: string
@@ -28,7 +28,7 @@ export function hostPaths(stateDir: string, hostId: string): HostPaths {
   }
 }
 
-/** For sockets of hosts whose state folder has too long a path; one for all of them, so that it can be hidden from runs. */
+/** The folder for sockets of hosts whose state folder has too long a path; one for all, so that it can be hidden from runs. */
 export function shortFolder(stateDir: string): string {
   return join(tmpdir(), `svc-${createHash('sha256').update(stateDir).digest('hex').slice(0, 16)}`)
 }
@@ -47,7 +47,7 @@ export interface RunPaths {
   root: string
   /** The harness's own folder. */
   harness: string
-  /** What the daemon needs to make the change-set when this host dies. */
+  /** Needed by the daemon to make the change-set when this host dies. */
   base: string
   /** The private git folder of the run's base (change-set/base-store.ts). */
   store: string

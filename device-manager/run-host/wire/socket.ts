@@ -10,7 +10,7 @@ import { makePrivateFolder } from './record.ts'
 export interface HostSocketOptions {
   path: string
   log: HostLog
-  /** What a daemon is told at once when it connects. */
+  /** Told to a daemon at once when it connects. */
   hello(): HostReply
   onConnect(): void
   onRequest(request: HostRequest): void
@@ -33,7 +33,7 @@ export class HostSocket {
   readonly #options: HostSocketOptions
   readonly #server: Server
   #daemon: Socket | null = null
-  /** Who has this host; null: a daemon that did not say who it is. */
+  /** The daemon that has this host; null: one that did not say who it is. */
   #owner: ProcessIdentity | null = null
   #spooledSeq: number | null = null
   #isSpooledScheduled = false
@@ -68,7 +68,7 @@ export class HostSocket {
     })
   }
 
-  /** Sends what is queued and closes; gives a daemon that does not read a second. */
+  /** Sends what is queued and closes; waits a second for a daemon that does not read. */
   async close(): Promise<void> {
     this.#sendSpooled()
     this.#server.close()

@@ -59,7 +59,7 @@ export class HostConnection {
     })
   }
 
-  /** From now on replies go to these; what came before is handed over at once. */
+  /** Hands replies to these from now on, and at once those that came before. */
   attach(handlers: HostConnectionHandlers): void {
     this.handlers = handlers
     const early = this.early ?? []
@@ -78,7 +78,7 @@ export class HostConnection {
     return !this.closed
   }
 
-  /** What the host said of itself when this connection was made. */
+  /** Returns what the host said of itself when this connection was made. */
   get hello(): HostHello | null {
     return this.said
   }

@@ -38,7 +38,7 @@ export async function startHostProcess(
   }
 }
 
-/** What a Node needs to start, and nothing of the daemon's own settings. */
+/** Returns what a Node needs to start, and nothing of the daemon's own settings. */
 function hostEnvironment(): Record<string, string> {
   const kept = [
     'PATH',
@@ -51,7 +51,7 @@ function hostEnvironment(): Record<string, string> {
     'TZ',
     'TMPDIR',
     'XDG_RUNTIME_DIR',
-    // Where svc's own files lie: the rules of permission keep a run out of there.
+    // They say where svc's own files lie: the rules of permission keep a run out of there.
     'XDG_CONFIG_HOME',
     'XDG_DATA_HOME',
     'SVC_CONFIG_DIR',

@@ -5,7 +5,7 @@ import { bootId, isAlive } from '../../process/identity.ts'
 import { hostRecord, type HostRecord } from '../../run-host/wire/protocol.ts'
 
 /**
- * What run hosts wrote of themselves, one file each (`hosts/<hostId>.json`). A host writes it durably before it takes a run
+ * Reads what run hosts wrote of themselves, one file each (`hosts/<hostId>.json`). A host writes it durably before it takes a run
  * and removes it as the last thing when it leaves in order. So a record without its process is of a host that died, and no
  * record at all is of one that left: it had stored its run's ending, or had launched nothing.
  */

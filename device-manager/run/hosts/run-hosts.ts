@@ -10,7 +10,7 @@ import type { RunEvent, RunState } from '../machine.ts'
 
 /** The base environment for harnesses of this machine, ready before a run needs it. */
 export interface HarnessSurroundings {
-  /** At hand, or to be waited for. */
+  /** Returns it where it is at hand, or else a promise of it. */
   env(): Record<string, string> | Promise<Record<string, string>>
   homeDir: string
   shell: string
@@ -27,7 +27,7 @@ export interface RunHostsOptions {
   surroundings: HarnessSurroundings
   find(runId: string): RunState | null
   handle(runId: string, event: RunEvent): void
-  /** What the daemon knows of the run is on the disk: a harness that is launched now is not launched again by another one. */
+  /** Says whether all that is known of the run is on the disk: no other daemon then launches its harness again. */
   mayLaunch(runId: string): boolean
   /** The run's host said something. */
   said(runId: string, reply: HostReply): void
@@ -114,7 +114,7 @@ export class RunHosts {
     this.attached.delete(runId)
   }
 
-  /** What the control plane sent with the start of the run; in memory alone. */
+  /** Keeps what the control plane sent with the start of the run, in memory alone. */
   keepStart(runId: string, start: Start): void {
     this.starts.set(runId, start)
   }
@@ -153,7 +153,7 @@ export class RunHosts {
       const host = await pool.connect(record).catch((error: unknown) => error)
       if (!(host instanceof HostConnection)) {
         if (world.monotonic() > deadline) {
-          // What another daemon has is not this one's to end.
+          // A host that another daemon has is not this one's to end.
           if (host instanceof HostRefusedError) return log.error({ err: host, runId }, 'the run host is not given back')
           return this.options.lost(runId)
         }

@@ -50,3 +50,19 @@ test('a device that connects is given what waits, the oldest first, as much as i
   expect((await device.take()).runId).toBe(runIds[10])
   expect(device.pending).not.toContain('run.offer')
 })
+
+test('a run that waits for a harness goes when the device says that somebody signed in', async () => {
+  const device = await FakeDevice.connect(server)
+  const tell = (signedIn: boolean) => {
+    const harnesses = { claude: { installed: true, version: '2', signedIn, message: null } }
+    device.send({ type: 'readiness', providerReadiness: { harnesses }, capturedAt: server.world.now() })
+  }
+  tell(false)
+  await expect
+    .poll(async () => (await server.ok('/devices')).devices[0].providerReadiness)
+    .toMatchObject({ harnesses: { claude: { signedIn: false } } })
+  const runId = await server.startRun((await server.createAgent({ harness: 'claude', command: null })).id)
+  expect(device.pending).not.toContain('run.offer')
+  tell(true)
+  expect((await device.take()).runId).toBe(runId)
+})

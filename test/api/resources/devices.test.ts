@@ -152,6 +152,7 @@ describe('change', () => {
       displayName: 'Renamed',
       capacity: 7,
       remoteControlRevoked: true,
+      folders: [],
     })
     await device.disconnect()
     await remove(device.identity.deviceId)

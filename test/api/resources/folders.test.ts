@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { FolderCheck } from '../../../shared/device/folder-check.ts'
+import { type FolderCheck, type FolderFacts, watchedFolders } from '../../../shared/device/folder-check.ts'
 import { enrol, FakeDevice, type Identity } from '../../kit/fake-device.ts'
 import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
 
@@ -45,6 +45,8 @@ describe('create', () => {
         displayName: 'site',
         config: { deviceId: device.publicId, rootPath: '/home/me/site', bindingState: 'active' },
         status: 'disconnected',
+        state: null,
+        branch: null,
         repoId: null,
         createdAt: expect.any(String),
       })
@@ -89,6 +91,56 @@ test('the status follows the device: active, disconnected, revoked', async () =>
   expect((await listed())[0]).toMatchObject({ status: 'revoked', config: { deviceId: live.identity.publicId } })
   // Folders are their person's.
   expect((await server.ok('/folders', { token: other.token })).sources).toEqual([])
+})
+
+test('a device is told of its folders, and what it finds there is shown while it is connected', async () => {
+  const person = await server.addPerson('member')
+  const identity = await enrol(server, { token: person.token })
+  const ask = (path: string, options = {}) => server.ok(path, { token: person.token, ...options })
+  const body = (rootPath: string) => ({ displayName: 'x', rootPath, deviceId: identity.publicId })
+  const { shortId } = await ask('/folders', { body: body('/srv/one') })
+  const live = await FakeDevice.open(server, identity)
+  const one = { shortId, rootPath: '/srv/one' }
+  expect((await live.next('welcome')).folders).toEqual([one])
+  server.world.advance(1)
+  const later = await ask('/folders', { body: body('/srv/two') })
+  const two = { shortId: later.shortId, rootPath: '/srv/two' }
+  expect((await live.next('config.changed')).folders).toEqual([one, two])
+  const harnesses = {}
+  const tell = (folders: Record<string, FolderFacts>) =>
+    live.send({ type: 'readiness', providerReadiness: { harnesses, folders }, capturedAt: server.world.now() })
+  const listed = async () => (await ask('/folders')).sources
+  tell({ [shortId]: { state: 'ok', branch: 'main' }, fs_of_nobody: { state: 'ok', branch: 'x' } })
+  await expect.poll(async () => (await listed())[1]).toMatchObject({ state: 'ok', branch: 'main', status: 'active' })
+  expect((await listed())[0]).toMatchObject({ shortId: two.shortId, state: null, branch: null })
+  tell({ [shortId]: { state: 'missing', branch: null } })
+  await expect.poll(async () => (await listed())[1]).toMatchObject({ state: 'missing', branch: null })
+  await server.call(`/folders/${shortId}`, { method: 'DELETE', token: person.token })
+  expect((await live.next('config.changed')).folders).toEqual([two])
+  tell({ [two.shortId]: { state: 'ok', branch: 'main' } })
+  await expect.poll(async () => (await listed())[0].state).toBe('ok')
+  server.world.advance(91_000)
+  expect((await listed())[0]).toMatchObject({ status: 'disconnected', state: null, branch: null })
+  server.world.advance(-91_000)
+})
+
+test('of more folders than a device watches it is told the first', async () => {
+  const person = await server.addPerson('member')
+  const identity = await enrol(server, { token: person.token })
+  for (let count = 0; count <= watchedFolders; count++) {
+    server.world.advance(1)
+    await add({ deviceId: identity.publicId, rootPath: `/srv/${count}` }, person.token)
+  }
+  const live = await FakeDevice.open(server, identity)
+  const { folders = [] } = await live.next('welcome')
+  expect(folders.map(({ rootPath }) => rootPath)).toEqual(
+    Array.from({ length: watchedFolders }, (_, at) => `/srv/${at}`),
+  )
+  const facts = Object.fromEntries(
+    Array.from({ length: watchedFolders + 1 }, (_, at) => [`fs_${at}`, { state: 'ok', branch: null } as const]),
+  )
+  live.send({ type: 'readiness', providerReadiness: { harnesses: {}, folders: facts }, capturedAt: 0 })
+  expect(await live.closed).toBe(4002)
 })
 
 describe('change', () => {

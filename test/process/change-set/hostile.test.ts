@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import { checkFolder } from '../../../device-manager/folders/check.ts'
+import { checkFolder, lookAtFolder } from '../../../device-manager/folders/check.ts'
 import { releaseBase } from '../../../device-manager/change-set/diff.ts'
 import type { BaseSnapshot } from '../../../device-manager/change-set/snapshot.ts'
 import { baseOf, changesOf, gitIn, repoAt, summary, tempDir, tempRepo, type Repo } from './repo.ts'
@@ -102,6 +102,7 @@ async function wholeRun(repo: Repo, between: (base: BaseSnapshot) => void = () =
   const changeSet = await changesOf(base)
   await releaseBase(base)
   await checkFolder(repo.dir)
+  await lookAtFolder(repo.dir)
   return summary(changeSet.files)
 }
 

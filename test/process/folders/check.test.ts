@@ -1,10 +1,19 @@
 import { becomeNobody } from '../../kit/nobody.ts'
 import { execFileSync } from 'node:child_process'
-import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { checkFolder } from '../../../device-manager/folders/check.ts'
+import { checkFolder, lookAtFolder } from '../../../device-manager/folders/check.ts'
 import { folderCheck } from '../../../shared/device/folder-check.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 
@@ -132,6 +141,19 @@ test('permissions of a person who is not root', () => {
     { state: 'not_permitted', realPath: null },
     { state: 'ok', writable: false },
   ])
+})
+
+test('a repository whose config is far too long is looked at without its remotes', async () => {
+  const dir = tempDir()
+  git(dir, 'init', '-q', '-b', 'main')
+  const remotes = Array.from({ length: 20_000 }, (_, at) => `[remote "r${at}"]\n\turl = ${'x'.repeat(300)}\n`)
+  appendFileSync(join(dir, '.git', 'config'), remotes.join(''))
+  expect((await checkFolder(dir)).git).toMatchObject({ branch: 'main', remotes: [] })
+  expect(await lookAtFolder(dir)).toEqual({
+    facts: { state: 'ok', branch: 'main' },
+    gitDir: join(dir, '.git'),
+    isUnsure: false,
+  })
 })
 
 test('a folder that does not answer is reported when the time is over', async () => {

@@ -126,8 +126,8 @@ test('a program is looked for in the given PATH, and one that may not be execute
   mkdirSync(second)
   program('first/tool', 'x', 0o644)
   const tool = program('second/tool', '#!/bin/sh\n')
-  expect(await findProgram({ file: 'tool', cwd: folder, env: { PATH: `${first}:${second}` } })).toBe(tool)
-  expect(await findProgram({ file: './second/tool', cwd: folder, env: {} })).toBe(tool)
+  expect(findProgram({ file: 'tool', cwd: folder, env: { PATH: `${first}:${second}` } })).toBe(tool)
+  expect(findProgram({ file: './second/tool', cwd: folder, env: {} })).toBe(tool)
 })
 
 function elf(machine: number): Buffer {

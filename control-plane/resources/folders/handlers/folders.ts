@@ -1,8 +1,9 @@
 import { fail, failPlain } from '../../../../shared/api/errors.ts'
 import { folderRoutes, type Folder } from '../../../../shared/api/folders.ts'
 import { toTimestamp } from '../../../../shared/api/ids.ts'
-import type { FolderCheck } from '../../../../shared/device/folder-check.ts'
+import type { FolderCheck, FolderFacts } from '../../../../shared/device/folder-check.ts'
 import { troubleOf } from '../../../db/dialect.ts'
+import { publish } from '../../../db/outbox.ts'
 import type { Db } from '../../../db/open.ts'
 import type { PersonCaller } from '../../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
@@ -43,6 +44,7 @@ export function folderHandlers(deps: Dependencies): ImplementedRoute[] {
     async delete({ db, caller, params, world }) {
       const folder = await ownFolder(db, caller, params.shortId)
       if (!(await removeFolder(db, folder.shortId, world.now()))) unknownFolder()
+      await tellDevice(db, folder, world.now())
     },
 
     async gitRemote({ db, caller, params, world }) {
@@ -73,6 +75,7 @@ async function create(input: HandlerInput<typeof folderRoutes.create>, deps: Dep
     createdAt: now,
   }
   await insertFolder(db, folder)
+  await tellDevice(db, folder, now)
   const row: FolderRow = { ...folder, repoId: null, bindingState: 'active', removedAt: null }
   return presentFolder(row, device, { now, leaseMs: deps.leaseMs })
 }
@@ -107,17 +110,29 @@ function unknownFolder(): never {
   return fail('resource_not_found', { param: 'shortId', message: 'You have no such folder.' })
 }
 
+/** Its link hands the device the list of its folders anew. */
+async function tellDevice(db: Db, folder: Pick<FolderRow, 'device'>, at: number): Promise<void> {
+  await publish(db, { topic: 'device.changed', key: folder.device, at })
+}
+
 /** `device`: the folder's device, null when it was removed. */
 function presentFolder(folder: FolderRow, device: DeviceRow | null, moment: { now: number; leaseMs: number }): Folder {
   const isConnected = device !== null && livenessOf(device, moment.now, moment.leaseMs) === 'connected'
+  const found = isConnected ? factsOf(folder, device) : null
   return {
     shortId: folder.shortId,
     displayName: folder.displayName,
     config: { deviceId: folder.device, rootPath: folder.rootPath, bindingState: folder.bindingState },
     status: device === null ? 'revoked' : isConnected ? 'active' : 'disconnected',
+    state: found?.state ?? null,
+    branch: found?.branch ?? null,
     repoId: folder.repoId,
     createdAt: toTimestamp(folder.createdAt),
   }
+}
+
+function factsOf(folder: FolderRow, { providerReadiness }: DeviceRow): FolderFacts | null {
+  return ('folders' in providerReadiness ? providerReadiness.folders?.[folder.shortId] : undefined) ?? null
 }
 
 async function presentRemote(db: Db, folder: FolderRow, check: FolderCheck | null) {

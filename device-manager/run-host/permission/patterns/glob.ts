@@ -22,7 +22,7 @@ export function glob(pattern: string, text: string): boolean {
   return inPattern === pattern.length
 }
 
-/** Whether some text that begins with `start` matches. */
+/** Says whether some text that begins with `start` matches. */
 export function globReaches(pattern: string, start: string): boolean {
   const star = pattern.indexOf('*')
   const literal = star < 0 ? pattern : pattern.slice(0, star)

@@ -1,11 +1,11 @@
 import { posix } from 'node:path'
 import { glob, globReaches } from './glob.ts'
 
-/** What is known of the folders by which paths and patterns are judged; taken before the harness starts. */
+/** The folders by which paths and patterns are judged, as they are before the harness starts. */
 export interface JudgedPlace {
   cwd: string
   homeDir: string
-  /** Where `cwd` really is. */
+  /** `cwd` with every symlink resolved. */
   realCwd: string
   /** A pattern's absolute spelling -> the same with the folder that it begins with as it really was at the start. */
   realPatterns: ReadonlyMap<string, string>
@@ -91,7 +91,7 @@ export function isWithin(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`)
 }
 
-/** Where a file system does not tell letters apart, neither does a rule that forbids; elsewhere it forbids a little more. */
+/** Ignores case in rules that forbid, as some file systems do in names; on others they forbid a little more. */
 function folded(path: string): string {
   return path.normalize('NFC').toLowerCase()
 }

@@ -1,6 +1,6 @@
 import { glob } from './glob.ts'
 
-/** Whether a rule that forbids is about the address, however it is spelt. What cannot be read may be any address. */
+/** Says whether a rule that forbids is about the address, however it is spelt. One that cannot be read may be any address. */
 export function forbidsUrl(pattern: string, url: string): boolean {
   const parsed = URL.parse(url)
   if (parsed === null) return true
@@ -10,7 +10,7 @@ export function forbidsUrl(pattern: string, url: string): boolean {
   return spellingsOf(parsed, url).some((text) => patterns.some((one) => glob(one, text)))
 }
 
-/** Whether a rule that allows is: as it is written, and as it is read. */
+/** Says whether a rule that allows is about the address, both as it is written and as it is read. */
 export function allowsUrl(pattern: string, url: string): boolean {
   const parsed = URL.parse(url)
   const domain = domainOf(pattern)
@@ -25,13 +25,13 @@ const domainOf = (pattern: string): string | null =>
 const isWithin = (host: string, domain: string): boolean =>
   host === domain || host.endsWith(`.${domain}`) || (domain.includes('*') && glob(domain, host))
 
-/** In small letters, without the dots of the root, in the letters that the name service knows. */
+/** Returns the host in small letters, without the dots of the root, in the letters that the name service knows. */
 function plainHost(host: string): string {
   const read = host.includes('*') ? host.toLowerCase() : (URL.parse(`http://${host}`)?.hostname ?? host.toLowerCase())
   return read.replace(/\.+$/, '')
 }
 
-/** As a browser reads it, and as older programs do, for which a backslash is a letter; empty where there is none. */
+/** The host as a browser reads it, and as older programs do, for which a backslash is a letter. */
 function hostsOf(parsed: URL, url: string): string[] {
   const [, authority = parsed.host] = /^[a-z][a-z\d+.-]*:\/\/([^/?#]*)/i.exec(url.trim()) ?? []
   const older = authority.slice(authority.lastIndexOf('@') + 1).replace(/:\d*$/, '')
@@ -45,7 +45,7 @@ function withPlainHost(pattern: string): string {
   )
 }
 
-/** What leads to the same place: without the user, the fragment and the port that goes without saying, by http or https. */
+/** Addresses that lead to the same place: without user, fragment and the port that goes without saying, by http or https. */
 function spellingsOf(parsed: URL, url: string): string[] {
   const { host, hostname, port, pathname, search } = parsed
   const names = [parsed.href]

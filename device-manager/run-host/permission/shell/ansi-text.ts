@@ -10,7 +10,7 @@ const letters: Readonly<Record<string, string>> = {
   v: ' ',
 }
 
-/** What a shell makes of the text within `$'...'`. */
+/** Returns what a shell makes of the text within `$'...'`. */
 export function ansiText(content: string): string {
   return content.replaceAll(
     /\\(?:x([\da-fA-F]{1,2})|u([\da-fA-F]{1,4})|U([\da-fA-F]{1,8})|([0-7]{1,3})|c(.)|(.))/gs,

@@ -3,7 +3,7 @@ export interface ShellWord {
   text: string
   /** The same with `unknown` for what only the shell can know: variables, substitutions, patterns of file names. */
   shape: string
-  /** What its braces do: make several words of it, perhaps; or nobody can say, since some of them are quoted. */
+  /** `plain`: its braces may make several words of it; `mixed`: nobody can say, since some of them are quoted. */
   braces: 'none' | 'plain' | 'mixed'
 }
 /** Stands for any text in a word's shape. */
@@ -33,7 +33,7 @@ export interface OpenCommand {
 /** Words after which a command begins, wherever they stand in zsh. */
 const parting = new Set(['{', '}', ']]'])
 
-/** What a command is put together from, character by character. */
+/** Puts a command together, character by character. */
 export class CommandBuilder {
   readonly #found: { commands: ShellWord[][]; given: string[]; isDoubtful: boolean }
   readonly #onDelimiter: (target: Target & { kind: 'delimiter' }) => void

@@ -6,7 +6,7 @@ import { lex } from './lexer.ts'
 /** A command that a line may lead to: its program by its plain name, and all of it as text. */
 export interface ShellCommand {
   program: Pick<ShellWord, 'text' | 'shape'>
-  /** What follows the program, with a blank before it; empty for nothing. */
+  /** The text that follows the program, with a blank before it; empty for nothing. */
   rest: string
 }
 
@@ -41,7 +41,7 @@ const wrappers = new Set([
   cpulimit firejail bwrap proot fakeroot catchsegv tini dumb-init start-stop-daemon entr watchexec hyperfine ssh-agent
   dotenv direnv nix-shell noglob nocorrect - repeat always hash mapfile readarray compgen complete`.split(/\s+/),
 ])
-/** What starts a program in the place of the system. */
+/** Programs that start another one in the place of the system. */
 const loader = /^ld[-.](?:linux|musl|so)/
 const reserved = new Set('if then elif else while until do for select in ! { }'.split(' '))
 /** zsh and bash keep in these what a name stands for. */
@@ -174,21 +174,21 @@ class Search {
 /** `find .` is a folder. */
 const isShell = (word: string, isProgram: boolean): boolean =>
   shells.has(plainName(word).toLowerCase()) && (word !== '.' || isProgram)
-/** What `case` looks at is no program. */
+/** The word that `case` looks at is no program. */
 const isBefore = (words: readonly ShellWord[], at: number): boolean => {
   const { text } = words[at]!
   return reserved.has(text) || text === 'case' || words[at - 1]?.text === 'case' || assignment.test(text)
 }
 /** In zsh `=rm` is where `rm` lies. */
 const plainName = (text: string): string => text.slice(text.lastIndexOf('/') + 1).replace(/^=(?=.)/, '')
-/** Where something unknown stands before the first slash, it may hold a blank and so end the program's name. */
+/** Something unknown before the first slash may hold a blank and so end the program's name. */
 const plainShape = (shape: string): string => {
   const name = plainName(shape)
   const known = plainName(shape.split(unknown, 1)[0] ?? '')
   return name === shape || known === '' || !shape.includes(unknown) ? name : `${known}${unknown}`
 }
 
-/** Whether a pattern for commands (`git push:*`) may match the command, whatever its unknown parts are. */
+/** Says whether a pattern for commands (`git push:*`) may match the command, whatever its unknown parts are. */
 export function mayMatch(pattern: string, command: ShellCommand, matchesText: (text: string) => boolean): boolean {
   const { program, rest } = command
   if (matchesText(`${program.text}${rest}`) || matchesText(`${program.text.toLowerCase()}${rest}`)) return true
@@ -196,7 +196,7 @@ export function mayMatch(pattern: string, command: ShellCommand, matchesText: (t
   const wanted = /^[^\s*:]*/.exec(pattern)![0]
   const isOpen = pattern.slice(wanted.length).startsWith('*')
   const canBe = canBeSpelt(program.shape, wanted) || canBeSpelt(program.shape.toLowerCase(), wanted)
-  // What a substitution puts in the place of a whole program may bring its arguments along.
+  // A substitution in the place of a whole program may bring its arguments along.
   return isOpen || (canBe && (program.text === '' || matchesText(`${wanted}${rest}`)))
 }
 

@@ -2,13 +2,13 @@ interface Pending {
   delimiter: string
   isQuoted: boolean
   stripsTabs: boolean
-  /** Of the substitution that it stands in. */
+  /** The depth of the substitution that it stands in. */
   depth: number
 }
 interface Read {
   end: number
   texts: string[]
-  /** Of these, those whose substitutions the shell carries out. */
+  /** Those of them whose substitutions the shell carries out. */
   expanded: string[]
   isDoubtful: boolean
 }
@@ -24,7 +24,7 @@ export class HereDocuments {
     return this.#pending.length > 0
   }
 
-  /** Whether there is one in the substitution of this depth, or deeper. */
+  /** Says whether there is one in the substitution of this depth, or deeper. */
   endsOf(depth: number): boolean {
     return this.#pending.some((one) => one.depth >= depth)
   }

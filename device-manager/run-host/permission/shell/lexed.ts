@@ -1,6 +1,6 @@
 import type { OpenCommand, OpenWord, ShellWord } from './command-builder.ts'
 
-/** What a command line is made of. */
+/** A command line, taken apart. */
 export interface Lexed {
   /** Those in substitutions, too. */
   commands: ShellWord[][]
@@ -12,7 +12,7 @@ export interface Lexed {
   given: string[]
   /** Here-documents in which the shell looks for substitutions. */
   expanded: string[]
-  /** What follows a quote that is not closed. */
+  /** The text that follows a quote that is not closed. */
   unclosed: string | null
   /** Something that shells read in different ways: where its words and commands end is not certain. */
   isDoubtful: boolean
@@ -20,7 +20,7 @@ export interface Lexed {
   isTooDeep: boolean
 }
 
-/** What a closing character ends. Substitutions hold commands, all else belongs to the current word. */
+/** The construct that a closing character ends. Substitutions hold commands, all else belongs to the current word. */
 export type Frame =
   | { kind: 'commands'; outer: OpenCommand | null; parens: number; arithmeticAt: number; hasCase: boolean }
   | { kind: 'quotes'; start: number; isClosedByEnd: boolean }

@@ -136,7 +136,7 @@ class Lexer {
       this.#frames.pop()
       return this.#closeBraces(frame, this.#at - 1)
     }
-    // Whether such a quote is one depends on the shell.
+    // It depends on the shell whether such a quote is one.
     if (char === "'" && frame.isQuoted) this.#doubt()
     if (char === '\n' && this.#hereDocuments.isPending) this.#doubt()
     this.#stepInWord(char, frame.isQuoted)
@@ -191,7 +191,7 @@ class Lexer {
     this.#command.add('', unknown)
   }
 
-  /** What stands up to the closing character, or to the end. */
+  /** Returns the text up to the closing character, or to the end. */
   #until(close: string, hasEscapes: boolean): string {
     const start = this.#at
     for (; this.#at < this.#text.length; this.#at++) {

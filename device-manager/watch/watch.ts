@@ -1,0 +1,119 @@
+import type { World } from '../../shared/lib/world.ts'
+import type { Log } from '../log/log.ts'
+import { fingerprintOf, watchPoints } from './fingerprint.ts'
+import { Paced } from './paced.ts'
+import { PathWatch } from './path-watch.ts'
+import type { Patience } from './patience.ts'
+import { whyUnwatchable } from './watchable.ts'
+
+export interface WatchOptions {
+  world: World
+  log: Log
+  patience: Patience
+  /** These subjects may have changed. The next look waits for it; must not reject. */
+  changed(subjects: readonly string[]): Promise<void>
+}
+
+/** How often everything is looked at although nothing told of a change: network file systems, folders further up. */
+const lookMs = 60_000
+
+interface Subject {
+  paths: readonly string[]
+  /** The fingerprint of each path, as it was seen last; null: it counts as changed at the next look. */
+  prints: ReadonlyMap<string, string> | null
+}
+
+interface Seen {
+  prints: ReadonlyMap<string, string>
+  points: string[]
+}
+
+/**
+ * Says which of its subjects changed, by fingerprints of a few paths of each: soon after the system told of a change, and
+ * each minute. A subject that is new counts as changed.
+ */
+export class Watch {
+  private readonly options: WatchOptions
+  private readonly subjects = new Map<string, Subject>()
+  /** Paths that may be watched, or may not; of those that are of use. */
+  private verdicts = new Map<string, boolean>()
+  private readonly looks: Paced
+  private readonly paths: PathWatch
+  private cancelLook: (() => void) | null = null
+
+  constructor(options: WatchOptions) {
+    const { world, log } = options
+    this.options = options
+    this.looks = new Paced({ world, soonMs: 100, gapMs: 500, maxGapMs: 500, act: () => this.look() })
+    this.paths = new PathWatch({ world, log, changed: () => this.looks.ask() })
+  }
+
+  /** Null: it is of no interest any more. */
+  set(subject: string, paths: readonly string[] | null): void {
+    const before = this.subjects.get(subject)
+    if (paths?.join('\0') === before?.paths.join('\0')) return
+    if (paths === null) this.subjects.delete(subject)
+    else this.subjects.set(subject, { paths, prints: before?.prints ?? null })
+    this.looks.ask()
+  }
+
+  /** The subject counts as changed at the next look, within the minute. */
+  lookAgain(subject: string): void {
+    const known = this.subjects.get(subject)
+    if (known !== undefined) this.subjects.set(subject, { ...known, prints: null })
+  }
+
+  async stop(): Promise<void> {
+    this.looks.stop()
+    this.cancelLook?.()
+    await this.paths.stop()
+  }
+
+  private async look(): Promise<boolean> {
+    const changed: string[] = []
+    const points: string[] = []
+    for (const [name, subject] of Array.from(this.subjects)) {
+      const seen = await this.options.patience.wait(name, () => see(subject.paths))
+      // A subject that hangs has changed, too, and nothing of it may be touched again.
+      const hung = { prints: new Map(subject.paths.map((path) => [path, 'hangs'])), points: [] }
+      const { prints, points: own } = seen ?? hung
+      const { prints: before } = subject
+      if (before === null || subject.paths.some((path) => prints.get(path) !== before.get(path))) {
+        changed.push(name)
+        for (const point of own) this.verdicts.delete(point)
+      }
+      if (this.subjects.get(name) === subject) this.subjects.set(name, { ...subject, prints })
+      points.push(...own)
+    }
+    this.paths.watch(await this.watchable(points))
+    if (changed.length > 0) await this.options.changed(changed)
+    this.cancelLook?.()
+    this.cancelLook = this.subjects.size === 0 ? null : this.options.world.after(lookMs, () => this.looks.ask())
+    return changed.length > 0
+  }
+
+  private async watchable(points: readonly string[]): Promise<string[]> {
+    const verdicts = new Map<string, boolean>()
+    for (const point of points) verdicts.set(point, this.verdicts.get(point) ?? (await this.mayWatch(point)))
+    this.verdicts = verdicts
+    return points.filter((point) => verdicts.get(point))
+  }
+
+  private async mayWatch(path: string): Promise<boolean> {
+    const { patience, log } = this.options
+    // The words of a path that hangs, or has gone meanwhile, are for nobody: the next look finds that out.
+    const why = await patience.wait(path, async () => (await whyUnwatchable(path)) ?? '').catch(() => null)
+    if (why) log.info({ path, why }, 'looked at each minute, since it cannot be watched')
+    return why === ''
+  }
+}
+
+async function see(paths: readonly string[]): Promise<Seen> {
+  const prints = new Map<string, string>()
+  const points: string[] = []
+  for (const path of paths) {
+    prints.set(path, await fingerprintOf(path))
+    points.push(...(await watchPoints(path)))
+  }
+  return { prints, points }
+}

@@ -1,0 +1,39 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { onTestFinished, test } from 'vitest'
+import type { Device } from '../../../shared/api/devices.ts'
+import { waitFor } from '../../kit/programs.ts'
+import { fetchHarness } from '../../kit/real-harness.ts'
+import { TestSystem } from '../../kit/system.ts'
+
+test('the real claude, whose credentials come and go, is shown as signed in and out', async ({ skip }) => {
+  const found = fetchHarness('claude')
+  if ('missing' in found) {
+    process.stderr.write(`\n*** NOT TESTED: the real claude is not available here. ${found.missing}\n\n`)
+    return skip('the real claude is not available here')
+  }
+  const system = await TestSystem.start()
+  onTestFinished(() => system.stop())
+  const { device, api } = system
+  writeFileSync(join(device.homeDir, '.profile'), `PATH=${found.binDir}:$PATH\n`)
+  const signedIn = async () => {
+    const { devices } = await api.call<{ devices: Device[] }>('GET', '/devices')
+    const [{ providerReadiness }] = devices as [Device]
+    return 'harnesses' in providerReadiness ? providerReadiness.harnesses['claude']?.signedIn : undefined
+  }
+  const isKnown = async () => {
+    await device.control({ op: 'refresh' })
+    return (await signedIn()) === false
+  }
+  await waitFor(isKnown, 'it is installed and not signed in')
+  const folder = join(device.homeDir, '.claude')
+  const file = join(folder, '.credentials.json')
+  mkdirSync(folder, { recursive: true })
+  const credentials = { accessToken: 'a', refreshToken: 'b', expiresAt: 1, scopes: ['user:inference'] }
+  // Its own answer takes a third of a second of a quiet processor; without a watch it would be asked in a minute.
+  const ms = 30_000
+  writeFileSync(file, JSON.stringify({ claudeAiOauth: credentials }))
+  await waitFor(async () => (await signedIn()) === true, 'it is signed in', { ms, about: () => device.log })
+  rmSync(file)
+  await waitFor(async () => (await signedIn()) === false, 'it is signed out', { ms, about: () => device.log })
+})
