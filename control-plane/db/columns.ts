@@ -62,5 +62,3 @@ export function nullableJson<T extends z.ZodType>(schema: T) {
   )
 }
 export const toJson = (value: unknown): string => JSON.stringify(value)
-export const toNullableJson = (value: unknown): string | null => (value === null ? null : JSON.stringify(value))
-export const toFlag = (value: boolean): number => (value ? 1 : 0)

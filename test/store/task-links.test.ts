@@ -17,7 +17,6 @@ import {
 } from '../../control-plane/resources/tasks/dependency-store.ts'
 import { hasOpenBlocker, listBlockedTasks, replaceTask } from '../../control-plane/resources/tasks/store.ts'
 import {
-  findReadMark,
   findWatcher,
   insertWatcher,
   listWatchers,
@@ -149,10 +148,10 @@ onBoth('watchers are kept once each, and read marks move', async ({ root }) => {
   expect(await removeWatcher(root, watcher)).toBe(true)
   expect(await removeWatcher(root, watcher)).toBe(false)
   const reader = { taskId: task.id, readerType: 'user' as const, readerId: 'usr_1' }
-  expect(await findReadMark(root, reader)).toBeNull()
   await replaceReadMark(root, reader, at)
   await replaceReadMark(root, reader, at + 1)
-  expect(await findReadMark(root, reader)).toBe(at + 1)
+  const { taskId: task_id, readerType: reader_type, readerId: reader_id } = reader
+  expect(await root('task_reads')).toMatchObject([{ task_id, reader_type, reader_id, last_read_at: at + 1 }])
 })
 
 onBoth('a repo is known by its remote in any form, once in each workspace', async ({ root }) => {

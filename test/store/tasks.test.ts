@@ -19,7 +19,6 @@ import {
   listDueStarts,
   listOpenOfAssignee,
   listSubtasks,
-  listTasksByBranch,
   listTasksByIds,
   listTasksByReferences,
   lockClosing,
@@ -188,9 +187,9 @@ onBoth('tasks of a private project are listed for whom it is, and an agent sees 
   for (const viewer of [stranger!, { userId: realWorld.uuid() }]) expect(await seen(viewer)).toEqual([open.id])
 })
 
-onBoth('tasks are read by ids, references, parent, assignee and branch', async ({ root }) => {
+onBoth('tasks are read by ids, references, parent and assignee', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
-  const [repoId, otherRepo] = [realWorld.uuid(), realWorld.uuid()]
+  const repoId = realWorld.uuid()
   const parent = await seedTask(root, workspaceId, { key: 'ABC-1', createdAt: at })
   const child = await seedTask(root, workspaceId, {
     key: 'ABC-2',
@@ -218,8 +217,6 @@ onBoth('tasks are read by ids, references, parent, assignee and branch', async (
   expect(await listTasksByReferences(root, workspaceId, [])).toEqual([])
   expect(ids(await listSubtasks(root, parent.id))).toEqual([child.id, done.id])
   expect(ids(await listOpenOfAssignee(root, workspaceId, 'agt_1'))).toEqual([child.id])
-  expect(ids(await listTasksByBranch(root, workspaceId, { name: 'b' }))).toEqual([done.id, child.id])
-  expect(ids(await listTasksByBranch(root, workspaceId, { name: 'b', repoId: otherRepo }))).toEqual([done.id])
   expect(await hasOpenSubtask(root, parent.id)).toBe(true)
   await replaceTask(root, child, { ...child, archivedAt: at })
   expect(await hasOpenSubtask(root, parent.id)).toBe(false)

@@ -18,12 +18,6 @@ export function firstLines(body: Uint8Array, count: number): Uint8Array {
   return body.subarray(0, body.length - afterLines(body, count).length)
 }
 
-export function countLines(body: Uint8Array): number {
-  let lines = 0
-  for (let at = body.indexOf(newline); at >= 0; at = body.indexOf(newline, at + 1)) lines++
-  return lines
-}
-
 /** Each line without its newline. */
 export function* linesOf(body: Uint8Array): Generator<Uint8Array> {
   let at = 0

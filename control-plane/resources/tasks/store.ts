@@ -150,27 +150,6 @@ export async function listOpenOfAssignee(db: Db, workspaceId: string, agentId: s
   )
 }
 
-/** Tasks with this branch, newest first; of this repo, or of none when `repoId` is left out. */
-export async function listTasksByBranch(
-  db: Db,
-  workspaceId: string,
-  branch: { name: string; repoId?: string | null },
-): Promise<TaskRow[]> {
-  const query = tasks.from(db).where({ workspace_id: workspaceId, branch_name: branch.name })
-  if (branch.repoId != null) {
-    const { repoId } = branch
-    void query.where((either) => void either.where({ repo_id: repoId }).orWhereNull('repo_id'))
-  }
-  return tasks.list(
-    query
-      .orderBy([
-        { column: 'created_at', order: 'desc' },
-        { column: 'id', order: 'desc' },
-      ])
-      .limit(100),
-  )
-}
-
 /** Stores what a git host last said of the task's pull request. */
 export async function replacePullRequest(
   db: Db,

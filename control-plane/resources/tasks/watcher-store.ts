@@ -1,4 +1,3 @@
-import { cellOf } from '../../db/reads.ts'
 import { z } from 'zod'
 import { nullableText, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
@@ -70,12 +69,4 @@ export async function replaceReadMark(db: Db, reader: Reader, at: number): Promi
     })
     .onConflict(['task_id', 'reader_type', 'reader_id'])
     .merge(['last_read_at'])
-}
-
-export async function findReadMark(db: Db, reader: Reader): Promise<number | null> {
-  return cellOf(
-    db('task_reads').where({ task_id: reader.taskId, reader_type: reader.readerType, reader_id: reader.readerId }),
-    'last_read_at',
-    time,
-  )
 }
