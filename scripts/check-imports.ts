@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join, normalize, relative } from 'node:path'
 import { checkFloors, importsOf, type Import } from './check-floors.ts'
+import { insideProblems } from './check-insides.ts'
 import { harnessNameProblems } from './check-harness-names.ts'
 import { harnessNames } from '../shared/runs/harnesses.ts'
 import { controlPlaneFloors } from './floors-control-plane.ts'
@@ -9,7 +10,8 @@ import { cliFloors, deviceManagerFloors } from './floors.ts'
 /**
  * The import rules: `shared` imports nothing of the others and nothing of node; `cli` and `device-manager` import neither the
  * control plane nor each other; the rooms of each part stand on floors (`floors.ts`, `floors-control-plane.ts`); knex stays where
- * rows are; rules and machines touch no clock, no chance and no I/O.
+ * rows are; rules and machines touch no clock, no chance and no I/O; the inside
+ * of a library has one home.
  */
 const root = normalize(join(import.meta.dirname, '..'))
 const parts = ['shared', 'control-plane', 'device-manager', 'cli', 'sandbox']
@@ -43,7 +45,7 @@ function check(file: string): void {
   const text = readFileSync(join(root, file), 'utf8')
   const part = file.split('/')[0] ?? ''
   const isTest = file.endsWith('.test.ts')
-  problems.push(...harnessNameProblems(file, text, harnessNames))
+  problems.push(...harnessNameProblems(file, text, harnessNames), ...insideProblems(file, text))
   const imports = importsOf(file, text)
   if (!isTest)
     graph.set(

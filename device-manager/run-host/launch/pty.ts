@@ -7,7 +7,8 @@ import type { Child, ChildLaunch, LeaderExit } from './child.ts'
 /**
  * Launches in a pseudo-terminal. Bytes come as they are and the terminal is never paused: output that waits near the exit
  * is lost. node-pty closes the terminal 200 ms after the leader's exit, with what a child in the background still writes;
- * that close is held back here until the output ended by itself or `abandon` was called.
+ * that close is held back here until the output ended by itself or `abandon` was called. It has no event for the end of the
+ * output (https://github.com/microsoft/node-pty/issues/72), so this file goes by two of its private fields.
  *
  * The program's end of the terminal is held open beside it for as long as it lives: a program may close all it has of it
  * (`exec >log 2>&1 </dev/null`), and a terminal that is read to its end then is hung up, which would kill the program.
@@ -46,7 +47,7 @@ export function launchInPty(launch: ChildLaunch): Child {
   }
 }
 
-/** Answers what closes it; may be called twice. */
+/** Returns the function that closes it, which may be called twice. */
 function holdOpen(terminal: string): () => void {
   let file: number | null = null
   try {
@@ -61,9 +62,9 @@ function holdOpen(terminal: string): () => void {
 }
 
 /**
- * node-pty notes the leader's exit in `_boundClose` and tells of it only after its timer, since the terminal is still
- * open then. Heard at once here, the end that is held is let go and the output ends without that delay. Of node-pty's
- * inside, as `_socket` below; where it is not written any more the timer tells.
+ * node-pty notes the leader's exit in its private `_boundClose` and tells of it only after its timer, since the terminal
+ * is still open then. Heard at once here, the end that is held is let go and the output ends without that delay. Where it
+ * is not written any more the timer tells.
  */
 function onExitSeen(pty: IPty, onLeaderGone: () => void): void {
   let value = (pty as unknown as Record<string, unknown>)['_boundClose']
