@@ -20,6 +20,9 @@ export interface Answer {
 /** Of each project: what all its tests share is made when the first of them is asked. */
 const started = new Map<string, Promise<Vitest>>()
 
+/** All that were changed so far: each is as it was again when another one is. */
+const changedFiles = new Set<string>()
+
 function vitestOf(tests: readonly string[]): Promise<Vitest> {
   const project = tests.some((name) => name.startsWith('test/process/')) ? 'process' : 'fast'
   const vitest =
@@ -30,7 +33,8 @@ function vitestOf(tests: readonly string[]): Promise<Vitest> {
 
 async function run({ tests, changed }: Question): Promise<Answer> {
   const vitest = await vitestOf(tests)
-  vitest.invalidateFile(join(process.cwd(), changed))
+  changedFiles.add(join(process.cwd(), changed))
+  for (const file of changedFiles) vitest.invalidateFile(file)
   const files = await vitest.globTestSpecifications([...tests])
   if (files.length === 0) throw new Error(`No test is found by ${tests.join(' ')}.`)
   const { testModules, unhandledErrors } = await vitest.runTestSpecifications(files)

@@ -19,6 +19,7 @@ const files = {
   'package.json': '{ "type": "module" }',
   'vitest.config.ts': `export default { test: { projects: [{ test: { name: 'fast', include: ['*.test.ts'] } }] } }`,
   'rule.ts': rule,
+  'other.ts': 'export const one = () => 1',
   'weak.test.ts': `import { expect, test } from 'vitest'
 import { countTo, mayEnter } from './rule.ts'
 test('somebody enters', () => void expect(mayEnter(40) && countTo(1) > 0).toBe(true))`,
@@ -68,6 +69,12 @@ test('a mutant that never ends is ended, and those after it are judged', async (
   expect(await copy.judge('rule.ts', endless, ['strong.test.ts'])).toBe('timed out')
   expect(await copy.judge('rule.ts', ofLine(1)[0]!, ['strong.test.ts'])).toBe('killed')
   await copy.checkTests()
+})
+
+test('a file that was changed is as it was when another one is', async () => {
+  expect(await copy.judge('rule.ts', ofLine(1)[0]!, ['strong.test.ts'])).toBe('killed')
+  const [other] = mutantsOf(files['other.ts'])
+  expect(await copy.judge('other.ts', other!, ['strong.test.ts'])).toBe('lived')
 })
 
 test('neither the project nor its copy stays changed, and tests that fail anyway judge nothing', async () => {
