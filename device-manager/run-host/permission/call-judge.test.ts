@@ -94,6 +94,16 @@ describe('a call that must be asked', () => {
     expect(asked).toEqual([])
   })
 
+  it('is asked with a name and a summary that are just as long as they may be', () => {
+    const { judge, asked } = judgeWith()
+    const name = 'x'.repeat(askedCallLimits.nameChars)
+    const chars = (more: number) => 'y'.repeat(askedCallLimits.summaryChars - 'Bash: '.length + more)
+    judge.answer(bash('ls', { name }))
+    for (const more of [0, 1]) judge.answer(bash(chars(more)))
+    expect(asked[0]?.name).toBe(name)
+    expect(asked.slice(1).map(({ safeSummary }) => safeSummary)).toEqual([`Bash: ${chars(0)}`, `Bash: ${chars(-3)}...`])
+  })
+
   it.each([
     ['an input that is no object', 'just text'],
     ['no input', undefined],
@@ -178,6 +188,15 @@ describe('a call that a person allowed', () => {
     const strict = judgeWith({ allowCalls, defaultMode: 'strict' })
     expect(ruleOf(strict.judge.answer(push))).toEqual(allowed('apr_1'))
     expect(strict.judge.answer(push).decision.behavior).toBe('deny')
+  })
+
+  it('is made although others were allowed or denied before it', () => {
+    const allowCalls = [approvalOf(push, 'apr_1')]
+    const { judge, asked } = judgeWith({ allow: ['Read'], deny: ['Bash(rm:*)'], allowCalls })
+    expect(judge.answer({ ...bash(''), name: 'Read', input: { file_path: '/work/a' } }).decision.behavior).toBe('allow')
+    expect(judge.answer(bash('rm -r x')).decision.behavior).toBe('deny')
+    expect(ruleOf(judge.answer(push))).toEqual(allowed('apr_1'))
+    expect(asked).toEqual([])
   })
 
   it('is this call whatever the model says it is for', () => {

@@ -66,6 +66,23 @@ describe('order of the lists', () => {
   })
 })
 
+describe('a rule', () => {
+  test.for(['Bash', 'Bash()', 'Bash(*)', 'Bash(**)', 'Bash(:*)', { tool: 'Bash', pattern: '' }] as const)(
+    '%j is of the tool whatever its input',
+    (rule) => {
+      expect([allows(rule, bash('a | b > c')), denies(rule, bash(''))]).toEqual([true, true])
+      expect(allows(rule, { name: 'Read', input: { file_path: 'a' } })).toBe(false)
+    },
+  )
+
+  test.for(['Bash(lsx', 'Bash(ls', '(ls)', 'Bash ls)'])(
+    '%s, which is not closed or names no tool, is of none',
+    (rule) => {
+      expect([allows(rule, bash('ls')), denies(rule, bash('ls'))]).toEqual([false, false])
+    },
+  )
+})
+
 describe('rules that allow a shell command', () => {
   test.for([
     ['Bash', 'anything; at all'],

@@ -100,4 +100,10 @@ describe('masking', () => {
       }),
     )
   })
+
+  it('is nothing of an input that is too much however little of each part is shown', () => {
+    const tree = (depth: number): unknown => (depth === 0 ? 'leaf' : Array.from({ length: 4 }, () => tree(depth - 1)))
+    expect(shownArgs({ tree: tree(8) }, asItIs)).toEqual({ args: {}, isCut: true })
+    expect(shownArgs({ tree: tree(2) }, asItIs)).toEqual({ args: { tree: tree(2) }, isCut: false })
+  })
 })
