@@ -66,6 +66,9 @@ function handlers(gate: Gate | null) {
       await db(table).insert({ name: body.name ?? '' })
       if (body.mode === 'forbid') return fail('http_exception')
       if (body.mode === 'unavailable') return fail('run.not_retriable', { status: 503 })
+      if (body.mode === 'internal') return fail('internal_error')
+      if (body.mode?.startsWith('code '))
+        throw Object.assign(new Error('of the database'), { code: body.mode.slice(5) })
       if (body.mode === 'crash') throw new Error('something broke')
       if (body.mode === 'accept') return answer(202, { n }, { 'X-Made': 'later' })
       return { n }
@@ -187,7 +190,7 @@ test('a key that is missing where needed, empty, too long, or has spaces is inva
   expect((await must({ 'idempotency-key': 'x'.repeat(255) })).status).toBe(200)
 })
 
-test('where keys are not used they are passed over', async () => {
+test('where keys are not used they are ignored', async () => {
   const headers = { 'idempotency-key': 'not used' }
   const [one, two] = [
     await call(server, '/free', { body: {}, headers }),
@@ -206,6 +209,24 @@ test('after a refusal the key is free and nothing was done', async () => {
   const unavailable = newKey()
   expect((await make(unavailable, { mode: 'unavailable' })).status).toBe(503)
   expect((await make(unavailable, {})).status).toBe(201)
+})
+
+test.each([
+  ['it was cancelled', 'code 57014'],
+  ['another row was in its way', 'code 23505'],
+  ['another process was at work', 'code SQLITE_BUSY'],
+])('after the database has undone a write since %s the key is free', async (_why, mode) => {
+  const key = newKey()
+  expect((await make(key, { name: mode, mode })).status).toBeGreaterThanOrEqual(409)
+  const again = await make(key, { name: mode })
+  expect([again.status, again.headers.get('idempotency-replayed')]).toEqual([201, null])
+  expect(await rowsNamed(mode)).toBe(1)
+})
+
+test('after a failure that the server did not expect, yet names itself, the effect is unknown', async () => {
+  const key = newKey()
+  expect((await make(key, { mode: 'internal' })).status).toBe(500)
+  expect(codeOf(await make(key, { mode: 'internal' }))).toBe('idempotency_effect_unknown')
 })
 
 test('after an unexpected failure the effect is unknown', async () => {

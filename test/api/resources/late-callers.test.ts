@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { halfRequest } from '../../kit/half-request.ts'
-import { outcomeOf, TestServer } from '../../kit/server.ts'
+import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
 import { makeDm } from '../../kit/talk.ts'
 
 /** Callers who lose their right between the headers and the body of a request: it does nothing any more. */
@@ -80,4 +80,38 @@ test('a person who left says nothing to an agent', async () => {
   })
   expect(outcomeOf(reply)).toBe('403 not_permitted')
   expect((await server.ok(`/runs?agent=${agent.id}`)).data).toEqual([])
+})
+
+const demote = ({ uuid, workspaceId }: Person) =>
+  root()('members').where({ user_id: uuid, workspace_id: workspaceId }).update({ role: 'member' })
+
+test('a person who is no admin any more is told no secret', async () => {
+  const admin = await server.addPerson('admin')
+  const { id } = await server.ok('/secrets', { body: { name: 'Deploy', value: 'hunter2hunter2' }, token: admin.token })
+  const reveal = (between: () => Promise<unknown>) =>
+    halfRequest(server, `/secrets/${id}/reveal`, {
+      token: admin.token,
+      body: {},
+      between: async () => void (await between()),
+    })
+  expect((await reveal(() => Promise.resolve())).body).toMatchObject({ value: 'hunter2hunter2' })
+  const late = await reveal(() => demote(admin))
+  expect(outcomeOf(late)).toBe('403 http_exception')
+  expect(JSON.stringify(late.body)).not.toContain('hunter2')
+})
+
+test('a person who is no admin any more does what a member may', async () => {
+  const admin = await server.addPerson('admin')
+  const agent = await server.createAgent({}, admin.token)
+  const put = (capabilities: string[], between: () => Promise<unknown>) =>
+    halfRequest(server, `/agents/${agent.id}/config`, {
+      method: 'PUT',
+      token: admin.token,
+      body: { config: { permissions: { capabilities } } },
+      between: async () => void (await between()),
+    })
+  const capabilities = async () => (await server.ok(`/agents/${agent.id}/config`)).config.permissions.capabilities
+  expect(outcomeOf(await put(['manage_agents'], () => Promise.resolve()))).toBe('200')
+  expect(outcomeOf(await put([], () => demote(admin)))).toBe('403 http_exception')
+  expect(await capabilities()).toEqual(['manage_agents'])
 })
