@@ -61,7 +61,7 @@ export const targets: readonly Target[] = [
     far: ['test/api/sign-in/'],
   },
   resource('agents', [`${room}agents/`], routes('agent', 'trust')),
-  resource('approvals', [`${room}approvals/`], routes('approvals', 'trust')),
+  resource('approvals', [`${room}approvals/`], routes('approvals', 'trust', 'platform-changes')),
   resource('automations', [`${room}automations/`], routes('automation')),
   resource('conversations', [`${room}conversations/`], routes('conversation', 'message')),
   resource('devices', routes('device'), ['test/api/dispatch/', ...routes('run')]),
