@@ -2,11 +2,11 @@
  * Insides of libraries, which an upgrade may change without a word, and the only files that touch them. A test beside each, or in
  * `test/store/insides.test.ts` and `test/process/run-host/pty.test.ts`, says in a sentence what an upgrade has changed.
  */
-const homes: readonly { file: RegExp; library: string }[] = [
-  { file: /^control-plane\/db\/(?:postgres-client|sqlite-client|knex-client\.d)\.ts$/, library: 'knex' },
-  { file: /^control-plane\/db\/row-reader\.ts$/, library: 'zod' },
-  { file: /^device-manager\/run-host\/launch\/pty\.ts$/, library: 'node-pty' },
-]
+const homes: Readonly<Record<string, RegExp>> = {
+  knex: /^control-plane\/db\/(?:postgres-client|sqlite-client|knex-client\.d)\.ts$/,
+  zod: /^control-plane\/db\/row-reader\.ts$/,
+  'node-pty': /^device-manager\/run-host\/launch\/pty\.ts$/,
+}
 /** Has `client` of handles, which knex's types leave open. */
 const database = /^control-plane\/db\//
 /** Whose documentation says that it is imported so. */
@@ -26,7 +26,7 @@ const client = /\b(?:db|tx|root|Knex\))\.client\b/
 
 /** Places where a file reaches for the inside of a library that another file is the home of, or none. */
 export function insideProblems(file: string, text: string): string[] {
-  if (file.endsWith('.test.ts') || homes.some((home) => home.file.test(file))) return []
+  if (file.endsWith('.test.ts') || Object.values(homes).some((home) => home.test(file))) return []
   const complain = (name: string) =>
     `${file}: \`${name}\` is the inside of a library; give it one file with a test and list both in scripts/check-insides.ts`
   return text.split('\n').flatMap((line) => {

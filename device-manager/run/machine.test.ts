@@ -103,8 +103,8 @@ describe('the life of a run', () => {
     expect(started.state?.givenUp).toBe(true)
   })
 
-  it('ends a run that was given up once, whatever comes after it', () => {
-    const live: RunEvent[] = [offered, { type: 'start_received' }, { type: 'host_started' }, { type: 'given_up' }]
+  it.each(['given_up', 'closed'] as const)('ends a run that is %s once, whatever comes after it', (type) => {
+    const live: RunEvent[] = [offered, { type: 'start_received' }, { type: 'host_started' }, { type }]
     const { effects, state } = play(...live, { type: 'cancel_received', stop })
     expect(effects.filter((effect) => effect === 'stop_host')).toHaveLength(1)
     expect(state?.cancel).toBeNull()

@@ -72,7 +72,7 @@ export class Copy {
     for (let attempt = 0; attempt < tries; attempt++) {
       const answer = await this.ask(question, limitMs)
       if (answer === 'late') return 'timed out'
-      if (answer.failed) return 'killed'
+      if (answer.failed.length > 0) return 'killed'
       if (answer.passed === usuallyPassed) return 'lived'
     }
     throw new Error(`Other tests are run each time by ${question.tests.join(' ')}.`)
@@ -86,7 +86,8 @@ export class Copy {
     await this.ask({ tests, changed: file }, firstMs)
     const begun = performance.now()
     const answer = await this.ask({ tests, changed: file }, firstMs)
-    if (answer === 'late' || answer.failed) throw new Error(`Without any mutant these tests fail: ${key}`)
+    if (answer === 'late' || answer.failed.length > 0)
+      throw new Error(`Without any mutant these tests fail: ${answer === 'late' ? key : answer.failed.join('\n')}`)
     const usual = { ms: performance.now() - begun, passed: answer.passed, changed: file }
     this.usual.set(key, usual)
     return usual

@@ -30,7 +30,11 @@ export const targets: readonly Target[] = [
     far: ['test/process/run-host/gate-paths'],
   },
   { files: /^device-manager\/run\/machine\.ts$/, near: ['device-manager/run/machine.test.ts'] },
-  { files: /^device-manager\/link\/machine\.ts$/, near: ['device-manager/link/'] },
+  {
+    files: /^device-manager\/link\/machine\.ts$/,
+    near: ['device-manager/link/machine.test.ts'],
+    far: ['device-manager/link/reconnect.test.ts'],
+  },
   {
     files: /^control-plane\/link\/ingest-batch\.ts$/,
     near: ['test/store/ingest.test.ts', 'test/store/run-log.test.ts'],
@@ -57,7 +61,7 @@ export const targets: readonly Target[] = [
     far: ['test/api/sign-in/'],
   },
   resource('agents', [`${room}agents/`], routes('agent', 'trust')),
-  resource('approvals', [`${room}approvals/`], routes('approvals', 'trust')),
+  resource('approvals', [`${room}approvals/`], routes('approvals', 'trust', 'platform-changes')),
   resource('automations', [`${room}automations/`], routes('automation')),
   resource('conversations', [`${room}conversations/`], routes('conversation', 'message')),
   resource('devices', routes('device'), ['test/api/dispatch/', ...routes('run')]),

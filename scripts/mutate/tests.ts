@@ -12,7 +12,8 @@ export interface Question {
   changed: string
 }
 export interface Answer {
-  failed: boolean
+  /** What failed, by name. */
+  failed: readonly string[]
   /** Tests that passed. Fewer than usual, without a failure, say nothing: some were not run. */
   passed: number
 }
@@ -40,8 +41,14 @@ async function run({ tests, changed }: Question): Promise<Answer> {
   const { testModules, unhandledErrors } = await vitest.runTestSpecifications(files)
   // Vitest keeps what it knows of files that were asked before.
   const asked = testModules.filter(({ moduleId }) => files.some((file) => file.moduleId === moduleId))
+  const broken = asked.filter((each) => each.state() === 'failed')
   return {
-    failed: unhandledErrors.length > 0 || asked.some((each) => each.state() === 'failed'),
+    failed: [
+      ...unhandledErrors.map(String),
+      ...broken.map(
+        (each) => `${each.moduleId}: ${[...each.children.allTests('failed')].map((test) => test.fullName).join(', ')}`,
+      ),
+    ],
     passed: asked.reduce((sum, { children }) => sum + [...children.allTests('passed')].length, 0),
   }
 }

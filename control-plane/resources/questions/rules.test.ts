@@ -37,6 +37,8 @@ test('an answer that does not fit the mode is refused', () => {
   expect(judge('single_select', '', ['a', 'b'])).toMatchObject({ refusal: 'answer_mode_mismatch' })
   expect(judge('single_select', 'a', null)).toMatchObject({ refusal: 'answer_mode_mismatch' })
   expect(judge('multi_select', 'note', ['b', 'a', 'b'])).toEqual({ answer: { text: 'note', selected: ['b', 'a'] } })
+  for (const nothing of [[], null])
+    expect(judge('multi_select', 'note', nothing)).toMatchObject({ refusal: 'answer_mode_mismatch' })
   expect(judge('multi_select', null, ['c'])).toMatchObject({ refusal: 'invalid_option_key' })
   expect(judge('secret_input', 'x', null)).toMatchObject({ refusal: 'question_needs_secret' })
 })
@@ -50,6 +52,10 @@ test('the woken run gets the question and its answer, but for a secret only its 
   const question = { id: 'qst_1', prompt: 'Which?', options, secretRequest: null }
   const told = answeredPrompt(question, { answer: { text: 'quickly', selected: ['a', 'b'] }, by: 'Ada' })
   for (const words of ['qst_1', 'Which?', 'Ada answered', 'a (Apple), b', 'quickly']) expect(told).toContain(words)
+  expect(told).not.toContain('b (')
+  // An option of which nothing else is known is its key.
+  const picked = answeredPrompt(question, { answer: { text: null, selected: ['b', 'a', 'gone'] }, by: 'Ada' })
+  expect(picked).toContain('b, a (Apple), gone')
   const secret = answeredPrompt({ ...question, secretRequest }, { answer: null, by: 'Ada' })
   expect(secret).toContain('the environment variable KEY')
 })
