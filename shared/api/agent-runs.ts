@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import { exitReasonNames } from '../runs/exit-reasons.ts'
-import { agentParams, agentPositional } from './agents.ts'
+import { harnessNames } from '../runs/harnesses.ts'
+import { reasoningEfforts } from '../runs/spec.ts'
+import { agentParams, agentPositional, modelId } from './agents.ts'
 import { approvalId, questionId, runId, taskRef } from './ids.ts'
 import { defineRoute } from './route.ts'
 import { fileFlag } from './command.ts'
@@ -65,7 +67,6 @@ export const jsonSchemas = z
 export type JsonSchemas = z.infer<typeof jsonSchemas>
 
 const dropped = { target: null, hidden: true, dropped: true, description: 'Accepted and ignored.' } as const
-const runFlags = { model: dropped, effort: dropped, env: dropped } as const
 
 export const agentRunRoutes = {
   start: defineRoute({
@@ -86,17 +87,30 @@ export const agentRunRoutes = {
         .max(255)
         .optional()
         .describe('A wake of this agent with the same key is not repeated.'),
+      model: modelId.optional().describe('Model for this run alone.'),
+      reasoningEffort: z.enum(reasoningEfforts).optional().describe('Reasoning effort for this run alone.'),
+      harness: z
+        .enum(harnessNames)
+        .optional()
+        .describe('Harness for this run alone. An agent that runs a command keeps it, and no other agent gets one.'),
       outputSchemas: jsonSchemas
         .optional()
         .describe('JSON Schemas by name: the output that the run records under one of these names must fit it.'),
     }),
     reply: startRunReply,
-    errors: ['task_not_found', 'credits_harness_unsupported', 'credential_unbrokerable'],
+    errors: [
+      'task_not_found',
+      'credits_harness_unsupported',
+      'credential_unbrokerable',
+      'model_not_found',
+      'reasoning_effort_unsupported',
+      'harness_model_unsupported',
+    ],
     cli: [
       {
         command: 'agent run',
         positionals: [agentPositional],
-        flags: runFlags,
+        flags: { model: dropped, effort: dropped, env: dropped, harness: null, 'reasoning-effort': null },
         example: 'svc agent run @builder --prompt "Fix the failing test"',
       },
       {
@@ -111,7 +125,8 @@ export const agentRunRoutes = {
             description:
               'Wait for the end, this many milliseconds at most (300,000 without a number; up to 86,400,000).',
           },
-          ...runFlags,
+          'reasoning-effort': { aliases: ['effort'] },
+          env: dropped,
         },
         flow: true,
         example: 'svc run create --agent @builder --prompt "Fix the failing test" --wait',

@@ -73,14 +73,18 @@ export async function checkRepo(db: Db, task: Pick<TaskRow, 'repoId' | 'baseBran
     fail('repo_not_found', { param: 'repoId' })
 }
 
-/** Harness, model and effort that a task sets for its runs must fit together, as far as the catalog knows. */
+/**
+ * Harness, model and effort that a task or a wake sets for runs must fit together, as far as the catalog knows. `modelParam`:
+ * the model's name in the request.
+ */
 export function checkRunSettings(
   settings: Pick<TaskRow, 'modelId' | 'harness' | 'reasoningEffort'>,
   catalog: ModelCatalog,
+  modelParam = 'modelId',
 ): void {
   const { modelId, harness, reasoningEffort } = settings
   if (modelId === null) return
-  const model = catalog.find(modelId) ?? fail('model_not_found', { param: 'modelId' })
+  const model = catalog.find(modelId) ?? fail('model_not_found', { param: modelParam })
   if (reasoningEffort !== null && !model.efforts.includes(reasoningEffort))
     fail('reasoning_effort_unsupported', { param: 'reasoningEffort', allowedValues: model.efforts })
   if (harness !== null && harness !== model.harness && harnesses[harness].models === 'own')

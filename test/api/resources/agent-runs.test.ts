@@ -135,6 +135,29 @@ test('a declined run is told in the history of its task, as every run that ends'
   expect(data).toMatchObject([{ kind: 'run.ended', actor: { type: 'agent', id: agent.id }, data: ended }])
 })
 
+test('model, effort and harness of one run are its own, and the agent keeps those it has', async () => {
+  const { token } = await server.addPerson('owner', 'choices')
+  const device = await FakeDevice.connect(server, { token })
+  const agent = await server.createAgent({ harness: 'claude', command: null, model: 'claude-opus-4-5' }, token)
+  await start(agent.id, { prompt: 'x', model: 'gpt-5', reasoningEffort: 'high', harness: 'codex' }, token)
+  const first = await device.take()
+  expect(first.spec).toMatchObject({ model: 'gpt-5', reasoningEffort: 'high', harness: 'codex' })
+  await first.end()
+  await start(agent.id, { prompt: 'x' }, token)
+  const second = await device.take()
+  expect(second.spec).toMatchObject({ model: 'claude-opus-4-5', reasoningEffort: null, harness: 'claude' })
+  await second.end()
+  // Which program runs is no choice for one run.
+  for (const [id, harness] of [
+    [agent.id, 'command'],
+    [(await server.createAgent({}, token)).id, 'claude'],
+  ] as const) {
+    const reply = await start(id, { prompt: 'x', harness }, token)
+    expect([outcomeOf(reply), reply.body.error.param]).toEqual(['400 validation_error', 'harness'])
+  }
+  await device.disconnect()
+})
+
 test('what cannot run is not dispatched, as an answer and not as an error', async () => {
   const inactive = await server.createAgent()
   await server.ok(`/agents/${inactive.id}`, { method: 'PATCH', body: { status: 'running' } })

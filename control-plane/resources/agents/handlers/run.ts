@@ -1,6 +1,9 @@
 import { agentRunRoutes, startRunReply, type StartRunReply } from '../../../../shared/api/agent-runs.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import type { ExitReason } from '../../../../shared/runs/exit-reasons.ts'
+import { type HarnessName, harnesses } from '../../../../shared/runs/harnesses.ts'
+import type { ModelCatalog } from '../../../catalog/catalog.ts'
+import type { RunOverrides } from '../../../wakes/build-spec.ts'
 import type { Tx } from '../../../db/open.ts'
 import { causeOfCaller } from '../../../wakes/cause.ts'
 import { startRun } from '../../../wakes/start-run.ts'
@@ -9,6 +12,7 @@ import type { Caller } from '../../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { lookUpTask } from '../../tasks/lookup.ts'
+import { checkRunSettings } from '../../tasks/body-lookup.ts'
 import { taskPrompt } from '../../tasks/prompt.ts'
 import type { TaskRow } from '../../tasks/store.ts'
 import { addOutputSchemas } from '../../runs/steps/add-schemas.ts'
@@ -18,7 +22,7 @@ import { acceptAgent } from '../steps/accept.ts'
 import { lookUpAgent, unknownAgent } from '../lookup.ts'
 import type { AgentRow } from '../store.ts'
 
-type Dependencies = Pick<ResourceDependencies, 'costly' | 'wakeContext'>
+type Dependencies = Pick<ResourceDependencies, 'catalog' | 'costly' | 'wakeContext'>
 
 type Start = HandlerInput<typeof agentRunRoutes.start>
 const keptMs = 24 * 3_600_000
@@ -60,6 +64,7 @@ async function wake(
 ) {
   const { db, caller, body, world } = input
   const agent = await acceptAgent(db, found, { caller, world })
+  const overrides = overridesOf(body, { agent, catalog: deps.catalog })
   const answer = await startRun(
     db as Tx,
     {
@@ -70,12 +75,31 @@ async function wake(
       prompt: promptOf(task, body.prompt),
       task,
       parent: null,
+      overrides,
     },
     deps.wakeContext,
   )
   if (body.outputSchemas !== undefined && answer.kind !== 'not_dispatched')
     await addOutputSchemas(db, answer.runId, body.outputSchemas)
   return toReply(answer)
+}
+
+/** The choices for this run alone. They are checked as those of a task, and decide no program. */
+function overridesOf(
+  body: Start['body'],
+  { agent, catalog }: { agent: AgentRow; catalog: ModelCatalog },
+): RunOverrides {
+  const [model, reasoningEffort, harness] = [body.model ?? null, body.reasoningEffort ?? null, body.harness ?? null]
+  checkRunSettings({ modelId: model, harness, reasoningEffort }, catalog, 'model')
+  const isCommand = (name: HarnessName | null) => name !== null && harnesses[name].runsOwnCommand
+  if (harness !== null && isCommand(harness) !== isCommand(agent.harness))
+    fail('validation_error', {
+      param: 'harness',
+      message: isCommand(harness)
+        ? `${agent.name} runs no command; only its settings can give it one.`
+        : `${agent.name} runs a command; only its settings can make it run ${harness} instead.`,
+    })
+  return { model, reasoningEffort, harness }
 }
 
 /** The person's words, about the task when one is named. */
