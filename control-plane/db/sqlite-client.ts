@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import BetterSqlite3 from 'better-sqlite3'
 import Client from 'knex/lib/dialects/better-sqlite3/index.js'
 import type { CopiedInto, CopiedRow } from './copy.ts'
+import { cacheStatements } from './statement-cache.ts'
 import type { StatementClient, StatementText, Value } from './statement.ts'
 
 /**
@@ -16,7 +17,7 @@ export class SqliteClient extends Client implements StatementClient {
 
   readRows({ sqlite }: StatementText, values: readonly Value[]): Promise<unknown[]> | unknown[] {
     const reader = this.transacting === true ? null : this.readerOfFile()
-    if (reader !== null) return reader.all(sqlite, bindingsOf(values))
+    if (reader !== null) return reader.all(limitWritten({ sql: sqlite, bindings: bindingsOf(values) }))
     return this.ask(sqlite, values) as Promise<unknown[]>
   }
 
@@ -62,38 +63,40 @@ export class SqliteClient extends Client implements StatementClient {
     return super.destroy(...given)
   }
 
-  /**
-   * Writes the number of a `limit ?` into the statement. SQLite plans by the number and so compiles a statement anew each
-   * time it is bound, which costs several times what reading a row does; the text with the number is prepared once.
-   */
   protected override _query(...[connection, query]: Parameters<Client['_query']>): Promise<unknown> {
-    const limit = query.bindings?.at(-1)
-    if (query.sql.endsWith(' limit ?') && Number.isSafeInteger(limit)) {
-      query.sql = query.sql.slice(0, -1) + String(limit)
-      query.bindings = query.bindings?.slice(0, -1) ?? []
-    }
     // The name is knex's.
     // oxlint-disable-next-line no-underscore-dangle
-    return super._query(connection, query)
+    return super._query(connection, Object.assign(query, limitWritten(query)))
   }
+}
+
+interface Bound {
+  sql: string
+  bindings?: readonly unknown[]
+}
+
+/**
+ * Writes the number of a `limit ?` into the statement. SQLite plans by the number and so compiles a statement anew each
+ * time it is bound, which costs several times what reading a row does; the text with the number is prepared once.
+ */
+function limitWritten({ sql, bindings = [] }: Bound): Required<Bound> {
+  const limit = bindings.at(-1)
+  return sql.endsWith(' limit ?') && Number.isSafeInteger(limit)
+    ? { sql: sql.slice(0, -1) + String(limit), bindings: bindings.slice(0, -1) }
+    : { sql, bindings }
 }
 
 class Reader {
   private readonly connection: BetterSqlite3.Database
-  private readonly statements = new Map<string, BetterSqlite3.Statement>()
 
   constructor(file: string) {
     this.connection = new BetterSqlite3(file, { readonly: true, fileMustExist: true })
     this.connection.pragma('busy_timeout = 5000')
+    cacheStatements(this.connection)
   }
 
-  all(sql: string, bindings: readonly unknown[]): unknown[] {
-    let statement = this.statements.get(sql)
-    if (statement === undefined) {
-      statement = this.connection.prepare(sql)
-      this.statements.set(sql, statement)
-    }
-    return statement.all(...bindings)
+  all({ sql, bindings }: Required<Bound>): unknown[] {
+    return this.connection.prepare(sql).all(...bindings)
   }
 
   close(): void {

@@ -18,7 +18,7 @@ export interface WaitingRun {
 }
 
 const row = z
-  .looseObject({
+  .object({
     id: text,
     workspace_id: text,
     agent_id: text,
@@ -80,12 +80,15 @@ const waiting = (where: string) =>
     row,
   )
 
+const byId = waiting('runs.id = ?')
 const byIds = waiting('runs.id in ?')
 const ofWorkspace = waiting('runs.workspace_id = ? and (runs.created_at, runs.id) > (?, ?)')
 const anywhere = waiting('(runs.created_at, runs.id) > (?, ?)')
 
 /** Returns the ones of these runs that wait, oldest first. */
 export async function findWaiting(db: Db, runIds: readonly string[]): Promise<WaitingRun[]> {
+  const [first, ...others] = runIds
+  if (first !== undefined && others.length === 0) return byId.list(db, [first, 1])
   return byIds.list(db, [runIds, runIds.length])
 }
 
