@@ -1,5 +1,6 @@
 import { registerRunEffects } from './lifecycle/run-effects.ts'
 import { closeGatesOfRun } from './resources/approvals/steps/run-ended.ts'
+import { goOnAfterLimit } from './wakes/after-limit.ts'
 import { postReply } from './resources/conversations/steps/reply.ts'
 import { moveStartedTask, recordRunEnd } from './resources/tasks/steps/run-effects.ts'
 
@@ -10,6 +11,6 @@ export function registerAllRunEffects(): void {
   registerRunEffects({
     started: [moveStartedTask],
     // Tasks are locked before conversations, as everywhere.
-    ended: [closeGatesOfRun, recordRunEnd, postReply],
+    ended: [closeGatesOfRun, recordRunEnd, postReply, goOnAfterLimit],
   })
 }

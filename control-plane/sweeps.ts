@@ -6,6 +6,7 @@ import type { Log } from './process/log.ts'
 import { dueAutomationsSweep, oldSkipsSweep } from './sweeps/due-automations.ts'
 import { expiredApprovalsSweep } from './sweeps/expired-approvals.ts'
 import { oldRowsSweep } from './sweeps/old-rows.ts'
+import { quotasSweep } from './sweeps/quotas.ts'
 import { queuedRunsSweep } from './sweeps/queued-runs.ts'
 import { runningRunsSweep } from './sweeps/running-runs.ts'
 import { scheduledTasksSweep } from './sweeps/scheduled-tasks.ts'
@@ -48,6 +49,7 @@ export function createSweeper(options: {
         graceMs: config.leaseMs,
         startedAt: world.now(),
       }),
+      quotasSweep({ everyMs: soonMs, dispatch: (workspaceId) => dispatcher.capacityChanged(workspaceId) }),
       { name: 'waiting_wakes', everyMs, run: async () => waker.lookAgain(), idle: () => waker.idle() },
       scheduledTasksSweep({ everyMs: soonMs }),
       dueAutomationsSweep({ everyMs: soonMs, context: options.wakeContext }),

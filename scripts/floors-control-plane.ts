@@ -30,6 +30,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/questions': 'questions of agents',
       'resources/platform-changes': 'writes of agents that wait for approval',
       'resources/approvals': 'approvals, and what a run or task waits for',
+      'resources/quotas': 'accounts of harnesses that a provider limits',
       'resources/runs': 'runs, their leases, details, frames and events',
       'resources/tasks': 'tasks, checklists, dependencies, watchers, activity',
       'resources/conversations': 'conversations, their messages, who takes part, names of who speaks',

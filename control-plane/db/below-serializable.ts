@@ -55,6 +55,7 @@ export const belowSerializable: readonly { what: string; tables: readonly string
       'dashboard_sessions',
       'github_deliveries',
       'automation_fires',
+      'quota_windows',
     ],
     why: 'Every reader passes them over by their time already.',
   },

@@ -32,7 +32,8 @@ export async function finishRun(
     },
     at: ending.at,
   })
-  await applyRunEffects(db, run, { at: ending.at, world, exitReason: ending.exitReason })
+  const { at, exitReason, limitResetsAt = null } = ending
+  await applyRunEffects(db, run, { at, world, exitReason, limitResetsAt })
   return true
 }
 

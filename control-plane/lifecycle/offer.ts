@@ -73,6 +73,20 @@ export async function offerQueued(
   const specs = await listSpecs(tx, [...fences.keys()])
   return placed.flatMap(({ run, publicId: device }) => {
     const [fence, spec] = [fences.get(run.id), specs.get(run.id)]
-    return fence === undefined || !spec ? [] : [{ runId: run.id, fence, device, taskId: run.taskId, spec }]
+    if (fence === undefined || !spec) return []
+    return [{ runId: run.id, fence, device, taskId: run.taskId, spec: specFor(device, { spec, run: run.facts }) }]
   })
 }
+
+/** The spec as this device gets it: a session that lies on another one cannot be gone on with here. */
+export function specFor(
+  device: string,
+  { spec, run }: { spec: RunSpec; run: Pick<RunFacts, 'sessionDevice'> },
+): RunSpec {
+  if (spec.resumeSessionId === null || run.sessionDevice === device) return spec
+  return { ...spec, resumeSessionId: null, prompt: `${anew}${spec.prompt}` }
+}
+
+const anew = `You worked on this before on another device. That session is not here, so begin by finding out what is done.
+
+`

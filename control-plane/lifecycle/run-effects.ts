@@ -13,6 +13,8 @@ export type RunEffect = (
     world: World
     /** null: the run starts. */
     exitReason: ExitReason | null
+    /** With `rate_limited`: when the limit is over (ms), where the harness says. */
+    limitResetsAt?: number | null
   },
 ) => Promise<void>
 

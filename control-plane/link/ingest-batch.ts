@@ -227,6 +227,7 @@ export class IngestBatch {
       toolCallCount: report.toolCallCount,
       sessionId: lostSessionId === undefined ? (report.sessionId ?? run.sessionId) : null,
       gapBytes: report.gapBytes,
+      limitResetsAt: report.exitReason === 'rate_limited' ? (report.limitResetsAt ?? null) : null,
       logVerified: await this.verify(run, report),
       world: this.options.world,
     })

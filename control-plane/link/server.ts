@@ -149,7 +149,7 @@ export class LinkServer {
       return false
     }
     const linkId = world.uuid()
-    const settings = await settingsOf(root, device)
+    const settings = await settingsOf(root, device, world.now())
     const admitted = await admitDevice(root, { ...this.options, device, hello, before, linkId })
     if (!admitted) {
       session.close('revoked')
@@ -170,7 +170,8 @@ export class LinkServer {
       challenge: (ms) => session.challenge(ms),
     }
     const spread = { reconnectSpreadMs: reconnectSpread(links.size + 1) }
-    if (!session.send({ ...admitted.welcome, folders: settings.folders, ...spread })) {
+    const { folders, limits } = settings
+    if (!session.send({ ...admitted.welcome, folders, limits, ...spread })) {
       // The device is gone before its welcome. Without this it would count as linked until its lease ends.
       await markUnlinked(root, { deviceId: device.deviceId, linkId })
       return false
@@ -251,7 +252,7 @@ export class LinkServer {
     // Runs go to the link that the row names. With two links of one daemon the row may name the dead one, so the daemon
     // must say hello again.
     if (device.linkId !== link.linkId || device.replicaId !== this.options.replicaId) return link.close('going_away')
-    const settings = await settingsOf(this.options.root, device)
+    const settings = await settingsOf(this.options.root, device, this.options.world.now())
     if (JSON.stringify(settings) === JSON.stringify(link.settings)) return
     link.settings = settings
     link.send({ type: 'config.changed', ...settings })
@@ -264,7 +265,8 @@ export class LinkServer {
     const can = Object.entries(providerReadiness.harnesses).filter(([, { installed, signedIn }]) => {
       return installed && signedIn !== false
     })
-    const ready = can.map(([name]) => name).join(' ')
+    // Another account has limits of its own.
+    const ready = can.map(([name, { account = '' }]) => `${name}:${account}`).join(' ')
     if (ready === link.ready) return
     link.ready = ready
     this.options.dispatcher.capacityChanged(link.workspaceId)

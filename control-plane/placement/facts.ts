@@ -4,7 +4,16 @@ import { isController, livenessOf } from '../resources/devices/rules.ts'
 import { listDevicesOfWorkspace, type DeviceRow } from '../resources/devices/store.ts'
 import type { FolderRow } from '../resources/folders/store.ts'
 import { listAdmins } from '../resources/members/store.ts'
-import { loadOccupancy } from '../resources/runs/live-store.ts'
+import {
+  accountOf,
+  accountsOf,
+  harnessOf,
+  quotaAt,
+  thawMs,
+  type AccountHolder,
+  type Quota,
+} from '../resources/quotas/rules.ts'
+import { loadOccupancy, type Occupancy } from '../resources/runs/live-store.ts'
 import type { RunRow } from '../resources/runs/store.ts'
 import { isHalted } from '../resources/workspaces/rules.ts'
 import { findWorkspace } from '../resources/workspaces/store.ts'
@@ -40,13 +49,16 @@ export async function lockPlacement(
 async function load(db: Db, workspaceId: string, options: Moment & { lock: boolean }) {
   const workspace = await findWorkspace(db, workspaceId, options.lock)
   const devices = await listDevicesOfWorkspace(db, workspaceId)
-  const { used, limited } = await loadOccupancy(db, {
+  const { live, paused, windows } = await loadOccupancy(db, {
     devices: devices.map((device) => device.publicId),
     workspaceId,
-    since: options.now - rateLimitPauseMs,
+    pausedSince: options.now - rateLimitPauseMs,
+    resetSince: options.now - thawMs,
   })
+  const used = (publicId: string) => sum(live.filter(({ device }) => device === publicId).map(({ count }) => count))
   const facts: PlacementFacts = {
-    rateLimited: new Set(limited.map((run) => `${run.agentId}/${run.harness}`)),
+    rateLimited: new Set(paused.map((run) => `${run.agentId}/${run.harness}`)),
+    quotas: quotasOf(devices, { windows, live, now: options.now }),
     admins: await adminsFor(db, workspaceId, devices),
     defaultDevice: workspace?.defaultDevice ?? null,
     devices: devices.map((device) => ({
@@ -59,8 +71,9 @@ async function load(db: Db, workspaceId: string, options: Moment & { lock: boole
       remoteControlRevoked: device.remoteControlRevokedAt !== null,
       accepting: device.claimState?.accepting ?? true,
       unready: unreadyOf(device),
+      accounts: accountsOf(device.providerReadiness),
       capacity: device.maxConcurrent,
-      used: used.get(device.publicId) ?? 0,
+      used: used(device.publicId),
     })),
   }
   return { facts, workspace }
@@ -69,6 +82,28 @@ async function load(db: Db, workspaceId: string, options: Moment & { lock: boole
 /** Read only where a device asks for them, since every wake comes by here. */
 async function adminsFor(db: Db, workspaceId: string, devices: readonly DeviceRow[]): Promise<Set<string>> {
   return devices.some((device) => device.runsBy === 'admins') ? new Set(await listAdmins(db, workspaceId)) : new Set()
+}
+
+const sum = (counts: readonly number[]) => counts.reduce((total, count) => total + count, 0)
+
+const holderOf = (device: DeviceRow): AccountHolder => ({ ...device, accounts: accountsOf(device.providerReadiness) })
+
+/** Empty where no limit was reached, as on most days. */
+function quotasOf(
+  devices: readonly DeviceRow[],
+  { windows, live, now }: Pick<Occupancy, 'windows' | 'live'> & { now: number },
+): Map<string, Quota> {
+  const holders = windows.length === 0 ? [] : devices.map((device) => ({ device, holder: holderOf(device) }))
+  return new Map(
+    windows.map(({ account, resetsAt }) => {
+      const harness = harnessOf(account)
+      const of = holders.filter(({ holder }) => accountOf(holder, harness) === account).map(({ device }) => device)
+      const ids = new Set(of.map((device) => device.publicId))
+      const counts = live.filter((run) => run.harness === harness && ids.has(run.device)).map(({ count }) => count)
+      const capacity = sum(of.map((device) => device.maxConcurrent))
+      return [account, quotaAt(now, { resetsAt, capacity, live: sum(counts) })]
+    }),
+  )
 }
 
 /** A harness that the device has not reported counts as ready. */

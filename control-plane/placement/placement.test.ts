@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { quotaAt, type Quota } from '../resources/quotas/rules.ts'
 import { placeAll, placeRun, type DeviceFacts, type RunFacts } from './placement.ts'
 
 const device = (publicId: string, changes: Partial<DeviceFacts> = {}): DeviceFacts => ({
@@ -11,6 +12,7 @@ const device = (publicId: string, changes: Partial<DeviceFacts> = {}): DeviceFac
   runsBy: 'members',
   accepting: true,
   unready: [],
+  accounts: {},
   capacity: 3,
   used: 0,
   ...changes,
@@ -27,8 +29,9 @@ const run = (changes: Partial<RunFacts> = {}): RunFacts => ({
   isCauseGone: false,
   ...changes,
 })
+const nothing = { rateLimited: new Set<string>(), quotas: new Map<string, Quota>(), admins: new Set<string>() }
 const place = (facts: RunFacts, devices: DeviceFacts[], defaultDevice: string | null = null) =>
-  placeRun(facts, { devices, defaultDevice, rateLimited: new Set(), admins: new Set(['boss']) })
+  placeRun(facts, { ...nothing, devices, defaultDevice, admins: new Set(['boss']) })
 const on = (publicId: string) => ({ kind: 'device', publicId })
 const gate = (reason: string) => ({ kind: 'gate', reason })
 
@@ -69,12 +72,7 @@ describe('which device a run goes to', () => {
   })
 
   it('leaves a provider alone that limited the agent a moment ago', () => {
-    const facts = {
-      devices: [device('a')],
-      defaultDevice: null,
-      rateLimited: new Set(['agt_1/claude']),
-      admins: new Set<string>(),
-    }
+    const facts = { ...nothing, devices: [device('a')], defaultDevice: null, rateLimited: new Set(['agt_1/claude']) }
     expect(placeRun(run(), facts)).toEqual(gate('rate_limit'))
     expect(placeRun(run({ harness: 'codex' }), facts)).toEqual(on('a'))
     expect(placeRun(run({ agentId: 'agt_2' }), facts)).toEqual(on('a'))
@@ -107,6 +105,28 @@ describe('which device a run goes to', () => {
     expect(place(run({ isTaskLocked: true }), [device('a')])).toEqual(gate('task_locked'))
   })
 
+  it('waits where the account of every device has reached its limit, and is told until when', () => {
+    const devices = [device('a'), device('b', { used: 1 })]
+    const facts = (quotas: [string, Quota][]) => ({
+      ...nothing,
+      devices,
+      defaultDevice: null,
+      quotas: new Map(quotas),
+    })
+    const closed = (opensAt: number): Quota => ({ room: 0, opensAt })
+    expect(placeRun(run(), facts([['claude/a', closed(5)]]))).toEqual(on('b'))
+    const both: [string, Quota][] = [
+      ['claude/a', closed(5)],
+      ['claude/b', closed(3)],
+    ]
+    expect(placeRun(run(), facts(both))).toEqual({ ...gate('rate_limit'), opensAt: 3 })
+    expect(placeRun(run({ harness: 'codex' }), facts(both))).toEqual(on('a'))
+    expect(placeRun(run({ folderDevice: 'a' }), facts(both))).toEqual({ ...gate('rate_limit'), opensAt: 5 })
+    // One that is away meanwhile is waited for no shorter.
+    devices[0]!.liveness = 'disconnected'
+    expect(placeRun(run({ folderDevice: 'a' }), facts(both))).toEqual({ ...gate('no_device'), opensAt: 5 })
+  })
+
   it('counts a full or refusing device as capacity, an unusable one as none', () => {
     expect(place(run(), [device('a', { used: 3 })])).toEqual(gate('capacity'))
     expect(place(run(), [device('a', { accepting: false })])).toEqual(gate('capacity'))
@@ -115,10 +135,42 @@ describe('which device a run goes to', () => {
   })
 })
 
+describe('an account that opens again', () => {
+  const window = { resetsAt: 1_000_000, capacity: 3, live: 0 }
+
+  it('opens one place at once and the others over a minute', () => {
+    expect(quotaAt(999_999, window)).toEqual({ room: 0, opensAt: 1_000_000 })
+    expect(quotaAt(1_000_000, window).room).toBe(1)
+    expect(quotaAt(1_000_000, { ...window, live: 1 })).toEqual({ room: 0, opensAt: 1_020_000 })
+    expect(quotaAt(1_019_999, { ...window, live: 1 }).room).toBe(0)
+    expect(quotaAt(1_020_000, { ...window, live: 1 }).room).toBe(1)
+    expect(quotaAt(1_040_000, { ...window, live: 2 }).room).toBe(1)
+    // Runs that were at work when the limit was reached are counted as well.
+    expect(quotaAt(1_000_000, { ...window, live: 3 })).toEqual({ room: 0, opensAt: 1_060_000 })
+  })
+
+  it('is one for all devices of a person, and takes no more than its room', () => {
+    const accounts = { claude: 'd' }
+    const devices = [device('a', { accounts }), device('b', { accounts })]
+    const facts = {
+      ...nothing,
+      devices,
+      defaultDevice: null,
+      quotas: new Map<string, Quota>([['claude/me/d', { room: 1, opensAt: 9 }]]),
+    }
+    const { placed } = placeAll([{ facts: run() }, { facts: run() }, { facts: run({ harness: 'codex' }) }], facts)
+    expect(placed.map(({ run: each }) => each.facts.harness)).toEqual(['claude', 'codex'])
+    expect(facts.quotas.get('claude/me/d')?.room).toBe(1)
+    // The same account as somebody else's device reports it.
+    const others = [device('a', { userId: 'you', accounts })]
+    expect(placeRun(run({ folderDevice: 'a' }), { ...facts, devices: others })).toEqual(on('a'))
+  })
+})
+
 describe('where several runs go', () => {
   it('gives each run the room that those before it left, and skips runs that a gate holds', () => {
     const devices = [device('a', { capacity: 2, used: 1 }), device('b', { capacity: 1 })]
-    const facts = { devices, defaultDevice: 'a', rateLimited: new Set<string>(), admins: new Set<string>() }
+    const facts = { ...nothing, devices, defaultDevice: 'a' }
     const runs = [{}, { isTaskLocked: true }, {}, {}, { folderDevice: 'b' }].map((changes) => ({ facts: run(changes) }))
     const { placed, left } = placeAll(runs, facts)
     expect(placed).toEqual([

@@ -1,5 +1,7 @@
+import { toTimestamp } from '../../shared/api/ids.ts'
 import type { HarnessName } from '../../shared/runs/harnesses.ts'
 import type { RunsBy } from '../../shared/api/devices.ts'
+import { accountOf, type AccountHolder, type Quota } from '../resources/quotas/rules.ts'
 import { mayCauseRunsOn, type LivenessStatus } from '../resources/devices/rules.ts'
 
 /**
@@ -7,9 +9,7 @@ import { mayCauseRunsOn, type LivenessStatus } from '../resources/devices/rules.
  * device at dispatch time, so what a person reads is what the dispatcher does.
  */
 
-export interface DeviceFacts {
-  publicId: string
-  userId: string
+export interface DeviceFacts extends AccountHolder {
   liveness: LivenessStatus
   /** A replica holds its link now. A device counts as connected for a while after its link was lost. */
   isLinked: boolean
@@ -32,6 +32,8 @@ export interface PlacementFacts {
   defaultDevice: string | null
   /** Agent and harness (`agt_.../claude`) whose provider refused a run a moment ago. */
   rateLimited: ReadonlySet<string>
+  /** Of accounts whose limit was reached and is not long over; all others are open. */
+  quotas: ReadonlyMap<string, Quota>
   /** UUIDs of the workspace's owners and admins; empty where no device asks for them. */
   admins: ReadonlySet<string>
 }
@@ -62,25 +64,35 @@ export type GateReason =
   | 'pinned_route_not_ready'
   | 'governance_refused'
   | 'rate_limit'
-export type Placement = { kind: 'device'; publicId: string } | { kind: 'gate'; reason: GateReason }
+export interface Gate {
+  kind: 'gate'
+  reason: GateReason
+  /** When it opens by itself, where that is known (ms). */
+  opensAt?: number
+}
+export type Placement = { kind: 'device'; publicId: string } | Gate
 
 /**
  * The folder's device, else the device that holds the session, the workspace's default device, then the owner's other
  * devices, the emptiest first.
  */
 export function placeRun(run: RunFacts, facts: PlacementFacts): Placement {
-  const gate = (reason: GateReason): Placement => ({ kind: 'gate', reason })
+  const gate = (reason: GateReason): Gate => ({ kind: 'gate', reason })
   if (run.isTaskLocked) return gate('task_locked')
   if (facts.rateLimited.has(`${run.agentId}/${run.harness}`)) return gate('rate_limit')
-  const able = candidates(run, facts).filter(
+  const known = candidates(run, facts)
+  const able = known.filter(
     (device) => device.liveness === 'connected' && !device.isController && !device.remoteControlRevoked,
   )
-  if (able.length === 0) return gate('no_device')
+  // A device that is away while its account is closed is missed only then.
+  if (able.length === 0) return { ...gate('no_device'), ...opening(run, known, facts) }
   const allowed = able.filter((device) => isAllowed(run, device, facts))
   if (allowed.length === 0) return gate('governance_refused')
   const routes = allowed.filter((device) => !device.unready.includes(run.harness))
   if (routes.length === 0) return gate(run.folderDevice === null ? 'no_ready_route' : 'pinned_route_not_ready')
-  const ready = routes.filter(hasRoom)
+  const open = routes.filter((device) => hasQuota(quotaFor(run, device, facts)))
+  if (open.length === 0) return { ...gate('rate_limit'), ...opening(run, routes, facts) }
+  const ready = open.filter(hasRoom)
   // A device that lost its link is ignored, but not the one with the session: it may only be restarting its daemon.
   const free = ready.find((device) => device.isLinked || device.publicId === run.sessionDevice) ?? ready[0]
   return free ? { kind: 'device', publicId: free.publicId } : gate('capacity')
@@ -97,17 +109,35 @@ export function placeAll<Run extends { facts: RunFacts }>(
   facts: PlacementFacts,
 ): { placed: Placed<Run>[]; left: PlacementFacts } {
   const devices = facts.devices.map((device) => ({ ...device }))
-  const left = { ...facts, devices }
+  const quotas = new Map([...facts.quotas].map(([account, quota]) => [account, { ...quota }]))
+  const left = { ...facts, devices, quotas }
   const placed: Placed<Run>[] = []
   for (const run of runs) {
     if (!devices.some(hasRoom)) break
     const placement = placeRun(run.facts, left)
     if (placement.kind === 'gate') continue
     placed.push({ run, publicId: placement.publicId })
-    for (const device of devices) if (device.publicId === placement.publicId) device.used++
+    const device = devices.find(({ publicId }) => publicId === placement.publicId)!
+    device.used++
+    const quota = quotas.get(accountOf(device, run.facts.harness))
+    if (quota !== undefined) quota.room--
   }
   return { placed, left }
 }
+
+const quotaFor = (run: RunFacts, device: DeviceFacts, { quotas }: PlacementFacts): Quota | undefined =>
+  quotas.get(accountOf(device, run.harness))
+
+/** When the first of the devices' accounts opens; empty where one is open. */
+function opening(run: RunFacts, devices: readonly DeviceFacts[], facts: PlacementFacts): Pick<Gate, 'opensAt'> {
+  const quotas = devices.map((device) => quotaFor(run, device, facts))
+  return quotas.length === 0 || quotas.some(hasQuota)
+    ? {}
+    : { opensAt: Math.min(...quotas.map((quota) => quota!.opensAt)) }
+}
+
+/** An account without an entry has reached no limit. */
+const hasQuota = (quota: Quota | undefined): boolean => quota === undefined || quota.room > 0
 
 export const hasRoom = (device: DeviceFacts): boolean => device.accepting && device.used < device.capacity
 
@@ -141,4 +171,8 @@ const descriptions: Record<GateReason, string> = {
     "The harness's provider limited the agent's last run a moment ago. The next one starts a minute after it.",
   capacity: 'Every device that may take this run is busy. It starts when a run there ends.',
 }
-export const describeGate = (reason: GateReason): string => descriptions[reason]
+export function describeGate({ reason, opensAt }: Gate): string {
+  return reason === 'rate_limit' && opensAt !== undefined
+    ? `The provider's limit for the account is reached until ${toTimestamp(opensAt)}. The run starts by itself then.`
+    : descriptions[reason]
+}

@@ -12,6 +12,8 @@ export interface WaitingRun {
   workspaceId: string
   taskId: string | null
   createdAt: number
+  /** Its place in the line. */
+  inLineSince: number
   /** Since when a sweep found nothing in its way. */
   ungatedSince: number | null
   facts: RunFacts
@@ -26,6 +28,7 @@ const row = z
     folder_id: nullableText,
     task_id: nullableText,
     created_at: time,
+    in_line: time,
     ungated_since: nullableTime,
     owner_user_id: nullableText,
     transferred_at: nullableTime,
@@ -41,6 +44,7 @@ const row = z
     workspaceId: r.workspace_id,
     taskId: r.task_id,
     createdAt: r.created_at,
+    inLineSince: r.in_line,
     ungatedSince: r.ungated_since,
     facts: toRunFacts(
       { agentId: r.agent_id, harness: r.harness, folderId: r.folder_id, causedByUserId: r.caused_by_user_id },
@@ -54,6 +58,8 @@ const row = z
     ),
   }))
 
+const inLine = 'coalesce(runs.in_line_since, runs.created_at)'
+
 /**
  * One live run for each task: a run that waits is held while another one of its task is offered or at work, or has waited
  * longer. A run that is about to be inserted is held by any that lives.
@@ -61,6 +67,7 @@ const row = z
 const waiting = (where: string) =>
   query(
     `select runs.id, runs.workspace_id, runs.agent_id, runs.harness, runs.folder_id, runs.task_id, runs.created_at,
+       ${inLine} as in_line,
        runs.ungated_since, runs.caused_by_user_id, agents.owner_user_id, agents.transferred_at, folders.device as folder_device, parents.session_id,
        parents.device as session_device,
        case when runs.caused_by_user_id is not null and not exists (
@@ -76,14 +83,14 @@ const waiting = (where: string) =>
        and folders.removed_at is null
      left join runs parents on parents.id = runs.parent_run_id
      where runs.ended_at is null and runs.status = 'queued' and runs.lease_state = 'none' and ${where}
-     order by runs.created_at, runs.id limit ?`,
+     order by ${inLine}, runs.id limit ?`,
     row,
   )
 
 const byId = waiting('runs.id = ?')
 const byIds = waiting('runs.id in ?')
-const ofWorkspace = waiting('runs.workspace_id = ? and (runs.created_at, runs.id) > (?, ?)')
-const anywhere = waiting('(runs.created_at, runs.id) > (?, ?)')
+const ofWorkspace = waiting(`runs.workspace_id = ? and (${inLine}, runs.id) > (?, ?)`)
+const anywhere = waiting(`(${inLine}, runs.id) > (?, ?)`)
 
 /** Returns the ones of these runs that wait, oldest first. */
 export async function findWaiting(db: Db, runIds: readonly string[]): Promise<WaitingRun[]> {
@@ -102,7 +109,7 @@ export interface WaitingPage {
 
 /** Oldest first. */
 export async function listWaiting(db: Db, { workspaceId, after, limit }: WaitingPage): Promise<WaitingRun[]> {
-  const from = [after?.createdAt ?? -1, after?.id ?? '']
+  const from = [after?.inLineSince ?? -1, after?.id ?? '']
   return workspaceId === undefined
     ? anywhere.list(db, [...from, limit])
     : ofWorkspace.list(db, [workspaceId, ...from, limit])

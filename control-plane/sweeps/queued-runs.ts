@@ -1,7 +1,7 @@
 import type { Tx } from '../db/open.ts'
 import { finishRun } from '../lifecycle/end-run.ts'
 import { loadPlacementFacts } from '../placement/facts.ts'
-import { placeAll } from '../placement/placement.ts'
+import { placeAll, placeRun } from '../placement/placement.ts'
 import { listWaiting, type WaitingRun } from '../placement/waiting-store.ts'
 import { listExpiredOffers, withdrawOffer } from '../resources/runs/lease-store.ts'
 import { lockRun, setUngatedSince } from '../resources/runs/store.ts'
@@ -21,6 +21,8 @@ export interface QueuedRunsOptions {
 
 /** The number of runs that one round handles, oldest first. */
 const runsPerRound = 5_000
+/** A gate whose end is known is waited for however long that takes, and this much longer. */
+const pastOpeningMs = 3_600_000
 /** An offer this long past its time was made by a replica that is gone: a living one withdraws its own. */
 const offerGraceMs = 5_000
 
@@ -44,8 +46,14 @@ export function queuedRunsSweep(options: QueuedRunsOptions): Sweep {
         const facts = await loadPlacementFacts(root, workspaceId, { now, leaseMs: options.leaseMs })
         const { placed } = placeAll(runs, facts)
         const ungated = new Set(placed.map(({ run }) => run))
-        for (const run of runs)
-          lines.add(workspaceId, () => sweepOne(context, run, { isGated: !ungated.has(run), options }), run.id)
+        const opensAt = (run: WaitingRun) => {
+          const placement = placeRun(run.facts, facts)
+          return placement.kind === 'gate' ? (placement.opensAt ?? null) : null
+        }
+        for (const run of runs) {
+          const gate = ungated.has(run) ? null : { opensAt: opensAt(run) }
+          lines.add(workspaceId, () => sweepOne(context, run, { gate, options }), run.id)
+        }
         // Added behind them, as some may have waited for too long.
         if (ungated.size > 0) lines.add(workspaceId, async () => options.dispatch(workspaceId), 'dispatch')
       }
@@ -56,12 +64,12 @@ export function queuedRunsSweep(options: QueuedRunsOptions): Sweep {
 async function sweepOne(
   context: SweepContext,
   run: WaitingRun,
-  { isGated, options }: { isGated: boolean; options: QueuedRunsOptions },
+  { gate, options }: { gate: { opensAt: number | null } | null; options: QueuedRunsOptions },
 ): Promise<void> {
   const { root, now } = context
-  if (isGated) {
+  if (gate !== null) {
     if (run.ungatedSince !== null) await setUngatedSince(root, run.id, null)
-    if (now - run.createdAt > options.gateMs)
+    if (now > Math.max(run.createdAt + options.gateMs, (gate.opensAt ?? 0) + pastOpeningMs))
       await expire(context, run, { reason: 'gate_timeout', message: 'The run waited too long to start.' })
   } else if (run.ungatedSince === null) await setUngatedSince(root, run.id, now)
   else if (now - run.ungatedSince > options.dispatchMs)

@@ -18,7 +18,7 @@ import { causeOf } from './cause.ts'
 import { buildSpec, type RunOverrides } from './build-spec.ts'
 import { finishRun } from '../lifecycle/end-run.ts'
 import { toRunFacts } from '../placement/facts.ts'
-import { placeNew } from '../lifecycle/offer.ts'
+import { placeNew, specFor } from '../lifecycle/offer.ts'
 import { instructionsFor } from './instructions.ts'
 import { manifestOf } from './manifest.ts'
 import type { RunFacts } from '../placement/placement.ts'
@@ -64,7 +64,8 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
   const continued = parent?.run ?? null
   const causedBy = wake.causedBy === undefined ? await causeOf(tx, wake.requestedBy) : wake.causedBy
   const placing = { causedBy, agent, folder, parent: continued, task, harness: spec.harness }
-  const place = async () => placeNew(tx, { workspaceId: workspace.id, run: await factsOf(tx, placing) }, context.offers)
+  const facts = await factsOf(tx, placing)
+  const place = async () => placeNew(tx, { workspaceId: workspace.id, run: facts }, context.offers)
   const { placement, offer } = admission.kind === 'declined' ? unplaced : await place()
   await insertRun(tx, {
     id: runId,
@@ -84,6 +85,7 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
     modelId: spec.model,
     reasoningEffort: spec.reasoningEffort,
     permissionMode: spec.permissions.defaultMode,
+    inLineSince: wake.inLineSince ?? null,
     createdAt: now,
     offer,
   })
@@ -93,7 +95,10 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
   if (admission.kind === 'declined') return decline(tx, { runId, admission, world: context.world })
   const taskId = task?.id ?? null
   if (offer !== null) {
-    afterCommit(tx, () => context.offers.push({ runId, fence: 1, device: offer.device, taskId, spec }))
+    const { device } = offer
+    afterCommit(tx, () =>
+      context.offers.push({ runId, fence: 1, device, taskId, spec: specFor(device, { spec, run: facts }) }),
+    )
     return { kind: 'queued', runId }
   }
   await publish(tx, { topic: 'run.queued', key: runId, at: now })

@@ -42,6 +42,8 @@ export interface Wake {
   allowCalls?: readonly AllowedCall[]
   /** Settings that take precedence over those of the agent and of the task. */
   overrides?: RunOverrides
+  /** The place of the run among those that wait; default: behind all of them. */
+  inLineSince?: number
   /** Sessions begun before it are not gone on with. */
   freshSince?: number | null
 }

@@ -107,6 +107,7 @@ function statusOf(context: ControlContext) {
       bytes: spooled.reduce((sum, run) => sum + run.bytes, 0),
     },
     isolation: daemon.isolation.describe(),
+    limits: now.limits,
     service: installed === null ? null : { installed, startedByService: context.startedByService },
   }
 }

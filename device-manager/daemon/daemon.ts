@@ -67,6 +67,7 @@ export class Daemon {
   private readonly instance: string
   private readonly token: DeviceToken
   private capacity = 3
+  private limits: NonNullable<DeviceSettings['limits']> = []
   private displayName: string
   private remoteControlRevoked = false
   private draining = false
@@ -195,6 +196,7 @@ export class Daemon {
     this.displayName = config.displayName
     this.remoteControlRevoked = config.remoteControlRevoked
     if (config.folders !== undefined) this.machine.folders.set(config.folders)
+    this.limits = config.limits ?? []
     this.claimReports.report()
   }
 
@@ -206,6 +208,7 @@ export class Daemon {
     return {
       displayName: this.displayName,
       capacity: this.capacity,
+      limits: this.limits.filter(({ resetsAt }) => resetsAt > this.options.world.now()),
       remoteControlRevoked: this.remoteControlRevoked,
       link: this.link.describe(),
       claimState: this.claimState(),

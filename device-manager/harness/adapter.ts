@@ -59,6 +59,8 @@ export interface HarnessReadiness {
   version: string | null
   signedIn: boolean | null
   message: string | null
+  /** The account it is signed in with (parts/account.ts); left out where the harness does not say. */
+  account?: string
 }
 
 /** Facts of this launch that are not part of the spec. */
@@ -146,5 +148,7 @@ export interface HarnessOutcome {
   sessionId: string | null
   /** The harness said the session it was told to resume does not exist. */
   resumeRefused: boolean
+  /** With `rate_limited`: when the account may be used again, in ms since 1970. Left out where the harness does not say. */
+  limitResetsAt?: number
 }
 export type { ToolPermissions }

@@ -55,6 +55,26 @@ describe('readiness', () => {
     expect(detector.versionOf('claude')).toBe('2.1.329')
   })
 
+  it('tells the accounts of subscriptions apart, and says of none whose it is', async () => {
+    const signedIn = (account: object) => (args: readonly string[]) =>
+      said(args[0] === '--version' ? '2.1.329 (Claude Code)\n' : JSON.stringify({ loggedIn: true, ...account }))
+    const accountOf = async (account: object) =>
+      (await harnessDetector({ world: world() }).detect(machine({ claude: signedIn(account) }).probe))['claude']
+        ?.account
+    const ada = { email: 'ada@example.com', orgId: 'org-1' }
+    const known = await accountOf(ada)
+    expect(known).toMatch(/^[0-9a-f]{32}$/)
+    expect(await accountOf(ada)).toBe(known)
+    for (const other of [
+      { ...ada, email: 'bob@example.com' },
+      { ...ada, orgId: 'org-2' },
+    ])
+      expect(await accountOf(other)).not.toBe(known)
+    // A key, of which claude tells no account, and an answer of another shape.
+    expect(await accountOf({})).toBeUndefined()
+    expect(await accountOf({ email: 7 })).toBeUndefined()
+  })
+
   it('does not guess where claude does not answer', async () => {
     const slow: ProbeResult = { exitCode: null, stdout: '', stderr: '', timedOut: true }
     const readiness = await harnessDetector({ world: world() }).detect(machine({ claude: () => slow }).probe)

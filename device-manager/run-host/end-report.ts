@@ -15,6 +15,8 @@ export interface Reported {
   /** One that the run was to go on with and that is gone. */
   lostSessionId?: string | null
   forced: boolean
+  /** See HarnessOutcome. */
+  limitResetsAt?: number
 }
 
 const maxMessage = 4000
@@ -41,6 +43,7 @@ export function reportMaker(reported: Reported, { spec, harnessVersion }: Assign
       ...(lost !== null && { lostSessionId: lost.slice(0, 200) }),
       harnessVersion: harnessVersion?.slice(0, 200) ?? null,
       forced: reported.forced,
+      ...(reported.limitResetsAt !== undefined && { limitResetsAt: reported.limitResetsAt }),
     } satisfies EndReport
   }
 }

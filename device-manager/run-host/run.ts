@@ -169,6 +169,8 @@ export class LiveRun {
       sessionId: outcome.sessionId,
       lostSessionId: outcome.resumeRefused ? this.#parts.prepared.assignment.spec.resumeSessionId : null,
       forced: this.#isForced,
+      ...(exitReason === 'rate_limited' &&
+        outcome.limitResetsAt !== undefined && { limitResetsAt: outcome.limitResetsAt }),
     }
     const changeSet = await this.changeSet()
     return this.#parts.writer.finish(

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { isolationChoices, isolationState } from './isolation.ts'
-import { claimState, providerReadiness } from './protocol.ts'
+import { accountLimit, claimState, providerReadiness } from './protocol.ts'
 
 /**
  * The messages of `svc device ...` and the daemon over `<state>/daemon.sock`: one request as a line of JSON, one reply
@@ -82,6 +82,8 @@ export const controlValues = {
     readiness: providerReadiness.nullable(),
     spool: z.object({ rows: z.number().int().nonnegative(), bytes: z.number().int().nonnegative() }),
     isolation: isolationState,
+    /** Left out by older daemons. */
+    limits: z.array(accountLimit).optional(),
     /** null: unknown on this platform. */
     service: z.object({ installed: z.boolean(), startedByService: z.boolean().optional() }).nullable(),
   }),

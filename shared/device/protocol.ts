@@ -30,6 +30,11 @@ export const providerReadiness = z.object({
       /** null: cannot be known without using credentials. */
       signedIn: z.boolean().nullable(),
       message: z.string().nullable(),
+      /** A digest of the account it is signed in with; left out where the harness does not say. */
+      account: z
+        .string()
+        .regex(/^[0-9a-f]{32}$/)
+        .optional(),
     }),
   ),
   /** How well svc's folders and processes are hidden from runs; left out by devices that do not report it. */
@@ -88,6 +93,8 @@ export const endReport = z.object({
   lostSessionId: z.string().max(200).optional(),
   harnessVersion: z.string().max(200).nullable(),
   forced: z.boolean(),
+  /** With `rate_limited`: when the harness's account may be used again, in ms since 1970, as the harness says. */
+  limitResetsAt: z.number().int().positive().optional(),
   /** All calls the run asked about. */
   approvals,
 })
@@ -129,6 +136,10 @@ export type DeviceMessage = z.infer<typeof deviceMessage>
 /** The folders that the device watches; absent: the server does not say. */
 const folders = z.array(servedFolder).max(watchedFolders).optional()
 
+/** Harnesses whose account has reached its provider's limit, and until when (ms); absent: the server does not say. */
+export const accountLimit = z.object({ harness: z.string().max(64), resetsAt: z.number().int().positive() })
+const limits = z.array(accountLimit).max(100).optional()
+
 /**
  * The time over which devices that lose the link spread their return. It grows with the number of devices of the
  * server.
@@ -153,6 +164,7 @@ export const serverMessage = z.discriminatedUnion('type', [
     /** Set when the token was rotated. The old token works until this one is used. */
     newToken: z.string().nullable(),
     folders,
+    limits,
     reconnectSpreadMs,
   }),
   z.object({ type: z.literal('heartbeat.ack'), serverTime: z.number().int(), reconnectSpreadMs }),
@@ -188,6 +200,7 @@ export const serverMessage = z.discriminatedUnion('type', [
     capacity: z.number().int().positive(),
     remoteControlRevoked: z.boolean(),
     folders,
+    limits,
   }),
   z.object({ type: z.literal('revoked'), reason: z.string() }),
 ])

@@ -115,6 +115,39 @@ test('a call that must be asked: a person approves it, and the woken run makes i
   expect(readFileSync(join(agent.folder, 'shipped.txt'), 'utf8')).toBe('shipped\n')
 })
 
+test('a used-up allowance: one run follows, waits for it, and goes on with the session by itself', async () => {
+  const agent = await newAgent('Limited', {})
+  const resetsAt = Math.ceil(Date.now() / 1000) + 6
+  const error = { status: 429, type: 'usage_limit_reached', resetsAt, headers: usedUp(resetsAt) }
+  await stub.script({ run: { steps: [{ text: 'Half.', tool: shell('echo half >> done.txt') }, { error }] } })
+  const runId = await system.api.startRun(agent.id, 'Do it all.')
+  expect((await system.api.waitForRun(runId, 'failed')).exitReason).toBe('rate_limited')
+  await stub.script({ run: { steps: [{ text: 'All of it is done.' }] } })
+  const successor = await waitFor(async () => (await system.api.run(runId)).successorRunId, 'a run follows')
+  const until = new Date(resetsAt * 1000).toISOString()
+  expect(await system.api.run(successor)).toMatchObject({
+    gateReason: 'rate_limit',
+    gateDescription: expect.stringContaining(until),
+  })
+  const status = async () => (await system.device.status()).limits
+  await waitFor(async () => ((await status())?.length ? true : null), 'the device is told of the limit')
+  expect(await status()).toEqual([{ harness: 'codex', resetsAt: resetsAt * 1000 }])
+  const done = await system.api.waitForRun(successor, 'succeeded')
+  expect(done).toMatchObject({ triggerSource: 'manual', parentRunId: runId })
+  expect(Date.parse(done.startedAt!) - resetsAt * 1000).toBeGreaterThanOrEqual(0)
+  const [session] = dataOf(await system.api.events(runId), 'session')
+  expect(dataOf(await system.api.events(successor), 'session')).toMatchObject([
+    { sessionId: session!['sessionId'], resumed: true },
+  ])
+  expect(readFileSync(join(agent.folder, 'done.txt'), 'utf8')).toBe('half\n')
+  expect(await status()).toEqual([])
+})
+const usedUp = (resetsAt: number) => ({
+  'x-codex-primary-used-percent': '100',
+  'x-codex-primary-window-minutes': '300',
+  'x-codex-primary-reset-at': String(resetsAt),
+})
+
 test('cancelled in a tool call, nothing of it lives, nor of what it started in sessions of their own', async () => {
   const agent = await newAgent('Stopped', {})
   const late = 'touch begun; (setsid sleep 600 &) ; tail -f /dev/null'

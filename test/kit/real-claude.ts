@@ -3,12 +3,19 @@ import { join } from 'node:path'
 import { claudeAdapter } from '../../device-manager/harness/claude/adapter.ts'
 import { driveHarness, harnessMachine, type DrivenRun, type DriveOptions, type HarnessMachine } from './real-harness.ts'
 
-export function claudeMachine(options: { binDir: string; baseUrl: string; apiKey: string | null }): HarnessMachine {
+export function claudeMachine(options: {
+  binDir: string
+  baseUrl: string
+  apiKey: string | null
+  /** A subscriber's. */
+  oauthToken?: string
+}): HarnessMachine {
   return harnessMachine('svc-claude-', (_root, home) => ({
     PATH: `${options.binDir}:${process.env['PATH'] ?? ''}`,
     CLAUDE_CONFIG_DIR: join(home, '.claude'),
     ANTHROPIC_BASE_URL: options.baseUrl,
     ...(options.apiKey !== null && { ANTHROPIC_API_KEY: options.apiKey }),
+    ...(options.oauthToken !== undefined && { CLAUDE_CODE_OAUTH_TOKEN: options.oauthToken }),
   }))
 }
 

@@ -15,8 +15,15 @@ export function lastSaid({ input = [] }) {
   return JSON.stringify(items.slice(items.findLastIndex(isReply) + 1))
 }
 
-export function errorOf({ status, type, code, message }) {
-  return { error: { type: type ?? 'server_error', code: code ?? null, message: message ?? `stub-llm says ${status}` } }
+export function errorOf({ status, type, code, message, resetsAt }) {
+  return {
+    error: {
+      type: type ?? 'server_error',
+      code: code ?? null,
+      message: message ?? `stub-llm says ${status}`,
+      ...(resetsAt !== undefined && { resets_at: resetsAt }),
+    },
+  }
 }
 
 function callItem(wanted, tools) {

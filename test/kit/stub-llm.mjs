@@ -16,8 +16,8 @@
 // title, a summary) gets `side` and takes no step. A scenario's `rules` go before its steps: [{"when":"regular expression",
 // ...step}], the first whose expression is found in what was said since its last reply (as JSON) answers, however often.
 // A step: `text`, `thinking`, `tool` or `tools`, `usage` {input, output, cacheRead, cacheWrite}, `stopReason`, and for
-// trouble `error` {status, type, message, retryAfter}, `streamError` (an error event after the 200), `cutAfter` (events
-// until the socket dies), `drop`, `hang`, `delayMs`, `chunkDelayMs`.
+// trouble `error` {status, type, message, retryAfter, resetsAt, headers}, `streamError` (an error event after the 200),
+// `cutAfter` (events until the socket dies), `drop`, `hang`, `delayMs`, `chunkDelayMs`.
 // A tool: {"kind":"shell","command":"..."} or {"kind":"write","path":"...","content":"..."}, mapped to the tool that the
 // client declares; or {"name":"...","input":{...}} as it is. `extra` adds fields to a shell tool's input.
 //
@@ -207,8 +207,8 @@ async function serve(req, res) {
   if (step.hang) return undefined
   if (step.drop) return res.destroy()
   if (step.error) {
-    const { retryAfter } = step.error
-    const headers = retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }
+    const { retryAfter, headers: given } = step.error
+    const headers = { ...given, ...(retryAfter !== undefined && { 'retry-after': String(retryAfter) }) }
     return json(res, step.error.status, isResponses ? errorOf(step.error) : errorBody(step.error), headers)
   }
   if (!isResponses) return answer(res, body, step)

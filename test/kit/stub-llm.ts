@@ -11,7 +11,15 @@ export interface StubStep {
   tools?: readonly StubTool[]
   usage?: { input?: number; output?: number; cacheRead?: number; cacheWrite?: number }
   stopReason?: string
-  error?: { status: number; type?: string; code?: string; message?: string; retryAfter?: number }
+  error?: {
+    status: number
+    type?: string
+    code?: string
+    message?: string
+    retryAfter?: number
+    resetsAt?: number
+    headers?: Readonly<Record<string, string>>
+  }
   hang?: boolean
   drop?: boolean
   delayMs?: number

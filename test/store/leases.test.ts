@@ -118,7 +118,8 @@ onBoth('what waits is listed oldest first, page by page, with what its placement
 
   const caused = { causedByUserId: owner }
   const plain = await seedRun(root, agent, { createdAt: at + 2, ...caused })
-  const inFolder = await seedRun(root, agent, { createdAt: at + 3, folderId: shortId, ...caused })
+  // It has the place of a run that was created before.
+  const inFolder = await seedRun(root, agent, { createdAt: at + 9, inLineSince: at + 3, folderId: shortId, ...caused })
   const resumed = await seedRun(root, agent, { createdAt: at + 4, ...caused, parentRunId: parent.id, folderId: gone })
   const offered = await seedRun(root, agent, { createdAt: at + 1 })
   await offer(root, offered.id)
@@ -142,6 +143,7 @@ onBoth('what waits is listed oldest first, page by page, with what its placement
     workspaceId,
     taskId: null,
     createdAt: at + 2,
+    inLineSince: at + 2,
     ungatedSince: null,
     facts: { ...facts, folderDevice: null, sessionDevice: null },
   })

@@ -121,12 +121,13 @@ describe('lists', () => {
     expect(ids(await listRunning(root, 10))).toEqual([running.id])
     expect(ids(await listLiveOfAgent(root, agent.id))).toEqual([queued.id, offered.id, running.id])
     expect(new Set(ids(await listLiveOfDevice(root, device)))).toEqual(new Set([offered.id, running.id]))
-    const of = { workspaceId: agent.workspaceId, since: at }
+    const of = { workspaceId: agent.workspaceId, pausedSince: at, resetSince: at }
     expect(await loadOccupancy(root, { devices: [device, 'dvc_b'], ...of })).toEqual({
-      used: new Map([[device, 2]]),
-      limited: [],
+      live: [{ device, harness: running.harness, count: 2 }],
+      paused: [],
+      windows: [],
     })
-    expect((await loadOccupancy(root, { devices: [], ...of })).used).toEqual(new Map())
+    expect((await loadOccupancy(root, { devices: [], ...of })).live).toEqual([])
   })
 
   onBoth('filter and hide runs of private agents', async ({ root }) => {

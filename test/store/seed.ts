@@ -122,6 +122,7 @@ export async function seedRun(db: Db, agent: AgentRow, changes: Partial<NewRun> 
     taskTitle: null,
     conversationId: null,
     parentRunId: null,
+    inLineSince: null,
     modelId: null,
     reasoningEffort: null,
     permissionMode: 'full',

@@ -17,6 +17,12 @@ import {
 } from '../../control-plane/resources/runs/live-store.ts'
 import { loadOccupancy } from '../../control-plane/resources/runs/live-store.ts'
 import { findLastWithSession, endRun, forgetSession, lockRun } from '../../control-plane/resources/runs/store.ts'
+import {
+  closeQuota,
+  listQuotaWindows,
+  listWorkspacesWithReset,
+  removeQuotasBefore,
+} from '../../control-plane/resources/quotas/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'
@@ -137,10 +143,27 @@ onBoth('who was limited by a provider a moment ago', async ({ root }) => {
   await endRun(root, { runId: run.id, exitReason: 'rate_limited', at: at + 5, ...none })
   const other = await seedRun(root, agent)
   await endRun(root, { runId: other.id, exitReason: 'completed', at: at + 5, ...none })
-  const limitedSince = async (since: number) =>
-    (await loadOccupancy(root, { devices: [], workspaceId: agent.workspaceId, since })).limited
-  expect(await limitedSince(at)).toEqual([{ agentId: agent.id, harness: 'claude' }])
-  expect(await limitedSince(at + 5)).toEqual([])
+  // Of this one it is known when the limit is over; a window of its account says so.
+  const known = await seedRun(root, agent, { harness: 'codex' })
+  await endRun(root, { runId: known.id, exitReason: 'rate_limited', at: at + 5, ...none, limitResetsAt: at + 900 })
+  const { workspaceId } = agent
+  await closeQuota(root, { workspaceId, account: 'codex/dvc_a', resetsAt: at + 900 })
+  await closeQuota(root, { workspaceId, account: 'codex/dvc_a', resetsAt: at + 800 })
+  const since = async (time: number) => {
+    const found = await loadOccupancy(root, { devices: [], workspaceId, pausedSince: time, resetSince: time })
+    return [found.paused, found.windows]
+  }
+  const window = { account: 'codex/dvc_a', resetsAt: at + 900 }
+  expect(await since(at)).toEqual([[{ agentId: agent.id, harness: 'claude' }], [window]])
+  expect(await since(at + 5)).toEqual([[], [window]])
+  expect(await since(at + 900)).toEqual([[], []])
+  expect(await listQuotaWindows(root, workspaceId, at + 899)).toEqual([window])
+  expect(await listWorkspacesWithReset(root, at + 899, at + 900)).toEqual([workspaceId])
+  expect(await listWorkspacesWithReset(root, at + 900, at + 1_000)).toEqual([])
+  await removeQuotasBefore(root, at + 900)
+  expect(await listQuotaWindows(root, workspaceId, 0)).toEqual([window])
+  await removeQuotasBefore(root, at + 901)
+  expect(await listQuotaWindows(root, workspaceId, 0)).toEqual([])
 })
 
 onBoth(

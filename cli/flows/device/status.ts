@@ -42,6 +42,7 @@ function withTimes(status: ControlStatus) {
     startedAt: iso(status.startedAt),
     link: { ...status.link, since: iso(status.link.since) },
     runs: status.runs.map((run) => ({ ...run, startedAt: iso(run.startedAt) })),
+    limits: status.limits?.map((limit) => ({ ...limit, resetsAt: iso(limit.resetsAt) })),
   }
 }
 
@@ -139,6 +140,8 @@ function asText(identity: DeviceIdentity | null, status: ControlStatus | null, p
     for (const [name, harness] of Object.entries(status.readiness?.harnesses ?? {})) {
       lines.push(`harness   ${name}  ${harness.installed ? (harness.version ?? 'installed') : 'not installed'}`)
     }
+    for (const { harness, resetsAt } of status.limits ?? [])
+      lines.push(`limit     ${harness}'s account is used up until ${new Date(resetsAt).toISOString()}`)
     if (status.service !== null) lines.push(`service   ${status.service.installed ? 'installed' : 'not installed'}`)
   }
   for (const problem of problems) lines.push(`problem   ${problem.message}`, `          type: ${problem.fix}`)

@@ -14,6 +14,7 @@ import { frameCompression } from './012-frame-compression.ts'
 import { deviceIds } from './013-device-ids.ts'
 import { trust } from './014-trust.ts'
 import { sessionUse } from './015-session-use.ts'
+import { quotas } from './016-quotas.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -32,4 +33,5 @@ export const migrations: readonly Migration[] = [
   deviceIds,
   trust,
   sessionUse,
+  quotas,
 ]

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { int, text } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
 import { query } from '../../db/statement.ts'
+import type { QuotaWindow } from '../quotas/store.ts'
 import { runs, type RunRow } from './store.ts'
 
 /** Runs that have not ended. They are few beside the others, and have indexes of their own. */
@@ -24,29 +25,38 @@ export async function listLiveOfDevice(db: Db, device: string): Promise<RunRow[]
 }
 
 const occupancy = query(
-  `select device as one, '' as other, count(*) as live from runs
-   where ended_at is null and lease_state <> 'none' and device in ? group by device
+  `select 'run' as kind, device as one, harness as other, count(*) as amount from runs
+   where ended_at is null and lease_state <> 'none' and device in ? group by device, harness
    union all
-   select agent_id, harness, 0 from runs where workspace_id = ? and exit_reason = 'rate_limited' and ended_at > ?`,
-  z.object({ one: text, other: text, live: int }),
+   select 'pause', agent_id, harness, 0 from runs
+   where workspace_id = ? and exit_reason = 'rate_limited' and limit_resets_at is null and ended_at > ?
+   union all
+   select 'quota', account, '', resets_at from quota_windows where workspace_id = ? and resets_at > ?`,
+  z.object({ kind: z.enum(['run', 'pause', 'quota']), one: text, other: text, amount: int }),
 )
 
 /** What a new run finds taken. One query, since a wake waits for it. */
 export interface Occupancy {
-  /** Live runs that each device holds or is offered; devices without any are not in it. */
-  used: Map<string, number>
-  /** Agents and harnesses of the workspace whose run was ended by its provider's rate limit after `since`. */
-  limited: { agentId: string; harness: string }[]
+  /** Live runs that devices hold or are offered, by device and harness. */
+  live: { device: string; harness: string; count: number }[]
+  /** Agents and harnesses whose run was ended after `pausedSince` by a rate limit of which nobody said when it is over. */
+  paused: { agentId: string; harness: string }[]
+  /** Accounts whose limit was reached and is not over, or has been only since `resetSince`. */
+  windows: QuotaWindow[]
 }
 
 export async function loadOccupancy(
   db: Db,
-  of: { devices: readonly string[]; workspaceId: string; since: number },
+  of: { devices: readonly string[]; workspaceId: string; pausedSince: number; resetSince: number },
 ): Promise<Occupancy> {
-  const rows = await occupancy.list(db, [of.devices, of.workspaceId, of.since])
-  const used = new Map(rows.filter((row) => row.live > 0).map((row) => [row.one, row.live]))
-  const limited = rows.filter((row) => row.live === 0).map((row) => ({ agentId: row.one, harness: row.other }))
-  return { used, limited }
+  const { workspaceId } = of
+  const rows = await occupancy.list(db, [of.devices, workspaceId, of.pausedSince, workspaceId, of.resetSince])
+  const ofKind = (kind: string) => rows.filter((row) => row.kind === kind)
+  return {
+    live: ofKind('run').map(({ one, other, amount }) => ({ device: one, harness: other, count: amount })),
+    paused: ofKind('pause').map(({ one, other }) => ({ agentId: one, harness: other })),
+    windows: ofKind('quota').map(({ one, amount }) => ({ account: one, resetsAt: amount })),
+  }
 }
 
 /** Of all workspaces, oldest first. */

@@ -41,6 +41,8 @@ export const runs = table('runs', {
   leaseState: z.enum(['none', 'offered', 'claimed']),
   device: nullableText,
   offerExpiresAt: nullableTime,
+  /** Its place among those that wait, where that is not `createdAt`: it goes on with the work of a run that was first. */
+  inLineSince: nullableTime,
   ungatedSince: nullableTime,
   cancelExitReason: nullableText,
   cancelReason: nullableText,
@@ -55,6 +57,8 @@ export const runs = table('runs', {
   usage: nullableJson(usageData),
   costUsd: nullableText,
   toolCallCount: nullableInt,
+  /** When the provider's limit, by which the run ended, is over; null: it did not end so, or nobody said when. */
+  limitResetsAt: nullableTime,
   eventSeq: int,
   eventBytes: int,
   gapBytes: int,
@@ -85,6 +89,7 @@ const given = [
   'modelId',
   'reasoningEffort',
   'permissionMode',
+  'inLineSince',
   'createdAt',
 ] as const
 export type NewRun = Pick<RunRow, (typeof given)[number]> & {
@@ -195,13 +200,15 @@ export interface Ending {
   sessionId?: string | null
   gapBytes?: number
   logVerified?: boolean | null
+  limitResetsAt?: number | null
 }
 
 /** Ends a live run: the one place a run gets its ending. False when it had ended, or the fence is not the run's. */
 export async function endRun(db: Db, ending: Ending): Promise<boolean> {
   const query = db('runs').where({ id: ending.runId }).whereNull('ended_at')
   if (ending.fence !== null) void query.where({ fence: ending.fence, lease_state: 'claimed' })
-  const { exitReason, errorCode, errorMessage, usage, toolCallCount, sessionId, gapBytes, logVerified } = ending
+  const { exitReason, errorCode, errorMessage, usage, toolCallCount, sessionId, gapBytes, logVerified, limitResetsAt } =
+    ending
   const changed = await query.update(
     runs.toColumns({
       status: statusOfExitReason(exitReason),
@@ -216,6 +223,7 @@ export async function endRun(db: Db, ending: Ending): Promise<boolean> {
       ...(sessionId !== undefined && { sessionId }),
       ...(gapBytes !== undefined && { gapBytes }),
       ...(logVerified != null && { logVerified }),
+      ...(limitResetsAt != null && { limitResetsAt }),
     }),
   )
   return changed === 1

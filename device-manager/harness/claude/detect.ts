@@ -1,10 +1,13 @@
 import { join } from 'node:path'
 import { z } from 'zod'
 import type { HarnessProbe, HarnessReadiness } from '../adapter.ts'
+import { accountDigest } from '../parts/account.ts'
 import { versionIn } from '../parts/version.ts'
 
 const probeMs = 5_000
-const authStatus = z.object({ loggedIn: z.boolean() })
+const text = z.string().max(500).nullish().catch(null)
+const authStatus = z.object({ loggedIn: z.boolean(), email: text, orgId: text })
+type AuthStatus = z.infer<typeof authStatus>
 
 export const signInHint =
   'claude is not signed in; run `claude` once in a terminal and sign in, or set ANTHROPIC_API_KEY.'
@@ -26,12 +29,14 @@ export async function detectClaude(probe: HarnessProbe): Promise<HarnessReadines
     probe.run(file, ['auth', 'status'], probeMs),
   ])
   const version = versionIn(versionRun.stdout)
-  const signedIn = signedInBy(authRun.stdout)
+  const auth = authBy(authRun.stdout)
+  const signedIn = auth?.loggedIn ?? null
   return {
     installed: true,
     version,
     signedIn,
     message: messageFor({ version, signedIn, timedOut: versionRun.timedOut }),
+    ...accountOf(auth),
   }
 }
 
@@ -41,13 +46,17 @@ export function claudeSignInFiles({ env, homeDir }: Pick<HarnessProbe, 'env' | '
 }
 
 /** null: a version without the command, or one that did not answer in time. */
-function signedInBy(stdout: string): boolean | null {
+function authBy(stdout: string): AuthStatus | null {
   try {
-    const status = authStatus.safeParse(JSON.parse(stdout))
-    return status.success ? status.data.loggedIn : null
+    return authStatus.safeParse(JSON.parse(stdout)).data ?? null
   } catch {
     return null
   }
+}
+
+/** A subscription's limit is that of a person in an organization. Of a key claude tells nothing. */
+function accountOf(auth: AuthStatus | null): Pick<HarnessReadiness, 'account'> {
+  return auth?.email ? { account: accountDigest('claude', auth.orgId ?? '', auth.email) } : {}
 }
 
 function messageFor(found: { version: string | null; signedIn: boolean | null; timedOut: boolean }): string | null {

@@ -10,7 +10,7 @@ import { assistantEvents, userEvents } from './messages.ts'
 import { claudeOutcome } from './outcome.ts'
 import type { OutcomeFacts } from './outcome.ts'
 import { usageMeter } from './usage.ts'
-import { assistantLine, controlResponse, initLine, resultLine, retryLine, userLine } from './wire.ts'
+import { assistantLine, controlResponse, initLine, rateLimitLine, resultLine, retryLine, userLine } from './wire.ts'
 
 /** A line can hold a whole file; one longer than this is kept raw and the next one read again. */
 const maxLineBytes = 32 * 1024 * 1024
@@ -77,6 +77,7 @@ class ClaudeRun {
       sessionId: null,
       result: null,
       lastError: null,
+      limitResetsAt: null,
       didWork: false,
       hookRefusal: null,
       stderrTail: '',
@@ -121,6 +122,8 @@ class ClaudeRun {
         return this.questions.cancel(value) ? { events: [] } : null
       case 'control_response':
         return this.#controlResponse(value)
+      case 'rate_limit_event':
+        return this.#rateLimit(value)
       // Parts of what comes whole in a later line, and signs of life.
       case 'stream_event':
       case 'tool_progress':
@@ -129,6 +132,16 @@ class ClaudeRun {
       default:
         return null
     }
+  }
+
+  /** Shown as it is: there is no event for it. */
+  #rateLimit(value: Record<string, unknown>): null {
+    const line = rateLimitLine.safeParse(value)
+    if (line.success) {
+      const { status, resetsAt } = line.data.rate_limit_info
+      this.facts.limitResetsAt = status === 'rejected' ? (resetsAt ?? null) : null
+    }
+    return null
   }
 
   #system(value: Record<string, unknown>): DialogueOutput | null {

@@ -12,6 +12,8 @@ export interface OutcomeFacts {
   result: ResultLine | null
   /** The last failed request to the model. */
   lastError: { class: string; httpStatus: number | null; message: string } | null
+  /** When the account, whose limit is reached, may be used again (ms); null: it is not reached, or nobody said when. */
+  limitResetsAt: number | null
   /** The model said or did something. */
   didWork: boolean
   /** claude's refusal to install the hook. */
@@ -47,7 +49,7 @@ export function claudeOutcome(facts: OutcomeFacts, exit: ProcessExit): HarnessOu
   return { ...kept, sessionId, ...byResult(facts, result) }
 }
 
-type Ending = { exitReason: ExitReason; message: string | null }
+type Ending = Pick<HarnessOutcome, 'limitResetsAt'> & { exitReason: ExitReason; message: string | null }
 
 function isResumeRefused({ resumeSessionId, result, stderrTail, sessionId }: OutcomeFacts): boolean {
   if (resumeSessionId === null || sessionId !== null) return false
@@ -81,7 +83,9 @@ function byError(facts: OutcomeFacts, result: ResultLine): Ending {
   const httpStatus = result.api_error_status ?? facts.lastError?.httpStatus ?? null
   const message = errorText(result)
   if (httpStatus === 429 || (errorClass === 'rate_limit' && httpStatus === null)) {
-    return { exitReason: 'rate_limited', message: message ?? 'The provider limits the rate of requests.' }
+    const { limitResetsAt } = facts
+    const told = message ?? 'The provider limits the rate of requests.'
+    return { exitReason: 'rate_limited', message: told, ...(limitResetsAt !== null && { limitResetsAt }) }
   }
   if (errorClass === 'authentication_failed' || httpStatus === 401) {
     if (facts.didWork) return { exitReason: 'error', message: message ?? 'The provider refused the credentials.' }

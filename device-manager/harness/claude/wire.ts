@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { resetTime } from '../parts/reset-time.ts'
 
 /**
  * The lines of `claude --output-format stream-json` that mean something here, as seen in 2.1.197 and 2.1.329. Only the
@@ -22,6 +23,11 @@ export const retryLine = z.object({
   retry_delay_ms: z.number(),
   error_status: status,
   error: z.string().max(200).catch('unknown'),
+})
+
+/** The account's limit, whenever claude learns something of it. */
+export const rateLimitLine = z.object({
+  rate_limit_info: z.object({ status: z.string().max(200), resetsAt: resetTime.nullish().catch(null) }),
 })
 
 const messageUsage = z.object({

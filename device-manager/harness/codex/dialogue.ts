@@ -12,6 +12,7 @@ import {
   errorNote,
   fileItem,
   itemNote,
+  rateLimits,
   reply,
   threadResult,
   tokenUsage,
@@ -93,6 +94,7 @@ class CodexRun {
       turn: null,
       refusal: null,
       lastError: null,
+      limits: {},
       didWork: false,
       unasked: null,
       maxTurnsReached: null,
@@ -168,6 +170,8 @@ class CodexRun {
         return this.#item(method === 'item/started' ? 'started' : 'completed', params)
       case 'thread/tokenUsage/updated':
         return this.#tokens(params)
+      case 'account/rateLimits/updated':
+        return this.#rateLimits(params)
       case 'error':
         return this.#error(params)
       case 'turn/completed':
@@ -305,6 +309,14 @@ class CodexRun {
     sum.cacheWriteTokens += last.cacheWriteInputTokens
     sum.outputTokens += last.outputTokens
     return { events: [{ kind: 'usage', data: { ...sum, ...(this.#model !== null && { model: this.#model }) } }] }
+  }
+
+  #rateLimits(params: unknown): DialogueOutput | null {
+    const parsed = rateLimits.safeParse(params)
+    if (!parsed.success) return null
+    const { primary, secondary } = parsed.data.rateLimits
+    this.facts.limits = { ...this.facts.limits, ...(primary && { primary }), ...(secondary && { secondary }) }
+    return { events: [] }
   }
 
   #error(params: unknown): DialogueOutput | null {

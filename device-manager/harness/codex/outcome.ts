@@ -1,6 +1,6 @@
 import type { HarnessOutcome, ProcessExit } from '../adapter.ts'
 import { signInHint } from './detect.ts'
-import type { Turn, TurnError } from './wire.ts'
+import type { LimitWindow, Turn, TurnError } from './wire.ts'
 
 /** What a dialogue knows when its process has left. */
 export interface OutcomeFacts {
@@ -12,6 +12,8 @@ export interface OutcomeFacts {
   refusal: string | null
   /** The last failed request to the model that was not tried again. */
   lastError: TurnError | null
+  /** The windows of the account's allowance, as codex told them last. */
+  limits: { primary?: LimitWindow; secondary?: LimitWindow }
   /** The model said or did something. */
   didWork: boolean
   /** A command or patch that was carried out and never asked. */
@@ -57,15 +59,15 @@ export function codexOutcome(facts: OutcomeFacts, exit: ProcessExit): HarnessOut
   return { ...kept, ...failed(facts, turn.error ?? facts.lastError) }
 }
 
-type Ending = Pick<HarnessOutcome, 'exitReason' | 'message'> & { sessionId?: null }
+type Ending = Pick<HarnessOutcome, 'exitReason' | 'message' | 'limitResetsAt'> & { sessionId?: null }
 
-function failed({ didWork }: OutcomeFacts, error: TurnError | null): Ending {
+function failed({ didWork, limits }: OutcomeFacts, error: TurnError | null): Ending {
   if (error === null) return { exitReason: 'error', message: 'codex failed without saying why.' }
   const info = error.codexErrorInfo
   const [kind, status] = [classOf(info), httpStatusOf(info)]
   const { message } = error
   if (status === 429 || kind === 'usageLimitExceeded' || kind === 'rateLimitExceeded') {
-    return { exitReason: 'rate_limited', message }
+    return { exitReason: 'rate_limited', message, ...spentUntil(limits) }
   }
   if (kind === 'unauthorized' || status === 401) {
     const told = `${message} Sign in again: run \`codex login\`.`
@@ -77,6 +79,14 @@ function failed({ didWork }: OutcomeFacts, error: TurnError | null): Ending {
   if (kind === 'modelNotFound')
     return { exitReason: 'error', message: `${message} Choose another model for the agent.` }
   return { exitReason: 'error', message }
+}
+
+/** When every window that is used up has begun anew. */
+function spentUntil({ primary, secondary }: OutcomeFacts['limits']): { limitResetsAt?: number } {
+  const resets = [primary, secondary].flatMap((window) =>
+    window && window.usedPercent >= 100 && window.resetsAt ? [window.resetsAt] : [],
+  )
+  return resets.length === 0 ? {} : { limitResetsAt: Math.max(...resets) }
 }
 
 function withoutTurn({ didWork, stderrTail, sessionId }: OutcomeFacts, { exitCode, signal }: ProcessExit): Ending {

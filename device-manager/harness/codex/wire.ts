@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { resetTime } from '../parts/reset-time.ts'
 
 /**
  * The lines of `codex app-server`: JSON-RPC without its version field, as 0.169.0 speaks it. Only what is read is named;
@@ -42,6 +43,14 @@ export const tokenUsage = z.object({
     }),
   }),
 })
+
+const limitWindow = z
+  .object({ usedPercent: z.number(), resetsAt: resetTime.nullish().catch(null) })
+  .nullish()
+  .catch(null)
+/** The account's windows, as far as codex knows them; a later note may leave one out. */
+export const rateLimits = z.object({ rateLimits: z.object({ primary: limitWindow, secondary: limitWindow }) })
+export type LimitWindow = z.infer<typeof limitWindow>
 
 /** An item of a thread, when it begins and when it is done. */
 export const itemNote = z.object({ threadId: id, item: z.looseObject({ id, type: z.string() }) })

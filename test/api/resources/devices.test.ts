@@ -153,6 +153,7 @@ describe('change', () => {
       capacity: 7,
       remoteControlRevoked: true,
       folders: [],
+      limits: [],
     })
     await device.disconnect()
     await remove(device.identity.deviceId)

@@ -18,7 +18,7 @@ let machine: HarnessMachine
 let readiness: HarnessReadiness
 const machines: HarnessMachine[] = []
 
-function newMachine(options: { apiKey: string | null }): HarnessMachine {
+function newMachine(options: { apiKey: string | null; oauthToken?: string }): HarnessMachine {
   const binDir = 'binDir' in found ? found.binDir : ''
   const made = claudeMachine({ binDir, baseUrl: `${stub.url}/s/run`, ...options })
   machines.push(made)
@@ -271,6 +271,21 @@ describe('trouble', () => {
       [429, true],
       [429, false],
     ])
+  })
+
+  it('with a used-up allowance says when it begins anew', async () => {
+    const resetsAt = Math.floor(Date.now() / 1000) + 3_600
+    const headers = {
+      'anthropic-ratelimit-unified-status': 'rejected',
+      'anthropic-ratelimit-unified-reset': String(resetsAt),
+      'anthropic-ratelimit-unified-representative-claim': 'five_hour',
+    }
+    await stub.script({ run: { loop: true, steps: [{ error: { status: 429, headers } }] } })
+    const subscriber = newMachine({ apiKey: null, oauthToken: 'dummy' })
+    expect((await drive({ machine: subscriber }).done).outcome).toMatchObject({
+      exitReason: 'rate_limited',
+      limitResetsAt: resetsAt * 1000,
+    })
   })
 
   it('without a sign-in is a failed start, with a hint, and asks no server', async () => {

@@ -298,6 +298,21 @@ describe('trouble', () => {
     expect(dataOf(run.events, 'result')).toMatchObject([{ isError: true }])
   })
 
+  it('with a used-up allowance says when it begins anew', async () => {
+    const resetsAt = Math.floor(Date.now() / 1000) + 3_600
+    const headers = {
+      'x-codex-primary-used-percent': '100',
+      'x-codex-primary-window-minutes': '300',
+      'x-codex-primary-reset-at': String(resetsAt),
+      'x-codex-secondary-used-percent': '40',
+      'x-codex-secondary-window-minutes': '10080',
+      'x-codex-secondary-reset-at': String(resetsAt + 86_400),
+    }
+    const error = { status: 429, type: 'usage_limit_reached', resetsAt, headers }
+    await stub.script({ run: { loop: true, steps: [{ error }] } })
+    expect((await drive().done).outcome).toMatchObject({ exitReason: 'rate_limited', limitResetsAt: resetsAt * 1000 })
+  })
+
   it('with a session that is full: it is not gone on with', async () => {
     const error = { status: 400, type: 'invalid_request_error', code: 'context_length_exceeded', message: 'too long' }
     await stub.script({ run: { loop: true, steps: [{ error }] } })

@@ -4,13 +4,7 @@ import { exitReasonNames } from '../../../../shared/runs/exit-reasons.ts'
 import { reasoningEfforts } from '../../../../shared/runs/spec.ts'
 import type { Db } from '../../../db/open.ts'
 import { loadPlacementFacts } from '../../../placement/facts.ts'
-import {
-  describeGate,
-  placeRun,
-  type GateReason as PlacementGate,
-  type PlacementFacts,
-  type RunFacts,
-} from '../../../placement/placement.ts'
+import { describeGate, placeRun, type Gate, type PlacementFacts, type RunFacts } from '../../../placement/placement.ts'
 import { findWaiting } from '../../../placement/waiting-store.ts'
 import { handleText } from '../../agents/present.ts'
 import { listAgentIdentities, type AgentIdentity } from '../../agents/identity-store.ts'
@@ -126,7 +120,7 @@ function presentRun(run: RunRow, around: Surroundings): Run {
     task: run.taskKey === null ? null : { id: run.taskKey, title: run.taskTitle ?? '' },
     triggerSource: triggerSources.find((source) => source === run.triggerSource) ?? 'unknown',
     errorCode: run.errorCode,
-    gateReason: gate,
+    gateReason: gate?.reason ?? null,
     gateDescription: gate === null ? null : describeGate(gate),
     waitingOn: waitingOnOf(around.gates.get(run.id)?.[0]),
     harness: { id: run.harness },
@@ -139,11 +133,11 @@ function presentRun(run: RunRow, around: Surroundings): Run {
 }
 
 /** Derived at read time by the same decision that places runs, so what is read is what the dispatcher does. */
-function gateOf(run: RunRow, around: Surroundings): PlacementGate | null {
+function gateOf(run: RunRow, around: Surroundings): Gate | null {
   const facts = around.waiting.get(run.id)
   if (facts === undefined || around.placement === null) return null
   const placement = placeRun(facts, around.placement)
-  return placement.kind === 'gate' ? placement.reason : null
+  return placement.kind === 'gate' ? placement : null
 }
 
 function environmentOf(run: RunRow, around: Surroundings): Run['environment'] {
