@@ -49,6 +49,7 @@ export function buildSpec(input: SpecInput): RunSpec {
     speed: overrides.speed ?? null,
     maxTurns: agent.maxTurns ?? workspace.defaultMaxTurns,
     command: agent.command,
+    protocol: agent.protocol,
     permissions: {
       ...agent.tools,
       defaultMode: agent.toolPermissionMode ?? workspace.toolPermissionDefault ?? 'full',

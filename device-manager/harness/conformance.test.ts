@@ -4,6 +4,7 @@ import { runEventSchemas } from '../../shared/runs/events.ts'
 import { exitReasonNames } from '../../shared/runs/exit-reasons.ts'
 import { canonical, merged, outputBytes, recording, specOf } from '../../test/kit/harness-recordings.ts'
 import type { HarnessAdapter, ProcessExit, DialogueOutput } from './adapter.ts'
+import { acpAdapter } from './acp/adapter.ts'
 import { adapters } from './registry.ts'
 
 const claudeRecordings = [
@@ -41,12 +42,14 @@ const codexRecordings = [
   'kill-interrupt',
   'kill-sigterm',
 ]
+const acpRecordings = ['opencode-ask', 'opencode-res1', 'opencode-err429', 'opencode-term', 'codexacp-cancel']
 const terminalOutput = Buffer.from('\x1b[32m✓\x1b[0m häßlich \u{1f980}\r\nline two\r\n')
 
 /** Every adapter must be here: one that is not fails the test. */
 const transcripts: Record<string, { name: string; bytes: Uint8Array }[]> = {
   claude: claudeRecordings.map((name) => ({ name, bytes: recording('claude', name) })),
   codex: codexRecordings.map((name) => ({ name, bytes: recording('codex', name) })),
+  acp: acpRecordings.map((name) => ({ name, bytes: recording('acp', name) })),
   command: [
     { name: 'colours and characters', bytes: terminalOutput },
     { name: 'no text', bytes: Buffer.concat([Buffer.from([0xff, 0xfe, 0x80, 0x6f, 0xc3]), terminalOutput]) },
@@ -97,7 +100,12 @@ function expectValid(output: Required<DialogueOutput>): void {
 
 const cuts = fc.array(fc.nat(400_000), { maxLength: 40 })
 
-describe.each(adapters.map((adapter) => ({ adapter, name: adapter.name })))('$name', ({ adapter, name }) => {
+const named = [
+  ...adapters.map((adapter) => ({ adapter, name: adapter.name as string })),
+  { adapter: acpAdapter, name: 'acp' },
+]
+
+describe.each(named)('$name', ({ adapter, name }) => {
   const recorded = transcripts[name] ?? []
 
   it('has transcripts here', () => {

@@ -104,7 +104,7 @@ export function driveHarness({
     if (isMade) mkdirSync(target, { recursive: true })
     if (existsSync(target)) symlinkSync(target, path)
   }
-  const session = adapter.dialogue(spec)
+  const session = adapter.dialogue(spec, { cwd: machine.cwd })
   const child = spawn(launch.file, launch.args, {
     cwd: machine.cwd,
     env: { ...machine.env, ...launch.env },

@@ -127,6 +127,7 @@ export function configOf(agent: AgentRow): AgentConfig {
       maxTurns: agent.maxTurns,
       monthlyBudgetCents: agent.monthlyBudgetCents,
       command: agent.command,
+      protocol: agent.protocol,
       triggers: { wakeOnAssignment: agent.wakeOnAssignment, wakeOnHook: agent.wakeOnHook },
     },
     permissions: {

@@ -1,0 +1,353 @@
+import type { RunEventBody } from '../../../shared/runs/events.ts'
+import type { RunSpec } from '../../../shared/runs/spec.ts'
+import { lineReader, type Piece } from '../../../shared/lib/lines.ts'
+import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue, RedactText } from '../adapter.ts'
+import { asItIs, cappedInput, cappedText, maxPieceBytes, rawEvents, textPieces } from '../parts/event-pieces.ts'
+import { isBlank, joined, jsonLine, jsonObject } from '../parts/json-lines.ts'
+import { Approvals, cancelled } from './approvals.ts'
+import { isAlwaysAllowed, isGated, namedCall } from './calls.ts'
+import { acpOutcome, authRequired, classOf, type OutcomeFacts } from './outcome.ts'
+import * as wire from './wire.ts'
+
+/** A line can hold the output of a tool; one longer than this is kept raw and the next one read again. */
+const maxLineBytes = 32 * 1024 * 1024
+const stderrTailChars = 4_096
+/** Calls that have begun and not ended. */
+const maxCalls = 1_000
+const maxAnswerChars = 256 * 1024
+
+const ids = { initialize: 1, session: 2, prompt: 3 } as const
+
+interface Call {
+  kind: string | null
+  rawInput: unknown
+  isTold: boolean
+  isAllowed: boolean
+}
+
+/**
+ * One run of a program that speaks ACP. What it goes through:
+ *
+ *     opening    initialize, then a session: a new one, or the one that is gone on with
+ *     working    the prompt is sent; updates come, permissions are asked and answered
+ *     finished   the prompt was answered: standard input is closed, by which the program exits
+ */
+export function acpDialogue(spec: RunSpec, options: DialogueOptions = {}): HarnessDialogue {
+  const redactText = options.redactText ?? asItIs
+  const run = new AcpRun(spec, { redactText, cwd: options.cwd ?? spec.folder?.rootPath ?? '/' })
+  const stdout = lineReader(maxLineBytes)
+  const stderr = lineReader(maxPieceBytes)
+  const readErr = (bytes: Uint8Array): RunEventBody[] => {
+    const text = redactText(Buffer.from(bytes).toString('utf8'))
+    run.facts.stderrTail = (run.facts.stderrTail + text).slice(-stderrTailChars)
+    return rawEvents(bytes, 'stderr', redactText)
+  }
+  return {
+    open: () => run.open(),
+    push: (chunk) => joined(stdout.push(chunk).map((piece) => run.read(piece))),
+    pushStderr: (chunk) => ({ events: stderr.push(chunk).flatMap((piece) => readErr(piece.bytes)) }),
+    answer: (askId, decision) => run.answer(askId, decision),
+    input: () => ({ events: [noInput] }),
+    end() {
+      const out = stdout.end()
+      const err = stderr.end()
+      return {
+        // Half a line is what a killed process leaves; it is never read as if it were whole.
+        events: [...(out === null ? [] : rawEvents(out, 'stdout', redactText)), ...(err === null ? [] : readErr(err))],
+      }
+    },
+    outcome: (exit) => acpOutcome(run.facts, exit),
+  }
+}
+
+class AcpRun {
+  readonly facts: OutcomeFacts
+  readonly #spec: RunSpec
+  readonly #redactText: RedactText
+  readonly #cwd: string
+  readonly #approvals = new Approvals()
+  readonly #calls = new Map<string, Call>()
+  #phase: 'opening' | 'working' | 'finished' = 'opening'
+  /** The session that is gone on with, once it is asked for. */
+  #resuming: string | null = null
+  #answerText = ''
+  #turns = 0
+  #isModelsTurn = false
+
+  constructor(spec: RunSpec, { redactText, cwd }: { redactText: RedactText; cwd: string }) {
+    this.#spec = spec
+    this.#cwd = cwd
+    this.#redactText = redactText
+    this.facts = {
+      resumeSessionId: spec.resumeSessionId,
+      sessionId: null,
+      keepsSessions: false,
+      stopReason: null,
+      refusal: null,
+      isResumeRefused: false,
+      failure: null,
+      didWork: false,
+      unasked: null,
+      maxTurnsReached: null,
+      stderrTail: '',
+    }
+  }
+
+  open(): DialogueOutput {
+    const clientCapabilities = { fs: { readTextFile: false, writeTextFile: false }, terminal: false }
+    const params = { protocolVersion: 1, clientCapabilities, clientInfo: { name: 'svc', title: 'svc', version: '1' } }
+    return { events: [], write: requestLine(ids.initialize, 'initialize', params) }
+  }
+
+  answer(askId: string, decision: CallDecision): DialogueOutput {
+    const answered = this.#approvals.answer(askId, decision)
+    if (answered === null) return { events: [] }
+    const call = this.#calls.get(answered.toolCallId)
+    if (call !== undefined) call.isAllowed = answered.isAllowed
+    const isStop = decision.behavior === 'deny' && decision.stop === true
+    return { events: [], write: answered.write + (isStop ? this.#cancelLine() : '') }
+  }
+
+  read(piece: Piece): DialogueOutput {
+    const value = piece.kind === 'line' ? jsonObject(piece.bytes) : null
+    const output = value === null ? null : this.#line(value)
+    return output ?? { events: isBlank(piece.bytes) ? [] : rawEvents(piece.bytes, 'stdout', this.#redactText) }
+  }
+
+  /** null: not a line that is understood. */
+  #line(value: Record<string, unknown>): DialogueOutput | null {
+    if (value['method'] === undefined) return this.#reply(value)
+    if (value['id'] !== undefined && value['id'] !== null) return this.#request(value)
+    return value['method'] === 'session/update' ? this.#update(value['params']) : null
+  }
+
+  #request(value: Record<string, unknown>): DialogueOutput | null {
+    const parsed = wire.request.safeParse(value)
+    if (!parsed.success) return null
+    const { id, method, params } = parsed.data
+    const asRead = rawEvents(Buffer.from(JSON.stringify(value)), 'stdout', this.#redactText)
+    if (method !== 'session/request_permission') {
+      const error = { code: -32_601, message: `svc does not answer ${method.slice(0, 200)}.` }
+      return { events: asRead, write: jsonLine({ jsonrpc: '2.0', id, error }) }
+    }
+    const wanted = wire.permissionRequest.safeParse(params)
+    if (!wanted.success || this.#phase !== 'working' || wanted.data.sessionId !== this.facts.sessionId)
+      return { events: asRead, write: cancelled(id) }
+    const { toolCall } = wanted.data
+    const call = this.#callOf(toolCall)
+    // What was allowed for an earlier call of this id does not hold for this one.
+    if (call !== null) call.isAllowed = false
+    const { ask, write } =
+      call === null
+        ? { write: cancelled(id) }
+        : this.#approvals.raise(id, { ...wanted.data, toolCall: { ...toolCall, kind: toolCall.kind ?? call.kind } })
+    const events = call === null ? asRead : this.#told(toolCall.toolCallId, call)
+    return { events, ...(write !== undefined && { write }), ...(ask && { asks: [ask] }) }
+  }
+
+  #reply(value: Record<string, unknown>): DialogueOutput | null {
+    const parsed = wire.reply.safeParse(value)
+    if (!parsed.success) return null
+    const { id, result, error } = parsed.data
+    if (id === ids.prompt && this.#phase === 'working') return this.#ended(result, error)
+    if (this.#phase !== 'opening') return null
+    if (error !== undefined) return this.#refused(error, id)
+    if (id === ids.initialize && this.#turns === 0) return this.#initialized(result)
+    return id === ids.session ? this.#session(result) : null
+  }
+
+  #refused(error: wire.RpcError, id: number): DialogueOutput {
+    this.#phase = 'finished'
+    const message = cappedText(error.message, this.#redactText).text
+    this.facts.refusal = { ...error, message }
+    this.facts.isResumeRefused = id === ids.session && this.#resuming !== null && error.code !== authRequired
+    const data = { class: 'refused', message, willRetry: false }
+    return { events: [{ kind: 'error', data }], finished: true, closeInput: true }
+  }
+
+  #initialized(result: unknown): DialogueOutput {
+    const parsed = wire.initialized.safeParse(result)
+    if (!parsed.success || parsed.data.protocolVersion !== 1) {
+      const message = 'It does not speak version 1 of the Agent Client Protocol.'
+      return this.#refused({ code: 0, message }, ids.initialize)
+    }
+    const { loadSession, sessionCapabilities } = parsed.data.agentCapabilities
+    this.facts.keepsSessions = loadSession || sessionCapabilities.resume
+    if (this.facts.keepsSessions) this.#resuming = this.#spec.resumeSessionId
+    // `resume` does not tell again what was said.
+    const resume = sessionCapabilities.resume ? 'session/resume' : 'session/load'
+    const params = { cwd: this.#cwd, mcpServers: [] }
+    const write =
+      this.#resuming === null
+        ? requestLine(ids.session, 'session/new', params)
+        : requestLine(ids.session, resume, { sessionId: this.#resuming, ...params })
+    return { events: [], write }
+  }
+
+  #session(result: unknown): DialogueOutput {
+    const made = wire.newSession.safeParse(result)
+    const sessionId = this.#resuming ?? (made.success ? made.data.sessionId : null)
+    if (sessionId === null) return this.#refused({ code: 0, message: 'It made no session.' }, ids.session)
+    this.#phase = 'working'
+    this.facts.sessionId = sessionId
+    const { agentMd, prompt: text } = this.#spec
+    const tellsWho = this.#resuming === null && agentMd.trim() !== ''
+    const instructions = `<instructions from="svc">\n${agentMd}\n</instructions>`
+    const prompt = [...(tellsWho ? [{ type: 'text', text: instructions }] : []), { type: 'text', text }]
+    const resumed = this.#spec.resumeSessionId === null ? {} : { resumed: this.#resuming !== null }
+    return {
+      events: [{ kind: 'session', data: { sessionId, ...resumed } }],
+      write: requestLine(ids.prompt, 'session/prompt', { sessionId, prompt }),
+    }
+  }
+
+  #update(params: unknown): DialogueOutput | null {
+    const parsed = wire.sessionUpdate.safeParse(params)
+    if (!parsed.success) return null
+    const { sessionId, update } = parsed.data
+    // A session that is loaded tells first what was said in it before.
+    if (this.#phase === 'opening' && sessionId === this.#resuming) return { events: [] }
+    if (sessionId !== this.facts.sessionId) return null
+    switch (update.sessionUpdate) {
+      case 'agent_message_chunk':
+      case 'agent_thought_chunk':
+        return this.#words(update)
+      case 'tool_call':
+      case 'tool_call_update':
+        return this.#tool(update)
+      case 'user_message_chunk':
+      case 'available_commands_update':
+      case 'current_mode_update':
+      case 'config_option_update':
+      case 'session_info_update':
+      case 'usage_update':
+        return { events: [] }
+      default:
+        return null
+    }
+  }
+
+  #words(update: { sessionUpdate: string }): DialogueOutput | null {
+    const parsed = wire.textChunk.safeParse(update)
+    if (!parsed.success) return null
+    this.facts.didWork = true
+    const { text } = parsed.data.content
+    const kind = update.sessionUpdate === 'agent_message_chunk' ? 'text' : 'thinking'
+    const stop = this.#modelSpeaks()
+    if (kind === 'text') this.#answerText = (this.#answerText + text).slice(-maxAnswerChars)
+    return { events: textPieces(text, this.#redactText).map((piece) => ({ kind, data: { text: piece } })), ...stop }
+  }
+
+  #tool(update: unknown): DialogueOutput | null {
+    const parsed = wire.toolCall.safeParse(update)
+    if (!parsed.success) return null
+    this.facts.didWork = true
+    this.#answerText = ''
+    const { toolCallId, status } = parsed.data
+    const stop = this.#calls.has(toolCallId) ? {} : this.#modelSpeaks()
+    const call = this.#callOf(parsed.data)
+    if (call === null) return { events: [], ...this.#unasked('too many tools at once') }
+    if (status !== 'completed' && status !== 'failed')
+      return { events: status === 'in_progress' ? this.#told(toolCallId, call) : [], ...stop }
+    this.#calls.delete(toolCallId)
+    this.#isModelsTurn = false
+    const { text: output, ...cut } = cappedText(outputText(parsed.data), this.#redactText)
+    const data = { toolCallId, isError: status === 'failed', output, ...cut }
+    const events = [...this.#told(toolCallId, call), { kind: 'tool_result', data } as const]
+    const name = namedCall(call.kind, call.rawInput)?.name
+    const isFine = call.isAllowed || status === 'failed' || (name !== undefined && isAlwaysAllowed(this.#spec, name))
+    return { events, ...(isFine ? stop : this.#unasked(name ?? 'a tool')) }
+  }
+
+  /** The call with what is newly known of it; null: there are too many. */
+  #callOf({ toolCallId, kind, rawInput }: wire.ToolCallUpdate): Call | null {
+    const known = this.#calls.get(toolCallId)
+    if (known === undefined && this.#calls.size >= maxCalls) return null
+    const call = known ?? { kind: null, rawInput: undefined, isTold: false, isAllowed: false }
+    call.kind = kind ?? call.kind
+    call.rawInput = rawInput ?? call.rawInput
+    this.#calls.set(toolCallId, call)
+    return call
+  }
+
+  /** A call is told once, when its input is there. */
+  #told(toolCallId: string, call: Call): RunEventBody[] {
+    if (call.isTold) return []
+    call.isTold = true
+    const { name, input } = namedCall(call.kind, call.rawInput) ?? { name: 'acp__unclear', input: call.rawInput }
+    return [{ kind: 'tool_call', data: { toolCallId, name, input: cappedInput(input, this.#redactText) } }]
+  }
+
+  /** Nothing more may happen. */
+  #unasked(what: string): { write?: string } {
+    if (!isGated(this.#spec) || this.facts.unasked !== null) return {}
+    this.facts.unasked = what
+    return { write: this.#cancelLine() }
+  }
+
+  /** ACP counts no turns: what the model says or calls after tools have ended is its next one. */
+  #modelSpeaks(): { write?: string } {
+    if (this.#isModelsTurn) return {}
+    this.#isModelsTurn = true
+    this.#turns++
+    const { maxTurns } = this.#spec
+    if (maxTurns === null || this.#turns <= maxTurns || this.facts.maxTurnsReached !== null) return {}
+    this.facts.maxTurnsReached = maxTurns
+    return { write: this.#cancelLine() }
+  }
+
+  #cancelLine(): string {
+    const { sessionId } = this.facts
+    return jsonLine({ jsonrpc: '2.0', method: 'session/cancel', params: { sessionId } })
+  }
+
+  #ended(result: unknown, error: wire.RpcError | undefined): DialogueOutput | null {
+    const parsed = wire.promptResult.safeParse(result)
+    if (error === undefined && !parsed.success) return null
+    this.#phase = 'finished'
+    const events: RunEventBody[] = []
+    if (error !== undefined) {
+      const message = cappedText(error.message, this.#redactText).text
+      this.facts.failure = { ...error, message }
+      events.push({ kind: 'error', data: { class: classOf(error), message, willRetry: false } })
+    } else if (parsed.success) {
+      this.facts.stopReason = parsed.data.stopReason
+      const { usage } = parsed.data
+      if (usage) events.push({ kind: 'usage', data: usageOf(usage) })
+    }
+    const isError = this.facts.stopReason !== 'end_turn'
+    const { text, ...cut } = cappedText(this.facts.failure?.message ?? this.#answerText, this.#redactText)
+    events.push({ kind: 'result', data: { text, isError, ...cut } })
+    return { events, finished: true, closeInput: true }
+  }
+}
+
+function usageOf(usage: NonNullable<ReturnType<typeof wire.promptResult.parse>['usage']>) {
+  return {
+    inputTokens: usage.inputTokens ?? 0,
+    outputTokens: usage.outputTokens ?? 0,
+    cacheReadTokens: usage.cachedReadTokens ?? 0,
+    cacheWriteTokens: usage.cachedWriteTokens ?? 0,
+  }
+}
+
+function outputText({ content, rawOutput }: wire.ToolCallUpdate): string {
+  const texts = (content ?? []).flatMap((part) => {
+    const parsed = wire.contentText.safeParse(part)
+    return parsed.success ? [parsed.data.content.text] : []
+  })
+  if (texts.length > 0) return texts.join('\n')
+  return typeof rawOutput === 'string' ? rawOutput : rawOutput == null ? '' : JSON.stringify(rawOutput)
+}
+
+const requestLine = (id: number, method: string, params: unknown): string =>
+  jsonLine({ jsonrpc: '2.0', id, method, params })
+
+const noInput: RunEventBody = {
+  kind: 'error',
+  data: {
+    class: 'input_refused',
+    message: 'A program that is driven by ACP takes no text in the middle of its turn; it was not delivered.',
+    willRetry: false,
+  },
+}
