@@ -1,4 +1,4 @@
-import type { ToolPermissions, ToolRule } from '../../../shared/runs/spec.ts'
+import type { ToolPermissions, ToolRule } from '../runs/spec.ts'
 import { mainInput, type CallInputs, type ToolCall } from './call-inputs.ts'
 import { glob } from './patterns/glob.ts'
 import { allowsUrl, forbidsUrl } from './patterns/url-rules.ts'
