@@ -69,7 +69,7 @@ export function needsPaths({ defaultMode, ask, deny }: ToolPermissions, { name }
 }
 
 /** The `permission` event names this as the rule for a call of the run's own `svc`. */
-const ownSvcRule = 'svc'
+export const ownSvcRule = 'svc'
 
 function callsOwnSvc(place: JudgedPlace, { name, inputs }: JudgedCall): boolean {
   const { commands, paths, urls } = inputs

@@ -3,10 +3,11 @@ import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { CallDecision, ToolAsk } from '../../harness/adapter.ts'
 import { callDigest } from './call-digest.ts'
-import { inputsOf, mainInput, type CallInputs } from '../../../shared/permissions/call-inputs.ts'
-import { decide, needsPaths, refusal, type Decision } from '../../../shared/permissions/decide.ts'
+import { mainInput } from '../../../shared/permissions/call-inputs.ts'
+import { decide, refusal, type Decision } from '../../../shared/permissions/decide.ts'
 import type { PathLookup } from '../../../shared/permissions/path-lookup.ts'
 import type { JudgedPlace, PathFact } from '../../../shared/permissions/patterns/path-rules.ts'
+import { reachOf, type CallReach } from '../../../shared/permissions/reach.ts'
 import { maskText, shownArgs } from './shown-args.ts'
 
 export interface CallJudgeOptions {
@@ -17,11 +18,6 @@ export interface CallJudgeOptions {
   mayAsk(): boolean
   /** A person is asked: the run is to end. Called before the harness has its answer. */
   onAsked(call: AskedCall): void
-}
-/** The inputs that a call reaches for, and what its paths lead to. */
-export interface CallReach {
-  inputs: CallInputs
-  paths: readonly PathFact[]
 }
 export interface CallAnswer {
   event: RunEventBody
@@ -49,12 +45,9 @@ export class CallJudge {
   }
 
   /** Looks at the file system only where something depends on it. */
-  async lookUp(ask: ToolAsk, lookup: PathLookup): Promise<CallReach> {
-    const inputs = inputsOf(ask)
+  lookUp(ask: ToolAsk, lookup: PathLookup): Promise<CallReach> {
     const { spec, place } = this.#options
-    if (inputs.paths.length === 0 || !needsPaths(spec.permissions, ask)) return { inputs, paths: [] }
-    const cwds = [...new Set([place.cwd, ask.cwd?.startsWith('/') ? ask.cwd : place.cwd])]
-    return { inputs, paths: await lookup.pathsOf(inputs.paths, { homeDir: place.homeDir, cwds }) }
+    return reachOf(ask, { permissions: spec.permissions, place, lookup })
   }
 
   answer(ask: ToolAsk, reach: CallReach): CallAnswer {
