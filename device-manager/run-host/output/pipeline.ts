@@ -1,6 +1,7 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { HarnessDialogue, ProcessExit, DialogueOutput, ToolAsk } from '../../harness/adapter.ts'
-import type { CallReach, CallAnswer } from '../permission/call-judge.ts'
+import type { CallReach } from '../../../shared/permissions/reach.ts'
+import type { CallAnswer } from '../permission/call-judge.ts'
 import { redactBody, type Redact, type StreamRedactor } from './redaction.ts'
 
 export interface PipelineOptions {
