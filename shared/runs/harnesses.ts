@@ -46,6 +46,7 @@ const table = {
   },
   opencode: {
     ...agentProgram,
+    keepsInstructions: false,
     label: 'OpenCode',
     programs: ['opencode'],
     models: 'any',
