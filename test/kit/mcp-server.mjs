@@ -1,6 +1,8 @@
-// An MCP server on standard input and output with one tool, `say`, which gives its text back.
+// An MCP server on standard input and output with one tool, `say`, which gives its text back, and tells when it was given a
+// password that is none of its business.
 import { createInterface } from 'node:readline'
 
+const secret = process.env.OPENCODE_SERVER_PASSWORD === undefined ? '' : ' and knows the password'
 const answers = {
   initialize: ({ protocolVersion }) => ({
     protocolVersion,
@@ -16,7 +18,7 @@ const answers = {
       },
     ],
   }),
-  'tools/call': (params) => ({ content: [{ type: 'text', text: `said ${params.arguments.text}` }] }),
+  'tools/call': (params) => ({ content: [{ type: 'text', text: `said ${params.arguments.text}${secret}` }] }),
 }
 
 createInterface({ input: process.stdin }).on('line', (line) => {

@@ -199,6 +199,16 @@ describe('in doubt', () => {
     expect(feed(newRun(), line({ listening: true }), line({ stdout: 'hello' })).write).toBe('')
   })
 
+  it('a plugin that cannot be put in place ends the run', () => {
+    const run = newRun()
+    const output = feed(run, gateSays({ svc: 'failed', message: 'Error: no such thing' }))
+    expect(output).toMatchObject({ write: '', finished: true, closeInput: true })
+    expect(run.outcome(left)).toMatchObject({
+      exitReason: 'harness_start_failed',
+      message: expect.stringContaining('plugin'),
+    })
+  })
+
   it('a session of another folder is not gone on with', () => {
     const run = newRun({ resumeSessionId: main })
     const sessions = [

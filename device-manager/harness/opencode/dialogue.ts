@@ -136,6 +136,8 @@ class OpencodeRun {
     if (!parsed.success) return { events: rawEvents(Buffer.from(`${text}\n`), 'stdout', this.#redactText) }
     const line = parsed.data
     switch (line.svc) {
+      case 'failed':
+        return this.#refuse(`svc's plugin failed: ${cappedText(line.message, this.#redactText).text}`, false)
       case 'ready':
         return this.#ready(line)
       case 'call':

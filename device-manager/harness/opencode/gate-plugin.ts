@@ -14,6 +14,7 @@ export interface GateSettings {
  * output and reads the answers from standard input, where no tool can answer for svc:
  *
  *     {"svc":"ready",...}            once it is in place; no prompt is sent before that
+ *     {"svc":"failed",...}           it cannot be
  *     {"svc":"call","id":...}        a tool call, which waits for {"id":...,"allow":...}; a refusal is its error
  *     {"svc":"turn","id":...}        a request to the model, likewise; one that is not answered is never made
  *     {"svc":"retry","waitMs":...}   the provider refused, and it is tried again after that time
@@ -124,9 +125,13 @@ export const SvcGate = async ({ client, directory, worktree }) => {
   const retried = new Set()
   return {
     async config(config) {
-      if (settings.isGated) {
-        refuseOtherModules(config)
-        config.instructions = [...(config.instructions ?? []), ...instructionsAround(directory, worktree)]
+      try {
+        if (settings.isGated) {
+          refuseOtherModules(config)
+          config.instructions = [...(config.instructions ?? []), ...instructionsAround(directory, worktree)]
+        }
+      } catch (error) {
+        return tell({ svc: 'failed', message: String(error) })
       }
       tell({ svc: 'ready', directory, servers: Object.keys(config.mcp ?? {}) })
     },

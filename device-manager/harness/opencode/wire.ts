@@ -5,6 +5,7 @@ import { z } from 'zod'
 const id = z.string().min(1).max(500)
 
 export const gateLine = z.discriminatedUnion('svc', [
+  z.object({ svc: z.literal('failed'), message: z.string() }),
   z.object({ svc: z.literal('ready'), directory: z.string().max(8_192), servers: z.array(z.string()).max(1_000) }),
   z.object({
     svc: z.literal('call'),
