@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -308,15 +310,39 @@ describe('tool calls', () => {
     expect(run.asks).toHaveLength(2)
   })
 
-  it('that wait when whoever decides is gone are never made', async () => {
+  it('that wait when the process that decides is killed are never made, and opencode ends', async () => {
     await script(shell('touch unanswered.txt'), { text: 'Then not.' })
-    const run = drive({ decide: () => null })
-    await expect.poll(() => run.asks.length, { timeout: 20_000 }).toBe(1)
-    run.leave()
-    await run.done
-    expect(existsSync(join(machine.cwd, 'unanswered.txt'))).toBe(false)
+    const { home, cwd, env } = machine
+    const host = spawn(
+      process.execPath,
+      ['--input-type=module', '-e', hostProgram, JSON.stringify({ home, cwd, env })],
+      {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      },
+    )
+    await once(host.stdout, 'data')
+    const [opencode] = readFileSync(`/proc/${host.pid}/task/${host.pid}/children`, 'utf8').trim().split(' ').map(Number)
+    expect(isAlive(opencode!)).toBe(true)
+    host.kill('SIGKILL')
+    await expect.poll(() => isAlive(opencode!), { timeout: 10_000 }).toBe(false)
+    expect(existsSync(join(cwd, 'unanswered.txt'))).toBe(false)
   })
 })
+
+/** Drives opencode until a call is asked, which it never answers. */
+const hostProgram = `
+import { driveOpencode } from ${JSON.stringify(join(import.meta.dirname, '../../kit/real-opencode.ts'))}
+const machine = { ...JSON.parse(process.argv[1]), running: new Set() }
+driveOpencode({ machine, decide: () => (console.log('asked'), null) })
+`
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
 
 it('interrupted, it ends its tool, and its session can be gone on with', async () => {
   await script(shell('echo $$ > pid; touch begun; tail -f /dev/null'), { text: 'Not reached.' })
@@ -327,7 +353,7 @@ it('interrupted, it ends its tool, and its session can be gone on with', async (
   expect(outcome).toMatchObject({ exitReason: 'error', sessionId: expect.stringMatching(/^ses_/) })
   expect(exitCode).toBe(130)
   const pid = Number(readFileSync(join(machine.cwd, 'pid'), 'utf8'))
-  expect(() => process.kill(pid, 0)).toThrow('ESRCH')
+  expect(isAlive(pid)).toBe(false)
 })
 
 const attackProgram = `
