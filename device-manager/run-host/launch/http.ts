@@ -1,10 +1,13 @@
 import { randomBytes } from 'node:crypto'
-import { request, type ClientRequest, type IncomingMessage } from 'node:http'
+import type { ClientRequest, IncomingMessage } from 'node:http'
 import { lineReader } from '../../../shared/lib/lines.ts'
 import type { HttpDoor } from '../../harness/adapter.ts'
 import { httpOrder, type HttpOrder } from '../../harness/parts/http-lines.ts'
 import type { Child, ChildLaunch } from './child.ts'
 import { launchOnPipes } from './pipes.ts'
+
+/** Loaded by the first call: it takes megabytes, which a run host without such a harness does not need. */
+const nodeHttp = () => process.getBuiltinModule('node:http')
 
 /** What is held of one line, one event and one answer; more of a line is dropped, of an event or answer it ends the run or the request. */
 export const httpLimits = {
@@ -132,15 +135,19 @@ class HttpServer {
 
   #openEvents(address: URL): void {
     const url = new URL(this.#http.events, address)
-    this.#events = request(url, { headers: { ...this.#headers, accept: 'text/event-stream' } }, (response) => {
-      if (response.statusCode !== 200) return this.#lost(`it answered ${response.statusCode} instead of its events`)
-      clearTimeout(this.#startLimit)
-      this.#readEvents(response)
-      this.#options.tell({ listening: true })
-      const waiting = this.#waiting ?? []
-      this.#waiting = null
-      for (const order of waiting) this.#send(order)
-    })
+    this.#events = nodeHttp().request(
+      url,
+      { headers: { ...this.#headers, accept: 'text/event-stream' } },
+      (response) => {
+        if (response.statusCode !== 200) return this.#lost(`it answered ${response.statusCode} instead of its events`)
+        clearTimeout(this.#startLimit)
+        this.#readEvents(response)
+        this.#options.tell({ listening: true })
+        const waiting = this.#waiting ?? []
+        this.#waiting = null
+        for (const order of waiting) this.#send(order)
+      },
+    )
     this.#events.on('error', (error) => this.#lost(`its events could not be read: ${error.message}`))
     this.#events.end()
   }
@@ -178,7 +185,7 @@ class HttpServer {
     const content = body === undefined ? null : JSON.stringify(body)
     const headers = { ...this.#headers, ...(content !== null && { 'content-type': 'application/json' }) }
     const url = new URL(path, this.#address)
-    const sent = request(url, { method, headers, timeout: this.#options.limits.requestMs }, (response) => {
+    const sent = nodeHttp().request(url, { method, headers, timeout: this.#options.limits.requestMs }, (response) => {
       void this.#answerOf(response).then(
         (answer) => this.#answer(sent, { id, status: response.statusCode ?? 0, body: answer }),
         (error: Error) => this.#answer(sent, { id, status: 0, body: error.message }),
