@@ -51,6 +51,7 @@ const part = (status: string, changes: object = {}) =>
       ...changes,
     },
   })
+const turn = { svc: 'turn', id: '9', sessionID: main, agent: 'build', model: 'a/b', isRetry: false, isPublic: false }
 const idle = eventOf('session.idle', { sessionID: main })
 const stdinOf = (output: { write: string }) => [...output.write.matchAll(/"stdin":"(.*)"}/g)].map(([, text]) => text)
 
@@ -236,6 +237,27 @@ describe('in doubt', () => {
       exitReason: 'error',
       message: expect.stringContaining('without an answer'),
     })
+  })
+
+  it('a text of a person that the model has not heard keeps the run going', () => {
+    const run = newRun()
+    feed(run, ...working)
+    expect(run.input('Wait!').write).toContain('Wait!')
+    expect(feed(run, idle)).toMatchObject({ finished: false, closeInput: false })
+    expect(feed(run, gateSays(turn), idle)).toMatchObject({ finished: true, closeInput: true })
+  })
+
+  it('a text of a person that opencode does not take is told, and ends nothing but the wait for it', () => {
+    const run = newRun()
+    feed(run, ...working)
+    run.input('Wait!')
+    const refused = line({ answer: { id: 10, status: 400, body: null } })
+    expect(feed(run, refused)).toMatchObject({ finished: false, events: [{ data: { class: 'input_too_late' } }] })
+    expect(feed(run, idle)).toMatchObject({ finished: true })
+    const late = newRun()
+    feed(late, ...working)
+    late.input('Wait!')
+    expect(feed(late, idle, refused)).toMatchObject({ finished: true, closeInput: true })
   })
 
   it('a text of a person that comes too late is told', () => {

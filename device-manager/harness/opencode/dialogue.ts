@@ -71,6 +71,9 @@ class OpencodeRun {
   #phase: 'starting' | 'opening' | 'working' | 'finished' = 'starting'
   #early: string[] = []
   #inputs = 0
+  /** Texts of a person that no request to the model has followed yet: the session does not rest before that. */
+  #unheard = 0
+  #isResting = false
   #turns = 0
 
   constructor(spec: RunSpec, redactText: RedactText) {
@@ -161,7 +164,9 @@ class OpencodeRun {
     if (id === ids.session) return isGood ? this.#opened(body) : this.#refused(status, body)
     if (id === ids.prompt) return isGood ? { events: [] } : this.#refused(status, body)
     if (id === ids.abort || id === ids.permission) return { events: [] }
-    return { events: isGood ? [] : [tooLate] }
+    if (isGood) return { events: [] }
+    this.#unheard = 0
+    return joined([{ events: [tooLate] }, this.#isResting ? this.#rest() : { events: [] }])
   }
 
   #opened(body: unknown): DialogueOutput | null {
@@ -186,6 +191,7 @@ class OpencodeRun {
   }
 
   #add(sessionId: string, text: string): string {
+    this.#unheard++
     return sendPrompt(this.#spec, { id: ids.firstInput + this.#inputs++, sessionId, text })
   }
 
@@ -218,7 +224,11 @@ class OpencodeRun {
     if (turn.isPublic && model === null) return this.#halt({ why: 'signed_out' })
     const isStep = turn.sessionID === this.facts.sessionId && !Sessions.isAboutTheSession(turn.agent) && !turn.isRetry
     if (isStep && maxTurns !== null && this.#turns >= maxTurns) return this.#halt({ why: 'turns', turns: maxTurns })
-    if (isStep) this.#turns++
+    if (isStep) {
+      this.#turns++
+      this.#unheard = 0
+      this.#isResting = false
+    }
     return { events: [], write: stdinLine({ id: turn.id }) }
   }
 
@@ -248,6 +258,12 @@ class OpencodeRun {
     if (!parsed.success) return null
     // A subagent's, or a second one.
     if (parsed.data.sessionID !== this.facts.sessionId || this.facts.isIdle) return { events: [] }
+    this.#isResting = true
+    const goesOn = this.#unheard > 0 && this.facts.lastError === null && this.facts.halt === null
+    return goesOn ? { events: [] } : this.#rest()
+  }
+
+  #rest(): DialogueOutput {
     this.facts.isIdle = true
     const { lastError } = this.facts
     const isError = lastError !== null || this.facts.halt !== null
