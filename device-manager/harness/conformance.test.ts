@@ -41,12 +41,30 @@ const codexRecordings = [
   'kill-interrupt',
   'kill-sigterm',
 ]
+const opencodeRecordings = [
+  'success',
+  'denied',
+  'asked',
+  'tools',
+  'turns',
+  'err-401',
+  'err-429',
+  'err-429-long',
+  'err-503',
+  'err-ctx',
+  'err-model',
+  'res-bad',
+  'signed-out',
+  'interrupted',
+  'killed',
+]
 const terminalOutput = Buffer.from('\x1b[32m✓\x1b[0m häßlich \u{1f980}\r\nline two\r\n')
 
 /** Every adapter must be here: one that is not fails the test. */
 const transcripts: Record<string, { name: string; bytes: Uint8Array }[]> = {
   claude: claudeRecordings.map((name) => ({ name, bytes: recording('claude', name) })),
   codex: codexRecordings.map((name) => ({ name, bytes: recording('codex', name) })),
+  opencode: opencodeRecordings.map((name) => ({ name, bytes: recording('opencode', name) })),
   command: [
     { name: 'colours and characters', bytes: terminalOutput },
     { name: 'no text', bytes: Buffer.concat([Buffer.from([0xff, 0xfe, 0x80, 0x6f, 0xc3]), terminalOutput]) },
@@ -60,6 +78,10 @@ const ready: Record<string, readonly unknown[]> = {
   codex: [
     { id: 2, result: { thread: { id: 'thread' } } },
     { id: 3, result: { turn: { id: 'turn' } } },
+  ],
+  opencode: [
+    { stdout: JSON.stringify({ svc: 'ready', directory: '/home/dev', servers: [] }) },
+    { answer: { id: 1, status: 200, body: { id: 'ses_1', directory: '/home/dev' } } },
   ],
 }
 

@@ -4,9 +4,10 @@ import type { HarnessAdapter, HarnessProbe } from './adapter.ts'
 import { claudeAdapter } from './claude/adapter.ts'
 import { codexAdapter } from './codex/adapter.ts'
 import { commandAdapter } from './command/adapter.ts'
+import { opencodeAdapter } from './opencode/adapter.ts'
 
 /** The harnesses that this device can launch. */
-export const adapters: readonly HarnessAdapter[] = [claudeAdapter, codexAdapter, commandAdapter]
+export const adapters: readonly HarnessAdapter[] = [claudeAdapter, codexAdapter, opencodeAdapter, commandAdapter]
 
 /** null: no adapter is written for it; the run host ends such a run `harness_start_failed` with `noAdapterMessage`. */
 export function adapterOf(name: HarnessName): HarnessAdapter | null {

@@ -49,6 +49,7 @@ const table = {
   },
   opencode: {
     ...agentProgram,
+    keepsInstructions: false,
     label: 'OpenCode',
     programs: ['opencode'],
     // Which one counts depends on the provider of the model.
