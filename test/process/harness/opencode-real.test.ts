@@ -347,7 +347,10 @@ function isAlive(pid: number): boolean {
 it('interrupted, it ends its tool, and its session can be gone on with', async () => {
   await script(shell('echo $$ > pid; touch begun; tail -f /dev/null'), { text: 'Not reached.' })
   const run = drive()
-  await expect.poll(() => existsSync(join(machine.cwd, 'begun')), { timeout: 20_000 }).toBe(true)
+  let ended: unknown = null
+  void run.done.then((end) => (ended = end))
+  const isThere = () => existsSync(join(machine.cwd, 'begun')) || { ended, events: run.events, asks: run.asks }
+  await expect.poll(isThere, { timeout: 20_000 }).toBe(true)
   run.signal('SIGINT')
   const { outcome, exitCode } = await run.done
   expect(outcome).toMatchObject({ exitReason: 'error', sessionId: expect.stringMatching(/^ses_/) })
