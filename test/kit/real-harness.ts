@@ -14,10 +14,14 @@ import { foldersAround } from '../../device-manager/run-host/launch/folders-arou
 import type { RunEventBody } from '../../shared/runs/events.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
 import { specOf } from './harness-recordings.ts'
+import { Hopeless, waitFor } from './programs.ts'
 
 /** Real harnesses, driven over real pipes with nothing of the run host in between. */
 
 export type Fetched = { binDir: string } | { missing: string }
+
+/** Also the cases that recordings stand for in a usual run of the tests. */
+export const allHarnessCases = process.env['HARNESS_CASES'] === 'all'
 
 /** The folder of the real program, or why there is none here. */
 export function fetchHarness(name: 'claude' | 'codex' | 'opencode'): Fetched {
@@ -70,6 +74,19 @@ export interface DrivenRun {
   signal(name: NodeJS.Signals): void
   done: Promise<{ outcome: HarnessOutcome; exitCode: number | null; signal: string | null }>
 }
+
+/** Waits for a file that a tool call makes; a run that ends before is told as the failure. */
+export async function fileOf(run: DrivenRun, path: string): Promise<void> {
+  let end: unknown = null
+  void run.done.then((how) => (end = how))
+  const isThere = () => {
+    if (existsSync(path)) return true
+    if (end !== null) throw new Hopeless(`The run ended before: ${JSON.stringify({ end, events: run.events })}`)
+    return false
+  }
+  await waitFor(isThere, `the tool makes ${path}`, { ms: 100_000 })
+}
+
 export interface DriveOptions {
   machine: HarnessMachine
   adapter: HarnessAdapter

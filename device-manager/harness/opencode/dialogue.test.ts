@@ -74,6 +74,11 @@ describe('a recorded run ends as what happened', () => {
     else expect(outcome.message).toMatch(message)
   })
 
+  it('limited for long, with the time at which the limit ends', () => {
+    expect(replay('err-429-long').outcome.limitResetsAt).toBe(1_790_003_600_000)
+    expect(replay('err-429').outcome).not.toHaveProperty('limitResetsAt')
+  })
+
   it('killed: whatever the status, it did not finish', () => {
     const { outcome } = replay('killed', {}, { exitCode: null, signal: 'SIGKILL', stoppedFor: null })
     expect(outcome).toMatchObject({ exitReason: 'error', message: expect.stringContaining('SIGKILL') })

@@ -13,7 +13,16 @@ import { abortSession, ids, openSession, replyPermission, sendPrompt, stdinLine 
 import { opencodeOutcome, type Halt, type OutcomeFacts } from './outcome.ts'
 import { SessionEvents } from './session-events.ts'
 import { Sessions } from './sessions.ts'
-import { event, gateLine, permissionAsked, sessionAnswer, sessionIdle, type GateCall, type GateTurn } from './wire.ts'
+import {
+  event,
+  gateLine,
+  permissionAsked,
+  sessionAnswer,
+  sessionIdle,
+  type GateCall,
+  type GateRetry,
+  type GateTurn,
+} from './wire.ts'
 
 /** An event can hold the output of a tool; a line longer than this is kept raw and the next one read again. */
 const maxLineBytes = 40 * 1024 * 1024
@@ -232,9 +241,10 @@ class OpencodeRun {
     return { events: [], write: stdinLine({ id: turn.id }) }
   }
 
-  #retry({ message, waitMs }: { message: string; waitMs: number }): DialogueOutput {
+  #retry({ message, until, waitMs }: GateRetry): DialogueOutput {
     if (waitMs <= longestWaitMs) return { events: [] }
-    return this.#halt({ why: 'long_wait', message: cappedText(message, this.#redactText).text.slice(0, 1_000), waitMs })
+    const told = cappedText(message, this.#redactText).text.slice(0, 1_000)
+    return this.#halt({ why: 'long_wait', message: told, until, waitMs })
   }
 
   #event({ type, properties }: z.infer<typeof event>): DialogueOutput | null {

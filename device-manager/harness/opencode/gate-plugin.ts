@@ -17,7 +17,7 @@ export interface GateSettings {
  *     {"svc":"failed",...}           it cannot be
  *     {"svc":"call","id":...}        a tool call, which waits for {"id":...,"allow":...}; a refusal is its error
  *     {"svc":"turn","id":...}        a request to the model, likewise; one that is not answered is never made
- *     {"svc":"retry","waitMs":...}   the provider refused, and it is tried again after that time
+ *     {"svc":"retry","waitMs":...}   the provider refused, and it is tried again after that time, `until` in ms since 1970
  *
  * Without standard input nobody decides any more: opencode exits, so a call that waits is never made. There, and on a
  * signal, the plugin first aborts what goes on: opencode alone would leave its tools alive, which have sessions of their own.
@@ -142,8 +142,8 @@ export const SvcGate = async ({ client, directory, worktree }) => {
       else busy.set(sessionID, client)
       if (status.type !== 'retry') return
       retried.add(sessionID)
-      const waitMs = Math.max(0, Math.round(status.next - Date.now()))
-      tell({ svc: 'retry', message: String(status.message), waitMs })
+      const until = Math.round(status.next)
+      tell({ svc: 'retry', message: String(status.message), until, waitMs: Math.max(0, until - Date.now()) })
     },
     async 'tool.execute.before'({ tool, sessionID, callID }, { args }) {
       const { allow, message } = await ask({ svc: 'call', tool, sessionID, callID, args })

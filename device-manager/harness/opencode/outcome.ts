@@ -9,7 +9,7 @@ export type Halt =
   | { why: 'turns'; turns: number }
   | { why: 'overflow' }
   | { why: 'signed_out' }
-  | { why: 'long_wait'; message: string; waitMs: number }
+  | { why: 'long_wait'; message: string; until: number; waitMs: number }
   | { why: 'lost'; reason: string }
 
 /** What a dialogue knows when its process has left. */
@@ -68,7 +68,7 @@ export function opencodeOutcome(facts: OutcomeFacts, exit: ProcessExit): Harness
   return { ...kept, exitReason: 'completed', message: null }
 }
 
-type Ending = Pick<HarnessOutcome, 'exitReason' | 'message'> & { sessionId?: null }
+type Ending = Pick<HarnessOutcome, 'exitReason' | 'message' | 'limitResetsAt'> & { sessionId?: null }
 
 function halted(halt: Exclude<Halt, { why: 'lost' }>, { didWork }: OutcomeFacts): Ending {
   switch (halt.why) {
@@ -91,7 +91,8 @@ function halted(halt: Exclude<Halt, { why: 'lost' }>, { didWork }: OutcomeFacts)
     case 'long_wait': {
       const minutes = Math.ceil(halt.waitMs / 60_000)
       const message = `${halt.message} The provider is to be asked again in ${minutes} min.`
-      return { exitReason: limited.test(halt.message) ? 'rate_limited' : 'error', message }
+      if (!limited.test(halt.message)) return { exitReason: 'error', message }
+      return { exitReason: 'rate_limited', message, limitResetsAt: halt.until }
     }
   }
 }

@@ -24,9 +24,15 @@ export const gateLine = z.discriminatedUnion('svc', [
     isRetry: z.boolean(),
     isPublic: z.boolean(),
   }),
-  z.object({ svc: z.literal('retry'), message: z.string(), waitMs: z.number().nonnegative() }),
+  z.object({
+    svc: z.literal('retry'),
+    message: z.string(),
+    until: z.number().int().positive(),
+    waitMs: z.number().nonnegative(),
+  }),
 ])
 export type GateCall = Extract<z.infer<typeof gateLine>, { svc: 'call' }>
+export type GateRetry = Extract<z.infer<typeof gateLine>, { svc: 'retry' }>
 export type GateTurn = Extract<z.infer<typeof gateLine>, { svc: 'turn' }>
 
 const session = z.object({ id, directory: z.string() })
