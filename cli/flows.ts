@@ -7,6 +7,7 @@ import type { Flow } from './context.ts'
  */
 const flows: Readonly<Record<string, () => Promise<Flow>>> = {
   'agent get': async () => (await import('./flows/batch-get.ts')).batchGet,
+  'agent permissions check': async () => (await import('./flows/permissions-check.ts')).permissionsCheck,
   'run get': async () => (await import('./flows/batch-get.ts')).batchGet,
   'run create': async () => (await import('./flows/run/create.ts')).runCreate,
   'run read': async () => (await import('./flows/run/read.ts')).runRead,

@@ -5,10 +5,10 @@ import { insideProblems } from './check-insides.ts'
 import { harnessNameProblems } from './check-harness-names.ts'
 import { harnessNames } from '../shared/runs/harnesses.ts'
 import { controlPlaneFloors } from './floors-control-plane.ts'
-import { cliFloors, deviceManagerFloors } from './floors.ts'
+import { cliFloors, deviceManagerFloors, sharedFloors } from './floors.ts'
 
 /**
- * The import rules: `shared` imports only zod and itself; `cli` and `device-manager` import neither the control plane
+ * The import rules: `shared` imports only zod and itself, and `shared/permissions` what Node has for texts that are paths; `cli` and `device-manager` import neither the control plane
  * nor each other; the rooms of each part have floors (`floors.ts`, `floors-control-plane.ts`); only `db/` opens knex;
  * rules and machines use no clock, no chance and no I/O; the inside of a library has one home.
  */
@@ -18,6 +18,9 @@ const problems: string[] = []
 /** The files that may begin a transaction themselves; migrations wait for each other by a lock. */
 const transactions = new Set(['control-plane/db/transaction.ts', 'control-plane/db/migrate.ts'])
 
+/** Modules of Node that take texts for paths and addresses, and look at nothing. */
+const ofTexts = new Set(['node:path', 'node:url'])
+
 /** The imports of all files but tests. */
 const graph = new Map<string, Import[]>()
 
@@ -25,6 +28,7 @@ for (const part of parts) for (const file of typescriptFiles(join(root, part))) 
 problems.push(...checkFloors('control-plane', controlPlaneFloors, graph))
 problems.push(...checkFloors('device-manager', deviceManagerFloors, graph))
 problems.push(...checkFloors('cli', cliFloors, graph))
+problems.push(...checkFloors('shared', sharedFloors, graph))
 
 function typescriptFiles(folder: string): string[] {
   let names: string[]
@@ -58,7 +62,8 @@ function check(file: string): void {
     if (target?.startsWith('..')) complain('outside the project')
     if (part === 'shared' && !isTest) {
       if (targetPart !== null && targetPart !== 'shared') complain('shared imports nothing of the other parts')
-      if (target === null && specifier !== 'zod') complain('shared imports zod and itself only')
+      const isOfTexts = file.startsWith('shared/permissions/') && ofTexts.has(specifier)
+      if (target === null && specifier !== 'zod' && !isOfTexts) complain('shared imports zod and itself only')
     }
     if (
       ['cli', 'device-manager'].includes(part) &&

@@ -28,9 +28,7 @@ export const deviceManagerFloors: readonly Floor[] = [
     floor: 'run hosts: the process that owns one run',
     rooms: {
       'run-host/wire': 'the messages between the daemon and a run host, and their socket',
-      'run-host/permission/patterns': 'matches a path or an address with a pattern of a rule',
-      'run-host/permission/shell': 'reads shell lines: which commands would run',
-      'run-host/permission': 'allows, denies or asks about a tool call',
+      'run-host/permission': 'answers the tool calls of a run by the engine of shared/permissions, and asks people',
       'run-host/output': 'turns output into events without secrets, and writes them to the spool',
       'run-host/launch': 'launches the harness, in a terminal or on pipes',
       'run-host': 'the process that owns one run, from its assignment to its ending',
@@ -49,6 +47,27 @@ export const deviceManagerFloors: readonly Floor[] = [
     },
   },
   { floor: 'program', rooms: { 'main.ts': 'reads the arguments of svc-device and hands over' } },
+]
+
+/** The rooms of what all parts share. */
+export const sharedFloors: readonly Floor[] = [
+  { floor: 'ground', rooms: { lib: 'knows nothing of svc: texts, time, redaction' } },
+  {
+    floor: 'words: what the parts tell each other',
+    rooms: {
+      runs: 'runs, their events, specs and reasons to end',
+      device: 'the link protocol, and what daemon and svc say to each other',
+      api: 'the contract of the API',
+    },
+  },
+  {
+    floor: 'permissions: the one engine of permission rules; pure, what it needs of a machine is passed in',
+    rooms: {
+      'permissions/patterns': 'matches a path or an address with a pattern of a rule',
+      'permissions/shell': 'reads shell lines: which commands would run',
+      permissions: 'decides about a tool call, and says why',
+    },
+  },
 ]
 
 /** The rooms of `svc`. */

@@ -135,6 +135,25 @@ const deviceCommands = [
   }),
 ]
 
+const agentCommands = [
+  local({
+    name: 'agent permissions check',
+    summary: 'Tell what a run of the agent would answer to a tool call, and which rule says so; nothing is run',
+    description:
+      'The rules are those of the next run: the lists of the agent, and its mode or that of the workspace (docs/permissions.md). --input is the command of Bash, the path of Read, Write, Edit, LS and Grep, the pattern of Glob, the address of WebFetch, the query of WebSearch; `@file` is the text of a file (`@-`: standard input), of JSON for all other tools.',
+    example: 'svc agent permissions check @builder --tool Bash --input "git push"',
+    positionals: [
+      { name: 'agent', target: null, isOptional: true, description: 'The agent. Default: me, the agent of the run.' },
+    ],
+    flags: [
+      flag('tool', 'Name of the tool, such as Bash, Write or mcp__github__create_issue.', { required: true }),
+      flag('input', 'What the tool is given, as text.'),
+      flag('input-json', 'The whole input of the tool, as a JSON object.', { kind: 'json' }),
+      flag('cwd', "Folder of the run. Default: the agent's folder, else this one."),
+    ],
+  }),
+]
+
 const ownCommands = [
   local({
     name: 'api',
@@ -179,4 +198,4 @@ const ownCommands = [
   local({ name: 'version', summary: 'Show the version of svc', example: 'svc version' }),
 ]
 
-export const localCommands: readonly Command[] = [...loginCommands, ...deviceCommands, ...ownCommands]
+export const localCommands: readonly Command[] = [...loginCommands, ...deviceCommands, ...agentCommands, ...ownCommands]

@@ -116,7 +116,7 @@ function unreadyOf({ providerReadiness }: DeviceRow): string[] {
 
 /** The facts of a run for `placeRun`, made from rows at hand. */
 export function toRunFacts(
-  run: Pick<RunRow, 'agentId' | 'harness' | 'folderId' | 'causedByUserId'>,
+  run: Pick<RunRow, 'agentId' | 'harness' | 'folderId' | 'causedByUserId' | 'providerKeyId'>,
   rows: {
     agent: Pick<AgentRow, 'ownerUserId' | 'transferredAt'> | null
     folder: Pick<FolderRow, 'device'> | null
@@ -128,6 +128,7 @@ export function toRunFacts(
   return {
     agentId: run.agentId,
     harness: run.harness,
+    keyId: run.providerKeyId,
     // A folder that was removed while the run waited names no device, so the run waits until its time is up.
     folderDevice: run.folderId === null ? null : (rows.folder?.device ?? ''),
     sessionDevice: rows.parent?.sessionId ? rows.parent.device : null,

@@ -41,6 +41,8 @@ export interface PlacementFacts {
 export interface RunFacts {
   agentId: string
   harness: HarnessName
+  /** The agent's own key for the harness's provider; null: the device's sign-in is used. */
+  keyId: string | null
   /** Device of the folder the run starts in; null when it starts in the home folder. */
   folderDevice: string | null
   /** Device whose harness session the run goes on with. */
@@ -119,14 +121,14 @@ export function placeAll<Run extends { facts: RunFacts }>(
     placed.push({ run, publicId: placement.publicId })
     const device = devices.find(({ publicId }) => publicId === placement.publicId)!
     device.used++
-    const quota = quotas.get(accountOf(device, run.facts.harness))
+    const quota = quotaFor(run.facts, device, left)
     if (quota !== undefined) quota.room--
   }
   return { placed, left }
 }
 
 const quotaFor = (run: RunFacts, device: DeviceFacts, { quotas }: PlacementFacts): Quota | undefined =>
-  quotas.get(accountOf(device, run.harness))
+  quotas.get(accountOf(device, run.harness, run.keyId))
 
 /** When the first of the devices' accounts opens; empty where one is open. */
 function opening(run: RunFacts, devices: readonly DeviceFacts[], facts: PlacementFacts): Pick<Gate, 'opensAt'> {

@@ -33,6 +33,7 @@ const row = z
     owner_user_id: nullableText,
     transferred_at: nullableTime,
     caused_by_user_id: nullableText,
+    provider_key_id: nullableText,
     folder_device: nullableText,
     session_id: nullableText,
     session_device: nullableText,
@@ -47,7 +48,13 @@ const row = z
     inLineSince: r.in_line,
     ungatedSince: r.ungated_since,
     facts: toRunFacts(
-      { agentId: r.agent_id, harness: r.harness, folderId: r.folder_id, causedByUserId: r.caused_by_user_id },
+      {
+        agentId: r.agent_id,
+        harness: r.harness,
+        folderId: r.folder_id,
+        causedByUserId: r.caused_by_user_id,
+        providerKeyId: r.provider_key_id,
+      },
       {
         agent: { ownerUserId: r.owner_user_id, transferredAt: r.transferred_at },
         folder: r.folder_device === null ? null : { device: r.folder_device },
@@ -68,7 +75,7 @@ const waiting = (where: string) =>
   query(
     `select runs.id, runs.workspace_id, runs.agent_id, runs.harness, runs.folder_id, runs.task_id, runs.created_at,
        ${inLine} as in_line,
-       runs.ungated_since, runs.caused_by_user_id, agents.owner_user_id, agents.transferred_at, folders.device as folder_device, parents.session_id,
+       runs.ungated_since, runs.caused_by_user_id, runs.provider_key_id, agents.owner_user_id, agents.transferred_at, folders.device as folder_device, parents.session_id,
        parents.device as session_device,
        case when runs.caused_by_user_id is not null and not exists (
          select 1 from members where members.workspace_id = runs.workspace_id and members.user_id = runs.caused_by_user_id

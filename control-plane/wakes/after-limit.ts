@@ -42,12 +42,15 @@ export const goOnAfterLimit: RunEffect = async (db, run, { at, world, exitReason
 /** Closes the account with which the run worked, and tells its devices. */
 async function closeAccount(
   db: Db,
-  { workspaceId, device, harness }: RunRow,
+  { workspaceId, device, harness, providerKeyId }: RunRow,
   { at, resetsAt }: { at: number; resetsAt: number },
 ): Promise<void> {
   const devices = await listDevicesOfWorkspace(db, workspaceId)
   const accounts = new Map(
-    devices.map((row) => [row.publicId, accountOf({ ...row, accounts: accountsOf(row.providerReadiness) }, harness)]),
+    devices.map((row) => [
+      row.publicId,
+      accountOf({ ...row, accounts: accountsOf(row.providerReadiness) }, harness, providerKeyId),
+    ]),
   )
   const account = accounts.get(device ?? '')
   // A device that was removed meanwhile.

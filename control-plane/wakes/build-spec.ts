@@ -1,3 +1,4 @@
+import { effectivePermissions } from '../../shared/permissions/effective.ts'
 import { runLimits } from '../../shared/device/limits.ts'
 import { type HarnessName, harnesses } from '../../shared/runs/harnesses.ts'
 import { reasoningEfforts, type AllowedCall, type RunSpec } from '../../shared/runs/spec.ts'
@@ -50,10 +51,7 @@ export function buildSpec(input: SpecInput): RunSpec {
     maxTurns: agent.maxTurns ?? workspace.defaultMaxTurns,
     command: agent.command,
     protocol: agent.protocol,
-    permissions: {
-      ...agent.tools,
-      defaultMode: agent.toolPermissionMode ?? workspace.toolPermissionDefault ?? 'full',
-    },
+    permissions: effectivePermissions({ ...agent.tools, defaultMode: agent.toolPermissionMode }, workspace),
     allowCalls: [...input.allowCalls],
     resumeSessionId: input.resumeSessionId,
     limits: {

@@ -63,7 +63,9 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
   const spec = { ...unresumed, resumeSessionId: parent?.sessionId ?? null }
   const continued = parent?.run ?? null
   const causedBy = wake.causedBy === undefined ? await causeOf(tx, wake.requestedBy) : wake.causedBy
-  const placing = { causedBy, agent, folder, parent: continued, task, harness: spec.harness }
+  const secretKeys = await listSecretKeys(tx, agent.id)
+  const providerKeyId = keyOf(spec.harness, secretKeys)
+  const placing = { providerKeyId, causedBy, agent, folder, parent: continued, task, harness: spec.harness }
   const facts = await factsOf(tx, placing)
   const place = async () => placeNew(tx, { workspaceId: workspace.id, run: facts }, context.offers)
   const { placement, offer } = admission.kind === 'declined' ? unplaced : await place()
@@ -85,12 +87,17 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
     modelId: spec.model,
     reasoningEffort: spec.reasoningEffort,
     permissionMode: spec.permissions.defaultMode,
+    providerKeyId,
     inLineSince: wake.inLineSince ?? null,
     createdAt: now,
     offer,
   })
-  const secretKeys = await listSecretKeys(tx, agent.id)
-  await insertDetails(tx, { runId, prompt, spec, manifest: manifestOf(spec, { instructions, secretKeys }) })
+  await insertDetails(tx, {
+    runId,
+    prompt,
+    spec,
+    manifest: manifestOf(spec, { instructions, secretKeys: [...secretKeys.keys()] }),
+  })
   if (continued) await setSuccessor(tx, continued.id, runId)
   if (admission.kind === 'declined') return decline(tx, { runId, admission, world: context.world })
   const taskId = task?.id ?? null
@@ -114,6 +121,7 @@ async function factsOf(
   tx: Tx,
   run: {
     causedBy: string | null
+    providerKeyId: string | null
     agent: AgentRow
     folder: FolderRow | null
     parent: RunRow | null
@@ -121,13 +129,19 @@ async function factsOf(
     harness: HarnessName
   },
 ): Promise<RunFacts> {
-  const { agent, folder, parent, causedBy } = run
+  const { agent, folder, parent, causedBy, harness, providerKeyId } = run
   const isTaskLocked = run.task !== null && (await listLiveOfTask(tx, run.task.id)).length > 0
   const isCauseGone = causedBy !== null && !(await isMember(tx, agent.workspaceId, causedBy))
   return toRunFacts(
-    { agentId: agent.id, harness: run.harness, folderId: folder?.shortId ?? null, causedByUserId: causedBy },
+    { agentId: agent.id, harness, folderId: folder?.shortId ?? null, causedByUserId: causedBy, providerKeyId },
     { agent, folder, parent, isCauseGone, isTaskLocked },
   )
+}
+
+/** The id of the agent's own key that the harness takes. */
+function keyOf(harness: HarnessName, secretKeys: ReadonlyMap<string, string>): string | null {
+  const name = harnesses[harness].keyNames.find((each) => secretKeys.has(each))
+  return name === undefined ? null : secretKeys.get(name)!
 }
 
 /** The run that is continued, with its session as far as it can be gone on with. */

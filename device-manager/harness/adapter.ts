@@ -86,8 +86,13 @@ export interface HarnessLaunch {
   args: readonly string[]
   /** Added to the environment given in the facts. */
   env: Readonly<Record<string, string>>
-  /** `pty`: all in a pseudo-terminal. `pipes`: stdin, stdout and stderr are pipes, in a session of its own. */
-  io: 'pty' | 'pipes'
+  /**
+   * `pty`: all in a pseudo-terminal. `pipes`: stdin, stdout and stderr are pipes, in a session of its own. `http`: pipes,
+   * and the program serves HTTP on loopback, whose events and answers become lines (parts/http-lines.ts).
+   */
+  io: 'pty' | 'pipes' | 'http'
+  /** With `io: 'http'`. */
+  http?: HttpDoor
   /** Written before the launch, mode 0600; paths are inside `runDir`. */
   files: readonly { path: string; content: string }[]
   /**
@@ -95,6 +100,15 @@ export interface HarnessLaunch {
    * are inside `runDir`. `isMade`: the target is a folder that is made where it is missing.
    */
   links?: readonly { path: string; target: string; isMade?: boolean }[]
+}
+
+/** How a program that serves HTTP is spoken to. It prints its address in a line of its own. */
+export interface HttpDoor {
+  /** Where its events are served (text/event-stream); asked for as soon as its address is known. */
+  events: string
+  /** Of HTTP's basic authentication; the password is made for the run and given to the program in this variable. */
+  user: string
+  passwordVariable: string
 }
 
 /** Reads one run's output and answers its requests. Incremental and pure: never throws, never waits. */

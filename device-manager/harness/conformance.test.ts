@@ -42,6 +42,23 @@ const codexRecordings = [
   'kill-interrupt',
   'kill-sigterm',
 ]
+const opencodeRecordings = [
+  'success',
+  'denied',
+  'asked',
+  'tools',
+  'turns',
+  'err-401',
+  'err-429',
+  'err-429-long',
+  'err-503',
+  'err-ctx',
+  'err-model',
+  'res-bad',
+  'signed-out',
+  'interrupted',
+  'killed',
+]
 const acpRecordings = ['opencode-ask', 'opencode-res1', 'opencode-err429', 'opencode-term', 'codexacp-cancel']
 const terminalOutput = Buffer.from('\x1b[32m✓\x1b[0m häßlich \u{1f980}\r\nline two\r\n')
 
@@ -49,6 +66,7 @@ const terminalOutput = Buffer.from('\x1b[32m✓\x1b[0m häßlich \u{1f980}\r\nli
 const transcripts: Record<string, { name: string; bytes: Uint8Array }[]> = {
   claude: claudeRecordings.map((name) => ({ name, bytes: recording('claude', name) })),
   codex: codexRecordings.map((name) => ({ name, bytes: recording('codex', name) })),
+  opencode: opencodeRecordings.map((name) => ({ name, bytes: recording('opencode', name) })),
   acp: acpRecordings.map((name) => ({ name, bytes: recording('acp', name) })),
   command: [
     { name: 'colours and characters', bytes: terminalOutput },
@@ -63,6 +81,10 @@ const ready: Record<string, readonly unknown[]> = {
   codex: [
     { id: 2, result: { thread: { id: 'thread' } } },
     { id: 3, result: { turn: { id: 'turn' } } },
+  ],
+  opencode: [
+    { stdout: JSON.stringify({ svc: 'ready', directory: '/home/dev', servers: [] }) },
+    { answer: { id: 1, status: 200, body: { id: 'ses_1', directory: '/home/dev' } } },
   ],
 }
 

@@ -84,9 +84,9 @@ describe('readiness', () => {
 
   it('tells of a harness that is installed but cannot be launched', async () => {
     const readiness = await harnessDetector({ world: world() }).detect(
-      machine({ opencode: () => said('1.18.33') }).probe,
+      machine({ 'cursor-agent': () => said('1.18.33') }).probe,
     )
-    expect(readiness['opencode']).toMatchObject({
+    expect(readiness['cursor']).toMatchObject({
       installed: true,
       version: '1.18.33',
       message: expect.stringContaining('cannot launch'),
@@ -137,7 +137,12 @@ describe('looking again', () => {
 
 describe('the registry', () => {
   it('has an adapter for some, and a message for the others', () => {
-    expect(harnessNames.filter((name) => adapterOf(name) !== null).sort()).toEqual(['claude', 'codex', 'command'])
-    expect(noAdapterMessage('cursor')).toMatch(/cannot launch the harness cursor.*claude, codex, command/)
+    expect(harnessNames.filter((name) => adapterOf(name) !== null).sort()).toEqual([
+      'claude',
+      'codex',
+      'command',
+      'opencode',
+    ])
+    expect(noAdapterMessage('cursor')).toMatch(/cannot launch the harness cursor.*claude, codex, opencode, command/)
   })
 })

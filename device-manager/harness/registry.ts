@@ -6,9 +6,10 @@ import { acpAdapter } from './acp/adapter.ts'
 import { claudeAdapter } from './claude/adapter.ts'
 import { codexAdapter } from './codex/adapter.ts'
 import { commandAdapter } from './command/adapter.ts'
+import { opencodeAdapter } from './opencode/adapter.ts'
 
 /** The harnesses that this device can launch. */
-export const adapters: readonly HarnessAdapter[] = [claudeAdapter, codexAdapter, commandAdapter]
+export const adapters: readonly HarnessAdapter[] = [claudeAdapter, codexAdapter, opencodeAdapter, commandAdapter]
 
 /** By which a run is driven: an agent's own command may speak a protocol. */
 export function adapterOfRun({ harness, protocol }: Pick<RunSpec, 'harness' | 'protocol'>): HarnessAdapter | null {

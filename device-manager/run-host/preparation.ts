@@ -13,9 +13,10 @@ import { makeWall, type Wall } from '../wall/wall.ts'
 import { knownEnv, pathOf } from './launch/environment.ts'
 import { foldersAround } from './launch/folders-around.ts'
 import { messageOf, type HostLog } from '../log/host-log.ts'
+import { machineLinks } from './permission/machine-links.ts'
 import { ownFolders } from './permission/own-folders.ts'
-import { PathLookup } from './permission/path-lookup.ts'
-import type { JudgedPlace } from './permission/patterns/path-rules.ts'
+import { PathLookup } from '../../shared/permissions/path-lookup.ts'
+import type { JudgedPlace } from '../../shared/permissions/patterns/path-rules.ts'
 import type { HostRequest } from './wire/protocol.ts'
 import { makePrivateFolder, runPaths, writePrivateFile, type RunPaths } from './wire/record.ts'
 
@@ -67,7 +68,7 @@ export async function prepare(
   const walling = wallOf(assignment, { paths, cwd, world })
   // While git is at work.
   const plan = planOf(assignment, { paths, cwd, world })
-  const lookup = new PathLookup(world)
+  const lookup = new PathLookup(world, machineLinks)
   const place = await placeOf(assignment, { stateDir, cwd, lookup })
   const base = await taking
   if (base.ok) {

@@ -67,6 +67,8 @@ export class LiveRun {
   readonly #seenInputs = new Set<string>()
   #stop: Stop | null = null
   #stopping: Promise<void> | null = null
+  /** Tool calls that the harness told of. */
+  #callsMade = 0
   #isForced = false
   #cancelExitGrace: (() => void) | null = null
   #cancelAskGrace: (() => void) | null = null
@@ -160,16 +162,16 @@ export class LiveRun {
     this.#pipeline.end(processExit)
     const trouble = this.#child.launchTrouble()
     const outcome = trouble === null ? this.#dialogue.outcome(processExit) : notBegun(trouble)
-    const exitReason = this.#stop?.exitReason ?? outcome.exitReason
-    const message = this.#stop ? this.#stop.message : outcome.message
+    const ended = this.#stop ?? outcome
+    const nothingAllowed = ended.exitReason === 'completed' ? this.#judge.nothingAllowed(this.#callsMade) : null
     const reported = {
       ...exit,
-      exitReason,
-      message: this.#redacted(message ?? (exitReason === 'completed' ? this.#judge.nothingAllowed : null)),
+      exitReason: nothingAllowed === null ? ended.exitReason : 'error',
+      message: this.#redacted(nothingAllowed ?? ended.message),
       sessionId: outcome.sessionId,
       lostSessionId: outcome.resumeRefused ? this.#parts.prepared.assignment.spec.resumeSessionId : null,
       forced: this.#isForced,
-      ...(exitReason === 'rate_limited' &&
+      ...(ended.exitReason === 'rate_limited' &&
         outcome.limitResetsAt !== undefined && { limitResetsAt: outcome.limitResetsAt }),
     }
     const changeSet = await this.changeSet()
@@ -196,7 +198,11 @@ export class LiveRun {
       decide: (ask, reach) => judge.answer(ask, reach),
       emit: (bodies) => {
         this.#watchdog.sawEvent()
-        for (const body of bodies) if (body.kind === 'tool_call') this.#watchdog.sawToolCall()
+        for (const body of bodies) {
+          if (body.kind !== 'tool_call') continue
+          this.#callsMade++
+          this.#watchdog.sawToolCall()
+        }
         writer.emit(bodies)
       },
       write: (text) => this.#child.write(text),

@@ -20,13 +20,18 @@ const routes = (...names: readonly string[]) => names.map((name) => `test/api/re
 export const targets: readonly Target[] = [
   { files: /^shared\/lib\/redact[a-z-]*\.ts$/, near: ['shared/lib/redact.test.ts'] },
   {
-    files: /^device-manager\/run-host\/permission\/shell\//,
-    near: ['permission/shell/commands.test.ts'],
+    files: /^shared\/permissions\/shell\//,
+    near: ['permissions/shell/commands.test.ts'],
     far: ['test/process/run-host/gate-bash'],
   },
   {
+    files: /^shared\/permissions\//,
+    near: ['call-inputs', 'decide', 'own-svc'].map((name) => `permissions/${name}.test.ts`),
+    far: ['test/process/run-host/gate-paths'],
+  },
+  {
     files: /^device-manager\/run-host\/permission\//,
-    near: ['call-inputs', 'call-judge', 'decide', 'own-svc', 'shown-args'].map((name) => `permission/${name}.test.ts`),
+    near: ['call-judge', 'shown-args'].map((name) => `permission/${name}.test.ts`),
     far: ['test/process/run-host/gate-paths'],
   },
   { files: /^device-manager\/run\/machine\.ts$/, near: ['device-manager/run/machine.test.ts'] },

@@ -8,6 +8,8 @@ export interface HarnessFacts {
   programs: readonly string[]
   /** `own`: one maker's models only; `any`: whatever the agent names; `none`: it takes no model from svc. */
   models: 'own' | 'any' | 'none'
+  /** Variables by which it takes a key of its provider, instead of what it is signed in with; the first that is set counts. */
+  keyNames: readonly string[]
   /** Names of models, in lower case, that it runs although the catalog does not know them. */
   modelNames: RegExp | null
   /** It runs models that are named with their provider (`provider/model`) and that no other harness claims. */
@@ -41,13 +43,17 @@ const table = {
     keepsInstructions: false,
     label: 'Claude Code',
     programs: ['claude'],
+    keyNames: ['ANTHROPIC_AUTH_TOKEN', 'ANTHROPIC_API_KEY', 'CLAUDE_CODE_OAUTH_TOKEN'],
     models: 'own',
     modelNames: /^(anthropic\/)?(claude|opus|sonnet|haiku|fable)/,
   },
   opencode: {
     ...agentProgram,
+    keepsInstructions: false,
     label: 'OpenCode',
     programs: ['opencode'],
+    // Which one counts depends on the provider of the model.
+    keyNames: [],
     models: 'any',
     modelNames: null,
     takesProviders: true,
@@ -57,6 +63,7 @@ const table = {
     label: 'Cursor',
     // The program's newer name, `agent`, is too common to be taken for Cursor's.
     programs: ['cursor-agent'],
+    keyNames: ['CURSOR_API_KEY'],
     models: 'any',
     modelNames: /^(cursor|composer)/,
   },
@@ -64,12 +71,14 @@ const table = {
     ...agentProgram,
     label: 'Codex',
     programs: ['codex'],
+    keyNames: ['CODEX_API_KEY', 'OPENAI_API_KEY'],
     models: 'own',
     modelNames: /^(openai\/)?(gpt|o\d|codex|chatgpt)/,
   },
   command: {
     label: 'a command',
     programs: [],
+    keyNames: [],
     models: 'none',
     modelNames: null,
     takesProviders: false,

@@ -12,6 +12,7 @@ import { cost } from './cost.ts'
 import { dispatch } from './dispatch.ts'
 import { field } from './field.ts'
 import { follow } from './follow.ts'
+import { harness } from './harness.ts'
 import { heartbeats } from './heartbeats.ts'
 import { ingest } from './ingest.ts'
 import { lists } from './lists.ts'
@@ -41,6 +42,7 @@ const benches: readonly Bench[] = [
   reconnect,
   changeSets,
   ptyCapture,
+  harness,
   cliStart,
   memory,
   cost,

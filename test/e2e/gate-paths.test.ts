@@ -87,13 +87,15 @@ test("svc's own files are out of reach, and everything else is as the rules say"
   expect(said).toContain('hello from the work folder')
 })
 
-test('a run whose agent was allowed nothing says so, and one that was allowed something does not', async () => {
+test('a run whose agent was allowed nothing is no success, and one that was allowed something is', async () => {
   const calls = [write(inWork('a.txt')), write(inWork('b.txt'))]
   const play = async (allow: string[]) => {
     await machine.stub.script({ run: { steps: [...calls.map((tool) => ({ tool })), { text: 'That was it.' }] } })
     return machine.play({ permissions: { allow, ask: [], deny: [], defaultMode: 'strict' } })
   }
-  const message = 'Its permissions did not allow the agent any of the 2 tool calls that it tried (mode strict).'
-  expect((await play([])).report).toMatchObject({ exitReason: 'completed', message })
+  const message = expect.stringContaining(
+    'All 2 tool calls that the agent tried were denied by its permissions: the mode strict.',
+  )
+  expect((await play([])).report).toMatchObject({ exitReason: 'error', message })
   expect((await play(['Write(a.txt)'])).report).toMatchObject({ exitReason: 'completed', message: null })
 })

@@ -1,7 +1,7 @@
 import { posix } from 'node:path'
-import { inputsOf, type ToolCall } from '../../device-manager/run-host/permission/call-inputs.ts'
-import type { CallReach } from '../../device-manager/run-host/permission/call-judge.ts'
-import type { JudgedPlace } from '../../device-manager/run-host/permission/patterns/path-rules.ts'
+import { inputsOf, type ToolCall } from '../../shared/permissions/call-inputs.ts'
+import type { CallReach } from '../../shared/permissions/reach.ts'
+import type { JudgedPlace } from '../../shared/permissions/patterns/path-rules.ts'
 
 /** A place for the judge where no folder is reached by a link. */
 export function judgedPlace(change: Partial<JudgedPlace> = {}): JudgedPlace {

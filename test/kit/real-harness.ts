@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -9,17 +9,22 @@ import type {
   HarnessOutcome,
   ToolAsk,
 } from '../../device-manager/harness/adapter.ts'
+import { launcherOf } from '../../device-manager/run-host/launch/launch.ts'
 import { foldersAround } from '../../device-manager/run-host/launch/folders-around.ts'
 import type { RunEventBody } from '../../shared/runs/events.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
 import { specOf } from './harness-recordings.ts'
+import { Hopeless, waitFor } from './programs.ts'
 
 /** Real harnesses, driven over real pipes with nothing of the run host in between. */
 
 export type Fetched = { binDir: string } | { missing: string }
 
+/** Also the cases that recordings stand for in a usual run of the tests. */
+export const allHarnessCases = process.env['HARNESS_CASES'] === 'all'
+
 /** The folder of the real program, or why there is none here. */
-export function fetchHarness(name: 'claude' | 'codex'): Fetched {
+export function fetchHarness(name: 'claude' | 'codex' | 'opencode'): Fetched {
   const script = join(import.meta.dirname, '../../scripts/fetch-harness')
   const fetched = spawnSync(script, [name], { encoding: 'utf8', timeout: 110_000 })
   if (fetched.status === 0) return { binDir: dirname(fetched.stdout.trim()) }
@@ -69,6 +74,19 @@ export interface DrivenRun {
   signal(name: NodeJS.Signals): void
   done: Promise<{ outcome: HarnessOutcome; exitCode: number | null; signal: string | null }>
 }
+
+/** Waits for a file that a tool call makes; a run that ends before is told as the failure. */
+export async function fileOf(run: DrivenRun, path: string): Promise<void> {
+  let end: unknown = null
+  void run.done.then((how) => (end = how))
+  const isThere = () => {
+    if (existsSync(path)) return true
+    if (end !== null) throw new Hopeless(`The run ended before: ${JSON.stringify({ end, events: run.events })}`)
+    return false
+  }
+  await waitFor(isThere, `the tool makes ${path}`, { ms: 100_000 })
+}
+
 export interface DriveOptions {
   machine: HarnessMachine
   adapter: HarnessAdapter
@@ -76,6 +94,8 @@ export interface DriveOptions {
   spec?: Partial<RunSpec>
   /** null: the question stays open. */
   decide?: (ask: ToolAsk) => CallDecision | null
+  /** Sees the bytes that the dialogue reads. */
+  onOutput?: (chunk: Uint8Array) => void
 }
 
 /** Does what a run host does with an adapter that uses pipes: nothing in between but the pipes. */
@@ -85,6 +105,7 @@ export function driveHarness({
   version,
   spec: changes,
   decide = () => ({ behavior: 'allow', rule: null }),
+  onOutput = () => {},
 }: DriveOptions): DrivenRun {
   const spec = specOf({ harness: adapter.name, ...changes })
   const runDir = mkdtempSync(join(machine.home, 'run-'))
@@ -105,12 +126,6 @@ export function driveHarness({
     if (existsSync(target)) symlinkSync(target, path)
   }
   const session = adapter.dialogue(spec, { cwd: machine.cwd })
-  const child = spawn(launch.file, launch.args, {
-    cwd: machine.cwd,
-    env: { ...machine.env, ...launch.env },
-    detached: true,
-    stdio: ['pipe', 'pipe', 'pipe'],
-  })
   const events: RunEventBody[] = []
   const asks: ToolAsk[] = []
   const waiting: { is(event: RunEventBody): boolean; found(event: RunEventBody): void }[] = []
@@ -119,18 +134,25 @@ export function driveHarness({
       events.push(event)
       for (const wait of waiting) if (wait.is(event)) wait.found(event)
     }
-    if (output.write !== undefined) child.stdin.write(output.write)
-    if (output.closeInput === true) child.stdin.end()
+    if (output.write !== undefined) child.write(output.write)
+    if (output.closeInput === true) child.closeInput()
     for (const ask of output.asks ?? []) {
       asks.push(ask)
       const decision = decide(ask)
       if (decision !== null) apply(session.answer(ask.askId, decision))
     }
   }
-  // A harness that has left does not read what it is sent.
-  child.stdin.on('error', () => {})
-  child.stdout.on('data', (chunk: Buffer) => apply(session.push(chunk)))
-  child.stderr.on('data', (chunk: Buffer) => apply(session.pushStderr(chunk)))
+  const child = launcherOf(launch)({
+    file: launch.file,
+    args: launch.args,
+    cwd: machine.cwd,
+    env: { ...machine.env, ...launch.env },
+    onOutput(chunk) {
+      onOutput(chunk)
+      apply(session.push(chunk))
+    },
+    onStderr: (chunk) => apply(session.pushStderr(chunk)),
+  })
   apply(session.open())
   const run: DrivenRun = {
     events,
@@ -142,20 +164,13 @@ export function driveHarness({
         else found(before)
       }),
     input: (text) => apply(session.input(text)),
-    leave() {
-      child.stdin.destroy()
-      child.stdout.destroy()
-      child.stderr.destroy()
-    },
-    signal: (name) => void process.kill(-(child.pid ?? 0), name),
-    done: new Promise((resolve, reject) => {
-      child.on('error', reject)
-      child.on('close', (exitCode, signal) => {
-        const exit = { exitCode, signal, stoppedFor: null }
-        for (const event of session.end(exit).events) events.push(event)
-        machine.running.delete(run)
-        resolve({ outcome: session.outcome(exit), exitCode, signal })
-      })
+    leave: () => child.abandon(),
+    signal: (name) => void process.kill(-child.pid, name),
+    done: child.closed.then(({ exitCode, signal }) => {
+      const exit = { exitCode, signal, stoppedFor: null }
+      for (const event of session.end(exit).events) events.push(event)
+      machine.running.delete(run)
+      return { outcome: session.outcome(exit), exitCode, signal }
     }),
   }
   machine.running.add(run)

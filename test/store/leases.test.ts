@@ -137,7 +137,7 @@ onBoth('what waits is listed oldest first, page by page, with what its placement
     idsOf([plain, inFolder]),
   )
   const placed = { ownerUserId: owner, isOwnerAsked: true, isCauseGone: false, causedBy: owner, isTaskLocked: false }
-  const facts = { agentId: agent.id, harness: plain.harness, ...placed }
+  const facts = { agentId: agent.id, harness: plain.harness, keyId: null, ...placed }
   expect(first[0]).toEqual({
     id: plain.id,
     workspaceId,

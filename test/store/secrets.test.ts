@@ -82,6 +82,7 @@ onBoth('a run gets the values that its agent was granted, and no others', async 
   const workspaceId = await seedWorkspace(root)
   const [agent, other] = [await seedAgent(root, workspaceId), await seedAgent(root, workspaceId)]
   const vault = createVault({ kind: 'memory' }, realWorld)
+  const ids: string[] = []
   for (const [name, agentId] of [
     ['mine', agent.id],
     ['theirs', other.id],
@@ -89,8 +90,9 @@ onBoth('a run gets the values that its agent was granted, and no others', async 
     const secret = secretRow(workspaceId, name)
     await insertSecret(root, { ...secret, sealed: vault.seal(secret.id, `value of ${name} 🔑`) })
     await insertSecretGrant(root, { secretId: secret.id, agentId, workspaceId, by: 'usr_1', at })
+    ids.push(secret.id)
   }
-  expect(await listSecretKeys(root, agent.id)).toEqual(['MINE'])
+  expect(await listSecretKeys(root, agent.id)).toEqual(new Map([['MINE', ids[0]]]))
   expect(await secretsForRun(root, { agentId: agent.id }, vault)).toEqual({ MINE: 'value of mine 🔑' })
   const stranger = createVault({ kind: 'given', text: '0'.repeat(64) }, realWorld)
   await expect(secretsForRun(root, { agentId: agent.id }, stranger)).rejects.toThrow('another key')

@@ -124,6 +124,7 @@ export async function seedRun(db: Db, agent: AgentRow, changes: Partial<NewRun> 
     conversationId: null,
     parentRunId: null,
     inLineSince: null,
+    providerKeyId: null,
     modelId: null,
     reasoningEffort: null,
     permissionMode: 'full',

@@ -8,6 +8,7 @@ export const quotas: Migration = {
     await tx.schema.alterTable('runs', (t) => {
       t.bigint('limit_resets_at')
       t.bigint('in_line_since')
+      t.text('provider_key_id')
     })
     await tx.raw(`create index runs_in_line on runs (workspace_id, coalesce(in_line_since, created_at), id)
       where ended_at is null`)

@@ -52,6 +52,8 @@ export const runs = table('runs', {
   errorMessage: nullableText,
   modelId: nullableText,
   reasoningEffort: nullableText,
+  /** The agent's secret (`sec_`) that the harness takes as its key; null: the harness uses the device's own sign-in. */
+  providerKeyId: nullableText,
   permissionMode: nullableText,
   sessionId: nullableText,
   usage: nullableJson(usageData),
@@ -89,6 +91,7 @@ const given = [
   'modelId',
   'reasoningEffort',
   'permissionMode',
+  'providerKeyId',
   'inLineSince',
   'createdAt',
 ] as const

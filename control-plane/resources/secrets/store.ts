@@ -111,15 +111,17 @@ export async function listSecretsOfAgent(db: Db, agentId: string): Promise<Secre
 }
 
 const keysOfAgent = query(
-  `select distinct secrets.env_var_name from secrets
+  `select secrets.env_var_name, secrets.id from secrets
    inner join secret_grants on secret_grants.secret_id = secrets.id
-   where secret_grants.agent_id = ? order by secrets.env_var_name`,
-  z.object({ env_var_name: text }).transform((r) => r.env_var_name),
+   where secret_grants.agent_id = ? order by secrets.env_var_name, secrets.created_at, secrets.id`,
+  z.object({ env_var_name: text, id: text }),
 )
 
-/** The names of the variables of an agent's secrets, in order. */
-export async function listSecretKeys(db: Db, agentId: string): Promise<string[]> {
-  return (await keysOfAgent.list(db, [agentId])).filter((name) => !steersPrograms(name))
+/** The variables of an agent's secrets, in the order of their names, with the ids (`sec_`) of the secrets that they hold. */
+export async function listSecretKeys(db: Db, agentId: string): Promise<Map<string, string>> {
+  const keys = await keysOfAgent.list(db, [agentId])
+  // Of several with one name the last one is given, as in `secretsForRun`.
+  return new Map(keys.filter((key) => !steersPrograms(key.env_var_name)).map((key) => [key.env_var_name, key.id]))
 }
 
 /**

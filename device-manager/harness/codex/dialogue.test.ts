@@ -132,8 +132,8 @@ describe('questions', () => {
     expect(started().push(line({ method, id: 1, params })).write).toBe(`${JSON.stringify({ id: 1, result })}\n`)
   })
 
-  it('that nobody knows get an error, so that the turn goes on', () => {
-    const { write } = started().push(line({ method: 'item/tool/call', id: 'x', params: {} }))
+  it.each([{ params: {} }, {}])('that nobody knows get an error, so that the turn goes on (%o)', (body) => {
+    const { write } = started().push(line({ method: 'item/tool/call', id: 'x', ...body }))
     expect(JSON.parse(write ?? '')).toMatchObject({
       id: 'x',
       error: { message: expect.stringContaining('item/tool/call') },

@@ -3,10 +3,10 @@ import type { RunSpec } from '../../../shared/runs/spec.ts'
 import { lineReader, type Piece } from '../../../shared/lib/lines.ts'
 import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue, RedactText } from '../adapter.ts'
 import { asItIs, cappedText, maxPieceBytes, rawEvents } from '../parts/event-pieces.ts'
+import { isGated } from '../parts/gated.ts'
 import { isBlank, joined, jsonLine, jsonObject } from '../parts/json-lines.ts'
 import { Approvals } from './approvals.ts'
 import { callEvent, callOf, resultEvent, wordsOf } from './items.ts'
-import { isGated } from './launch.ts'
 import { classOf, codexOutcome, httpStatusOf, type OutcomeFacts } from './outcome.ts'
 import {
   errorNote,

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { HarnessLaunch, LaunchFacts } from '../adapter.ts'
+import { isGated } from '../parts/gated.ts'
 
 /**
  * `codex app-server`, driven over its standard input and output. It gets a home of its own that holds links to the person's
@@ -49,7 +50,3 @@ function untrusted(folders: readonly string[]): string {
   const projects = folders.map((folder) => `${JSON.stringify(folder)}={trust_level="untrusted"}`)
   return `projects={${projects.join(',')}}`
 }
-
-/** The agent's lists have a say in what its tools do. */
-export const isGated = ({ permissions: { defaultMode, ask, deny } }: RunSpec): boolean =>
-  defaultMode !== 'full' || ask.length + deny.length > 0

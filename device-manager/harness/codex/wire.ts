@@ -75,13 +75,17 @@ export const mcpItem = z.object({
   server: z.string(),
   tool: z.string(),
   status: z.string(),
-  arguments: z.unknown(),
+  arguments: z.unknown().optional(),
   result: z.object({ content: z.array(z.unknown()) }).nullish(),
   error: z.object({ message: z.string() }).nullish(),
 })
 
 /** A request of codex, which must be answered or the turn hangs. */
-export const request = z.object({ id: z.union([z.string(), z.number()]), method: z.string(), params: z.unknown() })
+export const request = z.object({
+  id: z.union([z.string(), z.number()]),
+  method: z.string(),
+  params: z.unknown().optional(),
+})
 export type RequestId = z.infer<typeof request>['id']
 export const commandApproval = z.object({
   threadId: id,
@@ -96,6 +100,6 @@ export const elicitation = z.object({
   _meta: z.object({
     codex_approval_kind: z.literal('mcp_tool_call'),
     tool_name: z.string().min(1),
-    tool_params: z.unknown(),
+    tool_params: z.unknown().optional(),
   }),
 })

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, relative, isAbsolute, dirname } from 'node:path'
 import type { World } from '../../../shared/lib/world.ts'
+import type { HarnessLaunch } from '../../harness/adapter.ts'
 import { HarnessLaunchError } from '../../harness/parts/adapter-errors.ts'
 import { messageOf } from '../../log/host-log.ts'
 import { findProgram, SpawnError } from '../../process/program.ts'
@@ -9,6 +10,7 @@ import { WallError } from '../../wall/spec.ts'
 import type { Wall } from '../../wall/wall.ts'
 import type { Child, ChildLaunch } from './child.ts'
 import { harnessEnv } from './environment.ts'
+import { launchOverHttp } from './http.ts'
 import { launchOnPipes } from './pipes.ts'
 import type { LaunchPlan, Prepared } from '../preparation.ts'
 import type { HostRequest } from '../wire/protocol.ts'
@@ -46,7 +48,7 @@ export function launchHarness(
   const file = isKnown ? program.file : programAt(plan.launch.file, { path, cwd })
   for (const { path, content } of plan.launch.files) writeHarnessFile(paths.harness, path, content)
   for (const link of plan.launch.links ?? []) linkHarnessFile(paths.harness, link)
-  const launchChild = plan.launch.io === 'pty' ? launchInPty : launchOnPipes
+  const launchChild = launcherOf(plan.launch)
   const command = { file, args: plan.launch.args, env, cwd }
   if (wall === null) return { ...launchChild({ ...command, ...on }), launchTrouble: () => null }
   const report = openReport(join(paths.root, 'launch'))
@@ -56,6 +58,14 @@ export function launchHarness(
     closed: child.closed.then((exit) => report.trueExit(exit)),
     launchTrouble: () => report.trouble(),
   }
+}
+
+/** How a program is launched by its way of input and output. */
+export function launcherOf({ io, http }: Pick<HarnessLaunch, 'io' | 'http'>): (launch: ChildLaunch) => Child {
+  if (io === 'pty') return launchInPty
+  if (io === 'pipes') return launchOnPipes
+  if (http === undefined) throw new Error('a harness that serves HTTP must say how it is spoken to')
+  return (launch) => launchOverHttp({ ...launch, http })
 }
 
 function programAt(file: string, { path, cwd }: { path: string; cwd: string }): string {

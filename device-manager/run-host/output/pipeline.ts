@@ -1,6 +1,7 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
-import type { HarnessDialogue, ProcessExit, DialogueOutput, ToolAsk } from '../../harness/adapter.ts'
-import type { CallReach, CallAnswer } from '../permission/call-judge.ts'
+import type { HarnessDialogue, HarnessLaunch, ProcessExit, DialogueOutput, ToolAsk } from '../../harness/adapter.ts'
+import type { CallReach } from '../../../shared/permissions/reach.ts'
+import type { CallAnswer } from '../permission/call-judge.ts'
 import { redactBody, type Redact, type StreamRedactor } from './redaction.ts'
 
 export interface PipelineOptions {
@@ -9,8 +10,8 @@ export interface PipelineOptions {
   redactor: StreamRedactor
   /** Redacts events and texts. */
   redact: Redact
-  /** `pty`: bytes are the transcript and are redacted as a stream. `pipes`: events are redacted after parsing. */
-  io: 'pty' | 'pipes'
+  /** `pty`: bytes are the transcript and are redacted as a stream. Otherwise events are redacted after parsing. */
+  io: HarnessLaunch['io']
   /** Returns what the call reaches for, in a bounded time; never fails. */
   lookUp(ask: ToolAsk): Promise<CallReach>
   decide(ask: ToolAsk, reach: CallReach): CallAnswer
@@ -43,7 +44,7 @@ export class Pipeline {
   }
 
   output(chunk: Uint8Array): void {
-    if (this.#options.io === 'pipes') return this.#apply(this.#options.dialogue.push(chunk))
+    if (this.#options.io !== 'pty') return this.#apply(this.#options.dialogue.push(chunk))
     this.#chunks.push(chunk)
     this.#held += chunk.length
     if (this.#held >= pieceBytes) return this.#pushHeld()

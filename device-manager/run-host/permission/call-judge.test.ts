@@ -208,15 +208,19 @@ describe('a call that a person allowed', () => {
 
 describe('an agent that may do nothing', () => {
   it('is told of once it tried, and no more when anything was allowed', () => {
-    const { judge, real } = judgeWith({ defaultMode: 'strict', allow: ['Read'] })
-    expect(real.nothingAllowed).toBe(null)
+    const { judge, real } = judgeWith({ defaultMode: 'strict', allow: ['Read'], deny: ['Bash(rm:*)'] })
+    expect(real.nothingAllowed(0)).toBe(null)
     judge.answer(bash('make'))
-    expect(real.nothingAllowed).toBe(
-      'Its permissions did not allow the agent the one tool call that it tried (mode strict).',
+    expect(real.nothingAllowed(0)).toBe(
+      'The one tool call that the agent tried was denied by its permissions: the mode strict. `svc agent permissions check` tells why.',
     )
     judge.answer(bash('make all'))
-    expect(real.nothingAllowed).toContain('any of the 2 tool calls that it tried')
+    judge.answer(bash('rm -r x'))
+    expect(real.nothingAllowed(0)).toContain('All 3 tool calls that the agent tried were denied')
+    expect(real.nothingAllowed(0)).toContain(': the mode strict; the rule Bash(rm:*).')
+    expect(real.nothingAllowed(3)).toContain('All 3')
+    expect(real.nothingAllowed(4)).toBe(null)
     judge.answer({ ...bash(''), name: 'Read', input: { file_path: 'a' } })
-    expect(real.nothingAllowed).toBe(null)
+    expect(real.nothingAllowed(0)).toBe(null)
   })
 })

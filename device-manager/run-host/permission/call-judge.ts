@@ -3,10 +3,11 @@ import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { CallDecision, ToolAsk } from '../../harness/adapter.ts'
 import { callDigest } from './call-digest.ts'
-import { inputsOf, mainInput, type CallInputs } from './call-inputs.ts'
-import { decide, needsPaths, refusal, type Decision } from './decide.ts'
-import type { PathLookup } from './path-lookup.ts'
-import type { JudgedPlace, PathFact } from './patterns/path-rules.ts'
+import { mainInput } from '../../../shared/permissions/call-inputs.ts'
+import { decide, refusal, type Decision } from '../../../shared/permissions/decide.ts'
+import type { PathLookup } from '../../../shared/permissions/path-lookup.ts'
+import type { JudgedPlace, PathFact } from '../../../shared/permissions/patterns/path-rules.ts'
+import { reachOf, type CallReach } from '../../../shared/permissions/reach.ts'
 import { maskText, shownArgs } from './shown-args.ts'
 
 export interface CallJudgeOptions {
@@ -17,11 +18,6 @@ export interface CallJudgeOptions {
   mayAsk(): boolean
   /** A person is asked: the run is to end. Called before the harness has its answer. */
   onAsked(call: AskedCall): void
-}
-/** The inputs that a call reaches for, and what its paths lead to. */
-export interface CallReach {
-  inputs: CallInputs
-  paths: readonly PathFact[]
 }
 export interface CallAnswer {
   event: RunEventBody
@@ -42,6 +38,8 @@ export class CallJudge {
   readonly #asked = new Map<string, AskedCall>()
   #allowed = 0
   #refused = 0
+  /** What denied the first calls, for the ending of a run that was allowed nothing. */
+  readonly #refusedBy = new Set<string>()
 
   constructor(options: CallJudgeOptions) {
     this.#options = options
@@ -49,32 +47,43 @@ export class CallJudge {
   }
 
   /** Looks at the file system only where something depends on it. */
-  async lookUp(ask: ToolAsk, lookup: PathLookup): Promise<CallReach> {
-    const inputs = inputsOf(ask)
+  lookUp(ask: ToolAsk, lookup: PathLookup): Promise<CallReach> {
     const { spec, place } = this.#options
-    if (inputs.paths.length === 0 || !needsPaths(spec.permissions, ask)) return { inputs, paths: [] }
-    const cwds = [...new Set([place.cwd, ask.cwd?.startsWith('/') ? ask.cwd : place.cwd])]
-    return { inputs, paths: await lookup.pathsOf(inputs.paths, { homeDir: place.homeDir, cwds }) }
+    return reachOf(ask, { permissions: spec.permissions, place, lookup })
   }
 
   answer(ask: ToolAsk, reach: CallReach): CallAnswer {
-    const answer = this.#answer(ask, reach)
+    const inputDigest = callDigest(ask.name, ask.input)
+    const decision = this.#decide(ask, inputDigest, reach)
+    const answer = this.#answer(ask, { inputDigest, decision, reach })
     if (answer.decision.behavior === 'allow') this.#allowed++
-    else this.#refused++
+    else this.#refuse(decision)
     return answer
   }
 
-  /** Says that an agent was let do nothing of what it tried; null where it was let do something, or tried nothing. */
-  get nothingAllowed(): string | null {
-    if (this.#allowed > 0 || this.#refused === 0) return null
-    const calls = this.#refused === 1 ? 'the one tool call' : `any of the ${this.#refused} tool calls`
-    return `Its permissions did not allow the agent ${calls} that it tried (mode ${this.#options.spec.permissions.defaultMode}).`
+  /**
+   * Says that an agent was let do nothing of what it tried, and what denied it first; null where it was let do something, or
+   * tried nothing. However such a run ended for its harness, it is no success. `made`: how many calls the harness told of; more
+   * than were refused were made without being asked about.
+   */
+  nothingAllowed(made: number): string | null {
+    if (this.#allowed > 0 || this.#refused === 0 || made > this.#refused) return null
+    const calls = this.#refused === 1 ? 'The one tool call' : `All ${this.#refused} tool calls`
+    const verb = this.#refused === 1 ? 'was' : 'were'
+    const by = [...this.#refusedBy].join('; ')
+    return `${calls} that the agent tried ${verb} denied by its permissions: ${by}. \`svc agent permissions check\` tells why.`
   }
 
-  #answer(ask: ToolAsk, reach: CallReach): CallAnswer {
-    const inputDigest = callDigest(ask.name, ask.input)
-    const decision = this.#decide(ask, inputDigest, reach)
-    if (decision.decision === 'ask') return this.#ask(ask, { inputDigest, decision, reach })
+  #refuse({ rule, reason }: Decision): void {
+    this.#refused++
+    if (this.#refusedBy.size >= namedRules) return
+    const byRule = rule === null ? `the mode ${this.#options.spec.permissions.defaultMode}` : `the rule ${rule}`
+    this.#refusedBy.add(reason ?? byRule)
+  }
+
+  #answer(ask: ToolAsk, of: { inputDigest: string; decision: Decision; reach: CallReach }): CallAnswer {
+    const { decision } = of
+    if (decision.decision === 'ask') return this.#ask(ask, of)
     if (decision.decision === 'deny') return refused(ask, decision, { message: refusal(decision, ask) })
     if (this.#asked.size > 0)
       return refused(ask, { decision: 'deny', rule: null }, { message: endingMessage, stop: true })
@@ -108,6 +117,9 @@ export class CallJudge {
     return answer
   }
 }
+
+/** A message about all calls names so many of the rules that denied them. */
+const namedRules = 3
 
 const endingMessage =
   'This run ends now, since a person is asked about another call. Make no further calls; this one can be made again when the work goes on.'

@@ -195,6 +195,26 @@ test('an account is one on all devices of a person; a run goes to another one, w
   expect(moved.spec).toMatchObject({ resumeSessionId: null, prompt: expect.stringMatching(/another device.*Sail\.$/s) })
 })
 
+test('a key that an agent brings has a limit of its own', async () => {
+  const device = await FakeDevice.connect(server)
+  const withKey = await claudeAgent()
+  const body = { name: 'Key', value: 'sk-ant-1', envVarName: 'ANTHROPIC_API_KEY', agentId: withKey.id }
+  const secret = await server.ok('/secrets', { body })
+  await server.startRun((await claudeAgent()).id)
+  const limited = await device.take()
+  await limited.end('rate_limited', { limitResetsAt: later(hour) })
+  await server.startRun(withKey.id)
+  const run = await device.take()
+  await run.events({ kind: 'session', data: { sessionId: 'ses-2' } })
+  const access = { accessMode: 'byok', providerKeyId: secret.id, mode: 'full' }
+  expect((await runOf(run.runId)).effectiveSettings).toMatchObject(access)
+  await run.end('rate_limited', { limitResetsAt: later(2 * hour) })
+  const successor = await successorOf(run.runId)
+  pass(hour)
+  expect((await device.take()).runId).toBe(await successorOf(limited.runId))
+  expect(await runOf(successor)).toMatchObject({ gateReason: 'rate_limit' })
+})
+
 /** A device whose account does so many pieces of work in an hour, counted from the first one. */
 interface Limited {
   device: FakeDevice

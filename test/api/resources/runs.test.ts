@@ -67,7 +67,7 @@ describe('read', () => {
         accessMode: 'subscription',
         providerKeyId: null,
         reasoningEffort: 'high',
-        mode: 'agent_default',
+        mode: 'full',
       },
     })
     expect(Date.parse(live.startedAt)).toBeGreaterThanOrEqual(Date.parse(live.createdAt))

@@ -43,6 +43,7 @@ const row = `  nothing: {
     models: 'any',
     modelNames: /^nothing-/,
     takesProviders: false,
+    keyNames: [],
     runsOwnCommand: false,
     keepsSessions: false,
     callsTools: false,

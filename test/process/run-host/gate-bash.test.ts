@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import fc, { type Arbitrary } from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { ToolPermissions } from '../../../shared/runs/spec.ts'
-import { decide } from '../../../device-manager/run-host/permission/decide.ts'
+import { decide } from '../../../shared/permissions/decide.ts'
 import { judgedPlace, plainReach } from '../../kit/judged-place.ts'
 
 /** More lines than in the whole suite: `SVC_GATE_LINES=50000 SVC_GATE_SEED=7`. */

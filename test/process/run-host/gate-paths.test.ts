@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { CallJudge } from '../../../device-manager/run-host/permission/call-judge.ts'
-import { PathLookup } from '../../../device-manager/run-host/permission/path-lookup.ts'
+import { machineLinks } from '../../../device-manager/run-host/permission/machine-links.ts'
+import { PathLookup } from '../../../shared/permissions/path-lookup.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 import type { RunSpec, ToolRule } from '../../../shared/runs/spec.ts'
 
@@ -50,7 +51,10 @@ interface Rules {
   deny?: ToolRule[]
   mode?: 'strict' | 'ask' | 'full'
 }
-async function gateOf({ allow = [], ask = [], deny = [], mode = 'strict' }: Rules, lookup = new PathLookup(realWorld)) {
+async function gateOf(
+  { allow = [], ask = [], deny = [], mode = 'strict' }: Rules,
+  lookup = new PathLookup(realWorld, machineLinks),
+) {
   const permissions: RunSpec['permissions'] = { allow, ask, deny, defaultMode: mode }
   const place = await lookup.placeOf({
     cwd,
@@ -212,7 +216,7 @@ describe("svc's own files", () => {
   })
 
   test('a run whose folder lies among them works there', async () => {
-    const lookup = new PathLookup(realWorld)
+    const lookup = new PathLookup(realWorld, machineLinks)
     const permissions: RunSpec['permissions'] = { allow: [], ask: [], deny: [], defaultMode: 'strict' }
     const place = await lookup.placeOf({
       cwd,

@@ -162,13 +162,15 @@ describe('a structured harness', () => {
     test.for([
       ['another digest', { inputDigest: '0'.repeat(64) }, {}, 'approval_requested'],
       ['another name', { name: 'Write' }, {}, 'approval_requested'],
-      ['a deny list that names it', {}, { deny: ['Bash'] }, 'completed'],
+      ['a deny list that names it', {}, { deny: ['Bash'] }, 'error'],
     ] as const)('does not make it with %s', async ([, change, lists, exitReason]) => {
       const approved = { name: 'Bash', inputDigest, approvalId: 'apr_0123456789abcdef', ...change }
       const deny = 'deny' in lists ? [...lists.deny] : []
       const { report, answered } = await play({ allowCalls: [approved], ...permissions({ deny }) })
       expect(report.exitReason).toBe(exitReason)
       expect(JSON.stringify(answered()[0])).toContain('"permissionDecision":"deny"')
+      const denied = 'The one tool call that the agent tried was denied by its permissions: the rule Bash.'
+      if (exitReason === 'error') expect(report.message).toContain(denied)
     })
   })
 

@@ -1,3 +1,4 @@
+import { effectivePermissions } from '../../../../shared/permissions/effective.ts'
 import type { AgentWarning } from '../../../../shared/api/agents.ts'
 import type { Db } from '../../../db/open.ts'
 import type { ModelCatalog } from '../../../catalog/catalog.ts'
@@ -35,7 +36,8 @@ export async function auditAgent(
       .filter((device) => mayTake(device, { agent, folder, workspace }))
       .map((device) => toDoctorDevice(device, options)),
     manager: agent.reportingTo === null ? null : manager === null || manager.deletedAt !== null ? 'missing' : 'present',
-    permissionMode: agent.toolPermissionMode ?? workspace.toolPermissionDefault ?? 'full',
+    permissionMode: effectivePermissions({ ...agent.tools, defaultMode: agent.toolPermissionMode }, workspace)
+      .defaultMode,
   })
 }
 

@@ -166,13 +166,17 @@ function detailOf(run: RunRow) {
         ? null
         : {
             modelId: run.modelId,
-            // A harness on a person's device uses that person's own sign-in.
-            accessMode: 'subscription' as const,
-            providerKeyId: null,
+            // Without a key the harness uses the sign-in of the device's owner.
+            accessMode: run.providerKeyId === null ? ('subscription' as const) : ('byok' as const),
+            providerKeyId: run.providerKeyId,
             reasoningEffort: reasoningEfforts.find((effort) => effort === run.reasoningEffort) ?? null,
-            mode: 'agent_default' as const,
+            mode: modeOf(run.permissionMode),
           },
     toolCallCount: run.toolCallCount,
     terminalAt: toTimestamp(run.endedAt),
   }
 }
+
+/** The documents have no name for `strict`, in which only what the agent's lists allow is done. */
+const modeOf = (permissionMode: string | null): 'ask' | 'full' | 'agent_default' =>
+  permissionMode === 'ask' || permissionMode === 'full' ? permissionMode : 'agent_default'

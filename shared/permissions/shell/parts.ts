@@ -6,6 +6,17 @@ const harmlessRedirection = /^(?:[12&]?>>?\s*\/dev\/null|2>&1|<\s*\/dev\/null)(?
  * shell would run: substitution, redirection, subshells, here-documents, an open quote.
  */
 export function shellParts(command: string): string[] | null {
+  const read = partsOf(command)
+  return Array.isArray(read) && read.length > 0 ? read : null
+}
+
+/** Where in the line it cannot be said any more what the shell would run; its end for a quote that is not closed; null: nowhere. */
+export function unclearAt(command: string): number | null {
+  const read = partsOf(command)
+  return Array.isArray(read) ? null : read.unclearAt
+}
+
+function partsOf(command: string): string[] | { unclearAt: number } {
   const parts: string[] = []
   let part = ''
   let quote: '"' | "'" | null = null
@@ -21,7 +32,7 @@ export function shellParts(command: string): string[] | null {
       part += char + (command[++at] ?? '')
       continue
     }
-    if (char === '`' || char === '$') return null
+    if (char === '`' || char === '$') return { unclearAt: at }
     if (quote === '"') {
       if (char === '"') quote = null
       part += char
@@ -33,14 +44,14 @@ export function shellParts(command: string): string[] | null {
       continue
     }
     // A comment: a quote in it opens nothing for the shell, and would hide what follows the line from here.
-    if (char === '#' && /(^|\s)$/.test(part)) return null
+    if (char === '#' && /(^|\s)$/.test(part)) return { unclearAt: at }
     const redirection =
       /[12&<>]/.test(char) && /(^|\s)$/.test(part) ? harmlessRedirection.exec(command.slice(at)) : null
     if (redirection) {
       at += redirection[0].length - 1
       continue
     }
-    if (/[<>(){}]/.test(char)) return null
+    if (/[<>(){}]/.test(char)) return { unclearAt: at }
     if (/[;|&\n\r]/.test(char)) {
       parts.push(part)
       part = ''
@@ -48,9 +59,8 @@ export function shellParts(command: string): string[] | null {
     }
     part += char
   }
-  if (quote !== null) return null
-  const named = [...parts, part].map((text) => text.trim()).filter((text) => text !== '')
-  return named.length === 0 ? null : named
+  if (quote !== null) return { unclearAt: command.length }
+  return [...parts, part].map((text) => text.trim()).filter((text) => text !== '')
 }
 
 /**

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { ToolPermissions, ToolRule } from '../../../shared/runs/spec.ts'
-import { judgedPlace, plainReach } from '../../../test/kit/judged-place.ts'
+import type { ToolPermissions, ToolRule } from '../runs/spec.ts'
+import { judgedPlace, plainReach } from '../../test/kit/judged-place.ts'
 import { decide, refusal } from './decide.ts'
 import { glob } from './patterns/glob.ts'
 

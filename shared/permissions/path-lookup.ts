@@ -1,18 +1,13 @@
-import { lstat, readlink } from 'node:fs/promises'
 import { dirname, posix } from 'node:path'
-import type { World } from '../../../shared/lib/world.ts'
-import type { ToolPermissions } from '../../../shared/runs/spec.ts'
+import type { World } from '../lib/world.ts'
+import type { ToolPermissions } from '../runs/spec.ts'
 import type { PathInput } from './call-inputs.ts'
 import { absolutePattern, type JudgedPlace, type PathFact } from './patterns/path-rules.ts'
 
-/** The file system as far as links are told from other things. */
+/** The file system as far as links are told from other things: all that the judge sees of a machine. Fails with the system's codes. */
 export interface LinkReader {
   readlink(path: string): Promise<string>
   isFolder(path: string): Promise<boolean>
-}
-const machine: LinkReader = {
-  readlink: (path) => readlink(path),
-  isFolder: async (path) => (await lstat(path)).isDirectory(),
 }
 
 /** A mount that does not answer must not hold the judge, nor take all of the threads that wait for file systems. */
@@ -30,7 +25,7 @@ export class PathLookup {
   readonly #links: LinkReader
   #hanging = 0
 
-  constructor(world: World, links: LinkReader = machine) {
+  constructor(world: World, links: LinkReader) {
     this.#world = world
     this.#links = links
   }

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { ToolPermissions, ToolRule } from '../../../../shared/runs/spec.ts'
-import { judgedPlace, plainReach } from '../../../../test/kit/judged-place.ts'
+import type { ToolPermissions, ToolRule } from '../../runs/spec.ts'
+import { judgedPlace, plainReach } from '../../../test/kit/judged-place.ts'
 import { decide } from '../decide.ts'
 import { maxCommandChars, shellCommands } from './commands.ts'
 

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { mainFields } from '../../../shared/runs/call-fields.ts'
+import { mainFields } from '../runs/call-fields.ts'
 
 /**
  * The commands, paths, addresses and texts in the input of a tool call: all that it reaches for. Every known field counts, also

@@ -1,4 +1,4 @@
-import type { ToolPermissions, ToolRule } from '../../../shared/runs/spec.ts'
+import type { ToolPermissions, ToolRule } from '../runs/spec.ts'
 import { mainInput, type CallInputs, type ToolCall } from './call-inputs.ts'
 import { glob } from './patterns/glob.ts'
 import { allowsUrl, forbidsUrl } from './patterns/url-rules.ts'
@@ -69,7 +69,7 @@ export function needsPaths({ defaultMode, ask, deny }: ToolPermissions, { name }
 }
 
 /** The `permission` event names this as the rule for a call of the run's own `svc`. */
-const ownSvcRule = 'svc'
+export const ownSvcRule = 'svc'
 
 function callsOwnSvc(place: JudgedPlace, { name, inputs }: JudgedCall): boolean {
   const { commands, paths, urls } = inputs

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import type { ToolPermissions } from '../../../shared/runs/spec.ts'
-import { judgedPlace, plainReach } from '../../../test/kit/judged-place.ts'
+import type { ToolPermissions } from '../runs/spec.ts'
+import { judgedPlace, plainReach } from '../../test/kit/judged-place.ts'
 import { decide } from './decide.ts'
 
 const place = judgedPlace({ svcProgram: '/state/bin/svc', ownFolders: ['/state'] })
@@ -88,7 +88,7 @@ interface TableEntry {
   flags: { name: string; target: string | null; kind: string; aliases?: string[] }[]
 }
 const table = JSON.parse(
-  readFileSync(join(import.meta.dirname, '../../../cli/arguments/command-table.json'), 'utf8'),
+  readFileSync(join(import.meta.dirname, '../../cli/arguments/command-table.json'), 'utf8'),
 ) as TableEntry[]
 
 /** Not sent as they are given, and no files either. One that is new must be looked at before it stands here. */

@@ -1,0 +1,309 @@
+import type { z } from 'zod'
+import type { RunEventBody } from '../../../shared/runs/events.ts'
+import type { RunSpec } from '../../../shared/runs/spec.ts'
+import { lineReader, type Piece } from '../../../shared/lib/lines.ts'
+import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue, RedactText } from '../adapter.ts'
+import { asItIs, cappedText, maxPieceBytes, rawEvents } from '../parts/event-pieces.ts'
+import { isGated } from '../parts/gated.ts'
+import { httpLine } from '../parts/http-lines.ts'
+import { isBlank, joined, jsonObject } from '../parts/json-lines.ts'
+import type { CallPlace } from './calls.ts'
+import { Gate } from './gate.ts'
+import { abortSession, ids, openSession, replyPermission, sendPrompt, stdinLine } from './orders.ts'
+import { opencodeOutcome, type Halt, type OutcomeFacts } from './outcome.ts'
+import { SessionEvents } from './session-events.ts'
+import { Sessions } from './sessions.ts'
+import {
+  event,
+  gateLine,
+  permissionAsked,
+  sessionAnswer,
+  sessionIdle,
+  type GateCall,
+  type GateRetry,
+  type GateTurn,
+} from './wire.ts'
+
+/** An event can hold the output of a tool; a line longer than this is kept raw and the next one read again. */
+const maxLineBytes = 40 * 1024 * 1024
+const stderrTailChars = 4_096
+/** A provider that wants to be asked again later than this ends the run. */
+const longestWaitMs = 120_000
+const maxTexts = 100
+
+/**
+ * One run of opencode. What it goes through:
+ *
+ *     starting   the server comes up; svc's plugin says that it is in place
+ *     opening    the session is made, or the one to be gone on with is looked up
+ *     working    the prompt is sent; events come, and calls wait in the plugin for their answers
+ *     finished   the session is idle, or the work was halted: standard input is closed, by which opencode exits
+ *
+ * A person's text before `working` is sent after the prompt; in `finished` it is too late, and an event says so. No
+ * prompt is sent before the plugin is in place: without it nothing would be asked.
+ */
+export function opencodeDialogue(spec: RunSpec, options: DialogueOptions = {}): HarnessDialogue {
+  const redactText = options.redactText ?? asItIs
+  const run = new OpencodeRun(spec, redactText)
+  const stdout = lineReader(maxLineBytes)
+  const stderr = lineReader(maxPieceBytes)
+  const readErr = (bytes: Uint8Array): RunEventBody[] => {
+    const text = redactText(Buffer.from(bytes).toString('utf8'))
+    run.facts.stderrTail = (run.facts.stderrTail + text).slice(-stderrTailChars)
+    return rawEvents(bytes, 'stderr', redactText)
+  }
+  return {
+    open: () => ({ events: [] }),
+    push: (chunk) => joined(stdout.push(chunk).map((piece) => run.read(piece))),
+    pushStderr: (chunk) => ({ events: stderr.push(chunk).flatMap((piece) => readErr(piece.bytes)) }),
+    answer: (askId, decision) => run.answer(askId, decision),
+    input: (text) => run.input(text),
+    end() {
+      const out = stdout.end()
+      const err = stderr.end()
+      return {
+        events: [...(out === null ? [] : rawEvents(out, 'stdout', redactText)), ...(err === null ? [] : readErr(err))],
+      }
+    },
+    outcome: (exit) => opencodeOutcome(run.facts, exit),
+  }
+}
+
+class OpencodeRun {
+  readonly facts: OutcomeFacts
+  readonly #spec: RunSpec
+  readonly #redactText: RedactText
+  readonly #gate = new Gate()
+  readonly #sessions = new Sessions()
+  readonly #events: SessionEvents
+  #place: CallPlace = { servers: [], directory: '' }
+  #phase: 'starting' | 'opening' | 'working' | 'finished' = 'starting'
+  #early: string[] = []
+  #inputs = 0
+  /** Texts of a person that no request to the model has followed yet: the session does not rest before that. */
+  #unheard = 0
+  #isResting = false
+  #turns = 0
+
+  constructor(spec: RunSpec, redactText: RedactText) {
+    this.#spec = spec
+    this.#redactText = redactText
+    this.facts = {
+      resumeSessionId: spec.resumeSessionId,
+      sessionId: null,
+      refusal: null,
+      halt: null,
+      isIdle: false,
+      lastReason: null,
+      lastError: null,
+      didWork: false,
+      stderrTail: '',
+    }
+    this.#events = new SessionEvents({
+      facts: this.facts,
+      gate: this.#gate,
+      sessions: this.#sessions,
+      place: () => this.#place,
+      isGated: isGated(spec),
+      redactText,
+    })
+  }
+
+  input(text: string): DialogueOutput {
+    if (this.#phase === 'finished') return { events: [tooLate] }
+    const { sessionId } = this.facts
+    if (this.#phase === 'working' && sessionId !== null) return { events: [], write: this.#add(sessionId, text) }
+    if (this.#early.length < maxTexts) this.#early.push(text)
+    return { events: [] }
+  }
+
+  answer(askId: string, decision: CallDecision): DialogueOutput {
+    if (decision.behavior === 'deny' && decision.stop === true) this.facts.halt ??= { why: 'asked' }
+    const write = this.#gate.answer(askId, decision)
+    return { events: [], ...(write !== null && { write }) }
+  }
+
+  read(piece: Piece): DialogueOutput {
+    const value = piece.kind === 'line' ? jsonObject(piece.bytes) : null
+    const output = value === null ? null : this.#line(value)
+    return output ?? { events: isBlank(piece.bytes) ? [] : rawEvents(piece.bytes, 'stdout', this.#redactText) }
+  }
+
+  /** null: not a line that is understood. */
+  #line(value: Record<string, unknown>): DialogueOutput | null {
+    const parsed = httpLine.safeParse(value)
+    if (!parsed.success) return null
+    const line = parsed.data
+    if ('listening' in line) return { events: [] }
+    if ('stdout' in line) return this.#printed(line.stdout)
+    if ('answer' in line) return this.#answered(line.answer)
+    if ('lost' in line) return this.#halt({ why: 'lost', reason: line.lost })
+    const known = event.safeParse(line.event)
+    return known.success ? this.#event(known.data) : null
+  }
+
+  #printed(text: string): DialogueOutput {
+    const bytes = Buffer.from(text)
+    const parsed = gateLine.safeParse(jsonObject(bytes))
+    if (!parsed.success) return { events: rawEvents(Buffer.from(`${text}\n`), 'stdout', this.#redactText) }
+    const line = parsed.data
+    switch (line.svc) {
+      case 'failed':
+        return this.#refuse(`svc's plugin failed: ${cappedText(line.message, this.#redactText).text}`, false)
+      case 'ready':
+        return this.#ready(line)
+      case 'call':
+        return this.#call(line)
+      case 'turn':
+        return this.#turn(line)
+      case 'retry':
+        return this.#retry(line)
+    }
+  }
+
+  #ready({ directory, servers }: CallPlace): DialogueOutput {
+    if (this.#phase !== 'starting') return { events: [] }
+    this.#phase = 'opening'
+    this.#place = { directory, servers }
+    return { events: [], write: openSession(this.#spec) }
+  }
+
+  #answered({ id, status, body }: { id: number; status: number; body: unknown }): DialogueOutput | null {
+    const isGood = status >= 200 && status < 300
+    if (id === ids.session) return isGood ? this.#opened(body) : this.#refused(status, body)
+    if (id === ids.prompt) return isGood ? { events: [] } : this.#refused(status, body)
+    if (id === ids.abort || id === ids.permission) return { events: [] }
+    if (isGood) return { events: [] }
+    this.#unheard = 0
+    return joined([{ events: [tooLate] }, this.#isResting ? this.#rest() : { events: [] }])
+  }
+
+  #opened(body: unknown): DialogueOutput | null {
+    const parsed = sessionAnswer.safeParse(body)
+    if (!parsed.success || this.#phase !== 'opening') return null
+    const { resumeSessionId, prompt, model } = this.#spec
+    const ofFolder = [parsed.data].flat().filter(({ directory }) => directory === this.#place.directory)
+    const found = ofFolder.find(({ id }) => id === (resumeSessionId ?? id))
+    if (found === undefined) {
+      const isGone = resumeSessionId !== null
+      return this.#refuse(isGone ? gone(resumeSessionId) : 'it works in another folder than the run.', isGone)
+    }
+    const { id: sessionId } = found
+    this.#phase = 'working'
+    this.#sessions.begin(sessionId)
+    this.facts.sessionId = sessionId
+    const first = sendPrompt(this.#spec, { id: ids.prompt, sessionId, text: prompt })
+    const write = [first, ...this.#early.map((text) => this.#add(sessionId, text))].join('')
+    this.#early = []
+    const data = { sessionId, ...(model !== null && { model }), ...(resumeSessionId !== null && { resumed: true }) }
+    return { events: [{ kind: 'session', data }], write }
+  }
+
+  #add(sessionId: string, text: string): string {
+    this.#unheard++
+    return sendPrompt(this.#spec, { id: ids.firstInput + this.#inputs++, sessionId, text })
+  }
+
+  #refused(status: number, body: unknown): DialogueOutput {
+    const said = typeof body === 'string' ? body : JSON.stringify(body)
+    return this.#refuse(`HTTP ${status}: ${cappedText(said ?? '', this.#redactText).text.slice(0, 1_000)}`, false)
+  }
+
+  #refuse(message: string, isUnknownSession: boolean): DialogueOutput {
+    this.facts.refusal ??= { message, isUnknownSession }
+    const data = { class: 'refused', message: this.facts.refusal.message, willRetry: false }
+    return this.#finish([{ kind: 'error', data }])
+  }
+
+  #call(call: GateCall): DialogueOutput {
+    // A session that nobody of this run began: whoever did that does not get svc's word for it.
+    const write = this.#gate.hold(call)
+    this.facts.didWork = true
+    this.#events.sawProgress()
+    const seen = this.#events.raiseSeen(call)
+    return { ...seen, write: (write ?? '') + (seen.write ?? '') }
+  }
+
+  /** Before each request to the model: the run may be over. A request that is not answered is not made. */
+  #turn(turn: GateTurn): DialogueOutput {
+    const { maxTurns, model } = this.#spec
+    this.#events.model = turn.model
+    if (this.facts.halt !== null) return this.#halt(this.facts.halt)
+    // Without any provider it takes free ones of opencode's, which the person has not chosen.
+    if (turn.isPublic && model === null) return this.#halt({ why: 'signed_out' })
+    const isStep = turn.sessionID === this.facts.sessionId && !Sessions.isAboutTheSession(turn.agent) && !turn.isRetry
+    if (isStep && maxTurns !== null && this.#turns >= maxTurns) return this.#halt({ why: 'turns', turns: maxTurns })
+    if (isStep) {
+      this.#turns++
+      this.#unheard = 0
+      this.#isResting = false
+    }
+    return { events: [], write: stdinLine({ id: turn.id }) }
+  }
+
+  #retry({ message, until, waitMs }: GateRetry): DialogueOutput {
+    if (waitMs <= longestWaitMs) return { events: [] }
+    const told = cappedText(message, this.#redactText).text.slice(0, 1_000)
+    return this.#halt({ why: 'long_wait', message: told, until, waitMs })
+  }
+
+  #event({ type, properties }: z.infer<typeof event>): DialogueOutput | null {
+    if (type === 'permission.asked') return this.#permission(properties)
+    if (type === 'session.idle') return this.#idle(properties)
+    const output = this.#events.read(type, properties)
+    return output?.halt === undefined ? output : joined([output, this.#halt(output.halt)])
+  }
+
+  /** opencode asks after its plugin has let the call pass: only then is the answer yes. */
+  #permission(properties: unknown): DialogueOutput | null {
+    const parsed = permissionAsked.safeParse(properties)
+    if (!parsed.success) return null
+    const { id, sessionID, tool } = parsed.data
+    const isAllowed = tool != null && this.#gate.allowed({ sessionID, callID: tool.callID })
+    return { events: [], write: replyPermission(id, isAllowed) }
+  }
+
+  #idle(properties: unknown): DialogueOutput | null {
+    const parsed = sessionIdle.safeParse(properties)
+    if (!parsed.success) return null
+    // A subagent's, or a second one.
+    if (parsed.data.sessionID !== this.facts.sessionId || this.facts.isIdle) return { events: [] }
+    this.#isResting = true
+    const goesOn = this.#unheard > 0 && this.facts.lastError === null && this.facts.halt === null
+    return goesOn ? { events: [] } : this.#rest()
+  }
+
+  #rest(): DialogueOutput {
+    this.facts.isIdle = true
+    const { lastError } = this.facts
+    const isError = lastError !== null || this.facts.halt !== null
+    const { text, ...cut } = cappedText(lastError?.data.message ?? this.#events.lastText, this.#redactText)
+    return this.#finish([{ kind: 'result', data: { text, isError, ...cut } }])
+  }
+
+  /** The session's work is ended; it comes to rest by itself, or the run host ends it. */
+  #halt(halt: Halt): DialogueOutput {
+    this.facts.halt ??= halt
+    if (this.#phase === 'finished') return { events: [] }
+    if (halt.why === 'lost') return this.#finish([])
+    const { sessionId } = this.facts
+    return { events: [], finished: true, ...(sessionId !== null && { write: abortSession(sessionId) }) }
+  }
+
+  #finish(events: RunEventBody[]): DialogueOutput {
+    this.#phase = 'finished'
+    return { events, finished: true, closeInput: true }
+  }
+}
+
+const gone = (sessionId: string): string =>
+  `The opencode session ${sessionId} is not on this machine any more, or belongs to another folder.`
+
+const tooLate: RunEventBody = {
+  kind: 'error',
+  data: {
+    class: 'input_too_late',
+    message: 'The text came after opencode had ended its turn and was not delivered.',
+    willRetry: false,
+  },
+}

@@ -1,0 +1,55 @@
+import { expect, it } from 'vitest'
+import { specOf } from '../../../test/kit/harness-recordings.ts'
+import type { RunSpec } from '../../../shared/runs/spec.ts'
+import { HarnessLaunchError } from '../parts/adapter-errors.ts'
+import { opencodeLaunch } from './launch.ts'
+
+const full: RunSpec['permissions'] = { allow: [], ask: [], deny: [], defaultMode: 'full' }
+
+function launch(spec: Partial<RunSpec> = {}, env: Record<string, string> = {}) {
+  const made = opencodeLaunch(specOf({ harness: 'opencode', ...spec }), {
+    env,
+    cwd: '/work',
+    foldersAround: ['/work', '/'],
+    runDir: '/run dir',
+    isRoot: false,
+    loginShell: '/bin/sh',
+    version: '1.18.33',
+  })
+  return { ...made, settings: JSON.parse(made.env['OPENCODE_CONFIG_CONTENT']!) as Record<string, unknown> }
+}
+
+it('serves on loopback, with a plugin of the run in which no secret stands', () => {
+  const { file, args, io, http, files, settings } = launch()
+  expect([file, ...args]).toEqual(['opencode', 'serve', '--hostname', '127.0.0.1', '--port', '0'])
+  expect([io, http?.passwordVariable]).toEqual(['http', 'OPENCODE_SERVER_PASSWORD'])
+  expect(files.map(({ path }) => path)).toEqual(['/run dir/svc-gate.mjs'])
+  expect(settings['plugin']).toEqual(['file:///run%20dir/svc-gate.mjs'])
+})
+
+it.each([
+  ['mode ask', {}, true],
+  ['a deny list', { permissions: { ...full, deny: ['Bash'] } }, true],
+  ['mode full', { permissions: full }, false],
+])('with %s, what a repository brings is kept out where lists have a say', (_, spec, isGated) => {
+  const { env, settings, files } = launch(spec)
+  expect(env['OPENCODE_DISABLE_PROJECT_CONFIG'] === '1').toBe(isGated)
+  expect('formatter' in settings && 'lsp' in settings).toBe(isGated)
+  expect(files[0]?.content).toContain(`"isGated":${isGated}`)
+})
+
+it.each([
+  [
+    '{"theme":"dark","plugin":["mine"],"share":"auto"}',
+    { theme: 'dark', plugin: ['mine', expect.any(String)], share: 'disabled' },
+  ],
+  ['no JSON', { plugin: [expect.any(String)] }],
+  ['{"plugin":"mine"}', { plugin: [expect.any(String)] }],
+])("keeps the person's %s beside svc's plugin, which comes last", (content, settings) => {
+  expect(launch({}, { OPENCODE_CONFIG_CONTENT: content }).settings).toMatchObject(settings)
+})
+
+it('needs the provider of a model', () => {
+  expect(() => launch({ model: 'sonnet' })).toThrow(HarnessLaunchError)
+  expect(() => launch({ model: 'openrouter/anthropic/sonnet' })).not.toThrow()
+})

@@ -1,0 +1,77 @@
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { RunSpec } from '../../../shared/runs/spec.ts'
+import type { HarnessLaunch, LaunchFacts } from '../adapter.ts'
+import { HarnessLaunchError } from '../parts/adapter-errors.ts'
+import { isGated } from '../parts/gated.ts'
+import { jsonObject } from '../parts/json-lines.ts'
+import { gatePlugin } from './gate-plugin.ts'
+
+const passwordVariable = 'OPENCODE_SERVER_PASSWORD'
+
+/**
+ * `opencode serve`, with svc's plugin beside the person's own settings. Where the agent's lists have a say, the settings of
+ * the repository do not count, and no formatter or language server runs: both are programs of the repository, started by
+ * an edit without being asked.
+ */
+export function opencodeLaunch(spec: RunSpec, { env, runDir, cwd }: LaunchFacts): HarnessLaunch {
+  if (spec.model !== null && !/^[^/]+\/./.test(spec.model)) {
+    throw new HarnessLaunchError(
+      `opencode names a model as provider/model, such as anthropic/claude-sonnet-4-5; "${spec.model}" has no provider.`,
+    )
+  }
+  const gated = isGated(spec)
+  const plugin = join(runDir, 'svc-gate.mjs')
+  const privateVariables = [passwordVariable, ...Object.keys(installs)]
+  return {
+    file: 'opencode',
+    // 0 takes 4096 first; what it takes is read from what it prints.
+    args: ['serve', '--hostname', '127.0.0.1', '--port', '0'],
+    env: {
+      ...quiet,
+      ...installs,
+      ...(gated && { OPENCODE_DISABLE_PROJECT_CONFIG: '1' }),
+      // It takes its folder from this before it asks the system.
+      PWD: cwd,
+      OPENCODE_CONFIG_CONTENT: JSON.stringify(settingsOf(env, { gated, plugin: pathToFileURL(plugin).href })),
+    },
+    io: 'http',
+    http: { events: '/event', user: 'opencode', passwordVariable },
+    files: [{ path: plugin, content: gatePlugin({ isGated: gated, runDir, privateVariables }) }],
+  }
+}
+
+/** No update, no list of models from the network, no language server from there, nothing shared, no unfinished features. */
+const quiet = {
+  OPENCODE_SERVER_USERNAME: 'opencode',
+  // Would leave out svc's plugin, too.
+  OPENCODE_PURE: 'false',
+  OPENCODE_DISABLE_AUTOUPDATE: '1',
+  OPENCODE_DISABLE_MODELS_FETCH: '1',
+  OPENCODE_DISABLE_LSP_DOWNLOAD: '1',
+  OPENCODE_DISABLE_SHARE: '1',
+  OPENCODE_AUTO_SHARE: 'false',
+  OPENCODE_EXPERIMENTAL: 'false',
+  // Calls MCP tools from a program of the model's, past the hook.
+  OPENCODE_EXPERIMENTAL_CODE_MODE: 'false',
+  OPENCODE_EXPERIMENTAL_BACKGROUND_SUBAGENTS: 'false',
+  OPENCODE_EXPERIMENTAL_NATIVE_LLM: 'false',
+}
+
+/** At each start it looks for a package of its own in the person's folder, and waits long where there is no network. */
+const installs = { npm_config_fetch_retries: '0', npm_config_fetch_timeout: '30000' }
+
+/** What the person gives opencode by this variable stays in force. */
+function settingsOf(env: Readonly<Record<string, string>>, { gated, plugin }: { gated: boolean; plugin: string }) {
+  const theirs = jsonObject(Buffer.from(env['OPENCODE_CONFIG_CONTENT'] ?? '{}')) ?? {}
+  const plugins: unknown[] = Array.isArray(theirs['plugin']) ? theirs['plugin'] : []
+  return {
+    ...theirs,
+    // The last one: what another plugin makes of a call's input is what svc judges.
+    plugin: [...plugins, plugin],
+    share: 'disabled',
+    autoupdate: false,
+    snapshot: false,
+    ...(gated && { formatter: false, lsp: false }),
+  }
+}

@@ -1,0 +1,193 @@
+import type { RunEventBody } from '../../../shared/runs/events.ts'
+import type { DialogueOutput, RedactText } from '../adapter.ts'
+import { cappedText } from '../parts/event-pieces.ts'
+import { shownCall, type CallPlace } from './calls.ts'
+import type { Gate } from './gate.ts'
+import type { Halt, OutcomeFacts } from './outcome.ts'
+import { callEvent, resultEvent, wordEvents, wordsOf } from './parts.ts'
+import type { Sessions } from './sessions.ts'
+import { Usage } from './usage.ts'
+import {
+  partUpdated,
+  sessionError,
+  sessionStatus,
+  stepFinish,
+  toolPart,
+  type HarnessError,
+  type ToolPart,
+} from './wire.ts'
+
+export interface SessionEventsParts {
+  /** Written to as the session goes on. */
+  facts: OutcomeFacts
+  gate: Gate
+  sessions: Sessions
+  place(): CallPlace
+  isGated: boolean
+  redactText: RedactText
+}
+export type SessionOutput = DialogueOutput & { halt?: Halt }
+
+/** Parts that were told already are remembered, since each comes several times. */
+const maxTold = 20_000
+/** opencode makes the context smaller and tries again, without an end. */
+const maxOverflows = 3
+
+/** Reads the events of opencode's sessions: words, calls and their results, usage, errors. */
+export class SessionEvents {
+  readonly #parts: SessionEventsParts
+  readonly #usage = new Usage()
+  readonly #told = new Set<string>()
+  /** Calls whose part has come, and whose result has not. */
+  readonly #running = new Set<string>()
+  #overflows = 0
+  model: string | null = null
+  /** What the agent said last, in the session of the run. */
+  lastText = ''
+
+  constructor(parts: SessionEventsParts) {
+    this.#parts = parts
+  }
+
+  sawProgress(): void {
+    this.#overflows = 0
+  }
+
+  /** The call waits in the plugin; its part may have come before it. */
+  raiseSeen(call: { sessionID: string; callID: string }): DialogueOutput {
+    return { events: [], ...(this.#running.has(`${call.sessionID}/${call.callID}`) && this.#raise(call)) }
+  }
+
+  #raise(call: { sessionID: string; callID: string }): Pick<DialogueOutput, 'asks' | 'write'> {
+    const toolCallId = this.#callId(call.sessionID, call.callID)
+    return this.#parts.gate.raise(call, { place: this.#parts.place(), toolCallId })
+  }
+
+  /** null: an event that is not understood. */
+  read(type: string, properties: unknown): SessionOutput | null {
+    const { sessions } = this.#parts
+    switch (type) {
+      case 'session.created':
+        return sessions.created(properties) ? { events: [] } : null
+      case 'message.updated':
+        return sessions.message(properties) ? { events: [] } : null
+      case 'message.part.updated':
+        return this.#part(properties)
+      case 'session.status':
+        return this.#status(properties)
+      case 'session.error':
+        return this.#error(properties)
+      default:
+        // Parts of what comes whole in a later event, and what is for a screen.
+        return { events: [] }
+    }
+  }
+
+  #part(properties: unknown): SessionOutput | null {
+    const parsed = partUpdated.safeParse(properties)
+    if (!parsed.success) return null
+    const { part } = parsed.data
+    if (!this.#parts.sessions.has(part.sessionID)) return { events: [] }
+    switch (part.type) {
+      case 'text':
+      case 'reasoning':
+        return this.#words(part)
+      case 'tool': {
+        const tool = toolPart.safeParse(part)
+        return tool.success ? this.#tool(part.sessionID, tool.data) : null
+      }
+      case 'step-finish': {
+        const step = stepFinish.safeParse(part)
+        if (!step.success) return null
+        if (!this.#isFirst(`step ${part.id}`)) return { events: [] }
+        const isOurs = part.sessionID === this.#parts.sessions.main && this.#parts.sessions.isAgents(part.messageID)
+        if (isOurs) this.#parts.facts.lastReason = step.data.reason
+        if (isOurs) this.#parts.facts.lastError = null
+        return { events: [this.#usage.add(step.data, this.model)] }
+      }
+      default:
+        return { events: [] }
+    }
+  }
+
+  #words(part: { id: string; sessionID: string; messageID: string; type: string }): SessionOutput {
+    const { sessions, facts, redactText } = this.#parts
+    const text = sessions.isAgents(part.messageID) ? wordsOf(part) : null
+    if (text === null || text === '' || !this.#isFirst(`words ${part.id}`)) return { events: [] }
+    facts.didWork = true
+    const kind = part.type === 'text' ? 'text' : 'thinking'
+    if (kind === 'text' && part.sessionID === sessions.main) this.lastText = text
+    return { events: wordEvents(kind, { text, parent: sessions.parentOf(part.sessionID) }, redactText) }
+  }
+
+  #tool(sessionID: string, part: ToolPart): SessionOutput {
+    const { sessions, gate, isGated, redactText } = this.#parts
+    const { callID, state } = part
+    const of = { toolCallId: this.#callId(sessionID, callID), ...sessions.parentOf(sessionID) }
+    const started = state.metadata?.sessionId
+    if (started != null && sessions.has(started)) sessions.startedBy(started, of.toolCallId)
+    // Its input is not whole yet.
+    if (state.status === 'pending') return { events: [] }
+    const call = { sessionID, callID }
+    const events: RunEventBody[] = []
+    if (this.#isFirst(`call ${part.id}`)) {
+      events.push(callEvent(of, shownCall(part.tool, state.input, this.#parts.place()), redactText))
+    }
+    if (state.status === 'running') {
+      this.#running.add(`${sessionID}/${callID}`)
+      return { events, ...this.#raise(call) }
+    }
+    if (!this.#isFirst(`result ${part.id}`)) return { events }
+    this.#running.delete(`${sessionID}/${callID}`)
+    events.push(resultEvent(of, part, redactText))
+    const isUnasked = state.status === 'completed' && isGated && !gate.allowed(call)
+    gate.forget(call)
+    // With the plugin in place this does not happen; if it does, nothing more may.
+    return { events, ...(isUnasked && { halt: { why: 'unasked', tool: part.tool } }) }
+  }
+
+  #status(properties: unknown): SessionOutput | null {
+    const parsed = sessionStatus.safeParse(properties)
+    if (!parsed.success) return null
+    const { status } = parsed.data
+    if (status.type !== 'retry') return { events: [] }
+    const { text: message } = cappedText(status.message, this.#parts.redactText)
+    return { events: [{ kind: 'error', data: { class: 'retry', message, willRetry: true } }] }
+  }
+
+  #error(properties: unknown): SessionOutput | null {
+    const parsed = sessionError.safeParse(properties)
+    if (!parsed.success) return null
+    const { facts, sessions } = this.#parts
+    const { sessionID, error } = parsed.data
+    error.data.message = cappedText(error.data.message, this.#parts.redactText).text
+    // That svc ended the work is no error of it.
+    if (error.name === 'MessageAbortedError' && facts.halt !== null) return { events: [] }
+    const isOurs = sessionID == null || sessionID === sessions.main
+    // The first one says why; opencode tells some twice, the second time with its stack.
+    if (isOurs && !facts.isIdle) facts.lastError ??= error
+    const isOverflow = error.name === 'ContextOverflowError'
+    if (isOverflow) this.#overflows++
+    const halt = isOverflow && this.#overflows >= maxOverflows ? { halt: { why: 'overflow' } as const } : {}
+    return { events: facts.isIdle ? [] : [errorEvent(error, isOverflow && halt.halt === undefined)], ...halt }
+  }
+
+  #callId(sessionID: string, callID: string): string {
+    return sessionID === this.#parts.sessions.main ? callID : `${sessionID}/${callID}`
+  }
+
+  #isFirst(key: string): boolean {
+    if (this.#told.has(key)) return false
+    if (this.#told.size >= maxTold) this.#told.delete(this.#told.keys().next().value ?? '')
+    this.#told.add(key)
+    return true
+  }
+}
+
+function errorEvent({ name, data }: HarnessError, willRetry: boolean): RunEventBody {
+  const { statusCode, message } = data
+  return {
+    kind: 'error',
+    data: { class: name, message, ...(statusCode != null && { httpStatus: statusCode }), willRetry },
+  }
+}

@@ -1,0 +1,48 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { opencodeAdapter } from '../../device-manager/harness/opencode/adapter.ts'
+import { driveHarness, harnessMachine, type DrivenRun, type DriveOptions, type HarnessMachine } from './real-harness.ts'
+
+/** A person's settings: a provider of their own. */
+export function opencodeConfig(baseUrl: string, more: Record<string, unknown> = {}): string {
+  const model = {
+    name: 'Stub',
+    tool_call: true,
+    reasoning: true,
+    limit: { context: 100_000, output: 4_000 },
+    cost: { input: 1, output: 2 },
+  }
+  const stub = {
+    npm: '@ai-sdk/anthropic',
+    options: { baseURL: `${baseUrl}/v1`, apiKey: 'dummy' },
+    models: { 'stub-model': model },
+  }
+  return JSON.stringify({
+    model: 'stub/stub-model',
+    small_model: 'stub/stub-model',
+    enabled_providers: ['stub'],
+    provider: { stub },
+    ...more,
+  })
+}
+
+/** Beside it a registry that nothing answers at: what opencode would install into the person's folder stays away. */
+export function writeOpencodeConfig(home: string, config: string): void {
+  mkdirSync(join(home, '.config', 'opencode'), { recursive: true })
+  writeFileSync(join(home, '.config', 'opencode', 'opencode.json'), config)
+  writeFileSync(join(home, '.npmrc'), 'registry=http://127.0.0.1:9/\n')
+}
+
+export function opencodeMachine(options: {
+  binDir: string
+  baseUrl: string
+  config?: Record<string, unknown>
+}): HarnessMachine {
+  return harnessMachine('svc-opencode-', (_root, home) => {
+    writeOpencodeConfig(home, opencodeConfig(options.baseUrl, options.config))
+    return { PATH: `${options.binDir}:${process.env['PATH'] ?? ''}` }
+  })
+}
+
+export const driveOpencode = (options: Omit<DriveOptions, 'adapter' | 'version'>): DrivenRun =>
+  driveHarness({ ...options, adapter: opencodeAdapter, version: '1.18.33' })
