@@ -1,5 +1,5 @@
 import type { World } from '../../shared/lib/world.ts'
-import { type HarnessName, harnessFactsOf } from '../../shared/runs/harnesses.ts'
+import { type HarnessName, harnesses, harnessFactsOf } from '../../shared/runs/harnesses.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
 import { publish } from '../db/outbox.ts'
 import type { Tx } from '../db/open.ts'

@@ -1,17 +1,14 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
-import { lineReader, type Piece } from '../../../shared/lib/lines.ts'
 import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue, RedactText } from '../adapter.ts'
-import { asItIs, cappedInput, cappedText, maxPieceBytes, rawEvents, textPieces } from '../parts/event-pieces.ts'
-import { isBlank, joined, jsonLine, jsonObject } from '../parts/json-lines.ts'
+import { asItIs, cappedInput, cappedText, rawEvents, textPieces } from '../parts/event-pieces.ts'
+import { jsonLine } from '../parts/json-lines.ts'
+import { lineFrame } from '../parts/line-frame.ts'
 import { Approvals, cancelled } from './approvals.ts'
 import { isAlwaysAllowed, isGated, namedCall } from './calls.ts'
 import { acpOutcome, authRequired, classOf, type OutcomeFacts } from './outcome.ts'
 import * as wire from './wire.ts'
 
-/** A line can hold the output of a tool; one longer than this is kept raw and the next one read again. */
-const maxLineBytes = 32 * 1024 * 1024
-const stderrTailChars = 4_096
 /** Calls that have begun and not ended. */
 const maxCalls = 1_000
 const maxAnswerChars = 256 * 1024
@@ -35,27 +32,11 @@ interface Call {
 export function acpDialogue(spec: RunSpec, options: DialogueOptions = {}): HarnessDialogue {
   const redactText = options.redactText ?? asItIs
   const run = new AcpRun(spec, { redactText, cwd: options.cwd ?? spec.folder?.rootPath ?? '/' })
-  const stdout = lineReader(maxLineBytes)
-  const stderr = lineReader(maxPieceBytes)
-  const readErr = (bytes: Uint8Array): RunEventBody[] => {
-    const text = redactText(Buffer.from(bytes).toString('utf8'))
-    run.facts.stderrTail = (run.facts.stderrTail + text).slice(-stderrTailChars)
-    return rawEvents(bytes, 'stderr', redactText)
-  }
   return {
     open: () => run.open(),
-    push: (chunk) => joined(stdout.push(chunk).map((piece) => run.read(piece))),
-    pushStderr: (chunk) => ({ events: stderr.push(chunk).flatMap((piece) => readErr(piece.bytes)) }),
+    ...lineFrame(run, redactText),
     answer: (askId, decision) => run.answer(askId, decision),
     input: () => ({ events: [noInput] }),
-    end() {
-      const out = stdout.end()
-      const err = stderr.end()
-      return {
-        // Half a line is what a killed process leaves; it is never read as if it were whole.
-        events: [...(out === null ? [] : rawEvents(out, 'stdout', redactText)), ...(err === null ? [] : readErr(err))],
-      }
-    },
     outcome: (exit) => acpOutcome(run.facts, exit),
   }
 }
@@ -108,14 +89,8 @@ class AcpRun {
     return { events: [], write: answered.write + (isStop ? this.#cancelLine() : '') }
   }
 
-  read(piece: Piece): DialogueOutput {
-    const value = piece.kind === 'line' ? jsonObject(piece.bytes) : null
-    const output = value === null ? null : this.#line(value)
-    return output ?? { events: isBlank(piece.bytes) ? [] : rawEvents(piece.bytes, 'stdout', this.#redactText) }
-  }
-
   /** null: not a line that is understood. */
-  #line(value: Record<string, unknown>): DialogueOutput | null {
+  line(value: Record<string, unknown>): DialogueOutput | null {
     if (value['method'] === undefined) return this.#reply(value)
     if (value['id'] !== undefined && value['id'] !== null) return this.#request(value)
     return value['method'] === 'session/update' ? this.#update(value['params']) : null
