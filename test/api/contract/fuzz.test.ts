@@ -56,6 +56,9 @@ class Fuzz {
   }
 
   async renew(isWorking: boolean): Promise<void> {
+    // A request may have set a budget that is spent: no run of the new things would begin.
+    const { workspaceId } = this.stage.owner
+    await this.stage.server.ok(`/workspaces/${workspaceId}`, { method: 'PATCH', body: { monthlyBudgetCents: null } })
     this.pool = await makePool(this.stage, isWorking)
     this.runToken = (await this.stage.caller()).token
   }
