@@ -86,7 +86,13 @@ const ready: Record<string, readonly unknown[]> = {
     { stdout: JSON.stringify({ svc: 'ready', directory: '/home/dev', servers: [] }) },
     { answer: { id: 1, status: 200, body: { id: 'ses_1', directory: '/home/dev' } } },
   ],
+  acp: [
+    { jsonrpc: '2.0', id: 1, result: { protocolVersion: 1, agentCapabilities: {} } },
+    { jsonrpc: '2.0', id: 2, result: { sessionId: 'ses_1' } },
+  ],
 }
+/** Where the text waits for the end of the turn. */
+const turnEnd: Record<string, unknown> = { acp: { jsonrpc: '2.0', id: 3, result: { stopReason: 'end_turn' } } }
 
 const exits: ProcessExit[] = [
   { exitCode: 0, signal: null, stoppedFor: null },
@@ -210,6 +216,8 @@ describe.each(named)('$name', ({ adapter, name }) => {
   it('takes text from a person only where it says so', () => {
     const dialogue = adapter.dialogue(specOf({ harness: adapter.name }))
     for (const line of ready[name] ?? []) dialogue.push(Buffer.from(`${JSON.stringify(line)}\n`))
-    expect(dialogue.input('go on').write?.includes('go on') === true).toBe(adapter.can.input)
+    const outputs = [dialogue.input('go on')]
+    if (name in turnEnd) outputs.push(dialogue.push(Buffer.from(`${JSON.stringify(turnEnd[name])}\n`)))
+    expect(merged(outputs).write.includes('go on')).toBe(adapter.can.input)
   })
 })

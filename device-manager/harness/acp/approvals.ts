@@ -35,11 +35,18 @@ export class Approvals {
     const optionOf = (kind: string) => options.find((option) => option.kind === kind)?.optionId ?? null
     const [allow, reject] = [optionOf('allow_once'), optionOf('reject_once')]
     const call = namedCall(toolCall.kind, toolCall.rawInput)
+    // One id for both would say yes and no at once.
+    if (allow !== null && allow === reject) return { write: cancelled(id) }
     if (call === null || allow === null) return { write: chosen(id, reject) }
     // Never the request's own id, which a program may use twice.
     const askId = `ask-${++this.#count}`
     this.#pending.set(askId, { id, toolCallId: toolCall.toolCallId, allow, reject })
     return { ask: { askId, toolCallId: toolCall.toolCallId, ...call } }
+  }
+
+  /** The option that refuses once, where there is one. */
+  refuse(id: RequestId, { options }: PermissionRequest): { write: string } {
+    return { write: chosen(id, options.find(({ kind }) => kind === 'reject_once')?.optionId ?? null) }
   }
 
   /** null: the question is not known, or was answered already. */

@@ -10,6 +10,9 @@ const kinds: ReadonlySet<string> = new Set(
   'read edit delete move search execute think fetch switch_mode other'.split(' '),
 )
 const pathFields = ['file_path', 'filePath', 'path', 'absolute_path', 'abs_path'] as const
+const commandFields = ['command', 'cmd', 'script'] as const
+const decisiveFields = [...commandFields, ...pathFields, 'url']
+const unnamedPrefix = 'acp__'
 const oldTextFields = ['old_string', 'oldString', 'old_str', 'oldText', 'old_text'] as const
 
 /**
@@ -22,7 +25,7 @@ export function namedCall(kind: string | null | undefined, rawInput: unknown): N
   const input = typeof rawInput === 'object' && rawInput !== null ? (rawInput as Record<string, unknown>) : {}
   const has = (fields: readonly string[]) => fields.some((field) => typeof input[field] === 'string')
   // Whatever kind it says: what holds a command is a shell's.
-  if (has(['command', 'cmd', 'script'])) return { name: 'Bash', input }
+  if (has(commandFields)) return { name: 'Bash', input }
   switch (known) {
     case 'read':
       return has(pathFields) ? { name: 'Read', input } : null
@@ -34,25 +37,48 @@ export function namedCall(kind: string | null | undefined, rawInput: unknown): N
     case 'execute':
       return null
     default:
-      return { name: `acp__${known}`, input: rawInput ?? {} }
+      return { name: `${unnamedPrefix}${known}`, input: rawInput ?? {} }
   }
 }
 
-/** The agent's lists have a say in what its tools do. */
-export const isGated = ({ permissions: { defaultMode, ask, deny } }: RunSpec): boolean =>
-  defaultMode !== 'full' || ask.length + deny.length > 0
+/**
+ * Whether two inputs of one call say the same of what it does. A program may add to an input, but what the lists judged must
+ * be what is run.
+ */
+export function isSameCall(kind: string | null, asked: unknown, made: unknown): boolean {
+  const [before, after] = [namedCall(kind, asked), namedCall(kind, made)]
+  if (before === null || after === null || before.name !== after.name) return false
+  const fieldsOf = (input: unknown) =>
+    (typeof input === 'object' && input !== null ? input : {}) as Record<string, unknown>
+  const [one, other] = [fieldsOf(before.input), fieldsOf(after.input)]
+  return decisiveFields.every((field) => one[field] === other[field])
+}
+
+/**
+ * A tool of a kind that says nothing about it may be the one that a rule of `ask` or `deny` is about, so it must not run by
+ * the mode `full` or by a rule for any tool. A rule that names it says that it may.
+ */
+export function mustBeNamed({ permissions }: Pick<RunSpec, 'permissions'>, name: string): boolean {
+  const { allow, ask, deny, defaultMode } = permissions
+  if (!name.startsWith(unnamedPrefix) || ask.length + deny.length === 0) return false
+  const tools = [...allow, ...ask, ...deny].map(toolOf)
+  return !tools.includes(name) && (defaultMode === 'full' || allow.some((rule) => toolOf(rule).includes('*')))
+}
 
 /**
  * Whether the lists let every call of this tool run, whatever its input: all that can be said of one that was not asked. A
  * rule with a wildcard in its name may be about any tool.
  */
-export function isAlwaysAllowed({ permissions }: RunSpec, name: string): boolean {
+export function isAlwaysAllowed({ permissions }: Pick<RunSpec, 'permissions'>, name: string): boolean {
   const { allow, ask, deny, defaultMode } = permissions
-  if ([...ask, ...deny].some((rule) => mayConcern(rule, name))) return false
+  if (mustBeNamed({ permissions }, name) || [...ask, ...deny].some((rule) => mayConcern(rule, name))) return false
   return defaultMode === 'full' || allow.some((rule) => rule === name)
 }
 
+const toolOf = (rule: ToolRule): string =>
+  (typeof rule === 'string' ? rule.split('(', 1)[0]! : rule.tool).trim().toLowerCase()
+
 function mayConcern(rule: ToolRule, name: string): boolean {
-  const tool = (typeof rule === 'string' ? rule.split('(', 1)[0]! : rule.tool).trim().toLowerCase()
+  const tool = toolOf(rule)
   return tool.includes('*') || tool === name.toLowerCase()
 }

@@ -26,7 +26,10 @@ const once = { optionId: 'yes', kind: 'allow_once' }
 const always = { optionId: 'ever', kind: 'allow_always' }
 const reject = { optionId: 'no', kind: 'reject_once' }
 const rm: object = { kind: 'execute', rawInput: { command: 'rm x' } }
-const permission = (id: number, { options = [once, always, reject], call = rm, sessionId = 's1' } = {}) =>
+const permission = (
+  id: number | string | null,
+  { options = [once, always, reject], call = rm, sessionId = 's1' } = {},
+) =>
   line({
     id,
     method: 'session/request_permission',
@@ -62,12 +65,33 @@ describe('a permission request', () => {
 
   it.each([
     ['offers only to allow for ever', { options: [always] }],
+    ['means yes and no by one option', { options: [{ ...once, optionId: 'no' }, reject] }],
     ['is about another session', { sessionId: 'other' }],
     ['does not show what it runs', { call: { kind: 'execute', rawInput: {} }, options: [once] }],
   ])('that %s is cancelled, not asked', (_, request) => {
     const { asks, write } = working().dialogue.push(permission(3, request))
     expect(asks).toBeUndefined()
     expect(read(write)).toMatchObject([{ id: 3, result: cancelled }])
+  })
+
+  it.each([null, 'x'.repeat(2_000)])('gets its answer whatever its id is', (id) => {
+    expect(read(working().dialogue.push(permission(id, { sessionId: 'other' })).write)).toEqual([
+      { jsonrpc: '2.0', id, result: cancelled },
+    ])
+  })
+
+  it.each<[string, Partial<RunSpec['permissions']>, boolean]>([
+    ['full without lists', {}, true],
+    ['full with a list about other tools', { deny: ['Bash(rm *)'] }, false],
+    ['full with a list that names it', { deny: ['Bash(rm *)'], allow: ['acp__other'] }, true],
+    ['ask with a list that allows any tool', { defaultMode: 'ask', deny: ['Bash(rm *)'], allow: ['*'] }, false],
+    ['ask', { defaultMode: 'ask', deny: ['Bash(rm *)'] }, true],
+  ])('about a tool of which nothing is said, in the mode %s', (_, permissions, isAsked) => {
+    const { dialogue } = working({ permissions: { ...full, ...permissions } })
+    const output = dialogue.push(permission(3, { call: { kind: 'other', rawInput: { line: 'rm -rf /' } } }))
+    expect(output.asks?.map(({ name }) => name) ?? []).toEqual(isAsked ? ['acp__other'] : [])
+    if (!isAsked) expect(read(output.write)).toMatchObject([{ id: 3, result: { outcome: { optionId: 'no' } } }])
+    expect(output.events.some(({ kind }) => kind === 'error')).toBe(!isAsked)
   })
 
   it('whose id is that of an open one is refused with it: one answer would be taken for both', () => {
@@ -120,6 +144,38 @@ describe('a call that was carried out', () => {
     expect(outcome({}, (run) => [answered(run, 'allow'), done(run), done(run)])).toMatchObject(unasked)
   })
 
+  it('with another input than was allowed counts as unasked, more of the same does not', () => {
+    const allowed = (run: ReturnType<typeof working>) => {
+      const [ask] = run.dialogue.push(permission(5)).asks!
+      run.dialogue.answer(ask!.askId, { behavior: 'allow', rule: null })
+    }
+    const ends = (command: string) => (run: ReturnType<typeof working>) => {
+      allowed(run)
+      run.tool('completed', { rawInput: { command, timeout: 3 } })
+    }
+    expect(outcome({}, ends('rm x'))).toMatchObject({ exitReason: 'completed' })
+    expect(outcome({}, ends('rm y'))).toMatchObject({
+      exitReason: 'error',
+      message: expect.stringContaining('another input'),
+    })
+  })
+
+  it('that failed counts when it had begun, and not when it was refused before', () => {
+    const failed = (run: ReturnType<typeof working>) => run.tool('failed', { rawInput: { command: 'rm x' } })
+    expect(outcome({}, failed)).toMatchObject({ exitReason: 'completed' })
+    expect(outcome({}, (run) => [run.tool('in_progress'), failed(run)])).toMatchObject({
+      exitReason: 'error',
+      message: expect.stringContaining('without asking'),
+    })
+  })
+
+  it('in a session that svc did not begin counts where lists have a say', () => {
+    const elsewhere = ({ update }: ReturnType<typeof working>) =>
+      update({ sessionUpdate: 'tool_call', toolCallId: 'o', kind: 'edit', status: 'completed' }, 'other')
+    expect(outcome({}, elsewhere)).toMatchObject({ exitReason: 'error' })
+    expect(outcome({ permissions: full }, elsewhere)).toMatchObject({ exitReason: 'completed' })
+  })
+
   it('after the program said that it is done', () => {
     const run = working()
     run.dialogue.push(line({ id: 3, result: { stopReason: 'end_turn' } }))
@@ -170,6 +226,28 @@ it.each([
   const { dialogue } = working()
   expect(dialogue.push(line({ id: 3, result: { stopReason } }))).toMatchObject({ finished: true, closeInput: true })
   expect(dialogue.outcome(left)).toMatchObject({ exitReason, sessionId: 's1' })
+})
+
+it('takes what a person adds as the next prompt, when the turn has ended well', () => {
+  const { dialogue } = working()
+  expect(dialogue.input('And then the shoes.')).toEqual({ events: [] })
+  const usage = { inputTokens: 5, outputTokens: 1 }
+  const next = dialogue.push(line({ id: 3, result: { stopReason: 'end_turn', usage } }))
+  expect(next.finished).toBeUndefined()
+  expect(read(next.write)).toMatchObject([{ id: 4, method: 'session/prompt', params: { sessionId: 's1' } }])
+  expect(next.write).toContain('And then the shoes.')
+  expect(dialogue.outcome(left)).toMatchObject({ exitReason: 'error' })
+  const end = dialogue.push(line({ id: 4, result: { stopReason: 'end_turn', usage: { ...usage, inputTokens: 9 } } }))
+  expect(end).toMatchObject({ finished: true, closeInput: true })
+  expect(end.events[0]).toMatchObject({ kind: 'usage', data: { inputTokens: 9, outputTokens: 1 } })
+  expect(dialogue.outcome(left)).toMatchObject({ exitReason: 'completed' })
+  expect(dialogue.input('Late.').events).toMatchObject([{ kind: 'error' }])
+})
+
+it('tells what an error says in its data', () => {
+  const { dialogue } = working()
+  dialogue.push(line({ id: 3, error: { code: -32_603, message: 'Internal error', data: { details: 'No credit.' } } }))
+  expect(dialogue.outcome(left).message).toBe('Internal error: No credit.')
 })
 
 it('counts the turns, and cancels past the last', () => {

@@ -2,24 +2,31 @@ import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue, RedactText } from '../adapter.ts'
 import { asItIs, cappedInput, cappedText, rawEvents, textPieces } from '../parts/event-pieces.ts'
+import { isGated } from '../parts/gated.ts'
 import { jsonLine } from '../parts/json-lines.ts'
 import { lineFrame } from '../parts/line-frame.ts'
 import { Approvals, cancelled } from './approvals.ts'
-import { isAlwaysAllowed, isGated, namedCall } from './calls.ts'
-import { acpOutcome, authRequired, classOf, type OutcomeFacts } from './outcome.ts'
+import { isAlwaysAllowed, isSameCall, mustBeNamed, namedCall } from './calls.ts'
+import { acpOutcome, authRequired, classOf, textOf, type OutcomeFacts } from './outcome.ts'
 import * as wire from './wire.ts'
 
 /** Calls that have begun and not ended. */
 const maxCalls = 1_000
 const maxAnswerChars = 256 * 1024
 
+/** The prompt of the run has the id `prompt`, what a person adds the ones after it. */
 const ids = { initialize: 1, session: 2, prompt: 3 } as const
+/** Texts of a person that wait for the end of the turn. */
+const maxTexts = 100
 
 interface Call {
   kind: string | null
   rawInput: unknown
   isTold: boolean
-  isAllowed: boolean
+  /** It has begun to run, as the program says. */
+  hasBegun: boolean
+  /** What was asked about, and the answer; null: nothing was asked. */
+  asked: { rawInput: unknown; isAllowed: boolean } | null
 }
 
 /**
@@ -27,7 +34,9 @@ interface Call {
  *
  *     opening    initialize, then a session: a new one, or the one that is gone on with
  *     working    the prompt is sent; updates come, permissions are asked and answered
- *     finished   the prompt was answered: standard input is closed, by which the program exits
+ *     finished   the last prompt was answered: standard input is closed, by which the program exits
+ *
+ * ACP has no way into a turn: a person's text is the next prompt of the session, once the turn has ended well.
  */
 export function acpDialogue(spec: RunSpec, options: DialogueOptions = {}): HarnessDialogue {
   const redactText = options.redactText ?? asItIs
@@ -36,7 +45,7 @@ export function acpDialogue(spec: RunSpec, options: DialogueOptions = {}): Harne
     open: () => run.open(),
     ...lineFrame(run, redactText),
     answer: (askId, decision) => run.answer(askId, decision),
-    input: () => ({ events: [noInput] }),
+    input: (text) => run.input(text),
     outcome: (exit) => acpOutcome(run.facts, exit),
   }
 }
@@ -52,6 +61,9 @@ class AcpRun {
   /** The session that is gone on with, once it is asked for. */
   #resuming: string | null = null
   #answerText = ''
+  #prompts = 0
+  #usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
+  #added: string[] = []
   #turns = 0
   #isModelsTurn = false
 
@@ -84,15 +96,21 @@ class AcpRun {
     const answered = this.#approvals.answer(askId, decision)
     if (answered === null) return { events: [] }
     const call = this.#calls.get(answered.toolCallId)
-    if (call !== undefined) call.isAllowed = answered.isAllowed
+    if (call?.asked != null) call.asked.isAllowed = answered.isAllowed
     const isStop = decision.behavior === 'deny' && decision.stop === true
     return { events: [], write: answered.write + (isStop ? this.#cancelLine() : '') }
+  }
+
+  input(text: string): DialogueOutput {
+    if (this.#phase === 'finished' || this.#added.length >= maxTexts) return { events: [tooLate] }
+    this.#added.push(text)
+    return { events: [] }
   }
 
   /** null: not a line that is understood. */
   line(value: Record<string, unknown>): DialogueOutput | null {
     if (value['method'] === undefined) return this.#reply(value)
-    if (value['id'] !== undefined && value['id'] !== null) return this.#request(value)
+    if (value['id'] !== undefined) return this.#request(value)
     return value['method'] === 'session/update' ? this.#update(value['params']) : null
   }
 
@@ -110,13 +128,17 @@ class AcpRun {
       return { events: asRead, write: cancelled(id) }
     const { toolCall } = wanted.data
     const call = this.#callOf(toolCall)
-    // What was allowed for an earlier call of this id does not hold for this one.
-    if (call !== null) call.isAllowed = false
-    const { ask, write } =
-      call === null
-        ? { write: cancelled(id) }
-        : this.#approvals.raise(id, { ...wanted.data, toolCall: { ...toolCall, kind: toolCall.kind ?? call.kind } })
-    const events = call === null ? asRead : this.#told(toolCall.toolCallId, call)
+    if (call === null) return { events: asRead, write: cancelled(id) }
+    // What was allowed for an earlier call of this id does not hold for this one. Only what the question shows is judged.
+    call.asked = { rawInput: toolCall.rawInput, isAllowed: false }
+    const events = this.#told(toolCall.toolCallId, call)
+    const kind = toolCall.kind ?? call.kind
+    const name = namedCall(kind, toolCall.rawInput)?.name
+    if (name !== undefined && mustBeNamed(this.#spec, name)) {
+      const { write } = this.#approvals.refuse(id, wanted.data)
+      return { events: [...events, unnamed(name)], write }
+    }
+    const { ask, write } = this.#approvals.raise(id, { ...wanted.data, toolCall: { ...toolCall, kind } })
     return { events, ...(write !== undefined && { write }), ...(ask && { asks: [ask] }) }
   }
 
@@ -124,7 +146,7 @@ class AcpRun {
     const parsed = wire.reply.safeParse(value)
     if (!parsed.success) return null
     const { id, result, error } = parsed.data
-    if (id === ids.prompt && this.#phase === 'working') return this.#ended(result, error)
+    if (this.#phase === 'working') return id === ids.prompt + this.#prompts ? this.#ended(result, error) : null
     if (this.#phase !== 'opening') return null
     if (error !== undefined) return this.#refused(error, id)
     if (id === ids.initialize && this.#turns === 0) return this.#initialized(result)
@@ -133,7 +155,7 @@ class AcpRun {
 
   #refused(error: wire.RpcError, id: number): DialogueOutput {
     this.#phase = 'finished'
-    const message = cappedText(error.message, this.#redactText).text
+    const message = cappedText(textOf(error), this.#redactText).text
     this.facts.refusal = { ...error, message }
     this.facts.isResumeRefused = id === ids.session && this.#resuming !== null && error.code !== authRequired
     const data = { class: 'refused', message, willRetry: false }
@@ -182,7 +204,7 @@ class AcpRun {
     const { sessionId, update } = parsed.data
     // A session that is loaded tells first what was said in it before.
     if (this.#phase === 'opening' && sessionId === this.#resuming) return { events: [] }
-    if (sessionId !== this.facts.sessionId) return null
+    if (sessionId !== this.facts.sessionId) return this.#elsewhere(update)
     switch (update.sessionUpdate) {
       case 'agent_message_chunk':
       case 'agent_thought_chunk':
@@ -222,6 +244,7 @@ class AcpRun {
     const stop = this.#calls.has(toolCallId) ? {} : this.#modelSpeaks()
     const call = this.#callOf(parsed.data)
     if (call === null) return { events: [], ...this.#unasked('too many tools at once') }
+    if (status === 'in_progress') call.hasBegun = true
     if (status !== 'completed' && status !== 'failed')
       return { events: status === 'in_progress' ? this.#told(toolCallId, call) : [], ...stop }
     this.#calls.delete(toolCallId)
@@ -229,16 +252,36 @@ class AcpRun {
     const { text: output, ...cut } = cappedText(outputText(parsed.data), this.#redactText)
     const data = { toolCallId, isError: status === 'failed', output, ...cut }
     const events = [...this.#told(toolCallId, call), { kind: 'tool_result', data } as const]
-    const name = namedCall(call.kind, call.rawInput)?.name
-    const isFine = call.isAllowed || status === 'failed' || (name !== undefined && isAlwaysAllowed(this.#spec, name))
-    return { events, ...(isFine ? stop : this.#unasked(name ?? 'a tool')) }
+    const trouble = this.#troubleWith(call, status)
+    return { events, ...(trouble === null ? stop : this.#unasked(trouble)) }
+  }
+
+  /** What was run without the word of the lists; null: nothing. A call that failed may have been refused before it ran. */
+  #troubleWith({ kind, rawInput, asked, hasBegun }: Call, status: 'completed' | 'failed'): string | null {
+    const name = namedCall(kind, rawInput)?.name
+    if (name !== undefined && isAlwaysAllowed(this.#spec, name)) return null
+    if (asked === null) return status === 'completed' || hasBegun ? (name ?? 'a tool') : null
+    if (!asked.isAllowed) return status === 'completed' ? (name ?? 'a tool') : null
+    return isSameCall(kind, asked.rawInput, rawInput)
+      ? null
+      : `${name ?? 'a tool'} with another input than it asked for`
+  }
+
+  /** A session that svc did not begin: its words are nothing to this run, but what it runs was not asked. */
+  #elsewhere(update: unknown): DialogueOutput | null {
+    const parsed = wire.toolCall.safeParse(update)
+    if (!parsed.success || parsed.data.status !== 'completed') return null
+    const trouble = this.#unasked(namedCall(parsed.data.kind, parsed.data.rawInput)?.name ?? 'a tool')
+    return trouble.write === undefined
+      ? null
+      : { events: rawEvents(Buffer.from(JSON.stringify(update)), 'stdout', this.#redactText), ...trouble }
   }
 
   /** The call with what is newly known of it; null: there are too many. */
   #callOf({ toolCallId, kind, rawInput }: wire.ToolCallUpdate): Call | null {
     const known = this.#calls.get(toolCallId)
     if (known === undefined && this.#calls.size >= maxCalls) return null
-    const call = known ?? { kind: null, rawInput: undefined, isTold: false, isAllowed: false }
+    const call = known ?? { kind: null, rawInput: undefined, isTold: false, hasBegun: false, asked: null }
     call.kind = kind ?? call.kind
     call.rawInput = rawInput ?? call.rawInput
     this.#calls.set(toolCallId, call)
@@ -279,30 +322,44 @@ class AcpRun {
   #ended(result: unknown, error: wire.RpcError | undefined): DialogueOutput | null {
     const parsed = wire.promptResult.safeParse(result)
     if (error === undefined && !parsed.success) return null
-    this.#phase = 'finished'
     const events: RunEventBody[] = []
     if (error !== undefined) {
-      const message = cappedText(error.message, this.#redactText).text
+      const message = cappedText(textOf(error), this.#redactText).text
       this.facts.failure = { ...error, message }
       events.push({ kind: 'error', data: { class: classOf(error), message, willRetry: false } })
     } else if (parsed.success) {
       this.facts.stopReason = parsed.data.stopReason
       const { usage } = parsed.data
-      if (usage) events.push({ kind: 'usage', data: usageOf(usage) })
+      // Some programs count over the whole session: what a resumed one says would be counted twice.
+      if (usage && this.#resuming === null) events.push({ kind: 'usage', data: this.#usageOf(usage) })
     }
-    const isError = this.facts.stopReason !== 'end_turn'
+    const isError = this.facts.stopReason !== 'end_turn' || error !== undefined
+    const next = isError || this.facts.unasked !== null ? undefined : this.#added.shift()
+    if (next !== undefined) return { events, write: this.#nextPrompt(next) }
+    this.#phase = 'finished'
     const { text, ...cut } = cappedText(this.facts.failure?.message ?? this.#answerText, this.#redactText)
     events.push({ kind: 'result', data: { text, isError, ...cut } })
     return { events, finished: true, closeInput: true }
   }
-}
 
-function usageOf(usage: NonNullable<ReturnType<typeof wire.promptResult.parse>['usage']>) {
-  return {
-    inputTokens: usage.inputTokens ?? 0,
-    outputTokens: usage.outputTokens ?? 0,
-    cacheReadTokens: usage.cachedReadTokens ?? 0,
-    cacheWriteTokens: usage.cachedWriteTokens ?? 0,
+  /** Of all prompts so far: some programs count each prompt, some the session, so the larger number is never too large. */
+  #usageOf(said: wire.Usage) {
+    const most = (before: number, now: number | null | undefined) => Math.max(before, now ?? 0)
+    this.#usage = {
+      inputTokens: most(this.#usage.inputTokens, said.inputTokens),
+      outputTokens: most(this.#usage.outputTokens, said.outputTokens),
+      cacheReadTokens: most(this.#usage.cacheReadTokens, said.cachedReadTokens),
+      cacheWriteTokens: most(this.#usage.cacheWriteTokens, said.cachedWriteTokens),
+    }
+    return this.#usage
+  }
+
+  #nextPrompt(text: string): string {
+    this.#answerText = ''
+    this.#isModelsTurn = false
+    this.facts.stopReason = null
+    const { sessionId } = this.facts
+    return requestLine(ids.prompt + ++this.#prompts, 'session/prompt', { sessionId, prompt: [{ type: 'text', text }] })
   }
 }
 
@@ -318,11 +375,21 @@ function outputText({ content, rawOutput }: wire.ToolCallUpdate): string {
 const requestLine = (id: number, method: string, params: unknown): string =>
   jsonLine({ jsonrpc: '2.0', id, method, params })
 
-const noInput: RunEventBody = {
+const tooLate: RunEventBody = {
   kind: 'error',
   data: {
-    class: 'input_refused',
-    message: 'A program that is driven by ACP takes no text in the middle of its turn; it was not delivered.',
+    class: 'input_too_late',
+    message: 'The text came after the program had ended its turn and was not delivered.',
     willRetry: false,
   },
 }
+const unnamed = (name: string): RunEventBody => ({
+  kind: 'error',
+  data: {
+    class: 'call_refused',
+    message:
+      `The program says too little of a tool (${name}) to judge it by the lists, which forbid some tools, so it was refused. ` +
+      `A rule \`${name}\` in \`allow\` allows all of these.`,
+    willRetry: false,
+  },
+})

@@ -80,6 +80,15 @@ function ended(facts: OutcomeFacts, { exitCode, signal }: ProcessExit): Ending {
 }
 
 export const authRequired = -32_000
+const maxDetailChars = 1_000
+
+/** What an error says; programs often say only in its data what happened. */
+export function textOf({ message, data }: RpcError): string {
+  const { details, message: inner } = (typeof data === 'object' && data !== null ? data : {}) as Record<string, unknown>
+  const detail = [data, details, inner].find((each): each is string => typeof each === 'string' && each !== '')
+  if (detail === undefined || message.includes(detail)) return message
+  return message === '' ? detail.slice(0, maxDetailChars) : `${message}: ${detail.slice(0, maxDetailChars)}`
+}
 
 /** The kind of an error, where its data tells. */
 export function classOf({ code, data }: RpcError): string {

@@ -36,6 +36,8 @@ export const promptResult = z.object({
     .catch(null),
 })
 
+export type Usage = NonNullable<z.infer<typeof promptResult>['usage']>
+
 export const sessionUpdate = z.object({
   sessionId: id,
   update: z.looseObject({ sessionUpdate: z.string().max(200) }),
@@ -57,8 +59,8 @@ export const contentText = z.object({ type: z.literal('content'), content: z.obj
 
 /** A request of the agent, which must be answered or its turn hangs. */
 export const request = z.object({
-  id: z.union([z.string().max(500), z.number()]),
-  method: z.string(),
+  id: z.union([z.string().max(65_536), z.number(), z.null()]),
+  method: z.string().catch(''),
   params: z.unknown().optional(),
 })
 export type RequestId = z.infer<typeof request>['id']
