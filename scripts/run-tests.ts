@@ -38,7 +38,7 @@ const report = z.object({
 async function main(): Promise<number> {
   // The real harnesses, for the tests that drive them; where one cannot be had its tests say so and are skipped.
   const harnesses = Promise.all(
-    ['claude', 'codex', 'opencode'].map((name) => run('bash', ['scripts/fetch-harness', name])),
+    ['claude', 'codex', 'opencode', 'qwen'].map((name) => run('bash', ['scripts/fetch-harness', name])),
   )
   const checks = ['check:format', 'check:lint', 'check:types', 'check:imports', 'check:words']
   let failed = 0

@@ -13,7 +13,7 @@ import { PathLookup } from '../../shared/permissions/path-lookup.ts'
 import { reachOf } from '../../shared/permissions/reach.ts'
 import { agentConfig } from '../../shared/api/agent-config.ts'
 import { companyConfig } from '../../shared/api/workspaces.ts'
-import { harnesses } from '../../shared/runs/harnesses.ts'
+import { type HarnessName, harnesses, harnessFactsOf } from '../../shared/runs/harnesses.ts'
 import { localText } from '../arguments/values.ts'
 
 /** `agent permissions check`: what a run of the agent would answer to a tool call, by the engine that its run hosts use. */
@@ -23,7 +23,7 @@ export const permissionsCheck: Flow = async (context) => {
   const client = await context.connect()
   const ref = pathSegment(localText(values, 'agent') ?? 'me')
   const { body: agent } = await client.call({ method: 'GET', path: `/api/v1/agents/${ref}` })
-  const permissions = await permissionsOf(client, { agent, ref })
+  const { permissions, protocol } = await settingsOf(client, { agent, ref })
   const where = await placeOf(context, { client, agent })
   const isHere = isFolderHere(where.cwd)
   const lookup = new PathLookup(world, isHere ? linksHere() : linksNowhere)
@@ -38,15 +38,15 @@ export const permissionsCheck: Flow = async (context) => {
     input: call.input,
     ...where,
     paths: isHere ? 'links_followed' : 'as_written',
-    note: noteOf(agent),
+    note: noteOf(agent, protocol),
   }
   if (out.format === 'json') await out.result(shown)
   else out.text(linesOf(shown).join('\n'))
   return 0
 }
 
-/** Lists and mode as the server puts them into the next run. */
-async function permissionsOf(client: Client, { agent, ref }: { agent: unknown; ref: string }) {
+/** Lists and mode as the server puts them into the next run, and how a command is spoken to. */
+async function settingsOf(client: Client, { agent, ref }: { agent: unknown; ref: string }) {
   const { body: settings } = await client.call({ method: 'GET', path: `/api/v1/agents/${ref}/config` })
   const workspace = pathSegment(textAt(agent, 'workspaceId') ?? '')
   const { body: defaults } = await client.call({ method: 'GET', path: `/api/v1/companies/${workspace}/company-config` })
@@ -56,7 +56,10 @@ async function permissionsOf(client: Client, { agent, ref }: { agent: unknown; r
     throw new CliError('unexpected_reply', "The server's answer holds no permissions that this svc understands.", {
       exit: 'unreachable',
     })
-  return effectivePermissions(tools.data, inherited.data)
+  return {
+    permissions: effectivePermissions(tools.data, inherited.data),
+    protocol: textAt(settings, 'config', 'runtime', 'protocol'),
+  }
 }
 
 type Where = { cwd: string; cwdFrom: 'flag' | 'folder' | 'current' }
@@ -84,9 +87,10 @@ async function ownFolders({ env }: CommandContext): Promise<string[]> {
   return [...new Set([device.dir, dirname(login), server.dir])]
 }
 
-function noteOf(agent: unknown): string | null {
+function noteOf(agent: unknown, protocol: string | null): string | null {
   const name = textAt(agent, 'harness') ?? ''
-  if (!Object.hasOwn(harnesses, name) || harnesses[name as keyof typeof harnesses].callsTools) return null
+  if (!Object.hasOwn(harnesses, name)) return null
+  if (harnessFactsOf({ harness: name as HarnessName, protocol }).callsTools) return null
   return `Runs of the harness ${name} call no tools, so no rule holds for what they do.`
 }
 

@@ -50,6 +50,7 @@ export function buildSpec(input: SpecInput): RunSpec {
     speed: overrides.speed ?? null,
     maxTurns: agent.maxTurns ?? workspace.defaultMaxTurns,
     command: agent.command,
+    protocol: agent.protocol,
     permissions: effectivePermissions({ ...agent.tools, defaultMode: agent.toolPermissionMode }, workspace),
     allowCalls: [...input.allowCalls],
     resumeSessionId: input.resumeSessionId,

@@ -1,5 +1,5 @@
 import type { World } from '../../shared/lib/world.ts'
-import { type HarnessName, harnesses } from '../../shared/runs/harnesses.ts'
+import { type HarnessName, harnesses, harnessFactsOf } from '../../shared/runs/harnesses.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
 import { publish } from '../db/outbox.ts'
 import type { Tx } from '../db/open.ts'
@@ -159,9 +159,9 @@ async function parentOf(
 }
 
 /** True when the session was begun with the instructions of the new run, or when the harness takes new ones. */
-async function hasItsInstructions(tx: Tx, run: RunRow, { harness, agentMd }: RunSpec): Promise<boolean> {
-  if (!harnesses[harness].keepsInstructions) return true
-  return (await findDetails(tx, run.id))?.spec.agentMd === agentMd
+async function hasItsInstructions(tx: Tx, run: RunRow, spec: RunSpec): Promise<boolean> {
+  if (!harnessFactsOf(spec).keepsInstructions) return true
+  return (await findDetails(tx, run.id))?.spec.agentMd === spec.agentMd
 }
 
 async function decline(

@@ -32,6 +32,8 @@ export interface DialogueOptions {
    * afterwards. The run host redacts all events besides.
    */
   redactText?: RedactText
+  /** The folder in which the run works. */
+  cwd?: string
 }
 export type RedactText = (text: string) => string
 

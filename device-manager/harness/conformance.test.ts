@@ -4,6 +4,7 @@ import { runEventSchemas } from '../../shared/runs/events.ts'
 import { exitReasonNames } from '../../shared/runs/exit-reasons.ts'
 import { canonical, merged, outputBytes, recording, specOf } from '../../test/kit/harness-recordings.ts'
 import type { HarnessAdapter, ProcessExit, DialogueOutput } from './adapter.ts'
+import { acpAdapter } from './acp/adapter.ts'
 import { adapters } from './registry.ts'
 
 const claudeRecordings = [
@@ -58,6 +59,7 @@ const opencodeRecordings = [
   'interrupted',
   'killed',
 ]
+const acpRecordings = ['opencode-ask', 'opencode-res1', 'opencode-err429', 'opencode-term', 'codexacp-cancel']
 const terminalOutput = Buffer.from('\x1b[32m✓\x1b[0m häßlich \u{1f980}\r\nline two\r\n')
 
 /** Every adapter must be here: one that is not fails the test. */
@@ -65,6 +67,7 @@ const transcripts: Record<string, { name: string; bytes: Uint8Array }[]> = {
   claude: claudeRecordings.map((name) => ({ name, bytes: recording('claude', name) })),
   codex: codexRecordings.map((name) => ({ name, bytes: recording('codex', name) })),
   opencode: opencodeRecordings.map((name) => ({ name, bytes: recording('opencode', name) })),
+  acp: acpRecordings.map((name) => ({ name, bytes: recording('acp', name) })),
   command: [
     { name: 'colours and characters', bytes: terminalOutput },
     { name: 'no text', bytes: Buffer.concat([Buffer.from([0xff, 0xfe, 0x80, 0x6f, 0xc3]), terminalOutput]) },
@@ -83,7 +86,13 @@ const ready: Record<string, readonly unknown[]> = {
     { stdout: JSON.stringify({ svc: 'ready', directory: '/home/dev', servers: [] }) },
     { answer: { id: 1, status: 200, body: { id: 'ses_1', directory: '/home/dev' } } },
   ],
+  acp: [
+    { jsonrpc: '2.0', id: 1, result: { protocolVersion: 1, agentCapabilities: {} } },
+    { jsonrpc: '2.0', id: 2, result: { sessionId: 'ses_1' } },
+  ],
 }
+/** Where the text waits for the end of the turn. */
+const turnEnd: Record<string, unknown> = { acp: { jsonrpc: '2.0', id: 3, result: { stopReason: 'end_turn' } } }
 
 const exits: ProcessExit[] = [
   { exitCode: 0, signal: null, stoppedFor: null },
@@ -119,7 +128,12 @@ function expectValid(output: Required<DialogueOutput>): void {
 
 const cuts = fc.array(fc.nat(400_000), { maxLength: 40 })
 
-describe.each(adapters.map((adapter) => ({ adapter, name: adapter.name })))('$name', ({ adapter, name }) => {
+const named = [
+  ...adapters.map((adapter) => ({ adapter, name: adapter.name as string })),
+  { adapter: acpAdapter, name: 'acp' },
+]
+
+describe.each(named)('$name', ({ adapter, name }) => {
   const recorded = transcripts[name] ?? []
 
   it('has transcripts here', () => {
@@ -202,6 +216,8 @@ describe.each(adapters.map((adapter) => ({ adapter, name: adapter.name })))('$na
   it('takes text from a person only where it says so', () => {
     const dialogue = adapter.dialogue(specOf({ harness: adapter.name }))
     for (const line of ready[name] ?? []) dialogue.push(Buffer.from(`${JSON.stringify(line)}\n`))
-    expect(dialogue.input('go on').write?.includes('go on') === true).toBe(adapter.can.input)
+    const outputs = [dialogue.input('go on')]
+    if (name in turnEnd) outputs.push(dialogue.push(Buffer.from(`${JSON.stringify(turnEnd[name])}\n`)))
+    expect(merged(outputs).write.includes('go on')).toBe(adapter.can.input)
   })
 })

@@ -1,6 +1,8 @@
 import { isAbsolute } from 'node:path'
-import type { HarnessName } from '../../shared/runs/harnesses.ts'
+import { harnesses, type HarnessName } from '../../shared/runs/harnesses.ts'
+import type { RunSpec } from '../../shared/runs/spec.ts'
 import type { HarnessAdapter, HarnessProbe } from './adapter.ts'
+import { acpAdapter } from './acp/adapter.ts'
 import { claudeAdapter } from './claude/adapter.ts'
 import { codexAdapter } from './codex/adapter.ts'
 import { commandAdapter } from './command/adapter.ts'
@@ -8,6 +10,11 @@ import { opencodeAdapter } from './opencode/adapter.ts'
 
 /** The harnesses that this device can launch. */
 export const adapters: readonly HarnessAdapter[] = [claudeAdapter, codexAdapter, opencodeAdapter, commandAdapter]
+
+/** By which a run is driven: an agent's own command may speak a protocol. */
+export function adapterOfRun({ harness, protocol }: Pick<RunSpec, 'harness' | 'protocol'>): HarnessAdapter | null {
+  return harnesses[harness].runsOwnCommand && protocol === 'acp' ? acpAdapter : adapterOf(harness)
+}
 
 /** null: no adapter is written for it; the run host ends such a run `harness_start_failed` with `noAdapterMessage`. */
 export function adapterOf(name: HarnessName): HarnessAdapter | null {

@@ -1,4 +1,4 @@
-import { harnesses } from '../../shared/runs/harnesses.ts'
+import { harnessFactsOf } from '../../shared/runs/harnesses.ts'
 import type { EndReport } from '../../shared/device/protocol.ts'
 import type { RunEventBody } from '../../shared/runs/events.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
@@ -38,7 +38,7 @@ export function reportMaker(reported: Reported, { spec, harnessVersion }: Assign
       signal: reported.signal,
       message: reported.message?.slice(0, maxMessage) ?? null,
       // A command makes no tool calls that anyone could count.
-      toolCallCount: harnesses[spec.harness].callsTools ? toolCalls : null,
+      toolCallCount: harnessFactsOf(spec).callsTools ? toolCalls : null,
       sessionId: sessionId?.slice(0, 200) ?? null,
       ...(lost !== null && { lostSessionId: lost.slice(0, 200) }),
       harnessVersion: harnessVersion?.slice(0, 200) ?? null,

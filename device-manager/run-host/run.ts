@@ -1,4 +1,4 @@
-import { harnesses } from '../../shared/runs/harnesses.ts'
+import { harnessFactsOf } from '../../shared/runs/harnesses.ts'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ChangeSetResult } from '../../shared/device/change-set.ts'
@@ -99,7 +99,7 @@ export class LiveRun {
     const secrets = Object.entries(start.secrets).map(([name, value]) => ({ name, value }))
     const allSecrets = [{ name: 'SVC_TOKEN', value: start.token }, ...secrets]
     this.#redact = wholeValues(allSecrets)
-    this.#dialogue = plan.adapter.dialogue(spec, { redactText: this.#redact.text })
+    this.#dialogue = plan.adapter.dialogue(spec, { redactText: this.#redact.text, cwd: prepared.cwd })
     this.#watchdog = makeWatchdog(world, spec, (trip) => this.stop(trip.exitReason, trip.message))
     this.#judge = new CallJudge({
       spec,
@@ -231,10 +231,10 @@ function launchedAs(pid: number): ProcessIdentity {
 }
 
 /** A command may be silent for as long as it likes at its start; a structured harness tells at once that it is there. */
-function makeWatchdog(world: World, { harness, limits }: RunSpec, onTrip: (trip: Trip) => void): Watchdog {
+function makeWatchdog(world: World, { harness, protocol, limits }: RunSpec, onTrip: (trip: Trip) => void): Watchdog {
   return new Watchdog(
     world,
-    { ...limits, firstEventMs: harnesses[harness].speaksFirst ? limits.firstEventMs : null },
+    { ...limits, firstEventMs: harnessFactsOf({ harness, protocol }).speaksFirst ? limits.firstEventMs : null },
     onTrip,
   )
 }

@@ -1,4 +1,4 @@
-import { harnesses } from '../../shared/runs/harnesses.ts'
+import { harnessFactsOf } from '../../shared/runs/harnesses.ts'
 import type { ChangeSetResult } from '../../shared/device/change-set.ts'
 import type { EndReport } from '../../shared/device/protocol.ts'
 import type { World } from '../../shared/lib/world.ts'
@@ -135,7 +135,7 @@ function writeEnding(
     logHash: '',
     gapBytes: stats?.gapBytes ?? 0,
     usage: stats?.usage ?? null,
-    toolCallCount: harnesses[state.spec.harness].callsTools ? (stats?.toolCalls ?? 0) : null,
+    toolCallCount: harnessFactsOf(state.spec).callsTools ? (stats?.toolCalls ?? 0) : null,
     sessionId: stats?.sessionId ?? null,
     harnessVersion: null,
     forced: false,

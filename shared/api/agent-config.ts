@@ -119,6 +119,7 @@ export const agentConfigRoutes = {
         'sandbox-size': configFlag('runtime.sandboxSize'),
         command: { ...configCommand, kind: 'string' },
         'command-json': { ...configCommand, kind: 'json', description: 'The same as a JSON array of arguments.' },
+        protocol: configFlag('runtime.protocol'),
         'wake-on-assignment': configFlag('runtime.triggers.wakeOnAssignment'),
         'wake-on-hook': configFlag('runtime.triggers.wakeOnHook'),
         mode: configFlag('permissions.tools.defaultMode'),

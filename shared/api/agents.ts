@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { harnessNames } from '../runs/harnesses.ts'
-import { harnessCommand, reasoningEfforts, toolPermissionModes } from '../runs/spec.ts'
+import { commandProtocols, harnessCommand, reasoningEfforts, toolPermissionModes } from '../runs/spec.ts'
 import { agentId, agentRef, approvalId, folderShortId, timestamp, uuid } from './ids.ts'
 import { idsParam, listOrBatchOf, pageParams } from './paging.ts'
 import { defineRoute, orPlatformChange } from './route.ts'
@@ -106,6 +106,10 @@ export const runtimeFields = {
   command: harnessCommand
     .nullable()
     .describe('What the `command` harness runs: a line for the login shell, or an array of arguments.'),
+  protocol: z
+    .enum(commandProtocols)
+    .nullable()
+    .describe('How the command is spoken to: `acp` (Agent Client Protocol); null: a plain program.'),
 }
 
 const createBody = z
@@ -146,6 +150,7 @@ const settingsKeys = [
   'maxTurns',
   'monthlyBudgetCents',
   'command',
+  'protocol',
   'triggers',
   'wakeOnAssignment',
   'wakeOnHook',

@@ -94,6 +94,18 @@ export type HarnessName = keyof typeof table
 export const harnesses: Readonly<Record<HarnessName, HarnessFacts>> = table
 export const harnessNames = Object.keys(table) as [HarnessName, ...HarnessName[]]
 
+/** The facts about what a run is driven by: a command that speaks a protocol is an agent program, though not one that svc chose. */
+export function harnessFactsOf({
+  harness,
+  protocol,
+}: {
+  harness: HarnessName
+  protocol?: string | null | undefined
+}): HarnessFacts {
+  const facts: HarnessFacts = harnesses[harness]
+  return facts.runsOwnCommand && protocol != null ? { ...facts, ...agentProgram, runsOwnCommand: true } : facts
+}
+
 /** The harness of an agent without a chosen harness and model. */
 export const defaultHarness: HarnessName = 'claude'
 /** The harness that runs any command, without a program, a session or a model of its own. */

@@ -28,6 +28,10 @@ export const reasoningEfforts = ['none', 'minimal', 'low', 'medium', 'high', 'xh
 export const harnessCommand = z.union([z.string().min(1).max(16_384), z.array(z.string().max(16_384)).min(1).max(256)])
 export type HarnessCommand = z.infer<typeof harnessCommand>
 
+/** How the program of the `command` harness is spoken to: by the Agent Client Protocol. Without one, it is a plain program. */
+export const commandProtocols = ['acp'] as const
+export type CommandProtocol = (typeof commandProtocols)[number]
+
 /** A tool call that a person approved: allowed once, by its digest. */
 export const allowedCall = z.object({
   name: z.string().min(1).max(200),
@@ -57,6 +61,8 @@ export const runSpec = z.object({
   speed: z.enum(speeds).nullish(),
   maxTurns: z.number().int().min(1).max(1000).nullable(),
   command: harnessCommand.nullable(),
+  /** null or left out: a plain program. */
+  protocol: z.enum(commandProtocols).nullish(),
   permissions: toolPermissions,
   /** Calls that a person approved, each allowed once. */
   allowCalls: z.array(allowedCall).max(100).default([]),

@@ -24,7 +24,7 @@ export type Fetched = { binDir: string } | { missing: string }
 export const allHarnessCases = process.env['HARNESS_CASES'] === 'all'
 
 /** The folder of the real program, or why there is none here. */
-export function fetchHarness(name: 'claude' | 'codex' | 'opencode'): Fetched {
+export function fetchHarness(name: 'claude' | 'codex' | 'opencode' | 'qwen'): Fetched {
   const script = join(import.meta.dirname, '../../scripts/fetch-harness')
   const fetched = spawnSync(script, [name], { encoding: 'utf8', timeout: 110_000 })
   if (fetched.status === 0) return { binDir: dirname(fetched.stdout.trim()) }
@@ -125,7 +125,7 @@ export function driveHarness({
     if (isMade) mkdirSync(target, { recursive: true })
     if (existsSync(target)) symlinkSync(target, path)
   }
-  const session = adapter.dialogue(spec)
+  const session = adapter.dialogue(spec, { cwd: machine.cwd })
   const events: RunEventBody[] = []
   const asks: ToolAsk[] = []
   const waiting: { is(event: RunEventBody): boolean; found(event: RunEventBody): void }[] = []

@@ -49,6 +49,7 @@ export function agentRow(workspaceId: string, changes: Partial<AgentRow> = {}): 
     environment: 'device',
     maxTurns: null,
     command: null,
+    protocol: null,
     defaultFolderId: null,
     defaultRepoId: null,
     ownerUserId: null,

@@ -15,6 +15,7 @@ import { deviceIds } from './013-device-ids.ts'
 import { trust } from './014-trust.ts'
 import { sessionUse } from './015-session-use.ts'
 import { quotas } from './016-quotas.ts'
+import { commandProtocol } from './017-command-protocol.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -34,4 +35,5 @@ export const migrations: readonly Migration[] = [
   trust,
   sessionUse,
   quotas,
+  commandProtocol,
 ]

@@ -47,6 +47,7 @@ const row: AgentRow = {
   harness: null,
   environment: 'device',
   maxTurns: null,
+  protocol: null,
   command: null,
   defaultFolderId: null,
   defaultRepoId: null,

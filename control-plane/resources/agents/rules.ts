@@ -1,6 +1,7 @@
 import type { AgentStatus } from '../../../shared/api/agents.ts'
 import type { AgentConfig, AgentConfigPatch } from '../../../shared/api/agent-config.ts'
 import { hasRole, type Caller } from '../../http/callers.ts'
+import { harnessFactsOf } from '../../../shared/runs/harnesses.ts'
 import type { AgentRow } from './store.ts'
 import { given } from '../../../shared/lib/given.ts'
 
@@ -127,6 +128,7 @@ export function configOf(agent: AgentRow): AgentConfig {
       maxTurns: agent.maxTurns,
       monthlyBudgetCents: agent.monthlyBudgetCents,
       command: agent.command,
+      protocol: agent.protocol,
       triggers: { wakeOnAssignment: agent.wakeOnAssignment, wakeOnHook: agent.wakeOnHook },
     },
     permissions: {
@@ -204,6 +206,17 @@ function flatten(revised: ReturnType<typeof revisedOf>): Record<string, unknown>
     ['permissions.capabilities', permissions.capabilities],
     ['agentMd', agentMd],
   ])
+}
+
+const programKeys: readonly string[] = ['runtime.harness', 'runtime.command', 'runtime.protocol']
+
+/**
+ * Whether sessions that were begun before a change of these settings are not gone on with: another program runs, or a session
+ * keeps the instructions it began with. What was said in them is then told anew.
+ */
+export function endsSessions({ harness, protocol }: AgentRow, keys: readonly string[]): boolean {
+  if (keys.some((key) => programKeys.includes(key))) return true
+  return keys.includes('agentMd') && harness !== null && harnessFactsOf({ harness, protocol }).keepsInstructions
 }
 
 export function describeChange(keys: readonly string[]): string {

@@ -2,7 +2,13 @@ import { onlyVisibleAgents } from './visibility.ts'
 import { countOf } from '../../db/reads.ts'
 import { z } from 'zod'
 import { harnessNames } from '../../../shared/runs/harnesses.ts'
-import { harnessCommand, reasoningEfforts, toolPermissionModes, toolRule } from '../../../shared/runs/spec.ts'
+import {
+  commandProtocols,
+  harnessCommand,
+  reasoningEfforts,
+  toolPermissionModes,
+  toolRule,
+} from '../../../shared/runs/spec.ts'
 import { flag, int, json, nullableInt, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { newestFirst } from '../../db/id-page.ts'
 import { onlyContaining, onlyLive } from '../../db/list-filters.ts'
@@ -37,6 +43,7 @@ export const agents = table('agents', {
   environment: z.enum(['device', 'cloud']),
   maxTurns: nullableInt,
   command: nullableJson(harnessCommand),
+  protocol: z.enum(commandProtocols).nullable(),
   defaultFolderId: nullableText,
   defaultRepoId: nullableText,
   ownerUserId: nullableText,

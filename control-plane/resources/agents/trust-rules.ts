@@ -26,8 +26,11 @@ const runsOwnCommand = ({ harness }: Programs): boolean => harness !== null && h
 /** Agent programs may be exchanged freely, but a command can be any program. */
 const crossesToCommand = ({ before, after }: Change): boolean => runsOwnCommand(before) !== runsOwnCommand(after)
 
+/** What runs as an agent's own command, and how it is spoken to. */
+const programKeys: ReadonlySet<string> = new Set(['runtime.command', 'runtime.protocol'])
+
 export const decidesWhatRuns = (change: Change): boolean =>
-  change.keys.includes('runtime.command') || crossesToCommand(change)
+  change.keys.some((key) => programKeys.has(key)) || crossesToCommand(change)
 
 /** Only workspace admins change permissions. */
 const touchesPermissions = ({ keys }: Change): boolean => keys.some((key) => key.startsWith('permissions.'))
@@ -42,7 +45,7 @@ export function settingsRefusalOf(
   if (decidesWhatRuns(change) && !mayDecideWhatRuns(caller, change.before))
     return {
       message: "Only the agent's owner and workspace admins decide which program it runs.",
-      param: change.keys.includes('runtime.command') ? 'config.runtime.command' : 'config.runtime.harness',
+      param: `config.${change.keys.find((key) => programKeys.has(key)) ?? 'runtime.harness'}`,
     }
   return null
 }

@@ -1,20 +1,14 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { HarnessDialogue, RedactText, DialogueOptions, DialogueOutput } from '../adapter.ts'
-import { asItIs, cappedText, maxPieceBytes, rawEvents } from '../parts/event-pieces.ts'
-import { isBlank, joined, jsonObject } from '../parts/json-lines.ts'
-import { lineReader } from '../../../shared/lib/lines.ts'
-import type { Piece } from '../../../shared/lib/lines.ts'
+import { asItIs, cappedText } from '../parts/event-pieces.ts'
+import { lineFrame } from '../parts/line-frame.ts'
 import { callQuestions, initializeRequest, initializeRequestId, userMessage } from './call-questions.ts'
 import { assistantEvents, userEvents } from './messages.ts'
 import { claudeOutcome } from './outcome.ts'
 import type { OutcomeFacts } from './outcome.ts'
 import { usageMeter } from './usage.ts'
 import { assistantLine, controlResponse, initLine, rateLimitLine, resultLine, retryLine, userLine } from './wire.ts'
-
-/** A line can hold a whole file; one longer than this is kept raw and the next one read again. */
-const maxLineBytes = 32 * 1024 * 1024
-const stderrTailChars = 4_096
 
 /**
  * One run of claude. What it goes through:
@@ -28,31 +22,14 @@ const stderrTailChars = 4_096
 export function claudeDialogue(spec: RunSpec, options: DialogueOptions = {}): HarnessDialogue {
   const redactText = options.redactText ?? asItIs
   const run = new ClaudeRun(spec, redactText)
-  const stdout = lineReader(maxLineBytes)
-  const stderr = lineReader(maxPieceBytes)
-
-  const readErr = (bytes: Uint8Array): RunEventBody[] => {
-    const text = redactText(Buffer.from(bytes).toString('utf8'))
-    run.facts.stderrTail = (run.facts.stderrTail + text).slice(-stderrTailChars)
-    return rawEvents(bytes, 'stderr', redactText)
-  }
   return {
     open: () => ({ events: [], write: initializeRequest }),
-    push: (chunk) => joined(stdout.push(chunk).map((piece) => run.read(piece))),
-    pushStderr: (chunk) => ({ events: stderr.push(chunk).flatMap((piece) => readErr(piece.bytes)) }),
+    ...lineFrame(run, redactText),
     answer(askId, decision) {
       const write = run.questions.answer(askId, decision)
       return write === null ? { events: [] } : { events: [], write }
     },
     input: (text) => run.input(text),
-    end() {
-      const out = stdout.end()
-      const err = stderr.end()
-      return {
-        // Half a line is what a killed process leaves; it is never read as if it were whole.
-        events: [...(out === null ? [] : rawEvents(out, 'stdout', redactText)), ...(err === null ? [] : readErr(err))],
-      }
-    },
     outcome: (exit) => claudeOutcome(run.facts, exit),
   }
 }
@@ -94,17 +71,8 @@ class ClaudeRun {
     return { events: [{ kind: 'error', data: { class: 'input_too_late', message, willRetry: false } }] }
   }
 
-  read(piece: Piece): DialogueOutput {
-    const value = piece.kind === 'line' ? jsonObject(piece.bytes) : null
-    return (
-      (value !== null && this.#line(value)) || {
-        events: isBlank(piece.bytes) ? [] : rawEvents(piece.bytes, 'stdout', this.#redactText),
-      }
-    )
-  }
-
   /** null: not a line that is understood. */
-  #line(value: Record<string, unknown>): DialogueOutput | null {
+  line(value: Record<string, unknown>): DialogueOutput | null {
     switch (value['type']) {
       case 'system':
         return this.#system(value)

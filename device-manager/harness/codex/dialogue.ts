@@ -1,10 +1,10 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
-import { lineReader, type Piece } from '../../../shared/lib/lines.ts'
 import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue, RedactText } from '../adapter.ts'
-import { asItIs, cappedText, maxPieceBytes, rawEvents } from '../parts/event-pieces.ts'
+import { asItIs, cappedText } from '../parts/event-pieces.ts'
 import { isGated } from '../parts/gated.ts'
-import { isBlank, joined, jsonLine, jsonObject } from '../parts/json-lines.ts'
+import { jsonLine } from '../parts/json-lines.ts'
+import { lineFrame } from '../parts/line-frame.ts'
 import { Approvals } from './approvals.ts'
 import { callEvent, callOf, resultEvent, wordsOf } from './items.ts'
 import { classOf, codexOutcome, httpStatusOf, type OutcomeFacts } from './outcome.ts'
@@ -22,9 +22,6 @@ import {
   type Item,
 } from './wire.ts'
 
-/** A line can hold the output of a tool; one longer than this is kept raw and the next one read again. */
-const maxLineBytes = 32 * 1024 * 1024
-const stderrTailChars = 4_096
 /** Patches that wait for their approval; codex asks for each at once. */
 const maxPatches = 100
 
@@ -43,27 +40,11 @@ const ids = { initialize: 1, thread: 2, turn: 3, interrupt: 4, firstInput: 10 } 
 export function codexDialogue(spec: RunSpec, options: DialogueOptions = {}): HarnessDialogue {
   const redactText = options.redactText ?? asItIs
   const run = new CodexRun(spec, redactText)
-  const stdout = lineReader(maxLineBytes)
-  const stderr = lineReader(maxPieceBytes)
-  const readErr = (bytes: Uint8Array): RunEventBody[] => {
-    const text = redactText(Buffer.from(bytes).toString('utf8'))
-    run.facts.stderrTail = (run.facts.stderrTail + text).slice(-stderrTailChars)
-    return rawEvents(bytes, 'stderr', redactText)
-  }
   return {
     open: () => run.open(),
-    push: (chunk) => joined(stdout.push(chunk).map((piece) => run.read(piece))),
-    pushStderr: (chunk) => ({ events: stderr.push(chunk).flatMap((piece) => readErr(piece.bytes)) }),
+    ...lineFrame(run, redactText),
     answer: (askId, decision) => run.answer(askId, decision),
     input: (text) => run.input(text),
-    end() {
-      const out = stdout.end()
-      const err = stderr.end()
-      return {
-        // Half a line is what a killed process leaves; it is never read as if it were whole.
-        events: [...(out === null ? [] : rawEvents(out, 'stdout', redactText)), ...(err === null ? [] : readErr(err))],
-      }
-    },
     outcome: (exit) => codexOutcome(run.facts, exit),
   }
 }
@@ -139,14 +120,8 @@ class CodexRun {
     return { events: [], ...(write !== null && { write }) }
   }
 
-  read(piece: Piece): DialogueOutput {
-    const value = piece.kind === 'line' ? jsonObject(piece.bytes) : null
-    const output = value === null ? null : this.#line(value)
-    return output ?? { events: isBlank(piece.bytes) ? [] : rawEvents(piece.bytes, 'stdout', this.#redactText) }
-  }
-
   /** null: not a line that is understood. */
-  #line(value: Record<string, unknown>): DialogueOutput | null {
+  line(value: Record<string, unknown>): DialogueOutput | null {
     const { method } = value
     if (method === undefined) return this.#reply(value)
     if (value['id'] !== undefined) {

@@ -12,7 +12,7 @@ export function commandLaunch(spec: RunSpec, launch: LaunchFacts): HarnessLaunch
   const promptFile = join(launch.runDir, 'prompt')
   const instructionsFile = join(launch.runDir, 'instructions.md')
   return {
-    ...program(spec, launch.loginShell),
+    ...ownProgram(spec, launch.loginShell),
     env: {
       // A variable cannot hold a zero byte; the file has the prompt as it is.
       SVC_PROMPT: cutText(spec.prompt.replaceAll('\0', '\u{fffd}'), maxPromptVariableBytes).text,
@@ -27,7 +27,7 @@ export function commandLaunch(spec: RunSpec, launch: LaunchFacts): HarnessLaunch
   }
 }
 
-function program(spec: RunSpec, loginShell: string): { file: string; args: readonly string[] } {
+export function ownProgram(spec: RunSpec, loginShell: string): { file: string; args: readonly string[] } {
   const { command } = spec
   const isEmpty = command === null || (typeof command === 'string' ? command.trim() === '' : command[0] === '')
   if (isEmpty) {

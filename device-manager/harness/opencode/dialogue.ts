@@ -1,12 +1,12 @@
 import type { z } from 'zod'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
-import { lineReader, type Piece } from '../../../shared/lib/lines.ts'
 import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue, RedactText } from '../adapter.ts'
-import { asItIs, cappedText, maxPieceBytes, rawEvents } from '../parts/event-pieces.ts'
+import { asItIs, cappedText, rawEvents } from '../parts/event-pieces.ts'
 import { isGated } from '../parts/gated.ts'
 import { httpLine } from '../parts/http-lines.ts'
-import { isBlank, joined, jsonObject } from '../parts/json-lines.ts'
+import { joined, jsonObject } from '../parts/json-lines.ts'
+import { lineFrame } from '../parts/line-frame.ts'
 import type { CallPlace } from './calls.ts'
 import { Gate } from './gate.ts'
 import { abortSession, ids, openSession, replyPermission, sendPrompt, stdinLine } from './orders.ts'
@@ -26,7 +26,6 @@ import {
 
 /** An event can hold the output of a tool; a line longer than this is kept raw and the next one read again. */
 const maxLineBytes = 40 * 1024 * 1024
-const stderrTailChars = 4_096
 /** A provider that wants to be asked again later than this ends the run. */
 const longestWaitMs = 120_000
 const maxTexts = 100
@@ -45,26 +44,11 @@ const maxTexts = 100
 export function opencodeDialogue(spec: RunSpec, options: DialogueOptions = {}): HarnessDialogue {
   const redactText = options.redactText ?? asItIs
   const run = new OpencodeRun(spec, redactText)
-  const stdout = lineReader(maxLineBytes)
-  const stderr = lineReader(maxPieceBytes)
-  const readErr = (bytes: Uint8Array): RunEventBody[] => {
-    const text = redactText(Buffer.from(bytes).toString('utf8'))
-    run.facts.stderrTail = (run.facts.stderrTail + text).slice(-stderrTailChars)
-    return rawEvents(bytes, 'stderr', redactText)
-  }
   return {
     open: () => ({ events: [] }),
-    push: (chunk) => joined(stdout.push(chunk).map((piece) => run.read(piece))),
-    pushStderr: (chunk) => ({ events: stderr.push(chunk).flatMap((piece) => readErr(piece.bytes)) }),
+    ...lineFrame(run, redactText, maxLineBytes),
     answer: (askId, decision) => run.answer(askId, decision),
     input: (text) => run.input(text),
-    end() {
-      const out = stdout.end()
-      const err = stderr.end()
-      return {
-        events: [...(out === null ? [] : rawEvents(out, 'stdout', redactText)), ...(err === null ? [] : readErr(err))],
-      }
-    },
     outcome: (exit) => opencodeOutcome(run.facts, exit),
   }
 }
@@ -123,14 +107,8 @@ class OpencodeRun {
     return { events: [], ...(write !== null && { write }) }
   }
 
-  read(piece: Piece): DialogueOutput {
-    const value = piece.kind === 'line' ? jsonObject(piece.bytes) : null
-    const output = value === null ? null : this.#line(value)
-    return output ?? { events: isBlank(piece.bytes) ? [] : rawEvents(piece.bytes, 'stdout', this.#redactText) }
-  }
-
   /** null: not a line that is understood. */
-  #line(value: Record<string, unknown>): DialogueOutput | null {
+  line(value: Record<string, unknown>): DialogueOutput | null {
     const parsed = httpLine.safeParse(value)
     if (!parsed.success) return null
     const line = parsed.data

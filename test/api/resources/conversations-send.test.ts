@@ -12,11 +12,11 @@ afterAll(() => stop())
 
 const text = (words: string) => ({ kind: 'text' as const, data: { text: words } })
 
-async function makeDm(): Promise<{ id: string; agentId: string }> {
-  const agent = await server.createAgent({ harness: 'claude' })
+async function makeDm(settings: Record<string, unknown> = { harness: 'claude' }) {
+  const agent = await server.createAgent(settings)
   const body = { kind: 'dm', participants: [{ type: 'agent', id: agent.id }] }
   const dm = await server.ok('/conversations', { body, headers: keyed() })
-  return { id: dm.id, agentId: agent.id }
+  return { id: dm.id as string, agentId: agent.id as string }
 }
 
 describe('send', () => {
@@ -166,6 +166,31 @@ describe('send', () => {
     expect(switched).toMatchObject({ resumeSessionId: null, model: 'claude-opus-4-5', reasoningEffort: 'high' })
     // A fresh session is told what was said.
     expect(switched.prompt).toContain('two!')
+    const next = await say('four')
+    expect(next.resumeSessionId).toBe('s-three')
+    expect(next.prompt).not.toContain('two!')
+  })
+
+  test.each([
+    ['another command', { config: { runtime: { command: 'qwen --acp' } } }],
+    ['another harness', { config: { runtime: { harness: 'codex', protocol: null, command: null } } }],
+    ['another AGENT.md', { config: {}, agentMd: 'Be brief.' }],
+  ])('with %s the next turn begins anew, and is told what was said', async (_, changes) => {
+    const { id, agentId } = await makeDm({ harness: 'command', protocol: 'acp' })
+    const say = async (body: string) => {
+      const turn = await openTurn(server, id, { body })
+      const run = await device.take()
+      await run.events({ kind: 'session', data: { sessionId: `s-${body}` } }, text(`${body}!`))
+      await run.end('completed', { sessionId: `s-${body}` })
+      await turn.rest()
+      return run.spec
+    }
+    await say('one')
+    expect(await say('two')).toMatchObject({ resumeSessionId: 's-one', protocol: 'acp' })
+    await server.ok(`/agents/${agentId}/config`, { method: 'PUT', body: changes })
+    const anew = await say('three')
+    expect(anew.resumeSessionId).toBeNull()
+    expect(anew.prompt).toContain('two!')
     const next = await say('four')
     expect(next.resumeSessionId).toBe('s-three')
     expect(next.prompt).not.toContain('two!')

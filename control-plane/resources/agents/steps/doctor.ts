@@ -2,7 +2,7 @@ import type { AgentWarning } from '../../../../shared/api/agents.ts'
 import type { RunsBy } from '../../../../shared/api/devices.ts'
 import type { ProviderReadiness } from '../../../../shared/device/protocol.ts'
 import type { ModelEntry } from '../../../catalog/catalog.ts'
-import { type HarnessName, harnesses } from '../../../../shared/runs/harnesses.ts'
+import { type HarnessName, harnesses, harnessFactsOf } from '../../../../shared/runs/harnesses.ts'
 import type { LivenessStatus } from '../../devices/rules.ts'
 import type { AgentRow } from '../store.ts'
 
@@ -181,12 +181,19 @@ function setupWarnings({ agent, harness, manager, permissionMode, isBudgetSpent 
         param: 'monthlyBudgetCents',
       }),
     )
-  const { runsOwnCommand, callsTools } = harnesses[harness]
+  const { runsOwnCommand, callsTools } = harnessFactsOf({ harness, protocol: agent.protocol })
   if (runsOwnCommand && agent.command === null)
     found.push(
       warning('command_missing', 'error', {
         message: 'Its harness is `command` and no command is set; its runs cannot start.',
         param: 'command',
+      }),
+    )
+  if (runsOwnCommand && agent.protocol !== null && permissionMode === 'strict')
+    found.push(
+      warning('strict_not_held', 'error', {
+        message: 'ACP does not promise to ask before every tool, so its runs do not start in the mode strict.',
+        param: 'permissions.tools',
       }),
     )
   const { deny, ask } = agent.tools

@@ -13,6 +13,7 @@ import { insertHistory, type HistoryRow } from '../history-store.ts'
 import { insertRevision, type RevisionRow } from '../revision-store.ts'
 import {
   changedKeys,
+  endsSessions,
   describeChange,
   freeHandle,
   isReportingCycle,
@@ -127,8 +128,13 @@ export async function storeAgent(
   const now = world.now()
   // Giving the agent on is no agreement to own it.
   const isAccepted = isWordOfOwner(before, caller) && write.after.ownerUserId === before.ownerUserId
-  const after = { ...write.after, updatedAt: now, ...(isAccepted && { transferredAt: null }) }
-  const keys = changedKeys(before, after)
+  const keys = changedKeys(before, write.after)
+  const after = {
+    ...write.after,
+    updatedAt: now,
+    ...(isAccepted && { transferredAt: null }),
+    ...(endsSessions(write.after, keys) && { sessionsResetAt: now }),
+  }
   if (keys.length > 0) checkSettings(write, keys)
   await refusingTakenHandle(() => replaceAgent(db, before, after))
   if (isAccepted) {

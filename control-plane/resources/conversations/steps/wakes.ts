@@ -1,10 +1,11 @@
-import { harnesses } from '../../../../shared/runs/harnesses.ts'
+import { harnessFactsOf, harnesses } from '../../../../shared/runs/harnesses.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Db } from '../../../db/open.ts'
 import { requestWake } from '../../../wakes/wakes.ts'
 import { findAgent } from '../../agents/store.ts'
 import { burst, isBursting } from '../message-rules.ts'
 import { listLastAuthors, listMessages, type MessageRow } from '../message-store.ts'
+import { findDetails } from '../../runs/details-store.ts'
 import { findRun } from '../../runs/store.ts'
 import { findTaskById, type TaskRow } from '../../tasks/store.ts'
 import { wakeWatchers } from '../../tasks/steps/wakes.ts'
@@ -122,8 +123,10 @@ export async function promptFor(
   return messagePrompt({ conversation, author, messageId: message.id, body: message.body, earlier }, wake.task)
 }
 
-/** Whether the session in which an agent wrote this is gone. A command has no session and keeps its own memory. */
+/** Whether the session in which an agent wrote this is gone. A plain command has no session and keeps its own memory. */
 async function isSessionLost(tx: Db, { replyOfRun }: MessageRow): Promise<boolean> {
   const run = replyOfRun === null ? null : await findRun(tx, replyOfRun)
-  return run !== null && run.endedAt !== null && run.sessionId === null && harnesses[run.harness].keepsSessions
+  if (run === null || run.endedAt === null || run.sessionId !== null) return false
+  const spec = harnesses[run.harness].runsOwnCommand ? (await findDetails(tx, run.id))?.spec : run
+  return spec !== undefined && harnessFactsOf(spec).keepsSessions
 }

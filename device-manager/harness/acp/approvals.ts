@@ -1,0 +1,70 @@
+import type { CallDecision, ToolAsk } from '../adapter.ts'
+import { jsonLine } from '../parts/json-lines.ts'
+import { namedCall } from './calls.ts'
+import type { PermissionRequest, RequestId } from './wire.ts'
+
+interface Pending {
+  id: RequestId
+  toolCallId: string
+  allow: string | null
+  reject: string | null
+}
+
+/** What an answer led to: what is written, and whether the call of this id may run. */
+export interface Answered {
+  toolCallId: string
+  isAllowed: boolean
+  write: string
+}
+
+/**
+ * The open questions of a program. Only an option that holds for one call is chosen; where there is none, or in doubt, the
+ * answer is `cancelled`.
+ */
+export class Approvals {
+  readonly #pending = new Map<string, Pending>()
+  #count = 0
+
+  raise(id: RequestId, { toolCall, options }: PermissionRequest): { ask?: ToolAsk; write?: string } {
+    const twin = [...this.#pending].find(([, pending]) => pending.id === id)
+    if (twin !== undefined) {
+      // One answer would be taken for both: neither call may run.
+      this.#pending.delete(twin[0])
+      return { write: cancelled(id) }
+    }
+    const optionOf = (kind: string) => options.find((option) => option.kind === kind)?.optionId ?? null
+    const [allow, reject] = [optionOf('allow_once'), optionOf('reject_once')]
+    const call = namedCall(toolCall.kind, toolCall.rawInput)
+    // One id for both would say yes and no at once.
+    if (allow !== null && allow === reject) return { write: cancelled(id) }
+    if (call === null || allow === null) return { write: chosen(id, reject) }
+    // Never the request's own id, which a program may use twice.
+    const askId = `ask-${++this.#count}`
+    this.#pending.set(askId, { id, toolCallId: toolCall.toolCallId, allow, reject })
+    return { ask: { askId, toolCallId: toolCall.toolCallId, ...call } }
+  }
+
+  /** The option that refuses once, where there is one. */
+  refuse(id: RequestId, { options }: PermissionRequest): { write: string } {
+    return { write: chosen(id, options.find(({ kind }) => kind === 'reject_once')?.optionId ?? null) }
+  }
+
+  /** null: the question is not known, or was answered already. */
+  answer(askId: string, decision: CallDecision): Answered | null {
+    const pending = this.#pending.get(askId)
+    if (pending === undefined) return null
+    this.#pending.delete(askId)
+    const { id, toolCallId, allow, reject } = pending
+    const isAllowed = decision.behavior === 'allow'
+    const isStopped = decision.behavior === 'deny' && decision.stop === true
+    return { toolCallId, isAllowed, write: isStopped ? cancelled(id) : chosen(id, isAllowed ? allow : reject) }
+  }
+}
+
+export const cancelled = (id: RequestId): string =>
+  jsonLine({ jsonrpc: '2.0', id, result: { outcome: { outcome: 'cancelled' } } })
+
+function chosen(id: RequestId, optionId: string | null): string {
+  if (optionId === null) return cancelled(id)
+  return jsonLine({ jsonrpc: '2.0', id, result: { outcome: { outcome: 'selected', optionId } } })
+}

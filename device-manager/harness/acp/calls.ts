@@ -1,0 +1,84 @@
+import type { RunSpec, ToolRule } from '../../../shared/runs/spec.ts'
+
+/** A tool call as the agent's lists name it. */
+export interface NamedCall {
+  name: string
+  input: unknown
+}
+
+const kinds: ReadonlySet<string> = new Set(
+  'read edit delete move search execute think fetch switch_mode other'.split(' '),
+)
+const pathFields = ['file_path', 'filePath', 'path', 'absolute_path', 'abs_path'] as const
+const commandFields = ['command', 'cmd', 'script'] as const
+const decisiveFields = [...commandFields, ...pathFields, 'url']
+const unnamedPrefix = 'acp__'
+const oldTextFields = ['old_string', 'oldString', 'old_str', 'oldText', 'old_text'] as const
+
+/**
+ * The name by which rules know a call. A program says only the kind of a tool, so a name is given where the raw input, which
+ * is what will be run, shows what the call does; else it is `acp__<kind>`. null: its kind is one that rules speak of by name,
+ * and its input does not show enough to be judged.
+ */
+export function namedCall(kind: string | null | undefined, rawInput: unknown): NamedCall | null {
+  const known = kind != null && kinds.has(kind) ? kind : 'other'
+  const input = typeof rawInput === 'object' && rawInput !== null ? (rawInput as Record<string, unknown>) : {}
+  const has = (fields: readonly string[]) => fields.some((field) => typeof input[field] === 'string')
+  // Whatever kind it says: what holds a command is a shell's.
+  if (has(commandFields)) return { name: 'Bash', input }
+  switch (known) {
+    case 'read':
+      return has(pathFields) ? { name: 'Read', input } : null
+    case 'edit':
+      if (!has(pathFields)) return null
+      return { name: has(oldTextFields) || !has(['content']) ? 'Edit' : 'Write', input }
+    case 'fetch':
+      return has(['url']) ? { name: 'WebFetch', input } : null
+    case 'execute':
+      return null
+    default:
+      return { name: `${unnamedPrefix}${known}`, input: rawInput ?? {} }
+  }
+}
+
+/**
+ * Whether two inputs of one call say the same of what it does. A program may add to an input, but what the lists judged must
+ * be what is run.
+ */
+export function isSameCall(kind: string | null, asked: unknown, made: unknown): boolean {
+  const [before, after] = [namedCall(kind, asked), namedCall(kind, made)]
+  if (before === null || after === null || before.name !== after.name) return false
+  const fieldsOf = (input: unknown) =>
+    (typeof input === 'object' && input !== null ? input : {}) as Record<string, unknown>
+  const [one, other] = [fieldsOf(before.input), fieldsOf(after.input)]
+  return decisiveFields.every((field) => one[field] === other[field])
+}
+
+/**
+ * A tool of a kind that says nothing about it may be the one that a rule of `ask` or `deny` is about, so it must not run by
+ * the mode `full` or by a rule for any tool. A rule that names it says that it may.
+ */
+export function mustBeNamed({ permissions }: Pick<RunSpec, 'permissions'>, name: string): boolean {
+  const { allow, ask, deny, defaultMode } = permissions
+  if (!name.startsWith(unnamedPrefix) || ask.length + deny.length === 0) return false
+  const tools = [...allow, ...ask, ...deny].map(toolOf)
+  return !tools.includes(name) && (defaultMode === 'full' || allow.some((rule) => toolOf(rule).includes('*')))
+}
+
+/**
+ * Whether the lists let every call of this tool run, whatever its input: all that can be said of one that was not asked. A
+ * rule with a wildcard in its name may be about any tool.
+ */
+export function isAlwaysAllowed({ permissions }: Pick<RunSpec, 'permissions'>, name: string): boolean {
+  const { allow, ask, deny, defaultMode } = permissions
+  if (mustBeNamed({ permissions }, name) || [...ask, ...deny].some((rule) => mayConcern(rule, name))) return false
+  return defaultMode === 'full' || allow.some((rule) => rule === name)
+}
+
+const toolOf = (rule: ToolRule): string =>
+  (typeof rule === 'string' ? rule.split('(', 1)[0]! : rule.tool).trim().toLowerCase()
+
+function mayConcern(rule: ToolRule, name: string): boolean {
+  const tool = toolOf(rule)
+  return tool.includes('*') || tool === name.toLowerCase()
+}

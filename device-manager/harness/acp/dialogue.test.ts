@@ -1,0 +1,296 @@
+import { describe, expect, it } from 'vitest'
+import type { RunSpec } from '../../../shared/runs/spec.ts'
+import { merged, recording, specOf } from '../../../test/kit/harness-recordings.ts'
+import type { ProcessExit } from '../adapter.ts'
+import { acpDialogue } from './dialogue.ts'
+import { acpLaunch } from './launch.ts'
+
+const left: ProcessExit = { exitCode: 0, signal: null, stoppedFor: null }
+const full: RunSpec['permissions'] = { allow: [], ask: [], deny: [], defaultMode: 'full' }
+const line = (value: object) => Buffer.from(`${JSON.stringify({ jsonrpc: '2.0', ...value })}\n`)
+const spec = (changes: Partial<RunSpec> = {}) => specOf({ harness: 'command', protocol: 'acp', ...changes })
+
+function working(changes: Partial<RunSpec> = {}) {
+  const dialogue = acpDialogue(spec(changes), { cwd: '/work' })
+  dialogue.open()
+  const agentCapabilities = { sessionCapabilities: { resume: {} } }
+  const opened = dialogue.push(line({ id: 1, result: { protocolVersion: 1, agentCapabilities } }))
+  const started = dialogue.push(line({ id: 2, result: { sessionId: 's1' } }))
+  const update = (fields: object, sessionId = 's1') =>
+    dialogue.push(line({ method: 'session/update', params: { sessionId, update: fields } }))
+  const tool = (status: string, fields: object = {}) =>
+    update({ sessionUpdate: 'tool_call_update', toolCallId: 't1', kind: 'execute', status, ...fields })
+  return { dialogue, opened, started, update, tool }
+}
+const once = { optionId: 'yes', kind: 'allow_once' }
+const always = { optionId: 'ever', kind: 'allow_always' }
+const reject = { optionId: 'no', kind: 'reject_once' }
+const rm: object = { kind: 'execute', rawInput: { command: 'rm x' } }
+const permission = (
+  id: number | string | null,
+  { options = [once, always, reject], call = rm, sessionId = 's1' } = {},
+) =>
+  line({
+    id,
+    method: 'session/request_permission',
+    params: { sessionId, toolCall: { toolCallId: 't1', ...call }, options },
+  })
+const cancelled = { outcome: { outcome: 'cancelled' } }
+const read = (write: string | undefined): unknown[] =>
+  (write ?? '')
+    .split('\n')
+    .filter((text) => text !== '')
+    .map((text) => JSON.parse(text) as unknown)
+const isCancel = { jsonrpc: '2.0', method: 'session/cancel', params: { sessionId: 's1' } }
+
+describe('a permission request', () => {
+  it('is asked by the name that rules know, and answered for this once', () => {
+    const { dialogue } = working()
+    const { asks } = dialogue.push(permission(7))
+    expect(asks).toMatchObject([{ toolCallId: 't1', name: 'Bash', input: { command: 'rm x' } }])
+    const { write } = dialogue.answer(asks![0]!.askId, { behavior: 'allow', rule: null })
+    expect(read(write)).toEqual([
+      { jsonrpc: '2.0', id: 7, result: { outcome: { outcome: 'selected', optionId: 'yes' } } },
+    ])
+  })
+
+  it('that is denied gets the option that refuses once; one that stops the run cancels the turn', () => {
+    const { dialogue } = working()
+    const no = dialogue.answer(dialogue.push(permission(0)).asks![0]!.askId, { behavior: 'deny', message: 'No.' })
+    expect(read(no.write)).toMatchObject([{ id: 0, result: { outcome: { optionId: 'no' } } }])
+    const stop = { behavior: 'deny', message: 'A person is asked.', stop: true } as const
+    const { write } = dialogue.answer(dialogue.push(permission(1)).asks![0]!.askId, stop)
+    expect(read(write)).toMatchObject([{ id: 1, result: cancelled }, isCancel])
+  })
+
+  it.each([
+    ['offers only to allow for ever', { options: [always] }],
+    ['means yes and no by one option', { options: [{ ...once, optionId: 'no' }, reject] }],
+    ['is about another session', { sessionId: 'other' }],
+    ['does not show what it runs', { call: { kind: 'execute', rawInput: {} }, options: [once] }],
+  ])('that %s is cancelled, not asked', (_, request) => {
+    const { asks, write } = working().dialogue.push(permission(3, request))
+    expect(asks).toBeUndefined()
+    expect(read(write)).toMatchObject([{ id: 3, result: cancelled }])
+  })
+
+  it.each([null, 'x'.repeat(2_000)])('gets its answer whatever its id is', (id) => {
+    expect(read(working().dialogue.push(permission(id, { sessionId: 'other' })).write)).toEqual([
+      { jsonrpc: '2.0', id, result: cancelled },
+    ])
+  })
+
+  it.each<[string, Partial<RunSpec['permissions']>, boolean]>([
+    ['full without lists', {}, true],
+    ['full with a list about other tools', { deny: ['Bash(rm *)'] }, false],
+    ['full with a list that names it', { deny: ['Bash(rm *)'], allow: ['acp__other'] }, true],
+    ['ask with a list that allows any tool', { defaultMode: 'ask', deny: ['Bash(rm *)'], allow: ['*'] }, false],
+    ['ask', { defaultMode: 'ask', deny: ['Bash(rm *)'] }, true],
+  ])('about a tool of which nothing is said, in the mode %s', (_, permissions, isAsked) => {
+    const { dialogue } = working({ permissions: { ...full, ...permissions } })
+    const output = dialogue.push(permission(3, { call: { kind: 'other', rawInput: { line: 'rm -rf /' } } }))
+    expect(output.asks?.map(({ name }) => name) ?? []).toEqual(isAsked ? ['acp__other'] : [])
+    if (!isAsked) expect(read(output.write)).toMatchObject([{ id: 3, result: { outcome: { optionId: 'no' } } }])
+    expect(output.events.some(({ kind }) => kind === 'error')).toBe(!isAsked)
+  })
+
+  it('whose id is that of an open one is refused with it: one answer would be taken for both', () => {
+    const { dialogue } = working()
+    const [ask] = dialogue.push(permission(3)).asks!
+    const second = dialogue.push(permission(3))
+    expect(second.asks).toBeUndefined()
+    expect(read(second.write)).toMatchObject([{ id: 3, result: cancelled }])
+    expect(dialogue.answer(ask!.askId, { behavior: 'allow', rule: null }).write).toBeUndefined()
+  })
+})
+
+it('answers a request that it does not know with an error', () => {
+  const { write } = working().dialogue.push(line({ id: 'x', method: 'fs/write_text_file', params: {} }))
+  expect(read(write)).toMatchObject([{ id: 'x', error: { code: -32_601 } }])
+})
+
+describe('a call that was carried out', () => {
+  const outcome = (changes: Partial<RunSpec>, play: (run: ReturnType<typeof working>) => void) => {
+    const run = working(changes)
+    play(run)
+    run.dialogue.push(line({ id: 3, result: { stopReason: 'end_turn' } }))
+    return run.dialogue.outcome(left)
+  }
+  const done = (run: ReturnType<typeof working>) => run.tool('completed', { rawInput: { command: 'rm x' } })
+  const unasked = { exitReason: 'error', message: expect.stringContaining('ran Bash without asking') as string }
+  const inAsk = (rule: string) => ({ permissions: { ...full, defaultMode: 'ask' as const, allow: [rule] } })
+
+  it('unasked cancels the turn where lists have a say', () => {
+    expect(read(done(working()).write)).toEqual([isCancel])
+    expect(outcome({}, done)).toMatchObject(unasked)
+    expect(outcome(inAsk('Bash(rm *)'), done)).toMatchObject(unasked)
+    expect(outcome({ permissions: { ...full, deny: ['Bash(rm *)'] } }, done)).toMatchObject(unasked)
+  })
+
+  it('unasked is fine where the lists allow the whole tool', () => {
+    expect(outcome({ permissions: full }, done)).toMatchObject({ exitReason: 'completed' })
+    expect(outcome(inAsk('Bash'), done)).toMatchObject({ exitReason: 'completed' })
+    expect(outcome({ permissions: { ...full, deny: ['WebFetch'] } }, done)).toMatchObject({ exitReason: 'completed' })
+  })
+
+  it('before its answer, after a refusal, or again under an id that was allowed once, counts as unasked', () => {
+    const allow = { behavior: 'allow', rule: null } as const
+    const ask = ({ dialogue }: ReturnType<typeof working>) => dialogue.push(permission(5)).asks![0]!.askId
+    const answered = (run: ReturnType<typeof working>, behavior: 'allow' | 'deny') =>
+      void run.dialogue.answer(ask(run), behavior === 'allow' ? allow : { behavior, message: 'No.' })
+    expect(outcome({}, (run) => [ask(run), done(run)])).toMatchObject(unasked)
+    expect(outcome({}, (run) => [answered(run, 'deny'), done(run)])).toMatchObject(unasked)
+    expect(outcome({}, (run) => [answered(run, 'allow'), done(run)])).toMatchObject({ exitReason: 'completed' })
+    expect(outcome({}, (run) => [answered(run, 'allow'), done(run), done(run)])).toMatchObject(unasked)
+  })
+
+  it('with another input than was allowed counts as unasked, more of the same does not', () => {
+    const allowed = (run: ReturnType<typeof working>) => {
+      const [ask] = run.dialogue.push(permission(5)).asks!
+      run.dialogue.answer(ask!.askId, { behavior: 'allow', rule: null })
+    }
+    const ends = (command: string) => (run: ReturnType<typeof working>) => {
+      allowed(run)
+      run.tool('completed', { rawInput: { command, timeout: 3 } })
+    }
+    expect(outcome({}, ends('rm x'))).toMatchObject({ exitReason: 'completed' })
+    expect(outcome({}, ends('rm y'))).toMatchObject({
+      exitReason: 'error',
+      message: expect.stringContaining('another input'),
+    })
+  })
+
+  it('that failed counts when it had begun, and not when it was refused before', () => {
+    const failed = (run: ReturnType<typeof working>) => run.tool('failed', { rawInput: { command: 'rm x' } })
+    expect(outcome({}, failed)).toMatchObject({ exitReason: 'completed' })
+    expect(outcome({}, (run) => [run.tool('in_progress'), failed(run)])).toMatchObject({
+      exitReason: 'error',
+      message: expect.stringContaining('without asking'),
+    })
+  })
+
+  it('in a session that svc did not begin counts where lists have a say', () => {
+    const elsewhere = ({ update }: ReturnType<typeof working>) =>
+      update({ sessionUpdate: 'tool_call', toolCallId: 'o', kind: 'edit', status: 'completed' }, 'other')
+    expect(outcome({}, elsewhere)).toMatchObject({ exitReason: 'error' })
+    expect(outcome({ permissions: full }, elsewhere)).toMatchObject({ exitReason: 'completed' })
+  })
+
+  it('after the program said that it is done', () => {
+    const run = working()
+    run.dialogue.push(line({ id: 3, result: { stopReason: 'end_turn' } }))
+    expect(read(run.dialogue.push(permission(9)).write)).toMatchObject([{ result: cancelled }])
+    done(run)
+    expect(run.dialogue.outcome(left)).toMatchObject(unasked)
+  })
+})
+
+describe('a session', () => {
+  it('is told the instructions only when it is new', () => {
+    const first = read(working({ agentMd: 'You are Ada.' }).started.write)
+    expect(JSON.stringify(first)).toContain('You are Ada.')
+    const again = working({ agentMd: 'You are Ada.', resumeSessionId: 's1' })
+    expect(read(again.opened.write)).toMatchObject([
+      { method: 'session/resume', params: { sessionId: 's1', cwd: '/work' } },
+    ])
+    expect(JSON.stringify(read(again.started.write))).not.toContain('You are Ada.')
+  })
+
+  it('that is refused is said to be, but not when nobody is signed in', () => {
+    const refused = (code: number) => {
+      const dialogue = acpDialogue(spec({ resumeSessionId: 'gone' }))
+      dialogue.push(line({ id: 1, result: { protocolVersion: 1, agentCapabilities: { loadSession: true } } }))
+      dialogue.push(line({ id: 2, error: { code, message: 'No.' } }))
+      return dialogue.outcome(left)
+    }
+    expect(refused(-32_602)).toMatchObject({ resumeRefused: true, sessionId: null })
+    expect(refused(-32_000)).toMatchObject({ resumeRefused: false, exitReason: 'harness_start_failed' })
+  })
+
+  it('of another run is kept raw', () => {
+    const { update } = working()
+    const words = { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: 'hi' } }
+    expect(update(words, 'other').events).toMatchObject([{ kind: 'raw' }])
+    expect(update(words).events).toEqual([{ kind: 'text', data: { text: 'hi' } }])
+  })
+})
+
+it.each([
+  ['end_turn', 'completed'],
+  ['max_tokens', 'error'],
+  ['max_turn_requests', 'budget_exceeded'],
+  ['refusal', 'error'],
+  ['cancelled', 'error'],
+  ['a new one', 'error'],
+])('a turn that stops for %s ends as %s', (stopReason, exitReason) => {
+  const { dialogue } = working()
+  expect(dialogue.push(line({ id: 3, result: { stopReason } }))).toMatchObject({ finished: true, closeInput: true })
+  expect(dialogue.outcome(left)).toMatchObject({ exitReason, sessionId: 's1' })
+})
+
+it('takes what a person adds as the next prompt, when the turn has ended well', () => {
+  const { dialogue } = working()
+  expect(dialogue.input('And then the shoes.')).toEqual({ events: [] })
+  const usage = { inputTokens: 5, outputTokens: 1 }
+  const next = dialogue.push(line({ id: 3, result: { stopReason: 'end_turn', usage } }))
+  expect(next.finished).toBeUndefined()
+  expect(read(next.write)).toMatchObject([{ id: 4, method: 'session/prompt', params: { sessionId: 's1' } }])
+  expect(next.write).toContain('And then the shoes.')
+  expect(dialogue.outcome(left)).toMatchObject({ exitReason: 'error' })
+  const end = dialogue.push(line({ id: 4, result: { stopReason: 'end_turn', usage: { ...usage, inputTokens: 9 } } }))
+  expect(end).toMatchObject({ finished: true, closeInput: true })
+  expect(end.events[0]).toMatchObject({ kind: 'usage', data: { inputTokens: 9, outputTokens: 1 } })
+  expect(dialogue.outcome(left)).toMatchObject({ exitReason: 'completed' })
+  expect(dialogue.input('Late.').events).toMatchObject([{ kind: 'error' }])
+})
+
+it('tells what an error says in its data', () => {
+  const { dialogue } = working()
+  dialogue.push(line({ id: 3, error: { code: -32_603, message: 'Internal error', data: { details: 'No credit.' } } }))
+  expect(dialogue.outcome(left).message).toBe('Internal error: No credit.')
+})
+
+it('counts the turns, and cancels past the last', () => {
+  const { dialogue, tool } = working({ permissions: full, maxTurns: 1 })
+  tool('completed')
+  expect(read(tool('pending', { toolCallId: 't2' }).write)).toEqual([isCancel])
+  dialogue.push(line({ id: 3, result: { stopReason: 'cancelled' } }))
+  expect(dialogue.outcome(left)).toMatchObject({ exitReason: 'budget_exceeded' })
+})
+
+it('that leaves in the middle of its turn is no success', () => {
+  expect(working().dialogue.outcome(left)).toMatchObject({ exitReason: 'error' })
+})
+
+it('does not start in the mode strict', () => {
+  const strict = spec({ command: 'x', permissions: { ...full, defaultMode: 'strict' } })
+  const facts = {
+    env: {},
+    cwd: '/',
+    foldersAround: [],
+    runDir: '/r',
+    isRoot: false,
+    loginShell: '/bin/sh',
+    version: null,
+  }
+  expect(() => acpLaunch(strict, facts)).toThrow(/strict cannot hold/)
+})
+
+describe('a recorded run', () => {
+  it('asks for its command and tells it with its whole input', () => {
+    const dialogue = acpDialogue(spec())
+    const output = merged([dialogue.open(), dialogue.push(recording('acp', 'opencode-ask'))])
+    expect(output.asks).toMatchObject([{ name: 'Bash', input: { command: 'echo hello > hello.txt && cat hello.txt' } }])
+    expect(output.events.filter(({ kind }) => kind === 'tool_call')).toHaveLength(1)
+    expect(output.events.at(-1)).toEqual({
+      kind: 'result',
+      data: { text: 'Done: hello.txt now holds hello.', isError: false },
+    })
+  })
+
+  it('with an error of the model is an error', () => {
+    const dialogue = acpDialogue(spec())
+    dialogue.push(recording('acp', 'opencode-err429'))
+    expect(dialogue.outcome(left)).toMatchObject({ exitReason: 'error', message: expect.stringContaining('429') })
+  })
+})

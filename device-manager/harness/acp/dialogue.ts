@@ -1,0 +1,395 @@
+import type { RunEventBody } from '../../../shared/runs/events.ts'
+import type { RunSpec } from '../../../shared/runs/spec.ts'
+import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue, RedactText } from '../adapter.ts'
+import { asItIs, cappedInput, cappedText, rawEvents, textPieces } from '../parts/event-pieces.ts'
+import { isGated } from '../parts/gated.ts'
+import { jsonLine } from '../parts/json-lines.ts'
+import { lineFrame } from '../parts/line-frame.ts'
+import { Approvals, cancelled } from './approvals.ts'
+import { isAlwaysAllowed, isSameCall, mustBeNamed, namedCall } from './calls.ts'
+import { acpOutcome, authRequired, classOf, textOf, type OutcomeFacts } from './outcome.ts'
+import * as wire from './wire.ts'
+
+/** Calls that have begun and not ended. */
+const maxCalls = 1_000
+const maxAnswerChars = 256 * 1024
+
+/** The prompt of the run has the id `prompt`, what a person adds the ones after it. */
+const ids = { initialize: 1, session: 2, prompt: 3 } as const
+/** Texts of a person that wait for the end of the turn. */
+const maxTexts = 100
+
+interface Call {
+  kind: string | null
+  rawInput: unknown
+  isTold: boolean
+  /** It has begun to run, as the program says. */
+  hasBegun: boolean
+  /** What was asked about, and the answer; null: nothing was asked. */
+  asked: { rawInput: unknown; isAllowed: boolean } | null
+}
+
+/**
+ * One run of a program that speaks ACP. What it goes through:
+ *
+ *     opening    initialize, then a session: a new one, or the one that is gone on with
+ *     working    the prompt is sent; updates come, permissions are asked and answered
+ *     finished   the last prompt was answered: standard input is closed, by which the program exits
+ *
+ * ACP has no way into a turn: a person's text is the next prompt of the session, once the turn has ended well.
+ */
+export function acpDialogue(spec: RunSpec, options: DialogueOptions = {}): HarnessDialogue {
+  const redactText = options.redactText ?? asItIs
+  const run = new AcpRun(spec, { redactText, cwd: options.cwd ?? spec.folder?.rootPath ?? '/' })
+  return {
+    open: () => run.open(),
+    ...lineFrame(run, redactText),
+    answer: (askId, decision) => run.answer(askId, decision),
+    input: (text) => run.input(text),
+    outcome: (exit) => acpOutcome(run.facts, exit),
+  }
+}
+
+class AcpRun {
+  readonly facts: OutcomeFacts
+  readonly #spec: RunSpec
+  readonly #redactText: RedactText
+  readonly #cwd: string
+  readonly #approvals = new Approvals()
+  readonly #calls = new Map<string, Call>()
+  #phase: 'opening' | 'working' | 'finished' = 'opening'
+  /** The session that is gone on with, once it is asked for. */
+  #resuming: string | null = null
+  #answerText = ''
+  #prompts = 0
+  #usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
+  #added: string[] = []
+  #turns = 0
+  #isModelsTurn = false
+
+  constructor(spec: RunSpec, { redactText, cwd }: { redactText: RedactText; cwd: string }) {
+    this.#spec = spec
+    this.#cwd = cwd
+    this.#redactText = redactText
+    this.facts = {
+      resumeSessionId: spec.resumeSessionId,
+      sessionId: null,
+      keepsSessions: false,
+      stopReason: null,
+      refusal: null,
+      isResumeRefused: false,
+      failure: null,
+      didWork: false,
+      unasked: null,
+      maxTurnsReached: null,
+      stderrTail: '',
+    }
+  }
+
+  open(): DialogueOutput {
+    const clientCapabilities = { fs: { readTextFile: false, writeTextFile: false }, terminal: false }
+    const params = { protocolVersion: 1, clientCapabilities, clientInfo: { name: 'svc', title: 'svc', version: '1' } }
+    return { events: [], write: requestLine(ids.initialize, 'initialize', params) }
+  }
+
+  answer(askId: string, decision: CallDecision): DialogueOutput {
+    const answered = this.#approvals.answer(askId, decision)
+    if (answered === null) return { events: [] }
+    const call = this.#calls.get(answered.toolCallId)
+    if (call?.asked != null) call.asked.isAllowed = answered.isAllowed
+    const isStop = decision.behavior === 'deny' && decision.stop === true
+    return { events: [], write: answered.write + (isStop ? this.#cancelLine() : '') }
+  }
+
+  input(text: string): DialogueOutput {
+    if (this.#phase === 'finished' || this.#added.length >= maxTexts) return { events: [tooLate] }
+    this.#added.push(text)
+    return { events: [] }
+  }
+
+  /** null: not a line that is understood. */
+  line(value: Record<string, unknown>): DialogueOutput | null {
+    if (value['method'] === undefined) return this.#reply(value)
+    if (value['id'] !== undefined) return this.#request(value)
+    return value['method'] === 'session/update' ? this.#update(value['params']) : null
+  }
+
+  #request(value: Record<string, unknown>): DialogueOutput | null {
+    const parsed = wire.request.safeParse(value)
+    if (!parsed.success) return null
+    const { id, method, params } = parsed.data
+    const asRead = rawEvents(Buffer.from(JSON.stringify(value)), 'stdout', this.#redactText)
+    if (method !== 'session/request_permission') {
+      const error = { code: -32_601, message: `svc does not answer ${method.slice(0, 200)}.` }
+      return { events: asRead, write: jsonLine({ jsonrpc: '2.0', id, error }) }
+    }
+    const wanted = wire.permissionRequest.safeParse(params)
+    if (!wanted.success || this.#phase !== 'working' || wanted.data.sessionId !== this.facts.sessionId)
+      return { events: asRead, write: cancelled(id) }
+    const { toolCall } = wanted.data
+    const call = this.#callOf(toolCall)
+    if (call === null) return { events: asRead, write: cancelled(id) }
+    // What was allowed for an earlier call of this id does not hold for this one. Only what the question shows is judged.
+    call.asked = { rawInput: toolCall.rawInput, isAllowed: false }
+    const events = this.#told(toolCall.toolCallId, call)
+    const kind = toolCall.kind ?? call.kind
+    const name = namedCall(kind, toolCall.rawInput)?.name
+    if (name !== undefined && mustBeNamed(this.#spec, name)) {
+      const { write } = this.#approvals.refuse(id, wanted.data)
+      return { events: [...events, unnamed(name)], write }
+    }
+    const { ask, write } = this.#approvals.raise(id, { ...wanted.data, toolCall: { ...toolCall, kind } })
+    return { events, ...(write !== undefined && { write }), ...(ask && { asks: [ask] }) }
+  }
+
+  #reply(value: Record<string, unknown>): DialogueOutput | null {
+    const parsed = wire.reply.safeParse(value)
+    if (!parsed.success) return null
+    const { id, result, error } = parsed.data
+    if (this.#phase === 'working') return id === ids.prompt + this.#prompts ? this.#ended(result, error) : null
+    if (this.#phase !== 'opening') return null
+    if (error !== undefined) return this.#refused(error, id)
+    if (id === ids.initialize && this.#turns === 0) return this.#initialized(result)
+    return id === ids.session ? this.#session(result) : null
+  }
+
+  #refused(error: wire.RpcError, id: number): DialogueOutput {
+    this.#phase = 'finished'
+    const message = cappedText(textOf(error), this.#redactText).text
+    this.facts.refusal = { ...error, message }
+    this.facts.isResumeRefused = id === ids.session && this.#resuming !== null && error.code !== authRequired
+    const data = { class: 'refused', message, willRetry: false }
+    return { events: [{ kind: 'error', data }], finished: true, closeInput: true }
+  }
+
+  #initialized(result: unknown): DialogueOutput {
+    const parsed = wire.initialized.safeParse(result)
+    if (!parsed.success || parsed.data.protocolVersion !== 1) {
+      const message = 'It does not speak version 1 of the Agent Client Protocol.'
+      return this.#refused({ code: 0, message }, ids.initialize)
+    }
+    const { loadSession, sessionCapabilities } = parsed.data.agentCapabilities
+    this.facts.keepsSessions = loadSession || sessionCapabilities.resume
+    if (this.facts.keepsSessions) this.#resuming = this.#spec.resumeSessionId
+    // `resume` does not tell again what was said.
+    const resume = sessionCapabilities.resume ? 'session/resume' : 'session/load'
+    const params = { cwd: this.#cwd, mcpServers: [] }
+    const write =
+      this.#resuming === null
+        ? requestLine(ids.session, 'session/new', params)
+        : requestLine(ids.session, resume, { sessionId: this.#resuming, ...params })
+    return { events: [], write }
+  }
+
+  #session(result: unknown): DialogueOutput {
+    const made = wire.newSession.safeParse(result)
+    const sessionId = this.#resuming ?? (made.success ? made.data.sessionId : null)
+    if (sessionId === null) return this.#refused({ code: 0, message: 'It made no session.' }, ids.session)
+    this.#phase = 'working'
+    this.facts.sessionId = sessionId
+    const { agentMd, prompt: text } = this.#spec
+    const tellsWho = this.#resuming === null && agentMd.trim() !== ''
+    const instructions = `<instructions from="svc">\n${agentMd}\n</instructions>`
+    const prompt = [...(tellsWho ? [{ type: 'text', text: instructions }] : []), { type: 'text', text }]
+    const resumed = this.#spec.resumeSessionId === null ? {} : { resumed: this.#resuming !== null }
+    return {
+      events: [{ kind: 'session', data: { sessionId, ...resumed } }],
+      write: requestLine(ids.prompt, 'session/prompt', { sessionId, prompt }),
+    }
+  }
+
+  #update(params: unknown): DialogueOutput | null {
+    const parsed = wire.sessionUpdate.safeParse(params)
+    if (!parsed.success) return null
+    const { sessionId, update } = parsed.data
+    // A session that is loaded tells first what was said in it before.
+    if (this.#phase === 'opening' && sessionId === this.#resuming) return { events: [] }
+    if (sessionId !== this.facts.sessionId) return this.#elsewhere(update)
+    switch (update.sessionUpdate) {
+      case 'agent_message_chunk':
+      case 'agent_thought_chunk':
+        return this.#words(update)
+      case 'tool_call':
+      case 'tool_call_update':
+        return this.#tool(update)
+      case 'user_message_chunk':
+      case 'available_commands_update':
+      case 'current_mode_update':
+      case 'config_option_update':
+      case 'session_info_update':
+      case 'usage_update':
+        return { events: [] }
+      default:
+        return null
+    }
+  }
+
+  #words(update: { sessionUpdate: string }): DialogueOutput | null {
+    const parsed = wire.textChunk.safeParse(update)
+    if (!parsed.success) return null
+    this.facts.didWork = true
+    const { text } = parsed.data.content
+    const kind = update.sessionUpdate === 'agent_message_chunk' ? 'text' : 'thinking'
+    const stop = this.#modelSpeaks()
+    if (kind === 'text') this.#answerText = (this.#answerText + text).slice(-maxAnswerChars)
+    return { events: textPieces(text, this.#redactText).map((piece) => ({ kind, data: { text: piece } })), ...stop }
+  }
+
+  #tool(update: unknown): DialogueOutput | null {
+    const parsed = wire.toolCall.safeParse(update)
+    if (!parsed.success) return null
+    this.facts.didWork = true
+    this.#answerText = ''
+    const { toolCallId, status } = parsed.data
+    const stop = this.#calls.has(toolCallId) ? {} : this.#modelSpeaks()
+    const call = this.#callOf(parsed.data)
+    if (call === null) return { events: [], ...this.#unasked('too many tools at once') }
+    if (status === 'in_progress') call.hasBegun = true
+    if (status !== 'completed' && status !== 'failed')
+      return { events: status === 'in_progress' ? this.#told(toolCallId, call) : [], ...stop }
+    this.#calls.delete(toolCallId)
+    this.#isModelsTurn = false
+    const { text: output, ...cut } = cappedText(outputText(parsed.data), this.#redactText)
+    const data = { toolCallId, isError: status === 'failed', output, ...cut }
+    const events = [...this.#told(toolCallId, call), { kind: 'tool_result', data } as const]
+    const trouble = this.#troubleWith(call, status)
+    return { events, ...(trouble === null ? stop : this.#unasked(trouble)) }
+  }
+
+  /** What was run without the word of the lists; null: nothing. A call that failed may have been refused before it ran. */
+  #troubleWith({ kind, rawInput, asked, hasBegun }: Call, status: 'completed' | 'failed'): string | null {
+    const name = namedCall(kind, rawInput)?.name
+    if (name !== undefined && isAlwaysAllowed(this.#spec, name)) return null
+    if (asked === null) return status === 'completed' || hasBegun ? (name ?? 'a tool') : null
+    if (!asked.isAllowed) return status === 'completed' ? (name ?? 'a tool') : null
+    return isSameCall(kind, asked.rawInput, rawInput)
+      ? null
+      : `${name ?? 'a tool'} with another input than it asked for`
+  }
+
+  /** A session that svc did not begin: its words are nothing to this run, but what it runs was not asked. */
+  #elsewhere(update: unknown): DialogueOutput | null {
+    const parsed = wire.toolCall.safeParse(update)
+    if (!parsed.success || parsed.data.status !== 'completed') return null
+    const trouble = this.#unasked(namedCall(parsed.data.kind, parsed.data.rawInput)?.name ?? 'a tool')
+    return trouble.write === undefined
+      ? null
+      : { events: rawEvents(Buffer.from(JSON.stringify(update)), 'stdout', this.#redactText), ...trouble }
+  }
+
+  /** The call with what is newly known of it; null: there are too many. */
+  #callOf({ toolCallId, kind, rawInput }: wire.ToolCallUpdate): Call | null {
+    const known = this.#calls.get(toolCallId)
+    if (known === undefined && this.#calls.size >= maxCalls) return null
+    const call = known ?? { kind: null, rawInput: undefined, isTold: false, hasBegun: false, asked: null }
+    call.kind = kind ?? call.kind
+    call.rawInput = rawInput ?? call.rawInput
+    this.#calls.set(toolCallId, call)
+    return call
+  }
+
+  /** A call is told once, when its input is there. */
+  #told(toolCallId: string, call: Call): RunEventBody[] {
+    if (call.isTold) return []
+    call.isTold = true
+    const { name, input } = namedCall(call.kind, call.rawInput) ?? { name: 'acp__unclear', input: call.rawInput }
+    return [{ kind: 'tool_call', data: { toolCallId, name, input: cappedInput(input, this.#redactText) } }]
+  }
+
+  /** Nothing more may happen. */
+  #unasked(what: string): { write?: string } {
+    if (!isGated(this.#spec) || this.facts.unasked !== null) return {}
+    this.facts.unasked = what
+    return { write: this.#cancelLine() }
+  }
+
+  /** ACP counts no turns: what the model says or calls after tools have ended is its next one. */
+  #modelSpeaks(): { write?: string } {
+    if (this.#isModelsTurn) return {}
+    this.#isModelsTurn = true
+    this.#turns++
+    const { maxTurns } = this.#spec
+    if (maxTurns === null || this.#turns <= maxTurns || this.facts.maxTurnsReached !== null) return {}
+    this.facts.maxTurnsReached = maxTurns
+    return { write: this.#cancelLine() }
+  }
+
+  #cancelLine(): string {
+    const { sessionId } = this.facts
+    return jsonLine({ jsonrpc: '2.0', method: 'session/cancel', params: { sessionId } })
+  }
+
+  #ended(result: unknown, error: wire.RpcError | undefined): DialogueOutput | null {
+    const parsed = wire.promptResult.safeParse(result)
+    if (error === undefined && !parsed.success) return null
+    const events: RunEventBody[] = []
+    if (error !== undefined) {
+      const message = cappedText(textOf(error), this.#redactText).text
+      this.facts.failure = { ...error, message }
+      events.push({ kind: 'error', data: { class: classOf(error), message, willRetry: false } })
+    } else if (parsed.success) {
+      this.facts.stopReason = parsed.data.stopReason
+      const { usage } = parsed.data
+      // Some programs count over the whole session: what a resumed one says would be counted twice.
+      if (usage && this.#resuming === null) events.push({ kind: 'usage', data: this.#usageOf(usage) })
+    }
+    const isError = this.facts.stopReason !== 'end_turn' || error !== undefined
+    const next = isError || this.facts.unasked !== null ? undefined : this.#added.shift()
+    if (next !== undefined) return { events, write: this.#nextPrompt(next) }
+    this.#phase = 'finished'
+    const { text, ...cut } = cappedText(this.facts.failure?.message ?? this.#answerText, this.#redactText)
+    events.push({ kind: 'result', data: { text, isError, ...cut } })
+    return { events, finished: true, closeInput: true }
+  }
+
+  /** Of all prompts so far: some programs count each prompt, some the session, so the larger number is never too large. */
+  #usageOf(said: wire.Usage) {
+    const most = (before: number, now: number | null | undefined) => Math.max(before, now ?? 0)
+    this.#usage = {
+      inputTokens: most(this.#usage.inputTokens, said.inputTokens),
+      outputTokens: most(this.#usage.outputTokens, said.outputTokens),
+      cacheReadTokens: most(this.#usage.cacheReadTokens, said.cachedReadTokens),
+      cacheWriteTokens: most(this.#usage.cacheWriteTokens, said.cachedWriteTokens),
+    }
+    return this.#usage
+  }
+
+  #nextPrompt(text: string): string {
+    this.#answerText = ''
+    this.#isModelsTurn = false
+    this.facts.stopReason = null
+    const { sessionId } = this.facts
+    return requestLine(ids.prompt + ++this.#prompts, 'session/prompt', { sessionId, prompt: [{ type: 'text', text }] })
+  }
+}
+
+function outputText({ content, rawOutput }: wire.ToolCallUpdate): string {
+  const texts = (content ?? []).flatMap((part) => {
+    const parsed = wire.contentText.safeParse(part)
+    return parsed.success ? [parsed.data.content.text] : []
+  })
+  if (texts.length > 0) return texts.join('\n')
+  return typeof rawOutput === 'string' ? rawOutput : rawOutput == null ? '' : JSON.stringify(rawOutput)
+}
+
+const requestLine = (id: number, method: string, params: unknown): string =>
+  jsonLine({ jsonrpc: '2.0', id, method, params })
+
+const tooLate: RunEventBody = {
+  kind: 'error',
+  data: {
+    class: 'input_too_late',
+    message: 'The text came after the program had ended its turn and was not delivered.',
+    willRetry: false,
+  },
+}
+const unnamed = (name: string): RunEventBody => ({
+  kind: 'error',
+  data: {
+    class: 'call_refused',
+    message:
+      `The program says too little of a tool (${name}) to judge it by the lists, which forbid some tools, so it was refused. ` +
+      `A rule \`${name}\` in \`allow\` allows all of these.`,
+    willRetry: false,
+  },
+})

@@ -1,0 +1,16 @@
+import { acpAdapter } from '../../device-manager/harness/acp/adapter.ts'
+import { driveHarness, harnessMachine, type DrivenRun, type DriveOptions, type HarnessMachine } from './real-harness.ts'
+
+/** A shell line that starts qwen as an agent that speaks ACP, asks before it acts, and knows the scripted model's server. */
+export const qwenCommand = (baseUrl: string): string =>
+  `ANTHROPIC_API_KEY=dummy ANTHROPIC_BASE_URL='${baseUrl}' ANTHROPIC_MODEL=stub-model ` +
+  'exec qwen --acp --auth-type anthropic --approval-mode default'
+
+export const acpMachine = (binDir: string): HarnessMachine =>
+  harnessMachine('svc-acp-', () => ({ PATH: `${binDir}:${process.env['PATH'] ?? ''}` }))
+
+export const driveAcp = (options: Omit<DriveOptions, 'adapter' | 'version'>): DrivenRun =>
+  driveHarness({ ...options, adapter: acpAdapter, version: '1' })
+
+export const qwenShell = (command: string) =>
+  ({ name: 'run_shell_command', input: { command, is_background: false } }) as const
