@@ -134,6 +134,8 @@ export interface DialogueOutput {
   write?: string
   /** The harness gave its result: it has a grace time to exit by itself. */
   finished?: boolean
+  /** It must not go on: its processes are ended at once. */
+  endNow?: boolean
   /** Close standard input after `write`. */
   closeInput?: boolean
   asks?: readonly ToolAsk[]

@@ -5,6 +5,8 @@ import { exitReasonNames } from '../../shared/runs/exit-reasons.ts'
 import { canonical, merged, outputBytes, recording, specOf } from '../../test/kit/harness-recordings.ts'
 import type { HarnessAdapter, ProcessExit, DialogueOutput } from './adapter.ts'
 import { acpAdapter } from './acp/adapter.ts'
+import { cursorAdapter } from './cursor/adapter.ts'
+import { cursorDialogue } from './cursor/dialogue.ts'
 import { adapters } from './registry.ts'
 
 const claudeRecordings = [
@@ -67,6 +69,8 @@ const transcripts: Record<string, { name: string; bytes: Uint8Array }[]> = {
   claude: claudeRecordings.map((name) => ({ name, bytes: recording('claude', name) })),
   codex: codexRecordings.map((name) => ({ name, bytes: recording('codex', name) })),
   opencode: opencodeRecordings.map((name) => ({ name, bytes: recording('opencode', name) })),
+  cursor: [{ name: 'acp', bytes: recording('cursor', 'acp') }],
+  'cursor in print mode': ['success', 'rejected', 'limit'].map((name) => ({ name, bytes: recording('cursor', name) })),
   acp: acpRecordings.map((name) => ({ name, bytes: recording('acp', name) })),
   command: [
     { name: 'colours and characters', bytes: terminalOutput },
@@ -75,6 +79,10 @@ const transcripts: Record<string, { name: string; bytes: Uint8Array }[]> = {
   ],
 }
 
+const acpReady = [
+  { jsonrpc: '2.0', id: 1, result: { protocolVersion: 1, agentCapabilities: {} } },
+  { jsonrpc: '2.0', id: 2, result: { sessionId: 'ses_1' } },
+]
 /** After which a harness takes text from a person. */
 const ready: Record<string, readonly unknown[]> = {
   claude: [{ type: 'control_response', response: { subtype: 'success', request_id: 'initialize' } }],
@@ -86,13 +94,12 @@ const ready: Record<string, readonly unknown[]> = {
     { stdout: JSON.stringify({ svc: 'ready', directory: '/home/dev', servers: [] }) },
     { answer: { id: 1, status: 200, body: { id: 'ses_1', directory: '/home/dev' } } },
   ],
-  acp: [
-    { jsonrpc: '2.0', id: 1, result: { protocolVersion: 1, agentCapabilities: {} } },
-    { jsonrpc: '2.0', id: 2, result: { sessionId: 'ses_1' } },
-  ],
+  cursor: acpReady,
+  acp: acpReady,
 }
 /** Where the text waits for the end of the turn. */
-const turnEnd: Record<string, unknown> = { acp: { jsonrpc: '2.0', id: 3, result: { stopReason: 'end_turn' } } }
+const acpEnd = { jsonrpc: '2.0', id: 3, result: { stopReason: 'end_turn' } }
+const turnEnd: Record<string, unknown> = { acp: acpEnd, cursor: acpEnd }
 
 const exits: ProcessExit[] = [
   { exitCode: 0, signal: null, stoppedFor: null },
@@ -128,9 +135,16 @@ function expectValid(output: Required<DialogueOutput>): void {
 
 const cuts = fc.array(fc.nat(400_000), { maxLength: 40 })
 
+const cursorInPrintMode: HarnessAdapter = {
+  ...cursorAdapter,
+  can: { ...cursorAdapter.can, input: false },
+  dialogue: cursorDialogue,
+}
+
 const named = [
   ...adapters.map((adapter) => ({ adapter, name: adapter.name as string })),
   { adapter: acpAdapter, name: 'acp' },
+  { adapter: cursorInPrintMode, name: 'cursor in print mode' },
 ]
 
 describe.each(named)('$name', ({ adapter, name }) => {

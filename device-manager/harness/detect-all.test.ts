@@ -6,7 +6,6 @@ import { realWorld } from '../../shared/lib/world.ts'
 import { harnessNames } from '../../shared/runs/harnesses.ts'
 import type { HarnessProbe, ProbeResult } from './adapter.ts'
 import { harnessDetector } from './detect-all.ts'
-import { adapterOf, noAdapterMessage } from './registry.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-detect-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -82,15 +81,14 @@ describe('readiness', () => {
     expect(readiness['claude']?.message).toContain('did not answer within 5 s')
   })
 
-  it('tells of a harness that is installed but cannot be launched', async () => {
-    const readiness = await harnessDetector({ world: world() }).detect(
-      machine({ 'cursor-agent': () => said('1.18.33') }).probe,
-    )
-    expect(readiness['cursor']).toMatchObject({
-      installed: true,
-      version: '1.18.33',
-      message: expect.stringContaining('cannot launch'),
-    })
+  it.each([
+    ['{"status":"authenticated","isAuthenticated":true}', true, null],
+    ['{"isAuthenticated":false}', false, expect.stringContaining('cursor-agent login')],
+    ['Not logged in', null, null],
+  ])('says whether Cursor is signed in: %s', async (status, signedIn, message) => {
+    const cursor = ([first]: readonly string[]) => said(first === '--version' ? '2026.07.20-ab12\n' : status)
+    const readiness = await harnessDetector({ world: world() }).detect(machine({ 'cursor-agent': cursor }).probe)
+    expect(readiness['cursor']).toEqual({ installed: true, version: '2026.07.20', signedIn, message })
   })
 })
 
@@ -132,17 +130,5 @@ describe('looking again', () => {
     const broken = { name: 'codex' as const, detect: () => Promise.reject(new Error('disk on fire')) }
     const readiness = await harnessDetector({ world: world(), harnesses: [broken] }).detect(machine({}).probe)
     expect(readiness['codex']).toMatchObject({ installed: false, message: expect.stringContaining('disk on fire') })
-  })
-})
-
-describe('the registry', () => {
-  it('has an adapter for some, and a message for the others', () => {
-    expect(harnessNames.filter((name) => adapterOf(name) !== null).sort()).toEqual([
-      'claude',
-      'codex',
-      'command',
-      'opencode',
-    ])
-    expect(noAdapterMessage('cursor')).toMatch(/cannot launch the harness cursor.*claude, codex, opencode, command/)
   })
 })

@@ -2,7 +2,6 @@ import { realpath, stat } from 'node:fs/promises'
 import type { World } from '../../shared/lib/world.ts'
 import type { HarnessName } from '../../shared/runs/harnesses.ts'
 import type { HarnessAdapter, HarnessProbe, HarnessReadiness, ProbeResult } from './adapter.ts'
-import { detectOnly } from './detect-only.ts'
 import { adapters } from './registry.ts'
 
 export type Readiness = Record<string, HarnessReadiness>
@@ -25,7 +24,7 @@ export interface HarnessDetector {
 type Detectable = Pick<HarnessAdapter, 'name' | 'detect'>
 
 export function harnessDetector(options: { world: World; harnesses?: readonly Detectable[] }): HarnessDetector {
-  const { world, harnesses = [...adapters, ...detectOnly] } = options
+  const { world, harnesses = adapters } = options
   const versions: VersionCache = new Map()
   let last: { readiness: Readiness; at: number } | null = null
   let running: Promise<Readiness> | null = null

@@ -5,7 +5,7 @@ import { takeBase } from '../change-set/snapshot.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { HarnessAdapter, HarnessLaunch } from '../harness/adapter.ts'
 import { HarnessLaunchError } from '../harness/parts/adapter-errors.ts'
-import { adapterOfRun, noAdapterMessage } from '../harness/registry.ts'
+import { adapterOfRun } from '../harness/registry.ts'
 import { removeRunCgroup } from '../process/cgroup.ts'
 import { findProgram } from '../process/program.ts'
 import { hiddenFolderAround } from '../wall/hidden.ts'
@@ -94,7 +94,7 @@ async function placeOf(
     ownFolders: ownFolders(stateDir, process.env),
     svcProgram: svcBinDir === null ? null : join(svcBinDir, 'svc'),
   }
-  if (adapterOfRun(spec)?.can.ask === true) return lookup.placeOf(facts)
+  if (adapterOfRun(spec).can.ask) return lookup.placeOf(facts)
   return { ...facts, realCwd: cwd, realPatterns: new Map() }
 }
 
@@ -131,7 +131,6 @@ function planOf(
 ): Prepared['plan'] {
   try {
     const adapter = adapterOfRun(spec)
-    if (!adapter) throw new HarnessLaunchError(noAdapterMessage(spec.harness))
     const isRoot = process.getuid?.() === 0
     const facts = {
       env,

@@ -208,15 +208,21 @@ export class LiveRun {
       write: (text) => this.#child.write(text),
       closeInput: () => this.#child.closeInput(),
       onFinished: () => this.#giveExitGrace(),
+      onEndNow: () => this.#endNow(),
     })
+  }
+
+  /** The dialogue says how it ended. */
+  #endNow(): void {
+    this.#watchdog.stop()
+    this.#stopping ??= stopTree(this.#tree, 'terminate')
   }
 
   #giveExitGrace(): void {
     this.#cancelExitGrace ??= this.#parts.world.after(this.#parts.exitGraceMs, () => {
       // The result counts; that it did not leave is only noted.
       this.#isForced = this.#stop === null
-      this.#watchdog.stop()
-      this.#stopping ??= stopTree(this.#tree, 'terminate')
+      this.#endNow()
     })
   }
 }

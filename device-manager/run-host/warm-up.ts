@@ -123,5 +123,6 @@ function makePipeline(world: World): Pipeline {
     write: () => {},
     closeInput: () => {},
     onFinished: () => {},
+    onEndNow: () => {},
   })
 }

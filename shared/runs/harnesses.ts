@@ -22,6 +22,8 @@ export interface HarnessFacts {
   keepsInstructions: boolean
   /** It calls tools, which are counted and which the agent's permissions judge. */
   callsTools: boolean
+  /** Every call of a tool is asked before it is made, so the mode `strict` can hold. */
+  holdsStrict: boolean
   /** It prints something right after its start, so one that stays silent has failed to start. */
   speaksFirst: boolean
 }
@@ -33,6 +35,7 @@ const agentProgram = {
   keepsSessions: true,
   keepsInstructions: true,
   callsTools: true,
+  holdsStrict: true,
   speaksFirst: true,
 } as const
 
@@ -60,6 +63,7 @@ const table = {
   },
   cursor: {
     ...agentProgram,
+    holdsStrict: false,
     label: 'Cursor',
     // The program's newer name, `agent`, is too common to be taken for Cursor's.
     programs: ['cursor-agent'],
@@ -86,6 +90,8 @@ const table = {
     keepsSessions: false,
     keepsInstructions: false,
     callsTools: false,
+    // There is nothing to hold: it calls no tools.
+    holdsStrict: true,
     speaksFirst: false,
   },
 } as const satisfies Record<string, HarnessFacts>
@@ -103,7 +109,9 @@ export function harnessFactsOf({
   protocol?: string | null | undefined
 }): HarnessFacts {
   const facts: HarnessFacts = harnesses[harness]
-  return facts.runsOwnCommand && protocol != null ? { ...facts, ...agentProgram, runsOwnCommand: true } : facts
+  return facts.runsOwnCommand && protocol != null
+    ? { ...facts, ...agentProgram, runsOwnCommand: true, holdsStrict: false }
+    : facts
 }
 
 /** The harness of an agent without a chosen harness and model. */

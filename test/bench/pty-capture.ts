@@ -87,6 +87,7 @@ async function capture(flood: string, path: string): Promise<number> {
     write: () => undefined,
     closeInput: () => undefined,
     onFinished: () => undefined,
+    onEndNow: () => undefined,
   })
   let startedAt: number | null = null
   const child = launchInPty({

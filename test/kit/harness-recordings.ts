@@ -37,6 +37,7 @@ export function merged(outputs: readonly DialogueOutput[]): Required<DialogueOut
     events: outputs.flatMap((output) => output.events),
     write: outputs.map((output) => output.write ?? '').join(''),
     finished: outputs.some((output) => output.finished === true),
+    endNow: outputs.some((output) => output.endNow === true),
     closeInput: outputs.some((output) => output.closeInput === true),
     asks: outputs.flatMap((output) => output.asks ?? []),
   }

@@ -120,8 +120,8 @@ describe('a call that was carried out', () => {
   const unasked = { exitReason: 'error', message: expect.stringContaining('ran Bash without asking') as string }
   const inAsk = (rule: string) => ({ permissions: { ...full, defaultMode: 'ask' as const, allow: [rule] } })
 
-  it('unasked cancels the turn where lists have a say', () => {
-    expect(read(done(working()).write)).toEqual([isCancel])
+  it('unasked ends the run where lists have a say', () => {
+    expect(done(working())).toMatchObject({ endNow: true })
     expect(outcome({}, done)).toMatchObject(unasked)
     expect(outcome(inAsk('Bash(rm *)'), done)).toMatchObject(unasked)
     expect(outcome({ permissions: { ...full, deny: ['Bash(rm *)'] } }, done)).toMatchObject(unasked)

@@ -1,33 +1,32 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue, RedactText } from '../adapter.ts'
-import { asItIs, cappedInput, cappedText, rawEvents, textPieces } from '../parts/event-pieces.ts'
+import { asItIs, cappedText, rawEvents, textPieces } from '../parts/event-pieces.ts'
 import { isGated } from '../parts/gated.ts'
+import { promptWithInstructions } from '../parts/instructions.ts'
 import { jsonLine } from '../parts/json-lines.ts'
 import { lineFrame } from '../parts/line-frame.ts'
 import { Approvals, cancelled } from './approvals.ts'
-import { isAlwaysAllowed, isSameCall, mustBeNamed, namedCall } from './calls.ts'
+import { mustBeNamed, namedCall } from './calls.ts'
 import { acpOutcome, authRequired, classOf, textOf, type OutcomeFacts } from './outcome.ts'
+import { outputText, ToolCalls } from './tool-calls.ts'
 import * as wire from './wire.ts'
 
-/** Calls that have begun and not ended. */
-const maxCalls = 1_000
 const maxAnswerChars = 256 * 1024
 
 /** The prompt of the run has the id `prompt`, what a person adds the ones after it. */
-const ids = { initialize: 1, session: 2, prompt: 3 } as const
+const ids = { authenticate: 0, initialize: 1, session: 2, prompt: 3 } as const
 /** Texts of a person that wait for the end of the turn. */
 const maxTexts = 100
 
-interface Call {
-  kind: string | null
-  rawInput: unknown
-  isTold: boolean
-  /** It has begun to run, as the program says. */
-  hasBegun: boolean
-  /** What was asked about, and the answer; null: nothing was asked. */
-  asked: { rawInput: unknown; isAllowed: boolean } | null
+/** What is known of the program beforehand. */
+export interface AcpProgram {
+  /** What a person does to sign in. */
+  signInHint: string
+  /** The method that takes what a person has signed in with; it is asked for where the program wants it first. */
+  signInMethod?: string
 }
+const anyProgram: AcpProgram = { signInHint: 'Sign in with the program itself.' }
 
 /**
  * One run of a program that speaks ACP. What it goes through:
@@ -38,15 +37,15 @@ interface Call {
  *
  * ACP has no way into a turn: a person's text is the next prompt of the session, once the turn has ended well.
  */
-export function acpDialogue(spec: RunSpec, options: DialogueOptions = {}): HarnessDialogue {
+export function acpDialogue(spec: RunSpec, options: DialogueOptions = {}, program = anyProgram): HarnessDialogue {
   const redactText = options.redactText ?? asItIs
-  const run = new AcpRun(spec, { redactText, cwd: options.cwd ?? spec.folder?.rootPath ?? '/' })
+  const run = new AcpRun(spec, { redactText, cwd: options.cwd ?? spec.folder?.rootPath ?? '/', program })
   return {
     open: () => run.open(),
     ...lineFrame(run, redactText),
     answer: (askId, decision) => run.answer(askId, decision),
     input: (text) => run.input(text),
-    outcome: (exit) => acpOutcome(run.facts, exit),
+    outcome: (exit) => acpOutcome(run.facts, exit, program.signInHint),
   }
 }
 
@@ -56,7 +55,10 @@ class AcpRun {
   readonly #redactText: RedactText
   readonly #cwd: string
   readonly #approvals = new Approvals()
-  readonly #calls = new Map<string, Call>()
+  readonly #calls: ToolCalls
+  readonly #program: AcpProgram
+  #opening: { method: string; params: object } | null = null
+  #hasSignedIn = false
   #phase: 'opening' | 'working' | 'finished' = 'opening'
   /** The session that is gone on with, once it is asked for. */
   #resuming: string | null = null
@@ -67,10 +69,15 @@ class AcpRun {
   #turns = 0
   #isModelsTurn = false
 
-  constructor(spec: RunSpec, { redactText, cwd }: { redactText: RedactText; cwd: string }) {
+  constructor(
+    spec: RunSpec,
+    { redactText, cwd, program }: { redactText: RedactText; cwd: string; program: AcpProgram },
+  ) {
+    this.#program = program
     this.#spec = spec
     this.#cwd = cwd
     this.#redactText = redactText
+    this.#calls = new ToolCalls(spec, redactText)
     this.facts = {
       resumeSessionId: spec.resumeSessionId,
       sessionId: null,
@@ -127,11 +134,11 @@ class AcpRun {
     if (!wanted.success || this.#phase !== 'working' || wanted.data.sessionId !== this.facts.sessionId)
       return { events: asRead, write: cancelled(id) }
     const { toolCall } = wanted.data
-    const call = this.#callOf(toolCall)
+    const call = this.#calls.note(toolCall)
     if (call === null) return { events: asRead, write: cancelled(id) }
     // What was allowed for an earlier call of this id does not hold for this one. Only what the question shows is judged.
     call.asked = { rawInput: toolCall.rawInput, isAllowed: false }
-    const events = this.#told(toolCall.toolCallId, call)
+    const events = this.#calls.told(toolCall.toolCallId, call)
     const kind = toolCall.kind ?? call.kind
     const name = namedCall(kind, toolCall.rawInput)?.name
     if (name !== undefined && mustBeNamed(this.#spec, name)) {
@@ -148,9 +155,24 @@ class AcpRun {
     const { id, result, error } = parsed.data
     if (this.#phase === 'working') return id === ids.prompt + this.#prompts ? this.#ended(result, error) : null
     if (this.#phase !== 'opening') return null
-    if (error !== undefined) return this.#refused(error, id)
+    if (error !== undefined) return this.#signIn(error, id) ?? this.#refused(error, id)
+    if (id === ids.authenticate && this.#hasSignedIn) return { events: [], write: this.#openSession() }
     if (id === ids.initialize && this.#turns === 0) return this.#initialized(result)
     return id === ids.session ? this.#session(result) : null
+  }
+
+  /** null: it is not for want of a sign-in, or that was tried. */
+  #signIn({ code }: wire.RpcError, id: number): DialogueOutput | null {
+    const { signInMethod: methodId } = this.#program
+    if (code !== authRequired || id !== ids.session || methodId === undefined) return null
+    if (this.#opening === null || this.#hasSignedIn) return null
+    this.#hasSignedIn = true
+    return { events: [], write: requestLine(ids.authenticate, 'authenticate', { methodId }) }
+  }
+
+  #openSession(): string {
+    const { method, params } = this.#opening!
+    return requestLine(ids.session, method, params)
   }
 
   #refused(error: wire.RpcError, id: number): DialogueOutput {
@@ -174,11 +196,11 @@ class AcpRun {
     // `resume` does not tell again what was said.
     const resume = sessionCapabilities.resume ? 'session/resume' : 'session/load'
     const params = { cwd: this.#cwd, mcpServers: [] }
-    const write =
+    this.#opening =
       this.#resuming === null
-        ? requestLine(ids.session, 'session/new', params)
-        : requestLine(ids.session, resume, { sessionId: this.#resuming, ...params })
-    return { events: [], write }
+        ? { method: 'session/new', params }
+        : { method: resume, params: { sessionId: this.#resuming, ...params } }
+    return { events: [], write: this.#openSession() }
   }
 
   #session(result: unknown): DialogueOutput {
@@ -187,10 +209,8 @@ class AcpRun {
     if (sessionId === null) return this.#refused({ code: 0, message: 'It made no session.' }, ids.session)
     this.#phase = 'working'
     this.facts.sessionId = sessionId
-    const { agentMd, prompt: text } = this.#spec
-    const tellsWho = this.#resuming === null && agentMd.trim() !== ''
-    const instructions = `<instructions from="svc">\n${agentMd}\n</instructions>`
-    const prompt = [...(tellsWho ? [{ type: 'text', text: instructions }] : []), { type: 'text', text }]
+    const texts = promptWithInstructions({ ...this.#spec, resumeSessionId: this.#resuming })
+    const prompt = texts.map((text) => ({ type: 'text', text }))
     const resumed = this.#spec.resumeSessionId === null ? {} : { resumed: this.#resuming !== null }
     return {
       events: [{ kind: 'session', data: { sessionId, ...resumed } }],
@@ -241,30 +261,19 @@ class AcpRun {
     this.facts.didWork = true
     this.#answerText = ''
     const { toolCallId, status } = parsed.data
-    const stop = this.#calls.has(toolCallId) ? {} : this.#modelSpeaks()
-    const call = this.#callOf(parsed.data)
+    const stop = this.#calls.get(toolCallId) !== undefined ? {} : this.#modelSpeaks()
+    const call = this.#calls.note(parsed.data)
     if (call === null) return { events: [], ...this.#unasked('too many tools at once') }
     if (status === 'in_progress') call.hasBegun = true
     if (status !== 'completed' && status !== 'failed')
-      return { events: status === 'in_progress' ? this.#told(toolCallId, call) : [], ...stop }
+      return { events: status === 'in_progress' ? this.#calls.told(toolCallId, call) : [], ...stop }
     this.#calls.delete(toolCallId)
     this.#isModelsTurn = false
     const { text: output, ...cut } = cappedText(outputText(parsed.data), this.#redactText)
     const data = { toolCallId, isError: status === 'failed', output, ...cut }
-    const events = [...this.#told(toolCallId, call), { kind: 'tool_result', data } as const]
-    const trouble = this.#troubleWith(call, status)
+    const events = [...this.#calls.told(toolCallId, call), { kind: 'tool_result', data } as const]
+    const trouble = this.#calls.troubleWith(call, status)
     return { events, ...(trouble === null ? stop : this.#unasked(trouble)) }
-  }
-
-  /** What was run without the word of the lists; null: nothing. A call that failed may have been refused before it ran. */
-  #troubleWith({ kind, rawInput, asked, hasBegun }: Call, status: 'completed' | 'failed'): string | null {
-    const name = namedCall(kind, rawInput)?.name
-    if (name !== undefined && isAlwaysAllowed(this.#spec, name)) return null
-    if (asked === null) return status === 'completed' || hasBegun ? (name ?? 'a tool') : null
-    if (!asked.isAllowed) return status === 'completed' ? (name ?? 'a tool') : null
-    return isSameCall(kind, asked.rawInput, rawInput)
-      ? null
-      : `${name ?? 'a tool'} with another input than it asked for`
   }
 
   /** A session that svc did not begin: its words are nothing to this run, but what it runs was not asked. */
@@ -272,46 +281,27 @@ class AcpRun {
     const parsed = wire.toolCall.safeParse(update)
     if (!parsed.success || parsed.data.status !== 'completed') return null
     const trouble = this.#unasked(namedCall(parsed.data.kind, parsed.data.rawInput)?.name ?? 'a tool')
-    return trouble.write === undefined
+    return trouble.endNow === undefined
       ? null
       : { events: rawEvents(Buffer.from(JSON.stringify(update)), 'stdout', this.#redactText), ...trouble }
   }
 
-  /** The call with what is newly known of it; null: there are too many. */
-  #callOf({ toolCallId, kind, rawInput }: wire.ToolCallUpdate): Call | null {
-    const known = this.#calls.get(toolCallId)
-    if (known === undefined && this.#calls.size >= maxCalls) return null
-    const call = known ?? { kind: null, rawInput: undefined, isTold: false, hasBegun: false, asked: null }
-    call.kind = kind ?? call.kind
-    call.rawInput = rawInput ?? call.rawInput
-    this.#calls.set(toolCallId, call)
-    return call
-  }
-
-  /** A call is told once, when its input is there. */
-  #told(toolCallId: string, call: Call): RunEventBody[] {
-    if (call.isTold) return []
-    call.isTold = true
-    const { name, input } = namedCall(call.kind, call.rawInput) ?? { name: 'acp__unclear', input: call.rawInput }
-    return [{ kind: 'tool_call', data: { toolCallId, name, input: cappedInput(input, this.#redactText) } }]
-  }
-
-  /** Nothing more may happen. */
-  #unasked(what: string): { write?: string } {
+  /** Nothing more may happen, whatever the program makes of it. */
+  #unasked(what: string): { endNow?: true } {
     if (!isGated(this.#spec) || this.facts.unasked !== null) return {}
     this.facts.unasked = what
-    return { write: this.#cancelLine() }
+    return { endNow: true }
   }
 
   /** ACP counts no turns: what the model says or calls after tools have ended is its next one. */
-  #modelSpeaks(): { write?: string } {
+  #modelSpeaks(): { write?: string; finished?: true } {
     if (this.#isModelsTurn) return {}
     this.#isModelsTurn = true
     this.#turns++
     const { maxTurns } = this.#spec
     if (maxTurns === null || this.#turns <= maxTurns || this.facts.maxTurnsReached !== null) return {}
     this.facts.maxTurnsReached = maxTurns
-    return { write: this.#cancelLine() }
+    return { write: this.#cancelLine(), finished: true }
   }
 
   #cancelLine(): string {
@@ -361,15 +351,6 @@ class AcpRun {
     const { sessionId } = this.facts
     return requestLine(ids.prompt + ++this.#prompts, 'session/prompt', { sessionId, prompt: [{ type: 'text', text }] })
   }
-}
-
-function outputText({ content, rawOutput }: wire.ToolCallUpdate): string {
-  const texts = (content ?? []).flatMap((part) => {
-    const parsed = wire.contentText.safeParse(part)
-    return parsed.success ? [parsed.data.content.text] : []
-  })
-  if (texts.length > 0) return texts.join('\n')
-  return typeof rawOutput === 'string' ? rawOutput : rawOutput == null ? '' : JSON.stringify(rawOutput)
 }
 
 const requestLine = (id: number, method: string, params: unknown): string =>

@@ -22,7 +22,7 @@ export interface OutcomeFacts {
 }
 
 /** The turn decides, not the exit status. A turn that never ended is a failure, whatever the status. */
-export function acpOutcome(facts: OutcomeFacts, exit: ProcessExit): HarnessOutcome {
+export function acpOutcome(facts: OutcomeFacts, exit: ProcessExit, signInHint: string): HarnessOutcome {
   const { resumeSessionId, refusal } = facts
   if (facts.isResumeRefused) {
     const message = `The program does not go on with its session ${resumeSessionId}: ${refusal?.message ?? ''}`
@@ -35,21 +35,21 @@ export function acpOutcome(facts: OutcomeFacts, exit: ProcessExit): HarnessOutco
     return { ...kept, exitReason: 'error', message }
   }
   if (refusal !== null) {
-    const message = `The program refused to start: ${refusal.message}`
+    const hint = refusal.code === authRequired ? ` ${signInHint}` : ''
+    const message = `The program refused to start: ${refusal.message}${hint}`
     return { ...kept, exitReason: 'harness_start_failed', message }
   }
-  if (facts.failure !== null) return { ...kept, ...failed(facts.failure, facts.didWork) }
+  if (facts.failure !== null) return { ...kept, ...failed(facts.failure, { didWork: facts.didWork, signInHint }) }
   return { ...kept, ...ended(facts, exit) }
 }
 
 type Ending = Pick<HarnessOutcome, 'exitReason' | 'message'>
 
-function failed(error: RpcError, didWork: boolean): Ending {
+function failed(error: RpcError, { didWork, signInHint }: { didWork: boolean; signInHint: string }): Ending {
   const { message } = error
   if (classOf(error) === 'rate_limit') return { exitReason: 'rate_limited', message }
   if (error.code !== authRequired) return { exitReason: 'error', message }
-  const told = `${message} Sign in with the program itself.`
-  return { exitReason: didWork ? 'error' : 'harness_start_failed', message: told }
+  return { exitReason: didWork ? 'error' : 'harness_start_failed', message: `${message} ${signInHint}` }
 }
 
 function ended(facts: OutcomeFacts, { exitCode, signal }: ProcessExit): Ending {

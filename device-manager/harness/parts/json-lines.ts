@@ -28,6 +28,7 @@ export function joined(outputs: readonly DialogueOutput[]): DialogueOutput {
     events: outputs.flatMap((output) => output.events),
     ...(write !== '' && { write }),
     ...(outputs.some((output) => output.finished) && { finished: true }),
+    ...(outputs.some((output) => output.endNow) && { endNow: true }),
     ...(outputs.some((output) => output.closeInput) && { closeInput: true }),
     ...(asks.length > 0 && { asks }),
   }

@@ -20,6 +20,7 @@ export interface PipelineOptions {
   closeInput(): void
   /** The harness gave its result. */
   onFinished(): void
+  onEndNow(): void
 }
 
 /** Output of a terminal that is read in turns of the event loop right after each other becomes one event of at most this size. */
@@ -102,6 +103,7 @@ export class Pipeline {
       if (output.closeInput) this.#options.closeInput()
       for (const ask of output.asks ?? []) this.#answers = this.#answers.then(() => this.#answer(ask))
       if (output.finished) this.#options.onFinished()
+      if (output.endNow) this.#options.onEndNow()
     }
   }
 

@@ -41,6 +41,7 @@ describe('settings', () => {
           harness: null,
           environment: 'device',
           maxTurns: 7,
+          protocol: null,
           monthlyBudgetCents: null,
           command: null,
           triggers: { wakeOnAssignment: true, wakeOnHook: true },

@@ -47,6 +47,7 @@ const row = `  nothing: {
     runsOwnCommand: false,
     keepsSessions: false,
     callsTools: false,
+    holdsStrict: true,
     speaksFirst: false,
   },
 `
@@ -58,7 +59,7 @@ test('a harness that is added as a folder, a row and a name in the registry runs
   edit(join(folder, 'registry.ts'), (text) =>
     text
       .replace('import ', "import { nothingAdapter } from './nothing/adapter.ts'\nimport ")
-      .replace('[claudeAdapter, ', '[nothingAdapter, claudeAdapter, '),
+      .replace('claude: claudeAdapter,', 'nothing: nothingAdapter,\n  claude: claudeAdapter,'),
   )
   edit('shared/runs/harnesses.ts', (text) => text.replace('  command: {\n', `${row}  command: {\n`))
   const make = ['--disable-warning=ExperimentalWarning', 'scripts/release.ts']

@@ -107,6 +107,16 @@ describe('the agent doctor', () => {
     expect(codes({ harness: 'cursor', model: opus, devices: [cursor] })).toEqual([])
   })
 
+  it('says where the mode strict cannot hold', () => {
+    const cursor = device({ readiness: { cursor: { installed: true, version: null, signedIn: true, message: null } } })
+    const strict = { permissionMode: 'strict' as const }
+    expect(codes({ harness: 'cursor', devices: [cursor], ...strict })).toEqual(['strict_not_held'])
+    expect(codes(strict)).toEqual([])
+    const own = { ...healthyAgent, command: 'qwen --acp' }
+    expect(codes({ harness: 'command', agent: own, ...strict })).toEqual([])
+    expect(codes({ harness: 'command', agent: { ...own, protocol: 'acp' }, ...strict })).toEqual(['strict_not_held'])
+  })
+
   it('explains refused wakes', () => {
     expect(codes({ agent: { ...healthyAgent, status: 'idle' } })).toEqual(['not_active'])
     expect(codes({ isBudgetSpent: true })).toEqual(['budget_spent'])

@@ -181,7 +181,7 @@ function setupWarnings({ agent, harness, manager, permissionMode, isBudgetSpent 
         param: 'monthlyBudgetCents',
       }),
     )
-  const { runsOwnCommand, callsTools } = harnessFactsOf({ harness, protocol: agent.protocol })
+  const { runsOwnCommand, callsTools, holdsStrict, label } = harnessFactsOf({ harness, protocol: agent.protocol })
   if (runsOwnCommand && agent.command === null)
     found.push(
       warning('command_missing', 'error', {
@@ -189,10 +189,10 @@ function setupWarnings({ agent, harness, manager, permissionMode, isBudgetSpent 
         param: 'command',
       }),
     )
-  if (runsOwnCommand && agent.protocol !== null && permissionMode === 'strict')
+  if (!holdsStrict && permissionMode === 'strict')
     found.push(
       warning('strict_not_held', 'error', {
-        message: 'ACP does not promise to ask before every tool, so its runs do not start in the mode strict.',
+        message: `${runsOwnCommand ? 'ACP' : label} does not promise to ask before every tool, so runs do not start in the mode strict.`,
         param: 'permissions.tools',
       }),
     )

@@ -1,0 +1,18 @@
+import { acpDialogue, type AcpProgram } from '../acp/dialogue.ts'
+import type { HarnessAdapter } from '../adapter.ts'
+import { isGated } from '../parts/gated.ts'
+import { detectCursor, signInHint } from './detect.ts'
+import { cursorDialogue } from './dialogue.ts'
+import { cursorLaunch } from './launch.ts'
+
+const program: AcpProgram = { signInHint, signInMethod: 'cursor_login' }
+
+/** Cursor: by ACP where the agent's lists have a say, since it asks nobody otherwise; else in print mode, by its stream of JSON. */
+export const cursorAdapter: HarnessAdapter = {
+  name: 'cursor',
+  can: { resume: true, input: true, ask: true },
+  detect: detectCursor,
+  command: cursorLaunch,
+  dialogue: (spec, options = {}) =>
+    isGated(spec) ? acpDialogue(spec, options, program) : cursorDialogue(spec, options),
+}

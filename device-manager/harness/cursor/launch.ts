@@ -1,0 +1,28 @@
+import type { RunSpec } from '../../../shared/runs/spec.ts'
+import type { HarnessLaunch, LaunchFacts } from '../adapter.ts'
+import { HarnessLaunchError } from '../parts/adapter-errors.ts'
+import { isGated } from '../parts/gated.ts'
+
+/**
+ * `cursor-agent acp` asks before it acts; print mode does not. Cursor does not promise that every tool is asked, so `strict`
+ * cannot hold. In print mode everything is allowed to it, as the agent's settings say; the prompt goes to standard input.
+ */
+export function cursorLaunch(spec: RunSpec, { cwd }: LaunchFacts): HarnessLaunch {
+  const { permissions, agent, model, resumeSessionId } = spec
+  if (permissions.defaultMode === 'strict') {
+    throw new HarnessLaunchError(
+      `Cursor does not promise to ask before every tool, so the mode strict cannot hold for ${agent.handle}. Choose another with: ` +
+        `svc agent config set ${agent.handle} --mode ask`,
+    )
+  }
+  const chosen = model === null ? [] : ['--model', model]
+  const resumed = resumeSessionId === null ? [] : ['--resume', resumeSessionId]
+  const print = ['-p', '--output-format', 'stream-json', '--workspace', cwd, '--force', '--trust', '--approve-mcps']
+  return {
+    file: 'cursor-agent',
+    args: isGated(spec) ? [...chosen, 'acp'] : [...print, ...chosen, ...resumed],
+    env: {},
+    io: 'pipes',
+    files: [],
+  }
+}

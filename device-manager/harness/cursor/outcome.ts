@@ -1,0 +1,58 @@
+import type { HarnessOutcome, ProcessExit } from '../adapter.ts'
+import { signInHint } from './detect.ts'
+import type { ResultLine } from './wire.ts'
+
+/** What a dialogue knows when its process has left. */
+export interface OutcomeFacts {
+  resumeSessionId: string | null
+  sessionId: string | null
+  result: ResultLine | null
+  /** Calls that began and did not end. */
+  openCalls: number
+  maxTurnsReached: number | null
+  didWork: boolean
+  stderrTail: string
+}
+
+const signedOut = /authentication required|\[unauthenticated\]|not logged in/i
+const limited = /\[resource_exhausted\]|rate.?limit|usage limit|\b429\b/i
+const unknownChat = /(chat|session|conversation)[^\n]*(not found|does not exist|unknown)/i
+
+/**
+ * How the run ended. Its result decides, not the exit status: the program may linger after it. Without a result, or with a
+ * call that never ended, the run has failed; what went wrong stands on standard error.
+ */
+export function cursorOutcome(facts: OutcomeFacts, exit: ProcessExit): HarnessOutcome {
+  const said = facts.stderrTail.trim().split('\n').at(-1)?.slice(0, 500) ?? ''
+  if (facts.resumeSessionId !== null && facts.sessionId === null && unknownChat.test(said)) {
+    const message = `Cursor's chat ${facts.resumeSessionId} is not on this machine any more.`
+    return { exitReason: exit.stoppedFor ?? 'harness_start_failed', message, sessionId: null, resumeRefused: true }
+  }
+  const kept = { sessionId: facts.sessionId, resumeRefused: false }
+  if (exit.stoppedFor !== null) return { ...kept, exitReason: exit.stoppedFor, message: null }
+  if (facts.maxTurnsReached !== null) {
+    const message = `Cursor reached its maximum number of turns (${facts.maxTurnsReached}).`
+    return { ...kept, exitReason: 'budget_exceeded', message }
+  }
+  return { ...kept, ...ended(facts, { exit, said }) }
+}
+
+type Ending = Pick<HarnessOutcome, 'exitReason' | 'message'>
+
+function ended(facts: OutcomeFacts, { exit, said }: { exit: ProcessExit; said: string }): Ending {
+  const { result, didWork } = facts
+  if (result !== null && !result.is_error && result.subtype === 'success') {
+    if (facts.openCalls === 0) return { exitReason: 'completed', message: null }
+    return { exitReason: 'error', message: 'Cursor said that it was done with a tool call that had not ended.' }
+  }
+  const told = result?.result ?? said
+  if (signedOut.test(told))
+    return { exitReason: didWork ? 'error' : 'harness_start_failed', message: `${told} ${signInHint}` }
+  if (limited.test(told)) return { exitReason: 'rate_limited', message: told }
+  if (result !== null)
+    return { exitReason: 'error', message: told === '' ? `Cursor ended with ${result.subtype}.` : told }
+  const { signal, exitCode } = exit
+  const how = signal === null ? `exit status ${exitCode ?? 'unknown'}` : `signal ${signal}`
+  const message = `Cursor left without a result (${how})${told === '' ? '.' : `: ${told}`}`
+  return { exitReason: facts.sessionId === null ? 'harness_start_failed' : 'error', message }
+}

@@ -1,0 +1,35 @@
+import { z } from 'zod'
+
+/** The lines of `cursor-agent -p --output-format stream-json`, as its pages and recorded streams have them. Only what is read is named. */
+
+const id = z.string().min(1).max(500)
+
+export const initLine = z.object({
+  type: z.literal('system'),
+  subtype: z.literal('init'),
+  session_id: id.max(200),
+  model: z.string().max(200).nullish(),
+})
+export const assistantLine = z.object({
+  message: z.object({ content: z.array(z.looseObject({ type: z.string(), text: z.string().nullish() })) }),
+})
+export const thinkingLine = z.object({ subtype: z.string(), text: z.string().nullish() })
+export const toolCallLine = z.object({
+  subtype: z.enum(['started', 'completed']),
+  call_id: id,
+  /** `{ shellToolCall: { args, result } }`, with the name of the tool as its one key. */
+  tool_call: z.record(z.string().max(100), z.unknown()),
+})
+export const toolCallBody = z.object({ args: z.unknown().optional(), result: z.unknown().optional() })
+
+const tokens = z.number().int().nonnegative().catch(0)
+export const resultLine = z.object({
+  subtype: z.string().max(100),
+  is_error: z.boolean(),
+  result: z.string().nullish(),
+  usage: z
+    .object({ inputTokens: tokens, outputTokens: tokens, cacheReadTokens: tokens, cacheWriteTokens: tokens })
+    .nullish()
+    .catch(null),
+})
+export type ResultLine = z.infer<typeof resultLine>

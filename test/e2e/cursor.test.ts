@@ -1,0 +1,49 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { goneMs, wholeLog } from '../kit/invariants.ts'
+import { nothingNames } from '../kit/programs.ts'
+import { TestSystem } from '../kit/system.ts'
+import { makeRepo } from '../kit/system-scenario.ts'
+
+/** A stand-in for Cursor through the whole system: the real one cannot be had without an account. */
+
+let system: TestSystem
+
+beforeAll(async () => {
+  system = await TestSystem.start({ devices: 0 })
+  const device = system.makeDevice()
+  const bin = join(device.homeDir, 'bin')
+  mkdirSync(bin)
+  const program = join(import.meta.dirname, '../kit/stand-in-cursor.mjs')
+  writeFileSync(join(bin, 'cursor-agent'), `#!/bin/sh\nexec '${process.execPath}' '${program}' "$@"\n`, { mode: 0o755 })
+  writeFileSync(join(device.homeDir, '.profile'), `export PATH='${bin}':"$PATH"\n`)
+  await device.enrol(system.api, system.server.url)
+  await device.start()
+})
+afterAll(() => system?.stop())
+
+test.each([
+  ['in print mode, whose process lingers', {}, 'completed', false],
+  ['by ACP, allowed by a rule', { defaultMode: 'ask', allow: ['Bash'] }, 'completed', true],
+  ['by ACP, denied', { deny: ['Bash(echo *)'] }, 'error', false],
+] as const)('a run %s ends', async (name, tools, exitReason, isMade) => {
+  const { api, root, device } = system
+  const folder = join(root, name)
+  makeRepo(folder)
+  const { shortId } = await api.addFolder({ displayName: name, rootPath: folder, deviceId: device.identity.publicId })
+  const agent = await api.createAgent({ name: `Cursor ${name.length}`, harness: 'cursor', defaultFolderId: shortId })
+  await api.call('PUT', `/agents/${agent.id}/config`, { config: { permissions: { tools } } })
+  const runId = await api.startRun(agent.id, 'Create hello.txt')
+  const run = await api.waitForRun(runId, exitReason === 'completed' ? 'succeeded' : 'failed')
+  expect(run).toMatchObject({ exitReason, harness: { id: 'cursor' }, toolCallCount: 1 })
+  const events = await api.events(runId)
+  wholeLog(events, exitReason)
+  expect(events.find(({ kind }) => kind === 'tool_call')?.data).toMatchObject({
+    name: 'Bash',
+    input: { command: 'echo hello > hello.txt' },
+  })
+  const made = join(folder, 'hello.txt')
+  expect(existsSync(made) && readFileSync(made, 'utf8')).toBe(isMade && 'hello\n')
+  await nothingNames(runId, goneMs)
+})
