@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { changedFile, changeSet } from '../device/change-set.ts'
-import { harnessNames } from '../runs/harnesses.ts'
+import { agentSettings, harnessNames } from '../runs/harnesses.ts'
 import { reasoningEfforts, toolPermissions } from '../runs/spec.ts'
 import { runId, timestamp } from './ids.ts'
 import { defineRoute, mebibyte } from './route.ts'
@@ -19,6 +19,7 @@ export const runManifest = z
     backupModel: z.string().nullable(),
     reasoningEffort: z.enum(reasoningEfforts).nullable(),
     maxTurns: z.number().int().nullable(),
+    ignored: z.array(z.enum(agentSettings)).describe('Those of the settings above that the harness has nothing for.'),
     folder: z.object({ shortId: z.string(), rootPath: z.string() }).nullable().describe('null: the home folder.'),
     rules: z.array(z.string()).describe('Rules the run was given beside its AGENT.md.'),
     instructions: z

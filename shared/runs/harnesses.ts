@@ -1,3 +1,7 @@
+/** Settings of an agent that not every harness can do something with. */
+export const agentSettings = ['model', 'backupModel', 'reasoningEffort', 'maxTurns'] as const
+export type AgentSetting = (typeof agentSettings)[number]
+
 /**
  * The facts about a harness. All code that depends on a harness reads them; nothing else compares names of harnesses.
  */
@@ -24,6 +28,8 @@ export interface HarnessFacts {
   callsTools: boolean
   /** Every call of a tool is asked before it is made, so the mode `strict` can hold. */
   holdsStrict: boolean
+  /** Settings of the agent that it has nothing for; the agent's doctor and the manifest of a run say so. */
+  ignores: readonly AgentSetting[]
   /** It prints something right after its start, so one that stays silent has failed to start. */
   speaksFirst: boolean
 }
@@ -36,6 +42,8 @@ const agentProgram = {
   keepsInstructions: true,
   callsTools: true,
   holdsStrict: true,
+  // They change no model by themselves.
+  ignores: ['backupModel'],
   speaksFirst: true,
 } as const
 
@@ -44,6 +52,7 @@ const table = {
   claude: {
     ...agentProgram,
     keepsInstructions: false,
+    ignores: [],
     label: 'Claude Code',
     programs: ['claude'],
     keyNames: ['ANTHROPIC_AUTH_TOKEN', 'ANTHROPIC_API_KEY', 'CLAUDE_CODE_OAUTH_TOKEN'],
@@ -64,6 +73,8 @@ const table = {
   cursor: {
     ...agentProgram,
     holdsStrict: false,
+    // Its names of models say the effort.
+    ignores: ['backupModel', 'reasoningEffort'],
     label: 'Cursor',
     // The program's newer name, `agent`, is too common to be taken for Cursor's.
     programs: ['cursor-agent'],
@@ -92,6 +103,7 @@ const table = {
     callsTools: false,
     // There is nothing to hold: it calls no tools.
     holdsStrict: true,
+    ignores: ['model', 'backupModel', 'reasoningEffort', 'maxTurns'],
     speaksFirst: false,
   },
 } as const satisfies Record<string, HarnessFacts>
@@ -99,6 +111,13 @@ const table = {
 export type HarnessName = keyof typeof table
 export const harnesses: Readonly<Record<HarnessName, HarnessFacts>> = table
 export const harnessNames = Object.keys(table) as [HarnessName, ...HarnessName[]]
+
+/** A program that svc did not choose: what it asks and which model it takes is its own affair. */
+const byProtocol = {
+  runsOwnCommand: true,
+  holdsStrict: false,
+  ignores: ['model', 'backupModel', 'reasoningEffort'],
+} as const
 
 /** The facts about what a run is driven by: a command that speaks a protocol is an agent program, though not one that svc chose. */
 export function harnessFactsOf({
@@ -109,9 +128,7 @@ export function harnessFactsOf({
   protocol?: string | null | undefined
 }): HarnessFacts {
   const facts: HarnessFacts = harnesses[harness]
-  return facts.runsOwnCommand && protocol != null
-    ? { ...facts, ...agentProgram, runsOwnCommand: true, holdsStrict: false }
-    : facts
+  return facts.runsOwnCommand && protocol != null ? { ...facts, ...agentProgram, ...byProtocol } : facts
 }
 
 /** The harness of an agent without a chosen harness and model. */

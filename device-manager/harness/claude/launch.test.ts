@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { specOf } from '../../../test/kit/harness-recordings.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
+import type { LaunchFacts } from '../adapter.ts'
 import { claudeLaunch } from './launch.ts'
 import { isAtLeast, versionIn } from '../parts/version.ts'
 
-const launch = (changes: Partial<RunSpec> = {}, version: string | null = '2.1.329') =>
+const launch = (changes: Partial<RunSpec> = {}, version: string | null = '2.1.329', place: Partial<LaunchFacts> = {}) =>
   claudeLaunch(specOf(changes), {
     env: {},
     cwd: '/w',
@@ -13,9 +14,23 @@ const launch = (changes: Partial<RunSpec> = {}, version: string | null = '2.1.32
     isRoot: true,
     loginShell: '/bin/sh',
     version,
+    ...place,
   })
 
 describe('claude is launched', () => {
+  it('leaves the settings of the repository out where the lists have a say', () => {
+    const folders = { cwd: '/work/src', foldersAround: ['/work/src', '/work'] }
+    const { args, env } = launch({}, '2.1.329', folders)
+    expect(args.filter((arg) => /^--(setting-sources|add-dir)/.test(arg))).toEqual([
+      '--setting-sources=user',
+      '--add-dir=/work/src',
+      '--add-dir=/work',
+    ])
+    expect(env).toHaveProperty('CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD', '1')
+    const free = launch({ permissions: { allow: [], ask: [], deny: [], defaultMode: 'full' } }, '2.1.329', folders)
+    expect(free.args.join(' ')).not.toMatch(/setting-sources|add-dir/)
+  })
+
   it('over pipes, with JSON lines both ways, asking svc before every tool', () => {
     const { file, args, io, env } = launch()
     expect({ file, io }).toEqual({ file: 'claude', io: 'pipes' })

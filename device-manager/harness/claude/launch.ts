@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { HarnessLaunch, LaunchFacts } from '../adapter.ts'
+import { isGated } from '../parts/gated.ts'
 import { isAtLeast } from '../parts/version.ts'
 
 /**
@@ -14,6 +15,7 @@ export function claudeLaunch(spec: RunSpec, launch: LaunchFacts): HarnessLaunch 
     file: 'claude',
     args: [
       ...protocolArgs,
+      ...(isGated(spec) ? ownSettingsArgs(launch) : []),
       // Values are joined with `=`, so that none is taken for a flag; no list comes last, since it would take what follows.
       ...(spec.model === null ? [] : [`--model=${spec.model}`]),
       ...fallbackArgs(spec),
@@ -23,7 +25,7 @@ export function claudeLaunch(spec: RunSpec, launch: LaunchFacts): HarnessLaunch 
       ...(hasAgentMd ? [`--append-system-prompt-file=${agentMdFile}`] : []),
       ...(spec.resumeSessionId === null ? [] : resumeArgs(spec.resumeSessionId, launch.version)),
     ],
-    env: launchEnv,
+    env: isGated(spec) ? { ...launchEnv, ...readsAddedMemory } : launchEnv,
     io: 'pipes',
     files: hasAgentMd ? [{ path: agentMdFile, content: spec.agentMd }] : [],
   }
@@ -43,6 +45,17 @@ const protocolArgs: readonly string[] = [
   // The first three wait for a person at a terminal. The last two promise a later turn, which an ended run has not.
   '--disallowedTools=AskUserQuestion,EnterPlanMode,ExitPlanMode,ScheduleWakeup,CronCreate',
 ]
+
+/**
+ * Where the agent's lists have a say, the settings of the repository do not count: its hooks, its helper for keys and its MCP
+ * servers are programs, which claude starts without asking when no person sits before it (seen with 2.1.329). Its CLAUDE.md is
+ * words, and is read by way of folders that are added; what they may be used for, svc's hook decides.
+ */
+const ownSettingsArgs = ({ cwd, foldersAround }: LaunchFacts): string[] => [
+  '--setting-sources=user',
+  ...new Set([cwd, ...foldersAround].map((folder) => `--add-dir=${folder}`)),
+]
+const readsAddedMemory = { CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD: '1' }
 
 const launchEnv: Readonly<Record<string, string>> = {
   CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',

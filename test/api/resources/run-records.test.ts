@@ -50,6 +50,7 @@ describe('manifest', () => {
       agent: { id: agentId, handle: '@recorder', name: 'Recorder' },
       harness: 'command',
       maxTurns: 9,
+      ignored: ['maxTurns'],
       folder: null,
       rules: [expect.stringContaining('You run unattended')],
       instructions: [{ name: 'svc', sha256: expect.stringMatching(/^[0-9a-f]{64}$/) }, { name: 'AGENT.md' }],

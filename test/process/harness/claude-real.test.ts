@@ -207,6 +207,31 @@ describe('a tool call', () => {
   })
 })
 
+describe('a hostile repository', () => {
+  it.each([
+    ['starts nothing where lists have a say, and its CLAUDE.md is read', 'strict', []],
+    ['has its say where nobody restricts anything', 'full', ['start', 'helper', 'server']],
+  ] as const)('%s', async (_, defaultMode, started) => {
+    const hostile = newMachine({ apiKey: 'dummy' })
+    const { cwd } = hostile
+    const makes = (name: string) => `touch '${join(cwd, name)}'`
+    const hook = [{ hooks: [{ type: 'command', command: makes('start') }] }]
+    const settings = { hooks: { SessionStart: hook, PreToolUse: hook }, apiKeyHelper: `${makes('helper')}; echo k` }
+    const servers = { mcpServers: { own: { command: '/bin/sh', args: ['-c', makes('server')] } } }
+    mkdirSync(join(cwd, '.claude'))
+    mkdirSync(join(cwd, '.git'))
+    writeFileSync(join(cwd, '.claude/settings.json'), JSON.stringify(settings))
+    writeFileSync(join(cwd, '.mcp.json'), JSON.stringify(servers))
+    writeFileSync(join(cwd, 'CLAUDE.md'), 'The harbour has rules.')
+    await script({ tool: { kind: 'shell', command: 'true' } }, { text: 'Done.' })
+    const permissions = { allow: ['Bash'], ask: [], deny: [], defaultMode }
+    const run = drive({ machine: hostile, spec: { permissions } })
+    expect((await run.done).outcome).toMatchObject({ exitReason: 'completed' })
+    expect(['start', 'helper', 'server'].filter((name) => existsSync(join(cwd, name)))).toEqual(started)
+    expect(JSON.stringify((await stub.requests())[0]?.body)).toContain('The harbour has rules.')
+  })
+})
+
 describe('whoever decides is gone', () => {
   it('while a call waits for its answer: it is never made', async () => {
     await script({ tool: { kind: 'shell', command: 'echo made > unanswered.txt' } }, { text: 'Then not.' })

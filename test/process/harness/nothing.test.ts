@@ -48,6 +48,7 @@ const row = `  nothing: {
     keepsSessions: false,
     callsTools: false,
     holdsStrict: true,
+    ignores: [],
     speaksFirst: false,
   },
 `

@@ -6,7 +6,11 @@ import type { AgentRow } from '../store.ts'
 const healthyAgent = {
   environment: 'device',
   status: 'active',
+  model: null,
+  backupModel: null,
   reasoningEffort: null,
+  maxTurns: null,
+  protocol: null,
   command: null,
   transferredAt: null,
   agentMd: 'Work well.',
@@ -105,6 +109,18 @@ describe('the agent doctor', () => {
     // Harnesses that speak to many makers run any model.
     const cursor = device({ readiness: { cursor: { installed: true, version: null, signedIn: true, message: null } } })
     expect(codes({ harness: 'cursor', model: opus, devices: [cursor] })).toEqual([])
+  })
+
+  it('names the settings that the harness has nothing for', () => {
+    const agent = { ...healthyAgent, backupModel: 'opus', maxTurns: 9, command: 'make' }
+    const ignored = (changes: Partial<DoctorFacts>) =>
+      diagnose({ ...healthy, agent, ...changes }).flatMap(({ code, param }) =>
+        code === 'setting_ignored' ? [param] : [],
+      )
+    expect(ignored({})).toEqual([])
+    expect(ignored({ harness: 'codex' })).toEqual(['backupModel'])
+    expect(ignored({ harness: 'command' })).toEqual(['backupModel', 'maxTurns'])
+    expect(ignored({ harness: 'command', agent: { ...agent, protocol: 'acp' } })).toEqual(['backupModel'])
   })
 
   it('says where the mode strict cannot hold', () => {

@@ -165,6 +165,27 @@ function modelWarnings({ agent, harness, model, backupModel }: DoctorFacts): Age
   return found
 }
 
+const settingNames = {
+  model: 'model',
+  backupModel: 'backup model',
+  reasoningEffort: 'reasoning effort',
+  maxTurns: 'limit of turns',
+} as const
+
+/** Settings that have no effect. */
+function ignoredWarnings({ agent, harness }: Pick<DoctorFacts, 'agent' | 'harness'>): AgentWarning[] {
+  const { ignores, label } = harnessFactsOf({ harness, protocol: agent.protocol })
+  const program = agent.protocol === null ? label : `${label} that speaks ACP`
+  return ignores
+    .filter((setting) => agent[setting] !== null)
+    .map((setting) =>
+      warning('setting_ignored', 'warning', {
+        message: `Its ${settingNames[setting]} has no effect: ${program} takes none from svc.`,
+        param: setting,
+      }),
+    )
+}
+
 function setupWarnings({ agent, harness, manager, permissionMode, isBudgetSpent }: DoctorFacts): AgentWarning[] {
   const found: AgentWarning[] = []
   if (agent.status !== 'active')
@@ -196,6 +217,7 @@ function setupWarnings({ agent, harness, manager, permissionMode, isBudgetSpent 
         param: 'permissions.tools',
       }),
     )
+  found.push(...ignoredWarnings({ agent, harness }))
   const { deny, ask } = agent.tools
   if (permissionMode === 'full' && deny.length === 0 && ask.length === 0 && callsTools)
     found.push(

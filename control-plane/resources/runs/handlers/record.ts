@@ -1,3 +1,4 @@
+import { harnessFactsOf } from '../../../../shared/runs/harnesses.ts'
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { fail } from '../../../../shared/api/errors.ts'
@@ -107,6 +108,7 @@ function manifestOf({ runId, spec, manifest }: RunDetails): Omit<RunManifest, 'o
     backupModel: spec.backupModel,
     reasoningEffort: spec.reasoningEffort,
     maxTurns: spec.maxTurns,
+    ignored: harnessFactsOf(spec).ignores.filter((setting) => spec[setting] !== null),
     folder: spec.folder,
     rules: stored.rules.filter((rule) => rule.name !== 'AGENT.md').map((rule) => rule.text),
     instructions: stored.rules.map(({ name, text }) => ({ name, sha256: sha256(text) })),
