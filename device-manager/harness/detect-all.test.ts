@@ -78,7 +78,7 @@ describe('readiness', () => {
     const slow: ProbeResult = { exitCode: null, stdout: '', stderr: '', timedOut: true }
     const readiness = await harnessDetector({ world: world() }).detect(machine({ claude: () => slow }).probe)
     expect(readiness['claude']).toMatchObject({ installed: true, version: null, signedIn: null })
-    expect(readiness['claude']?.message).toContain('did not answer within 5 s')
+    expect(readiness['claude']?.message).toContain('did not answer within 15 s')
   })
 
   it.each([

@@ -4,7 +4,8 @@ import type { HarnessProbe, HarnessReadiness } from '../adapter.ts'
 import { accountDigest } from '../parts/account.ts'
 import { versionIn } from '../parts/version.ts'
 
-const probeMs = 5_000
+/** A third of a second, and much longer on a busy machine; who is cut off counts as neither signed in nor out. */
+const probeMs = 15_000
 const text = z.string().max(500).nullish().catch(null)
 const authStatus = z.object({ loggedIn: z.boolean(), email: text, orgId: text })
 type AuthStatus = z.infer<typeof authStatus>

@@ -130,24 +130,29 @@ describe('a run', () => {
     expect(requests[0]).not.toContain('"name":"question"')
     expect(requests[1]).toContain('Also mind the gap.')
   })
+})
 
-  it('stops at the limit of turns', async () => {
-    await stub.script({ run: { loop: true, steps: [shell('echo again')] } })
-    const { outcome } = await drive({ spec: { maxTurns: 2 } }).done
-    expect(outcome).toMatchObject({ exitReason: 'budget_exceeded', message: expect.stringContaining('(2)') })
-    expect(await stub.requests()).toHaveLength(2)
-  })
+// By their recordings, too.
+if (allHarnessCases) {
+  describe('a run that is ended', () => {
+    it('stops at the limit of turns', async () => {
+      await stub.script({ run: { loop: true, steps: [shell('echo again')] } })
+      const { outcome } = await drive({ spec: { maxTurns: 2 } }).done
+      expect(outcome).toMatchObject({ exitReason: 'budget_exceeded', message: expect.stringContaining('(2)') })
+      expect(await stub.requests()).toHaveLength(2)
+    })
 
-  it('that nobody signed in for asks no model', async () => {
-    const plain = newMachine()
-    writeOpencodeConfig(plain.home, '{}')
-    const { outcome } = await drive({ machine: plain }).done
-    expect(outcome).toMatchObject({
-      exitReason: 'harness_start_failed',
-      message: expect.stringContaining('auth login'),
+    it('that nobody signed in for asks no model', async () => {
+      const plain = newMachine()
+      writeOpencodeConfig(plain.home, '{}')
+      const { outcome } = await drive({ machine: plain }).done
+      expect(outcome).toMatchObject({
+        exitReason: 'harness_start_failed',
+        message: expect.stringContaining('auth login'),
+      })
     })
   })
-})
+}
 
 describe('told to stop with a refusal', () => {
   it('it ends by itself, asks the model no more; its session is gone on with, in its own folder', async () => {
