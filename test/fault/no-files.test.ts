@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { HostRecord } from '../../device-manager/run-host/wire/protocol.ts'
 import { takeFiles, whyNoFileLimit } from '../kit/file-limit.ts'
 import { checkInvariants } from '../kit/invariants.ts'
 import { waitFor } from '../kit/programs.ts'
@@ -31,7 +33,7 @@ describe.skipIf(why !== null)('without a file left', () => {
     ])
     const liveId = await live.start()
     await live.reached('up')
-    await waitFor(() => device.hosts().some((host) => host.runId === null), 'a spare run host')
+    await waitFor(() => device.hosts().some((host) => host.runId === null && isConnected(host)), 'a spare run host')
     const giveBack = takeFiles(pid)
     // By the host that stands by; there is none for the next one.
     const takenId = await taken.start()
@@ -79,6 +81,13 @@ describe.skipIf(why !== null)('without a file left', () => {
     expect(server.isRunning).toBe(true)
   })
 })
+
+/** The daemon has reached it: a host that is only there could not be reached any more without a file. */
+function isConnected({ socket }: HostRecord): boolean {
+  const sockets = readFileSync('/proc/net/unix', 'utf8').split('\n')
+  const connected = '03'
+  return sockets.some((line) => line.endsWith(` ${socket}`) && line.trim().split(/\s+/)[5] === connected)
+}
 
 async function isAnswered(url: string): Promise<boolean> {
   try {
