@@ -101,8 +101,14 @@ export class Watch {
 
   private async mayWatch(path: string): Promise<boolean> {
     const { patience, log } = this.options
-    // The words of a path that hangs, or has gone meanwhile, are for nobody: the next look finds that out.
-    const why = await patience.wait(path, async () => (await whyUnwatchable(path)) ?? '').catch(() => null)
+    // The words of a path that hangs, or cannot be reached, are for nobody. One that has gone since it was looked at, which
+    // nothing tells of, is looked at again.
+    const why = await patience
+      .wait(path, async () => (await whyUnwatchable(path)) ?? '')
+      .catch((error: NodeJS.ErrnoException) => {
+        if (error.code === 'ENOENT' || error.code === 'ENOTDIR') this.looks.ask()
+        return null
+      })
     if (why) log.info({ path, why }, 'looked at each minute, since it cannot be watched')
     return why === ''
   }

@@ -14,13 +14,13 @@ beforeEach(() => {
 })
 const at = (...names: string[]) => join(root, ...names)
 
-function begin(world: World): { watch: Watch; told: string[] } {
+function begin(world: World, patience = new Patience(world, 5_000)): { watch: Watch; told: string[] } {
   const told: string[] = []
   const nothing = () => undefined
   const watch = new Watch({
     world,
     log: { debug: nothing, info: nothing, warn: nothing, error: nothing },
-    patience: new Patience(world, 5_000),
+    patience,
     changed: async (subjects) => void told.push(...subjects),
   })
   onTestFinished(() => watch.stop())
@@ -63,6 +63,20 @@ test('a file that is written a thousand times costs a few looks, and what came l
   expect(during).toBeLessThanOrEqual(2 + (performance.now() - begun) / 500)
   rmSync(at('file'))
   await waitFor(() => told.length > during, 'the end is told')
+})
+
+test('a file that goes after it was looked at, and before it is watched, is told of soon', async () => {
+  class Removing extends Patience {
+    override wait: Patience['wait'] = async (who, ask) => {
+      if (who === at('in', 'file')) rmSync(at('in'), { recursive: true, force: true })
+      return super.wait(who, ask)
+    }
+  }
+  mkdirSync(at('in'))
+  writeFileSync(at('in', 'file'), '')
+  const { watch, told } = begin(realWorld, new Removing(realWorld, 5_000))
+  watch.set('file', [at('in', 'file')])
+  await waitFor(() => told.length === 2, 'its removal is told')
 })
 
 test('a subject that is of no interest any more is not told of', async () => {
