@@ -8,8 +8,8 @@ import type { World } from '../../shared/lib/world.ts'
  */
 export interface IdleMemoryOptions {
   world: World
-  /** Bytes that the process holds. */
-  resident?: () => number
+  /** Bytes that the process holds; null: the system does not tell. */
+  resident?: () => number | null
   collect?: () => void
 }
 
@@ -19,7 +19,7 @@ const growth = 1.25
 
 export class IdleMemory {
   private readonly world: World
-  private readonly resident: () => number
+  private readonly resident: () => number | null
   private readonly collect: () => void
   private wasActive = false
   /** Whether something happened since the last collection. */
@@ -27,7 +27,7 @@ export class IdleMemory {
   private least = Infinity
   private stopTimer: () => void = () => undefined
 
-  constructor({ world, resident = () => process.memoryUsage.rss(), collect = collectNow }: IdleMemoryOptions) {
+  constructor({ world, resident = residentBytes, collect = collectNow }: IdleMemoryOptions) {
     this.world = world
     this.resident = resident
     this.collect = collect
@@ -35,7 +35,7 @@ export class IdleMemory {
 
   start(): void {
     this.stop()
-    this.least = Math.min(this.least, this.resident())
+    this.least = Math.min(this.least, this.resident() ?? Infinity)
     this.stopTimer = this.world.after(checkMs, () => {
       this.check()
       this.start()
@@ -54,11 +54,20 @@ export class IdleMemory {
 
   private check(): void {
     const resident = this.resident()
-    if (!this.wasActive && this.isDue && resident > this.least * growth) {
+    if (!this.wasActive && this.isDue && resident !== null && resident > this.least * growth) {
       this.collect()
       this.isDue = false
     }
     this.wasActive = false
+  }
+}
+
+/** Asking takes a file, which a busy server may not get. */
+function residentBytes(): number | null {
+  try {
+    return process.memoryUsage.rss()
+  } catch {
+    return null
   }
 }
 

@@ -1,4 +1,7 @@
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { execa } from 'execa'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { HostRecord } from '../../device-manager/run-host/wire/protocol.ts'
 import { takeFiles, whyNoFileLimit } from '../kit/file-limit.ts'
@@ -79,6 +82,30 @@ describe.skipIf(why !== null)('without a file left', () => {
     await checkInvariants(system, run, runId, { exitReason: 'completed', output })
     expect(server.program.pid).toBe(pid)
     expect(server.isRunning).toBe(true)
+  })
+
+  test('the server goes on where the system does not tell how much memory it holds', async () => {
+    const program = `
+      import { IdleMemory } from ${JSON.stringify(join(import.meta.dirname, '../../control-plane/process/idle-memory.ts'))}
+      const ticks = []
+      const memory = new IdleMemory({ world: { after: (_ms, run) => (ticks.push(run), () => undefined) } })
+      memory.start()
+      process.stdin.once('data', () => {
+        ticks.at(-1)()
+        process.stdout.write(String(ticks.length))
+        process.exit()
+      })
+      process.stdout.write('up ')`
+    const child = execa(process.execPath, [
+      '--disable-warning=ExperimentalWarning',
+      '--input-type=module',
+      '-e',
+      program,
+    ])
+    await once(child.stdout, 'data')
+    takeFiles(child.pid!)
+    child.stdin.end('go')
+    expect((await child).stdout).toBe('up 2')
   })
 })
 
