@@ -5,6 +5,7 @@ import { lockPlacement } from '../placement/facts.ts'
 import { placeAll, placeRun, type Placement, type RunFacts } from '../placement/placement.ts'
 import { findWaiting } from '../placement/waiting-store.ts'
 import { listSpecs } from '../resources/runs/details-store.ts'
+import { takeFallback } from '../resources/runs/fallback-store.ts'
 import { offerRuns } from '../resources/runs/lease-store.ts'
 import { findRun } from '../resources/runs/store.ts'
 import { cancelRun } from './cancel-run.ts'
@@ -70,6 +71,7 @@ export async function offerQueued(
     const offers = await offerRuns(tx, { runIds: runs.map(({ run }) => run.id), device, expiresAt })
     for (const { runId, fence } of offers) fences.set(runId, fence)
   }
+  for (const { run, onFallback } of placed) if (onFallback && fences.has(run.id)) await takeFallback(tx, run.id)
   const specs = await listSpecs(tx, [...fences.keys()])
   return placed.flatMap(({ run, publicId: device }) => {
     const [fence, spec] = [fences.get(run.id), specs.get(run.id)]

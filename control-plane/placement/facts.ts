@@ -116,7 +116,10 @@ function unreadyOf({ providerReadiness }: DeviceRow): string[] {
 
 /** The facts of a run for `placeRun`, made from rows at hand. */
 export function toRunFacts(
-  run: Pick<RunRow, 'agentId' | 'harness' | 'folderId' | 'causedByUserId' | 'providerKeyId'>,
+  run: Pick<
+    RunRow,
+    'agentId' | 'harness' | 'folderId' | 'causedByUserId' | 'providerKeyId' | 'fallbackHarness' | 'fallbackKeyId'
+  >,
   rows: {
     agent: Pick<AgentRow, 'ownerUserId' | 'transferredAt'> | null
     folder: Pick<FolderRow, 'device'> | null
@@ -129,6 +132,7 @@ export function toRunFacts(
     agentId: run.agentId,
     harness: run.harness,
     keyId: run.providerKeyId,
+    fallback: run.fallbackHarness === null ? null : { harness: run.fallbackHarness, keyId: run.fallbackKeyId },
     // A folder that was removed while the run waited names no device, so the run waits until its time is up.
     folderDevice: run.folderId === null ? null : (rows.folder?.device ?? ''),
     sessionDevice: rows.parent?.sessionId ? rows.parent.device : null,

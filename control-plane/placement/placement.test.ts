@@ -21,6 +21,7 @@ const run = (changes: Partial<RunFacts> = {}): RunFacts => ({
   agentId: 'agt_1',
   harness: 'claude',
   keyId: null,
+  fallback: null,
   folderDevice: null,
   sessionDevice: null,
   ownerUserId: 'me',
@@ -77,6 +78,38 @@ describe('which device a run goes to', () => {
     expect(placeRun(run(), facts)).toEqual(gate('rate_limit'))
     expect(placeRun(run({ harness: 'codex' }), facts)).toEqual(on('a'))
     expect(placeRun(run({ agentId: 'agt_2' }), facts)).toEqual(on('a'))
+  })
+
+  it('goes on its fallback harness where a limit keeps it from its own, and only if it may begin at once', () => {
+    const limited = { ...nothing, defaultDevice: null, rateLimited: new Set(['agt_1/claude']) }
+    const devices = [device('a'), device('b', { used: 1 })]
+    const withFallback = run({ fallback: { harness: 'codex', keyId: null }, sessionDevice: 'b' })
+    expect(placeRun(withFallback, { ...limited, devices })).toEqual({ ...on('a'), onFallback: true })
+    expect(placeRun(withFallback, { ...nothing, defaultDevice: null, devices })).toEqual(on('b'))
+    const quotas = new Map(devices.map(({ publicId }) => [`claude/${publicId}`, { room: 0, opensAt: 5 }]))
+    expect(placeRun(withFallback, { ...nothing, defaultDevice: null, devices, quotas })).toMatchObject({
+      onFallback: true,
+    })
+    // What keeps it from both is told of its own.
+    const unready = devices.map((each) => ({ ...each, unready: ['codex'] }))
+    expect(placeRun(withFallback, { ...limited, devices: unready })).toEqual(gate('rate_limit'))
+    const spent = new Map([...quotas, ['codex/a', { room: 0, opensAt: 9 }], ['codex/b', { room: 0, opensAt: 9 }]])
+    const held = { ...gate('rate_limit'), opensAt: 5 }
+    expect(placeRun(withFallback, { ...nothing, defaultDevice: null, devices, quotas: spent })).toEqual(held)
+    // No other gate sends it there.
+    const absent = devices.map((each) => ({ ...each, unready: ['claude'] }))
+    expect(place(withFallback, absent)).toEqual(gate('no_ready_route'))
+  })
+
+  it('counts a run on its fallback harness for the account of that one', () => {
+    const quotas = new Map([
+      ['claude/a', { room: 0, opensAt: 5 }],
+      ['codex/a', { room: 1, opensAt: 9 }],
+    ])
+    const facts = { ...nothing, devices: [device('a')], defaultDevice: null, quotas }
+    const runs = [1, 2].map((id) => ({ id, facts: run({ fallback: { harness: 'codex', keyId: null } }) }))
+    const { placed } = placeAll(runs, facts)
+    expect(placed.map(({ run: { id }, onFallback }) => [id, onFallback])).toEqual([[1, true]])
   })
 
   it('goes only where the device takes wakes of whoever caused it', () => {

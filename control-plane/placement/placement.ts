@@ -43,6 +43,8 @@ export interface RunFacts {
   harness: HarnessName
   /** The agent's own key for the harness's provider; null: the device's sign-in is used. */
   keyId: string | null
+  /** Where it goes while a provider's limit keeps it from its harness. */
+  fallback: Pick<RunFacts, 'harness' | 'keyId'> | null
   /** Device of the folder the run starts in; null when it starts in the home folder. */
   folderDevice: string | null
   /** Device whose harness session the run goes on with. */
@@ -72,13 +74,25 @@ export interface Gate {
   /** When it opens by itself, where that is known (ms). */
   opensAt?: number
 }
-export type Placement = { kind: 'device'; publicId: string } | Gate
+/** `onFallback`: with its fallback harness. */
+export type Placement = { kind: 'device'; publicId: string; onFallback?: true } | Gate
+
+/** A run that would wait for the limit of a provider goes with its fallback harness, if it may begin with that at once. */
+export function placeRun(run: RunFacts, facts: PlacementFacts): Placement {
+  const own = placeOnOwn(run, facts)
+  if (own.kind === 'device' || own.reason !== 'rate_limit' || run.fallback === null) return own
+  const other = placeOnOwn(onFallback(run), facts)
+  return other.kind === 'device' ? { ...other, onFallback: true } : own
+}
+
+/** The session that it would go on with is one of its own harness. */
+const onFallback = (run: RunFacts): RunFacts => ({ ...run, ...run.fallback, fallback: null, sessionDevice: null })
 
 /**
  * The folder's device, else the device that holds the session, the workspace's default device, then the owner's other
  * devices, the emptiest first.
  */
-export function placeRun(run: RunFacts, facts: PlacementFacts): Placement {
+function placeOnOwn(run: RunFacts, facts: PlacementFacts): Placement {
   const gate = (reason: GateReason): Gate => ({ kind: 'gate', reason })
   if (run.isTaskLocked) return gate('task_locked')
   if (facts.rateLimited.has(`${run.agentId}/${run.harness}`)) return gate('rate_limit')
@@ -103,6 +117,7 @@ export function placeRun(run: RunFacts, facts: PlacementFacts): Placement {
 export interface Placed<Run> {
   run: Run
   publicId: string
+  onFallback?: true
 }
 
 /** Places runs one after the other, each taking room. Runs that a gate holds are left out. */
@@ -118,10 +133,11 @@ export function placeAll<Run extends { facts: RunFacts }>(
     if (!devices.some(hasRoom)) break
     const placement = placeRun(run.facts, left)
     if (placement.kind === 'gate') continue
-    placed.push({ run, publicId: placement.publicId })
-    const device = devices.find(({ publicId }) => publicId === placement.publicId)!
+    const { kind: _, ...place } = placement
+    placed.push({ run, ...place })
+    const device = devices.find(({ publicId }) => publicId === place.publicId)!
     device.used++
-    const quota = quotaFor(run.facts, device, left)
+    const quota = quotaFor(place.onFallback ? onFallback(run.facts) : run.facts, device, left)
     if (quota !== undefined) quota.room--
   }
   return { placed, left }

@@ -1,6 +1,7 @@
 import { reasoningEfforts } from '../../shared/runs/spec.ts'
 import type { RunEffect } from '../lifecycle/run-effects.ts'
 import { publish } from '../db/outbox.ts'
+import type { AgentRow } from '../resources/agents/store.ts'
 import { listDevicesOfWorkspace } from '../resources/devices/store.ts'
 import { accountOf, accountsOf, longestWindowMs, successorsInARow } from '../resources/quotas/rules.ts'
 import { closeQuota } from '../resources/quotas/store.ts'
@@ -60,7 +61,7 @@ async function closeAccount(
     if (own === account) await publish(db, { topic: 'device.changed', key: publicId, at })
 }
 
-const goOn = `The provider's limit stopped you in this work; it is over now. Go on where you stopped, and do nothing twice.
+const goOn = `The limit of a provider stopped you in this work. Go on where you stopped, and do nothing twice.
 
 What you were asked:
 
@@ -68,12 +69,20 @@ What you were asked:
 
 const keyOf = (runId: string) => `after_limit:${runId}`
 
-/** A run that follows one which reached a limit works as that one did, and has its place in the line. */
-export function afterLimit(key: string | null, parent: RunRow | null): Pick<Wake, 'overrides' | 'inLineSince'> {
+/**
+ * A run that follows one which reached a limit works as that one did, and has its place in the line. Where that one was on
+ * the agent's fallback, the agent's own harness is as good again.
+ */
+export function afterLimit(
+  key: string | null,
+  { parent, agent }: { parent: RunRow | null; agent: Pick<AgentRow, 'fallbackHarness'> },
+): Pick<Wake, 'overrides' | 'inLineSince'> {
   if (parent === null || key !== keyOf(parent.id)) return {}
-  const { environmentType: environment, harness, modelId: model, inLineSince, createdAt } = parent
+  const { environmentType: environment, inLineSince, createdAt } = parent
   const reasoningEffort = reasoningEfforts.find((effort) => effort === parent.reasoningEffort) ?? null
-  return { overrides: { environment, harness, model, reasoningEffort }, inLineSince: inLineSince ?? createdAt }
+  const asBefore = { harness: parent.harness, model: parent.modelId }
+  const overrides = { environment, reasoningEffort, ...(parent.harness !== agent.fallbackHarness && asBefore) }
+  return { overrides, inLineSince: inLineSince ?? createdAt }
 }
 
 /** Not by one that would find the same limit, nor without end. */

@@ -15,7 +15,8 @@ import { findWorkspace, type WorkspaceRow } from '../resources/workspaces/store.
 import { admit, type Admission } from './admission.ts'
 import { spentBudgetOf } from '../resources/agents/budget.ts'
 import { causeOf } from './cause.ts'
-import { buildSpec, type RunOverrides } from './build-spec.ts'
+import { buildSpec, type RunOverrides, type SpecInput } from './build-spec.ts'
+import { fallbackSpecOf } from './fallback.ts'
 import { finishRun } from '../lifecycle/end-run.ts'
 import { toRunFacts } from '../placement/facts.ts'
 import { placeNew, specFor } from '../lifecycle/offer.ts'
@@ -64,11 +65,13 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
   const continued = parent?.run ?? null
   const causedBy = wake.causedBy === undefined ? await causeOf(tx, wake.requestedBy) : wake.causedBy
   const secretKeys = await listSecretKeys(tx, agent.id)
-  const providerKeyId = keyOf(spec.harness, secretKeys)
-  const placing = { providerKeyId, causedBy, agent, folder, parent: continued, task, harness: spec.harness }
-  const facts = await factsOf(tx, placing)
+  const own: Way = { spec, keyId: keyOf(spec.harness, secretKeys) }
+  const fallback = fallbackOf({ ...draft, allowCalls: spec.allowCalls, resumeSessionId: null }, own, secretKeys)
+  const facts = await factsOf(tx, { own, fallback, causedBy, agent, folder, parent: continued, task })
   const place = async () => placeNew(tx, { workspaceId: workspace.id, run: facts }, context.offers)
   const { placement, offer } = admission.kind === 'declined' ? unplaced : await place()
+  const isOnFallback = placement?.kind === 'device' && placement.onFallback
+  const [way, other] = isOnFallback ? [fallback!, null] : [own, fallback]
   await insertRun(tx, {
     id: runId,
     workspaceId: agent.workspaceId,
@@ -76,7 +79,7 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
     triggerSource: wake.triggerSource,
     requestedBy: wake.requestedBy,
     causedByUserId: causedBy,
-    harness: spec.harness,
+    harness: way.spec.harness,
     environmentType: overrides.environment ?? agent.environment,
     folderId: folder?.shortId ?? null,
     taskId: task?.id ?? null,
@@ -84,10 +87,12 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
     taskTitle: task?.title ?? null,
     conversationId: wake.conversationId ?? null,
     parentRunId: continued?.id ?? null,
-    modelId: spec.model,
-    reasoningEffort: spec.reasoningEffort,
-    permissionMode: spec.permissions.defaultMode,
-    providerKeyId,
+    modelId: way.spec.model,
+    reasoningEffort: way.spec.reasoningEffort,
+    permissionMode: way.spec.permissions.defaultMode,
+    providerKeyId: way.keyId,
+    fallbackHarness: other?.spec.harness ?? null,
+    fallbackKeyId: other?.keyId ?? null,
     inLineSince: wake.inLineSince ?? null,
     createdAt: now,
     offer,
@@ -95,8 +100,9 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
   await insertDetails(tx, {
     runId,
     prompt,
-    spec,
-    manifest: manifestOf(spec, { instructions, secretKeys: [...secretKeys.keys()] }),
+    spec: way.spec,
+    fallbackSpec: other?.spec ?? null,
+    manifest: manifestOf(way.spec, { instructions, secretKeys: [...secretKeys.keys()] }),
   })
   if (continued) await setSuccessor(tx, continued.id, runId)
   if (admission.kind === 'declined') return decline(tx, { runId, admission, world: context.world })
@@ -104,7 +110,7 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
   if (offer !== null) {
     const { device } = offer
     afterCommit(tx, () =>
-      context.offers.push({ runId, fence: 1, device, taskId, spec: specFor(device, { spec, run: facts }) }),
+      context.offers.push({ runId, fence: 1, device, taskId, spec: specFor(device, { spec: way.spec, run: facts }) }),
     )
     return { kind: 'queued', runId }
   }
@@ -116,24 +122,43 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
 
 const unplaced = { placement: null, offer: null }
 
+/** What a run is given, and the agent's own key that its harness takes. */
+interface Way {
+  spec: RunSpec
+  keyId: string | null
+}
+
+function fallbackOf(input: SpecInput, own: Way, secretKeys: ReadonlyMap<string, string>): Way | null {
+  const spec = fallbackSpecOf(input, own.spec)
+  return spec && { spec, keyId: keyOf(spec.harness, secretKeys) }
+}
+
 /** The facts that the placement of a new run depends on. Any live run of its task came before it. */
 async function factsOf(
   tx: Tx,
   run: {
+    own: Way
+    fallback: Way | null
     causedBy: string | null
-    providerKeyId: string | null
     agent: AgentRow
     folder: FolderRow | null
     parent: RunRow | null
     task: WakeTask | null
-    harness: HarnessName
   },
 ): Promise<RunFacts> {
-  const { agent, folder, parent, causedBy, harness, providerKeyId } = run
+  const { own, fallback, agent, folder, parent, causedBy } = run
   const isTaskLocked = run.task !== null && (await listLiveOfTask(tx, run.task.id)).length > 0
   const isCauseGone = causedBy !== null && !(await isMember(tx, agent.workspaceId, causedBy))
   return toRunFacts(
-    { agentId: agent.id, harness, folderId: folder?.shortId ?? null, causedByUserId: causedBy, providerKeyId },
+    {
+      agentId: agent.id,
+      harness: own.spec.harness,
+      folderId: folder?.shortId ?? null,
+      causedByUserId: causedBy,
+      providerKeyId: own.keyId,
+      fallbackHarness: fallback?.spec.harness ?? null,
+      fallbackKeyId: fallback?.keyId ?? null,
+    },
     { agent, folder, parent, isCauseGone, isTaskLocked },
   )
 }

@@ -150,7 +150,7 @@ export class Waker {
               conversationId,
               ...runtimeOf(talk),
               allowCalls: wakes.flatMap((wake) => wake.allowCalls),
-              ...afterLimit(first.key, parent),
+              ...afterLimit(first.key, { parent, agent }),
             },
             this.options.context,
           )

@@ -95,7 +95,7 @@ export const agentConfigRoutes = {
     endpoint: 'PUT /agents/{agentId}/config',
     summary: "Change an agent's settings, its AGENT.md, or both",
     description:
-      'Keys that are present are written, null inherits, absent keys stay. An agent changes only its own AGENT.md, model, backupModel, reasoningEffort, sandboxSize, harness and maxTurns; another change of its own waits for approval (202).',
+      'Keys that are present are written, null inherits, absent keys stay. An agent changes only its own AGENT.md, model, backupModel, reasoningEffort, sandboxSize, harness, fallbackHarness and maxTurns; another change of its own waits for approval (202).',
     params: agentParams,
     body: z.object({
       config: agentConfigPatch.optional(),
@@ -115,6 +115,7 @@ export const agentConfigRoutes = {
         'max-turns': configFlag('runtime.maxTurns'),
         'monthly-budget-cents': configFlag('runtime.monthlyBudgetCents'),
         harness: configFlag('runtime.harness'),
+        'fallback-harness': configFlag('runtime.fallbackHarness'),
         environment: configFlag('runtime.environment'),
         'sandbox-size': configFlag('runtime.sandboxSize'),
         command: { ...configCommand, kind: 'string' },

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { harnessNames } from '../runs/harnesses.ts'
+import { agentPrograms, harnessNames } from '../runs/harnesses.ts'
 import { commandProtocols, harnessCommand, reasoningEfforts, toolPermissionModes } from '../runs/spec.ts'
 import { agentId, agentRef, approvalId, folderShortId, timestamp, uuid } from './ids.ts'
 import { idsParam, listOrBatchOf, pageParams } from './paging.ts'
@@ -100,6 +100,10 @@ export const runtimeFields = {
   reasoningEffort: z.enum(reasoningEfforts).nullable().describe('Reasoning effort; null inherits.'),
   sandboxSize: z.enum(sandboxSizes).nullable().describe('Size of its cloud sandbox; null inherits.'),
   harness: z.enum(harnessNames).nullable().describe('Agent program; null: chosen by the model.'),
+  fallbackHarness: z
+    .enum(agentPrograms)
+    .nullable()
+    .describe('Agent program for runs that would wait for the limit of a provider; null: they wait.'),
   environment: z.enum(environments).describe('Where its runs execute.'),
   maxTurns: z.number().int().min(1).max(1000).nullable().describe("Most turns of one run; null: the workspace's."),
   monthlyBudgetCents: monthlyBudgetCents.nullable(),
@@ -146,6 +150,7 @@ const settingsKeys = [
   'reasoningEffort',
   'sandboxSize',
   'harness',
+  'fallbackHarness',
   'environment',
   'maxTurns',
   'monthlyBudgetCents',

@@ -112,6 +112,12 @@ export type HarnessName = keyof typeof table
 export const harnesses: Readonly<Record<HarnessName, HarnessFacts>> = table
 export const harnessNames = Object.keys(table) as [HarnessName, ...HarnessName[]]
 
+/** The harnesses that are programs of their own: all that an agent may fall back on. */
+export const agentPrograms = harnessNames.filter((name) => !harnesses[name].runsOwnCommand) as [
+  HarnessName,
+  ...HarnessName[],
+]
+
 /** A program that svc did not choose: what it asks and which model it takes is its own affair. */
 const byProtocol = {
   runsOwnCommand: true,

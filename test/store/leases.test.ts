@@ -3,6 +3,7 @@ import type { Db } from '../../control-plane/db/open.ts'
 import { findWaiting, listWaiting } from '../../control-plane/placement/waiting-store.ts'
 import { insertFolder } from '../../control-plane/resources/folders/store.ts'
 import { insertDetails, listSpecs } from '../../control-plane/resources/runs/details-store.ts'
+import { takeFallback } from '../../control-plane/resources/runs/fallback-store.ts'
 import {
   claimLoneRun,
   claimRun,
@@ -137,7 +138,7 @@ onBoth('what waits is listed oldest first, page by page, with what its placement
     idsOf([plain, inFolder]),
   )
   const placed = { ownerUserId: owner, isOwnerAsked: true, isCauseGone: false, causedBy: owner, isTaskLocked: false }
-  const facts = { agentId: agent.id, harness: plain.harness, keyId: null, ...placed }
+  const facts = { agentId: agent.id, harness: plain.harness, keyId: null, fallback: null, ...placed }
   expect(first[0]).toEqual({
     id: plain.id,
     workspaceId,
@@ -177,11 +178,31 @@ onBoth('a run waits for the others of its task that were first or are at work', 
   expect((await findWaiting(root, [other.id]))[0]!.facts.isTaskLocked).toBe(false)
 })
 
+onBoth('a run goes on its fallback harness once, with what it was given for that', async ({ root }) => {
+  const agent = await seedAgent(root, await seedWorkspace(root))
+  const fallback = { fallbackHarness: 'codex', fallbackKeyId: 'sec_a' } as const
+  const run = await seedRun(root, agent, { ...fallback, modelId: 'claude-opus-4-5' })
+  const spec = runSpecFixture(run.id)
+  const fallbackSpec = { ...spec, harness: 'codex' as const, model: 'gpt-5', reasoningEffort: 'low' as const }
+  await insertDetails(root, { runId: run.id, prompt: null, spec, fallbackSpec, manifest: null })
+  expect((await findWaiting(root, [run.id]))[0]!.facts.fallback).toEqual({ harness: 'codex', keyId: 'sec_a' })
+  await takeFallback(root, run.id)
+  const onFallback = { harness: 'codex', modelId: 'gpt-5', reasoningEffort: 'low', providerKeyId: 'sec_a' }
+  const taken = { ...onFallback, fallbackHarness: null, fallbackKeyId: null }
+  expect(await findRun(root, run.id)).toMatchObject(taken)
+  expect((await listSpecs(root, [run.id])).get(run.id)).toEqual(fallbackSpec)
+  await takeFallback(root, run.id)
+  expect(await findRun(root, run.id)).toMatchObject(taken)
+  const plain = await seedRun(root, agent)
+  await takeFallback(root, plain.id)
+  expect(await findRun(root, plain.id)).toMatchObject({ harness: plain.harness })
+})
+
 onBoth('what runs are started with is read together', async ({ root }) => {
   const agent = await seedAgent(root, await seedWorkspace(root))
   const runs = [await seedRun(root, agent), await seedRun(root, agent)]
   for (const { id: runId } of runs)
-    await insertDetails(root, { runId, prompt: null, spec: runSpecFixture(runId), manifest: null })
+    await insertDetails(root, { runId, prompt: null, spec: runSpecFixture(runId), fallbackSpec: null, manifest: null })
   const specs = await listSpecs(root, [...idsOf(runs), 'run_0000000000000000'])
   expect(specs).toEqual(new Map(idsOf(runs).map((runId) => [runId, runSpecFixture(runId)])))
 })

@@ -118,7 +118,7 @@ onBoth('details hold the prompt, the spec, and the last output, whatever JSON it
     allowCalls: [],
     permissions: { allow: [], ask: [], deny: [], defaultMode: 'full' as const },
   }
-  await insertDetails(root, { runId, prompt: 'Größe 🙂', spec: stored, manifest: null })
+  await insertDetails(root, { runId, prompt: 'Größe 🙂', spec: stored, fallbackSpec: null, manifest: null })
   expect(await findDetails(root, runId)).toMatchObject({ prompt: 'Größe 🙂', spec, manifest: null, output: null })
   await replaceSpec(root, runId, { ...stored, resumeSessionId: 'other' })
   expect((await findDetails(root, runId))?.spec).toEqual({ ...stored, resumeSessionId: 'other' })

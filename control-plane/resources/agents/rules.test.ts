@@ -45,6 +45,7 @@ const row: AgentRow = {
   reasoningEffort: null,
   sandboxSize: null,
   harness: null,
+  fallbackHarness: null,
   environment: 'device',
   maxTurns: null,
   protocol: null,

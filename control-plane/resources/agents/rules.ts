@@ -124,6 +124,7 @@ export function configOf(agent: AgentRow): AgentConfig {
       reasoningEffort: agent.reasoningEffort,
       sandboxSize: agent.sandboxSize,
       harness: agent.harness,
+      fallbackHarness: agent.fallbackHarness,
       environment: agent.environment,
       maxTurns: agent.maxTurns,
       monthlyBudgetCents: agent.monthlyBudgetCents,

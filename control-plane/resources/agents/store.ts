@@ -40,6 +40,7 @@ export const agents = table('agents', {
   sandboxSize: z.enum(['small', 'medium', 'large']).nullable(),
   /** The override; null: derived from the model. */
   harness: z.enum(harnessNames).nullable(),
+  fallbackHarness: z.enum(harnessNames).nullable(),
   environment: z.enum(['device', 'cloud']),
   maxTurns: nullableInt,
   command: nullableJson(harnessCommand),

@@ -65,6 +65,7 @@ const ownKeys = new Set([
   'runtime.reasoningEffort',
   'runtime.sandboxSize',
   'runtime.harness',
+  'runtime.fallbackHarness',
   'runtime.maxTurns',
 ])
 

@@ -11,6 +11,7 @@ const details = table('run_details', {
   runId: text,
   prompt: nullableText,
   spec: json(runSpec),
+  fallbackSpec: nullableJson(runSpec),
   manifest: nullableJson(z.record(z.string(), z.unknown())),
   output: nullableJson(z.unknown()),
   outputSchema: nullableText,
@@ -19,11 +20,11 @@ const details = table('run_details', {
 })
 export type RunDetails = RowOf<typeof details>
 
-const insert = details.inserter(['runId', 'prompt', 'spec', 'manifest'])
+const insert = details.inserter(['runId', 'prompt', 'spec', 'fallbackSpec', 'manifest'])
 
 export async function insertDetails(
   db: Db,
-  row: Pick<RunDetails, 'runId' | 'prompt' | 'spec' | 'manifest'>,
+  row: Pick<RunDetails, 'runId' | 'prompt' | 'spec' | 'fallbackSpec' | 'manifest'>,
 ): Promise<void> {
   await insert(db, row)
 }

@@ -215,6 +215,84 @@ test('a key that an agent brings has a limit of its own', async () => {
   expect(await runOf(successor)).toMatchObject({ gateReason: 'rate_limit' })
 })
 
+const fallbackAgent = () =>
+  server.createAgent({
+    harness: 'claude',
+    command: null,
+    model: 'claude-opus-4-5',
+    fallbackHarness: 'codex',
+    backupModel: 'gpt-5.1-codex',
+  })
+
+test('with a fallback harness a limited run goes on there at once, as do those that wait', async () => {
+  const device = await withCapacity(1)
+  const agent = await fallbackAgent()
+  await server.startRun(agent.id, { prompt: 'Paint the boat.' })
+  const limited = await device.take()
+  const waiting = await server.startRun(agent.id)
+  await limited.end('rate_limited', { sessionId: 'ses-1', limitResetsAt: later(hour) })
+  const first = await device.take()
+  expect(first.runId).toBe(await successorOf(limited.runId))
+  expect(first.spec).toMatchObject({
+    harness: 'codex',
+    model: 'gpt-5.1-codex',
+    backupModel: null,
+    resumeSessionId: null,
+    prompt: expect.stringMatching(/another agent program.*Go on where you stopped.*Paint the boat\.$/s),
+  })
+  expect(await runOf(first.runId)).toMatchObject({ harness: { id: 'codex' }, gateReason: null })
+  expect(await server.ok(`/runs/${first.runId}/manifest`)).toMatchObject({ harness: 'codex', model: 'gpt-5.1-codex' })
+  await first.end()
+  const second = await device.take()
+  expect(second).toMatchObject({ runId: waiting, spec: { harness: 'codex' } })
+  await second.end()
+  // A new one is placed so, too, and one after the reset is not.
+  await server.startRun(agent.id)
+  const third = await device.take()
+  expect(third.spec.harness).toBe('codex')
+  await third.end()
+  pass(hour)
+  await server.startRun(agent.id)
+  expect((await device.take()).spec).toMatchObject({ harness: 'claude', model: 'claude-opus-4-5' })
+})
+
+test('a run that reaches the limit of the fallback, too, waits for its own harness', async () => {
+  const device = await FakeDevice.connect(server)
+  const agent = await fallbackAgent()
+  await server.startRun(agent.id)
+  const limited = await device.take()
+  const resetsAt = later(hour)
+  await limited.end('rate_limited', { limitResetsAt: resetsAt })
+  const there = await device.take()
+  await there.end('rate_limited', { limitResetsAt: later(5 * hour) })
+  const successor = await successorOf(there.runId)
+  expect(await runOf(successor)).toMatchObject({
+    harness: { id: 'claude' },
+    gateReason: 'rate_limit',
+    gateDescription: expect.stringContaining(iso(resetsAt)),
+  })
+  pass(hour)
+  expect(await device.take()).toMatchObject({ runId: successor, spec: { harness: 'claude', model: 'claude-opus-4-5' } })
+})
+
+test('a fallback that could not hold the mode strict is none, nor is the own harness', async () => {
+  const device = await FakeDevice.connect(server)
+  const strict = await server.createAgent({
+    harness: 'claude',
+    command: null,
+    fallbackHarness: 'cursor',
+    toolPermissionMode: 'strict',
+  })
+  const same = await server.createAgent({ harness: 'claude', command: null, fallbackHarness: 'claude' })
+  await server.startRun(same.id)
+  const limited = await device.take()
+  await limited.end('rate_limited', { limitResetsAt: later(hour) })
+  for (const runId of [await successorOf(limited.runId), await server.startRun(strict.id)])
+    expect(await runOf(runId)).toMatchObject({ harness: { id: 'claude' }, gateReason: 'rate_limit' })
+  const body = { config: { runtime: { fallbackHarness: 'command' } } }
+  expect(await server.call(`/agents/${same.id}/config`, { method: 'PUT', body })).toMatchObject({ status: 400 })
+})
+
 /** A device whose account does so many pieces of work in an hour, counted from the first one. */
 interface Limited {
   device: FakeDevice

@@ -10,6 +10,7 @@ const healthyAgent = {
   backupModel: null,
   reasoningEffort: null,
   maxTurns: null,
+  fallbackHarness: null,
   protocol: null,
   command: null,
   transferredAt: null,
@@ -68,6 +69,27 @@ describe('the agent doctor', () => {
     expect(codes({ devices: [claude(false, null), claude(true, true)] })).toEqual([])
     expect(codes({ devices: [device({ readiness: null })] })).toEqual([])
     expect(codes({ harness: 'codex' })).toEqual(['harness_not_installed'])
+  })
+
+  it('checks the fallback harness, too', () => {
+    const fallback = (fallbackHarness: AgentRow['fallbackHarness'], changes: Partial<DoctorFacts> = {}) =>
+      diagnose({ ...healthy, agent: { ...healthyAgent, fallbackHarness }, ...changes }).map(
+        ({ code, param, message }) => [code, param, message],
+      )
+    const both = device({
+      readiness: {
+        claude: { installed: true, version: '1', signedIn: true, message: null },
+        cursor: { installed: true, version: '1', signedIn: true, message: null },
+      },
+    })
+    expect(fallback('cursor', { devices: [both] })).toEqual([])
+    const names = [['harness_not_installed', 'fallbackHarness', expect.stringMatching(/^cursor is not installed/)]]
+    expect(fallback('cursor')).toEqual(names)
+    const ignored = (why: RegExp) => [['setting_ignored', 'fallbackHarness', expect.stringMatching(why)]]
+    expect(fallback('claude')).toEqual(ignored(/on it already/))
+    const command = { ...healthyAgent, command: 'make', fallbackHarness: 'claude' } as AgentRow
+    expect(codes({ agent: command, harness: 'command' })).toEqual(['setting_ignored'])
+    expect(fallback('cursor', { devices: [both], permissionMode: 'strict' })).toEqual(ignored(/the mode strict/))
   })
 
   it('warns of a command agent without a command', () => {

@@ -115,14 +115,40 @@ function governanceWarnings({ agent, devices }: DoctorFacts): AgentWarning[] {
   return found
 }
 
+const harnessWarnings = ({ agent, harness, devices, permissionMode }: DoctorFacts): AgentWarning[] => [
+  ...readinessWarnings(harness, { devices, param: 'harness' }),
+  ...fallbackWarnings({ agent, harness, devices, permissionMode }),
+]
+
+function fallbackWarnings({
+  agent: { fallbackHarness },
+  harness,
+  devices,
+  permissionMode,
+}: Pick<DoctorFacts, 'agent' | 'harness' | 'devices' | 'permissionMode'>): AgentWarning[] {
+  if (fallbackHarness === null) return []
+  const param = 'fallbackHarness'
+  const ignored = (why: string) => [
+    warning('setting_ignored', 'warning', { message: `Its fallback harness has no effect: ${why}.`, param }),
+  ]
+  if (fallbackHarness === harness) return ignored('its runs are on it already')
+  if (harnesses[harness].runsOwnCommand) return ignored('no limit of a provider is known of a command')
+  const { holdsStrict, label } = harnesses[fallbackHarness]
+  if (!holdsStrict && permissionMode === 'strict')
+    return ignored(`${label} does not promise to ask before every tool, as the mode strict wants it`)
+  return readinessWarnings(fallbackHarness, { devices, param })
+}
+
 /** Only devices that reported count; one that is ready is enough. */
-function harnessWarnings({ harness, devices }: DoctorFacts): AgentWarning[] {
+function readinessWarnings(
+  harness: HarnessName,
+  { devices, param }: Pick<DoctorFacts, 'devices'> & { param: string },
+): AgentWarning[] {
   if (harnesses[harness].programs.length === 0) return []
   const reported = devices.flatMap((device) =>
     device.readiness === null ? [] : [{ device, state: device.readiness[harness] }],
   )
   if (reported.length === 0) return []
-  const param = 'harness'
   const installed = reported.filter(({ state }) => state?.installed === true)
   const names = reported.map(({ device }) => device.displayName).join(', ')
   if (installed.length === 0)
