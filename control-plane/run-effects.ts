@@ -1,5 +1,6 @@
 import { registerRunEffects } from './lifecycle/run-effects.ts'
 import { closeGatesOfRun } from './resources/approvals/steps/run-ended.ts'
+import { goOnAfterFailure } from './wakes/after-failure.ts'
 import { goOnAfterLimit } from './wakes/after-limit.ts'
 import { postReply } from './resources/conversations/steps/reply.ts'
 import { moveStartedTask, recordRunEnd } from './resources/tasks/steps/run-effects.ts'
@@ -11,6 +12,6 @@ export function registerAllRunEffects(): void {
   registerRunEffects({
     started: [moveStartedTask],
     // Tasks are locked before conversations, as everywhere.
-    ended: [closeGatesOfRun, recordRunEnd, postReply, goOnAfterLimit],
+    ended: [closeGatesOfRun, recordRunEnd, postReply, goOnAfterLimit, goOnAfterFailure],
   })
 }

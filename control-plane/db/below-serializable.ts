@@ -56,6 +56,7 @@ export const belowSerializable: readonly { what: string; tables: readonly string
       'github_deliveries',
       'automation_fires',
       'quota_windows',
+      'provider_circuits',
     ],
     why: 'Every reader passes them over by their time already.',
   },

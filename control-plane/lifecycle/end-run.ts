@@ -32,8 +32,8 @@ export async function finishRun(
     },
     at: ending.at,
   })
-  const { at, exitReason, limitResetsAt = null } = ending
-  await applyRunEffects(db, run, { at, world, exitReason, limitResetsAt })
+  const { at, exitReason, limitResetsAt = null, providerFailed = false } = ending
+  await applyRunEffects(db, run, { at, world, exitReason, limitResetsAt, providerFailed })
   return true
 }
 

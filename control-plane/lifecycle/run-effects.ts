@@ -15,6 +15,8 @@ export type RunEffect = (
     exitReason: ExitReason | null
     /** With `rate_limited`: when the limit is over (ms), where the harness says. */
     limitResetsAt?: number | null
+    /** A failure of its provider ended it. */
+    providerFailed?: boolean
   },
 ) => Promise<void>
 

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { toTimestamp } from '../../shared/api/ids.ts'
 import type { ChangeSetResult } from '../../shared/device/change-set.ts'
 import type { EndReport, EventsHeader, ServerMessage } from '../../shared/device/protocol.ts'
 import type { World } from '../../shared/lib/world.ts'
@@ -9,6 +10,7 @@ import { withCost } from '../catalog/price.ts'
 import type { Tx } from '../db/open.ts'
 import { finishRun } from '../lifecycle/end-run.ts'
 import { raiseToolApproval } from '../resources/approvals/steps/raise.ts'
+import { openedBy } from '../lifecycle/provider-failure.ts'
 import {
   advanceLog,
   findFrame,
@@ -203,7 +205,7 @@ export class IngestBatch {
     const closed = () => item.send({ type: 'run.closed', runId, fence })
     if (!run || run.endedAt !== null || run.fence !== fence || run.device !== item.device) {
       // The run has ended already (perhaps by this very report, whose answer was lost), or belongs to a later lease.
-      if (run && (run.fence !== fence || run.exitReason !== report.exitReason)) {
+      if (run && (run.fence !== fence || !isSameEnding(run, report))) {
         const body = Buffer.from(JSON.stringify(report))
         const header = { fence, firstSeq: null, lastSeq: null }
         await this.keepEvidence(run, { item, header, body, reason: 'late_ending' })
@@ -216,27 +218,42 @@ export class IngestBatch {
     await this.raiseApprovals(run, report.approvals)
     const at = this.options.world.now()
     const { lostSessionId } = report
-    const failed = statusOfExitReason(report.exitReason) === 'failed'
+    const { exitReason, message, providerFailed } = await this.judged(run, { report, at })
     const finished = await finishRun(this.tx, run, {
       fence,
-      exitReason: report.exitReason,
-      errorCode: failed ? report.exitReason : null,
-      errorMessage: report.message,
+      exitReason,
+      errorCode: statusOfExitReason(exitReason) === 'failed' ? exitReason : null,
+      errorMessage: message,
       at,
       usage: report.usage ? withCost(report.usage, run.modelId, this.options.catalog) : run.usage,
       toolCallCount: report.toolCallCount,
       sessionId: lostSessionId === undefined ? (report.sessionId ?? run.sessionId) : null,
       gapBytes: report.gapBytes,
       limitResetsAt: report.exitReason === 'rate_limited' ? (report.limitResetsAt ?? null) : null,
+      providerFailed,
       logVerified: await this.verify(run, report),
       world: this.options.world,
     })
     if (!finished) throw new RunChangedError('the run changed while its ending was stored')
     if (lostSessionId !== undefined) await forgetSession(this.tx, { agentId: run.agentId, sessionId: lostSessionId })
-    this.runs.set(runId, { ...run, endedAt: at, exitReason: report.exitReason })
+    this.runs.set(runId, { ...run, endedAt: at, exitReason, providerFailed })
     this.ended.push(run)
     this.touched.add(runId)
     this.replies.push(closed)
+  }
+
+  /** A failure of the provider that opens its breaker ends the run as `circuit_breaker`. */
+  private async judged(run: RunRow, { report, at }: { report: EndReport; at: number }) {
+    const { exitReason, message } = report
+    const providerFailed = exitReason === 'error' && report.providerFailed === true
+    const opened = providerFailed ? await openedBy(this.tx, run, at) : null
+    if (opened === null) return { exitReason, message, providerFailed }
+    const held = `The provider failed several runs in a row on this device. Others wait until ${toTimestamp(opened.openUntil)}.`
+    return {
+      exitReason: 'circuit_breaker' as const,
+      message: [message, held].filter(Boolean).join(' '),
+      providerFailed,
+    }
   }
 
   /** Whether the stored log has the hash that the device reported; null when the device could not compute it. */
@@ -292,3 +309,7 @@ export class IngestBatch {
 
 export const runIdOf = (item: IngestItem): string => (item.kind === 'events' ? item.header.runId : item.runId)
 const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
+
+/** The ending that the run has may be this one, told again. */
+const isSameEnding = (run: RunRow, { exitReason }: EndReport): boolean =>
+  run.exitReason === exitReason || (run.exitReason === 'circuit_breaker' && exitReason === 'error')

@@ -1,3 +1,4 @@
+import { providerOf } from '../../shared/runs/harnesses.ts'
 import type { Db, Tx } from '../db/open.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
 import { isController, livenessOf } from '../resources/devices/rules.ts'
@@ -13,6 +14,7 @@ import {
   type AccountHolder,
   type Quota,
 } from '../resources/quotas/rules.ts'
+import { circuitKey, roomAt, trialMs } from '../resources/quotas/circuit-rules.ts'
 import { loadOccupancy, type Occupancy } from '../resources/runs/live-store.ts'
 import type { RunRow } from '../resources/runs/store.ts'
 import { isHalted } from '../resources/workspaces/rules.ts'
@@ -49,15 +51,22 @@ export async function lockPlacement(
 async function load(db: Db, workspaceId: string, options: Moment & { lock: boolean }) {
   const workspace = await findWorkspace(db, workspaceId, options.lock)
   const devices = await listDevicesOfWorkspace(db, workspaceId)
-  const { live, paused, windows } = await loadOccupancy(db, {
+  const { live, paused, windows, circuits } = await loadOccupancy(db, {
     devices: devices.map((device) => device.publicId),
     workspaceId,
     pausedSince: options.now - rateLimitPauseMs,
     resetSince: options.now - thawMs,
+    triedSince: options.now - trialMs,
   })
   const used = (publicId: string) => sum(live.filter(({ device }) => device === publicId).map(({ count }) => count))
   const facts: PlacementFacts = {
     rateLimited: new Set(paused.map((run) => `${run.agentId}/${run.harness}`)),
+    circuits: new Map(
+      circuits.map((circuit) => [
+        circuitKey(circuit),
+        roomAt(options.now, { ...circuit, live: liveOf(circuit, live) }),
+      ]),
+    ),
     quotas: quotasOf(devices, { windows, live, now: options.now }),
     admins: await adminsFor(db, workspaceId, devices),
     defaultDevice: workspace?.defaultDevice ?? null,
@@ -88,6 +97,9 @@ const sum = (counts: readonly number[]) => counts.reduce((total, count) => total
 
 const holderOf = (device: DeviceRow): AccountHolder => ({ ...device, accounts: accountsOf(device.providerReadiness) })
 
+const liveOf = ({ device, provider }: Occupancy['circuits'][number], live: Occupancy['live']): number =>
+  sum(live.filter((run) => run.device === device && run.harness === harnessOf(provider)).map(({ count }) => count))
+
 /** Empty where no limit was reached, as on most days. */
 function quotasOf(
   devices: readonly DeviceRow[],
@@ -114,11 +126,13 @@ function unreadyOf({ providerReadiness }: DeviceRow): string[] {
     .map(([name]) => name)
 }
 
+type FallbackOfRun = 'fallbackHarness' | 'fallbackKeyId' | 'fallbackModel'
+
 /** The facts of a run for `placeRun`, made from rows at hand. */
 export function toRunFacts(
   run: Pick<
     RunRow,
-    'agentId' | 'harness' | 'folderId' | 'causedByUserId' | 'providerKeyId' | 'fallbackHarness' | 'fallbackKeyId'
+    'agentId' | 'harness' | 'folderId' | 'causedByUserId' | 'providerKeyId' | 'modelId' | FallbackOfRun
   >,
   rows: {
     agent: Pick<AgentRow, 'ownerUserId' | 'transferredAt'> | null
@@ -132,7 +146,8 @@ export function toRunFacts(
     agentId: run.agentId,
     harness: run.harness,
     keyId: run.providerKeyId,
-    fallback: run.fallbackHarness === null ? null : { harness: run.fallbackHarness, keyId: run.fallbackKeyId },
+    provider: providerOf(run.harness, run.modelId),
+    fallback: fallbackOf(run),
     // A folder that was removed while the run waited names no device, so the run waits until its time is up.
     folderDevice: run.folderId === null ? null : (rows.folder?.device ?? ''),
     sessionDevice: rows.parent?.sessionId ? rows.parent.device : null,
@@ -142,4 +157,9 @@ export function toRunFacts(
     isCauseGone: rows.isCauseGone,
     isTaskLocked: rows.isTaskLocked,
   }
+}
+
+function fallbackOf(run: Pick<RunRow, FallbackOfRun>): RunFacts['fallback'] {
+  const { fallbackHarness: harness, fallbackKeyId: keyId, fallbackModel } = run
+  return harness === null ? null : { harness, keyId, provider: providerOf(harness, fallbackModel) }
 }

@@ -21,6 +21,7 @@ const run = (changes: Partial<RunFacts> = {}): RunFacts => ({
   agentId: 'agt_1',
   harness: 'claude',
   keyId: null,
+  provider: 'claude',
   fallback: null,
   folderDevice: null,
   sessionDevice: null,
@@ -31,7 +32,12 @@ const run = (changes: Partial<RunFacts> = {}): RunFacts => ({
   isCauseGone: false,
   ...changes,
 })
-const nothing = { rateLimited: new Set<string>(), quotas: new Map<string, Quota>(), admins: new Set<string>() }
+const nothing = {
+  rateLimited: new Set<string>(),
+  quotas: new Map<string, Quota>(),
+  circuits: new Map<string, Quota>(),
+  admins: new Set<string>(),
+}
 const place = (facts: RunFacts, devices: DeviceFacts[], defaultDevice: string | null = null) =>
   placeRun(facts, { ...nothing, devices, defaultDevice, admins: new Set(['boss']) })
 const on = (publicId: string) => ({ kind: 'device', publicId })
@@ -83,7 +89,7 @@ describe('which device a run goes to', () => {
   it('goes on its fallback harness where a limit keeps it from its own, and only if it may begin at once', () => {
     const limited = { ...nothing, defaultDevice: null, rateLimited: new Set(['agt_1/claude']) }
     const devices = [device('a'), device('b', { used: 1 })]
-    const withFallback = run({ fallback: { harness: 'codex', keyId: null }, sessionDevice: 'b' })
+    const withFallback = run({ fallback: { harness: 'codex', keyId: null, provider: 'codex' }, sessionDevice: 'b' })
     expect(placeRun(withFallback, { ...limited, devices })).toEqual({ ...on('a'), onFallback: true })
     expect(placeRun(withFallback, { ...nothing, defaultDevice: null, devices })).toEqual(on('b'))
     const quotas = new Map(devices.map(({ publicId }) => [`claude/${publicId}`, { room: 0, opensAt: 5 }]))
@@ -101,13 +107,32 @@ describe('which device a run goes to', () => {
     expect(place(withFallback, absent)).toEqual(gate('no_ready_route'))
   })
 
+  it('waits where the provider failed on every device, tries one run of it, and takes its fallback meanwhile', () => {
+    const devices = [device('a'), device('b', { used: 1 })]
+    const open = (...names: string[]) =>
+      new Map(names.map((name, i) => [`${name}/claude`, { room: 0, opensAt: 5 + i }]))
+    const at = (circuits: Map<string, Quota>) => ({ ...nothing, devices, defaultDevice: null, circuits })
+    expect(placeRun(run(), at(open('a')))).toEqual(on('b'))
+    expect(placeRun(run(), at(open('b', 'a')))).toEqual({ ...gate('provider_overloaded'), opensAt: 5 })
+    expect(placeRun(run({ harness: 'codex', provider: 'codex' }), at(open('a', 'b')))).toEqual(on('a'))
+    const fallback = { harness: 'codex', keyId: null, provider: 'codex' } as const
+    expect(placeRun(run({ fallback }), at(open('a', 'b')))).toEqual({ ...on('a'), onFallback: true })
+    const trial = { ...at(open('b')), circuits: new Map([...open('b'), ['a/claude', { room: 1, opensAt: 9 }]]) }
+    const { placed, left } = placeAll([{ facts: run() }, { facts: run() }], trial)
+    expect(placed.map(({ publicId }) => publicId)).toEqual(['a'])
+    expect(placeRun(run(), left)).toEqual({ ...gate('provider_overloaded'), opensAt: 5 })
+  })
+
   it('counts a run on its fallback harness for the account of that one', () => {
     const quotas = new Map([
       ['claude/a', { room: 0, opensAt: 5 }],
       ['codex/a', { room: 1, opensAt: 9 }],
     ])
     const facts = { ...nothing, devices: [device('a')], defaultDevice: null, quotas }
-    const runs = [1, 2].map((id) => ({ id, facts: run({ fallback: { harness: 'codex', keyId: null } }) }))
+    const runs = [1, 2].map((id) => ({
+      id,
+      facts: run({ fallback: { harness: 'codex', keyId: null, provider: 'codex' } }),
+    }))
     const { placed } = placeAll(runs, facts)
     expect(placed.map(({ run: { id }, onFallback }) => [id, onFallback])).toEqual([[1, true]])
   })

@@ -1,6 +1,7 @@
 import { toTimestamp } from '../../shared/api/ids.ts'
 import type { HarnessName } from '../../shared/runs/harnesses.ts'
 import type { RunsBy } from '../../shared/api/devices.ts'
+import { circuitKey } from '../resources/quotas/circuit-rules.ts'
 import { accountOf, type AccountHolder, type Quota } from '../resources/quotas/rules.ts'
 import { mayCauseRunsOn, type LivenessStatus } from '../resources/devices/rules.ts'
 
@@ -34,6 +35,8 @@ export interface PlacementFacts {
   rateLimited: ReadonlySet<string>
   /** Of accounts whose limit was reached and is not long over; all others are open. */
   quotas: ReadonlyMap<string, Quota>
+  /** Breakers by `circuitKey` that are or were just open; all others are closed, which lets everything through. */
+  circuits: ReadonlyMap<string, Quota>
   /** UUIDs of the workspace's owners and admins; empty where no device asks for them. */
   admins: ReadonlySet<string>
 }
@@ -43,8 +46,10 @@ export interface RunFacts {
   harness: HarnessName
   /** The agent's own key for the harness's provider; null: the device's sign-in is used. */
   keyId: string | null
-  /** Where it goes while a provider's limit keeps it from its harness. */
-  fallback: Pick<RunFacts, 'harness' | 'keyId'> | null
+  /** Whose service its harness depends on, as `providerOf` names it. */
+  provider: string
+  /** Where it goes while its provider keeps it from its harness. */
+  fallback: Pick<RunFacts, 'harness' | 'keyId' | 'provider'> | null
   /** Device of the folder the run starts in; null when it starts in the home folder. */
   folderDevice: string | null
   /** Device whose harness session the run goes on with. */
@@ -68,6 +73,7 @@ export type GateReason =
   | 'pinned_route_not_ready'
   | 'governance_refused'
   | 'rate_limit'
+  | 'provider_overloaded'
 export interface Gate {
   kind: 'gate'
   reason: GateReason
@@ -77,13 +83,15 @@ export interface Gate {
 /** `onFallback`: with its fallback harness. */
 export type Placement = { kind: 'device'; publicId: string; onFallback?: true } | Gate
 
-/** A run that would wait for the limit of a provider goes with its fallback harness, if it may begin with that at once. */
+/** A run that would wait for its provider goes with its fallback harness, if it may begin with that at once. */
 export function placeRun(run: RunFacts, facts: PlacementFacts): Placement {
   const own = placeOnOwn(run, facts)
-  if (own.kind === 'device' || own.reason !== 'rate_limit' || run.fallback === null) return own
+  if (own.kind === 'device' || !isOfProvider(own) || run.fallback === null) return own
   const other = placeOnOwn(onFallback(run), facts)
   return other.kind === 'device' ? { ...other, onFallback: true } : own
 }
+
+const isOfProvider = ({ reason }: Gate) => reason === 'rate_limit' || reason === 'provider_overloaded'
 
 /** The session that it would go on with is one of its own harness. */
 const onFallback = (run: RunFacts): RunFacts => ({ ...run, ...run.fallback, fallback: null, sessionDevice: null })
@@ -108,7 +116,10 @@ function placeOnOwn(run: RunFacts, facts: PlacementFacts): Placement {
   if (routes.length === 0) return gate(run.folderDevice === null ? 'no_ready_route' : 'pinned_route_not_ready')
   const open = routes.filter((device) => hasQuota(quotaFor(run, device, facts)))
   if (open.length === 0) return { ...gate('rate_limit'), ...opening(run, routes, facts) }
-  const ready = open.filter(hasRoom)
+  const working = open.filter((device) => hasQuota(circuitFor(run, device, facts)))
+  if (working.length === 0)
+    return { ...gate('provider_overloaded'), ...firstOf(open.map((device) => circuitFor(run, device, facts))) }
+  const ready = working.filter(hasRoom)
   // A device that lost its link is ignored, but not the one with the session: it may only be restarting its daemon.
   const free = ready.find((device) => device.isLinked || device.publicId === run.sessionDevice) ?? ready[0]
   return free ? { kind: 'device', publicId: free.publicId } : gate('capacity')
@@ -126,8 +137,8 @@ export function placeAll<Run extends { facts: RunFacts }>(
   facts: PlacementFacts,
 ): { placed: Placed<Run>[]; left: PlacementFacts } {
   const devices = facts.devices.map((device) => ({ ...device }))
-  const quotas = new Map([...facts.quotas].map(([account, quota]) => [account, { ...quota }]))
-  const left = { ...facts, devices, quotas }
+  const copied = (quotas: PlacementFacts['quotas']) => new Map([...quotas].map(([key, quota]) => [key, { ...quota }]))
+  const left = { ...facts, devices, quotas: copied(facts.quotas), circuits: copied(facts.circuits) }
   const placed: Placed<Run>[] = []
   for (const run of runs) {
     if (!devices.some(hasRoom)) break
@@ -137,8 +148,9 @@ export function placeAll<Run extends { facts: RunFacts }>(
     placed.push({ run, ...place })
     const device = devices.find(({ publicId }) => publicId === place.publicId)!
     device.used++
-    const quota = quotaFor(place.onFallback ? onFallback(run.facts) : run.facts, device, left)
-    if (quota !== undefined) quota.room--
+    const asPlaced = place.onFallback ? onFallback(run.facts) : run.facts
+    for (const quota of [quotaFor(asPlaced, device, left), circuitFor(asPlaced, device, left)])
+      if (quota !== undefined) quota.room--
   }
   return { placed, left }
 }
@@ -146,13 +158,15 @@ export function placeAll<Run extends { facts: RunFacts }>(
 const quotaFor = (run: RunFacts, device: DeviceFacts, { quotas }: PlacementFacts): Quota | undefined =>
   quotas.get(accountOf(device, run.harness, run.keyId))
 
+const circuitFor = (run: RunFacts, { publicId }: DeviceFacts, { circuits }: PlacementFacts): Quota | undefined =>
+  circuits.get(circuitKey({ device: publicId, provider: run.provider }))
+
 /** When the first of the devices' accounts opens; empty where one is open. */
-function opening(run: RunFacts, devices: readonly DeviceFacts[], facts: PlacementFacts): Pick<Gate, 'opensAt'> {
-  const quotas = devices.map((device) => quotaFor(run, device, facts))
-  return quotas.length === 0 || quotas.some(hasQuota)
-    ? {}
-    : { opensAt: Math.min(...quotas.map((quota) => quota!.opensAt)) }
-}
+const opening = (run: RunFacts, devices: readonly DeviceFacts[], facts: PlacementFacts): Pick<Gate, 'opensAt'> =>
+  firstOf(devices.map((device) => quotaFor(run, device, facts)))
+
+const firstOf = (quotas: readonly (Quota | undefined)[]): Pick<Gate, 'opensAt'> =>
+  quotas.length === 0 || quotas.some(hasQuota) ? {} : { opensAt: Math.min(...quotas.map((quota) => quota!.opensAt)) }
 
 /** An account without an entry has reached no limit. */
 const hasQuota = (quota: Quota | undefined): boolean => quota === undefined || quota.room > 0
@@ -187,10 +201,14 @@ const descriptions: Record<GateReason, string> = {
     'The owner of the device takes no runs that this person causes (`svc device set --runs-by`), the agent was given to a new owner who has not agreed yet (`svc agent accept`), or this person has left the workspace.',
   rate_limit:
     "The harness's provider limited the agent's last run a moment ago. The next one starts a minute after it.",
+  provider_overloaded:
+    'The provider failed several runs in a row. This one starts by itself when one of them has got through.',
   capacity: 'Every device that may take this run is busy. It starts when a run there ends.',
 }
 export function describeGate({ reason, opensAt }: Gate): string {
-  return reason === 'rate_limit' && opensAt !== undefined
-    ? `The provider's limit for the account is reached until ${toTimestamp(opensAt)}. The run starts by itself then.`
-    : descriptions[reason]
+  if (opensAt === undefined) return descriptions[reason]
+  const at = toTimestamp(opensAt)
+  return reason === 'provider_overloaded'
+    ? `The provider failed several runs in a row. It is tried again at ${at}; the run starts by itself.`
+    : `The provider's limit for the account is reached until ${at}. The run starts by itself then.`
 }

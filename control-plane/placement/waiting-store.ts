@@ -36,6 +36,8 @@ const row = z
     provider_key_id: nullableText,
     fallback_harness: z.enum(harnessNames).nullable(),
     fallback_key_id: nullableText,
+    fallback_model: nullableText,
+    model_id: nullableText,
     folder_device: nullableText,
     session_id: nullableText,
     session_device: nullableText,
@@ -58,6 +60,8 @@ const row = z
         providerKeyId: r.provider_key_id,
         fallbackHarness: r.fallback_harness,
         fallbackKeyId: r.fallback_key_id,
+        fallbackModel: r.fallback_model,
+        modelId: r.model_id,
       },
       {
         agent: { ownerUserId: r.owner_user_id, transferredAt: r.transferred_at },
@@ -79,7 +83,7 @@ const waiting = (where: string) =>
   query(
     `select runs.id, runs.workspace_id, runs.agent_id, runs.harness, runs.folder_id, runs.task_id, runs.created_at,
        ${inLine} as in_line,
-       runs.ungated_since, runs.caused_by_user_id, runs.provider_key_id, runs.fallback_harness, runs.fallback_key_id,
+       runs.ungated_since, runs.caused_by_user_id, runs.provider_key_id, runs.fallback_harness, runs.fallback_key_id, runs.fallback_model, runs.model_id,
        agents.owner_user_id, agents.transferred_at, folders.device as folder_device, parents.session_id,
        parents.device as session_device,
        case when runs.caused_by_user_id is not null and not exists (

@@ -1,5 +1,6 @@
 import { pruneReplies } from '../db/device-replies.ts'
 import { pruneOutbox } from '../db/outbox.ts'
+import { removeCircuitsBefore } from '../resources/quotas/circuit-store.ts'
 import { removeQuotasBefore } from '../resources/quotas/store.ts'
 import { removeOldWakes } from '../wakes/wake-store.ts'
 import { removeOldGrants } from '../sign-in/device-flow/store.ts'
@@ -21,6 +22,7 @@ export const oldRowsSweep: Sweep = {
     await root('wake_keys').where('expires_at', '<', now).delete()
     await removeOldWakes(root, now - 24 * hour)
     await removeQuotasBefore(root, now - 24 * hour)
+    await removeCircuitsBefore(root, now - 24 * hour)
     await removeOldGrants(root, now - hour)
     await removeOldAttempts(root, now)
     await removeOldSignIns(root, now - hour)

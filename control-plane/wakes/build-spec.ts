@@ -35,17 +35,17 @@ export interface SpecInput {
 /** All a device needs to execute the run, with the workspace's defaults filled in. */
 export function buildSpec(input: SpecInput): RunSpec {
   const { agent, workspace, folder, overrides = {} } = input
-  const model = overrides.model ?? agent.model ?? workspace.defaultModel
+  const { harness, model, backupModel } = programOf(input)
   return {
     runId: input.runId,
     workspaceId: workspace.id,
     agent: { id: agent.id, handle: `@${agent.handle}`, name: agent.name },
-    harness: harnessOf(harnessOverrideOf(agent, overrides), model, input.catalog),
+    harness,
     folder: folder && { shortId: folder.shortId, rootPath: folder.rootPath },
     prompt: input.prompt,
     agentMd: joinedInstructions(input.instructions),
     model,
-    backupModel: agent.backupModel ?? workspace.backupModel,
+    backupModel,
     reasoningEffort: overrides.reasoningEffort ?? agent.reasoningEffort ?? effortOf(workspace.defaultReasoningEffort),
     speed: overrides.speed ?? null,
     maxTurns: agent.maxTurns ?? workspace.defaultMaxTurns,
@@ -63,6 +63,25 @@ export function buildSpec(input: SpecInput): RunSpec {
       ...input.limits,
     },
   }
+}
+
+/** Models of the agent are those of its own harness; one that was chosen for the run gets none that it does not run. */
+function programOf({ agent, workspace, catalog, overrides = {} }: SpecInput): Program {
+  const own = { model: agent.model ?? workspace.defaultModel, backupModel: agent.backupModel ?? workspace.backupModel }
+  const chosen = overrides.model ?? null
+  const harness = harnessOf(harnessOverrideOf(agent, overrides), chosen ?? own.model, catalog)
+  if (harness === harnessOf(agent.harness, own.model, catalog))
+    return { harness, model: chosen ?? own.model, backupModel: own.backupModel }
+  const models = [chosen, ...[own.model, own.backupModel].filter((name) => runsModel(harness, name, catalog))]
+  const [model = null, backupModel = null] = models.filter((name) => name !== null)
+  return { harness, model, backupModel }
+}
+
+type Program = Pick<RunSpec, 'harness' | 'model' | 'backupModel'>
+
+export function runsModel(harness: HarnessName, model: string | null | undefined, catalog: ModelCatalog): boolean {
+  if (model == null) return false
+  return harnessOf(null, model, catalog) === harness || (harnesses[harness].takesProviders && model.includes('/'))
 }
 
 /**

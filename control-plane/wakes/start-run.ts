@@ -93,6 +93,7 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
     providerKeyId: way.keyId,
     fallbackHarness: other?.spec.harness ?? null,
     fallbackKeyId: other?.keyId ?? null,
+    fallbackModel: other?.spec.model ?? null,
     inLineSince: wake.inLineSince ?? null,
     createdAt: now,
     offer,
@@ -156,8 +157,10 @@ async function factsOf(
       folderId: folder?.shortId ?? null,
       causedByUserId: causedBy,
       providerKeyId: own.keyId,
+      modelId: own.spec.model,
       fallbackHarness: fallback?.spec.harness ?? null,
       fallbackKeyId: fallback?.keyId ?? null,
+      fallbackModel: fallback?.spec.model ?? null,
     },
     { agent, folder, parent, isCauseGone, isTaskLocked },
   )

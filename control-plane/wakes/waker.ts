@@ -11,6 +11,7 @@ import { listLiveOfAgent, listLiveOfConversation } from '../resources/runs/live-
 import { findRun, lockRun, type RunRow } from '../resources/runs/store.ts'
 import { findTaskById } from '../resources/tasks/store.ts'
 import { Lines } from '../process/lines.ts'
+import { afterFailure } from './after-failure.ts'
 import { afterLimit } from './after-limit.ts'
 import { startRun } from './start-run.ts'
 import type { WakeAnswer, WakeContext } from './wake.ts'
@@ -151,6 +152,7 @@ export class Waker {
               ...runtimeOf(talk),
               allowCalls: wakes.flatMap((wake) => wake.allowCalls),
               ...afterLimit(first.key, { parent, agent }),
+              ...(await afterFailure(tx, first.key, parent)),
             },
             this.options.context,
           )

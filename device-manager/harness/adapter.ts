@@ -168,5 +168,7 @@ export interface HarnessOutcome {
   resumeRefused: boolean
   /** With `rate_limited`: when the account may be used again, in ms since 1970. Left out where the harness does not say. */
   limitResetsAt?: number
+  /** With `error`: the provider failed (it is overloaded, or answers with an error of its own), not the agent. */
+  providerFailed?: boolean
 }
 export type { ToolPermissions }

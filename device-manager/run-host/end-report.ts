@@ -17,6 +17,8 @@ export interface Reported {
   forced: boolean
   /** See HarnessOutcome. */
   limitResetsAt?: number
+  /** See HarnessOutcome. */
+  providerFailed?: boolean
 }
 
 const maxMessage = 4000
@@ -44,6 +46,7 @@ export function reportMaker(reported: Reported, { spec, harnessVersion }: Assign
       harnessVersion: harnessVersion?.slice(0, 200) ?? null,
       forced: reported.forced,
       ...(reported.limitResetsAt !== undefined && { limitResetsAt: reported.limitResetsAt }),
+      ...(reported.providerFailed === true && { providerFailed: true }),
     } satisfies EndReport
   }
 }

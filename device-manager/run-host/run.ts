@@ -173,6 +173,9 @@ export class LiveRun {
       forced: this.#isForced,
       ...(ended.exitReason === 'rate_limited' &&
         outcome.limitResetsAt !== undefined && { limitResetsAt: outcome.limitResetsAt }),
+      ...(this.#stop === null &&
+        ended.exitReason === 'error' &&
+        outcome.providerFailed === true && { providerFailed: true }),
     }
     const changeSet = await this.changeSet()
     return this.#parts.writer.finish(

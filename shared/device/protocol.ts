@@ -95,6 +95,8 @@ export const endReport = z.object({
   forced: z.boolean(),
   /** With `rate_limited`: when the harness's account may be used again, in ms since 1970, as the harness says. */
   limitResetsAt: z.number().int().positive().optional(),
+  /** With `error`: the provider failed, by being overloaded or by an error of its own. */
+  providerFailed: z.boolean().optional(),
   /** All calls the run asked about. */
   approvals,
 })

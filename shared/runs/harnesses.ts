@@ -30,6 +30,8 @@ export interface HarnessFacts {
   holdsStrict: boolean
   /** Settings of the agent that it has nothing for; the agent's doctor and the manifest of a run say so. */
   ignores: readonly AgentSetting[]
+  /** It goes on with the backup model by itself when its provider fails; svc does it for others, with another run. */
+  changesModel: boolean
   /** It prints something right after its start, so one that stays silent has failed to start. */
   speaksFirst: boolean
 }
@@ -42,8 +44,8 @@ const agentProgram = {
   keepsInstructions: true,
   callsTools: true,
   holdsStrict: true,
-  // They change no model by themselves.
-  ignores: ['backupModel'],
+  ignores: [],
+  changesModel: false,
   speaksFirst: true,
 } as const
 
@@ -52,7 +54,7 @@ const table = {
   claude: {
     ...agentProgram,
     keepsInstructions: false,
-    ignores: [],
+    changesModel: true,
     label: 'Claude Code',
     programs: ['claude'],
     keyNames: ['ANTHROPIC_AUTH_TOKEN', 'ANTHROPIC_API_KEY', 'CLAUDE_CODE_OAUTH_TOKEN'],
@@ -73,7 +75,7 @@ const table = {
   cursor: {
     ...agentProgram,
     holdsStrict: false,
-    // Its names of models say the effort.
+    // It does not tell that its provider failed, and its names of models say the effort.
     ignores: ['backupModel', 'reasoningEffort'],
     label: 'Cursor',
     // The program's newer name, `agent`, is too common to be taken for Cursor's.
@@ -104,6 +106,7 @@ const table = {
     // There is nothing to hold: it calls no tools.
     holdsStrict: true,
     ignores: ['model', 'backupModel', 'reasoningEffort', 'maxTurns'],
+    changesModel: false,
     speaksFirst: false,
   },
 } as const satisfies Record<string, HarnessFacts>
@@ -141,6 +144,12 @@ export function harnessFactsOf({
 export const defaultHarness: HarnessName = 'claude'
 /** The harness that runs any command, without a program, a session or a model of its own. */
 export const plainHarness: HarnessName = 'command'
+
+/** Whose service a run of the harness with this model depends on. */
+export function providerOf(harness: HarnessName, model: string | null): string {
+  const [provider, ...rest] = model?.split('/') ?? []
+  return harnesses[harness].takesProviders && rest.length > 0 ? `${harness}/${provider}` : harness
+}
 
 /** The harness that runs a model that the catalog does not know, judged by the model's name. */
 export function harnessByModelName(model: string): HarnessName {

@@ -138,7 +138,14 @@ onBoth('what waits is listed oldest first, page by page, with what its placement
     idsOf([plain, inFolder]),
   )
   const placed = { ownerUserId: owner, isOwnerAsked: true, isCauseGone: false, causedBy: owner, isTaskLocked: false }
-  const facts = { agentId: agent.id, harness: plain.harness, keyId: null, fallback: null, ...placed }
+  const facts = {
+    agentId: agent.id,
+    harness: plain.harness,
+    keyId: null,
+    provider: 'claude',
+    fallback: null,
+    ...placed,
+  }
   expect(first[0]).toEqual({
     id: plain.id,
     workspaceId,
@@ -180,15 +187,19 @@ onBoth('a run waits for the others of its task that were first or are at work', 
 
 onBoth('a run goes on its fallback harness once, with what it was given for that', async ({ root }) => {
   const agent = await seedAgent(root, await seedWorkspace(root))
-  const fallback = { fallbackHarness: 'codex', fallbackKeyId: 'sec_a' } as const
+  const fallback = { fallbackHarness: 'codex', fallbackKeyId: 'sec_a', fallbackModel: 'gpt-5' } as const
   const run = await seedRun(root, agent, { ...fallback, modelId: 'claude-opus-4-5' })
   const spec = runSpecFixture(run.id)
   const fallbackSpec = { ...spec, harness: 'codex' as const, model: 'gpt-5', reasoningEffort: 'low' as const }
   await insertDetails(root, { runId: run.id, prompt: null, spec, fallbackSpec, manifest: null })
-  expect((await findWaiting(root, [run.id]))[0]!.facts.fallback).toEqual({ harness: 'codex', keyId: 'sec_a' })
+  expect((await findWaiting(root, [run.id]))[0]!.facts.fallback).toEqual({
+    harness: 'codex',
+    keyId: 'sec_a',
+    provider: 'codex',
+  })
   await takeFallback(root, run.id)
   const onFallback = { harness: 'codex', modelId: 'gpt-5', reasoningEffort: 'low', providerKeyId: 'sec_a' }
-  const taken = { ...onFallback, fallbackHarness: null, fallbackKeyId: null }
+  const taken = { ...onFallback, fallbackHarness: null, fallbackKeyId: null, fallbackModel: null }
   expect(await findRun(root, run.id)).toMatchObject(taken)
   expect((await listSpecs(root, [run.id])).get(run.id)).toEqual(fallbackSpec)
   await takeFallback(root, run.id)

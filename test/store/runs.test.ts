@@ -121,10 +121,11 @@ describe('lists', () => {
     expect(ids(await listRunning(root, 10))).toEqual([running.id])
     expect(ids(await listLiveOfAgent(root, agent.id))).toEqual([queued.id, offered.id, running.id])
     expect(new Set(ids(await listLiveOfDevice(root, device)))).toEqual(new Set([offered.id, running.id]))
-    const of = { workspaceId: agent.workspaceId, pausedSince: at, resetSince: at }
+    const of = { workspaceId: agent.workspaceId, pausedSince: at, resetSince: at, triedSince: at }
     expect(await loadOccupancy(root, { devices: [device, 'dvc_b'], ...of })).toEqual({
       live: [{ device, harness: running.harness, count: 2 }],
       paused: [],
+      circuits: [],
       windows: [],
     })
     expect((await loadOccupancy(root, { devices: [], ...of })).live).toEqual([])

@@ -128,6 +128,7 @@ export async function seedRun(db: Db, agent: AgentRow, changes: Partial<NewRun> 
     providerKeyId: null,
     fallbackHarness: null,
     fallbackKeyId: null,
+    fallbackModel: null,
     modelId: null,
     reasoningEffort: null,
     permissionMode: 'full',

@@ -150,7 +150,13 @@ onBoth('who was limited by a provider a moment ago', async ({ root }) => {
   await closeQuota(root, { workspaceId, account: 'codex/dvc_a', resetsAt: at + 900 })
   await closeQuota(root, { workspaceId, account: 'codex/dvc_a', resetsAt: at + 800 })
   const since = async (time: number) => {
-    const found = await loadOccupancy(root, { devices: [], workspaceId, pausedSince: time, resetSince: time })
+    const found = await loadOccupancy(root, {
+      devices: [],
+      workspaceId,
+      pausedSince: time,
+      resetSince: time,
+      triedSince: at,
+    })
     return [found.paused, found.windows]
   }
   const window = { account: 'codex/dvc_a', resetsAt: at + 900 }

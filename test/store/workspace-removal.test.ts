@@ -106,6 +106,14 @@ async function furnished(db: Db) {
     },
     automation_fires: { id, automation_id: id, workspace_id: workspaceId, kind: 'skipped', created_at: at },
     repo_bindings: { workspace_id: workspaceId, repository: 'acme/web', created_at: at },
+    provider_circuits: {
+      workspace_id: workspaceId,
+      device: 'dvc_1',
+      provider: 'claude',
+      times: 1,
+      opened_at: at,
+      open_until: at,
+    },
     quota_windows: { workspace_id: workspaceId, account: 'claude/dvc_1', resets_at: at },
     wakes: {
       id,

@@ -16,7 +16,7 @@ import { trust } from './014-trust.ts'
 import { sessionUse } from './015-session-use.ts'
 import { quotas } from './016-quotas.ts'
 import { commandProtocol } from './017-command-protocol.ts'
-import { fallbackHarness } from './018-fallback-harness.ts'
+import { providerFailures } from './018-provider-failures.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -37,5 +37,5 @@ export const migrations: readonly Migration[] = [
   sessionUse,
   quotas,
   commandProtocol,
-  fallbackHarness,
+  providerFailures,
 ]

@@ -41,7 +41,8 @@ export function accountsOf(readiness: ProviderReadiness | Record<string, never>)
   )
 }
 
-export const harnessOf = (account: string): string => account.slice(0, account.indexOf('/'))
+/** The harness of an account, or of a provider. */
+export const harnessOf = (account: string): string => account.split('/', 1)[0]!
 
 export interface Quota {
   /** Runs that may still begin on the account now. */

@@ -3,8 +3,8 @@ import { findDetails, replaceSpec } from './details-store.ts'
 import { command } from '../../db/statement.ts'
 
 const take = command(
-  `update runs set harness = fallback_harness, provider_key_id = fallback_key_id, model_id = ?, reasoning_effort = ?,
-     fallback_harness = null, fallback_key_id = null
+  `update runs set harness = fallback_harness, provider_key_id = fallback_key_id, model_id = fallback_model, reasoning_effort = ?,
+     fallback_harness = null, fallback_key_id = null, fallback_model = null
    where id = ? and fallback_harness is not null and ended_at is null`,
 )
 
@@ -12,5 +12,5 @@ const take = command(
 export async function takeFallback(db: Db, runId: string): Promise<void> {
   const spec = (await findDetails(db, runId))?.fallbackSpec ?? null
   if (spec === null) return
-  if (await take(db, [spec.model, spec.reasoningEffort, runId])) await replaceSpec(db, runId, spec)
+  if (await take(db, [spec.reasoningEffort, runId])) await replaceSpec(db, runId, spec)
 }

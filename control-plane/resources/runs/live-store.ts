@@ -31,8 +31,10 @@ const occupancy = query(
    select 'pause', agent_id, harness, 0 from runs
    where workspace_id = ? and exit_reason = 'rate_limited' and limit_resets_at is null and ended_at > ?
    union all
-   select 'quota', account, '', resets_at from quota_windows where workspace_id = ? and resets_at > ?`,
-  z.object({ kind: z.enum(['run', 'pause', 'quota']), one: text, other: text, amount: int }),
+   select 'quota', account, '', resets_at from quota_windows where workspace_id = ? and resets_at > ?
+   union all
+   select 'circuit', device, provider, open_until from provider_circuits where workspace_id = ? and open_until > ?`,
+  z.object({ kind: z.enum(['run', 'pause', 'quota', 'circuit']), one: text, other: text, amount: int }),
 )
 
 /** What a new run finds taken. One query, since a wake waits for it. */
@@ -43,19 +45,23 @@ export interface Occupancy {
   paused: { agentId: string; harness: string }[]
   /** Accounts whose limit was reached and is not over, or has been only since `resetSince`. */
   windows: QuotaWindow[]
+  /** Breakers that are open, or have been after `triedSince`. */
+  circuits: { device: string; provider: string; openUntil: number }[]
 }
 
 export async function loadOccupancy(
   db: Db,
-  of: { devices: readonly string[]; workspaceId: string; pausedSince: number; resetSince: number },
+  of: { devices: readonly string[]; workspaceId: string; pausedSince: number; resetSince: number; triedSince: number },
 ): Promise<Occupancy> {
   const { workspaceId } = of
-  const rows = await occupancy.list(db, [of.devices, workspaceId, of.pausedSince, workspaceId, of.resetSince])
+  const since = [of.pausedSince, of.resetSince, of.triedSince].flatMap((time) => [workspaceId, time])
+  const rows = await occupancy.list(db, [of.devices, ...since])
   const ofKind = (kind: string) => rows.filter((row) => row.kind === kind)
   return {
     live: ofKind('run').map(({ one, other, amount }) => ({ device: one, harness: other, count: amount })),
     paused: ofKind('pause').map(({ one, other }) => ({ agentId: one, harness: other })),
     windows: ofKind('quota').map(({ one, amount }) => ({ account: one, resetsAt: amount })),
+    circuits: ofKind('circuit').map(({ one, other, amount }) => ({ device: one, provider: other, openUntil: amount })),
   }
 }
 

@@ -57,6 +57,7 @@ export const runs = table('runs', {
   /** Where the run goes while a provider's limit keeps it from its harness, with the agent's key for that one. */
   fallbackHarness: z.enum(harnessNames).nullable(),
   fallbackKeyId: nullableText,
+  fallbackModel: nullableText,
   permissionMode: nullableText,
   sessionId: nullableText,
   usage: nullableJson(usageData),
@@ -64,6 +65,8 @@ export const runs = table('runs', {
   toolCallCount: nullableInt,
   /** When the provider's limit, by which the run ended, is over; null: it did not end so, or nobody said when. */
   limitResetsAt: nullableTime,
+  /** Its provider failed, which ended it; null: nobody said so. */
+  providerFailed: nullableFlag,
   eventSeq: int,
   eventBytes: int,
   gapBytes: int,
@@ -97,6 +100,7 @@ const given = [
   'providerKeyId',
   'fallbackHarness',
   'fallbackKeyId',
+  'fallbackModel',
   'inLineSince',
   'createdAt',
 ] as const
@@ -209,14 +213,15 @@ export interface Ending {
   gapBytes?: number
   logVerified?: boolean | null
   limitResetsAt?: number | null
+  providerFailed?: boolean
 }
 
 /** Ends a live run: the one place a run gets its ending. False when it had ended, or the fence is not the run's. */
 export async function endRun(db: Db, ending: Ending): Promise<boolean> {
   const query = db('runs').where({ id: ending.runId }).whereNull('ended_at')
   if (ending.fence !== null) void query.where({ fence: ending.fence, lease_state: 'claimed' })
-  const { exitReason, errorCode, errorMessage, usage, toolCallCount, sessionId, gapBytes, logVerified, limitResetsAt } =
-    ending
+  const { exitReason, errorCode, errorMessage, usage, toolCallCount, sessionId, gapBytes, logVerified } = ending
+  const { limitResetsAt, providerFailed } = ending
   const changed = await query.update(
     runs.toColumns({
       status: statusOfExitReason(exitReason),
@@ -232,6 +237,7 @@ export async function endRun(db: Db, ending: Ending): Promise<boolean> {
       ...(gapBytes !== undefined && { gapBytes }),
       ...(logVerified != null && { logVerified }),
       ...(limitResetsAt != null && { limitResetsAt }),
+      ...(providerFailed === true && { providerFailed }),
     }),
   )
   return changed === 1

@@ -41,6 +41,7 @@ export const ownedTables: readonly OwnedTable[] = [
   { table: 'questions', column: 'workspace_id' },
   { table: 'repo_bindings', column: 'workspace_id' },
   { table: 'quota_windows', column: 'workspace_id' },
+  { table: 'provider_circuits', column: 'workspace_id' },
   { table: 'secret_grants', column: 'workspace_id' },
   { table: 'secrets', column: 'workspace_id' },
   { table: 'automation_fires', column: 'workspace_id' },

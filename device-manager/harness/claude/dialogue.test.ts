@@ -150,6 +150,12 @@ describe('how a recorded run ended', () => {
     expect(outcome.message).toEqual(message)
   })
 
+  it('is a failure of its provider only where it was one', () => {
+    expect(replay('err-529').dialogue.outcome(exit(1)).providerFailed).toBe(true)
+    for (const name of ['success', 'mid-stream-overload', 'err-429', 'err-401', 'max-turns', 'model-SIGINT'])
+      expect(replay(name).dialogue.outcome(exit(1))).not.toHaveProperty('providerFailed')
+  })
+
   it('is what the host stopped it for, whatever it said itself', () => {
     const stopped: ProcessExit = { exitCode: 0, signal: null, stoppedFor: 'interrupted' }
     expect(replay('model-SIGINT').dialogue.outcome(stopped)).toMatchObject({ exitReason: 'interrupted', message: null })

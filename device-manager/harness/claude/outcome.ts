@@ -26,8 +26,8 @@ const unknownSession = /No conversation found with session ID/
 /**
  * How the run ended. The result decides, not the exit status: a harness may linger after it and be killed. Why each:
  *
- * - 429 is `rate_limited`. Overload (529, 503) and other failures of the provider are `error`: `circuit_breaker` says
- *   that the control plane held a provider's requests back, which one failed run does not tell.
+ * - 429 is `rate_limited`. Overload (529, 503) and other failures of the provider are `error`, and said to be its own: the
+ *   control plane makes `circuit_breaker` of several in a row.
  * - No credentials, or refused ones before anything was done: `harness_start_failed`, since a retry cannot help.
  * - Turn and cost limits are `budget_exceeded`: the agent's own limit ended it, it did not fail.
  * - A session that does not exist: `resumeRefused`; it is forgotten, and the next run begins a new one.
@@ -49,7 +49,10 @@ export function claudeOutcome(facts: OutcomeFacts, exit: ProcessExit): HarnessOu
   return { ...kept, sessionId, ...byResult(facts, result) }
 }
 
-type Ending = Pick<HarnessOutcome, 'limitResetsAt'> & { exitReason: ExitReason; message: string | null }
+type Ending = Pick<HarnessOutcome, 'limitResetsAt' | 'providerFailed'> & {
+  exitReason: ExitReason
+  message: string | null
+}
 
 function isResumeRefused({ resumeSessionId, result, stderrTail, sessionId }: OutcomeFacts): boolean {
   if (resumeSessionId === null || sessionId !== null) return false
@@ -92,7 +95,12 @@ function byError(facts: OutcomeFacts, result: ResultLine): Ending {
     const said = httpStatus === null || message === null ? signInHint : `${message} Sign in again: run \`claude\` once.`
     return { exitReason: 'harness_start_failed', message: said }
   }
-  return { exitReason: 'error', message: message ?? 'claude ended with an error.' }
+  const providerFailed = httpStatus === null ? errorClass === 'server_error' : httpStatus >= 500
+  return {
+    exitReason: 'error',
+    message: message ?? 'claude ended with an error.',
+    ...(providerFailed && { providerFailed }),
+  }
 }
 
 /** Killed, or never started well: no result is no proof of completion, whatever the status. */

@@ -26,11 +26,19 @@ describe('how a recorded run ended', () => {
     ['err-429', { exitReason: 'rate_limited', sessionId: session }],
     ['err-usage', { exitReason: 'rate_limited', message: expect.stringContaining('usage limit') as string }],
     ['err-quota', { exitReason: 'rate_limited' }],
-    ['err-503', { exitReason: 'error', message: expect.stringContaining('at capacity') as string }],
-    ['err-529', { exitReason: 'error' }],
+    [
+      'err-503',
+      { exitReason: 'error', message: expect.stringContaining('at capacity') as string, providerFailed: true },
+    ],
+    ['err-529', { exitReason: 'error', providerFailed: true }],
     ['err-ctx', { exitReason: 'error', sessionId: null }],
   ])('%s', (name, outcome) => {
     expect(play(name).outcome).toMatchObject(outcome)
+  })
+
+  it('by a failure that is not its provider’s', () => {
+    for (const name of ['err-429', 'err-401', 'err-ctx', 'ask-cancel', 'kill-sigterm'])
+      expect(play(name).outcome).not.toHaveProperty('providerFailed')
   })
 
   it('by being killed: no success, whatever the status', () => {

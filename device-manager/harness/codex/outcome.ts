@@ -59,7 +59,7 @@ export function codexOutcome(facts: OutcomeFacts, exit: ProcessExit): HarnessOut
   return { ...kept, ...failed(facts, turn.error ?? facts.lastError) }
 }
 
-type Ending = Pick<HarnessOutcome, 'exitReason' | 'message' | 'limitResetsAt'> & { sessionId?: null }
+type Ending = Pick<HarnessOutcome, 'exitReason' | 'message' | 'limitResetsAt' | 'providerFailed'> & { sessionId?: null }
 
 function failed({ didWork, limits }: OutcomeFacts, error: TurnError | null): Ending {
   if (error === null) return { exitReason: 'error', message: 'codex failed without saying why.' }
@@ -78,7 +78,8 @@ function failed({ didWork, limits }: OutcomeFacts, error: TurnError | null): End
   }
   if (kind === 'modelNotFound')
     return { exitReason: 'error', message: `${message} Choose another model for the agent.` }
-  return { exitReason: 'error', message }
+  const providerFailed = kind === 'serverOverloaded' || kind === 'internalServerError' || (status ?? 0) >= 500
+  return { exitReason: 'error', message, ...(providerFailed && { providerFailed }) }
 }
 
 /** When every window that is used up has begun anew. */

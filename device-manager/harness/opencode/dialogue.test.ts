@@ -79,6 +79,12 @@ describe('a recorded run ends as what happened', () => {
     expect(replay('err-429').outcome).not.toHaveProperty('limitResetsAt')
   })
 
+  it('as a failure of its provider only where it was one', () => {
+    expect(replay('err-503').outcome.providerFailed).toBe(true)
+    for (const name of ['err-401', 'err-429', 'err-429-long', 'err-ctx', 'err-model', 'interrupted'])
+      expect(replay(name).outcome).not.toHaveProperty('providerFailed')
+  })
+
   it('killed: whatever the status, it did not finish', () => {
     const { outcome } = replay('killed', {}, { exitCode: null, signal: 'SIGKILL', stoppedFor: null })
     expect(outcome).toMatchObject({ exitReason: 'error', message: expect.stringContaining('SIGKILL') })

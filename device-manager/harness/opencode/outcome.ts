@@ -68,7 +68,7 @@ export function opencodeOutcome(facts: OutcomeFacts, exit: ProcessExit): Harness
   return { ...kept, exitReason: 'completed', message: null }
 }
 
-type Ending = Pick<HarnessOutcome, 'exitReason' | 'message' | 'limitResetsAt'> & { sessionId?: null }
+type Ending = Pick<HarnessOutcome, 'exitReason' | 'message' | 'limitResetsAt' | 'providerFailed'> & { sessionId?: null }
 
 function halted(halt: Exclude<Halt, { why: 'lost' }>, { didWork }: OutcomeFacts): Ending {
   switch (halt.why) {
@@ -91,7 +91,7 @@ function halted(halt: Exclude<Halt, { why: 'lost' }>, { didWork }: OutcomeFacts)
     case 'long_wait': {
       const minutes = Math.ceil(halt.waitMs / 60_000)
       const message = `${halt.message} The provider is to be asked again in ${minutes} min.`
-      if (!limited.test(halt.message)) return { exitReason: 'error', message }
+      if (!limited.test(halt.message)) return { exitReason: 'error', message, providerFailed: true }
       return { exitReason: 'rate_limited', message, limitResetsAt: halt.until }
     }
   }
@@ -108,7 +108,8 @@ function failed({ didWork }: OutcomeFacts, { name, data }: HarnessError): Ending
   if (name === 'MessageAbortedError') return { exitReason: 'error', message: 'opencode was interrupted from outside.' }
   if (/model not found/i.test(message))
     return { exitReason: 'error', message: `${message} Choose another model for the agent.` }
-  return { exitReason: 'error', message }
+  const providerFailed = (statusCode ?? 0) >= 500
+  return { exitReason: 'error', message, ...(providerFailed && { providerFailed }) }
 }
 
 function leftInTheMiddle({ didWork, stderrTail, halt }: OutcomeFacts, { exitCode, signal }: ProcessExit): Ending {

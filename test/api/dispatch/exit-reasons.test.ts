@@ -130,7 +130,20 @@ const causes: Readonly<Record<ExitReason, Cause>> = {
   sandbox_lost: { never: 'there are no sandboxes: a wake for the cloud is declined' },
   crashed: { reportedIn: 'test/fault/host-death.test.ts' },
   rate_limited: { reportedIn: 'device-manager/harness/claude/dialogue.test.ts' },
-  circuit_breaker: { never: 'no provider is held back as a whole: a run that meets an overload fails as error' },
+  circuit_breaker: {
+    async endedBy(stage) {
+      const { server, device, worker } = stage
+      const agentId = await stage.agent({ harness: 'claude', command: null }, worker.token)
+      let last = ''
+      for (let i = 0; i < 3; i++) {
+        await server.ok(`/agents/${agentId}/runs`, { body: {}, token: worker.token })
+        const run = await device.take()
+        await run.end('error', { providerFailed: true })
+        last = run.runId
+      }
+      return last
+    },
+  },
   error: { reportedIn: 'test/process/run-host/ending.test.ts' },
   agent_deleted: {
     async endedBy(stage) {

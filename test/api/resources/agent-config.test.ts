@@ -40,6 +40,7 @@ describe('settings', () => {
           sandboxSize: null,
           harness: null,
           environment: 'device',
+          fallbackHarness: null,
           maxTurns: 7,
           protocol: null,
           monthlyBudgetCents: null,

@@ -140,7 +140,8 @@ describe('the agent doctor', () => {
         code === 'setting_ignored' ? [param] : [],
       )
     expect(ignored({})).toEqual([])
-    expect(ignored({ harness: 'codex' })).toEqual(['backupModel'])
+    expect(ignored({ harness: 'codex' })).toEqual([])
+    expect(ignored({ harness: 'cursor' })).toEqual(['backupModel'])
     expect(ignored({ harness: 'command' })).toEqual(['backupModel', 'maxTurns'])
     expect(ignored({ harness: 'command', agent: { ...agent, protocol: 'acp' } })).toEqual(['backupModel'])
   })

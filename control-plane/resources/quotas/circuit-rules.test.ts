@@ -1,0 +1,71 @@
+import { describe, expect, it } from 'vitest'
+import { circuitAfter, roomAt, type Circuit, type Ended } from './circuit-rules.ts'
+
+const min = 60_000
+const t = 1_000 * min
+const ended = (minutesAgo: number, changes: Partial<Ended> = {}): Ended => ({
+  device: 'dvc_a',
+  harness: 'claude',
+  modelId: null,
+  status: 'failed',
+  providerFailed: true,
+  endedAt: t - minutesAgo * min,
+  ...changes,
+})
+const success = (minutesAgo: number) => ended(minutesAgo, { status: 'succeeded', providerFailed: null })
+const after = (others: Ended[], before: Circuit | null = null) =>
+  circuitAfter({ device: 'dvc_a', provider: 'claude', at: t }, { before, ended: others })
+const opened = (times: number, ms: number) => ({
+  device: 'dvc_a',
+  provider: 'claude',
+  times,
+  openedAt: t,
+  openUntil: t + ms,
+})
+const circuit = (times: number, openedAgo: number, openAgo: number): Circuit => ({
+  ...opened(times, 0),
+  openedAt: t - openedAgo * min,
+  openUntil: t - openAgo * min,
+})
+
+describe('the breaker of a provider', () => {
+  it('opens at the third failure in a row', () => {
+    expect(after([])).toBeNull()
+    expect(after([ended(1)])).toBeNull()
+    expect(after([ended(1), ended(2)])).toEqual(opened(1, 30_000))
+  })
+
+  it('counts no failure before a success, long ago, of another device or provider, or of the agent itself', () => {
+    expect(after([ended(1), success(2), ended(3)])).toBeNull()
+    expect(after([ended(1), ended(15)])).toBeNull()
+    expect(after([ended(1), ended(2, { device: 'dvc_b' })])).toBeNull()
+    expect(after([ended(1), ended(2, { harness: 'codex' })])).toBeNull()
+    expect(after([ended(1), ended(2, { providerFailed: null })])).toBeNull()
+    // A success elsewhere is none here.
+    expect(after([ended(1), { ...success(2), device: 'dvc_b' }, ended(3)])).toEqual(opened(1, 30_000))
+  })
+
+  it('tells providers of one harness apart by their models', () => {
+    const opencode = (modelId: string) => ended(1, { harness: 'opencode', modelId })
+    const failure = { device: 'dvc_a', provider: 'opencode/anthropic', at: t }
+    const [one, other] = [opencode('anthropic/claude-opus-4-5'), opencode('openai/gpt-5')]
+    expect(circuitAfter(failure, { before: null, ended: [one, other] })).toBeNull()
+    expect(circuitAfter(failure, { before: null, ended: [one, one] })).not.toBeNull()
+  })
+
+  it('stays as it is when others fail that were at work, and opens for longer when a trial fails', () => {
+    expect(after([ended(0), ended(0)], circuit(1, 0, -0.5))).toBeNull()
+    expect(after([], circuit(1, 1, 0.5))).toEqual(opened(2, 60_000))
+    expect(after([], circuit(2, 2, 1))).toEqual(opened(3, 120_000))
+    expect(after([], circuit(20, 20, 10))).toEqual(opened(21, 600_000))
+    // A success, or a long time, begins anew.
+    expect(after([success(0.2)], circuit(4, 1, 0.5))).toBeNull()
+    expect(after([], circuit(4, 20, 15))).toBeNull()
+  })
+
+  it('lets one run through for a minute when it was open', () => {
+    expect(roomAt(t - 1, { openUntil: t, live: 0 })).toEqual({ room: 0, opensAt: t })
+    expect(roomAt(t, { openUntil: t, live: 0 })).toEqual({ room: 1, opensAt: t + min })
+    expect(roomAt(t, { openUntil: t, live: 2 })).toEqual({ room: 0, opensAt: t + min })
+  })
+})

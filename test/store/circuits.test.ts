@@ -1,0 +1,58 @@
+import { expect } from 'vitest'
+import {
+  findCircuit,
+  listWorkspacesWithTrial,
+  removeCircuitsBefore,
+  replaceCircuit,
+} from '../../control-plane/resources/quotas/circuit-store.ts'
+import { listEnded } from '../../control-plane/resources/runs/ended-store.ts'
+import { loadOccupancy } from '../../control-plane/resources/runs/live-store.ts'
+import { endRun } from '../../control-plane/resources/runs/store.ts'
+import { onBoth } from '../kit/database.ts'
+import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'
+
+onBoth('a breaker is one for each provider and device, and is seen until its trial is over', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const of = { workspaceId, device: 'dvc_a', provider: 'opencode/openai' }
+  expect(await findCircuit(root, of)).toBeNull()
+  await replaceCircuit(root, { ...of, times: 1, openedAt: at, openUntil: at + 10 })
+  await replaceCircuit(root, { ...of, provider: 'claude', times: 1, openedAt: at, openUntil: at + 5 })
+  const again = { device: of.device, provider: of.provider, times: 2, openedAt: at + 20, openUntil: at + 40 }
+  await replaceCircuit(root, { ...again, workspaceId })
+  expect(await findCircuit(root, of)).toEqual(again)
+  const seen = async (triedSince: number) => {
+    const { circuits } = await loadOccupancy(root, {
+      devices: [],
+      workspaceId,
+      pausedSince: at,
+      resetSince: at,
+      triedSince,
+    })
+    return circuits.map(({ provider, openUntil }) => `${provider} ${openUntil - at}`).toSorted()
+  }
+  expect(await seen(at)).toEqual(['claude 5', 'opencode/openai 40'])
+  expect(await seen(at + 5)).toEqual(['opencode/openai 40'])
+  expect(await listWorkspacesWithTrial(root, at + 4, at + 40)).toEqual([workspaceId])
+  expect(await listWorkspacesWithTrial(root, at + 5, at + 39)).toEqual([])
+  await removeCircuitsBefore(root, at + 40)
+  expect(await seen(at)).toEqual(['opencode/openai 40'])
+})
+
+onBoth('runs that ended tell whether their provider failed', async ({ root }) => {
+  const agent = await seedAgent(root, await seedWorkspace(root))
+  const [old, failed, live] = [
+    await seedRun(root, agent, { createdAt: at }),
+    await seedRun(root, agent, { createdAt: at + 1 }),
+    await seedRun(root, agent, { createdAt: at + 2 }),
+  ]
+  const ending = { fence: null, exitReason: 'error', errorCode: 'error', errorMessage: null, at: at + 9 } as const
+  for (const { id: runId } of [old, failed])
+    await endRun(root, { ...ending, runId, providerFailed: runId === failed.id })
+  const ended = await listEnded(root, { workspaceId: agent.workspaceId, since: at - 1 })
+  expect(ended.map(({ providerFailed, endedAt }) => [providerFailed, endedAt])).toEqual([
+    [true, at + 9],
+    [null, at + 9],
+  ])
+  expect(await listEnded(root, { workspaceId: agent.workspaceId, since: at + 1 })).toEqual([])
+  expect(live.createdAt).toBe(at + 2)
+})
