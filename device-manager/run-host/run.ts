@@ -193,6 +193,7 @@ export class LiveRun {
     const { prepared, plan, writer } = this.#parts
     const judge = this.#judge
     return new Pipeline({
+      world: this.#parts.world,
       dialogue: this.#dialogue,
       redactor,
       redact: this.#redact,

@@ -107,6 +107,7 @@ function assignmentOf(runId: string, homeDir: string): Assignment {
 function makePipeline(world: World): Pipeline {
   const secrets = [{ name: 'NONE', value: world.id('warm_') }]
   return new Pipeline({
+    world,
     dialogue: commandDialogue(),
     redactor: streamRedactor(secrets),
     redact: wholeValues(secrets),

@@ -35,6 +35,11 @@ export const openToken = new RegExp(
     .join('|'),
 )
 
+/** Matches a text that is the beginning of a token as far as the beginnings of all tokens are the same. */
+export const beforeToken = new RegExp(
+  `^(?:${['svc_pat_', 'svc_dev_', 'svc_dsh_', runTokenHead].map(beginningsOf).join('|')})$`,
+)
+
 /** Turns `svc` into the pattern `s(?:v(?:c)?)?`. */
 function beginningsOf(word: string): string {
   return word.split('').reduceRight((rest, letter) => (rest === '' ? letter : `${letter}(?:${rest})?`), '')

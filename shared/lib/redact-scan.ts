@@ -68,6 +68,12 @@ export class Scan {
     }
   }
 
+  /** The number of bytes of a pattern that the longest open partial match has. */
+  get openLength(): number {
+    const own = this.automaton.depth[this.state / this.automaton.columns]!
+    return this.branch === null ? own : Math.max(own, this.branch.openLength)
+  }
+
   /** Offset of the first byte of a partial match that is open at `end`; `end` when there is none. */
   heldFrom(end: number): number {
     const own = this.state === 0 ? end : this.startOf(this.automaton.depth[this.state / this.automaton.columns]!, end)

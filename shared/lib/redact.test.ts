@@ -19,6 +19,26 @@ function cut(bytes: Uint8Array, cuts: readonly number[]): Uint8Array[] {
   return [...ends, bytes.length].map((end, i) => bytes.slice(i === 0 ? 0 : ends[i - 1]!, end))
 }
 
+describe('what is held back', () => {
+  const releasing = (...chunks: string[]) => {
+    const redactor = new Redactor([secret('sk-ant-0123456789')])
+    const decoded = (bytes: Uint8Array) => Buffer.from(bytes).toString()
+    return chunks.map((chunk) => `${decoded(redactor.push(encoder.encode(chunk)))}|${decoded(redactor.release())}`)
+  }
+
+  test('is released where it is the beginning of a value by chance', () => {
+    expect(releasing('12 tasks', ' are left')).toEqual(['12 task|s', ' are left|'])
+    expect(releasing('tasks\x1b[0m', 'done')).toEqual(['task|s\x1b[0m', 'done|'])
+    expect(releasing('s', 'k', 'i')).toEqual(['|s', '|k', 'i|'])
+  })
+
+  test('is not where it is more than three bytes of one', () => {
+    expect(releasing('key: sk-', 'ant-0123456', '789.')).toEqual(['key: |sk-', '|', '[redacted:KEY].|'])
+    expect(releasing('key: sk-a', 'nt')).toEqual(['key: |', '|'])
+    expect(releasing('sk-', 'a', 'x')).toEqual(['|sk-', '|', 'ax|'])
+  })
+})
+
 describe('what is found', () => {
   test('a value, split at every byte', () => {
     const whole = encoder.encode('before hunter2hunter3 after')
@@ -251,18 +271,38 @@ describe('for any secrets, texts and cuts', () => {
     )
   })
 
+  // Letters that the text around does not have, and no value overlaps with itself: it is known where each one ends.
+  const apart = fc.string({ unit: fc.constantFrom('ä', 'ö', 'ü'), minLength: 3, maxLength: 12 })
+  const one = apart.map((each) => `ß${each}`)
+  const texts = fc.array(
+    fc.string({ unit: fc.constantFrom('a', '\n', ' ', '\x1b[1m', '\x1b', 'é', '[', '7'), minLength: 1 }),
+    { minLength: 1, maxLength: 6 },
+  )
+
   test('a text is changed only where it holds a value', () => {
-    // Letters that the text around does not have, and no value overlaps with itself: it is known where each one ends.
-    const apart = fc.string({ unit: fc.constantFrom('ä', 'ö', 'ü'), minLength: 3, maxLength: 12 })
-    const one = apart.map((each) => `ß${each}`)
-    const texts = fc.array(
-      fc.string({ unit: fc.constantFrom('a', '\n', ' ', '\x1b[1m', '\x1b', 'é', '[', '7'), minLength: 1 }),
-      { minLength: 1, maxLength: 6 },
-    )
     fc.assert(
       fc.property(one, texts, fc.array(fc.nat(), { maxLength: 8 }), (one, pieces, cuts) => {
         const bytes = encoder.encode(pieces.join(one))
         expect(stream([secret(one)], cut(bytes, cuts)).toString()).toBe(pieces.join('[redacted:KEY]'))
+      }),
+      { numRuns },
+    )
+  })
+
+  test('what is released shows no more than the first three bytes of a value, of which the rest is still replaced', () => {
+    const bytesOf = (part: string) => Buffer.from(part).toString('latin1')
+    const quoted = (part: string) =>
+      part.replaceAll(/[^\w]/g, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, '0')}`)
+    fc.assert(
+      fc.property(one, texts, fc.array(fc.nat(), { maxLength: 8 }), (value, pieces, cuts) => {
+        const redactor = new Redactor([secret(value)])
+        const out: Uint8Array[] = []
+        for (const chunk of cut(encoder.encode(pieces.join(value)), cuts))
+          out.push(redactor.push(chunk), redactor.release())
+        out.push(redactor.flush())
+        const [a, b, c] = Array.from(bytesOf(value), quoted)
+        const expected = pieces.map((piece) => quoted(bytesOf(piece))).join(`(?:${a}(?:${b}${c}?)?)?\\[redacted:KEY\\]`)
+        expect(Buffer.concat(out).toString('latin1')).toMatch(new RegExp(`^${expected}$`))
       }),
       { numRuns },
     )

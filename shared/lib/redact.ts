@@ -10,10 +10,14 @@ export interface Secret {
 
 const nothing = new Uint8Array(0)
 
+/** The beginning of a secret that may be seen. Values of less than twice as many bytes are no secrets. */
+const mostReleased = 3
+
 /**
  * Replaces the values of secrets in a stream of bytes, which comes in any chunks, by `[redacted:NAME]`. The output does
  * not depend on the cuts. Only bytes that may still become a secret are held back, so `flush` must be called at the end
- * and only there: a prompt that ends like the beginning of a secret comes late, never wrong.
+ * and only there. Who shows the stream to a person calls `release` when nothing more came for a while: a prompt that ends
+ * like the beginning of a secret comes late, never wrong.
  *
  * It finds a value as it is, with other white space or colour sequences inside it, as JSON and URL encoders write it,
  * in base64 and in hex, also as a part of something longer. Values under 6 bytes are ignored. Overlapping matches are
@@ -25,6 +29,8 @@ export class Redactor {
   private begins: BeginTable = beginsOf([])
   private scans: readonly Scan[] = []
   private pending: Uint8Array = nothing
+  /** So many bytes of `pending` were released. */
+  private shown = 0
   /** Matches in `pending`, in order and without overlaps; the last of them may still grow. */
   private found: Match[] = []
 
@@ -59,13 +65,32 @@ export class Redactor {
       for (const scan of this.scans) scan.shift(safe)
     }
     this.pending = safe === buffer.length ? nothing : buffer.slice(safe)
-    return replaced(buffer.subarray(0, safe), done)
+    const shown = Math.min(this.shown, safe)
+    this.shown -= shown
+    return replaced(buffer.subarray(0, safe), done, shown)
+  }
+
+  /**
+   * Returns what is held back although it is hardly a secret: not more than its first `mostReleased` bytes. What makes a
+   * secret of them later is still replaced.
+   */
+  release(): Uint8Array {
+    const isLong = this.found.length > 0 || this.scans.some((scan) => scan.openLength > mostReleased)
+    if (isLong) return nothing
+    const rest = this.pending.subarray(this.shown)
+    this.shown = this.pending.length
+    return rest
+  }
+
+  get isHolding(): boolean {
+    return this.pending.length > this.shown
   }
 
   /** Returns the bytes that are still held back at the end of the stream. */
   flush(): Uint8Array {
-    const rest = replaced(this.pending, this.found)
+    const rest = replaced(this.pending, this.found, this.shown)
     this.pending = nothing
+    this.shown = 0
     this.found = []
     this.scans = this.automata.map((automaton) => new Scan(automaton))
     return rest
@@ -158,13 +183,14 @@ function merged(matches: (Match & { longest?: number })[]): Region[] {
   return regions
 }
 
-function replaced(bytes: Uint8Array, regions: readonly Match[]): Uint8Array {
-  if (regions.length === 0) return bytes
+/** The bytes behind the first `shown` ones, with labels for the regions. */
+function replaced(bytes: Uint8Array, regions: readonly Match[], shown = 0): Uint8Array {
+  if (regions.length === 0) return bytes.subarray(shown)
   const encoder = new TextEncoder()
   const pieces: Uint8Array[] = []
-  let from = 0
+  let from = shown
   for (const region of regions) {
-    pieces.push(bytes.subarray(from, region.start), encoder.encode(region.label))
+    pieces.push(bytes.subarray(from, Math.max(from, region.start)), encoder.encode(region.label))
     from = region.end
   }
   pieces.push(bytes.subarray(from))

@@ -75,6 +75,7 @@ async function capture(flood: string, path: string): Promise<number> {
     limits: writerLimits,
   })
   const pipeline = new Pipeline({
+    world,
     dialogue: commandDialogue(),
     redactor: streamRedactor(secrets),
     redact: wholeValues(secrets),

@@ -1,3 +1,4 @@
+import type { World } from '../../../shared/lib/world.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { HarnessDialogue, HarnessLaunch, ProcessExit, DialogueOutput, ToolAsk } from '../../harness/adapter.ts'
 import type { CallReach } from '../../../shared/permissions/reach.ts'
@@ -5,6 +6,7 @@ import type { CallAnswer } from '../permission/call-judge.ts'
 import { redactBody, type Redact, type StreamRedactor } from './redaction.ts'
 
 export interface PipelineOptions {
+  world: Pick<World, 'after'>
   dialogue: HarnessDialogue
   /** Redacts the stream of a terminal. */
   redactor: StreamRedactor
@@ -26,6 +28,9 @@ export interface PipelineOptions {
 /** Output of a terminal that is read in turns of the event loop right after each other becomes one event of at most this size. */
 const pieceBytes = 16 * 1024
 
+/** The end of a prompt that looks like the beginning of a secret is shown when nothing more came for so long. */
+const silenceMs = 1_000
+
 /** Bytes of the harness -> redaction -> parser -> events, and the answers of parser and judge back to the harness. */
 export class Pipeline {
   readonly #options: PipelineOptions
@@ -35,6 +40,7 @@ export class Pipeline {
   /** Calls are answered one after another, in the order in which they were asked. */
   #answers: Promise<void> = Promise.resolve()
   #isOver = false
+  #cancelRelease: (() => void) | null = null
 
   constructor(options: PipelineOptions) {
     this.#options = options
@@ -76,6 +82,7 @@ export class Pipeline {
   end(exit: ProcessExit): void {
     this.#isOver = true
     this.#pushHeld()
+    this.#cancelRelease?.()
     if (this.#options.io === 'pty') this.#parse(this.#options.redactor.flush())
     this.#apply(this.#options.dialogue.end(exit))
   }
@@ -85,7 +92,10 @@ export class Pipeline {
     const bytes = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks)
     this.#chunks = []
     this.#held = 0
-    this.#parse(this.#options.redactor.push(bytes))
+    const { redactor, world } = this.#options
+    this.#parse(redactor.push(bytes))
+    this.#cancelRelease?.()
+    this.#cancelRelease = redactor.isHolding ? world.after(silenceMs, () => this.#parse(redactor.release())) : null
   }
 
   #parse(bytes: Uint8Array): void {

@@ -44,6 +44,9 @@ export function wholeValues(secrets: readonly { name: string; value: string }[])
 /** Redaction of a stream of bytes: the values of the run's secrets, and tokens of ours by their form. */
 export interface StreamRedactor {
   push(chunk: Uint8Array): Uint8Array
+  /** Returns what is held back and can be shown when nothing more came for a while. */
+  release(): Uint8Array
+  readonly isHolding: boolean
   /** Returns what is still held back, at the end. */
   flush(): Uint8Array
 }
@@ -52,6 +55,10 @@ export function streamRedactor(secrets: readonly { name: string; value: string }
   const tokens = new OwnTokenMask()
   return {
     push: (chunk) => tokens.push(redactor.push(chunk)),
+    release: () => Buffer.concat([tokens.push(redactor.release()), tokens.release()]),
+    get isHolding() {
+      return redactor.isHolding || tokens.isHolding
+    },
     flush: () => Buffer.concat([tokens.push(redactor.flush()), tokens.flush()]),
   }
 }

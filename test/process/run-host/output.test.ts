@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { launchInPty } from '../../../device-manager/run-host/launch/pty.ts'
+import { waitFor } from '../../kit/programs.ts'
 import { outputOf, specOf, spooled, testDevice, type TestDevice } from './host-client.ts'
 
 let device: TestDevice
@@ -74,6 +75,18 @@ describe('output of a command', () => {
     )
     expect(log.toString()).not.toContain(token.slice(8))
     expect(log.toString().match(/\[redacted:svc_pat\]/g)!.length).toBeGreaterThanOrEqual(2)
+  })
+
+  test('a question that ends like the beginning of a secret is shown before it is answered', async () => {
+    const host = await device.host()
+    const spec = specOf(device, { command: `printf 'Go on with all tests'; read line; echo "got $line"` })
+    await host.launch(spec, { secrets: { API_KEY: 'sesame-sesame' } })
+    const shown = () => outputOf(spooled(device, spec.runId).events).toString()
+    await waitFor(() => shown() === 'Go on with all tests', 'the question is whole', { about: shown })
+    host.send({ type: 'input', inputId: 'i1', text: 'yes' })
+    await host.reply('ended')
+    await host.exited
+    expect(shown()).toContain('got yes')
   })
 
   test('the prompt is in its variable and its file, and typed input reaches the command', async () => {

@@ -55,3 +55,18 @@ test('a long text without any costs little', () => {
   for (let at = 0; at < 1_000; at++) mask.push(chunk)
   expect(process.cpuUsage(before).user / 1_000).toBeLessThan(2_000)
 })
+
+test('what all tokens begin with is released, and what makes a token of it is still replaced', () => {
+  const mask = new OwnTokenMask()
+  const fed = (text: string) => {
+    const decoded = (bytes: Uint8Array) => Buffer.from(bytes).toString()
+    return `${decoded(mask.push(Buffer.from(text)))}|${decoded(mask.release())}`
+  }
+  expect(fed('yes')).toBe('ye|s')
+  expect(fed('vc_pat')).toBe('|vc_pat')
+  expect(fed('_')).toBe('|_')
+  expect(fed('0123')).toBe('|')
+  expect(fed('456789abcdef.')).toBe('[redacted:svc_pat].|')
+  expect(fed('Keys')).toBe('Key|s')
+  expect(fed(' and a lot')).toBe(' and a lot|')
+})
