@@ -148,6 +148,28 @@ const usedUp = (resetsAt: number) => ({
   'x-codex-primary-reset-at': String(resetsAt),
 })
 
+test('a provider that fails: one run with the backup model follows, in the same session', async () => {
+  const agent = await newAgent('Backed', {})
+  const runtime = { model: 'gpt-5.1-codex', backupModel: 'gpt-5.1-codex-mini' }
+  await system.api.call('PUT', `/agents/${agent.id}/config`, { config: { runtime } })
+  const half = { text: 'Half.', tool: shell('echo half >> done.txt') }
+  const failures = Array.from({ length: 20 }, () => ({ error: { status: 529 } }))
+  const rules = [{ when: 'Go on where you stopped', text: 'All of it is done.' }]
+  await stub.script({ run: { rules, steps: [half, ...failures] } })
+  const runId = await system.api.startRun(agent.id, 'Do it all.')
+  expect((await system.api.waitForRun(runId, 'failed')).exitReason).toBe('error')
+  const successor = await waitFor(async () => (await system.api.run(runId)).successorRunId, 'a run follows')
+  const done = await system.api.waitForRun(successor, 'succeeded')
+  expect(done).toMatchObject({ triggerSource: 'manual', parentRunId: runId })
+  const [session] = dataOf(await system.api.events(runId), 'session')
+  expect(dataOf(await system.api.events(successor), 'session')).toMatchObject([
+    { sessionId: session!['sessionId'], resumed: true },
+  ])
+  const models = (await stub.requests()).map(({ body }) => body['model'])
+  expect([models[0], models.at(-1)]).toEqual([runtime.model, runtime.backupModel])
+  expect(readFileSync(join(agent.folder, 'done.txt'), 'utf8')).toBe('half\n')
+})
+
 test('cancelled in a tool call, nothing of it lives, nor of what it started in sessions of their own', async () => {
   const agent = await newAgent('Stopped', {})
   const late = 'touch begun; (setsid sleep 600 &) ; tail -f /dev/null'
