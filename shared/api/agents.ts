@@ -103,7 +103,7 @@ export const runtimeFields = {
   fallbackHarness: z
     .enum(agentPrograms)
     .nullable()
-    .describe('Agent program for runs that would wait for the limit of a provider; null: they wait.'),
+    .describe('Agent program for runs that would wait for their provider; null: they wait.'),
   environment: z.enum(environments).describe('Where its runs execute.'),
   maxTurns: z.number().int().min(1).max(1000).nullable().describe("Most turns of one run; null: the workspace's."),
   monthlyBudgetCents: monthlyBudgetCents.nullable(),

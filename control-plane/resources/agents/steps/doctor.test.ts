@@ -87,6 +87,7 @@ describe('the agent doctor', () => {
     expect(fallback('cursor')).toEqual(names)
     const ignored = (why: RegExp) => [['setting_ignored', 'fallbackHarness', expect.stringMatching(why)]]
     expect(fallback('claude')).toEqual(ignored(/on it already/))
+    expect(fallback('claude', { devices: [] })).toContainEqual(ignored(/on it already/)[0])
     const command = { ...healthyAgent, command: 'make', fallbackHarness: 'claude' } as AgentRow
     expect(codes({ agent: command, harness: 'command' })).toEqual(['setting_ignored'])
     expect(fallback('cursor', { devices: [both], permissionMode: 'strict' })).toEqual(ignored(/the mode strict/))

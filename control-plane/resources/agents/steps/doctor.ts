@@ -48,6 +48,7 @@ export function diagnose(facts: DoctorFacts): AgentWarning[] {
     ...(agent.environment === 'device'
       ? [...deviceWarnings(facts), ...governanceWarnings(facts)]
       : cloudWarnings(facts)),
+    ...fallbackWarnings(facts),
     ...modelWarnings(facts),
     ...setupWarnings(facts),
   ]
@@ -83,7 +84,7 @@ function deviceWarnings(facts: DoctorFacts): AgentWarning[] {
     const message = `Not connected: ${names}. Its runs wait until a device is.`
     found.push(warning('device_disconnected', 'warning', { message, param }))
   }
-  return [...found, ...isolationWarnings(facts), ...harnessWarnings(facts)]
+  return [...found, ...isolationWarnings(facts), ...readinessWarnings(facts.harness, { ...facts, param: 'harness' })]
 }
 
 function isolationWarnings({ devices }: DoctorFacts): AgentWarning[] {
@@ -114,11 +115,6 @@ function governanceWarnings({ agent, devices }: DoctorFacts): AgentWarning[] {
       )
   return found
 }
-
-const harnessWarnings = ({ agent, harness, devices, permissionMode }: DoctorFacts): AgentWarning[] => [
-  ...readinessWarnings(harness, { devices, param: 'harness' }),
-  ...fallbackWarnings({ agent, harness, devices, permissionMode }),
-]
 
 function fallbackWarnings({
   agent: { fallbackHarness },
