@@ -15,7 +15,7 @@ export function fallbackSpecOf(input: SpecInput, own: RunSpec): RunSpec | null {
   return buildSpec({
     ...input,
     overrides: { ...overrides, harness, model },
-    prompt: own.resumeSessionId === null ? own.prompt : `${anew}${own.prompt}`,
+    prompt: own.resumeSessionId === null ? input.prompt : `${anew}${input.prompt}`,
     resumeSessionId: null,
   })
 }

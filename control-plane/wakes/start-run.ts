@@ -9,6 +9,7 @@ import { findFolder, findFolderByRepo, type FolderRow } from '../resources/folde
 import { findDetails, insertDetails } from '../resources/runs/details-store.ts'
 import { listLiveOfAgent, listLiveOfTask } from '../resources/runs/live-store.ts'
 import { findRun, insertRun, setSuccessor, type RunRow } from '../resources/runs/store.ts'
+import { saidBefore } from '../resources/conversations/said.ts'
 import { listSecretKeys } from '../resources/secrets/store.ts'
 import { isMember } from '../resources/members/store.ts'
 import { findWorkspace, type WorkspaceRow } from '../resources/workspaces/store.ts'
@@ -61,12 +62,18 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
   const draft = { runId, agent, workspace, instructions, folder, prompt, limits, catalog, overrides }
   const unresumed = buildSpec({ ...draft, allowCalls: wake.allowCalls ?? [], resumeSessionId: null })
   const parent = await parentOf(tx, wake, { spec: unresumed, folderId: folder?.shortId ?? null })
-  const spec = { ...unresumed, resumeSessionId: parent?.sessionId ?? null }
+  const anew = await toldAnew(tx, wake, { spec: unresumed, prompt })
+  const resumeSessionId = parent?.sessionId ?? null
+  const spec = { ...unresumed, resumeSessionId, prompt: resumeSessionId === null ? anew : prompt }
   const continued = parent?.run ?? null
   const causedBy = wake.causedBy === undefined ? await causeOf(tx, wake.requestedBy) : wake.causedBy
   const secretKeys = await listSecretKeys(tx, agent.id)
   const own: Way = { spec, keyId: keyOf(spec.harness, secretKeys) }
-  const fallback = fallbackOf({ ...draft, allowCalls: spec.allowCalls, resumeSessionId: null }, own, secretKeys)
+  const fallback = fallbackOf(
+    { ...draft, prompt: anew, allowCalls: spec.allowCalls, resumeSessionId: null },
+    own,
+    secretKeys,
+  )
   const facts = await factsOf(tx, { own, fallback, causedBy, agent, folder, parent: continued, task })
   const place = async () => placeNew(tx, { workspaceId: workspace.id, run: facts }, context.offers)
   const { placement, offer } = admission.kind === 'declined' ? unplaced : await place()
@@ -100,7 +107,7 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
   })
   await insertDetails(tx, {
     runId,
-    prompt,
+    prompt: way.spec.prompt,
     spec: way.spec,
     fallbackSpec: other?.spec ?? null,
     manifest: manifestOf(way.spec, { instructions, secretKeys: [...secretKeys.keys()] }),
@@ -122,6 +129,17 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
 }
 
 const unplaced = { placement: null, offer: null }
+
+/** The prompt for a session that knows nothing of the conversation. A program without sessions remembers by itself. */
+async function toldAnew(
+  tx: Tx,
+  { agent, conversationId = null }: Wake,
+  { spec, prompt }: { spec: RunSpec; prompt: string },
+): Promise<string> {
+  if (conversationId === null || !harnessFactsOf(spec).keepsSessions) return prompt
+  const said = await saidBefore(tx, { workspaceId: agent.workspaceId, conversationId, agentId: agent.id })
+  return [said, prompt].filter(Boolean).join('\n\n')
+}
 
 /** What a run is given, and the agent's own key that its harness takes. */
 interface Way {

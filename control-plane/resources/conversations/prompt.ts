@@ -39,8 +39,14 @@ export function messagePrompt(facts: MessageFacts, task: TaskRow | null): string
 
 const answerNote = (kind: 'comment' | 'message') => `Your final answer is posted there as your ${kind}.`
 
+const earlierText = (earlier: readonly Line[]): string => textOf('Said before, since you last wrote there:', earlier)
+
+/** What a session is told that knows nothing of the conversation; `''`: nothing was said. */
+export const forgottenText = (lines: readonly Line[]): string =>
+  textOf('You do not remember this conversation, since this is a new session. Said there before:', lines)
+
 /** The newest messages that fit. */
-function earlierText(earlier: readonly Line[]): string {
+function textOf(heading: string, earlier: readonly Line[]): string {
   const lines: string[] = []
   let left = earlierChars
   for (const { name, body } of earlier.toReversed()) {
@@ -49,5 +55,5 @@ function earlierText(earlier: readonly Line[]): string {
     left -= line.length
     lines.unshift(line)
   }
-  return lines.length === 0 ? '' : `Said before, since you last wrote there:\n\n${lines.join('\n\n')}`
+  return lines.length === 0 ? '' : `${heading}\n\n${lines.join('\n\n')}`
 }

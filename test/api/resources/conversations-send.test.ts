@@ -190,10 +190,43 @@ describe('send', () => {
     await server.ok(`/agents/${agentId}/config`, { method: 'PUT', body: changes })
     const anew = await say('three')
     expect(anew.resumeSessionId).toBeNull()
-    expect(anew.prompt).toContain('two!')
+    expect(anew.prompt).toMatch(/new session.*one.*one!.*two.*two!.*three/s)
     const next = await say('four')
     expect(next.resumeSessionId).toBe('s-three')
     expect(next.prompt).not.toContain('two!')
+  })
+
+  test('with a model of another harness, another AGENT.md or context, an agent without a chosen harness is told, too', async () => {
+    const { id, agentId } = await makeDm({ harness: null, model: 'gpt-5.1-codex', command: null })
+    const say = async (body: string) => {
+      const turn = await openTurn(server, id, { body })
+      const run = await device.take()
+      await run.events({ kind: 'session', data: { sessionId: `s-${body}` } }, text(`${body}!`))
+      await run.end('completed', { sessionId: `s-${body}` })
+      await turn.rest()
+      return run.spec
+    }
+    const config = (body: object) => server.ok(`/agents/${agentId}/config`, { method: 'PUT', body })
+    await say('one')
+    expect((await say('two')).resumeSessionId).toBe('s-one')
+    await config({ agentMd: 'Be brief.' })
+    const briefly = await say('three')
+    expect([briefly.resumeSessionId, briefly.harness]).toEqual([null, 'codex'])
+    expect(briefly.prompt).toMatch(/new session.*one!.*two!.*three/s)
+    await server.ok(`/workspaces/${server.owner.workspaceId}`, {
+      method: 'PATCH',
+      body: { contextMd: 'We build boats.' },
+    })
+    const inContext = await say('four')
+    expect(inContext.resumeSessionId).toBeNull()
+    expect(inContext.prompt).toMatch(/new session.*two!.*three!.*four/s)
+    await config({ config: { runtime: { model: 'claude-opus-4-5' } } })
+    const other = await say('five')
+    expect([other.resumeSessionId, other.harness]).toEqual([null, 'claude'])
+    expect(other.prompt).toMatch(/new session.*three!.*four!.*five/s)
+    const next = await say('six')
+    expect(next.resumeSessionId).toBe('s-five')
+    expect(next.prompt).not.toContain('five!')
   })
 
   test.each([

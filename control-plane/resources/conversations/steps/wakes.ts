@@ -1,17 +1,14 @@
-import { harnessFactsOf, harnesses } from '../../../../shared/runs/harnesses.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Db } from '../../../db/open.ts'
 import { requestWake } from '../../../wakes/wakes.ts'
-import { findAgent } from '../../agents/store.ts'
 import { burst, isBursting } from '../message-rules.ts'
 import { listLastAuthors, listMessages, type MessageRow } from '../message-store.ts'
-import { findDetails } from '../../runs/details-store.ts'
-import { findRun } from '../../runs/store.ts'
 import { findTaskById, type TaskRow } from '../../tasks/store.ts'
 import { wakeWatchers } from '../../tasks/steps/wakes.ts'
 import { loadNames } from '../names.ts'
 import { insertParticipants, listParticipants } from '../participant-store.ts'
-import { messagePrompt, type Line } from '../prompt.ts'
+import { messagePrompt } from '../prompt.ts'
+import { linesOf, messagesTold } from '../said.ts'
 import type { ConversationRow } from '../store.ts'
 
 /**
@@ -96,9 +93,6 @@ async function targetsOf(
   return targets
 }
 
-/** Number of earlier messages that a woken agent is told. */
-const earlierMessages = 20
-
 /** The prompt for the agent; `task`: the task it should work on. */
 export async function promptFor(
   tx: Db,
@@ -106,27 +100,13 @@ export async function promptFor(
 ): Promise<string> {
   const { conversation, message, agentId } = wake
   const place = { direction: 'before' as const, seq: message.seq }
-  const range = { conversationId: conversation.id, place, withDeleted: false, limit: earlierMessages }
-  const before = (await listMessages(tx, range)).slice(0, earlierMessages)
-  // A fresh session knows nothing of earlier messages.
-  const resetAt = Math.max(conversation.runtimeChangedAt ?? 0, (await findAgent(tx, agentId))?.sessionsResetAt ?? 0)
-  const own = before.findIndex((each) => each.authorId === agentId && each.createdAt > resetAt)
-  const isRemembered = own >= 0 && !(await isSessionLost(tx, before[own]!))
-  const unseen = (isRemembered ? before.slice(0, own) : before).toReversed()
-  const speakers = [message, ...unseen].map((each) => ({ type: each.authorType, id: each.authorId }))
-  const nameOf = await loadNames(tx, conversation.workspaceId, speakers)
-  const earlier = unseen.map((each): Line => ({
-    name: nameOf({ type: each.authorType, id: each.authorId }).name,
-    body: each.body,
-  }))
+  const range = { conversationId: conversation.id, place, withDeleted: false, limit: messagesTold }
+  const before = (await listMessages(tx, range)).slice(0, messagesTold)
+  const own = before.findIndex((each) => each.authorId === agentId)
+  // What is further back is told at the start of a run that begins a new session (`saidBefore`).
+  const unseen = (own < 0 ? before : before.slice(0, own)).toReversed()
+  const earlier = await linesOf(tx, conversation.workspaceId, unseen)
+  const nameOf = await loadNames(tx, conversation.workspaceId, [{ type: message.authorType, id: message.authorId }])
   const author = nameOf({ type: message.authorType, id: message.authorId })
   return messagePrompt({ conversation, author, messageId: message.id, body: message.body, earlier }, wake.task)
-}
-
-/** Whether the session in which an agent wrote this is gone. A plain command has no session and keeps its own memory. */
-async function isSessionLost(tx: Db, { replyOfRun }: MessageRow): Promise<boolean> {
-  const run = replyOfRun === null ? null : await findRun(tx, replyOfRun)
-  if (run === null || run.endedAt === null || run.sessionId !== null) return false
-  const spec = harnesses[run.harness].runsOwnCommand ? (await findDetails(tx, run.id))?.spec : run
-  return spec !== undefined && harnessFactsOf(spec).keepsSessions
 }

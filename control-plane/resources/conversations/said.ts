@@ -1,0 +1,29 @@
+import type { Db } from '../../db/open.ts'
+import { listMessages, type MessageRow } from './message-store.ts'
+import { loadNames } from './names.ts'
+import { forgottenText, type Line } from './prompt.ts'
+
+/** Number of messages that an agent is told of. */
+export const messagesTold = 20
+
+export async function linesOf(db: Db, workspaceId: string, messages: readonly MessageRow[]): Promise<Line[]> {
+  const speakers = messages.map((each) => ({ type: each.authorType, id: each.authorId }))
+  const nameOf = await loadNames(db, workspaceId, speakers)
+  return messages.map((each) => ({ name: nameOf({ type: each.authorType, id: each.authorId }).name, body: each.body }))
+}
+
+/**
+ * What an agent's session that begins anew is told of the conversation: all up to its own last message. What came later is in
+ * the prompts of its wakes. Empty where it has not written there.
+ */
+export async function saidBefore(
+  db: Db,
+  of: { workspaceId: string; conversationId: string; agentId: string },
+): Promise<string> {
+  const { workspaceId, conversationId, agentId } = of
+  const place = { direction: 'before' as const, seq: Number.MAX_SAFE_INTEGER }
+  const newest = await listMessages(db, { conversationId, place, withDeleted: false, limit: 2 * messagesTold })
+  const own = newest.findIndex((each) => each.authorId === agentId)
+  if (own < 0) return ''
+  return forgottenText(await linesOf(db, workspaceId, newest.slice(own, own + messagesTold).toReversed()))
+}
