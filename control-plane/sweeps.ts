@@ -5,6 +5,7 @@ import type { Dispatcher } from './lifecycle/dispatcher.ts'
 import type { Log } from './process/log.ts'
 import { dueAutomationsSweep, oldSkipsSweep } from './sweeps/due-automations.ts'
 import { expiredApprovalsSweep } from './sweeps/expired-approvals.ts'
+import { idleCompactionSweep } from './sweeps/idle-compaction.ts'
 import { oldRowsSweep } from './sweeps/old-rows.ts'
 import { quotasSweep } from './sweeps/quotas.ts'
 import { queuedRunsSweep } from './sweeps/queued-runs.ts'
@@ -53,6 +54,7 @@ export function createSweeper(options: {
       { name: 'waiting_wakes', everyMs, run: async () => waker.lookAgain(), idle: () => waker.idle() },
       scheduledTasksSweep({ everyMs: soonMs }),
       dueAutomationsSweep({ everyMs: soonMs, context: options.wakeContext }),
+      idleCompactionSweep({ everyMs, context: options.wakeContext }),
       oldSkipsSweep,
       ...options.github,
       expiredApprovalsSweep,

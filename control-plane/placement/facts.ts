@@ -132,7 +132,7 @@ type FallbackOfRun = 'fallbackHarness' | 'fallbackKeyId' | 'fallbackModel'
 export function toRunFacts(
   run: Pick<
     RunRow,
-    'agentId' | 'harness' | 'folderId' | 'causedByUserId' | 'providerKeyId' | 'modelId' | FallbackOfRun
+    'agentId' | 'harness' | 'folderId' | 'causedByUserId' | 'providerKeyId' | 'modelId' | 'compacts' | FallbackOfRun
   >,
   rows: {
     agent: Pick<AgentRow, 'ownerUserId' | 'transferredAt'> | null
@@ -146,6 +146,7 @@ export function toRunFacts(
     agentId: run.agentId,
     harness: run.harness,
     keyId: run.providerKeyId,
+    isForSession: run.compacts === true,
     provider: providerOf(run.harness, run.modelId),
     fallback: fallbackOf(run),
     // A folder that was removed while the run waited names no device, so the run waits until its time is up.

@@ -25,6 +25,7 @@ const run = (changes: Partial<RunFacts> = {}): RunFacts => ({
   fallback: null,
   folderDevice: null,
   sessionDevice: null,
+  isForSession: false,
   ownerUserId: 'me',
   isTaskLocked: false,
   isOwnerAsked: false,
@@ -50,6 +51,15 @@ describe('which device a run goes to', () => {
     expect(place(run(), devices, 'a')).toEqual(on('a'))
     expect(place(run({ sessionDevice: 'a' }), devices, 'b')).toEqual(on('a'))
     expect(place(run({ folderDevice: 'c' }), devices, 'a')).toEqual(on('c'))
+  })
+
+  it('takes nothing but the device with the session for a run that is of use only there', () => {
+    const devices = [device('a'), device('b')]
+    const forSession = run({ isForSession: true, sessionDevice: 'b' })
+    expect(place(forSession, devices, 'a')).toEqual(on('b'))
+    expect(place(forSession, devices.slice(0, 1))).toEqual(gate('no_device'))
+    expect(place({ ...forSession, folderDevice: 'a' }, devices)).toEqual(gate('no_device'))
+    expect(place(forSession, [device('b', { userId: 'you' })])).toEqual(gate('no_device'))
   })
 
   it('passes over a device that lost its link, but waits for the one with the session', () => {

@@ -54,6 +54,8 @@ export interface RunFacts {
   folderDevice: string | null
   /** Device whose harness session the run goes on with. */
   sessionDevice: string | null
+  /** It is of use only on the device with the session. */
+  isForSession: boolean
   ownerUserId: string | null
   /** The agent was given to its owner, who has not agreed yet: it runs on none of their devices. */
   isOwnerAsked: boolean
@@ -178,7 +180,11 @@ const isAllowed = (run: RunFacts, device: DeviceFacts, { admins }: PlacementFact
   !(run.isOwnerAsked && device.userId === run.ownerUserId) &&
   mayCauseRunsOn(device, { causedBy: run.causedBy, admins })
 
-function candidates(run: RunFacts, facts: PlacementFacts): DeviceFacts[] {
+const candidates = (run: RunFacts, facts: PlacementFacts): DeviceFacts[] =>
+  mayTake(run, facts).filter(({ publicId }) => !run.isForSession || publicId === run.sessionDevice)
+
+/** The preferred ones first. */
+function mayTake(run: RunFacts, facts: PlacementFacts): DeviceFacts[] {
   const byId = (publicId: string | null) => facts.devices.filter((device) => device.publicId === publicId)
   if (run.folderDevice !== null) return byId(run.folderDevice)
   const owned = facts.devices

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { harnessNames } from '../../shared/runs/harnesses.ts'
-import { int, nullableText, nullableTime, text, time } from '../db/columns.ts'
+import { int, nullableFlag, nullableText, nullableTime, text, time } from '../db/columns.ts'
 import type { Db } from '../db/open.ts'
 import { query } from '../db/statement.ts'
 import { toRunFacts } from './facts.ts'
@@ -38,6 +38,7 @@ const row = z
     fallback_key_id: nullableText,
     fallback_model: nullableText,
     model_id: nullableText,
+    compacts: nullableFlag,
     folder_device: nullableText,
     session_id: nullableText,
     session_device: nullableText,
@@ -62,6 +63,7 @@ const row = z
         fallbackKeyId: r.fallback_key_id,
         fallbackModel: r.fallback_model,
         modelId: r.model_id,
+        compacts: r.compacts,
       },
       {
         agent: { ownerUserId: r.owner_user_id, transferredAt: r.transferred_at },
@@ -83,7 +85,7 @@ const waiting = (where: string) =>
   query(
     `select runs.id, runs.workspace_id, runs.agent_id, runs.harness, runs.folder_id, runs.task_id, runs.created_at,
        ${inLine} as in_line,
-       runs.ungated_since, runs.caused_by_user_id, runs.provider_key_id, runs.fallback_harness, runs.fallback_key_id, runs.fallback_model, runs.model_id,
+       runs.ungated_since, runs.caused_by_user_id, runs.provider_key_id, runs.fallback_harness, runs.fallback_key_id, runs.fallback_model, runs.model_id, runs.compacts,
        agents.owner_user_id, agents.transferred_at, folders.device as folder_device, parents.session_id,
        parents.device as session_device,
        case when runs.caused_by_user_id is not null and not exists (

@@ -12,7 +12,7 @@ import { requestWake } from './wakes.ts'
  * the session, or else on its fallback harness. That one is followed by none.
  */
 export const goOnAfterFailure: RunEffect = async (db, run, { world, providerFailed = false }) => {
-  if (!providerFailed || (await followsFailure(db, run))) return
+  if (!providerFailed || run.compacts || (await followsFailure(db, run))) return
   const details = await findDetails(db, run.id)
   if (details === null || insteadOf(details) === null) return
   await requestWake(

@@ -19,7 +19,7 @@ export const goOnAfterLimit: RunEffect = async (db, run, { at, world, exitReason
   if (exitReason !== 'rate_limited' || limitResetsAt == null || run.device === null) return
   const resetsAt = Math.min(limitResetsAt, at + longestWindowMs)
   await closeAccount(db, run, { at, resetsAt })
-  if (!(await mayBeFollowed(db, run, limitResetsAt))) return
+  if (run.compacts || !(await mayBeFollowed(db, run, limitResetsAt))) return
   const details = await findDetails(db, run.id)
   await requestWake(
     db,

@@ -6,6 +6,7 @@ import type { Tx } from '../db/open.ts'
 import { afterCommit } from '../db/transaction.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
 import { findFolder, findFolderByRepo, type FolderRow } from '../resources/folders/store.ts'
+import { listCompacting } from '../resources/runs/compaction-store.ts'
 import { findDetails, insertDetails } from '../resources/runs/details-store.ts'
 import { listLiveOfAgent, listLiveOfTask } from '../resources/runs/live-store.ts'
 import { findRun, insertRun, setSuccessor, type RunRow } from '../resources/runs/store.ts'
@@ -18,6 +19,7 @@ import { spentBudgetOf } from '../resources/agents/budget.ts'
 import { causeOf } from './cause.ts'
 import { buildSpec, type RunOverrides, type SpecInput } from './build-spec.ts'
 import { fallbackSpecOf } from './fallback.ts'
+import { cancelRun } from '../lifecycle/cancel-run.ts'
 import { finishRun } from '../lifecycle/end-run.ts'
 import { toRunFacts } from '../placement/facts.ts'
 import { placeNew, specFor } from '../lifecycle/offer.ts'
@@ -41,7 +43,7 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
   if (!workspace) return { kind: 'not_dispatched', reason: 'dispatch_build_failed', message: 'The workspace is gone.' }
   const task = wake.task ?? null
   const overrides = { ...overridesOf(task), ...given(wake.overrides ?? {}) }
-  const folder = await folderOf(tx, { agent, workspace, task })
+  const folder = wake.compacts ? await folderOfSession(tx, wake) : await folderOf(tx, { agent, workspace, task })
   const same = await findSameQueued(tx, wake)
   const admission = admit({
     agent,
@@ -54,6 +56,7 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
     sameQueuedRunId: same?.id ?? null,
   })
   if (admission.kind === 'not_dispatched') return admission
+  if (wake.compacts && admission.kind !== 'admit') return nothingToCompact
   if (admission.kind === 'coalesced') return { kind: 'coalesced', runId: admission.intoRunId }
   const runId = context.world.id('run_')
   const prompt = wake.prompt ?? `You were woken by ${wake.triggerSource}. No prompt was given.`
@@ -62,6 +65,8 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
   const draft = { runId, agent, workspace, instructions, folder, prompt, limits, catalog, overrides }
   const unresumed = buildSpec({ ...draft, allowCalls: wake.allowCalls ?? [], resumeSessionId: null })
   const parent = await parentOf(tx, wake, { spec: unresumed, folderId: folder?.shortId ?? null })
+  if (wake.compacts && parent?.sessionId == null) return nothingToCompact
+  if (parent !== null && !wake.compacts) await endCompactions(tx, parent, context)
   const anew = await toldAnew(tx, wake, { spec: unresumed, prompt })
   const resumeSessionId = parent?.sessionId ?? null
   const spec = { ...unresumed, resumeSessionId, prompt: resumeSessionId === null ? anew : prompt }
@@ -69,12 +74,19 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
   const causedBy = wake.causedBy === undefined ? await causeOf(tx, wake.requestedBy) : wake.causedBy
   const secretKeys = await listSecretKeys(tx, agent.id)
   const own: Way = { spec, keyId: keyOf(spec.harness, secretKeys) }
-  const fallback = fallbackOf(
-    { ...draft, prompt: anew, allowCalls: spec.allowCalls, resumeSessionId: null },
+  const fallback = wake.compacts
+    ? null
+    : fallbackOf({ ...draft, prompt: anew, allowCalls: spec.allowCalls, resumeSessionId: null }, own, secretKeys)
+  const facts = await factsOf(tx, {
     own,
-    secretKeys,
-  )
-  const facts = await factsOf(tx, { own, fallback, causedBy, agent, folder, parent: continued, task })
+    compacts: wake.compacts ?? null,
+    fallback,
+    causedBy,
+    agent,
+    folder,
+    parent: continued,
+    task,
+  })
   const place = async () => placeNew(tx, { workspaceId: workspace.id, run: facts }, context.offers)
   const { placement, offer } = admission.kind === 'declined' ? unplaced : await place()
   const isOnFallback = placement?.kind === 'device' && placement.onFallback
@@ -101,6 +113,7 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
     fallbackHarness: other?.spec.harness ?? null,
     fallbackKeyId: other?.keyId ?? null,
     fallbackModel: other?.spec.model ?? null,
+    compacts: wake.compacts ?? null,
     inLineSince: wake.inLineSince ?? null,
     createdAt: now,
     offer,
@@ -112,7 +125,7 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
     fallbackSpec: other?.spec ?? null,
     manifest: manifestOf(way.spec, { instructions, secretKeys: [...secretKeys.keys()] }),
   })
-  if (continued) await setSuccessor(tx, continued.id, runId)
+  if (continued && !wake.compacts) await setSuccessor(tx, continued.id, runId)
   if (admission.kind === 'declined') return decline(tx, { runId, admission, world: context.world })
   const taskId = task?.id ?? null
   if (offer !== null) {
@@ -126,6 +139,28 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
   return placement?.kind === 'gate'
     ? { kind: 'pending', runId, gateReason: placement.reason }
     : { kind: 'queued', runId }
+}
+
+const nothingToCompact = {
+  kind: 'not_dispatched',
+  reason: 'dispatch_build_failed',
+  message: 'The session cannot be made smaller now.',
+} as const
+
+const folderOfSession = async (tx: Tx, { agent, parent }: Wake): Promise<FolderRow | null> =>
+  parent?.folderId == null ? null : findFolder(tx, agent.workspaceId, parent.folderId)
+
+/** Nobody's work waits until a session is smaller. */
+async function endCompactions(
+  tx: Tx,
+  { run: { agentId, sessionId } }: { run: RunRow },
+  { world, offers: { leaseMs } }: WakeContext,
+): Promise<void> {
+  for (const compaction of await listCompacting(tx, agentId)) {
+    const of = compaction.parentRunId === null ? null : await findRun(tx, compaction.parentRunId)
+    if (of?.sessionId === sessionId)
+      await cancelRun(tx, compaction, { exitReason: 'duplicate_trigger', reason: null, world, leaseMs })
+  }
 }
 
 const unplaced = { placement: null, offer: null }
@@ -158,6 +193,7 @@ async function factsOf(
   run: {
     own: Way
     fallback: Way | null
+    compacts: true | null
     causedBy: string | null
     agent: AgentRow
     folder: FolderRow | null
@@ -176,6 +212,7 @@ async function factsOf(
       causedByUserId: causedBy,
       providerKeyId: own.keyId,
       modelId: own.spec.model,
+      compacts: run.compacts,
       fallbackHarness: fallback?.spec.harness ?? null,
       fallbackKeyId: fallback?.keyId ?? null,
       fallbackModel: fallback?.spec.model ?? null,

@@ -44,6 +44,8 @@ export interface Wake {
   overrides?: RunOverrides
   /** The place of the run among those that wait; default: behind all of them. */
   inLineSince?: number
+  /** It makes the session of `parent` smaller, where that lies, and does nothing else. Without that session it is none. */
+  compacts?: true
   /** Sessions begun before it are not gone on with. */
   freshSince?: number | null
 }

@@ -25,7 +25,12 @@ const totals = {
     .optional(),
 }
 /** The tokens that one run used. The last `usage` event of a run holds the run's totals so far. */
-export const usageData = z.object({ ...totals, model: z.string().optional() })
+export const usageData = z.object({
+  ...totals,
+  /** The tokens of the session as the model saw it last. */
+  contextTokens: z.number().int().nonnegative().optional(),
+  model: z.string().optional(),
+})
 
 export const runEventSchemas = {
   /** The harness was launched. */

@@ -30,6 +30,8 @@ export interface HarnessFacts {
   holdsStrict: boolean
   /** Settings of the agent that it has nothing for; the agent's doctor and the manifest of a run say so. */
   ignores: readonly AgentSetting[]
+  /** What makes a session smaller when it is sent as a prompt; null: nothing does. */
+  compactCommand: string | null
   /** It goes on with the backup model by itself when its provider fails; svc does it for others, with another run. */
   changesModel: boolean
   /** It prints something right after its start, so one that stays silent has failed to start. */
@@ -45,6 +47,7 @@ const agentProgram = {
   callsTools: true,
   holdsStrict: true,
   ignores: [],
+  compactCommand: null,
   changesModel: false,
   speaksFirst: true,
 } as const
@@ -54,6 +57,7 @@ const table = {
   claude: {
     ...agentProgram,
     keepsInstructions: false,
+    compactCommand: '/compact',
     changesModel: true,
     label: 'Claude Code',
     programs: ['claude'],
@@ -106,6 +110,7 @@ const table = {
     // There is nothing to hold: it calls no tools.
     holdsStrict: true,
     ignores: ['model', 'backupModel', 'reasoningEffort', 'maxTurns'],
+    compactCommand: null,
     changesModel: false,
     speaksFirst: false,
   },

@@ -137,7 +137,14 @@ onBoth('what waits is listed oldest first, page by page, with what its placement
   expect(idsOf(await findWaiting(root, [inFolder.id, offered.id, plain.id, parent.id]))).toEqual(
     idsOf([plain, inFolder]),
   )
-  const placed = { ownerUserId: owner, isOwnerAsked: true, isCauseGone: false, causedBy: owner, isTaskLocked: false }
+  const placed = {
+    ownerUserId: owner,
+    isOwnerAsked: true,
+    isCauseGone: false,
+    causedBy: owner,
+    isTaskLocked: false,
+    isForSession: false,
+  }
   const facts = {
     agentId: agent.id,
     harness: plain.harness,

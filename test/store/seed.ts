@@ -129,6 +129,7 @@ export async function seedRun(db: Db, agent: AgentRow, changes: Partial<NewRun> 
     fallbackHarness: null,
     fallbackKeyId: null,
     fallbackModel: null,
+    compacts: null,
     modelId: null,
     reasoningEffort: null,
     permissionMode: 'full',

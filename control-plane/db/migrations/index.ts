@@ -17,6 +17,7 @@ import { sessionUse } from './015-session-use.ts'
 import { quotas } from './016-quotas.ts'
 import { commandProtocol } from './017-command-protocol.ts'
 import { providerFailures } from './018-provider-failures.ts'
+import { compactions } from './019-idle-compaction.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -38,4 +39,5 @@ export const migrations: readonly Migration[] = [
   quotas,
   commandProtocol,
   providerFailures,
+  compactions,
 ]

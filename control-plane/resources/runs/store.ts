@@ -58,6 +58,8 @@ export const runs = table('runs', {
   fallbackHarness: z.enum(harnessNames).nullable(),
   fallbackKeyId: nullableText,
   fallbackModel: nullableText,
+  /** It makes the session of the run that it continues smaller, and does nothing else. */
+  compacts: nullableFlag,
   permissionMode: nullableText,
   sessionId: nullableText,
   usage: nullableJson(usageData),
@@ -101,6 +103,7 @@ const given = [
   'fallbackHarness',
   'fallbackKeyId',
   'fallbackModel',
+  'compacts',
   'inLineSince',
   'createdAt',
 ] as const

@@ -118,3 +118,8 @@ export async function listMemberships(db: Db, userId: string): Promise<Membershi
     .select(workspaces.fields('workspaces'), 'members.role', 'companies.name as companyName')
   return rows.map((value) => ({ ...membership.parse(value), workspace: workspaces.read(value) }))
 }
+
+const compacting = workspaces.query(`where status = 'active' and idle_compaction like '%"enabled":true%' order by id`)
+
+/** Those that have idle sessions made smaller. */
+export const listCompactingWorkspaces = (db: Db): Promise<WorkspaceRow[]> => compacting.list(db, [])

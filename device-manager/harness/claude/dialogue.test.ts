@@ -76,6 +76,7 @@ describe('usage', () => {
   it('is the total of the run when its result comes', () => {
     expect(usageAfter('success')).toEqual({
       inputTokens: 320,
+      contextTokens: 200,
       outputTokens: 42,
       cacheReadTokens: 10,
       cacheWriteTokens: 5,
@@ -104,6 +105,7 @@ describe('usage', () => {
   it('of a run killed in its turn is what went in, and claims nothing about the rest', () => {
     expect(usageAfter('tool-SIGTERM')).toEqual({
       inputTokens: 100,
+      contextTokens: 100,
       cacheReadTokens: 0,
       cacheWriteTokens: 0,
       model: 'claude-opus-5-5',

@@ -165,7 +165,8 @@ class ClaudeRun {
       return { events: [{ kind: 'error', data }] }
     }
     if (events.length > 0) this.facts.didWork = true
-    const usage = this.#usage.message(message.id, message.usage)
+    const isSubagents = line.data.parent_tool_use_id != null
+    const usage = this.#usage.message({ id: message.id, usage: message.usage, isSubagents })
     return { events: usage === null ? events : [...events, { kind: 'usage', data: usage }] }
   }
 

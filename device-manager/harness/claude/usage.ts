@@ -14,7 +14,7 @@ const none: Totals = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cach
 
 export interface UsageMeter {
   /** The totals so far after a message of the model; null when it adds nothing new. */
-  message(messageId: string | undefined, usage: MessageUsage | undefined): RunUsage | null
+  message(message: { id: string | undefined; usage: MessageUsage | undefined; isSubagents: boolean }): RunUsage | null
   /** The totals after a turn. */
   result(line: ResultLine, version: string | null): RunUsage
 }
@@ -30,6 +30,7 @@ export function usageMeter(options: { resumed: boolean; model: () => string | nu
   let atResult = none
   let sinceResult = none
   let seen = new Set<string>()
+  let contextTokens: number | null = null
 
   const report = (totals: Totals, isWhole: boolean): RunUsage => {
     const { costUsd, outputTokens, ...tokens } = totals
@@ -39,15 +40,18 @@ export function usageMeter(options: { resumed: boolean; model: () => string | nu
       // Nothing known is left out; a zero would claim that there was none.
       ...((isWhole || outputTokens > 0) && { outputTokens }),
       ...(costUsd !== null && { costUsd: decimal(costUsd) }),
+      ...(contextTokens !== null && { contextTokens }),
       ...(model !== null && { model }),
     }
   }
   return {
-    message(messageId, usage) {
-      if (messageId === undefined || usage === undefined || seen.has(messageId)) return null
-      seen.add(messageId)
+    message({ id, usage, isSubagents }) {
+      if (id === undefined || usage === undefined || seen.has(id)) return null
+      seen.add(id)
       const added = { ...tokensOf(usage), outputTokens: 0, costUsd: null }
-      if (added.inputTokens + added.cacheReadTokens + added.cacheWriteTokens === 0) return null
+      const wentIn = added.inputTokens + added.cacheReadTokens + added.cacheWriteTokens
+      if (wentIn === 0) return null
+      if (!isSubagents) contextTokens = wentIn
       sinceResult = sum(sinceResult, added)
       return report(sum(atResult, sinceResult), false)
     },
