@@ -63,7 +63,7 @@ export interface RunFacts {
   causedBy: string | null
   /** The person is no longer a member of the workspace. */
   isCauseGone: boolean
-  /** Another run of the same task was first and still lives. */
+  /** Another run of the same task was first and still lives, or its session is made smaller at this moment. */
   isTaskLocked: boolean
 }
 

@@ -79,7 +79,8 @@ const inLine = 'coalesce(runs.in_line_since, runs.created_at)'
 
 /**
  * One live run for each task: a run that waits is held while another one of its task is offered or at work, or has waited
- * longer. A run that is about to be inserted is held by any that lives.
+ * longer. A run that is about to be inserted is held by any that lives. One that goes on with a session waits until nobody
+ * makes that smaller any more.
  */
 const waiting = (where: string) =>
   query(
@@ -94,6 +95,10 @@ const waiting = (where: string) =>
        case when runs.task_id is not null and exists (
          select 1 from runs others where others.task_id = runs.task_id and others.ended_at is null and others.id <> runs.id
            and (others.lease_state <> 'none' or (others.created_at, others.id) < (runs.created_at, runs.id))
+       ) then 1 when runs.compacts is null and parents.session_id is not null and exists (
+         select 1 from runs compacting join runs idle on idle.id = compacting.parent_run_id
+         where compacting.agent_id = runs.agent_id and compacting.compacts = 1 and compacting.ended_at is null
+           and idle.session_id = parents.session_id
        ) then 1 else 0 end as is_task_locked
      from runs
      left join agents on agents.id = runs.agent_id

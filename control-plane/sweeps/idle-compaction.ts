@@ -1,8 +1,10 @@
 import { harnesses, harnessNames } from '../../shared/runs/harnesses.ts'
 import { reasoningEfforts } from '../../shared/runs/spec.ts'
+import type { Db } from '../db/open.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { cancelRun } from '../lifecycle/cancel-run.ts'
 import { findAgent } from '../resources/agents/store.ts'
+import { findConversation } from '../resources/conversations/store.ts'
 import { livenessOf } from '../resources/devices/rules.ts'
 import { findDeviceByPublicId } from '../resources/devices/store.ts'
 import { isStillIdle, listIdle, listLateCompactions } from '../resources/runs/compaction-store.ts'
@@ -69,7 +71,7 @@ async function compact(run: RunRow, { root, now, log }: SweepContext, context: W
           prompt: harnesses[harness].compactCommand,
           parent: run,
           compacts: true,
-          overrides: { environment: 'device', harness, model, reasoningEffort },
+          overrides: { environment: 'device', harness, model, reasoningEffort, speed: await speedOf(tx, run) },
         },
         context,
       )
@@ -78,6 +80,10 @@ async function compact(run: RunRow, { root, now, log }: SweepContext, context: W
   )
   if (answer !== null) log.info({ runId: run.id, answer: answer.kind }, 'idle session')
 }
+
+/** At another speed the provider would not know the session. */
+const speedOf = async (db: Db, { conversationId }: RunRow) =>
+  conversationId === null ? null : ((await findConversation(db, conversationId))?.speed ?? null)
 
 async function giveUp(run: RunRow, { root, world }: SweepContext, { offers }: WakeContext): Promise<void> {
   const cancel = { exitReason: 'duplicate_trigger', reason: null, world, leaseMs: offers.leaseMs } as const

@@ -1,6 +1,7 @@
 import { effectivePermissions } from '../../shared/permissions/effective.ts'
 import { runLimits } from '../../shared/device/limits.ts'
 import { type HarnessName, harnesses } from '../../shared/runs/harnesses.ts'
+import { mcpServersFor } from '../../shared/runs/given-servers.ts'
 import { reasoningEfforts, type AllowedCall, type RunSpec } from '../../shared/runs/spec.ts'
 import type { ModelCatalog } from '../catalog/catalog.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
@@ -36,6 +37,7 @@ export interface SpecInput {
 export function buildSpec(input: SpecInput): RunSpec {
   const { agent, workspace, folder, overrides = {} } = input
   const { harness, model, backupModel } = programOf(input)
+  const permissions = effectivePermissions({ ...agent.tools, defaultMode: agent.toolPermissionMode }, workspace)
   return {
     runId: input.runId,
     workspaceId: workspace.id,
@@ -51,7 +53,8 @@ export function buildSpec(input: SpecInput): RunSpec {
     maxTurns: agent.maxTurns ?? workspace.defaultMaxTurns,
     command: agent.command,
     protocol: agent.protocol,
-    permissions: effectivePermissions({ ...agent.tools, defaultMode: agent.toolPermissionMode }, workspace),
+    permissions,
+    mcpServers: mcpServersFor(workspace.mcpServers, { harness, protocol: agent.protocol, permissions }).given,
     allowCalls: [...input.allowCalls],
     resumeSessionId: input.resumeSessionId,
     limits: {

@@ -1,5 +1,6 @@
 import type { World } from '../../shared/lib/world.ts'
 import { type HarnessName, harnesses, harnessFactsOf } from '../../shared/runs/harnesses.ts'
+import { mcpServersFor } from '../../shared/runs/given-servers.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
 import { publish } from '../db/outbox.ts'
 import type { Tx } from '../db/open.ts'
@@ -66,7 +67,7 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
   const unresumed = buildSpec({ ...draft, allowCalls: wake.allowCalls ?? [], resumeSessionId: null })
   const parent = await parentOf(tx, wake, { spec: unresumed, folderId: folder?.shortId ?? null })
   if (wake.compacts && parent?.sessionId == null) return nothingToCompact
-  if (parent !== null && !wake.compacts) await endCompactions(tx, parent, context)
+  const isCompacting = parent !== null && !wake.compacts && !(await endCompactions(tx, parent, context))
   const anew = await toldAnew(tx, wake, { spec: unresumed, prompt })
   const resumeSessionId = parent?.sessionId ?? null
   const spec = { ...unresumed, resumeSessionId, prompt: resumeSessionId === null ? anew : prompt }
@@ -80,6 +81,7 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
   const facts = await factsOf(tx, {
     own,
     compacts: wake.compacts ?? null,
+    isCompacting,
     fallback,
     causedBy,
     agent,
@@ -123,7 +125,11 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
     prompt: way.spec.prompt,
     spec: way.spec,
     fallbackSpec: other?.spec ?? null,
-    manifest: manifestOf(way.spec, { instructions, secretKeys: [...secretKeys.keys()] }),
+    manifest: manifestOf(way.spec, {
+      instructions,
+      secretKeys: [...secretKeys.keys()],
+      mcpLeftOut: mcpServersFor(workspace.mcpServers, way.spec).leftOut,
+    }),
   })
   if (continued && !wake.compacts) await setSuccessor(tx, continued.id, runId)
   if (admission.kind === 'declined') return decline(tx, { runId, admission, world: context.world })
@@ -150,17 +156,23 @@ const nothingToCompact = {
 const folderOfSession = async (tx: Tx, { agent, parent }: Wake): Promise<FolderRow | null> =>
   parent?.folderId == null ? null : findFolder(tx, agent.workspaceId, parent.folderId)
 
-/** Nobody's work waits until a session is smaller. */
+/**
+ * Nobody's work waits until a session is smaller. False while a process that does it has yet to leave: two that write one
+ * session would forget what one of them did.
+ */
 async function endCompactions(
   tx: Tx,
   { run: { agentId, sessionId } }: { run: RunRow },
   { world, offers: { leaseMs } }: WakeContext,
-): Promise<void> {
+): Promise<boolean> {
+  let haveEnded = true
   for (const compaction of await listCompacting(tx, agentId)) {
     const of = compaction.parentRunId === null ? null : await findRun(tx, compaction.parentRunId)
-    if (of?.sessionId === sessionId)
-      await cancelRun(tx, compaction, { exitReason: 'duplicate_trigger', reason: null, world, leaseMs })
+    if (of?.sessionId !== sessionId) continue
+    await cancelRun(tx, compaction, { exitReason: 'duplicate_trigger', reason: null, world, leaseMs })
+    if ((await findRun(tx, compaction.id))?.endedAt === null) haveEnded = false
   }
+  return haveEnded
 }
 
 const unplaced = { placement: null, offer: null }
@@ -194,6 +206,7 @@ async function factsOf(
     own: Way
     fallback: Way | null
     compacts: true | null
+    isCompacting: boolean
     causedBy: string | null
     agent: AgentRow
     folder: FolderRow | null
@@ -202,7 +215,7 @@ async function factsOf(
   },
 ): Promise<RunFacts> {
   const { own, fallback, agent, folder, parent, causedBy } = run
-  const isTaskLocked = run.task !== null && (await listLiveOfTask(tx, run.task.id)).length > 0
+  const isTaskLocked = run.isCompacting || (run.task !== null && (await listLiveOfTask(tx, run.task.id)).length > 0)
   const isCauseGone = causedBy !== null && !(await isMember(tx, agent.workspaceId, causedBy))
   return toRunFacts(
     {

@@ -195,6 +195,8 @@ function fitting(wakes: readonly WakeRow[]): WakeRow[] {
 async function isAtWork(tx: Tx, run: RunRow): Promise<boolean> {
   if (run.endedAt === null) return true
   for (const live of await listLiveOfAgent(tx, run.agentId)) {
+    // The run that is started ends it.
+    if (live.compacts) continue
     if (live.parentRunId === run.id) return true
     if (run.sessionId === null) continue
     const before = live.sessionId ?? (live.parentRunId && (await findRun(tx, live.parentRunId))?.sessionId)

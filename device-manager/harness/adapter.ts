@@ -1,6 +1,7 @@
 import type { RunEventBody } from '../../shared/runs/events.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { HarnessName } from '../../shared/runs/harnesses.ts'
+import type { McpServers } from '../../shared/runs/mcp-servers.ts'
 import type { RunSpec, ToolPermissions } from '../../shared/runs/spec.ts'
 
 /**
@@ -34,6 +35,8 @@ export interface DialogueOptions {
   redactText?: RedactText
   /** The folder in which the run works. */
   cwd?: string
+  /** As in the facts of the launch. */
+  mcpServers?: McpServers
 }
 export type RedactText = (text: string) => string
 
@@ -78,6 +81,11 @@ export interface LaunchFacts {
   loginShell: string
   /** As `detect` said it last; null: not known. */
   version: string | null
+  /**
+   * Of the workspace, with all variables filled in (parts/mcp-servers.ts). They may hold secrets, so they go into files or over
+   * standard input, never into arguments or variables. None while the launch is only planned.
+   */
+  mcpServers: McpServers
 }
 
 export interface HarnessLaunch {

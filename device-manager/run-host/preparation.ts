@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { releaseBase } from '../change-set/diff.ts'
 import { takeBase } from '../change-set/snapshot.ts'
 import type { World } from '../../shared/lib/world.ts'
-import type { HarnessAdapter, HarnessLaunch } from '../harness/adapter.ts'
+import type { HarnessAdapter, HarnessLaunch, LaunchFacts } from '../harness/adapter.ts'
 import { HarnessLaunchError } from '../harness/parts/adapter-errors.ts'
 import { adapterOfRun } from '../harness/registry.ts'
 import { removeRunCgroup } from '../process/cgroup.ts'
@@ -26,6 +26,8 @@ export type BaseResult = Awaited<ReturnType<typeof takeBase>>
 export interface LaunchPlan {
   adapter: HarnessAdapter
   launch: HarnessLaunch
+  /** Those that it was made from. */
+  facts: LaunchFacts
   /** All of the environment that is known before the start. */
   env: Record<string, string>
   /** The program as it was found with this PATH, and when; null: it was not found. */
@@ -140,11 +142,12 @@ function planOf(
       isRoot,
       loginShell,
       version: harnessVersion,
+      mcpServers: {},
     }
     const launch = adapter.command(spec, facts)
     const known = knownEnv(env, launch.env)
     const path = pathOf(known['PATH'], svcBinDir)
-    return { adapter, launch, env: known, program: lookUpProgram(launch.file, { path, cwd, world }) }
+    return { adapter, launch, facts, env: known, program: lookUpProgram(launch.file, { path, cwd, world }) }
   } catch (problem) {
     return { problem }
   }

@@ -11,6 +11,8 @@ import { identityOf, type ProcessIdentity } from '../process/identity.ts'
 import type { HarnessOutcome, HarnessDialogue, ProcessExit } from '../harness/adapter.ts'
 import { changeSetOf, drain, stopTree, type Tree } from './ending.ts'
 import { CallJudge } from './permission/call-judge.ts'
+import { withServers } from './launch/mcp-servers.ts'
+import { leftOutEvent, type ServerLeftOut } from '../harness/parts/mcp-servers.ts'
 import { launchHarness, type Launched, type StartRequest } from './launch/launch.ts'
 import { type Trip, Watchdog } from './watchdog.ts'
 import type { HostLog } from '../log/host-log.ts'
@@ -64,6 +66,7 @@ export class LiveRun {
   readonly #redact: Redact
   readonly #judge: CallJudge
   readonly #tree: Tree
+  readonly #serversLeftOut: readonly ServerLeftOut[]
   readonly #seenInputs = new Set<string>()
   #stop: Stop | null = null
   #stopping: Promise<void> | null = null
@@ -76,8 +79,10 @@ export class LiveRun {
   /** Launches it. Throws HarnessLaunchError. */
   constructor(parts: RunParts) {
     this.#parts = parts
-    const { prepared, plan, start, world } = parts
+    const { prepared, start, world } = parts
     const { spec } = prepared.assignment
+    const { plan, servers, leftOut } = withServers(parts)
+    this.#serversLeftOut = leftOut
     // First of all, so that nothing delays it; output comes in a later turn, when the rest of this is set up.
     this.#child = launchHarness(
       { prepared, plan, start, world },
@@ -99,7 +104,11 @@ export class LiveRun {
     const secrets = Object.entries(start.secrets).map(([name, value]) => ({ name, value }))
     const allSecrets = [{ name: 'SVC_TOKEN', value: start.token }, ...secrets]
     this.#redact = wholeValues(allSecrets)
-    this.#dialogue = plan.adapter.dialogue(spec, { redactText: this.#redact.text, cwd: prepared.cwd })
+    this.#dialogue = plan.adapter.dialogue(spec, {
+      redactText: this.#redact.text,
+      cwd: prepared.cwd,
+      mcpServers: servers,
+    })
     this.#watchdog = makeWatchdog(world, spec, (trip) => this.stop(trip.exitReason, trip.message))
     this.#judge = new CallJudge({
       spec,
@@ -118,6 +127,7 @@ export class LiveRun {
     const { pid } = this.#child
     const { harness } = prepared.assignment.spec
     writer.emit([{ kind: 'started', data: { harness, pid, cwd: prepared.cwd, argv0: plan.launch.file } }])
+    if (this.#serversLeftOut.length > 0) writer.emit(this.#serversLeftOut.map(leftOutEvent))
     this.#pipeline.open()
   }
 

@@ -98,6 +98,7 @@ function assignmentOf(runId: string, homeDir: string): Assignment {
       command: ['sh', '-c', 'echo warm'],
       permissions: { allow: [], ask: [], deny: [], defaultMode: 'full' },
       allowCalls: [],
+      mcpServers: {},
       resumeSessionId: null,
       limits: { runMs: long, noProgressMs: long, firstEventMs: long, toolCalls: 1, silentMs: long },
     },

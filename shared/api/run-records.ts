@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { changedFile, changeSet } from '../device/change-set.ts'
 import { agentSettings, harnessNames } from '../runs/harnesses.ts'
+import { mcpLeftOutReasons } from '../runs/mcp-servers.ts'
 import { reasoningEfforts, toolPermissions } from '../runs/spec.ts'
 import { runId, timestamp } from './ids.ts'
 import { defineRoute, mebibyte } from './route.ts'
@@ -29,6 +30,12 @@ export const runManifest = z
       ),
     skills: z.array(z.object({ id: z.string(), name: z.string(), version: z.string().nullable() })),
     permissions: toolPermissions,
+    mcpServers: z
+      .object({
+        given: z.array(z.string()),
+        leftOut: z.array(z.object({ name: z.string(), reason: z.enum(mcpLeftOutReasons) })),
+      })
+      .describe("Names of the workspace's MCP servers; `leftOut` names the first 100 that the run was not given."),
     envKeys: z.array(z.string()).describe('Names of the environment variables; never their values.'),
     outputSchemas: z
       .record(z.string(), z.record(z.string(), z.unknown()))

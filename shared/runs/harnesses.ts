@@ -2,6 +2,9 @@
 export const agentSettings = ['model', 'backupModel', 'reasoningEffort', 'maxTurns'] as const
 export type AgentSetting = (typeof agentSettings)[number]
 
+/** How an MCP server is spoken to: a program that is started, or a server on the network in one of two ways. */
+export type McpTransport = 'stdio' | 'http' | 'sse'
+
 /**
  * The facts about a harness. All code that depends on a harness reads them; nothing else compares names of harnesses.
  */
@@ -34,6 +37,10 @@ export interface HarnessFacts {
   compactCommand: string | null
   /** It goes on with the backup model by itself when its provider fails; svc does it for others, with another run. */
   changesModel: boolean
+  /** The kinds of MCP servers that svc can give it. */
+  mcpTransports: readonly McpTransport[]
+  /** It takes them also where the agent's lists have no say. */
+  takesMcpUnasked: boolean
   /** It prints something right after its start, so one that stays silent has failed to start. */
   speaksFirst: boolean
 }
@@ -49,6 +56,8 @@ const agentProgram = {
   ignores: [],
   compactCommand: null,
   changesModel: false,
+  mcpTransports: ['stdio', 'http', 'sse'],
+  takesMcpUnasked: true,
   speaksFirst: true,
 } as const
 
@@ -79,6 +88,8 @@ const table = {
   cursor: {
     ...agentProgram,
     holdsStrict: false,
+    // Its print mode reads those of files only.
+    takesMcpUnasked: false,
     // It does not tell that its provider failed, and its names of models say the effort.
     ignores: ['backupModel', 'reasoningEffort'],
     label: 'Cursor',
@@ -90,6 +101,8 @@ const table = {
   },
   codex: {
     ...agentProgram,
+    // It has no client for the old SSE.
+    mcpTransports: ['stdio', 'http'],
     label: 'Codex',
     programs: ['codex'],
     keyNames: ['CODEX_API_KEY', 'OPENAI_API_KEY'],
@@ -112,6 +125,8 @@ const table = {
     ignores: ['model', 'backupModel', 'reasoningEffort', 'maxTurns'],
     compactCommand: null,
     changesModel: false,
+    mcpTransports: [],
+    takesMcpUnasked: false,
     speaksFirst: false,
   },
 } as const satisfies Record<string, HarnessFacts>

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { harnessNames } from './harnesses.ts'
 import { inputDigest } from './asked-call.ts'
+import { mcpServers } from './mcp-servers.ts'
 
 /** A rule of an agent's tool lists: a tool name or a pattern. */
 export const toolRule = z.union([
@@ -66,6 +67,8 @@ export const runSpec = z.object({
   permissions: toolPermissions,
   /** Calls that a person approved, each allowed once. */
   allowCalls: z.array(allowedCall).max(100).default([]),
+  /** Of the workspace, beside those that the person has. Their `${NAME}` are filled in on the device. */
+  mcpServers: mcpServers.default({}),
   /** The harness session to continue: that of the run this one continues. */
   resumeSessionId: z.string().nullable(),
   limits: z.object({

@@ -25,6 +25,7 @@ export function specOf(changes: Partial<RunSpec> = {}): RunSpec {
     command: null,
     permissions: { allow: [], ask: [], deny: [], defaultMode: 'ask' },
     allowCalls: [],
+    mcpServers: {},
     resumeSessionId: null,
     limits: { runMs: 60_000, noProgressMs: 60_000, firstEventMs: 60_000, toolCalls: 100, silentMs: 60_000 },
     ...changes,

@@ -9,10 +9,12 @@ import type {
   HarnessOutcome,
   ToolAsk,
 } from '../../device-manager/harness/adapter.ts'
+import { filledServers } from '../../device-manager/harness/parts/mcp-servers.ts'
 import { launcherOf } from '../../device-manager/run-host/launch/launch.ts'
 import { foldersAround } from '../../device-manager/run-host/launch/folders-around.ts'
 import type { RunEventBody } from '../../shared/runs/events.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
+import type { McpServer } from '../../shared/runs/mcp-servers.ts'
 import { specOf } from './harness-recordings.ts'
 import { Hopeless, waitFor } from './programs.ts'
 
@@ -63,6 +65,16 @@ export function harnessMachine(
   return { home, cwd, env: { HOME: home, TMPDIR: join(root, 'tmp'), ...envOf(root, home) }, running, remove }
 }
 
+/** A server of a workspace, whose tool `say` tells what the run's environment has in this variable. */
+export const servedBy = (variable: string): Record<string, McpServer> => ({
+  files: {
+    type: 'stdio',
+    command: process.execPath,
+    args: [join(import.meta.dirname, 'mcp-server.mjs')],
+    env: { MCP_WORD: `\${${variable}} \${NOT_SET:-else}` },
+  },
+})
+
 export interface DrivenRun {
   events: RunEventBody[]
   asks: ToolAsk[]
@@ -109,6 +121,7 @@ export function driveHarness({
 }: DriveOptions): DrivenRun {
   const spec = specOf({ harness: adapter.name, ...changes })
   const runDir = mkdtempSync(join(machine.home, 'run-'))
+  const { servers: mcpServers } = filledServers(spec.mcpServers, machine.env)
   const facts = {
     env: machine.env,
     cwd: machine.cwd,
@@ -117,6 +130,7 @@ export function driveHarness({
     isRoot: process.getuid?.() === 0,
     loginShell: '/bin/sh',
     version,
+    mcpServers,
   }
   const launch = adapter.command(spec, facts)
   for (const { path, content } of launch.files) writeFileSync(path, content, { mode: 0o600 })
@@ -125,7 +139,7 @@ export function driveHarness({
     if (isMade) mkdirSync(target, { recursive: true })
     if (existsSync(target)) symlinkSync(target, path)
   }
-  const session = adapter.dialogue(spec, { cwd: machine.cwd })
+  const session = adapter.dialogue(spec, { cwd: machine.cwd, mcpServers })
   const events: RunEventBody[] = []
   const asks: ToolAsk[] = []
   const waiting: { is(event: RunEventBody): boolean; found(event: RunEventBody): void }[] = []

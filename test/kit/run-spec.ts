@@ -17,6 +17,7 @@ export function runSpecFixture(runId: string, changes: Partial<RunSpec> = {}): R
     command: 'true',
     permissions: { allow: [], ask: [], deny: [], defaultMode: 'full' },
     allowCalls: [],
+    mcpServers: {},
     resumeSessionId: null,
     limits: {
       runMs: 86_100_000,

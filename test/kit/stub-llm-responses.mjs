@@ -29,7 +29,13 @@ export function errorOf({ status, type, code, message, resetsAt }) {
 function callItem(wanted, tools) {
   const call = (name, input) => {
     const isFreeform = tools.find((tool) => tool.name === name)?.type === 'custom'
-    const head = { id: newId(isFreeform ? 'ctc_' : 'fc_'), call_id: newId('call_'), name, status: 'completed' }
+    const head = {
+      id: newId(isFreeform ? 'ctc_' : 'fc_'),
+      call_id: newId('call_'),
+      name,
+      status: 'completed',
+      namespace: wanted.namespace,
+    }
     return isFreeform
       ? { type: 'custom_tool_call', ...head, input: typeof input === 'string' ? input : JSON.stringify(input) }
       : { type: 'function_call', ...head, arguments: JSON.stringify(input) }

@@ -28,7 +28,8 @@ export type StubTool =
   | { kind: 'shell'; command: string }
   | { kind: 'write'; path: string; content: string }
   /** A text for a freeform tool. */
-  | { name: string; input: Record<string, unknown> | string }
+  /** `namespace`: of codex's. */
+  | { name: string; namespace?: string; input: Record<string, unknown> | string }
 export interface StubScenario {
   steps: readonly StubStep[]
   /** Go before the steps: the first whose regular expression is found in the last message answers. */

@@ -116,6 +116,7 @@ onBoth('details hold the prompt, the spec, and the last output, whatever JSON it
   const stored = {
     ...spec,
     allowCalls: [],
+    mcpServers: {},
     permissions: { allow: [], ask: [], deny: [], defaultMode: 'full' as const },
   }
   await insertDetails(root, { runId, prompt: 'Größe 🙂', spec: stored, fallbackSpec: null, manifest: null })

@@ -5,9 +5,14 @@ import { runs, type RunRow } from './store.ts'
 /** Runs that make idle sessions smaller, and the runs whose sessions they are. */
 
 const idle = runs.query(
-  `where workspace_id = ? and created_at > ? and ended_at between ? and ? and status = 'succeeded'
+  `where workspace_id = ? and created_at > ? and ended_at between ? and ? and exit_reason = 'completed'
      and harness in ? and environment_type = 'device' and session_id is not null and compacts is null
-     and (task_id is not null or conversation_id is not null)
+     and ((task_id is null and conversation_id is not null) or exists (
+       select 1 from tasks where tasks.id = runs.task_id and tasks.archived_at is null
+         and tasks.status not in ('done', 'cancelled')))
+     and not exists (
+       select 1 from conversations where conversations.id = runs.conversation_id
+         and conversations.runtime_changed_at >= runs.created_at)
      and not exists (
        select 1 from runs later where later.agent_id = runs.agent_id and later.created_at > runs.created_at
          and (later.task_id = runs.task_id or later.conversation_id = runs.conversation_id))
@@ -18,7 +23,8 @@ const idle = runs.query(
 
 /**
  * The last runs of their tasks and conversations that ended between the two times, were created after `createdSince`, and
- * left a session that was not made smaller since.
+ * left a session that will be gone on with and was not made smaller since. A run that asked a person is not among them: what
+ * the person allows is what it asked, to the letter.
  */
 export const listIdle = (
   db: Db,

@@ -25,7 +25,10 @@ export class Approvals {
   readonly #pending = new Map<string, Pending>()
   #count = 0
 
-  raise(id: RequestId, { toolCall, options }: PermissionRequest): { ask?: ToolAsk; write?: string } {
+  raise(
+    id: RequestId,
+    { toolCall, options, mcpName }: Pick<PermissionRequest, 'toolCall' | 'options'> & { mcpName: string | null },
+  ): { ask?: ToolAsk; write?: string } {
     const twin = [...this.#pending].find(([, pending]) => pending.id === id)
     if (twin !== undefined) {
       // One answer would be taken for both: neither call may run.
@@ -34,7 +37,7 @@ export class Approvals {
     }
     const optionOf = (kind: string) => options.find((option) => option.kind === kind)?.optionId ?? null
     const [allow, reject] = [optionOf('allow_once'), optionOf('reject_once')]
-    const call = namedCall(toolCall.kind, toolCall.rawInput)
+    const call = namedCall(toolCall.kind, toolCall.rawInput, mcpName)
     // One id for both would say yes and no at once.
     if (allow !== null && allow === reject) return { write: cancelled(id) }
     if (call === null || allow === null) return { write: chosen(id, reject) }

@@ -18,9 +18,15 @@ const oldTextFields = ['old_string', 'oldString', 'old_str', 'oldText', 'old_tex
 /**
  * The name by which rules know a call. A program says only the kind of a tool, so a name is given where the raw input, which
  * is what will be run, shows what the call does; else it is `acp__<kind>`. null: its kind is one that rules speak of by name,
- * and its input does not show enough to be judged.
+ * and its input does not show enough to be judged. `mcpName`: the tool of a server that svc gave it (mcp-servers.ts), which needs no
+ * guess.
  */
-export function namedCall(kind: string | null | undefined, rawInput: unknown): NamedCall | null {
+export function namedCall(
+  kind: string | null | undefined,
+  rawInput: unknown,
+  mcpName: string | null = null,
+): NamedCall | null {
+  if (mcpName !== null) return { name: mcpName, input: rawInput ?? {} }
   const known = kind != null && kinds.has(kind) ? kind : 'other'
   const input = typeof rawInput === 'object' && rawInput !== null ? (rawInput as Record<string, unknown>) : {}
   const has = (fields: readonly string[]) => fields.some((field) => typeof input[field] === 'string')

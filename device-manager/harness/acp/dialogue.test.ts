@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { McpServers } from '../../../shared/runs/mcp-servers.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import { merged, recording, specOf } from '../../../test/kit/harness-recordings.ts'
 import type { ProcessExit } from '../adapter.ts'
@@ -10,10 +11,13 @@ const full: RunSpec['permissions'] = { allow: [], ask: [], deny: [], defaultMode
 const line = (value: object) => Buffer.from(`${JSON.stringify({ jsonrpc: '2.0', ...value })}\n`)
 const spec = (changes: Partial<RunSpec> = {}) => specOf({ harness: 'command', protocol: 'acp', ...changes })
 
-function working(changes: Partial<RunSpec> = {}) {
-  const dialogue = acpDialogue(spec(changes), { cwd: '/work' })
+function working(
+  changes: Partial<RunSpec> = {},
+  { mcpServers = {}, can = {} }: { mcpServers?: McpServers; can?: object } = {},
+) {
+  const dialogue = acpDialogue(spec(changes), { cwd: '/work', mcpServers })
   dialogue.open()
-  const agentCapabilities = { sessionCapabilities: { resume: {} } }
+  const agentCapabilities = { sessionCapabilities: { resume: {} }, ...can }
   const opened = dialogue.push(line({ id: 1, result: { protocolVersion: 1, agentCapabilities } }))
   const started = dialogue.push(line({ id: 2, result: { sessionId: 's1' } }))
   const update = (fields: object, sessionId = 's1') =>
@@ -185,6 +189,65 @@ describe('a call that was carried out', () => {
   })
 })
 
+describe("the workspace's MCP servers", () => {
+  const mcpServers: McpServers = {
+    files: { type: 'stdio', command: 'files', args: ['--x'], env: { A: 'b' } },
+    web: { type: 'http', url: 'https://x.test', headers: { 'X-Key': 'k' } },
+    old: { type: 'sse', url: 'https://x.test' },
+  }
+  const files = { name: 'files', command: 'files', args: ['--x'], env: [{ name: 'A', value: 'b' }] }
+  const web = { type: 'http', name: 'web', url: 'https://x.test', headers: [{ name: 'X-Key', value: 'k' }] }
+  const call = { kind: 'read', rawInput: { text: 'x' }, _meta: { toolName: 'mcp__files__say' } }
+  const deniesOther = { allow: ['mcp__files__*'], ask: [], deny: ['Bash'], defaultMode: 'full' } as const
+
+  it('are given to a new session and to one that is gone on with, as far as the program speaks their transport', () => {
+    for (const resumeSessionId of [null, 's1']) {
+      const { opened } = working({ resumeSessionId }, { mcpServers, can: { mcpCapabilities: { http: true } } })
+      expect(read(opened.write)).toMatchObject([{ params: { mcpServers: [files, web] } }])
+      expect(opened.events).toMatchObject([
+        { kind: 'error', data: { class: 'mcp_server_left_out', message: expect.stringContaining('server old:') } },
+      ])
+    }
+    expect(read(working({}, { mcpServers }).opened.write)).toMatchObject([{ params: { mcpServers: [files] } }])
+  })
+
+  it('have their tools asked by the name that rules know', () => {
+    const { dialogue, tool } = working({}, { mcpServers })
+    const { asks, events } = dialogue.push(permission(1, { call }))
+    expect(asks).toMatchObject([{ name: 'mcp__files__say', input: { text: 'x' } }])
+    expect(events).toMatchObject([{ kind: 'tool_call', data: { name: 'mcp__files__say' } }])
+    dialogue.answer(asks![0]!.askId, { behavior: 'allow', rule: null })
+    expect(tool('completed', call).endNow).toBeUndefined()
+  })
+
+  it('do not lend their names to other tools', () => {
+    for (const toolName of ['mcp__files__', 'mcp__other__say', 'mcp__toString__x', 'mcp__files', 'files__say', 7]) {
+      const { dialogue } = working({}, { mcpServers })
+      const other = { ...call, kind: 'other', _meta: { toolName } }
+      expect(dialogue.push(permission(1, { call: other })).asks).toMatchObject([{ name: 'acp__other' }])
+    }
+  })
+
+  it('may not do what was not asked: another tool, another input, or without a question', () => {
+    const made = [
+      { ...call, _meta: { toolName: 'mcp__files__remove' } },
+      { ...call, rawInput: { text: 'y' } },
+    ]
+    for (const done of made) {
+      const { dialogue, tool } = working({}, { mcpServers })
+      dialogue.answer(dialogue.push(permission(1, { call })).asks![0]!.askId, { behavior: 'allow', rule: null })
+      expect(tool('completed', done).endNow).toBe(true)
+    }
+    expect(working({}, { mcpServers }).tool('completed', call).endNow).toBe(true)
+    expect(
+      working(
+        { permissions: { ...deniesOther, allow: [...deniesOther.allow], ask: [], deny: ['mcp__files__*'] } },
+        { mcpServers },
+      ).tool('completed', call).endNow,
+    ).toBe(true)
+  })
+})
+
 describe('a session', () => {
   it('is told the instructions only when it is new', () => {
     const first = read(working({ agentMd: 'You are Ada.' }).started.write)
@@ -272,6 +335,7 @@ it('does not start in the mode strict', () => {
     isRoot: false,
     loginShell: '/bin/sh',
     version: null,
+    mcpServers: {},
   }
   expect(() => acpLaunch(strict, facts)).toThrow(/strict cannot hold/)
 })

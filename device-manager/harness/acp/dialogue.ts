@@ -1,8 +1,10 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
+import type { McpServers } from '../../../shared/runs/mcp-servers.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue, RedactText } from '../adapter.ts'
 import { asItIs, cappedText, rawEvents, textPieces } from '../parts/event-pieces.ts'
-import { isGated } from '../parts/gated.ts'
+import { isGated } from '../../../shared/runs/gated.ts'
+import { leftOutEvent } from '../parts/mcp-servers.ts'
 import { promptWithInstructions } from '../parts/instructions.ts'
 import { jsonLine } from '../parts/json-lines.ts'
 import { lineFrame } from '../parts/line-frame.ts'
@@ -10,6 +12,7 @@ import { Approvals, cancelled } from './approvals.ts'
 import { mustBeNamed, namedCall } from './calls.ts'
 import { acpOutcome, authRequired, classOf, textOf, type OutcomeFacts } from './outcome.ts'
 import { outputText, ToolCalls } from './tool-calls.ts'
+import { serverListOf } from './mcp-servers.ts'
 import * as wire from './wire.ts'
 
 const maxAnswerChars = 256 * 1024
@@ -39,7 +42,12 @@ const anyProgram: AcpProgram = { signInHint: 'Sign in with the program itself.' 
  */
 export function acpDialogue(spec: RunSpec, options: DialogueOptions = {}, program = anyProgram): HarnessDialogue {
   const redactText = options.redactText ?? asItIs
-  const run = new AcpRun(spec, { redactText, cwd: options.cwd ?? spec.folder?.rootPath ?? '/', program })
+  const run = new AcpRun(spec, {
+    redactText,
+    cwd: options.cwd ?? spec.folder?.rootPath ?? '/',
+    program,
+    mcpServers: options.mcpServers ?? {},
+  })
   return {
     open: () => run.open(),
     ...lineFrame(run, redactText),
@@ -57,6 +65,7 @@ class AcpRun {
   readonly #approvals = new Approvals()
   readonly #calls: ToolCalls
   readonly #program: AcpProgram
+  readonly #mcpServers: McpServers
   #opening: { method: string; params: object } | null = null
   #hasSignedIn = false
   #phase: 'opening' | 'working' | 'finished' = 'opening'
@@ -71,13 +80,15 @@ class AcpRun {
 
   constructor(
     spec: RunSpec,
-    { redactText, cwd, program }: { redactText: RedactText; cwd: string; program: AcpProgram },
+    parts: { redactText: RedactText; cwd: string; program: AcpProgram; mcpServers: McpServers },
   ) {
+    const { redactText, cwd, program, mcpServers } = parts
     this.#program = program
+    this.#mcpServers = mcpServers
     this.#spec = spec
     this.#cwd = cwd
     this.#redactText = redactText
-    this.#calls = new ToolCalls(spec, redactText)
+    this.#calls = new ToolCalls(spec, { redactText, mcpServers })
     this.facts = {
       resumeSessionId: spec.resumeSessionId,
       sessionId: null,
@@ -137,15 +148,16 @@ class AcpRun {
     const call = this.#calls.note(toolCall)
     if (call === null) return { events: asRead, write: cancelled(id) }
     // What was allowed for an earlier call of this id does not hold for this one. Only what the question shows is judged.
-    call.asked = { rawInput: toolCall.rawInput, isAllowed: false }
+    const mcpName = this.#calls.mcpNameOf(toolCall)
+    call.asked = { rawInput: toolCall.rawInput, mcpName, isAllowed: false }
     const events = this.#calls.told(toolCall.toolCallId, call)
     const kind = toolCall.kind ?? call.kind
-    const name = namedCall(kind, toolCall.rawInput)?.name
+    const name = namedCall(kind, toolCall.rawInput, mcpName)?.name
     if (name !== undefined && mustBeNamed(this.#spec, name)) {
       const { write } = this.#approvals.refuse(id, wanted.data)
       return { events: [...events, unnamed(name)], write }
     }
-    const { ask, write } = this.#approvals.raise(id, { ...wanted.data, toolCall: { ...toolCall, kind } })
+    const { ask, write } = this.#approvals.raise(id, { ...wanted.data, toolCall: { ...toolCall, kind }, mcpName })
     return { events, ...(write !== undefined && { write }), ...(ask && { asks: [ask] }) }
   }
 
@@ -190,17 +202,18 @@ class AcpRun {
       const message = 'It does not speak version 1 of the Agent Client Protocol.'
       return this.#refused({ code: 0, message }, ids.initialize)
     }
-    const { loadSession, sessionCapabilities } = parsed.data.agentCapabilities
+    const { loadSession, sessionCapabilities, mcpCapabilities } = parsed.data.agentCapabilities
     this.facts.keepsSessions = loadSession || sessionCapabilities.resume
     if (this.facts.keepsSessions) this.#resuming = this.#spec.resumeSessionId
     // `resume` does not tell again what was said.
     const resume = sessionCapabilities.resume ? 'session/resume' : 'session/load'
-    const params = { cwd: this.#cwd, mcpServers: [] }
+    const { servers, leftOut } = serverListOf(this.#mcpServers, mcpCapabilities)
+    const params = { cwd: this.#cwd, mcpServers: servers }
     this.#opening =
       this.#resuming === null
         ? { method: 'session/new', params }
         : { method: resume, params: { sessionId: this.#resuming, ...params } }
-    return { events: [], write: this.#openSession() }
+    return { events: leftOut.map(leftOutEvent), write: this.#openSession() }
   }
 
   #session(result: unknown): DialogueOutput {

@@ -1,8 +1,11 @@
+import { canonicalJson } from '../../../shared/lib/canonical-json.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
+import type { McpServers } from '../../../shared/runs/mcp-servers.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { RedactText } from '../adapter.ts'
 import { cappedInput } from '../parts/event-pieces.ts'
 import { isAlwaysAllowed, isSameCall, namedCall } from './calls.ts'
+import { mcpNameOf } from './mcp-servers.ts'
 import * as wire from './wire.ts'
 
 /** Calls that have begun and not ended. */
@@ -11,21 +14,25 @@ const maxCalls = 1_000
 export interface Call {
   kind: string | null
   rawInput: unknown
+  /** It is a tool of a server that svc gave. */
+  mcpName: string | null
   isTold: boolean
   /** It has begun to run, as the program says. */
   hasBegun: boolean
   /** What was asked about, and the answer; null: nothing was asked. */
-  asked: { rawInput: unknown; isAllowed: boolean } | null
+  asked: { rawInput: unknown; mcpName: string | null; isAllowed: boolean } | null
 }
 
 /** The calls of a run that have begun, with what was asked about each. */
 export class ToolCalls {
   readonly #spec: RunSpec
   readonly #redactText: RedactText
+  readonly #mcpServers: McpServers
   readonly #calls = new Map<string, Call>()
 
-  constructor(spec: RunSpec, redactText: RedactText) {
+  constructor(spec: RunSpec, { redactText, mcpServers }: { redactText: RedactText; mcpServers: McpServers }) {
     this.#spec = spec
+    this.#mcpServers = mcpServers
     this.#redactText = redactText
   }
 
@@ -38,30 +45,51 @@ export class ToolCalls {
   }
 
   /** The call with what is newly known of it; null: there are too many. */
-  note({ toolCallId, kind, rawInput }: wire.ToolCallUpdate): Call | null {
+  note(update: wire.ToolCallUpdate): Call | null {
+    const { toolCallId, kind, rawInput } = update
     const known = this.#calls.get(toolCallId)
     if (known === undefined && this.#calls.size >= maxCalls) return null
-    const call = known ?? { kind: null, rawInput: undefined, isTold: false, hasBegun: false, asked: null }
+    const call = known ?? {
+      kind: null,
+      rawInput: undefined,
+      mcpName: null,
+      isTold: false,
+      hasBegun: false,
+      asked: null,
+    }
     call.kind = kind ?? call.kind
     call.rawInput = rawInput ?? call.rawInput
+    call.mcpName = this.mcpNameOf(update) ?? call.mcpName
     this.#calls.set(toolCallId, call)
     return call
+  }
+
+  mcpNameOf(update: wire.ToolCallUpdate): string | null {
+    return mcpNameOf(update, this.#mcpServers)
   }
 
   /** A call is told once, when its input is there. */
   told(toolCallId: string, call: Call): RunEventBody[] {
     if (call.isTold) return []
     call.isTold = true
-    const { name, input } = namedCall(call.kind, call.rawInput) ?? { name: 'acp__unclear', input: call.rawInput }
+    const { name, input } = namedCall(call.kind, call.rawInput, call.mcpName) ?? {
+      name: 'acp__unclear',
+      input: call.rawInput,
+    }
     return [{ kind: 'tool_call', data: { toolCallId, name, input: cappedInput(input, this.#redactText) } }]
   }
 
   /** What was run without the word of the lists; null: nothing. A call that failed may have been refused before it ran. */
-  troubleWith({ kind, rawInput, asked, hasBegun }: Call, status: 'completed' | 'failed'): string | null {
-    const name = namedCall(kind, rawInput)?.name
+  troubleWith({ kind, rawInput, mcpName, asked, hasBegun }: Call, status: 'completed' | 'failed'): string | null {
+    const name = namedCall(kind, rawInput, mcpName)?.name
     if (name !== undefined && isAlwaysAllowed(this.#spec, name)) return null
     if (asked === null) return status === 'completed' || hasBegun ? (name ?? 'a tool') : null
     if (!asked.isAllowed) return status === 'completed' ? (name ?? 'a tool') : null
+    if (asked.mcpName !== mcpName) return `${name ?? 'a tool'} where it asked for another one`
+    if (mcpName !== null) {
+      const [before, after] = [asked.rawInput, rawInput].map((input) => canonicalJson(input ?? {}))
+      return before === after ? null : `${mcpName} with another input than it asked for`
+    }
     return isSameCall(kind, asked.rawInput, rawInput)
       ? null
       : `${name ?? 'a tool'} with another input than it asked for`

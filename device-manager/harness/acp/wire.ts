@@ -16,14 +16,16 @@ const capability = z
   .unknown()
   .optional()
   .transform((value) => value !== undefined && value !== null && value !== false)
+const noRemoteServers = { http: false, sse: false }
 export const initialized = z.object({
   protocolVersion: z.number(),
   agentCapabilities: z
     .object({
       loadSession: z.boolean().catch(false),
       sessionCapabilities: z.object({ resume: capability }).catch({ resume: false }),
+      mcpCapabilities: z.object({ http: capability, sse: capability }).catch(noRemoteServers),
     })
-    .catch({ loadSession: false, sessionCapabilities: { resume: false } }),
+    .catch({ loadSession: false, sessionCapabilities: { resume: false }, mcpCapabilities: noRemoteServers }),
 })
 export const newSession = z.object({ sessionId: id.max(200) })
 
@@ -52,6 +54,10 @@ const toolCallFields = {
   rawInput: z.unknown().optional(),
   rawOutput: z.unknown().optional(),
   content: z.array(z.unknown()).nullish().catch(null),
+  _meta: z
+    .looseObject({ toolName: z.string().max(200).nullish().catch(null) })
+    .nullish()
+    .catch(null),
 }
 export const toolCall = z.object(toolCallFields)
 export type ToolCallUpdate = z.infer<typeof toolCall>

@@ -14,6 +14,7 @@ const launch = (changes: Partial<RunSpec> = {}, version: string | null = '2.1.32
     isRoot: true,
     loginShell: '/bin/sh',
     version,
+    mcpServers: {},
     ...place,
   })
 
@@ -66,6 +67,21 @@ describe('claude is launched', () => {
     )
     expect(args).toContain('--append-system-prompt-file=/run/1/AGENT.md')
     expect(files).toEqual([{ path: '/run/1/AGENT.md', content: '# Ada' }])
+  })
+
+  it("with the workspace's MCP servers in a file, as they were before the values of variables", () => {
+    const raw = { type: 'stdio', command: 'files', args: ['${TOKEN}'] } as const
+    const mcpServers = { files: { ...raw, args: [...raw.args] }, web: { type: 'http' as const, url: '${UNSET}' } }
+    // The run host left `web` out.
+    const given = { files: { ...raw, args: ['secret'] } }
+    const { args, files, env } = launch({ mcpServers }, null, { mcpServers: given })
+    expect(args).toContain('--mcp-config=/run/1/mcp.json')
+    expect(args.at(-1)).not.toContain('--disallowedTools')
+    expect(files).toEqual([{ path: '/run/1/mcp.json', content: JSON.stringify({ mcpServers: { files: raw } }) }])
+    expect(JSON.stringify([args, env])).not.toContain('TOKEN')
+    expect(env).toHaveProperty('ENABLE_TOOL_SEARCH', 'false')
+    expect(launch({ mcpServers }).args.join(' ')).not.toContain('--mcp')
+    expect(launch().env).not.toHaveProperty('ENABLE_TOOL_SEARCH')
   })
 
   it.each([

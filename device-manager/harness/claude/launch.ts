@@ -1,7 +1,8 @@
 import { join } from 'node:path'
+import type { McpServer } from '../../../shared/runs/mcp-servers.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { HarnessLaunch, LaunchFacts } from '../adapter.ts'
-import { isGated } from '../parts/gated.ts'
+import { isGated } from '../../../shared/runs/gated.ts'
 import { isAtLeast } from '../parts/version.ts'
 
 /**
@@ -11,6 +12,8 @@ import { isAtLeast } from '../parts/version.ts'
 export function claudeLaunch(spec: RunSpec, launch: LaunchFacts): HarnessLaunch {
   const agentMdFile = join(launch.runDir, 'AGENT.md')
   const hasAgentMd = spec.agentMd.trim() !== ''
+  const mcpFile = join(launch.runDir, 'mcp.json')
+  const servers = serversOf(spec, launch)
   return {
     file: 'claude',
     args: [
@@ -23,12 +26,27 @@ export function claudeLaunch(spec: RunSpec, launch: LaunchFacts): HarnessLaunch 
       ...speedArgs(spec),
       ...(spec.maxTurns === null ? [] : [`--max-turns=${spec.maxTurns}`]),
       ...(hasAgentMd ? [`--append-system-prompt-file=${agentMdFile}`] : []),
+      ...(servers === null ? [] : [`--mcp-config=${mcpFile}`]),
       ...(spec.resumeSessionId === null ? [] : resumeArgs(spec.resumeSessionId, launch.version)),
     ],
-    env: isGated(spec) ? { ...launchEnv, ...readsAddedMemory } : launchEnv,
+    env: isGated(spec)
+      ? { ...launchEnv, ...readsAddedMemory, ...(Object.keys(spec.mcpServers).length > 0 && showsAllTools) }
+      : launchEnv,
     io: 'pipes',
-    files: hasAgentMd ? [{ path: agentMdFile, content: spec.agentMd }] : [],
+    files: [
+      ...(hasAgentMd ? [{ path: agentMdFile, content: spec.agentMd }] : []),
+      ...(servers === null ? [] : [{ path: mcpFile, content: JSON.stringify({ mcpServers: servers }) }]),
+    ],
   }
+}
+
+/**
+ * The servers as they were before variables were filled in: claude does that itself, in the same way and from the same
+ * environment, and would do it once more with the values.
+ */
+function serversOf(spec: RunSpec, { mcpServers }: LaunchFacts): Record<string, McpServer> | null {
+  const given = Object.entries(spec.mcpServers).filter(([name]) => Object.hasOwn(mcpServers, name))
+  return given.length === 0 ? null : Object.fromEntries(given)
 }
 
 /**
@@ -56,6 +74,9 @@ const ownSettingsArgs = ({ cwd, foldersAround }: LaunchFacts): string[] => [
   ...new Set([cwd, ...foldersAround].map((folder) => `--add-dir=${folder}`)),
 ]
 const readsAddedMemory = { CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD: '1' }
+
+/** Else claude hides the tools of servers behind a tool of its own, which a rule for the server does not allow. */
+const showsAllTools = { ENABLE_TOOL_SEARCH: 'false' }
 
 const launchEnv: Readonly<Record<string, string>> = {
   CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { McpServers } from '../../../shared/runs/mcp-servers.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import { merged, recording, specOf } from '../../../test/kit/harness-recordings.ts'
 import type { HarnessOutcome, ProcessExit } from '../adapter.ts'
@@ -15,6 +16,63 @@ function play(name: string, changes: Partial<RunSpec> = {}, exit: ProcessExit = 
   const output = merged([dialogue.open(), dialogue.push(recording('codex', name)), dialogue.end(exit)])
   return { ...output, outcome: dialogue.outcome(exit) }
 }
+
+describe('MCP servers', () => {
+  const mcpServers: McpServers = {
+    files: { type: 'stdio', command: 'files', args: ['--x'], env: { A: 'b' } },
+    web: { type: 'http', url: 'https://x.test', headers: { 'X-Key': 'k' } },
+  }
+  const asked = { default_tools_approval_mode: 'prompt' }
+  const files = { ...asked, command: 'files', args: ['--x'], env: { A: 'b' } }
+  const web = { ...asked, url: 'https://x.test', http_headers: { 'X-Key': 'k' } }
+  const lines = (write = '') => write.split('\n').flatMap((text) => (text === '' ? [] : [JSON.parse(text) as object]))
+  function opened(changes: Partial<RunSpec>, config: object | null, servers = mcpServers) {
+    const dialogue = codexDialogue(specOf({ harness: 'codex', ...changes }), { mcpServers: servers })
+    expect(lines(dialogue.open().write).at(-1)).toMatchObject({ id: 5, method: 'config/read' })
+    return dialogue.push(line({ id: 5, result: { config } }))
+  }
+
+  it('of the workspace are given to new and resumed threads, and have all their tools asked', () => {
+    for (const resumeSessionId of [null, 's1']) {
+      const { write, events } = opened(
+        { resumeSessionId, permissions: full },
+        { mcp_servers: { own: { command: 'own' } } },
+      )
+      expect(lines(write)).toMatchObject([
+        { id: 2, params: { config: { mcp_servers: { files, web }, mcp_optional_startup_grace_ms: 30_000 } } },
+      ])
+      expect(write).not.toContain('own')
+      expect(events).toEqual([])
+    }
+  })
+
+  it('of the person have all their tools asked where lists have a say', () => {
+    const own = { command: 'own', tools: { say: { approval_mode: 'approve' } } }
+    const { write } = opened({}, { mcp_servers: { own, 'other one': { url: 'https://x.test', tools: null } } }, {})
+    const tools = { say: { approval_mode: 'prompt' } }
+    expect((lines(write)[0] as { params: object }).params).toMatchObject({
+      config: { mcp_servers: { own: { ...asked, tools }, 'other one': asked } },
+    })
+    expect(write).not.toContain('x.test')
+  })
+
+  it('of the workspace give way to those of the person with the same name, which is said', () => {
+    const { write, events } = opened({ permissions: full }, { mcp_servers: { files: { command: 'theirs' } } })
+    expect(lines(write)).toMatchObject([{ params: { config: { mcp_servers: { web } } } }])
+    expect(write).not.toContain('"files"')
+    expect(events).toMatchObject([
+      { kind: 'error', data: { class: 'mcp_server_left_out', message: expect.stringContaining('server files: ') } },
+    ])
+  })
+
+  it('cost nothing where there are none, and no run starts on what is not understood', () => {
+    const free = codexDialogue(specOf({ harness: 'codex', permissions: full })).open()
+    expect(lines(free.write).at(-1)).toMatchObject({ id: 2, method: 'thread/start' })
+    expect(free.write).not.toContain('mcp_servers')
+    expect(lines(opened({}, {}, {}).write)).toMatchObject([{ id: 2, method: 'thread/start' }])
+    expect(opened({}, null)).toMatchObject({ finished: true, events: [{ data: { class: 'refused' } }] })
+  })
+})
 
 describe('how a recorded run ended', () => {
   const session = expect.stringMatching(/^01a1fb6c-/) as unknown as string
@@ -172,7 +230,7 @@ describe('the script of a shell command', () => {
 })
 
 it('has a home of its own, without the rules of the person, and trusts no repository', () => {
-  const facts = { cwd: '/w', runDir: '/run', isRoot: false, loginShell: '/bin/sh', version: null }
+  const facts = { cwd: '/w', runDir: '/run', isRoot: false, loginShell: '/bin/sh', version: null, mcpServers: {} }
   const launch = codexLaunch(specOf({ harness: 'codex' }), {
     ...facts,
     env: { HOME: '/home/ada' },

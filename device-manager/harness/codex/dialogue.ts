@@ -1,12 +1,15 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
+import type { McpServers } from '../../../shared/runs/mcp-servers.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue, RedactText } from '../adapter.ts'
 import { asItIs, cappedText } from '../parts/event-pieces.ts'
-import { isGated } from '../parts/gated.ts'
+import { isGated } from '../../../shared/runs/gated.ts'
 import { jsonLine } from '../parts/json-lines.ts'
+import { leftOutEvent } from '../parts/mcp-servers.ts'
 import { lineFrame } from '../parts/line-frame.ts'
 import { Approvals } from './approvals.ts'
 import { callEvent, callOf, resultEvent, wordsOf } from './items.ts'
+import { threadConfig } from './mcp-servers.ts'
 import { classOf, codexOutcome, httpStatusOf, type OutcomeFacts } from './outcome.ts'
 import {
   errorNote,
@@ -26,12 +29,13 @@ import {
 const maxPatches = 100
 
 /** The ids of our requests. What a person adds has ids from `firstInput` on. */
-const ids = { initialize: 1, thread: 2, turn: 3, interrupt: 4, firstInput: 10 } as const
+const ids = { initialize: 1, thread: 2, turn: 3, interrupt: 4, settings: 5, firstInput: 10 } as const
 
 /**
  * One run of codex. What it goes through:
  *
- *     opening    initialize and the thread are asked for, under the policy by which everything is asked
+ *     opening    initialize and, where MCP servers are to be judged or added, the settings are asked for; then the thread, under
+ *                the policy by which everything is asked
  *     working    the turn is started with the prompt; items come, approvals are asked and answered
  *     finished   the turn has ended: standard input is closed, by which codex exits
  *
@@ -39,7 +43,7 @@ const ids = { initialize: 1, thread: 2, turn: 3, interrupt: 4, firstInput: 10 } 
  */
 export function codexDialogue(spec: RunSpec, options: DialogueOptions = {}): HarnessDialogue {
   const redactText = options.redactText ?? asItIs
-  const run = new CodexRun(spec, redactText)
+  const run = new CodexRun(spec, { redactText, mcpServers: options.mcpServers ?? {}, cwd: options.cwd })
   return {
     open: () => run.open(),
     ...lineFrame(run, redactText),
@@ -53,6 +57,9 @@ class CodexRun {
   readonly facts: OutcomeFacts
   readonly #spec: RunSpec
   readonly #redactText: RedactText
+  readonly #mcpServers: McpServers
+  readonly #cwd: string | undefined
+  #hasSettings = false
   readonly #approvals = new Approvals()
   readonly #patches = new Map<string, readonly FileChange[]>()
   readonly #asked = new Set<string>()
@@ -65,8 +72,13 @@ class CodexRun {
   #usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
   #inputs = 0
 
-  constructor(spec: RunSpec, redactText: RedactText) {
+  constructor(
+    spec: RunSpec,
+    { redactText, mcpServers, cwd }: { redactText: RedactText; mcpServers: McpServers; cwd: string | undefined },
+  ) {
+    this.#cwd = cwd
     this.#spec = spec
+    this.#mcpServers = mcpServers
     this.#redactText = redactText
     this.#model = spec.model
     this.facts = {
@@ -85,6 +97,14 @@ class CodexRun {
 
   open(): DialogueOutput {
     const clientInfo = { name: 'svc', title: 'svc', version: '1' }
+    const readsSettings = isGated(this.#spec) || Object.keys(this.#mcpServers).length > 0
+    const cwd = this.#cwd
+    const read = { id: ids.settings, method: 'config/read', params: { includeLayers: false, ...(cwd && { cwd }) } }
+    const lines = [{ id: ids.initialize, method: 'initialize', params: { clientInfo } }, { method: 'initialized' }]
+    return { events: [], write: lines.map(jsonLine).join('') + (readsSettings ? jsonLine(read) : this.#threadLine({})) }
+  }
+
+  #threadLine(config: Record<string, unknown>): string {
     const { resumeSessionId, model, agentMd } = this.#spec
     const thread = {
       // Every command, patch and MCP call is asked, and the agent's lists decide. codex's own sandbox would forbid what
@@ -93,17 +113,21 @@ class CodexRun {
       sandbox: 'danger-full-access',
       ...(model !== null && { model }),
       ...(agentMd.trim() !== '' && { developerInstructions: agentMd }),
+      ...(Object.keys(config).length > 0 && { config }),
     }
     const open =
       resumeSessionId === null
         ? { method: 'thread/start', params: thread }
         : { method: 'thread/resume', params: { threadId: resumeSessionId, excludeTurns: true, ...thread } }
-    const lines = [
-      { id: ids.initialize, method: 'initialize', params: { clientInfo } },
-      { method: 'initialized' },
-      { id: ids.thread, ...open },
-    ]
-    return { events: [], write: lines.map(jsonLine).join('') }
+    return jsonLine({ id: ids.thread, ...open })
+  }
+
+  #settings(result: unknown): DialogueOutput {
+    if (this.#phase !== 'opening' || this.#hasSettings) return { events: [] }
+    const made = threadConfig(result, { servers: this.#mcpServers, isGated: isGated(this.#spec) })
+    if (made === null) return this.#refused('It does not say which MCP servers it has; update codex.')
+    this.#hasSettings = true
+    return { events: made.leftOut.map(leftOutEvent), write: this.#threadLine(made.config) }
   }
 
   input(text: string): DialogueOutput {
@@ -167,6 +191,7 @@ class CodexRun {
     if (id >= ids.firstInput) return { events: error === undefined ? [] : [tooLate] }
     if (id === ids.interrupt || (id === ids.initialize && error === undefined)) return { events: [] }
     if (error !== undefined) return this.#refused(error.message)
+    if (id === ids.settings) return this.#settings(result)
     return id === ids.thread ? this.#thread(result) : id === ids.turn ? this.#turn(result) : null
   }
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { HarnessLaunch, LaunchFacts } from '../adapter.ts'
-import { isGated } from '../parts/gated.ts'
+import { isGated } from '../../../shared/runs/gated.ts'
 
 /**
  * `codex app-server`, driven over its standard input and output. It gets a home of its own that holds links to the person's

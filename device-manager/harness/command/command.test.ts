@@ -19,6 +19,7 @@ function launch(
     isRoot: false,
     loginShell,
     version: null,
+    mcpServers: {},
   })
 }
 const exited = (exitCode: number | null, signal: string | null = null): ProcessExit => ({

@@ -1,6 +1,6 @@
 import { acpDialogue, type AcpProgram } from '../acp/dialogue.ts'
 import type { HarnessAdapter } from '../adapter.ts'
-import { isGated } from '../parts/gated.ts'
+import { isGated } from '../../../shared/runs/gated.ts'
 import { detectCursor, signInHint } from './detect.ts'
 import { cursorDialogue } from './dialogue.ts'
 import { cursorLaunch } from './launch.ts'

@@ -16,6 +16,7 @@ const facts: LaunchFacts = {
   isRoot: false,
   loginShell: '/bin/sh',
   version: null,
+  mcpServers: {},
 }
 const spec = (changes: Partial<RunSpec> = {}) => specOf({ harness: 'cursor', permissions: full, ...changes })
 const newRun = (changes: Partial<RunSpec> = {}) => cursorAdapter.dialogue(spec(changes))

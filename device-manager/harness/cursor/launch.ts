@@ -1,7 +1,7 @@
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { HarnessLaunch, LaunchFacts } from '../adapter.ts'
 import { HarnessLaunchError } from '../parts/adapter-errors.ts'
-import { isGated } from '../parts/gated.ts'
+import { isGated } from '../../../shared/runs/gated.ts'
 
 /**
  * `cursor-agent acp` asks before it acts; print mode does not. Cursor does not promise that every tool is asked, so `strict`

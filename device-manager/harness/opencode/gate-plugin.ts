@@ -5,6 +5,8 @@ export interface GateSettings {
   runDir: string
   /** Taken out of the environment once opencode has read them, so that no tool inherits them. */
   privateVariables: readonly string[]
+  /** The workspace's, as opencode's settings have them. */
+  mcpServers: Readonly<Record<string, object>>
 }
 
 /**
@@ -133,6 +135,8 @@ export const SvcGate = async ({ client, directory, worktree }) => {
       } catch (error) {
         return tell({ svc: 'failed', message: String(error) })
       }
+      // Before opencode reads them, which it does when it needs them first.
+      config.mcp = { ...config.mcp, ...settings.mcpServers }
       tell({ svc: 'ready', directory, servers: Object.keys(config.mcp ?? {}) })
     },
     async event({ event }) {

@@ -1,12 +1,13 @@
 import { expect, it } from 'vitest'
 import { specOf } from '../../../test/kit/harness-recordings.ts'
+import type { McpServers } from '../../../shared/runs/mcp-servers.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import { HarnessLaunchError } from '../parts/adapter-errors.ts'
 import { opencodeLaunch } from './launch.ts'
 
 const full: RunSpec['permissions'] = { allow: [], ask: [], deny: [], defaultMode: 'full' }
 
-function launch(spec: Partial<RunSpec> = {}, env: Record<string, string> = {}) {
+function launch(spec: Partial<RunSpec> = {}, env: Record<string, string> = {}, mcpServers: McpServers = {}) {
   const made = opencodeLaunch(specOf({ harness: 'opencode', ...spec }), {
     env,
     cwd: '/work',
@@ -15,9 +16,32 @@ function launch(spec: Partial<RunSpec> = {}, env: Record<string, string> = {}) {
     isRoot: false,
     loginShell: '/bin/sh',
     version: '1.18.33',
+    mcpServers,
   })
   return { ...made, settings: JSON.parse(made.env['OPENCODE_CONFIG_CONTENT']!) as Record<string, unknown> }
 }
+
+it("gives the workspace's MCP servers to its plugin, not to the variable that tools inherit", () => {
+  const { files, env, args } = launch(
+    {},
+    {},
+    {
+      files: { type: 'stdio', command: 'files', args: ['--key', 'secret {env:HOME}'], env: { A: 'b' } },
+      web: { type: 'sse', url: 'https://x.test', headers: { 'X-Key': 'secret' } },
+    },
+  )
+  const servers = {
+    files: {
+      timeout: 30_000,
+      type: 'local',
+      command: ['files', '--key', 'secret {env:HOME}'],
+      environment: { A: 'b' },
+    },
+    web: { timeout: 30_000, type: 'remote', url: 'https://x.test', headers: { 'X-Key': 'secret' } },
+  }
+  expect(files[0]?.content).toContain(`"mcpServers":${JSON.stringify(servers)}`)
+  expect(JSON.stringify([env, args])).not.toContain('secret')
+})
 
 it('serves on loopback, with a plugin of the run in which no secret stands', () => {
   const { file, args, io, http, files, settings } = launch()

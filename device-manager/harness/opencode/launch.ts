@@ -1,9 +1,10 @@
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import type { McpServers } from '../../../shared/runs/mcp-servers.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { HarnessLaunch, LaunchFacts } from '../adapter.ts'
 import { HarnessLaunchError } from '../parts/adapter-errors.ts'
-import { isGated } from '../parts/gated.ts'
+import { isGated } from '../../../shared/runs/gated.ts'
 import { jsonObject } from '../parts/json-lines.ts'
 import { gatePlugin } from './gate-plugin.ts'
 
@@ -14,7 +15,7 @@ const passwordVariable = 'OPENCODE_SERVER_PASSWORD'
  * the repository do not count, and no formatter or language server runs: both are programs of the repository, started by
  * an edit without being asked.
  */
-export function opencodeLaunch(spec: RunSpec, { env, runDir, cwd }: LaunchFacts): HarnessLaunch {
+export function opencodeLaunch(spec: RunSpec, { env, runDir, cwd, mcpServers }: LaunchFacts): HarnessLaunch {
   if (spec.model !== null && !/^[^/]+\/./.test(spec.model)) {
     throw new HarnessLaunchError(
       `opencode names a model as provider/model, such as anthropic/claude-sonnet-4-5; "${spec.model}" has no provider.`,
@@ -37,7 +38,12 @@ export function opencodeLaunch(spec: RunSpec, { env, runDir, cwd }: LaunchFacts)
     },
     io: 'http',
     http: { events: '/event', user: 'opencode', passwordVariable },
-    files: [{ path: plugin, content: gatePlugin({ isGated: gated, runDir, privateVariables }) }],
+    files: [
+      {
+        path: plugin,
+        content: gatePlugin({ isGated: gated, runDir, privateVariables, mcpServers: settingsOfServers(mcpServers) }),
+      },
+    ],
   }
 }
 
@@ -60,6 +66,18 @@ const quiet = {
 
 /** At each start it looks for a package of its own in the person's folder, and waits long where there is no network. */
 const installs = { npm_config_fetch_retries: '0', npm_config_fetch_timeout: '30000' }
+
+/** For a server to start, in ms: many are fetched when they start. */
+const timeout = 30_000
+
+/** They go into the plugin, not into the variable of the settings: opencode's tools inherit that. */
+const settingsOfServers = (servers: McpServers): Record<string, object> =>
+  Object.fromEntries(
+    Object.entries(servers).map(([name, server]) => {
+      if (server.type !== 'stdio') return [name, { timeout, type: 'remote', url: server.url, headers: server.headers }]
+      return [name, { timeout, type: 'local', command: [server.command, ...server.args], environment: server.env }]
+    }),
+  )
 
 /** What the person gives opencode by this variable stays in force. */
 function settingsOf(env: Readonly<Record<string, string>>, { gated, plugin }: { gated: boolean; plugin: string }) {

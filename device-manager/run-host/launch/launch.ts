@@ -31,17 +31,9 @@ export function launchHarness(
   { prepared, plan, start, world }: { prepared: Prepared; plan: LaunchPlan; start: StartRequest; world: World },
   on: Pick<ChildLaunch, 'onOutput' | 'onStderr'>,
 ): Launched {
-  const { assignment, cwd, paths, wall } = prepared
+  const { cwd, paths, wall } = prepared
   if (wall !== null && 'problem' in wall) throw unwalled(wall.problem)
-  const env = harnessEnv({
-    known: plan.env,
-    secrets: start.secrets,
-    runId: assignment.spec.runId,
-    agentId: assignment.spec.agent.id,
-    token: start.token,
-    apiUrl: start.apiUrl,
-    svcBinDir: assignment.svcBinDir,
-  })
+  const env = environmentOf({ prepared, plan, start })
   const path = env['PATH'] ?? ''
   const { program } = plan
   const isKnown = program !== null && program.path === path && world.monotonic() - program.at <= freshMs
@@ -58,6 +50,28 @@ export function launchHarness(
     closed: child.closed.then((exit) => report.trueExit(exit)),
     launchTrouble: () => report.trouble(),
   }
+}
+
+/** The whole environment of the harness. */
+export function environmentOf({
+  prepared,
+  plan,
+  start,
+}: {
+  prepared: Prepared
+  plan: LaunchPlan
+  start: StartRequest
+}) {
+  const { spec, svcBinDir } = prepared.assignment
+  return harnessEnv({
+    known: plan.env,
+    secrets: start.secrets,
+    runId: spec.runId,
+    agentId: spec.agent.id,
+    token: start.token,
+    apiUrl: start.apiUrl,
+    svcBinDir,
+  })
 }
 
 /** How a program is launched by its way of input and output. */

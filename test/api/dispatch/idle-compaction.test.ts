@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { FakeDevice, type FakeRun } from '../../kit/fake-device.ts'
 import { openDatabase } from '../../../control-plane/db/open.ts'
 import { lockTurns } from '../../../control-plane/db/turns.ts'
+import { requestWake } from '../../../control-plane/wakes/wakes.ts'
 import { hasPostgres } from '../../kit/database.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { TestServer } from '../../kit/server.ts'
@@ -102,11 +103,47 @@ test('nobody waits for it: a wake for the session ends it, and goes on with that
   const compaction = await device.take()
   await server.ok(`/tasks/${key}/comments`, { body: { body: 'One more thing.' }, ...keyed() })
   expect(await device.next('run.cancel')).toMatchObject({ runId: compaction.runId })
+  // Two processes would write one session, and what one of them did could be forgotten.
+  expect(await isQuiet()).toBe(true)
+  const [waiting] = (await all()).filter(({ triggerSource }) => triggerSource !== 'cron')
+  expect(await runOf(waiting!.id)).toMatchObject({ status: 'queued', gateReason: 'task_locked' })
+  await compaction.end('duplicate_trigger', { sessionId: 'ses-1' })
   const work = await device.take()
   expect(work.spec).toMatchObject({ resumeSessionId: 'ses-1', prompt: expect.stringContaining('One more thing.') })
-  await compaction.end('duplicate_trigger', { sessionId: 'ses-1' })
   expect((await runOf(compaction.runId)).status).toBe('cancelled')
   await work.end('completed', { sessionId: 'ses-1' })
+})
+
+test('an answer that wakes the run itself does not wait for it either', async () => {
+  const { run } = await task()
+  await pass(56)
+  const compaction = await device.take()
+  const wake = {
+    agentId,
+    triggerSource: 'approval_resolved' as const,
+    requestedBy: null,
+    prompt: 'Approved.',
+    continues: run.runId,
+  }
+  const request = { workspaceId: server.owner.workspaceId, ...wake }
+  await server.database.root.transaction((tx) => requestWake(tx, request, server.world))
+  await server.plane.waker.sweep()
+  expect(await device.next('run.cancel')).toMatchObject({ runId: compaction.runId })
+  await compaction.end('duplicate_trigger', { sessionId: 'ses-1' })
+  expect((await device.take()).spec).toMatchObject({ resumeSessionId: 'ses-1', prompt: 'Approved.' })
+})
+
+test('what nobody goes on with, or a person was asked in, is left alone', async () => {
+  const { key } = await task()
+  await server.ok(`/tasks/${key}/transition`, { body: { status: 'cancelled' }, ...keyed() })
+  const asked = await server.ok('/tasks', { body: { title: 'Ask', assignee: agentId, force: true }, ...keyed() })
+  await device.take().then((first) => first.end('completed'))
+  await server.ok(`/tasks/${asked.key}/comments`, { body: { body: 'Ask.' }, ...keyed() })
+  const run = await device.take()
+  await run.events({ kind: 'session', data: { sessionId: 'ses-3' } }, usage(150_000))
+  await run.end('question_asked', { sessionId: 'ses-3' })
+  await pass(56)
+  expect(await isQuiet()).toBe(true)
 })
 
 test('one that fails is not tried again, is followed by nothing, and leaves the session as it was', async () => {

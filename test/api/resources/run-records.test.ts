@@ -42,6 +42,44 @@ describe('context', () => {
 })
 
 describe('manifest', () => {
+  test("names the workspace's MCP servers that the run was given, and the others, as the doctor does", async () => {
+    const { id: workspaceId } = await server.ok('/workspaces')
+    const set = (mcpServers: object | null) =>
+      server.ok(`/workspaces/${workspaceId}`, { method: 'PATCH', body: { mcpServers } })
+    const web = { type: 'http', url: 'https://x.test', headers: { 'X-Key': 'value' } }
+    await set({ web, 'bad name': web, words: 'value' })
+    const agent = await server.createAgent({ harness: 'claude', command: null })
+    await server.startRun(agent.id)
+    const run = await device.take()
+    const { runId } = run
+    expect(run.spec.mcpServers).toEqual({ web })
+    const { body } = await read(runId, 'manifest')
+    expect(body.mcpServers).toEqual({
+      given: ['web'],
+      leftOut: [
+        { name: 'bad name', reason: 'name' },
+        { name: 'words', reason: 'unreadable' },
+      ],
+    })
+    expect(JSON.stringify(body)).not.toContain('value')
+    const { audit } = await server.ok(`/agents/${agent.id}/audit`)
+    const ignored = audit.filter(({ code }: { code: string }) => code === 'mcp_server_ignored')
+    expect(ignored).toMatchObject([
+      { message: expect.stringContaining('bad name: ') },
+      { message: expect.stringContaining('words: ') },
+    ])
+    const plain = await begin()
+    expect((await read(plain.runId, 'manifest')).body.mcpServers.leftOut).toHaveLength(3)
+    expect(plain.spec.mcpServers).toEqual({})
+    await plain.end()
+    // One of a server that knew none of this.
+    const manifest = JSON.stringify({ rules: [], envKeys: [] })
+    await root()('run_details').where({ run_id: runId }).update({ manifest })
+    expect((await read(runId, 'manifest')).body.mcpServers).toEqual({ given: ['web'], leftOut: [] })
+    await run.end()
+    await set(null)
+  })
+
   test('is the setup without secrets', async () => {
     const run = await begin()
     const { body } = await read(run.runId, 'manifest')

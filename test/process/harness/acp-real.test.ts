@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import { acpMachine, driveAcp, qwenCommand, qwenShell } from '../../kit/real-acp.ts'
-import { fetchHarness, fileOf, type Fetched, type HarnessMachine } from '../../kit/real-harness.ts'
+import { fetchHarness, fileOf, servedBy, type Fetched, type HarnessMachine } from '../../kit/real-harness.ts'
 import { startStubLlm, type StubLlm, type StubStep } from '../../kit/stub-llm.ts'
 
 /** Drives the real Qwen Code by the Agent Client Protocol as a run host does; only the model's server is scripted. */
@@ -44,7 +44,7 @@ afterAll(async () => {
   await stub?.stop()
 })
 
-it('says its words, has its calls judged, goes on with its session, and takes what a person adds', async () => {
+it('says its words, has its calls judged, goes on with its session and new MCP servers, and takes what a person adds', async () => {
   const refused = { tool: qwenShell('touch refused.txt') }
   await script({ text: 'I write it.', ...shell('echo made > made.txt') }, refused, { text: 'The file is there.' })
   const run = drive({
@@ -67,11 +67,19 @@ it('says its words, has its calls judged, goes on with its session, and takes wh
   const told = JSON.stringify((await stub.requests())[0]?.body)
   expect(told).toContain('You are Ada of the harbour.')
 
-  await script({ text: 'I remember.' }, { text: 'I was told.' })
-  const next = drive({ spec: { resumeSessionId: outcome.sessionId, prompt: 'Do you remember?' } })
+  const says = { tool: { name: 'mcp__files__say', input: { text: 'yes' } } }
+  // Qwen Code connects to servers while its turn goes on.
+  const notYet = { when: 'not found in registry', ...says }
+  await stub.script({ run: { rules: [notYet], steps: [says, { text: 'I remember.' }, { text: 'I was told.' }] } })
+  const mcpServers = servedBy('HOME')
+  const next = drive({ spec: { resumeSessionId: outcome.sessionId, prompt: 'Do you remember?', mcpServers } })
   next.input('Also mind the gap.')
   expect((await next.done).outcome).toMatchObject({ exitReason: 'completed', sessionId: outcome.sessionId })
   expect(dataOf(next.events, 'session')).toEqual([{ sessionId: outcome.sessionId, resumed: true }])
+  expect(next.asks).toMatchObject([{ name: 'mcp__files__say', input: { text: 'yes' } }])
+  expect(dataOf(next.events, 'tool_result').filter(({ isError }) => isError === false)).toMatchObject([
+    { output: `said yes with ${machine.home} else` },
+  ])
   const bodies = (await stub.requests()).map(({ body }) => JSON.stringify(body))
   expect(bodies.some((body) => body.includes('Make the file.') && body.includes('Do you remember?'))).toBe(true)
   expect(bodies.some((body) => body.includes('Also mind the gap.'))).toBe(true)

@@ -1,12 +1,13 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { HarnessReadiness } from '../../../device-manager/harness/adapter.ts'
 import { detectClaude } from '../../../device-manager/harness/claude/detect.ts'
 import { harnessProbe } from '../../../device-manager/harness/probe.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import { claudeMachine, driveClaude } from '../../kit/real-claude.ts'
-import { fetchHarness, type DriveOptions, type Fetched, type HarnessMachine } from '../../kit/real-harness.ts'
+import { fetchHarness, servedBy, type DriveOptions, type Fetched, type HarnessMachine } from '../../kit/real-harness.ts'
 import { startStubLlm } from '../../kit/stub-llm.ts'
 import type { StubLlm, StubStep } from '../../kit/stub-llm.ts'
 
@@ -117,18 +118,42 @@ describe('a run', () => {
     }
   })
 
-  it('goes on with its session in a later process, counts only itself, and reads the new AGENT.md', async () => {
+  it('goes on with its session in a later process, counts only itself, reads the new AGENT.md and has the new MCP servers asked', async () => {
     await script({ text: 'My name is Ada.' })
     const first = await drive({ spec: { prompt: 'Who are you?', agentMd: 'You are Ada.' } }).done
-    await script({ text: 'As I said.' })
+    const says = (text: string) => ({ name: 'mcp__files__say', input: { text } })
+    // The person's own, one of them with the name of one of the workspace's.
+    const settings = join(machine.home, '.claude', '.claude.json')
+    const theirs = { files: { command: 'false' }, own: { ...servedBy('HOME')['files'] } }
+    writeFileSync(
+      settings,
+      JSON.stringify({ ...(JSON.parse(readFileSync(settings, 'utf8')) as object), mcpServers: theirs }),
+    )
+    const ofOwn = { ...says('yes'), name: 'mcp__own__say' }
+    await script({ tools: [says('yes'), says('no'), ofOwn] }, { text: 'As I said.' })
     const run = drive({
-      spec: { prompt: 'Once more?', agentMd: 'You are Ada the second.', resumeSessionId: first.outcome.sessionId },
+      machine: { ...machine, env: { ...machine.env, WORD: 'a ${HOME} word' } },
+      spec: {
+        prompt: 'Once more?',
+        agentMd: 'You are Ada the second.',
+        resumeSessionId: first.outcome.sessionId,
+        mcpServers: servedBy('WORD'),
+      },
+      decide: ({ input }) =>
+        isDeepStrictEqual(input, { text: 'yes' })
+          ? { behavior: 'allow', rule: null }
+          : { behavior: 'deny', message: 'No.' },
     })
     const { outcome } = await run.done
     expect(outcome).toMatchObject({ exitReason: 'completed', sessionId: first.outcome.sessionId })
     expect(dataOf(run.events, 'session')).toMatchObject([{ sessionId: first.outcome.sessionId, resumed: true }])
-    expect(dataOf(run.events, 'usage').at(-1)).toMatchObject({ inputTokens: 100, outputTokens: 20 })
+    expect(dataOf(run.events, 'usage').at(-1)).toMatchObject({ inputTokens: 200, outputTokens: 40 })
     const [request] = await stub.requests()
+    expect(run.asks.map(({ name }) => name).toSorted()).toEqual(['mcp__files__say', 'mcp__files__say', 'mcp__own__say'])
+    const said = dataOf(run.events, 'tool_result').map(({ isError, output }) => (isError ? 'refused' : output))
+    const expected = ['said yes with a ${HOME} word else', `said yes with ${machine.home} else`, 'refused']
+    expect(said.toSorted()).toEqual(expected.toSorted())
+    expect(JSON.stringify(request?.body['tools'])).toContain('mcp__files__say')
     const messages = JSON.stringify(request?.body['messages'])
     expect(messages).toContain('Who are you?')
     expect(messages).toContain('My name is Ada.')

@@ -1,11 +1,12 @@
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { detectCodex } from '../../../device-manager/harness/codex/detect.ts'
 import { harnessProbe } from '../../../device-manager/harness/probe.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import { codexMachine, driveCodex } from '../../kit/real-codex.ts'
-import { fetchHarness, type DriveOptions, type Fetched, type HarnessMachine } from '../../kit/real-harness.ts'
+import { fetchHarness, servedBy, type DriveOptions, type Fetched, type HarnessMachine } from '../../kit/real-harness.ts'
 import { startStubLlm, type StubLlm, type StubStep } from '../../kit/stub-llm.ts'
 
 /** Drives the real codex over real pipes; only the model's server is scripted. */
@@ -131,15 +132,38 @@ describe('a run', () => {
     expect((await drive({ spec: { maxTurns: 2 } }).done).outcome).toMatchObject({ exitReason: 'completed' })
   })
 
-  it('goes on with its session in a later process, and counts only itself', async () => {
+  it('goes on with its session in a later process, counts only itself, and has the new MCP servers asked', async () => {
+    const machine = newMachine()
     await script({ text: 'My name is Ada.' })
-    const first = await drive({ spec: { prompt: 'Who are you?' } }).done
-    await script({ text: 'As I said.' })
-    const run = drive({ spec: { prompt: 'Once more?', resumeSessionId: first.outcome.sessionId } })
+    const first = await drive({ machine, spec: { prompt: 'Who are you?' } }).done
+    const says = (text: string) => ({ name: 'say', namespace: 'mcp__files', input: { text } })
+    // The person's own, which codex would not ask about.
+    const program = `command = "${process.execPath}"\nargs = ["${join(import.meta.dirname, '../../kit/mcp-server.mjs')}"]`
+    const own = `[mcp_servers.own]\n${program}\n[mcp_servers.own.tools.say]\napproval_mode = "approve"\n`
+    appendFileSync(join(machine.home, '.codex', 'config.toml'), own)
+    const ofOwn = { ...says('theirs'), namespace: 'mcp__own' }
+    await script({ tools: [says('yes'), says('no'), ofOwn] }, { text: 'As I said.' })
+    const served = servedBy('OPENAI_API_KEY')
+    const mcpServers = { ...served, own: served['files']! }
+    const run = drive({
+      machine,
+      spec: { prompt: 'Once more?', resumeSessionId: first.outcome.sessionId, mcpServers },
+      decide: ({ input }) =>
+        isDeepStrictEqual(input, { text: 'yes' })
+          ? { behavior: 'allow', rule: null }
+          : { behavior: 'deny', message: 'No.' },
+    })
     const { outcome } = await run.done
     expect(outcome).toMatchObject({ exitReason: 'completed', sessionId: first.outcome.sessionId })
     expect(dataOf(run.events, 'session')).toMatchObject([{ sessionId: first.outcome.sessionId, resumed: true }])
-    expect(dataOf(run.events, 'usage').at(-1)).toMatchObject({ inputTokens: 100, outputTokens: 20 })
+    expect(dataOf(run.events, 'usage').at(-1)).toMatchObject({ inputTokens: 200, outputTokens: 40 })
+    expect(run.asks.map(({ name }) => name).toSorted()).toEqual(['mcp__files__say', 'mcp__files__say', 'mcp__own__say'])
+    expect(dataOf(run.events, 'error')).toMatchObject([{ class: 'mcp_server_left_out' }])
+    expect(
+      dataOf(run.events, 'tool_result')
+        .map(({ output }) => output)
+        .toSorted(),
+    ).toEqual(['said yes with dummy else', 'user rejected MCP tool call', 'user rejected MCP tool call'])
     const said = JSON.stringify((await stub.requests())[0]?.body['input'])
     expect(said).toContain('Who are you?')
     expect(said).toContain('My name is Ada.')

@@ -42,7 +42,16 @@ async function run(
   }
   const spec = specOf({ harness: 'command', command, prompt })
   const env = { HOME: home, PATH: `${svcBin}:${process.env['PATH'] ?? ''}`, TERM: 'xterm-256color' }
-  const facts = { env, cwd: root, foldersAround: [], runDir, isRoot: false, loginShell: shell, version: null }
+  const facts = {
+    env,
+    cwd: root,
+    foldersAround: [],
+    runDir,
+    isRoot: false,
+    loginShell: shell,
+    version: null,
+    mcpServers: {},
+  }
   const launch = commandAdapter.command(spec, facts)
   for (const { path, content } of launch.files) writeFileSync(path, content, { mode: 0o600 })
   const session = commandAdapter.dialogue(spec)

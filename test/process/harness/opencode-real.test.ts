@@ -9,7 +9,14 @@ import { harnessProbe } from '../../../device-manager/harness/probe.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { ToolPermissions } from '../../../shared/runs/spec.ts'
 import { driveOpencode, opencodeMachine, writeOpencodeConfig } from '../../kit/real-opencode.ts'
-import { allHarnessCases, fetchHarness, fileOf, type Fetched, type HarnessMachine } from '../../kit/real-harness.ts'
+import {
+  allHarnessCases,
+  fetchHarness,
+  servedBy,
+  fileOf,
+  type Fetched,
+  type HarnessMachine,
+} from '../../kit/real-harness.ts'
 import { startStubLlm, type StubLlm, type StubStep } from '../../kit/stub-llm.ts'
 
 /** Drives the real opencode as a run host does; only the model's server is scripted. A run costs four seconds of a processor. */
@@ -169,10 +176,16 @@ describe('told to stop with a refusal', () => {
     expect(existsSync(join(machine.cwd, 'one.txt'))).toBe(false)
 
     const { sessionId: resumeSessionId } = outcome
-    await script({ tools: both.tools }, { text: 'Written.' })
-    const again = drive({ spec: { prompt: 'It was approved.', resumeSessionId, agentMd: 'Other words.' } })
+    await script({ tools: [...both.tools, tool('files_say', { text: 'hey' })] }, { text: 'Written.' })
+    const again = drive({
+      spec: { prompt: 'It was approved.', resumeSessionId, agentMd: 'Other words.', mcpServers: servedBy('HOME') },
+    })
     expect((await again.done).outcome).toMatchObject({ exitReason: 'completed', sessionId: resumeSessionId })
     expect(dataOf(again.events, 'session')).toMatchObject([{ sessionId: resumeSessionId, resumed: true }])
+    expect(again.asks.map(({ name }) => name).toSorted()).toEqual(['Bash', 'Bash', 'mcp__files__say'])
+    expect(dataOf(again.events, 'tool_result').map(({ output }) => output)).toContain(
+      `said hey with ${machine.home} else`,
+    )
     expect(again.asks[0]).toMatchObject({ name: run.asks[0]!.name, input: run.asks[0]!.input })
     expect(dataOf(again.events, 'usage').at(-1)).toMatchObject({ inputTokens: 200, outputTokens: 40 })
     expect(existsSync(join(machine.cwd, 'one.txt'))).toBe(true)
@@ -207,6 +220,7 @@ describe('tool calls', () => {
               tool('bash', { command: '> emptied.txt', description: 'x' }),
               tool('mine', {}),
               tool('my_srv_say', { text: 'hey' }),
+              tool('files_say', { text: 'ho' }),
               tool('read', { filePath: at('a.txt') }),
               tool('edit', { filePath: at('a.txt'), oldString: 'hello', newString: 'bye' }),
               tool('write', { filePath: at('b.txt'), content: 'b' }),
@@ -219,10 +233,10 @@ describe('tool calls', () => {
     })
     const decide = ({ name, input }: ToolAsk) =>
       ['Read', 'Task'].includes(name) || JSON.stringify(input).includes('hey') ? yes : no
-    const run = drive({ machine: careless, decide, spec: { permissions: gated } })
+    const run = drive({ machine: careless, decide, spec: { permissions: gated, mcpServers: servedBy('HOME') } })
     expect((await run.done).outcome).toMatchObject({ exitReason: 'completed' })
     expect(run.asks.map(({ name }) => name).toSorted()).toEqual(
-      ['Bash', 'Bash', 'Edit', 'Read', 'Task', 'Write', 'mcp__my_srv__say', 'mine'].toSorted(),
+      ['Bash', 'Bash', 'Edit', 'Read', 'Task', 'Write', 'mcp__files__say', 'mcp__my_srv__say', 'mine'].toSorted(),
     )
     expect(['emptied.txt', 'sub.txt', 'b.txt'].filter((name) => existsSync(at(name)))).toEqual([])
     expect(readFileSync(at('a.txt'), 'utf8')).toBe('hello\n')
@@ -231,7 +245,7 @@ describe('tool calls', () => {
     expect(dataOf(run.events, 'tool_call')).toContainEqual(expect.objectContaining(ofTask))
     const results = dataOf(run.events, 'tool_result').map(({ output }) => output)
     expect(results).toContain('said hey')
-    expect(results).not.toContain('it ran')
+    expect(results.join()).not.toMatch(/it ran|said ho/)
   })
 
   it('in a hostile repository are asked as anywhere, and nothing that it brings is run', async () => {

@@ -80,6 +80,7 @@ export function specOf(device: TestDevice, change: Partial<RunSpec> & Pick<RunSp
     maxTurns: null,
     permissions: { allow: [], ask: [], deny: [], defaultMode: 'full' },
     allowCalls: [],
+    mcpServers: {},
     resumeSessionId: null,
     limits: { runMs: 600_000, noProgressMs: 600_000, firstEventMs: 600_000, toolCalls: 1000, silentMs: 600_000 },
     ...change,

@@ -1,4 +1,5 @@
 import { effectivePermissions } from '../../../../shared/permissions/effective.ts'
+import { mcpServersFor } from '../../../../shared/runs/given-servers.ts'
 import type { AgentWarning } from '../../../../shared/api/agents.ts'
 import type { Db } from '../../../db/open.ts'
 import type { ModelCatalog } from '../../../catalog/catalog.ts'
@@ -24,9 +25,11 @@ export async function auditAgent(
   const devices = await listDevicesOfWorkspace(db, agent.workspaceId)
   const manager =
     agent.reportingTo === null ? null : await findAgentByReference(db, agent.workspaceId, agent.reportingTo)
+  const harness = harnessOf(agent.harness, model, options.catalog)
+  const permissions = effectivePermissions({ ...agent.tools, defaultMode: agent.toolPermissionMode }, workspace)
   return diagnose({
     agent,
-    harness: harnessOf(agent.harness, model, options.catalog),
+    harness,
     model: model === null ? null : { name: model, entry: options.catalog.find(model) },
     backupModel: backupModel === null ? null : { name: backupModel, entry: options.catalog.find(backupModel) },
     isBudgetSpent: isAgentBudgetSpent(agent, options.now),
@@ -36,8 +39,8 @@ export async function auditAgent(
       .filter((device) => mayTake(device, { agent, folder, workspace }))
       .map((device) => toDoctorDevice(device, options)),
     manager: agent.reportingTo === null ? null : manager === null || manager.deletedAt !== null ? 'missing' : 'present',
-    permissionMode: effectivePermissions({ ...agent.tools, defaultMode: agent.toolPermissionMode }, workspace)
-      .defaultMode,
+    permissionMode: permissions.defaultMode,
+    mcpLeftOut: mcpServersFor(workspace.mcpServers, { harness, protocol: agent.protocol, permissions }).leftOut,
   })
 }
 

@@ -38,6 +38,7 @@ const healthy: DoctorFacts = {
   devices: [device()],
   manager: null,
   permissionMode: 'ask',
+  mcpLeftOut: [],
 }
 const codes = (changes: Partial<DoctorFacts>) => diagnose({ ...healthy, ...changes }).map((warning) => warning.code)
 const claude = (installed: boolean, signedIn: boolean | null) =>
@@ -145,6 +146,15 @@ describe('the agent doctor', () => {
     expect(ignored({ harness: 'cursor' })).toEqual(['backupModel'])
     expect(ignored({ harness: 'command' })).toEqual(['backupModel', 'maxTurns'])
     expect(ignored({ harness: 'command', agent: { ...agent, protocol: 'acp' } })).toEqual(['backupModel'])
+  })
+
+  it('names the MCP servers of the workspace that its runs do not get, by reason', () => {
+    const many = Array.from({ length: 12 }, (_, at) => ({ name: `s${at}`, reason: 'too_many' as const }))
+    const found = diagnose({ ...healthy, mcpLeftOut: [{ name: 'web', reason: 'transport' }, ...many] })
+    expect(found).toMatchObject([
+      { code: 'mcp_server_ignored', param: 'mcpServers', message: expect.stringContaining('web: the harness') },
+      { code: 'mcp_server_ignored', message: expect.stringContaining('s8, s9 and 2 more: ') },
+    ])
   })
 
   it('says where the mode strict cannot hold', () => {

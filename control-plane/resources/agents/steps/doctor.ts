@@ -3,6 +3,7 @@ import type { RunsBy } from '../../../../shared/api/devices.ts'
 import type { ProviderReadiness } from '../../../../shared/device/protocol.ts'
 import type { ModelEntry } from '../../../catalog/catalog.ts'
 import { type HarnessName, harnesses, harnessFactsOf } from '../../../../shared/runs/harnesses.ts'
+import { sayLeftOut, type McpLeftOut } from '../../../../shared/runs/mcp-servers.ts'
 import type { LivenessStatus } from '../../devices/rules.ts'
 import type { AgentRow } from '../store.ts'
 
@@ -40,6 +41,8 @@ export interface DoctorFacts {
   manager: 'present' | 'missing' | null
   /** The mode its runs use after inheriting. */
   permissionMode: 'strict' | 'ask' | 'full'
+  /** MCP servers of the workspace that its runs do not get. */
+  mcpLeftOut: readonly McpLeftOut[]
 }
 
 export function diagnose(facts: DoctorFacts): AgentWarning[] {
@@ -51,6 +54,7 @@ export function diagnose(facts: DoctorFacts): AgentWarning[] {
     ...fallbackWarnings(facts),
     ...modelWarnings(facts),
     ...setupWarnings(facts),
+    ...mcpWarnings(facts),
   ]
 }
 
@@ -207,6 +211,18 @@ function ignoredWarnings({ agent, harness }: Pick<DoctorFacts, 'agent' | 'harnes
       }),
     )
 }
+
+/** One for each reason. */
+function mcpWarnings({ mcpLeftOut }: DoctorFacts): AgentWarning[] {
+  const reasons = [...new Set(mcpLeftOut.map(({ reason }) => reason))]
+  return reasons.map((reason) => {
+    const names = mcpLeftOut.filter((each) => each.reason === reason).map(({ name }) => name)
+    const more = names.length > mostNamed ? ` and ${names.length - mostNamed} more` : ''
+    const message = `Its runs do not get MCP servers of the workspace, ${names.slice(0, mostNamed).join(', ')}${more}: ${sayLeftOut(reason)}.`
+    return warning('mcp_server_ignored', 'warning', { message, param: 'mcpServers' })
+  })
+}
+const mostNamed = 10
 
 function setupWarnings({ agent, harness, manager, permissionMode, isBudgetSpent }: DoctorFacts): AgentWarning[] {
   const found: AgentWarning[] = []

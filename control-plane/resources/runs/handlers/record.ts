@@ -3,7 +3,12 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { fail } from '../../../../shared/api/errors.ts'
 import { toTimestamp } from '../../../../shared/api/ids.ts'
-import { runRecordRoutes, type RunChangeSet, type RunManifest } from '../../../../shared/api/run-records.ts'
+import {
+  runManifest,
+  runRecordRoutes,
+  type RunChangeSet,
+  type RunManifest,
+} from '../../../../shared/api/run-records.ts'
 import type { ChangeSetResult } from '../../../../shared/device/change-set.ts'
 import type { Db } from '../../../db/open.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
@@ -96,10 +101,13 @@ async function checkOutput(
 const storedManifest = z.object({
   rules: z.array(z.object({ name: z.string(), text: z.string() })).default([]),
   envKeys: z.array(z.string()).default([]),
+  mcpServers: runManifest.shape.mcpServers.default({ given: [], leftOut: [] }),
 })
 
 function manifestOf({ runId, spec, manifest }: RunDetails): Omit<RunManifest, 'outputSchemas'> {
   const stored = storedManifest.parse(manifest)
+  // A run that went to its fallback harness was given what that one takes.
+  const given = Object.keys(spec.mcpServers)
   return {
     runId,
     agent: spec.agent,
@@ -114,6 +122,7 @@ function manifestOf({ runId, spec, manifest }: RunDetails): Omit<RunManifest, 'o
     instructions: stored.rules.map(({ name, text }) => ({ name, sha256: sha256(text) })),
     skills: [],
     permissions: spec.permissions,
+    mcpServers: { given, leftOut: stored.mcpServers.leftOut.filter(({ name }) => !given.includes(name)) },
     envKeys: stored.envKeys,
   }
 }

@@ -1,0 +1,77 @@
+import { z } from 'zod'
+import { isGated } from './gated.ts'
+import { harnessFactsOf, type HarnessName, type McpTransport } from './harnesses.ts'
+import {
+  mcpLimits,
+  mcpServer,
+  mcpServerName,
+  type McpLeftOut,
+  type McpLeftOutReason,
+  type McpServer,
+} from './mcp-servers.ts'
+import type { ToolPermissions } from './spec.ts'
+
+/** Who is given servers: the parts of an agent, or of a run's spec, that decide about it. */
+export interface McpTaker {
+  harness: HarnessName
+  protocol?: string | null | undefined
+  permissions: ToolPermissions
+}
+
+/** The servers of a workspace that a run gets, and the others with the reason, in the workspace's order. */
+export function mcpServersFor(
+  stored: Readonly<Record<string, unknown>> | null,
+  taker: McpTaker,
+): { given: Record<string, McpServer>; leftOut: McpLeftOut[] } {
+  const given: Record<string, McpServer> = {}
+  const leftOut: McpLeftOut[] = []
+  const taken = new Set<string>()
+  let chars = 0
+  for (const [name, sent] of Object.entries(stored ?? {})) {
+    const read = readServer(name, sent, taker)
+    const size = typeof read === 'string' ? 0 : JSON.stringify([name, read]).length
+    const reason = typeof read === 'string' ? read : noRoom(name, { taken, chars: chars + size })
+    if (typeof read === 'string' || reason !== null) {
+      leftOut.push({ name, reason: reason! })
+      continue
+    }
+    given[name] = read
+    taken.add(ruleNameOf(name))
+    chars += size
+  }
+  return { given, leftOut }
+}
+
+/** Rules do not tell upper from lower case, and some programs write `_` for `-`. */
+const ruleNameOf = (name: string) => name.toLowerCase().replaceAll('-', '_')
+
+function readServer(name: string, sent: unknown, { harness, protocol, permissions }: McpTaker) {
+  const { mcpTransports, takesMcpUnasked } = harnessFactsOf({ harness, protocol })
+  if (mcpTransports.length === 0) return 'harness'
+  if (!takesMcpUnasked && !isGated({ permissions })) return 'unasked'
+  if (!mcpServerName.test(name)) return 'name'
+  const switches = z.object({ disabled: z.literal(true) }).or(z.object({ enabled: z.literal(false) }))
+  if (switches.safeParse(sent).success) return 'disabled'
+  const read = mcpServer.safeParse(withType(sent))
+  if (!read.success) return 'unreadable'
+  return mcpTransports.includes(read.data.type) ? read.data : 'transport'
+}
+
+function noRoom(
+  name: string,
+  { taken, chars }: { taken: ReadonlySet<string>; chars: number },
+): McpLeftOutReason | null {
+  if (taken.has(ruleNameOf(name))) return 'ambiguous'
+  if (taken.size >= mcpLimits.servers) return 'too_many'
+  return chars > mcpLimits.totalChars ? 'too_large' : null
+}
+
+const otherTypes: Readonly<Record<string, McpTransport>> = { 'streamable-http': 'http', streamableHttp: 'http' }
+
+/** Other programs let the type go, and have two more words for one. */
+function withType(sent: unknown): unknown {
+  if (typeof sent !== 'object' || sent === null) return sent
+  const { type, url } = sent as { type?: unknown; url?: unknown }
+  if (type === undefined || type === null) return { ...sent, type: url === undefined ? 'stdio' : 'http' }
+  return typeof type === 'string' && Object.hasOwn(otherTypes, type) ? { ...sent, type: otherTypes[type] } : sent
+}
