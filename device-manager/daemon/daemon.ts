@@ -122,6 +122,7 @@ export class Daemon {
       isolation: () => this.isolation.describe().level,
       folders: () => this.machine.folders.facts(),
       send: (message) => this.link.send(message),
+      news: () => this.machine.verifyHarnesses(),
     })
     this.machine = new MachineWatch({ world, log, reports: this.readiness })
     this.claimReports = new ClaimReports({

@@ -23,6 +23,7 @@ export class MachineWatch {
   readonly folders: ServedFolders
   private readonly watch: Watch
   private readonly harnesses: Paced
+  private isVerifying = false
 
   constructor({ world, log, reports }: MachineWatchOptions) {
     const patience = new Patience(world, folderMs)
@@ -43,8 +44,23 @@ export class MachineWatch {
       soonMs: 100,
       gapMs: 500,
       maxGapMs: 60_000,
-      act: () => reports.lookAgain({ askShell: false }),
+      act: async () => {
+        const isVerifying = this.isVerifying
+        const isNew = await reports.lookAgain({ askShell: false })
+        if (isVerifying) this.isVerifying = false
+        return isNew
+      },
     })
+  }
+
+  /**
+   * Has the harnesses looked at once more, since a look found something new. A file that was there for the moment of that
+   * look, and never when the files were looked at, would else be believed in for good. What that look finds is believed.
+   */
+  verifyHarnesses(): void {
+    if (this.isVerifying) return
+    this.isVerifying = true
+    this.harnesses.ask()
   }
 
   watchSignIns(files: readonly string[]): void {

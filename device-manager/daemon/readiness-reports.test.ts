@@ -6,14 +6,17 @@ import { ReadinessReports } from './readiness-reports.ts'
 
 function make() {
   const sent: ProviderReadiness[] = []
+  const news: unknown[] = []
   const machine = {
     known: null as ProviderReadiness | null,
     now: { harnesses: {} } as ProviderReadiness,
     trouble: null as Error | null,
     folders: {} as Record<string, FolderFacts>,
     isLinked: true,
+    held: null as Promise<void> | null,
   }
   const look = async () => {
+    await machine.held
     if (machine.trouble) throw machine.trouble
     machine.known = machine.now
     return machine.now
@@ -29,8 +32,9 @@ function make() {
       if (message.type === 'readiness' && machine.isLinked) sent.push(message.providerReadiness)
       return machine.isLinked
     },
+    news: () => news.push(machine.known),
   })
-  return { reports, machine, sent }
+  return { reports, machine, sent, news }
 }
 const claude = (signedIn: boolean) => ({
   harnesses: { claude: { installed: true, version: '1', signedIn, message: null } },
@@ -70,4 +74,32 @@ test('a look that fails tells nothing; without a wall what is known is told', as
   machine.known = claude(true)
   await reports.report(0)
   expect(sent).toMatchObject([claude(true)])
+})
+
+test('what differs from what was known is news, whoever looked; the first look is none', async () => {
+  const { reports, machine, news } = make()
+  machine.now = claude(false)
+  await reports.report(0)
+  await reports.report(0)
+  expect(news).toEqual([])
+  machine.now = claude(true)
+  await reports.report(0)
+  machine.now = claude(false)
+  await reports.lookAgain({ askShell: true })
+  await reports.lookAgain({ askShell: false })
+  expect(news).toEqual([claude(true), claude(false)])
+})
+
+test('a look that began before anything was known brings news, too, when another one found something else meanwhile', async () => {
+  const { reports, machine, news } = make()
+  machine.now = claude(false)
+  let end = () => {}
+  machine.held = new Promise((resolve) => (end = resolve))
+  const long = reports.lookAgain({ askShell: false })
+  machine.held = null
+  await reports.report(0)
+  machine.now = claude(true)
+  end()
+  await long
+  expect(news).toEqual([claude(true)])
 })

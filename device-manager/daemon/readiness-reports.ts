@@ -12,12 +12,16 @@ export interface ReadinessReportsOptions {
   isolation(): ProviderReadiness['isolation']
   folders(): Record<string, FolderFacts>
   send(message: DeviceMessage): boolean
+  /** A look found the harnesses to be others than at the look before. */
+  news(): void
 }
 
 /** Tells the control plane of harnesses, isolation and folders: all at each welcome, and again when something changed. */
 export class ReadinessReports {
   private readonly options: ReadinessReportsOptions
   private last = ''
+  /** By the look that ended last. */
+  private found: string | null = null
 
   constructor(options: ReadinessReportsOptions) {
     this.options = options
@@ -31,10 +35,10 @@ export class ReadinessReports {
   /** Tells what changed. Resolves whether the harnesses are others than before. */
   async lookAgain({ askShell }: { askShell: boolean }): Promise<boolean> {
     const { surroundings } = this.options
-    const before = JSON.stringify(surroundings.knownReadiness())
+    const before = this.known()
     await this.look(() => surroundings.readinessNow({ askShell }))
     this.tellChanges()
-    return JSON.stringify(surroundings.knownReadiness()) !== before
+    return this.known() !== before
   }
 
   /** Nothing before the harnesses were looked at: a report without them would say that there are none. */
@@ -54,9 +58,15 @@ export class ReadinessReports {
       this.last = JSON.stringify(providerReadiness)
   }
 
+  private readonly known = (): string => JSON.stringify(this.options.surroundings.knownReadiness())
+
   private async look(at: () => Promise<unknown>): Promise<boolean> {
     try {
       await at()
+      const found = this.known()
+      // Looks may overlap: what counts is what the one that ended last found.
+      if (this.found !== null && found !== this.found) this.options.news()
+      this.found = found
       return true
     } catch (error) {
       // Without a wall nothing of the harnesses is started, and what is known of them is told.
