@@ -101,7 +101,8 @@ describe('host and daemon', () => {
   test('without a daemon a host that has not started leaves, assigned or not', async () => {
     const idle = await device.host(['--lonely-ms', '200'])
     expect(await idle.exited).toBe(0)
-    const assigned = await device.host(['--lonely-ms', '200'])
+    // Long enough to be reached in time on a busy machine: it counts from the host's start, and anew from the disconnection.
+    const assigned = await device.host(['--lonely-ms', '4000'])
     await assigned.connect()
     assigned.assign(specOf(device, { command: 'true' }))
     await assigned.reply('prepared')
