@@ -48,7 +48,8 @@ export class MachineWatch {
         const isVerifying = this.isVerifying
         const isNew = await reports.lookAgain({ askShell: false })
         if (isVerifying) this.isVerifying = false
-        return isNew
+        // One that was asked for since something changed says nothing about how often files are written for nothing.
+        return isNew || isVerifying
       },
     })
   }

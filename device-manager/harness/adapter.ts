@@ -130,6 +130,8 @@ export interface HarnessDialogue {
   answer(askId: string, decision: CallDecision): DialogueOutput
   /** A person's text, when `can.input`. */
   input(text: string): DialogueOutput
+  /** The run is to end: what the harness is told beside the interrupt that it gets, where it knows something better. */
+  interrupt?(): DialogueOutput
   /** Standard output ended; what is still buffered comes out. `exit`, where it is known by then, goes into a result. */
   end(exit?: ProcessExit): DialogueOutput
   /** How the run ended, from what was read and how the process left. */

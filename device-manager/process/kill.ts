@@ -10,6 +10,8 @@ import { isStopped, type ProcessRow } from './process-row.ts'
  *     SIGINT to the group -> interruptMs -> SIGTERM to all -> terminateMs -> SIGKILL to all, again and again,
  *     until two searches in a row find nothing, for sweepMs at most
  *
+ * Nobody interrupts what left the group. Once the group is gone, it has orphanMs to end of what the group may have told it.
+ *
  * It returns as soon as nothing of the run lives. Everything found in one search is remembered for the next ones, so that
  * a process whose parent has ended meanwhile is still known by its descent. A pid is signalled only if its start
  * time is still the one that was seen.
@@ -17,10 +19,16 @@ import { isStopped, type ProcessRow } from './process-row.ts'
 export interface EscalationSteps {
   interruptMs: number
   terminateMs: number
+  orphanMs: number
   /** How long the last step tries; what lives then is reported as a survivor. */
   sweepMs: number
 }
-export const escalationSteps: EscalationSteps = { interruptMs: 7500, terminateMs: 2500, sweepMs: 15_000 }
+export const escalationSteps: EscalationSteps = {
+  interruptMs: 7500,
+  terminateMs: 2500,
+  orphanMs: 1000,
+  sweepMs: 15_000,
+}
 
 export interface EndTreeOptions {
   runId: string
@@ -54,8 +62,9 @@ export async function endTree(options: EndTreeOptions): Promise<EndTreeResult> {
   const skip = options.skipTo
   if (await nothingLives(hunt)) return { survivors: [], signals: [] }
   if (skip === undefined) {
-    await interrupt(hunt)
-    if (await gone(hunt, steps.interruptMs)) return { survivors: [], signals: hunt.signals }
+    const told = await interrupt(hunt)
+    if (await gone(hunt, steps.interruptMs, { told, orphanMs: steps.orphanMs }))
+      return { survivors: [], signals: hunt.signals }
   }
   if (skip !== 'kill') {
     await terminate(hunt)
@@ -99,16 +108,19 @@ function step(hunt: Hunt, signal: NodeJS.Signals): void {
 
 /**
  * Once to the group and to nothing else: many programs take a second interrupt as an order to leave their work as it is.
- * A stopped process is woken, or it would not see it.
+ * A stopped process is woken, or it would not see it. Gives those that were told.
  */
-async function interrupt(hunt: Hunt): Promise<void> {
+async function interrupt(hunt: Hunt): Promise<readonly ProcessRow[]> {
   const { pgid, leader } = hunt.options
   const { own, groups } = await look(hunt)
   step(hunt, 'SIGINT')
   const inGroup = own.filter((row) => row.pgid === pgid)
-  if (pgid !== null && inGroup.length > 0 && groups.includes(pgid)) signalGroup(pgid, inGroup, 'SIGINT')
-  else signalEach(targetsWithoutGroup(own, leader), ['SIGINT'])
+  const isGroup = pgid !== null && inGroup.length > 0 && groups.includes(pgid)
+  const told = isGroup ? inGroup : targetsWithoutGroup(own, leader)
+  if (isGroup) signalGroup(pgid, told, 'SIGINT')
+  else signalEach(told, ['SIGINT'])
   wake(own)
+  return told
 }
 
 function wake(rows: readonly ProcessRow[]): void {
@@ -133,13 +145,22 @@ async function terminate(hunt: Hunt): Promise<void> {
  * Waits until nothing of the run lives, or `ms` have passed. Now and then searches anew, to learn of new children, and wakes
  * what was about to stop when it was signalled: on a busy machine a stop takes effect later than it is sent.
  */
-async function gone(hunt: Hunt, ms: number): Promise<boolean> {
-  const { world } = hunt.options
-  const deadline = world.monotonic() + ms
+async function gone(
+  hunt: Hunt,
+  ms: number,
+  orphans?: { told: readonly ProcessRow[]; orphanMs: number },
+): Promise<boolean> {
+  const { world, pgid } = hunt.options
+  let deadline = world.monotonic() + ms
   let lastLook = world.monotonic()
+  let hasGroup = orphans !== undefined
   for (let pause = 5; ; pause = Math.min(pause * 1.5, 100)) {
     const isQuiet = !anyAlive(hunt)
     if (isQuiet && (await nothingLives(hunt))) return true
+    if (orphans !== undefined && hasGroup && !isAnyAlive(orphans.told)) {
+      hasGroup = (await look(hunt)).own.some((row) => row.pgid === pgid)
+      if (!hasGroup) deadline = Math.min(deadline, world.monotonic() + orphans.orphanMs)
+    }
     if (!isQuiet && world.monotonic() - lastLook >= 500) {
       wake((await look(hunt)).own)
       lastLook = world.monotonic()
@@ -151,9 +172,8 @@ async function gone(hunt: Hunt, ms: number): Promise<boolean> {
 }
 
 /** Looks at the newest ones first, which are the likeliest to live, and stops at the first that does. */
-function anyAlive(hunt: Hunt): boolean {
-  return aliveOf([...hunt.known.values()].reverse()).next().done !== true
-}
+const anyAlive = (hunt: Hunt): boolean => isAnyAlive([...hunt.known.values()].reverse())
+const isAnyAlive = (identities: readonly ProcessIdentity[]): boolean => aliveOf(identities).next().done !== true
 
 async function sweep(hunt: Hunt, ms: number): Promise<ProcessIdentity[]> {
   const { world } = hunt.options
@@ -188,7 +208,7 @@ function killWholeCgroup({ cgroup, exclude }: EndTreeOptions): void {
 
 /** The kernel lets no member fork away under a signal to its group, which one pid after the other cannot do. */
 function signalGroup(pgid: number, members: readonly ProcessIdentity[], name: NodeJS.Signals): void {
-  if (aliveOf(members).next().done !== true) signal(-pgid, name)
+  if (isAnyAlive(members)) signal(-pgid, name)
 }
 
 function signalEach(identities: readonly ProcessIdentity[], names: readonly NodeJS.Signals[]): void {

@@ -134,7 +134,9 @@ export class LiveRun {
   stop(exitReason: ExitReason, message: string | null): void {
     this.#stop ??= { exitReason, message }
     this.#watchdog.stop()
-    this.#stopping ??= stopTree(this.#tree)
+    if (this.#stopping !== null) return
+    this.#pipeline.interrupt()
+    this.#stopping = stopTree(this.#tree)
   }
 
   /**

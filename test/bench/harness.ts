@@ -1,14 +1,13 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer, request, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { waitFor } from '../kit/programs.ts'
-import { codexConfig } from '../kit/real-codex.ts'
 import { fetchHarness } from '../kit/real-harness.ts'
 import { startStubLlm } from '../kit/stub-llm.ts'
 import type { Bench, Context } from './context.ts'
+import { subjectsAt, type Subject, type Way } from './harness-subjects.ts'
 import { atMost, compare, type Result } from './measure.ts'
 import { startDevice, startServer } from './stack.ts'
 
@@ -28,7 +27,7 @@ export const harness: Bench = {
       for (const subject of subjectsAt(door.url)) {
         const found = fetchHarness(subject.name)
         if ('missing' in found) context.say(`NOT MEASURED: ${subject.name} is not available here. ${found.missing}`)
-        else results.push(await measure(context, { subject, door, binDir: found.binDir }))
+        else results.push(...(await measure(context, { subject, door, binDir: found.binDir })))
       }
     } finally {
       door.server.close()
@@ -38,44 +37,11 @@ export const harness: Bench = {
   },
 }
 
-interface Subject {
-  name: 'claude' | 'codex'
-  /** For both ways to start it. */
-  env: Record<string, string>
-  /** Writes a person's settings into their home. */
-  settle(home: string): void
-  byHand: readonly string[]
-}
-
-const subjectsAt = (url: string): readonly Subject[] => [
-  {
-    name: 'claude',
-    env: {
-      ANTHROPIC_BASE_URL: `${url}/s/run`,
-      ANTHROPIC_API_KEY: 'dummy',
-      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
-    },
-    settle: () => {},
-    byHand: ['-p', '--output-format', 'stream-json', '--verbose', 'Go.'],
-  },
-  {
-    name: 'codex',
-    env: { OPENAI_API_KEY: 'dummy' },
-    settle(home) {
-      mkdirSync(join(home, '.codex'), { recursive: true })
-      writeFileSync(join(home, '.codex', 'config.toml'), codexConfig(`${url}/s/run`))
-    },
-    byHand: ['exec', '--json', '--skip-git-repo-check', 'Go.'],
-  },
-]
-
-const startsPerRound = 3
-
 async function measure(
   context: Context,
   { subject, door, binDir }: { subject: Subject; door: Door; binDir: string },
-): Promise<Result> {
-  const { name, byHand } = subject
+): Promise<Result[]> {
+  const { name, ways, startsPerRound } = subject
   const scratch = join(context.scratch, name)
   mkdirSync(scratch)
   subject.settle(scratch)
@@ -100,10 +66,13 @@ async function measure(
     )
     return ms
   }
-  const started = async () => {
+  const handHome = subject.isApart ? join(scratch, 'by-hand') : scratch
+  mkdirSync(handHome, { recursive: true })
+  if (subject.isApart) subject.settle(handHome)
+  const started = async (way: Way) => {
     const asked = door.next()
     const sentAt = performance.now()
-    const child = spawn(join(binDir, name), byHand, { cwd: scratch, env, stdio: 'ignore' })
+    const child = way.start({ file: join(binDir, name), cwd: handHome, env: { ...env, HOME: handHome } })
     const left = once(child, 'exit')
     const ms = (await asked) - sentAt
     await left
@@ -116,17 +85,23 @@ async function measure(
   }
   try {
     // Once before: what a program writes at its first start is there, and what is compiled at the first use is compiled.
-    await started()
+    for (const way of ways) await started(way)
     await woken()
-    return await compare({
-      name: `wake to first request, ${name}`,
-      unit: 'ms',
-      peerIs: `${name} by hand`,
-      target: atMost(1.15),
-      rounds: context.rounds,
-      ours: () => several(woken),
-      peer: () => several(started),
-    })
+    const results: Result[] = []
+    for (const way of ways) {
+      results.push(
+        await compare({
+          name: `wake to first request, ${name}`,
+          unit: 'ms',
+          peerIs: way.label,
+          ...(way.isGoal && { target: atMost(1.15) }),
+          rounds: context.rounds,
+          ours: () => several(woken),
+          peer: () => several(() => started(way)),
+        }),
+      )
+    }
+    return results
   } finally {
     await device.end()
     await server.end()

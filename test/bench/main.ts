@@ -13,6 +13,9 @@ import { dispatch } from './dispatch.ts'
 import { field } from './field.ts'
 import { follow } from './follow.ts'
 import { harness } from './harness.ts'
+import { harnessFlood } from './harness-flood.ts'
+import { harnessGate } from './harness-gate.ts'
+import { harnessMemory } from './harness-memory.ts'
 import { heartbeats } from './heartbeats.ts'
 import { ingest } from './ingest.ts'
 import { lists } from './lists.ts'
@@ -43,6 +46,9 @@ const benches: readonly Bench[] = [
   changeSets,
   ptyCapture,
   harness,
+  harnessMemory,
+  harnessGate,
+  harnessFlood,
   cliStart,
   memory,
   cost,
@@ -65,7 +71,7 @@ const say = (text: string) => void process.stderr.write(`${text}\n`)
 
 async function main(): Promise<number> {
   if (flags.list) {
-    for (const { name, about } of benches) process.stdout.write(`${name.padEnd(12)} ${about}\n`)
+    for (const { name, about } of benches) process.stdout.write(`${name.padEnd(14)} ${about}\n`)
     return 0
   }
   const unknown = positionals.filter((name) => benches.every((bench) => bench.name !== name))

@@ -22,12 +22,15 @@ export function claudeMachine(options: {
 export const driveClaude = (options: Omit<DriveOptions, 'adapter'>): DrivenRun =>
   driveHarness({ ...options, adapter: claudeAdapter })
 
-/** As on a person's machine: claude is found and signed in by the login shell's profile. */
-export function signInClaude(homeDir: string, { binDir, modelUrl }: { binDir: string; modelUrl: string }): void {
+/** As on a person's machine: claude is found and signed in by the login shell's profile, by a key or as a subscriber. */
+export function signInClaude(
+  homeDir: string,
+  { binDir, modelUrl, isSubscriber = false }: { binDir: string; modelUrl: string; isSubscriber?: boolean },
+): void {
   const profile = [
     `export PATH='${binDir}':"$PATH"`,
     `export ANTHROPIC_BASE_URL='${modelUrl}'`,
-    'export ANTHROPIC_API_KEY=dummy',
+    `export ${isSubscriber ? 'CLAUDE_CODE_OAUTH_TOKEN' : 'ANTHROPIC_API_KEY'}=dummy`,
     `export CLAUDE_CONFIG_DIR='${join(homeDir, '.claude')}'`,
   ]
   writeFileSync(join(homeDir, '.profile'), `${profile.join('\n')}\n`)

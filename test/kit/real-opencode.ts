@@ -15,7 +15,7 @@ export function opencodeConfig(baseUrl: string, more: Record<string, unknown> = 
   const stub = {
     npm: '@ai-sdk/anthropic',
     options: { baseURL: `${baseUrl}/v1`, apiKey: 'dummy' },
-    models: { 'stub-model': model },
+    models: { 'stub-model': model, 'second-model': { ...model, name: 'Second' } },
   }
   return JSON.stringify({
     model: 'stub/stub-model',

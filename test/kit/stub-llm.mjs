@@ -15,6 +15,7 @@
 // tools takes the scenario's next step (a retry takes one too); past the last comes `after`. A request without tools (a
 // title, a summary) gets `side` and takes no step. A scenario's `rules` go before its steps: [{"when":"regular expression",
 // ...step}], the first whose expression is found in what was said since its last reply (as JSON) answers, however often.
+// Before them go its `models`: {"<name>": step} answers every request for that model.
 // A step: `text`, `thinking`, `tool` or `tools`, `usage` {input, output, cacheRead, cacheWrite}, `stopReason`, and for
 // trouble `error` {status, type, message, retryAfter, resetsAt, headers}, `streamError` (an error event after the 200),
 // `cutAfter` (events until the socket dies), `drop`, `hang`, `delayMs`, `chunkDelayMs`.
@@ -47,10 +48,12 @@ function route(url) {
 }
 
 /** `last`: what was said since the model's last reply, as JSON. */
-function pickStep(name, { tools, last }) {
+function pickStep(name, { tools, last, model }) {
   const scenario = script.scenarios?.[name]
   if (!scenario) return { error: { status: 404, type: 'not_found_error', message: `no scenario "${name}"` } }
   if (tools.length === 0) return scenario.side ?? { text: 'Stub title' }
+  const ofModel = scenario.models?.[model]
+  if (ofModel) return ofModel
   const rule = scenario.rules?.find(({ when }) => new RegExp(when).test(last))
   if (rule) return rule
   const number = cursors.get(name) ?? 0
@@ -200,8 +203,8 @@ async function serve(req, res) {
   const step = pickStep(
     scenario,
     isResponses
-      ? { tools: toolsOf(body), last: lastSaid(body) }
-      : { tools: body.tools ?? [], last: lastMessages(body) },
+      ? { tools: toolsOf(body), last: lastSaid(body), model: body.model }
+      : { tools: body.tools ?? [], last: lastMessages(body), model: body.model },
   )
   await pause(step.delayMs)
   if (step.hang) return undefined

@@ -34,6 +34,8 @@ export interface StubScenario {
   steps: readonly StubStep[]
   /** Go before the steps: the first whose regular expression is found in the last message answers. */
   rules?: readonly (StubStep & { when: string })[]
+  /** Go before both: what each request for this model gets. */
+  models?: Readonly<Record<string, StubStep>>
   loop?: boolean
 }
 export interface StubRequest {

@@ -47,6 +47,15 @@ const read = (write: string | undefined): unknown[] =>
     .map((text) => JSON.parse(text) as unknown)
 const isCancel = { jsonrpc: '2.0', method: 'session/cancel', params: { sessionId: 's1' } }
 
+it('told to end, it cancels the turn that goes on, and leaves its input when that has ended', () => {
+  const { dialogue } = working()
+  expect(read(dialogue.interrupt!().write)).toEqual([isCancel])
+  const { closeInput } = dialogue.push(line({ id: 3, result: { stopReason: 'cancelled' } }))
+  expect(closeInput).toBe(true)
+  expect(dialogue.interrupt!().write).toBeUndefined()
+  expect(dialogue.outcome({ ...left, stoppedFor: 'interrupted' })).toMatchObject({ exitReason: 'interrupted' })
+})
+
 describe('a permission request', () => {
   it('is asked by the name that rules know, and answered for this once', () => {
     const { dialogue } = working()

@@ -53,6 +53,7 @@ export function acpDialogue(spec: RunSpec, options: DialogueOptions = {}, progra
     ...lineFrame(run, redactText),
     answer: (askId, decision) => run.answer(askId, decision),
     input: (text) => run.input(text),
+    interrupt: () => run.interrupt(),
     outcome: (exit) => acpOutcome(run.facts, exit, program.signInHint),
   }
 }
@@ -117,6 +118,10 @@ class AcpRun {
     if (call?.asked != null) call.asked.isAllowed = answered.isAllowed
     const isStop = decision.behavior === 'deny' && decision.stop === true
     return { events: [], write: answered.write + (isStop ? this.#cancelLine() : '') }
+  }
+
+  interrupt(): DialogueOutput {
+    return { events: [], ...(this.#phase === 'working' && { write: this.#cancelLine() }) }
   }
 
   input(text: string): DialogueOutput {

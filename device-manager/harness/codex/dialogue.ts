@@ -10,6 +10,7 @@ import { lineFrame } from '../parts/line-frame.ts'
 import { Approvals } from './approvals.ts'
 import { callEvent, callOf, resultEvent, wordsOf } from './items.ts'
 import { threadConfig } from './mcp-servers.ts'
+import { AskedCalls, readsResource, whatActed } from './unasked.ts'
 import { classOf, codexOutcome, httpStatusOf, type OutcomeFacts } from './outcome.ts'
 import {
   errorNote,
@@ -62,7 +63,7 @@ class CodexRun {
   #hasSettings = false
   readonly #approvals = new Approvals()
   readonly #patches = new Map<string, readonly FileChange[]>()
-  readonly #asked = new Set<string>()
+  readonly #asked = new AskedCalls()
   #phase: 'opening' | 'working' | 'finished' = 'opening'
   #early: string[] = []
   #turnId: string | null = null
@@ -154,8 +155,8 @@ class CodexRun {
         (threadId, itemId) => this.#patches.get(this.#callId(threadId, itemId)) ?? null,
       )
       if (step === null) return null
-      for (const { toolCallId } of step.asks ?? [])
-        if (toolCallId !== null) this.#asked.add(this.#callId(threadOf(value), toolCallId))
+      for (const { toolCallId, name } of step.asks ?? [])
+        this.#asked.note(toolCallId === null ? name : this.#callId(threadOf(value), toolCallId), toolCallId === null)
       const asks = step.asks?.map((ask) => ({
         ...ask,
         toolCallId: ask.toolCallId && this.#callId(threadOf(value), ask.toolCallId),
@@ -251,7 +252,8 @@ class CodexRun {
     }
     const patch = item.type === 'fileChange' ? fileItem.safeParse(item) : null
     if (patch?.success && this.#patches.size < maxPatches) this.#patches.set(toolCallId, patch.data.changes)
-    return { events: [callEvent(toolCallId, call, this.#redactText)], ...this.#interruptWhenSpent(threadId) }
+    const stop = readsResource(item) ? this.#stopUnlessAsked(toolCallId, item) : this.#interruptWhenSpent(threadId)
+    return { events: [callEvent(toolCallId, call, this.#redactText)], ...stop }
   }
 
   #words(when: 'started' | 'completed', { threadId, item }: { threadId: string; item: Item }): DialogueOutput | null {
@@ -269,10 +271,10 @@ class CodexRun {
 
   /** Under the policy that was asked for, this does not happen; if it does, nothing more may. */
   #stopUnlessAsked(toolCallId: string, item: Item): { write?: string } {
-    const isAsked = this.#asked.delete(toolCallId)
-    const acts = item.type === 'fileChange' || (item.type === 'commandExecution' && actsByItself.has(item['source']))
-    if (isAsked || !acts || !isGated(this.#spec) || this.facts.unasked !== null) return {}
-    this.facts.unasked = item.type === 'fileChange' ? 'a patch' : 'a command'
+    const isAsked = this.#asked.take(toolCallId) || this.#asked.take(callOf(item)?.name ?? '')
+    const acted = whatActed(item, this.#spec.permissions)
+    if (isAsked || acted === null || !isGated(this.#spec) || this.facts.unasked !== null) return {}
+    this.facts.unasked = acted
     return this.#interrupt()
   }
 
@@ -355,9 +357,6 @@ class CodexRun {
     return threadId === this.facts.sessionId ? itemId : `${threadId}/${itemId}`
   }
 }
-
-/** Not what goes on in a program that runs already. */
-const actsByItself = new Set<unknown>(['agent', 'unifiedExecStartup'])
 
 const forScreens =
   /^(thread\/(started|status\/changed|name\/updated|goal\/.*|closed)|turn\/(started|diff\/updated|plan\/updated)|item\/.*([dD]elta|[pP]art[aA]dded|progress|terminalInteraction)|account\/.*|skills\/changed|serverRequest\/resolved|remoteControl\/.*|mcpServer\/startupStatus\/updated|deprecationNotice|hook\/.*)$/

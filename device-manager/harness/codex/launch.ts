@@ -43,7 +43,14 @@ const always = [
 ]
 
 /** Tools that act without asking first: not there where the agent's lists have a say. */
-const withoutAGate = ['web_search="disabled"', 'features.view_image=false', 'features.image_generation=false']
+const withoutAGate = [
+  'web_search="disabled"',
+  'features.view_image=false',
+  'features.image_generation=false',
+  // Both bring servers that `config/read` does not name, so their tools could not be told to ask.
+  'features.apps=false',
+  'features.plugins=false',
+]
 
 /** The settings and rules that a repository brings count only where a person trusts it; they could allow every command. */
 function untrusted(folders: readonly string[]): string {

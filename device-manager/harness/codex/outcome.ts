@@ -43,8 +43,9 @@ export function codexOutcome(facts: OutcomeFacts, exit: ProcessExit): HarnessOut
   const kept = { sessionId: facts.sessionId, resumeRefused: false }
   if (exit.stoppedFor !== null) return { ...kept, exitReason: exit.stoppedFor, message: null }
   if (facts.unasked !== null) {
+    const fix = facts.unasked.startsWith('mcp__') ? ` A rule \`${facts.unasked}\` in \`allow\` lets it.` : ''
     const message = `codex ran ${facts.unasked} without asking first, so the run was stopped: the agent's lists would not have held.`
-    return { ...kept, exitReason: 'error', message }
+    return { ...kept, exitReason: 'error', message: message + fix }
   }
   if (refusal !== null)
     return { ...kept, exitReason: 'harness_start_failed', message: `codex refused to start: ${refusal}` }

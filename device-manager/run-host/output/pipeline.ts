@@ -78,6 +78,12 @@ export class Pipeline {
     this.#apply(this.#options.dialogue.input(text))
   }
 
+  /** The harness is about to get an interrupt. */
+  interrupt(): void {
+    const { dialogue } = this.#options
+    if (dialogue.interrupt !== undefined) this.#apply(dialogue.interrupt())
+  }
+
   /** All output was read. */
   end(exit: ProcessExit): void {
     this.#isOver = true

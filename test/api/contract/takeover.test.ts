@@ -106,7 +106,7 @@ test(`nobody takes over a device (seed ${seed})`, { timeout: 600_000 }, async ()
     body: { deviceId: device.identity.deviceId, displayName: 'f', rootPath: '/tmp' },
     token: victim.token,
   })
-  const offers: { commandOf: unknown; secrets: string[] }[] = []
+  const offers: { commandOf: unknown; protocol: unknown; servers: string[]; secrets: string[] }[] = []
   /** Takes what is offered, as the victim's device would, and ends it. */
   async function drain(): Promise<void> {
     while (device.pending.includes('run.offer')) {
@@ -118,7 +118,9 @@ test(`nobody takes over a device (seed ${seed})`, { timeout: 600_000 }, async ()
       const isStarted = device.pending.includes('run.start')
       const secrets = isStarted ? (await device.next('run.start')).secrets : {}
       if (!isStarted) await device.next('run.withdrawn')
-      offers.push({ commandOf: spec.harness === 'command' ? spec.command : null, secrets: Object.keys(secrets) })
+      const { harness, command, protocol, mcpServers } = spec
+      const ofCommand = harness === 'command' ? { commandOf: command, protocol } : { commandOf: null, protocol: null }
+      offers.push({ ...ofCommand, servers: Object.keys(mcpServers), secrets: Object.keys(secrets) })
       if (!isStarted) continue
       device.send({ type: 'run.ended', runId, fence, report: endReport({ exitReason: 'completed', eventCount: 0 }) })
       await device.next('run.closed')
@@ -171,11 +173,11 @@ test(`nobody takes over a device (seed ${seed})`, { timeout: 600_000 }, async ()
     agents: await root('agents')
       .whereIn('id', [plain.id, program.id])
       .orderBy('id')
-      .select('id', 'command', 'owner_user_id', 'tools', 'capabilities'),
+      .select('id', 'command', 'protocol', 'owner_user_id', 'tools', 'capabilities'),
     device: await root('devices')
       .where({ public_id: device.identity.publicId })
       .select('user_id', 'runs_by', 'removed_at'),
-    defaults: await root('workspaces').where({ id: victim.workspaceId }).select('default_device'),
+    defaults: await root('workspaces').where({ id: victim.workspaceId }).select('default_device', 'mcp_servers'),
   })
   const before = await stateOf()
   const source: ValueSource = { document, known: fc.constantFrom('me', 'main', inPool('agentId'), '<victimId>'), named }
@@ -218,6 +220,7 @@ test(`nobody takes over a device (seed ${seed})`, { timeout: 600_000 }, async ()
   expect(offers.length).toBeGreaterThan(1)
   const commands = new Set(offers.map(({ commandOf }) => JSON.stringify(commandOf)))
   expect([...commands].filter((text) => text !== 'null' && text !== JSON.stringify(ownCommand))).toEqual([])
+  expect(offers.filter(({ protocol, servers }) => protocol != null || servers.length > 0)).toEqual([])
   expect(new Set(offers.flatMap(({ secrets }) => secrets))).toEqual(new Set(['OWN_KEY']))
   // Else the walk would say little.
   expect(done.removed).toBe(0)

@@ -87,6 +87,35 @@ describe('assignment', () => {
     await device.disconnect()
   })
 
+  test('by the run that works on the task: the other agent begins as soon as that run has ended', async () => {
+    const { device, agentId } = await worker(server)
+    const other = await worker(server)
+    const one = await task(server, { assignee: agentId })
+    const run = await device.take()
+    const elsewhere = await task(server, { assignee: other.agentId })
+    const stranger = await other.device.take()
+    const handOn = (id: string, token: string) =>
+      call(server, `/tasks/${id}/assign`, { assignee: other.agentId }, token)
+    // Only its own, and only by that very run.
+    expect(outcomeOf(await handOn(one.id, stranger.token))).toBe('409 task_has_active_run')
+    expect(outcomeOf(await call(server, `/tasks/${elsewhere.id}/assign`, { assignee: agentId }, run.token))).toBe(
+      '409 task_has_active_run',
+    )
+    await stranger.end()
+    const given = await handOn(one.id, run.token)
+    expect(given.body).toMatchObject({ assignee: { id: other.agentId }, conditions: [{ type: 'active_run' }] })
+    await expectWakes(server, one.id, ['assignment', 'assignment'])
+    const { data } = await server.ok(`/runs?task=${one.id}&agent=${other.agentId}`)
+    expect(data[0]).toMatchObject({ status: 'queued', gateReason: 'task_locked' })
+    await run.end()
+    // On another device, which nothing but the end of that run tells of it.
+    const next = await other.device.take()
+    expect(next.runId).toBe(data[0].id)
+    await next.end()
+    await other.device.disconnect()
+    await device.disconnect()
+  })
+
   test('ends with the agent: its open tasks are named and are nobody’s', async () => {
     const agent = await server.createAgent()
     const [open, done] = [await task(server, { assignee: agent.id }), await task(server, { assignee: agent.id })]

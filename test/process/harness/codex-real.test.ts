@@ -265,6 +265,21 @@ describe('a tool call', () => {
     expect(dataOf(run.events, 'tool_result')).toMatchObject([{ isError: true }])
   })
 
+  it('that reads a resource of an MCP server, which codex never asks about, ends the run unless a rule allows it', async () => {
+    const read = { name: 'read_mcp_resource', input: { server: 'files', uri: 'x://y' } }
+    const play = async (allow: string[]) => {
+      const permissions = { allow, ask: [], deny: [], defaultMode: 'strict' as const }
+      await script({ tools: [{ name: 'list_mcp_resources', input: {} }, read] }, { text: 'Read.' })
+      return (await drive({ spec: { mcpServers: servedBy('HOME'), permissions } }).done).outcome
+    }
+    expect(await play([])).toMatchObject({
+      exitReason: 'error',
+      message: expect.stringContaining('`mcp__files__read_mcp_resource` in `allow`'),
+    })
+    expect(await play(['mcp__files__*'])).toMatchObject({ exitReason: 'completed' })
+    expect(await stub.requests()).toHaveLength(2)
+  })
+
   it('that no list can judge is not offered', async () => {
     await script({ text: 'Done.' })
     await drive({ spec: { permissions: { allow: [], ask: [], deny: [], defaultMode: 'strict' } } }).done

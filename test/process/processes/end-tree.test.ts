@@ -88,6 +88,28 @@ describe('the escalation', () => {
     expect(existsSync(path.join(run.folder, 'helper-interrupted'))).toBe(false)
   })
 
+  test('what the group left behind in a session of its own has a while, and is then told to end, too', async () => {
+    const waits =
+      'trap "exit 4" TERM; trap "touch \\$D/helper-interrupted" INT; touch $D/helper; while :; do sleep 0.02; done'
+    const run = await family(`setsid bash -c '${waits}' & touch $D/up; sleep 1000`)
+    await run.present(2)
+    const at: number[] = []
+    const steps = { interruptMs: 60_000, orphanMs: 300, terminateMs: 60_000 }
+    const result = await run.end({ steps, onStep: () => at.push(performance.now()) })
+    expect(result).toEqual({ survivors: [], signals: ['SIGINT', 'SIGTERM'] })
+    expect(at[1]! - at[0]!).toBeGreaterThanOrEqual(300)
+    expect(existsSync(path.join(run.folder, 'helper-interrupted'))).toBe(false)
+  })
+
+  test('a group of which one goes on has all of its time, whatever it left behind', async () => {
+    const run = await family(
+      `setsid sleep 1000 & (trap "" INT; touch $D/a; sleep 1; touch $D/written) & touch $D/b; sleep 1000`,
+    )
+    await run.present(2)
+    await run.end({ steps: { interruptMs: 60_000, orphanMs: 100 } })
+    expect(existsSync(path.join(run.folder, 'written'))).toBe(true)
+  })
+
   test.each(['INT', 'TERM'])('a stopped tree is woken and ends on SIG%s', async (signal) => {
     const ignored = signal === 'TERM' ? 'trap "" INT' : ':'
     const child = '$SIG{INT} = "DEFAULT"; open F, ">", "$ENV{D}/a"; close F; sleep 1000'

@@ -188,7 +188,9 @@ async function assign(input: HandlerInput<Routes['assign']>) {
   const task = await readableTask(db, caller, params.id)
   const reference = assigneeReference(body.assignee)
   const agent = reference === null ? null : await assigneeOf(db, caller, { reference, projectId: task.projectId })
-  return presentTask(db, await assignTask(db, { task, agent, actor: actorOf(caller), world }), world.now())
+  const byRunId = caller.kind === 'agent' ? caller.runId : null
+  const given = await assignTask(db, { task, agent, actor: actorOf(caller), byRunId, world })
+  return presentTask(db, given, world.now())
 }
 
 async function move(input: HandlerInput<Routes['move']>) {

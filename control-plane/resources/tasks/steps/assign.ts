@@ -14,27 +14,29 @@ export interface Assignment {
   /** null: nobody. */
   agent: Pick<AgentRow, 'id'> | null
   actor: Actor
+  /** The run that asks for it. */
+  byRunId: string | null
   world: World
 }
 
 /**
  * Gives the task to an agent and wakes it, or to nobody. A run that executes keeps the task where it is
- * (`task_has_active_run`); one that only waits is ended, as what it was to do is now another's. Giving it to whom has it
- * changes nothing.
+ * (`task_has_active_run`), unless it hands the task on itself: the wake of the other agent waits for its end then. A run that
+ * only waits is ended, as what it was to do is now another's. Giving it to whom has it changes nothing.
  */
 export async function assignTask(tx: Db, assignment: Assignment): Promise<TaskRow> {
-  const { task, agent, world } = assignment
+  const { task, agent, byRunId, world } = assignment
   if (task.archivedAt !== null) fail('task_archived')
   if (task.assigneeAgentId === (agent?.id ?? null)) return task
   const live = await listLiveOfTask(tx, task.id)
-  const active = live.find((run) => run.status === 'running')
+  const active = live.find((run) => run.status === 'running' && run.id !== byRunId)
   if (active !== undefined) fail('task_has_active_run', { details: { runId: active.id } })
   await cancelWaitingRuns(tx, { task, world, reason: 'The task was given to another.' })
   const before = (await findTaskById(tx, task.id, true)) ?? fail('task_not_found', { param: 'id' })
   return giveTo(tx, { ...assignment, task: before })
 }
 
-async function giveTo(tx: Db, { task, agent, actor, world }: Assignment): Promise<TaskRow> {
+async function giveTo(tx: Db, { task, agent, actor, world }: Omit<Assignment, 'byRunId'>): Promise<TaskRow> {
   const now = world.now()
   const changed = { ...task, assigneeAgentId: agent?.id ?? null, updatedAt: now }
   const given = await replaceTask(tx, task, { ...changed, wakeAt: wakeAtOf(changed, now) })

@@ -1,0 +1,12 @@
+import { allHarnessCases } from '../kit/real-harness.ts'
+import { opencodeDriver } from './harness/drivers.ts'
+import { longCases } from './harness/long-cases.ts'
+import { gateCases, shortCases } from './harness/short-cases.ts'
+import { stageFor } from './harness/stage.ts'
+
+// It starts slowly; that it works stands in harness-handover.test.ts.
+const stage = stageFor(opencodeDriver)
+if (allHarnessCases) {
+  shortCases(stage, opencodeDriver)
+  longCases(stage, opencodeDriver)
+} else gateCases(stage, opencodeDriver)

@@ -1,0 +1,134 @@
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach } from 'vitest'
+import type { RunEvent } from '../../../shared/api/run-events.ts'
+import type { RunDetail } from '../../../shared/api/runs.ts'
+import { goneMs, wholeLog } from '../../kit/invariants.ts'
+import { nothingNames, waitFor } from '../../kit/programs.ts'
+import { fetchHarness } from '../../kit/real-harness.ts'
+import { startStubLlm, type StubLlm, type StubScenario, type StubStep } from '../../kit/stub-llm.ts'
+import type { TestApi } from '../../kit/system-api.ts'
+import type { TestDevice } from '../../kit/system-device.ts'
+import { makeRepo } from '../../kit/system-scenario.ts'
+import { TestSystem } from '../../kit/system.ts'
+import type { HarnessDriver } from './drivers.ts'
+
+/** A real harness through the whole system; only the model's server is scripted. */
+export interface Stage {
+  driver: HarnessDriver
+  system: TestSystem
+  api: TestApi
+  device: TestDevice
+  stub: StubLlm
+  binDir: string
+  modelUrl: string
+}
+
+export interface StagedAgent {
+  id: string
+  /** Its default folder: a repository of its own. */
+  folder: string
+}
+
+/** Declares the set-up of a file of tests; the tests ask for the stage when they run. */
+export function stageFor(driver: HarnessDriver): () => Stage {
+  let found: ReturnType<typeof fetchHarness>
+  let stage: Stage | undefined
+  beforeAll(async () => {
+    found = fetchHarness(driver.program)
+    if ('missing' in found) {
+      process.stderr.write(`\n*** NOT TESTED: the real ${driver.program} is not available here. ${found.missing}\n\n`)
+      return
+    }
+    const stub = await startStubLlm()
+    const system = await TestSystem.start({ devices: 0 })
+    const device = system.makeDevice()
+    const { binDir } = found
+    const modelUrl = `${stub.url}/s/run`
+    stage = { driver, system, api: system.api, device, stub, binDir, modelUrl }
+    driver.install(device.homeDir, { binDir, modelUrl })
+    await device.enrol(system.api, system.server.url)
+    await device.start()
+  })
+  beforeEach((context) => {
+    if ('missing' in found) context.skip(found.missing)
+  })
+  afterAll(async () => {
+    await stage?.system.stop()
+    await stage?.stub.stop()
+  })
+  return () => {
+    if (stage === undefined) throw new Error(`the stage of ${driver.program} is not there`)
+    return stage
+  }
+}
+
+/** An agent on this harness. `config`: of the agent, such as `permissions` and `runtime`. */
+export async function newAgent(
+  { driver, system, api, modelUrl, device: usual }: Stage,
+  name: string,
+  { config, device = usual, ...fields }: Record<string, unknown> & { device?: TestDevice } = {},
+): Promise<StagedAgent> {
+  const folder = join(system.root, name)
+  makeRepo(folder)
+  const { publicId } = device.identity
+  const { shortId } = await api.addFolder({ displayName: name, rootPath: folder, deviceId: publicId })
+  const own = { ...driver.agentFields(modelUrl), ...fields, harness: driver.harness }
+  const agent = await api.createAgent({ name, defaultFolderId: shortId, ...own })
+  if (config !== undefined) await api.call('PUT', `/agents/${agent.id}/config`, { config })
+  return { id: agent.id, folder }
+}
+
+export const withTools = (tools: Record<string, unknown>) => ({ config: { permissions: { tools } } })
+
+/** What the model says to the next requests that bring tools, in this order. */
+export const says = ({ stub }: Stage, steps: readonly StubStep[], more: Partial<StubScenario> = {}): Promise<void> =>
+  stub.script({ run: { steps, ...more } })
+
+/** The bodies of what the model was asked, as JSON. */
+export const asked = async ({ stub }: Stage): Promise<string[]> =>
+  (await stub.requests()).map(({ body }) => JSON.stringify(body))
+
+export function dataOf(events: readonly RunEvent[], kind: string): Record<string, unknown>[] {
+  return events.filter((event) => event.kind === kind).map(({ data }) => data)
+}
+
+export interface EndedRun {
+  run: RunDetail
+  events: RunEvent[]
+  sessionId: unknown
+}
+
+/** Waits for the end of a run, and looks whether its log is whole and nothing of it lives. */
+export async function ended({ api }: Stage, runId: string, exitReason: string): Promise<EndedRun> {
+  const run = await waitFor(
+    async () => {
+      const now = await api.run(runId)
+      return ['succeeded', 'failed', 'cancelled'].includes(now.status) ? now : null
+    },
+    `${runId} ends`,
+    { ms: 240_000 },
+  )
+  const events = await api.events(runId)
+  if (run.exitReason !== exitReason)
+    throw new Error(`${runId}: ${run.exitReason}, not ${exitReason}: ${JSON.stringify({ run, events }, null, 1)}`)
+  wholeLog(events, exitReason)
+  await nothingNames(runId, goneMs)
+  return { run, events, sessionId: dataOf(events, 'session')[0]?.['sessionId'] }
+}
+
+/** Starts a run of the agent and sees it to that end. */
+export async function plays(
+  stage: Stage,
+  agent: StagedAgent,
+  { prompt = 'Do it.', taskId, exitReason = 'completed' }: { prompt?: string; taskId?: string; exitReason?: string },
+): Promise<EndedRun> {
+  const { runPublicId } = await stage.api.call<{ runPublicId: string }>('POST', `/agents/${agent.id}/runs`, {
+    prompt,
+    ...(taskId !== undefined && { taskId }),
+  })
+  return ended(stage, runPublicId, exitReason)
+}
+
+/** The run that follows this one. */
+export const successorOf = ({ api }: Stage, runId: string): Promise<string> =>
+  waitFor(async () => (await api.run(runId)).successorRunId, 'a run follows', { ms: 60_000 })
