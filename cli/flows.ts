@@ -16,6 +16,7 @@ const flows: Readonly<Record<string, () => Promise<Flow>>> = {
   'run retry': async () => (await import('./flows/run/retry.ts')).runRetry,
   'run output': async () => (await import('./flows/run/output.ts')).runOutput,
   'run change-set': async () => (await import('./flows/run/change-set.ts')).runChangeSet,
+  'workflow start': async () => (await import('./flows/workflow-start.ts')).workflowStart,
   'automation hook': async () => (await import('./flows/automation-hook.ts')).automationHook,
   'task get': async () => (await import('./flows/task/get.ts')).taskGet,
   'task batch': async () => (await import('./flows/task/batch.ts')).taskBatch,

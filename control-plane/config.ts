@@ -57,6 +57,8 @@ const environment = z.object({
     .refine((text) => parseKey(text) !== null, 'must be 32 bytes as hex or base64')
     .optional(),
   SVC_SECRET_PROVIDERS: z.string().max(10_000).optional(),
+  SVC_WORKFLOWS: z.enum(['on', 'off']).default('on'),
+  SVC_WORKFLOW_CATALOG_DIR: z.string().min(1).optional(),
   SVC_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
   SVC_RATE_LIMIT_PER_MINUTE: z.coerce.number().int().min(1).default(600_000),
   SVC_CHECK_REPLIES: flag,
@@ -120,6 +122,10 @@ export function readConfig(env: Record<string, string | undefined>, flags: Serve
     secretsKey: value.SVC_SECRETS_KEY ?? null,
     /** Services whose secrets agents may ask for; null: any. */
     secretProviders: value.SVC_SECRET_PROVIDERS?.split(',').map((name) => name.trim()) ?? null,
+    /** Whether this server runs the programs of workflows. */
+    runsWorkflows: value.SVC_WORKFLOWS === 'on',
+    /** A folder of programs that the operator gives to all workspaces. */
+    workflowCatalogDir: value.SVC_WORKFLOW_CATALOG_DIR ?? null,
     logLevel: value.SVC_LOG_LEVEL,
     requestsPerMinute: value.SVC_RATE_LIMIT_PER_MINUTE,
     /** Parses replies by their schemas; a reply or code that the contract does not name is a failure. */

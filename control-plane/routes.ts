@@ -32,6 +32,7 @@ import { unassignTasks } from './resources/tasks/steps/assign.ts'
 import { taskHandlers } from './resources/tasks/handlers/tasks.ts'
 import { taskHistoryHandlers } from './resources/tasks/handlers/history.ts'
 import { taskLinkHandlers } from './resources/tasks/handlers/link.ts'
+import { workflowHandlers } from './resources/workflows/handlers/workflows.ts'
 import { workspaceActionHandlers } from './resources/workspaces/handlers/action.ts'
 import { workspaceHandlers } from './resources/workspaces/handlers/workspaces.ts'
 
@@ -61,6 +62,7 @@ export function implementResources(deps: ResourceDependencies): ImplementedRoute
     ...taskHistoryHandlers(),
     ...repoHandlers(),
     ...automationHandlers(deps),
+    ...workflowHandlers(deps),
     ...pullRequestHandlers(deps),
     ...conversationHandlers(deps),
     ...messageHandlers(),

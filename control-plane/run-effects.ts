@@ -3,6 +3,7 @@ import { closeGatesOfRun } from './resources/approvals/steps/run-ended.ts'
 import { goOnAfterFailure } from './wakes/after-failure.ts'
 import { goOnAfterLimit } from './wakes/after-limit.ts'
 import { postReply } from './resources/conversations/steps/reply.ts'
+import { endStep } from './resources/workflows/steps/step-ended.ts'
 import { moveStartedTask, recordRunEnd } from './resources/tasks/steps/run-effects.ts'
 
 /**
@@ -12,6 +13,6 @@ export function registerAllRunEffects(): void {
   registerRunEffects({
     started: [moveStartedTask],
     // Tasks are locked before conversations, as everywhere.
-    ended: [closeGatesOfRun, recordRunEnd, postReply, goOnAfterLimit, goOnAfterFailure],
+    ended: [closeGatesOfRun, recordRunEnd, postReply, goOnAfterLimit, goOnAfterFailure, endStep],
   })
 }

@@ -4,7 +4,8 @@ import { contract } from '../shared/api/index.ts'
 import type { World } from '../shared/lib/world.ts'
 import { loadCatalog, type ModelCatalog } from './catalog/catalog.ts'
 import type { ServerConfig } from './config.ts'
-import { CostlyPool, type PoolLimits } from './costly/pool.ts'
+import { CostlyPool } from './costly/pool.ts'
+import type { PoolLimits } from './process/worker-pool.ts'
 import type { Database } from './db/open.ts'
 import { serverKey } from './db/server-keys.ts'
 import { writeStateOf, type WriteObserver } from './db/transaction.ts'
@@ -42,6 +43,9 @@ import { createOidcClient } from './sign-in/oidc/client.ts'
 import { signInRoutes } from './sign-in/routes.ts'
 import { createSweeper } from './sweeps.ts'
 import type { Sweeper } from './sweeps/sweeper.ts'
+import { Advancer } from './workflows/advance/advancer.ts'
+import { WorkflowCatalog } from './workflows/catalog/catalog.ts'
+import { EnginePool } from './workflows/engine/pool.ts'
 
 export interface ControlPlaneOptions {
   config: ServerConfig
@@ -76,6 +80,7 @@ const keepAliveMs = 72_000
 export class ControlPlane {
   readonly dispatcher: Dispatcher
   readonly waker: Waker
+  readonly advancer: Advancer
   readonly sweeper: Sweeper
   readonly ingest: Ingest
   readonly github: GithubConnection
@@ -85,6 +90,8 @@ export class ControlPlane {
   private readonly options: ControlPlaneOptions
   private readonly catalog: ModelCatalog
   private readonly costly: CostlyPool
+  private readonly engine: EnginePool | null
+  private readonly workflowCatalog: WorkflowCatalog
   private readonly idleMemory: IdleMemory
   private readonly vault: Vault
   private readonly starter: RunStarter
@@ -121,6 +128,12 @@ export class ControlPlane {
     const replicaId = world.uuid()
     this.catalog = loadCatalog(config.modelsFile)
     this.costly = new CostlyPool({ world, log, ...(options.costly && { limits: options.costly }) })
+    this.engine = config.runsWorkflows ? new EnginePool({ world, log }) : null
+    this.workflowCatalog = new WorkflowCatalog({
+      folder: config.workflowCatalogDir,
+      check: (source, owner) => this.costly.run('workflows.check', source, owner),
+      log,
+    })
     this.idleMemory = new IdleMemory({ world })
     this.metrics = createMetrics({ defaults: options.processMetrics })
     writeStateOf(root).observers.add(this.observeWrites)
@@ -131,11 +144,21 @@ export class ControlPlane {
     this.wakeContext = {
       world,
       cloudEnabled,
+      runsWorkflows: config.runsWorkflows,
+      builtInWorkflows: () => this.workflowCatalog.known(),
       limits: config.runLimits,
       catalog: this.catalog,
       offers: this.dispatcher,
     }
     this.waker = new Waker({ ...common, context: this.wakeContext })
+    this.advancer = new Advancer({
+      ...common,
+      engine: this.engine,
+      findSchemaFlaw: (schemas, of) => this.costly.run('schemas.check', schemas, of),
+      context: this.wakeContext,
+      readsChecks: () => this.github.client !== null,
+      leaseMs: config.leaseMs,
+    })
     this.vault = createVault(keySourceOf(options), world)
     this.starter = new RunStarter({ ...common, vault: this.vault, runTokenKey, apiUrl: () => this.url })
     this.requests = new DeviceRequests(common)
@@ -167,6 +190,7 @@ export class ControlPlane {
       config,
       dispatcher: this.dispatcher,
       waker: this.waker,
+      advancer: this.advancer,
       github: this.github.sweeps,
       wakeContext: this.wakeContext,
     })
@@ -198,6 +222,7 @@ export class ControlPlane {
     await this.bus.start()
     this.dispatcher.start()
     this.waker.start()
+    this.advancer.start()
     this.starter.listen()
     this.requests.start()
     this.linkServer.start()
@@ -211,6 +236,8 @@ export class ControlPlane {
     })
     this.address = this.http.address() as AddressInfo
     this.sweeper.start()
+    // What it cannot read now, the routes of the catalog tell.
+    if (this.engine !== null) await this.workflowCatalog.list().catch(() => undefined)
     // Several servers in one process must not collect its memory.
     if (this.options.processMetrics) this.idleMemory.start()
   }
@@ -238,6 +265,8 @@ export class ControlPlane {
     await this.ingest.idle()
     this.requests.stop()
     this.starter.stop()
+    await this.advancer.stop()
+    await this.engine?.stop()
     await this.waker.stop()
     await this.dispatcher.stop()
     await this.bus.stop()
@@ -291,6 +320,8 @@ export class ControlPlane {
       bus: this.bus,
       requests: this.requests,
       costly: this.costly,
+      engine: this.engine,
+      workflowCatalog: this.workflowCatalog,
       heartbeatMs: config.heartbeatMs,
       leaseMs: config.leaseMs,
       cloudEnabled,

@@ -12,6 +12,8 @@ import { queuedRunsSweep } from './sweeps/queued-runs.ts'
 import { runningRunsSweep } from './sweeps/running-runs.ts'
 import { scheduledTasksSweep } from './sweeps/scheduled-tasks.ts'
 import { Sweeper, type Sweep } from './sweeps/sweeper.ts'
+import { workflowsSweep } from './sweeps/workflows.ts'
+import type { Advancer } from './workflows/advance/advancer.ts'
 import type { WakeContext } from './wakes/wake.ts'
 import type { Waker } from './wakes/waker.ts'
 
@@ -25,8 +27,9 @@ export function createSweeper(options: {
   waker: Waker
   github: readonly Sweep[]
   wakeContext: WakeContext
+  advancer: Advancer
 }): Sweeper {
-  const { root, world, log, config, dispatcher, waker } = options
+  const { root, world, log, config, dispatcher, waker, advancer } = options
   const everyMs = config.sweepMs
   const soonMs = Math.min(1_000, everyMs)
   return new Sweeper({
@@ -55,6 +58,12 @@ export function createSweeper(options: {
       scheduledTasksSweep({ everyMs: soonMs }),
       dueAutomationsSweep({ everyMs: soonMs, context: options.wakeContext }),
       idleCompactionSweep({ everyMs, context: options.wakeContext }),
+      workflowsSweep({
+        everyMs,
+        leaseMs: config.leaseMs,
+        advanceSoon: (run) => advancer.advanceSoon(run),
+        idle: () => advancer.idle(),
+      }),
       oldSkipsSweep,
       ...options.github,
       expiredApprovalsSweep,

@@ -1,9 +1,9 @@
-import { globSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { copyFileSync, globSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { rolldown, type RolldownLog } from 'rolldown'
-import type { Program } from '../shared/lib/program-file.ts'
+import { assets, type Program } from '../shared/lib/program-file.ts'
 
 /**
  * Bundles the programs into a folder (default: `dist`), each with its libraries: a program that loads a few files
@@ -14,6 +14,7 @@ const programs: readonly Program[] = [
   'cli',
   'control-plane',
   'control-plane/costly',
+  'control-plane/workflows/engine',
   'device-manager',
   'device-manager/run-host',
 ]
@@ -65,6 +66,8 @@ export async function build(folder: string): Promise<void> {
   })
   await bundle.close()
   writeFileSync(join(folder, 'package.json'), '{ "type": "commonjs" }\n')
+  mkdirSync(join(folder, 'assets'))
+  for (const [asset, file] of Object.entries(assets)) copyFileSync(join(root, file), join(folder, 'assets', asset))
   checkPrograms(folder)
 }
 
@@ -76,13 +79,15 @@ function isHarmless({ code, id = '' }: RolldownLog): boolean {
   return code === 'INEFFECTIVE_DYNAMIC_IMPORT'
 }
 
-/** Checks that each program is where the others will look for it. */
+/** Checks that each program and asset is where the others will look for it. */
 function checkPrograms(folder: string): void {
   const [file] = globSync('chunks/program-file-*.js', { cwd: folder })
   if (file === undefined) throw new Error(`shared/lib/program-file.ts has no chunk of its own in ${folder}`)
   const chunk = createRequire(import.meta.url)(join(folder, file)) as Record<string, unknown>
-  const programUrl = Object.values(chunk).find((value) => typeof value === 'function') as (program: Program) => URL
-  for (const program of programs) statSync(fileURLToPath(programUrl(program)))
+  const find = (name: string) =>
+    Object.values(chunk).find((value) => typeof value === 'function' && value.name === name) as (of: string) => URL
+  for (const program of programs) statSync(fileURLToPath(find('programUrl')(program)))
+  for (const asset of Object.keys(assets)) statSync(fileURLToPath(find('assetUrl')(asset)))
 }
 
 if (process.argv[1] === import.meta.filename) await build(resolve(process.argv[2] ?? join(root, 'dist')))

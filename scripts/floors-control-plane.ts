@@ -17,6 +17,14 @@ export const controlPlaneFloors: readonly Floor[] = [
     },
   },
   {
+    floor: 'programs: what workflows are made of; knows no resource',
+    rooms: {
+      'workflows/program': 'the checks of a program that need no engine',
+      'workflows/engine': 'runs programs from their journals, in threads',
+      'workflows/catalog': 'programs that come with the server',
+    },
+  },
+  {
     floor: 'rows and rules: what is stored of a resource, how it is looked up and shown',
     rooms: {
       'resources/members': 'people, their roles and login tokens',
@@ -34,6 +42,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/runs': 'runs, their leases, details, frames and events',
       'resources/tasks': 'tasks, checklists, dependencies, watchers, activity',
       'resources/conversations': 'conversations, their messages, who takes part, names of who speaks',
+      'resources/workflows': 'stored programs, their runs and journals',
       'resources/automations': 'automations, their triggers, schedules and fires',
     },
   },
@@ -59,8 +68,13 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/conversations/steps': 'posting, reading, whom a message wakes, the reply of a run',
       'resources/devices/steps': 'changing and removing a device',
       'resources/members/steps': 'ending what goes on in the name of a person',
+      'resources/workflows/steps': 'beginning a run, and what the end of one means for its step',
       'resources/automations/steps': 'firing',
     },
+  },
+  {
+    floor: 'workflows: from what came to an end to what is done next',
+    rooms: { 'workflows/advance': 'runs a program from its journal, and starts its next steps' },
   },
   {
     floor: 'links: the WebSocket of devices',
@@ -84,6 +98,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/tasks/handlers': 'tasks, their links and history',
       'resources/conversations/handlers': 'conversations, messages, turns, runtime settings',
       'resources/task-comments/handlers': 'comments of tasks',
+      'resources/workflows/handlers': 'programs, their starts and runs',
       'resources/automations/handlers': 'automations and their hooks',
     },
   },

@@ -1,4 +1,5 @@
 import { readDelivery } from '../github/read-delivery.ts'
+import { checkProgram } from '../workflows/program/check.ts'
 import { findMisfit, findSchemaFlaw } from '../resources/runs/json-schemas.ts'
 
 /**
@@ -9,6 +10,7 @@ export const jobs = {
   'schemas.check': findSchemaFlaw,
   'schemas.misfit': findMisfit,
   'github.delivery': readDelivery,
+  'workflows.check': checkProgram,
 } as const
 
 export type JobName = keyof typeof jobs

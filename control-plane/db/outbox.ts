@@ -19,6 +19,7 @@ export type Topic =
   | 'device.request'
   | 'device.reply'
   | 'link.challenge'
+  | 'workflow.changed'
 
 export interface OutboxRow {
   seq: number

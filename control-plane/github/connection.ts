@@ -10,6 +10,7 @@ import { createGithubClient, type GithubClient } from './client.ts'
 import { removeOldDeliveries } from './delivery-store.ts'
 import { DeliveryWorker } from './delivery-worker.ts'
 import { githubReceiver } from './receiver.ts'
+import { workflowChecksSweep } from './workflow-checks.ts'
 import { isInstalled, repositoryHost, type GithubSettings } from './settings.ts'
 
 /** Everything of this server that has to do with GitHub. */
@@ -46,6 +47,7 @@ export function connectGithub(
     receiver: (by) =>
       githubReceiver({ root, world, ...by, secret: settings.webhookSecret, onStored: () => worker.poke() }),
     sweeps: [
+      workflowChecksSweep({ root, world, log, client }),
       {
         name: 'github_deliveries',
         everyMs,

@@ -18,6 +18,7 @@ import type { GithubClient } from './client.ts'
 import { judgedAs } from './checks.ts'
 import { keysIn, type Green, type Happening, type Merged, type Moved } from './events.ts'
 import { listPullsOfCommit, readChecks, readPull, type Pull } from './reads.ts'
+import { lookAtChecksOf } from './workflow-checks.ts'
 import { listTasksOfPull } from './task-store.ts'
 import { inTransaction } from '../db/transaction.ts'
 
@@ -96,8 +97,9 @@ async function followMove(moved: Moved, { root, world, host }: EffectOptions): P
 }
 
 async function followGreen(green: Green, options: EffectOptions): Promise<void> {
-  const { client, root } = options
+  const { client, root, world, log } = options
   if (client === null) return
+  await lookAtChecksOf({ root, world, log, client }, green.repo)
   const event = 'pull_request.checks_passed'
   const listening = await listBoundListening(root, { repo: green.repo, event })
   if (listening.length === 0) return
@@ -159,7 +161,12 @@ async function judge(
     return skipAll(judged, { occasion, message })
   }
   for (const automation of concerned)
-    await fireOne(options, { automation, event: 'pull_request.checks_passed', occasion, pull: { ...pull, repo } })
+    await fireOne(options, {
+      automation,
+      event: 'pull_request.checks_passed',
+      occasion,
+      pull: { ...pull, repo, keys: keysIn(pull) },
+    })
 }
 
 async function skipOne(
@@ -176,17 +183,34 @@ interface GithubFire {
   automation: AutomationRow
   event: GithubEvent
   occasion: string
-  pull: Pick<Pull, 'number' | 'url' | 'title' | 'branch' | 'base' | 'headSha'> & { repo: string }
+  pull: Pick<Pull, 'number' | 'url' | 'title' | 'branch' | 'base' | 'headSha'> & {
+    repo: string
+    /** Keys of tasks that it names. */
+    keys: readonly string[]
+  }
+}
+
+/** The first task of the automation's workspace that the pull request is about. */
+async function taskOf(
+  tx: Tx,
+  { workspaceId }: AutomationRow,
+  { pull, host }: { pull: GithubFire['pull']; host: string },
+): Promise<string | null> {
+  const tasks = await listTasksOfPull(tx, factsOf(pull, host))
+  return tasks.find((task) => task.workspaceId === workspaceId)?.id ?? null
 }
 
 async function fireOne(options: EffectOptions, { automation: seen, event, occasion, pull }: GithubFire): Promise<void> {
-  const { root, log, wakeContext } = options
+  const { root, log, wakeContext, host } = options
   const fireIt = async (tx: Tx): Promise<FireOutcome | null> => {
     const automation = await lockAutomation(tx, seen.id)
     // The automation was changed since it was listed.
     if (automation?.event !== event || automation.repo !== pull.repo) return null
     const prompt = promptAbout(automation.prompt, event, pull)
-    const cause = { triggerSource: 'webhook', requestedBy: null, prompt, occasion } as const
+    const taskRef = await taskOf(tx, automation, { pull, host })
+    const { number, url, title, branch, base, headSha } = pull
+    const values = { repo: pull.repo, number, url, title, branch, base, headSha, taskRef }
+    const cause = { triggerSource: 'webhook', requestedBy: null, prompt, occasion, event: values } as const
     return fire(tx, { automation, cause }, wakeContext)
   }
   const outcome = await inTransaction(root, fireIt, { turns: [seen.workspaceId] })

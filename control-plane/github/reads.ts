@@ -103,6 +103,47 @@ export async function readChecks(client: GithubClient, repo: string, sha: string
   return summaryOf(outcomes)
 }
 
+export interface Check {
+  name: string
+  status: 'pending' | 'passed' | 'failed'
+  url: string | null
+}
+
+const namedRuns = z.object({
+  check_runs: z.array(
+    z.object({
+      name: z.string(),
+      status: z.string(),
+      conclusion: z.string().nullable(),
+      html_url: z.string().nullish(),
+    }),
+  ),
+})
+const namedStatuses = z.object({
+  statuses: z.array(z.object({ context: z.string(), state: z.string(), target_url: z.string().nullish() })),
+})
+const mostChecks = 200
+
+/** The check runs and commit statuses of a commit by their names, the first of them. */
+export async function listChecks(client: GithubClient, repo: string, sha: string): Promise<Check[]> {
+  const checks: Check[] = []
+  const add = (name: string, status: Check['status'], url: string | null | undefined) =>
+    checks.push({ name: name.slice(0, 200), status, url: url?.slice(0, 500) ?? null })
+  await eachPage(async (page) => {
+    const found = await client.get(repo, `/commits/${sha}/check-runs?per_page=100&page=${page}`, namedRuns)
+    for (const { name, status, conclusion, html_url: url } of found?.check_runs ?? [])
+      add(name, status !== 'completed' ? 'pending' : goodConclusions.has(conclusion ?? '') ? 'passed' : 'failed', url)
+    return found?.check_runs.length ?? 0
+  })
+  await eachPage(async (page) => {
+    const found = await client.get(repo, `/commits/${sha}/status?per_page=100&page=${page}`, namedStatuses)
+    for (const { context, state, target_url: url } of found?.statuses ?? [])
+      add(context, state === 'success' ? 'passed' : state === 'pending' ? 'pending' : 'failed', url)
+    return found?.statuses.length ?? 0
+  })
+  return checks.slice(0, mostChecks)
+}
+
 function summaryOf(outcomes: readonly ('passed' | 'failed' | 'pending')[]): Checks {
   const count = (kind: string) => outcomes.filter((outcome) => outcome === kind).length
   const [passed, failed, pending] = [count('passed'), count('failed'), count('pending')]

@@ -1,5 +1,5 @@
 import { toTimestamp } from '../../shared/api/ids.ts'
-import type { HarnessName } from '../../shared/runs/harnesses.ts'
+import { harnesses, type HarnessName } from '../../shared/runs/harnesses.ts'
 import type { RunsBy } from '../../shared/api/devices.ts'
 import { circuitKey } from '../resources/quotas/circuit-rules.ts'
 import { accountOf, type AccountHolder, type Quota } from '../resources/quotas/rules.ts'
@@ -196,13 +196,13 @@ function mayTake(run: RunFacts, facts: PlacementFacts): DeviceFacts[] {
   return [...new Set([...withSession, ...common, ...owned])]
 }
 
-const descriptions: Record<GateReason, string> = {
+const descriptions: Record<GateReason, string | ((harness: string) => string)> = {
   no_device: 'No device that may take this run is connected. Connect one with `svc device connect`.',
   task_locked: 'Another run works on the task. This one starts when that one ends.',
-  no_ready_route:
-    'No connected device has the harness installed and signed in. `svc device status` on a device tells what it lacks.',
-  pinned_route_not_ready:
-    'The device of the folder does not have the harness installed and signed in. `svc device status` there tells what it lacks.',
+  no_ready_route: (harness) =>
+    `No connected device has ${harness} installed and signed in. \`svc device status\` on a device tells what it lacks.`,
+  pinned_route_not_ready: (harness) =>
+    `The device of the folder does not have ${harness} installed and signed in. \`svc device status\` there tells what it lacks.`,
   governance_refused:
     'The owner of the device takes no runs that this person causes (`svc device set --runs-by`), the agent was given to a new owner who has not agreed yet (`svc agent accept`), or this person has left the workspace.',
   rate_limit:
@@ -211,8 +211,11 @@ const descriptions: Record<GateReason, string> = {
     'The provider failed several runs in a row. This one starts by itself when one of them has got through.',
   capacity: 'Every device that may take this run is busy. It starts when a run there ends.',
 }
-export function describeGate({ reason, opensAt }: Gate): string {
-  if (opensAt === undefined) return descriptions[reason]
+/** For people. `harness`: the run's. */
+export function describeGate({ reason, opensAt }: Gate, harness: HarnessName): string {
+  const description = descriptions[reason]
+  if (opensAt === undefined)
+    return typeof description === 'string' ? description : description(harnesses[harness].label)
   const at = toTimestamp(opensAt)
   return reason === 'provider_overloaded'
     ? `The provider failed several runs in a row. It is tried again at ${at}; the run starts by itself.`

@@ -5,6 +5,8 @@ import type { Bus } from '../db/bus.ts'
 import type { DeviceRequests } from '../link/requests.ts'
 import type { Vault } from '../vault/vault.ts'
 import type { WakeContext } from '../wakes/wake.ts'
+import type { WorkflowCatalog } from '../workflows/catalog/catalog.ts'
+import type { EnginePool } from '../workflows/engine/pool.ts'
 
 /** The dependencies of handlers, made once when the server is assembled. */
 export interface ResourceDependencies {
@@ -12,6 +14,10 @@ export interface ResourceDependencies {
   requests: Pick<DeviceRequests, 'changeSet' | 'checkFolder'>
   /** Workers for work whose cost a caller decides. */
   costly: Pick<CostlyPool, 'run'>
+  /** Runs the programs of workflows; null: the operator turned them off. */
+  engine: Pick<EnginePool, 'run'> | null
+  /** The programs that come with the server. */
+  workflowCatalog: Pick<WorkflowCatalog, 'list'>
   heartbeatMs: number
   leaseMs: number
   cloudEnabled: boolean

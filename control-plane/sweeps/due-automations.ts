@@ -74,6 +74,7 @@ async function fireAtInstant(
 
 function describe(fired: Exclude<FireOutcome, { kind: 'repeated' }>): Record<string, unknown> {
   if (fired.kind === 'skipped') return { skipped: fired.reason }
+  if ('workflowRunId' in fired) return { workflowRunId: fired.workflowRunId }
   const answer: WakeAnswer = fired.answer
   return { runId: fired.runId, ...(answer.kind === 'not_dispatched' ? { refused: answer.reason } : {}) }
 }

@@ -2,7 +2,13 @@ import { effectivePermissions } from '../../shared/permissions/effective.ts'
 import { runLimits } from '../../shared/device/limits.ts'
 import { type HarnessName, harnesses } from '../../shared/runs/harnesses.ts'
 import { mcpServersFor } from '../../shared/runs/given-servers.ts'
-import { reasoningEfforts, type AllowedCall, type RunSpec } from '../../shared/runs/spec.ts'
+import {
+  reasoningEfforts,
+  toolPermissionModes,
+  type AllowedCall,
+  type RunSpec,
+  type ToolPermissions,
+} from '../../shared/runs/spec.ts'
 import type { ModelCatalog } from '../catalog/catalog.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
 import type { FolderRow } from '../resources/folders/store.ts'
@@ -17,6 +23,8 @@ export interface RunOverrides {
   model?: string | null
   reasoningEffort?: RunSpec['reasoningEffort']
   speed?: RunSpec['speed']
+  /** Makes the agent's own mode stricter, never looser. */
+  toolMode?: ToolPermissions['defaultMode'] | null
 }
 
 export interface SpecInput {
@@ -37,7 +45,8 @@ export interface SpecInput {
 export function buildSpec(input: SpecInput): RunSpec {
   const { agent, workspace, folder, overrides = {} } = input
   const { harness, model, backupModel } = programOf(input)
-  const permissions = effectivePermissions({ ...agent.tools, defaultMode: agent.toolPermissionMode }, workspace)
+  const own = effectivePermissions({ ...agent.tools, defaultMode: agent.toolPermissionMode }, workspace)
+  const permissions = { ...own, defaultMode: stricter(own.defaultMode, overrides.toolMode ?? null) }
   return {
     runId: input.runId,
     workspaceId: workspace.id,
@@ -66,6 +75,11 @@ export function buildSpec(input: SpecInput): RunSpec {
       ...input.limits,
     },
   }
+}
+
+/** The modes are listed from the strictest on. */
+function stricter(own: ToolPermissions['defaultMode'], other: ToolPermissions['defaultMode'] | null) {
+  return toolPermissionModes.find((mode) => mode === own || mode === other) ?? own
 }
 
 /** Models of the agent are those of its own harness; one that was chosen for the run gets none that it does not run. */

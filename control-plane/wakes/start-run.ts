@@ -53,7 +53,14 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
     folder: agent.defaultFolderId === null || task?.repoId ? null : folder ? 'bound' : 'missing',
     cloudEnabled: context.cloudEnabled,
     spentBudget: await spentBudgetOf(tx, { agent, workspace, now }),
-    task: task && (await loadTaskFacts(tx, task, { agent, triggerSource: wake.triggerSource, now })),
+    task:
+      task &&
+      (await loadTaskFacts(tx, task, {
+        agent,
+        triggerSource: wake.triggerSource,
+        now,
+        workflowRunId: wake.step?.workflowRunId ?? null,
+      })),
     sameQueuedRunId: same?.id ?? null,
   })
   if (admission.kind === 'not_dispatched') return admission
@@ -117,6 +124,7 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
     fallbackModel: other?.spec.model ?? null,
     compacts: wake.compacts ?? null,
     inLineSince: wake.inLineSince ?? null,
+    step: wake.step ?? null,
     createdAt: now,
     offer,
   })

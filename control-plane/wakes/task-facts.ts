@@ -9,9 +9,11 @@ import type { WakeTask } from './wake.ts'
 export async function loadTaskFacts(
   db: Db,
   task: WakeTask,
-  wake: { agent: AgentRow; triggerSource: string; now: number },
+  wake: { agent: AgentRow; triggerSource: string; now: number; workflowRunId: string | null },
 ): Promise<TaskFacts> {
-  const gate = (await openGatesOfTasks(db, [task.id])).get(task.id)?.[0]
+  const gates = (await openGatesOfTasks(db, [task.id])).get(task.id) ?? []
+  // What a workflow asks does not hold its own steps.
+  const gate = gates.find(({ workflowRunId }) => workflowRunId === null || workflowRunId !== wake.workflowRunId)
   return {
     key: task.key,
     isFinished: task.status === 'done' || task.status === 'cancelled' || task.archivedAt !== null,

@@ -4,8 +4,9 @@ import type { ModelCatalog } from '../catalog/catalog.ts'
 import type { OfferedRun, Offering } from '../lifecycle/offer.ts'
 import type { GateReason } from '../placement/placement.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
-import type { RunRow } from '../resources/runs/store.ts'
+import type { RunRow, RunStep } from '../resources/runs/store.ts'
 import type { TaskRow } from '../resources/tasks/store.ts'
+import type { BuiltIn } from '../workflows/catalog/catalog.ts'
 import type { Refusal } from './admission.ts'
 import type { RunOverrides } from './build-spec.ts'
 
@@ -48,6 +49,8 @@ export interface Wake {
   compacts?: true
   /** Sessions begun before it are not gone on with. */
   freshSince?: number | null
+  /** The step of a workflow that the run does. */
+  step?: RunStep | null
 }
 
 export type WakeAnswer =
@@ -61,6 +64,9 @@ export type WakeAnswer =
 export interface WakeContext {
   world: World
   cloudEnabled: boolean
+  /** Whether this server runs the programs of workflows, and those that come with it. */
+  runsWorkflows: boolean
+  builtInWorkflows: () => readonly Pick<BuiltIn, 'meta' | 'source'>[]
   limits: Partial<RunSpec['limits']>
   catalog: ModelCatalog
   offers: DirectOffers

@@ -8,7 +8,7 @@ import { findAgent } from '../resources/agents/store.ts'
 import { runtimeOf } from '../resources/conversations/runtime.ts'
 import { claimConversation } from '../resources/conversations/store.ts'
 import { listLiveOfAgent, listLiveOfConversation } from '../resources/runs/live-store.ts'
-import { findRun, lockRun, type RunRow } from '../resources/runs/store.ts'
+import { findRun, lockRun, type RunRow, type RunStep } from '../resources/runs/store.ts'
 import { findTaskById } from '../resources/tasks/store.ts'
 import { Lines } from '../process/lines.ts'
 import { afterFailure } from './after-failure.ts'
@@ -150,6 +150,7 @@ export class Waker {
               task: first.taskId === null ? null : await findTaskById(tx, first.taskId),
               conversationId,
               ...runtimeOf(talk),
+              step: parent === null ? null : stepOf(parent),
               allowCalls: wakes.flatMap((wake) => wake.allowCalls),
               ...afterLimit(first.key, { parent, agent }),
               ...(await afterFailure(tx, first.key, parent)),
@@ -172,6 +173,10 @@ export class Waker {
     return fitting(waiting)
   }
 }
+
+/** What goes on with a step of a workflow does that step. */
+const stepOf = ({ workflowRunId, workflowCall: call }: RunRow): RunStep | null =>
+  workflowRunId === null || call === null ? null : { workflowRunId, call }
 
 /** One person, or nobody: what several people said together is no single one's wake. */
 function causeOfAll(wakes: readonly WakeRow[]): string | null {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { runStatuses } from '../runs/exit-reasons.ts'
 import { environments } from './agents.ts'
-import { agentId, automationId, runId, timestamp, uuid } from './ids.ts'
+import { agentId, automationId, runId, timestamp, uuid, workflowRunId } from './ids.ts'
 
 /** The words of automations, and the records that clients read. */
 
@@ -15,8 +15,8 @@ export const concurrencyPolicies = ['skip_if_running', 'allow_concurrent'] as co
 export type ConcurrencyPolicy = (typeof concurrencyPolicies)[number]
 
 /**
- * Why a fire started no run. `not_admitted`: the agent could not be woken. `workflow_unavailable`: the automation names
- * a workflow, and this server has no engine for one.
+ * Why a fire started no run. `not_admitted`: the agent could not be woken, or the event lacks an input that the workflow
+ * needs. `workflow_unavailable`: the workflow that it names is not there or retired, or this server runs none.
  */
 export const skipReasons = [
   'rate_limited',
@@ -58,7 +58,14 @@ export const automation = z
     concurrencyPolicy: z.enum(concurrencyPolicies),
     createdBy: z.object({ type: z.enum(['user', 'agent', 'system']), id: z.string().nullable() }),
     lastRun: z
-      .object({ id: runId, status: z.enum(runStatuses), startedAt: timestamp.describe('When it fired.') })
+      .object({
+        id: runId,
+        status: z.enum(runStatuses),
+        startedAt: timestamp.describe('When it fired.'),
+        workflowRunId: workflowRunId
+          .nullable()
+          .describe('The workflow run that it started: `id` is then the run of its last step, `status` its own.'),
+      })
       .nullable(),
     archivedAt: timestamp.nullable(),
     createdAt: timestamp,

@@ -173,6 +173,20 @@ export const automationErrors = {
   git_host_unavailable: entry(424, 'The git host did not answer as it should. Try again.', 'retry'),
 } as const
 
+export const workflowErrors = {
+  workflow_name_taken: entry(409, 'A workflow of this workspace has this name.', 'change_values'),
+  workflow_name_mismatch: entry(400, 'The program names itself otherwise than the workflow.', 'fix_request'),
+  workflow_syntax: entry(400, 'The program does not parse.', 'fix_request'),
+  workflow_import: entry(400, 'A program imports nothing.', 'fix_request'),
+  workflow_banned_global: entry(400, 'The program uses a name that it is not given.', 'fix_request'),
+  workflow_meta_missing: entry(400, 'A program begins with `export const meta = { ... }`.', 'fix_request'),
+  workflow_meta_not_literal: entry(400, '`meta` holds plain values only.', 'fix_request'),
+  workflow_meta_invalid: entry(400, '`meta` does not fit its schema.', 'fix_request'),
+  workflows_not_configured: entry(503, 'This server runs no workflows.', 'ask_operator'),
+  workflows_catalog_unavailable: entry(502, 'The built-in programs cannot be read.', 'ask_operator'),
+  workflow_source_unavailable: entry(502, 'The built-in programs cannot be read.', 'ask_operator'),
+} as const
+
 export const conversationErrors = {
   conversation_not_found: entry(404, 'There is no conversation with this id that you can see.', 'check_id'),
   dm_already_exists: entry(409, 'You have a dm with this agent; `details.conversationId` names it.', 'use_existing'),
@@ -245,6 +259,7 @@ export const errorCodes = {
   ...deviceErrors,
   ...conversationErrors,
   ...automationErrors,
+  ...workflowErrors,
   ...gateErrors,
 } satisfies Record<string, ErrorEntry>
 

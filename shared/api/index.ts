@@ -26,6 +26,7 @@ import { taskHistoryRoutes } from './task-history.ts'
 import { taskLinkRoutes } from './task-links.ts'
 import { taskRoutes } from './tasks.ts'
 import { secretRoutes } from './secrets.ts'
+import { workflowRoutes } from './workflows.ts'
 import { workspaceActionRoutes } from './workspace-actions.ts'
 import { workspaceRoutes } from './workspaces.ts'
 
@@ -52,6 +53,7 @@ export const groups = {
   taskHistory: taskHistoryRoutes,
   repos: repoRoutes,
   automations: automationRoutes,
+  workflows: workflowRoutes,
   pullRequests: pullRequestRoutes,
   approvals: approvalRoutes,
   questions: questionRoutes,

@@ -251,6 +251,8 @@ export const taskRoutes = {
     id: 'tasks.assign',
     endpoint: 'POST /tasks/{id}/assign',
     summary: 'Give a task to an agent, which is woken, or to nobody',
+    description:
+      'The run that works on a task may hand it on; the run of the other agent begins when that one has ended.',
     ...byTask,
     ...keyed,
     body: z.union([

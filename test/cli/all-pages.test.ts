@@ -56,6 +56,8 @@ async function fill(): Promise<Record<string, string>> {
     await post('/secrets', { name: `key-${n}`, provider: 'github', envVarName: `KEY_${n}`, value: 'x' })
     await post('/conversations', { kind: 'channel', title: `c${n}`, participants: [] })
     await post(`/conversations/${channel}/messages`, { content: `Message ${n}` })
+    await post('/workflows/records', { source: `export const meta = { name: 'w${n}', title: 'W' }\nreturn ${n}` })
+    await post('/workflows/runs', { workflow: `w${n}` })
     await stage.live.events({ kind: 'text', data: { text: `${n}` } })
   }
   await post(`/automations/${automationId}`, { status: 'paused' })

@@ -84,7 +84,15 @@ class Troubles {
 function replica({ root }: Database, world: MovableWorld, log: Log): Sweeper {
   const catalog = loadCatalog(null)
   const offers = { world, leaseMs: 90_000, isLinked: () => false, offerMs: 10_000, push: () => undefined }
-  const context = { world, cloudEnabled: false, limits: {}, catalog, offers }
+  const context = {
+    world,
+    cloudEnabled: false,
+    runsWorkflows: true,
+    builtInWorkflows: () => [],
+    limits: {},
+    catalog,
+    offers,
+  }
   const sweep = dueAutomationsSweep({ everyMs: 1_000, context })
   return new Sweeper({ root, world, log, sweeps: [sweep], tickMs: 1_000 })
 }

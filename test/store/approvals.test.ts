@@ -200,8 +200,8 @@ onBoth('open gates of runs and tasks are those that hold them, oldest first', as
   const closed = { answer: null, by: null, at }
   await resolveQuestion(root, (await findQuestion(root, workspaceId, answered.id))!, closed)
   const expected = [
-    { kind: 'question', id: question.id, label: `${'x'.repeat(159)}…`, since: at + 1 },
-    { kind: 'approval', id: approval.id, label: 'Deploy?', since: at + 2 },
+    { kind: 'question', id: question.id, label: `${'x'.repeat(159)}…`, since: at + 1, workflowRunId: null },
+    { kind: 'approval', id: approval.id, label: 'Deploy?', since: at + 2, workflowRunId: null },
   ]
   expect([...(await openGatesOfRuns(root, ['run_1', 'run_2']))]).toEqual([['run_1', expected]])
   expect([...(await openGatesOfTasks(root, ['tsk_1', 'tsk_2', 'tsk_3']))]).toEqual([['tsk_1', expected]])

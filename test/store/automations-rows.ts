@@ -30,6 +30,7 @@ export function automationRow(
     createdById: null,
     causedByUserId: null,
     lastRunId: null,
+    lastWorkflowRunId: null,
     lastFiredAt: null,
     nextFireAt: null,
     callsSince: null,

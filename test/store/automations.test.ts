@@ -22,6 +22,7 @@ import {
   lockAutomationByToken,
   recordCall,
   recordRun,
+  recordWorkflowRun,
   replaceAutomation,
   replaceNextFire,
   type AutomationRow,
@@ -49,6 +50,7 @@ const fireRow = (automation: AutomationRow, changes: Partial<FireRow> = {}): Fir
   reason: null,
   message: null,
   runId: null,
+  workflowRunId: null,
   occasion: null,
   bodyHash: null,
   createdAt: at,
@@ -95,6 +97,12 @@ onBoth(
     expect(await listListening(root, { repo: 'acme/web', event: 'pull_request.checks_passed' })).toEqual([])
     expect(await listListening(root, { repo: 'acme/api', event: 'pull_request.merged' })).toEqual([])
     expect(agent.id).toBe(changed.agentId)
+    await recordWorkflowRun(root, automation.id, { id: 'flr_1', at: at + 7 })
+    expect(await findAutomation(root, workspaceId, automation.id)).toMatchObject({
+      lastRunId: null,
+      lastWorkflowRunId: 'flr_1',
+      lastFiredAt: at + 7,
+    })
   },
 )
 

@@ -42,6 +42,8 @@ export const questionRow = (workspaceId: string, changes: Partial<NewQuestion> =
   conversationId: null,
   sessionId: 's',
   prompt: 'Which?',
+  workflowRunId: null,
+  workflowCall: null,
   answerMode: 'free_text',
   options: null,
   secretRequest: null,

@@ -5,6 +5,7 @@ import { afterCommit, inTransaction } from '../../control-plane/db/transaction.t
 import type { PersonCaller } from '../../control-plane/http/callers.ts'
 import { implement } from '../../control-plane/http/implement.ts'
 import { silentLog } from '../../control-plane/process/log.ts'
+import { addToQuestions } from '../../control-plane/db/migrations/020-workflows.ts'
 import { migrations } from '../../control-plane/db/migrations/index.ts'
 import { listApprovals } from '../../control-plane/resources/approvals/store.ts'
 import {
@@ -76,6 +77,8 @@ onBoth('writes that waited before there were approvals get theirs by the migrati
     expect(listed[0]).toMatchObject({ trigger: 'platform_change', status: 'open', assignedType: null, createdAt: at })
   } finally {
     if (!(await root.schema.hasTable('approvals'))) await root.transaction((tx) => gates.up(tx))
+    // What later migrations add to the tables that are made anew: other tests use this database, too.
+    await root.transaction((tx) => addToQuestions(tx))
   }
 })
 

@@ -2,11 +2,14 @@ import { expect, test } from 'vitest'
 import type { Db } from '../../control-plane/db/open.ts'
 import { insertLoginToken } from '../../control-plane/resources/members/store.ts'
 import { insertGrant, insertProject } from '../../control-plane/resources/projects/store.ts'
+import { insertProgram } from '../../control-plane/resources/workflows/run-store.ts'
+import { insertWorkflow } from '../../control-plane/resources/workflows/store.ts'
 import { ownedTables, removeWorkspaceRows } from '../../control-plane/resources/workspaces/removal-store.ts'
 import { findSlugOwner } from '../../control-plane/resources/workspaces/slug-store.ts'
 import { findWorkspace } from '../../control-plane/resources/workspaces/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth, openSqlite } from '../kit/database.ts'
+import { seedCall, seedFlow, workflowRow } from './workflow-rows.ts'
 import { at, projectRow, seedAgent, seedDevice, seedPerson, seedRun, seedWorkspace } from './seed.ts'
 
 /** Tables whose rows belong to no workspace, or stay when one is removed. */
@@ -73,6 +76,9 @@ async function furnished(db: Db) {
   const projectId = project.id
   await insertProject(db, project)
   await insertGrant(db, { projectId, agentId: agent.id, at })
+  await insertWorkflow(db, workflowRow(workspaceId))
+  await insertProgram(db, { workspaceId, digest: 'd', source: 'x' })
+  await seedCall(db, (await seedFlow(db, workspaceId)).id, 0)
   const id = realWorld.uuid()
   const body = Buffer.from('x')
   const rows: Record<string, Record<string, unknown>> = {

@@ -18,6 +18,7 @@ import { quotas } from './016-quotas.ts'
 import { commandProtocol } from './017-command-protocol.ts'
 import { providerFailures } from './018-provider-failures.ts'
 import { compactions } from './019-idle-compaction.ts'
+import { workflows } from './020-workflows.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -40,4 +41,5 @@ export const migrations: readonly Migration[] = [
   commandProtocol,
   providerFailures,
   compactions,
+  workflows,
 ]

@@ -12,6 +12,8 @@ export interface OpenGate {
   label: string
   /** Milliseconds UTC. */
   since: number
+  /** The workflow run that asks; null: an agent does. */
+  workflowRunId: string | null
 }
 
 /** Open approvals and questions of tasks (by `tsk_` id), oldest first; a task without any has no entry. */
@@ -29,11 +31,15 @@ async function openGates(db: Db, column: 'run_id' | 'task_id', ids: readonly str
   const found: { of: string | null; gate: OpenGate }[] = []
   for (const approval of await listHoldingApprovals(db, column, { ids, triggers: holdingTriggers })) {
     const { id, createdAt: since } = approval
-    found.push({ of: approval[key], gate: { kind: 'approval', id, label: labelOf(approval.prompt), since } })
+    found.push({
+      of: approval[key],
+      gate: { kind: 'approval', id, label: labelOf(approval.prompt), since, workflowRunId: null },
+    })
   }
   for (const question of await listOpenQuestions(db, column, ids)) {
-    const { id, createdAt: since } = question
-    found.push({ of: question[key], gate: { kind: 'question', id, label: labelOf(question.prompt), since } })
+    const { id, createdAt: since, workflowRunId } = question
+    const label = labelOf(question.prompt)
+    found.push({ of: question[key], gate: { kind: 'question', id, label, since, workflowRunId } })
   }
   const gates = new Map<string, OpenGate[]>()
   for (const { of, gate } of found.sort((a, b) => a.gate.since - b.gate.since)) {

@@ -18,6 +18,8 @@ const fires = table('automation_fires', {
   reason: z.enum(skipReasons).nullable(),
   message: nullableText,
   runId: nullableText,
+  /** The workflow run (`flr_`) that it started instead of a run. */
+  workflowRunId: nullableText,
   /** The cause, if it may fire the automation only once: an instant, a merge, a head. */
   occasion: nullableText,
   /** SHA-256 of the body of a webhook's call. */
@@ -51,7 +53,7 @@ export async function findRunOfBody(
   )
 }
 
-/** Whether a run that the automation started is queued or running. */
+/** Whether a run that the automation started is queued or running, or a workflow run of it has not ended. */
 export async function hasLiveRun(db: Db, of: { id: string; workspaceId: string }): Promise<boolean> {
   // Goes from the live runs, which are few, to their fires.
   const live: unknown = await db('runs')
@@ -62,6 +64,21 @@ export async function hasLiveRun(db: Db, of: { id: string; workspaceId: string }
         .from('automation_fires')
         .select('automation_fires.id')
         .whereRaw('automation_fires.run_id = runs.id')
+        .where({ automation_id: of.id })
+    })
+    .first('id')
+  return live !== undefined || hasLiveWorkflowRun(db, of)
+}
+
+async function hasLiveWorkflowRun(db: Db, of: { id: string; workspaceId: string }): Promise<boolean> {
+  const live: unknown = await db('workflow_runs')
+    .where({ workspace_id: of.workspaceId })
+    .whereIn('status', ['running', 'stalled'])
+    .whereExists((own) => {
+      void own
+        .from('automation_fires')
+        .select('automation_fires.id')
+        .whereRaw('automation_fires.workflow_run_id = workflow_runs.id')
         .where({ automation_id: of.id })
     })
     .first('id')

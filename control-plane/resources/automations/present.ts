@@ -3,6 +3,8 @@ import { toTimestamp } from '../../../shared/api/ids.ts'
 import type { Db } from '../../db/open.ts'
 import { listRunsByIds } from '../runs/list-store.ts'
 import type { RunRow } from '../runs/store.ts'
+import { listWorkflowRunsByIds } from '../workflows/run-store.ts'
+import { listRunsOfSteps } from '../workflows/step-store.ts'
 import type { FireRow } from './fire-store.ts'
 import type { AutomationRow } from './store.ts'
 
@@ -11,7 +13,13 @@ export async function presentAutomations(db: Db, automations: readonly Automatio
   const ids = automations.flatMap(({ lastRunId }) => lastRunId ?? [])
   const runs = await listRunsByIds(db, automations[0]?.workspaceId ?? '', [...new Set(ids)])
   const byId = new Map(runs.map((run) => [run.id, run]))
-  return automations.map((automation) => presentAutomation(automation, byId.get(automation.lastRunId ?? '') ?? null))
+  const flows = await lastWorkflowRuns(db, automations)
+  return automations.map((automation) => {
+    const { lastRunId, lastWorkflowRunId } = automation
+    const run = byId.get(lastRunId ?? '')
+    const last = run && { id: run.id, status: run.status, createdAt: run.createdAt, workflowRunId: null }
+    return presentAutomation(automation, last ?? flows.get(lastWorkflowRunId ?? '') ?? null)
+  })
 }
 
 export async function presentOne(db: Db, automation: AutomationRow, webhookUrl?: string): Promise<Automation> {
@@ -19,7 +27,27 @@ export async function presentOne(db: Db, automation: AutomationRow, webhookUrl?:
   return { ...presented!, ...(webhookUrl === undefined ? {} : { webhookUrl }) }
 }
 
-function presentAutomation(automation: AutomationRow, lastRun: RunRow | null): Automation {
+interface LastRun extends Pick<RunRow, 'id' | 'status' | 'createdAt'> {
+  workflowRunId: string | null
+}
+
+const statusOfFlow = { running: 'running', stalled: 'running', completed: 'succeeded', failed: 'failed' } as const
+
+/** The last runs of those that start workflows: the run of the last step, with the status of the workflow run. */
+async function lastWorkflowRuns(db: Db, automations: readonly AutomationRow[]): Promise<Map<string, LastRun>> {
+  const ids = automations.flatMap(({ lastWorkflowRunId }) => lastWorkflowRunId ?? [])
+  if (ids.length === 0) return new Map()
+  const status = new Map((await listWorkflowRunsByIds(db, ids)).map((flow) => [flow.id, statusOfFlow[flow.status]]))
+  const steps = await listRunsOfSteps(db, ids)
+  const last = new Map<string, LastRun>()
+  // Oldest first, so that the last one stays.
+  for (const { id, createdAt, workflowRunId } of steps)
+    if (workflowRunId !== null)
+      last.set(workflowRunId, { id, createdAt, workflowRunId, status: status.get(workflowRunId) ?? 'failed' })
+  return last
+}
+
+function presentAutomation(automation: AutomationRow, lastRun: LastRun | null): Automation {
   return {
     object: 'automation',
     id: automation.id,
@@ -40,6 +68,7 @@ function presentAutomation(automation: AutomationRow, lastRun: RunRow | null): A
       id: lastRun.id,
       status: lastRun.status,
       startedAt: toTimestamp(automation.lastFiredAt ?? lastRun.createdAt),
+      workflowRunId: lastRun.workflowRunId,
     },
     archivedAt: toTimestamp(automation.archivedAt),
     createdAt: toTimestamp(automation.createdAt),

@@ -44,6 +44,8 @@ const automations = table('automations', {
    */
   causedByUserId: nullableText,
   lastRunId: nullableText,
+  /** The workflow run of the last fire, if that started one. */
+  lastWorkflowRunId: nullableText,
   lastFiredAt: nullableTime,
   /** The next instant of the schedule, whatever the status: fires of a paused automation are recorded, too. */
   nextFireAt: nullableTime,
@@ -127,7 +129,15 @@ export async function replaceNextFire(db: Db, id: string, at: number | null): Pr
 }
 
 export async function recordRun(db: Db, id: string, run: { id: string; at: number }): Promise<void> {
-  await db('automations').where({ id }).update({ last_run_id: run.id, last_fired_at: run.at })
+  await db('automations')
+    .where({ id })
+    .update({ last_run_id: run.id, last_workflow_run_id: null, last_fired_at: run.at })
+}
+
+export async function recordWorkflowRun(db: Db, id: string, run: { id: string; at: number }): Promise<void> {
+  await db('automations')
+    .where({ id })
+    .update({ last_run_id: null, last_workflow_run_id: run.id, last_fired_at: run.at })
 }
 
 /** Counts a call of the webhook in the window that began at `since`. */

@@ -16,7 +16,7 @@ export function presentQuestion(question: QuestionRow): Question {
     answerMode: question.answerMode,
     options: question.options,
     secretRequest: question.secretRequest,
-    askedBy: { type: 'agent', id: question.agentId },
+    askedBy: question.workflowRunId === null ? { type: 'agent', id: question.agentId } : { type: 'system', id: null },
     // The answer of a `secret_input` is never shown.
     answer: question.answer && { ...question.answer, secretId: null },
     answeredBy: question.answeredBy === null ? null : { type: 'user', id: question.answeredBy },

@@ -41,7 +41,7 @@ export function judgeAnswer(
   return { answer: { text, selected: [...new Set(selected)] } }
 }
 
-export type SystemReason = 'run_ended' | 'stop_failed' | 'wait_timeout'
+export type SystemReason = 'run_ended' | 'stop_failed' | 'wait_timeout' | 'workflow_ended'
 
 /** The answer of a question that the system closed; a `secret_input` has none. */
 export const systemAnswer = (question: Pick<QuestionRow, 'answerMode'>, reason: SystemReason): QuestionAnswer | null =>

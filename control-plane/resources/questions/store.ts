@@ -8,7 +8,7 @@ import {
   type QuestionAnswer,
 } from '../../../shared/api/approval-words.ts'
 import { given } from '../../../shared/lib/given.ts'
-import { int, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import { int, nullableInt, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { pageById, type IdPage } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
@@ -34,6 +34,10 @@ const questions = table('questions', {
   answeredBy: nullableText,
   answeredAt: nullableTime,
   messageId: nullableText,
+  /** The workflow run (`flr_`) that asks; null: the agent does. */
+  workflowRunId: nullableText,
+  /** The number of its call that asks; null: what to do about a stall. */
+  workflowCall: nullableInt,
   version: int,
   createdAt: time,
   updatedAt: time,
@@ -41,8 +45,17 @@ const questions = table('questions', {
 export type QuestionRow = RowOf<typeof questions>
 export type NewQuestion = Omit<
   QuestionRow,
-  'status' | 'answer' | 'answeredBy' | 'answeredAt' | 'version' | 'updatedAt' | 'messageId'
->
+  | 'status'
+  | 'answer'
+  | 'answeredBy'
+  | 'answeredAt'
+  | 'version'
+  | 'updatedAt'
+  | 'messageId'
+  | 'workflowRunId'
+  | 'workflowCall'
+> &
+  Partial<Pick<QuestionRow, 'workflowRunId' | 'workflowCall'>>
 
 export async function insertQuestion(db: Db, question: NewQuestion): Promise<void> {
   await questions.insert(db, { ...question, status: 'open', updatedAt: question.createdAt })
@@ -104,18 +117,20 @@ export async function listQuestions(db: Db, filter: QuestionFilter): Promise<Que
   return questions.list(pageById(query, filter))
 }
 
-/** Lists open questions of runs or tasks, oldest first. */
+/**
+ * Lists open questions of runs, tasks or workflow runs, oldest first; those that a program asked in the same millisecond in the
+ * order of its calls. A run is asked about by its agent; what a workflow asks after it is no question of the run.
+ */
 export async function listOpenQuestions(
   db: Db,
-  column: 'run_id' | 'task_id',
+  column: 'run_id' | 'task_id' | 'workflow_run_id',
   ids: readonly string[],
 ): Promise<QuestionRow[]> {
   if (ids.length === 0) return []
-  return questions.list(
-    questions
-      .from(db)
-      .where({ status: 'open' })
-      .whereIn(column, [...ids])
-      .orderBy([{ column: 'created_at' }, { column: 'id' }]),
-  )
+  const query = questions
+    .from(db)
+    .where({ status: 'open' })
+    .whereIn(column, [...ids])
+  if (column === 'run_id') void query.whereNull('workflow_run_id')
+  return questions.list(query.orderBy(['created_at', 'workflow_call', 'id']))
 }

@@ -1,6 +1,7 @@
 import type { JsonSchemas } from '../../../shared/api/agent-runs.ts'
 import { fail } from '../../../shared/api/errors.ts'
-import type { CostlyPool, JobAnswer } from '../../costly/pool.ts'
+import type { CostlyPool } from '../../costly/pool.ts'
+import type { JobAnswer } from '../../process/worker-pool.ts'
 import type { Db } from '../../db/open.ts'
 import { callerKey, type Caller } from '../../http/callers.ts'
 import { findDetails } from './details-store.ts'

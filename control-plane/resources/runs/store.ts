@@ -60,6 +60,9 @@ export const runs = table('runs', {
   fallbackModel: nullableText,
   /** It makes the session of the run that it continues smaller, and does nothing else. */
   compacts: nullableFlag,
+  /** The workflow run (`flr_`) of which it does a step, and the number of that call. */
+  workflowRunId: nullableText,
+  workflowCall: nullableInt,
   permissionMode: nullableText,
   sessionId: nullableText,
   usage: nullableJson(usageData),
@@ -105,18 +108,30 @@ const given = [
   'fallbackModel',
   'compacts',
   'inLineSince',
+  'workflowRunId',
+  'workflowCall',
   'createdAt',
 ] as const
-export type NewRun = Pick<RunRow, (typeof given)[number]> & {
+type Given = Pick<RunRow, (typeof given)[number]>
+export type NewRun = Omit<Given, 'workflowRunId' | 'workflowCall'> & {
+  /** The step of a workflow that it does; null or left out: none. */
+  step?: RunStep | null
   /** Offered from the beginning, under fence 1. */
   offer?: { device: string; expiresAt: number } | null
 }
 
+export interface RunStep {
+  workflowRunId: string
+  call: number
+}
+
 const insert = runs.inserter([...given, 'status', 'fence', 'leaseState', 'device', 'offerExpiresAt'])
 
-export async function insertRun(db: Db, { offer = null, ...run }: NewRun): Promise<void> {
+export async function insertRun(db: Db, { offer = null, step = null, ...run }: NewRun): Promise<void> {
   await insert(db, {
     ...run,
+    workflowRunId: step?.workflowRunId ?? null,
+    workflowCall: step?.call ?? null,
     status: 'queued',
     fence: offer === null ? 0 : 1,
     leaseState: offer === null ? 'none' : 'offered',

@@ -60,6 +60,12 @@ export async function linkBlockers(db: Db, task: TaskRow, blockers: readonly Tas
   }
 }
 
+/** `wf_` and the end of the id of the workflow run in whose step the task is made. */
+async function workflowOf(db: Db, caller: Caller): Promise<string | null> {
+  const run = caller.kind === 'agent' ? await findRun(db, caller.runId) : null
+  return run?.workflowRunId?.replace(/^flr_/, 'wf_') ?? null
+}
+
 async function newRow(
   { db, caller, world, catalog }: Creating,
   { body, parent, key }: { body: NewTask; parent: TaskRow | null; key: string },
@@ -82,7 +88,7 @@ async function newRow(
     projectId,
     parentTaskId: parent?.id ?? null,
     goalId: body.goalId ?? null,
-    workflowRef: null,
+    workflowRef: await workflowOf(db, caller),
     title: body.title,
     description: body.description ?? null,
     status: 'open',

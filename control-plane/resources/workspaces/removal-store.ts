@@ -2,7 +2,7 @@ import type { Db } from '../../db/open.ts'
 
 /** The tables of everything that belongs to a workspace, for its removal. */
 
-type Owner = 'runs' | 'agents' | 'projects' | 'tasks' | 'conversations'
+type Owner = 'workflow_runs' | 'runs' | 'agents' | 'projects' | 'tasks' | 'conversations'
 
 interface OwnedTable {
   table: string
@@ -44,6 +44,10 @@ export const ownedTables: readonly OwnedTable[] = [
   { table: 'provider_circuits', column: 'workspace_id' },
   { table: 'secret_grants', column: 'workspace_id' },
   { table: 'secrets', column: 'workspace_id' },
+  { table: 'workflow_calls', column: 'workflow_run_id', owner: 'workflow_runs' },
+  { table: 'workflow_runs', column: 'workspace_id' },
+  { table: 'workflow_programs', column: 'workspace_id' },
+  { table: 'workflows', column: 'workspace_id' },
   { table: 'automation_fires', column: 'workspace_id' },
   { table: 'automations', column: 'workspace_id' },
   { table: 'platform_changes', column: 'workspace_id' },

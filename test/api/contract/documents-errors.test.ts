@@ -15,7 +15,7 @@ import {
   unprovoked as unprovokedOfResources,
 } from './collected.ts'
 import { codeFacts, plainFacts, typeFacts } from './document-facts.ts'
-import { fill } from './every-route.ts'
+import { asked, fill } from './every-route.ts'
 import { kernelRecipes, postgresRecipes as postgresKernelRecipes } from './kernel-recipes.ts'
 import { Stage } from './stage.ts'
 
@@ -45,7 +45,7 @@ async function send(
   const good = (await goodRequests[route.id]?.(stage)) ?? {}
   const { token, body, params, headers } = { ...good, ...change }
   const path = fill(route.path, { ...unknownIds, ...good.params, ...params })
-  return stage.server.call(path + (change.search ?? ''), {
+  return stage.server.call(change.search === undefined ? asked(path, good.query) : path + change.search, {
     method: route.method,
     base: route.base,
     ...(headers === undefined ? {} : { headers: { ...headers } }),

@@ -5,7 +5,7 @@ import { codeOf, outcomeOf, type CallOptions, type Reply } from '../../kit/serve
 import type { GoodRequest } from '../facts/kit/resource-facts.ts'
 import { goodRequests, unknownIds } from './collected.ts'
 import { builtDocuments, codeFacts, plainFacts, routeFacts, type RouteFact } from './document-facts.ts'
-import { fill } from './every-route.ts'
+import { asked, fill } from './every-route.ts'
 import { bodyKeys, operationAt, readDocument, type OpenApiDocument, type Operation } from './openapi-document.ts'
 import { Stage } from './stage.ts'
 
@@ -56,7 +56,7 @@ interface Sending extends GoodRequest {
   path?: string
   key?: string | null
 }
-function send(fact: Shown, { params, body, token, headers, path, key }: Sending): Promise<Reply> {
+function send(fact: Shown, { params, query, body, token, headers, path, key }: Sending): Promise<Reply> {
   const sent = key === undefined && fact.idempotency === 'required' ? crypto.randomUUID() : key
   const options: CallOptions = {
     method: fact.method,
@@ -65,7 +65,7 @@ function send(fact: Shown, { params, body, token, headers, path, key }: Sending)
     ...(body === undefined ? {} : { body }),
     headers: { ...headers, ...(sent == null ? {} : { 'idempotency-key': sent }) },
   }
-  return stage.server.call(fill(path ?? fact.path, { ...unknownIds, ...params }), options)
+  return stage.server.call(asked(fill(path ?? fact.path, { ...unknownIds, ...params }), query), options)
 }
 
 function operationOf(fact: Shown, path = fact.path): Operation {

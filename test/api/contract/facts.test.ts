@@ -5,7 +5,7 @@ import { allFacts } from '../facts/all.ts'
 import type { ResourceFacts } from '../facts/kit/resource-facts.ts'
 import { goodRequests, idNames, makeThings, unknownIds } from './collected.ts'
 import { routeFacts } from './document-facts.ts'
-import { fill, isUnavailable, reaches } from './every-route.ts'
+import { asked, fill, isUnavailable, reaches } from './every-route.ts'
 import { Stage } from './stage.ts'
 
 /** The facts themselves: each resource has its own, whole, and they are true. */
@@ -86,8 +86,8 @@ describe('with a server', () => {
   const shown = new Set(routeFacts.filter(({ path }) => path !== null).map(({ id }) => id))
   const others = contract.filter((route) => !shown.has(route.id) && !isUnavailable(route))
   it.each(others)('asks $id with success', async ({ id, path, method, base, status }) => {
-    const { params, token, headers, body } = (await goodRequests[id]?.(stage)) ?? {}
-    const reply = await stage.server.call(fill(path, { ...unknownIds, ...params }), {
+    const { params, query, token, headers, body } = (await goodRequests[id]?.(stage)) ?? {}
+    const reply = await stage.server.call(asked(fill(path, { ...unknownIds, ...params }), query), {
       method,
       base,
       ...(token === undefined ? {} : { token }),

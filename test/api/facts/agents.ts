@@ -104,5 +104,7 @@ export const agentFacts: ResourceFacts = {
   hostile: {
     command: fc.constantFrom<unknown>(evil, ['sh', '-c', evil], null),
     harness: fc.constantFrom('command', 'claude', null),
+    protocol: fc.constantFrom('acp', null),
+    fallbackHarness: fc.constantFrom('command', 'codex', null),
   },
 }

@@ -25,6 +25,7 @@ import { taskCommentFacts } from './task-comments.ts'
 import { taskHistoryFacts } from './task-history.ts'
 import { taskLinkFacts } from './task-links.ts'
 import { taskFacts } from './tasks.ts'
+import { workflowFacts } from './workflows.ts'
 import { workspaceActionFacts } from './workspace-actions.ts'
 import { workspaceFacts } from './workspaces.ts'
 import type { groups } from '../../../shared/api/index.ts'
@@ -53,6 +54,7 @@ export const allFacts: Readonly<Record<keyof typeof groups, ResourceFacts>> = {
   taskHistory: taskHistoryFacts,
   repos: repoFacts,
   automations: automationFacts,
+  workflows: workflowFacts,
   pullRequests: pullRequestFacts,
   approvals: approvalFacts,
   questions: questionFacts,

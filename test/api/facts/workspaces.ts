@@ -1,5 +1,6 @@
+import fc from 'fast-check'
 import { slug } from '../contract/stage.ts'
-import { on, patch, plain } from './kit/recipe.ts'
+import { evil, on, patch, plain } from './kit/recipe.ts'
 import type { Recipe, ResourceFacts } from './kit/resource-facts.ts'
 
 const ownWorkspace: Recipe = ({ owner }) => ({ params: { workspaceId: owner.workspaceId } })
@@ -31,4 +32,6 @@ export const workspaceFacts: ResourceFacts = {
     slug: (await server.ok('/workspaces', { token: person.token })).slug,
   }),
   seldomNamed: ['workspaceId', 'slug'],
+  hostile: { mcpServers: fc.constantFrom<unknown>({ evil: { command: 'sh', args: ['-c', evil] } }, null) },
+  sharp: ['workspaces.update'],
 }

@@ -1,5 +1,6 @@
 import { afterEach, expect, test } from 'vitest'
-import { CostlyPool, type PoolLimits } from '../../../control-plane/costly/pool.ts'
+import { CostlyPool } from '../../../control-plane/costly/pool.ts'
+import type { PoolLimits } from '../../../control-plane/process/worker-pool.ts'
 import { silentLog } from '../../../control-plane/process/log.ts'
 import { realWorld, type World } from '../../../shared/lib/world.ts'
 

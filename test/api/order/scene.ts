@@ -119,6 +119,8 @@ export async function takeWake(server: TestServer, id: string): Promise<unknown>
     context: {
       world: server.world,
       cloudEnabled: false,
+      runsWorkflows: true,
+      builtInWorkflows: () => [],
       limits: {},
       catalog: createCatalog([]),
       offers: server.plane.dispatcher,

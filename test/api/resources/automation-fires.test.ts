@@ -43,6 +43,7 @@ describe('POST /automations/:id/run', () => {
     expect((await server.ok(`/automations/${id}`)).lastRun).toEqual({
       id: run.id,
       status: 'queued',
+      workflowRunId: null,
       startedAt: expect.any(String),
     })
     expect(await runsOf(server, id)).toMatchObject([{ id: run.id, object: 'run' }])

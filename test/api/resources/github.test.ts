@@ -1,3 +1,4 @@
+import { makeWorkflow, settled } from './workflows-kit.ts'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { findDetails } from '../../../control-plane/resources/runs/details-store.ts'
@@ -241,7 +242,54 @@ describe('a merge', () => {
     expect(await runsOf(server, elsewhere.id)).toEqual([])
   })
 
-  it('is skipped with its reason: paused, archived, concurrency, no engine for its workflow', async () => {
+  it('starts a workflow with what it is about, whose run is the last of the automation, and one at a time', async () => {
+    const repo = newRepo()
+    const keys = ['repo', 'number', 'url', 'title', 'branch', 'base', 'headSha', 'missing']
+    const inputs = [...keys.map((key) => ({ key })), { key: 'taskRef', kind: 'task' }]
+    const { handle, id: agentId } = await server.createAgent()
+    const name = await makeWorkflow(server, `await agent('Read ' + input.title, { agent: '${handle}' })`, {
+      meta: { inputs },
+    })
+    const automation = await automationOn(repo, { workflow: name, concurrencyPolicy: 'skip_if_running' })
+    await sent('pull_request', mergedPayload(repo, { number: 9, title: 'Merge me' }))
+    await settled(server)
+    const [flow] = (await server.ok(`/workflows/runs?workflow=${name}`)).data
+    expect(flow).toMatchObject({
+      status: 'running',
+      input: { repo, number: '9', title: 'Merge me', base: 'main', headSha: sha('a'), missing: null, taskRef: null },
+      steps: [{ agent: { id: agentId } }],
+    })
+    const read = () => server.ok(`/automations/${automation.id}`)
+    const [{ run }] = flow.steps
+    expect((await read()).lastRun).toMatchObject({ id: run.id, status: 'running', workflowRunId: flow.id })
+    await sent('pull_request', mergedPayload(repo, { number: 10 }))
+    expect(await skipsOf(server, automation.id)).toEqual(['concurrency'])
+    await server.ok(`/workflows/runs/${flow.id}/cancel`, { method: 'POST' })
+    expect((await read()).lastRun).toMatchObject({ id: run.id, status: 'failed', workflowRunId: flow.id })
+    await sent('pull_request', mergedPayload(repo, { number: 11 }))
+    expect((await server.ok(`/workflows/runs?workflow=${name}`)).data).toHaveLength(2)
+  })
+
+  it('tells the workflow the task that it is about, and starts none that needs what it does not tell', async () => {
+    const repo = newRepo()
+    const inputs = [{ key: 'taskRef', kind: 'task' }]
+    const about = await makeWorkflow(server, 'return input.taskRef', { meta: { inputs } })
+    const needs = await makeWorkflow(server, 'return 1', { meta: { inputs: [{ key: 'color', required: true }] } })
+    await automationOn(repo, { workflow: about })
+    const unfit = await automationOn(repo, { workflow: needs })
+    const task = await server.ok('/tasks', {
+      body: { title: 'Merge something', force: true },
+      headers: { 'idempotency-key': crypto.randomUUID() },
+    })
+    await sent('pull_request', mergedPayload(repo, { number: 3, title: `${task.key}: done` }))
+    await settled(server)
+    const [flow] = (await server.ok(`/workflows/runs?workflow=${about}`)).data
+    expect(flow).toMatchObject({ status: 'completed', summary: task.id, task: { id: task.id } })
+    const { data } = await server.ok(`/automations/${unfit.id}/skips`)
+    expect(data).toMatchObject([{ reason: 'not_admitted', message: expect.stringContaining('color') }])
+  })
+
+  it('is skipped with its reason: paused, archived, concurrency, no workflow of its name', async () => {
     const repo = newRepo()
     const { id } = await automationOn(repo, { concurrencyPolicy: 'skip_if_running' })
     const flow = await automationOn(repo, { workflow: 'release_notes' })

@@ -82,6 +82,7 @@ export function newAutomation(body: BodyOf<typeof automationRoutes.create>, arou
     createdById: caller.kind === 'person' ? caller.userPublicId : caller.agentId,
     causedByUserId: around.causedBy,
     lastRunId: null,
+    lastWorkflowRunId: null,
     lastFiredAt: null,
     callsSince: null,
     calls: 0,

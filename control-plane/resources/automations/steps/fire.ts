@@ -5,7 +5,8 @@ import { startRun } from '../../../wakes/start-run.ts'
 import type { WakeAnswer, WakeContext } from '../../../wakes/wake.ts'
 import { findAgent } from '../../agents/store.ts'
 import { hasFired, hasLiveRun, insertFire, type FireRow } from '../fire-store.ts'
-import { recordRun, type AutomationRow } from '../store.ts'
+import { recordRun, recordWorkflowRun, type AutomationRow } from '../store.ts'
+import { fireWorkflow, type EventInputs } from './fire-workflow.ts'
 
 /**
  * One fire of an automation, whatever its cause. The caller's transaction has locked the automation's row, so fires of
@@ -18,10 +19,13 @@ export interface Cause {
   /** An occasion fires the automation only once. */
   occasion?: string
   bodyHash?: string
+  /** What an event of git tells the workflow that it starts. */
+  event?: EventInputs
 }
 
 export type FireOutcome =
   | { kind: 'triggered'; runId: string | null; answer: WakeAnswer }
+  | { kind: 'triggered'; runId: null; workflowRunId: string }
   | { kind: 'skipped'; reason: SkipReason }
   /** The occasion fired it before. */
   | { kind: 'repeated' }
@@ -38,13 +42,21 @@ export async function fire(
     return { kind: 'skipped', reason }
   }
   if (automation.status !== 'active') return skip(automation.status)
-  if (automation.workflow !== null)
-    return skip(
-      'workflow_unavailable',
-      `This server has no engine that could start the workflow ${automation.workflow}.`,
-    )
   if (automation.concurrencyPolicy === 'skip_if_running' && (await hasLiveRun(tx, automation)))
     return skip('concurrency', 'An earlier run was queued or running.')
+  if (automation.workflow !== null) {
+    const started = await fireWorkflow(
+      tx,
+      { automation, name: automation.workflow, event: cause.event ?? null },
+      context,
+    )
+    if (started.kind === 'unavailable') return skip('workflow_unavailable', started.message)
+    if (started.kind === 'unfit') return skip('not_admitted', started.message)
+    const { workflowRunId } = started
+    await insertFire(tx, { ...newFire(automation, cause, world), kind: 'triggered', workflowRunId })
+    await recordWorkflowRun(tx, automation.id, { id: workflowRunId, at: world.now() })
+    return { kind: 'triggered', runId: null, workflowRunId }
+  }
   const answer = await wake(tx, { automation, cause }, context)
   if (answer.kind === 'not_dispatched') {
     await skip('not_admitted', answer.message)
@@ -93,6 +105,7 @@ function newFire(
     reason: null,
     message: null,
     runId: null,
+    workflowRunId: null,
     occasion: cause.occasion ?? null,
     bodyHash: cause.bodyHash ?? null,
     createdAt: world.now(),

@@ -3,6 +3,7 @@ import type { World } from '../../../../shared/lib/world.ts'
 import type { Db } from '../../../db/open.ts'
 import { requestWake } from '../../../wakes/wakes.ts'
 import { recordGate } from '../../tasks/gate-activity.ts'
+import { takeAnswer } from '../../workflows/answer.ts'
 import { answeredPrompt, systemAnswer } from '../rules.ts'
 import { findQuestionByMessage, resolveQuestion, type QuestionRow } from '../store.ts'
 
@@ -31,7 +32,7 @@ export async function answerFromReply(
 }
 
 /**
- * Stores the answer and wakes the agent in the session in which it asked. Returns false when another answer was first.
+ * Stores the answer and wakes the agent in the session in which it asked; one of a workflow moves its program instead. Returns false when another answer was first.
  */
 export async function closeAnswered(
   tx: Db,
@@ -49,6 +50,11 @@ export async function closeAnswered(
     data: { questionId: question.id, answer },
     world,
   })
+  if (question.workflowRunId !== null) {
+    const { workflowRunId, workflowCall } = question
+    await takeAnswer(tx, { ...question, workflowRunId, workflowCall }, { answer, at: resolution.at })
+    return true
+  }
   await requestWake(
     tx,
     {

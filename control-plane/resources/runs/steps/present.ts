@@ -121,7 +121,7 @@ function presentRun(run: RunRow, around: Surroundings): Run {
     triggerSource: triggerSources.find((source) => source === run.triggerSource) ?? 'unknown',
     errorCode: run.errorCode,
     gateReason: gate?.reason ?? null,
-    gateDescription: gate === null ? null : describeGate(gate),
+    gateDescription: gate === null ? null : describeGate(gate, run.harness),
     waitingOn: waitingOnOf(around.gates.get(run.id)?.[0]),
     harness: { id: run.harness },
     environment: environmentOf(run, around),

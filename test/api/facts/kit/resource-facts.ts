@@ -56,6 +56,8 @@ export interface ResourceFacts {
 export interface GoodRequest {
   /** Values of the path's parameters. */
   params?: Readonly<Record<string, string>>
+  /** Of a route that cannot do without. */
+  query?: Readonly<Record<string, string>>
   body?: unknown
   /** Default: the owner's. */
   token?: string

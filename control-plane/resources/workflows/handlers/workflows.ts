@@ -1,0 +1,216 @@
+import { fail } from '../../../../shared/api/errors.ts'
+import { toTimestamp, workflowRunId } from '../../../../shared/api/ids.ts'
+import { beforeOf, cursorOf, pageByTime, pageOf, timeAndId } from '../../../../shared/api/paging.ts'
+import { workflowName } from '../../../../shared/api/workflow-words.ts'
+import { workflowRoutes } from '../../../../shared/api/workflows.ts'
+import { given } from '../../../../shared/lib/given.ts'
+import { z } from 'zod'
+import type { Tx } from '../../../db/open.ts'
+import type { Caller } from '../../../http/callers.ts'
+import { answer, implement, prepared, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import { causeOfCaller } from '../../../wakes/cause.ts'
+import { failureOf, finishWorkflowRun } from '../../../workflows/advance/finish.ts'
+import type { BuiltIn } from '../../../workflows/catalog/catalog.ts'
+import type { ProgramMeta } from '../../../workflows/program/meta.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { presentWorkflow, presentWorkflowRuns, presentWorkflows, runActivity } from '../present.ts'
+import { mayCancel, mayChangeWorkflow } from '../rules.ts'
+import { findWorkflowRunInWorkspace, listWorkflowRuns, lockWorkflowRun, type WorkflowRunRow } from '../run-store.ts'
+import {
+  findWorkflow,
+  insertWorkflow,
+  listWorkflows,
+  lockWorkflow,
+  replaceWorkflow,
+  type WorkflowRow,
+} from '../store.ts'
+import { builtIns, builtInsIfAny, presentBuiltIn, presentEntry } from './catalog.ts'
+import { checkedMeta } from './check.ts'
+import { startWorkflow } from './start.ts'
+
+type Dependencies = Pick<ResourceDependencies, 'costly' | 'engine' | 'leaseMs' | 'workflowCatalog'>
+type Routes = typeof workflowRoutes
+
+export function workflowHandlers(deps: Dependencies): ImplementedRoute[] {
+  return implement(workflowRoutes, {
+    start: prepared<Routes['start'], BuiltIn | null>({
+      before: async ({ body }) => (await builtInsIfAny(deps)).find(({ meta }) => meta.name === body.workflow) ?? null,
+      handle: (input, builtIn) => startWorkflow(input, { ...deps, builtIn }),
+    }),
+    runs,
+
+    async run({ db, caller, params }) {
+      const run = await findWorkflowRunInWorkspace(db, caller.workspaceId, params.workflowRunId)
+      return shown({ db, caller }, run ?? unknownRun())
+    },
+
+    cancel: (input) => cancel(input, deps),
+
+    async catalog() {
+      const entries = await builtIns(deps, 'workflows_catalog_unavailable')
+      return { object: 'list' as const, data: entries.map(presentEntry) }
+    },
+
+    async source({ query }) {
+      const known = await builtIns(deps, 'workflow_source_unavailable')
+      const found = known.find(({ meta }) => meta.name === query.workflow)
+      if (found === undefined)
+        return fail('resource_not_found', { param: 'workflow', message: 'There is no built-in program of this name.' })
+      return { object: 'workflow_source' as const, name: found.meta.name, source: found.source }
+    },
+
+    list: (input) => list(input, deps),
+
+    create: prepared<Routes['create'], ProgramMeta>({
+      before: async ({ caller, body }) => {
+        const meta = await checkedMeta(body.source, { caller, ...deps })
+        if ((await builtInsIfAny(deps)).some(({ meta: { name } }) => name === meta.name))
+          fail('workflow_name_taken', { param: 'source', message: `${meta.name} is a built-in program.` })
+        return meta
+      },
+      handle: create,
+    }),
+
+    async get({ db, caller, params }) {
+      return presentWorkflow(db, caller, (await named(db, caller, params.name)) ?? unknownWorkflow())
+    },
+
+    update: prepared<Routes['update'], ProgramMeta>({
+      before: async ({ caller, params, body, db }) => {
+        changeable(await named(db, caller, params.name), caller)
+        return checkedMeta(body.source, { caller, ...deps })
+      },
+      handle: update,
+    }),
+
+    async retire({ db, caller, params, world }) {
+      const before = changeable(await lockWorkflow(db, caller.workspaceId, params.name), caller)
+      if (before.retiredAt !== null) return presentWorkflow(db, caller, before)
+      const now = world.now()
+      const after = { ...before, retiredAt: now, updatedAt: now }
+      await replaceWorkflow(db, before, after)
+      return presentWorkflow(db, caller, after)
+    },
+  })
+}
+
+const named = (db: HandlerInput<Routes['get']>['db'], caller: Caller, name: string) =>
+  findWorkflow(db, caller.workspaceId, name)
+
+const unknownWorkflow = () =>
+  fail('resource_not_found', { param: 'name', message: 'There is no workflow with this name in this workspace.' })
+const unknownRun = () =>
+  fail('resource_not_found', { param: 'workflowRunId', message: 'There is no such run of a workflow.' })
+
+function changeable(row: WorkflowRow | null, caller: Caller): WorkflowRow {
+  if (row === null) return unknownWorkflow()
+  if (!mayChangeWorkflow(row, caller))
+    fail('not_permitted', { param: 'name', message: 'An agent changes and retires only workflows that it wrote.' })
+  return row
+}
+
+async function create(
+  { db, caller, body, world }: HandlerInput<Routes['create']>,
+  { name, title, description, inputs, toolPermissionMode }: ProgramMeta,
+) {
+  if ((await lockWorkflow(db, caller.workspaceId, name)) !== null)
+    fail('workflow_name_taken', { param: 'source', message: `This workspace has a workflow ${name}.` })
+  const now = world.now()
+  const row = {
+    id: world.id('flw_'),
+    workspaceId: caller.workspaceId,
+    name,
+    title,
+    description,
+    inputs,
+    toolPermissionMode,
+    source: body.source,
+    version: 1,
+    revision: 1,
+    authorAgentId: caller.kind === 'agent' ? caller.agentId : null,
+    causedByUserId: await causeOfCaller(db, caller),
+    retiredAt: null,
+    createdAt: now,
+    updatedAt: now,
+  }
+  await insertWorkflow(db, row)
+  return answer(201, await presentWorkflow(db, caller, row))
+}
+
+async function update({ db, caller, params, body, world }: HandlerInput<Routes['update']>, meta: ProgramMeta) {
+  const before = changeable(await lockWorkflow(db, caller.workspaceId, params.name), caller)
+  if (before.retiredAt !== null) {
+    const message = `The workflow ${before.name} was retired on ${toTimestamp(before.retiredAt)}.`
+    fail('validation_error', { param: 'name', message })
+  }
+  if (meta.name !== before.name) {
+    const message = `The program names itself ${meta.name}; the name of a workflow stays ${before.name}.`
+    fail('workflow_name_mismatch', { param: 'source', message })
+  }
+  const after = {
+    ...before,
+    ...meta,
+    source: body.source,
+    version: before.version + 1,
+    causedByUserId: await causeOfCaller(db, caller),
+    updatedAt: world.now(),
+  }
+  await replaceWorkflow(db, before, after)
+  return presentWorkflow(db, caller, after)
+}
+
+const nameCursor = z.tuple([workflowName])
+
+async function list({ db, caller, query }: HandlerInput<Routes['list']>, deps: Dependencies) {
+  const { limit } = query
+  const after = cursorOf(query, nameCursor)?.[0] ?? ''
+  const rows = await listWorkflows(db, { workspaceId: caller.workspaceId, limit, afterName: after })
+  const stored = new Set(rows.map(({ name }) => name))
+  // A workflow of the workspace has the name for itself.
+  const others = (await builtInsIfAny(deps)).filter(({ meta: { name } }) => name > after && !stored.has(name))
+  const names = [...stored, ...others.map(({ meta }) => meta.name)].toSorted((a, b) => (a < b ? -1 : 1))
+  const shown = names.slice(0, limit + 1)
+  const presented = await presentWorkflows(
+    db,
+    caller,
+    rows.filter(({ name }) => shown.includes(name)),
+  )
+  const activity = await runActivity(
+    db,
+    caller.workspaceId,
+    others.map(({ meta }) => meta.name),
+  )
+  const byName = new Map([
+    ...presented.map((row) => [row.name, row] as const),
+    ...others.map((one) => [one.meta.name, presentBuiltIn(one, activity(one.meta.name))] as const),
+  ])
+  return pageOf({ rows: shown, limit, keyOf: (name) => [name], present: (name) => byName.get(name)! })
+}
+
+const runCursor = timeAndId(workflowRunId)
+
+async function runs({ db, caller, query }: HandlerInput<Routes['runs']>) {
+  const { limit, status, workflow } = query
+  const place = beforeOf(query, runCursor)
+  const { workspaceId } = caller
+  const rows = await listWorkflowRuns(db, { workspaceId, ...given({ status, workflow }), ...place, limit })
+  const presented = await presentWorkflowRuns(db, caller, rows.slice(0, limit))
+  const byId = new Map(presented.map((run) => [run.id, run]))
+  return pageByTime(rows, limit, ({ id }) => byId.get(id)!)
+}
+
+async function cancel({ db, caller, params, world }: HandlerInput<Routes['cancel']>, { leaseMs }: Dependencies) {
+  const { id } = (await findWorkflowRunInWorkspace(db, caller.workspaceId, params.workflowRunId)) ?? unknownRun()
+  const run = (await lockWorkflowRun(db, id)) ?? unknownRun()
+  if (!mayCancel(run, caller))
+    fail('not_permitted', { message: 'Whoever started the workflow and workspace admins cancel it.' })
+  if (run.completedAt !== null)
+    fail('invalid_status_transition', { message: `The run has ended: it is ${run.status}.`, allowedValues: [] })
+  await finishWorkflowRun(db as Tx, run, failureOf('The run was cancelled.'), { world, leaseMs })
+  return shown({ db, caller }, (await findWorkflowRunInWorkspace(db, caller.workspaceId, id)) ?? unknownRun())
+}
+
+async function shown({ db, caller }: Pick<HandlerInput<Routes['run']>, 'db' | 'caller'>, run: WorkflowRunRow) {
+  const [presented] = await presentWorkflowRuns(db, caller, [run])
+  return presented!
+}

@@ -1,0 +1,197 @@
+import { toTimestamp } from '../../../shared/api/ids.ts'
+import type {
+  StartedWorkflowRun,
+  Workflow,
+  WorkflowRow as ShownRow,
+  WorkflowRun,
+  WorkflowStep,
+} from '../../../shared/api/workflow-fields.ts'
+import type { Db } from '../../db/open.ts'
+import type { Caller } from '../../http/callers.ts'
+import { listAgentIdentities } from '../agents/identity-store.ts'
+import { isVisible, viewerOf } from '../agents/rules.ts'
+import { listHoldingApprovals, type ApprovalRow } from '../approvals/store.ts'
+import { listOpenQuestions, type QuestionRow } from '../questions/store.ts'
+import type { RunRow } from '../runs/store.ts'
+import { visibleTasks } from '../tasks/lookup.ts'
+import { listTasksByIds } from '../tasks/store.ts'
+import { listCallsOf, type CallRow } from './call-store.ts'
+import { stepStateOf } from './rules.ts'
+import { countRunsByWorkflow, listLastRuns, type WorkflowRunRow } from './run-store.ts'
+import { listRunsOfSteps } from './step-store.ts'
+import type { WorkflowRow } from './store.ts'
+
+/** Workflows and their runs as this caller reads them: private agents that they do not see stay unnamed. */
+
+type Agents = ReadonlyMap<string, { id: string; name: string; handle: string }>
+
+async function visibleAgents(db: Db, caller: Caller, ids: readonly (string | null)[]): Promise<Agents> {
+  const known = await listAgentIdentities(db, [...new Set(ids.filter((id) => id !== null))])
+  const viewer = viewerOf(caller)
+  return new Map(
+    known
+      .filter((agent) => isVisible(agent, viewer))
+      .map(({ id, name, handle }) => [id, { id, name, handle: `@${handle}` }]),
+  )
+}
+
+export async function presentWorkflow(db: Db, caller: Caller, row: WorkflowRow): Promise<Workflow> {
+  return toWorkflow(row, await visibleAgents(db, caller, [row.authorAgentId]))
+}
+
+/** With their last runs; all are of the caller's workspace. */
+export async function presentWorkflows(db: Db, caller: Caller, rows: readonly WorkflowRow[]): Promise<ShownRow[]> {
+  const names = rows.map(({ name }) => name)
+  const activity = await runActivity(db, caller.workspaceId, names)
+  const agents = await visibleAgents(
+    db,
+    caller,
+    rows.map(({ authorAgentId }) => authorAgentId),
+  )
+  return rows.map((row) => ({ ...toWorkflow(row, agents), ...activity(row.name) }))
+}
+
+/** The last run and the number of runs of workflows of these names. */
+export async function runActivity(
+  db: Db,
+  workspaceId: string,
+  names: readonly string[],
+): Promise<(name: string) => Pick<ShownRow, 'lastRun' | 'runCount'>> {
+  const counts = await countRunsByWorkflow(db, workspaceId, names)
+  const lastRuns = await listLastRuns(db, workspaceId, names)
+  return (name) => {
+    const last = lastRuns.get(name) ?? null
+    return {
+      lastRun: last && { id: last.id, status: last.status, startedAt: toTimestamp(last.createdAt) },
+      runCount: counts.get(name) ?? 0,
+    }
+  }
+}
+
+function toWorkflow(row: WorkflowRow, agents: Agents): Workflow {
+  const { id, name, title, description, inputs, toolPermissionMode, source, version } = row
+  return {
+    object: 'workflow',
+    id,
+    name,
+    title,
+    description,
+    inputs,
+    toolPermissionMode,
+    source,
+    version,
+    author: agents.get(row.authorAgentId ?? '') ?? null,
+    retiredAt: toTimestamp(row.retiredAt),
+    createdAt: toTimestamp(row.createdAt),
+    updatedAt: toTimestamp(row.updatedAt),
+  }
+}
+
+function runFields(run: WorkflowRunRow, parked?: QuestionRow, checks?: CallRow): Omit<StartedWorkflowRun, 'taskId'> {
+  return {
+    object: 'workflow_run',
+    id: run.id,
+    workflow: run.workflow,
+    status: run.status,
+    input: run.input,
+    summary: run.summary,
+    error: run.error,
+    toolPermissionMode: run.toolPermissionMode,
+    parkedQuestion: parked === undefined ? null : toParked(parked),
+    parkedChecks: checks === undefined ? null : toParkedChecks(checks),
+    log: run.log,
+    startedAt: toTimestamp(run.createdAt),
+    completedAt: toTimestamp(run.completedAt),
+  }
+}
+
+const isOpenChecks = ({ kind, endedAt, deadlineAt }: CallRow) =>
+  kind === 'checks' && endedAt === null && deadlineAt !== null
+
+const toParkedChecks = ({ branch, deadlineAt, checks }: CallRow) => ({
+  branch: branch ?? '',
+  deadlineAt: toTimestamp(deadlineAt ?? 0),
+  checks: checks ?? [],
+})
+
+const toParked = ({ id, prompt, options, createdAt }: QuestionRow) => ({
+  id,
+  prompt,
+  options,
+  askedAt: toTimestamp(createdAt),
+})
+
+export const presentStarted = (run: WorkflowRunRow): StartedWorkflowRun => ({ ...runFields(run), taskId: run.taskId })
+
+/** With their steps; all are of the caller's workspace. */
+export async function presentWorkflowRuns(
+  db: Db,
+  caller: Caller,
+  rows: readonly WorkflowRunRow[],
+): Promise<WorkflowRun[]> {
+  const ids = rows.map(({ id }) => id)
+  const calls = await listCallsOf(db, ids)
+  const runs = await listRunsOfSteps(db, ids)
+  const runIds = runs.map(({ id }) => id)
+  const approvals = await listHoldingApprovals(db, 'run_id', { ids: runIds, triggers: ['tool_permission'] })
+  const questions = await listOpenQuestions(db, 'workflow_run_id', ids)
+  const agents = await visibleAgents(
+    db,
+    caller,
+    [...calls, ...questions].map(({ agentId }) => agentId),
+  )
+  const taskIds = [...new Set(rows.flatMap(({ taskId }) => taskId ?? []))]
+  const tasks = await visibleTasks(db, caller, await listTasksByIds(db, caller.workspaceId, taskIds))
+  const titles = new Map(tasks.map(({ id, title }) => [id, title]))
+  return rows.map((row) => {
+    const title = titles.get(row.taskId ?? '')
+    return {
+      // The oldest that the caller sees.
+      ...runFields(
+        row,
+        questions.find(({ workflowRunId, agentId }) => workflowRunId === row.id && agents.has(agentId)),
+        row.completedAt === null
+          ? calls.find((call) => call.workflowRunId === row.id && isOpenChecks(call))
+          : undefined,
+      ),
+      task: row.taskId === null || title === undefined ? null : { id: row.taskId, title },
+      steps: calls
+        .filter((call) => call.workflowRunId === row.id && call.stepOrdinal !== null)
+        .map((call) => {
+          const own = runs.filter((run) => run.workflowRunId === row.id && run.workflowCall === call.seq)
+          return toStep(call, { runs: own, agents, approvals })
+        }),
+    }
+  })
+}
+
+function toStep(
+  call: CallRow,
+  { runs, agents, approvals }: { runs: readonly RunRow[]; agents: Agents; approvals: readonly ApprovalRow[] },
+): WorkflowStep {
+  const agent = agents.get(call.agentId ?? '') ?? null
+  // Who does not see the agent sees none of its runs, nor what they ask.
+  const run = agent === null ? undefined : runs.at(-1)
+  const pending = approvals.find(({ runId }) => run !== undefined && runId === run.id)
+  const { label, phase } = shownArgs(call.args)
+  return {
+    stepOrdinal: call.stepOrdinal ?? 0,
+    state: stepStateOf(call),
+    label,
+    phase,
+    run: run === undefined ? null : toStepRun(run),
+    agent,
+    resumeAttempts: call.resumeAttempts,
+    pendingApproval: pending === undefined ? null : { id: pending.id, prompt: pending.prompt },
+    gate: null,
+    dispatchedAt: toTimestamp(call.dispatchedAt),
+    advancedAt: toTimestamp(call.advancedAt),
+  }
+}
+
+const toStepRun = ({ id, status, errorMessage: error, exitReason }: RunRow) => ({ id, status, error, exitReason })
+
+function shownArgs(args: string): { label: string | null; phase: string | null } {
+  const { label = null, phase = null } = JSON.parse(args) as { label?: string | null; phase?: string | null }
+  return { label, phase }
+}

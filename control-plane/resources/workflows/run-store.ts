@@ -1,0 +1,212 @@
+import type { Knex } from 'knex'
+import { z } from 'zod'
+import { toolModes, workflowRunStatuses } from '../../../shared/api/workflow-words.ts'
+import { int, json, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import { lockRows } from '../../db/dialect.ts'
+import { newestFirst } from '../../db/id-page.ts'
+import type { Db } from '../../db/open.ts'
+import { table, type RowOf } from '../../db/table.ts'
+
+/** Runs of workflows, and the programs they were started with. */
+
+const programError = z.object({
+  message: z.string(),
+  line: z.number().int().nullable(),
+  column: z.number().int().nullable(),
+})
+/** A call as a stall shows it. */
+const shownCall = z.object({ kind: z.string(), args: z.string() })
+/** Why a run stalled: what the journal has and what the program did, or a limit of the engine. */
+const stall = z.object({
+  message: z.string(),
+  seq: z.number().int().nullable(),
+  recorded: shownCall.nullable(),
+  made: shownCall.nullable(),
+})
+export type Stall = z.output<typeof stall>
+
+const runs = table('workflow_runs', {
+  id: text,
+  workspaceId: text,
+  /** The name of the workflow. */
+  workflow: text,
+  /** null: a built-in one. */
+  workflowId: nullableText,
+  programDigest: text,
+  input: json(z.record(z.string(), z.unknown())),
+  toolPermissionMode: z.enum(toolModes),
+  status: z.enum(workflowRunStatuses),
+  summary: nullableText,
+  error: nullableJson(programError),
+  /** The last lines that the program logged. */
+  log: json(z.array(z.string())),
+  taskId: nullableText,
+  /** `agt_` id of the agent that does steps which name none; null: the task's assignee. */
+  agentId: nullableText,
+  /** Public id of the person (`usr_`) or agent (`agt_`) who started it. */
+  startedBy: nullableText,
+  /** UUID of the person who both wrote the program and started it; null: not one, or not known. */
+  causedByUserId: nullableText,
+  /** When its program first ran; null: not yet. */
+  replayedAt: nullableTime,
+  /** When a person last let it try again. */
+  retriedAt: nullableTime,
+  stall: nullableJson(stall),
+  /** A person answered the question about its stall so. */
+  cancelRequestedAt: nullableTime,
+  version: int,
+  createdAt: time,
+  /** When something of it last began, ended or moved. */
+  changedAt: time,
+  completedAt: nullableTime,
+})
+export type WorkflowRunRow = RowOf<typeof runs>
+
+export async function insertWorkflowRun(db: Db, run: Omit<WorkflowRunRow, 'version'>): Promise<void> {
+  await runs.insert(db, { ...run, version: 1 })
+}
+
+/** Fails with `transient_conflict` when it was changed since it was read. */
+export async function replaceWorkflowRun(
+  db: Db,
+  before: WorkflowRunRow,
+  changes: Partial<WorkflowRunRow>,
+): Promise<void> {
+  await runs.replace(db, before, changes)
+}
+
+export async function findWorkflowRun(db: Db, id: string): Promise<WorkflowRunRow | null> {
+  return runs.find(db, { id })
+}
+
+/** The same, locked until the transaction ends. */
+export async function lockWorkflowRun(db: Db, id: string): Promise<WorkflowRunRow | null> {
+  return runs.first(lockRows(runs.from(db).where({ id })))
+}
+
+export async function findWorkflowRunInWorkspace(
+  db: Db,
+  workspaceId: string,
+  id: string,
+): Promise<WorkflowRunRow | null> {
+  return runs.find(db, { workspaceId, id })
+}
+
+export async function listWorkflowRunsByIds(db: Db, ids: readonly string[]): Promise<WorkflowRunRow[]> {
+  return runs.list(runs.from(db).whereIn('id', [...ids]))
+}
+
+/** Newest first; one row more than `limit`. */
+export async function listWorkflowRuns(
+  db: Db,
+  filter: {
+    workspaceId: string
+    status?: string
+    workflow?: string
+    before?: { createdAt: number; id: string }
+    limit: number
+  },
+): Promise<WorkflowRunRow[]> {
+  const query = runs.from(db).where({ workspace_id: filter.workspaceId })
+  if (filter.status !== undefined) void query.where({ status: filter.status })
+  if (filter.workflow !== undefined) void query.where({ workflow: filter.workflow })
+  return runs.list(newestFirst(query, filter))
+}
+
+const counted = z.object({ workflow: text, count: int })
+
+/** The number of runs of each of these workflows that has any. */
+export async function countRunsByWorkflow(
+  db: Db,
+  workspaceId: string,
+  names: readonly string[],
+): Promise<Map<string, number>> {
+  const rows: unknown[] = await db('workflow_runs')
+    .where({ workspace_id: workspaceId })
+    .whereIn('workflow', [...names])
+    .groupBy('workflow')
+    .select('workflow')
+    .count({ count: '*' })
+  return new Map(rows.map((row) => counted.parse(row)).map(({ workflow, count }) => [workflow, count]))
+}
+
+/** The newest run of each of these workflows that has any. */
+export async function listLastRuns(
+  db: Db,
+  workspaceId: string,
+  names: readonly string[],
+): Promise<Map<string, WorkflowRunRow>> {
+  const found = await runs.list(
+    runs
+      .from(db)
+      .where({ workspace_id: workspaceId })
+      .whereIn('workflow', [...names])
+      .whereNotExists((newer) => {
+        void newer
+          .from({ newer: 'workflow_runs' })
+          .select(db.raw('1'))
+          .whereRaw('newer.workspace_id = workflow_runs.workspace_id and newer.workflow = workflow_runs.workflow')
+          .whereRaw('(newer.created_at, newer.id) > (workflow_runs.created_at, workflow_runs.id)')
+      }),
+  )
+  return new Map(found.map((run) => [run.workflow, run]))
+}
+
+/** Runs in progress that wait for nothing and have not changed since `changedBefore`, those longest silent first. */
+export async function listUnchanged(
+  db: Db,
+  filter: { changedBefore: number; limit: number },
+): Promise<WorkflowRunRow[]> {
+  return runs.list(
+    runs
+      .from(db)
+      .where({ status: 'running' })
+      .where('changed_at', '<', filter.changedBefore)
+      .whereNotExists((open) => {
+        void open
+          .from('workflow_calls')
+          .select(db.raw('1'))
+          .whereRaw('workflow_calls.workflow_run_id = workflow_runs.id')
+          .whereNull('workflow_calls.advanced_at')
+      })
+      .orderBy([{ column: 'changed_at' }, { column: 'id' }])
+      .limit(filter.limit),
+  )
+}
+
+/** Stores the program unless the workspace has it already. */
+export async function insertProgram(
+  db: Db,
+  program: { workspaceId: string; digest: string; source: string },
+): Promise<void> {
+  const { workspaceId, digest, source } = program
+  await db('workflow_programs')
+    .insert({ workspace_id: workspaceId, digest, source })
+    .onConflict(['workspace_id', 'digest'])
+    .ignore()
+}
+
+export async function findProgram(db: Db, workspaceId: string, digest: string): Promise<string | null> {
+  const row: { source: string } | undefined = await db('workflow_programs')
+    .where({ workspace_id: workspaceId, digest })
+    .first('source')
+  return row?.source ?? null
+}
+
+/** Runs in progress whose program has not run yet, oldest first. */
+export async function listUnreplayed(db: Db, limit: number): Promise<{ id: string; workspaceId: string }[]> {
+  return idsOf(db('workflow_runs').where({ status: 'running' }).whereNull('replayed_at'), limit)
+}
+
+/** Stalled runs that a person wants cancelled, oldest first. */
+export async function listCancelled(db: Db, limit: number): Promise<{ id: string; workspaceId: string }[]> {
+  return idsOf(db('workflow_runs').where({ status: 'stalled' }).whereNotNull('cancel_requested_at'), limit)
+}
+
+async function idsOf(query: Knex.QueryBuilder, limit: number): Promise<{ id: string; workspaceId: string }[]> {
+  const rows: { id: string; workspace_id: string }[] = await query
+    .orderBy('created_at')
+    .limit(limit)
+    .select('id', 'workspace_id')
+  return rows.map(({ id, workspace_id: workspaceId }) => ({ id, workspaceId }))
+}

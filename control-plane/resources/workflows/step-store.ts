@@ -1,0 +1,63 @@
+import { z } from 'zod'
+import { int, text } from '../../db/columns.ts'
+import type { Db } from '../../db/open.ts'
+import { query } from '../../db/statement.ts'
+import { runs, type RunRow } from '../runs/store.ts'
+
+/** The runs that do the steps of workflows. A step whose run stops to ask is gone on with by the run that is woken then. */
+
+/** The runs of these workflow runs' steps, oldest first. */
+export async function listRunsOfSteps(db: Db, workflowRunIds: readonly string[]): Promise<RunRow[]> {
+  return runs.list(
+    runs
+      .from(db)
+      .whereIn('workflow_run_id', [...workflowRunIds])
+      .orderBy([{ column: 'created_at' }, { column: 'id' }]),
+  )
+}
+
+/** What goes on with a run that ended: what a person has yet to answer, or a wake that waits. */
+const goesOn = (runId: string) => `(
+  exists (select 1 from approvals where run_id = ${runId} and status = 'open')
+  or exists (select 1 from questions where run_id = ${runId} and status = 'open' and workflow_run_id is null)
+  or exists (select 1 from wakes where continues_run_id = ${runId} and state = 'waiting'))`
+
+const onward = query(`select case when ${goesOn('?')} then 1 else 0 end as onward`, z.object({ onward: int }))
+
+/** Whether the step of this run, which has ended, goes on. */
+export async function isGoneOnWith(db: Db, runId: string): Promise<boolean> {
+  return (await onward.first(db, [runId, runId, runId]))?.onward === 1
+}
+
+const left = z.object({ workflow_run_id: text, seq: int, workspace_id: text })
+
+/** Steps that nothing goes on with any more, though nobody noted their end: what they waited for was closed. */
+export async function listLeftSteps(
+  db: Db,
+  limit: number,
+): Promise<{ workflowRunId: string; seq: number; workspaceId: string }[]> {
+  const rows: unknown[] = await db('workflow_calls')
+    .join('workflow_runs', 'workflow_runs.id', 'workflow_calls.workflow_run_id')
+    .whereIn('workflow_runs.status', ['running', 'stalled'])
+    .whereNotNull('workflow_calls.step_ordinal')
+    .whereNull('workflow_calls.advanced_at')
+    .whereNull('workflow_calls.ended_at')
+    .whereNotExists((live) => {
+      void live
+        .from('runs')
+        .select(db.raw('1'))
+        .whereRaw('runs.workflow_run_id = workflow_calls.workflow_run_id')
+        .whereRaw('runs.workflow_call = workflow_calls.seq')
+        .where((one) => void one.whereNull('runs.ended_at').orWhereRaw(goesOn('runs.id')))
+    })
+    .orderBy('workflow_calls.dispatched_at')
+    .limit(limit)
+    .select('workflow_calls.workflow_run_id', 'workflow_calls.seq', 'workflow_runs.workspace_id')
+  return rows
+    .map((row) => left.parse(row))
+    .map(({ workflow_run_id, seq, workspace_id }) => ({
+      workflowRunId: workflow_run_id,
+      seq,
+      workspaceId: workspace_id,
+    }))
+}

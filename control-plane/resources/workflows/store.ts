@@ -1,0 +1,67 @@
+import { z } from 'zod'
+import { inputKinds, toolModes } from '../../../shared/api/workflow-words.ts'
+import { int, json, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import { lockRows } from '../../db/dialect.ts'
+import type { Db } from '../../db/open.ts'
+import { table, type RowOf } from '../../db/table.ts'
+
+/** Stored programs. */
+
+export const inputs = z.array(
+  z.object({ key: z.string(), label: z.string(), kind: z.enum(inputKinds), required: z.boolean() }),
+)
+export type WorkflowInput = z.output<typeof inputs>[number]
+
+const workflows = table(
+  'workflows',
+  {
+    id: text,
+    workspaceId: text,
+    name: text,
+    title: text,
+    description: nullableText,
+    inputs: json(inputs),
+    toolPermissionMode: z.enum(toolModes),
+    source: text,
+    /** Of the program: each update adds 1. */
+    version: int,
+    revision: int,
+    /** `agt_` id of the agent that created it; null: a person did. */
+    authorAgentId: nullableText,
+    /** UUID of the person who last changed the program; null: not known. */
+    causedByUserId: nullableText,
+    retiredAt: nullableTime,
+    createdAt: time,
+    updatedAt: time,
+  },
+  { version: 'revision' },
+)
+export type WorkflowRow = RowOf<typeof workflows>
+
+export async function insertWorkflow(db: Db, workflow: Omit<WorkflowRow, 'revision'>): Promise<void> {
+  await workflows.insert(db, { ...workflow, revision: 1 })
+}
+
+/** Fails with `transient_conflict` when somebody else changed it since it was read. */
+export async function replaceWorkflow(db: Db, before: WorkflowRow, after: WorkflowRow): Promise<void> {
+  await workflows.replace(db, before, after)
+}
+
+export async function findWorkflow(db: Db, workspaceId: string, name: string): Promise<WorkflowRow | null> {
+  return workflows.find(db, { workspaceId, name })
+}
+
+/** The same, locked until the transaction ends. */
+export async function lockWorkflow(db: Db, workspaceId: string, name: string): Promise<WorkflowRow | null> {
+  return workflows.first(lockRows(workflows.from(db).where({ workspace_id: workspaceId, name })))
+}
+
+/** All of the workspace, by name. */
+export async function listWorkflows(
+  db: Db,
+  { workspaceId, afterName, limit }: { workspaceId: string; afterName?: string; limit: number },
+): Promise<WorkflowRow[]> {
+  const query = workflows.from(db).where({ workspace_id: workspaceId })
+  if (afterName !== undefined) void query.where('name', '>', afterName)
+  return workflows.list(query.orderBy('name').limit(limit + 1))
+}

@@ -1,0 +1,83 @@
+import type { World } from '../../shared/lib/world.ts'
+import type { Tx } from '../db/open.ts'
+import { inTransaction } from '../db/transaction.ts'
+import { listWaitingRuns } from '../resources/workflows/call-store.ts'
+import { listOpenChecks } from '../resources/workflows/checks-store.ts'
+import { listCancelled, listUnchanged, listUnreplayed, lockWorkflowRun } from '../resources/workflows/run-store.ts'
+import { listLeftSteps } from '../resources/workflows/step-store.ts'
+import { endWait } from '../resources/workflows/steps/checks-noted.ts'
+import { endStepAt } from '../resources/workflows/steps/step-ended.ts'
+import { lookAfterUnmoved } from '../workflows/advance/stall.ts'
+import { failureOf, finishWorkflowRun } from '../workflows/advance/finish.ts'
+import type { Sweep } from './sweeper.ts'
+
+/** The number of each kind that one round handles. */
+const perRound = 500
+/** A run that waits for nothing has failed after this long. */
+const idleMs = 10 * 60_000
+
+/**
+ * Catches what an event missed: a step whose approval or question was closed without a wake has ended, and a workflow run
+ * with results that nobody handed over goes on, or stalls in the end. One that waits for nothing fails. Several replicas may
+ * work at once: the end of a step is noted once, and of two advances one wins.
+ */
+export function workflowsSweep({
+  everyMs,
+  leaseMs,
+  advanceSoon,
+  idle,
+}: {
+  everyMs: number
+  leaseMs: number
+  advanceSoon: (run: { id: string; workspaceId: string }) => void
+  idle: () => Promise<void>
+}): Sweep {
+  return {
+    name: 'workflows',
+    everyMs,
+    async run({ root, now, world, lines }) {
+      for (const step of await listLeftSteps(root, perRound)) {
+        const { workspaceId, workflowRunId, seq } = step
+        const end = () => inTransaction(root, (tx) => endStepAt(tx, step, world.now()), { turns: [workspaceId] })
+        lines.add(workspaceId, end, `${workflowRunId}:${seq}`)
+      }
+      for (const { id, workspaceId, version } of await listUnchanged(root, {
+        changedBefore: now - idleMs,
+        limit: perRound,
+      })) {
+        const fail = (tx: Tx) => failIdle(tx, { id, version }, { world, leaseMs })
+        lines.add(workspaceId, () => inTransaction(root, fail, { turns: [workspaceId] }), `idle:${id}`)
+      }
+      for (const run of await listUnreplayed(root, perRound)) advanceSoon(run)
+      for (const run of await listWaitingRuns(root, { endedBefore: now, limit: perRound })) {
+        const look = (tx: Tx) => lookAfterUnmoved(tx, run.id, { world, leaseMs })
+        const lookAndSend = async () => {
+          if (await inTransaction(root, look, { turns: [run.workspaceId] })) advanceSoon(run)
+        }
+        lines.add(run.workspaceId, lookAndSend, `waiting:${run.id}`)
+      }
+      for (const wait of await listOpenChecks(root, { dueBefore: now, limit: perRound })) {
+        const end = (tx: Tx) => endWait(tx, wait, world.now())
+        const { workspaceId } = wait
+        lines.add(
+          workspaceId,
+          () => inTransaction(root, end, { turns: [workspaceId] }),
+          `due:${wait.workflowRunId}:${wait.seq}`,
+        )
+      }
+      for (const run of await listCancelled(root, perRound)) advanceSoon(run)
+    },
+    idle,
+  }
+}
+
+async function failIdle(
+  tx: Tx,
+  seen: { id: string; version: number },
+  context: { world: World; leaseMs: number },
+): Promise<void> {
+  const run = await lockWorkflowRun(tx, seen.id)
+  if (run === null || run.status !== 'running' || run.version !== seen.version) return
+  const message = 'The program waits for nothing: no step, question or check of it is open.'
+  await finishWorkflowRun(tx, run, failureOf(message), context)
+}

@@ -1,0 +1,278 @@
+import type { Knex } from 'knex'
+import { jsonSchemas } from '../../../shared/api/agent-runs.ts'
+import type { Tx } from '../../db/open.ts'
+import { inTransaction } from '../../db/transaction.ts'
+import type { Log } from '../../process/log.ts'
+import type { JobAnswer, JobOwner } from '../../process/worker-pool.ts'
+import { listCalls, recordHanded, recordSent, type CallRow } from '../../resources/workflows/call-store.ts'
+import {
+  findProgram,
+  findWorkflowRun,
+  lockWorkflowRun,
+  replaceWorkflowRun,
+  type Stall,
+  type WorkflowRunRow,
+} from '../../resources/workflows/run-store.ts'
+import { listRunsOfSteps } from '../../resources/workflows/step-store.ts'
+import type { WakeContext } from '../../wakes/wake.ts'
+import { callArgs } from '../engine/args.ts'
+import type { EnginePool } from '../engine/pool.ts'
+import { engineLimits, type HandedResult, type ProgramCall, type Replayed } from '../engine/words.ts'
+import { dispatchCall, type NewCall } from './dispatch-step.ts'
+import { failureOf, finishWorkflowRun } from './finish.ts'
+import { agentOutcome, failed, type StepOutcome } from './outcome.ts'
+
+/**
+ * One advance of a workflow run:
+ *
+ *     read the journal -> run the program with what came since -> write down what it did, in one transaction
+ *
+ * Nothing is held meanwhile. The transaction begins with the version of the run that was read; when another replica was
+ * first, all of it is discarded. So each call is written down, and its run started, exactly once, whoever dies when.
+ */
+export interface AdvanceDependencies {
+  root: Knex
+  log: Log
+  /** null: the operator turned it off, so that only cancels are done. */
+  engine: Pick<EnginePool, 'run'> | null
+  /** Checks schemas in a worker: the flaw of the text, or null. */
+  findSchemaFlaw: (schemas: string, owner: JobOwner) => Promise<JobAnswer<{ message: string } | null>>
+  context: WakeContext
+  /** Whether the checks of pull requests can be read. */
+  readsChecks: () => boolean
+  leaseMs: number
+}
+
+export type Advanced = 'moved' | 'nothing to do' | 'somebody else was first' | 'in trouble'
+
+const resultBytes = 64 * 1024
+
+export async function advance(id: string, deps: AdvanceDependencies): Promise<Advanced> {
+  const { root, log, engine } = deps
+  const run = await findWorkflowRun(root, id)
+  if (run !== null && run.cancelRequestedAt !== null && run.completedAt === null) return cancel(run, deps)
+  if (run === null || run.status !== 'running' || engine === null) return 'nothing to do'
+  const calls = await listCalls(root, id)
+  const waiting = calls
+    .filter(({ endedAt, handedOrder }) => endedAt !== null && handedOrder === null)
+    .toSorted((a, b) => a.endedAt! - b.endedAt! || a.seq - b.seq)
+  if (run.replayedAt !== null && waiting.length === 0) return 'nothing to do'
+  const results = await outcomesOf(run, waiting, deps)
+  const large = results.find(({ text, isValue }) => isValue && Buffer.byteLength(text) > resultBytes)
+  if (large !== undefined) return store(run, deps, (tx, locked) => failFor(tx, locked, large, calls, deps))
+  const answer = await replayed(run, { calls, results }, { root, engine })
+  if (answer.kind === 'gave_up' || answer.value.kind !== 'replayed') {
+    const trouble = troubleOf(answer, calls)
+    log.warn({ workflowRun: id, ...trouble }, 'a workflow did not go on')
+    return store(run, deps, (tx, locked) => noteTrouble(tx, locked, { waiting, trouble, deps }), 'in trouble')
+  }
+  const { value } = answer
+  const made = await newCalls(value.calls, { run, calls, deps })
+  return store(run, deps, (tx, locked) => commit(tx, locked, { calls, results, made, replay: value, deps }))
+}
+
+/** A person answered so when they were asked about its stall. */
+async function cancel(run: WorkflowRunRow, deps: AdvanceDependencies): Promise<Advanced> {
+  const { world } = deps.context
+  return store(run, deps, (tx, locked) =>
+    finishWorkflowRun(tx, locked, failureOf('The run was cancelled.'), { world, leaseMs: deps.leaseMs }),
+  )
+}
+
+type Work = (tx: Tx, run: WorkflowRunRow) => Promise<void>
+
+/** Does the work if the run is as it was read. */
+async function store(
+  seen: WorkflowRunRow,
+  { root }: AdvanceDependencies,
+  work: Work,
+  done: Advanced = 'moved',
+): Promise<Advanced> {
+  return inTransaction(
+    root,
+    async (tx) => {
+      const run = await lockWorkflowRun(tx, seen.id)
+      if (run === null || run.completedAt !== null || run.version !== seen.version) return 'somebody else was first'
+      await work(tx, run)
+      return done
+    },
+    { turns: [seen.workspaceId] },
+  )
+}
+
+interface Result extends StepOutcome {
+  seq: number
+  at: number
+}
+
+async function outcomesOf(
+  run: WorkflowRunRow,
+  waiting: readonly CallRow[],
+  { root }: AdvanceDependencies,
+): Promise<Result[]> {
+  if (waiting.length === 0) return []
+  const runs = await listRunsOfSteps(root, [run.id])
+  const results: Result[] = []
+  for (const call of waiting) {
+    const { seq, result, isValue } = call
+    const outcome =
+      result === null
+        ? await agentOutcome(
+            root,
+            runs.filter(({ workflowCall }) => workflowCall === seq),
+            callArgs.agent.parse(JSON.parse(call.args)),
+          )
+        : { isValue: isValue === true, text: result }
+    results.push({ seq, at: call.endedAt!, ...outcome })
+  }
+  return results
+}
+
+async function replayed(
+  run: WorkflowRunRow,
+  { calls, results }: { calls: readonly CallRow[]; results: readonly Result[] },
+  { root, engine }: { root: Knex; engine: Pick<EnginePool, 'run'> },
+): Promise<JobAnswer<Replayed>> {
+  const { workspaceId, id: seed, createdAt: startedAt } = run
+  const source = (await findProgram(root, workspaceId, run.programDigest)) ?? ''
+  const handed = calls
+    .filter(({ handedOrder }) => handedOrder !== null)
+    .toSorted((a, b) => a.handedOrder! - b.handedOrder!)
+    .map(({ seq, endedAt, isValue, result }) => ({ seq, at: endedAt!, isValue: isValue === true, text: result! }))
+  const all = inOrderOfTime(startedAt, [...handed, ...results])
+  const journalBytes = sizeOf(calls.map(({ args }) => args)) + sizeOf(all.map(({ text }) => text))
+  const input = JSON.stringify(run.input)
+  return engine.run(
+    'replay',
+    { source, input, seed, startedAt, known: calls.map(({ digest }) => digest), journalBytes, results: all },
+    { workspaceId, caller: `workflows:${workspaceId}`, bytes: source.length + input.length + journalBytes },
+  )
+}
+
+/** The clock of a program never goes back, whichever replica noted an end. */
+function inOrderOfTime(startedAt: number, results: readonly HandedResult[]): HandedResult[] {
+  let last = startedAt
+  return results.map((result) => ({ ...result, at: (last = Math.max(last, result.at)) }))
+}
+
+const sizeOf = (texts: readonly string[]) => texts.reduce((sum, text) => sum + text.length, 0)
+
+/** The calls with their numbers, and the refusal of those whose schema is none. */
+async function newCalls(
+  made: readonly ProgramCall[],
+  { run, calls, deps }: { run: WorkflowRunRow; calls: readonly CallRow[]; deps: AdvanceDependencies },
+): Promise<NewCall[]> {
+  let stepOrdinal = calls.filter((call) => call.stepOrdinal !== null).length
+  const numbered: NewCall[] = []
+  for (const [at, call] of made.entries())
+    numbered.push({
+      ...call,
+      seq: calls.length + at,
+      stepOrdinal: call.kind === 'agent' ? stepOrdinal++ : null,
+      refusal: await schemaRefusal(call, run, deps),
+    })
+  return numbered
+}
+
+async function schemaRefusal(
+  { kind, args }: ProgramCall,
+  { workspaceId }: WorkflowRunRow,
+  { findSchemaFlaw }: AdvanceDependencies,
+): Promise<StepOutcome | null> {
+  if (kind !== 'agent') return null
+  const { schema } = callArgs.agent.parse(JSON.parse(args))
+  if (schema == null) return null
+  const given = jsonSchemas.safeParse({ output: schema })
+  if (!given.success) return failed({ code: 'schema_invalid', message: 'The schema of a step takes at most 64 KiB.' })
+  const text = JSON.stringify(given.data)
+  const answer = await findSchemaFlaw(text, { workspaceId, caller: `workflows:${workspaceId}`, bytes: text.length })
+  if (answer.kind === 'done' && answer.value === null) return null
+  const why = answer.kind === 'done' ? (answer.value?.message ?? '') : 'it cannot be checked'
+  return failed({ code: 'schema_invalid', message: `The schema of this step is none: ${why}.` })
+}
+
+interface Commit {
+  calls: readonly CallRow[]
+  results: readonly Result[]
+  made: readonly NewCall[]
+  replay: Replayed & { kind: 'replayed' }
+  deps: AdvanceDependencies
+}
+
+async function commit(tx: Tx, run: WorkflowRunRow, { calls, results, made, replay, deps }: Commit): Promise<void> {
+  const { context } = deps
+  const now = context.world.now()
+  let order = calls.filter(({ handedOrder }) => handedOrder !== null).length
+  for (const { seq, isValue, text } of results)
+    await recordHanded(tx, { workflowRunId: run.id, seq }, { isValue, result: text, order: order++, at: now })
+  const { end, log } = replay
+  const finish = { world: context.world, leaseMs: deps.leaseMs }
+  if (end?.kind === 'returned')
+    return finishWorkflowRun(tx, run, { status: 'completed', summary: end.summary, log: [...log] }, finish)
+  if (end?.kind === 'failed') {
+    const { message, line, column } = end
+    return finishWorkflowRun(
+      tx,
+      run,
+      { status: 'failed', summary: message, error: { message, line, column }, log: [...log] },
+      finish,
+    )
+  }
+  const all: Pick<CallRow, 'seq' | 'kind' | 'args'>[] = [...calls, ...made]
+  for (const call of made) await dispatchCall(tx, call, { run, calls: all, context, readsChecks: deps.readsChecks() })
+  await replaceWorkflowRun(tx, run, {
+    log: [...log],
+    replayedAt: run.replayedAt ?? now,
+    changedAt: now,
+    stall: null,
+  })
+}
+
+async function failFor(
+  tx: Tx,
+  run: WorkflowRunRow,
+  { seq }: Result,
+  calls: readonly CallRow[],
+  { context: { world }, leaseMs }: AdvanceDependencies,
+): Promise<void> {
+  const step = calls.find((call) => call.seq === seq)?.stepOrdinal ?? seq
+  const message = `The result of step ${step} takes more than 64 KiB.`
+  await finishWorkflowRun(tx, run, failureOf(message), { world, leaseMs })
+}
+
+/** A program that cannot even begin is refused; a later trouble is tried again, and waits for a person in the end. */
+async function noteTrouble(
+  tx: Tx,
+  run: WorkflowRunRow,
+  { waiting, trouble, deps }: { waiting: readonly CallRow[]; trouble: Stall; deps: AdvanceDependencies },
+): Promise<void> {
+  const { world } = deps.context
+  if (run.replayedAt === null)
+    return finishWorkflowRun(tx, run, failureOf(trouble.message), { world, leaseMs: deps.leaseMs })
+  const now = world.now()
+  for (const { seq, resumeAttempts: attempts } of waiting)
+    await recordSent(tx, { workflowRunId: run.id, seq }, { at: now, attempts })
+  await replaceWorkflowRun(tx, run, { stall: trouble })
+}
+
+const limits = {
+  time: `The program took more than ${engineLimits.replayMs / 1_000} s of processor time.`,
+  memory: `The program took more than ${engineLimits.memoryBytes / 1024 / 1024} MiB of memory.`,
+  crash: 'The program cannot be run.',
+} as const
+
+function troubleOf(answer: JobAnswer<Replayed>, calls: readonly CallRow[]): Stall {
+  const nothing = { seq: null, recorded: null, made: null }
+  if (answer.kind === 'gave_up') return { ...nothing, message: limits[answer.why] }
+  const { value } = answer
+  if (value.kind !== 'differs') return { ...nothing, message: limits[value.kind === 'beyond' ? value.limit : 'crash'] }
+  const { seq, made } = value
+  const recorded = calls.find((call) => call.seq === seq)
+  const shown = (call: { kind: string; args: string }) => ({ kind: call.kind, args: call.args.slice(0, 2_000) })
+  return {
+    message: `The program made another call than before at the place of call ${seq}.`,
+    seq,
+    recorded: recorded === undefined ? null : shown(recorded),
+    made: made === null ? null : shown(made),
+  }
+}

@@ -1,0 +1,47 @@
+import type { World } from '../../../shared/lib/world.ts'
+import type { Tx } from '../../db/open.ts'
+import { cancelRun } from '../../lifecycle/cancel-run.ts'
+import { closeByPlatform } from '../../resources/approvals/steps/close.ts'
+import { listHoldingApprovals } from '../../resources/approvals/store.ts'
+import { closeBySystem } from '../../resources/questions/steps/answer.ts'
+import { listOpenQuestions } from '../../resources/questions/store.ts'
+import { replaceWorkflowRun, type WorkflowRunRow } from '../../resources/workflows/run-store.ts'
+import { listRunsOfSteps } from '../../resources/workflows/step-store.ts'
+
+export interface Finish {
+  status: 'completed' | 'failed'
+  summary: string | null
+  error?: WorkflowRunRow['error']
+  log?: WorkflowRunRow['log']
+}
+
+/** Ends a workflow run, and cancels what is open of it: its runs, and what they asked people. */
+export async function finishWorkflowRun(
+  tx: Tx,
+  run: WorkflowRunRow,
+  { status, summary, error = null, log = run.log }: Finish,
+  { world, leaseMs }: { world: World; leaseMs: number },
+): Promise<void> {
+  const now = world.now()
+  const replayedAt = run.replayedAt ?? now
+  await replaceWorkflowRun(tx, run, { status, summary, error, log, replayedAt, changedAt: now, completedAt: now })
+  const runs = await listRunsOfSteps(tx, [run.id])
+  const ids = runs.map(({ id }) => id)
+  for (const approval of await listHoldingApprovals(tx, 'run_id', { ids, triggers: ['tool_permission'] }))
+    await closeByPlatform(tx, approval, { outcome: 'reject', reason: 'workflow_ended', world })
+  const asked = [
+    ...(await listOpenQuestions(tx, 'run_id', ids)),
+    ...(await listOpenQuestions(tx, 'workflow_run_id', [run.id])),
+  ]
+  for (const question of asked) await closeBySystem(tx, question, { reason: 'workflow_ended', world })
+  const reason = `The workflow ${run.workflow} ended.`
+  for (const step of runs)
+    if (step.endedAt === null) await cancelRun(tx, step, { exitReason: 'interrupted', reason, world, leaseMs })
+}
+
+/** A failure by a rule of ours, which stands in no line of the program. */
+export const failureOf = (message: string): Finish => ({
+  status: 'failed',
+  summary: message,
+  error: { message, line: null, column: null },
+})

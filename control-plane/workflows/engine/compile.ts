@@ -1,0 +1,18 @@
+import { flawOf, type Flaw } from '../program/flaw.ts'
+import { asGuestError, createInstance } from './instance.ts'
+import { placeIn, programFile, wrapped } from './source.ts'
+
+/** Why the engine cannot run the program, though it parses elsewhere; null when it can. */
+export async function compile(wasm: WebAssembly.Module, source: string): Promise<Flaw | null> {
+  const { vm } = await createInstance(wasm, { startedAt: 0 })
+  try {
+    // Makes the function, and does not call it.
+    vm.evalCode(wrapped(source), programFile)
+    vm.dispose()
+    return null
+  } catch (error) {
+    const thrown = asGuestError(error)
+    if (thrown === null) return flawOf('workflow_syntax', 'The program is too large or nested too deeply to be run.')
+    return { ...flawOf('workflow_syntax', `${thrown.message}.`), ...placeIn(thrown.stack ?? '') }
+  }
+}

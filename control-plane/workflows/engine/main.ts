@@ -1,0 +1,14 @@
+import { readFileSync } from 'node:fs'
+import { assetUrl } from '../../../shared/lib/program-file.ts'
+import { serveJobs } from '../../process/worker-jobs.ts'
+import { compile } from './compile.ts'
+import { replay } from './replay.ts'
+import type { EngineJobs } from './words.ts'
+
+/** The worker of `pool.ts`. The engine's code is compiled once, and each job has an instance of its own. */
+const wasm = new WebAssembly.Module(readFileSync(assetUrl('quickjs.wasm')))
+const jobs: EngineJobs = {
+  compile: (source) => compile(wasm, source),
+  replay: (input) => replay(wasm, input),
+}
+serveJobs((name, input) => jobs[name as keyof EngineJobs](input as never))

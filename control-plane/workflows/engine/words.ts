@@ -1,0 +1,90 @@
+import type { Flaw } from '../program/flaw.ts'
+
+/** What goes into the engine and comes out. Texts are flat, since a copy of them between threads is cheap. */
+
+/** The functions of a program that ask for something to be done. */
+export const callKinds = ['agent', 'ask', 'checks'] as const
+export type CallKind = (typeof callKinds)[number]
+
+/** A call that a program made. `args` is JSON; `digest` tells two calls apart. */
+export interface ProgramCall {
+  kind: CallKind
+  args: string
+  digest: string
+}
+
+/** What a call came to, as it is handed to the program. */
+export interface HandedResult {
+  /** The number of its call, from 0. */
+  seq: number
+  /** Milliseconds UTC, which the program's clock shows from then on. */
+  at: number
+  isValue: boolean
+  /** JSON of the value, or of a `StepFailure`. */
+  text: string
+}
+
+/** What a `StepError` of a program says. */
+export interface StepFailure {
+  message: string
+  code: string
+  exitReason: string | null
+  runId: string | null
+}
+
+export interface ReplayInput {
+  source: string
+  /** JSON of the inputs. */
+  input: string
+  /** Chance within the program follows from it. */
+  seed: string
+  startedAt: number
+  /** Digests of the calls that the program is known to make, by their numbers. */
+  known: readonly string[]
+  /** The size of the journal so far. */
+  journalBytes: number
+  /** In the order in which they are handed over. */
+  results: readonly HandedResult[]
+  /** Processor time; default: that of `engineLimits`. */
+  replayMs?: number
+}
+
+export type ProgramEnd =
+  | { kind: 'returned'; summary: string | null }
+  | { kind: 'failed'; message: string; line: number | null; column: number | null }
+
+export type Replayed =
+  | {
+      kind: 'replayed'
+      /** Those after the known ones. */
+      calls: readonly ProgramCall[]
+      /** The last lines. */
+      log: readonly string[]
+      /** null: it waits. */
+      end: ProgramEnd | null
+    }
+  /** Another call than the known one of this number was made, or none. */
+  | { kind: 'differs'; seq: number; made: ProgramCall | null }
+  /** A limit of the engine, not the program, was its end. */
+  | { kind: 'beyond'; limit: EngineLimit }
+export type EngineLimit = 'time' | 'memory' | 'crash'
+
+export interface EngineJobs {
+  /** The flaw that keeps the program from being run, if any. */
+  compile(source: string): Promise<Flaw | null>
+  replay(input: ReplayInput): Promise<Replayed>
+}
+
+export const engineLimits = {
+  /** Processor time of the thread. */
+  replayMs: 2_000,
+  memoryBytes: 64 * 1024 * 1024,
+  stackBytes: 256 * 1024,
+  calls: 1_000,
+  journalBytes: 16 * 1024 * 1024,
+  logLines: 1_000,
+  logLineChars: 1_000,
+  logChars: 100_000,
+  summaryChars: 10_000,
+  messageChars: 2_000,
+} as const

@@ -1,0 +1,117 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { deliver, pullOf, repositoryOf, sha, type FakeGithub } from '../../kit/fake-github.ts'
+import { TestServer } from '../../kit/server.ts'
+import { startWithGithub, workedOff } from './github-kit.ts'
+import { makeWorkflow, readFlow, settled, startFlow } from './workflows-kit.ts'
+
+/** Workflows that wait for the checks of a branch's pull request. */
+
+let github: FakeGithub, server: TestServer, stop: () => Promise<void>
+beforeAll(async () => {
+  ;({ github, server, stop } = await startWithGithub())
+})
+afterAll(() => stop())
+beforeEach(() => {
+  github.trouble = null
+})
+
+let count = 0
+const newRepo = () => `acme/waited-${++count}`
+const run = (name: string, conclusion: string | null) => ({
+  name,
+  status: conclusion === null ? 'in_progress' : 'completed',
+  conclusion,
+  html_url: `http://127.0.0.1/${name}`,
+})
+function setChecks(repo: string, runs: object[]) {
+  github.answers.set(`/${repo}/pulls`, [{ number: 1 }])
+  github.answers.set(`/${repo}/pulls/1`, pullOf(repo))
+  github.answers.set(`/${repo}/commits/${sha('a')}/check-runs`, { check_runs: runs })
+  github.answers.set(`/${repo}/commits/${sha('a')}/status`, { statuses: [] })
+}
+
+async function wait(repo: string, more = ''): Promise<string> {
+  const name = await makeWorkflow(server, `return await checks({ branch: 'topic', repo: '${repo}'${more} })`)
+  const id = await startFlow(server, name)
+  await settled(server)
+  return id
+}
+/** A minute later. */
+async function look() {
+  server.world.advance(60_000)
+  await server.plane.sweeper.runAll()
+  await settled(server)
+}
+const resultOf = async (id: string) => JSON.parse((await readFlow(server, id)).summary)
+
+describe('a wait for checks', () => {
+  it('shows them while they run, and ends when all are done', async () => {
+    const repo = newRepo()
+    setChecks(repo, [run('build', 'success'), run('test', null)])
+    const id = await wait(repo)
+    expect((await readFlow(server, id)).parkedChecks).toMatchObject({ branch: 'topic', checks: [] })
+    await look()
+    expect((await readFlow(server, id)).parkedChecks.checks).toEqual([
+      { name: 'build', status: 'passed', url: 'http://127.0.0.1/build' },
+      { name: 'test', status: 'pending', url: 'http://127.0.0.1/test' },
+    ])
+    setChecks(repo, [run('build', 'success'), run('test', 'failure')])
+    await look()
+    expect(await readFlow(server, id)).toMatchObject({ status: 'completed', parkedChecks: null })
+    expect(await resultOf(id)).toMatchObject({ state: 'failed', checks: [{ name: 'build' }, { status: 'failed' }] })
+  })
+
+  it('ends at once when GitHub says that the last one passed', async () => {
+    const repo = newRepo()
+    setChecks(repo, [run('build', 'success')])
+    const id = await wait(repo)
+    const at = { head_sha: sha('a'), conclusion: 'success', pull_requests: [{ number: 1 }] }
+    const payload = { action: 'completed', repository: repositoryOf(repo), check_suite: at }
+    const delivery = crypto.randomUUID()
+    await deliver(server.url, { event: 'check_suite', payload, id: delivery })
+    await workedOff(server, delivery)
+    await settled(server)
+    expect(await resultOf(id)).toMatchObject({ state: 'passed' })
+  })
+
+  it('ends at its deadline, whether there is a pull request or not, and whatever GitHub answers', async () => {
+    const repo = newRepo()
+    github.answers.set(`/${repo}/pulls`, [])
+    const id = await wait(repo, ', deadlineMinutes: 3')
+    await look()
+    github.trouble = { status: 503, text: 'down' }
+    await look()
+    expect((await readFlow(server, id)).status).toBe('running')
+    await look()
+    expect(await resultOf(id)).toEqual({ state: 'timed_out', checks: [] })
+  })
+
+  it('is refused without a branch or a repository of the workspace', async () => {
+    // The operator bound nothing to the second workspace of the server.
+    const { token } = await server.addPerson('owner', 'elsewhere')
+    const name = await makeWorkflow(
+      server,
+      `const codes = []
+       for (const options of [undefined, { branch: 'a' }, { branch: 'a', repo: 'acme/strange' }])
+         await checks(options).catch((error) => codes.push(error.code))
+       return codes.join()`,
+      { token },
+    )
+    const id = await startFlow(server, name, {}, token)
+    await settled(server)
+    const { summary } = await server.ok(`/workflows/runs/${id}`, { token })
+    expect(summary).toBe('branch_missing,repo_missing,repo_not_found')
+  })
+
+  it('is refused by a server without GitHub', async () => {
+    const plain = await TestServer.start()
+    try {
+      const name = await makeWorkflow(plain, `return checks({ branch: 'a', repo: 'a/b' }).catch((error) => error.code)`)
+      const id = await startFlow(plain, name)
+      await settled(plain)
+      expect((await readFlow(plain, id)).summary).toBe('github_not_installed')
+    } finally {
+      await plain.stop()
+    }
+  })
+})

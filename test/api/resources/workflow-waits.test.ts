@@ -1,0 +1,201 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { FakeDevice } from '../../kit/fake-device.ts'
+import { hasPostgres } from '../../kit/database.ts'
+import { outcomeOf, TestServer } from '../../kit/server.ts'
+import { answerNext, makeWorkflow, readFlow, settled, startFlow } from './workflows-kit.ts'
+
+const minute = 60_000
+const key = () => ({ 'idempotency-key': crypto.randomUUID() })
+
+/** What workflows wait for people about: questions, stalls, and steps whose agents ask. */
+for (const database of ['sqlite', 'postgres'] as const)
+  describe.skipIf(database === 'postgres' && !hasPostgres())(`on ${database}`, () => {
+    let server: TestServer
+    let device: FakeDevice
+    let agent: string
+    beforeAll(async () => {
+      server = await TestServer.start({ database })
+      device = await FakeDevice.connect(server)
+      agent = (await server.createAgent({ name: 'Worker', harness: 'claude' })).handle as string
+    })
+    afterAll(async () => {
+      await device.disconnect()
+      await server.stop()
+    })
+    const on = (more = '') => `{ agent: '${agent}'${more === '' ? '' : `, ${more}`} }`
+    const answer = (id: string, given: Record<string, unknown>) =>
+      server.call(`/questions/${id}/answer`, { body: { answer: given }, headers: key() })
+
+    it('a question of the program is answered by a person, moves it and wakes no agent', async () => {
+      const name = await makeWorkflow(
+        server,
+        `await agent('Look', ${on()})
+         const text = await ask('How is it?')
+         const one = await ask('Which?', { options: ['red', { key: 'b', label: 'Blue' }] })
+         const many = await ask('All?', { options: ['x', 'y', 'z'], multiple: true })
+         return [text, one, many]`,
+      )
+      const id = await startFlow(server, name)
+      const run = await device.take()
+      await run.end('completed')
+      await settled(server)
+      const parked = (await readFlow(server, id)).parkedQuestion
+      expect(parked).toMatchObject({ prompt: 'How is it?', options: null })
+      expect(await server.ok(`/questions/${parked.id}`)).toMatchObject({
+        askedBy: { type: 'system', id: null },
+        runId: run.runId,
+        answerMode: 'free_text',
+      })
+      expect(outcomeOf(await answer(parked.id, { text: 'Fine' }))).toBe('200')
+      await settled(server)
+      const second = (await readFlow(server, id)).parkedQuestion
+      expect(second.options).toEqual([
+        { key: 'red', label: 'red' },
+        { key: 'b', label: 'Blue' },
+      ])
+      expect(outcomeOf(await answer(second.id, { selected: ['green'] }))).toBe('400 invalid_option_key')
+      await answer(second.id, { selected: ['b'] })
+      await settled(server)
+      await answer((await readFlow(server, id)).parkedQuestion.id, { selected: ['x', 'z'] })
+      await settled(server)
+      const ended = await readFlow(server, id)
+      expect(ended).toMatchObject({ status: 'completed', parkedQuestion: null })
+      expect(JSON.parse(ended.summary)).toEqual(['Fine', 'b', ['x', 'z']])
+      expect(ended.steps).toHaveLength(1)
+      expect((await server.ok(`/runs?agent=@${agent.slice(1)}&status=queued`)).data).toEqual([])
+    })
+
+    it('asks nobody before its first step, and two at once wait for both', async () => {
+      const name = await makeWorkflow(
+        server,
+        `const early = await ask('Now?').catch((error) => error.code)
+         await agent('Look', ${on()})
+         return [early, ...await Promise.all([ask('One?'), ask('Two?')])]`,
+      )
+      const id = await startFlow(server, name)
+      await answerNext(device, 'x')
+      await settled(server)
+      const first = (await readFlow(server, id)).parkedQuestion
+      expect(first.prompt).toBe('One?')
+      await answer(first.id, { text: '1' })
+      await settled(server)
+      const second = (await readFlow(server, id)).parkedQuestion
+      expect(second.prompt).toBe('Two?')
+      await answer(second.id, { text: '2' })
+      await settled(server)
+      expect((await readFlow(server, id)).summary).toBe('["ask_before_step","1","2"]')
+    })
+
+    it("a question stands on the task, is answered in its thread, and holds others' runs but not its own steps", async () => {
+      const task = await server.ok('/tasks', { body: { title: 'Discuss it', force: true }, headers: key() })
+      const name = await makeWorkflow(
+        server,
+        `await agent('Look', ${on()})
+         const [said] = await Promise.all([ask('Go on?', { options: ['yes', 'no'] }), agent('Meanwhile', ${on()})])
+         return said`,
+      )
+      const id = await startFlow(server, name, { taskId: task.id })
+      await answerNext(device, 'x')
+      expect(await answerNext(device, 'y')).toContain('Meanwhile')
+      await settled(server)
+      const { id: agentId } = await server.ok(`/agents/${agent}`)
+      expect(await server.ok(`/agents/${agentId}/runs`, { body: { taskId: task.id } })).toMatchObject({
+        kind: 'not_dispatched',
+        reason: 'task_hitl_open',
+      })
+      const { data } = await server.ok(`/tasks/${task.id}/comments`)
+      const shown = data.find((comment: { body: string }) => comment.body.startsWith('Go on?'))
+      expect(shown.body).toContain('`yes`')
+      const { parkedQuestion } = await readFlow(server, id)
+      const { conversationId } = await server.ok(`/questions/${parkedQuestion.id}`)
+      const reply = { body: { body: 'Yes', parentMessageId: shown.id }, headers: key() }
+      expect((await server.call(`/conversations/${conversationId}/messages`, reply)).status).toBe(201)
+      await settled(server)
+      expect(await readFlow(server, id)).toMatchObject({ status: 'completed', summary: 'yes' })
+    })
+
+    it('open questions are closed when the program ends', async () => {
+      const name = await makeWorkflow(server, `await agent('Look', ${on()}); ask('Anybody?').then(log); return 'gone'`)
+      const id = await startFlow(server, name)
+      await answerNext(device, 'x')
+      await settled(server)
+      expect(await readFlow(server, id)).toMatchObject({ status: 'completed', parkedQuestion: null })
+    })
+
+    it('a step whose agent asks stays open, and the run that the answer wakes is the step', async () => {
+      const name = await makeWorkflow(server, `return await agent('Ask me', ${on()})`)
+      const id = await startFlow(server, name)
+      const run = await device.take()
+      await run.events({ kind: 'session', data: { sessionId: 'ses-ask' } })
+      const asked = await server.ok('/questions', {
+        token: run.token,
+        body: { runId: run.runId, prompt: 'Which way?', answerMode: 'free_text' },
+        headers: key(),
+      })
+      await device.next('run.cancel')
+      await run.end('question_asked', { sessionId: 'ses-ask' })
+      await settled(server)
+      expect((await readFlow(server, id)).steps[0]).toMatchObject({ state: 'dispatched', run: { id: run.runId } })
+      await server.plane.sweeper.runAll()
+      expect((await readFlow(server, id)).steps[0].state).toBe('dispatched')
+      await answer(asked.question.id, { text: 'Left' })
+      const next = await device.take()
+      expect(next.spec.resumeSessionId).toBe('ses-ask')
+      await next.events({ kind: 'result', data: { text: 'Went left', isError: false } })
+      await next.end('completed')
+      await settled(server)
+      expect(await readFlow(server, id)).toMatchObject({
+        status: 'completed',
+        summary: 'Went left',
+        steps: [{ stepOrdinal: 0, state: 'done', run: { id: next.runId } }],
+      })
+    })
+
+    it('stalls when results do not reach it, is tried again, stalls again, and is cancelled', async () => {
+      const bomb = 'const a = []; for (;;) a.push(new Uint8Array(1e6))'
+      const name = await makeWorkflow(server, `await agent('Look', ${on()})\n${bomb}`)
+      const id = await startFlow(server, name)
+      await answerNext(device, 'x')
+      const sweep = () => server.plane.sweeper.runAll()
+      await sweep()
+      const stateOf = async () => {
+        const { status, steps } = await readFlow(server, id)
+        return [status, steps[0].state, steps[0].resumeAttempts]
+      }
+      const untilStalled = async () => {
+        for (const attempts of [1, 2, 3]) {
+          server.world.advance(2 * minute)
+          await sweep()
+          expect(await stateOf()).toEqual(['running', 'resumed', attempts])
+        }
+        server.world.advance(minute)
+        await sweep()
+        expect(await stateOf()).toEqual(['running', 'resumed', 3])
+        server.world.advance(minute)
+        await sweep()
+        expect((await stateOf())[0]).toBe('stalled')
+      }
+      expect(await stateOf()).toEqual(['running', 'resumed', 0])
+      await untilStalled()
+      const first = await readFlow(server, id)
+      expect(first).toMatchObject({
+        completedAt: null,
+        parkedQuestion: {
+          prompt: expect.stringContaining('64 MiB'),
+          options: [
+            { key: 'retry', label: 'Try again' },
+            { key: 'cancel', label: 'Cancel the workflow run' },
+          ],
+        },
+      })
+      expect((await server.ok('/workflows/runs?status=stalled')).data[0].id).toBe(id)
+      expect(outcomeOf(await answer(first.parkedQuestion.id, { selected: ['retry'] }))).toBe('200')
+      await sweep()
+      expect(await stateOf()).toEqual(['running', 'resumed', 0])
+      await untilStalled()
+      const { parkedQuestion } = await readFlow(server, id)
+      await answer(parkedQuestion.id, { selected: ['cancel'] })
+      await sweep()
+      expect(await readFlow(server, id)).toMatchObject({ status: 'failed', summary: 'The run was cancelled.' })
+    })
+  })

@@ -1,0 +1,103 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import type { WorkflowRun } from '../../shared/api/workflow-fields.ts'
+import { waitFor } from '../kit/programs.ts'
+import type { StubStep } from '../kit/stub-llm.ts'
+import { claudeDriver } from './harness/drivers.ts'
+import { newAgent, stageFor, withTools, type Stage } from './harness/stage.ts'
+
+/** A workflow whose steps the real Claude Code does; only its model is scripted, by what was said to it last. */
+
+const stageOf = stageFor(claudeDriver)
+const shell = (command: string) => ({ kind: 'shell', command }) as const
+
+const source = `export const meta = { name: 'release', title: 'Release', toolPermissionMode: 'full', inputs: [{ key: 'what' }] }
+phase('Review')
+const { verdict } = await agent('Review ' + input.what, {
+  label: 'review',
+  agent: '@coder',
+  schema: { type: 'object', required: ['verdict'], properties: { verdict: { enum: ['good', 'bad'] } } },
+})
+const colour = await ask('Which colour?', { options: ['red', 'blue'] })
+phase('Ship')
+let bad = null
+try {
+  await agent('Break it', { label: 'break', agent: '@coder' })
+} catch (error) {
+  bad = error.code
+}
+const shipped = await agent('Ship it in ' + colour, { label: 'ship', agent: '@coder' })
+return { verdict, colour, bad, shipped }
+`
+
+const model: readonly (StubStep & { when: string })[] = [
+  { when: 'Owner approved', tool: shell('touch shipped.txt && echo shipped-it') },
+  { when: 'tool_result.*shipped-it', text: 'Shipped.' },
+  { when: 'tool_result.*recorded-it', text: 'Reviewed.' },
+  { when: 'tool_result.*(denied|must not)', text: 'I may not.' },
+  {
+    when: 'Review the site',
+    // The first does not fit the schema, and is refused.
+    tool: shell(
+      `svc run output --schema output --data '{"verdict":"so-so"}' || svc run output --schema output --data '{"verdict":"good"}' && echo recorded-it`,
+    ),
+  },
+  { when: 'Break it', tool: shell('rm -r everything') },
+  { when: 'Ship it in blue', tool: shell('touch shipped.txt && echo shipped-it') },
+]
+
+const read = ({ api }: Stage, id: string) => api.call<WorkflowRun>('GET', `/workflows/runs/${id}`)
+const until = (stage: Stage, id: string, is: (run: WorkflowRun) => boolean, what: string) => {
+  let last: WorkflowRun | null = null
+  const look = async () => (is((last = await read(stage, id))) ? last : null)
+  return waitFor(look, what, { ms: 90_000, about: () => JSON.stringify(last, null, 1) })
+}
+
+test('a step with a schema, a question in the thread of the task, a step that may not, and one that a person approves', async () => {
+  const stage = stageOf()
+  const { api } = stage
+  const tools = { ask: ['Bash(touch *)'], deny: ['Bash(rm *)'] }
+  const { folder } = await newAgent(stage, 'Coder', withTools(tools))
+  await stage.stub.script({ run: { steps: [], rules: model } })
+  await api.insist('/workflows/records', { source })
+  const task = await api.insist<{ id: string; key: string }>('/tasks', { title: 'Release the site' })
+  const body = { workflow: 'release', input: { what: 'the site' }, taskId: task.key }
+  const { id } = await api.insist<{ id: string }>('/workflows/runs', body)
+
+  const asking = await until(stage, id, ({ parkedQuestion }) => parkedQuestion !== null, 'the program asks')
+  expect(asking.steps).toMatchObject([
+    { label: 'review', phase: 'Review', state: 'done', run: { status: 'succeeded' } },
+  ])
+  await stage.system.server.kill9()
+  await stage.system.server.start()
+  await api.insist(`/questions/${asking.parkedQuestion!.id}/answer`, { answer: { text: null, selected: ['blue'] } })
+
+  const waiting = await until(
+    stage,
+    id,
+    ({ steps }) => steps.some((step) => step.pendingApproval !== null && step.run?.exitReason === 'approval_requested'),
+    'a call is asked',
+  )
+  expect(waiting.steps[2]).toMatchObject({
+    label: 'ship',
+    state: 'dispatched',
+    run: { exitReason: 'approval_requested' },
+  })
+  expect(existsSync(join(folder, 'shipped.txt'))).toBe(false)
+  await api.insist(`/approvals/${waiting.steps[2]!.pendingApproval!.id}/approve`)
+  const done = await until(stage, id, ({ status }) => status !== 'running', 'the program ends')
+  expect(done).toMatchObject({ status: 'completed', error: null, task: { id: task.id } })
+  expect(JSON.parse(done.summary!)).toEqual({
+    verdict: 'good',
+    colour: 'blue',
+    bad: expect.any(String),
+    shipped: 'Shipped.',
+  })
+  expect(done.steps.map(({ state, run }) => [state, run?.status])).toEqual([
+    ['done', 'succeeded'],
+    ['done', 'failed'],
+    ['done', 'succeeded'],
+  ])
+  expect(existsSync(join(folder, 'shipped.txt'))).toBe(true)
+})

@@ -1,0 +1,221 @@
+import { expect } from 'vitest'
+import {
+  endCall,
+  insertCall,
+  listCalls,
+  listCallsOf,
+  listWaitingRuns,
+  recordChecks,
+  recordHanded,
+  recordSent,
+  resetAttempts,
+} from '../../control-plane/resources/workflows/call-store.ts'
+import {
+  countRunsByWorkflow,
+  findProgram,
+  findWorkflowRun,
+  findWorkflowRunInWorkspace,
+  insertProgram,
+  listCancelled,
+  listLastRuns,
+  listUnreplayed,
+  listWorkflowRuns,
+  listWorkflowRunsByIds,
+  listUnchanged,
+  lockWorkflowRun,
+  replaceWorkflowRun,
+} from '../../control-plane/resources/workflows/run-store.ts'
+import { listOpenChecks } from '../../control-plane/resources/workflows/checks-store.ts'
+import { isGoneOnWith, listLeftSteps, listRunsOfSteps } from '../../control-plane/resources/workflows/step-store.ts'
+import {
+  findWorkflow,
+  insertWorkflow,
+  listWorkflows,
+  lockWorkflow,
+  replaceWorkflow,
+} from '../../control-plane/resources/workflows/store.ts'
+import { endRun } from '../../control-plane/resources/runs/store.ts'
+import { insertQuestion, listOpenQuestions } from '../../control-plane/resources/questions/store.ts'
+import { insertWake } from '../../control-plane/wakes/wake-store.ts'
+import { realWorld } from '../../shared/lib/world.ts'
+import { onBoth } from '../kit/database.ts'
+import { questionRow } from './gate-rows.ts'
+import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'
+import { seedCall, seedFlow, workflowRow } from './workflow-rows.ts'
+
+onBoth('a workflow is found by its name, changed by one at a time, and listed by name', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const row = workflowRow(workspaceId)
+  await insertWorkflow(root, row)
+  await insertWorkflow(root, workflowRow(workspaceId, { name: 'build' }))
+  expect(await findWorkflow(root, workspaceId, 'review')).toEqual(row)
+  expect(await findWorkflow(root, await seedWorkspace(root), 'review')).toBeNull()
+  await expect(insertWorkflow(root, workflowRow(workspaceId))).rejects.toThrow(/unique|UNIQUE/)
+  await replaceWorkflow(root, row, { ...row, source: 'return 2', version: 2 })
+  expect(await root.transaction((tx) => lockWorkflow(tx, workspaceId, 'review'))).toMatchObject({
+    source: 'return 2',
+    version: 2,
+    revision: 2,
+  })
+  await expect(replaceWorkflow(root, row, { ...row, title: 'x' })).rejects.toMatchObject({ code: 'transient_conflict' })
+  const names = async (afterName?: string) =>
+    (await listWorkflows(root, { workspaceId, limit: 1, ...(afterName !== undefined && { afterName }) })).map(
+      ({ name }) => name,
+    )
+  expect([await names(), await names('build'), await names('review')]).toEqual([['build', 'review'], ['review'], []])
+})
+
+onBoth('runs of workflows are listed newest first and counted; of two writers one wins', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const first = await seedFlow(root, workspaceId)
+  const second = await seedFlow(root, workspaceId, { createdAt: at + 1, status: 'failed', replayedAt: at })
+  const other = await seedFlow(root, workspaceId, { workflow: 'build', createdAt: at + 2 })
+  await seedFlow(root, await seedWorkspace(root), { replayedAt: at })
+  const ids = async (filter: Partial<Parameters<typeof listWorkflowRuns>[1]> = {}) =>
+    (await listWorkflowRuns(root, { workspaceId, limit: 10, ...filter })).map(({ id }) => id)
+  expect(await ids()).toEqual([other.id, second.id, first.id])
+  expect(await ids({ workflow: 'review' })).toEqual([second.id, first.id])
+  expect(await ids({ status: 'failed' })).toEqual([second.id])
+  expect(await ids({ before: { createdAt: at + 1, id: second.id } })).toEqual([first.id])
+  expect(await countRunsByWorkflow(root, workspaceId, ['review', 'build', 'none'])).toEqual(
+    new Map([
+      ['review', 2],
+      ['build', 1],
+    ]),
+  )
+  const last = await listLastRuns(root, workspaceId, ['review', 'build', 'none'])
+  expect([last.size, last.get('build')?.id, last.get('review')?.id]).toEqual([2, other.id, second.id])
+  expect((await listUnreplayed(root, 10)).map(({ id }) => id)).toEqual([first.id, other.id])
+  expect(await findWorkflowRun(root, first.id)).toEqual(first)
+  expect(await listWorkflowRunsByIds(root, [first.id])).toEqual([first])
+  expect(await findWorkflowRunInWorkspace(root, workspaceId, first.id)).toEqual(first)
+  expect(await findWorkflowRunInWorkspace(root, second.workspaceId.replace(/./, 'x'), first.id)).toBeNull()
+  const stall = { message: 'm', seq: 1, recorded: { kind: 'agent', args: '{}' }, made: null }
+  await replaceWorkflowRun(root, first, { stall, replayedAt: at + 5 })
+  expect(await root.transaction((tx) => lockWorkflowRun(tx, first.id))).toMatchObject({ stall, version: 2 })
+  await expect(replaceWorkflowRun(root, first, { summary: 'x' })).rejects.toMatchObject({ code: 'transient_conflict' })
+})
+
+onBoth('runs of one program share its text', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  await insertProgram(root, { workspaceId, digest: 'd', source: 'return 1' })
+  await insertProgram(root, { workspaceId, digest: 'd', source: 'never' })
+  expect(await findProgram(root, workspaceId, 'd')).toBe('return 1')
+  expect(await findProgram(root, workspaceId, 'e')).toBeNull()
+})
+
+onBoth('a call ends once, is handed over in an order, and waits in between', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const flow = await seedFlow(root, workspaceId)
+  await seedCall(root, flow.id, 0)
+  await seedCall(root, flow.id, 1)
+  const waiting = async (endedBefore = at + 100) =>
+    (await listWaitingRuns(root, { endedBefore, limit: 10 })).filter(({ id }) => id === flow.id)
+  expect(await waiting()).toEqual([])
+  expect(await endCall(root, { workflowRunId: flow.id, seq: 1 }, { at: at + 10 })).toBe(true)
+  expect(await endCall(root, { workflowRunId: flow.id, seq: 1 }, { at: at + 11 })).toBe(false)
+  expect(await endCall(root, { workflowRunId: flow.id, seq: 0 }, { at: at + 20, isValue: false, result: '1' })).toBe(
+    true,
+  )
+  expect(await waiting()).toEqual([{ id: flow.id, workspaceId, endedAt: at + 10 }])
+  expect(await waiting(at + 9)).toEqual([])
+  await recordSent(root, { workflowRunId: flow.id, seq: 1 }, { at: at + 30, attempts: 2 })
+  await recordHanded(root, { workflowRunId: flow.id, seq: 0 }, { isValue: false, result: '1', order: 0, at: at + 40 })
+  const calls = await listCalls(root, flow.id)
+  expect(calls).toMatchObject([
+    { seq: 0, endedAt: at + 20, isValue: false, result: '1', handedOrder: 0, resumedAt: at + 40, advancedAt: at + 40 },
+    { seq: 1, endedAt: at + 10, isValue: null, result: null, resumeAttempts: 2, resumedAt: at + 30, advancedAt: null },
+  ])
+  expect(await listCallsOf(root, [flow.id])).toEqual(calls)
+  await resetAttempts(root, flow.id)
+  expect(await listCalls(root, flow.id)).toMatchObject([
+    { seq: 0, resumedAt: at + 40 },
+    { seq: 1, resumedAt: null, resumeAttempts: 0 },
+  ])
+})
+
+onBoth('a step is left when its run has ended and nothing goes on with it', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const agent = await seedAgent(root, workspaceId)
+  const flow = await seedFlow(root, workspaceId)
+  await seedCall(root, flow.id, 0, agent.id)
+  const left = async () => (await listLeftSteps(root, 100)).filter((step) => step.workflowRunId === flow.id)
+  const run = await seedRun(root, agent, { step: { workflowRunId: flow.id, call: 0 } })
+  expect(await left()).toEqual([])
+  await endRun(root, {
+    fence: null,
+    exitReason: 'approval_requested',
+    errorCode: null,
+    errorMessage: null,
+    runId: run.id,
+    at: at + 5,
+  })
+  expect([await isGoneOnWith(root, run.id), await left()]).toEqual([
+    false,
+    [{ workflowRunId: flow.id, seq: 0, workspaceId }],
+  ])
+  await insertWake(root, {
+    id: realWorld.id('wak_'),
+    workspaceId,
+    agentId: agent.id,
+    triggerSource: 'approval_resolved',
+    requestedBy: null,
+    causedByUserId: null,
+    prompt: 'x',
+    taskId: null,
+    conversationId: null,
+    continuesRunId: run.id,
+    allowCalls: [],
+    key: null,
+    createdAt: at,
+  })
+  expect([await isGoneOnWith(root, run.id), await left()]).toEqual([true, []])
+  expect((await listRunsOfSteps(root, [flow.id])).map(({ id }) => id)).toEqual([run.id])
+})
+
+onBoth('a run that waits for nothing is told from one that does', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const [idle, busy] = [await seedFlow(root, workspaceId), await seedFlow(root, workspaceId)]
+  await seedCall(root, busy.id, 0)
+  const unchanged = async (changedBefore: number) =>
+    (await listUnchanged(root, { changedBefore, limit: 100 }))
+      .map(({ id }) => id)
+      .filter((id) => id === idle.id || id === busy.id)
+  expect([await unchanged(at), await unchanged(at + 1)]).toEqual([[], [idle.id]])
+})
+
+onBoth('a stalled run that is to be cancelled is found, and so are the questions of a run', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const flow = await seedFlow(root, workspaceId, { status: 'stalled', cancelRequestedAt: at })
+  const other = await seedFlow(root, workspaceId, { status: 'stalled' })
+  const found = (await listCancelled(root, 100)).map(({ id }) => id)
+  expect([found.includes(flow.id), found.includes(other.id)]).toEqual([true, false])
+  const question = questionRow(workspaceId, { workflowRunId: flow.id, workflowCall: 1 })
+  await insertQuestion(root, question)
+  const earlier = questionRow(workspaceId, { workflowRunId: flow.id, workflowCall: 0 })
+  const later = questionRow(workspaceId, { workflowRunId: flow.id, workflowCall: 2 })
+  for (const each of [later, earlier])
+    await insertQuestion(root, { ...each, id: `qst_${9 - each.workflowCall!}${each.id}` })
+  const open = await listOpenQuestions(root, 'workflow_run_id', [flow.id])
+  expect(open.map(({ workflowCall }) => workflowCall)).toEqual([0, 1, 2])
+  expect(await listOpenQuestions(root, 'run_id', [question.runId])).toEqual([])
+})
+
+onBoth('waits for checks are found by their repository and their deadline, until they end', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const flow = await seedFlow(root, workspaceId)
+  const call = { workflowRunId: flow.id, seq: 0, stepOrdinal: null, kind: 'checks', args: '{}', digest: 'd' } as const
+  const repo = `acme/${flow.id.toLowerCase()}`
+  await insertCall(root, { ...call, agentId: null, dispatchedAt: at, repo, branch: 'topic', deadlineAt: at + 60 })
+  const open = (filter: { repo?: string; dueBefore?: number } = {}) =>
+    listOpenChecks(root, { repo, limit: 10, ...filter })
+  const wait = { workflowRunId: flow.id, seq: 0, workspaceId, repo, branch: 'topic', deadlineAt: at + 60 }
+  expect([await open(), await open({ repo: 'acme/other' })]).toEqual([[wait], []])
+  expect([await open({ dueBefore: at + 59 }), await open({ dueBefore: at + 60 })]).toEqual([[], [wait]])
+  const checks = [{ name: 'build', status: 'pending' as const, url: null }]
+  await recordChecks(root, wait, checks)
+  expect(await listCalls(root, flow.id)).toMatchObject([{ checks }])
+  await endCall(root, wait, { at, isValue: true, result: '{}' })
+  await recordChecks(root, wait, [])
+  expect([await open(), await listCalls(root, flow.id)]).toMatchObject([[], [{ checks }]])
+})
