@@ -35,6 +35,8 @@ export class MachineWatch {
         if (subjects.includes(signIns)) this.harnesses.ask()
         await this.folders.look(subjects)
         reports.tellChanges()
+        // The harnesses are asked later, and once more by themselves.
+        return subjects.filter((subject) => subject !== signIns)
       },
     })
     this.folders = new ServedFolders({ patience, watch: this.watch })

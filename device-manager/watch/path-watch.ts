@@ -29,10 +29,16 @@ export class PathWatch {
   /** Counts the changes of `wanted`; an earlier one that is still loading gives up. */
   private turn = 0
   private isRefused = false
+  private isOn = false
   private cancelRetry: (() => void) | null = null
 
   constructor(options: PathWatchOptions) {
     this.options = options
+  }
+
+  /** Whether a change of each path that is watched would be told of. */
+  get isReady(): boolean {
+    return this.isOn
   }
 
   /** Watches these from now on and no others; the first ones where they are too many. */
@@ -65,6 +71,7 @@ export class PathWatch {
       watcher.on('ready', () => {
         if (this.isRefused) this.options.log.info({}, 'folders and sign-ins are watched again')
         this.isRefused = false
+        this.isOn = this.watcher === watcher
         this.options.changed()
       })
     } catch (error) {
@@ -89,6 +96,7 @@ export class PathWatch {
   private async close(): Promise<void> {
     const { watcher } = this
     this.watcher = null
+    this.isOn = false
     // Its error would be one of a watch that nobody needs any more.
     await watcher?.close().catch(() => undefined)
   }

@@ -10,8 +10,11 @@ export interface WatchOptions {
   world: World
   log: Log
   patience: Patience
-  /** These subjects may have changed. The next look waits for it; must not reject. */
-  changed(subjects: readonly string[]): Promise<void>
+  /**
+   * These subjects may have changed. The next look waits for it; must not reject. Resolves those of them that were found out
+   * about meanwhile.
+   */
+  changed(subjects: readonly string[]): Promise<readonly string[]>
 }
 
 /** How often everything is looked at although nothing told of a change: network file systems, folders further up. */
@@ -30,7 +33,8 @@ interface Seen {
 
 /**
  * Says which of its subjects changed, by fingerprints of a few paths of each: soon after the system told of a change, and
- * each minute. A subject that is new counts as changed.
+ * each minute. A subject that is new counts as changed, and so does one that may have changed while it was found out about:
+ * a folder that was away for that moment only has the fingerprints of before, and would be taken for missing for good.
  */
 export class Watch {
   private readonly options: WatchOptions
@@ -40,12 +44,16 @@ export class Watch {
   private readonly looks: Paced
   private readonly paths: PathWatch
   private cancelLook: (() => void) | null = null
+  /** Counts what the system told. */
+  private told = 0
+  /** Subjects that were found out about while the system would not have told of a change. */
+  private readonly unwatched = new Set<string>()
 
   constructor(options: WatchOptions) {
     const { world, log } = options
     this.options = options
     this.looks = new Paced({ world, soonMs: 100, gapMs: 500, maxGapMs: 500, act: () => this.look() })
-    this.paths = new PathWatch({ world, log, changed: () => this.looks.ask() })
+    this.paths = new PathWatch({ world, log, changed: () => this.hear() })
   }
 
   /** Null: it is of no interest any more. */
@@ -86,10 +94,40 @@ export class Watch {
       points.push(...own)
     }
     this.paths.watch(await this.watchable(points))
-    if (changed.length > 0) await this.options.changed(changed)
+    if (changed.length > 0) await this.findOut(changed)
     this.cancelLook?.()
     this.cancelLook = this.subjects.size === 0 ? null : this.options.world.after(lookMs, () => this.looks.ask())
     return changed.length > 0
+  }
+
+  private hear(): void {
+    this.told++
+    if (this.paths.isReady) {
+      for (const name of this.unwatched) this.lookAgain(name)
+      this.unwatched.clear()
+    }
+    this.looks.ask()
+  }
+
+  private async findOut(changed: readonly string[]): Promise<void> {
+    const { told } = this
+    const isWatched = this.paths.isReady
+    for (const name of await this.options.changed(changed)) {
+      const isOther = await this.isOther(name)
+      if (isOther || told !== this.told) {
+        this.lookAgain(name)
+        this.looks.ask()
+      } else if (!isWatched) this.unwatched.add(name)
+    }
+  }
+
+  /** Whether a path of the subject is another one than at the look. */
+  private async isOther(name: string): Promise<boolean> {
+    const subject = this.subjects.get(name)
+    if (subject?.prints == null) return false
+    const { paths, prints } = subject
+    const seen = await this.options.patience.wait(name, () => see(paths))
+    return seen !== null && paths.some((path) => prints.has(path) && prints.get(path) !== seen.prints.get(path))
   }
 
   private async watchable(points: readonly string[]): Promise<string[]> {

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
@@ -14,14 +14,26 @@ beforeEach(() => {
 })
 const at = (...names: string[]) => join(root, ...names)
 
-function begin(world: World, patience = new Patience(world, 5_000)): { watch: Watch; told: string[] } {
+interface Beginning {
+  patience?: Patience
+  /** Returns the subjects that it found out about. */
+  findOut?(subjects: readonly string[]): readonly string[]
+}
+
+function begin(
+  world: World,
+  { patience = new Patience(world, 5_000), findOut = () => [] }: Beginning = {},
+): { watch: Watch; told: string[] } {
   const told: string[] = []
   const nothing = () => undefined
   const watch = new Watch({
     world,
     log: { debug: nothing, info: nothing, warn: nothing, error: nothing },
     patience,
-    changed: async (subjects) => void told.push(...subjects),
+    changed: async (subjects) => {
+      told.push(...subjects)
+      return findOut(subjects)
+    },
   })
   onTestFinished(() => watch.stop())
   return { watch, told }
@@ -74,7 +86,7 @@ test('a file that goes after it was looked at, and before it is watched, is told
   }
   mkdirSync(at('in'))
   writeFileSync(at('in', 'file'), '')
-  const { watch, told } = begin(realWorld, new Removing(realWorld, 5_000))
+  const { watch, told } = begin(realWorld, { patience: new Removing(realWorld, 5_000) })
   watch.set('file', [at('in', 'file')])
   await waitFor(() => told.length === 2, 'its removal is told')
 })
@@ -91,4 +103,37 @@ test('a subject that is of no interest any more is not told of', async () => {
   writeFileSync(at('two'), 'x')
   await waitFor(() => told.length > 2, 'the other is told')
   expect(told.slice(2)).not.toContain('one')
+})
+
+/** Finds out whether the folder is there; `away` says at which times it is moved before, and `back` whether it comes back after. */
+function watchSite({ away, back }: { away: number; back: boolean }): boolean[] {
+  mkdirSync(at('site'))
+  writeFileSync(at('beside'), '')
+  const found: boolean[] = []
+  const { watch } = begin(realWorld, {
+    findOut(subjects) {
+      const isAway = found.length === away
+      if (isAway) renameSync(at('site'), at('away'))
+      found.push(existsSync(at('site')))
+      if (isAway && back) renameSync(at('away'), at('site'))
+      return subjects
+    },
+  })
+  watch.set('site', [at('site'), at('beside')])
+  return found
+}
+
+test('a folder that was away while it was found out about, before it was watched, is found out about again', async () => {
+  const found = watchSite({ away: 0, back: true })
+  await waitFor(() => found.length > 1, 'its watch began')
+  expect(found).toEqual([false, true])
+})
+
+test('a folder that went while it was found out about for another reason, and came back, is there', async () => {
+  const found = watchSite({ away: 2, back: false })
+  await waitFor(() => found.length === 2, 'its watch began')
+  writeFileSync(at('beside'), 'x')
+  await waitFor(() => found.at(-1) === false, 'it is away')
+  renameSync(at('away'), at('site'))
+  await waitFor(() => found.at(-1) === true, 'it is there again')
 })
