@@ -23,7 +23,8 @@ export class MachineWatch {
   readonly folders: ServedFolders
   private readonly watch: Watch
   private readonly harnesses: Paced
-  private isVerifying = false
+  /** Looks in a row that were to verify what the one before had found. */
+  private verifying = 0
 
   constructor({ world, log, reports }: MachineWatchOptions) {
     const patience = new Patience(world, folderMs)
@@ -47,22 +48,24 @@ export class MachineWatch {
       gapMs: 500,
       maxGapMs: 60_000,
       act: async () => {
-        const isVerifying = this.isVerifying
+        const { verifying } = this
         const isNew = await reports.lookAgain({ askShell: false })
-        if (isVerifying) this.isVerifying = false
-        // One that was asked for since something changed says nothing about how often files are written for nothing.
-        return isNew || isVerifying
+        if (verifying > 0) this.verifying = isNew ? verifying + 1 : 0
+        if (verifying > 0 && isNew) this.harnesses.ask()
+        // The first that verifies was asked for since something changed: that says nothing about how often files are written
+        // for nothing. Those that find something else each time come ever less often.
+        return verifying === 0 ? isNew : verifying === 1
       },
     })
   }
 
   /**
    * Has the harnesses looked at once more, since a look found something new. A file that was there for the moment of that
-   * look, and never when the files were looked at, would else be believed in for good. What that look finds is believed.
+   * look, and never when the files were looked at, would else be believed in for good. So is what that look finds anew.
    */
   verifyHarnesses(): void {
-    if (this.isVerifying) return
-    this.isVerifying = true
+    if (this.verifying > 0) return
+    this.verifying = 1
     this.harnesses.ask()
   }
 
