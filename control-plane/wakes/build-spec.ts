@@ -1,11 +1,13 @@
+import { gateCall } from '../../shared/permissions/gate-call.ts'
 import { effectivePermissions } from '../../shared/permissions/effective.ts'
 import { runLimits } from '../../shared/device/limits.ts'
-import { type HarnessName, harnesses } from '../../shared/runs/harnesses.ts'
+import { type HarnessName, harnesses, plainHarness } from '../../shared/runs/harnesses.ts'
 import { mcpServersFor } from '../../shared/runs/given-servers.ts'
 import {
   reasoningEfforts,
   toolPermissionModes,
   type AllowedCall,
+  type GateCommand,
   type RunSpec,
   type ToolPermissions,
 } from '../../shared/runs/spec.ts'
@@ -27,6 +29,12 @@ export interface RunOverrides {
   toolMode?: ToolPermissions['defaultMode'] | null
 }
 
+/** A command that a workflow gave. */
+export interface Gate {
+  command: GateCommand
+  timeoutMs: number
+}
+
 export interface SpecInput {
   runId: string
   agent: AgentRow
@@ -39,10 +47,40 @@ export interface SpecInput {
   resumeSessionId: string | null
   catalog: ModelCatalog
   limits?: Partial<RunSpec['limits']>
+  gate?: Gate | null
 }
 
 /** All a device needs to execute the run, with the workspace's defaults filled in. */
 export function buildSpec(input: SpecInput): RunSpec {
+  const spec = agentSpec(input)
+  return input.gate == null ? spec : gateSpec(spec, input.gate)
+}
+
+/** The run of a gate has the folder, the permissions and the secrets of its agent, and nothing that makes it one. */
+function gateSpec(spec: RunSpec, { command, timeoutMs }: Gate): RunSpec {
+  return {
+    ...spec,
+    harness: plainHarness,
+    prompt: `Gate: ${gateCall(command).input.command}`,
+    agentMd: '',
+    model: null,
+    backupModel: null,
+    reasoningEffort: null,
+    speed: null,
+    maxTurns: null,
+    command: null,
+    protocol: null,
+    gate: command,
+    mcpServers: {},
+    // It may be silent for as long as it may take.
+    limits: { ...spec.limits, runMs: timeoutMs, noProgressMs: timeoutMs + gateSlackMs },
+  }
+}
+
+/** The time of a gate is up before it counts as stuck. */
+const gateSlackMs = 60_000
+
+function agentSpec(input: SpecInput): RunSpec {
   const { agent, workspace, folder, overrides = {} } = input
   const { harness, model, backupModel } = programOf(input)
   const own = effectivePermissions({ ...agent.tools, defaultMode: agent.toolPermissionMode }, workspace)

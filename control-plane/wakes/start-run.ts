@@ -69,22 +69,24 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
   const runId = context.world.id('run_')
   const prompt = wake.prompt ?? `You were woken by ${wake.triggerSource}. No prompt was given.`
   const { limits } = context
-  const instructions = instructionsFor(agent, workspace)
-  const draft = { runId, agent, workspace, instructions, folder, prompt, limits, catalog, overrides }
+  const gate = wake.gate ?? null
+  const instructions = gate === null ? instructionsFor(agent, workspace) : []
+  const draft = { runId, agent, workspace, instructions, folder, prompt, limits, catalog, overrides, gate }
   const unresumed = buildSpec({ ...draft, allowCalls: wake.allowCalls ?? [], resumeSessionId: null })
   const parent = await parentOf(tx, wake, { spec: unresumed, folderId: folder?.shortId ?? null })
   if (wake.compacts && parent?.sessionId == null) return nothingToCompact
   const isCompacting = parent !== null && !wake.compacts && !(await endCompactions(tx, parent, context))
-  const anew = await toldAnew(tx, wake, { spec: unresumed, prompt })
+  const anew = await toldAnew(tx, wake, { spec: unresumed, prompt: gate === null ? prompt : unresumed.prompt })
   const resumeSessionId = parent?.sessionId ?? null
   const spec = { ...unresumed, resumeSessionId, prompt: resumeSessionId === null ? anew : prompt }
   const continued = parent?.run ?? null
   const causedBy = wake.causedBy === undefined ? await causeOf(tx, wake.requestedBy) : wake.causedBy
   const secretKeys = await listSecretKeys(tx, agent.id)
   const own: Way = { spec, keyId: keyOf(spec.harness, secretKeys) }
-  const fallback = wake.compacts
-    ? null
-    : fallbackOf({ ...draft, prompt: anew, allowCalls: spec.allowCalls, resumeSessionId: null }, own, secretKeys)
+  const fallback =
+    wake.compacts || gate !== null
+      ? null
+      : fallbackOf({ ...draft, prompt: anew, allowCalls: spec.allowCalls, resumeSessionId: null }, own, secretKeys)
   const facts = await factsOf(tx, {
     own,
     compacts: wake.compacts ?? null,
@@ -256,7 +258,7 @@ async function parentOf(
 ): Promise<{ run: RunRow; sessionId: string | null } | null> {
   const where = { harness: spec.harness, folderId, agent: wake.agent, freshSince: wake.freshSince ?? null }
   const of = { taskId: wake.task?.id ?? null, conversationId: wake.conversationId ?? null }
-  const run = wake.parent ?? (await findContinued(tx, of, where))
+  const run = wake.parent ?? (wake.gate == null ? await findContinued(tx, of, where) : null)
   if (run === null) return null
   const goesOn = isResumable(run, where) && (await hasItsInstructions(tx, run, spec))
   return { run, sessionId: goesOn ? run.sessionId : null }

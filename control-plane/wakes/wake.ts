@@ -8,7 +8,7 @@ import type { RunRow, RunStep } from '../resources/runs/store.ts'
 import type { TaskRow } from '../resources/tasks/store.ts'
 import type { BuiltIn } from '../workflows/catalog/catalog.ts'
 import type { Refusal } from './admission.ts'
-import type { RunOverrides } from './build-spec.ts'
+import type { Gate, RunOverrides } from './build-spec.ts'
 
 /** The task a run works on, as far as a wake needs it. */
 export type WakeTask = Pick<
@@ -49,6 +49,8 @@ export interface Wake {
   compacts?: true
   /** Sessions begun before it are not gone on with. */
   freshSince?: number | null
+  /** A command that a workflow gave: the run does this and nothing else, by the rules of its agent. */
+  gate?: Gate | null
   /** The step of a workflow that the run does. */
   step?: RunStep | null
 }

@@ -8,11 +8,13 @@ import { findAgent } from '../resources/agents/store.ts'
 import { runtimeOf } from '../resources/conversations/runtime.ts'
 import { claimConversation } from '../resources/conversations/store.ts'
 import { listLiveOfAgent, listLiveOfConversation } from '../resources/runs/live-store.ts'
+import { findDetails } from '../resources/runs/details-store.ts'
 import { findRun, lockRun, type RunRow, type RunStep } from '../resources/runs/store.ts'
 import { findTaskById } from '../resources/tasks/store.ts'
 import { Lines } from '../process/lines.ts'
 import { afterFailure } from './after-failure.ts'
 import { afterLimit } from './after-limit.ts'
+import type { Gate } from './build-spec.ts'
 import { startRun } from './start-run.ts'
 import type { WakeAnswer, WakeContext } from './wake.ts'
 import {
@@ -151,6 +153,7 @@ export class Waker {
               conversationId,
               ...runtimeOf(talk),
               step: parent === null ? null : stepOf(parent),
+              gate: parent === null ? null : await gateOf(tx, parent),
               allowCalls: wakes.flatMap((wake) => wake.allowCalls),
               ...afterLimit(first.key, { parent, agent }),
               ...(await afterFailure(tx, first.key, parent)),
@@ -177,6 +180,13 @@ export class Waker {
 /** What goes on with a step of a workflow does that step. */
 const stepOf = ({ workflowRunId, workflowCall: call }: RunRow): RunStep | null =>
   workflowRunId === null || call === null ? null : { workflowRunId, call }
+
+/** An answer about the command of a gate lets this command start, and wakes no agent. */
+async function gateOf(tx: Tx, { id, workflowRunId }: RunRow): Promise<Gate | null> {
+  if (workflowRunId === null) return null
+  const { gate = null, limits } = (await findDetails(tx, id))?.spec ?? {}
+  return gate === null || limits === undefined ? null : { command: gate, timeoutMs: limits.runMs }
+}
 
 /** One person, or nobody: what several people said together is no single one's wake. */
 function causeOfAll(wakes: readonly WakeRow[]): string | null {

@@ -99,6 +99,8 @@ export interface HarnessLaunch {
    * and the program serves HTTP on loopback, whose events and answers become lines (parts/http-lines.ts).
    */
   io: 'pty' | 'pipes' | 'http'
+  /** Its bytes are what people read, so secrets are taken out of the stream itself. Always so with a `pty`. */
+  isTranscript?: boolean
   /** With `io: 'http'`. */
   http?: HttpDoor
   /** Written before the launch, mode 0600; paths are inside `runDir`. */

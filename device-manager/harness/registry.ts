@@ -7,6 +7,7 @@ import { claudeAdapter } from './claude/adapter.ts'
 import { codexAdapter } from './codex/adapter.ts'
 import { commandAdapter } from './command/adapter.ts'
 import { cursorAdapter } from './cursor/adapter.ts'
+import { gateAdapter } from './gate/adapter.ts'
 import { opencodeAdapter } from './opencode/adapter.ts'
 
 const byName: Readonly<Record<HarnessName, HarnessAdapter>> = {
@@ -18,8 +19,13 @@ const byName: Readonly<Record<HarnessName, HarnessAdapter>> = {
 }
 export const adapters: readonly HarnessAdapter[] = Object.values(byName)
 
-/** By which a run is driven: an agent's own command may speak a protocol. */
-export function adapterOfRun({ harness, protocol }: Pick<RunSpec, 'harness' | 'protocol'>): HarnessAdapter {
+/** By which a run is driven: an agent's own command may speak a protocol, and a gate of a workflow is judged first. */
+export function adapterOfRun({
+  harness,
+  protocol,
+  gate,
+}: Pick<RunSpec, 'harness' | 'protocol' | 'gate'>): HarnessAdapter {
+  if (gate != null) return gateAdapter
   return harnesses[harness].runsOwnCommand && protocol === 'acp' ? acpAdapter : byName[harness]
 }
 

@@ -114,7 +114,7 @@ export class LiveRun {
       spec,
       place: prepared.place,
       redactText: this.#redact.text,
-      mayAsk: () => this.#stop === null || this.#cancelAskGrace !== null,
+      mayAsk: () => spec.gate?.needsRule !== true && (this.#stop === null || this.#cancelAskGrace !== null),
       onAsked: ({ safeSummary }) => this.#stopToAsk(safeSummary),
     })
     this.#pipeline = this.#makePipeline(streamRedactor(allSecrets))
@@ -209,7 +209,7 @@ export class LiveRun {
       dialogue: this.#dialogue,
       redactor,
       redact: this.#redact,
-      io: plan.launch.io,
+      isTranscript: plan.launch.isTranscript ?? plan.launch.io === 'pty',
       lookUp: (ask) => judge.lookUp(ask, prepared.lookup),
       decide: (ask, reach) => judge.answer(ask, reach),
       emit: (bodies) => {

@@ -112,7 +112,7 @@ function makePipeline(world: World): Pipeline {
     dialogue: commandDialogue(),
     redactor: streamRedactor(secrets),
     redact: wholeValues(secrets),
-    io: 'pty',
+    isTranscript: true,
     lookUp: async () => ({ inputs: inputsOf({ name: '', input: null }), paths: [] }),
     decide: ({ name }) => ({
       event: { kind: 'permission', data: { name, decision: 'deny' } },

@@ -32,6 +32,20 @@ export const usageData = z.object({
   model: z.string().optional(),
 })
 
+/** Why a gate's command was not started. */
+export const gateRefusals = ['denied', 'cwd_outside', 'cwd_missing'] as const
+/** What became of a gate's command; its output is the text of the result. */
+export const gateResult = z.object({
+  /** null: it was not started, or did not end by itself. One that a signal ended has 128 and the signal's number. */
+  exitCode: z.number().int().nullable(),
+  /** The folder in which it ran, without links; null: it was not started. */
+  cwd: z.string().nullable(),
+  /** null: it was not started. */
+  ranArgv: z.array(z.string()).nullable(),
+  refused: z.enum(gateRefusals).optional(),
+})
+export type GateResult = z.infer<typeof gateResult>
+
 export const runEventSchemas = {
   /** The harness was launched. */
   started: z.object({ harness: z.string(), pid: z.number().int().optional(), cwd: z.string(), argv0: z.string() }),
@@ -65,7 +79,12 @@ export const runEventSchemas = {
     willRetry: z.boolean(),
   }),
   /** The outcome the harness itself declared: its final answer. */
-  result: z.object({ text: z.string(), isError: z.boolean(), truncatedBytes: z.number().int().optional() }),
+  result: z.object({
+    text: z.string(),
+    isError: z.boolean(),
+    truncatedBytes: z.number().int().optional(),
+    gate: gateResult.optional(),
+  }),
   /** Bytes that no parser understood, kept as they came. */
   raw: outputData.extend({ stream: z.enum(['stdout', 'stderr', 'pty']) }),
   /**

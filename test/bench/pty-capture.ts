@@ -79,7 +79,7 @@ async function capture(flood: string, path: string): Promise<number> {
     dialogue: commandDialogue(),
     redactor: streamRedactor(secrets),
     redact: wholeValues(secrets),
-    io: 'pty',
+    isTranscript: true,
     lookUp: () => Promise.reject(new Error('a command asks nothing')),
     decide: () => {
       throw new Error('a command asks nothing')

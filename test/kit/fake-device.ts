@@ -12,7 +12,7 @@ import {
   type EndReport,
   type ServerMessage,
 } from '../../shared/device/protocol.ts'
-import type { RunEventBody } from '../../shared/runs/events.ts'
+import { askedCallOf, type RunEventBody } from '../../shared/runs/events.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import { endReport } from './end-report.ts'
 import type { TestServer } from './server.ts'
@@ -227,6 +227,7 @@ export class FakeRun {
     this.seq += lines.length
     const usage = events.findLast((event) => event.kind === 'usage')?.data
     const session = events.findLast((event) => event.kind === 'session')?.data
+    const approvals = events.flatMap((event) => (event.kind === 'permission' ? (askedCallOf(event.data) ?? []) : []))
     const header = {
       type: 'run.events' as const,
       runId: this.runId,
@@ -237,6 +238,7 @@ export class FakeRun {
       sha256: createHash('sha256').update(body).digest('hex'),
       ...(usage === undefined ? {} : { usage }),
       ...(session === undefined ? {} : { sessionId: session.sessionId }),
+      ...(approvals.length === 0 ? {} : { approvals }),
     }
     this.device.sendFrame(encodeFrame(header, body))
     for (;;) {

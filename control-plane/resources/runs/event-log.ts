@@ -1,6 +1,6 @@
 import { toTimestamp } from '../../../shared/api/ids.ts'
 import { runEventId, type RunEvent } from '../../../shared/api/run-events.ts'
-import { storedEvent } from '../../../shared/runs/events.ts'
+import { gateResult, storedEvent, type GateResult } from '../../../shared/runs/events.ts'
 import type { Db } from '../../db/open.ts'
 import { linesOf } from './log-lines.ts'
 import { findFrame, listFrames, listFramesBackward, type Frame } from './log-store.ts'
@@ -121,8 +121,15 @@ export async function findEvent(db: Db, key: { runId: string; fence: number; seq
 /** Pages of events that are searched for the final answer, from the end. */
 const answerPages = 4
 
+export interface FinalAnswer {
+  text: string
+  isError: boolean
+  /** Of a run that was a gate of a workflow. */
+  gate: GateResult | null
+}
+
 /** The last words of the agent: the result it declared, else its last text. */
-export async function findFinalAnswer(db: Db, runId: string): Promise<{ text: string; isError: boolean } | null> {
+export async function findFinalAnswer(db: Db, runId: string): Promise<FinalAnswer | null> {
   let before = Number.MAX_SAFE_INTEGER
   let said: string | null = null
   for (let page = 0; page < answerPages; page++) {
@@ -130,12 +137,13 @@ export async function findFinalAnswer(db: Db, runId: string): Promise<{ text: st
     for (const event of events) {
       const { text, isError, parentToolCallId } = event.data
       if (typeof text !== 'string') continue
-      if (event.kind === 'result') return { text, isError: isError === true }
+      if (event.kind === 'result')
+        return { text, isError: isError === true, gate: gateResult.safeParse(event.data['gate']).data ?? null }
       if (event.kind === 'text' && parentToolCallId === undefined) said ??= text
     }
     const last = events.at(-1)
     if (!hasMore || last === undefined) break
     before = last.seq
   }
-  return said === null ? null : { text: said, isError: false }
+  return said === null ? null : { text: said, isError: false, gate: null }
 }

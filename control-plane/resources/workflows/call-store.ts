@@ -48,6 +48,8 @@ const calls = table('workflow_calls', {
   resumeAttempts: int,
   resumedAt: nullableTime,
   advancedAt: nullableTime,
+  /** Of a gate: the folder in which its command ran. */
+  ranIn: nullableText,
   questionId: nullableText,
   branch: nullableText,
   repo: nullableText,
@@ -105,12 +107,12 @@ export async function endCall(
 export async function recordHanded(
   db: Db,
   call: { workflowRunId: string; seq: number },
-  handed: { isValue: boolean; result: string; order: number; at: number },
+  handed: { isValue: boolean; result: string; order: number; at: number; ranIn?: string | null },
 ): Promise<void> {
-  const { isValue, result, order: handedOrder, at } = handed
+  const { isValue, result, order: handedOrder, at, ranIn = null } = handed
   await db('workflow_calls')
     .where({ workflow_run_id: call.workflowRunId, seq: call.seq })
-    .update(calls.toColumns({ isValue, result, handedOrder, resumedAt: at, advancedAt: at }))
+    .update(calls.toColumns({ isValue, result, handedOrder, ranIn, resumedAt: at, advancedAt: at }))
 }
 
 /** The result was sent, and the program did not go on. */

@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import { toTimestamp } from '../../../shared/api/ids.ts'
 import type {
   StartedWorkflowRun,
@@ -183,10 +184,21 @@ function toStep(
     agent,
     resumeAttempts: call.resumeAttempts,
     pendingApproval: pending === undefined ? null : { id: pending.id, prompt: pending.prompt },
-    gate: null,
+    gate: call.kind === 'gate' ? toGate(call, agent !== null) : null,
     dispatchedAt: toTimestamp(call.dispatchedAt),
     advancedAt: toTimestamp(call.advancedAt),
   }
+}
+
+const gateArgs = z.object({ argv: z.array(z.string()) })
+const gateValue = z.object({ exitCode: z.number().nullable(), output: z.string(), ranArgv: z.array(z.string()) })
+
+/** What the command did is told when the program has it. */
+function toGate({ args, result, isValue, ranIn }: CallRow, isSeen: boolean): NonNullable<WorkflowStep['gate']> {
+  const { argv } = gateArgs.parse(JSON.parse(args))
+  if (!isSeen || isValue !== true || result === null)
+    return { argv, exitCode: null, output: null, cwd: null, ranArgv: null }
+  return { argv, ...gateValue.parse(JSON.parse(result)), cwd: ranIn }
 }
 
 const toStepRun = ({ id, status, errorMessage: error, exitReason }: RunRow) => ({ id, status, error, exitReason })

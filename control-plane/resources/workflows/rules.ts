@@ -2,6 +2,7 @@ import type { WorkflowInput } from './store.ts'
 import type { CallRow, CheckRow } from './call-store.ts'
 import type { StepState } from '../../../shared/api/workflow-words.ts'
 import { hasRole, type Caller } from '../../http/callers.ts'
+import type { Role } from '../members/store.ts'
 import type { QuestionRow } from '../questions/store.ts'
 import type { WorkflowRunRow } from './run-store.ts'
 
@@ -11,9 +12,26 @@ import type { WorkflowRunRow } from './run-store.ts'
 export const mayChangeWorkflow = ({ authorAgentId }: { authorAgentId: string | null }, caller: Caller): boolean =>
   caller.kind === 'person' || caller.agentId === authorAgentId
 
+/** A member of the workspace who says what a gate runs; null: an agent, or somebody who left. */
+export type Speaker = { userId: string; role: Role } | null
+
+/** The owner of the agent and workspace admins decide which programs it runs. */
+export const mayDecideProgram = (speaker: Speaker, { ownerUserId }: { ownerUserId: string | null }): boolean =>
+  speaker !== null && (speaker.role !== 'member' || speaker.userId === ownerUserId)
+
 /** Whoever started it, and workspace admins. */
 export function mayCancel(run: Pick<WorkflowRunRow, 'startedBy'>, caller: Caller): boolean {
   return hasRole(caller, 'admin') || run.startedBy === (caller.kind === 'person' ? caller.userPublicId : caller.agentId)
+}
+
+/** Journals of one page of runs together. */
+const pageChars = 8 * 1024 * 1024
+
+/** How many of these runs one page shows: journals are large, and their steps are read from them. One always is. */
+export function fittingRuns(runs: readonly Pick<WorkflowRunRow, 'journalBytes'>[]): number {
+  let chars = 0
+  const over = runs.findIndex(({ journalBytes }, at) => (chars += journalBytes) > pageChars && at > 0)
+  return over === -1 ? runs.length : over
 }
 
 /** The state follows from the times of the call. */

@@ -45,6 +45,8 @@ const runs = table('workflow_runs', {
   agentId: nullableText,
   /** Public id of the person (`usr_`) or agent (`agt_`) who started it. */
   startedBy: nullableText,
+  /** The same of who last changed its program; null: a built-in one. */
+  writtenBy: nullableText,
   /** UUID of the person who both wrote the program and started it; null: not one, or not known. */
   causedByUserId: nullableText,
   /** When its program first ran; null: not yet. */
@@ -52,6 +54,8 @@ const runs = table('workflow_runs', {
   /** When a person last let it try again. */
   retriedAt: nullableTime,
   stall: nullableJson(stall),
+  /** The size of its calls and results, in UTF-16 units. */
+  journalBytes: int,
   /** A person answered the question about its stall so. */
   cancelRequestedAt: nullableTime,
   version: int,

@@ -28,6 +28,8 @@ const workflows = table(
     revision: int,
     /** `agt_` id of the agent that created it; null: a person did. */
     authorAgentId: nullableText,
+    /** Public id of the person (`usr_`) or agent (`agt_`) who last changed the program. */
+    writtenBy: nullableText,
     /** UUID of the person who last changed the program; null: not known. */
     causedByUserId: nullableText,
     retiredAt: nullableTime,

@@ -17,10 +17,11 @@ import { listRunsOfSteps } from '../../resources/workflows/step-store.ts'
 import type { WakeContext } from '../../wakes/wake.ts'
 import { callArgs } from '../engine/args.ts'
 import type { EnginePool } from '../engine/pool.ts'
-import { engineLimits, type HandedResult, type ProgramCall, type Replayed } from '../engine/words.ts'
-import { dispatchCall, type NewCall } from './dispatch-step.ts'
+import { engineLimits, isStep, type HandedResult, type ProgramCall, type Replayed } from '../engine/words.ts'
+import { dispatchCall } from './dispatch-step.ts'
 import { failureOf, finishWorkflowRun } from './finish.ts'
-import { agentOutcome, failed, type StepOutcome } from './outcome.ts'
+import type { NewCall } from './new-call.ts'
+import { agentOutcome, failed, gateOutcome, sizeOfResult, type StepOutcome } from './outcome.ts'
 
 /**
  * One advance of a workflow run:
@@ -46,6 +47,9 @@ export interface AdvanceDependencies {
 export type Advanced = 'moved' | 'nothing to do' | 'somebody else was first' | 'in trouble'
 
 const resultBytes = 64 * 1024
+const journalFull = 'The steps and results of a program take at most 16 MiB.'
+
+const finishOf = ({ context: { world }, leaseMs }: AdvanceDependencies) => ({ world, leaseMs })
 
 export async function advance(id: string, deps: AdvanceDependencies): Promise<Advanced> {
   const { root, log, engine } = deps
@@ -58,9 +62,13 @@ export async function advance(id: string, deps: AdvanceDependencies): Promise<Ad
     .toSorted((a, b) => a.endedAt! - b.endedAt! || a.seq - b.seq)
   if (run.replayedAt !== null && waiting.length === 0) return 'nothing to do'
   const results = await outcomesOf(run, waiting, deps)
-  const large = results.find(({ text, isValue }) => isValue && Buffer.byteLength(text) > resultBytes)
+  const gates = new Set(calls.filter(({ kind }) => kind === 'gate').map(({ seq }) => seq))
+  const large = results.find((result) => !gates.has(result.seq) && sizeOfResult(result) > resultBytes)
   if (large !== undefined) return store(run, deps, (tx, locked) => failFor(tx, locked, large, calls, deps))
-  const answer = await replayed(run, { calls, results }, { root, engine })
+  const journal = journalOf(run, calls, results)
+  if (journal.bytes > engineLimits.journalBytes)
+    return store(run, deps, (tx, locked) => finishWorkflowRun(tx, locked, failureOf(journalFull), finishOf(deps)))
+  const answer = await replayed(run, { calls, journal }, { root, engine })
   if (answer.kind === 'gave_up' || answer.value.kind !== 'replayed') {
     const trouble = troubleOf(answer, calls)
     log.warn({ workflowRun: id, ...trouble }, 'a workflow did not go on')
@@ -68,14 +76,13 @@ export async function advance(id: string, deps: AdvanceDependencies): Promise<Ad
   }
   const { value } = answer
   const made = await newCalls(value.calls, { run, calls, deps })
-  return store(run, deps, (tx, locked) => commit(tx, locked, { calls, results, made, replay: value, deps }))
+  return store(run, deps, (tx, locked) => commit(tx, locked, { calls, results, made, journal, replay: value, deps }))
 }
 
 /** A person answered so when they were asked about its stall. */
 async function cancel(run: WorkflowRunRow, deps: AdvanceDependencies): Promise<Advanced> {
-  const { world } = deps.context
   return store(run, deps, (tx, locked) =>
-    finishWorkflowRun(tx, locked, failureOf('The run was cancelled.'), { world, leaseMs: deps.leaseMs }),
+    finishWorkflowRun(tx, locked, failureOf('The run was cancelled.'), finishOf(deps)),
   )
 }
 
@@ -115,36 +122,47 @@ async function outcomesOf(
   const results: Result[] = []
   for (const call of waiting) {
     const { seq, result, isValue } = call
-    const outcome =
-      result === null
-        ? await agentOutcome(
-            root,
-            runs.filter(({ workflowCall }) => workflowCall === seq),
-            callArgs.agent.parse(JSON.parse(call.args)),
-          )
-        : { isValue: isValue === true, text: result }
+    const own = runs.filter(({ workflowCall }) => workflowCall === seq)
+    const ofRun = () =>
+      call.kind === 'gate'
+        ? gateOutcome(root, own)
+        : agentOutcome(root, own, callArgs.agent.parse(JSON.parse(call.args)))
+    const outcome = result === null ? await ofRun() : { isValue: isValue === true, text: result }
     results.push({ seq, at: call.endedAt!, ...outcome })
   }
   return results
 }
 
-async function replayed(
-  run: WorkflowRunRow,
-  { calls, results }: { calls: readonly CallRow[]; results: readonly Result[] },
-  { root, engine }: { root: Knex; engine: Pick<EnginePool, 'run'> },
-): Promise<JobAnswer<Replayed>> {
-  const { workspaceId, id: seed, createdAt: startedAt } = run
-  const source = (await findProgram(root, workspaceId, run.programDigest)) ?? ''
+/** All results, in the order in which they are handed over, and the size of the whole. */
+interface Journal {
+  results: readonly HandedResult[]
+  bytes: number
+}
+
+function journalOf({ createdAt }: WorkflowRunRow, calls: readonly CallRow[], results: readonly Result[]): Journal {
   const handed = calls
     .filter(({ handedOrder }) => handedOrder !== null)
     .toSorted((a, b) => a.handedOrder! - b.handedOrder!)
     .map(({ seq, endedAt, isValue, result }) => ({ seq, at: endedAt!, isValue: isValue === true, text: result! }))
-  const all = inOrderOfTime(startedAt, [...handed, ...results])
-  const journalBytes = sizeOf(calls.map(({ args }) => args)) + sizeOf(all.map(({ text }) => text))
+  const all = inOrderOfTime(createdAt, [
+    ...handed,
+    ...results.map(({ seq, at, isValue, text }) => ({ seq, at, isValue, text })),
+  ])
+  return { results: all, bytes: sizeOf(calls.map(({ args }) => args)) + sizeOf(all.map(({ text }) => text)) }
+}
+
+async function replayed(
+  run: WorkflowRunRow,
+  { calls, journal }: { calls: readonly CallRow[]; journal: Journal },
+  { root, engine }: { root: Knex; engine: Pick<EnginePool, 'run'> },
+): Promise<JobAnswer<Replayed>> {
+  const { workspaceId, id: seed, createdAt: startedAt } = run
+  const { results, bytes: journalBytes } = journal
+  const source = (await findProgram(root, workspaceId, run.programDigest)) ?? ''
   const input = JSON.stringify(run.input)
   return engine.run(
     'replay',
-    { source, input, seed, startedAt, known: calls.map(({ digest }) => digest), journalBytes, results: all },
+    { source, input, seed, startedAt, known: calls.map(({ digest }) => digest), journalBytes, results },
     { workspaceId, caller: `workflows:${workspaceId}`, bytes: source.length + input.length + journalBytes },
   )
 }
@@ -168,7 +186,7 @@ async function newCalls(
     numbered.push({
       ...call,
       seq: calls.length + at,
-      stepOrdinal: call.kind === 'agent' ? stepOrdinal++ : null,
+      stepOrdinal: isStep(call.kind) ? stepOrdinal++ : null,
       refusal: await schemaRefusal(call, run, deps),
     })
   return numbered
@@ -195,18 +213,23 @@ interface Commit {
   calls: readonly CallRow[]
   results: readonly Result[]
   made: readonly NewCall[]
+  journal: Journal
   replay: Replayed & { kind: 'replayed' }
   deps: AdvanceDependencies
 }
 
-async function commit(tx: Tx, run: WorkflowRunRow, { calls, results, made, replay, deps }: Commit): Promise<void> {
+async function commit(
+  tx: Tx,
+  run: WorkflowRunRow,
+  { calls, results, made, journal, replay, deps }: Commit,
+): Promise<void> {
   const { context } = deps
   const now = context.world.now()
   let order = calls.filter(({ handedOrder }) => handedOrder !== null).length
-  for (const { seq, isValue, text } of results)
-    await recordHanded(tx, { workflowRunId: run.id, seq }, { isValue, result: text, order: order++, at: now })
+  for (const { seq, isValue, text, ranIn = null } of results)
+    await recordHanded(tx, { workflowRunId: run.id, seq }, { isValue, result: text, order: order++, at: now, ranIn })
   const { end, log } = replay
-  const finish = { world: context.world, leaseMs: deps.leaseMs }
+  const finish = finishOf(deps)
   if (end?.kind === 'returned')
     return finishWorkflowRun(tx, run, { status: 'completed', summary: end.summary, log: [...log] }, finish)
   if (end?.kind === 'failed') {
@@ -225,6 +248,7 @@ async function commit(tx: Tx, run: WorkflowRunRow, { calls, results, made, repla
     replayedAt: run.replayedAt ?? now,
     changedAt: now,
     stall: null,
+    journalBytes: journal.bytes + sizeOf(made.map(({ args }) => args)),
   })
 }
 

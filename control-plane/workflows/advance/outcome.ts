@@ -1,8 +1,10 @@
 import { isAsking } from '../../resources/approvals/rules.ts'
+import { listApprovals } from '../../resources/approvals/store.ts'
 import type { Db } from '../../db/open.ts'
 import { findDetails } from '../../resources/runs/details-store.ts'
 import { findFinalAnswer } from '../../resources/runs/event-log.ts'
 import type { RunRow } from '../../resources/runs/store.ts'
+import type { WakeAnswer } from '../../wakes/wake.ts'
 import type { AgentArgs } from '../engine/args.ts'
 import type { StepFailure } from '../engine/words.ts'
 
@@ -10,14 +12,26 @@ import type { StepFailure } from '../engine/words.ts'
 export interface StepOutcome {
   isValue: boolean
   text: string
+  /** Of a gate: the folder in which its command ran. */
+  ranIn?: string | null
 }
 
 export const outputName = 'output'
+
+/** Bytes of the value: of a text those that it has, of everything else those of its JSON. A failure has none. */
+export function sizeOfResult({ isValue, text }: StepOutcome): number {
+  if (!isValue) return 0
+  return Buffer.byteLength(text.startsWith('"') ? (JSON.parse(text) as string) : text)
+}
 
 export const failed = (failure: Partial<StepFailure> & Pick<StepFailure, 'code' | 'message'>): StepOutcome => ({
   isValue: false,
   text: JSON.stringify({ exitReason: null, runId: null, ...failure } satisfies StepFailure),
 })
+
+/** A wake that was not let through. */
+export const refusalOf = ({ reason, message }: WakeAnswer & { kind: 'not_dispatched' }): StepOutcome =>
+  failed({ code: reason, message })
 
 /** The outcome of an agent step from its runs, oldest first, the last of which has ended. */
 export async function agentOutcome(db: Db, runs: readonly RunRow[], args: AgentArgs): Promise<StepOutcome> {
@@ -28,10 +42,7 @@ export async function agentOutcome(db: Db, runs: readonly RunRow[], args: AgentA
     const message = 'The step stopped to ask, and nobody answered in time.'
     return failed({ code: 'unanswered', message, exitReason, runId })
   }
-  if (exitReason !== 'completed') {
-    const message = last.errorMessage ?? `The run ended: ${exitReason}.`
-    return failed({ code: last.errorCode ?? exitReason ?? 'error', message, exitReason, runId })
-  }
+  if (exitReason !== 'completed') return failureOfRun(last)
   if (args.schema == null) return value((await findFinalAnswer(db, runId))?.text ?? '')
   for (const run of runs.toReversed()) {
     const details = await findDetails(db, run.id)
@@ -39,6 +50,54 @@ export async function agentOutcome(db: Db, runs: readonly RunRow[], args: AgentA
   }
   const message = 'The run recorded no output that fits the schema of this step.'
   return failed({ code: 'output_missing', message, exitReason, runId })
+}
+
+/** What a gate gives to its program. */
+export interface GateValue {
+  exitCode: number | null
+  output: string
+  ranArgv: string[]
+  timedOut: boolean
+}
+
+/**
+ * The outcome of a gate step from its runs, oldest first, the last of which has ended. A command that began has come to a
+ * value, whatever its exit status is, and so has one that took too long.
+ */
+export async function gateOutcome(db: Db, runs: readonly RunRow[]): Promise<StepOutcome> {
+  const last = runs.at(-1)
+  if (last === undefined) return failed({ code: 'run_missing', message: 'The run of this step is gone.' })
+  const { id: runId, exitReason } = last
+  if (isAsking(exitReason)) return failed({ ...(await whyUnapproved(db, last)), exitReason, runId })
+  const answer = await findFinalAnswer(db, runId)
+  const { ranArgv = null, exitCode = null, cwd: ranIn = null, refused } = answer?.gate ?? {}
+  const timedOut = exitReason === 'timeout'
+  if (ranArgv !== null && (timedOut || exitReason === 'completed')) {
+    const gate = { exitCode, output: answer?.text ?? '', ranArgv, timedOut } satisfies GateValue
+    return { ...value(gate), ranIn }
+  }
+  if (refused === undefined) return failureOfRun(last)
+  const message = last.errorMessage ?? 'The command was not started.'
+  return failed({ code: gateCodes[refused], message, exitReason, runId })
+}
+
+const gateCodes = {
+  denied: 'gate_denied',
+  cwd_outside: 'gate_cwd_outside',
+  cwd_missing: 'gate_cwd_missing',
+} as const
+
+async function whyUnapproved(db: Db, { id, workspaceId }: RunRow): Promise<{ code: string; message: string }> {
+  const [approval] = await listApprovals(db, { workspaceId, runId: id, triggers: ['tool_permission'], limit: 1 })
+  const by = approval?.reason == null ? '' : ` They said: ${approval.reason}`
+  if (approval?.outcome === 'reject' && approval.resolvedType === 'user')
+    return { code: 'gate_rejected', message: `A person rejected the command.${by}` }
+  return { code: 'gate_expired', message: 'Nobody approved the command in time.' }
+}
+
+const failureOfRun = ({ id: runId, exitReason, errorCode, errorMessage }: RunRow): StepOutcome => {
+  const message = errorMessage ?? `The run ended: ${exitReason}.`
+  return failed({ code: errorCode ?? exitReason ?? 'error', message, exitReason, runId })
 }
 
 const value = (of: unknown): StepOutcome => ({ isValue: true, text: JSON.stringify(of) ?? 'null' })

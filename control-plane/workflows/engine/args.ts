@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { reasoningEfforts } from '../../../shared/runs/spec.ts'
+import { gateCommand, reasoningEfforts } from '../../../shared/runs/spec.ts'
 import type { CallKind } from './words.ts'
 
 /** What the calls of a program take. A call that does not fit rejects, and is not made. */
@@ -19,6 +19,30 @@ const agent = z.strictObject({
   continues: shown.min(1).nullish(),
 })
 export type AgentArgs = z.output<typeof agent>
+
+/** A person who is asked sees all of it, and the list of steps shows it. */
+const argvChars = 16_384
+
+const gate = z.strictObject({
+  argv: gateCommand.shape.argv
+    .refine(([program]) => program?.trim() !== '', 'the program is missing')
+    .refine((argv) => argv.every((word) => !word.includes('\0')), 'a word holds a zero byte')
+    .refine((argv) => argv.join(' ').length <= argvChars, `all words together take at most ${argvChars} characters`),
+  label: shown.nullish(),
+  phase: shown.nullish(),
+  agent: ref.nullish(),
+  task: z.null().optional(),
+  cwd: z
+    .string()
+    .min(1)
+    .max(4_096)
+    .refine((path) => !path.includes('\0'), 'it holds a zero byte')
+    .nullish(),
+  timeoutSeconds: z.number().int().min(1).max(3_600).nullish(),
+})
+export type GateArgs = z.output<typeof gate>
+/** A gate that does not say how long it may take. */
+export const gateSeconds = 600
 
 const option = z.union([
   z.string().min(1).max(200),
@@ -51,7 +75,7 @@ const checks = z.strictObject({
 })
 export type ChecksArgs = z.output<typeof checks>
 
-export const callArgs = { agent, ask, checks } as const satisfies Record<CallKind, z.ZodType>
+export const callArgs = { agent, gate, ask, checks } as const satisfies Record<CallKind, z.ZodType>
 
 /** Why these arguments are none of this call; null when they are. */
 export function misfitOfCall(kind: CallKind, args: unknown): string | null {

@@ -74,6 +74,7 @@ export const guest = String.raw`(function (host, names, inputText, seed) {
     input: parse(inputText),
     StepError,
     agent: async (prompt, options) => await call('agent', { phase: currentPhase, ...options, prompt }),
+    gate: async (argv, options) => await call('gate', { phase: currentPhase, ...options, argv }),
     ask: async (prompt, options) => await call('ask', { ...options, prompt }),
     checks: async (options) => await call('checks', { ...options }),
     parallel: async (thunks) => {

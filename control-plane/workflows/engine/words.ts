@@ -3,8 +3,10 @@ import type { Flaw } from '../program/flaw.ts'
 /** What goes into the engine and comes out. Texts are flat, since a copy of them between threads is cheap. */
 
 /** The functions of a program that ask for something to be done. */
-export const callKinds = ['agent', 'ask', 'checks'] as const
+export const callKinds = ['agent', 'gate', 'ask', 'checks'] as const
 export type CallKind = (typeof callKinds)[number]
+/** Those that a run does, which are numbered as steps. */
+export const isStep = (kind: CallKind): kind is 'agent' | 'gate' => kind === 'agent' || kind === 'gate'
 
 /** A call that a program made. `args` is JSON; `digest` tells two calls apart. */
 export interface ProgramCall {

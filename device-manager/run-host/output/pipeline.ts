@@ -1,6 +1,6 @@
 import type { World } from '../../../shared/lib/world.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
-import type { HarnessDialogue, HarnessLaunch, ProcessExit, DialogueOutput, ToolAsk } from '../../harness/adapter.ts'
+import type { HarnessDialogue, ProcessExit, DialogueOutput, ToolAsk } from '../../harness/adapter.ts'
 import type { CallReach } from '../../../shared/permissions/reach.ts'
 import type { CallAnswer } from '../permission/call-judge.ts'
 import { redactBody, type Redact, type StreamRedactor } from './redaction.ts'
@@ -12,8 +12,8 @@ export interface PipelineOptions {
   redactor: StreamRedactor
   /** Redacts events and texts. */
   redact: Redact
-  /** `pty`: bytes are the transcript and are redacted as a stream. Otherwise events are redacted after parsing. */
-  io: HarnessLaunch['io']
+  /** Bytes are the transcript and are redacted as a stream. Otherwise events are redacted after parsing. */
+  isTranscript: boolean
   /** Returns what the call reaches for, in a bounded time; never fails. */
   lookUp(ask: ToolAsk): Promise<CallReach>
   decide(ask: ToolAsk, reach: CallReach): CallAnswer
@@ -51,7 +51,7 @@ export class Pipeline {
   }
 
   output(chunk: Uint8Array): void {
-    if (this.#options.io !== 'pty') return this.#apply(this.#options.dialogue.push(chunk))
+    if (!this.#options.isTranscript) return this.#apply(this.#options.dialogue.push(chunk))
     this.#chunks.push(chunk)
     this.#held += chunk.length
     if (this.#held >= pieceBytes) return this.#pushHeld()
@@ -89,7 +89,7 @@ export class Pipeline {
     this.#isOver = true
     this.#pushHeld()
     this.#cancelRelease?.()
-    if (this.#options.io === 'pty') this.#parse(this.#options.redactor.flush())
+    if (this.#options.isTranscript) this.#parse(this.#options.redactor.flush())
     this.#apply(this.#options.dialogue.end(exit))
   }
 
@@ -125,9 +125,9 @@ export class Pipeline {
 
   #emit(events: readonly RunEventBody[]): void {
     if (events.length === 0) return
-    const { io, redact } = this.#options
-    const isTranscript = (body: RunEventBody) => io === 'pty' && (body.kind === 'text' || body.kind === 'raw')
-    this.#options.emit(events.map((body) => (isTranscript(body) ? body : redactBody(body, redact))))
+    const { isTranscript, redact } = this.#options
+    const isRedacted = ({ kind }: RunEventBody) => isTranscript && (kind === 'text' || kind === 'raw')
+    this.#options.emit(events.map((body) => (isRedacted(body) ? body : redactBody(body, redact))))
   }
 
   async #answer(ask: ToolAsk): Promise<void> {

@@ -107,6 +107,8 @@ test(`nobody takes over a device (seed ${seed})`, { timeout: 600_000 }, async ()
     token: victim.token,
   })
   const offers: { commandOf: unknown; protocol: unknown; servers: string[]; secrets: string[] }[] = []
+  /** Whether the rules of the agent must allow the command of a gate. */
+  const gates: boolean[] = []
   /** Takes what is offered, as the victim's device would, and ends it. */
   async function drain(): Promise<void> {
     while (device.pending.includes('run.offer')) {
@@ -118,7 +120,8 @@ test(`nobody takes over a device (seed ${seed})`, { timeout: 600_000 }, async ()
       const isStarted = device.pending.includes('run.start')
       const secrets = isStarted ? (await device.next('run.start')).secrets : {}
       if (!isStarted) await device.next('run.withdrawn')
-      const { harness, command, protocol, mcpServers } = spec
+      const { harness, command, protocol, mcpServers, gate } = spec
+      if (gate != null) gates.push(gate.needsRule)
       const ofCommand = harness === 'command' ? { commandOf: command, protocol } : { commandOf: null, protocol: null }
       offers.push({ ...ofCommand, servers: Object.keys(mcpServers), secrets: Object.keys(secrets) })
       if (!isStarted) continue
@@ -220,6 +223,7 @@ test(`nobody takes over a device (seed ${seed})`, { timeout: 600_000 }, async ()
   expect(offers.length).toBeGreaterThan(1)
   const commands = new Set(offers.map(({ commandOf }) => JSON.stringify(commandOf)))
   expect([...commands].filter((text) => text !== 'null' && text !== JSON.stringify(ownCommand))).toEqual([])
+  expect(gates.filter((needsRule) => !needsRule)).toEqual([])
   expect(offers.filter(({ protocol, servers }) => protocol != null || servers.length > 0)).toEqual([])
   expect(new Set(offers.flatMap(({ secrets }) => secrets))).toEqual(new Set(['OWN_KEY']))
   // Else the walk would say little.

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { outcomeOf, TestServer, type Reply } from '../../kit/server.ts'
 import type { Stage } from '../contract/stage.ts'
-import { on, patch, plain, post } from './kit/recipe.ts'
+import { evil, on, patch, plain, post } from './kit/recipe.ts'
 import type { CodeRecipe, GoodRequest, ResourceFacts } from './kit/resource-facts.ts'
 
 /** A program that waits for an agent that has no device. */
@@ -153,5 +153,9 @@ export const workflowFacts: ResourceFacts = {
     ['workflows.runs.list', 'GET', (_, ids) => ({ path: `/workflows/runs?workflow=${ids['name']}` })],
   ],
   named: { source: fc.constant(program('drawn')) },
+  hostile: {
+    source: fc.constant(program('evil_gate', `await gate(['${evil}'], { agent: '<agentId>' })`)),
+    workflow: fc.constant('evil_gate'),
+  },
   sharp: ['workflows.records.create', 'workflows.records.update', 'workflows.runs.start'],
 }

@@ -242,12 +242,16 @@ for (const database of ['sqlite', 'postgres'] as const)
     })
 
     it('ends with a sentence when a result takes more than 64 KiB', async () => {
-      const id = await startFlow(server, await makeWorkflow(server, `await agent('Talk', ${on()})`))
-      await answerNext(device, 'x'.repeat(65_536))
+      const id = await startFlow(
+        server,
+        await makeWorkflow(server, `await agent('Talk', ${on()}); await agent('More', ${on()})`),
+      )
+      await answerNext(device, '\n'.repeat(65_536))
+      await answerNext(device, 'x'.repeat(65_537))
       await settled(server)
       expect(await readFlow(server, id)).toMatchObject({
         status: 'failed',
-        summary: 'The result of step 0 takes more than 64 KiB.',
+        summary: 'The result of step 1 takes more than 64 KiB.',
       })
     })
 

@@ -9,6 +9,7 @@ import { findConversation } from '../../conversations/store.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { findMemberByReference } from '../../members/store.ts'
 import { lookUpTask } from '../../tasks/lookup.ts'
+import { endRejectedGate } from '../../workflows/steps/gate-rejected.ts'
 import { recordResolved, wakeAsker } from '../steps/close.ts'
 import { approvalEffects } from './on-resolve.ts'
 import { includedIn } from '../steps/include.ts'
@@ -134,6 +135,8 @@ async function resolve(input: ResolveInput, { routes, outcome, appliedScope }: D
   const effect = approvalEffects[approval.trigger]
   const resolved = { approval, person: caller, reason, scope, request: input, routes }
   await (outcome === 'approve' ? effect?.onApprove?.(resolved) : effect?.onReject?.(resolved))
-  await wakeAsker(db, approval, { outcome, reason, by: { id: caller.userPublicId, name: caller.name }, world })
+  const isRejectedGate = outcome === 'reject' && (await endRejectedGate(db, approval.runId, world.now()))
+  if (!isRejectedGate)
+    await wakeAsker(db, approval, { outcome, reason, by: { id: caller.userPublicId, name: caller.name }, world })
   return presentApproval(db, (await findApproval(db, caller.workspaceId, approval.id)) ?? approval)
 }

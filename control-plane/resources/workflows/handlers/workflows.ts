@@ -14,7 +14,7 @@ import type { BuiltIn } from '../../../workflows/catalog/catalog.ts'
 import type { ProgramMeta } from '../../../workflows/program/meta.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { presentWorkflow, presentWorkflowRuns, presentWorkflows, runActivity } from '../present.ts'
-import { mayCancel, mayChangeWorkflow } from '../rules.ts'
+import { fittingRuns, mayCancel, mayChangeWorkflow } from '../rules.ts'
 import { findWorkflowRunInWorkspace, listWorkflowRuns, lockWorkflowRun, type WorkflowRunRow } from '../run-store.ts'
 import {
   findWorkflow,
@@ -109,6 +109,8 @@ function changeable(row: WorkflowRow | null, caller: Caller): WorkflowRow {
   return row
 }
 
+const writerOf = (caller: Caller) => (caller.kind === 'person' ? caller.userPublicId : caller.agentId)
+
 async function create(
   { db, caller, body, world }: HandlerInput<Routes['create']>,
   { name, title, description, inputs, toolPermissionMode }: ProgramMeta,
@@ -128,6 +130,7 @@ async function create(
     version: 1,
     revision: 1,
     authorAgentId: caller.kind === 'agent' ? caller.agentId : null,
+    writtenBy: writerOf(caller),
     causedByUserId: await causeOfCaller(db, caller),
     retiredAt: null,
     createdAt: now,
@@ -152,6 +155,7 @@ async function update({ db, caller, params, body, world }: HandlerInput<Routes['
     ...meta,
     source: body.source,
     version: before.version + 1,
+    writtenBy: writerOf(caller),
     causedByUserId: await causeOfCaller(db, caller),
     updatedAt: world.now(),
   }
@@ -194,9 +198,10 @@ async function runs({ db, caller, query }: HandlerInput<Routes['runs']>) {
   const place = beforeOf(query, runCursor)
   const { workspaceId } = caller
   const rows = await listWorkflowRuns(db, { workspaceId, ...given({ status, workflow }), ...place, limit })
-  const presented = await presentWorkflowRuns(db, caller, rows.slice(0, limit))
+  const count = fittingRuns(rows.slice(0, limit))
+  const presented = await presentWorkflowRuns(db, caller, rows.slice(0, count))
   const byId = new Map(presented.map((run) => [run.id, run]))
-  return pageByTime(rows, limit, ({ id }) => byId.get(id)!)
+  return pageByTime(rows.slice(0, count + 1), count, ({ id }) => byId.get(id)!)
 }
 
 async function cancel({ db, caller, params, world }: HandlerInput<Routes['cancel']>, { leaseMs }: Dependencies) {

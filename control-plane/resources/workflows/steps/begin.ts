@@ -11,7 +11,15 @@ import type { WorkflowRow } from '../store.ts'
 /** A program that is started: a stored one, or with `id` null one that comes with the server. */
 export type StartedProgram = Pick<
   WorkflowRow,
-  'workspaceId' | 'name' | 'inputs' | 'source' | 'toolPermissionMode' | 'authorAgentId' | 'causedByUserId' | 'retiredAt'
+  | 'workspaceId'
+  | 'name'
+  | 'inputs'
+  | 'source'
+  | 'toolPermissionMode'
+  | 'authorAgentId'
+  | 'writtenBy'
+  | 'causedByUserId'
+  | 'retiredAt'
 > & { id: string | null }
 
 export const programOf = ({ meta, source }: Pick<BuiltIn, 'meta' | 'source'>, workspaceId: string): StartedProgram => ({
@@ -22,6 +30,7 @@ export const programOf = ({ meta, source }: Pick<BuiltIn, 'meta' | 'source'>, wo
   toolPermissionMode: meta.toolPermissionMode,
   source,
   authorAgentId: null,
+  writtenBy: null,
   causedByUserId: null,
   retiredAt: null,
 })
@@ -60,10 +69,12 @@ export async function beginWorkflowRun(db: Db, begin: Begin, world: World): Prom
     taskId,
     agentId: workflow.authorAgentId ?? (startedBy.startsWith('agt_') ? startedBy : null),
     startedBy,
+    writtenBy: workflow.writtenBy,
     causedByUserId: causeOfRun(begin.causedBy, workflow.causedByUserId, workflow.id === null),
     replayedAt: null,
     retriedAt: null,
     stall: null,
+    journalBytes: 0,
     cancelRequestedAt: null,
     version: 1,
     createdAt: now,

@@ -1,0 +1,43 @@
+import type { Tx } from '../../db/open.ts'
+import type { AgentRow } from '../../resources/agents/store.ts'
+import type { TaskRow } from '../../resources/tasks/store.ts'
+import { endCall, type CallRow } from '../../resources/workflows/call-store.ts'
+import { publishChange } from '../../resources/workflows/notify.ts'
+import type { WorkflowRunRow } from '../../resources/workflows/run-store.ts'
+import type { WakeContext } from '../../wakes/wake.ts'
+import type { ProgramCall } from '../engine/words.ts'
+import type { StepOutcome } from './outcome.ts'
+
+/** A call that the program made just now, with its number, and the number of the step that it is. */
+export interface NewCall extends ProgramCall {
+  seq: number
+  /** null: it is no step. */
+  stepOrdinal: number | null
+  /** Why it cannot be done, if that is known already. */
+  refusal: StepOutcome | null
+}
+
+export interface Surroundings {
+  run: WorkflowRunRow
+  /** The calls before it. */
+  calls: readonly Pick<CallRow, 'seq' | 'kind' | 'args'>[]
+  context: WakeContext
+  readsChecks: boolean
+}
+
+/** A step whose run is to be started. */
+export interface StartedStep extends Omit<Surroundings, 'readsChecks'> {
+  seq: number
+  task: TaskRow | null
+  agent: AgentRow
+}
+
+/** The call, which is written down, has failed at once. */
+export async function refuse(
+  tx: Tx,
+  run: WorkflowRunRow,
+  { seq, at, refusal }: { seq: number; at: number; refusal: StepOutcome },
+): Promise<void> {
+  await endCall(tx, { workflowRunId: run.id, seq }, { at, isValue: false, result: refusal.text })
+  await publishChange(tx, run, at)
+}

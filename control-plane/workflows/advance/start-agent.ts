@@ -1,0 +1,62 @@
+import type { Tx } from '../../db/open.ts'
+import { addOutputSchemas } from '../../resources/runs/steps/add-schemas.ts'
+import type { RunRow } from '../../resources/runs/store.ts'
+import { taskPrompt } from '../../resources/tasks/prompt.ts'
+import type { TaskRow } from '../../resources/tasks/store.ts'
+import { listRunsOfSteps } from '../../resources/workflows/step-store.ts'
+import { startRun } from '../../wakes/start-run.ts'
+import type { Wake } from '../../wakes/wake.ts'
+import type { AgentArgs } from '../engine/args.ts'
+import type { StartedStep } from './new-call.ts'
+import { failed, outputName, refusalOf, type StepOutcome } from './outcome.ts'
+
+/** Starts the run of an agent step; returns why it cannot be started. */
+export async function startAgentStep(tx: Tx, args: AgentArgs, step: StartedStep): Promise<StepOutcome | null> {
+  const { agent, task, run, seq, context } = step
+  const continued = args.continues == null ? null : await continuedBy(tx, args.continues, step)
+  if (continued === 'unknown') {
+    const message = `No earlier step is labelled "${args.continues}".`
+    return failed({ code: 'unknown_label', message })
+  }
+  if (continued !== null && continued.endedAt === null) {
+    const message = `The step "${args.continues}" still works; its session cannot be gone on with yet.`
+    return failed({ code: 'step_at_work', message })
+  }
+  const wake: Wake = {
+    agent,
+    triggerSource: 'workflow_step',
+    requestedBy: run.startedBy,
+    causedBy: run.causedByUserId,
+    prompt: promptOf(args, task),
+    parent: continued,
+    task,
+    ...(continued === null && { freshSince: context.world.now() }),
+    overrides: { model: args.model ?? null, reasoningEffort: args.effort ?? null, toolMode: run.toolPermissionMode },
+    step: { workflowRunId: run.id, call: seq },
+  }
+  const answer = await startRun(tx, wake, context)
+  if (answer.kind === 'not_dispatched') return refusalOf(answer)
+  if (args.schema != null && answer.kind !== 'declined')
+    await addOutputSchemas(tx, answer.runId, { [outputName]: args.schema })
+  return null
+}
+
+/** The last run of the latest earlier step with this label. */
+async function continuedBy(tx: Tx, label: string, { run, calls, seq }: StartedStep): Promise<RunRow | 'unknown'> {
+  const earlier = calls.findLast((call) => call.kind === 'agent' && call.seq < seq && labelOf(call.args) === label)
+  if (earlier === undefined) return 'unknown'
+  const runs = await listRunsOfSteps(tx, [run.id])
+  return runs.findLast(({ workflowCall }) => workflowCall === earlier.seq) ?? 'unknown'
+}
+
+const labelOf = (args: string): unknown => (JSON.parse(args) as { label?: unknown }).label
+
+function promptOf({ prompt, schema }: AgentArgs, task: TaskRow | null): string {
+  const asked = task === null ? prompt : taskPrompt(task, { reason: prompt })
+  if (schema == null) return asked
+  return `${asked}
+
+When you are done, record your result as JSON that fits the schema below: \`svc run output --schema ${outputName} --data '...'\` (or \`--file result.json\`). Only what is recorded so counts.
+
+${JSON.stringify(schema)}`
+}

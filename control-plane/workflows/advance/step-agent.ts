@@ -1,0 +1,29 @@
+import type { Tx } from '../../db/open.ts'
+import { isVisible } from '../../resources/agents/rules.ts'
+import { findAgent, listAgentsByReferences, matchReference, type AgentRow } from '../../resources/agents/store.ts'
+import type { TaskRow } from '../../resources/tasks/store.ts'
+import type { WorkflowRunRow } from '../../resources/workflows/run-store.ts'
+
+export const noAgent = (named: string | null) =>
+  named === null
+    ? { code: 'no_agent', message: 'No agent is there for this step: name one, or start the workflow with a task.' }
+    : { code: 'agent_not_found', message: `There is no agent ${named} that this workflow can see.` }
+
+/** The one that is named, else that of the workflow run, else the one to which the task is assigned. */
+export async function agentFor(
+  tx: Tx,
+  run: WorkflowRunRow,
+  { named, task }: { named: string | null; task: TaskRow | null },
+): Promise<AgentRow | null> {
+  const own = run.agentId ?? task?.assigneeAgentId ?? null
+  if (named === null || named === 'me') return own === null ? null : findAgent(tx, own)
+  // Private agents are those of the person behind it, the one that started it, and its own.
+  const starter = run.startedBy?.startsWith('agt_') === true ? run.startedBy : null
+  const known = (await listAgentsByReferences(tx, run.workspaceId, [named])).filter(
+    (agent) =>
+      agent.id === run.agentId ||
+      agent.id === starter ||
+      isVisible(agent, { seesAll: false, userId: run.causedByUserId, agentId: null }),
+  )
+  return matchReference(known, named)
+}
