@@ -5,6 +5,7 @@ import type { Log } from '../../process/log.ts'
 import type { JobAnswer, JobOwner } from '../../process/worker-pool.ts'
 import type { Checked } from '../program/check.ts'
 import type { ProgramMeta } from '../program/meta.ts'
+import { fixFailingChecks } from './fix-failing-checks.ts'
 import { implementAndReview } from './implement-and-review.ts'
 
 /** A program that comes with the server, or lies in the operator's folder. */
@@ -26,7 +27,10 @@ export interface CatalogOptions {
   log: Log
 }
 
-const own: readonly { source: string; at: number }[] = [{ source: implementAndReview, at: Date.UTC(2026, 10, 1) }]
+const own: readonly { source: string; at: number }[] = [implementAndReview, fixFailingChecks].map((source) => ({
+  source,
+  at: Date.UTC(2026, 10, 1),
+}))
 
 /** Programs of all workspaces. The folder is read each time; a program is checked once for each of its texts. */
 export class WorkflowCatalog {

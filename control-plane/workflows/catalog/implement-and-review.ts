@@ -46,7 +46,7 @@ for (let round = 1; round <= rounds; round++) {
   )
   log('review', round, verdict, findings.length)
   if (verdict === 'approve') return 'Approved in review ' + round + '.\n\n' + report
-  if (round === rounds) return 'Not approved after ' + rounds + ' reviews. Left to do:\n' + findings.map((one) => '- ' + one).join('\n')
+  if (round === rounds) return 'Not approved after ' + rounds + (rounds === 1 ? ' review' : ' reviews') + '. Left to do:\n' + findings.map((one) => '- ' + one).join('\n')
   phase('Fix ' + round)
   report = await agent(
     'A review asks for these changes:\n' +

@@ -24,6 +24,7 @@ describe('the catalog', () => {
   it('lists built-in programs with their inputs, and gives their source', async () => {
     const { data } = await server.ok('/workflows/catalog')
     expect(data).toMatchObject([
+      { object: 'workflow_program', name: 'fix_failing_checks' },
       {
         object: 'workflow_program',
         name: 'implement_and_review',
@@ -52,7 +53,7 @@ describe('the catalog', () => {
   it("has the programs of the operator's folder as it is now, and says when one cannot be run", async () => {
     writeFileSync(join(folder, 'own.js'), programOf('return 7', { name: 'own', title: 'Own' }))
     const names = async () => (await server.ok('/workflows/catalog')).data.map((row: { name: string }) => row.name)
-    expect(await names()).toEqual(['implement_and_review', 'own'])
+    expect(await names()).toEqual(['fix_failing_checks', 'implement_and_review', 'own'])
     const id = await startFlow(server, 'own')
     await settled(server)
     expect(await readFlow(server, id)).toMatchObject({ status: 'completed', summary: '7' })
@@ -63,7 +64,7 @@ describe('the catalog', () => {
     // What needs none of them works on.
     expect((await server.ok('/workflows/records')).data).toEqual([])
     rmSync(join(folder, 'bad.js'))
-    expect(await names()).toEqual(['implement_and_review', 'own'])
+    expect(await names()).toEqual(['fix_failing_checks', 'implement_and_review', 'own'])
   })
 })
 
@@ -114,7 +115,7 @@ describe('implement_and_review', () => {
     await say(await device.take(), 'Painted')
     await judge(await device.take(), { verdict: 'request_changes', findings: ['red, not blue'] })
     await settled(server)
-    expect((await readFlow(server, id)).summary).toBe('Not approved after 1 reviews. Left to do:\n- red, not blue')
+    expect((await readFlow(server, id)).summary).toBe('Not approved after 1 review. Left to do:\n- red, not blue')
     const without = await startFlow(server, 'implement_and_review')
     await settled(server)
     expect(await readFlow(server, without)).toMatchObject({

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { deliver, pullOf, repositoryOf, sha, type FakeGithub } from '../../kit/fake-github.ts'
+import { FakeDevice, type FakeRun } from '../../kit/fake-device.ts'
+import { deliver, mergedPayload, pullOf, repositoryOf, sha, type FakeGithub } from '../../kit/fake-github.ts'
 import { TestServer } from '../../kit/server.ts'
+import { createAutomation } from './automations-kit.ts'
 import { startWithGithub, workedOff } from './github-kit.ts'
 import { makeWorkflow, readFlow, settled, startFlow } from './workflows-kit.ts'
 
@@ -113,5 +115,90 @@ describe('a wait for checks', () => {
     } finally {
       await plain.stop()
     }
+  })
+})
+
+describe('fix_failing_checks', () => {
+  const end = async (run: FakeRun) => {
+    await run.events({ kind: 'session', data: { sessionId: 'ses-fix' } })
+    await run.events({ kind: 'result', data: { text: 'Mended.', isError: false } })
+    await run.end('completed', { sessionId: 'ses-fix' })
+  }
+  let device: FakeDevice
+  let fixer: { id: string; handle: string }
+  beforeAll(async () => {
+    device = await FakeDevice.connect(server)
+    fixer = await server.createAgent({ name: 'Fixer', harness: 'claude' })
+  })
+  afterAll(() => device.disconnect())
+
+  it('is started by a merge, has what fails mended in one session, and ends when all passes', async () => {
+    const repo = newRepo()
+    setChecks(repo, [run('test', null)])
+    await createAutomation(server, fixer.id, {
+      trigger: { event: 'pull_request.merged', repo },
+      workflow: 'fix_failing_checks',
+    })
+    const delivery = crypto.randomUUID()
+    await deliver(server.url, { event: 'pull_request', payload: mergedPayload(repo, { number: 1 }), id: delivery })
+    await workedOff(server, delivery)
+    await settled(server)
+    const [{ id }] = (await server.ok('/workflows/runs?workflow=fix_failing_checks')).data
+    expect(await readFlow(server, id)).toMatchObject({ status: 'running', parkedChecks: { checks: [] }, steps: [] })
+    setChecks(repo, [run('test', 'failure'), run('lint', 'success')])
+    await look()
+    const first = await device.take()
+    expect(first.spec).toMatchObject({ agent: { id: fixer.id }, resumeSessionId: null })
+    expect(first.spec.prompt).toContain(`in ${repo} fail:\n- test (http://127.0.0.1/test)\n\n`)
+    // What it pushed has new checks.
+    setChecks(repo, [run('test', null)])
+    await end(first)
+    await look()
+    expect(await readFlow(server, id)).toMatchObject({
+      status: 'running',
+      parkedChecks: { branch: expect.any(String) },
+    })
+    setChecks(repo, [run('test', 'failure')])
+    await look()
+    const second = await device.take()
+    expect(second.spec.resumeSessionId).toBe('ses-fix')
+    setChecks(repo, [run('test', 'success')])
+    await end(second)
+    await settled(server)
+    await look()
+    expect(await readFlow(server, id)).toMatchObject({
+      status: 'completed',
+      summary: 'All checks pass after 2 rounds of mending.',
+      steps: [{ label: 'fix 1' }, { label: 'fix 2' }],
+    })
+  })
+
+  it('ends as failed when it is mended often enough, when the checks do not end, and without a branch', async () => {
+    const repo = newRepo()
+    setChecks(repo, [run('test', 'failure')])
+    const start = (input: Record<string, unknown>) =>
+      startFlow(server, 'fix_failing_checks', { input: { branch: 'topic', repo, fixer: fixer.handle, ...input } })
+    const again = await start({ rounds: 1 })
+    await settled(server)
+    await look()
+    await end(await device.take())
+    await settled(server)
+    await look()
+    expect(await readFlow(server, again)).toMatchObject({
+      status: 'failed',
+      summary: 'The checks still fail after 1 round of mending:\n- test (http://127.0.0.1/test)',
+    })
+    setChecks(repo, [run('test', null)])
+    const slow = await start({ minutes: 1 })
+    await settled(server)
+    await look()
+    await look()
+    expect(await readFlow(server, slow)).toMatchObject({
+      status: 'failed',
+      summary: 'The checks did not end within 1 minute.',
+    })
+    const none = await start({ branch: null })
+    await settled(server)
+    expect((await readFlow(server, none)).summary).toContain('give branch or taskRef')
   })
 })
