@@ -2,28 +2,39 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { WorkflowRun } from '../../shared/api/workflow-fields.ts'
+import { githubSettings, pullOf, sha, startFakeGithub } from '../kit/fake-github.ts'
 import { hasPostgres, openPostgres } from '../kit/database.ts'
 import { delay, seededRandom, waitFor } from '../kit/programs.ts'
+import type { TestApi } from '../kit/system-api.ts'
 import { makeRepo } from '../kit/system-scenario.ts'
 import { shortDurations, TestSystem, type SystemOptions } from '../kit/system.ts'
 
 /**
- * Programs of six steps each, whose agents really run, while control planes and the daemon are killed at random moments:
- * each step is dispatched once, its command is started once, and each program ends. `FAULT_WORKFLOWS` sets their number.
+ * Programs of agents, a gate, a question, checks and many steps at once, which really run, while control planes and the daemon are killed at
+ * random moments: each step is dispatched once, its command is started once, and each program ends. `FAULT_WORKFLOWS` sets their number.
  */
 const count = Number(process.env['FAULT_WORKFLOWS'] ?? 2)
 
+/** Steps at once at its end; less in the short form, which has few processors beside it. */
+const fan = count > 2 ? 20 : 4
+const repo = 'acme/six'
+
 const source = `export const meta = { name: 'six', title: 'Six steps', toolPermissionMode: 'full' }
+const on = { agent: '@worker', task: null }
 phase('begin')
-const first = await agent('first', { label: 'first', agent: '@worker', task: null })
+const first = await agent('first', { label: 'first', ...on })
 phase('both')
-const both = await parallel(['a', 'b'].map((name) => () => agent(name + ' after ' + first, { label: name, agent: '@worker', task: null })))
-const two = ['c', 'd'].map((name) => agent(name, { agent: '@worker', task: null }))
+const both = await parallel(['a', 'b'].map((name) => () => agent(name + ' after ' + first, { label: name, ...on })))
+const two = [agent('c', on), gate(['sh', '-c', 'echo gate >> "$0"; exit 3', STARTS], on)]
 const either = await Promise.race(two)
-await Promise.all(two)
-log('either', either.length > 0)
-const last = await agent('last after ' + both.length, { label: 'last', agent: '@worker', task: null })
-return [first, ...both, last].map((text) => text.trim()).join('|')
+const [, { exitCode }] = await Promise.all(two)
+log('either', either !== null, exitCode)
+phase('waits')
+const waited = await Promise.all([ask('Which colour?', { options: ['red', 'blue'] }), checks({ branch: 'topic', repo: '${repo}' })])
+phase('many')
+const many = await parallel(Array.from({ length: ${fan} }, (_, n) => () => agent('many ' + n, on)))
+const last = await agent('last after ' + both.length + waited[0] + waited[1].state, { label: 'last', ...on })
+return [first, ...both, last].map((text) => text.trim()).join('|') + '|' + new Set(many).size
 `
 
 const options = (): SystemOptions => {
@@ -32,7 +43,14 @@ const options = (): SystemOptions => {
 }
 
 async function play(options: SystemOptions): Promise<void> {
-  const system = await TestSystem.start({ ...options, devices: 1, capacity: 4 })
+  const github = await startFakeGithub()
+  github.answers.set(`/${repo}/pulls`, [{ number: 1 }])
+  github.answers.set(`/${repo}/pulls/1`, pullOf(repo))
+  const done = { name: 'test', status: 'completed', conclusion: 'success', html_url: 'http://127.0.0.1/test' }
+  github.answers.set(`/${repo}/commits/${sha('a')}/check-runs`, { check_runs: [done] })
+  github.answers.set(`/${repo}/commits/${sha('a')}/status`, { statuses: [] })
+  const serverEnv = { ...options.serverEnv, ...githubSettings(github) }
+  const system = await TestSystem.start({ ...options, serverEnv, devices: 1, capacity: 4 })
   try {
     const { api } = system.servers.at(-1)!
     const folder = join(system.root, 'repo')
@@ -42,12 +60,12 @@ async function play(options: SystemOptions): Promise<void> {
     const starts = join(system.root, 'starts')
     const command = `echo "$SVC_PROMPT" >> ${starts}; sleep 0.2; printf 'did %s' "$SVC_PROMPT"`
     await api.createAgent({ name: 'Worker', harness: 'command', command, defaultFolderId: shortId })
-    await api.insist('/workflows/records', { source })
+    await api.insist('/workflows/records', { source: source.replace('STARTS', `'${starts}'`) })
     const ids: string[] = []
     for (let number = 0; number < count; number++)
       ids.push((await api.insist<{ id: string }>('/workflows/runs', { workflow: 'six' })).id)
     const over = new AbortController()
-    const trouble = faults(system, over.signal)
+    const trouble = Promise.all([faults(system, over.signal), answers(api, ids, over.signal)])
     trouble.catch(() => undefined)
     const read = (id: string) => api.call<WorkflowRun>('GET', `/workflows/runs/${id}`).catch(() => null)
     let last: WorkflowRun[] = []
@@ -68,20 +86,38 @@ async function play(options: SystemOptions): Promise<void> {
     const runs = await Promise.all(ids.map((id) => waitFor(() => read(id), 'the server answers', { everyMs: 100 })))
     for (const run of runs) {
       expect(run, JSON.stringify(run, null, 1)).toMatchObject({ status: 'completed', error: null })
-      expect(run.summary).toMatch(/^did first\|did a after did first\|did b after did first\|did last after 2$/)
-      expect(run.log).toEqual(['either true'])
+      const last = 'did last after 2bluepassed'
+      expect(run.summary).toBe(`did first|did a after did first|did b after did first|${last}|${fan}`)
+      expect(run.log).toEqual(['either true 3'])
       expect(run.steps.map(({ stepOrdinal, state }) => [stepOrdinal, state])).toEqual(
-        [0, 1, 2, 3, 4, 5].map((ordinal) => [ordinal, 'done']),
+        Array.from({ length: 6 + fan }, (_, ordinal) => [ordinal, 'done']),
       )
     }
     // By the account of the commands themselves.
     const lines = existsSync(starts) ? readFileSync(starts, 'utf8').split('\n').filter(Boolean) : []
     const times = (prompt: string) => lines.filter((line) => line === prompt).length
-    for (const prompt of ['first', 'a after did first', 'b after did first', 'c', 'd', 'last after 2'])
-      expect([prompt, times(prompt)]).toEqual([prompt, count])
-    expect(lines).toHaveLength(6 * count)
+    const many = Array.from({ length: fan }, (_, n) => `many ${n}`)
+    const others = ['first', 'a after did first', 'b after did first', 'c', 'gate', 'last after 2bluepassed']
+    for (const prompt of [...others, ...many]) expect([prompt, times(prompt)]).toEqual([prompt, count])
+    expect(lines).toHaveLength((6 + fan) * count)
   } finally {
     await system.stop()
+    await github.stop()
+  }
+}
+
+/** A person answers whatever the programs ask. */
+async function answers(api: TestApi, ids: readonly string[], over: AbortSignal): Promise<void> {
+  const answered = new Set<string>()
+  while (!over.aborted && answered.size < ids.length) {
+    for (const id of ids) {
+      const run = await api.call<WorkflowRun>('GET', `/workflows/runs/${id}`).catch(() => null)
+      const question = run?.parkedQuestion?.id
+      if (question === undefined || answered.has(question)) continue
+      await api.insist(`/questions/${question}/answer`, { answer: { text: null, selected: ['blue'] } })
+      answered.add(question)
+    }
+    await delay(100)
   }
 }
 
