@@ -2,11 +2,11 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { WorkflowRun } from '../../shared/api/workflow-fields.ts'
-import { githubSettings, pullOf, sha, startFakeGithub } from '../kit/fake-github.ts'
+import { deliver, githubSettings, pullOf, repositoryOf, sha, startFakeGithub } from '../kit/fake-github.ts'
 import { hasPostgres, openPostgres } from '../kit/database.ts'
 import { delay, seededRandom, waitFor } from '../kit/programs.ts'
-import type { TestApi } from '../kit/system-api.ts'
 import { makeRepo } from '../kit/system-scenario.ts'
+import type { TestServer } from '../kit/system-server.ts'
 import { shortDurations, TestSystem, type SystemOptions } from '../kit/system.ts'
 
 /**
@@ -65,7 +65,7 @@ async function play(options: SystemOptions): Promise<void> {
     for (let number = 0; number < count; number++)
       ids.push((await api.insist<{ id: string }>('/workflows/runs', { workflow: 'six' })).id)
     const over = new AbortController()
-    const trouble = Promise.all([faults(system, over.signal), answers(api, ids, over.signal)])
+    const trouble = Promise.all([faults(system, over.signal), answers(system.servers.at(-1)!, ids, over.signal)])
     trouble.catch(() => undefined)
     const read = (id: string) => api.call<WorkflowRun>('GET', `/workflows/runs/${id}`).catch(() => null)
     let last: WorkflowRun[] = []
@@ -106,12 +106,14 @@ async function play(options: SystemOptions): Promise<void> {
   }
 }
 
-/** A person answers whatever the programs ask. */
-async function answers(api: TestApi, ids: readonly string[], over: AbortSignal): Promise<void> {
+/** A person answers whatever the programs ask, and GitHub tells of its checks. */
+async function answers(server: TestServer, ids: readonly string[], over: AbortSignal): Promise<void> {
+  const { api } = server
   const answered = new Set<string>()
-  while (!over.aborted && answered.size < ids.length) {
+  while (!over.aborted) {
     for (const id of ids) {
       const run = await api.call<WorkflowRun>('GET', `/workflows/runs/${id}`).catch(() => null)
+      if (run?.parkedChecks != null) await tellChecks(server.url).catch(() => null)
       const question = run?.parkedQuestion?.id
       if (question === undefined || answered.has(question)) continue
       await api.insist(`/questions/${question}/answer`, { answer: { text: null, selected: ['blue'] } })
@@ -155,3 +157,13 @@ test.skipIf(!hasPostgres())(
     }
   },
 )
+
+const tellChecks = (url: string) =>
+  deliver(url, {
+    event: 'check_suite',
+    payload: {
+      action: 'completed',
+      repository: repositoryOf(repo),
+      check_suite: { head_sha: sha('a'), conclusion: 'success', pull_requests: [{ number: 1 }] },
+    },
+  })
