@@ -28,7 +28,10 @@ try {
   bad = error.code
 }
 const shipped = await agent('Ship it in ' + colour, { label: 'ship', agent: '@coder' })
-return { verdict, colour, bad, shipped }
+phase('Check')
+const denied = await gate(['rm', '-r', '.'], { label: 'remove', agent: '@coder' }).catch((error) => error.code)
+const { exitCode } = await gate(['touch', 'checked.txt'], { label: 'check', agent: '@coder' })
+return { verdict, colour, bad, shipped, denied, exitCode }
 `
 
 const model: readonly (StubStep & { when: string })[] = [
@@ -54,7 +57,7 @@ const until = (stage: Stage, id: string, is: (run: WorkflowRun) => boolean, what
   return waitFor(look, what, { ms: 90_000, about: () => JSON.stringify(last, null, 1) })
 }
 
-test('a step with a schema, a question in the thread of the task, a step that may not, and one that a person approves', async () => {
+test('a step with a schema, a question in the thread of the task, steps and gates that may not, and ones that a person approves', async () => {
   const stage = stageOf()
   const { api } = stage
   const tools = { ask: ['Bash(touch *)'], deny: ['Bash(rm *)'] }
@@ -71,7 +74,12 @@ test('a step with a schema, a question in the thread of the task, a step that ma
   ])
   await stage.system.server.kill9()
   await stage.system.server.start()
-  await api.insist(`/questions/${asking.parkedQuestion!.id}/answer`, { answer: { text: null, selected: ['blue'] } })
+  const { data: comments } = await api.call<{ data: { id: string; body: string }[] }>(
+    'GET',
+    `/tasks/${task.id}/comments`,
+  )
+  const thread = comments.find(({ body: said }) => said.includes('Which colour?'))!
+  await api.insist(`/tasks/${task.id}/comments`, { content: 'Blue', parentMessageId: thread.id })
 
   const waiting = await until(
     stage,
@@ -86,6 +94,14 @@ test('a step with a schema, a question in the thread of the task, a step that ma
   })
   expect(existsSync(join(folder, 'shipped.txt'))).toBe(false)
   await api.insist(`/approvals/${waiting.steps[2]!.pendingApproval!.id}/approve`)
+  const gated = await until(
+    stage,
+    id,
+    ({ steps }) => steps[4]?.pendingApproval != null,
+    'the command of a gate is asked',
+  )
+  expect(existsSync(join(folder, 'checked.txt'))).toBe(false)
+  await api.insist(`/approvals/${gated.steps[4]!.pendingApproval!.id}/approve`)
   const done = await until(stage, id, ({ status }) => status !== 'running', 'the program ends')
   expect(done).toMatchObject({ status: 'completed', error: null, task: { id: task.id } })
   expect(JSON.parse(done.summary!)).toEqual({
@@ -93,11 +109,15 @@ test('a step with a schema, a question in the thread of the task, a step that ma
     colour: 'blue',
     bad: expect.any(String),
     shipped: 'Shipped.',
+    denied: 'gate_denied',
+    exitCode: 0,
   })
   expect(done.steps.map(({ state, run }) => [state, run?.status])).toEqual([
     ['done', 'succeeded'],
     ['done', 'failed'],
     ['done', 'succeeded'],
+    ['done', 'failed'],
+    ['done', 'succeeded'],
   ])
-  expect(existsSync(join(folder, 'shipped.txt'))).toBe(true)
+  for (const made of ['shipped.txt', 'checked.txt']) expect(existsSync(join(folder, made))).toBe(true)
 })
