@@ -7,6 +7,8 @@ import { listCancelled, listUnchanged, listUnreplayed, lockWorkflowRun } from '.
 import { listLeftSteps } from '../resources/workflows/step-store.ts'
 import { endWait } from '../resources/workflows/steps/checks-noted.ts'
 import { endStepAt } from '../resources/workflows/steps/step-ended.ts'
+import { isHalted } from '../resources/workspaces/rules.ts'
+import { findWorkspace } from '../resources/workspaces/store.ts'
 import { lookAfterUnmoved } from '../workflows/advance/stall.ts'
 import { failureOf, finishWorkflowRun } from '../workflows/advance/finish.ts'
 import type { Sweep } from './sweeper.ts'
@@ -78,6 +80,9 @@ async function failIdle(
 ): Promise<void> {
   const run = await lockWorkflowRun(tx, seen.id)
   if (run === null || run.status !== 'running' || run.version !== seen.version) return
+  const workspace = await findWorkspace(tx, run.workspaceId)
+  // It waits for the agents of the workspace to be resumed.
+  if (workspace === null || isHalted(workspace)) return
   const message = 'The program waits for nothing: no step, question or check of it is open.'
   await finishWorkflowRun(tx, run, failureOf(message), context)
 }

@@ -19,6 +19,8 @@ const facts = (changes: Partial<WakeFacts> = {}): WakeFacts => ({
   task: null,
   folder: null,
   cloudEnabled: false,
+  isTimerInVain: false,
+  isUnwantedHook: false,
   spentBudget: null,
   sameQueuedRunId: null,
   ...changes,
@@ -31,6 +33,16 @@ describe('what a wake becomes', () => {
       'a deleted agent',
       facts({ agent: { ...agent, deletedAt: 1 } }),
       { kind: 'not_dispatched', reason: 'agent_tombstoned' },
+    ],
+    [
+      'a hook that is not wanted',
+      facts({ isUnwantedHook: true }),
+      { kind: 'not_dispatched', reason: 'route_gate_declined' },
+    ],
+    [
+      'a timer of an agent whose tasks all wait',
+      facts({ isTimerInVain: true }),
+      { kind: 'not_dispatched', reason: 'timer_all_tasks_hitl_paused' },
     ],
     [
       'an idle agent',

@@ -21,12 +21,14 @@ export type NotDispatchedReason =
   | 'agent_tombstoned'
   | 'workspace_agents_paused'
   | 'budget_blocked'
+  | 'timer_all_tasks_hitl_paused'
   | 'task_hitl_open'
   | 'task_blocked_dependency'
   | 'task_already_finished'
   | 'task_not_started'
   | 'task_unassigned'
   | 'folder_bind_failed'
+  | 'route_gate_declined'
   | 'dispatch_build_failed'
 
 /** The facts of the task that a wake is for. */
@@ -50,6 +52,10 @@ export interface WakeFacts {
   /** null: the agent has no default folder. */
   folder: 'bound' | 'missing' | null
   cloudEnabled: boolean
+  /** A timer wakes the agent, and all the work it has waits for people. */
+  isTimerInVain: boolean
+  /** A webhook wakes an agent that is set not to be woken by any. */
+  isUnwantedHook: boolean
   /** Whose monthly budget is spent. */
   spentBudget: 'agent' | 'workspace' | null
   /** A queued run of the same agent, source and task whose prompt says the same or to which nothing is added. */
@@ -65,8 +71,11 @@ export function admit(facts: WakeFacts): Admission {
   if (workspace.status === 'archived')
     return refuse('workspace_agents_paused', 'This workspace is archived, so its agents take no wakes.')
   if (workspace.agentsPaused) return refuse('workspace_agents_paused', 'The agents of this workspace are paused.')
+  if (facts.isUnwantedHook) return unwantedHookOf(agent)
   const held = facts.task && taskRefusal(facts.task)
   if (held) return held
+  if (facts.isTimerInVain)
+    return refuse('timer_all_tasks_hitl_paused', `All open tasks of ${agent.name} wait for a person.`)
   if (facts.environment === 'cloud' && !facts.cloudEnabled)
     return { kind: 'declined', exitReason: 'cloud_disabled', message: 'Cloud runs are off on this server.' }
   if (facts.spentBudget !== null) {
@@ -81,6 +90,10 @@ export function admit(facts: WakeFacts): Admission {
 }
 
 const refuse = (reason: NotDispatchedReason, message: string): Refusal => ({ kind: 'not_dispatched', reason, message })
+
+/** The agent's `wakeOnHook` is off. */
+export const unwantedHookOf = ({ name }: Pick<AgentRow, 'name'>): Refusal =>
+  refuse('route_gate_declined', `${name} is set not to be woken by webhooks.`)
 
 function taskRefusal(task: TaskFacts): Refusal | null {
   const { key } = task

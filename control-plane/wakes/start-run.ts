@@ -15,6 +15,7 @@ import { saidBefore } from '../resources/conversations/said.ts'
 import { listSecretKeys } from '../resources/secrets/store.ts'
 import { isMember } from '../resources/members/store.ts'
 import { findWorkspace, type WorkspaceRow } from '../resources/workspaces/store.ts'
+import { hasOnlyHeldTasks } from '../resources/approvals/held-tasks.ts'
 import { admit, type Admission } from './admission.ts'
 import { spentBudgetOf } from '../resources/agents/budget.ts'
 import { causeOf } from './cause.ts'
@@ -61,6 +62,9 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
         now,
         workflowRunId: wake.step?.workflowRunId ?? null,
       })),
+    isTimerInVain:
+      wake.triggerSource === 'cron' && !wake.compacts && task === null && (await hasOnlyHeldTasks(tx, agent)),
+    isUnwantedHook: wake.triggerSource === 'webhook' && !agent.wakeOnHook,
     sameQueuedRunId: same?.id ?? null,
   })
   if (admission.kind === 'not_dispatched') return admission

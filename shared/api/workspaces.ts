@@ -218,9 +218,14 @@ export const workspaceRoutes = {
     id: 'workspaces.stats',
     endpoint: 'GET /workspaces/stats',
     aliases: ['/companies/stats'],
-    summary: 'Count the agents, tasks and projects that you can see in your workspace',
+    summary: 'Count the agents, tasks, projects and workflows that you can see in your workspace',
     reply: z
-      .object({ agents: z.number().int(), tasks: z.number().int(), projects: z.number().int() })
+      .object({
+        agents: z.number().int(),
+        tasks: z.number().int(),
+        projects: z.number().int(),
+        workflows: z.number().int().describe('Without retired and built-in ones.'),
+      })
       .meta({ id: 'WorkspaceStats' }),
     cli: { command: 'workspace stats', example: 'svc workspace stats' },
   }),

@@ -18,6 +18,8 @@ const count = Number(process.env['FAULT_WORKFLOWS'] ?? 2)
 /** Steps at once at its end; less in the short form, which has few processors beside it. */
 const fan = count > 2 ? 20 : 4
 const repo = 'acme/six'
+/** A busy machine takes a second for each step; four are at work at once. */
+const allMs = 60_000 + count * (6 + fan) * 1_000
 
 const source = `export const meta = { name: 'six', title: 'Six steps', toolPermissionMode: 'full' }
 const on = { agent: '@worker', task: null }
@@ -77,7 +79,7 @@ async function play(options: SystemOptions): Promise<void> {
           return runs.every((run) => run !== null && run.status !== 'running')
         },
         'all programs end',
-        { ms: 60_000 + count * 5_000, everyMs: 300, about: () => JSON.stringify(last, null, 1) },
+        { ms: allMs, everyMs: 300, about: () => JSON.stringify(last, null, 1) },
       )
     } finally {
       over.abort()
@@ -141,13 +143,11 @@ async function faults(system: TestSystem, over: AbortSignal): Promise<void> {
   }
 }
 
-test('on SQLite, while the server and the daemon are killed', { timeout: 200_000 + count * 6_000 }, () =>
-  play(options()),
-)
+test('on SQLite, while the server and the daemon are killed', { timeout: 200_000 + allMs }, () => play(options()))
 
 test.skipIf(!hasPostgres())(
   'on two replicas, while one of them and the daemon are killed',
-  { timeout: 200_000 + count * 6_000 },
+  { timeout: 200_000 + allMs },
   async () => {
     const database = await openPostgres()
     try {

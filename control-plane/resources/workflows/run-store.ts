@@ -202,6 +202,12 @@ export async function listUnreplayed(db: Db, limit: number): Promise<{ id: strin
   return idsOf(db('workflow_runs').where({ status: 'running' }).whereNull('replayed_at'), limit)
 }
 
+/** Ids of the workspace's runs in progress, oldest first. */
+export async function listRunning(db: Db, workspaceId: string, limit: number): Promise<string[]> {
+  const runs = await idsOf(db('workflow_runs').where({ workspace_id: workspaceId, status: 'running' }), limit)
+  return runs.map(({ id }) => id)
+}
+
 /** Stalled runs that a person wants cancelled, oldest first. */
 export async function listCancelled(db: Db, limit: number): Promise<{ id: string; workspaceId: string }[]> {
   return idsOf(db('workflow_runs').where({ status: 'stalled' }).whereNotNull('cancel_requested_at'), limit)

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { inputKinds, toolModes } from '../../../shared/api/workflow-words.ts'
 import { int, json, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { lockRows } from '../../db/dialect.ts'
+import { countOf } from '../../db/reads.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
@@ -56,6 +57,11 @@ export async function findWorkflow(db: Db, workspaceId: string, name: string): P
 /** The same, locked until the transaction ends. */
 export async function lockWorkflow(db: Db, workspaceId: string, name: string): Promise<WorkflowRow | null> {
   return workflows.first(lockRows(workflows.from(db).where({ workspace_id: workspaceId, name })))
+}
+
+/** Those that can be started. */
+export async function countWorkflows(db: Db, workspaceId: string): Promise<number> {
+  return countOf(workflows.from(db).where({ workspace_id: workspaceId }).whereNull('retired_at'))
 }
 
 /** All of the workspace, by name. */

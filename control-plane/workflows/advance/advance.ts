@@ -14,6 +14,8 @@ import {
   type WorkflowRunRow,
 } from '../../resources/workflows/run-store.ts'
 import { listRunsOfSteps } from '../../resources/workflows/step-store.ts'
+import { isHalted } from '../../resources/workspaces/rules.ts'
+import { findWorkspace } from '../../resources/workspaces/store.ts'
 import type { WakeContext } from '../../wakes/wake.ts'
 import { callArgs } from '../engine/args.ts'
 import type { EnginePool } from '../engine/pool.ts'
@@ -56,6 +58,9 @@ export async function advance(id: string, deps: AdvanceDependencies): Promise<Ad
   const run = await findWorkflowRun(root, id)
   if (run !== null && run.cancelRequestedAt !== null && run.completedAt === null) return cancel(run, deps)
   if (run === null || run.status !== 'running' || engine === null) return 'nothing to do'
+  const workspace = await findWorkspace(root, run.workspaceId)
+  // Its steps would be refused; the program goes on when the agents of the workspace are resumed.
+  if (workspace === null || isHalted(workspace)) return 'nothing to do'
   const calls = await listCalls(root, id)
   const waiting = calls
     .filter(({ endedAt, handedOrder }) => endedAt !== null && handedOrder === null)

@@ -4,6 +4,8 @@ import { listCalls, recordSent, type CallRow } from '../../resources/workflows/c
 import { nextForUnmoved } from '../../resources/workflows/rules.ts'
 import { lockWorkflowRun, replaceWorkflowRun, type WorkflowRunRow } from '../../resources/workflows/run-store.ts'
 import { listRunsOfSteps } from '../../resources/workflows/step-store.ts'
+import { isHalted } from '../../resources/workspaces/rules.ts'
+import { findWorkspace } from '../../resources/workspaces/store.ts'
 import { askPerson } from './ask.ts'
 import { failureOf, finishWorkflowRun } from './finish.ts'
 
@@ -18,6 +20,8 @@ export async function lookAfterUnmoved(
 ): Promise<boolean> {
   const run = await lockWorkflowRun(tx, workflowRunId)
   if (run === null || run.status !== 'running') return false
+  const workspace = await findWorkspace(tx, run.workspaceId)
+  if (workspace === null || isHalted(workspace)) return false
   const waiting = (await listCalls(tx, run.id)).filter(
     ({ endedAt, advancedAt }) => endedAt !== null && advancedAt === null,
   )

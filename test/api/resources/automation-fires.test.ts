@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { findDetails } from '../../../control-plane/resources/runs/details-store.ts'
+import { FakeDevice } from '../../kit/fake-device.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
 import {
   createAutomation,
@@ -136,6 +137,44 @@ describe('a schedule', () => {
       own.server.world.advance(hour)
       await own.server.plane.sweeper.runAll()
       expect(await own.runs()).toHaveLength(2)
+    } finally {
+      await own.server.stop()
+    }
+  })
+
+  it('wakes no agent all of whose open tasks wait for a person, and one that has other work or none', async () => {
+    const own = await atMorning({ cron: '0 * * * *' }, { concurrencyPolicy: 'allow_concurrent' })
+    const { server: at } = own
+    const key = () => ({ 'idempotency-key': crypto.randomUUID() })
+    const fires = async () => {
+      at.world.advance(hour)
+      await at.plane.sweeper.runAll()
+      return (await own.runs()).length
+    }
+    try {
+      const { agentId } = await at.ok(`/automations/${own.id}`)
+      const newTask = (title: string) =>
+        at.ok('/tasks', { body: { title, assignee: agentId, force: true }, headers: key() })
+      expect(await fires()).toBe(1)
+      const device = await FakeDevice.connect(at)
+      const held = await newTask('Deploy it')
+      const run = await device.take()
+      const asked = await at.ok('/questions', {
+        body: { prompt: 'Now?', answerMode: 'free_text', taskId: held.id },
+        token: run.token,
+        headers: key(),
+      })
+      expect(await fires()).toBe(1)
+      const { data } = await at.ok(`/automations/${own.id}/skips`)
+      expect(data).toMatchObject([{ reason: 'not_admitted', message: expect.stringContaining('wait for a person') }])
+      const other = await newTask('Write it')
+      expect(await fires()).toBe(2)
+      await at.ok(`/tasks/${other.id}/transition`, { body: { status: 'done' }, headers: key() })
+      expect(await fires()).toBe(2)
+      const question = asked.question?.id ?? asked.id
+      await at.ok(`/questions/${question}/answer`, { body: { answer: { text: 'Yes' } }, headers: key() })
+      expect(await fires()).toBe(3)
+      await device.disconnect()
     } finally {
       await own.server.stop()
     }

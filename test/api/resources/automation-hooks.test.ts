@@ -32,6 +32,16 @@ async function call(url: string, body: string | Uint8Array = '', headers: Record
 }
 
 describe('POST /automation-hooks/:token', () => {
+  it('wakes no agent that is set not to be woken by webhooks; by hand it does', async () => {
+    const deaf = await server.createAgent({ wakeOnHook: false })
+    const { id, webhookUrl } = await createAutomation(server, deaf.id)
+    const reply = await call(webhookUrl)
+    expect([reply.status, reply.body]).toEqual([202, triggered(null)])
+    const { data } = await server.ok(`/automations/${id}/skips`)
+    expect(data).toMatchObject([{ reason: 'not_admitted', message: expect.stringContaining('webhooks') }])
+    expect((await server.ok(`/automations/${id}/run`, { body: {} })).runId).toMatch(/^run_/)
+  })
+
   it('starts a run with the body in its prompt', async () => {
     const { id, webhookUrl } = await create()
     const reply = await call(webhookUrl, '{"deploy":"done"}', { 'content-type': 'application/json' })

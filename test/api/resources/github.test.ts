@@ -270,6 +270,17 @@ describe('a merge', () => {
     expect((await server.ok(`/workflows/runs?workflow=${name}`)).data).toHaveLength(2)
   })
 
+  it('starts no workflow in the name of an agent that is set not to be woken by webhooks', async () => {
+    const repo = newRepo()
+    const deaf = await server.createAgent({ wakeOnHook: false })
+    const name = await makeWorkflow(server, 'return 1')
+    const trigger = { event: 'pull_request.merged', repo }
+    const { id } = await createAutomation(server, deaf.id, { trigger, workflow: name })
+    await sent('pull_request', mergedPayload(repo, { number: 12 }))
+    expect(await skipsOf(server, id)).toEqual(['not_admitted'])
+    expect((await server.ok(`/workflows/runs?workflow=${name}`)).data).toEqual([])
+  })
+
   it('tells the workflow the task that it is about, and starts none that needs what it does not tell', async () => {
     const repo = newRepo()
     const inputs = [{ key: 'taskRef', kind: 'task' }]

@@ -255,6 +255,39 @@ for (const database of ['sqlite', 'postgres'] as const)
       })
     })
 
+    it('waits while the agents of the workspace are paused, and goes on when they are resumed', async () => {
+      const owner = await server.addPerson('owner', database === 'sqlite' ? 'pausing' : 'pausing-too')
+      const { workspaceId, token } = owner
+      const worker = await server.createAgent({ name: 'Pauser', harness: 'claude' }, token)
+      const own = await FakeDevice.connect(server, { token })
+      const body = `const first = await agent('One', { agent: '${worker.id}' })
+        return first + ' ' + (await agent('Two', { agent: '${worker.id}' }))`
+      const id = await startFlow(server, await makeWorkflow(server, body, { token }), {}, token)
+      const first = await own.take()
+      const act = (action: string) => server.ok(`/workspaces/${workspaceId}/${action}`, { method: 'POST', token })
+      const statuses = async (...ids: string[]) => {
+        await settled(server)
+        const runs = await Promise.all(ids.map((flow) => server.ok(`/workflows/runs/${flow}`, { token })))
+        return runs.map(({ status }) => status)
+      }
+      await act('pause-agents')
+      await first.events({ kind: 'result', data: { text: '1', isError: false } })
+      await first.end('completed')
+      const later = await startFlow(server, await makeWorkflow(server, 'return 1', { token }), {}, token)
+      for (let minutes = 0; minutes < 30; minutes += 5) {
+        server.world.advance(5 * 60_000)
+        await server.plane.sweeper.runAll()
+      }
+      expect(await statuses(id, later)).toEqual(['running', 'running'])
+      await act('resume-agents')
+      await own.disconnect()
+      const again = await FakeDevice.connect(server, { identity: own.identity, token })
+      expect(await answerNext(again, '2')).toBe('Two')
+      expect(await statuses(id, later)).toEqual(['completed', 'completed'])
+      expect((await server.ok(`/workflows/runs/${id}`, { token })).summary).toBe('1 2')
+      await again.disconnect()
+    })
+
     it('keeps the program it began with, and ends though its workflow is retired', async () => {
       const name = await makeWorkflow(server, `await agent('x', ${on()}); return 'old'`)
       const id = await startFlow(server, name)

@@ -150,6 +150,11 @@ test('the export tells of all agents and projects, and keeps text as text', asyn
     headers: { 'idempotency-key': crypto.randomUUID() },
     body: { title: 'Draw `it`', description: '# Big', startAt: '2040-01-01', assignee: chief.id },
   })
+  const source = `export const meta = { name: 'nightly', title: 'At \`night\`' }\nreturn \`\`\`\`\n`
+  await server.ok('/workflows/records', {
+    token: person.token,
+    body: { source: source.replace('return ````', "return '````'") },
+  })
   for (const prefix of ['workspaces', 'companies']) {
     const { manifest } = (await act(person, 'export', prefix)).body as { manifest: string }
     const headings = outsideOfFences(manifest).filter((line) => line.startsWith('#'))
@@ -162,6 +167,8 @@ test('the export tells of all agents and projects, and keeps text as text', asyn
       '### `Website`',
       '## Tasks (1)',
       expect.stringMatching(/^### `\w+-1` `` Draw `it` ``$/),
+      '## Workflows (1)',
+      '### `nightly` `` At `night` ``',
     ])
     for (const text of [
       `- Id: \`${person.workspaceId}\``,
@@ -175,6 +182,7 @@ test('the export tells of all agents and projects, and keeps text as text', asyn
       'Sells `shoes`',
       '- Assignee: `@chief`',
       '```markdown\n# Big\n```',
+      "`````js\nexport const meta = { name: 'nightly'",
     ])
       expect(manifest).toContain(text)
   }

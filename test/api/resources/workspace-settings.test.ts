@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { specOf } from '../../kit/rows.ts'
+import { makeWorkflow } from './workflows-kit.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
 import { workspaceCalls } from './workspaces-kit.ts'
 
@@ -175,9 +176,12 @@ test('stats count what the caller sees', async () => {
     headers: { 'idempotency-key': crypto.randomUUID() },
     body: { title: 'One' },
   })
+  for (const body of ['return 1', 'return 2']) await makeWorkflow(server, body, { token: person.token })
+  const retired = await makeWorkflow(server, 'return 3', { token: person.token })
+  await server.ok(`/workflows/records/${retired}`, { method: 'DELETE', token: person.token })
   for (const path of ['/workspaces/stats', '/companies/stats']) {
-    expect(await server.ok(path, { token: person.token })).toEqual({ agents: 2, tasks: 1, projects: 2 })
-    expect(await server.ok(path, { token: member.token })).toEqual({ agents: 1, tasks: 1, projects: 1 })
+    expect(await server.ok(path, { token: person.token })).toEqual({ agents: 2, tasks: 1, projects: 2, workflows: 2 })
+    expect(await server.ok(path, { token: member.token })).toEqual({ agents: 1, tasks: 1, projects: 1, workflows: 2 })
   }
 })
 

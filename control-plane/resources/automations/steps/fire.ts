@@ -1,6 +1,7 @@
 import type { AutomationFire, SkipReason } from '../../../../shared/api/automation-fields.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Tx } from '../../../db/open.ts'
+import { unwantedHookOf } from '../../../wakes/admission.ts'
 import { startRun } from '../../../wakes/start-run.ts'
 import type { WakeAnswer, WakeContext } from '../../../wakes/wake.ts'
 import { findAgent } from '../../agents/store.ts'
@@ -45,6 +46,11 @@ export async function fire(
   if (automation.concurrencyPolicy === 'skip_if_running' && (await hasLiveRun(tx, automation)))
     return skip('concurrency', 'An earlier run was queued or running.')
   if (automation.workflow !== null) {
+    const unwanted = await unwantedHook(tx, automation, cause)
+    if (unwanted !== null) {
+      await skip('not_admitted', unwanted.message)
+      return { kind: 'triggered', runId: null, answer: unwanted }
+    }
     const started = await fireWorkflow(
       tx,
       { automation, name: automation.workflow, event: cause.event ?? null },
@@ -65,6 +71,16 @@ export async function fire(
   await insertFire(tx, { ...newFire(automation, cause, world), kind: 'triggered', runId: answer.runId })
   await recordRun(tx, automation.id, { id: answer.runId, at: world.now() })
   return { kind: 'triggered', runId: answer.runId, answer }
+}
+
+/** A workflow is started in the name of the agent, which may be set not to be woken by webhooks. */
+async function unwantedHook(
+  tx: Tx,
+  { agentId }: AutomationRow,
+  { triggerSource }: Cause,
+): Promise<(WakeAnswer & { kind: 'not_dispatched' }) | null> {
+  const agent = triggerSource === 'webhook' ? await findAgent(tx, agentId) : null
+  return agent === null || agent.wakeOnHook ? null : unwantedHookOf(agent)
 }
 
 async function wake(

@@ -9,6 +9,7 @@ import { cancelQueuedRuns } from '../steps/halt.ts'
 import { namedWorkspace } from '../lookup.ts'
 import { presentWorkspace } from '../present.ts'
 import { removeWorkspace } from './remove.ts'
+import { resumeWorkflows } from '../../workflows/steps/resume.ts'
 import { isHalted } from '../rules.ts'
 import { replaceWorkspace, type WorkspaceRow } from '../store.ts'
 import { given } from '../../../../shared/lib/given.ts'
@@ -74,6 +75,7 @@ async function change(
     const reason = after.status === 'archived' ? 'The workspace was archived.' : 'The agents were paused.'
     await cancelQueuedRuns(db as Tx, after.id, { reason, world, leaseMs: deps.leaseMs })
   }
+  if (isHalted(before) && !isHalted(after)) await resumeWorkflows(db, after.id, now)
   return presentWorkspace(after)
 }
 

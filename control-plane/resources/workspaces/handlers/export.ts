@@ -3,12 +3,13 @@ import type { Db } from '../../../db/open.ts'
 import { listAgents } from '../../agents/store.ts'
 import { listProjects } from '../../projects/store.ts'
 import { listTasks } from '../../tasks/list-store.ts'
+import { listWorkflows, type WorkflowRow } from '../../workflows/store.ts'
 import { manifestOf } from './manifest.ts'
 import type { WorkspaceRow } from '../store.ts'
 
 const pageSize = 200
 
-/** Writes all live agents, projects and tasks of a workspace as Markdown, oldest first. */
+/** Writes all live agents, projects and tasks of a workspace as Markdown, oldest first, and its workflows by name. */
 export async function exportWorkspace(db: Db, workspace: WorkspaceRow, now: number): Promise<string> {
   const filter = { workspaceId: workspace.id, limit: pageSize }
   const agents = await readAll((before) => listAgents(db, { ...filter, ...before }))
@@ -16,7 +17,17 @@ export async function exportWorkspace(db: Db, workspace: WorkspaceRow, now: numb
   const tasks = await readAll(({ before }) =>
     listTasks(db, { ...filter, ...(before && { from: { ...before, direction: 'after' } }) }),
   )
-  return manifestOf({ workspace, exportedAt: toTimestamp(now), agents, projects, tasks })
+  const workflows = await allWorkflows(db, workspace.id)
+  return manifestOf({ workspace, exportedAt: toTimestamp(now), agents, projects, tasks, workflows })
+}
+
+async function allWorkflows(db: Db, workspaceId: string): Promise<WorkflowRow[]> {
+  const all: WorkflowRow[] = []
+  for (;;) {
+    const page = await listWorkflows(db, { workspaceId, afterName: all.at(-1)?.name ?? '', limit: pageSize })
+    all.push(...page.slice(0, pageSize))
+    if (page.length <= pageSize) return all
+  }
 }
 
 /** Reads all pages, which come newest first with one row more than asked for. */

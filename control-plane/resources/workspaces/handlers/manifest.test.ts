@@ -16,7 +16,14 @@ const workspace = {
 const agent = (name: string, agentMd: string) => agentRow('w', { name, agentMd, agentMdHash: `hash of ${name}` })
 
 test('the text for an empty workspace says that it is empty', () => {
-  const text = manifestOf({ workspace, exportedAt: '2026-01-01T00:00:00.000Z', agents: [], projects: [], tasks: [] })
+  const text = manifestOf({
+    workspace,
+    exportedAt: '2026-01-01T00:00:00.000Z',
+    agents: [],
+    projects: [],
+    tasks: [],
+    workflows: [],
+  })
   expect(text).toContain('## Agents (0)\n\nNone.')
   expect(text).toContain('## Projects (0)\n\nNone.')
   expect(text).toContain('## Tasks (0)\n\nNone.')
@@ -26,7 +33,7 @@ test('the text for an empty workspace says that it is empty', () => {
 
 test('names with backticks and line breaks stay on one line and add no markup', () => {
   const agents = [agent('a `b`\n# c', ''), agent('`', ''), agent('\n', '')]
-  const text = manifestOf({ workspace, exportedAt: 'x', agents, projects: [], tasks: [] })
+  const text = manifestOf({ workspace, exportedAt: 'x', agents, projects: [], tasks: [], workflows: [] })
   expect(text.match(/^### .*$/gm)).toEqual(['### ``a `b` # c``', '### `` ` ``', '### (empty)'])
 })
 
@@ -38,6 +45,7 @@ test('instructions that are too long in total are replaced by their hash', () =>
     agents: [agent('first', long), agent('second', long)],
     projects: [],
     tasks: [],
+    workflows: [],
   })
   expect(text.length).toBeLessThan(10_000_000)
   expect(text).toContain('`hash of second`')

@@ -2,6 +2,7 @@ import type { AgentRow } from '../../agents/store.ts'
 import { handleText } from '../../agents/present.ts'
 import type { ProjectRow } from '../../projects/store.ts'
 import type { TaskRow } from '../../tasks/store.ts'
+import type { WorkflowRow } from '../../workflows/store.ts'
 import type { WorkspaceRow } from '../store.ts'
 
 /**
@@ -10,6 +11,8 @@ import type { WorkspaceRow } from '../store.ts'
 
 /** Beyond this many characters in total, instructions of agents are replaced by their hash. */
 const longestInstructions = 16_000_000
+/** Beyond this many characters in total, programs of workflows are left out. */
+const longestPrograms = 16_000_000
 /** Beyond this many characters in total, descriptions of tasks are left out. */
 const longestDescriptions = 16_000_000
 
@@ -20,9 +23,10 @@ export interface ManifestFacts {
   agents: readonly AgentRow[]
   projects: readonly ProjectRow[]
   tasks: readonly TaskRow[]
+  workflows: readonly WorkflowRow[]
 }
 
-export function manifestOf({ workspace, exportedAt, agents, projects, tasks }: ManifestFacts): string {
+export function manifestOf({ workspace, exportedAt, agents, projects, tasks, workflows }: ManifestFacts): string {
   const byUuid = new Map(agents.map((agent) => [agent.uuid, agent]))
   let left = longestInstructions
   const agentSections = agents.flatMap((agent) => {
@@ -52,6 +56,9 @@ export function manifestOf({ workspace, exportedAt, agents, projects, tasks }: M
     `## Tasks (${tasks.length})`,
     ...(tasks.length === 0 ? ['', 'None.'] : taskSections(tasks, { agents, projects })),
     '',
+    `## Workflows (${workflows.length})`,
+    ...(workflows.length === 0 ? ['', 'None.'] : workflowSections(workflows)),
+    '',
   ].join('\n')
 }
 
@@ -80,6 +87,26 @@ function agentSection(agent: AgentRow, agents: Agents, isWhole: boolean): string
     }),
     ...(agent.agentMd === '' ? [] : instructions),
   ]
+}
+
+function workflowSections(workflows: readonly WorkflowRow[]): string[] {
+  let left = longestPrograms
+  return workflows.flatMap(({ id, name, title, description, version, retiredAt, source }) => {
+    left -= source.length
+    return [
+      '',
+      `### ${span(name)} ${span(title)}`,
+      '',
+      ...facts({
+        Id: id,
+        Version: String(version),
+        Status: retiredAt === null ? 'active' : 'retired',
+        Description: description,
+      }),
+      '',
+      ...(left >= 0 ? fence(source, 'js') : ['The program is left out for its length.']),
+    ]
+  })
 }
 
 function projectSection(project: ProjectRow, agents: Agents): string[] {
@@ -151,9 +178,9 @@ function span(text: string): string {
   return line === '' ? '(empty)' : `${ticks}${pad}${line}${pad}${ticks}`
 }
 
-function fence(text: string): string[] {
+function fence(text: string, language: 'markdown' | 'js' = 'markdown'): string[] {
   const ticks = '`'.repeat(Math.max(3, longestRun(text) + 1))
-  return [`${ticks}markdown`, text, ticks]
+  return [`${ticks}${language}`, text, ticks]
 }
 
 const longestRun = (text: string): number =>

@@ -12,6 +12,7 @@ import { findRole } from '../../members/store.ts'
 import { projectViewerOf } from '../../projects/rules.ts'
 import { countProjects } from '../../projects/store.ts'
 import { countTasks } from '../../tasks/list-store.ts'
+import { countWorkflows } from '../../workflows/store.ts'
 import { wholeList } from '../../../http/whole-list.ts'
 import { makeWorkspace } from '../steps/make.ts'
 import { namedWorkspace, ownWorkspace } from '../lookup.ts'
@@ -41,7 +42,8 @@ export function workspaceHandlers(): ImplementedRoute[] {
       const agents = await countAgents(db, workspaceId, viewerOf(caller))
       const projects = await countProjects(db, workspaceId, projectViewerOf(caller))
       const tasks = await countTasks(db, workspaceId, projectViewerOf(caller))
-      return { agents, tasks, projects }
+      const workflows = await countWorkflows(db, workspaceId)
+      return { agents, tasks, projects, workflows }
     },
 
     async userList({ db, caller }) {
