@@ -1,4 +1,5 @@
 import { expect } from 'vitest'
+import { hasOnlyHeldTasks } from '../../control-plane/resources/approvals/held-tasks-store.ts'
 import { openGatesOfRuns, openGatesOfTasks } from '../../control-plane/resources/approvals/open-gates.ts'
 import { raiseToolApproval } from '../../control-plane/resources/approvals/steps/raise.ts'
 import {
@@ -24,7 +25,7 @@ import { endRun, findRun } from '../../control-plane/resources/runs/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { approvalRow, digest, questionRow } from './gate-rows.ts'
-import { at, seedAgent, seedPerson, seedRun, seedWorkspace, wroteSecond } from './seed.ts'
+import { at, seedAgent, seedPerson, seedRun, seedTask, seedWorkspace, wroteSecond } from './seed.ts'
 
 const id = (prefix: string) => realWorld.id(prefix)
 
@@ -241,3 +242,26 @@ onBoth(
     expect(await findApproval(root, workspaceId, unowned)).toMatchObject({ assignedType: null, assignedId: null })
   },
 )
+
+onBoth('an agent has only held tasks when each open one waits for a person', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const agent = await seedAgent(root, workspaceId)
+  const seed = (changes: Parameters<typeof seedTask>[2] = {}) =>
+    seedTask(root, workspaceId, { assigneeAgentId: agent.id, ...changes })
+  expect(await hasOnlyHeldTasks(root, agent)).toBe(false)
+  for (const changes of [{ status: 'done' }, { status: 'cancelled' }, { archivedAt: at }] as const) await seed(changes)
+  expect(await hasOnlyHeldTasks(root, agent)).toBe(false)
+  const first = await seed()
+  expect(await hasOnlyHeldTasks(root, agent)).toBe(false)
+  // It holds no task.
+  await insertApproval(root, approvalRow(workspaceId, { taskId: first.id, trigger: 'budget_breach' }))
+  expect(await hasOnlyHeldTasks(root, agent)).toBe(false)
+  await insertApproval(root, approvalRow(workspaceId, { taskId: first.id, trigger: 'tool_permission' }))
+  expect(await hasOnlyHeldTasks(root, agent)).toBe(true)
+  const second = await seed()
+  expect(await hasOnlyHeldTasks(root, agent)).toBe(false)
+  const question = questionRow(workspaceId, { taskId: second.id })
+  await insertQuestion(root, question)
+  expect(await hasOnlyHeldTasks(root, agent)).toBe(true)
+  expect(await hasOnlyHeldTasks(root, await seedAgent(root, workspaceId))).toBe(false)
+})

@@ -17,6 +17,7 @@ import {
   findWorkflowRunInWorkspace,
   insertProgram,
   listCancelled,
+  listRunning,
   listLastRuns,
   listUnreplayed,
   listWorkflowRuns,
@@ -28,6 +29,7 @@ import {
 import { listOpenChecks } from '../../control-plane/resources/workflows/checks-store.ts'
 import { isGoneOnWith, listLeftSteps, listRunsOfSteps } from '../../control-plane/resources/workflows/step-store.ts'
 import {
+  countWorkflows,
   findWorkflow,
   insertWorkflow,
   listWorkflows,
@@ -63,6 +65,8 @@ onBoth('a workflow is found by its name, changed by one at a time, and listed by
       ({ name }) => name,
     )
   expect([await names(), await names('build'), await names('review')]).toEqual([['build', 'review'], ['review'], []])
+  await insertWorkflow(root, workflowRow(workspaceId, { name: 'old', retiredAt: at }))
+  expect(await countWorkflows(root, workspaceId)).toBe(2)
 })
 
 onBoth('runs of workflows are listed newest first and counted; of two writers one wins', async ({ root }) => {
@@ -86,6 +90,8 @@ onBoth('runs of workflows are listed newest first and counted; of two writers on
   const last = await listLastRuns(root, workspaceId, ['review', 'build', 'none'])
   expect([last.size, last.get('build')?.id, last.get('review')?.id]).toEqual([2, other.id, second.id])
   expect((await listUnreplayed(root, 10)).map(({ id }) => id)).toEqual([first.id, other.id])
+  expect(await listRunning(root, workspaceId, 10)).toEqual([first.id, other.id])
+  expect(await listRunning(root, workspaceId, 1)).toEqual([first.id])
   expect(await findWorkflowRun(root, first.id)).toEqual(first)
   expect(await listWorkflowRunsByIds(root, [first.id])).toEqual([first])
   expect(await findWorkflowRunInWorkspace(root, workspaceId, first.id)).toEqual(first)
