@@ -61,7 +61,7 @@ export async function lockWorkflow(db: Db, workspaceId: string, name: string): P
 
 /** Those that can be started. */
 export async function countWorkflows(db: Db, workspaceId: string): Promise<number> {
-  return countOf(workflows.from(db).where({ workspace_id: workspaceId }).whereNull('retired_at'))
+  return countOf(db('workflows').where({ workspace_id: workspaceId }).whereNull('retired_at'))
 }
 
 /** All of the workspace, by name. */
