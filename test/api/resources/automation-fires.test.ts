@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { findDetails } from '../../../control-plane/resources/runs/details-store.ts'
-import { FakeDevice } from '../../kit/fake-device.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
 import {
   createAutomation,
@@ -156,12 +155,11 @@ describe('a schedule', () => {
       const newTask = (title: string) =>
         at.ok('/tasks', { body: { title, assignee: agentId, force: true }, headers: key() })
       expect(await fires()).toBe(1)
-      const device = await FakeDevice.connect(at)
       const held = await newTask('Deploy it')
-      const run = await device.take()
+      const token = await at.runToken(await at.startRun(agentId, { taskId: held.id }))
       const asked = await at.ok('/questions', {
         body: { prompt: 'Now?', answerMode: 'free_text', taskId: held.id },
-        token: run.token,
+        token,
         headers: key(),
       })
       expect(await fires()).toBe(1)
@@ -174,7 +172,6 @@ describe('a schedule', () => {
       const question = asked.question?.id ?? asked.id
       await at.ok(`/questions/${question}/answer`, { body: { answer: { text: 'Yes' } }, headers: key() })
       expect(await fires()).toBe(3)
-      await device.disconnect()
     } finally {
       await own.server.stop()
     }
