@@ -6,6 +6,7 @@ import type { HarnessReadiness } from '../../../device-manager/harness/adapter.t
 import { detectClaude } from '../../../device-manager/harness/claude/detect.ts'
 import { harnessProbe } from '../../../device-manager/harness/probe.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
+import { killTheDecider } from '../../kit/killed-decider.ts'
 import { claudeMachine, driveClaude } from '../../kit/real-claude.ts'
 import { fetchHarness, servedBy, type DriveOptions, type Fetched, type HarnessMachine } from '../../kit/real-harness.ts'
 import { startStubLlm } from '../../kit/stub-llm.ts'
@@ -257,15 +258,10 @@ describe('a hostile repository', () => {
   })
 })
 
-describe('whoever decides is gone', () => {
-  it('while a call waits for its answer: it is never made', async () => {
-    await script({ tool: { kind: 'shell', command: 'echo made > unanswered.txt' } }, { text: 'Then not.' })
-    const run = drive({ decide: () => null })
-    await expect.poll(() => run.asks.length, { timeout: 20_000 }).toBeGreaterThan(0)
-    run.leave()
-    await run.done
-    expect(existsSync(join(machine.cwd, 'unanswered.txt'))).toBe(false)
-  })
+it('a call that waits when the process that decides is killed is never made, and claude ends', async () => {
+  await script({ tool: { kind: 'shell', command: 'echo made > unanswered.txt' } }, { text: 'Then not.' })
+  await killTheDecider(machine, { version: readiness.version ?? '', spec: { harness: 'claude' } })
+  expect(existsSync(join(machine.cwd, 'unanswered.txt'))).toBe(false)
 })
 
 describe('told to stop with a refusal', () => {
