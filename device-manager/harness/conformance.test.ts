@@ -112,7 +112,7 @@ describe.each(named)('$name', ({ adapter, name }) => {
         const parts = read(adapter, cut(bytes, at))
         expect({ ...parts, events: canonical(parts.events) }).toEqual({ ...whole, events: canonical(whole.events) })
       }),
-      { numRuns: 40 },
+      { numRuns: 20 },
     )
   })
 
