@@ -73,8 +73,8 @@ const start = async (how: string, taskId?: string) => {
   return (await system.api.insist<{ runPublicId: string }>(`/agents/${agentId}/runs`, body)).runPublicId
 }
 const play = async (how: string) => ended(begun.get(how) ?? (await start(how)))
-const dataOf = (events: readonly RunEvent[], kind: string) =>
-  events.filter((event) => event.kind === kind).map(({ data }) => data as Record<string, unknown>)
+const dataOf = (events: readonly RunEvent[], kind: string): Record<string, unknown>[] =>
+  events.filter((event) => event.kind === kind).map(({ data }) => data)
 const words = (events: readonly RunEvent[]) => dataOf(events, 'text').map(({ text }) => text)
 
 test('a line of 64 MB is kept raw as far as there is room, and what follows is read', async () => {
