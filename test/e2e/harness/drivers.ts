@@ -18,6 +18,8 @@ export interface HarnessDriver {
   install: (home: string, options: { binDir: string; modelUrl: string }) => void
   /** The same without a sign-in. */
   installSignedOut: (home: string, options: { binDir: string; modelUrl: string }) => void
+  /** Where a person keeps skills for it, in their home. */
+  skills: string
   shell: (command: string) => StubTool
   /** A call of the tool `say` of the MCP server `files`. */
   say: (text: string) => StubTool
@@ -52,6 +54,7 @@ export const claudeDriver: HarnessDriver = {
   installSignedOut(home, { binDir, modelUrl }) {
     writeFileSync(join(home, '.profile'), `${pathOf(binDir)}export ANTHROPIC_BASE_URL='${modelUrl}'\n`)
   },
+  skills: '.claude/skills',
   shell,
   say: (text) => ({ name: 'mcp__files__say', input: { text } }),
   sayAgainWhen: null,
@@ -86,6 +89,7 @@ export const codexDriver: HarnessDriver = {
   installSignedOut(home, { binDir }) {
     writeFileSync(join(home, '.profile'), pathOf(binDir))
   },
+  skills: '.codex/skills',
   shell,
   say: (text) => ({ name: 'say', namespace: 'mcp__files', input: { text } }),
   sayAgainWhen: null,
@@ -122,6 +126,7 @@ export const opencodeDriver: HarnessDriver = {
     writeOpencodeConfig(home, '{}')
     writeFileSync(join(home, '.profile'), pathOf(binDir))
   },
+  skills: '.config/opencode/skills',
   shell,
   say: (text) => ({ name: 'files_say', input: { text } }),
   sayAgainWhen: null,
@@ -148,6 +153,7 @@ export const acpDriver: HarnessDriver = {
   installSignedOut(home, { binDir }) {
     writeFileSync(join(home, '.profile'), pathOf(binDir))
   },
+  skills: '.qwen/skills',
   shell: qwenShell,
   say: (text) => ({ name: 'mcp__files__say', input: { text } }),
   sayAgainWhen: 'not found in registry',

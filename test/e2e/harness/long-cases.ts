@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { waitFor } from '../../kit/programs.ts'
@@ -79,8 +79,20 @@ function permissionCases(stageOf: () => Stage, { shell, say, sayAgainWhen }: Har
   })
 }
 
-function sessionCases(stageOf: () => Stage, { shell, keepsInstructions }: HarnessDriver): void {
+function sessionCases(stageOf: () => Stage, { shell, skills, keepsInstructions }: HarnessDriver): void {
   describe('sessions', () => {
+    test("a skill of the person's is offered to the model, also where lists have a say", async () => {
+      const stage = stageOf()
+      const folder = join(stage.device.homeDir, skills, 'knots')
+      mkdirSync(folder, { recursive: true })
+      const head = ['---', 'name: knots', 'description: Ties a bowline for the harbour.', '---']
+      writeFileSync(join(folder, 'SKILL.md'), [...head, 'Make a loop first.', ''].join('\n'))
+      const agent = await newAgent(stage, 'Skilled', withTools({ deny: ['Bash(rm:*)'] }))
+      await says(stage, [{ text: 'I know of it.' }])
+      await plays(stage, agent, {})
+      expect((await asked(stage)).join('')).toContain('Ties a bowline for the harbour.')
+    })
+
     test('a question stops the run; its answer wakes one that goes on with the session', async () => {
       const stage = stageOf()
       const agent = await newAgent(stage, 'Asker')
@@ -202,6 +214,7 @@ export function limitCases(stageOf: () => Stage, { models, backupBy, limit, shel
         const done = await ended(stage, successor, 'completed')
         expect(done.run).toMatchObject({ triggerSource: 'manual', parentRunId: first.run.id })
         expect(Date.parse(done.run.startedAt!)).toBeGreaterThanOrEqual(opensAt)
+        expect(Date.parse(done.run.startedAt!) - opensAt).toBeLessThan(5_000)
         expect(dataOf(done.events, 'session')).toMatchObject([{ sessionId: first.sessionId, resumed: true }])
         expect(readFileSync(join(agent.folder, 'done.txt'), 'utf8')).toBe('half\n')
         expect(await limits()).toEqual([])
