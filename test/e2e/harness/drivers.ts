@@ -23,6 +23,8 @@ export interface HarnessDriver {
   shell: (command: string) => StubTool
   /** A call of the tool `say` of the MCP server `files`. */
   say: (text: string) => StubTool
+  /** It asks svc before each request to its model, too. */
+  asksBeforeRequests: boolean
   /** What the model says again when the program did not know the tool yet. */
   sayAgainWhen: string | null
   holdsStrict: boolean
@@ -57,6 +59,7 @@ export const claudeDriver: HarnessDriver = {
   skills: '.claude/skills',
   shell,
   say: (text) => ({ name: 'mcp__files__say', input: { text } }),
+  asksBeforeRequests: false,
   sayAgainWhen: null,
   holdsStrict: true,
   keepsInstructions: false,
@@ -92,6 +95,7 @@ export const codexDriver: HarnessDriver = {
   skills: '.codex/skills',
   shell,
   say: (text) => ({ name: 'say', namespace: 'mcp__files', input: { text } }),
+  asksBeforeRequests: false,
   sayAgainWhen: null,
   holdsStrict: true,
   keepsInstructions: true,
@@ -129,6 +133,7 @@ export const opencodeDriver: HarnessDriver = {
   skills: '.config/opencode/skills',
   shell,
   say: (text) => ({ name: 'files_say', input: { text } }),
+  asksBeforeRequests: true,
   sayAgainWhen: null,
   holdsStrict: true,
   keepsInstructions: false,
@@ -156,6 +161,7 @@ export const acpDriver: HarnessDriver = {
   skills: '.qwen/skills',
   shell: qwenShell,
   say: (text) => ({ name: 'mcp__files__say', input: { text } }),
+  asksBeforeRequests: false,
   sayAgainWhen: 'not found in registry',
   holdsStrict: false,
   keepsInstructions: true,

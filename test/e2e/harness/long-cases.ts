@@ -255,7 +255,7 @@ export function limitCases(stageOf: () => Stage, { models, backupBy, limit, shel
   })
 }
 
-function deathCases(stageOf: () => Stage, { shell }: HarnessDriver): void {
+function deathCases(stageOf: () => Stage, { shell, asksBeforeRequests }: HarnessDriver): void {
   describe('deaths in a tool call', () => {
     const wait = 'touch begun; until [ -e go ]; do sleep 0.1; done; echo went > went.txt'
 
@@ -278,6 +278,28 @@ function deathCases(stageOf: () => Stage, { shell }: HarnessDriver): void {
       await begun(agent)
       process.kill((await stage.device.hostOf(runId)).pid, 'SIGKILL')
       await ended(stage, runId, 'crashed')
+    })
+
+    test('of the run host that answers no more: the next call, which it had to allow, is never made', async () => {
+      const stage = stageOf()
+      const agent = await newAgent(stage, 'Unanswered')
+      await says(stage, [{ tool: shell(wait) }, { tool: shell('touch unanswered.txt') }, { text: 'Not reached.' }])
+      const runId = await stage.api.startRun(agent.id)
+      await begun(agent)
+      const { pid } = await stage.device.hostOf(runId)
+      process.kill(pid, 'SIGSTOP')
+      try {
+        const before = (await asked(stage)).length
+        writeFileSync(join(agent.folder, 'go'), '')
+        const isOrdered = async () => (await asked(stage)).length > before
+        const isDone = () => existsSync(join(agent.folder, 'went.txt'))
+        await waitFor(asksBeforeRequests ? isDone : isOrdered, 'the next call is to come', { ms: 90_000 })
+      } finally {
+        process.kill(pid, 'SIGKILL')
+      }
+      await ended(stage, runId, 'crashed')
+      expect(existsSync(join(agent.folder, 'went.txt'))).toBe(true)
+      expect(existsSync(join(agent.folder, 'unanswered.txt'))).toBe(false)
     })
 
     test('of the daemon: the next one takes the run over, which completes', async () => {
