@@ -72,8 +72,10 @@ const ways = {
   async goesOn() {
     await say(text('The last words.'))
     await say(result)
+    // Standard input is closed by whoever takes the result.
+    while (!(await input.next()).done);
     await say(text('And one more thing.'))
-    await forEver()
+    process.exit(0)
   },
   async asksTwice() {
     await say(ask('one', 'echo allowed', 'call-1'))
