@@ -161,6 +161,24 @@ describe('a run', () => {
     expect(JSON.stringify(request?.body['system'])).toContain('You are Ada the second.')
   })
 
+  it('makes its session smaller when told to without a terminal, and goes on with what is left', async () => {
+    await script({ text: 'My word is heron.' })
+    const first = await drive({ spec: { prompt: 'Say a word.' } }).done
+    await script({ text: '<summary>A bird was named.</summary>' })
+    const compaction = drive({ spec: { prompt: '/compact', resumeSessionId: first.outcome.sessionId } })
+    const { outcome } = await compaction.done
+    expect(outcome).toMatchObject({ exitReason: 'completed', sessionId: first.outcome.sessionId })
+    expect(compaction.asks).toEqual([])
+    expect(dataOf(compaction.events, 'result')).toMatchObject([{ text: '', isError: false }])
+    expect(dataOf(compaction.events, 'usage').at(-1)?.costUsd).toMatch(/^0\.\d+$/)
+
+    await script({ text: 'Yes.' })
+    await drive({ spec: { prompt: 'Go on.', resumeSessionId: outcome.sessionId } }).done
+    const asked = JSON.stringify((await stub.requests())[0]?.body['messages'])
+    expect(asked).toContain('A bird was named.')
+    expect(asked).not.toContain('heron')
+  })
+
   it('says so when the session to resume is not there', async () => {
     const run = drive({ spec: { resumeSessionId: '00000000-0000-4000-8000-000000000000' } })
     expect((await run.done).outcome).toMatchObject({
