@@ -2,76 +2,26 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { runEventSchemas } from '../../shared/runs/events.ts'
 import { exitReasonNames } from '../../shared/runs/exit-reasons.ts'
-import { canonical, merged, outputBytes, recording, specOf } from '../../test/kit/harness-recordings.ts'
+import { canonical, merged, outputBytes, recording, recordingNames, specOf } from '../../test/kit/harness-recordings.ts'
 import type { HarnessAdapter, ProcessExit, DialogueOutput } from './adapter.ts'
 import { acpAdapter } from './acp/adapter.ts'
 import { cursorAdapter } from './cursor/adapter.ts'
 import { cursorDialogue } from './cursor/dialogue.ts'
-import { adapters } from './registry.ts'
+import { adapterOfRun, adapters } from './registry.ts'
 
-const claudeRecordings = [
-  'success',
-  'cbhook-ask',
-  'v197-gate',
-  'err-401',
-  'err-429',
-  'err-529',
-  'err-400-toolong',
-  'noauth',
-  'max-turns',
-  'resume-bad',
-  'resume-2b',
-  'model-SIGINT',
-  'tool-SIGTERM',
-  'mid-stream-overload',
-]
-const codexRecordings = [
-  'success',
-  'ask-untrusted',
-  'ask-decline',
-  'ask-cancel',
-  'patch-untrusted',
-  'mcp-untrusted',
-  'err-401',
-  'err-429',
-  'err-503',
-  'err-529',
-  'err-ctx',
-  'err-usage',
-  'err-quota',
-  'res-bad',
-  'res1',
-  'kill-interrupt',
-  'kill-sigterm',
-]
-const opencodeRecordings = [
-  'success',
-  'denied',
-  'asked',
-  'tools',
-  'turns',
-  'err-401',
-  'err-429',
-  'err-429-long',
-  'err-503',
-  'err-ctx',
-  'err-model',
-  'res-bad',
-  'signed-out',
-  'interrupted',
-  'killed',
-]
-const acpRecordings = ['opencode-ask', 'opencode-res1', 'opencode-err429', 'opencode-term', 'codexacp-cancel']
 const terminalOutput = Buffer.from('\x1b[32m✓\x1b[0m häßlich \u{1f980}\r\nline two\r\n')
+
+const recordings = (harness: string) =>
+  recordingNames(harness).map((name) => ({ name, bytes: recording(harness, name) }))
 
 /** Every adapter must be here: one that is not fails the test. */
 const transcripts: Record<string, { name: string; bytes: Uint8Array }[]> = {
-  claude: claudeRecordings.map((name) => ({ name, bytes: recording('claude', name) })),
-  codex: codexRecordings.map((name) => ({ name, bytes: recording('codex', name) })),
-  opencode: opencodeRecordings.map((name) => ({ name, bytes: recording('opencode', name) })),
-  cursor: [{ name: 'acp', bytes: recording('cursor', 'acp') }],
-  'cursor in print mode': ['success', 'rejected', 'limit'].map((name) => ({ name, bytes: recording('cursor', name) })),
-  acp: acpRecordings.map((name) => ({ name, bytes: recording('acp', name) })),
+  claude: recordings('claude'),
+  codex: recordings('codex'),
+  opencode: recordings('opencode'),
+  cursor: recordings('cursor').filter(({ name }) => name === 'acp'),
+  'cursor in print mode': recordings('cursor').filter(({ name }) => name !== 'acp'),
+  acp: recordings('acp'),
   command: [
     { name: 'colours and characters', bytes: terminalOutput },
     { name: 'no text', bytes: Buffer.concat([Buffer.from([0xff, 0xfe, 0x80, 0x6f, 0xc3]), terminalOutput]) },
@@ -162,7 +112,7 @@ describe.each(named)('$name', ({ adapter, name }) => {
         const parts = read(adapter, cut(bytes, at))
         expect({ ...parts, events: canonical(parts.events) }).toEqual({ ...whole, events: canonical(whole.events) })
       }),
-      { numRuns: 40 },
+      { numRuns: 20 },
     )
   })
 
@@ -233,5 +183,19 @@ describe.each(named)('$name', ({ adapter, name }) => {
     const outputs = [dialogue.input('go on')]
     if (name in turnEnd) outputs.push(dialogue.push(Buffer.from(`${JSON.stringify(turnEnd[name])}\n`)))
     expect(merged(outputs).write.includes('go on')).toBe(adapter.can.input)
+  })
+})
+
+const spokenToOtherwise = {
+  'codex-exec': adapterOfRun({ harness: 'codex' }),
+  'opencode-run': adapterOfRun({ harness: 'opencode' }),
+}
+describe.each(Object.entries(spokenToOtherwise))('a stream of %s, by which svc does not drive it', (from, adapter) => {
+  it.each(recordings(from))('is kept raw and is no success: "$name"', ({ bytes }) => {
+    const dialogue = adapter.dialogue(specOf({ harness: adapter.name }))
+    const { events } = merged([dialogue.open(), dialogue.push(bytes), dialogue.end()])
+    expect(new Set(events.map(({ kind }) => kind))).toEqual(new Set(['raw']))
+    expect(Buffer.concat(events.map((event) => outputBytes(event)!)).equals(bytes)).toBe(true)
+    expect(dialogue.outcome(exits[0]!)).toMatchObject({ exitReason: 'harness_start_failed' })
   })
 })

@@ -1,13 +1,18 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readdirSync, readFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import type { DialogueOutput } from '../../device-manager/harness/adapter.ts'
 import type { RunEventBody } from '../../shared/runs/events.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
 
+const folderOf = (harness: string) => join(import.meta.dirname, '../fixtures/harness', harness)
+
 /** What a real harness wrote, as test/fixtures/harness keeps it. */
 export function recording(harness: string, name: string): Buffer {
-  return readFileSync(join(import.meta.dirname, '../fixtures/harness', harness, `${name}.jsonl`))
+  return readFileSync(join(folderOf(harness), `${name}.jsonl`))
 }
+
+export const recordingNames = (harness: string): string[] =>
+  readdirSync(folderOf(harness)).map((file) => basename(file, '.jsonl'))
 
 export function specOf(changes: Partial<RunSpec> = {}): RunSpec {
   return {

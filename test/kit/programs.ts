@@ -124,6 +124,14 @@ export function delay(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
+export function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
 /**
  * Processes that name `text` in their arguments or environment, which they inherit: with the folder of a test, all that
  * came of it. Asked of the system itself, not of the code under test.

@@ -81,8 +81,6 @@ export interface DrivenRun {
   /** Resolves with the first event for which `is` holds, also one that came already. */
   event(is: (event: RunEventBody) => boolean): Promise<RunEventBody>
   input(text: string): void
-  /** As when the run host is gone: the pipes end. */
-  leave(): void
   signal(name: NodeJS.Signals): void
   done: Promise<{ outcome: HarnessOutcome; exitCode: number | null; signal: string | null }>
 }
@@ -178,7 +176,6 @@ export function driveHarness({
         else found(before)
       }),
     input: (text) => apply(session.input(text)),
-    leave: () => child.abandon(),
     signal: (name) => void process.kill(-child.pid, name),
     done: child.closed.then(({ exitCode, signal }) => {
       const exit = { exitCode, signal, stoppedFor: null }

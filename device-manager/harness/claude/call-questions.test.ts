@@ -40,9 +40,9 @@ describe('a tool call', () => {
   it('is asked with its whole input, and waits for the answer', () => {
     const dialogue = claudeDialogue(specOf())
     const output = dialogue.push(hook('r1'))
-    expect(output.asks).toEqual([{ askId: 'r1', toolCallId: 'toolu_1', name: 'Bash', input: { command: 'ls' } }])
+    expect(output.asks).toEqual([{ askId: 'ask-1', toolCallId: 'toolu_1', name: 'Bash', input: { command: 'ls' } }])
     expect(output.write).toBeUndefined()
-    expect(answers(dialogue.answer('r1', allow).write)).toEqual([
+    expect(answers(dialogue.answer('ask-1', allow).write)).toEqual([
       { subtype: 'success', request_id: 'r1', response: hookDecision('allow', 'Bash') },
     ])
   })
@@ -50,7 +50,7 @@ describe('a tool call', () => {
   it('is denied with the reason the model gets to read', () => {
     const dialogue = claudeDialogue(specOf())
     dialogue.push(hook('r1'))
-    expect(answers(dialogue.answer('r1', deny).write)).toEqual([
+    expect(answers(dialogue.answer('ask-1', deny).write)).toEqual([
       { subtype: 'success', request_id: 'r1', response: hookDecision('deny', 'Not on the list.') },
     ])
   })
@@ -58,7 +58,7 @@ describe('a tool call', () => {
   it('that ends the run is denied in a way by which claude stops, also when it asks again', () => {
     const dialogue = claudeDialogue(specOf())
     dialogue.push(hook('r1'))
-    expect(answers(dialogue.answer('r1', { ...deny, stop: true }).write)).toEqual([
+    expect(answers(dialogue.answer('ask-1', { ...deny, stop: true }).write)).toEqual([
       {
         subtype: 'success',
         request_id: 'r1',
@@ -80,7 +80,7 @@ describe('a tool call', () => {
   ])('that claude asks about again gets the same answer without another question: %o', ({ decision, expected }) => {
     const dialogue = claudeDialogue(specOf())
     dialogue.push(hook('r1'))
-    dialogue.answer('r1', decision)
+    dialogue.answer('ask-1', decision)
     const again = dialogue.push(permission('r2'))
     expect(again.asks).toBeUndefined()
     expect(answers(again.write)).toEqual([{ subtype: 'success', request_id: 'r2', response: expected }])
@@ -89,17 +89,17 @@ describe('a tool call', () => {
   it('is a new question when its input has changed since it was allowed', () => {
     const dialogue = claudeDialogue(specOf())
     dialogue.push(hook('r1'))
-    dialogue.answer('r1', allow)
+    dialogue.answer('ask-1', allow)
     const again = dialogue.push(permission('r2', { command: 'rm -rf /' }))
     expect(again.write).toBeUndefined()
-    expect(again.asks).toMatchObject([{ askId: 'r2', input: { command: 'rm -rf /' } }])
-    expect(answers(dialogue.answer('r2', deny).write)).toMatchObject([{ response: { behavior: 'deny' } }])
+    expect(again.asks).toMatchObject([{ askId: 'ask-2', input: { command: 'rm -rf /' } }])
+    expect(answers(dialogue.answer('ask-2', deny).write)).toMatchObject([{ response: { behavior: 'deny' } }])
   })
 
   it('that only claude asks about is a question too', () => {
     const dialogue = claudeDialogue(specOf())
     expect(dialogue.push(permission('r1')).asks).toHaveLength(1)
-    expect(answers(dialogue.answer('r1', allow).write)).toEqual([
+    expect(answers(dialogue.answer('ask-1', allow).write)).toEqual([
       { subtype: 'success', request_id: 'r1', response: { behavior: 'allow', updatedInput: { command: 'ls' } } },
     ])
   })
@@ -107,16 +107,38 @@ describe('a tool call', () => {
   it('is answered once, and not at all when claude has withdrawn it', () => {
     const dialogue = claudeDialogue(specOf())
     dialogue.push(hook('r1'))
-    dialogue.answer('r1', allow)
-    expect(dialogue.answer('r1', allow)).toEqual({ events: [] })
+    dialogue.answer('ask-1', allow)
+    expect(dialogue.answer('ask-1', allow)).toEqual({ events: [] })
     dialogue.push(hook('r2'))
     expect(dialogue.push(line({ type: 'control_cancel_request', request_id: 'r2' })).events).toEqual([])
-    expect(dialogue.answer('r2', allow).write).toBeUndefined()
+    expect(dialogue.answer('ask-2', allow).write).toBeUndefined()
     expect(dialogue.answer('never asked', allow).write).toBeUndefined()
   })
 })
 
 describe('in doubt', () => {
+  it('two calls under one id are both denied: one answer would be taken for both', () => {
+    const dialogue = claudeDialogue(specOf())
+    const [first] = dialogue.push(hook('r1')).asks ?? []
+    const second = dialogue.push(hook('r1', { command: 'rm -rf /' }, 'toolu_2'))
+    expect(second.asks).toBeUndefined()
+    expect(answers(second.write)).toMatchObject([
+      { request_id: 'r1', response: { hookSpecificOutput: { permissionDecision: 'deny' } } },
+    ])
+    expect(dialogue.answer(first!.askId, allow).write).toBeUndefined()
+  })
+
+  it('an answer is good for its question only, not for a later one under the same id', () => {
+    const dialogue = claudeDialogue(specOf())
+    const [first] = dialogue.push(hook('r1')).asks ?? []
+    dialogue.push(line({ type: 'control_cancel_request', request_id: 'r1' }))
+    const [later] = dialogue.push(hook('r1', { command: 'rm -rf /' }, 'toolu_2')).asks ?? []
+    expect(dialogue.answer(first!.askId, allow).write).toBeUndefined()
+    expect(answers(dialogue.answer(later!.askId, deny).write)).toMatchObject([
+      { response: { hookSpecificOutput: { permissionDecision: 'deny' } } },
+    ])
+  })
+
   it.each([
     ['a hook that cannot be read', { subtype: 'hook_callback', callback_id: 'gate', input: {} }],
     ['a hook without input', { subtype: 'hook_callback', callback_id: 'gate' }],

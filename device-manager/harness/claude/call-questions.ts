@@ -8,7 +8,7 @@ export interface QuestionStep {
   write?: string
 }
 
-type Question = { kind: 'hook' | 'permission'; toolCallId: string | null; input: unknown }
+type Question = { requestId: string; kind: 'hook' | 'permission'; toolCallId: string | null; input: unknown }
 
 export interface CallQuestions {
   /** null: not a control request that can be answered. */
@@ -50,62 +50,80 @@ export function callQuestions(): CallQuestions {
   const decided = new Map<string, { decision: CallDecision; input: unknown }>()
 
   let cwd: string | null = null
+  let count = 0
 
-  const raise = (askId: string, name: string, question: Question): QuestionStep => {
+  const remove = (requestId: string): boolean => {
+    const found = [...open].find(([, question]) => question.requestId === requestId)
+    return found !== undefined && open.delete(found[0])
+  }
+  const raise = (name: string, question: Question): QuestionStep => {
+    if (remove(question.requestId)) {
+      const message =
+        'Two calls were asked about under one id, and one answer would be taken for both: they are denied.'
+      return { write: answerTo(question, { behavior: 'deny', message }) }
+    }
+    // Never the request's own id, which may come again before the answer.
+    const askId = `ask-${++count}`
     open.set(askId, question)
     const ask = { askId, toolCallId: question.toolCallId, name, input: question.input }
     return { ask: cwd === null ? ask : { ...ask, cwd } }
   }
-  const onHook = (askId: string, request: unknown): QuestionStep => {
+  const onHook = (requestId: string, request: unknown): QuestionStep => {
     const hook = hookCallback.safeParse(request)
     if (!hook.success || hook.data.callback_id !== hookCallbackId) {
-      return { write: hookAnswer(askId, { behavior: 'deny', message: 'The call could not be read, so it is denied.' }) }
+      return {
+        write: hookAnswer(requestId, { behavior: 'deny', message: 'The call could not be read, so it is denied.' }),
+      }
     }
     const { input } = hook.data
     cwd = input.cwd ?? cwd
     const toolCallId = input.tool_use_id ?? hook.data.tool_use_id ?? null
-    return raise(askId, input.tool_name, { kind: 'hook', toolCallId, input: input.tool_input })
+    return raise(input.tool_name, { requestId, kind: 'hook', toolCallId, input: input.tool_input })
   }
-  const onPermission = (askId: string, request: unknown): QuestionStep => {
+  const onPermission = (requestId: string, request: unknown): QuestionStep => {
     const wanted = canUseTool.safeParse(request)
     if (!wanted.success) {
       const decision = { behavior: 'deny', message: 'The call could not be read, so it is denied.' } as const
-      return { write: permissionAnswer(askId, decision, null) }
+      return { write: permissionAnswer(requestId, decision, null) }
     }
     const { tool_name: name, input, tool_use_id: toolCallId = null } = wanted.data
     const before = toolCallId === null ? undefined : decided.get(toolCallId)
     if (before !== undefined && isDeepStrictEqual(before.input, input)) {
-      return { write: permissionAnswer(askId, before.decision, input) }
+      return { write: permissionAnswer(requestId, before.decision, input) }
     }
-    return raise(askId, name, { kind: 'permission', toolCallId, input })
+    return raise(name, { requestId, kind: 'permission', toolCallId, input })
   }
 
   return {
     request(value) {
       const parsed = controlRequest.safeParse(value)
       if (!parsed.success) return null
-      const { request_id: askId, request } = parsed.data
-      if (request.subtype === 'hook_callback') return onHook(askId, request)
-      if (request.subtype === 'can_use_tool') return onPermission(askId, request)
+      const { request_id: requestId, request } = parsed.data
+      if (request.subtype === 'hook_callback') return onHook(requestId, request)
+      if (request.subtype === 'can_use_tool') return onPermission(requestId, request)
       // Everything must be answered, or the turn hangs.
-      return { write: controlError(askId, `svc does not answer ${request.subtype}.`) }
+      return { write: controlError(requestId, `svc does not answer ${request.subtype}.`) }
     },
     cancel(value) {
       const parsed = controlCancel.safeParse(value)
-      return parsed.success && (open.delete(parsed.data.request_id), true)
+      return parsed.success && (remove(parsed.data.request_id), true)
     },
     answer(askId, decision) {
       const question = open.get(askId)
       if (question === undefined) return null
       open.delete(askId)
-      const { kind, toolCallId, input } = question
+      const { toolCallId, input } = question
       if (toolCallId !== null) decided.set(toolCallId, { decision, input })
-      return kind === 'hook' ? hookAnswer(askId, decision) : permissionAnswer(askId, decision, input)
+      return answerTo(question, decision)
     },
     settled(toolCallId) {
       decided.delete(toolCallId)
     },
   }
+}
+
+function answerTo({ requestId, kind, input }: Question, decision: CallDecision): string {
+  return kind === 'hook' ? hookAnswer(requestId, decision) : permissionAnswer(requestId, decision, input)
 }
 
 /** `continue: false` makes claude end its turn once the tool calls that run have ended. */

@@ -89,6 +89,12 @@ export class Approvals {
       cwd,
     }: { kind: Pending['kind']; calls: readonly NamedCall[]; toolCallId: string | null; cwd?: string },
   ): ApprovalStep {
+    const twins = [...this.#pending].filter(([, pending]) => pending.id === id)
+    if (twins.length > 0) {
+      // One answer would be taken for both: neither call may run.
+      for (const [askId] of twins) this.#pending.delete(askId)
+      return { write: decided(id, kind, 'decline') }
+    }
     const pending: Pending = { id, kind, left: calls.length, decision: 'accept' }
     const asks = calls.map(({ name, input }): ToolAsk => {
       // Never the request's own id, which codex may use twice.

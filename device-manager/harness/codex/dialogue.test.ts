@@ -160,13 +160,21 @@ describe('questions', () => {
     })
   const allow = { behavior: 'allow', rule: null } as const
 
-  it('asked twice with one id are two questions, and each gets its own answer', () => {
+  it('whose id is that of an open one are refused with it: one answer would be taken for both', () => {
     const dialogue = started()
-    const asks = merged([dialogue.push(command(7)), dialogue.push(command(7))]).asks
-    expect(new Set(asks.map(({ askId }) => askId)).size).toBe(2)
-    for (const { askId } of asks) {
-      expect(dialogue.answer(askId, allow).write).toBe('{"id":7,"result":{"decision":"accept"}}\n')
-      expect(dialogue.answer(askId, allow).write).toBeUndefined()
+    const [ask] = dialogue.push(command(7)).asks ?? []
+    const second = dialogue.push(command(7))
+    expect(second.asks).toBeUndefined()
+    expect(second.write).toBe('{"id":7,"result":{"decision":"decline"}}\n')
+    expect(dialogue.answer(ask!.askId, allow).write).toBeUndefined()
+  })
+
+  it('may have the id of one that is over, and each gets its own answer, once', () => {
+    const dialogue = started()
+    for (let time = 0; time < 2; time++) {
+      const [ask] = dialogue.push(command(7)).asks ?? []
+      expect(dialogue.answer(ask!.askId, allow).write).toBe('{"id":7,"result":{"decision":"accept"}}\n')
+      expect(dialogue.answer(ask!.askId, allow).write).toBeUndefined()
     }
   })
 

@@ -18,9 +18,13 @@ export interface HarnessDriver {
   install: (home: string, options: { binDir: string; modelUrl: string }) => void
   /** The same without a sign-in. */
   installSignedOut: (home: string, options: { binDir: string; modelUrl: string }) => void
+  /** Where a person keeps skills for it, in their home. */
+  skills: string
   shell: (command: string) => StubTool
   /** A call of the tool `say` of the MCP server `files`. */
   say: (text: string) => StubTool
+  /** It asks svc before each request to its model, too. */
+  asksBeforeRequests: boolean
   /** What the model says again when the program did not know the tool yet. */
   sayAgainWhen: string | null
   holdsStrict: boolean
@@ -52,8 +56,10 @@ export const claudeDriver: HarnessDriver = {
   installSignedOut(home, { binDir, modelUrl }) {
     writeFileSync(join(home, '.profile'), `${pathOf(binDir)}export ANTHROPIC_BASE_URL='${modelUrl}'\n`)
   },
+  skills: '.claude/skills',
   shell,
   say: (text) => ({ name: 'mcp__files__say', input: { text } }),
+  asksBeforeRequests: false,
   sayAgainWhen: null,
   holdsStrict: true,
   keepsInstructions: false,
@@ -86,8 +92,10 @@ export const codexDriver: HarnessDriver = {
   installSignedOut(home, { binDir }) {
     writeFileSync(join(home, '.profile'), pathOf(binDir))
   },
+  skills: '.codex/skills',
   shell,
   say: (text) => ({ name: 'say', namespace: 'mcp__files', input: { text } }),
+  asksBeforeRequests: false,
   sayAgainWhen: null,
   holdsStrict: true,
   keepsInstructions: true,
@@ -122,8 +130,10 @@ export const opencodeDriver: HarnessDriver = {
     writeOpencodeConfig(home, '{}')
     writeFileSync(join(home, '.profile'), pathOf(binDir))
   },
+  skills: '.config/opencode/skills',
   shell,
   say: (text) => ({ name: 'files_say', input: { text } }),
+  asksBeforeRequests: true,
   sayAgainWhen: null,
   holdsStrict: true,
   keepsInstructions: false,
@@ -148,8 +158,10 @@ export const acpDriver: HarnessDriver = {
   installSignedOut(home, { binDir }) {
     writeFileSync(join(home, '.profile'), pathOf(binDir))
   },
+  skills: '.qwen/skills',
   shell: qwenShell,
   say: (text) => ({ name: 'mcp__files__say', input: { text } }),
+  asksBeforeRequests: false,
   sayAgainWhen: 'not found in registry',
   holdsStrict: false,
   keepsInstructions: true,

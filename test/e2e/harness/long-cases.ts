@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { waitFor } from '../../kit/programs.ts'
@@ -79,8 +79,20 @@ function permissionCases(stageOf: () => Stage, { shell, say, sayAgainWhen }: Har
   })
 }
 
-function sessionCases(stageOf: () => Stage, { shell, keepsInstructions }: HarnessDriver): void {
+function sessionCases(stageOf: () => Stage, { shell, skills, keepsInstructions }: HarnessDriver): void {
   describe('sessions', () => {
+    test("a skill of the person's is offered to the model, also where lists have a say", async () => {
+      const stage = stageOf()
+      const folder = join(stage.device.homeDir, skills, 'knots')
+      mkdirSync(folder, { recursive: true })
+      const head = ['---', 'name: knots', 'description: Ties a bowline for the harbour.', '---']
+      writeFileSync(join(folder, 'SKILL.md'), [...head, 'Make a loop first.', ''].join('\n'))
+      const agent = await newAgent(stage, 'Skilled', withTools({ deny: ['Bash(rm:*)'] }))
+      await says(stage, [{ text: 'I know of it.' }])
+      await plays(stage, agent, {})
+      expect((await asked(stage)).join('')).toContain('Ties a bowline for the harbour.')
+    })
+
     test('a question stops the run; its answer wakes one that goes on with the session', async () => {
       const stage = stageOf()
       const agent = await newAgent(stage, 'Asker')
@@ -202,6 +214,7 @@ export function limitCases(stageOf: () => Stage, { models, backupBy, limit, shel
         const done = await ended(stage, successor, 'completed')
         expect(done.run).toMatchObject({ triggerSource: 'manual', parentRunId: first.run.id })
         expect(Date.parse(done.run.startedAt!)).toBeGreaterThanOrEqual(opensAt)
+        expect(Date.parse(done.run.startedAt!) - opensAt).toBeLessThan(5_000)
         expect(dataOf(done.events, 'session')).toMatchObject([{ sessionId: first.sessionId, resumed: true }])
         expect(readFileSync(join(agent.folder, 'done.txt'), 'utf8')).toBe('half\n')
         expect(await limits()).toEqual([])
@@ -242,7 +255,7 @@ export function limitCases(stageOf: () => Stage, { models, backupBy, limit, shel
   })
 }
 
-function deathCases(stageOf: () => Stage, { shell }: HarnessDriver): void {
+function deathCases(stageOf: () => Stage, { shell, asksBeforeRequests }: HarnessDriver): void {
   describe('deaths in a tool call', () => {
     const wait = 'touch begun; until [ -e go ]; do sleep 0.1; done; echo went > went.txt'
 
@@ -265,6 +278,28 @@ function deathCases(stageOf: () => Stage, { shell }: HarnessDriver): void {
       await begun(agent)
       process.kill((await stage.device.hostOf(runId)).pid, 'SIGKILL')
       await ended(stage, runId, 'crashed')
+    })
+
+    test('of the run host that answers no more: the next call, which it had to allow, is never made', async () => {
+      const stage = stageOf()
+      const agent = await newAgent(stage, 'Unanswered')
+      await says(stage, [{ tool: shell(wait) }, { tool: shell('touch unanswered.txt') }, { text: 'Not reached.' }])
+      const runId = await stage.api.startRun(agent.id)
+      await begun(agent)
+      const { pid } = await stage.device.hostOf(runId)
+      process.kill(pid, 'SIGSTOP')
+      try {
+        const before = (await asked(stage)).length
+        writeFileSync(join(agent.folder, 'go'), '')
+        const isOrdered = async () => (await asked(stage)).length > before
+        const isDone = () => existsSync(join(agent.folder, 'went.txt'))
+        await waitFor(asksBeforeRequests ? isDone : isOrdered, 'the next call is to come', { ms: 90_000 })
+      } finally {
+        process.kill(pid, 'SIGKILL')
+      }
+      await ended(stage, runId, 'crashed')
+      expect(existsSync(join(agent.folder, 'went.txt'))).toBe(true)
+      expect(existsSync(join(agent.folder, 'unanswered.txt'))).toBe(false)
     })
 
     test('of the daemon: the next one takes the run over, which completes', async () => {

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
+import { killTheDecider } from '../../kit/killed-decider.ts'
 import { acpMachine, driveAcp, qwenCommand, qwenShell } from '../../kit/real-acp.ts'
 import { fetchHarness, fileOf, servedBy, type Fetched, type HarnessMachine } from '../../kit/real-harness.ts'
 import { startStubLlm, type StubLlm, type StubStep } from '../../kit/stub-llm.ts'
@@ -92,12 +93,10 @@ it('says so when its session is not there', async () => {
   expect(outcome).toMatchObject({ exitReason: 'harness_start_failed', resumeRefused: true, sessionId: null })
 })
 
-it('a call that waits when nobody is there any more to decide is never made, and the program ends', async () => {
+it('a call that waits when the process that decides is killed is never made, and the program ends', async () => {
   await script(shell('touch unanswered.txt'), { text: 'Then not.' })
-  const run = drive({ decide: () => null })
-  await expect.poll(() => run.asks.length, { timeout: 60_000 }).toBe(1)
-  run.leave()
-  await run.done
+  const spec = { harness: 'command', protocol: 'acp', command: qwenCommand(`${stub.url}/s/run`) } as const
+  await killTheDecider(machine, { version: '1', spec })
   expect(existsSync(join(machine.cwd, 'unanswered.txt'))).toBe(false)
 })
 

@@ -6,6 +6,7 @@ import type { HarnessReadiness } from '../../../device-manager/harness/adapter.t
 import { detectClaude } from '../../../device-manager/harness/claude/detect.ts'
 import { harnessProbe } from '../../../device-manager/harness/probe.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
+import { killTheDecider } from '../../kit/killed-decider.ts'
 import { claudeMachine, driveClaude } from '../../kit/real-claude.ts'
 import { fetchHarness, servedBy, type DriveOptions, type Fetched, type HarnessMachine } from '../../kit/real-harness.ts'
 import { startStubLlm } from '../../kit/stub-llm.ts'
@@ -160,6 +161,24 @@ describe('a run', () => {
     expect(JSON.stringify(request?.body['system'])).toContain('You are Ada the second.')
   })
 
+  it('makes its session smaller when told to without a terminal, and goes on with what is left', async () => {
+    await script({ text: 'My word is heron.' })
+    const first = await drive({ spec: { prompt: 'Say a word.' } }).done
+    await script({ text: '<summary>A bird was named.</summary>' })
+    const compaction = drive({ spec: { prompt: '/compact', resumeSessionId: first.outcome.sessionId } })
+    const { outcome } = await compaction.done
+    expect(outcome).toMatchObject({ exitReason: 'completed', sessionId: first.outcome.sessionId })
+    expect(compaction.asks).toEqual([])
+    expect(dataOf(compaction.events, 'result')).toMatchObject([{ text: '', isError: false }])
+    expect(dataOf(compaction.events, 'usage').at(-1)?.costUsd).toMatch(/^0\.\d+$/)
+
+    await script({ text: 'Yes.' })
+    await drive({ spec: { prompt: 'Go on.', resumeSessionId: outcome.sessionId } }).done
+    const asked = JSON.stringify((await stub.requests())[0]?.body['messages'])
+    expect(asked).toContain('A bird was named.')
+    expect(asked).not.toContain('heron')
+  })
+
   it('says so when the session to resume is not there', async () => {
     const run = drive({ spec: { resumeSessionId: '00000000-0000-4000-8000-000000000000' } })
     expect((await run.done).outcome).toMatchObject({
@@ -257,15 +276,10 @@ describe('a hostile repository', () => {
   })
 })
 
-describe('whoever decides is gone', () => {
-  it('while a call waits for its answer: it is never made', async () => {
-    await script({ tool: { kind: 'shell', command: 'echo made > unanswered.txt' } }, { text: 'Then not.' })
-    const run = drive({ decide: () => null })
-    await expect.poll(() => run.asks.length, { timeout: 20_000 }).toBeGreaterThan(0)
-    run.leave()
-    await run.done
-    expect(existsSync(join(machine.cwd, 'unanswered.txt'))).toBe(false)
-  })
+it('a call that waits when the process that decides is killed is never made, and claude ends', async () => {
+  await script({ tool: { kind: 'shell', command: 'echo made > unanswered.txt' } }, { text: 'Then not.' })
+  await killTheDecider(machine, { version: readiness.version ?? '', spec: { harness: 'claude' } })
+  expect(existsSync(join(machine.cwd, 'unanswered.txt'))).toBe(false)
 })
 
 describe('told to stop with a refusal', () => {

@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { detectCodex } from '../../../device-manager/harness/codex/detect.ts'
 import { harnessProbe } from '../../../device-manager/harness/probe.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
+import { killTheDecider } from '../../kit/killed-decider.ts'
 import { codexMachine, driveCodex } from '../../kit/real-codex.ts'
 import { fetchHarness, servedBy, type DriveOptions, type Fetched, type HarnessMachine } from '../../kit/real-harness.ts'
 import { startStubLlm, type StubLlm, type StubStep } from '../../kit/stub-llm.ts'
@@ -289,15 +290,10 @@ describe('a tool call', () => {
   })
 })
 
-describe('whoever decides is gone', () => {
-  it('while a call waits for its answer: it is never made', async () => {
-    await script(shell('echo made > unanswered.txt'), { text: 'Then not.' })
-    const run = drive({ decide: () => null })
-    await expect.poll(() => run.asks.length, { timeout: 20_000 }).toBeGreaterThan(0)
-    run.leave()
-    await run.done
-    expect(existsSync(join(machine.cwd, 'unanswered.txt'))).toBe(false)
-  })
+it('a call that waits when the process that decides is killed is never made, and codex ends', async () => {
+  await script(shell('echo made > unanswered.txt'), { text: 'Then not.' })
+  await killTheDecider(machine, { version: '0.169.0', spec: { harness: 'codex' } })
+  expect(existsSync(join(machine.cwd, 'unanswered.txt'))).toBe(false)
 })
 
 describe('told to stop with a refusal', () => {

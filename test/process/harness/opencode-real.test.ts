@@ -1,5 +1,3 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -8,6 +6,8 @@ import type { ToolAsk } from '../../../device-manager/harness/adapter.ts'
 import { harnessProbe } from '../../../device-manager/harness/probe.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { ToolPermissions } from '../../../shared/runs/spec.ts'
+import { killTheDecider } from '../../kit/killed-decider.ts'
+import { isAlive } from '../../kit/programs.ts'
 import { driveOpencode, opencodeMachine, writeOpencodeConfig } from '../../kit/real-opencode.ts'
 import {
   allHarnessCases,
@@ -331,37 +331,10 @@ describe('tool calls', () => {
 
   it('that wait when the process that decides is killed are never made, and opencode ends', async () => {
     await script(shell('touch unanswered.txt'), { text: 'Then not.' })
-    const { home, cwd, env } = machine
-    const host = spawn(
-      process.execPath,
-      ['--input-type=module', '-e', hostProgram, JSON.stringify({ home, cwd, env })],
-      {
-        stdio: ['ignore', 'pipe', 'inherit'],
-      },
-    )
-    await once(host.stdout, 'data')
-    const [opencode] = readFileSync(`/proc/${host.pid}/task/${host.pid}/children`, 'utf8').trim().split(' ').map(Number)
-    expect(isAlive(opencode!)).toBe(true)
-    host.kill('SIGKILL')
-    await expect.poll(() => isAlive(opencode!), { timeout: 60_000 }).toBe(false)
-    expect(existsSync(join(cwd, 'unanswered.txt'))).toBe(false)
+    await killTheDecider(machine, { version: '1.18.33', spec: { harness: 'opencode' } })
+    expect(existsSync(join(machine.cwd, 'unanswered.txt'))).toBe(false)
   })
 })
-
-/** Drives opencode until a call is asked, which it never answers. */
-const hostProgram = `
-import { driveOpencode } from ${JSON.stringify(join(import.meta.dirname, '../../kit/real-opencode.ts'))}
-const machine = { ...JSON.parse(process.argv[1]), running: new Set() }
-driveOpencode({ machine, decide: () => (console.log('asked'), null) })
-`
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    return false
-  }
-}
 
 it('interrupted, it ends its tool, and its session can be gone on with', async () => {
   await script(shell('echo $$ > pid; touch begun; tail -f /dev/null'), { text: 'Not reached.' })
