@@ -17,7 +17,7 @@ const at = (...names: string[]) => join(root, ...names)
 interface Beginning {
   patience?: Patience
   /** Returns the subjects that it found out about. */
-  findOut?(subjects: readonly string[]): readonly string[]
+  findOut?: (subjects: readonly string[]) => readonly string[]
 }
 
 function begin(
