@@ -21,6 +21,23 @@ export interface OutcomeFacts {
   stderrTail: string
 }
 
+/** What is known before the program has said anything. */
+export function factsBefore(resumeSessionId: string | null): OutcomeFacts {
+  return {
+    resumeSessionId,
+    sessionId: null,
+    keepsSessions: false,
+    stopReason: null,
+    refusal: null,
+    isResumeRefused: false,
+    failure: null,
+    didWork: false,
+    unasked: null,
+    maxTurnsReached: null,
+    stderrTail: '',
+  }
+}
+
 /** The turn decides, not the exit status. A turn that never ended is a failure, whatever the status. */
 export function acpOutcome(facts: OutcomeFacts, exit: ProcessExit, signInHint: string): HarnessOutcome {
   const { resumeSessionId, refusal } = facts

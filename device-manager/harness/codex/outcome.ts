@@ -23,6 +23,22 @@ export interface OutcomeFacts {
   stderrTail: string
 }
 
+/** What is known before codex has said anything. */
+export function factsBefore(resumeSessionId: string | null): OutcomeFacts {
+  return {
+    resumeSessionId,
+    sessionId: null,
+    turn: null,
+    refusal: null,
+    lastError: null,
+    limits: {},
+    didWork: false,
+    unasked: null,
+    maxTurnsReached: null,
+    stderrTail: '',
+  }
+}
+
 const unknownThread = /no rollout found|thread not found|no such thread/i
 
 /**
