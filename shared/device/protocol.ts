@@ -20,6 +20,12 @@ const fence = z.number().int().positive()
 const seq = z.number().int().nonnegative()
 const ofRun = { runId, fence }
 
+/**
+ * Wraps a field that nobody reads. Receivers of the last release require it, so it is sent until none of them are left; those of
+ * this one do without it.
+ */
+const unread = <Field extends z.ZodType>(field: Field) => field.optional()
+
 /** Installed and signed-in harnesses, for display and for choosing a device. */
 export const providerReadiness = z.object({
   harnesses: z.record(
@@ -155,7 +161,7 @@ export const serverMessage = z.discriminatedUnion('type', [
     displayName: z.string(),
     heartbeatMs: z.number().int().positive(),
     leaseMs: z.number().int().positive(),
-    serverTime: z.number().int(),
+    serverTime: unread(z.number().int()),
     capacity: z.number().int().positive(),
     remoteControlRevoked: z.boolean(),
     /**
@@ -169,14 +175,14 @@ export const serverMessage = z.discriminatedUnion('type', [
     limits,
     reconnectSpreadMs,
   }),
-  z.object({ type: z.literal('heartbeat.ack'), serverTime: z.number().int(), reconnectSpreadMs }),
-  z.object({ type: z.literal('run.offer'), ...ofRun, spec: runSpec, expiresInMs: z.number().int().positive() }),
+  z.object({ type: z.literal('heartbeat.ack'), serverTime: unread(z.number().int()), reconnectSpreadMs }),
+  z.object({ type: z.literal('run.offer'), ...ofRun, spec: runSpec, expiresInMs: unread(z.number().int().positive()) }),
   z.object({
     type: z.literal('run.start'),
     ...ofRun,
     /** The run's own token; never written to disk. */
     token: z.string(),
-    apiUrl: z.string(),
+    apiUrl: unread(z.string()),
     /** Secrets for the harness's environment; redacted from all output and never written to disk. */
     secrets: z.record(z.string(), z.string()),
   }),
@@ -215,7 +221,7 @@ export const eventsHeader = z.object({
   firstSeq: z.number().int().positive(),
   lastSeq: z.number().int().positive(),
   /** How many events of each kind the body holds. */
-  kinds: z.record(z.string(), z.number().int().positive()),
+  kinds: unread(z.record(z.string(), z.number().int().positive())),
   /** The run's totals so far, when the body holds a `usage` event. */
   usage: usageData.optional(),
   sessionId: z.string().max(200).optional(),
