@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import type { Db } from '../../control-plane/db/open.ts'
-import { findWaiting, listWaiting } from '../../control-plane/placement/waiting-store.ts'
+import { findWaiting, isTaskHeld, listWaiting } from '../../control-plane/placement/waiting-store.ts'
 import { insertFolder } from '../../control-plane/resources/folders/store.ts'
 import { insertDetails, listSpecs } from '../../control-plane/resources/runs/details-store.ts'
 import { takeFallback } from '../../control-plane/resources/runs/fallback-store.ts'
@@ -173,8 +173,10 @@ onBoth('a run waits for the others of its task that were first or are at work', 
   const workspaceId = await seedWorkspace(root)
   const agent = await seedAgent(root, workspaceId)
   const taskId = (await seedTask(root, workspaceId)).id
+  expect(await isTaskHeld(root, taskId)).toBe(false)
   const first = await seedRun(root, agent, { taskId, createdAt: at })
   const second = await seedRun(root, agent, { taskId, createdAt: at + 1 })
+  expect(await isTaskHeld(root, taskId)).toBe(true)
   const third = await seedRun(root, agent, { taskId, createdAt: at + 2 })
   const other = await seedRun(root, agent, { taskId: (await seedTask(root, workspaceId)).id, createdAt: at + 3 })
   const locked = async () => {
