@@ -66,7 +66,7 @@ const drainMs = 25_000
 const backlog = 4_096
 
 /**
- * How long an idle connection is kept. Longer than proxies keep theirs (60 s by default): otherwise one sometimes sends
+ * The time that an idle connection is kept. It is longer than proxies keep theirs (60 s by default): otherwise one sometimes sends
  * a request over a connection that is just being closed here.
  */
 const keepAliveMs = 72_000
@@ -231,7 +231,7 @@ export class ControlPlane {
     })
     this.address = this.http.address() as AddressInfo
     this.sweeper.start()
-    // What it cannot read now, the routes of the catalog tell.
+    // The routes of the catalog tell what it cannot read now.
     if (this.engine !== null) await this.workflowCatalog.list().catch(() => undefined)
     // Several servers in one process must not collect its memory.
     if (this.options.processMetrics) this.idleMemory.start()

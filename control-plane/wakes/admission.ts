@@ -50,7 +50,7 @@ export interface WakeFacts {
   /** null: the agent has no default folder. */
   folder: 'bound' | 'missing' | null
   cloudEnabled: boolean
-  /** Whose monthly budget is spent. */
+  /** The one whose monthly budget is spent. */
   spentBudget: 'agent' | 'workspace' | null
   /** A queued run of the same agent, source and task whose prompt says the same or to which nothing is added. */
   sameQueuedRunId: string | null

@@ -197,7 +197,7 @@ async function toldAnew(
   return [said, prompt].filter(Boolean).join('\n\n')
 }
 
-/** What a run is given, and the agent's own key that its harness takes. */
+/** The spec that a run is given, and the agent's own key that its harness takes. */
 interface Way {
   spec: RunSpec
   keyId: string | null

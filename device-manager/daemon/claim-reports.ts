@@ -7,7 +7,7 @@ export interface ClaimReportsOptions {
   send(message: DeviceMessage): boolean
 }
 
-/** How often a disk that takes nothing is looked at: nobody tells when it has room again. */
+/** The interval at which a disk that takes nothing is looked at: nobody tells when it has room again. */
 const diskLookMs = 2_000
 
 /** Tells the control plane whether runs are taken: a change at once, not with the next heartbeat. */

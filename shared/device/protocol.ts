@@ -43,7 +43,7 @@ export const providerReadiness = z.object({
         .optional(),
     }),
   ),
-  /** How well svc's folders and processes are hidden from runs; left out by devices that do not report it. */
+  /** Says how well svc's folders and processes are hidden from runs; left out by devices that do not report it. */
   isolation: z.enum(isolationLevels).optional(),
   /** Its folders by their short ids, as it found them last; absent: the device does not say. */
   folders: z
@@ -165,7 +165,7 @@ export const serverMessage = z.discriminatedUnion('type', [
     capacity: z.number().int().positive(),
     remoteControlRevoked: z.boolean(),
     /**
-     * What to do with each run of hello: go on from `ackSeq`, start it, give it up, or forget it (its ending is
+     * Says what to do with each run of hello: go on from `ackSeq`, start it, give it up, or forget it (its ending is
      * stored).
      */
     runs: z.array(z.object({ ...ofRun, verdict: z.enum(['go_on', 'give_up', 'closed']), ackSeq: seq })),
@@ -220,7 +220,7 @@ export const eventsHeader = z.object({
   ...ofRun,
   firstSeq: z.number().int().positive(),
   lastSeq: z.number().int().positive(),
-  /** How many events of each kind the body holds. */
+  /** The number of events of each kind in the body. */
   kinds: unread(z.record(z.string(), z.number().int().positive())),
   /** The run's totals so far, when the body holds a `usage` event. */
   usage: usageData.optional(),

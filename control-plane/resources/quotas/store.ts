@@ -27,7 +27,7 @@ const ofWorkspace = query(
     .transform((row): QuotaWindow => ({ account: row.account, resetsAt: row.resets_at })),
 )
 
-/** Those that reset after `since`. */
+/** Lists the windows that reset after `since`. */
 export const listQuotaWindows = (db: Db, workspaceId: string, since: number): Promise<QuotaWindow[]> =>
   ofWorkspace.list(db, [workspaceId, since])
 

@@ -37,7 +37,7 @@ const occupancy = query(
   z.object({ kind: z.enum(['run', 'pause', 'quota', 'circuit']), one: text, other: text, amount: int }),
 )
 
-/** What a new run finds taken. One query, since a wake waits for it. */
+/** The room that a new run finds taken. One query reads it, since a wake waits for it. */
 export interface Occupancy {
   /** Live runs that devices hold or are offered, by device and harness. */
   live: { device: string; harness: string; count: number }[]

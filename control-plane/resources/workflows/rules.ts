@@ -46,7 +46,7 @@ export function chosenKeys(
     .map(({ key }) => key)
 }
 
-/** What `ask` gives: the text; with options the key that was chosen, or all of them; words that name none stay words. */
+/** Returns the value of `ask`: the text; with options the key that was chosen, or all of them; words that name none stay words. */
 export function valueOfAnswer(
   question: Pick<QuestionRow, 'answerMode' | 'options'>,
   answer: { text: string | null; selected: readonly string[] | null } | null,
@@ -58,7 +58,7 @@ export function valueOfAnswer(
   return keys[0] ?? text
 }
 
-/** What the checks came to; null: some are pending, or there are none yet. */
+/** Returns the outcome of the checks; null: some are pending, or there are none yet. */
 export function checksStateOf(checks: readonly Pick<CheckRow, 'status'>[]): 'passed' | 'failed' | null {
   if (checks.length === 0 || checks.some(({ status }) => status === 'pending')) return null
   return checks.some(({ status }) => status === 'failed') ? 'failed' : 'passed'
@@ -69,7 +69,7 @@ const minute = 60_000
 export const resendMs = 2 * minute
 export const resends = 3
 
-/** What is to be done about a result that was sent and did not reach the program. `since`: its end, or the last retry. */
+/** Decides what is done about a result that was sent and did not reach the program. `since`: its end, or the last retry. */
 export function nextForUnmoved({
   since,
   attempts,

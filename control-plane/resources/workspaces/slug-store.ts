@@ -19,7 +19,7 @@ export async function insertSlug(db: Db, claim: SlugClaim): Promise<void> {
 }
 
 /**
- * Gives the slug to the workspace if nobody else has or had it. Two simultaneous claims of one slug wait for each
+ * Claims the slug for the workspace if nobody else has or had it. Two simultaneous claims of one slug wait for each
  * other.
  */
 export async function claimSlug(db: Db, claim: SlugClaim): Promise<boolean> {

@@ -22,9 +22,9 @@ const maxAnswerChars = 256 * 1024
 /** Texts of a person that wait for the end of the turn. */
 const maxTexts = 100
 
-/** What is known of the program beforehand. */
+/** The facts about the program that are known beforehand. */
 export interface AcpProgram {
-  /** What a person does to sign in. */
+  /** The words that tell a person how to sign in. */
   signInHint: string
   /** The method that takes what a person has signed in with; it is asked for where the program wants it first. */
   signInMethod?: string
@@ -135,7 +135,7 @@ class AcpRun {
     const { toolCall } = wanted.data
     const call = this.#calls.note(toolCall)
     if (call === null) return { events: asRead, write: cancelled(id) }
-    // What was allowed for an earlier call of this id does not hold for this one. Only what the question shows is judged.
+    // An answer to an earlier call of this id does not hold for this one. Only what the question shows is judged.
     const mcpName = this.#calls.mcpNameOf(toolCall)
     call.asked = { rawInput: toolCall.rawInput, mcpName, isAllowed: false }
     const events = this.#calls.told(toolCall.toolCallId, call)

@@ -2,7 +2,7 @@ import type { HarnessOutcome, ProcessExit } from '../adapter.ts'
 import { signInHint } from './detect.ts'
 import type { LimitWindow, Turn, TurnError } from './wire.ts'
 
-/** What a dialogue knows when its process has left. */
+/** The facts that a dialogue knows when its process has left. */
 export interface OutcomeFacts {
   resumeSessionId: string | null
   sessionId: string | null
@@ -23,7 +23,7 @@ export interface OutcomeFacts {
   stderrTail: string
 }
 
-/** What is known before codex has said anything. */
+/** The facts before codex has said anything. */
 export function factsBefore(resumeSessionId: string | null): OutcomeFacts {
   return {
     resumeSessionId,
@@ -42,7 +42,7 @@ export function factsBefore(resumeSessionId: string | null): OutcomeFacts {
 const unknownThread = /no rollout found|thread not found|no such thread/i
 
 /**
- * How the run ended. The turn decides, not the exit status: codex exits 0 after a turn that failed. A turn that never
+ * Returns how the run ended. The turn decides, not the exit status: codex exits 0 after a turn that failed. A turn that never
  * ended is a failure, whatever the status. Why each:
  *
  * - 429 and a spent allowance are `rate_limited`; what is wrong is written in codex's own message.
