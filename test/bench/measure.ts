@@ -38,7 +38,7 @@ export interface Comparison {
   target?: Target
   note?: () => string
   rounds: number
-  /** Each gives the samples of one round. */
+  /** Each returns the samples of one round. */
   ours(round: number): Promise<readonly number[]>
   peer(round: number): Promise<readonly number[]>
 }

@@ -78,7 +78,7 @@ describe.each<{ server: Age; device: Age }>([
   })
 })
 
-/** Wakes an agent by svc; gives the run's id. */
+/** Wakes an agent by svc; returns the run's id. */
 async function wakes({ json }: DeviceOwner, { agentId }: Scenario): Promise<string> {
   const wake = await json('run', 'create', '--agent', agentId, '--prompt', 'Make it so.')
   return (wake as { runPublicId: string }).runPublicId

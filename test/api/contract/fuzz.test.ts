@@ -10,7 +10,7 @@ import { readDocument, type OpenApiDocument } from './openapi-document.ts'
 import { Stage } from './stage.ts'
 
 /**
- * Thousands of requests made from the OpenAPI document that the server gives: such that fit, that nearly fit, and junk, by
+ * Thousands of requests made from the OpenAPI document that the server serves: such that fit, that nearly fit, and junk, by
  * callers of each kind, about things that are there and things that are not. Never a 500, always the envelope; each answer
  * has a status and a code that the document names for its route, and fits its schema there. FUZZ_SEED sends the requests of
  * a run again, byte for byte: the ids and tokens in them are made by a world of the same seed.

@@ -68,7 +68,7 @@ describe('read', () => {
 })
 
 describe('list', () => {
-  test('gives the short shape, newest first, in pages', async () => {
+  test('returns the short shape, newest first, in pages', async () => {
     const elsewhere = await server.addPerson('owner', 'lists')
     const ids: string[] = []
     for (let n = 0; n < 3; n++) ids.unshift((await make({ name: `P${n}` }, elsewhere.token)).id)

@@ -16,7 +16,7 @@ afterAll(() => server.stop())
 const { home, slugOf, patch } = workspaceCalls(() => server)
 
 describe('create', () => {
-  test('gives the workspace, its company and the caller’s place as owner', async () => {
+  test('returns the workspace, its company and the caller’s place as owner', async () => {
     const person = await server.addPerson('member')
     const reply = await server.call('/workspaces', {
       token: person.token,
