@@ -76,7 +76,13 @@ onBoth('a run is claimed with what its start needs; alone only when it works on 
   const sealed = Buffer.from('sealed')
   const secret = { id: 'sec_1', workspaceId, name: 'one', provider: null, envVarName: 'ONE', sealed }
   await insertSecret(root, { ...secret, createdBy: 'usr_1', createdAt: at })
-  await insertSecretGrant(root, { secretId: 'sec_1', agentId: agent.id, workspaceId, by: 'usr_1', at })
+  await insertSecretGrant(root, {
+    secretId: 'sec_1',
+    agentId: agent.id,
+    workspaceId,
+    grantedBy: 'usr_1',
+    createdAt: at,
+  })
   expect(await claimRun(root, { runId: ofTask.id, ...by })).toMatchObject({ hasSecrets: true })
 })
 

@@ -44,7 +44,7 @@ export interface Occupancy {
   /** Agents and harnesses whose run was ended after `pausedSince` by a rate limit of which nobody said when it is over. */
   paused: { agentId: string; harness: string }[]
   /** Accounts whose limit was reached and is not over, or has been only since `resetSince`. */
-  windows: QuotaWindow[]
+  windows: Pick<QuotaWindow, 'account' | 'resetsAt'>[]
   /** Breakers that are open, or have been after `triedSince`. */
   circuits: { device: string; provider: string; openUntil: number }[]
 }
