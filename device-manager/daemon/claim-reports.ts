@@ -28,7 +28,7 @@ export class ClaimReports {
     if (this.options.send({ type: 'heartbeat', claimState })) this.last = key
   }
 
-  /** Even if it is what was told last. */
+  /** Tells it even if it was told last. */
   tell(): void {
     this.last = ''
     this.report()

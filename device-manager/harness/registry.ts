@@ -18,7 +18,7 @@ const byName: Readonly<Record<HarnessName, HarnessAdapter>> = {
 }
 export const adapters: readonly HarnessAdapter[] = Object.values(byName)
 
-/** By which a run is driven: an agent's own command may speak a protocol. */
+/** Returns the adapter that drives a run: an agent's own command may speak a protocol. */
 export function adapterOfRun({ harness, protocol }: Pick<RunSpec, 'harness' | 'protocol'>): HarnessAdapter {
   return harnesses[harness].runsOwnCommand && protocol === 'acp' ? acpAdapter : byName[harness]
 }

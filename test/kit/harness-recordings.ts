@@ -4,7 +4,7 @@ import type { DialogueOutput } from '../../device-manager/harness/adapter.ts'
 import type { RunEventBody } from '../../shared/runs/events.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
 
-/** What a real harness wrote, as test/fixtures/harness keeps it. */
+/** Returns what a real harness wrote, as test/fixtures/harness keeps it. */
 export function recording(harness: string, name: string): Buffer {
   return readFileSync(join(import.meta.dirname, '../fixtures/harness', harness, `${name}.jsonl`))
 }

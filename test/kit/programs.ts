@@ -52,7 +52,7 @@ export class Program {
     return this.#exit === null
   }
 
-  /** What it printed, for messages of failed tests. */
+  /** Returns what it printed, for messages of failed tests. */
   get log(): string {
     return readFileSync(this.#options.logPath, 'utf8')
   }

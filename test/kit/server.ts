@@ -157,7 +157,7 @@ export class TestServer {
     return [this.database.root, ...(this.twin?.roots ?? [])]
   }
 
-  /** Where the next request goes. */
+  /** Returns where the next request goes. */
   nextUrl(): string {
     return this.twin !== null && ++this.turns % 2 === 0 ? this.twin.nextUrl() : this.plane.localUrl
   }

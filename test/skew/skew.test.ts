@@ -200,7 +200,7 @@ describe('a system of the old programs', () => {
 /** A run of an old device, at work. */
 interface AtWork {
   runId: string
-  /** What has arrived of it. */
+  /** Says what has arrived of it. */
   seen: RunEvent[]
   host: HostRecord
 }

@@ -11,7 +11,7 @@ import type { WorkflowRunRow } from './run-store.ts'
 export const mayChangeWorkflow = ({ authorAgentId }: { authorAgentId: string | null }, caller: Caller): boolean =>
   caller.kind === 'person' || caller.agentId === authorAgentId
 
-/** Whoever started it, and workspace admins. */
+/** Whoever started it may, and workspace admins. */
 export function mayCancel(run: Pick<WorkflowRunRow, 'startedBy'>, caller: Caller): boolean {
   return hasRole(caller, 'admin') || run.startedBy === (caller.kind === 'person' ? caller.userPublicId : caller.agentId)
 }

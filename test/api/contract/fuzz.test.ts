@@ -18,7 +18,7 @@ import { Stage } from './stage.ts'
 class Fuzz {
   readonly stage: Stage
   readonly document: OpenApiDocument
-  /** What the server logged as failures of its own. */
+  /** Says what the server logged as failures of its own. */
   readonly failures: unknown[]
   private readonly strangerToken: string
   /** A run that asks ends by it, so this is renewed with the things. */
@@ -63,7 +63,7 @@ class Fuzz {
     this.runToken = (await this.stage.caller()).token
   }
 
-  /** What is sent, as text: the same for the same seed. */
+  /** Returns what is sent, as text: the same for the same seed. */
   wireOf(sent: Sent, target: Target): Wire {
     const { body, raw, caller, headers } = sent
     const token = this.tokenOf(caller)
