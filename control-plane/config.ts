@@ -137,7 +137,7 @@ export function readConfig(env: Record<string, string | undefined>, flags: Serve
     gateMs: value.SVC_GATE_TIMEOUT_MS,
     runnerLostMs: value.SVC_RUNNER_LOST_MS,
     sweepMs: value.SVC_SWEEP_MS,
-    /** How long a session lasts, in total and unused. */
+    /** The time that a session lasts, in total and unused. */
     sessions: { totalMs: value.SVC_SESSION_MS, idleMs: value.SVC_SESSION_IDLE_MS },
     /** A login token ends after this long without a use; null: never. */
     tokenIdleMs: value.SVC_TOKEN_IDLE_MS ?? null,

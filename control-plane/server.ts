@@ -15,14 +15,10 @@ import type { WakeContext } from './wakes/wake.ts'
 import { Waker } from './wakes/waker.ts'
 import { connectGithub, type GithubConnection } from './github/connection.ts'
 import { createApp } from './http/app.ts'
-import { createCallerLookup } from './http/auth.ts'
-import { createBodyRooms } from './http/body-room.ts'
-import { createIdempotency } from './http/idempotency.ts'
 import { assertComplete } from './http/implement.ts'
-import type { Kernel } from './http/kernel.ts'
-import { createLimiter, defaultRateRules } from './http/limits.ts'
 import { operations } from './http/operations.ts'
 import { answerUnreadable } from './http/unreadable.ts'
+import { createKernel } from './kernel.ts'
 import { IdleMemory } from './process/idle-memory.ts'
 import { createBus, type Bus } from './db/bus.ts'
 import { ingestCounters } from './link/counters.ts'
@@ -37,7 +33,6 @@ import { implementResources } from './routes.ts'
 import { registerAllRunEffects } from './run-effects.ts'
 import { checkKey } from './resources/secrets/add.ts'
 import { keySourceOf } from './vault/key-source.ts'
-import { redactorFor } from './resources/secrets/redact.ts'
 import { createVault, type Vault } from './vault/vault.ts'
 import { createOidcClient } from './sign-in/oidc/client.ts'
 import { signInRoutes } from './sign-in/routes.ts'
@@ -71,7 +66,7 @@ const drainMs = 25_000
 const backlog = 4_096
 
 /**
- * How long an idle connection is kept. Longer than proxies keep theirs (60 s by default): otherwise one sometimes sends
+ * The time that an idle connection is kept. It is longer than proxies keep theirs (60 s by default): otherwise one sometimes sends
  * a request over a connection that is just being closed here.
  */
 const keepAliveMs = 72_000
@@ -236,7 +231,7 @@ export class ControlPlane {
     })
     this.address = this.http.address() as AddressInfo
     this.sweeper.start()
-    // What it cannot read now, the routes of the catalog tell.
+    // The routes of the catalog tell what it cannot read now.
     if (this.engine !== null) await this.workflowCatalog.list().catch(() => undefined)
     // Several servers in one process must not collect its memory.
     if (this.options.processMetrics) this.idleMemory.start()
@@ -278,36 +273,13 @@ export class ControlPlane {
   private async mount(runTokenKey: Uint8Array): Promise<void> {
     const { config, database, world, log } = this.options
     const { root } = database
-    const callers = createCallerLookup({
-      db: root,
-      runTokenKey,
-      world,
-      idle: { sessionMs: config.sessions.idleMs, tokenMs: config.tokenIdleMs },
-      publicUrl: config.publicUrl,
-    })
-    const kernel: Kernel = {
-      root,
+    const kernel = await createKernel({
+      config,
+      database,
       world,
       log,
-      callers,
-      limiter: await createLimiter({
-        rules: { ...defaultRateRules, general: { points: config.requestsPerMinute, windowS: 60 } },
-        world,
-        shared: database.dialect === 'postgres' ? root : null,
-      }),
-      idempotency: createIdempotency({
-        db: root,
-        world,
-        instance: world.uuid(),
-        isSole: database.dialect === 'sqlite',
-        vault: this.vault,
-      }),
-      rooms: createBodyRooms(world),
-      streamCheckMs: config.streamCheckMs,
-      censor: async ({ agentId }, body) => (await redactorFor(root, { agentId }, this.vault)).redactJson(body),
-      isChecking: config.checkReplies,
-      isHttps: config.publicUrl?.startsWith('https:') ?? false,
-      trustedProxies: config.trustedProxies,
+      runTokenKey,
+      vault: this.vault,
       stopping: this.stopping.signal,
       observe: (record) => {
         const route = record.routeId ?? 'none'
@@ -315,7 +287,7 @@ export class ControlPlane {
         this.metrics.requests.inc({ route, method: record.method, status: String(record.status) })
         this.metrics.requestSeconds.observe({ route }, record.durationMs / 1000)
       },
-    }
+    })
     const implemented = implementResources({
       bus: this.bus,
       requests: this.requests,
@@ -335,7 +307,7 @@ export class ControlPlane {
     })
     assertComplete(contract, implemented)
     const isDraining = () => this.stopping.signal.aborted
-    const { isHttps, limiter, rooms } = kernel
+    const { callers, isHttps, limiter, rooms } = kernel
     const { publicUrl } = config
     const oidc = config.oidc === null ? null : createOidcClient(config.oidc)
     const app = createApp(implemented, kernel, [

@@ -7,7 +7,7 @@ const floors: readonly Floor[] = [
   { floor: 'edges', rooms: { 'main.ts': 'the program' } },
 ]
 
-/** What is wrong with these files of the part `house`. */
+/** Returns what is wrong with these files of the part `house`. */
 function problemsOf(files: Record<string, string>): string[] {
   const texts = Object.entries(files).map(([path, text]) => [`house/${path}`, text] as const)
   return checkFloors('house', floors, new Map(texts.map(([path, text]) => [path, importsOf(path, text)])))

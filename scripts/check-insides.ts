@@ -9,10 +9,10 @@ const homes: Readonly<Record<string, RegExp>> = {
 }
 /** Has `client` of handles, which knex's types leave open. */
 const database = /^control-plane\/db\//
-/** Whose documentation says that it is imported so. */
+/** Modules whose documentation says that they are imported so. */
 const documented = new Set(['ajv/dist/2020.js'])
 
-/** What a line may not name elsewhere: a file within a package, or a name with the underscore of what is private. */
+/** The names that a line may not have elsewhere: a file within a package, or a name with the underscore of what is private. */
 const deepImport = /\b(?:from|import)\s*\(?\s*'((?:@[\w.-]+\/)?[\w-][\w.-]*\/(?:lib|dist|src|build)\/[^']+)'/
 const privateNames = [
   /[\w)\]?!]\.(_[a-z]\w*)/i,

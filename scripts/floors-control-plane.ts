@@ -114,6 +114,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'config.ts': 'the environment and flags as one value',
       'private-files.ts': 'files that only their owner may read',
       'node-version.ts': 'which Node the program needs',
+      'kernel.ts': 'what all routes share, by the configuration',
       'routes.ts': 'every route with its handler',
       'sweeps.ts': 'every sweep',
       'server.ts': 'one replica, assembled, started and stopped in order',

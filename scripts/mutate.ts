@@ -33,7 +33,7 @@ function textsOf(): Map<string, string> {
   return new Map(files.map((file) => [file, readFileSync(join(root, file), 'utf8')]))
 }
 
-/** Those tests that are near first, and the far ones only when the mutant lived. */
+/** Asks the near tests first, and the far ones only when the mutant lived. */
 async function judge(copy: Copy, { file, mutant }: Drawn): Promise<Verdict> {
   const { near, far } = targetOf(file)!
   const verdict = await copy.judge(file, mutant, near)

@@ -6,7 +6,7 @@ import type { Client } from '../http/client.ts'
 import { devicePlaces, type DevicePlaces } from '../machine/paths.ts'
 import type { DeviceIdentity } from '../../shared/device/control.ts'
 
-/** How its server knows this machine, as `svc device connect` stored it; null when it is not a device. */
+/** The name by which its server knows this machine, as `svc device connect` stored it; null when it is not a device. */
 export function readIdentity(places: DevicePlaces): DeviceIdentity | null {
   const text = textOf(places.identity)
   if (text === null) return null

@@ -1,7 +1,7 @@
 import { fieldAt, textAt } from '../replies/fields.ts'
 
 /**
- * What a person should know of a run besides its answer: why it failed, what it waits for. Null when the answer says it
+ * Returns what a person should know of a run besides its answer: why it failed, what it waits for. Null when the answer says it
  * all.
  */
 export function aboutEnding(run: unknown): string | null {

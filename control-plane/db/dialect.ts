@@ -66,7 +66,7 @@ export function newOutbox(
 }
 
 /**
- * What is written to a large column from now on is compressed by LZ4, where this PostgreSQL knows it: in a fifth of the
+ * PostgreSQL compresses what is written to a large column from now on by LZ4, where it knows that: in a fifth of the
  * time that its own way takes. SQLite compresses nothing.
  */
 export async function compressQuickly(db: Db, table: string, column: string): Promise<void> {

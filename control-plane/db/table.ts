@@ -69,7 +69,7 @@ export type RowOf<T> = T extends Table<infer Shape> ? Row<Shape> : never
 export interface TableOptions<Shape extends Columns> {
   /** Columns that are not named as their fields are. */
   columns?: Partial<Record<keyof Shape & string, string>>
-  /** By which `replace` finds a row; default `id`. */
+  /** The field by which `replace` finds a row; default `id`. */
   key?: keyof Shape & string
   /** Raised by each `replace`; default `version`. */
   version?: keyof Shape & string

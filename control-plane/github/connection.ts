@@ -24,7 +24,7 @@ export interface GithubConnection {
   stop(): Promise<void>
 }
 
-/** How long deliveries are kept, to recognise repeated ones. */
+/** The time that deliveries are kept, to recognise repeated ones. */
 const rememberedMs = 30 * 24 * 3_600_000
 
 export function connectGithub(

@@ -1,4 +1,4 @@
-/** How the operator connected this server to GitHub, or to a GitHub Enterprise server. */
+/** Says how the operator connected this server to GitHub, or to a GitHub Enterprise server. */
 export interface GithubSettings {
   /** Address of the REST API, without a slash at its end. */
   apiUrl: string

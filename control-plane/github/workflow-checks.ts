@@ -10,7 +10,7 @@ import type { GithubClient } from './client.ts'
 import { findPullOfBranch, listChecks, readPull } from './reads.ts'
 
 /**
- * What workflows wait for at GitHub: the checks of the pull request of a branch. They are read once a minute, and at once
+ * Reads what workflows wait for at GitHub: the checks of the pull request of a branch. They are read once a minute, and at once
  * when GitHub says that something passed. What is read is noted in a transaction; the first reading that is done ends the wait.
  */
 export interface CheckReading {

@@ -47,7 +47,7 @@ export interface CallerLookupOptions {
   runTokenKey: Uint8Array
   world: World
   idle?: IdleLimits
-  /** By which people reach the server; null: the host they ask for. */
+  /** The address by which people reach the server; null: the host they ask for. */
   publicUrl?: string | null
 }
 

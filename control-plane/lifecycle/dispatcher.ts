@@ -13,8 +13,18 @@ import { inTransaction } from '../db/transaction.ts'
 import { offerQueued, type OfferedRun, type Offering } from './offer.ts'
 
 /**
- * Gives queued runs to devices, and tells devices of what is offered to them. It decides when a run is offered (offer.ts)
- * and when an offer is taken back; the claim (offered -> claimed) is made by the link when the device answers.
+ * Gives queued runs to devices, and tells devices of what is offered to them. It decides when a run is offered and when an
+ * offer is taken back. The life of a run, as `status` and `lease_state`:
+ *
+ *     queued, none ---- offer.ts -----> queued, offered ---- run-starter.ts -----> running, claimed
+ *       |      ^                            |     |                                      |
+ *       |      +------ withdraw ------------+     |                                      |
+ *       |    (declined, expired, link gone)       |                                      |
+ *       v                                         v                                      v
+ *     ended, none: end-run.ts, whoever asks: the device's report, a cancel (cancel-run.ts), an admission that declines, a
+ *     device that is removed, and the sweeps (waited too long, took too long, lost).
+ *
+ * A run that has ended stays so. What goes on after a limit or a failure of its provider is a new run, made by a wake.
  *
  * What may interleave: two dispatches of one run (compare-and-set on the fence lets one win), a claim that arrives while
  * the offer expires (both are compare-and-set on `lease_state`, so one of them finds nothing to change), another replica

@@ -23,7 +23,7 @@ export interface RunStarterOptions {
   runTokenKey: Uint8Array
   /** Opens the secrets that a run's agent was given. */
   vault: Pick<Vault, 'open'>
-  /** Where a run's `svc` reaches the API. */
+  /** The address at which a run's `svc` reaches the API. */
   apiUrl(): string
 }
 

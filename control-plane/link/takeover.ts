@@ -22,7 +22,7 @@ export interface TakeoverOptions {
 
 /** An old link must answer a ping within this time to keep its place. */
 const challengeMs = 2_000
-/** How often the row of a device is read while another replica checks its link. */
+/** The interval at which the row of a device is read while another replica checks its link. */
 export const lookEveryMs = 100
 
 export class Takeover {

@@ -62,7 +62,7 @@ describe('which device a run goes to', () => {
     expect(place(forSession, [device('b', { userId: 'you' })])).toEqual(gate('no_device'))
   })
 
-  it('passes over a device that lost its link, but waits for the one with the session', () => {
+  it('skips a device that lost its link, but waits for the one with the session', () => {
     const devices = [device('a', { isLinked: false }), device('b', { used: 2 })]
     expect(place(run(), devices, 'a')).toEqual(on('b'))
     expect(place(run({ sessionDevice: 'a' }), devices)).toEqual(on('a'))

@@ -16,7 +16,7 @@ export interface DeviceFacts extends AccountHolder {
   isLinked: boolean
   isController: boolean
   remoteControlRevoked: boolean
-  /** Whose wakes its owner lets it take. */
+  /** The people whose wakes its owner lets it take. */
   runsBy: RunsBy
   /** The last report of the device; true before its first one. */
   accepting: boolean
@@ -46,9 +46,9 @@ export interface RunFacts {
   harness: HarnessName
   /** The agent's own key for the harness's provider; null: the device's sign-in is used. */
   keyId: string | null
-  /** Whose service its harness depends on, as `providerOf` names it. */
+  /** The provider whose service its harness depends on, as `providerOf` names it. */
   provider: string
-  /** Where it goes while its provider keeps it from its harness. */
+  /** The harness on which it goes while its provider keeps it from its harness. */
   fallback: Pick<RunFacts, 'harness' | 'keyId' | 'provider'> | null
   /** Device of the folder the run starts in; null when it starts in the home folder. */
   folderDevice: string | null

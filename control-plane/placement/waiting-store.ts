@@ -3,6 +3,7 @@ import { harnessNames } from '../../shared/runs/harnesses.ts'
 import { int, nullableFlag, nullableText, nullableTime, text, time } from '../db/columns.ts'
 import type { Db } from '../db/open.ts'
 import { query } from '../db/statement.ts'
+import { listLiveOfTask } from '../resources/runs/live-store.ts'
 import { toRunFacts } from './facts.ts'
 import type { RunFacts } from './placement.ts'
 
@@ -78,9 +79,9 @@ const row = z
 const inLine = 'coalesce(runs.in_line_since, runs.created_at)'
 
 /**
- * One live run for each task: a run that waits is held while another one of its task is offered or at work, or has waited
- * longer. A run that is about to be inserted is held by any that lives. One that goes on with a session waits until nobody
- * makes that smaller any more.
+ * The lock of a task: one run at a time works on it. A run that waits is held while another one of its task is offered or at
+ * work, or was made before it; `isTaskHeld` says the same of a run that is about to be made. A run that goes on with a session
+ * waits until nobody makes that smaller any more.
  */
 const waiting = (where: string) =>
   query(
@@ -114,6 +115,11 @@ const byId = waiting('runs.id = ?')
 const byIds = waiting('runs.id in ?')
 const ofWorkspace = waiting(`runs.workspace_id = ? and (${inLine}, runs.id) > (?, ?)`)
 const anywhere = waiting(`(${inLine}, runs.id) > (?, ?)`)
+
+/** Whether a new run of the task would be held: each live run of the task was made before it. */
+export async function isTaskHeld(db: Db, taskId: string): Promise<boolean> {
+  return (await listLiveOfTask(db, taskId)).length > 0
+}
 
 /** Returns the ones of these runs that wait, oldest first. */
 export async function findWaiting(db: Db, runIds: readonly string[]): Promise<WaitingRun[]> {

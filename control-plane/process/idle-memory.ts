@@ -3,7 +3,7 @@ import { runInNewContext } from 'node:vm'
 import type { World } from '../../shared/lib/world.ts'
 
 /**
- * Gives memory back to the system when a busy server becomes idle. V8 collects only while there is work, so the garbage
+ * Returns memory to the system when a busy server becomes idle. V8 collects only while there is work, so the garbage
  * of a burst would stay for as long as nobody calls.
  */
 export interface IdleMemoryOptions {

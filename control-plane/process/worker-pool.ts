@@ -81,7 +81,7 @@ export interface PoolOptions {
   log: Log
   limits: PoolLimits
   program: Program
-  /** What it does, for the log: `costly work`. */
+  /** The name of what it does, for the log: `costly work`. */
   work: string
 }
 
@@ -148,7 +148,7 @@ export class WorkerPool<All extends Jobs> {
     this.waitingBytes -= job.bytes
   }
 
-  /** Gives work to free workers, and makes a worker when there are too few. */
+  /** Hands work to free workers, and makes a worker when there are too few. */
   private next(): void {
     const busy = new Set([...this.hands].map(({ job }) => job?.group))
     const mayServe = ({ group }: Job) => !busy.has(group)
@@ -219,7 +219,7 @@ export class WorkerPool<All extends Jobs> {
     const { limits, log } = this.options
     const worker = new Worker(programUrl(this.options.program), {
       resourceLimits: { maxOldGenerationSizeMb: limits.heapMb, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 },
-      // Gives the worker neither the server's environment, which holds its secrets, nor its flags.
+      // The worker gets neither the server's environment, which holds its secrets, nor its flags.
       env: {},
       execArgv: ['--disable-warning=ExperimentalWarning'],
     })

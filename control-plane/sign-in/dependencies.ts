@@ -5,7 +5,7 @@ import type { Limiter } from '../http/limits.ts'
 import type { Log } from '../process/log.ts'
 import type { OidcClient } from './oidc/client.ts'
 
-/** How long a session lasts: in total after signing in, and without being used. */
+/** The time that a session lasts: in total after signing in, and without being used. */
 export interface SessionLimits {
   totalMs: number
   idleMs: number

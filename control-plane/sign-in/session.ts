@@ -57,7 +57,7 @@ export async function openSession(
   return cookie
 }
 
-/** Gives the browser its cookie and sends it to the page it wanted. */
+/** Sets the browser's cookie and sends it to the page it wanted. */
 export function welcome(ctx: Koa.Context, deps: SignInDependencies, cookie: string): void {
   const { isHttps, sessions } = deps
   const wanted = readCookie(ctx, deps, cookies.next)

@@ -17,7 +17,7 @@ import type { Sweep, SweepContext } from './sweeper.ts'
 
 /** A provider keeps what it knows of a session for so long after its last use. */
 const cacheMs = 60 * 60_000
-/** What is left of that time must be enough. */
+/** The rest of that time must be enough. */
 const latestMs = cacheMs - 30_000
 /** A session is idle within a day, or the run that left it was a very long one. */
 const longestRunMs = 25 * 60 * 60_000

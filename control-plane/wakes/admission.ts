@@ -56,7 +56,7 @@ export interface WakeFacts {
   isTimerInVain: boolean
   /** A webhook wakes an agent that is set not to be woken by any. */
   isUnwantedHook: boolean
-  /** Whose monthly budget is spent. */
+  /** The one whose monthly budget is spent. */
   spentBudget: 'agent' | 'workspace' | null
   /** A queued run of the same agent, source and task whose prompt says the same or to which nothing is added. */
   sameQueuedRunId: string | null

@@ -33,7 +33,7 @@ export const goOnAfterFailure: RunEffect = async (db, run, { world, providerFail
   )
 }
 
-/** What the run that follows a failure runs on, in the place of the failed one. */
+/** Returns what the run that follows a failure runs on, in the place of the failed one. */
 export async function afterFailure(
   db: Db,
   key: string | null,

@@ -9,7 +9,7 @@ import type { AgentRow } from '../resources/agents/store.ts'
 import { findFolder, findFolderByRepo, type FolderRow } from '../resources/folders/store.ts'
 import { listCompacting } from '../resources/runs/compaction-store.ts'
 import { findDetails, insertDetails } from '../resources/runs/details-store.ts'
-import { listLiveOfAgent, listLiveOfTask } from '../resources/runs/live-store.ts'
+import { listLiveOfAgent } from '../resources/runs/live-store.ts'
 import { findRun, insertRun, setSuccessor, type RunRow } from '../resources/runs/store.ts'
 import { saidBefore } from '../resources/conversations/said.ts'
 import { listSecretKeys } from '../resources/secrets/store.ts'
@@ -24,6 +24,7 @@ import { fallbackSpecOf } from './fallback.ts'
 import { cancelRun } from '../lifecycle/cancel-run.ts'
 import { finishRun } from '../lifecycle/end-run.ts'
 import { toRunFacts } from '../placement/facts.ts'
+import { isTaskHeld } from '../placement/waiting-store.ts'
 import { placeNew, specFor } from '../lifecycle/offer.ts'
 import { instructionsFor } from './instructions.ts'
 import { manifestOf } from './manifest.ts'
@@ -202,7 +203,7 @@ async function toldAnew(
   return [said, prompt].filter(Boolean).join('\n\n')
 }
 
-/** What a run is given, and the agent's own key that its harness takes. */
+/** The spec that a run is given, and the agent's own key that its harness takes. */
 interface Way {
   spec: RunSpec
   keyId: string | null
@@ -213,7 +214,7 @@ function fallbackOf(input: SpecInput, own: Way, secretKeys: ReadonlyMap<string, 
   return spec && { spec, keyId: keyOf(spec.harness, secretKeys) }
 }
 
-/** The facts that the placement of a new run depends on. Any live run of its task came before it. */
+/** The facts that the placement of a new run depends on. */
 async function factsOf(
   tx: Tx,
   run: {
@@ -229,7 +230,7 @@ async function factsOf(
   },
 ): Promise<RunFacts> {
   const { own, fallback, agent, folder, parent, causedBy } = run
-  const isTaskLocked = run.isCompacting || (run.task !== null && (await listLiveOfTask(tx, run.task.id)).length > 0)
+  const isTaskLocked = run.isCompacting || (run.task !== null && (await isTaskHeld(tx, run.task.id)))
   const isCauseGone = causedBy !== null && !(await isMember(tx, agent.workspaceId, causedBy))
   return toRunFacts(
     {

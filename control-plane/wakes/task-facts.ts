@@ -12,7 +12,7 @@ export async function loadTaskFacts(
   wake: { agent: AgentRow; triggerSource: string; now: number; workflowRunId: string | null },
 ): Promise<TaskFacts> {
   const gates = (await openGatesOfTasks(db, [task.id])).get(task.id) ?? []
-  // What a workflow asks does not hold its own steps.
+  // A workflow's own steps are not held by what it asks.
   const gate = gates.find(({ workflowRunId }) => workflowRunId === null || workflowRunId !== wake.workflowRunId)
   return {
     key: task.key,

@@ -177,7 +177,7 @@ export class Waker {
   }
 }
 
-/** What goes on with a step of a workflow does that step. */
+/** A run that goes on with a step of a workflow does that step. */
 const stepOf = ({ workflowRunId, workflowCall: call }: RunRow): RunStep | null =>
   workflowRunId === null || call === null ? null : { workflowRunId, call }
 

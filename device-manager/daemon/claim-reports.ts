@@ -7,7 +7,7 @@ export interface ClaimReportsOptions {
   send(message: DeviceMessage): boolean
 }
 
-/** How often a disk that takes nothing is looked at: nobody tells when it has room again. */
+/** The interval at which a disk that takes nothing is looked at: nobody tells when it has room again. */
 const diskLookMs = 2_000
 
 /** Tells the control plane whether runs are taken: a change at once, not with the next heartbeat. */
@@ -28,7 +28,7 @@ export class ClaimReports {
     if (this.options.send({ type: 'heartbeat', claimState })) this.last = key
   }
 
-  /** Even if it is what was told last. */
+  /** Tells it even if it was told last. */
   tell(): void {
     this.last = ''
     this.report()

@@ -3,7 +3,7 @@ import { replaceToken } from '../setup/identity-file.ts'
 import type { Log } from '../log/log.ts'
 import type { Places } from '../setup/places.ts'
 
-/** How long a token that cannot be written waits for the next try. */
+/** The time that a token which cannot be written waits for the next try. */
 const retryMs = 5_000
 
 /**

@@ -27,7 +27,7 @@ export class ReadinessReports {
     this.options = options
   }
 
-  /** Even if it is what was told last. */
+  /** Tells it even if it was told last. */
   async report(maxAgeMs: number): Promise<void> {
     if (await this.look(() => this.options.surroundings.readiness(maxAgeMs))) this.tell(this.now())
   }

@@ -29,7 +29,7 @@ export interface SurroundingsOptions {
   envProbed?(): void
 }
 
-/** How long after a run took the environment the shell is asked again. */
+/** The time after which the shell is asked again once a run took the environment. */
 const probeAfterMs = 2_000
 
 /**

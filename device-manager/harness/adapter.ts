@@ -22,7 +22,7 @@ export interface HarnessAdapter {
   detect(probe: HarnessProbe): Promise<HarnessReadiness>
   /** Files that are written when a person signs in or out, where it keeps any; absolute, whether they exist or not. */
   signInFiles?(machine: Pick<HarnessProbe, 'env' | 'homeDir'>): readonly string[]
-  /** How to launch it. Pure. Throws HarnessLaunchError (parts/adapter-errors.ts) when the spec does not say enough. */
+  /** Returns how to launch it. Pure. Throws HarnessLaunchError (parts/adapter-errors.ts) when the spec does not say enough. */
   command(spec: RunSpec, launch: LaunchFacts): HarnessLaunch
   dialogue(spec: RunSpec, options?: DialogueOptions): HarnessDialogue
 }
@@ -112,9 +112,9 @@ export interface HarnessLaunch {
   links?: readonly { path: string; target: string; isMade?: boolean }[]
 }
 
-/** How a program that serves HTTP is spoken to. It prints its address in a line of its own. */
+/** Says how svc speaks to a program that serves HTTP. It prints its address in a line of its own. */
 export interface HttpDoor {
-  /** Where its events are served (text/event-stream); asked for as soon as its address is known. */
+  /** The path at which its events are served (text/event-stream); asked for as soon as its address is known. */
   events: string
   /** Of HTTP's basic authentication; the password is made for the run and given to the program in this variable. */
   user: string
@@ -136,7 +136,7 @@ export interface HarnessDialogue {
   interrupt?(): DialogueOutput
   /** Standard output ended; what is still buffered comes out. `exit`, where it is known by then, goes into a result. */
   end(exit?: ProcessExit): DialogueOutput
-  /** How the run ended, from what was read and how the process left. */
+  /** Returns how the run ended, from what was read and how the process left. */
   outcome(exit: ProcessExit): HarnessOutcome
 }
 

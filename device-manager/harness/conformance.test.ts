@@ -47,7 +47,7 @@ const ready: Record<string, readonly unknown[]> = {
   cursor: acpReady,
   acp: acpReady,
 }
-/** Where the text waits for the end of the turn. */
+/** Says where the text waits for the end of the turn. */
 const acpEnd = { jsonrpc: '2.0', id: 3, result: { stopReason: 'end_turn' } }
 const turnEnd: Record<string, unknown> = { acp: acpEnd, cursor: acpEnd }
 

@@ -19,7 +19,7 @@ const byName: Readonly<Record<HarnessName, HarnessAdapter>> = {
 }
 export const adapters: readonly HarnessAdapter[] = Object.values(byName)
 
-/** By which a run is driven: an agent's own command may speak a protocol, and a gate of a workflow is judged first. */
+/** Returns the adapter that drives a run: an agent's own command may speak a protocol, and a gate of a workflow is judged first. */
 export function adapterOfRun({
   harness,
   protocol,

@@ -49,7 +49,7 @@ export class Isolation {
     if (this.choice !== 'off') void this.try()
   }
 
-  /** How the wall of the next run is made; null: it gets none. Fails with a WallError when it should have one. */
+  /** Returns how the wall of the next run is made; null: it gets none. Fails with a WallError when it should have one. */
   forRun(): (WallSpec | null) | Promise<WallSpec | null> {
     if (this.choice === 'off') return null
     const spec = this.trial?.spec ?? null

@@ -22,7 +22,7 @@ interface Loss {
   devices: number
   /** From the loss until the server takes connections again. */
   awayMs: number
-  /** How it is lost: the server ends, or nothing is heard any more. */
+  /** Says how it is lost: the server ends, or nothing is heard any more. */
   by: 'server' | 'silence'
   retryAfterMs?: number
   seed?: number

@@ -17,7 +17,7 @@ export interface FileLogOptions {
   world: Pick<World, 'now'>
 }
 
-/** How long after a write that failed the file is opened anew. */
+/** The time after a write that failed until the file is opened anew. */
 const againMs = 2_000
 
 /**

@@ -52,7 +52,7 @@ export function isAlive(identity: ProcessIdentity): boolean {
 }
 
 /**
- * Those of `identities` that are alive. With /proc each is looked at when it is asked for, so that a caller who signals it
+ * Returns the ones of `identities` that are alive. With /proc each is looked at when it is asked for, so that a caller who signals it
  * then signals no other; without, one look serves all.
  */
 export function* aliveOf<T extends ProcessIdentity>(identities: Iterable<T>): Generator<T> {

@@ -20,7 +20,7 @@ export interface EscalationSteps {
   interruptMs: number
   terminateMs: number
   orphanMs: number
-  /** How long the last step tries; what lives then is reported as a survivor. */
+  /** The time that the last step tries; what lives then is reported as a survivor. */
   sweepMs: number
 }
 export const escalationSteps: EscalationSteps = {

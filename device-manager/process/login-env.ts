@@ -26,7 +26,7 @@ export interface LoginEnv {
 
 const defaultTimeoutMs = 5000
 const maxOutputBytes = 1024 * 1024
-/** How long a shell that has told its environment may take to exit. */
+/** The time that a shell which has told its environment may take to exit. */
 const leaveMs = 100
 
 /**

@@ -24,7 +24,7 @@ export interface HostOptions {
   openSpool(): Spool
   writerLimits: WriterLimits
   exitGraceMs: number
-  /** How long a host that has not started waits for a daemon. */
+  /** The time that a host which has not started waits for a daemon. */
   lonelyMs: number
   reply(message: HostReply): void
   spooled(lastSeq: number): void

@@ -19,9 +19,9 @@ const settings = z.object({
   /** Limits of the spool and of output that is not acknowledged; the daemon passes its configuration on. */
   'spool-pages': count.optional(),
   'unsent-bytes': count.default(writerLimits.unsentBytes),
-  /** How long a host that has not started waits for a daemon. */
+  /** The time that a host which has not started waits for a daemon. */
   'lonely-ms': count.default(120_000),
-  /** How long a harness that has given its result may take to exit. */
+  /** The time that a harness which has given its result may take to exit. */
   'exit-grace-ms': count.default(30_000),
 })
 

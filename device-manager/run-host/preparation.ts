@@ -26,7 +26,7 @@ export type BaseResult = Awaited<ReturnType<typeof takeBase>>
 export interface LaunchPlan {
   adapter: HarnessAdapter
   launch: HarnessLaunch
-  /** Those that it was made from. */
+  /** The inputs that it was made from. */
   facts: LaunchFacts
   /** All of the environment that is known before the start. */
   env: Record<string, string>

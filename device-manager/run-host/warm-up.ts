@@ -62,7 +62,7 @@ function readRequests(said: string): { assignment: Assignment; start: StartReque
 }
 
 /**
- * Gives back what the start left. To launch a program the system copies the tables of all memory of this process, so each
+ * Frees what the start left. To launch a program the system copies the tables of all memory of this process, so each
  * megabyte less brings the harness nearer.
  */
 function tidyMemory(): void {

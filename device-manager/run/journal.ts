@@ -143,7 +143,7 @@ export class Journal {
     this.drop.run('')
   }
 
-  /** Gives the reserve up when there is no room without it. */
+  /** Frees the reserve when there is no room without it. */
   private withReserve<Result>(work: () => Result): Result {
     try {
       return work()

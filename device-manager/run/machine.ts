@@ -30,7 +30,7 @@ export interface RunState {
   phase: RunPhase
   spec: RunSpec
   hostId: string | null
-  /** How many hosts were given the run without launching it. */
+  /** The number of hosts that were given the run without launching it. */
   hostsLost: number
   cancel: Stop | null
   /** The control plane gave the run up: its lease is over. */

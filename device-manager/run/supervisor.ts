@@ -33,10 +33,10 @@ export interface SupervisorOptions {
   changed(): void
 }
 
-/** How long after a harness's launch the next run host is started. */
+/** The time after a harness's launch until the next run host is started. */
 const warmAfterMs = 50
 
-/** How long the hosts of the daemon before are waited for, so that hello tells the truth. */
+/** The time that the hosts of the daemon before are waited for, so that hello tells the truth. */
 const takeUpMs = 5_000
 
 /** Carries out what the run machine decides: journals each step, then performs its effects. */

@@ -18,7 +18,7 @@ export interface ServiceDefinition {
   umask: number
 }
 
-/** How long the daemon may take to end in order; its run hosts go on, so it has little to do. */
+/** The time that the daemon may take to end in order; its run hosts go on, so it has little to do. */
 export const stopSeconds = 60
 /** Pause of the service manager before it starts a daemon that died; see restart-pace.ts for a crash loop. */
 export const restartSeconds = { systemd: 5, launchd: 10 } as const

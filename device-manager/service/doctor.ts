@@ -12,7 +12,7 @@ import type { ServiceState } from './service-manager.ts'
 import { daemonPlaces } from './start.ts'
 import type { InstalledService } from './systemd-unit.ts'
 
-/** How the service is, and what about it should be mended. Changes nothing; asks only what an installed one has to answer. */
+/** Reports how the service is, and what about it should be mended. It changes nothing and asks only what an installed one has to answer. */
 export async function status(context: ServiceContext): Promise<ServiceValue<'status'>> {
   const { manager } = context
   const text = installedText(context)

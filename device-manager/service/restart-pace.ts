@@ -26,7 +26,7 @@ export function recentStarts(path: string, now: number): number[] {
   }
 }
 
-/** How long the next daemon waits after so many crashes. */
+/** Returns how long the next daemon waits after so many crashes. */
 export function pauseAfter(crashes: number): number {
   if (crashes < freeStarts) return 0
   return Math.min(longestPauseMs, firstPauseMs * 2 ** (crashes - freeStarts))

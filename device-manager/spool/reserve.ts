@@ -10,7 +10,7 @@ import { dirname } from 'node:path'
 export interface Reserve {
   /** The reserve is there, or could be made now. */
   ensure(): boolean
-  /** Gives its room up; false when there was none. */
+  /** Frees its room; false when there was none. */
   release(): boolean
 }
 

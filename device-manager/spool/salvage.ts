@@ -164,7 +164,7 @@ function noteOf(old: Connection, run: DamagedRun): BreakRow | null {
   }
 }
 
-/** How the run ended is known even where rows were lost: then its last event is written anew, after those that were kept. */
+/** The ending of the run is known even where rows were lost: then its last event is written anew, after those that were kept. */
 function copyEnding(
   old: Connection,
   fresh: Connection,

@@ -17,7 +17,7 @@ export function compileForSpeed(): void {
 }
 
 /**
- * Gives back what the start needed: garbage that a small heap for young objects lets grow old, and the code of functions
+ * Frees what the start needed: garbage that a small heap for young objects lets grow old, and the code of functions
  * that ran once. An idle daemon makes too little garbage for a collection of its own accord within days. Takes some 30 ms.
  */
 export function forgetStart(): void {

@@ -13,7 +13,7 @@ export interface LaunchReport {
   path: string
   /** null: the program began. */
   trouble(): string | null
-  /** How the program itself exited. */
+  /** Returns how the program itself exited. */
   trueExit(exit: ExitOfProgram): ExitOfProgram
 }
 

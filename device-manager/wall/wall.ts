@@ -11,7 +11,7 @@ import { type WallSpec, WallError } from './spec.ts'
 export interface Wall {
   /** First process of the namespaces; whoever ends it ends all that is inside. null: there are none (macOS). */
   readonly holder: ProcessIdentity | null
-  /** How to start a program inside. Throws a WallError when the wall is gone. */
+  /** Returns how to start a program inside. Throws a WallError when the wall is gone. */
   enter(entering: Entering): Entered
   /** Ends all that is inside, and resolves when nothing of it lives. May be called twice. */
   end(): Promise<void>

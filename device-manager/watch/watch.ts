@@ -17,7 +17,7 @@ export interface WatchOptions {
   changed(subjects: readonly string[]): Promise<readonly string[]>
 }
 
-/** How often everything is looked at although nothing told of a change: network file systems, folders further up. */
+/** The interval at which everything is looked at although nothing told of a change: network file systems, folders further up. */
 const lookMs = 60_000
 
 interface Subject {

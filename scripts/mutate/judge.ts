@@ -5,14 +5,14 @@ import { basename, join } from 'node:path'
 import type { Mutant } from './mutants.ts'
 import type { Answer, Question } from './tests.ts'
 
-/** How the tests took a mutant: `lived` when all of them passed. */
+/** Says how the tests took a mutant: `lived` when all of them passed. */
 export type Verdict = 'killed' | 'timed out' | 'lived'
 
 /** The first run starts databases and compiles all that the tests import. */
 const firstMs = 900_000
 const tries = 4
 
-/** How a set of tests goes where nothing is changed. */
+/** Says how a set of tests goes where nothing is changed. */
 interface Usual {
   ms: number
   passed: number

@@ -2,13 +2,13 @@ import { parseAst } from 'rolldown/parseAst'
 
 /** A small wrong change of a file, as a test should notice it. */
 export interface Mutant {
-  /** Where it begins, counted from 1. */
+  /** The line on which it begins, counted from 1. */
   line: number
   /** The text it takes out, by place, and what stands there instead. */
   start: number
   end: number
   text: string
-  /** What it does, in one line. */
+  /** The change that it makes, in one line. */
   what: string
 }
 
@@ -74,7 +74,7 @@ export function mutantsOf(source: string): Mutant[] {
     for (const child of childrenOf(node)) visit(child)
   }
 
-  /** What is a comparison, a `!` or made of several conditions has mutants of its own. */
+  /** A comparison, a `!` and a join of conditions have mutants of their own. */
   function negate(condition: Node): void {
     if (condition.type === 'LogicalExpression' || isNot(condition) || isComparison(condition)) return
     add(condition, `!(${textOf(condition)})`)

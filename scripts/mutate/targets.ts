@@ -1,9 +1,9 @@
 /** Files that are mutated, and the tests that should notice it: parts of paths, as vitest takes them. */
 export interface Target {
   files: RegExp
-  /** Those that are asked first. */
+  /** The tests that are asked first. */
   near: readonly string[]
-  /** Those that are asked about what the near ones let live; they take longer. */
+  /** The tests that are asked about what the near ones let live; they take longer. */
   far?: readonly string[]
 }
 

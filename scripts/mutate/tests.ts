@@ -12,7 +12,7 @@ export interface Question {
   changed: string
 }
 export interface Answer {
-  /** What failed, by name. */
+  /** The tests that failed, by name. */
   failed: readonly string[]
   /** Tests that passed. Fewer than usual, without a failure, say nothing: some were not run. */
   passed: number

@@ -15,7 +15,7 @@ export const deviceFlow = {
   /** The only client. It is public, so its id is no secret. */
   clientId: 'svc',
   grantType: 'urn:ietf:params:oauth:grant-type:device_code',
-  /** Where a person enters the code. */
+  /** The page on which a person enters the code. */
   pagePath: '/device',
 } as const
 
@@ -108,7 +108,7 @@ export const authInternalRoutes = {
   }),
 } as const
 
-/** How admins remove devices from their workspace; `DELETE /devices/{id}` is the owner's way. */
+/** Admins remove devices from their workspace by this route; owners by `DELETE /devices/{id}`. */
 export const accessRoutes = {
   listDevices: defineRoute({
     id: 'auth.devices.list',

@@ -3,7 +3,7 @@ export const fileFlag = (target: string, what: string) =>
   ({ target, kind: 'file', description: `File with ${what} (\`-\`: standard input).` }) as const
 
 /**
- * How `svc` spells a route. Flags come from the keys of query and body (kebab-case); `flags` overrides or adds, and null
+ * Says how `svc` spells a route. Flags come from the keys of query and body (kebab-case); `flags` overrides or adds, and null
  * leaves one out. Targets are dotted paths that begin with `params`, `query` or `body`.
  */
 export interface CommandSpec {

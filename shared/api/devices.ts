@@ -6,7 +6,7 @@ import { defineRoute, peopleOnly } from './route.ts'
 export const livenessStatuses = ['connected', 'disconnected', 'retired'] as const
 export type LivenessStatus = (typeof livenessStatuses)[number]
 
-/** Whose wakes a device takes. What counts is the person at the root of a run's chain of wakes. */
+/** The people whose wakes a device takes. The person at the root of a run's chain of wakes counts. */
 export const runsByChoices = ['owner', 'admins', 'members'] as const
 export type RunsBy = (typeof runsByChoices)[number]
 

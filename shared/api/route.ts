@@ -82,7 +82,7 @@ export interface RouteInput<
    */
   queryCodes?: { refuse?: QueryKeyCodes; invalid?: QueryKeyCodes }
   /**
-   * What happens to query keys that the route does not have (docs/adr/0021). Default: refused, but ignored on routes
+   * Says what happens to query keys that the route does not have (docs/adr/0021). Default: refused, but ignored on routes
    * without a token, since other people's programs call those with keys of their own.
    */
   unknownQuery?: 'refused' | 'ignored'
@@ -187,5 +187,5 @@ export function declaredCodes(route: AnyRoute): Set<string> {
 export type ParamsOf<T extends AnyRoute> = z.output<T['params']>
 export type QueryOf<T extends AnyRoute> = z.output<T['query']>
 export type BodyOf<T extends AnyRoute> = z.output<T['body']>
-/** What a handler returns; clients get the same as JSON. */
+/** The value that a handler returns; clients get the same as JSON. */
 export type ReplyOf<T extends AnyRoute> = z.input<T['reply']>

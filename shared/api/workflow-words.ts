@@ -5,7 +5,7 @@ import { z } from 'zod'
 export const inputKinds = ['text', 'number', 'boolean', 'task', 'agent'] as const
 export type InputKind = (typeof inputKinds)[number]
 
-/** How far the steps of a workflow may go without asking; an agent's own mode is never loosened by it. */
+/** Says how far the steps of a workflow may go without asking; an agent's own mode is never loosened by it. */
 export const toolModes = ['ask', 'full'] as const
 export type ToolMode = (typeof toolModes)[number]
 

@@ -2,7 +2,7 @@ import { z } from 'zod'
 
 export const folderStates = ['ok', 'missing', 'not_a_directory', 'not_permitted'] as const
 
-/** How many of its folders a device watches, and says something of without being asked. */
+/** The number of its folders that a device watches and reports without being asked. */
 export const watchedFolders = 64
 
 /** Says where a folder of the device lies. */

@@ -32,7 +32,7 @@ export const linkLimits = {
  */
 export const silenceLimitMs = ({ pingMs, deadMs }: { pingMs: number; deadMs: number }): number => deadMs - pingMs / 20
 
-/** How long each phase of a run may last. */
+/** The time that each phase of a run may last. */
 export const runLimits = {
   dispatchMs: 10 * 60_000,
   gateMs: 24 * 3_600_000,

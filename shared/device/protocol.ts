@@ -20,6 +20,12 @@ const fence = z.number().int().positive()
 const seq = z.number().int().nonnegative()
 const ofRun = { runId, fence }
 
+/**
+ * Wraps a field that nobody reads. Receivers of the last release require it, so it is sent until none of them are left; those of
+ * this one do without it.
+ */
+const unread = <Field extends z.ZodType>(field: Field) => field.optional()
+
 /** Installed and signed-in harnesses, for display and for choosing a device. */
 export const providerReadiness = z.object({
   harnesses: z.record(
@@ -37,7 +43,7 @@ export const providerReadiness = z.object({
         .optional(),
     }),
   ),
-  /** How well svc's folders and processes are hidden from runs; left out by devices that do not report it. */
+  /** Says how well svc's folders and processes are hidden from runs; left out by devices that do not report it. */
   isolation: z.enum(isolationLevels).optional(),
   /** Its folders by their short ids, as it found them last; absent: the device does not say. */
   folders: z
@@ -155,11 +161,11 @@ export const serverMessage = z.discriminatedUnion('type', [
     displayName: z.string(),
     heartbeatMs: z.number().int().positive(),
     leaseMs: z.number().int().positive(),
-    serverTime: z.number().int(),
+    serverTime: unread(z.number().int()),
     capacity: z.number().int().positive(),
     remoteControlRevoked: z.boolean(),
     /**
-     * What to do with each run of hello: go on from `ackSeq`, start it, give it up, or forget it (its ending is
+     * Says what to do with each run of hello: go on from `ackSeq`, start it, give it up, or forget it (its ending is
      * stored).
      */
     runs: z.array(z.object({ ...ofRun, verdict: z.enum(['go_on', 'give_up', 'closed']), ackSeq: seq })),
@@ -169,14 +175,14 @@ export const serverMessage = z.discriminatedUnion('type', [
     limits,
     reconnectSpreadMs,
   }),
-  z.object({ type: z.literal('heartbeat.ack'), serverTime: z.number().int(), reconnectSpreadMs }),
-  z.object({ type: z.literal('run.offer'), ...ofRun, spec: runSpec, expiresInMs: z.number().int().positive() }),
+  z.object({ type: z.literal('heartbeat.ack'), serverTime: unread(z.number().int()), reconnectSpreadMs }),
+  z.object({ type: z.literal('run.offer'), ...ofRun, spec: runSpec, expiresInMs: unread(z.number().int().positive()) }),
   z.object({
     type: z.literal('run.start'),
     ...ofRun,
     /** The run's own token; never written to disk. */
     token: z.string(),
-    apiUrl: z.string(),
+    apiUrl: unread(z.string()),
     /** Secrets for the harness's environment; redacted from all output and never written to disk. */
     secrets: z.record(z.string(), z.string()),
   }),
@@ -214,8 +220,8 @@ export const eventsHeader = z.object({
   ...ofRun,
   firstSeq: z.number().int().positive(),
   lastSeq: z.number().int().positive(),
-  /** How many events of each kind the body holds. */
-  kinds: z.record(z.string(), z.number().int().positive()),
+  /** The number of events of each kind in the body. */
+  kinds: unread(z.record(z.string(), z.number().int().positive())),
   /** The run's totals so far, when the body holds a `usage` event. */
   usage: usageData.optional(),
   sessionId: z.string().max(200).optional(),

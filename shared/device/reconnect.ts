@@ -5,7 +5,7 @@ const spacingMs = 80
 const mostMs = 60_000
 
 /**
- * How long `devices` devices spread their return to a server that they lose at once. For few devices it is below the
+ * Returns the time over which `devices` devices spread their return to a server that they lose at once. For few devices it is below the
  * delay they wait anyway, so a single device is back at once.
  */
 export function reconnectSpread(devices: number): number {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { inputsOf, mainInput, type CallInputs } from './call-inputs.ts'
 
-/** What was found, without what is empty. */
+/** Returns what was found, without what is empty. */
 function found(name: string, input: unknown) {
   const { doubt, ...lists } = inputsOf({ name, input })
   const full = Object.entries(lists).filter(([, list]) => list.length > 0)

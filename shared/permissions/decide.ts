@@ -93,7 +93,7 @@ function reachedOwn(place: JudgedPlace, { name, paths, inputs }: JudgedCall): st
   return named === undefined ? null : `${named} holds files of svc itself`
 }
 
-/** How much a rule leaves open: a tool by its name before several, an input before any, one text before a pattern. */
+/** Ranks how much a rule leaves open: a tool by its name before several, an input before any, one text before a pattern. */
 function narrowness(rule: ToolRule): number {
   const { tool, pattern } = parseRule(rule)
   const ofTool = tool.includes('*') ? 0 : 1

@@ -5,7 +5,7 @@ import { shellCommands } from './shell/commands.ts'
 import { unknown } from './shell/command-builder.ts'
 import { shellParts, unclearAt } from './shell/parts.ts'
 
-/** What a run would answer to a call, and why. */
+/** The answer that a run would give to a call, and why. */
 export interface Explanation {
   answer: Decision['decision']
   /** `own_svc`: the call is one of the run's own `svc`; `doubt`: it cannot be judged, or reaches files of svc itself. */

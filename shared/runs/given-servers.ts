@@ -11,7 +11,7 @@ import {
 } from './mcp-servers.ts'
 import type { ToolPermissions } from './spec.ts'
 
-/** Who is given servers: the parts of an agent, or of a run's spec, that decide about it. */
+/** The parts of an agent, or of a run's spec, that decide which servers it is given. */
 export interface McpTaker {
   harness: HarnessName
   protocol?: string | null | undefined

@@ -2,7 +2,7 @@
 export const agentSettings = ['model', 'backupModel', 'reasoningEffort', 'maxTurns'] as const
 export type AgentSetting = (typeof agentSettings)[number]
 
-/** How an MCP server is spoken to: a program that is started, or a server on the network in one of two ways. */
+/** The ways to speak to an MCP server: a program that is started, or a server on the network in one of two ways. */
 export type McpTransport = 'stdio' | 'http' | 'sse'
 
 /**
@@ -33,7 +33,7 @@ export interface HarnessFacts {
   holdsStrict: boolean
   /** Settings of the agent that it has nothing for; the agent's doctor and the manifest of a run say so. */
   ignores: readonly AgentSetting[]
-  /** What makes a session smaller when it is sent as a prompt; null: nothing does. */
+  /** The prompt that makes a session smaller; null: there is none. */
   compactCommand: string | null
   /** It goes on with the backup model by itself when its provider fails; svc does it for others, with another run. */
   changesModel: boolean
@@ -79,7 +79,7 @@ const table = {
     keepsInstructions: false,
     label: 'OpenCode',
     programs: ['opencode'],
-    // Which one counts depends on the provider of the model.
+    // The provider of the model decides which one counts.
     keyNames: [],
     models: 'any',
     modelNames: null,
@@ -165,7 +165,7 @@ export const defaultHarness: HarnessName = 'claude'
 /** The harness that runs any command, without a program, a session or a model of its own. */
 export const plainHarness: HarnessName = 'command'
 
-/** Whose service a run of the harness with this model depends on. */
+/** Returns the provider whose service a run of the harness with this model depends on. */
 export function providerOf(harness: HarnessName, model: string | null): string {
   const [provider, ...rest] = model?.split('/') ?? []
   return harnesses[harness].takesProviders && rest.length > 0 ? `${harness}/${provider}` : harness

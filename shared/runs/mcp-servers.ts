@@ -38,7 +38,7 @@ const stdioServer = z.object({
 })
 const remoteServer = z.object({
   type: z.enum(['http', 'sse']),
-  /** What the variables of a run make of it is checked on the device. */
+  /** The device checks what the variables of a run make of it. */
   url: value.regex(/^https?:\/\/.|\$\{/i),
   headers: named(/^[!#$%&'*+.^_`|~A-Za-z0-9-]{1,200}$/, mcpLimits.headers),
   command: notRead,

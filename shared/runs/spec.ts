@@ -29,7 +29,7 @@ export const reasoningEfforts = ['none', 'minimal', 'low', 'medium', 'high', 'xh
 export const harnessCommand = z.union([z.string().min(1).max(16_384), z.array(z.string().max(16_384)).min(1).max(256)])
 export type HarnessCommand = z.infer<typeof harnessCommand>
 
-/** How the program of the `command` harness is spoken to: by the Agent Client Protocol. Without one, it is a plain program. */
+/** The protocol by which svc speaks to the program of the `command` harness: the Agent Client Protocol. Without one, it is a plain program. */
 export const commandProtocols = ['acp'] as const
 export type CommandProtocol = (typeof commandProtocols)[number]
 

@@ -1,7 +1,7 @@
 import type { ThrowAwayPostgres } from '../../scripts/postgres.ts'
 import type { Result } from './measure.ts'
 
-/** What a benchmark gets to work with. */
+/** Says what a benchmark gets to work with. */
 export interface Context {
   /** A folder of this run, removed at its end. */
   scratch: string
@@ -16,7 +16,7 @@ export interface Context {
 
 export interface Bench {
   name: string
-  /** What is measured, in a sentence. */
+  /** Says what is measured, in a sentence. */
   about: string
   run(context: Context): Promise<Result[]>
 }

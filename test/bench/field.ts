@@ -94,7 +94,7 @@ async function oneRound(context: Context, round: number) {
   }
 }
 
-/** What npm puts on a disk for those who use the programs. */
+/** Counts the bytes that npm puts on a disk for those who use the programs. */
 function dependencyBytes(): number {
   const root = resolve(import.meta.dirname, '../..')
   const listed = execFileSync('npm', ['ls', '--omit=dev', '--all', '--parseable'], {

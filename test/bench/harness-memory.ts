@@ -8,7 +8,7 @@ import { writeFileSync } from 'node:fs'
 
 const settleMs = 2_000
 
-/** What one more run takes of the device's memory, beside its harness: its run host. Both releases run at the same time, with the same run. */
+/** Says what one more run takes of the device's memory, beside its harness: its run host. Both releases run at the same time, with the same run. */
 export const harnessMemory: Bench = {
   name: 'harness-memory',
   about: 'memory of the run host of a run that waits, against the last release',

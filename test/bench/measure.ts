@@ -11,7 +11,7 @@ export interface Result {
   name: string
   unit: string
   ours: Stat
-  /** What the peer is. */
+  /** Says what the peer is. */
   peerIs: string
   peer: Stat
   /** The middle one of the rounds' ratios of medians, so that a load that comes and goes hits both alike. */
@@ -38,7 +38,7 @@ export interface Comparison {
   target?: Target
   note?: () => string
   rounds: number
-  /** Each gives the samples of one round. */
+  /** Each returns the samples of one round. */
   ours(round: number): Promise<readonly number[]>
   peer(round: number): Promise<readonly number[]>
 }

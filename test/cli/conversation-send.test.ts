@@ -11,7 +11,7 @@ beforeEach(() => {
 })
 afterEach(() => home.close())
 
-/** Serves, and gives what the environment of a person's program holds. */
+/** Serves, and returns what the environment of a person's program holds. */
 async function asked(answer: Parameters<ServedHome['serve']>[0]): Promise<Record<string, string>> {
   return { SVC_TOKEN: 't', SVC_API_URL: (await home.serve(answer)).url }
 }

@@ -2,7 +2,7 @@ import { spawn } from 'node-pty'
 import { svcProgram, type Home } from './run-svc.ts'
 
 export interface OnTerminal {
-  /** What the terminal was sent so far. */
+  /** Says what the terminal was sent so far. */
   shown: { text: string }
   /** Its exit status. */
   ended: Promise<number>

@@ -26,7 +26,7 @@ export interface SvcOptions {
   input?: string
   cwd?: string
   nodeFlags?: readonly string[]
-  /** Where standard output goes instead. */
+  /** Says where standard output goes instead. */
   stdout?: number
 }
 

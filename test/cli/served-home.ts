@@ -11,7 +11,7 @@ export interface ServedHome extends Home {
   /** The one that was started last. */
   readonly api: ApiServer
   serve(answer: Answering, port?: number): Promise<ApiServer>
-  /** Serves, and gives what the environment of a program within a run holds. */
+  /** Serves, and returns what the environment of a program within a run holds. */
   inRun(answer: Answering): Promise<Record<string, string>>
   /** Ends what was served and removes the home. */
   close(): Promise<void>

@@ -34,7 +34,7 @@ afterAll(() => machine?.stop())
 const inWork = (name: string) => join(machine.folder, name)
 const write = (path: string) => ({ name: 'Write', input: { file_path: path, content: 'by claude\n' } })
 
-/** What the model was told after it made the calls, one after another. */
+/** Returns what the model was told after it made the calls, one after another. */
 async function heard(permissions: Partial<RunSpec['permissions']>, calls: readonly StubTool[]): Promise<string> {
   await machine.stub.script({ run: { steps: [...calls.map((tool) => ({ tool })), { text: 'That was it.' }] } })
   await machine.play({ permissions: { allow: [], ask: [], deny: [], defaultMode: 'strict', ...permissions } })

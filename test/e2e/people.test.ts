@@ -92,7 +92,7 @@ async function begin(options: SystemOptions) {
   return { system, folder, agentId: agent.id }
 }
 
-/** What is asked of a task, again and again, while servers come and go. */
+/** Asks for tasks, again and again, while servers come and go. */
 function tasksOf(api: TestApi) {
   const asking = { ms: 90_000, everyMs: 100 }
   const get = (id: string) => api.call<Task>('GET', `/tasks/${id}`)

@@ -88,7 +88,7 @@ test('the harness gets no token of the device and none of a person, and reaches 
   if (existsSync(join(stateDir, 'runs'))) expect(readdirSync(join(stateDir, 'runs'))).toEqual([])
 })
 
-/** What stands of `value` in base64 whatever surrounds it, when it begins `shift` bytes after a boundary. */
+/** Returns what stands of `value` in base64 whatever surrounds it, when it begins `shift` bytes after a boundary. */
 function base64Core(value: string, shift: number): string {
   const whole = Buffer.from('x'.repeat(shift) + value).toString('base64')
   return whole.slice(shift === 0 ? 0 : 4, -8)

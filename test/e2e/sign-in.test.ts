@@ -27,7 +27,7 @@ afterAll(async () => {
   rmSync(root, { recursive: true, force: true })
 })
 
-/** What ends what a test began, also when it failed: a login that nobody approves would wait for a quarter of an hour. */
+/** These functions end what a test began, also when it failed: a login that nobody approves would wait for a quarter of an hour. */
 const cleanups: (() => void)[] = []
 afterEach(() => {
   for (const clean of cleanups.splice(0).toReversed()) clean()

@@ -63,7 +63,7 @@ test.skipIf(!hasPostgres())(
   600_000,
 )
 
-/** What went wrong with each automation, and when: the reason why one fired too late, or not. */
+/** Says what went wrong with each automation, and when: the reason why one fired too late, or not. */
 class Troubles {
   readonly #of = new Map<unknown, string[]>()
   readonly log: Log

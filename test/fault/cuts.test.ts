@@ -8,7 +8,7 @@ import { printedLines, scenario, type Scenario } from '../kit/system-scenario.ts
 
 /** Durations of the second part are the real ones divided by this: a lease of 90 s lasts 4.5 s. */
 const factor = 20
-/** What a loaded machine needs on top; it is not divided. */
+/** The time that a loaded machine needs on top; it is not divided. */
 const slownessMs = 3_000
 
 const steps = [

@@ -5,7 +5,7 @@ import { TestSystem } from '../kit/system.ts'
 /** Fault matrix, row 22, with the real durations: it only waits, beside the other tests. */
 
 const noticedMs = 45_000
-/** What a busy machine needs to tell of it; the wire must be given up before. */
+/** The time that a busy machine needs to tell of it; the wire must be given up before. */
 const tellingMs = 2_000
 
 let system: TestSystem

@@ -89,7 +89,7 @@ describe('row 35: two daemons with one identity', () => {
   })
 })
 
-/** What a run host says first to a daemon that says who it is. */
+/** Returns what a run host says first to a daemon that says who it is. */
 function firstReply(path: string, owner: { pid: number; startTime: string }): Promise<HostReply> {
   return new Promise((done, fail) => {
     const socket = connect(path)

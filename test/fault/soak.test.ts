@@ -120,14 +120,14 @@ test(
   },
 )
 
-/** How late the lines of the device's log may be in their file on a busy machine, with the time that a kill takes. */
+/** The time by which the lines of the device's log may be late in their file on a busy machine, with the time that a kill takes. */
 const logLagMs = 2_000
 
 const anyOf = <Value>(values: readonly Value[], random: () => number): Value =>
   values[Math.floor(random() * values.length)]!
 
 /**
- * Whose the hosts were that the test killed. A host may be killed between being given a run and writing of itself whose it
+ * Says whose the hosts were that the test killed. A host may be killed between being given a run and writing of itself whose it
  * is: then the log of the device says it, unless the daemon was killed a moment later, before its last lines were in the
  * file. Such a host counts for one run that was live when it was killed and that crashed, and for no other run.
  */

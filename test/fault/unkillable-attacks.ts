@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 
-/** What a run does to get rid of svc, as shell commands. They name only what belongs to the test. */
+/** Says what a run does to get rid of svc, as shell commands. They name only what belongs to the test. */
 export interface Targets {
   root: string
   stateDir: string

@@ -1,12 +1,12 @@
 import { createLoginLink } from '../../control-plane/operator/login-link.ts'
 import type { TestServer } from './server.ts'
 
-/** What a browser does with the server's pages: keeps cookies, follows where it is sent, fills in and sends forms. */
+/** Shares what a browser does with the server's pages: keeps cookies, follows where it is sent, fills in and sends forms. */
 
 export interface Page {
   status: number
   headers: Headers
-  /** Where it was sent on to; null: nowhere. */
+  /** Says where it was sent on to; null: nowhere. */
   location: string | null
   text: string
   /** Hidden fields of the page's form, by name. */

@@ -1,6 +1,6 @@
 import type { EndReport } from '../../shared/device/protocol.ts'
 
-/** What a device reports of a run that has completed and told nothing, but for what is given. */
+/** Returns what a device reports of a run that has completed and told nothing, but for what is given. */
 export const endReport = (told: Partial<EndReport> = {}): EndReport => ({
   exitReason: 'completed',
   exitCode: 0,

@@ -56,7 +56,7 @@ export class FakeDevice {
   private readonly socket: WebSocket
   private readonly inbox: ServerMessage[] = []
   private readonly waiting = new Set<() => void>()
-  /** What it said last; null before its hello. */
+  /** The state that it told last; null before its hello. */
   private claimState: ClaimState | null = null
   /** Answers questions of these kinds by itself when set. */
   folderAnswer: ((rootPath: string) => FolderCheck) | null = null
@@ -259,7 +259,7 @@ export class FakeRun {
     await this.device.next('run.closed')
   }
 
-  /** What tells of the ending. */
+  /** Returns the message that tells of the ending. */
   ending(exitReason: ExitReason, report: Partial<EndReport> = {}): DeviceMessage {
     return {
       type: 'run.ended',

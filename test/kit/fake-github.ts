@@ -15,7 +15,7 @@ export interface FakeGithub {
   token: string
   /** Answers by path below `/repos`, query left out; a function gets the query. */
   answers: Map<string, unknown>
-  /** Where calls of paths below `/repos` are redirected to. */
+  /** Says where calls of paths below `/repos` are redirected to. */
   redirects: Map<string, string>
   /** Paths that were asked for, with their query. */
   asked: string[]

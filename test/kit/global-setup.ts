@@ -10,7 +10,7 @@ import { findPostgres, startPostgres } from '../../scripts/postgres.ts'
 import { currentRelease } from '../../scripts/release.ts'
 
 /**
- * What all tests of a run share: an image of the migrated SQLite schema, and a throw-away PostgreSQL whose template
+ * Makes what all tests of a run share: an image of the migrated SQLite schema, and a throw-away PostgreSQL whose template
  * database is migrated. Made once, although each project of the test run asks for it.
  */
 export interface SharedDatabases {
@@ -27,7 +27,7 @@ export interface SharedDatabases {
 declare module 'vitest' {
   export interface ProvidedContext {
     databases: SharedDatabases
-    /** How many replicas of the control plane a test's server is. */
+    /** Says how many replicas of the control plane a test's server is. */
     replicas: number
     /** Folder with the bundled programs. */
     programs: string

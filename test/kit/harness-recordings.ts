@@ -6,7 +6,7 @@ import type { RunSpec } from '../../shared/runs/spec.ts'
 
 const folderOf = (harness: string) => join(import.meta.dirname, '../fixtures/harness', harness)
 
-/** What a real harness wrote, as test/fixtures/harness keeps it. */
+/** Returns what a real harness wrote, as test/fixtures/harness keeps it. */
 export function recording(harness: string, name: string): Buffer {
   return readFileSync(join(folderOf(harness), `${name}.jsonl`))
 }

@@ -12,13 +12,13 @@ import type { TestSystem } from './system.ts'
 
 export interface Expected {
   exitReason: string
-  /** What the harness printed, as far as the test knows it; with `atLeast`, its beginning. */
+  /** Says what the harness printed, as far as the test knows it; with `atLeast`, its beginning. */
   output?: string
   /** The output may stop anywhere (the harness was killed): what there is must be a beginning of `output`. */
   isCutOff?: boolean
   /** Output may be missing where a `gap` event says so. */
   mayHaveGaps?: boolean
-  /** How often the harness was started for this run (default 1). */
+  /** Says how often the harness was started for this run (default 1). */
   starts?: number
   /** false: the folder was changed by others too, or the daemon could not make a change-set. */
   hasChangeSet?: boolean

@@ -17,7 +17,7 @@ export function judgedPlace(change: Partial<JudgedPlace> = {}): JudgedPlace {
   }
 }
 
-/** What a call reaches for on a machine where nothing exists, so that no link leads elsewhere. */
+/** Returns what a call reaches for on a machine where nothing exists, so that no link leads elsewhere. */
 export function plainReach(call: ToolCall, { cwd }: JudgedPlace): CallReach {
   const inputs = inputsOf(call)
   const paths = inputs.paths.map(({ text, rest }) => ({

@@ -1,4 +1,4 @@
-// An MCP server on standard input and output with one tool, `say`, which gives its text back, and tells when it was given a
+// An MCP server on standard input and output with one tool, `say`, which returns its text, and tells when it was given a
 // password that is none of its business. What MCP_WORD holds is said as well.
 import { createInterface } from 'node:readline'
 

@@ -17,11 +17,11 @@ export interface Issuer {
   url: string
   clientId: string
   clientSecret: string
-  /** Who is signed in at the issuer. */
+  /** Says who is signed in at the issuer. */
   person: IssuerPerson
   /** Requests of the token endpoint that it refused, with the reason. */
   refused: string[]
-  /** How the next tokens go wrong. */
+  /** Says how the next tokens go wrong. */
   flaw: Flaw | null
   /** The address is told by userinfo only. */
   isTerse: boolean

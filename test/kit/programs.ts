@@ -52,7 +52,7 @@ export class Program {
     return this.#exit === null
   }
 
-  /** What it printed, for messages of failed tests. */
+  /** Returns what it printed, for messages of failed tests. */
   get log(): string {
     return readFileSync(this.#options.logPath, 'utf8')
   }
@@ -91,7 +91,7 @@ export interface WaitOptions {
   about?: () => string
 }
 
-/** Asks until the answer is neither null, undefined nor false, and gives it; fails when that takes longer than `ms`. */
+/** Asks until the answer is neither null, undefined nor false, and returns it; fails when that takes longer than `ms`. */
 export async function waitFor<Value>(
   ask: () => Value | Promise<Value>,
   what: string,

@@ -4,7 +4,7 @@ import type { Person, TestServer } from './server.ts'
 
 type Served = Pick<TestServer, 'database'>
 
-/** What the device is told of the run. */
+/** Returns what the device is told of the run. */
 // oxlint-disable-next-line typescript/no-explicit-any
 export async function specOf({ database }: Served, runId: string): Promise<any> {
   const row: { spec: string } = await database.root('run_details').where({ run_id: runId }).first('spec')

@@ -157,7 +157,7 @@ export class TestServer {
     return [this.database.root, ...(this.twin?.roots ?? [])]
   }
 
-  /** Where the next request goes. */
+  /** Returns where the next request goes. */
   nextUrl(): string {
     return this.twin !== null && ++this.turns % 2 === 0 ? this.twin.nextUrl() : this.plane.localUrl
   }
@@ -216,7 +216,7 @@ export class TestServer {
     })
   }
 
-  /** Wakes the agent and gives the new run's id. */
+  /** Wakes the agent and returns the new run's id. */
   async startRun(agentId: string, body: Record<string, unknown> = {}, token?: string): Promise<string> {
     const reply = await this.ok(`/agents/${agentId}/runs`, { body, ...(token === undefined ? {} : { token }) })
     if (reply.runPublicId === undefined) throw new Error(`no run: ${JSON.stringify(reply)}`)

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 export interface SmallDisk {
   /** Put before the command of a program that is to see the disk. */
   readonly via: readonly string[]
-  /** Where this test sees what the programs see at the path it was mounted on. */
+  /** Says where this test sees what the programs see at the path it was mounted on. */
   readonly seenAt: string
   /** Takes all the room that is left. */
   fill(): void

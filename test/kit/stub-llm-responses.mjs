@@ -7,7 +7,7 @@ const newId = (prefix) => prefix + randomBytes(12).toString('hex')
 /** Tools of a request, those in namespaces too. */
 export const toolsOf = ({ tools = [] }) => tools.flatMap((tool) => (tool.type === 'namespace' ? tool.tools : [tool]))
 
-/** What was said since the model's last reply, as the rules of a scenario see it. */
+/** Returns what was said since the model's last reply, as the rules of a scenario see it. */
 export function lastSaid({ input = [] }) {
   const items = Array.isArray(input) ? input : [input]
   const isReply = ({ type, role }) =>

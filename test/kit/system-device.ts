@@ -28,7 +28,7 @@ export class TestDevice {
   stateDir: string
   readonly homeDir: string
   readonly logPath: string
-  /** What the next start is of: another folder than before is an upgrade. */
+  /** Says what the next start is of: another folder than before is an upgrade. */
   programs: string | undefined
   readonly #options: DeviceOptions
   /** The state folder as the daemon sees it. */
@@ -170,7 +170,7 @@ export class TestDevice {
     return this.program.end()
   }
 
-  /** What `svc device status` asks the daemon. */
+  /** Asks the daemon what `svc device status` asks it. */
   async status(): Promise<ControlStatus> {
     return (await this.control({ op: 'status' })) as ControlStatus
   }

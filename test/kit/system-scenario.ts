@@ -21,14 +21,14 @@ export interface ScenarioOptions {
 export interface Scenario {
   agentId: string
   folder: string
-  /** What `GATES/` stands for. */
+  /** Says what `GATES/` stands for. */
   gates: string
   /** The commit the repository begins on. */
   commit: string
   api: TestApi
   device: TestDevice
   start(prompt?: string): Promise<string>
-  /** How often the harness was started, by its own account; for one run, or in all. */
+  /** Returns how often the harness was started, by its own account; for one run, or in all. */
   starts(runId?: string): number
   /** Lets the harness go on past `await=GATES/name`. */
   open(name: string): void
@@ -127,7 +127,7 @@ export function treeOf(folder: string): string {
   return tree
 }
 
-/** What `lines=count` prints from line `from` on, as a terminal shows it. Computed here, not taken from the harness. */
+/** Returns what `lines=count` prints from line `from` on, as a terminal shows it. Computed here, not taken from the harness. */
 export function printedLines(count: number, { from = 1, size = 32 } = {}): string {
   let text = ''
   for (let number = from; number < from + count; number++) {

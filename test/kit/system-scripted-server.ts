@@ -31,7 +31,7 @@ export class ScriptedServer {
   capacity = 3
   /** Runs the next welcome speaks of. */
   verdicts: (ServerMessage & { type: 'welcome' })['runs'] = []
-  /** What to answer to a frame of events and to an ending; null: nothing. */
+  /** Says what to answer to a frame of events and to an ending; null: nothing. */
   onEvents: (header: EventsHeader) => ServerMessage | null = ({ runId, fence, lastSeq }) => ({
     type: 'ack',
     runId,

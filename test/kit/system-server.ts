@@ -22,7 +22,7 @@ export class TestServer {
   readonly dataDir: string
   readonly logPath: string
   readonly api: TestApi
-  /** What the next start is of: another folder than before is an upgrade. */
+  /** Says what the next start is of: another folder than before is an upgrade. */
   programs: string | undefined
   readonly #options: ServerOptions
   #program: Program | null = null

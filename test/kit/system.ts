@@ -21,7 +21,7 @@ export interface SystemOptions {
   devices?: number
   /** Runs each device takes at once (default 10). */
   capacity?: number
-  /** What its devices are to be like. */
+  /** Says what its devices are to be like. */
   device?: Pick<DeviceOptions, 'diskMegabytes' | 'via'>
   /** The folders of other programs than this checkout's. */
   programs?: { server?: string; device?: string }

@@ -51,7 +51,7 @@ export async function liveRun(server: TestServer, device: FakeDevice, agentId: s
   return device.take()
 }
 
-/** What was asked to be woken in a conversation, oldest first: agent and source. Written with the message itself. */
+/** Returns what was asked to be woken in a conversation, oldest first: agent and source. Written with the message itself. */
 export async function wakesIn(server: TestServer, conversationId: string): Promise<[string, string][]> {
   const rows: { agent_id: string; trigger_source: string }[] = await server.database
     .root('wakes')

@@ -5,7 +5,7 @@ import type { TestSystem } from '../kit/system.ts'
 /** A person who signs in with svc, connects their machine by it, and reads by it what the machine does. */
 export interface DeviceOwner {
   device: TestDevice
-  /** What svc printed; fails where it fails. */
+  /** Returns what svc printed; fails where it fails. */
   text: (...line: string[]) => Promise<string>
   /** The same, of a command that prints one line of JSON. */
   json: (...line: string[]) => Promise<unknown>

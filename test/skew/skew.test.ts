@@ -78,7 +78,7 @@ describe.each<{ server: Age; device: Age }>([
   })
 })
 
-/** Wakes an agent by svc; gives the run's id. */
+/** Wakes an agent by svc; returns the run's id. */
 async function wakes({ json }: DeviceOwner, { agentId }: Scenario): Promise<string> {
   const wake = await json('run', 'create', '--agent', agentId, '--prompt', 'Make it so.')
   return (wake as { runPublicId: string }).runPublicId
@@ -200,7 +200,7 @@ describe('a system of the old programs', () => {
 /** A run of an old device, at work. */
 interface AtWork {
   runId: string
-  /** What has arrived of it. */
+  /** Says what has arrived of it. */
   seen: RunEvent[]
   host: HostRecord
 }

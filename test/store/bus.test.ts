@@ -3,7 +3,7 @@ import { createBus, type Bus } from '../../control-plane/db/bus.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { hasPostgres, openPostgres } from '../kit/database.ts'
 
-/** What replicas of the control plane tell each other beside the outbox. */
+/** Tests what replicas of the control plane tell each other beside the outbox. */
 
 test.skipIf(!hasPostgres())('signals of one replica reach the other one, by one query at a time', async () => {
   const warnings: string[] = []

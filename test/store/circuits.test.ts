@@ -17,8 +17,8 @@ onBoth('a breaker is one for each provider and device, and is seen until its tri
   expect(await findCircuit(root, of)).toBeNull()
   await replaceCircuit(root, { ...of, times: 1, openedAt: at, openUntil: at + 10 })
   await replaceCircuit(root, { ...of, provider: 'claude', times: 1, openedAt: at, openUntil: at + 5 })
-  const again = { device: of.device, provider: of.provider, times: 2, openedAt: at + 20, openUntil: at + 40 }
-  await replaceCircuit(root, { ...again, workspaceId })
+  const again = { ...of, times: 2, openedAt: at + 20, openUntil: at + 40 }
+  await replaceCircuit(root, again)
   expect(await findCircuit(root, of)).toEqual(again)
   const seen = async (triedSince: number) => {
     const { circuits } = await loadOccupancy(root, {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { createCatalog } from '../../control-plane/catalog/catalog.ts'
+import type { IngestCounters } from '../../control-plane/link/counters.ts'
 import { Ingest } from '../../control-plane/link/ingest.ts'
 import type { IngestItem } from '../../control-plane/link/ingest-batch.ts'
 import { silentLog } from '../../control-plane/process/log.ts'
@@ -10,7 +11,7 @@ import type { Database } from '../../control-plane/db/open.ts'
 import { claimRun, offerRuns } from '../../control-plane/resources/runs/lease-store.ts'
 import { listFrames } from '../../control-plane/resources/runs/log-store.ts'
 import { endRun, findRun } from '../../control-plane/resources/runs/store.ts'
-import { hasPostgres, openPostgres, openSqlite } from '../kit/database.ts'
+import { hasPostgres, onBoth, openPostgres, openSqlite } from '../kit/database.ts'
 import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'
 
 /** When what was pushed is stored and answered, whatever the moment at which it comes. */
@@ -35,13 +36,15 @@ const frame = (answered: () => void): IngestItem => ({
   giveUp: () => undefined,
 })
 
-const ingestOf = ({ root }: Database) =>
+const uncounted: IngestCounters = { refused: () => undefined, integrity: () => undefined, stored: () => undefined }
+
+const ingestOf = ({ root }: Database, counters = uncounted) =>
   new Ingest({
     root,
     world: realWorld,
     log: silentLog,
     bus: { signal: () => undefined },
-    counters: { refused: () => undefined, integrity: () => undefined, stored: () => undefined },
+    counters,
     catalog: createCatalog([]),
     onEnded: () => undefined,
   })
@@ -67,6 +70,36 @@ test('what comes while the work before it is just done is not left lying', async
   }
   expect(answers).toBe(3 * moments)
   await database.close()
+})
+
+onBoth('events that are sent again are compared, and what is refused is counted', async (database) => {
+  const { root } = database
+  const workspaceId = await seedWorkspace(root)
+  const { id: runId } = await seedRun(root, await seedAgent(root, workspaceId))
+  await offerRuns(root, { runIds: [runId], device: 'dvc_a', expiresAt: at })
+  await claimRun(root, { runId, fence: 1, device: 'dvc_a', at })
+  const counted: string[] = []
+  const ingest = ingestOf(database, {
+    ...uncounted,
+    refused: (reason) => void counted.push(`refused: ${reason}`),
+    integrity: (_, message) => void counted.push(message),
+  })
+  const push = async (text: string, of: string) => {
+    const bytes = Buffer.from(`{"seq":1,"at":1,"kind":"text","data":{"text":"${text}"}}\n`)
+    const sent: ServerMessage[] = []
+    const given = frame(() => undefined)
+    if (given.kind !== 'events') throw new Error('no events')
+    const header = { ...given.header, runId: of, sha256: createHash('sha256').update(bytes).digest('hex') }
+    await ingest.push({ ...given, workspaceId, header, body: bytes, send: (message) => void sent.push(message) })
+    return sent.map(({ type }) => type)
+  }
+  expect(await push('x', runId)).toEqual(['ack'])
+  expect(await push('x', runId)).toEqual(['ack'])
+  expect(counted).toEqual([])
+  expect(await push('y', runId)).toEqual(['ack'])
+  expect(counted).toEqual(['events from 1 were sent again with other content'])
+  expect(await push('x', 'run_0000000000000000')).toEqual(['run.refused'])
+  expect(counted.slice(1)).toEqual(['refused: run_unknown'])
 })
 
 test.skipIf(!hasPostgres())('events of a run that ends while they are stored are refused', async () => {

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import type { Db } from '../../control-plane/db/open.ts'
-import { findWaiting, listWaiting } from '../../control-plane/placement/waiting-store.ts'
+import { findWaiting, isTaskHeld, listWaiting } from '../../control-plane/placement/waiting-store.ts'
 import { insertFolder } from '../../control-plane/resources/folders/store.ts'
 import { insertDetails, listSpecs } from '../../control-plane/resources/runs/details-store.ts'
 import { takeFallback } from '../../control-plane/resources/runs/fallback-store.ts'
@@ -76,7 +76,13 @@ onBoth('a run is claimed with what its start needs; alone only when it works on 
   const sealed = Buffer.from('sealed')
   const secret = { id: 'sec_1', workspaceId, name: 'one', provider: null, envVarName: 'ONE', sealed }
   await insertSecret(root, { ...secret, createdBy: 'usr_1', createdAt: at })
-  await insertSecretGrant(root, { secretId: 'sec_1', agentId: agent.id, workspaceId, by: 'usr_1', at })
+  await insertSecretGrant(root, {
+    secretId: 'sec_1',
+    agentId: agent.id,
+    workspaceId,
+    grantedBy: 'usr_1',
+    createdAt: at,
+  })
   expect(await claimRun(root, { runId: ofTask.id, ...by })).toMatchObject({ hasSecrets: true })
 })
 
@@ -173,8 +179,10 @@ onBoth('a run waits for the others of its task that were first or are at work', 
   const workspaceId = await seedWorkspace(root)
   const agent = await seedAgent(root, workspaceId)
   const taskId = (await seedTask(root, workspaceId)).id
+  expect(await isTaskHeld(root, taskId)).toBe(false)
   const first = await seedRun(root, agent, { taskId, createdAt: at })
   const second = await seedRun(root, agent, { taskId, createdAt: at + 1 })
+  expect(await isTaskHeld(root, taskId)).toBe(true)
   const third = await seedRun(root, agent, { taskId, createdAt: at + 2 })
   const other = await seedRun(root, agent, { taskId: (await seedTask(root, workspaceId)).id, createdAt: at + 3 })
   const locked = async () => {

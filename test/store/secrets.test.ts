@@ -62,9 +62,9 @@ onBoth(
       lastRevealedBy: 'usr_2',
       lastRevealedAt: at + 5,
     })
-    const grant = { secretId: first.id, agentId: agent.id, workspaceId, by: 'usr_1', at }
+    const grant = { secretId: first.id, agentId: agent.id, workspaceId, grantedBy: 'usr_1', createdAt: at }
     await insertSecretGrant(root, grant)
-    await insertSecretGrant(root, { ...grant, at: at + 9 })
+    await insertSecretGrant(root, { ...grant, createdAt: at + 9 })
     expect([...(await listGranteesOf(root, [first.id, second.id]))]).toEqual([
       [first.id, [agent.id]],
       [second.id, []],
@@ -89,7 +89,7 @@ onBoth('a run gets the values that its agent was granted, and no others', async 
   ] as const) {
     const secret = secretRow(workspaceId, name)
     await insertSecret(root, { ...secret, sealed: vault.seal(secret.id, `value of ${name} 🔑`) })
-    await insertSecretGrant(root, { secretId: secret.id, agentId, workspaceId, by: 'usr_1', at })
+    await insertSecretGrant(root, { secretId: secret.id, agentId, workspaceId, grantedBy: 'usr_1', createdAt: at })
     ids.push(secret.id)
   }
   expect(await listSecretKeys(root, agent.id)).toEqual(new Map([['MINE', ids[0]]]))

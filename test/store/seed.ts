@@ -204,5 +204,5 @@ export const projectRow = (workspaceId: string, changes: Partial<ProjectRow> = {
   ...changes,
 })
 
-/** How a compare-and-set fails when another one was first. */
+/** Says how a compare-and-set fails when another one was first. */
 export const wroteSecond = { code: 'transient_conflict' }

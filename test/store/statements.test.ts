@@ -62,7 +62,7 @@ test('a written statement answers as the builder does (sqlite in a file)', async
   await answersAsTheBuilder((await inFile()).root)
 })
 
-/** What a transaction wrote is its own until it commits, and everybody's from then on. */
+/** Tests that what a transaction wrote is its own until it commits, and everybody's from then on. */
 async function keepsToItsTransaction(root: Database['root']): Promise<void> {
   const tx = await root.transaction()
   await setNote(tx, ['written', 0])

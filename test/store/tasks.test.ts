@@ -172,7 +172,7 @@ onBoth('tasks of a private project are listed for whom it is, and an agent sees 
     createdAt: at,
     updatedAt: at,
   })
-  await insertGrant(root, { projectId: id, agentId: granted!.agentId, at })
+  await insertGrant(root, { projectId: id, agentId: granted!.agentId, createdAt: at })
   const hidden = await seedTask(root, workspaceId, { projectId: id, assigneeAgentId: assigned!.agentId })
   const open = await seedTask(root, workspaceId)
   const seen = async (visibleTo: Parameters<typeof listTasks>[1]['visibleTo']) =>

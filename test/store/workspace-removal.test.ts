@@ -75,7 +75,7 @@ async function furnished(db: Db) {
   const project = projectRow(workspaceId)
   const projectId = project.id
   await insertProject(db, project)
-  await insertGrant(db, { projectId, agentId: agent.id, at })
+  await insertGrant(db, { projectId, agentId: agent.id, createdAt: at })
   await insertWorkflow(db, workflowRow(workspaceId))
   await insertProgram(db, { workspaceId, digest: 'd', source: 'x' })
   await seedCall(db, (await seedFlow(db, workspaceId)).id, 0)

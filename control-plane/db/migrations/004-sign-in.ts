@@ -1,7 +1,7 @@
 import type { Migration } from './migration.ts'
 
 /**
- * What signing in keeps for minutes: grants of the device flow, one-time links, sign-ins at an issuer under way, and how
+ * Keeps what a sign-in needs for minutes: grants of the device flow, one-time links, sign-ins at an issuer under way, and how
  * many codes a person has tried. Only who is who at the issuer stays.
  */
 export const signIn: Migration = {

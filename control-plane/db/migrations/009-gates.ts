@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import type { Migration } from './migration.ts'
 
-/** What stops a run to ask a person (approvals, questions), and the secrets that people give to agents. */
+/** Keeps what stops a run to ask a person (approvals, questions), and the secrets that people give to agents. */
 export const gates: Migration = {
   version: 9,
   name: 'gates',

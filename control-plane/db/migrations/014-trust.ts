@@ -1,6 +1,6 @@
 import type { Migration } from './migration.ts'
 
-/** Who may cause runs on whose device (docs/trust.md), and which repositories a workspace may reach through the server. */
+/** Keeps who may cause runs on whose device (docs/trust.md), and which repositories a workspace may reach through the server. */
 export const trust: Migration = {
   version: 14,
   name: 'trust',

@@ -1,6 +1,6 @@
 import type { Migration } from './migration.ts'
 
-/** How an agent's own command is spoken to. */
+/** Keeps how an agent's own command is spoken to. */
 export const commandProtocol: Migration = {
   version: 17,
   name: 'command-protocol',

@@ -14,7 +14,7 @@ export function isAgentBudgetSpent(
   return spent >= centsToNanoUsd(agent.monthlyBudgetCents)
 }
 
-/** Whose monthly budget is spent; null: neither's. */
+/** Returns whose monthly budget is spent; null: neither's. */
 export async function spentBudgetOf(
   db: Db,
   { agent, workspace, now }: { agent: AgentRow; workspace: WorkspaceRow; now: number },

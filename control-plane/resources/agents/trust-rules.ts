@@ -26,7 +26,7 @@ const runsOwnCommand = ({ harness }: Programs): boolean => harness !== null && h
 /** Agent programs may be exchanged freely, but a command can be any program. */
 const crossesToCommand = ({ before, after }: Change): boolean => runsOwnCommand(before) !== runsOwnCommand(after)
 
-/** What runs as an agent's own command, and how it is spoken to. */
+/** The program that runs as an agent's own command, and how svc speaks to it. */
 const programKeys: ReadonlySet<string> = new Set(['runtime.command', 'runtime.protocol'])
 
 export const decidesWhatRuns = (change: Change): boolean =>

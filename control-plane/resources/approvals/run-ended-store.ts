@@ -3,7 +3,7 @@ import { int } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
 import { query } from '../../db/statement.ts'
 
-/** What the end of a run may have to close or raise, read with one query since most runs leave nothing. */
+/** The rows that the end of a run may have to close or raise, read with one query since most runs leave nothing. */
 export interface LeftByRun {
   /** The run asked a person something that is still open. */
   hasOpenGates: boolean

@@ -173,7 +173,7 @@ export async function listAutomations(db: Db, filter: AutomationFilter): Promise
   return automations.list(newestFirst(query, filter))
 }
 
-/** Those who see its agent see an automation. */
+/** People who see its agent see an automation. */
 function onlyOfVisibleAgents(query: Knex.QueryBuilder, viewer: Viewer): void {
   if (viewer.seesAll) return
   void query.whereIn('agent_id', (agents) => onlyVisibleAgents(agents.from('agents').select('id'), viewer))

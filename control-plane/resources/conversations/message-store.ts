@@ -100,6 +100,15 @@ export async function listLastAuthors(
   return z.array(z.object({ type: z.enum(['user', 'agent']), at: time })).parse(rows)
 }
 
+/** The earlier texts of messages. */
+const edits = table('message_edits', {
+  messageId: text,
+  conversationId: text,
+  edit: int,
+  body: text,
+  replacedAt: time,
+})
+
 /** Writes a new text and keeps the old one. Fails with `transient_conflict` when somebody else changed it since it was read. */
 export async function replaceBody(
   db: Db,
@@ -113,12 +122,12 @@ export async function replaceBody(
       messages.toColumns({ body: after.body, mentions: [...after.mentions], editedAt: after.at, updatedAt: after.at }),
     )
   expectOnlyWriter(changed)
-  await db('message_edits').insert({
-    message_id: before.id,
-    conversation_id: before.conversationId,
+  await edits.insert(db, {
+    messageId: before.id,
+    conversationId: before.conversationId,
     edit: (await countOf(db('message_edits').where({ message_id: before.id }))) + 1,
     body: before.body,
-    replaced_at: after.at,
+    replacedAt: after.at,
   })
 }
 
@@ -127,13 +136,9 @@ export async function listEdits(
   db: Db,
   messageId: string,
   limit: number,
-): Promise<{ body: string; replacedAt: number }[]> {
-  const rows: unknown[] = await db('message_edits')
-    .where({ message_id: messageId })
-    .orderBy('edit', 'desc')
-    .limit(limit)
-    .select('body', 'replaced_at as replacedAt')
-  return z.array(z.object({ body: text, replacedAt: time })).parse(rows.toReversed())
+): Promise<Pick<RowOf<typeof edits>, 'body' | 'replacedAt'>[]> {
+  const newest = edits.from(db).where({ message_id: messageId }).orderBy('edit', 'desc').limit(limit)
+  return (await edits.list(newest)).toReversed().map(({ body, replacedAt }) => ({ body, replacedAt }))
 }
 
 /** Marks a message as deleted, which hides its text. Returns false when it was deleted before. */

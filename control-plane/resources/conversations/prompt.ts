@@ -41,7 +41,7 @@ const answerNote = (kind: 'comment' | 'message') => `Your final answer is posted
 
 const earlierText = (earlier: readonly Line[]): string => textOf('Said before, since you last wrote there:', earlier)
 
-/** What a session is told that knows nothing of the conversation; `''`: nothing was said. */
+/** Returns what a session is told that knows nothing of the conversation; `''`: nothing was said. */
 export const forgottenText = (lines: readonly Line[]): string =>
   textOf('You do not remember this conversation, since this is a new session. Said there before:', lines)
 

@@ -13,7 +13,7 @@ export async function linesOf(db: Db, workspaceId: string, messages: readonly Me
 }
 
 /**
- * What an agent's session that begins anew is told of the conversation: all up to its own last message. What came later is in
+ * Returns what an agent's session that begins anew is told of the conversation: all up to its own last message. What came later is in
  * the prompts of its wakes. Empty where it has not written there.
  */
 export async function saidBefore(

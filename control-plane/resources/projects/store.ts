@@ -47,23 +47,18 @@ export async function isPrefixTaken(db: Db, workspaceId: string, prefix: string)
   return (await db('projects').where({ workspace_id: workspaceId, prefix }).first('id')) !== undefined
 }
 
+const grants = table('project_grants', { projectId: text, agentId: text, createdAt: time })
+export type ProjectGrantRow = RowOf<typeof grants>
+
 /** Lets an agent into a project; an existing grant stays as it is. */
-export async function insertGrant(db: Db, grant: { projectId: string; agentId: string; at: number }): Promise<void> {
-  await db('project_grants')
-    .insert({ project_id: grant.projectId, agent_id: grant.agentId, created_at: grant.at })
-    .onConflict(['project_id', 'agent_id'])
-    .ignore()
+export async function insertGrant(db: Db, grant: ProjectGrantRow): Promise<void> {
+  await db('project_grants').insert(grants.toColumns(grant)).onConflict(['project_id', 'agent_id']).ignore()
 }
 
-const grantRow = z.object({ agentId: text, createdAt: time })
-
 /** Lists the agents that were let into a project, first let in first. */
-export async function listGrants(db: Db, projectId: string): Promise<z.infer<typeof grantRow>[]> {
-  const rows: unknown[] = await db('project_grants')
-    .where({ project_id: projectId })
-    .orderBy([{ column: 'created_at' }, { column: 'agent_id' }])
-    .select('agent_id as agentId', 'created_at as createdAt')
-  return rows.map((value) => grantRow.parse(value))
+export async function listGrants(db: Db, projectId: string): Promise<ProjectGrantRow[]> {
+  const order = [{ column: 'created_at' }, { column: 'agent_id' }]
+  return grants.list(grants.from(db).where({ project_id: projectId }).orderBy(order))
 }
 
 export async function removeGrant(db: Db, projectId: string, agentId: string): Promise<boolean> {

@@ -19,7 +19,7 @@ export const trialMs = 60_000
 export interface Circuit {
   device: string
   provider: string
-  /** How often it was opened without a success in between. */
+  /** The number of times that it was opened without a success in between. */
   times: number
   openedAt: number
   openUntil: number

@@ -2,39 +2,31 @@ import { z } from 'zod'
 import { int, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
 import { command, query } from '../../db/statement.ts'
-import type { Circuit } from './circuit-rules.ts'
+import { table, type RowOf } from '../../db/table.ts'
 
-const write = command(
-  `insert into provider_circuits (workspace_id, device, provider, times, opened_at, open_until) values (?, ?, ?, ?, ?, ?)
-   on conflict (workspace_id, device, provider) do update
-     set times = excluded.times, opened_at = excluded.opened_at, open_until = excluded.open_until`,
-)
+const circuits = table('provider_circuits', {
+  workspaceId: text,
+  device: text,
+  provider: text,
+  times: int,
+  openedAt: time,
+  openUntil: time,
+})
+type CircuitRow = RowOf<typeof circuits>
 
-export async function replaceCircuit(
-  db: Db,
-  { workspaceId, device, provider, times, openedAt, openUntil }: Circuit & { workspaceId: string },
-): Promise<void> {
-  await write(db, [workspaceId, device, provider, times, openedAt, openUntil])
+export async function replaceCircuit(db: Db, circuit: CircuitRow): Promise<void> {
+  await db('provider_circuits')
+    .insert(circuits.toColumns(circuit))
+    .onConflict(['workspace_id', 'device', 'provider'])
+    .merge()
 }
 
-const one = query(
-  `select device, provider, times, opened_at, open_until from provider_circuits
-   where workspace_id = ? and device = ? and provider = ?`,
-  z
-    .object({ device: text, provider: text, times: int, opened_at: time, open_until: time })
-    .transform((row): Circuit => ({
-      device: row.device,
-      provider: row.provider,
-      times: row.times,
-      openedAt: row.opened_at,
-      openUntil: row.open_until,
-    })),
-)
+const one = circuits.query('where workspace_id = ? and device = ? and provider = ?')
 
 export const findCircuit = (
   db: Db,
   of: { workspaceId: string; device: string; provider: string },
-): Promise<Circuit | null> => one.first(db, [of.workspaceId, of.device, of.provider])
+): Promise<CircuitRow | null> => one.first(db, [of.workspaceId, of.device, of.provider])
 
 const opened = query(
   'select distinct workspace_id from provider_circuits where open_until > ? and open_until <= ?',

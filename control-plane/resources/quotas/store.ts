@@ -2,32 +2,24 @@ import { z } from 'zod'
 import { text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
 import { command, query } from '../../db/statement.ts'
+import { table, type RowOf } from '../../db/table.ts'
 
 /** An account (see `accountOf`) that a provider's limit keeps from being used until `resetsAt`. */
-export interface QuotaWindow {
-  account: string
-  resetsAt: number
-}
-
-const close = command(
-  `insert into quota_windows (workspace_id, account, resets_at) values (?, ?, ?)
-   on conflict (workspace_id, account) do update set resets_at = excluded.resets_at
-   where quota_windows.resets_at < excluded.resets_at`,
-)
+const windows = table('quota_windows', { workspaceId: text, account: text, resetsAt: time })
+export type QuotaWindow = RowOf<typeof windows>
 
 /** Several runs may reach one limit; the latest reset that was told counts. */
-export async function closeQuota(db: Db, { workspaceId, account, resetsAt }: QuotaWindow & { workspaceId: string }) {
-  await close(db, [workspaceId, account, resetsAt])
+export async function closeQuota(db: Db, window: QuotaWindow): Promise<void> {
+  await db('quota_windows')
+    .insert(windows.toColumns(window))
+    .onConflict(['workspace_id', 'account'])
+    .merge()
+    .where('quota_windows.resets_at', '<', window.resetsAt)
 }
 
-const ofWorkspace = query(
-  'select account, resets_at from quota_windows where workspace_id = ? and resets_at > ? order by account',
-  z
-    .object({ account: text, resets_at: time })
-    .transform((row): QuotaWindow => ({ account: row.account, resetsAt: row.resets_at })),
-)
+const ofWorkspace = windows.query('where workspace_id = ? and resets_at > ? order by account')
 
-/** Those that reset after `since`. */
+/** Lists the windows that reset after `since`. */
 export const listQuotaWindows = (db: Db, workspaceId: string, since: number): Promise<QuotaWindow[]> =>
   ofWorkspace.list(db, [workspaceId, since])
 

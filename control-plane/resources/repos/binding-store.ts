@@ -1,6 +1,7 @@
 import { z } from 'zod'
-import { text } from '../../db/columns.ts'
+import { text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
+import { table, type RowOf } from '../../db/table.ts'
 
 /**
  * The repositories that a workspace may reach through the server's connection to its git host. The credentials are the
@@ -22,15 +23,15 @@ const patternsOf = (repository: string): string[] => {
   return [name, `${name.split('/')[0]}/*`, '*']
 }
 
+const bindings = table(
+  'repo_bindings',
+  { workspaceId: text, repository: text, at: time },
+  { columns: { at: 'created_at' } },
+)
+
 /** Adds a binding; an existing one stays. */
-export async function insertBinding(
-  db: Db,
-  binding: { workspaceId: string; repository: string; at: number },
-): Promise<void> {
-  await db('repo_bindings')
-    .insert({ workspace_id: binding.workspaceId, repository: binding.repository, created_at: binding.at })
-    .onConflict(['workspace_id', 'repository'])
-    .ignore()
+export async function insertBinding(db: Db, binding: RowOf<typeof bindings>): Promise<void> {
+  await db('repo_bindings').insert(bindings.toColumns(binding)).onConflict(['workspace_id', 'repository']).ignore()
 }
 
 export async function removeBinding(db: Db, binding: { workspaceId: string; repository: string }): Promise<boolean> {
@@ -60,10 +61,8 @@ export async function findOnlyWorkspace(db: Db): Promise<string | null> {
 export async function listBoundWorkspaces(db: Db, repository: string): Promise<string[]> {
   const only = await findOnlyWorkspace(db)
   if (only !== null) return [only]
-  const rows: { workspace_id: string }[] = await db('repo_bindings')
-    .whereIn('repository', patternsOf(repository))
-    .distinct('workspace_id')
-  return rows.map((row) => row.workspace_id)
+  const found = await bindings.list(bindings.from(db).whereIn('repository', patternsOf(repository)))
+  return [...new Set(found.map(({ workspaceId }) => workspaceId))]
 }
 
 export async function isBound(db: Db, workspaceId: string, repository: string): Promise<boolean> {

@@ -37,14 +37,14 @@ const occupancy = query(
   z.object({ kind: z.enum(['run', 'pause', 'quota', 'circuit']), one: text, other: text, amount: int }),
 )
 
-/** What a new run finds taken. One query, since a wake waits for it. */
+/** The room that a new run finds taken. One query reads it, since a wake waits for it. */
 export interface Occupancy {
   /** Live runs that devices hold or are offered, by device and harness. */
   live: { device: string; harness: string; count: number }[]
   /** Agents and harnesses whose run was ended after `pausedSince` by a rate limit of which nobody said when it is over. */
   paused: { agentId: string; harness: string }[]
   /** Accounts whose limit was reached and is not over, or has been only since `resetSince`. */
-  windows: QuotaWindow[]
+  windows: Pick<QuotaWindow, 'account' | 'resetsAt'>[]
   /** Breakers that are open, or have been after `triedSince`. */
   circuits: { device: string; provider: string; openUntil: number }[]
 }

@@ -54,7 +54,7 @@ export const runs = table('runs', {
   reasoningEffort: nullableText,
   /** The agent's secret (`sec_`) that the harness takes as its key; null: the harness uses the device's own sign-in. */
   providerKeyId: nullableText,
-  /** Where the run goes while a provider's limit keeps it from its harness, with the agent's key for that one. */
+  /** The harness on which the run goes while a provider's limit keeps it from its harness, with the agent's key for that one. */
   fallbackHarness: z.enum(harnessNames).nullable(),
   fallbackKeyId: nullableText,
   fallbackModel: nullableText,

@@ -39,7 +39,8 @@ export async function addSecret(
     if (troubleOf(error) === 'duplicate') fail('secret.duplicate_name', { param, cause: error })
     throw error
   }
-  if (agentId !== null) await insertSecretGrant(db, { secretId: id, agentId, workspaceId, by, at })
+  if (agentId !== null)
+    await insertSecretGrant(db, { secretId: id, agentId, workspaceId, grantedBy: by, createdAt: at })
   return (await findSecret(db, workspaceId, id)) ?? fail('secret_not_found')
 }
 

@@ -61,41 +61,35 @@ export async function removeSecret(db: Db, secretId: string): Promise<void> {
   await db('secrets').where({ id: secretId }).delete()
 }
 
+const grants = table('secret_grants', {
+  secretId: text,
+  agentId: text,
+  workspaceId: text,
+  grantedBy: text,
+  createdAt: time,
+})
+
 /** Grants a secret; an existing grant stays. */
-export async function insertSecretGrant(
-  db: Db,
-  grant: { secretId: string; agentId: string; workspaceId: string; by: string; at: number },
-): Promise<void> {
-  await db('secret_grants')
-    .insert({
-      secret_id: grant.secretId,
-      agent_id: grant.agentId,
-      workspace_id: grant.workspaceId,
-      granted_by: grant.by,
-      created_at: grant.at,
-    })
-    .onConflict(['secret_id', 'agent_id'])
-    .ignore()
+export async function insertSecretGrant(db: Db, grant: RowOf<typeof grants>): Promise<void> {
+  await db('secret_grants').insert(grants.toColumns(grant)).onConflict(['secret_id', 'agent_id']).ignore()
 }
 
 export async function removeSecretGrant(db: Db, secretId: string, agentId: string): Promise<boolean> {
   return (await db('secret_grants').where({ secret_id: secretId, agent_id: agentId }).delete()) === 1
 }
 
-const grantRow = z.object({ secret_id: text, agent_id: text })
-
 /** The ids of the agents that have each secret, first granted first. */
 export async function listGranteesOf(db: Db, secretIds: readonly string[]): Promise<Map<string, string[]>> {
-  const rows: unknown[] =
-    secretIds.length === 0
-      ? []
-      : await db('secret_grants')
-          .whereIn('secret_id', [...secretIds])
-          .orderBy([{ column: 'created_at' }, { column: 'agent_id' }])
-          .select('secret_id', 'agent_id')
   const grantees = new Map<string, string[]>(secretIds.map((id) => [id, []]))
-  for (const { secret_id, agent_id } of rows.map((value) => grantRow.parse(value)))
-    grantees.get(secret_id)?.push(agent_id)
+  if (secretIds.length === 0) return grantees
+  const order = [{ column: 'created_at' }, { column: 'agent_id' }]
+  const rows = await grants.list(
+    grants
+      .from(db)
+      .whereIn('secret_id', [...secretIds])
+      .orderBy(order),
+  )
+  for (const { secretId, agentId } of rows) grantees.get(secretId)?.push(agentId)
   return grantees
 }
 

@@ -6,7 +6,7 @@ import { publishChange } from './notify.ts'
 import { chosenKeys, valueOfAnswer } from './rules.ts'
 import { lockWorkflowRun, replaceWorkflowRun } from './run-store.ts'
 
-/** What a person's answer to a question of a workflow does: it is what the program waits for, or ends its stall. */
+/** Takes a person's answer to a question of a workflow: the program waits for it, or it ends the stall. */
 export async function takeAnswer(
   db: Db,
   question: Pick<QuestionRow, 'answerMode' | 'options' | 'workspaceId' | 'workflowCall'> & { workflowRunId: string },

@@ -7,7 +7,7 @@ import type { TaskRow } from '../tasks/store.ts'
 import { readInput, type InputProblem } from './rules.ts'
 import type { WorkflowInput } from './store.ts'
 
-/** What a run is started with: its inputs, looked up for the caller, and its task. */
+/** The inputs that a run is started with, looked up for the caller, and its task. */
 export interface GivenInputs {
   input: Record<string, unknown>
   task: TaskRow | null

@@ -171,7 +171,7 @@ function toStep(
   { runs, agents, approvals }: { runs: readonly RunRow[]; agents: Agents; approvals: readonly ApprovalRow[] },
 ): WorkflowStep {
   const agent = agents.get(call.agentId ?? '') ?? null
-  // Who does not see the agent sees none of its runs, nor what they ask.
+  // People who do not see the agent see none of its runs, nor what they ask.
   const run = agent === null ? undefined : runs.at(-1)
   const pending = approvals.find(({ runId }) => run !== undefined && runId === run.id)
   const { label, phase } = shownArgs(call.args)

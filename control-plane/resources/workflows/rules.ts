@@ -19,7 +19,7 @@ export type Speaker = { userId: string; role: Role } | null
 export const mayDecideProgram = (speaker: Speaker, { ownerUserId }: { ownerUserId: string | null }): boolean =>
   speaker !== null && (speaker.role !== 'member' || speaker.userId === ownerUserId)
 
-/** Whoever started it, and workspace admins. */
+/** Whoever started it may, and workspace admins. */
 export function mayCancel(run: Pick<WorkflowRunRow, 'startedBy'>, caller: Caller): boolean {
   return hasRole(caller, 'admin') || run.startedBy === (caller.kind === 'person' ? caller.userPublicId : caller.agentId)
 }
@@ -64,7 +64,7 @@ export function chosenKeys(
     .map(({ key }) => key)
 }
 
-/** What `ask` gives: the text; with options the key that was chosen, or all of them; words that name none stay words. */
+/** Returns the value of `ask`: the text; with options the key that was chosen, or all of them; words that name none stay words. */
 export function valueOfAnswer(
   question: Pick<QuestionRow, 'answerMode' | 'options'>,
   answer: { text: string | null; selected: readonly string[] | null } | null,
@@ -76,7 +76,7 @@ export function valueOfAnswer(
   return keys[0] ?? text
 }
 
-/** What the checks came to; null: some are pending, or there are none yet. */
+/** Returns the outcome of the checks; null: some are pending, or there are none yet. */
 export function checksStateOf(checks: readonly Pick<CheckRow, 'status'>[]): 'passed' | 'failed' | null {
   if (checks.length === 0 || checks.some(({ status }) => status === 'pending')) return null
   return checks.some(({ status }) => status === 'failed') ? 'failed' : 'passed'
@@ -87,7 +87,7 @@ const minute = 60_000
 export const resendMs = 2 * minute
 export const resends = 3
 
-/** What is to be done about a result that was sent and did not reach the program. `since`: its end, or the last retry. */
+/** Decides what is done about a result that was sent and did not reach the program. `since`: its end, or the last retry. */
 export function nextForUnmoved({
   since,
   attempts,

@@ -16,7 +16,7 @@ export async function listRunsOfSteps(db: Db, workflowRunIds: readonly string[])
   )
 }
 
-/** What goes on with a run that ended: what a person has yet to answer, or a wake that waits. */
+/** Holds where something goes on with a run that ended: a person has yet to answer, or a wake waits. */
 const goesOn = (runId: string) => `(
   exists (select 1 from approvals where run_id = ${runId} and status = 'open')
   or exists (select 1 from questions where run_id = ${runId} and status = 'open' and workflow_run_id is null)

@@ -121,5 +121,5 @@ export async function listMemberships(db: Db, userId: string): Promise<Membershi
 
 const compacting = workspaces.query(`where status = 'active' and idle_compaction like '%"enabled":true%' order by id`)
 
-/** Those that have idle sessions made smaller. */
+/** Lists the workspaces that have idle sessions made smaller. */
 export const listCompactingWorkspaces = (db: Db): Promise<WorkspaceRow[]> => compacting.list(db, [])

@@ -1,4 +1,3 @@
-import { z } from 'zod'
 import { text, time } from '../../db/columns.ts'
 import { lockRows } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
@@ -26,14 +25,16 @@ export async function claimAttempt(db: Db, stateHash: string): Promise<AttemptRo
   return isMine ? found : null
 }
 
-export interface Identity {
-  issuer: string
-  subject: string
-}
+const identities = table(
+  'oidc_identities',
+  { issuer: text, subject: text, userId: text, at: time },
+  { columns: { at: 'created_at' } },
+)
+type IdentityRow = RowOf<typeof identities>
+export type Identity = Pick<IdentityRow, 'issuer' | 'subject'>
 
 export async function findUserOfIdentity(db: Db, { issuer, subject }: Identity): Promise<string | null> {
-  const row: unknown = await db('oidc_identities').where({ issuer, subject }).first('user_id')
-  return row === undefined ? null : z.object({ user_id: text }).parse(row).user_id
+  return (await identities.find(db, { issuer, subject }))?.userId ?? null
 }
 
 /** Whether the person has an identity at the issuer already, under any subject. */
@@ -57,12 +58,8 @@ export async function removeIdentities(db: Db, userId: string, issuer: string | 
 }
 
 /** Does nothing when the identity belongs to somebody already. */
-export async function insertIdentity(db: Db, identity: Identity & { userId: string; at: number }): Promise<void> {
-  const { issuer, subject, userId, at } = identity
-  await db('oidc_identities')
-    .insert({ issuer, subject, user_id: userId, created_at: at })
-    .onConflict(['issuer', 'subject'])
-    .ignore()
+export async function insertIdentity(db: Db, identity: IdentityRow): Promise<void> {
+  await db('oidc_identities').insert(identities.toColumns(identity)).onConflict(['issuer', 'subject']).ignore()
 }
 
 export async function removeOldAttempts(db: Db, before: number): Promise<void> {

@@ -29,7 +29,7 @@ export class Advancer {
     this.work.add('start', () => this.findLeft(), 'start')
   }
 
-  /** What a server that died left half done goes on at once, not with the next sweep. */
+  /** Goes on at once with what a server left half done when it died, and not with the next sweep. */
   private async findLeft(): Promise<void> {
     const { root, context } = this.options
     for (const run of await listUnreplayed(root, mostAtStart)) this.advanceSoon(run)

@@ -8,7 +8,7 @@ import type { WakeAnswer } from '../../wakes/wake.ts'
 import type { AgentArgs } from '../engine/args.ts'
 import type { StepFailure } from '../engine/words.ts'
 
-/** What a step came to: JSON of its value, or of a failure. */
+/** The outcome of a step: JSON of its value, or of a failure. */
 export interface StepOutcome {
   isValue: boolean
   text: string

@@ -11,7 +11,7 @@ import { failureOf, finishWorkflowRun } from './finish.ts'
 
 /**
  * Looks after a workflow run whose results did not reach its program: they are sent again a few times, then the run has
- * stalled and a person is asked. True: they are to be sent now.
+ * stalled and a person is asked. Returns true when they are to be sent now.
  */
 export async function lookAfterUnmoved(
   tx: Tx,

@@ -57,7 +57,7 @@ export class WorkflowCatalog {
     return this.last
   }
 
-  /** What the last reading found. */
+  /** Returns the programs that the last reading found. */
   known(): readonly BuiltIn[] {
     return this.last
   }

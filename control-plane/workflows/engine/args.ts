@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { gateCommand, reasoningEfforts } from '../../../shared/runs/spec.ts'
 import type { CallKind } from './words.ts'
 
-/** What the calls of a program take. A call that does not fit rejects, and is not made. */
+/** The arguments that the calls of a program take. A call that does not fit rejects, and is not made. */
 
 const shown = z.string().max(200)
 const ref = z.string().min(1).max(200)

@@ -1,5 +1,5 @@
 /**
- * What stands in the engine before the program: its globals. Runs within the engine, so it uses nothing that the program
+ * The globals that stand in the engine before the program. This runs within the engine, so it uses nothing that the program
  * could exchange: what it needs later it takes now. `host.call` answers the number of the call, or why it is refused.
  */
 export const guestFile = 'svc.js'

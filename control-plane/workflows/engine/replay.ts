@@ -155,7 +155,7 @@ class Replay {
     return 0
   }
 
-  /** What an error that reached us says of the engine; null: it is the program's own, which has ended by it. */
+  /** Returns what an error that reached us says of the engine; null: it is the program's own, which has ended by it. */
   private judge(error: unknown, instance: Instance): Replayed | null {
     if (instance.isOutOfTime || this.end !== null) return null
     const thrown = asGuestError(error)

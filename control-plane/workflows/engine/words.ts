@@ -1,6 +1,6 @@
 import type { Flaw } from '../program/flaw.ts'
 
-/** What goes into the engine and comes out. Texts are flat, since a copy of them between threads is cheap. */
+/** The values that go into the engine and come out. Texts are flat, since a copy of them between threads is cheap. */
 
 /** The functions of a program that ask for something to be done. */
 export const callKinds = ['agent', 'gate', 'ask', 'checks'] as const
@@ -15,7 +15,7 @@ export interface ProgramCall {
   digest: string
 }
 
-/** What a call came to, as it is handed to the program. */
+/** The outcome of a call, as it is handed to the program. */
 export interface HandedResult {
   /** The number of its call, from 0. */
   seq: number
@@ -26,7 +26,7 @@ export interface HandedResult {
   text: string
 }
 
-/** What a `StepError` of a program says. */
+/** The words of a `StepError` of a program. */
 export interface StepFailure {
   message: string
   code: string
@@ -58,7 +58,7 @@ export type ProgramEnd =
 export type Replayed =
   | {
       kind: 'replayed'
-      /** Those after the known ones. */
+      /** The entries after the known ones. */
       calls: readonly ProgramCall[]
       /** The last lines. */
       log: readonly string[]

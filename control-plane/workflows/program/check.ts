@@ -111,7 +111,7 @@ function metaOf(program: Program): Checked {
   return { flaw: flawOf('workflow_meta_invalid', `${at}: ${issue?.message ?? 'is invalid'}.`, node) }
 }
 
-/** What `meta` is set to; null when this declares another thing. */
+/** Returns what `meta` is set to; null when this declares another thing. */
 function metaInit({ declaration }: ExportNamedDeclaration) {
   if (declaration?.type !== 'VariableDeclaration' || declaration.kind !== 'const') return null
   const [declared, second] = declaration.declarations

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { inputKinds, toolModes, workflowName } from '../../../shared/api/workflow-words.ts'
 
-/** What a program says about itself in `export const meta`. */
+/** The facts that a program states about itself in `export const meta`. */
 
 const input = z.strictObject({
   key: z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,63}$/, '1 to 64 letters, digits and underscores'),

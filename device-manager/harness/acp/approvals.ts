@@ -10,7 +10,7 @@ interface Pending {
   reject: string | null
 }
 
-/** What an answer led to: what is written, and whether the call of this id may run. */
+/** The effect of an answer: what is written, and whether the call of this id may run. */
 export interface Answered {
   toolCallId: string
   isAllowed: boolean

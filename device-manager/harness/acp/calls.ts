@@ -30,7 +30,7 @@ export function namedCall(
   const known = kind != null && kinds.has(kind) ? kind : 'other'
   const input = typeof rawInput === 'object' && rawInput !== null ? (rawInput as Record<string, unknown>) : {}
   const has = (fields: readonly string[]) => fields.some((field) => typeof input[field] === 'string')
-  // Whatever kind it says: what holds a command is a shell's.
+  // A call with a command is a shell's, whatever kind it says.
   if (has(commandFields)) return { name: 'Bash', input }
   switch (known) {
     case 'read':

@@ -6,25 +6,25 @@ import { asItIs, cappedText, rawEvents, textPieces } from '../parts/event-pieces
 import { isGated } from '../../../shared/runs/gated.ts'
 import { leftOutEvent } from '../parts/mcp-servers.ts'
 import { promptWithInstructions } from '../parts/instructions.ts'
-import { jsonLine } from '../parts/json-lines.ts'
 import { lineFrame } from '../parts/line-frame.ts'
 import { Approvals, cancelled } from './approvals.ts'
 import { mustBeNamed, namedCall } from './calls.ts'
-import { acpOutcome, authRequired, classOf, textOf, type OutcomeFacts } from './outcome.ts'
+import { acpOutcome, authRequired, classOf, factsBefore, textOf, type OutcomeFacts } from './outcome.ts'
 import { outputText, ToolCalls } from './tool-calls.ts'
+import { cancelLine, ids, initializeLine, promptLine, requestLine, unknownMethodLine } from './lines.ts'
 import { serverListOf } from './mcp-servers.ts'
+import { tooLate, unnamed } from './notes.ts'
+import { mostOf, noUsage } from './usage.ts'
 import * as wire from './wire.ts'
 
 const maxAnswerChars = 256 * 1024
 
-/** The prompt of the run has the id `prompt`, what a person adds the ones after it. */
-const ids = { authenticate: 0, initialize: 1, session: 2, prompt: 3 } as const
 /** Texts of a person that wait for the end of the turn. */
 const maxTexts = 100
 
-/** What is known of the program beforehand. */
+/** The facts about the program that are known beforehand. */
 export interface AcpProgram {
-  /** What a person does to sign in. */
+  /** The words that tell a person how to sign in. */
   signInHint: string
   /** The method that takes what a person has signed in with; it is asked for where the program wants it first. */
   signInMethod?: string
@@ -74,7 +74,7 @@ class AcpRun {
   #resuming: string | null = null
   #answerText = ''
   #prompts = 0
-  #usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
+  #usage = noUsage
   #added: string[] = []
   #turns = 0
   #isModelsTurn = false
@@ -90,25 +90,11 @@ class AcpRun {
     this.#cwd = cwd
     this.#redactText = redactText
     this.#calls = new ToolCalls(spec, { redactText, mcpServers })
-    this.facts = {
-      resumeSessionId: spec.resumeSessionId,
-      sessionId: null,
-      keepsSessions: false,
-      stopReason: null,
-      refusal: null,
-      isResumeRefused: false,
-      failure: null,
-      didWork: false,
-      unasked: null,
-      maxTurnsReached: null,
-      stderrTail: '',
-    }
+    this.facts = factsBefore(spec.resumeSessionId)
   }
 
   open(): DialogueOutput {
-    const clientCapabilities = { fs: { readTextFile: false, writeTextFile: false }, terminal: false }
-    const params = { protocolVersion: 1, clientCapabilities, clientInfo: { name: 'svc', title: 'svc', version: '1' } }
-    return { events: [], write: requestLine(ids.initialize, 'initialize', params) }
+    return { events: [], write: initializeLine() }
   }
 
   answer(askId: string, decision: CallDecision): DialogueOutput {
@@ -117,11 +103,11 @@ class AcpRun {
     const call = this.#calls.get(answered.toolCallId)
     if (call?.asked != null) call.asked.isAllowed = answered.isAllowed
     const isStop = decision.behavior === 'deny' && decision.stop === true
-    return { events: [], write: answered.write + (isStop ? this.#cancelLine() : '') }
+    return { events: [], write: answered.write + (isStop ? cancelLine(this.facts.sessionId) : '') }
   }
 
   interrupt(): DialogueOutput {
-    return { events: [], ...(this.#phase === 'working' && { write: this.#cancelLine() }) }
+    return { events: [], ...(this.#phase === 'working' && { write: cancelLine(this.facts.sessionId) }) }
   }
 
   input(text: string): DialogueOutput {
@@ -142,17 +128,14 @@ class AcpRun {
     if (!parsed.success) return null
     const { id, method, params } = parsed.data
     const asRead = rawEvents(Buffer.from(JSON.stringify(value)), 'stdout', this.#redactText)
-    if (method !== 'session/request_permission') {
-      const error = { code: -32_601, message: `svc does not answer ${method.slice(0, 200)}.` }
-      return { events: asRead, write: jsonLine({ jsonrpc: '2.0', id, error }) }
-    }
+    if (method !== 'session/request_permission') return { events: asRead, write: unknownMethodLine(id, method) }
     const wanted = wire.permissionRequest.safeParse(params)
     if (!wanted.success || this.#phase !== 'working' || wanted.data.sessionId !== this.facts.sessionId)
       return { events: asRead, write: cancelled(id) }
     const { toolCall } = wanted.data
     const call = this.#calls.note(toolCall)
     if (call === null) return { events: asRead, write: cancelled(id) }
-    // What was allowed for an earlier call of this id does not hold for this one. Only what the question shows is judged.
+    // An answer to an earlier call of this id does not hold for this one. Only what the question shows is judged.
     const mcpName = this.#calls.mcpNameOf(toolCall)
     call.asked = { rawInput: toolCall.rawInput, mcpName, isAllowed: false }
     const events = this.#calls.told(toolCall.toolCallId, call)
@@ -228,11 +211,10 @@ class AcpRun {
     this.#phase = 'working'
     this.facts.sessionId = sessionId
     const texts = promptWithInstructions({ ...this.#spec, resumeSessionId: this.#resuming })
-    const prompt = texts.map((text) => ({ type: 'text', text }))
     const resumed = this.#spec.resumeSessionId === null ? {} : { resumed: this.#resuming !== null }
     return {
       events: [{ kind: 'session', data: { sessionId, ...resumed } }],
-      write: requestLine(ids.prompt, 'session/prompt', { sessionId, prompt }),
+      write: promptLine(sessionId, 0, texts),
     }
   }
 
@@ -319,12 +301,7 @@ class AcpRun {
     const { maxTurns } = this.#spec
     if (maxTurns === null || this.#turns <= maxTurns || this.facts.maxTurnsReached !== null) return {}
     this.facts.maxTurnsReached = maxTurns
-    return { write: this.#cancelLine(), finished: true }
-  }
-
-  #cancelLine(): string {
-    const { sessionId } = this.facts
-    return jsonLine({ jsonrpc: '2.0', method: 'session/cancel', params: { sessionId } })
+    return { write: cancelLine(this.facts.sessionId), finished: true }
   }
 
   #ended(result: unknown, error: wire.RpcError | undefined): DialogueOutput | null {
@@ -339,7 +316,10 @@ class AcpRun {
       this.facts.stopReason = parsed.data.stopReason
       const { usage } = parsed.data
       // Some programs count over the whole session: what a resumed one says would be counted twice.
-      if (usage && this.#resuming === null) events.push({ kind: 'usage', data: this.#usageOf(usage) })
+      if (usage && this.#resuming === null) {
+        this.#usage = mostOf(this.#usage, usage)
+        events.push({ kind: 'usage', data: this.#usage })
+      }
     }
     const isError = this.facts.stopReason !== 'end_turn' || error !== undefined
     const next = isError || this.facts.unasked !== null ? undefined : this.#added.shift()
@@ -350,45 +330,10 @@ class AcpRun {
     return { events, finished: true, closeInput: true }
   }
 
-  /** Of all prompts so far: some programs count each prompt, some the session, so the larger number is never too large. */
-  #usageOf(said: wire.Usage) {
-    const most = (before: number, now: number | null | undefined) => Math.max(before, now ?? 0)
-    this.#usage = {
-      inputTokens: most(this.#usage.inputTokens, said.inputTokens),
-      outputTokens: most(this.#usage.outputTokens, said.outputTokens),
-      cacheReadTokens: most(this.#usage.cacheReadTokens, said.cachedReadTokens),
-      cacheWriteTokens: most(this.#usage.cacheWriteTokens, said.cachedWriteTokens),
-    }
-    return this.#usage
-  }
-
   #nextPrompt(text: string): string {
     this.#answerText = ''
     this.#isModelsTurn = false
     this.facts.stopReason = null
-    const { sessionId } = this.facts
-    return requestLine(ids.prompt + ++this.#prompts, 'session/prompt', { sessionId, prompt: [{ type: 'text', text }] })
+    return promptLine(this.facts.sessionId, ++this.#prompts, [text])
   }
 }
-
-const requestLine = (id: number, method: string, params: unknown): string =>
-  jsonLine({ jsonrpc: '2.0', id, method, params })
-
-const tooLate: RunEventBody = {
-  kind: 'error',
-  data: {
-    class: 'input_too_late',
-    message: 'The text came after the program had ended its turn and was not delivered.',
-    willRetry: false,
-  },
-}
-const unnamed = (name: string): RunEventBody => ({
-  kind: 'error',
-  data: {
-    class: 'call_refused',
-    message:
-      `The program says too little of a tool (${name}) to judge it by the lists, which forbid some tools, so it was refused. ` +
-      `A rule \`${name}\` in \`allow\` allows all of these.`,
-    willRetry: false,
-  },
-})

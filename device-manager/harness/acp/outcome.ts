@@ -1,7 +1,7 @@
 import type { HarnessOutcome, ProcessExit } from '../adapter.ts'
 import type { RpcError } from './wire.ts'
 
-/** What a dialogue knows when its process has left. */
+/** The facts that a dialogue knows when its process has left. */
 export interface OutcomeFacts {
   resumeSessionId: string | null
   sessionId: string | null
@@ -19,6 +19,23 @@ export interface OutcomeFacts {
   /** The limit of turns at which the run was interrupted. */
   maxTurnsReached: number | null
   stderrTail: string
+}
+
+/** The facts before the program has said anything. */
+export function factsBefore(resumeSessionId: string | null): OutcomeFacts {
+  return {
+    resumeSessionId,
+    sessionId: null,
+    keepsSessions: false,
+    stopReason: null,
+    refusal: null,
+    isResumeRefused: false,
+    failure: null,
+    didWork: false,
+    unasked: null,
+    maxTurnsReached: null,
+    stderrTail: '',
+  }
 }
 
 /** The turn decides, not the exit status. A turn that never ended is a failure, whatever the status. */
@@ -82,7 +99,7 @@ function ended(facts: OutcomeFacts, { exitCode, signal }: ProcessExit): Ending {
 export const authRequired = -32_000
 const maxDetailChars = 1_000
 
-/** What an error says; programs often say only in its data what happened. */
+/** Returns what an error says; programs often say only in its data what happened. */
 export function textOf({ message, data }: RpcError): string {
   const { details, message: inner } = (typeof data === 'object' && data !== null ? data : {}) as Record<string, unknown>
   const detail = [data, details, inner].find((each): each is string => typeof each === 'string' && each !== '')

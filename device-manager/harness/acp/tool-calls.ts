@@ -19,7 +19,7 @@ export interface Call {
   isTold: boolean
   /** It has begun to run, as the program says. */
   hasBegun: boolean
-  /** What was asked about, and the answer; null: nothing was asked. */
+  /** The question about the call, and the answer; null: nothing was asked. */
   asked: { rawInput: unknown; mcpName: string | null; isAllowed: boolean } | null
 }
 
@@ -79,7 +79,7 @@ export class ToolCalls {
     return [{ kind: 'tool_call', data: { toolCallId, name, input: cappedInput(input, this.#redactText) } }]
   }
 
-  /** What was run without the word of the lists; null: nothing. A call that failed may have been refused before it ran. */
+  /** Returns what ran although the lists had no say; null: nothing. A call that failed may have been refused before it ran. */
   troubleWith({ kind, rawInput, mcpName, asked, hasBegun }: Call, status: 'completed' | 'failed'): string | null {
     const name = namedCall(kind, rawInput, mcpName)?.name
     if (name !== undefined && isAlwaysAllowed(this.#spec, name)) return null

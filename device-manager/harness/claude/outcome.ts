@@ -24,7 +24,7 @@ export interface OutcomeFacts {
 const unknownSession = /No conversation found with session ID/
 
 /**
- * How the run ended. The result decides, not the exit status: a harness may linger after it and be killed. Why each:
+ * Returns how the run ended. The result decides, not the exit status: a harness may linger after it and be killed. Why each:
  *
  * - 429 is `rate_limited`. Overload (529, 503) and other failures of the provider are `error`, and said to be its own: the
  *   control plane makes `circuit_breaker` of several in a row.

@@ -3,7 +3,7 @@ import { jsonLine } from '../parts/json-lines.ts'
 import { mcpCall, patchCalls, shellCall, type NamedCall } from './items.ts'
 import { commandApproval, elicitation, fileApproval, request, type FileChange, type RequestId } from './wire.ts'
 
-/** What a request of codex leads to: questions for the run host, or an answer written at once. */
+/** The effect of a request of codex: questions for the run host, or an answer written at once. */
 export interface ApprovalStep {
   asks?: ToolAsk[]
   write?: string
@@ -56,7 +56,7 @@ export class Approvals {
       }
       case 'mcpServer/elicitation/request': {
         const wanted = elicitation.safeParse(params)
-        // What a server wants to know of a person: nobody is there.
+        // A server wants to know something of a person, and nobody is there.
         if (!wanted.success) return { write: decided(id, 'elicitation', 'decline') }
         const { serverName, _meta: meta } = wanted.data
         const call = mcpCall(serverName, meta.tool_name, meta.tool_params)

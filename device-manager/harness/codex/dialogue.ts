@@ -4,14 +4,14 @@ import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue, RedactText } from '../adapter.ts'
 import { asItIs, cappedText } from '../parts/event-pieces.ts'
 import { isGated } from '../../../shared/runs/gated.ts'
-import { jsonLine } from '../parts/json-lines.ts'
 import { leftOutEvent } from '../parts/mcp-servers.ts'
 import { lineFrame } from '../parts/line-frame.ts'
 import { Approvals } from './approvals.ts'
 import { callEvent, callOf, resultEvent, wordsOf } from './items.ts'
+import { ids, initializeLines, interruptLine, settingsLine, steerLine, threadLine, turnLine } from './lines.ts'
 import { threadConfig } from './mcp-servers.ts'
 import { AskedCalls, readsResource, whatActed } from './unasked.ts'
-import { classOf, codexOutcome, httpStatusOf, type OutcomeFacts } from './outcome.ts'
+import { classOf, codexOutcome, factsBefore, httpStatusOf, type OutcomeFacts } from './outcome.ts'
 import {
   errorNote,
   fileItem,
@@ -28,9 +28,6 @@ import {
 
 /** Patches that wait for their approval; codex asks for each at once. */
 const maxPatches = 100
-
-/** The ids of our requests. What a person adds has ids from `firstInput` on. */
-const ids = { initialize: 1, thread: 2, turn: 3, interrupt: 4, settings: 5, firstInput: 10 } as const
 
 /**
  * One run of codex. What it goes through:
@@ -82,45 +79,13 @@ class CodexRun {
     this.#mcpServers = mcpServers
     this.#redactText = redactText
     this.#model = spec.model
-    this.facts = {
-      resumeSessionId: spec.resumeSessionId,
-      sessionId: null,
-      turn: null,
-      refusal: null,
-      lastError: null,
-      limits: {},
-      didWork: false,
-      unasked: null,
-      maxTurnsReached: null,
-      stderrTail: '',
-    }
+    this.facts = factsBefore(spec.resumeSessionId)
   }
 
   open(): DialogueOutput {
-    const clientInfo = { name: 'svc', title: 'svc', version: '1' }
     const readsSettings = isGated(this.#spec) || Object.keys(this.#mcpServers).length > 0
-    const cwd = this.#cwd
-    const read = { id: ids.settings, method: 'config/read', params: { includeLayers: false, ...(cwd && { cwd }) } }
-    const lines = [{ id: ids.initialize, method: 'initialize', params: { clientInfo } }, { method: 'initialized' }]
-    return { events: [], write: lines.map(jsonLine).join('') + (readsSettings ? jsonLine(read) : this.#threadLine({})) }
-  }
-
-  #threadLine(config: Record<string, unknown>): string {
-    const { resumeSessionId, model, agentMd } = this.#spec
-    const thread = {
-      // Every command, patch and MCP call is asked, and the agent's lists decide. codex's own sandbox would forbid what
-      // they allow (the network, `git commit`); the wall around the run is svc's.
-      approvalPolicy: 'untrusted',
-      sandbox: 'danger-full-access',
-      ...(model !== null && { model }),
-      ...(agentMd.trim() !== '' && { developerInstructions: agentMd }),
-      ...(Object.keys(config).length > 0 && { config }),
-    }
-    const open =
-      resumeSessionId === null
-        ? { method: 'thread/start', params: thread }
-        : { method: 'thread/resume', params: { threadId: resumeSessionId, excludeTurns: true, ...thread } }
-    return jsonLine({ id: ids.thread, ...open })
+    const next = readsSettings ? settingsLine(this.#cwd) : threadLine(this.#spec, {})
+    return { events: [], write: initializeLines() + next }
   }
 
   #settings(result: unknown): DialogueOutput {
@@ -128,7 +93,7 @@ class CodexRun {
     const made = threadConfig(result, { servers: this.#mcpServers, isGated: isGated(this.#spec) })
     if (made === null) return this.#refused('It does not say which MCP servers it has; update codex.')
     this.#hasSettings = true
-    return { events: made.leftOut.map(leftOutEvent), write: this.#threadLine(made.config) }
+    return { events: made.leftOut.map(leftOutEvent), write: threadLine(this.#spec, made.config) }
   }
 
   input(text: string): DialogueOutput {
@@ -210,13 +175,12 @@ class CodexRun {
     this.#phase = 'working'
     this.facts.sessionId = sessionId
     this.#model = model ?? this.#model
-    const { resumeSessionId, prompt, reasoningEffort } = this.#spec
-    const input = [prompt, ...this.#early].map((text) => ({ type: 'text', text, text_elements: [] }))
+    const { resumeSessionId, prompt } = this.#spec
+    const write = turnLine(this.#spec, sessionId, [prompt, ...this.#early])
     this.#early = []
-    const params = { threadId: sessionId, input, ...(reasoningEffort !== null && { effort: reasoningEffort }) }
     const resumed = resumeSessionId === null ? {} : { resumed: sessionId === resumeSessionId }
     const data = { sessionId, ...(this.#model !== null && { model: this.#model }), ...resumed }
-    return { events: [{ kind: 'session', data }], write: jsonLine({ id: ids.turn, method: 'turn/start', params }) }
+    return { events: [{ kind: 'session', data }], write }
   }
 
   #turn(result: unknown): DialogueOutput | null {
@@ -229,12 +193,7 @@ class CodexRun {
   }
 
   #steer(text: string): string {
-    const params = {
-      threadId: this.facts.sessionId,
-      expectedTurnId: this.#turnId,
-      input: [{ type: 'text', text, text_elements: [] }],
-    }
-    return jsonLine({ id: ids.firstInput + this.#inputs++, method: 'turn/steer', params })
+    return steerLine(ids.firstInput + this.#inputs++, { threadId: this.facts.sessionId, turnId: this.#turnId, text })
   }
 
   #item(when: 'started' | 'completed', params: unknown): DialogueOutput | null {
@@ -290,9 +249,7 @@ class CodexRun {
   #interrupt(): { write?: string } {
     const { sessionId: threadId } = this.facts
     if (threadId === null || this.#turnId === null) return {}
-    return {
-      write: jsonLine({ id: ids.interrupt, method: 'turn/interrupt', params: { threadId, turnId: this.#turnId } }),
-    }
+    return { write: interruptLine(threadId, this.#turnId) }
   }
 
   #tokens(params: unknown): DialogueOutput | null {

@@ -34,7 +34,7 @@ export function patchCalls(changes: readonly FileChange[]): NamedCall[] {
   ]
 }
 
-/** What an item's beginning tells; null: it is no tool call. */
+/** Returns what an item's beginning tells; null: it is no tool call. */
 export function callOf(item: Item): NamedCall | null {
   switch (item.type) {
     case 'commandExecution': {
@@ -68,7 +68,7 @@ export function callEvent(toolCallId: string, { name, input }: NamedCall, redact
   return { kind: 'tool_call', data: { toolCallId, name, input: cappedInput(input, redactText) } }
 }
 
-/** What codex says and thinks, once a message is whole. */
+/** Returns what codex says and thinks, once a message is whole. */
 export function wordsOf(item: Item, redactText: RedactText): RunEventBody[] {
   const message = item.type === 'agentMessage' ? messageItem.safeParse(item) : null
   if (message?.success)
@@ -80,7 +80,7 @@ export function wordsOf(item: Item, redactText: RedactText): RunEventBody[] {
   return textPieces(said, redactText).map((text) => ({ kind: 'thinking', data: { text } }))
 }
 
-/** How a tool call ended. */
+/** Returns the event of how a tool call ended. */
 export function resultEvent(toolCallId: string, item: Item, redactText: RedactText): RunEventBody {
   const { isError, output } = resultOf(item)
   const { text, ...cut } = cappedText(output, redactText)

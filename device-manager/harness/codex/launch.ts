@@ -36,7 +36,7 @@ const always = [
   // Variables that look like secrets would be kept from the tools: the run's token, and what the agent was given.
   'shell_environment_policy.inherit="all"',
   'shell_environment_policy.ignore_default_excludes=true',
-  // What is typed into a program that a tool has started is asked as the program was.
+  // Input to a program that a tool has started is asked about as the program was.
   'features.write_stdin_approval=true',
   // Nobody sits in front of a run; the agent asks people by `svc`.
   'tools.experimental_request_user_input.enabled=false',

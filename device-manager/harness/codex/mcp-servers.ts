@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { McpServer, McpServers } from '../../../shared/runs/mcp-servers.ts'
 import type { ServerLeftOut } from '../parts/mcp-servers.ts'
 
-/** What codex says of its settings: the servers of the person. */
+/** The part of codex's settings that is read: the servers of the person. */
 const settingsRead = z.object({
   config: z.object({
     mcp_servers: z.record(z.string(), z.looseObject({ tools: z.record(z.string(), z.unknown()).nullish() })).nullish(),

@@ -2,7 +2,7 @@ import type { HarnessOutcome, ProcessExit } from '../adapter.ts'
 import { signInHint } from './detect.ts'
 import type { LimitWindow, Turn, TurnError } from './wire.ts'
 
-/** What a dialogue knows when its process has left. */
+/** The facts that a dialogue knows when its process has left. */
 export interface OutcomeFacts {
   resumeSessionId: string | null
   sessionId: string | null
@@ -23,10 +23,26 @@ export interface OutcomeFacts {
   stderrTail: string
 }
 
+/** The facts before codex has said anything. */
+export function factsBefore(resumeSessionId: string | null): OutcomeFacts {
+  return {
+    resumeSessionId,
+    sessionId: null,
+    turn: null,
+    refusal: null,
+    lastError: null,
+    limits: {},
+    didWork: false,
+    unasked: null,
+    maxTurnsReached: null,
+    stderrTail: '',
+  }
+}
+
 const unknownThread = /no rollout found|thread not found|no such thread/i
 
 /**
- * How the run ended. The turn decides, not the exit status: codex exits 0 after a turn that failed. A turn that never
+ * Returns how the run ended. The turn decides, not the exit status: codex exits 0 after a turn that failed. A turn that never
  * ended is a failure, whatever the status. Why each:
  *
  * - 429 and a spent allowance are `rate_limited`; what is wrong is written in codex's own message.

@@ -20,7 +20,7 @@ export class AskedCalls {
   }
 }
 
-/** What an item that was not asked did, for a message; null: nothing that the agent's lists would not have let it do. */
+/** Returns what an item that was not asked about did, for a message; null: nothing that the agent's lists would not have let it do. */
 export function whatActed(item: Item, permissions: ToolPermissions): string | null {
   if (item.type === 'fileChange') return 'a patch'
   if (item.type === 'commandExecution') return actsByItself.has(item['source']) ? 'a command' : null

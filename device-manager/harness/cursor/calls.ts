@@ -22,7 +22,7 @@ export function toolNameOf(key: string, args: unknown): string {
 const textOr = (value: unknown, otherwise: string): string =>
   typeof value === 'string' ? value.slice(0, 80) : otherwise
 
-/** What a call's result says; `success` alone is none of its failures. */
+/** The result of a call; `success` alone is none of its failures. */
 export function resultOf(result: unknown): { isError: boolean; output: string } {
   const [kind, body] = Object.entries(typeof result === 'object' && result !== null ? result : {})[0] ?? ['', null]
   const fields = (typeof body === 'object' && body !== null ? body : {}) as Record<string, unknown>

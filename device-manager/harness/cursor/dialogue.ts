@@ -52,7 +52,7 @@ class CursorRun {
 
   /** null: not a line that is understood. */
   line(value: Record<string, unknown>): DialogueOutput | null {
-    // What comes after the result belongs to nobody.
+    // Lines after the result belong to nobody.
     if (this.facts.result !== null) return null
     switch (value['type']) {
       case 'system':

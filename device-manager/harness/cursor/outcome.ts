@@ -2,7 +2,7 @@ import type { HarnessOutcome, ProcessExit } from '../adapter.ts'
 import { signInHint } from './detect.ts'
 import type { ResultLine } from './wire.ts'
 
-/** What a dialogue knows when its process has left. */
+/** The facts that a dialogue knows when its process has left. */
 export interface OutcomeFacts {
   resumeSessionId: string | null
   sessionId: string | null
@@ -19,7 +19,7 @@ const limited = /\[resource_exhausted\]|rate.?limit|usage limit|\b429\b/i
 const unknownChat = /(chat|session|conversation)[^\n]*(not found|does not exist|unknown)/i
 
 /**
- * How the run ended. Its result decides, not the exit status: the program may linger after it. Without a result, or with a
+ * Returns how the run ended. Its result decides, not the exit status: the program may linger after it. Without a result, or with a
  * call that never ended, the run has failed; what went wrong stands on standard error.
  */
 export function cursorOutcome(facts: OutcomeFacts, exit: ProcessExit): HarnessOutcome {

@@ -48,7 +48,7 @@ export function callsOf(tool: string, args: unknown, place: CallPlace): NamedCal
   return ofServers.length > 0 ? ofServers : [{ name: tool, input: args }]
 }
 
-/** What a call is shown as, where it is judged as several. */
+/** Returns what a call is shown as, where it is judged as several. */
 export function shownCall(tool: string, args: unknown, place: CallPlace): NamedCall {
   const calls = callsOf(tool, args, place)
   return calls?.at(-1) ?? { name: tool, input: args }

@@ -32,7 +32,7 @@ export async function detectOpencode(probe: HarnessProbe): Promise<HarnessReadin
 async function isSignedIn(probe: HarnessProbe): Promise<boolean | null> {
   if (keyVariables.some((name) => (probe.env[name] ?? '') !== '')) return true
   const [auth, ...settings] = opencodeSignInFiles(probe)
-  // That it is there must do: what is in it are credentials.
+  // Only its presence is looked at, since it holds credentials.
   if (await probe.exists(auth!)) return true
   const texts = await Promise.all(settings.map((path) => probe.readStart(path)))
   const own = [...texts, probe.env['OPENCODE_CONFIG_CONTENT'] ?? null]

@@ -1,4 +1,4 @@
-/** What the plugin is told of the run. */
+/** The facts about the run that the plugin is told. */
 export interface GateSettings {
   /** The agent's lists have a say: code and settings that a repository brings do not count. */
   isGated: boolean
@@ -110,7 +110,7 @@ function refuseOtherModules(config) {
   })
 }
 
-/** What the repository says to agents is words: opencode reads it no more where the project's settings do not count. */
+/** Finds the repository's instructions for agents, which opencode does not read where the project's settings do not count. They are words. */
 function instructionsAround(directory, worktree) {
   for (const name of ['AGENTS.md', 'CLAUDE.md', 'CONTEXT.md']) {
     const found = []

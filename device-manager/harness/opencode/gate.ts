@@ -35,7 +35,7 @@ export class Gate {
     // Some models give each turn's calls the same ids: one that is over may come again, one that waits may not.
     if (this.#known.size >= maxCalls || this.#known.has(key)) return answerLine(call.id, 'Too many calls at once.')
     this.#known.set(key, false)
-    // What opencode makes of a call that is none; it does nothing but to tell the model.
+    // The tool to which opencode turns a call that is none; it only tells the model.
     if (call.tool === 'invalid') return this.#allow(call)
     if (call.tool === 'question') return answerLine(call.id, nobodyThere)
     this.#held.set(key, call)

@@ -79,7 +79,7 @@ const settingsOfServers = (servers: McpServers): Record<string, object> =>
     }),
   )
 
-/** What the person gives opencode by this variable stays in force. */
+/** The person's own settings in this variable stay in force. */
 function settingsOf(env: Readonly<Record<string, string>>, { gated, plugin }: { gated: boolean; plugin: string }) {
   const theirs = jsonObject(Buffer.from(env['OPENCODE_CONFIG_CONTENT'] ?? '{}')) ?? {}
   const plugins: unknown[] = Array.isArray(theirs['plugin']) ? theirs['plugin'] : []

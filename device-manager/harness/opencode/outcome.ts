@@ -12,7 +12,7 @@ export type Halt =
   | { why: 'long_wait'; message: string; until: number; waitMs: number }
   | { why: 'lost'; reason: string }
 
-/** What a dialogue knows when its process has left. */
+/** The facts that a dialogue knows when its process has left. */
 export interface OutcomeFacts {
   resumeSessionId: string | null
   sessionId: string | null
@@ -36,7 +36,7 @@ const limited = /\b429\b|rate.?limit|too many requests|usage limit|quota|resourc
 const brokenOff = new Set(['tool-calls', 'content-filter', 'error'])
 
 /**
- * How the run ended. What came in the session decides, not the exit status: the server exits when svc closes its input.
+ * Returns how the run ended. What came in the session decides, not the exit status: the server exits when svc closes its input.
  * Why each:
  *
  * - 429 and a wait that the provider asks for are `rate_limited`, other refusals of it `error`.

@@ -21,7 +21,7 @@ export function resultEvent(of: OfCall, { state }: ToolPart, redactText: RedactT
   return { kind: 'tool_result', data: { ...of, isError, output: text, ...cut } }
 }
 
-/** What the agent says and thinks, once a part is whole; null: it is not, or opencode wrote it itself. */
+/** Returns what the agent says and thinks, once a part is whole; null: it is not, or opencode wrote it itself. */
 export function wordsOf(part: { type: string }): string | null {
   const parsed = wordsPart.safeParse(part)
   return parsed.success && parsed.data.time?.end != null && parsed.data.synthetic !== true ? parsed.data.text : null

@@ -42,7 +42,7 @@ export class SessionEvents {
   readonly #running = new Set<string>()
   #overflows = 0
   model: string | null = null
-  /** What the agent said last, in the session of the run. */
+  /** The text that the agent said last, in the session of the run. */
   lastText = ''
 
   constructor(parts: SessionEventsParts) {
@@ -161,7 +161,7 @@ export class SessionEvents {
     const { facts, sessions } = this.#parts
     const { sessionID, error } = parsed.data
     error.data.message = cappedText(error.data.message, this.#parts.redactText).text
-    // That svc ended the work is no error of it.
+    // The session is not at fault when svc ended the work.
     if (error.name === 'MessageAbortedError' && facts.halt !== null) return { events: [] }
     const isOurs = sessionID == null || sessionID === sessions.main
     // The first one says why; opencode tells some twice, the second time with its stack.

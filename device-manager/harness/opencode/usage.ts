@@ -5,7 +5,7 @@ import type { stepFinish } from './wire.ts'
 /** Decimals of a dollar that are kept. */
 const costDigits = 10
 
-/** What the run used, summed over the steps of all its sessions. */
+/** Sums what the run used over the steps of all its sessions. */
 export class Usage {
   readonly #sum = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
   #cost = 0
@@ -13,7 +13,7 @@ export class Usage {
   add({ tokens, cost }: z.infer<typeof stepFinish>, model: string | null): RunEventBody {
     const sum = this.#sum
     sum.inputTokens += Math.round(tokens.input)
-    // What a model thinks is counted apart.
+    // The model's thoughts are counted apart.
     sum.outputTokens += Math.round(tokens.output + tokens.reasoning)
     sum.cacheReadTokens += Math.round(tokens.cache.read)
     sum.cacheWriteTokens += Math.round(tokens.cache.write)

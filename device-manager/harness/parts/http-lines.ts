@@ -16,7 +16,7 @@ export const httpOrder = z.union([
 ])
 export type HttpOrder = Exclude<z.infer<typeof httpOrder>, { stdin: string }>
 
-/** What the dialogue reads. */
+/** The lines that the dialogue reads. */
 export const httpLine = z.union([
   /** A line of the program's standard output. */
   z.object({ stdout: z.string() }),

@@ -1,6 +1,6 @@
 import type { DialogueOutput, ToolAsk } from '../adapter.ts'
 
-/** What dialogues share that speak in lines of JSON. */
+/** The parts that dialogues in lines of JSON share. */
 
 /** The object on a line; null when the line is anything else. */
 export function jsonObject(bytes: Uint8Array): Record<string, unknown> | null {
@@ -20,7 +20,7 @@ export function isBlank(bytes: Uint8Array): boolean {
 
 export const jsonLine = (value: unknown): string => `${JSON.stringify(value)}\n`
 
-/** What several lines led to, in their order. */
+/** Joins what several lines led to, in their order. */
 export function joined(outputs: readonly DialogueOutput[]): DialogueOutput {
   const asks: ToolAsk[] = outputs.flatMap((output) => output.asks ?? [])
   const write = outputs.map((output) => output.write ?? '').join('')

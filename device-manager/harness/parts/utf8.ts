@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 
-/** How many bytes at the end of `bytes` are the start of a UTF-8 character whose rest is yet to come (0 to 3). */
+/** Counts the bytes at the end of `bytes` that are the start of a UTF-8 character whose rest is yet to come (0 to 3). */
 export function incompleteTail(bytes: Uint8Array): number {
   const furthest = Math.min(3, bytes.length)
   for (let back = 1; back <= furthest; back++) {

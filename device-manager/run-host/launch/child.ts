@@ -1,4 +1,4 @@
-/** How the leader of a harness's process tree left. */
+/** Says how the leader of a harness's process tree left. */
 export interface LeaderExit {
   exitCode: number | null
   signal: string | null

@@ -9,7 +9,7 @@ import { launchOnPipes } from './pipes.ts'
 /** Loaded by the first call: it takes megabytes, which a run host without such a harness does not need. */
 const nodeHttp = () => process.getBuiltinModule('node:http')
 
-/** What is held of one line, one event and one answer; more of a line is dropped, of an event or answer it ends the run or the request. */
+/** The bytes that are held of one line, one event and one answer; more of a line is dropped, of an event or answer it ends the run or the request. */
 export const httpLimits = {
   lineBytes: 32 * 1024 * 1024,
   answerBytes: 8 * 1024 * 1024,

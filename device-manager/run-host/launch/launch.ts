@@ -74,7 +74,7 @@ export function environmentOf({
   })
 }
 
-/** How a program is launched by its way of input and output. */
+/** Launches a program by its way of input and output. */
 export function launcherOf({ io, http }: Pick<HarnessLaunch, 'io' | 'http'>): (launch: ChildLaunch) => Child {
   if (io === 'pty') return launchInPty
   if (io === 'pipes') return launchOnPipes

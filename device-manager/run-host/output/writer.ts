@@ -21,7 +21,7 @@ const retryMinMs = 100
 const retryMaxMs = 5_000
 
 /**
- * Gives events their seq and writes them to the spool: at once while there is little to write, in batches under load.
+ * Numbers events (their seq) and writes them to the spool: at once while there is little to write, in batches under load.
  * One owner, one thread; every call to the spool is synchronous, so nothing interleaves within a flush.
  *
  *     taking    -- more than `unsentBytes` unacknowledged -->  dropping (events go to the overflow)

@@ -38,7 +38,7 @@ export class CallJudge {
   readonly #asked = new Map<string, AskedCall>()
   #allowed = 0
   #refused = 0
-  /** What denied the first calls, for the ending of a run that was allowed nothing. */
+  /** The rules that denied the first calls, for the ending of a run that was allowed nothing. */
   readonly #refusedBy = new Set<string>()
 
   constructor(options: CallJudgeOptions) {

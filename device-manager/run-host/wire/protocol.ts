@@ -41,7 +41,7 @@ export const hostRequest = z.discriminatedUnion('type', [
     /** Folder with a `svc` program, put first on the harness's PATH; null when there is none. */
     svcBinDir: z.string().nullable(),
     harnessVersion: z.string().nullable(),
-    /** How the wall around the run is made; null: the owner of the device wants none, or there is no way to make one. */
+    /** Says how the wall around the run is made; null: the owner of the device wants none, or there is no way to make one. */
     wall: wallSpec.nullable(),
   }),
   z.object({

@@ -19,7 +19,7 @@ export interface HostSocketOptions {
 
 /** An assignment holds a prompt and AGENT.md; nothing else comes near. */
 const maxLineBytes = 32 * 1024 * 1024
-/** How long a daemon may take to say who it is, where that matters. */
+/** The time that a daemon may take to say who it is, where that matters. */
 const unsaidMs = 2_000
 /** A daemon that reads nothing (stopped, busy) gets no more notices than this; they are coalesced. */
 const maxQueuedBytes = 1024 * 1024

@@ -16,7 +16,7 @@ export interface HarnessSurroundings {
   shell: string
   svcBinDir: string | null
   versionOf(harness: RunState['spec']['harness']): string | null
-  /** How the run's wall is made, or null. Fails with a WallError when it cannot be made. */
+  /** Returns how the run's wall is made, or null. Fails with a WallError when it cannot be made. */
   wall(): (WallSpec | null) | Promise<WallSpec | null>
 }
 
@@ -123,7 +123,7 @@ export class RunHosts {
     return this.starts.get(runId) ?? null
   }
 
-  /** Gives the run to its host, or to a new one. Fails by events. */
+  /** Hands the run to its host, or to a new one. Fails by events. */
   prepare(state: RunState): void {
     const work = this.assign(state).catch((error: unknown) => {
       // The next daemon goes on with it.

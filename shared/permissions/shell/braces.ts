@@ -47,7 +47,7 @@ export function expandBraces(word: string, range: string): string[] | null {
 
 interface Group {
   end: number
-  /** Those that part its items. */
+  /** The commas that part its items. */
   commas: number[]
 }
 

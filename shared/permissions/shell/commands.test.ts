@@ -272,6 +272,21 @@ const around: readonly ((line: string) => string)[] = [
 ]
 const spelt = ['rm x', String.raw`\rm x`, `r''m x`, '/bin/rm x', '"rm" x', '$rm x', 'r\\\nm x'] as const
 
+test.for([
+  ['a command that can only begin otherwise', 'git$X status'],
+  ['lines within quotes', 'echo "a\nb"'],
+] as const)('Bash(rm:*) does not deny %s', ([, command]) => {
+  expect(denies('Bash(rm:*)', command)).toBe(false)
+})
+
+test.for([
+  ['a number that is no character', String.raw`r$'\U00110000'm x`],
+  ['a line that is too long to be taken apart', `echo ${'x'.repeat(maxCommandChars)}`],
+  ['a word whose braces make too many characters', `{${'x'.repeat(40_000)},${'y'.repeat(40_000)}}`],
+] as const)('Bash(rm:*) denies %s', ([, command]) => {
+  expect(denies('Bash(rm:*)', command)).toBe(true)
+})
+
 test('what is denied stays so in whatever it is wrapped', () => {
   const wraps = fc.array(fc.constantFrom(...around), { maxLength: 5 })
   fc.assert(

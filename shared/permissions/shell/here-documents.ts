@@ -8,7 +8,7 @@ interface Pending {
 interface Read {
   end: number
   texts: string[]
-  /** Those of them whose substitutions the shell carries out. */
+  /** The ones whose substitutions the shell carries out. */
   expanded: string[]
   isDoubtful: boolean
 }

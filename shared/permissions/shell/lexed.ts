@@ -2,7 +2,7 @@ import type { OpenCommand, OpenWord, ShellWord } from './command-builder.ts'
 
 /** A command line, taken apart. */
 export interface Lexed {
-  /** Those in substitutions, too. */
+  /** The ones in substitutions are among them. */
   commands: ShellWord[][]
   /** Command lines between backticks. */
   substituted: string[]

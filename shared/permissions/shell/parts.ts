@@ -10,7 +10,7 @@ export function shellParts(command: string): string[] | null {
   return Array.isArray(read) && read.length > 0 ? read : null
 }
 
-/** Where in the line it cannot be said any more what the shell would run; its end for a quote that is not closed; null: nowhere. */
+/** Returns the place in the line from which it cannot be said what the shell would run; its end for a quote that is not closed; null: nowhere. */
 export function unclearAt(command: string): number | null {
   const read = partsOf(command)
   return Array.isArray(read) ? null : read.unclearAt

@@ -22,7 +22,7 @@ export const bearerIds: readonly string[] = facts.flatMap(([, { bearerIds: names
 export const places: readonly Placed[] = facts.flatMap(([, { places: some = [] }]) => some)
 export const placesWithin: readonly Placed[] = facts.flatMap(([, { within = [] }]) => within)
 export const sharpRoutes: readonly string[] = facts.flatMap(([, { sharp = [] }]) => sharp)
-/** What a route ends, by its id. */
+/** Says what a route ends, by its id. */
 export const endingRoutes = merged<'workspace' | 'caller'>('ends')
 const seldomNamed = facts.flatMap(([, { seldomNamed: names = [] }]) => names)
 

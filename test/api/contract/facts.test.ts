@@ -14,7 +14,7 @@ import { Stage } from './stage.ts'
 const fileOf = (group: string) =>
   `test/api/facts/${group.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}.ts`
 
-/** What is to be added to the facts, a sentence each. */
+/** Returns what is to be added to the facts, a sentence each. */
 function missingOf(group: string, routes: readonly AnyRoute[], facts: ResourceFacts | undefined): string[] {
   const file = fileOf(group)
   if (facts === undefined)

@@ -10,7 +10,7 @@ import { readDocument, type OpenApiDocument } from './openapi-document.ts'
 import { Stage } from './stage.ts'
 
 /**
- * Thousands of requests made from the OpenAPI document that the server gives: such that fit, that nearly fit, and junk, by
+ * Thousands of requests made from the OpenAPI document that the server serves: such that fit, that nearly fit, and junk, by
  * callers of each kind, about things that are there and things that are not. Never a 500, always the envelope; each answer
  * has a status and a code that the document names for its route, and fits its schema there. FUZZ_SEED sends the requests of
  * a run again, byte for byte: the ids and tokens in them are made by a world of the same seed.
@@ -18,7 +18,7 @@ import { Stage } from './stage.ts'
 class Fuzz {
   readonly stage: Stage
   readonly document: OpenApiDocument
-  /** What the server logged as failures of its own. */
+  /** Says what the server logged as failures of its own. */
   readonly failures: unknown[]
   private readonly strangerToken: string
   /** A run that asks ends by it, so this is renewed with the things. */
@@ -63,7 +63,7 @@ class Fuzz {
     this.runToken = (await this.stage.caller()).token
   }
 
-  /** What is sent, as text: the same for the same seed. */
+  /** Returns what is sent, as text: the same for the same seed. */
   wireOf(sent: Sent, target: Target): Wire {
     const { body, raw, caller, headers } = sent
     const token = this.tokenOf(caller)

@@ -11,7 +11,7 @@ import type { Stage } from './stage.ts'
 
 const withKey = (key: string) => ({ headers: { 'idempotency-key': key } })
 
-/** What a broken row does to whoever reads it. */
+/** Breaks a row, and shows what that does to whoever reads it. */
 async function breakAgent(stage: Stage): Promise<string> {
   const agentId = await stage.agent()
   await stage.server.database.root('agents').where({ id: agentId }).update({ visibility: 'broken' })

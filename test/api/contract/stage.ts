@@ -17,7 +17,7 @@ export class Stage {
   readonly device: FakeDevice
   /** A run of an agent of the worker that stays alive. */
   readonly live: FakeRun & { agentId: string }
-  /** What the server knows as GitHub. */
+  /** Says what the server knows as GitHub. */
   readonly github: FakeGithub
 
   static async start(options: ServerOptions = {}): Promise<Stage> {

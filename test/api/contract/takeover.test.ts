@@ -36,13 +36,13 @@ interface Step {
   isAtVictim: boolean
 }
 
-/** What names something in a body, and what somebody who wants a foreign machine would put there. */
+/** Says what names something in a body, and what somebody who wants a foreign machine would put there. */
 const named: ValueSource['named'] = {
   ...hostileValues,
   newOwnerId: fc.constantFrom('<victimId>', '<memberId>', '<ownerId>'),
 }
 
-/** What would end the walk for the actor. */
+/** Says whether the operation would end the walk for the actor. */
 const isLeft = (operation: Operation) => endingRoutes[routeIdOf(operation)] === 'caller'
 
 function writesOf({ paths }: OpenApiDocument) {

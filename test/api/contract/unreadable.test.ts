@@ -41,7 +41,7 @@ test.each([
 const upgrade = (path: string, protocol: string) =>
   `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: ${protocol}\r\n\r\n`
 
-test.each(['h2c', 'websocket'])('a wish to upgrade to %s is passed over where there is no link', async (protocol) => {
+test.each(['h2c', 'websocket'])('a wish to upgrade to %s is ignored where there is no link', async (protocol) => {
   const answer = await answerTo(upgrade('/healthz', protocol))
   expect(answer).toMatch(/^HTTP\/1.1 200 /)
   expect(answer).toContain('{"status":"ok"}')

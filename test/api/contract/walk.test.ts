@@ -5,7 +5,7 @@ import { unknownIds, withoutCommand } from './collected.ts'
 import { fill, isUnavailable, reaches } from './every-route.ts'
 import { Stage } from './stage.ts'
 
-/** What holds for every route, whichever routes there are: written from the shared rules, run over the contract. */
+/** Tests what holds for every route, whichever routes there are: written from the shared rules, run over the contract. */
 
 let stage: Stage
 let server: TestServer
@@ -87,7 +87,7 @@ describe.each(reaches)('$label', (reach) => {
 })
 
 describe('the contract', () => {
-  it('names no path twice and gives every route a command', () => {
+  it('names no path twice and has a command for every route', () => {
     const labels = reaches.map((reach) => `${reach.route.base} ${reach.label}`)
     expect(new Set(labels).size).toBe(labels.length)
     const without = contract.filter((route) => route.commands.length === 0).map((route) => route.id)
@@ -101,7 +101,7 @@ describe('the contract', () => {
     expect(outcomeOf(await server.call('/nothing'))).toBe('404 route_not_found')
   })
 
-  it('gives every answer a Request-Id of its own', async () => {
+  it('sets a Request-Id of its own on every answer', async () => {
     const [a, b] = [await server.call('/agents'), await server.call('/agents')]
     expect(a.headers.get('request-id')).toMatch(/^req_/)
     expect(a.headers.get('request-id')).not.toBe(b.headers.get('request-id'))

@@ -15,7 +15,7 @@ const run = 'run_3nB7cW1yHsD5jK9q'
 
 const create = (options: Parameters<typeof call>[2]) => call(server, '/things', { method: 'POST', ...options })
 
-test('an empty body is an empty object; unknown keys are passed over where they are not refused', async () => {
+test('an empty body is an empty object; unknown keys are ignored where they are not refused', async () => {
   expect((await create({})).body).toEqual({ body: {} })
   expect((await create({ body: { name: 'a', other: 1 } })).body).toEqual({ body: { name: 'a' } })
   const strict = await call(server, `/things/${run}`, { method: 'PATCH', body: { maxSize: 3, size: 11 } })

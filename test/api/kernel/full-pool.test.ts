@@ -32,7 +32,7 @@ interface PooledClient {
   releaseConnection(connection: unknown): Promise<void>
 }
 
-/** What the next requests meet, each one thing: it is done when the key is held, or within the work. */
+/** Says what the next requests meet, each one thing: it is done when the key is held, or within the work. */
 interface Scene {
   server: TestServer
   before: (() => Promise<void>)[]

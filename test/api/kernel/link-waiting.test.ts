@@ -46,7 +46,7 @@ const frameHead = (bytes: number): Buffer => {
   return head
 }
 
-/** What the server said until the connection was gone. */
+/** Returns what the server said until the connection was gone. */
 async function flood(socket: Socket, bytes: Buffer): Promise<string> {
   let heard = ''
   socket.on('data', (data: Buffer) => (heard += data.toString('latin1')))

@@ -44,7 +44,7 @@ export interface ServerOptions {
   url?: string
   /** Whoever waits longer for a connection fails. */
   acquireMs?: number
-  /** By which time passes, but for the wall clock; default the real one. */
+  /** The world by which time passes, but for the wall clock; default the real one. */
   world?: World
   /** For what is not of the contract. */
   others?: (kernel: Kernel) => Koa.Middleware[]

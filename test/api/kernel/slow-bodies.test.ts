@@ -15,7 +15,7 @@ const mebibyte = 1024 * kibibyte
 let world: WoundWorld, room: BodyRoom, server: Server
 /** Bytes that have come, of all bodies together. */
 let arrived = 0
-/** What became of each body: its length, or why it was refused. */
+/** Says what became of each body: its length, or why it was refused. */
 let answers: (number | string)[] = []
 
 beforeEach(async () => {

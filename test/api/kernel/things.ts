@@ -83,14 +83,14 @@ export const routes = {
   }),
 }
 
-/** How a test and the handler of the route that waits meet. */
+/** Makes a place where a test and the handler of the route that waits meet. */
 export const makeWaiting = () => ({
   begun: Promise.withResolvers<void>(),
   left: Promise.withResolvers<void>(),
   release: Promise.withResolvers<void>(),
 })
 
-/** What the list holds, in its order. */
+/** The numbers that the list holds, in its order. */
 export const numbers = Array.from({ length: 60 }, (_, index) => 60 - index)
 
 export const makeThings = (waiting = makeWaiting()) =>

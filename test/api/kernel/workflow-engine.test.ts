@@ -26,7 +26,7 @@ const play = (body: string) =>
     { workspaceId: 'w', caller: 'c', bytes: body.length },
   )
 
-/** What may become of each; `ended` is a failure of the program itself. */
+/** Says what may become of each; `ended` is a failure of the program itself. */
 const hostile: readonly [name: string, body: string, ends: RegExp][] = [
   ['a loop', 'while (true) {}', /time/],
   ['a loop of jobs', 'for (;;) await 0', /time/],

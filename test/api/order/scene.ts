@@ -11,7 +11,7 @@ import type { Person, Reply, TestServer } from '../../kit/server.ts'
 export interface Scene {
   owner: Person
   member: Person
-  /** What the things are called where states are compared. */
+  /** Says what the things are called where states are compared. */
   names: Map<string, string>
   ids: Record<Thing, string>
 }
@@ -133,7 +133,7 @@ export async function takeWake(server: TestServer, id: string): Promise<unknown>
   return 'done'
 }
 
-/** What the device that executes the run is told when it reports its end. */
+/** Reports the end of the run; returns what the device that executes it is told. */
 export async function endRun(server: TestServer, { ids, owner }: Scene): Promise<unknown> {
   const told: unknown[] = []
   const item: IngestItem = {

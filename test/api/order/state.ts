@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import type { Scene } from './scene.ts'
 
 /**
- * What a workspace's rows and the answers say, in a form that is the same wherever the same happened: times are only
+ * Reads a workspace's rows and the answers in a form that is the same wherever the same happened: times are only
  * there or not, ids are known by name or by the order in which they are first seen, rows stand in the order of their text.
  */
 export interface Outcome {

@@ -1,7 +1,7 @@
 import type { TestServer } from '../../kit/server.ts'
 import { ask, claimOffered, endRun, takeWake, type Asked, type Scene } from './scene.ts'
 
-/** One write about the things of a scene; gives what its caller is told. */
+/** One write about the things of a scene; returns what its caller is told. */
 export type Write = (server: TestServer, scene: Scene) => Promise<unknown>
 
 type Of = (scene: Scene) => Omit<Asked, 'token'> & { token?: string }

@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-/** Changes settings and gives the revision. */
+/** Changes settings and returns the revision. */
 async function put(agentId: string, body: Record<string, unknown>, token = admin.token) {
   // Entries of one moment have no order that a test could rely on.
   server.world.advance(1)

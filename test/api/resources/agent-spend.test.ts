@@ -25,7 +25,7 @@ afterAll(async () => {
 
 const agentWith = (body: Record<string, unknown>) => server.createAgent({ harness: null, command: null, ...body })
 
-/** A run of the agent that ends with this usage; gives the run as it is read then. */
+/** A run of the agent that ends with this usage; returns the run as it is read then. */
 async function runWith(agentId: string, usage: EndReport['usage'], exitReason: 'completed' | 'error' = 'completed') {
   const runId = await server.startRun(agentId)
   const work = await device.take()

@@ -25,7 +25,7 @@ async function folderOf(person: Person): Promise<string> {
 }
 
 describe('create', () => {
-  test('gives the agent with all its fields, its handle and the doctor’s warnings', async () => {
+  test('returns the agent with all its fields, its handle and the doctor’s warnings', async () => {
     const reply = await server.call('/agents', {
       body: { name: 'Çelik Straße 9', description: 'Builds', model: 'gpt-5', reportingTo: null, unknownKey: 1 },
       token: member.token,

@@ -13,7 +13,7 @@ export const digestOf = (name: string, args: unknown) =>
     .update(canonicalJson([name, args]))
     .digest('hex')
 
-/** What tests of approvals do beside what those of all gates do. */
+/** Returns what tests of approvals do beside what those of all gates do. */
 export function approvalCalls(scene: () => GateScene) {
   const calls = gateCalls(scene)
 

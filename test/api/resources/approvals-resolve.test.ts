@@ -5,7 +5,7 @@ import { startWithPeople } from '../../kit/people.ts'
 import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
 import { approvalCalls, digestOf } from './approvals-kit.ts'
 
-/** What people make of approvals, and what comes of it. */
+/** Tests what people make of approvals, and what comes of it. */
 
 let server: TestServer, admin: Person, member: Person, other: Person
 beforeAll(async () => {

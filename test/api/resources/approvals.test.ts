@@ -12,7 +12,7 @@ afterAll(() => server.stop())
 const { agentCaller, post, working, ask, raised } = approvalCalls(() => ({ server, member }))
 
 describe('asking', () => {
-  test('gives the approval and a sentinel, assigned to the owner of the agent, and the run stops', async () => {
+  test('returns the approval and a sentinel, assigned to the owner of the agent, and the run stops', async () => {
     const { agent, runId, token } = await agentCaller()
     const reply = await ask(token, { gatedThing: { name: 'deploy', safeSummary: 'Deploy 17' } })
     expect(reply.status).toBe(201)

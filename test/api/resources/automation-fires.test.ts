@@ -11,7 +11,7 @@ import {
   type WakingAgent,
 } from './automations-kit.ts'
 
-/** What fires automations, and what becomes of each fire (document 2, "Automation" and its limits). */
+/** Tests what fires automations, and what becomes of each fire. */
 
 const [minute, hour] = [60_000, 3_600_000]
 let server: TestServer, agent: WakingAgent

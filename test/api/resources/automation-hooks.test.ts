@@ -64,7 +64,7 @@ describe('POST /automation-hooks/:token', () => {
     expect([bad.status, bad.body.error.code]).toEqual([400, 'validation_error'])
   })
 
-  it('gives the run the first 32 KiB, cut between characters', async () => {
+  it('passes the run the first 32 KiB, cut between characters', async () => {
     const { webhookUrl } = await create()
     // Each ä has two bytes, and one lies across the cut.
     const text = `x${'ä'.repeat(20_000)}END`
@@ -102,7 +102,7 @@ describe('POST /automation-hooks/:token', () => {
     }
   })
 
-  it('gives a body sent again the run of the first for 24 hours, even when that run has ended', async () => {
+  it('answers a body sent again with the run of the first for 24 hours, even when that run has ended', async () => {
     const { id, webhookUrl } = await create()
     const first = (await call(webhookUrl, 'same')).body.runId
     expect((await call(webhookUrl, 'same')).body).toEqual(triggered(first))

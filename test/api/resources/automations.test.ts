@@ -290,7 +290,7 @@ describe('moves of the status', () => {
 })
 
 describe('POST /automations/:id/rotate', () => {
-  it('gives a new URL and stops the old one at once', async () => {
+  it('makes a new URL and stops the old one at once', async () => {
     const made = await create({ trigger: { type: 'webhook' } })
     const rotated = (await post(`${made.id}/rotate`)).body
     expect(rotated.webhookUrl).not.toBe(made.webhookUrl)

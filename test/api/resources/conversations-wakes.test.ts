@@ -3,7 +3,7 @@ import type { FakeDevice } from '../../kit/fake-device.ts'
 import type { TestServer } from '../../kit/server.ts'
 import { keyed, liveRun, makeConversation, makeDm, say, wakesIn, startTalk } from '../../kit/talk.ts'
 
-/** Whom messages wake, and how the agents' words come back. */
+/** Tests whom messages wake, and how the agents' words come back. */
 let server: TestServer, device: FakeDevice, stop: () => Promise<void>
 beforeAll(async () => {
   ;({ server, device, stop } = await startTalk())

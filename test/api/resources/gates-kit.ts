@@ -4,11 +4,11 @@ import type { Person, Reply, TestServer } from '../../kit/server.ts'
 
 export interface GateScene {
   server: TestServer
-  /** Whose agents ask, and who answers where nobody else is named. */
+  /** Says whose agents ask, and who answers where nobody else is named. */
   member: Person
 }
 
-/** What tests of approvals, questions and stored writes do over and over, on the server that the file has when they do it. */
+/** Returns what tests of approvals, questions and stored writes do over and over, on the server that the file has when they do it. */
 export function gateCalls(scene: () => GateScene) {
   const agentCaller = (
     body: Record<string, unknown> = {},

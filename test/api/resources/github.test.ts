@@ -103,7 +103,7 @@ describe('POST /integrations/github/webhook', () => {
     expect(other.filter(({ body }) => body.status === 'accepted')).toHaveLength(1)
   })
 
-  it('passes over events that it does nothing with', async () => {
+  it('ignores events that it does nothing with', async () => {
     for (const [event, payload] of [
       ['push', { ref: 'refs/heads/main' }],
       ['pull_request', { ...mergedPayload(newRepo()), action: 'labeled' }],

@@ -129,7 +129,7 @@ describe('list', () => {
     expect(bodies(await page(`limit=3&endingBefore=${ids[0]}`))).toEqual([])
   })
 
-  test('`around` gives the page that holds one message', async () => {
+  test('`around` returns the page that holds one message', async () => {
     const { id, ids } = await talk(30)
     const around = (n: number, query = '') => server.ok(`/conversations/${id}/messages?around=${ids[n - 1]}${query}`)
     const middle = await around(15)

@@ -16,7 +16,7 @@ const { agentCaller, post } = gateCalls(() => ({ server, member }))
 const resolve = (id: string, verb: 'approve' | 'reject', person = member, body: unknown = {}): Promise<Reply> =>
   post(`/approvals/${id}/${verb}`, body, person.token)
 
-/** What the agent wants done; gives the id of the approval. */
+/** Asks for a write of the agent; returns the id of the approval. */
 async function wanted(token: string, path: string, options: { method?: string; body?: unknown } = {}): Promise<string> {
   const reply = await server.call(path, { ...options, token })
   expect([reply.status, reply.body.object, reply.body.status]).toEqual([202, 'platform_change', 'pending'])

@@ -3,7 +3,7 @@ import { startWithPeople } from '../../kit/people.ts'
 import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
 import { projectCalls, unknown } from './projects-kit.ts'
 
-/** Which projects are found, and by whom. */
+/** Tests which projects are found, and by whom. */
 
 let server: TestServer, admin: Person, member: Person, other: Person
 beforeAll(async () => {
@@ -68,7 +68,7 @@ describe('read', () => {
 })
 
 describe('list', () => {
-  test('gives the short shape, newest first, in pages', async () => {
+  test('returns the short shape, newest first, in pages', async () => {
     const elsewhere = await server.addPerson('owner', 'lists')
     const ids: string[] = []
     for (let n = 0; n < 3; n++) ids.unshift((await make({ name: `P${n}` }, elsewhere.token)).id)

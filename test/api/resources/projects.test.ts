@@ -13,7 +13,7 @@ afterAll(() => server.stop())
 const { make, send } = projectCalls(() => ({ server, member }))
 
 describe('create', () => {
-  test('gives the project with all its fields', async () => {
+  test('returns the project with all its fields', async () => {
     const lead = await server.createAgent({ name: 'Lead One' })
     const reply = await server.call('/projects', {
       token: member.token,
@@ -123,7 +123,7 @@ describe('create', () => {
 })
 
 describe('update', () => {
-  test('any person and any agent changes name, description and visibility; other keys are passed over', async () => {
+  test('any person and any agent changes name, description and visibility; other keys are ignored', async () => {
     const project = await make({ description: 'before', prefix: 'KEEP' })
     const { token } = await server.agentCaller()
     const reply = await send('PATCH', project.id, {

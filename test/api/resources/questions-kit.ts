@@ -16,7 +16,7 @@ export const secretRequest = () => ({
   reason: 'To push the tag',
 })
 
-/** What tests of questions do beside what those of all gates do. */
+/** Returns what tests of questions do beside what those of all gates do. */
 export function questionCalls(scene: () => GateScene) {
   const calls = gateCalls(scene)
 

@@ -13,7 +13,7 @@ afterAll(() => server.stop())
 const { agentCaller, post, working, wokenRun, ask, asked, answer } = questionCalls(() => ({ server, member }))
 
 describe('asking', () => {
-  test('gives the question and a sentinel, and the run stops', async () => {
+  test('returns the question and a sentinel, and the run stops', async () => {
     const { agent, runId, token } = await agentCaller()
     const reply = await ask(token)
     expect(reply.status).toBe(201)

@@ -28,7 +28,7 @@ const seqs = (events: { seq: number }[]) => events.map((event) => event.seq)
 const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, n) => from + n)
 
 describe('list', () => {
-  test('gives events oldest first, cut out of the frames they came in', async () => {
+  test('returns events oldest first, cut out of the frames they came in', async () => {
     const run = await begin()
     await run.events(...texts(1, 3))
     await run.events(text('4'))

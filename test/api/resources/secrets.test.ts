@@ -29,7 +29,7 @@ async function agentToken(): Promise<string> {
 }
 
 describe('storing', () => {
-  test('gives everything but the value', async () => {
+  test('returns everything but the value', async () => {
     const name = named()
     const value = `value ${crypto.randomUUID()}`
     const reply = await create({ name, value, provider: 'github', envVarName: 'GH_TOKEN' })
@@ -131,7 +131,7 @@ describe('revealing', () => {
 })
 
 describe('granting', () => {
-  test('gives it to the next runs of the agent, until it is taken away', async () => {
+  test('passes it to the next runs of the agent, until it is taken away', async () => {
     const person = await server.addPerson('member')
     const device = await FakeDevice.connect(server, { token: person.token })
     const agent = await server.createAgent({}, person.token)

@@ -3,7 +3,7 @@ import type { FakeDevice, FakeRun } from '../../kit/fake-device.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
 import { call, expectWakes, made, move, task, worker } from './tasks-kit.ts'
 
-/** How the status of a task moves: by hand, by the run that works on it, and what blocks it. */
+/** Tests how the status of a task moves: by hand, by the run that works on it, and what blocks it. */
 
 let server: TestServer
 beforeAll(async () => {
@@ -15,7 +15,7 @@ const get = (id: string) => server.ok(`/tasks/${id}`)
 
 describe('transitions', () => {
   const statuses = ['open', 'in_progress', 'in_review', 'done', 'cancelled'] as const
-  /** How to get a new task to each status. */
+  /** Says how to get a new task to each status. */
   const ways: Record<(typeof statuses)[number], readonly string[]> = {
     open: [],
     in_progress: ['in_progress'],

@@ -14,7 +14,7 @@ const get = (id: string, query = '') => server.ok(`/tasks/${id}${query}`)
 const update = (id: string, body: unknown) => server.call(`/tasks/${id}`, { method: 'POST', body })
 
 describe('create', () => {
-  test('gives the task with all its fields', async () => {
+  test('returns the task with all its fields', async () => {
     const agent = await server.createAgent({ name: 'Builder One' })
     const project = await server.ok('/projects', { body: { name: 'Site' } })
     const repo = await server.ok('/repos', { body: { gitRemote: 'git@github.com:acme/full.git' } })

@@ -21,7 +21,7 @@ afterAll(async () => {
 })
 
 describe('the catalog', () => {
-  it('lists built-in programs with their inputs, and gives their source', async () => {
+  it('lists built-in programs with their inputs, and returns their source', async () => {
     const { data } = await server.ok('/workflows/catalog')
     expect(data).toMatchObject([
       { object: 'workflow_program', name: 'fix_failing_checks' },

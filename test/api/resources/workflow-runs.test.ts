@@ -126,7 +126,7 @@ for (const database of ['sqlite', 'postgres'] as const)
       })
     })
 
-    it('a step with a schema gives the output that its run recorded, one without it fails', async () => {
+    it('a step with a schema returns the output that its run recorded, one without it fails', async () => {
       const schema = "schema: { type: 'object', required: ['n'], properties: { n: { type: 'number' } } }"
       const name = await makeWorkflow(
         server,

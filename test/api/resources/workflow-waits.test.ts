@@ -7,7 +7,7 @@ import { answerNext, makeWorkflow, readFlow, settled, startFlow } from './workfl
 const minute = 60_000
 const key = () => ({ 'idempotency-key': crypto.randomUUID() })
 
-/** What workflows wait for people about: questions, stalls, and steps whose agents ask. */
+/** Tests what workflows wait for people about: questions, stalls, and steps whose agents ask. */
 for (const database of ['sqlite', 'postgres'] as const)
   describe.skipIf(database === 'postgres' && !hasPostgres())(`on ${database}`, () => {
     let server: TestServer

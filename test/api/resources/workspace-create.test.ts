@@ -4,7 +4,7 @@ import { addUser, createToken } from '../../../control-plane/operator/people.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
 import { workspaceCalls } from './workspaces-kit.ts'
 
-/** How workspaces are made, and by what names and whom they are reached. */
+/** Tests how workspaces are made, and by what names and whom they are reached. */
 
 let server: TestServer, agentToken: string
 beforeAll(async () => {
@@ -16,7 +16,7 @@ afterAll(() => server.stop())
 const { home, slugOf, patch } = workspaceCalls(() => server)
 
 describe('create', () => {
-  test('gives the workspace, its company and the caller’s place as owner', async () => {
+  test('returns the workspace, its company and the caller’s place as owner', async () => {
     const person = await server.addPerson('member')
     const reply = await server.call('/workspaces', {
       token: person.token,

@@ -1,6 +1,6 @@
 import type { Person, TestServer } from '../../kit/server.ts'
 
-/** What tests of workspaces do over and over, on the server that the file has when they do it. */
+/** Returns what tests of workspaces do over and over, on the server that the file has when they do it. */
 export function workspaceCalls(scene: () => TestServer) {
   /** A workspace of its own with one person in it. */
   const home = (role: 'owner' | 'admin' | 'member' = 'owner') => scene().addPerson(role, nextSlug())

@@ -42,7 +42,7 @@ export const poll = (server: TestServer, deviceCode: string, changes: Record<str
 /** `400 authorization_pending` */
 export const outcome = ({ status, body }: OauthReply): string => (status === 200 ? '200' : `${status} ${body.error}`)
 
-/** Enters the code in a browser that is signed in; gives the page that asks for the decision. */
+/** Enters the code in a browser that is signed in; returns the page that asks for the decision. */
 export async function enterCode(browser: Browser, code: string): Promise<Page> {
   return browser.send(await browser.visit('/device'), '/device', { code })
 }

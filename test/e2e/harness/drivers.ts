@@ -7,7 +7,7 @@ import { codexConfig } from '../../kit/real-codex.ts'
 import { opencodeConfig, writeOpencodeConfig } from '../../kit/real-opencode.ts'
 import type { StubStep, StubTool } from '../../kit/stub-llm.ts'
 
-/** What the table of cases must know of a harness; all else is the same for each. */
+/** Says what the table of cases must know of a harness; all else is the same for each. */
 export interface HarnessDriver {
   /** As scripts/fetch-harness calls its program. */
   program: 'claude' | 'codex' | 'opencode' | 'qwen'
@@ -25,14 +25,14 @@ export interface HarnessDriver {
   say: (text: string) => StubTool
   /** It asks svc before each request to its model, too. */
   asksBeforeRequests: boolean
-  /** What the model says again when the program did not know the tool yet. */
+  /** Says what the model says again when the program did not know the tool yet. */
   sayAgainWhen: string | null
   holdsStrict: boolean
   /** A session keeps the AGENT.md that it began with, so a changed one begins a new session. */
   keepsInstructions: boolean
   /** A model and a backup model that it takes from the agent; null: it takes none. */
   models: { model: string; backupModel: string } | null
-  /** Who goes on with the backup model: the harness within its run, or another run. */
+  /** Says who goes on with the backup model: the harness within its run, or another run. */
   backupBy: 'itself' | 'another run' | null
   /**
    * The provider's refusal that names when a limit is over (in s since 1970), and in how many seconds that is: it waits for
@@ -41,7 +41,7 @@ export interface HarnessDriver {
   limit: { seconds: number; error: (resetsAt: number) => NonNullable<StubStep['error']> } | null
   /** It tells how many tokens a run used. */
   tellsUsage: boolean
-  /** What becomes of a run where nobody has signed in. */
+  /** Says what becomes of a run where nobody has signed in. */
   signedOut: { waits: RegExp } | { fails: string; message: RegExp }
 }
 

@@ -17,7 +17,7 @@ import {
   type StagedAgent,
 } from './stage.ts'
 
-/** What is left of the table of cases; it takes minutes, so a usual run of the tests leaves it out. */
+/** Adds the rest of the table of cases, which takes minutes, so a usual run of the tests leaves it out. */
 export function longCases(stageOf: () => Stage, driver: HarnessDriver): void {
   permissionCases(stageOf, driver)
   sessionCases(stageOf, driver)

@@ -6,7 +6,7 @@ import { waitFor } from '../../kit/programs.ts'
 import type { HarnessDriver } from './drivers.ts'
 import { dataOf, ended, newAgent, plays, says, asked, successorOf, withTools, type Stage } from './stage.ts'
 
-/** What every harness does alike. */
+/** Tests what every harness does alike. */
 export function shortCases(stageOf: () => Stage, driver: HarnessDriver): void {
   workCases(stageOf, driver)
   gateCases(stageOf, driver)
@@ -59,7 +59,7 @@ function workCases(stageOf: () => Stage, { tellsUsage, shell }: HarnessDriver): 
   })
 }
 
-/** What each run of the tests shows of every harness. */
+/** Tests what each run of the tests shows of every harness. */
 export function gateCases(stageOf: () => Stage, { holdsStrict, shell }: HarnessDriver): void {
   test('a call that must be asked: a person approves it, and the woken run makes it in the same session', async () => {
     const stage = stageOf()

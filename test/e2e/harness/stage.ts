@@ -80,7 +80,7 @@ export async function newAgent(
 
 export const withTools = (tools: Record<string, unknown>) => ({ config: { permissions: { tools } } })
 
-/** What the model says to the next requests that bring tools, in this order. */
+/** Sets what the model says to the next requests that bring tools, in this order. */
 export const says = ({ stub }: Stage, steps: readonly StubStep[], more: Partial<StubScenario> = {}): Promise<void> =>
   stub.script({ run: { steps, ...more } })
 

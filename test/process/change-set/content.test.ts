@@ -191,7 +191,7 @@ test('submodules are told by their commit and not looked into', async () => {
   ])
 })
 
-test('a nested repository without a commit is passed over', async () => {
+test('a nested repository without a commit is ignored', async () => {
   const repo = tempRepo()
   gitIn(repo.dir, ['init', '-q', 'before'])
   const base = await baseOf(repo.dir)

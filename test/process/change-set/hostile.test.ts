@@ -163,7 +163,7 @@ test('nor what the person’s own config names', async () => {
   expect(existsSync(marker)).toBe(false)
 })
 
-/** What git reads in a git folder and takes a program, or another config, from. */
+/** Writes the files in a git folder from which git takes a program, or another config. */
 function plant(gitDir: string, repository: string, program: string): void {
   mkdirSync(join(gitDir, 'info'), { recursive: true })
   mkdirSync(join(gitDir, 'hooks'), { recursive: true })

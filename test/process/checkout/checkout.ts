@@ -82,7 +82,7 @@ export class Checkout {
     writeFileSync(join(this.folder, 'install'), '')
   }
 
-  /** What `git pull` does to the files: another version of the packages, and of a source that every program has. */
+  /** Does what `git pull` does to the files: another version of the packages, and of a source that every program has. */
   pull(): void {
     appendFileSync(join(this.code, 'package-lock.json'), '\n')
     appendFileSync(join(this.code, 'shared/lib/world.ts'), '\nexport const pulled = 1\n')
@@ -103,7 +103,7 @@ export class Checkout {
     }
   }
 
-  /** What `svc` printed; fails where it fails. */
+  /** Returns what `svc` printed; fails where it fails. */
   async svc(args: readonly string[], options?: StartOptions): Promise<string> {
     const { status, stdout, stderr } = await this.start('svc', args, options).said
     if (status !== 0) throw new Error(`svc ${args.join(' ')} ended with ${status}: ${stderr}`)

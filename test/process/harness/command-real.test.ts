@@ -117,7 +117,7 @@ describe('an argv array', () => {
     expect(result).toContain('read: yes, go on\n')
   })
 
-  it('gives all of a long output, byte for byte', async () => {
+  it('returns all of a long output, byte for byte', async () => {
     const { text } = await run([process.execPath, fakeHarness, 'lines=20000', 'exit=0'])
     const lines = text.trimEnd().split('\r\n')
     const sound = lines.filter((line, index) => {

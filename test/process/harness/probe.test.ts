@@ -49,7 +49,7 @@ describe('which', () => {
 })
 
 describe('run', () => {
-  it('gives what the program wrote and its status, with the environment of a run', async () => {
+  it('returns what the program wrote and its status, with the environment of a run', async () => {
     const file = program('d', 'says', 'echo "out $MARK"; echo err >&2; exit 3')
     expect(await probeOf().run(file, [], 5_000)).toEqual({
       exitCode: 3,

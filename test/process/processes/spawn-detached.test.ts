@@ -120,7 +120,7 @@ describe('why a program cannot be started', () => {
   })
 })
 
-test('a program is looked for in the given PATH, and one that may not be executed is passed over', async () => {
+test('a program is looked for in the given PATH, and one that may not be executed is ignored', async () => {
   const [first, second] = [path.join(folder, 'first'), path.join(folder, 'second')]
   mkdirSync(first)
   mkdirSync(second)

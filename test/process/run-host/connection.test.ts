@@ -127,7 +127,7 @@ describe('host and daemon', () => {
     expect((await assigned.reply('ended')).report.exitReason).toBe('completed')
   })
 
-  test('lines that are no request are passed over', async () => {
+  test('lines that are no request are ignored', async () => {
     const host = await device.host()
     await until(() => existsSync(host.recordPath), 'record')
     const rude = connect(recordOf(host.recordPath).socket)

@@ -196,7 +196,7 @@ async function stop(host: Host) {
   return { ms: performance.now() - before, report }
 }
 
-/** How long it takes to stop a program that prints nothing. */
+/** Returns how long it takes to stop a program that prints nothing. */
 async function stopped(command: string[]): Promise<number> {
   const host = await device.host()
   await host.launch(specOf(device, { command }))

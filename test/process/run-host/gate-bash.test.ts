@@ -42,7 +42,7 @@ const marker = fc.constantFrom(
   '=mk',
   'm[k]',
 )
-/** What may stand before a program, or between it and its arguments. */
+/** Says what may stand before a program, or between it and its arguments. */
 const between = fc.constantFrom(
   'A=1',
   `A='x y'`,
@@ -84,7 +84,7 @@ const between = fc.constantFrom(
   'builtin command',
   'xargs -a /dev/null',
 )
-/** What may stand before a command in the line, and mislead whoever reads it. */
+/** Says what may stand before a command in the line, and mislead whoever reads it. */
 const ahead = fc.constantFrom(
   `# it's`,
   `: # "x`,

@@ -201,7 +201,7 @@ export class TestHost {
   }
 }
 
-/** What the spool holds of a run, checked: contiguous from 1, each line what the schema says. */
+/** Returns what the spool holds of a run, checked: contiguous from 1, each line what the schema says. */
 export function spooled(device: TestDevice, runId: string, fence = 1) {
   const key: RunKey = { runId, fence }
   const spool = openSpool(device.spoolPath)

@@ -129,7 +129,7 @@ export class TestMachine {
     })
   }
 
-  /** What the service manager's programs were called with since the last time it was asked. */
+  /** Returns what the service manager's programs were called with since the last time it was asked. */
   calls(): string[] {
     const path = join(this.stubDir, 'calls')
     const calls = existsSync(path) ? readFileSync(path, 'utf8').trim().split('\n') : []

@@ -38,7 +38,7 @@ async function groupWithBystander({ skip }: Pick<TestContext, 'skip'>) {
 describe.each(linuxTools)('behind the wall of %s', (tool) => {
   beforeEach((context) => needsTool(tool, context))
 
-  /** What `look` says behind a wall that a process of the group makes, as an ordinary user. */
+  /** Returns what `look` says behind a wall that a process of the group makes, as an ordinary user. */
   async function behindTheWall(group: string, look: string): Promise<string[]> {
     const root = mkdtempSync(join(tmpdir(), 'svc-groups-'))
     onTestFinished(() => rmSync(root, { recursive: true, force: true }))

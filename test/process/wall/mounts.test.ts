@@ -16,7 +16,7 @@ const worldModule = join(import.meta.dirname, '../../../shared/lib/world.ts')
 describe.each(linuxTools)('with the wall of %s', (tool) => {
   beforeEach((context) => needsTool(tool, context))
 
-  /** What a program behind the wall says on a machine whose mounts `mounts` makes; `$D` is a folder, `$D/home` a file system. */
+  /** Returns what a program behind the wall says on a machine whose mounts `mounts` makes; `$D` is a folder, `$D/home` a file system. */
   async function behindTheWall(mounts: string, look: string): Promise<string[]> {
     const folder = mkdtempSync(join(tmpdir(), 'svc-mounts-'))
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }))

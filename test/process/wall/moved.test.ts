@@ -46,7 +46,7 @@ describe.each(linuxTools)('behind the wall of %s', (tool) => {
     if (process.getuid?.() === 0) for (const file of files) chownSync(join(home, file), ordinary, ordinary)
   }
 
-  /** What each of `looks` says behind a wall of its own, one after the other; a wall that is not made says why. */
+  /** Returns what each of `looks` says behind a wall of its own, one after the other; a wall that is not made says why. */
   async function runsOneAfterAnother(looks: readonly string[]): Promise<string[]> {
     const spec = wallSpecOf(join(home, '.local/state/svc'), tool, [join(home, '.config/svc')])
     const script = `

@@ -13,7 +13,7 @@ import { TestSystem } from '../../kit/system.ts'
 const seenMs = 2_000
 /** On a machine that is busy with all tests at once; nobody would look by the clock before a minute is over. */
 const busyMs = 20_000
-/** How long each change took to be seen. */
+/** The times that the changes took to be seen. */
 const took: number[] = []
 
 let system: TestSystem

@@ -12,7 +12,7 @@ import type { AgentRow } from '../store.ts'
 export interface DoctorDevice {
   displayName: string
   liveness: LivenessStatus
-  /** Whose wakes the device takes. */
+  /** The people whose wakes the device takes. */
   runsBy: RunsBy
   readiness: ProviderReadiness['harnesses'] | null
   /** null: the device does not report it. */

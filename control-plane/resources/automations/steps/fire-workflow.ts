@@ -6,7 +6,7 @@ import { beginWorkflowRun, programOf, type StartedProgram } from '../../workflow
 import { findWorkflow } from '../../workflows/store.ts'
 import type { AutomationRow } from '../store.ts'
 
-/** What an event of git tells a workflow, by the names of inputs; those that it does not declare are dropped. */
+/** The inputs that an event of git brings to a workflow, by their names; the workflow gets those that it declares. */
 export interface EventInputs {
   repo: string
   number: number

@@ -20,7 +20,7 @@ export interface Cause {
   /** An occasion fires the automation only once. */
   occasion?: string
   bodyHash?: string
-  /** What an event of git tells the workflow that it starts. */
+  /** The inputs that an event of git brings to the workflow that it starts. */
   event?: EventInputs
 }
 

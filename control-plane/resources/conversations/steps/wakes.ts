@@ -103,7 +103,7 @@ export async function promptFor(
   const range = { conversationId: conversation.id, place, withDeleted: false, limit: messagesTold }
   const before = (await listMessages(tx, range)).slice(0, messagesTold)
   const own = before.findIndex((each) => each.authorId === agentId)
-  // What is further back is told at the start of a run that begins a new session (`saidBefore`).
+  // Older messages are told at the start of a run that begins a new session (`saidBefore`).
   const unseen = (own < 0 ? before : before.slice(0, own)).toReversed()
   const earlier = await linesOf(tx, conversation.workspaceId, unseen)
   const nameOf = await loadNames(tx, conversation.workspaceId, [{ type: message.authorType, id: message.authorId }])

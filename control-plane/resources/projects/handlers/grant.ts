@@ -22,7 +22,7 @@ export function projectGrantHandlers(): ImplementedRoute[] {
       const project = await ownProject(db, caller, params.projectId)
       const agent = await lookUpAgent(db, caller, body.agentId)
       if (agent === null || agent.deletedAt !== null) return fail('agent_not_found', { param: 'agentId' })
-      await insertGrant(db, { projectId: project.id, agentId: agent.id, at: world.now() })
+      await insertGrant(db, { projectId: project.id, agentId: agent.id, createdAt: world.now() })
       return shown(db, caller, project)
     },
 

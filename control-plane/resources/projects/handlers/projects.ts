@@ -127,7 +127,7 @@ async function create({ db, caller, world, body }: HandlerInput<typeof projectRo
   }
   // An agent keeps seeing the projects it created.
   if (caller.kind === 'agent')
-    await insertGrant(db, { projectId: project.id, agentId: caller.agentId, at: project.createdAt })
+    await insertGrant(db, { projectId: project.id, agentId: caller.agentId, createdAt: project.createdAt })
   return answer(201, presentProject(project))
 }
 

@@ -104,7 +104,7 @@ async function filterOf({
   }
 }
 
-/** Those who see the asking agent may see and answer a question. Fails with `question_not_found`. */
+/** People who see the asking agent may see and answer a question. Fails with `question_not_found`. */
 async function visibleQuestion(db: Db, caller: Caller, id: string): Promise<QuestionRow> {
   const question = await findQuestion(db, caller.workspaceId, id)
   const isSeen = question !== null && (await seesAgent(db, caller, question.agentId))

@@ -55,7 +55,13 @@ export function secretHandlers(deps: Dependencies): ImplementedRoute[] {
       const secret = await ownSecret(db, caller, params.secretId)
       const agent = await grantee(db, caller, body.agentId)
       const { workspaceId, userPublicId: by } = caller
-      await insertSecretGrant(db, { secretId: secret.id, agentId: agent.id, workspaceId, by, at: world.now() })
+      await insertSecretGrant(db, {
+        secretId: secret.id,
+        agentId: agent.id,
+        workspaceId,
+        grantedBy: by,
+        createdAt: world.now(),
+      })
       return shown(db, secret)
     },
 

@@ -113,7 +113,7 @@ async function unwatch({ db, caller, params, body, world }: HandlerInput<Routes[
   return presentWatcher(watcher)
 }
 
-/** Whom a request names as watcher.. */
+/** Returns whom a request names as watcher. */
 async function subjectOf(db: Db, caller: Caller, { type, id }: { type: 'user' | 'agent'; id: string }) {
   if (type === 'agent') {
     const agent = await lookUpAgent(db, caller, id)

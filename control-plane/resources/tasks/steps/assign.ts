@@ -20,7 +20,7 @@ export interface Assignment {
 }
 
 /**
- * Gives the task to an agent and wakes it, or to nobody. A run that executes keeps the task where it is
+ * Assigns the task to an agent and wakes it, or to nobody. A run that executes keeps the task where it is
  * (`task_has_active_run`), unless it hands the task on itself: the wake of the other agent waits for its end then. A run that
  * only waits is ended, as what it was to do is now another's. Giving it to whom has it changes nothing.
  */

@@ -12,7 +12,7 @@ import { isFinished, type Actor } from '../rules.ts'
 import { findTaskById, hasOpenBlocker, hasOpenSubtask, type TaskRow } from '../store.ts'
 import { listWatchers } from '../watcher-store.ts'
 
-/** Whom a change of a task wakes. All of it is written in the transaction of the change. */
+/** Decides whom a change of a task wakes. The wakes are written in the transaction of the change. */
 
 export interface TaskWake {
   task: TaskRow

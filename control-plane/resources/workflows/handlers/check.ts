@@ -6,7 +6,7 @@ import type { ProgramMeta } from '../../../workflows/program/meta.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 
 /**
- * What the program says about itself, once it is checked: in a worker, and then by a compile in the engine where this
+ * Returns what the program says about itself, once it is checked: in a worker, and then by a compile in the engine where this
  * server has one. Fails with the code of the first flaw, and its place.
  */
 export async function checkedMeta(

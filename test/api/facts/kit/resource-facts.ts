@@ -4,7 +4,7 @@ import type { Person, Reply, TestServer } from '../../../kit/server.ts'
 import type { Stage } from '../../contract/stage.ts'
 
 /**
- * What the walks over all routes must know of one file of `shared/api`. Whatever is left out does not apply to it; a request
+ * The facts that the walks over all routes must know of one file of `shared/api`. Whatever is left out does not apply to it; a request
  * for each route is asked of everybody. `all.ts` lists the facts, `contract/collected.ts` gathers them for the walks.
  */
 export interface ResourceFacts {

@@ -47,7 +47,7 @@ export async function withBusyTask(stage: Stage, send: (taskId: string) => Promi
   return reply
 }
 
-/** What is asked of a task that is not there, with a body that would do. */
+/** Asks for a task that is not there, with a body that would do. */
 export const missing = (route: string, path: string, body?: unknown): CodeRecipe =>
   on(route, '404 task_not_found', ({ server }) => {
     const method = contract.find(({ id }) => id === route)!.method

@@ -1,0 +1,58 @@
+import type { World } from '../shared/lib/world.ts'
+import type { ServerConfig } from './config.ts'
+import type { Database } from './db/open.ts'
+import { createCallerLookup } from './http/auth.ts'
+import { createBodyRooms } from './http/body-room.ts'
+import { createIdempotency } from './http/idempotency.ts'
+import type { Kernel } from './http/kernel.ts'
+import { createLimiter, defaultRateRules } from './http/limits.ts'
+import type { Log } from './process/log.ts'
+import { redactorFor } from './resources/secrets/redact.ts'
+import type { Vault } from './vault/vault.ts'
+
+/** The HTTP kernel of one replica, by its configuration and its kind of database. */
+export async function createKernel(
+  parts: Pick<Kernel, 'stopping' | 'observe'> & {
+    config: ServerConfig
+    database: Database
+    world: World
+    log: Log
+    runTokenKey: Uint8Array
+    vault: Vault
+  },
+): Promise<Kernel> {
+  const { config, database, world, log, runTokenKey, vault, stopping, observe } = parts
+  const { root, dialect } = database
+  return {
+    root,
+    world,
+    log,
+    callers: createCallerLookup({
+      db: root,
+      runTokenKey,
+      world,
+      idle: { sessionMs: config.sessions.idleMs, tokenMs: config.tokenIdleMs },
+      publicUrl: config.publicUrl,
+    }),
+    limiter: await createLimiter({
+      rules: { ...defaultRateRules, general: { points: config.requestsPerMinute, windowS: 60 } },
+      world,
+      shared: dialect === 'postgres' ? root : null,
+    }),
+    idempotency: createIdempotency({
+      db: root,
+      world,
+      instance: world.uuid(),
+      isSole: dialect === 'sqlite',
+      vault,
+    }),
+    rooms: createBodyRooms(world),
+    streamCheckMs: config.streamCheckMs,
+    censor: async ({ agentId }, body) => (await redactorFor(root, { agentId }, vault)).redactJson(body),
+    isChecking: config.checkReplies,
+    isHttps: config.publicUrl?.startsWith('https:') ?? false,
+    trustedProxies: config.trustedProxies,
+    stopping,
+    ...(observe && { observe }),
+  }
+}
