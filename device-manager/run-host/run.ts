@@ -19,6 +19,7 @@ import type { HostLog } from '../log/host-log.ts'
 import { Pipeline } from './output/pipeline.ts'
 import type { LaunchPlan, Prepared } from './preparation.ts'
 import { redactWhole, streamRedactor, wholeValues, type Redact, type StreamRedactor } from './output/redaction.ts'
+import { advised } from './advice.ts'
 import { endedEvent, reportMaker } from './end-report.ts'
 import type { EventWriter } from './output/writer.ts'
 
@@ -179,7 +180,9 @@ export class LiveRun {
     const reported = {
       ...exit,
       exitReason: nothingAllowed === null ? ended.exitReason : 'error',
-      message: this.#redacted(nothingAllowed ?? ended.message),
+      message: this.#redacted(
+        nothingAllowed ?? (this.#stop === null ? advised(outcome, outcome.message) : ended.message),
+      ),
       sessionId: outcome.sessionId,
       lostSessionId: outcome.resumeRefused ? this.#parts.prepared.assignment.spec.resumeSessionId : null,
       forced: this.#isForced,
