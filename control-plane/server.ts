@@ -2,6 +2,10 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { contract } from '../shared/api/index.ts'
 import type { World } from '../shared/lib/world.ts'
+import { Blobs } from './blobs/blobs.ts'
+import { claimPlace } from './blobs/claim-place.ts'
+import { placeOf } from './blobs/location.ts'
+import type { BlobPlace } from './blobs/place.ts'
 import { loadCatalog, type ModelCatalog } from './catalog/catalog.ts'
 import type { ServerConfig } from './config.ts'
 import { CostlyPool } from './costly/pool.ts'
@@ -87,6 +91,7 @@ export class ControlPlane {
   readonly links = new LinkRegistry()
   readonly bus: Bus
   readonly metrics: Metrics
+  readonly blobs: Blobs
   private readonly options: ControlPlaneOptions
   private readonly catalog: ModelCatalog
   private readonly costly: CostlyPool
@@ -115,13 +120,18 @@ export class ControlPlane {
     const { database, world } = options
     const fresh = { value: Buffer.from(world.bytes(32)).toString('base64'), at: world.now() }
     const key = await serverKey(database.root, 'run_token', fresh)
-    const plane = new ControlPlane(options, Buffer.from(key, 'base64'))
+    const place = placeOf(options.config.files, world)
+    await claimPlace(database.root, place, world)
+    const plane = new ControlPlane(options, { runTokenKey: Buffer.from(key, 'base64'), place })
     await checkKey(database.root, plane.vault)
     await plane.mount(Buffer.from(key, 'base64'))
     return plane
   }
 
-  private constructor(options: ControlPlaneOptions, runTokenKey: Uint8Array) {
+  private constructor(
+    options: ControlPlaneOptions,
+    { runTokenKey, place }: { runTokenKey: Uint8Array; place: BlobPlace },
+  ) {
     this.options = options
     const { config, database, world, log } = options
     const { root, dialect } = database
@@ -160,6 +170,7 @@ export class ControlPlane {
       leaseMs: config.leaseMs,
     })
     this.vault = createVault(keySourceOf(options), world)
+    this.blobs = new Blobs({ root, place, world, log })
     this.starter = new RunStarter({ ...common, vault: this.vault, runTokenKey, apiUrl: () => this.url })
     this.requests = new DeviceRequests(common)
     this.ingest = new Ingest({
@@ -193,6 +204,7 @@ export class ControlPlane {
       advancer: this.advancer,
       github: this.github.sweeps,
       wakeContext: this.wakeContext,
+      blobs: this.blobs,
     })
     this.http = createServer({
       // Other upgrade requests are ignored, which is allowed: clients that speak HTTP/2 send one with each request.
@@ -261,6 +273,7 @@ export class ControlPlane {
     const cancel = this.options.world.after(drainMs, () => this.http.closeAllConnections())
     await closed
     cancel()
+    await this.blobs.idle()
     await this.costly.stop()
     await this.ingest.idle()
     this.requests.stop()

@@ -1,8 +1,10 @@
 import type { Knex } from 'knex'
 import type { World } from '../shared/lib/world.ts'
+import type { Blobs } from './blobs/blobs.ts'
 import type { ServerConfig } from './config.ts'
 import type { Dispatcher } from './lifecycle/dispatcher.ts'
 import type { Log } from './process/log.ts'
+import { blobsSweep } from './sweeps/blobs.ts'
 import { dueAutomationsSweep, oldSkipsSweep } from './sweeps/due-automations.ts'
 import { expiredApprovalsSweep } from './sweeps/expired-approvals.ts'
 import { idleCompactionSweep } from './sweeps/idle-compaction.ts'
@@ -28,6 +30,7 @@ export function createSweeper(options: {
   github: readonly Sweep[]
   wakeContext: WakeContext
   advancer: Advancer
+  blobs: Blobs
 }): Sweeper {
   const { root, world, log, config, dispatcher, waker, advancer } = options
   const everyMs = config.sweepMs
@@ -66,6 +69,7 @@ export function createSweeper(options: {
       }),
       oldSkipsSweep,
       ...options.github,
+      blobsSweep({ blobs: options.blobs, everyMs }),
       expiredApprovalsSweep,
       oldRowsSweep,
     ],

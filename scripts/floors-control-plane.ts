@@ -13,6 +13,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       db: 'opening, transactions, migrations, statements, the outbox and the bus that reads it',
       vault: 'sealing and opening of secret values',
       catalog: 'models, prices, and which harness runs a model',
+      blobs: 'bytes in a folder or a bucket, and the rows that say which there are',
       http: 'from the socket to a handler and back: callers, limits, idempotency, validation, replies',
     },
   },

@@ -14,6 +14,7 @@ import { at, projectRow, seedAgent, seedDevice, seedPerson, seedRun, seedWorkspa
 
 /** Tables whose rows belong to no workspace, or stay when one is removed. */
 const keptTables = [
+  'blobs',
   'code_guesses',
   'companies',
   'dashboard_sessions',
