@@ -316,6 +316,7 @@ export class ControlPlane {
         vault: this.vault,
       }),
       rooms: createBodyRooms(world),
+      blobs: this.blobs,
       streamCheckMs: config.streamCheckMs,
       censor: async ({ agentId }, body) => (await redactorFor(root, { agentId }, this.vault)).redactJson(body),
       isChecking: config.checkReplies,

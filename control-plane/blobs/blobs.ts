@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import type { Knex } from 'knex'
+import { headBytes } from '../../shared/api/stored-content.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Tx } from '../db/open.ts'
 import { afterCommit } from '../db/transaction.ts'
@@ -24,6 +25,8 @@ export interface StoredBytes {
   blobId: string
   sha256: string
   sizeBytes: number
+  /** The first of them, at most `headBytes`. */
+  head: Uint8Array
 }
 
 /** What nobody came to own is removed after this time. */
@@ -54,17 +57,19 @@ export class Blobs {
     const id = this.world.id('blb_')
     await insertBlob(this.root, { id, workspaceId, createdAt: this.world.now() })
     const hash = createHash('sha256')
+    const head: Uint8Array[] = []
     let sizeBytes = 0
     async function* measured() {
       for await (const piece of source) {
         hash.update(piece)
+        if (sizeBytes < headBytes) head.push(piece.subarray(0, headBytes - sizeBytes))
         sizeBytes += piece.length
         yield piece
       }
     }
     try {
       await this.place.put({ id, beginUpload: (upload) => noteUpload(this.root, id, upload) }, measured())
-      return { blobId: id, sha256: hash.digest('hex'), sizeBytes }
+      return { blobId: id, sha256: hash.digest('hex'), sizeBytes, head: Buffer.concat(head) }
     } catch (error) {
       await this.giveUp(id)
       throw error
