@@ -36,6 +36,8 @@ import { DeviceRequests } from './link/requests.ts'
 import { isLinkRequest, LinkServer } from './link/server.ts'
 import type { Log } from './process/log.ts'
 import { createMetrics, type Metrics } from './process/metrics.ts'
+import { downloads } from './downloads/downloads.ts'
+import { FileUrls } from './resources/files/signature.ts'
 import { clearAllLinks } from './resources/devices/store.ts'
 import { implementResources } from './routes.ts'
 import { registerAllRunEffects } from './run-effects.ts'
@@ -330,6 +332,8 @@ export class ControlPlane {
         this.metrics.requestSeconds.observe({ route }, record.durationMs / 1000)
       },
     }
+    const urlKey = { value: Buffer.from(world.bytes(32)).toString('base64'), at: world.now() }
+    const fileUrls = new FileUrls(Buffer.from(await serverKey(root, 'file_urls', urlKey), 'base64'))
     const implemented = implementResources({
       bus: this.bus,
       requests: this.requests,
@@ -345,6 +349,9 @@ export class ControlPlane {
       isGithubInstalled: this.github.isInstalled,
       vault: this.vault,
       secretProviders: config.secretProviders,
+      blobs: this.blobs,
+      fileUrls,
+      isSweeping: () => this.sweeper.isRunning,
       publicUrl: () => this.url,
     })
     assertComplete(contract, implemented)
@@ -355,6 +362,7 @@ export class ControlPlane {
     const app = createApp(implemented, kernel, [
       operations({ root, metrics: this.metrics, callers, isDraining }),
       this.github.receiver({ limiter, costly: this.costly }),
+      downloads({ root, blobs: this.blobs, urls: fileUrls, world, log }),
       signInRoutes({ root, world, log, limiter, rooms, publicUrl, isHttps, sessions: config.sessions, oidc }),
     ])
     const handle = app.callback()

@@ -9,6 +9,7 @@ import { dueAutomationsSweep, oldSkipsSweep } from './sweeps/due-automations.ts'
 import { expiredApprovalsSweep } from './sweeps/expired-approvals.ts'
 import { idleCompactionSweep } from './sweeps/idle-compaction.ts'
 import { oldRowsSweep } from './sweeps/old-rows.ts'
+import { purgedFilesSweep } from './sweeps/purged-files.ts'
 import { quotasSweep } from './sweeps/quotas.ts'
 import { queuedRunsSweep } from './sweeps/queued-runs.ts'
 import { runningRunsSweep } from './sweeps/running-runs.ts'
@@ -69,6 +70,7 @@ export function createSweeper(options: {
       }),
       oldSkipsSweep,
       ...options.github,
+      purgedFilesSweep({ blobs: options.blobs, everyMs }),
       blobsSweep({ blobs: options.blobs, everyMs }),
       expiredApprovalsSweep,
       oldRowsSweep,

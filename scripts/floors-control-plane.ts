@@ -41,6 +41,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/approvals': 'approvals, and what a run or task waits for',
       'resources/quotas': 'accounts of harnesses that a provider limits',
       'resources/runs': 'runs, their leases, details, frames and events',
+      'resources/files': 'files, their versions and relations, who sees them, what their URLs are signed with',
       'resources/tasks': 'tasks, checklists, dependencies, watchers, activity',
       'resources/conversations': 'conversations, their messages, who takes part, names of who speaks',
       'resources/workflows': 'stored programs, their runs and journals',
@@ -71,6 +72,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/members/steps': 'ending what goes on in the name of a person',
       'resources/workflows/steps': 'beginning a run, and what the end of one means for its step',
       'resources/automations/steps': 'firing',
+      'resources/files/steps': 'a file as clients read it, what it belongs to, its end',
     },
   },
   {
@@ -101,6 +103,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/task-comments/handlers': 'comments of tasks',
       'resources/workflows/handlers': 'programs, their starts and runs',
       'resources/automations/handlers': 'automations and their hooks',
+      'resources/files/handlers': 'files, their versions and relations',
     },
   },
   {
@@ -109,6 +112,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       github: 'deliveries of GitHub and what they do, pull requests',
       'sign-in': 'pages, sessions, the device flow, OIDC, login tokens',
       sweeps: 'what happens by time',
+      downloads: 'bytes of files for whoever has a signed URL',
       costly: 'work of unbounded cost, in threads',
       'run-effects.ts': 'the effects of the start and the end of a run on other resources',
       operator: 'commands on the database itself',

@@ -81,6 +81,11 @@ export class Blobs {
     return this.place.open(id, range)
   }
 
+  /** Whether the bytes are there. Fails with `StorageError`. */
+  has(id: string): Promise<boolean> {
+    return this.place.has(id)
+  }
+
   /** Removes the blob, unless somebody owns it. Never fails: the sweep does what cannot be done now. */
   async giveUp(id: string): Promise<void> {
     try {

@@ -1,3 +1,4 @@
+import type { Stats } from 'node:fs'
 import { mkdir, open, rename, rm, stat, type FileHandle } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -62,13 +63,12 @@ export class DiskPlace implements BlobPlace {
     })
   }
 
+  async has(id: string): Promise<boolean> {
+    return (await this.statOf(this.pathOf(id)))?.isFile() ?? false
+  }
+
   async isMarked(mark: string): Promise<boolean> {
-    try {
-      return (await this.try(() => stat(join(this.folder, mark)))).isDirectory()
-    } catch (error) {
-      if (isNotThere(error)) return false
-      throw error
-    }
+    return (await this.statOf(join(this.folder, mark)))?.isDirectory() ?? false
   }
 
   async mark(mark: string): Promise<void> {
@@ -81,6 +81,15 @@ export class DiskPlace implements BlobPlace {
 
   private pathOf(id: string): string {
     return join(this.root, id.slice(-2), id)
+  }
+
+  private async statOf(path: string): Promise<Stats | null> {
+    try {
+      return await this.try(() => stat(path))
+    } catch (error) {
+      if (isNotThere(error)) return null
+      throw error
+    }
   }
 
   private async fill(handle: FileHandle, source: AsyncIterable<Uint8Array>): Promise<void> {

@@ -14,6 +14,8 @@ export interface BlobPlace {
   put(blob: NewBlob, source: AsyncIterable<Uint8Array>): Promise<void>
   /** Opens the bytes. Fails with `BlobMissingError` and `StorageError`. */
   open(id: string, range?: ByteRange): Promise<Readable>
+  /** Whether the bytes are there. Fails with `StorageError`. */
+  has(id: string): Promise<boolean>
   /** Removes the bytes, and what an upload left; nothing to remove is no failure. */
   remove(blob: { id: string; upload: string | null }): Promise<void>
   /** Whether this place belongs to the database with this mark. */

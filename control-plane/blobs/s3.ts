@@ -66,6 +66,10 @@ export class S3Place implements BlobPlace {
     await this.again((s3) => s3.deleteObject(key)).catch(unlessNotThere)
   }
 
+  async has(id: string): Promise<boolean> {
+    return (await this.again((s3) => s3.objectExists(this.keyOf(id)))) === true
+  }
+
   async isMarked(mark: string): Promise<boolean> {
     return (await this.again((s3) => s3.objectExists(this.markOf(mark)))) === true
   }

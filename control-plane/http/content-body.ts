@@ -123,9 +123,7 @@ function refuse(
       },
     })
   if (error instanceof SplitError) {
-    if (error.flaw === 'rest') return refuseTooLarge(request, restLimit)
-    const message = error.flaw === 'twice' ? 'The content stands there twice.' : 'The content is not base64.'
-    return fail('validation_error', { param, message })
+    return fail('validation_error', flaws[error.flaw](param))
   }
   if (request.readableAborted || isUnpacking(error))
     return fail('validation_error', {
@@ -134,6 +132,12 @@ function refuse(
       cause: error,
     })
   throw error
+}
+
+const flaws: Record<SplitError['flaw'], (param: string) => { param: string; message: string }> = {
+  base64: (param) => ({ param, message: 'The content is not base64.' }),
+  twice: (param) => ({ param, message: 'The content stands there twice.' }),
+  rest: (param) => ({ param: 'body', message: `The body holds more than ${restLimit} bytes beside ${param}.` }),
 }
 
 /** Errors of zlib have codes of its own. */

@@ -1,5 +1,4 @@
 import type Koa from 'koa'
-import { fail } from '../../shared/api/errors.ts'
 import { rawBody, type AnyRoute } from '../../shared/api/route.ts'
 import { StoredContent } from '../../shared/api/stored-content.ts'
 import type { Release, RoomOwner } from './body-room.ts'
@@ -76,12 +75,10 @@ async function takeStreamed(
   }
 }
 
-/** A body that is no object is refused by its schema. */
+/** A body that is no object, or has no content, is refused later, by its schema. */
 function withContent(body: unknown, key: string, content: StoredContent | null): unknown {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return body
-  if (content !== null) return { ...body, [key]: content }
-  if ((body as Record<string, unknown>)[key] == null) fail('content_required', { param: key })
-  return body
+  return content === null ? body : { ...body, [key]: content }
 }
 
 const ownerOf = (ctx: Koa.Context, caller: Caller | null): RoomOwner =>

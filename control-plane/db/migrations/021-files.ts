@@ -7,7 +7,57 @@ export const files: Migration = {
   name: 'files',
   async up(tx) {
     await blobs(tx)
+    await filesAndRevisions(tx)
   },
+}
+
+async function filesAndRevisions(tx: Knex.Transaction): Promise<void> {
+  await tx.schema.createTable('files', (t) => {
+    t.text('id').primary()
+    t.text('workspace_id').notNullable().references('workspaces.id')
+    t.text('name').notNullable()
+    t.text('content_type')
+    t.integer('size_bytes').notNullable()
+    t.text('description')
+    t.text('owner_user_id')
+    t.text('visibility').notNullable()
+    t.text('created_by_type').notNullable()
+    t.text('created_by_id').notNullable()
+    t.text('sha256').notNullable()
+    t.text('text_preview')
+    t.integer('revision_count').notNullable()
+    t.text('blob_id')
+    t.bigint('deleted_at')
+    t.integer('version').notNullable().defaultTo(1)
+    t.bigint('created_at').notNullable()
+    t.bigint('updated_at').notNullable()
+    t.index(['workspace_id', 'created_at', 'id'])
+  })
+  await tx.raw('create index files_deleted on files (deleted_at) where deleted_at is not null')
+  await tx.schema.createTable('file_revisions', (t) => {
+    t.text('id').primary()
+    t.text('file_id').notNullable().references('files.id')
+    t.integer('number').notNullable()
+    t.text('blob_id')
+    t.integer('size_bytes').notNullable()
+    t.text('content_type')
+    t.text('sha256').notNullable()
+    t.text('author_type').notNullable()
+    t.text('author_id').notNullable()
+    t.bigint('created_at').notNullable()
+    t.unique(['file_id', 'number'])
+  })
+  await tx.schema.createTable('file_relations', (t) => {
+    t.text('id').primary()
+    t.text('file_id').notNullable().references('files.id')
+    t.text('entity_type').notNullable()
+    t.text('entity_id').notNullable()
+    t.text('role').notNullable()
+    t.bigint('created_at').notNullable()
+    t.unique(['file_id', 'entity_type', 'entity_id', 'role'])
+    t.index(['file_id', 'created_at', 'id'])
+    t.index(['entity_type', 'entity_id', 'file_id'])
+  })
 }
 
 /** Bytes that lie in the storage of files, and those that are to be there or to be removed. */
