@@ -1,7 +1,9 @@
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import envPaths from 'env-paths'
 import { z } from 'zod'
+import { dataFiles } from '../shared/lib/places.ts'
 import { linkLimits, runLimits } from '../shared/device/limits.ts'
+import { readLocation, type BlobLocation } from './blobs/location.ts'
 import { defaultReadMs, defaultWriteMs } from './db/open.ts'
 import { ConfigError } from './process/config-error.ts'
 import type { GithubSettings } from './github/settings.ts'
@@ -59,6 +61,9 @@ const environment = z.object({
   SVC_SECRET_PROVIDERS: z.string().max(10_000).optional(),
   SVC_WORKFLOWS: z.enum(['on', 'off']).default('on'),
   SVC_WORKFLOW_CATALOG_DIR: z.string().min(1).optional(),
+  SVC_FILES_URL: z.string().min(1).max(2000).optional(),
+  AWS_ACCESS_KEY_ID: z.string().min(1).max(500).optional(),
+  AWS_SECRET_ACCESS_KEY: z.string().min(1).max(500).optional(),
   SVC_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
   SVC_RATE_LIMIT_PER_MINUTE: z.coerce.number().int().min(1).default(600_000),
   SVC_CHECK_REPLIES: flag,
@@ -126,6 +131,8 @@ export function readConfig(env: Record<string, string | undefined>, flags: Serve
     runsWorkflows: value.SVC_WORKFLOWS === 'on',
     /** A folder of programs that the operator gives to all workspaces. */
     workflowCatalogDir: value.SVC_WORKFLOW_CATALOG_DIR ?? null,
+    /** Where the bytes of files are kept. */
+    files: filesOf(value, dataDir),
     logLevel: value.SVC_LOG_LEVEL,
     requestsPerMinute: value.SVC_RATE_LIMIT_PER_MINUTE,
     /** Parses replies by their schemas; a reply or code that the contract does not name is a failure. */
@@ -151,6 +158,17 @@ export function readConfig(env: Record<string, string | undefined>, flags: Serve
       silentMs: value.SVC_RUNNER_LOST_MS,
     },
   }
+}
+
+/** A folder beside the database, unless another folder or a bucket is named. */
+function filesOf(value: z.infer<typeof environment>, dataDir: string): BlobLocation {
+  if (value.SVC_FILES_URL === undefined) return { kind: 'disk', folder: resolve(dataDir, dataFiles.files) }
+  const keys = { keyId: value.AWS_ACCESS_KEY_ID, secret: value.AWS_SECRET_ACCESS_KEY }
+  const location = readLocation(value.SVC_FILES_URL, keys)
+  if (typeof location === 'string') throw new ConfigError(`SVC_FILES_URL: ${location}.`)
+  if (location.kind === 's3' && isInTheClear(location.endpoint))
+    throw new ConfigError('SVC_FILES_URL: the endpoint must begin with https://, unless it is on this machine.')
+  return location
 }
 
 /** All three settings or none. The secret and the tokens must not travel unencrypted, except within one machine. */

@@ -12,7 +12,7 @@ import type { Vault } from './vault/vault.ts'
 
 /** The HTTP kernel of one replica, by its configuration and its kind of database. */
 export async function createKernel(
-  parts: Pick<Kernel, 'stopping' | 'observe'> & {
+  parts: Pick<Kernel, 'stopping' | 'observe' | 'blobs'> & {
     config: ServerConfig
     database: Database
     world: World
@@ -21,7 +21,7 @@ export async function createKernel(
     vault: Vault
   },
 ): Promise<Kernel> {
-  const { config, database, world, log, runTokenKey, vault, stopping, observe } = parts
+  const { config, database, world, log, runTokenKey, vault, blobs, stopping, observe } = parts
   const { root, dialect } = database
   return {
     root,
@@ -47,6 +47,7 @@ export async function createKernel(
       vault,
     }),
     rooms: createBodyRooms(world),
+    blobs,
     streamCheckMs: config.streamCheckMs,
     censor: async ({ agentId }, body) => (await redactorFor(root, { agentId }, vault)).redactJson(body),
     isChecking: config.checkReplies,

@@ -18,6 +18,8 @@ import type { ResourceDependencies } from './resources/dependencies.ts'
 import { deviceAdminHandlers } from './resources/devices/handlers/admin.ts'
 import { deviceHandlers } from './resources/devices/handlers/devices.ts'
 import { deviceInternalHandlers } from './resources/devices/handlers/internal.ts'
+import { fileHandlers } from './resources/files/handlers/files.ts'
+import { fileRelationHandlers } from './resources/files/handlers/relation.ts'
 import { folderHandlers } from './resources/folders/handlers/folders.ts'
 import { memberHandlers } from './resources/members/handlers/members.ts'
 import { projectGrantHandlers } from './resources/projects/handlers/grant.ts'
@@ -71,6 +73,8 @@ export function implementResources(deps: ResourceDependencies): ImplementedRoute
     ...approvalHandlers(deps, () => routes),
     ...questionHandlers(deps),
     ...secretHandlers(deps),
+    ...fileHandlers(deps),
+    ...fileRelationHandlers(),
     // The server named in the document is the one it was read from.
     ...implementOpenApi(contract, '/'),
   ]

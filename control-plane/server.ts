@@ -2,6 +2,10 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { contract } from '../shared/api/index.ts'
 import type { World } from '../shared/lib/world.ts'
+import { Blobs } from './blobs/blobs.ts'
+import { claimPlace } from './blobs/claim-place.ts'
+import { placeOf } from './blobs/location.ts'
+import type { BlobPlace } from './blobs/place.ts'
 import { loadCatalog, type ModelCatalog } from './catalog/catalog.ts'
 import type { ServerConfig } from './config.ts'
 import { CostlyPool } from './costly/pool.ts'
@@ -28,6 +32,8 @@ import { DeviceRequests } from './link/requests.ts'
 import { isLinkRequest, LinkServer } from './link/server.ts'
 import type { Log } from './process/log.ts'
 import { createMetrics, type Metrics } from './process/metrics.ts'
+import { downloads } from './downloads/downloads.ts'
+import { FileUrls } from './resources/files/signature.ts'
 import { clearAllLinks } from './resources/devices/store.ts'
 import { implementResources } from './routes.ts'
 import { registerAllRunEffects } from './run-effects.ts'
@@ -82,6 +88,7 @@ export class ControlPlane {
   readonly links = new LinkRegistry()
   readonly bus: Bus
   readonly metrics: Metrics
+  readonly blobs: Blobs
   private readonly options: ControlPlaneOptions
   private readonly catalog: ModelCatalog
   private readonly costly: CostlyPool
@@ -110,13 +117,18 @@ export class ControlPlane {
     const { database, world } = options
     const fresh = { value: Buffer.from(world.bytes(32)).toString('base64'), at: world.now() }
     const key = await serverKey(database.root, 'run_token', fresh)
-    const plane = new ControlPlane(options, Buffer.from(key, 'base64'))
+    const place = placeOf(options.config.files, world)
+    await claimPlace(database.root, place, world)
+    const plane = new ControlPlane(options, { runTokenKey: Buffer.from(key, 'base64'), place })
     await checkKey(database.root, plane.vault)
     await plane.mount(Buffer.from(key, 'base64'))
     return plane
   }
 
-  private constructor(options: ControlPlaneOptions, runTokenKey: Uint8Array) {
+  private constructor(
+    options: ControlPlaneOptions,
+    { runTokenKey, place }: { runTokenKey: Uint8Array; place: BlobPlace },
+  ) {
     this.options = options
     const { config, database, world, log } = options
     const { root, dialect } = database
@@ -155,6 +167,7 @@ export class ControlPlane {
       leaseMs: config.leaseMs,
     })
     this.vault = createVault(keySourceOf(options), world)
+    this.blobs = new Blobs({ root, place, world, log })
     this.starter = new RunStarter({ ...common, vault: this.vault, runTokenKey, apiUrl: () => this.url })
     this.requests = new DeviceRequests(common)
     this.ingest = new Ingest({
@@ -188,6 +201,7 @@ export class ControlPlane {
       advancer: this.advancer,
       github: this.github.sweeps,
       wakeContext: this.wakeContext,
+      blobs: this.blobs,
     })
     this.http = createServer({
       // Other upgrade requests are ignored, which is allowed: clients that speak HTTP/2 send one with each request.
@@ -256,6 +270,7 @@ export class ControlPlane {
     const cancel = this.options.world.after(drainMs, () => this.http.closeAllConnections())
     await closed
     cancel()
+    await this.blobs.idle()
     await this.costly.stop()
     await this.ingest.idle()
     this.requests.stop()
@@ -280,6 +295,7 @@ export class ControlPlane {
       log,
       runTokenKey,
       vault: this.vault,
+      blobs: this.blobs,
       stopping: this.stopping.signal,
       observe: (record) => {
         const route = record.routeId ?? 'none'
@@ -288,6 +304,8 @@ export class ControlPlane {
         this.metrics.requestSeconds.observe({ route }, record.durationMs / 1000)
       },
     })
+    const urlKey = { value: Buffer.from(world.bytes(32)).toString('base64'), at: world.now() }
+    const fileUrls = new FileUrls(Buffer.from(await serverKey(root, 'file_urls', urlKey), 'base64'))
     const implemented = implementResources({
       bus: this.bus,
       requests: this.requests,
@@ -303,6 +321,9 @@ export class ControlPlane {
       isGithubInstalled: this.github.isInstalled,
       vault: this.vault,
       secretProviders: config.secretProviders,
+      blobs: this.blobs,
+      fileUrls,
+      isSweeping: () => this.sweeper.isRunning,
       publicUrl: () => this.url,
     })
     assertComplete(contract, implemented)
@@ -313,6 +334,7 @@ export class ControlPlane {
     const app = createApp(implemented, kernel, [
       operations({ root, metrics: this.metrics, callers, isDraining }),
       this.github.receiver({ limiter, costly: this.costly }),
+      downloads({ root, blobs: this.blobs, urls: fileUrls, world, log }),
       signInRoutes({ root, world, log, limiter, rooms, publicUrl, isHttps, sessions: config.sessions, oidc }),
     ])
     const handle = app.callback()

@@ -1,12 +1,15 @@
 import type { Knex } from 'knex'
 import type { World } from '../shared/lib/world.ts'
+import type { Blobs } from './blobs/blobs.ts'
 import type { ServerConfig } from './config.ts'
 import type { Dispatcher } from './lifecycle/dispatcher.ts'
 import type { Log } from './process/log.ts'
+import { blobsSweep } from './sweeps/blobs.ts'
 import { dueAutomationsSweep, oldSkipsSweep } from './sweeps/due-automations.ts'
 import { expiredApprovalsSweep } from './sweeps/expired-approvals.ts'
 import { idleCompactionSweep } from './sweeps/idle-compaction.ts'
 import { oldRowsSweep } from './sweeps/old-rows.ts'
+import { purgedFilesSweep } from './sweeps/purged-files.ts'
 import { quotasSweep } from './sweeps/quotas.ts'
 import { queuedRunsSweep } from './sweeps/queued-runs.ts'
 import { runningRunsSweep } from './sweeps/running-runs.ts'
@@ -28,6 +31,7 @@ export function createSweeper(options: {
   github: readonly Sweep[]
   wakeContext: WakeContext
   advancer: Advancer
+  blobs: Blobs
 }): Sweeper {
   const { root, world, log, config, dispatcher, waker, advancer } = options
   const everyMs = config.sweepMs
@@ -66,6 +70,8 @@ export function createSweeper(options: {
       }),
       oldSkipsSweep,
       ...options.github,
+      purgedFilesSweep({ blobs: options.blobs, everyMs }),
+      blobsSweep({ blobs: options.blobs, everyMs }),
       expiredApprovalsSweep,
       oldRowsSweep,
     ],

@@ -4,6 +4,7 @@ import { backoffMs } from '../../shared/lib/backoff.ts'
 import { ApiFailure, CliError, usageError } from '../errors/cli-error.ts'
 import { parseJsonText } from '../replies/fields.ts'
 import type { Caller } from '../sign-in/caller.ts'
+import type { StreamedBody } from './send-bytes.ts'
 import { checkStream, checkUsable, notOurServer } from '../replies/usable-reply.ts'
 
 /** Calls the API over HTTP with the caller's token, with retries that cannot repeat an effect. */
@@ -13,9 +14,10 @@ export interface ApiCall {
   /** From the root of the server, with parameters filled in; may contain a query. */
   path: string
   query?: Readonly<Record<string, unknown>> | undefined
-  /** JSON, unless `bytes` is given. */
+  /** JSON, unless `bytes` or `streamed` is given. */
   body?: unknown
   bytes?: Buffer
+  streamed?: StreamedBody
   headers?: Readonly<Record<string, string>>
   /** Sends an Idempotency-Key with the write, so that it may be retried. */
   isKeyed?: boolean
@@ -90,7 +92,7 @@ function newKey(world: World): string {
 }
 
 async function sendPatiently(caller: Caller, call: ApiCall, world: World): Promise<ApiReply> {
-  const isRepeatable = call.method === 'GET' || call.isKeyed === true
+  const isRepeatable = call.method === 'GET' || (call.isKeyed === true && call.streamed?.isRepeatable !== false)
   const giveUpAt = world.monotonic() + (caller.source === 'run' ? runPatienceMs : 0)
   for (let attempt = 0; ; attempt++) {
     let wait = backoffMs(attempt, { minMs: 250, maxMs: 4_000, random: world.random() })
@@ -119,7 +121,12 @@ export function retryAfterMs(reply: ApiReply): number {
   return Number.isFinite(seconds) && seconds > 0 ? seconds * 1000 : 0
 }
 
-function open(caller: Caller, { call, signal }: { call: ApiCall; signal?: AbortSignal }): Promise<IncomingMessage> {
+async function open(
+  caller: Caller,
+  { call, signal }: { call: ApiCall; signal?: AbortSignal },
+): Promise<IncomingMessage> {
+  const { streamed } = call
+  const send = streamed === undefined ? null : (await import('./send-bytes.ts')).sendStreamed
   const url = urlOf(caller, call)
   const bytes = call.bytes ?? (call.body === undefined ? null : Buffer.from(JSON.stringify(call.body)))
   const options: RequestOptions = {
@@ -130,6 +137,8 @@ function open(caller: Caller, { call, signal }: { call: ApiCall; signal?: AbortS
       Accept: 'application/json',
       ...(caller.token === '' ? {} : { Authorization: `Bearer ${caller.token}` }),
       ...(bytes === null ? {} : { 'Content-Type': 'application/json', 'Content-Length': bytes.length }),
+      ...(streamed === undefined ? {} : { 'Content-Type': 'application/json' }),
+      ...(streamed?.length == null ? {} : { 'Content-Length': streamed.length }),
       ...(caller.workspaceId === null ? {} : { 'Svc-Workspace-Id': caller.workspaceId }),
       ...call.headers,
     },
@@ -141,7 +150,8 @@ function open(caller: Caller, { call, signal }: { call: ApiCall; signal?: AbortS
     const request = begin(() => http.request(url, options, resolve))
     request.on('timeout', () => request.destroy(new Error(`nothing came for ${idleMs / 1000} seconds`)))
     request.on('error', (error) => reject(signal?.aborted === true ? error : connectionError(caller, error)))
-    request.end(bytes ?? undefined)
+    if (send !== null && streamed !== undefined) send(request, streamed)
+    else request.end(bytes ?? undefined)
   })
 }
 

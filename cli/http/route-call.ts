@@ -117,5 +117,8 @@ const columnsOf: Readonly<Record<string, readonly string[]>> = {
   'task history': ['createdAt', 'source', 'kind', 'actor.type', 'data'],
   'task activity': ['createdAt', 'kind', 'actor.type', 'data'],
   'repo list': ['id', 'name', 'gitRemote', 'defaultBranch'],
+  'file list': ['id', 'name', 'contentType', 'sizeBytes', 'description', 'createdAt'],
+  'file history': ['id', 'version', 'sizeBytes', 'sha256', 'author.name', 'createdAt'],
+  'file relations list': ['id', 'entityType', 'entityId', 'role', 'createdAt'],
   'member list': ['userId', 'name', 'email', 'role'],
 }

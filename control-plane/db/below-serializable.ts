@@ -60,6 +60,11 @@ export const belowSerializable: readonly { what: string; tables: readonly string
     ],
     why: 'Every reader passes them over by their time already.',
   },
+  {
+    what: 'blobs that are intended, given up, forgotten, and removed',
+    tables: ['blobs'],
+    why: 'One row by its id, from one state to the next under a condition. A transaction that comes to own the blob writes the same row under the same condition.',
+  },
   { what: 'counts of rate limits', tables: ['rate_limits'], why: 'The library counts in one statement.' },
   { what: 'keys of the server', tables: ['server_keys'], why: 'The first insert wins; the row never changes.' },
   { what: 'the schema', tables: ['schema_migrations'], why: 'Migrations wait for each other by a lock.' },

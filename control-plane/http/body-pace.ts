@@ -13,7 +13,7 @@ export interface Pace {
 }
 
 /** After the grace, so much must have come for each second. */
-const slowestBytesPerS = 64 * 1024
+export const slowestBytesPerS = 64 * 1024
 
 /** Calls `tooSlow` once, when a body falls behind before all of it is here. Returns a function that ends the watch. */
 export function watchPace(

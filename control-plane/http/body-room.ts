@@ -150,12 +150,15 @@ const refusal = () =>
 /** Bodies of callers that are known, and of those that nobody knows before the body is read (webhooks). */
 export interface BodyRooms {
   known: BodyRoom
+  /** Bodies of known callers that are stored as they come: what is in memory of each, however large it is. */
+  streamed: BodyRoom
   strangers: BodyRoom
 }
 
 export function createBodyRooms(world: World): BodyRooms {
   return {
     known: new BodyRoom(world, { bytes: 16 * mebibyte, waitingPerOwner: 100, waitMs: 30_000 }),
+    streamed: new BodyRoom(world, { bytes: 32 * mebibyte, waitingPerOwner: 100, waitMs: 60_000 }),
     strangers: new BodyRoom(world, { bytes: 4 * mebibyte, waitingPerOwner: 20, waitMs: 10_000 }),
   }
 }

@@ -80,7 +80,7 @@ export async function readBody(request: IncomingMessage, reading: BodyReading): 
 }
 
 /** Aborts when the sender is gone; nobody else tells while nothing is read. */
-function endOf(request: IncomingMessage): { signal: AbortSignal; stop: () => void } {
+export function endOf(request: IncomingMessage): { signal: AbortSignal; stop: () => void } {
   const controller = new AbortController()
   const abort = () => controller.abort()
   if (request.destroyed) abort()
@@ -160,7 +160,7 @@ function refusedUnless(encoding: string): string {
   return encoding === 'identity' ? encoding : refuseEncoding(['identity'])
 }
 
-function inflaterOf(encoding: string) {
+export function inflaterOf(encoding: string) {
   if (encoding === 'identity') return null
   if (encoding === 'gzip' || encoding === 'x-gzip') return createGunzip()
   if (encoding === 'deflate') return createInflate()
@@ -180,7 +180,7 @@ function refuseEncoding(allowedValues: string[]): never {
  * The rest is read and thrown away while the answer goes out: closing on a sender that still sends would reset the
  * connection, and it would see only that. The server's request timeout ends a sender that never stops.
  */
-function refuseTooLarge(request: IncomingMessage, limit: number): never {
+export function refuseTooLarge(request: IncomingMessage, limit: number): never {
   request.resume()
   return fail('payload_too_large', {
     message: `The body is larger than the ${limit} bytes this route takes.`,
@@ -189,7 +189,7 @@ function refuseTooLarge(request: IncomingMessage, limit: number): never {
 }
 
 /** Drops the little that still comes. The connection ends with the answer, or the sender would keep it. */
-function refuseTooSlow(request: IncomingMessage): never {
+export function refuseTooSlow(request: IncomingMessage): never {
   request.resume()
   return fail('validation_error', {
     message: 'The body came too slowly.',

@@ -1,6 +1,7 @@
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
 import type { Log } from '../process/log.ts'
+import type { Blobs } from '../blobs/blobs.ts'
 import type { CallerLookup } from './auth.ts'
 import type { BodyRooms } from './body-room.ts'
 import type { AgentCaller, Caller } from './callers.ts'
@@ -17,6 +18,8 @@ export interface Kernel {
   limiter: Limiter
   idempotency: Idempotency
   rooms: BodyRooms
+  /** Where the content of bodies is stored that is not kept in memory. */
+  blobs: Pick<Blobs, 'put' | 'giveUp'>
   /** Returns an agent's body without the values of the secrets that it was given, so that nothing it stores holds them. */
   censor?(caller: AgentCaller, body: unknown): Promise<unknown>
   /**

@@ -1,18 +1,19 @@
 import type Koa from 'koa'
 import { ApiError, fail } from '../../shared/api/errors.ts'
-import { rawBody, type AnyRoute } from '../../shared/api/route.ts'
+import type { AnyRoute } from '../../shared/api/route.ts'
 import type { Db } from '../db/open.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { admit, readmit } from './admit.ts'
-import type { Release, RoomOwner } from './body-room.ts'
-import { parseJson, readBody } from './body.ts'
+import type { Release } from './body-room.ts'
 import { callerKey, type Caller } from './callers.ts'
+import { headerOf } from './header.ts'
 import { readKey, type Claim, type StoredAnswer } from './idempotency.ts'
 import type { HandlerInput, ImplementedRoute } from './implement.ts'
 import type { Kernel, RequestState } from './kernel.ts'
 import { limitHeaders, type LimitState } from './limits.ts'
 import { encodeAnswer, sendAnswer, setHeaders } from './reply.ts'
 import { EventStream, sendStream } from './sse.ts'
+import { takeBody } from './take-body.ts'
 import { isWithoutEffect } from './trouble.ts'
 import { createValidator, type Validator } from './validate.ts'
 
@@ -43,7 +44,7 @@ export function compile(implemented: ImplementedRoute, kernel: Kernel): Compiled
     await takeFromLimit(mounted, ctx, caller)
     const key = readKey(headerOf(ctx, 'idempotency-key'), caller === null ? 'none' : route.idempotency)
     if (isRead) return answerRead(mounted, ctx, inputOf(mounted, ctx, { caller, params, body: undefined }))
-    const { body, release } = await takeBody(mounted, ctx, caller)
+    const { body, release, content = null } = await takeBody(mounted, ctx, caller)
     try {
       // A handler that sees to its own transactions gets the caller as of now; a body may take its time.
       const now = caller === null || route.transaction ? caller : (await readmit(mounted, ctx, { caller })).caller
@@ -55,6 +56,8 @@ export function compile(implemented: ImplementedRoute, kernel: Kernel): Compiled
       return await answerWrite(mounted, ctx, { input, keyed })
     } finally {
       release()
+      // Refused, or answered as a request before: nobody came to own it.
+      if (content !== null) await kernel.blobs.giveUp(content.blobId)
     }
   }
 }
@@ -79,40 +82,6 @@ function tellLimit(ctx: Koa.Context, state: LimitState | null): void {
   const { headers } = ctx.state as RequestState
   headers.push('RateLimit-Policy', told['RateLimit-Policy'], 'RateLimit', told.RateLimit)
 }
-
-async function censored(kernel: Kernel, caller: Caller | null, body: unknown): Promise<unknown> {
-  const isText = typeof body === 'object' && body !== null && !(body instanceof Uint8Array)
-  return caller?.kind === 'agent' && isText && kernel.censor ? kernel.censor(caller, body) : body
-}
-
-/** The bytes are read, within the limit, even when the route takes no body. */
-async function takeBody(
-  { route, kernel }: Mounted,
-  ctx: Koa.Context,
-  caller: Caller | null,
-): Promise<{ body: unknown; release: Release }> {
-  const { world, rooms } = kernel
-  const room = caller === null ? rooms.strangers : rooms.known
-  const { bytes, release } = await readBody(ctx.req, {
-    limit: route.bodyLimit,
-    room,
-    owner: ownerOf(ctx, caller),
-    world,
-  })
-  if (route.body === rawBody) return { body: bytes, release }
-  if (route.body.def.type === 'undefined') return { body: undefined, release }
-  try {
-    return { body: await censored(kernel, caller, parseJson(bytes, headerOf(ctx, 'content-type'))), release }
-  } catch (error) {
-    release()
-    throw error
-  }
-}
-
-const ownerOf = (ctx: Koa.Context, caller: Caller | null): RoomOwner =>
-  caller === null
-    ? { group: `address:${ctx.ip}`, member: `address:${ctx.ip}` }
-    : { group: caller.workspaceId, member: callerKey(caller) }
 
 interface Given {
   caller: Caller | null
@@ -256,11 +225,6 @@ async function work(
   }
   const turns = caller === null ? [] : [caller.workspaceId]
   return route.transaction ? inTransaction(kernel.root, run, { turns }) : run(kernel.root)
-}
-
-function headerOf(ctx: Koa.Context, name: string): string | undefined {
-  const value = ctx.req.headers[name]
-  return Array.isArray(value) ? value.join(', ') : value
 }
 
 /** A handler may be called again with the same body, so none may change it: where replies are checked, so is this. */

@@ -1,4 +1,5 @@
 import { ApiError, PlainApiError } from '../../shared/api/errors.ts'
+import { StorageError } from '../blobs/place.ts'
 import { NotBegunError, troubleOf, wasCancelled } from '../db/dialect.ts'
 
 export type Refused = ApiError | PlainApiError
@@ -6,6 +7,8 @@ export type Refused = ApiError | PlainApiError
 /** Turns an error into the one that the caller gets. An unknown one is `internal_error`, and its text stays in the log. */
 export function refusalOf(error: unknown): Refused {
   if (error instanceof ApiError || error instanceof PlainApiError) return error
+  if (error instanceof StorageError)
+    return new ApiError('storage_unavailable', { cause: error, headers: { 'Retry-After': '5' } })
   const trouble = troubleOf(error)
   if (trouble === null) return new ApiError('internal_error', { cause: error })
   if (trouble === 'duplicate') return new ApiError('duplicate_resource', { cause: error })

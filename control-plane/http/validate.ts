@@ -37,9 +37,17 @@ function readBody(route: AnyRoute, value: unknown): unknown {
   for (const [key, code] of Object.entries(route.refusedBodyKeys)) {
     if (typeof value === 'object' && value !== null && Object.hasOwn(value, key)) fail(code, { param: key })
   }
+  if (route.streamed !== null && isWithout(value, route.streamed.key))
+    fail('content_required', { param: route.streamed.key })
   const parsed = route.body.safeParse(value)
   return parsed.success ? parsed.data : failFields(parsed.error, 'body')
 }
+
+const isWithout = (value: unknown, key: string): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  !Array.isArray(value) &&
+  (value as Record<string, unknown>)[key] == null
 
 /** `param` is where the fault is; `whole` when it is nowhere within. */
 function failFields(error: z.ZodError, whole: string, param?: string): never {

@@ -1,3 +1,4 @@
+import type { Blobs } from '../blobs/blobs.ts'
 import type { ModelCatalog } from '../catalog/catalog.ts'
 import type { CostlyPool } from '../costly/pool.ts'
 import type { GithubClient } from '../github/client.ts'
@@ -5,6 +6,7 @@ import type { Bus } from '../db/bus.ts'
 import type { DeviceRequests } from '../link/requests.ts'
 import type { Vault } from '../vault/vault.ts'
 import type { WakeContext } from '../wakes/wake.ts'
+import type { FileUrls } from './files/signature.ts'
 import type { WorkflowCatalog } from '../workflows/catalog/catalog.ts'
 import type { EnginePool } from '../workflows/engine/pool.ts'
 
@@ -31,6 +33,11 @@ export interface ResourceDependencies {
   vault: Vault
   /** Services whose secrets are accepted; null: any. */
   secretProviders: readonly string[] | null
+  /** Where the bytes of files are. */
+  blobs: Pick<Blobs, 'open' | 'has' | 'release'>
+  fileUrls: Pick<FileUrls, 'urlOf'>
+  /** Whether what was deleted is purged in time; false while the server starts. */
+  isSweeping(): boolean
   /** The address of this server, without a slash at its end. */
   publicUrl(): string
 }

@@ -52,6 +52,10 @@ export class Sweeper {
     this.lines.start()
   }
 
+  get isRunning(): boolean {
+    return !this.stopped
+  }
+
   start(): void {
     if (!this.stopped) return
     this.stopped = false

@@ -187,6 +187,18 @@ export const workflowErrors = {
   workflow_source_unavailable: entry(502, 'The built-in programs cannot be read.', 'ask_operator'),
 } as const
 
+export const fileErrors = {
+  content_required: entry(400, 'Send the bytes as base64 in `contentBase64`.', 'fix_request'),
+  'expand.content_too_large': entry(400, 'The file is too large to be read in one answer. Download it.', 'download'),
+  visibility_flip_forbidden: entry(403, 'Only the owner or a workspace admin makes a file private.', 'ask_owner'),
+  restore_r2_gone: entry(422, 'The bytes of this file were removed with it.'),
+  kind_mismatch: entry(400, 'This file has no stored bytes.'),
+  duplicate_relation: entry(409, 'The file has this relation already.'),
+  relation_not_found: entry(404, 'The file has no relation with this id.', 'check_id'),
+  storage_unavailable: entry(503, 'The storage of files cannot be reached or is full. Try again.', 'retry'),
+  sweeper_not_registered: entry(503, 'The server is starting. Try again.', 'retry'),
+} as const
+
 export const conversationErrors = {
   conversation_not_found: entry(404, 'There is no conversation with this id that you can see.', 'check_id'),
   dm_already_exists: entry(409, 'You have a dm with this agent; `details.conversationId` names it.', 'use_existing'),
@@ -260,6 +272,7 @@ export const errorCodes = {
   ...conversationErrors,
   ...automationErrors,
   ...workflowErrors,
+  ...fileErrors,
   ...gateErrors,
 } satisfies Record<string, ErrorEntry>
 

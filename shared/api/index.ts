@@ -10,6 +10,8 @@ import { conversationRoutes } from './conversations.ts'
 import { messageRoutes } from './messages.ts'
 import { taskCommentRoutes } from './task-comments.ts'
 import { deviceRoutes } from './devices.ts'
+import { fileRelationRoutes } from './file-relations.ts'
+import { fileRoutes } from './files.ts'
 import { folderRoutes } from './folders.ts'
 import { memberRoutes } from './members.ts'
 import { openapiRoutes } from './openapi.ts'
@@ -61,6 +63,8 @@ export const groups = {
   conversations: conversationRoutes,
   messages: messageRoutes,
   taskComments: taskCommentRoutes,
+  files: fileRoutes,
+  fileRelations: fileRelationRoutes,
   openapi: openapiRoutes,
 } as const
 

@@ -66,6 +66,11 @@ export interface RouteInput<
   params?: P
   query?: Q
   body?: B
+  /**
+   * A key of the body whose base64 is decoded, hashed and stored while it comes, and reaches the handler as `StoredContent`. The
+   * body is then never in memory as a whole; without the key it is refused as `content_required`.
+   */
+  streamed?: { key: string; limit: number } | null
   /** Leave out for 204. */
   reply?: R
   /** Default: 204 without a reply schema, else 200. */
@@ -153,6 +158,7 @@ export function defineRoute<
     params: route.params ?? (nothing as unknown as P),
     query: route.query ?? (nothing as unknown as Q),
     body: route.body ?? (noBody as unknown as B),
+    streamed: route.streamed ?? null,
     reply: route.reply ?? (noReply as unknown as R),
     status: route.status ?? (route.reply === undefined ? 204 : 200),
     otherReplies: route.otherReplies ?? (noOther as unknown as O),

@@ -40,6 +40,8 @@ export const dataFiles = {
   loginToken: 'login-token',
   /** The key that encrypts secrets, unless the environment has it. */
   secretsKey: 'secrets.key',
+  /** The folder of the bytes of files, unless the configuration names another place. */
+  files: 'files',
 } as const
 
 /** Set in the environment of a harness, so that `svc` inside a run acts as the agent. */

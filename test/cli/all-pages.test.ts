@@ -42,7 +42,12 @@ async function fill(): Promise<Record<string, string>> {
     agentId,
     prompt: 'Look',
   })
+  const contentBase64 = 'eA=='
+  const { id: fileId } = await post('/files', { name: 'pages.txt', contentBase64 })
   for (const n of five) {
+    await post('/files', { name: `${n}.txt`, contentBase64 })
+    await post(`/files/${fileId}/replace`, { contentBase64 })
+    await post(`/files/${fileId}/relations`, { entityType: 'task', entityId: task.id, role: `role ${n}` })
     await server.ok(`/agents/${agentId}/config`, { method: 'PUT', body: { config: { runtime: { maxTurns: n } } } })
     await stage.queuedRun()
     await post('/projects', { name: `Project ${n}`, leadAgentId: agentId })
@@ -79,6 +84,7 @@ async function fill(): Promise<Record<string, string>> {
     runId: stage.live.runId,
     taskId: task.id,
     'tasks.id': task.id,
+    'files.id': fileId,
     dm: dm.id,
     'conversations.id': channel,
   }

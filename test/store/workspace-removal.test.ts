@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Db } from '../../control-plane/db/open.ts'
+import { insertFileRelation } from '../../control-plane/resources/files/relation-store.ts'
 import { insertLoginToken } from '../../control-plane/resources/members/store.ts'
 import { insertGrant, insertProject } from '../../control-plane/resources/projects/store.ts'
 import { insertProgram } from '../../control-plane/resources/workflows/run-store.ts'
@@ -9,11 +10,13 @@ import { findSlugOwner } from '../../control-plane/resources/workspaces/slug-sto
 import { findWorkspace } from '../../control-plane/resources/workspaces/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth, openSqlite } from '../kit/database.ts'
+import { seedFile } from './file-rows.ts'
 import { seedCall, seedFlow, workflowRow } from './workflow-rows.ts'
 import { at, projectRow, seedAgent, seedDevice, seedPerson, seedRun, seedWorkspace } from './seed.ts'
 
 /** Tables whose rows belong to no workspace, or stay when one is removed. */
 const keptTables = [
+  'blobs',
   'code_guesses',
   'companies',
   'dashboard_sessions',
@@ -79,6 +82,9 @@ async function furnished(db: Db) {
   await insertWorkflow(db, workflowRow(workspaceId))
   await insertProgram(db, { workspaceId, digest: 'd', source: 'x' })
   await seedCall(db, (await seedFlow(db, workspaceId)).id, 0)
+  const file = await seedFile(db, workspaceId)
+  const relation = { id: realWorld.uuid(), fileId: file.id, entityType: 'run', entityId: runId, role: 'spec' } as const
+  await insertFileRelation(db, { ...relation, createdAt: at })
   const id = realWorld.uuid()
   const body = Buffer.from('x')
   const rows: Record<string, Record<string, unknown>> = {

@@ -19,6 +19,7 @@ import { commandProtocol } from './017-command-protocol.ts'
 import { providerFailures } from './018-provider-failures.ts'
 import { compactions } from './019-idle-compaction.ts'
 import { workflows } from './020-workflows.ts'
+import { files } from './021-files.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -42,4 +43,5 @@ export const migrations: readonly Migration[] = [
   providerFailures,
   compactions,
   workflows,
+  files,
 ]

@@ -27,6 +27,7 @@ const unprovoked: Readonly<Record<string, string>> = {
   ...unprovokedOfResources,
 }
 const junk = {
+  contentBase64: 7,
   name: 5,
   description: 5,
   maxTurns: 'x',

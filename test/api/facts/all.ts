@@ -8,6 +8,8 @@ import { approvalFacts } from './approvals.ts'
 import { automationFacts } from './automations.ts'
 import { conversationFacts } from './conversations.ts'
 import { deviceFacts } from './devices.ts'
+import { fileRelationFacts } from './file-relations.ts'
+import { fileFacts } from './files.ts'
 import { folderFacts } from './folders.ts'
 import { memberFacts } from './members.ts'
 import { messageFacts } from './messages.ts'
@@ -62,5 +64,7 @@ export const allFacts: Readonly<Record<keyof typeof groups, ResourceFacts>> = {
   conversations: conversationFacts,
   messages: messageFacts,
   taskComments: taskCommentFacts,
+  files: fileFacts,
+  fileRelations: fileRelationFacts,
   openapi: openapiFacts,
 }

@@ -1,6 +1,11 @@
 import { createServer, type Server } from 'node:http'
+import { join } from 'node:path'
 import type { AddressInfo } from 'node:net'
 import type Koa from 'koa'
+import { inject } from 'vitest'
+import { Blobs } from '../../../control-plane/blobs/blobs.ts'
+import { DiskPlace } from '../../../control-plane/blobs/disk.ts'
+import type { BlobPlace } from '../../../control-plane/blobs/place.ts'
 import { realWorld, type World } from '../../../shared/lib/world.ts'
 import { createApp } from '../../../control-plane/http/app.ts'
 import { createCallerLookup } from '../../../control-plane/http/auth.ts'
@@ -37,6 +42,9 @@ export interface ServerOptions {
   isSole?: boolean
   trustedProxies?: number
   rooms?: BodyRooms
+  /** Where the content of streamed bodies is stored; default a folder of this test run. */
+  place?: BlobPlace
+  censor?: Kernel['censor']
   /** Default: one with a key of its own. */
   vault?: Vault
   /** The database of another server, to be a second process on it. */
@@ -49,6 +57,8 @@ export interface ServerOptions {
   /** For what is not of the contract. */
   others?: (kernel: Kernel) => Koa.Middleware[]
 }
+
+const diskPlace = (): BlobPlace => new DiskPlace(join(inject('databases').folder, 'kernel-files'))
 
 const noRules: RateRules = { general: null, sign_in: null, webhook: null }
 
@@ -77,6 +87,8 @@ export async function startServer(options: ServerOptions): Promise<TestServer> {
       vault: options.vault ?? createVault({ kind: 'memory' }, world),
     }),
     rooms: options.rooms ?? createBodyRooms(world),
+    blobs: new Blobs({ root: database.root, place: options.place ?? diskPlace(), world, log: recordingLog(logged) }),
+    ...(options.censor && { censor: options.censor }),
     isChecking: options.isChecking ?? true,
     isHttps: false,
     trustedProxies: options.trustedProxies ?? 0,

@@ -1,4 +1,5 @@
 import type { World } from '../../../../shared/lib/world.ts'
+import { releaseBlobsOfWorkspace } from '../../../blobs/store.ts'
 import type { Db } from '../../../db/open.ts'
 import { finishRun } from '../../../lifecycle/end-run.ts'
 import { publishRevoked } from '../../devices/steps/remove.ts'
@@ -33,6 +34,8 @@ export async function removeWorkspace(
     })
   }
   for (const device of devices) await publishRevoked(db, device, at)
+  // The sweep removes the bytes.
+  await releaseBlobsOfWorkspace(db, workspace.id, at)
   await removeWorkspaceRows(db, workspace.id)
   return { companyDeleted: await removeEmptyCompany(db, workspace.companyId) }
 }

@@ -1,0 +1,97 @@
+import { createHash } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import { basename, resolve } from 'node:path'
+import { Transform, type Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { localText } from '../../arguments/values.ts'
+import type { CommandContext, Flow } from '../../context.ts'
+import { ApiFailure, CliError } from '../../errors/cli-error.ts'
+import { readReply, type Client } from '../../http/client.ts'
+import { callOf } from '../../http/route-call.ts'
+import { pathSegment } from '../../http/path-segment.ts'
+import { writeWhole } from '../../machine/byte-source.ts'
+import { textAt } from '../../replies/fields.ts'
+
+/** `file download`: writes the bytes of a file, or of one of its versions, to a file or to standard output. */
+export const fileDownload: Flow = async (context) => {
+  const { values, cwd, out } = context
+  const client = await context.connect()
+  const call = callOf(context)
+  const revision = localText(values, 'revision')
+  const path =
+    revision === null ? call.path : call.path.replace(/download$/, `revisions/${pathSegment(revision)}/download`)
+  const { body } = await client.call({ ...call, path })
+  const wanted = localText(values, 'output')
+  const target = wanted ?? (await nameOf(client, call.path.replace(/\/download$/, '')))
+  const answer = await get(textAt(body, 'url') ?? '')
+  const bytes = checked(answer)
+  if (target === '-') {
+    await pipeline(bytes, process.stdout, { end: false })
+    return 0
+  }
+  const place = resolve(cwd, target)
+  await writeWhole(place, bytes, wanted !== null)
+  await out.result({ path: place, sizeBytes: Number(answer.headers['content-length']) })
+  return 0
+}
+
+/** `file read`: prints the text of a file. */
+export const fileRead: Flow = async (context: CommandContext) => {
+  const { out } = context
+  const client = await context.connect()
+  const { body } = await client.call(callOf(context, { query: { expand: 'content' } }))
+  const content = textAt(body, 'content')
+  if (content === null)
+    throw new CliError('no_text', 'This file is no text.', {
+      exit: 'refused',
+      remediation: `Get its bytes with \`svc file download ${textAt(body, 'id') ?? ''}\`.`,
+    })
+  if (out.isJsonWanted) await out.result(body)
+  else out.exact(content)
+  return 0
+}
+
+/** Without folders, whatever the server says. */
+async function nameOf(client: Client, path: string): Promise<string> {
+  const { body } = await client.call({ method: 'GET', path })
+  const name = basename((textAt(body, 'name') ?? '').replaceAll('\\', '/'))
+  return name === '' || name === '.' || name === '..' ? 'file' : name
+}
+
+/** The URL says who may have the bytes: no token goes with it. */
+async function get(url: string): Promise<IncomingMessage> {
+  const http = process.getBuiltinModule(url.startsWith('https:') ? 'node:https' : 'node:http')
+  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+    http.get(url, { agent: false, timeout: 120_000 }, resolve).on('error', reject)
+  }).catch((error: unknown) => {
+    throw new CliError('server_unreachable', `The file cannot be reached: ${(error as Error).message}.`, {
+      exit: 'unreachable',
+      remediation: 'Check that this machine reaches the address that the server has for itself (SVC_PUBLIC_URL).',
+      cause: error,
+    })
+  })
+  if (answer.statusCode === 200) return answer
+  const reply = await readReply(answer)
+  throw new ApiFailure(reply.status, reply.body ?? reply.text)
+}
+
+/** Fails when the bytes are not those that the server named. */
+function checked(answer: IncomingMessage): Readable {
+  const hash = createHash('sha256')
+  const tag = (answer.headers.etag ?? '').replaceAll('"', '')
+  const check = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      hash.update(chunk)
+      done(null, chunk)
+    },
+    flush(done) {
+      const isSame = answer.complete && hash.digest('hex') === tag
+      done(isSame ? null : new CliError('connection_lost', 'The download broke off.', { exit: 'unreachable' }))
+    },
+  })
+  answer.on('error', (error) => check.destroy(error))
+  answer.on('aborted', () =>
+    check.destroy(new CliError('connection_lost', 'The download broke off.', { exit: 'unreachable' })),
+  )
+  return answer.pipe(check)
+}

@@ -1,0 +1,142 @@
+import type { Stats } from 'node:fs'
+import { mkdir, open, rename, rm, stat, type FileHandle } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { Readable } from 'node:stream'
+import { BlobMissingError, StorageError, type BlobPlace, type ByteRange, type NewBlob } from './place.ts'
+import { gathered } from './pieces.ts'
+
+/**
+ * Blobs in a folder: `<folder>/<mark>/<two characters of the id>/<id>`, for their owner's eyes only.
+ *
+ * A blob is written to `<id>.part`, synced, renamed, and its folder is synced: whenever the power goes, there is a whole blob
+ * under its name or none.
+ */
+export class DiskPlace implements BlobPlace {
+  readonly name: string
+  private readonly folder: string
+  private root: string
+
+  constructor(folder: string) {
+    this.folder = folder
+    this.name = `the folder ${folder}`
+    this.root = folder
+  }
+
+  async put({ id }: NewBlob, source: AsyncIterable<Uint8Array>): Promise<void> {
+    const path = this.pathOf(id)
+    const draft = `${path}.part`
+    const handle = await this.try(async () => {
+      await makeFolder(dirname(path))
+      return open(draft, 'w', 0o600)
+    })
+    try {
+      await this.fill(handle, source)
+      await this.try(async () => {
+        await rename(draft, path)
+        await syncFolder(dirname(path))
+      })
+    } catch (error) {
+      // A sweep finds what cannot be removed now.
+      await rm(draft, { force: true }).catch(() => undefined)
+      throw error
+    }
+  }
+
+  async open(id: string, range?: ByteRange): Promise<Readable> {
+    const handle = await this.try(() => open(this.pathOf(id), 'r')).catch((error: unknown) => {
+      throw isNotThere(error) ? new BlobMissingError(id) : error
+    })
+    if (range !== undefined && range.end <= range.start) {
+      await handle.close()
+      return Readable.from([])
+    }
+    // A stream takes the last byte, not the end.
+    const part = range === undefined ? {} : { start: range.start, end: range.end - 1 }
+    return handle.createReadStream({ ...part, highWaterMark: readBytes })
+  }
+
+  async remove({ id }: { id: string }): Promise<void> {
+    const path = this.pathOf(id)
+    await this.try(async () => {
+      await rm(`${path}.part`, { force: true })
+      await rm(path, { force: true })
+    })
+  }
+
+  async has(id: string): Promise<boolean> {
+    return (await this.statOf(this.pathOf(id)))?.isFile() ?? false
+  }
+
+  async isMarked(mark: string): Promise<boolean> {
+    return (await this.statOf(join(this.folder, mark)))?.isDirectory() ?? false
+  }
+
+  async mark(mark: string): Promise<void> {
+    await this.try(() => makeFolder(join(this.folder, mark)))
+  }
+
+  use(mark: string): void {
+    this.root = join(this.folder, mark)
+  }
+
+  private pathOf(id: string): string {
+    return join(this.root, id.slice(-2), id)
+  }
+
+  private async statOf(path: string): Promise<Stats | null> {
+    try {
+      return await this.try(() => stat(path))
+    } catch (error) {
+      if (isNotThere(error)) return null
+      throw error
+    }
+  }
+
+  private async fill(handle: FileHandle, source: AsyncIterable<Uint8Array>): Promise<void> {
+    try {
+      for await (const piece of gathered(source, writeBytes)) await this.try(() => writeAll(handle, piece))
+      await this.try(() => handle.sync())
+    } finally {
+      await handle.close().catch(() => undefined)
+    }
+  }
+
+  private async try<Result>(work: () => Promise<Result>): Promise<Result> {
+    try {
+      return await work()
+    } catch (error) {
+      throw new StorageError(this.name, error)
+    }
+  }
+}
+
+const writeBytes = 256 * 1024
+const readBytes = 256 * 1024
+
+/** A write may take a part of what it is given. */
+async function writeAll(handle: FileHandle, piece: Uint8Array): Promise<void> {
+  let rest = piece
+  while (rest.length > 0) {
+    const { bytesWritten } = await handle.write(rest)
+    rest = rest.subarray(bytesWritten)
+  }
+}
+
+/** The folder, with the entry of each folder on the way to it synced in the one above. */
+async function makeFolder(folder: string): Promise<void> {
+  const first = await mkdir(folder, { recursive: true, mode: 0o700 })
+  if (first === undefined) return
+  for (let made = folder; made.length >= first.length; made = dirname(made)) await syncFolder(dirname(made))
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+const isNotThere = (error: unknown): boolean =>
+  error instanceof StorageError && (error.cause as NodeJS.ErrnoException).code === 'ENOENT'

@@ -1,0 +1,58 @@
+import type { Readable } from 'node:stream'
+
+/**
+ * Where the bytes of blobs lie: a folder or a bucket. A place knows ids and bytes only; which blobs there are, and whose they
+ * are, is written in the database (`store.ts`).
+ */
+export interface BlobPlace {
+  /** As an operator knows it. */
+  readonly name: string
+  /**
+   * Writes all bytes of the source under the id, and resolves when they would outlive a loss of power. What a failure or a
+   * kill leaves behind is found by `remove`. Fails with `StorageError`, or as the source does.
+   */
+  put(blob: NewBlob, source: AsyncIterable<Uint8Array>): Promise<void>
+  /** Opens the bytes. Fails with `BlobMissingError` and `StorageError`. */
+  open(id: string, range?: ByteRange): Promise<Readable>
+  /** Whether the bytes are there. Fails with `StorageError`. */
+  has(id: string): Promise<boolean>
+  /** Removes the bytes, and what an upload left; nothing to remove is no failure. */
+  remove(blob: { id: string; upload: string | null }): Promise<void>
+  /** Whether this place belongs to the database with this mark. */
+  isMarked(mark: string): Promise<boolean>
+  mark(mark: string): Promise<void>
+  /** From here on the place is used for the database with this mark; its blobs lie apart from those of others. */
+  use(mark: string): void
+}
+
+export interface NewBlob {
+  id: string
+  /** Called before the first bytes of an upload in parts, with the name by which it can be given up. */
+  beginUpload: (upload: string) => Promise<void>
+}
+
+/** From `start` up to, and without, `end`. */
+export interface ByteRange {
+  start: number
+  end: number
+}
+
+/** The place cannot be reached, is full, or fails otherwise. */
+export class StorageError extends Error {
+  override readonly name = 'StorageError'
+
+  constructor(place: string, cause: unknown) {
+    super(`the storage of files (${place}) failed: ${cause instanceof Error ? cause.message : String(cause)}`, {
+      cause,
+    })
+  }
+}
+
+/** There are no bytes under this id. */
+export class BlobMissingError extends Error {
+  override readonly name = 'BlobMissingError'
+
+  constructor(id: string) {
+    super(`the bytes of ${id} are not there`)
+  }
+}

@@ -1,0 +1,156 @@
+import { Readable } from 'node:stream'
+import type { S3mini } from 's3mini'
+import type { World } from '../../shared/lib/world.ts'
+import { BlobMissingError, StorageError, type BlobPlace, type ByteRange, type NewBlob } from './place.ts'
+import { gathered } from './pieces.ts'
+
+export interface S3Location {
+  kind: 's3'
+  /** Without a slash at its end. */
+  endpoint: string
+  bucket: string
+  /** Before each key, without slashes at its ends; empty: none. */
+  prefix: string
+  region: string
+  keyId: string
+  secret: string
+}
+
+/**
+ * Blobs in a bucket: `<prefix>/<mark>/<id>`. One that is larger than a part is sent in parts; the upload's name is noted in the
+ * database before the first of them, so that a sweep can give it up when this process dies. Nothing is ever listed, and no
+ * request depends on a condition: services differ in both.
+ */
+export class S3Place implements BlobPlace {
+  readonly name: string
+  private readonly location: S3Location
+  private readonly world: Pick<World, 'sleep' | 'random'>
+  private client: Promise<S3mini> | null = null
+  private root: string
+
+  constructor(location: S3Location, world: Pick<World, 'sleep' | 'random'>) {
+    this.location = location
+    this.world = world
+    this.name = `the bucket ${location.bucket}`
+    this.root = location.prefix
+  }
+
+  async put({ id, beginUpload }: NewBlob, source: AsyncIterable<Uint8Array>): Promise<void> {
+    const parts = gathered(source, partBytes)[Symbol.asyncIterator]()
+    try {
+      const first = await parts.next()
+      if (first.done === true || first.value.length < partBytes) {
+        const bytes = first.done === true ? new Uint8Array(0) : first.value
+        return await this.again(async (s3) => void (await s3.putObject(this.keyOf(id), asData(bytes), octets)))
+      }
+      await this.putParts({ id, beginUpload }, first.value, parts)
+    } finally {
+      await parts.return(undefined)
+    }
+  }
+
+  async open(id: string, range?: ByteRange): Promise<Readable> {
+    if (range !== undefined && range.end <= range.start) return Readable.from([])
+    const { start, end } = range ?? {}
+    const { body } = await this.again((s3) => s3.getObjectRaw(this.keyOf(id), range === undefined, start, end)).catch(
+      (error: unknown) => {
+        throw isNotThere(error) ? new BlobMissingError(id) : error
+      },
+    )
+    return body === null ? Readable.from([]) : Readable.fromWeb(body)
+  }
+
+  async remove({ id, upload }: { id: string; upload: string | null }): Promise<void> {
+    const key = this.keyOf(id)
+    if (upload !== null) await this.again((s3) => s3.abortMultipartUpload(key, upload)).catch(unlessNotThere)
+    await this.again((s3) => s3.deleteObject(key)).catch(unlessNotThere)
+  }
+
+  async has(id: string): Promise<boolean> {
+    return (await this.again((s3) => s3.objectExists(this.keyOf(id)))) === true
+  }
+
+  async isMarked(mark: string): Promise<boolean> {
+    return (await this.again((s3) => s3.objectExists(this.markOf(mark)))) === true
+  }
+
+  async mark(mark: string): Promise<void> {
+    await this.again(async (s3) => void (await s3.putObject(this.markOf(mark), mark, octets)))
+  }
+
+  use(mark: string): void {
+    this.root = joined(this.location.prefix, mark)
+  }
+
+  private async putParts({ id, beginUpload }: NewBlob, first: Uint8Array, rest: AsyncIterator<Uint8Array>) {
+    const key = this.keyOf(id)
+    const upload = await this.again((s3) => s3.getMultipartUploadId(key, octets))
+    try {
+      await beginUpload(upload)
+      const sent: Awaited<ReturnType<S3mini['uploadPart']>>[] = []
+      for (let part: IteratorResult<Uint8Array> = { value: first }; part.done !== true; part = await rest.next()) {
+        const { value } = part
+        sent.push(await this.again((s3) => s3.uploadPart(key, upload, asData(value), sent.length + 1)))
+      }
+      await this.again((s3) => s3.completeMultipartUpload(key, upload, sent))
+    } catch (error) {
+      // A sweep gives it up when it cannot be given up now.
+      await this.again((s3) => s3.abortMultipartUpload(key, upload), 1).catch(() => undefined)
+      throw error
+    }
+  }
+
+  private keyOf(id: string): string {
+    return joined(this.root, id)
+  }
+
+  private markOf(mark: string): string {
+    return joined(this.location.prefix, mark, 'mark')
+  }
+
+  /** What fails on the other side is tried again: services refuse now and then when they are busy. */
+  private async again<Result>(work: (s3: S3mini) => Promise<Result>, tries = 3): Promise<Result> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        this.client ??= connect(this.location)
+        return await work(await this.client)
+      } catch (error) {
+        if (attempt >= tries || isRefused(error)) throw new StorageError(this.name, error)
+        await this.world.sleep(attempt * againMs * (0.5 + this.world.random()))
+      }
+    }
+  }
+}
+
+/** The least that services take for a part. */
+const partBytes = 5 * 1024 * 1024
+const octets = 'application/octet-stream'
+const againMs = 200
+/** A read takes as long as its reader does; the client ends one that gets nothing for minutes. */
+const writeMs = 60_000
+
+/** Loaded when it is needed: its `fetch` brings an HTTP client along that nothing else here uses. */
+async function connect({ endpoint, bucket, region, keyId, secret }: S3Location): Promise<S3mini> {
+  const { S3mini: Client } = await import('s3mini')
+  return new Client({
+    endpoint: `${endpoint}/${bucket}`,
+    region,
+    accessKeyId: keyId,
+    secretAccessKey: secret,
+    fetch: (url, init) => fetch(url, init?.method === 'GET' ? init : { ...init, signal: AbortSignal.timeout(writeMs) }),
+  })
+}
+
+const joined = (...parts: string[]): string => parts.filter((part) => part !== '').join('/')
+const asData = (bytes: Uint8Array) => bytes as Uint8Array<ArrayBuffer>
+
+const statusOf = (error: unknown): number | undefined => (error as { status?: number } | null)?.status
+/** Nothing that another try would change. */
+const isRefused = (error: unknown): boolean => {
+  const status = statusOf(error)
+  return status !== undefined && status >= 400 && status < 500 && status !== 408 && status !== 429
+}
+const isNotThere = (error: unknown): boolean => error instanceof StorageError && statusOf(error.cause) === 404
+function unlessNotThere(error: unknown): void {
+  if (!isNotThere(error)) throw error
+}

@@ -1,0 +1,91 @@
+import { nullableText, nullableTime, text, time } from '../db/columns.ts'
+import type { Db } from '../db/open.ts'
+import { expectOnlyWriter } from '../db/only-writer.ts'
+import { table, type RowOf } from '../db/table.ts'
+
+/**
+ * The rows of blobs. A row is written before the first byte, and removed after the last: no bytes lie anywhere without one.
+ *
+ *   intended --the transaction that needs the blob--> owned --a transaction that needs it no more--> released
+ *      |-- given up, or an hour without an owner --> released
+ *   released --its bytes are removed--> (none)
+ *
+ * Whoever owns and whoever releases write the same row under a condition, so of both at once one is refused.
+ */
+const blobs = table('blobs', {
+  id: text,
+  workspaceId: text,
+  /** Of an upload in parts, which leaves parts behind when it is cut off. */
+  upload: nullableText,
+  createdAt: time,
+  ownedAt: nullableTime,
+  releasedAt: nullableTime,
+})
+export type BlobRow = RowOf<typeof blobs>
+
+export async function insertBlob(db: Db, blob: Pick<BlobRow, 'id' | 'workspaceId' | 'createdAt'>): Promise<void> {
+  await blobs.insert(db, blob)
+}
+
+export async function noteUpload(db: Db, id: string, upload: string): Promise<void> {
+  await db('blobs').where({ id }).update({ upload })
+}
+
+/** In the transaction that needs the blob. Fails with `transient_conflict` when a sweep took it for forgotten. */
+export async function ownBlob(db: Db, id: string, now: number): Promise<void> {
+  expectOnlyWriter(
+    await db('blobs').where({ id }).whereNull('owned_at').whereNull('released_at').update({ owned_at: now }),
+  )
+}
+
+/** In the transaction that needs these blobs no more. */
+export async function releaseBlobs(db: Db, ids: readonly string[], now: number): Promise<void> {
+  await db('blobs')
+    .whereIn('id', [...ids])
+    .whereNull('released_at')
+    .update({ released_at: now })
+}
+
+export async function releaseBlobsOfWorkspace(db: Db, workspaceId: string, now: number): Promise<void> {
+  await db('blobs').where({ workspace_id: workspaceId }).whereNull('released_at').update({ released_at: now })
+}
+
+/** Releases a blob that has no owner. Returns its row as it is now; null: there is none. */
+export async function giveUpBlob(db: Db, id: string, now: number): Promise<BlobRow | null> {
+  await db('blobs').where({ id }).whereNull('owned_at').whereNull('released_at').update({ released_at: now })
+  return blobs.find(db, { id })
+}
+
+/** Releases what was intended before this time and has no owner. */
+export async function releaseForgotten(db: Db, before: number, now: number): Promise<number> {
+  return db('blobs')
+    .whereNull('owned_at')
+    .whereNull('released_at')
+    .where('created_at', '<', before)
+    .update({ released_at: now })
+}
+
+/** Lists released blobs, longest released first. */
+export async function listReleased(db: Db, limit: number): Promise<BlobRow[]> {
+  return blobs.list(blobs.from(db).whereNotNull('released_at').orderBy('released_at').orderBy('id').limit(limit))
+}
+
+/** Lists those of these blobs that are released. */
+export async function listReleasedOf(db: Db, ids: readonly string[]): Promise<BlobRow[]> {
+  return blobs.list(
+    blobs
+      .from(db)
+      .whereNotNull('released_at')
+      .whereIn('id', [...ids]),
+  )
+}
+
+/** Puts a blob whose bytes could not be removed behind the others. */
+export async function postponeRemoval(db: Db, id: string, now: number): Promise<void> {
+  await db('blobs').where({ id }).whereNotNull('released_at').update({ released_at: now })
+}
+
+/** After the bytes are gone. */
+export async function removeBlob(db: Db, id: string): Promise<void> {
+  await db('blobs').where({ id }).whereNotNull('released_at').delete()
+}

@@ -1,0 +1,87 @@
+import type Koa from 'koa'
+import { rawBody, type AnyRoute } from '../../shared/api/route.ts'
+import { StoredContent } from '../../shared/api/stored-content.ts'
+import type { Release, RoomOwner } from './body-room.ts'
+import { parseJson, readBody } from './body.ts'
+import { callerKey, type Caller } from './callers.ts'
+import { readContentBody } from './content-body.ts'
+import { headerOf } from './header.ts'
+import type { Kernel } from './kernel.ts'
+
+/** Reads the body of a request as its route takes it. */
+interface Door {
+  route: AnyRoute
+  kernel: Kernel
+}
+
+async function censored(kernel: Kernel, caller: Caller | null, body: unknown): Promise<unknown> {
+  const isText = typeof body === 'object' && body !== null && !(body instanceof Uint8Array)
+  return caller?.kind === 'agent' && isText && kernel.censor ? kernel.censor(caller, body) : body
+}
+
+interface TakenBody {
+  body: unknown
+  release: Release
+  content?: StoredContent | null
+}
+
+/** The bytes are read, within the limit, even when the route takes no body. */
+export async function takeBody(door: Door, ctx: Koa.Context, caller: Caller | null): Promise<TakenBody> {
+  const { route, kernel } = door
+  if (route.streamed !== null && caller !== null) return takeStreamed(door, ctx, { caller, streamed: route.streamed })
+  const { world, rooms } = kernel
+  const room = caller === null ? rooms.strangers : rooms.known
+  const { bytes, release } = await readBody(ctx.req, {
+    limit: route.bodyLimit,
+    room,
+    owner: ownerOf(ctx, caller),
+    world,
+  })
+  if (route.body === rawBody) return { body: bytes, release }
+  if (route.body.def.type === 'undefined') return { body: undefined, release }
+  try {
+    return { body: await censored(kernel, caller, parseJson(bytes, headerOf(ctx, 'content-type'))), release }
+  } catch (error) {
+    release()
+    throw error
+  }
+}
+
+/** The content is stored while it comes; what checks and hashes bodies sees its digest only. */
+async function takeStreamed(
+  { route, kernel }: Door,
+  ctx: Koa.Context,
+  { caller, streamed }: { caller: Caller; streamed: { key: string; limit: number } },
+): Promise<TakenBody> {
+  const { blobs, rooms, world } = kernel
+  const { workspaceId } = caller
+  const { rest, content, release } = await readContentBody(ctx.req, {
+    key: streamed.key,
+    limit: route.bodyLimit,
+    contentLimit: streamed.limit,
+    room: rooms.streamed,
+    owner: ownerOf(ctx, caller),
+    world,
+    store: async (source) => new StoredContent(await blobs.put(source, { workspaceId })),
+    discard: ({ blobId }) => blobs.giveUp(blobId),
+  })
+  try {
+    const body = await censored(kernel, caller, parseJson(rest, headerOf(ctx, 'content-type')))
+    return { body: withContent(body, streamed.key, content), release, content }
+  } catch (error) {
+    release()
+    if (content !== null) await blobs.giveUp(content.blobId)
+    throw error
+  }
+}
+
+/** A body that is no object, or has no content, is refused later, by its schema. */
+function withContent(body: unknown, key: string, content: StoredContent | null): unknown {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return body
+  return content === null ? body : { ...body, [key]: content }
+}
+
+const ownerOf = (ctx: Koa.Context, caller: Caller | null): RoomOwner =>
+  caller === null
+    ? { group: `address:${ctx.ip}`, member: `address:${ctx.ip}` }
+    : { group: caller.workspaceId, member: callerKey(caller) }

@@ -1,0 +1,47 @@
+import { z } from 'zod'
+import { entityTypes } from '../../../shared/api/file-fields.ts'
+import { text, time } from '../../db/columns.ts'
+import { newestFirst } from '../../db/id-page.ts'
+import type { Db } from '../../db/open.ts'
+import { table, type RowOf } from '../../db/table.ts'
+
+const relations = table('file_relations', {
+  id: text,
+  fileId: text,
+  entityType: z.enum(entityTypes),
+  /** UUID of a project; `tsk_`, `run_`, `msg_` or `cnv_` id of what else there is. */
+  entityId: text,
+  role: text,
+  createdAt: time,
+})
+export type FileRelationRow = RowOf<typeof relations>
+
+/** Returns false when the file has it already. */
+export async function insertFileRelation(db: Db, relation: FileRelationRow): Promise<boolean> {
+  const inserted: unknown[] = await db('file_relations')
+    .insert(relations.toColumns(relation))
+    .onConflict(['file_id', 'entity_type', 'entity_id', 'role'])
+    .ignore()
+    .returning('id')
+  return inserted.length === 1
+}
+
+export async function findFileRelation(db: Db, fileId: string, id: string): Promise<FileRelationRow | null> {
+  return relations.find(db, { fileId, id })
+}
+
+/** Lists the relations of a file newest first; returns one row more than `limit`. */
+export async function listFileRelations(
+  db: Db,
+  { fileId, ...page }: { fileId: string; before?: { createdAt: number; id: string }; limit: number },
+): Promise<FileRelationRow[]> {
+  return relations.list(newestFirst(relations.from(db).where({ file_id: fileId }), page))
+}
+
+export async function removeFileRelation(db: Db, fileId: string, id: string): Promise<boolean> {
+  return (await db('file_relations').where({ file_id: fileId, id }).delete()) === 1
+}
+
+export async function removeFileRelations(db: Db, fileId: string): Promise<void> {
+  await db('file_relations').where({ file_id: fileId }).delete()
+}

@@ -1,0 +1,31 @@
+import { inlineBytes } from '../../../shared/api/file-fields.ts'
+import { hasRole, type Caller } from '../../http/callers.ts'
+import type { FileRow } from './store.ts'
+import type { FileViewer } from './visibility.ts'
+
+/** Decisions about files. */
+
+type Seen = Pick<FileRow, 'visibility' | 'ownerUserId' | 'createdByType' | 'createdById'>
+
+export function fileViewerOf(caller: Caller): FileViewer {
+  if (caller.kind === 'agent') return { type: 'agent', id: caller.agentId }
+  return hasRole(caller, 'admin') ? null : { type: 'user', id: caller.userPublicId }
+}
+
+/** A private file is seen by its owner, by workspace admins, and by the agent that uploaded it. */
+export function isFileVisible(file: Seen, viewer: FileViewer): boolean {
+  if (file.visibility === 'company' || viewer === null) return true
+  if (viewer.type === 'user') return file.ownerUserId === viewer.id
+  return file.createdByType === 'agent' && file.createdById === viewer.id
+}
+
+/** Only the owner and workspace admins restore a file, give it away and say who sees it; an agent owns none. */
+export function ownsOrAdministers(file: Pick<FileRow, 'ownerUserId'>, caller: Caller): boolean {
+  return caller.kind === 'person' && (hasRole(caller, 'admin') || file.ownerUserId === caller.userPublicId)
+}
+
+/** Bytes of text that an answer holds for this caller. */
+export const inlineLimitOf = (caller: Caller): number => inlineBytes[caller.kind]
+
+/** A deleted file is purged after this time. */
+export const purgeMs = 10 * 60_000

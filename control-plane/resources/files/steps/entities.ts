@@ -1,0 +1,72 @@
+import { fail } from '../../../../shared/api/errors.ts'
+import type { EntityType, RelationInput } from '../../../../shared/api/file-fields.ts'
+import { projectUuidOf } from '../../../../shared/lib/project-ref.ts'
+import type { Db } from '../../../db/open.ts'
+import type { Caller } from '../../../http/callers.ts'
+import { isConversationVisible } from '../../conversations/lookup.ts'
+import { findMessage } from '../../conversations/message-store.ts'
+import { findConversation } from '../../conversations/store.ts'
+import { isVisible, projectViewerOf } from '../../projects/rules.ts'
+import { findProject, hasGrant } from '../../projects/store.ts'
+import { lookUpRun } from '../../runs/lookup.ts'
+import { lookUpTask } from '../../tasks/lookup.ts'
+
+/** What files belong to, as a request names it. */
+export interface Entity {
+  entityType: EntityType
+  /** As it is stored (`relation-store.ts`). */
+  entityId: string
+}
+
+type Named = Pick<RelationInput, 'entityType' | 'entityId'>
+type LookUp = (db: Db, caller: Caller, reference: string) => Promise<string | null>
+
+const lookUps: Record<EntityType, LookUp> = {
+  task: async (db, caller, reference) => (await lookUpTask(db, caller, reference))?.id ?? null,
+  project: lookUpProject,
+  run: async (db, caller, reference) => {
+    const found = await lookUpRun(db, caller, reference)
+    return found?.isVisible === true ? found.run.id : null
+  },
+  comment: async (db, caller, reference) => {
+    const message = await findMessage(db, reference)
+    if (message === null || message.deletedAt !== null) return null
+    return (await lookUpConversation(db, caller, message.conversationId)) === null ? null : message.id
+  },
+  conversation: lookUpConversation,
+}
+
+/** The thing, if the caller sees it; null otherwise. */
+export async function lookUpEntity(db: Db, caller: Caller, { entityType, entityId }: Named): Promise<Entity | null> {
+  const id = await lookUps[entityType](db, caller, entityId)
+  return id === null ? null : { entityType, entityId: id }
+}
+
+/** Fails with `resource_not_found`. */
+export async function visibleEntity(db: Db, caller: Caller, named: Named, param = 'entityId'): Promise<Entity> {
+  const found = await lookUpEntity(db, caller, named)
+  return (
+    found ?? fail('resource_not_found', { param, message: `There is no such ${named.entityType} that you can see.` })
+  )
+}
+
+/** Of these, those that the caller sees; each thing is looked up once. */
+export async function onlyVisibleEntities<T extends Entity>(db: Db, caller: Caller, all: readonly T[]): Promise<T[]> {
+  const seen = new Map<string, boolean>()
+  const keyOf = ({ entityType, entityId }: Entity) => `${entityType} ${entityId}`
+  for (const one of all) if (!seen.has(keyOf(one))) seen.set(keyOf(one), (await lookUpEntity(db, caller, one)) !== null)
+  return all.filter((one) => seen.get(keyOf(one)) === true)
+}
+
+async function lookUpProject(db: Db, caller: Caller, reference: string): Promise<string | null> {
+  const id = projectUuidOf(reference)
+  const project = id === null ? null : await findProject(db, caller.workspaceId, id)
+  if (project === null || project.deletedAt !== null) return null
+  const isGranted = caller.kind === 'agent' && (await hasGrant(db, project.id, caller.agentId))
+  return isVisible(project, projectViewerOf(caller), isGranted) ? project.id : null
+}
+
+async function lookUpConversation(db: Db, caller: Caller, id: string): Promise<string | null> {
+  const conversation = await findConversation(db, id)
+  return conversation !== null && (await isConversationVisible(db, caller, conversation)) ? conversation.id : null
+}

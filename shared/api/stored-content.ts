@@ -1,0 +1,36 @@
+import { z } from 'zod'
+
+/**
+ * Bytes that came as base64 in a body and are stored already: the rest of the server sees what they are, never the bytes.
+ * As JSON it is their digest, so two requests with the same bytes are the same request.
+ */
+export class StoredContent {
+  /** Where they are stored; a new place for each request. */
+  readonly blobId: string
+  readonly sha256: string
+  readonly sizeBytes: number
+  /** The first of them, at most `headBytes`. */
+  readonly head: Uint8Array
+
+  constructor(stored: { blobId: string; sha256: string; sizeBytes: number; head: Uint8Array }) {
+    this.blobId = stored.blobId
+    this.sha256 = stored.sha256
+    this.sizeBytes = stored.sizeBytes
+    this.head = stored.head
+  }
+
+  toJSON(): { sha256: string; sizeBytes: number } {
+    return { sha256: this.sha256, sizeBytes: this.sizeBytes }
+  }
+}
+
+/** So much of stored bytes is kept in memory, to find out what they are. */
+export const headBytes = 8 * 1024
+
+/** The key of a body whose value is stored as it comes, in routes with `streamed`. */
+export const storedContent = z
+  .custom<StoredContent>((value) => value instanceof StoredContent, 'must be text in base64')
+  .meta({
+    description: 'The bytes, as base64 with padding (RFC 4648, section 4).',
+    override: { type: 'string', contentEncoding: 'base64' },
+  })

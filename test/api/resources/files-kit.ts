@@ -1,0 +1,39 @@
+import { mkdtempSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { inject } from 'vitest'
+import { TestServer, type CallOptions } from '../../kit/server.ts'
+
+/** A server whose files lie in a folder of their own, which a test looks into. */
+export interface FilesServer {
+  server: TestServer
+  /** Names of what lies in the storage. */
+  stored: () => string[]
+}
+
+export async function startFilesServer(): Promise<FilesServer> {
+  const folder = mkdtempSync(join(inject('databases').folder, 'files-'))
+  const server = await TestServer.start({ settings: { SVC_FILES_URL: `file://${folder}` } })
+  const stored = () =>
+    readdirSync(folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map(({ name }) => name)
+  return { server, stored }
+}
+
+export const base64 = (content: string | Uint8Array): string => Buffer.from(content).toString('base64')
+
+/** Uploads a file as the owner, unless a token is given. */
+export async function upload(
+  server: TestServer,
+  {
+    token,
+    content = 'Some notes.',
+    ...body
+  }: Record<string, unknown> & { token?: string; content?: string | Uint8Array },
+  // oxlint-disable-next-line typescript/no-explicit-any
+): Promise<any> {
+  const sent = { name: 'notes.txt', contentBase64: base64(content), ...body }
+  return server.ok('/files', { body: sent, ...(token === undefined ? {} : { token }) })
+}
+
+export const as = (token: string): CallOptions => ({ token })

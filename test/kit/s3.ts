@@ -1,0 +1,87 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readdirSync, rmSync } from 'node:fs'
+import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+
+/** A bucket on a server of S3 that checks signatures. */
+export interface S3Bucket {
+  /** As `SVC_FILES_URL` takes it. */
+  readonly url: string
+  readonly environment: { AWS_ACCESS_KEY_ID: string; AWS_SECRET_ACCESS_KEY: string }
+  /** Keys of the objects in the bucket, and of parts of uploads that were not completed. */
+  keys(): string[]
+  /** What happens to requests from now on: null answers them. */
+  fault(fault: ((request: IncomingMessage) => Fault | null) | null): void
+  close(): Promise<void>
+}
+
+/** A status that the service answers with, or the connection is cut in the middle of the request's body. */
+export type Fault = number | 'cut'
+
+const name = 'svc-files'
+
+export async function startS3(folder: string): Promise<S3Bucket> {
+  const program = join(import.meta.dirname, 's3-server.mjs')
+  const child = spawn(process.execPath, [program, folder, name], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const port = await portOf(child)
+  let fault: ((request: IncomingMessage) => Fault | null) | null = null
+  const proxy = createServer((incoming, answer) => {
+    const happens = fault?.(incoming) ?? null
+    if (happens === null) return pass(incoming, answer, { port, uploads: join(folder, name, '._S3rver_uploads') })
+    if (happens === 'cut')
+      return void incoming.once('data', () => incoming.destroy()).once('end', () => incoming.destroy())
+    incoming.resume().once('end', () => answer.writeHead(happens, { 'content-type': 'application/xml' }).end(slowDown))
+  })
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+  const endpoint = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`
+  return {
+    url: `s3://${name}/test?endpoint=${encodeURIComponent(endpoint)}`,
+    environment: { AWS_ACCESS_KEY_ID: 'S3RVER', AWS_SECRET_ACCESS_KEY: 'S3RVER' },
+    keys: () => keysIn(join(folder, name)),
+    fault: (next) => void (fault = next),
+    async close() {
+      proxy.closeAllConnections()
+      proxy.close()
+      child.stdin.end()
+      if (child.exitCode === null) await once(child, 'exit')
+    },
+  }
+}
+
+const slowDown = '<?xml version="1.0"?><Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>'
+
+async function portOf(child: ChildProcess): Promise<number> {
+  const [line] = (await once(createInterface(child.stdout!), 'line')) as [string]
+  return (JSON.parse(line) as { port: number }).port
+}
+
+/** The server checks who gives up an upload, and then says that it cannot do it: it is done here. */
+function pass(incoming: IncomingMessage, answer: ServerResponse, { port, uploads }: { port: number; uploads: string }) {
+  const { method, url = '', headers } = incoming
+  const onward = request({ host: '127.0.0.1', port, method, path: url, headers }, (reply) => {
+    const upload = new URL(url, 'http://localhost').searchParams.get('uploadId')
+    if (method === 'DELETE' && upload !== null && reply.statusCode === 405) {
+      reply.resume()
+      const isThere = /^[0-9a-f]+$/.test(upload) && existsSync(join(uploads, upload))
+      if (isThere) rmSync(join(uploads, upload), { recursive: true })
+      return answer.writeHead(isThere ? 204 : 404).end()
+    }
+    answer.writeHead(reply.statusCode!, reply.headers)
+    return reply.pipe(answer)
+  })
+  onward.on('error', () => answer.destroy())
+  incoming.pipe(onward)
+}
+
+/** The server keeps an object as a file of that name with a suffix, and parts of uploads in a folder of their own. */
+function keysIn(folder: string): string[] {
+  if (!existsSync(folder)) return []
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1))
+    .filter((path) => !/(\.md5|_S3rver_metadata\.json)$/.test(path))
+    .map((path) => path.replace(/\._S3rver_object$/, ''))
+}

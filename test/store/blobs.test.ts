@@ -1,0 +1,77 @@
+import { expect } from 'vitest'
+import {
+  giveUpBlob,
+  insertBlob,
+  listReleased,
+  listReleasedOf,
+  noteUpload,
+  ownBlob,
+  postponeRemoval,
+  releaseBlobs,
+  releaseBlobsOfWorkspace,
+  releaseForgotten,
+  removeBlob,
+} from '../../control-plane/blobs/store.ts'
+import type { Db } from '../../control-plane/db/open.ts'
+import { realWorld } from '../../shared/lib/world.ts'
+import { onBoth } from '../kit/database.ts'
+import { at } from './seed.ts'
+
+async function seedBlob(db: Db, { workspaceId = realWorld.uuid(), createdAt = at } = {}): Promise<string> {
+  const id = realWorld.id('blb_')
+  await insertBlob(db, { id, workspaceId, createdAt })
+  return id
+}
+const idsOf = (rows: readonly { id: string }[]) => rows.map(({ id }) => id)
+
+onBoth('a blob is owned once, and never after it was given up', async ({ root }) => {
+  const [owned, lost] = [await seedBlob(root), await seedBlob(root)]
+  await ownBlob(root, owned, at + 1)
+  await expect(ownBlob(root, owned, at + 2)).rejects.toMatchObject({ code: 'transient_conflict' })
+  expect(await giveUpBlob(root, owned, at + 3)).toMatchObject({ ownedAt: at + 1, releasedAt: null })
+  expect(await giveUpBlob(root, lost, at + 3)).toMatchObject({ ownedAt: null, releasedAt: at + 3 })
+  await expect(ownBlob(root, lost, at + 4)).rejects.toMatchObject({ code: 'transient_conflict' })
+  expect(await giveUpBlob(root, 'blb_0000000000000000', at)).toBeNull()
+})
+
+onBoth('what is intended for an hour is released, what is owned stays', async ({ root }) => {
+  const [old, owned, young] = [
+    await seedBlob(root),
+    await seedBlob(root),
+    await seedBlob(root, { createdAt: at + 100 }),
+  ]
+  await ownBlob(root, owned, at + 1)
+  expect(await releaseForgotten(root, at + 100, at + 200)).toBe(1)
+  expect(await releaseForgotten(root, at + 100, at + 300)).toBe(0)
+  expect(await listReleased(root, 10)).toMatchObject([{ id: old, releasedAt: at + 200 }])
+  expect(idsOf(await listReleasedOf(root, [old, owned, young]))).toEqual([old])
+})
+
+onBoth('released blobs are listed longest released first, and removed', async ({ root }) => {
+  const [first, second, other] = [await seedBlob(root), await seedBlob(root), await seedBlob(root)]
+  await noteUpload(root, first, 'upload-1')
+  await ownBlob(root, first, at)
+  await releaseBlobs(root, [first], at + 1)
+  await releaseBlobs(root, [first, second], at + 2)
+  expect(await listReleased(root, 10)).toMatchObject([
+    { id: first, upload: 'upload-1', releasedAt: at + 1 },
+    { id: second, upload: null, releasedAt: at + 2 },
+  ])
+  expect(idsOf(await listReleased(root, 1))).toEqual([first])
+  await postponeRemoval(root, first, at + 9)
+  await postponeRemoval(root, other, at + 9)
+  expect(idsOf(await listReleased(root, 10))).toEqual([second, first])
+  await removeBlob(root, second)
+  await removeBlob(root, other)
+  expect(idsOf(await listReleased(root, 10))).toEqual([first])
+  expect(await giveUpBlob(root, other, at)).not.toBeNull()
+})
+
+onBoth('the blobs of a workspace are released, those of another one are not', async ({ root }) => {
+  const workspaceId = realWorld.uuid()
+  const [intended, owned] = [await seedBlob(root, { workspaceId }), await seedBlob(root, { workspaceId })]
+  await seedBlob(root)
+  await ownBlob(root, owned, at)
+  await releaseBlobsOfWorkspace(root, workspaceId, at + 1)
+  expect(new Set(idsOf(await listReleased(root, 10)))).toEqual(new Set([intended, owned]))
+})
