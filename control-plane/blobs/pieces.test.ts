@@ -8,7 +8,7 @@ async function* sourceOf(sizes: readonly number[]) {
 
 async function piecesOf(sizes: readonly number[], bytes: number): Promise<Uint8Array[]> {
   const pieces: Uint8Array[] = []
-  for await (const piece of gathered(sourceOf(sizes), bytes)) pieces.push(piece)
+  for await (const piece of gathered(sourceOf(sizes), bytes)) pieces.push(Uint8Array.from(piece))
   return pieces
 }
 
