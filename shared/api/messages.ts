@@ -8,6 +8,15 @@ import { fileFlag } from './command.ts'
 
 export const maxAttachments = 20
 
+/** A file that a message names. */
+export const attachment = z.object({
+  id: z.string(),
+  name: z.string(),
+  contentType: z.string(),
+  sizeBytes: z.number().int(),
+})
+export type Attachment = z.infer<typeof attachment>
+
 /** A person, an agent, or the platform itself. */
 export const author = z
   .object({
@@ -31,6 +40,7 @@ export const message = z
       .array(z.object({ type: z.enum(['user', 'agent']), id: z.string() }))
       .describe('Users and agents that the server found @mentioned in the body.'),
     parentMessageId: messageId.nullable(),
+    attachments: z.array(attachment).describe('Files that you can see.'),
     editedAt: timestamp.nullable(),
     deletedAt: timestamp.nullable(),
     createdAt: timestamp,

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { authorTypes } from './conversation-fields.ts'
 import { messageId, taskRef, timestamp } from './ids.ts'
-import { attachmentIds, named, parentMessageId, textFlags, textKeys, textPositional } from './messages.ts'
+import { attachment, attachmentIds, named, parentMessageId, textFlags, textKeys, textPositional } from './messages.ts'
 import { listOf, limitParam } from './paging.ts'
 import { defineRoute } from './route.ts'
 
@@ -14,9 +14,7 @@ export const comment = z
     author: z.object({ type: z.enum(authorTypes), ...named.shape }),
     taskId: z.string().describe('The task key.'),
     parentMessageId: messageId.nullable(),
-    attachments: z.array(
-      z.object({ id: z.string(), name: z.string(), contentType: z.string(), sizeBytes: z.number().int() }),
-    ),
+    attachments: z.array(attachment),
     createdAt: timestamp,
     updatedAt: timestamp,
   })

@@ -218,13 +218,15 @@ export const workspaceRoutes = {
     id: 'workspaces.stats',
     endpoint: 'GET /workspaces/stats',
     aliases: ['/companies/stats'],
-    summary: 'Count the agents, tasks, projects and workflows that you can see in your workspace',
+    summary: 'Count the agents, tasks, projects, workflows and files that you can see in your workspace',
     reply: z
       .object({
         agents: z.number().int(),
         tasks: z.number().int(),
         projects: z.number().int(),
         workflows: z.number().int().describe('Without retired and built-in ones.'),
+        files: z.number().int(),
+        fileBytes: z.number().int().describe('Of the current versions of these files.'),
       })
       .meta({ id: 'WorkspaceStats' }),
     cli: { command: 'workspace stats', example: 'svc workspace stats' },

@@ -16,6 +16,7 @@ import {
   removeFileRevisions,
 } from '../../control-plane/resources/files/revision-store.ts'
 import {
+  countFiles,
   findFile,
   findFileById,
   listDeletedBefore,
@@ -70,6 +71,10 @@ onBoth('files are listed newest first to whoever sees them', async ({ root }) =>
   const seenBy = async (visibleTo: Parameters<typeof listFiles>[1]['visibleTo'], more: object = {}) =>
     idsOf(await listFiles(root, { workspaceId, visibleTo, limit: 10, ...more }))
   expect(await seenBy(null)).toEqual([ofAgent.id, mine.id, open.id])
+  const { sizeBytes } = (await findFile(root, workspaceId, open.id))!
+  expect(await countFiles(root, { workspaceId, visibleTo: null })).toEqual({ count: 3, bytes: 3 * sizeBytes })
+  expect((await countFiles(root, { workspaceId, visibleTo: { type: 'user', id: 'usr_other' } })).count).toBe(1)
+  expect(await countFiles(root, { workspaceId: 'none', visibleTo: null })).toEqual({ count: 0, bytes: 0 })
   expect(await seenBy({ type: 'user', id: 'usr_me' })).toEqual([mine.id, open.id])
   expect(await seenBy({ type: 'user', id: 'usr_other' })).toEqual([open.id])
   expect(await seenBy({ type: 'agent', id: 'agt_one' })).toEqual([ofAgent.id, open.id])

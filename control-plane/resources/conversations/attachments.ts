@@ -1,15 +1,57 @@
 import { fail } from '../../../shared/api/errors.ts'
+import type { Attachment } from '../../../shared/api/messages.ts'
+import type { Db } from '../../db/open.ts'
+import { listFilesByIds, type FileRow } from '../files/store.ts'
+import type { FileViewer } from '../files/visibility.ts'
+import type { MessageRow } from './message-store.ts'
 
-/**
- * Fails with `resource_not_found` for an id that names no file of the workspace. This server stores no files, so any id
- * fails.
- */
-export function checkAttachments(ids: readonly string[]): void {
-  const [unknown] = ids
+/** Files that messages name. Whoever does not see a file does not see that it is attached. */
+
+/** Fails with `resource_not_found` for an id that names no file which the viewer sees. */
+export async function checkAttachments(
+  db: Db,
+  { workspaceId, viewer, ids }: { workspaceId: string; viewer: FileViewer; ids: readonly string[] },
+): Promise<string[]> {
+  const wanted = [...new Set(ids)]
+  const known = new Set((await listFilesByIds(db, { workspaceId, ids: wanted, visibleTo: viewer })).map(({ id }) => id))
+  const unknown = wanted.find((id) => !known.has(id))
   if (unknown !== undefined)
     fail('resource_not_found', {
       param: 'attachmentIds',
-      message: `There is no file ${unknown} in this workspace.`,
+      message: `There is no file ${unknown} that you can see.`,
       details: { attachmentId: unknown },
     })
+  return wanted
+}
+
+type Attaching = Pick<MessageRow, 'attachmentIds' | 'deletedAt'>
+/** Returns the attachments of a message in their order; a deleted message has none. */
+export type AttachmentsOf = (message: Attaching) => Attachment[]
+
+export async function loadAttachments(
+  db: Db,
+  { workspaceId, viewer }: { workspaceId: string; viewer: FileViewer },
+  messages: readonly Attaching[],
+): Promise<AttachmentsOf> {
+  const ids = [...new Set(messages.flatMap(({ attachmentIds }) => attachmentIds))]
+  const files = await listFilesByIds(db, { workspaceId, ids, visibleTo: viewer })
+  const shown = new Map(files.map((file) => [file.id, toAttachment(file)]))
+  return ({ attachmentIds, deletedAt }) =>
+    deletedAt === null ? attachmentIds.flatMap((id) => shown.get(id) ?? []) : []
+}
+
+const toAttachment = ({ id, name, contentType, sizeBytes }: FileRow): Attachment => ({
+  id,
+  name,
+  contentType: contentType ?? 'application/octet-stream',
+  sizeBytes,
+})
+
+/** Tells an agent which files a message has, and how to get them; empty without any. */
+export function toldAttachments(attachments: readonly Attachment[]): string {
+  if (attachments.length === 0) return ''
+  const lines = attachments.map(
+    ({ id, name, contentType, sizeBytes }) => `- ${id} ${JSON.stringify(name)} (${contentType}, ${sizeBytes} bytes)`,
+  )
+  return `\n\nThe message has files. \`svc file read ID\` prints a text, \`svc file download ID --output PATH\` fetches any of them:\n${lines.join('\n')}`
 }

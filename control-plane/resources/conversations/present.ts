@@ -2,7 +2,7 @@ import type { Conversation, ConversationDetail } from '../../../shared/api/conve
 import { toTimestamp } from '../../../shared/api/ids.ts'
 import type { Db } from '../../db/open.ts'
 import type { Caller } from '../../http/callers.ts'
-import { presentMessage } from './present-message.ts'
+import { presentMessages } from './present-message.ts'
 import { listMessages } from './message-store.ts'
 import { isTaskVisible } from '../tasks/lookup.ts'
 import { presentSummary } from '../tasks/present.ts'
@@ -82,10 +82,8 @@ export async function presentDetail(
   if (include.includes('messages')) {
     const range = { place: { direction: 'before' as const, seq: Number.MAX_SAFE_INTEGER }, withDeleted: false }
     const rows = await listMessages(db, { conversationId: conversation.id, limit: includedMessages, ...range })
-    detail.messages = rows
-      .slice(0, includedMessages)
-      .toReversed()
-      .map((message) => presentMessage(message, conversation))
+    const messages = rows.slice(0, includedMessages).toReversed()
+    detail.messages = await presentMessages(db, caller, { conversation, messages })
   }
   if (include.includes('task')) detail.task = await taskOf(db, caller, conversation)
   if (include.includes('participantsExpanded')) {

@@ -97,6 +97,19 @@ function onlyRelated(query: Knex.QueryBuilder, { entityType, entityId }: NonNull
   )
 }
 
+const measured = z.object({ count: int, bytes: int })
+
+/** The number of files that are not deleted and that this viewer sees, and the bytes of their current versions. */
+export async function countFiles(
+  db: Db,
+  { workspaceId, visibleTo }: { workspaceId: string; visibleTo: FileViewer },
+): Promise<{ count: number; bytes: number }> {
+  const query = db('files').where({ workspace_id: workspaceId }).whereNull('deleted_at')
+  onlyVisibleFiles(query, visibleTo)
+  const rows: unknown[] = await query.select(db.raw('count(*) as count, coalesce(sum(size_bytes), 0) as bytes'))
+  return measured.parse(rows[0])
+}
+
 /** Lists files that were deleted before this time, longest deleted first. */
 export async function listDeletedBefore(db: Db, before: number, limit: number): Promise<FileRow[]> {
   return files.list(files.from(db).where('deleted_at', '<', before).orderBy('deleted_at').orderBy('id').limit(limit))

@@ -33,6 +33,7 @@ describe('post', () => {
       automationId: null,
       mentions: [],
       parentMessageId: null,
+      attachments: [],
       editedAt: null,
       deletedAt: null,
       createdAt: expect.any(String),

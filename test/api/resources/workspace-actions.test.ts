@@ -1,3 +1,4 @@
+import { upload } from './files-kit.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { addUser } from '../../../control-plane/operator/people.ts'
 import { closeCodes } from '../../../shared/device/limits.ts'
@@ -155,6 +156,7 @@ test('the export tells of all agents and projects, and keeps text as text', asyn
     token: person.token,
     body: { source: source.replace('return ````', "return '````'") },
   })
+  await upload(server, { token: person.token, visibility: 'private' })
   for (const prefix of ['workspaces', 'companies']) {
     const { manifest } = (await act(person, 'export', prefix)).body as { manifest: string }
     const headings = outsideOfFences(manifest).filter((line) => line.startsWith('#'))
@@ -169,6 +171,8 @@ test('the export tells of all agents and projects, and keeps text as text', asyn
       expect.stringMatching(/^### `\w+-1` `` Draw `it` ``$/),
       '## Workflows (1)',
       '### `nightly` `` At `night` ``',
+      '## Files (1)',
+      '### `notes.txt`',
     ])
     for (const text of [
       `- Id: \`${person.workspaceId}\``,

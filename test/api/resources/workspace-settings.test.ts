@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { specOf } from '../../kit/rows.ts'
+import { upload } from './files-kit.ts'
 import { makeWorkflow } from './workflows-kit.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
 import { workspaceCalls } from './workspaces-kit.ts'
@@ -179,9 +180,25 @@ test('stats count what the caller sees', async () => {
   for (const body of ['return 1', 'return 2']) await makeWorkflow(server, body, { token: person.token })
   const retired = await makeWorkflow(server, 'return 3', { token: person.token })
   await server.ok(`/workflows/records/${retired}`, { method: 'DELETE', token: person.token })
+  await upload(server, { token: person.token })
+  await upload(server, { token: person.token, visibility: 'private' })
   for (const path of ['/workspaces/stats', '/companies/stats']) {
-    expect(await server.ok(path, { token: person.token })).toEqual({ agents: 2, tasks: 1, projects: 2, workflows: 2 })
-    expect(await server.ok(path, { token: member.token })).toEqual({ agents: 1, tasks: 1, projects: 1, workflows: 2 })
+    expect(await server.ok(path, { token: person.token })).toEqual({
+      agents: 2,
+      tasks: 1,
+      projects: 2,
+      workflows: 2,
+      files: 2,
+      fileBytes: 22,
+    })
+    expect(await server.ok(path, { token: member.token })).toEqual({
+      agents: 1,
+      tasks: 1,
+      projects: 1,
+      workflows: 2,
+      files: 1,
+      fileBytes: 11,
+    })
   }
 })
 

@@ -1,7 +1,7 @@
 import { fail } from '../../../../shared/api/errors.ts'
 import { idCursorOf, idPageOf } from '../../../../shared/api/id-paging.ts'
 import { toTimestamp } from '../../../../shared/api/ids.ts'
-import { messageRoutes, sentText } from '../../../../shared/api/messages.ts'
+import { messageRoutes, type Message, sentText } from '../../../../shared/api/messages.ts'
 import type { Db } from '../../../db/open.ts'
 import { hasRole, type Caller } from '../../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
@@ -13,7 +13,7 @@ import { subjectOf } from '../rules.ts'
 import { claimConversation, findConversation, recordRemoval, replacePreview, type ConversationRow } from '../store.ts'
 import { requiredText } from '../text.ts'
 import { findMentions } from '../mentions.ts'
-import { presentMessage } from '../present-message.ts'
+import { presentMessages } from '../present-message.ts'
 import { previewOf } from '../message-rules.ts'
 import {
   findLastMessage,
@@ -43,14 +43,15 @@ export function messageHandlers(): ImplementedRoute[] {
         ...(externalRef == null ? {} : { externalRef }),
         ...(attachmentIds === undefined ? {} : { attachmentIds }),
       })
-      return answer(201, presentMessage(message, conversation))
+      return answer(201, await presentOne(input, { message, conversation }))
     },
 
     list,
     get,
     edit,
 
-    async delete({ db, caller, params, world }) {
+    async delete(input) {
+      const { db, caller, params, world } = input
       const { message, conversation } = await changeableMessage(db, caller, params.id)
       if (message.authorId !== subjectOf(caller).id && !hasRole(caller, 'admin'))
         fail('not_authorized', { message: 'Only who wrote it, or a workspace admin, deletes a message.' })
@@ -59,9 +60,17 @@ export function messageHandlers(): ImplementedRoute[] {
       const last = await findLastMessage(db, conversation.id)
       const shown = last && { messageId: last.id, preview: previewOf(last.body) }
       await recordRemoval(db, { conversationId: conversation.id, last: shown, at })
-      return presentMessage({ ...message, deletedAt: at, updatedAt: at }, conversation)
+      return presentOne(input, { message: { ...message, deletedAt: at, updatedAt: at }, conversation })
     },
   })
+}
+
+async function presentOne(
+  { db, caller }: Pick<HandlerInput<typeof messageRoutes.get>, 'db' | 'caller'>,
+  { message, conversation }: { message: MessageRow; conversation: ConversationRow },
+): Promise<Message> {
+  const [shown] = await presentMessages(db, caller, { conversation, messages: [message] })
+  return shown!
 }
 
 type List = HandlerInput<typeof messageRoutes.list>
@@ -83,11 +92,13 @@ async function list(input: List) {
     limit: query.limit,
     ...(cursor === null || at === null ? {} : { place: { direction: cursor.direction, seq: at.seq } }),
   })
-  return idPageOf({ rows, limit: query.limit, cursor, present: (row) => presentMessage(row, conversation) })
+  const shown = await presentMessages(db, caller, { conversation, messages: rows })
+  const byId = new Map(shown.map((message) => [message.id, message]))
+  return idPageOf({ rows, limit: query.limit, cursor, present: ({ id }) => byId.get(id)! })
 }
 
 /** The message with the requested number before and after it, oldest first. */
-async function listAround({ db, query }: List, conversation: ConversationRow) {
+async function listAround({ db, caller, query }: List, conversation: ConversationRow) {
   if (query.startingAfter !== undefined || query.endingBefore !== undefined)
     fail('invalid_cursor', { param: 'around', message: '`around` goes with neither startingAfter nor endingBefore.' })
   const withDeleted = query.includeDeleted === true
@@ -105,7 +116,7 @@ async function listAround({ db, query }: List, conversation: ConversationRow) {
   const nextCursor = newer.hasMore ? (shown.at(-1)?.id ?? null) : null
   return {
     object: 'list' as const,
-    data: shown.map((row) => presentMessage(row, conversation)),
+    data: await presentMessages(db, caller, { conversation, messages: shown }),
     hasMore: newer.hasMore,
     hasMoreBefore: older.hasMore,
     nextCursor,
@@ -117,7 +128,7 @@ const includedEdits = 100
 
 async function get({ db, caller, params, query }: HandlerInput<typeof messageRoutes.get>) {
   const { message, conversation } = await readableMessage(db, caller, params.id)
-  const shown = presentMessage(message, conversation)
+  const shown = await presentOne({ db, caller }, { message, conversation })
   const include = query.include ?? []
   const nameOf = include.includes('author') ? await loadNames(db, conversation.workspaceId, [shown.author]) : null
   const { id, kind, title } = conversation
@@ -141,13 +152,14 @@ async function edit({ db, caller, params, body, world }: HandlerInput<typeof mes
   if (message.deletedAt !== null) fail('message_deleted')
   const text = requiredText(sentText(body))
   checkText(text)
-  if (text === message.body) return presentMessage(message, conversation)
+  if (text === message.body) return presentOne({ db, caller }, { message, conversation })
   const mentions = await findMentions(db, conversation.workspaceId, { body: text, viewer: viewerOf(caller) })
   const at = world.now()
   await replaceBody(db, message, { body: text, mentions, at })
   const preview = previewOf(text)
   await replacePreview(db, { conversationId: conversation.id, messageId: message.id, preview })
-  return presentMessage({ ...message, body: text, mentions, editedAt: at, updatedAt: at }, conversation)
+  const edited = { ...message, body: text, mentions, editedAt: at, updatedAt: at }
+  return presentOne({ db, caller }, { message: edited, conversation })
 }
 
 /** A message is visible to those who see its conversation. Fails with `message_not_found`. */

@@ -13,7 +13,7 @@ import { EventStream } from '../../../http/sse.ts'
 import { lookUpAgent } from '../../agents/lookup.ts'
 import { findAgent, type AgentRow } from '../../agents/store.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
-import { presentMessage } from '../present-message.ts'
+import { presentMessages } from '../present-message.ts'
 import { findMessage, findSentMessage, replaceTurnRun, type MessageRow } from '../message-store.ts'
 import { listLiveOfConversation } from '../../runs/live-store.ts'
 import { findTaskById } from '../../tasks/store.ts'
@@ -51,10 +51,11 @@ export async function sendMessage(input: Send, deps: Dependencies) {
     : await begin(input, deps)
   if (stream === null) {
     const headers = isReplay === true ? { 'Idempotency-Replayed': 'true' } : {}
-    return answer(200, { message: presentMessage(message, conversation), runId }, headers)
+    const [shown] = await presentMessages(db, input.caller, { conversation, messages: [message] })
+    return answer(200, { message: shown!, runId }, headers)
   }
-  const { world, signal } = input
-  const source = followTurn({ db, bus: deps.bus, world, signal, conversation, message, runId, place })
+  const { world, signal, caller } = input
+  const source = followTurn({ db, bus: deps.bus, world, signal, caller, conversation, message, runId, place })
   return new EventStream(source, async (now) => {
     await participantOnly(db, now, await readableConversation(db, now, conversation.id))
   })

@@ -2,9 +2,10 @@ import { outputData } from '../../../../shared/runs/events.ts'
 import { encodeCursor } from '../../../../shared/lib/cursor.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Db } from '../../../db/open.ts'
+import type { Caller } from '../../../http/callers.ts'
 import type { StreamMessage } from '../../../http/sse.ts'
 import type { Bus } from '../../../db/bus.ts'
-import { presentMessage } from '../present-message.ts'
+import { presentMessages } from '../present-message.ts'
 import { findReplyOfRun, type MessageRow } from '../message-store.ts'
 import { followRun } from '../../runs/follow.ts'
 import { findRun } from '../../runs/store.ts'
@@ -23,6 +24,8 @@ export interface TurnOptions {
   bus: Pick<Bus, 'on' | 'onSignal'>
   world: World
   signal: AbortSignal
+  /** The one who reads it. */
+  caller: Caller
   conversation: ConversationRow
   message: MessageRow
   runId: string
@@ -30,9 +33,9 @@ export interface TurnOptions {
 }
 
 export async function* followTurn(options: TurnOptions): AsyncGenerator<StreamMessage> {
-  const { db, conversation, message, runId, place } = options
+  const { db, message, runId, place } = options
   const idAt = (seq: number) => encodeCursor([message.id, seq])
-  if (place === 'start') yield { id: idAt(-1), event: 'message', data: presentMessage(message, conversation) }
+  if (place === 'start') yield { id: idAt(-1), event: 'message', data: await shown(options, message) }
   const afterSeq = place === 'start' || place < 0 ? 0 : place
   if (place === 'start' || place < 0) yield { id: idAt(0), event: 'run', data: await runFacts(db, runId) }
   let seq = afterSeq
@@ -50,6 +53,11 @@ export async function* followTurn(options: TurnOptions): AsyncGenerator<StreamMe
   }
 }
 
+async function shown({ db, caller, conversation }: TurnOptions, message: MessageRow) {
+  const [one] = await presentMessages(db, caller, { conversation, messages: [message] })
+  return one!
+}
+
 async function runFacts(db: Db, runId: string) {
   const run = await findRun(db, runId)
   return { runId, status: run?.status ?? null, agentId: run?.agentId ?? null }
@@ -63,10 +71,11 @@ function textOf(data: Record<string, unknown>): string {
   return text ?? (base64 === undefined ? '' : Buffer.from(base64, 'base64').toString('utf8'))
 }
 
-async function lastWord({ db, runId, conversation }: TurnOptions) {
+async function lastWord(options: TurnOptions) {
+  const { db, runId } = options
   const [run, reply] = [await findRun(db, runId), await findReplyOfRun(db, runId)]
   const [status, exitReason] = [run?.status ?? null, run?.exitReason ?? null]
-  const message = reply && presentMessage(reply, conversation)
+  const message = reply && (await shown(options, reply))
   if (status === 'succeeded') return { event: 'done', data: { runId, status, exitReason, message } }
   const why = run?.errorMessage ?? `The run ${status ?? 'is gone'}: ${exitReason ?? 'not said why'}.`
   const error = { code: run?.errorCode ?? exitReason ?? 'error', message: why }

@@ -6,6 +6,7 @@ import type { Db } from '../../../db/open.ts'
 import type { Caller } from '../../../http/callers.ts'
 import { viewerOf, type Viewer } from '../../agents/rules.ts'
 import { checkAttachments } from '../attachments.ts'
+import { fileViewerOf } from '../../files/rules.ts'
 import { findMentions } from '../mentions.ts'
 import { previewOf } from '../message-rules.ts'
 import { findMessage, insertMessage, type MessageRow } from '../message-store.ts'
@@ -46,7 +47,7 @@ export interface Post {
 export async function postMessage(tx: Db, post: Post): Promise<MessageRow> {
   const { conversation, author, world } = post
   checkText(post.body)
-  checkAttachments(post.attachmentIds ?? [])
+  const attachmentIds = await checkedAttachments(tx, post)
   await checkParent(tx, post)
   const now = world.now()
   const id = world.id('msg_')
@@ -65,7 +66,7 @@ export async function postMessage(tx: Db, post: Post): Promise<MessageRow> {
     automationId: post.automationId ?? null,
     mentions: await findMentions(tx, conversation.workspaceId, { body: post.body, viewer: writerOf(post) }),
     parentMessageId: post.parentMessageId ?? null,
-    attachmentIds: [...(post.attachmentIds ?? [])],
+    attachmentIds,
     replyOfRun: post.replyOfRun ?? null,
     turnRun: null,
     sendKey: post.sendKey ?? null,
@@ -105,6 +106,13 @@ export function checkText(body: string): void {
       message: `The text looks like it holds a secret (${secret}). Nothing was stored.`,
       details: { kind: secret },
     })
+}
+
+/** Only a caller attaches files, and needs to see them. */
+async function checkedAttachments(tx: Db, { conversation, caller, attachmentIds = [] }: Post): Promise<string[]> {
+  if (caller === undefined || attachmentIds.length === 0) return []
+  const { workspaceId } = conversation
+  return checkAttachments(tx, { workspaceId, viewer: fileViewerOf(caller), ids: attachmentIds })
 }
 
 async function checkParent(tx: Db, { conversation, parentMessageId }: Post): Promise<void> {

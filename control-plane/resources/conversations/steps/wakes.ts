@@ -5,6 +5,7 @@ import { burst, isBursting } from '../message-rules.ts'
 import { listLastAuthors, listMessages, type MessageRow } from '../message-store.ts'
 import { findTaskById, type TaskRow } from '../../tasks/store.ts'
 import { wakeWatchers } from '../../tasks/steps/wakes.ts'
+import { loadAttachments, toldAttachments } from '../attachments.ts'
 import { loadNames } from '../names.ts'
 import { insertParticipants, listParticipants } from '../participant-store.ts'
 import { messagePrompt } from '../prompt.ts'
@@ -108,5 +109,8 @@ export async function promptFor(
   const earlier = await linesOf(tx, conversation.workspaceId, unseen)
   const nameOf = await loadNames(tx, conversation.workspaceId, [{ type: message.authorType, id: message.authorId }])
   const author = nameOf({ type: message.authorType, id: message.authorId })
-  return messagePrompt({ conversation, author, messageId: message.id, body: message.body, earlier }, wake.task)
+  const viewing = { workspaceId: conversation.workspaceId, viewer: { type: 'agent' as const, id: agentId } }
+  const attachmentsOf = await loadAttachments(tx, viewing, [message])
+  const body = message.body + toldAttachments(attachmentsOf(message))
+  return messagePrompt({ conversation, author, messageId: message.id, body, earlier }, wake.task)
 }

@@ -41,7 +41,7 @@ async function list({ db, caller, params, query }: HandlerInput<typeof taskComme
           limit,
           ...(place === null ? {} : { place: { direction: 'after', seq: place.seq } }),
         })
-  const data = await presentComments(db, task, rows.slice(0, limit))
+  const data = await presentComments(db, caller, { task, messages: rows.slice(0, limit) })
   const hasMore = rows.length > limit
   const nextCursor = hasMore ? (data.at(-1)?.id ?? null) : null
   return { object: 'list' as const, data, hasMore, nextCursor, cursor: nextCursor }
@@ -78,7 +78,8 @@ async function create(
   // Whoever comments on a task watches it from then on.
   const { type, id } = subjectOf(caller)
   await watchTask(db, { taskId: task.id, subject: { type, id }, addedBy: 'auto', origin: null, world })
-  const [comment] = await presentComments(db, (await findTaskById(db, task.id)) ?? task, [message])
+  const commented = (await findTaskById(db, task.id)) ?? task
+  const [comment] = await presentComments(db, caller, { task: commented, messages: [message] })
   return answer(201, comment!)
 }
 

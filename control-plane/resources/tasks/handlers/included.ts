@@ -36,7 +36,7 @@ export async function includedOf(
       ? { parent: parent !== null && (await isTaskVisible(db, caller, parent)) ? presentSummary(parent) : null }
       : {}),
     ...(wants('subtasks') ? { subtasks: await subtasksOf(db, caller, task) } : {}),
-    ...(wants('comments') ? { comments: await commentsOf(db, task) } : {}),
+    ...(wants('comments') ? { comments: await commentsOf(db, caller, task) } : {}),
     ...(wants('conversation') ? { conversation: await conversationOf(db, caller, task) } : {}),
     ...(wants('runs')
       ? { runs: await presentRuns(db, await runsOf(db, task, { caller, limit: mostRuns }), asked.moment) }
@@ -45,13 +45,13 @@ export async function includedOf(
 }
 
 /** The last ones, oldest first. */
-async function commentsOf(db: Db, task: TaskRow) {
+async function commentsOf(db: Db, caller: Caller, task: TaskRow) {
   const conversation = await findConversationOfTask(db, task.id)
   if (conversation === null) return []
   const place = { direction: 'before', seq: Number.MAX_SAFE_INTEGER } as const
   const range = { conversationId: conversation.id, place, withDeleted: false, limit: mostComments }
   const newest = (await listMessages(db, range)).slice(0, mostComments)
-  return presentComments(db, task, newest.toReversed())
+  return presentComments(db, caller, { task, messages: newest.toReversed() })
 }
 
 async function conversationOf(db: Db, caller: Caller, task: TaskRow) {

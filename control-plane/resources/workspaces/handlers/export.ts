@@ -1,6 +1,7 @@
 import { toTimestamp } from '../../../../shared/api/ids.ts'
 import type { Db } from '../../../db/open.ts'
 import { listAgents } from '../../agents/store.ts'
+import { listFiles } from '../../files/store.ts'
 import { listProjects } from '../../projects/store.ts'
 import { listTasks } from '../../tasks/list-store.ts'
 import { listWorkflows, type WorkflowRow } from '../../workflows/store.ts'
@@ -9,7 +10,7 @@ import type { WorkspaceRow } from '../store.ts'
 
 const pageSize = 200
 
-/** Writes all live agents, projects and tasks of a workspace as Markdown, oldest first, and its workflows by name. */
+/** Writes all live agents, projects and tasks of a workspace as Markdown, oldest first, its workflows by name, and what its files are. */
 export async function exportWorkspace(db: Db, workspace: WorkspaceRow, now: number): Promise<string> {
   const filter = { workspaceId: workspace.id, limit: pageSize }
   const agents = await readAll((before) => listAgents(db, { ...filter, ...before }))
@@ -18,7 +19,8 @@ export async function exportWorkspace(db: Db, workspace: WorkspaceRow, now: numb
     listTasks(db, { ...filter, ...(before && { from: { ...before, direction: 'after' } }) }),
   )
   const workflows = await allWorkflows(db, workspace.id)
-  return manifestOf({ workspace, exportedAt: toTimestamp(now), agents, projects, tasks, workflows })
+  const files = await readAll((before) => listFiles(db, { ...filter, visibleTo: null, ...before }))
+  return manifestOf({ workspace, exportedAt: toTimestamp(now), agents, projects, tasks, workflows, files })
 }
 
 async function allWorkflows(db: Db, workspaceId: string): Promise<WorkflowRow[]> {

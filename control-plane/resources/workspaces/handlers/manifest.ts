@@ -1,5 +1,6 @@
 import type { AgentRow } from '../../agents/store.ts'
 import { handleText } from '../../agents/present.ts'
+import type { FileRow } from '../../files/store.ts'
 import type { ProjectRow } from '../../projects/store.ts'
 import type { TaskRow } from '../../tasks/store.ts'
 import type { WorkflowRow } from '../../workflows/store.ts'
@@ -24,9 +25,18 @@ export interface ManifestFacts {
   projects: readonly ProjectRow[]
   tasks: readonly TaskRow[]
   workflows: readonly WorkflowRow[]
+  files: readonly FileRow[]
 }
 
-export function manifestOf({ workspace, exportedAt, agents, projects, tasks, workflows }: ManifestFacts): string {
+export function manifestOf({
+  workspace,
+  exportedAt,
+  agents,
+  projects,
+  tasks,
+  workflows,
+  files,
+}: ManifestFacts): string {
   const byUuid = new Map(agents.map((agent) => [agent.uuid, agent]))
   let left = longestInstructions
   const agentSections = agents.flatMap((agent) => {
@@ -59,6 +69,9 @@ export function manifestOf({ workspace, exportedAt, agents, projects, tasks, wor
     `## Workflows (${workflows.length})`,
     ...(workflows.length === 0 ? ['', 'None.'] : workflowSections(workflows)),
     '',
+    `## Files (${files.length})`,
+    ...(files.length === 0 ? ['', 'None.'] : files.flatMap(fileSection)),
+    '',
   ].join('\n')
 }
 
@@ -86,6 +99,23 @@ function agentSection(agent: AgentRow, agents: Agents, isWhole: boolean): string
       'Reports to': nameOf(agent.reportingTo, agents),
     }),
     ...(agent.agentMd === '' ? [] : instructions),
+  ]
+}
+
+/** Their bytes are downloaded one by one. */
+function fileSection({ id, name, contentType, sizeBytes, sha256, visibility, description }: FileRow): string[] {
+  return [
+    '',
+    `### ${span(name)}`,
+    '',
+    ...facts({
+      Id: id,
+      'Content type': contentType,
+      Bytes: String(sizeBytes),
+      'SHA-256': sha256,
+      Visibility: visibility,
+      Description: description,
+    }),
   ]
 }
 

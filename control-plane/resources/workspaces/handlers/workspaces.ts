@@ -8,6 +8,8 @@ import { answer, implement, type HandlerInput, type ImplementedRoute } from '../
 import { viewerOf } from '../../agents/rules.ts'
 import { countAgents } from '../../agents/store.ts'
 import { reviewWorkspaceBudget } from '../../approvals/steps/budget-gate.ts'
+import { fileViewerOf } from '../../files/rules.ts'
+import { countFiles } from '../../files/store.ts'
 import { findRole } from '../../members/store.ts'
 import { projectViewerOf } from '../../projects/rules.ts'
 import { countProjects } from '../../projects/store.ts'
@@ -43,7 +45,8 @@ export function workspaceHandlers(): ImplementedRoute[] {
       const projects = await countProjects(db, workspaceId, projectViewerOf(caller))
       const tasks = await countTasks(db, workspaceId, projectViewerOf(caller))
       const workflows = await countWorkflows(db, workspaceId)
-      return { agents, tasks, projects, workflows }
+      const { count: files, bytes: fileBytes } = await countFiles(db, { workspaceId, visibleTo: fileViewerOf(caller) })
+      return { agents, tasks, projects, workflows, files, fileBytes }
     },
 
     async userList({ db, caller }) {
