@@ -13,7 +13,7 @@ import {
   type Stall,
   type WorkflowRunRow,
 } from '../../resources/workflows/run-store.ts'
-import { listRunsOfSteps } from '../../resources/workflows/step-store.ts'
+import { listRunsOfCalls } from '../../resources/workflows/step-store.ts'
 import type { WakeContext } from '../../wakes/wake.ts'
 import { callArgs } from '../engine/args.ts'
 import type { EnginePool } from '../engine/pool.ts'
@@ -118,7 +118,8 @@ async function outcomesOf(
   { root }: AdvanceDependencies,
 ): Promise<Result[]> {
   if (waiting.length === 0) return []
-  const runs = await listRunsOfSteps(root, [run.id])
+  // Only theirs: those of earlier steps are as many as the journal is long.
+  const runs = await listRunsOfCalls(root, { workflowRunId: run.id, seqs: waiting.map(({ seq }) => seq) })
   const results: Result[] = []
   for (const call of waiting) {
     const { seq, result, isValue } = call
