@@ -145,6 +145,8 @@ async function stop(server: ChildProcess, folder: string): Promise<void> {
     if (server.exitCode !== null || server.signalCode !== null) resolve()
     else server.once('exit', () => resolve())
   })
+  // Nothing else may keep this process waiting for it.
+  server.ref()
   server.stdin?.end()
   const timer = setTimeout(() => {
     if (server.pid !== undefined) process.kill(-server.pid, 'SIGKILL')

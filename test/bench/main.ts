@@ -27,6 +27,7 @@ import { reconnect } from './reconnect.ts'
 import { lineOf } from './report.ts'
 import { wake } from './wake.ts'
 import { wall } from './wall.ts'
+import { workflows } from './workflows.ts'
 
 /**
  * `scripts/bench`: each number is a ratio to a bare peer that was measured in turn with it in the same run, since absolute
@@ -43,6 +44,7 @@ const benches: readonly Bench[] = [
   reads,
   heartbeats,
   reconnect,
+  workflows,
   changeSets,
   ptyCapture,
   harness,

@@ -25,7 +25,11 @@ export interface BenchServer {
 
 export async function startServer(
   { scratch, dist }: Pick<Context, 'scratch' | 'dist'>,
-  { name, databaseUrl = null }: { name: string; databaseUrl?: string | null },
+  {
+    name,
+    databaseUrl = null,
+    nodeFlags = [],
+  }: { name: string; databaseUrl?: string | null; nodeFlags?: readonly string[] },
 ): Promise<BenchServer> {
   const dataDir = join(scratch, name)
   mkdirSync(dataDir, { recursive: true })
@@ -33,7 +37,7 @@ export async function startServer(
     name,
     cwd: scratch,
     logPath: join(scratch, `${name}.log`),
-    args: [join(dist, 'control-plane/main.js'), 'start', '--port', '0', '--data-dir', dataDir],
+    args: [...nodeFlags, join(dist, 'control-plane/main.js'), 'start', '--port', '0', '--data-dir', dataDir],
     env: {
       PATH: process.env['PATH'] ?? '',
       HOME: scratch,

@@ -27,7 +27,12 @@ import {
   replaceWorkflowRun,
 } from '../../control-plane/resources/workflows/run-store.ts'
 import { listOpenChecks } from '../../control-plane/resources/workflows/checks-store.ts'
-import { isGoneOnWith, listLeftSteps, listRunsOfSteps } from '../../control-plane/resources/workflows/step-store.ts'
+import {
+  isGoneOnWith,
+  listLeftSteps,
+  listRunsOfCalls,
+  listRunsOfSteps,
+} from '../../control-plane/resources/workflows/step-store.ts'
 import {
   countWorkflows,
   findWorkflow,
@@ -177,6 +182,9 @@ onBoth('a step is left when its run has ended and nothing goes on with it', asyn
   })
   expect([await isGoneOnWith(root, run.id), await left()]).toEqual([true, []])
   expect((await listRunsOfSteps(root, [flow.id])).map(({ id }) => id)).toEqual([run.id])
+  const ofCalls = async (seqs: number[]) =>
+    (await listRunsOfCalls(root, { workflowRunId: flow.id, seqs })).map(({ id }) => id)
+  expect([await ofCalls([0, 1]), await ofCalls([1]), await ofCalls([])]).toEqual([[run.id], [], []])
 })
 
 onBoth('a run that waits for nothing is told from one that does', async ({ root }) => {

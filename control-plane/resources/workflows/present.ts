@@ -143,6 +143,8 @@ export async function presentWorkflowRuns(
   )
   const taskIds = [...new Set(rows.flatMap(({ taskId }) => taskId ?? []))]
   const tasks = await visibleTasks(db, caller, await listTasksByIds(db, caller.workspaceId, taskIds))
+  const callsOf = Map.groupBy(calls, ({ workflowRunId }) => workflowRunId)
+  const runsOf = Map.groupBy(runs, ({ workflowRunId, workflowCall }) => stepKey(workflowRunId, workflowCall))
   const titles = new Map(tasks.map(({ id, title }) => [id, title]))
   return rows.map((row) => {
     const title = titles.get(row.taskId ?? '')
@@ -151,20 +153,17 @@ export async function presentWorkflowRuns(
       ...runFields(
         row,
         questions.find(({ workflowRunId, agentId }) => workflowRunId === row.id && agents.has(agentId)),
-        row.completedAt === null
-          ? calls.find((call) => call.workflowRunId === row.id && isOpenChecks(call))
-          : undefined,
+        row.completedAt === null ? callsOf.get(row.id)?.find(isOpenChecks) : undefined,
       ),
       task: row.taskId === null || title === undefined ? null : { id: row.taskId, title },
-      steps: calls
-        .filter((call) => call.workflowRunId === row.id && call.stepOrdinal !== null)
-        .map((call) => {
-          const own = runs.filter((run) => run.workflowRunId === row.id && run.workflowCall === call.seq)
-          return toStep(call, { runs: own, agents, approvals })
-        }),
+      steps: (callsOf.get(row.id) ?? [])
+        .filter(({ stepOrdinal }) => stepOrdinal !== null)
+        .map((call) => toStep(call, { runs: runsOf.get(stepKey(row.id, call.seq)) ?? [], agents, approvals })),
     }
   })
 }
+
+const stepKey = (workflowRunId: string | null, call: number | null) => `${workflowRunId} ${call}`
 
 function toStep(
   call: CallRow,

@@ -16,6 +16,20 @@ export async function listRunsOfSteps(db: Db, workflowRunIds: readonly string[])
   )
 }
 
+/** The runs of some steps of one workflow run, by the numbers of their calls, oldest first. */
+export async function listRunsOfCalls(
+  db: Db,
+  { workflowRunId, seqs }: { workflowRunId: string; seqs: readonly number[] },
+): Promise<RunRow[]> {
+  return runs.list(
+    runs
+      .from(db)
+      .where({ workflow_run_id: workflowRunId })
+      .whereIn('workflow_call', [...seqs])
+      .orderBy([{ column: 'created_at' }, { column: 'id' }]),
+  )
+}
+
 /** Holds where something goes on with a run that ended: a person has yet to answer, or a wake waits. */
 const goesOn = (runId: string) => `(
   exists (select 1 from approvals where run_id = ${runId} and status = 'open')

@@ -13,7 +13,7 @@ import {
   type Stall,
   type WorkflowRunRow,
 } from '../../resources/workflows/run-store.ts'
-import { listRunsOfSteps } from '../../resources/workflows/step-store.ts'
+import { listRunsOfCalls } from '../../resources/workflows/step-store.ts'
 import { isHalted } from '../../resources/workspaces/rules.ts'
 import { findWorkspace } from '../../resources/workspaces/store.ts'
 import type { WakeContext } from '../../wakes/wake.ts'
@@ -123,7 +123,8 @@ async function outcomesOf(
   { root }: AdvanceDependencies,
 ): Promise<Result[]> {
   if (waiting.length === 0) return []
-  const runs = await listRunsOfSteps(root, [run.id])
+  // Only theirs: those of earlier steps are as many as the journal is long.
+  const runs = await listRunsOfCalls(root, { workflowRunId: run.id, seqs: waiting.map(({ seq }) => seq) })
   const results: Result[] = []
   for (const call of waiting) {
     const { seq, result, isValue } = call

@@ -3,7 +3,7 @@ import { addOutputSchemas } from '../../resources/runs/steps/add-schemas.ts'
 import type { RunRow } from '../../resources/runs/store.ts'
 import { taskPrompt } from '../../resources/tasks/prompt.ts'
 import type { TaskRow } from '../../resources/tasks/store.ts'
-import { listRunsOfSteps } from '../../resources/workflows/step-store.ts'
+import { listRunsOfCalls } from '../../resources/workflows/step-store.ts'
 import { startRun } from '../../wakes/start-run.ts'
 import type { Wake } from '../../wakes/wake.ts'
 import type { AgentArgs } from '../engine/args.ts'
@@ -45,8 +45,8 @@ export async function startAgentStep(tx: Tx, args: AgentArgs, step: StartedStep)
 async function continuedBy(tx: Tx, label: string, { run, calls, seq }: StartedStep): Promise<RunRow | 'unknown'> {
   const earlier = calls.findLast((call) => call.kind === 'agent' && call.seq < seq && labelOf(call.args) === label)
   if (earlier === undefined) return 'unknown'
-  const runs = await listRunsOfSteps(tx, [run.id])
-  return runs.findLast(({ workflowCall }) => workflowCall === earlier.seq) ?? 'unknown'
+  const runs = await listRunsOfCalls(tx, { workflowRunId: run.id, seqs: [earlier.seq] })
+  return runs.at(-1) ?? 'unknown'
 }
 
 const labelOf = (args: string): unknown => (JSON.parse(args) as { label?: unknown }).label

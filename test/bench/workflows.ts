@@ -1,0 +1,160 @@
+import type { Bench, Context } from './context.ts'
+import { atMost, compare, quantile, type Result } from './measure.ts'
+import { serverProbe } from './server-probe.ts'
+import { lagOfChecks } from './workflow-checks.ts'
+import { advanceMs, bareReplayMs, makeJournal, startBareEngine } from './workflow-journal.ts'
+import {
+  databases,
+  doOffered,
+  flowEnded,
+  parkFlows,
+  programOf,
+  runFlows,
+  startFlow,
+  startSide,
+  startWorkflowStack,
+  storeProgram,
+  type On,
+  type WorkflowStack,
+} from './workflow-stack.ts'
+
+/**
+ * What workflows cost above what they are made of: a step above the replay of its journal, a start above the start of a run,
+ * those that wait above a server without any, and the check of a program above an event loop that has nothing to do.
+ */
+export const workflows: Bench = {
+  name: 'workflows',
+  about:
+    'steps and starts of workflows, against a bare replay and a bare run; what parked ones and checks of programs cost',
+  async run(context) {
+    const results: Result[] = []
+    for (const on of await databases(context)) {
+      const stack = await startWorkflowStack(context, on)
+      try {
+        results.push(...(await steps(context, { on, stack })), await starts(context, { on, stack }))
+      } finally {
+        await stack.end()
+      }
+      results.push(await parked(context, on), await lagOfChecks(context, on))
+    }
+    return results
+  },
+}
+
+const journals = [
+  { length: 10, samples: 20, target: 3 },
+  { length: 1_000, samples: 6, target: 1.5 },
+] as const
+
+async function steps(context: Context, { on, stack }: { on: On; stack: WorkflowStack }): Promise<Result[]> {
+  const engine = await startBareEngine(context)
+  const results: Result[] = []
+  await stack.root.raw('create table bench_commits (at bigint)')
+  try {
+    for (const { length, samples, target } of journals) {
+      const journal = await makeJournal(engine, stack, length)
+      const commits: number[] = []
+      const ours = () => repeated(samples, () => advanceMs(stack, journal))
+      const peer = async () => {
+        commits.push(...(await repeated(samples, () => commitMs(stack))))
+        return repeated(samples, () => bareReplayMs(engine, journal))
+      }
+      await ours()
+      await peer()
+      results.push(
+        await compare({
+          name: `step to next offer, ${length.toLocaleString('en')} steps (${on.name})`,
+          unit: 'ms',
+          peerIs: 'bare replay',
+          target: atMost(target),
+          rounds: context.rounds,
+          // The end of the run and the step after it are two, each before anybody hears of it.
+          note: () => `a bare commit ${quantile(commits, 0.5).toFixed(2)} ms`,
+          ours,
+          peer,
+        }),
+      )
+    }
+    return results
+  } finally {
+    await engine.end()
+  }
+}
+
+async function commitMs({ root }: WorkflowStack): Promise<number> {
+  const start = performance.now()
+  await root('bench_commits').insert({ at: 1 })
+  return performance.now() - start
+}
+
+const startsPerRound = 30
+
+async function starts({ rounds }: Context, { on, stack }: { on: On; stack: WorkflowStack }): Promise<Result> {
+  const { server, device, agentId } = stack
+  await storeProgram(server, programOf('one_step', `return await agent('Go.', { agent: '${agentId}' })`))
+  const untilOffer = async (start: () => Promise<unknown>) => {
+    const startedAt = performance.now()
+    const reply = start()
+    await device.peek('run.offer')
+    const ms = performance.now() - startedAt
+    await doOffered(device)
+    return { ms, reply: await reply }
+  }
+  const ours = () =>
+    repeated(startsPerRound, async () => {
+      const { ms, reply } = await untilOffer(() => startFlow(server, 'one_step'))
+      await flowEnded(stack, reply as string)
+      return ms
+    })
+  const start = () => server.call('POST', `/agents/${agentId}/runs`, { prompt: 'Go.' })
+  const peer = () => repeated(startsPerRound, async () => (await untilOffer(start)).ms)
+  await ours()
+  await peer()
+  return compare({
+    name: `start of a workflow to its first offer (${on.name})`,
+    unit: 'ms',
+    peerIs: 'run to offer',
+    target: atMost(4),
+    rounds,
+    ours,
+    peer,
+  })
+}
+
+const parkedAtOnce = 1_000
+/** Each takes half a minute. */
+const mostParkedRounds = 3
+const megabyte = 1024 * 1024
+
+/** Each round has a server of its own, which does the same work before: as many workflow runs, which have ended. */
+async function parked(context: Context, on: On): Promise<Result> {
+  const rounds: { without: number; beside: number }[] = []
+  for (let round = 0; round < Math.min(context.rounds, mostParkedRounds); round++) {
+    const name = `parked-${round}`
+    const probe = serverProbe(context, `${name}-${on.name}`)
+    const side = await startSide(context, { on, name, nodeFlags: probe.nodeFlags })
+    try {
+      await runFlows(side, parkedAtOnce)
+      const without = (await probe.residentBytes()) / megabyte
+      await parkFlows(side, parkedAtOnce)
+      rounds.push({ without, beside: (await probe.residentBytes()) / megabyte })
+    } finally {
+      await side.end()
+    }
+  }
+  return compare({
+    name: `server with 1,000 parked workflow runs (${on.name})`,
+    unit: 'MB',
+    peerIs: 'without',
+    target: atMost(1.1),
+    rounds: rounds.length,
+    ours: (round) => Promise.resolve([rounds[round]!.beside]),
+    peer: (round) => Promise.resolve([rounds[round]!.without]),
+  })
+}
+
+async function repeated(count: number, measured: () => Promise<number>): Promise<number[]> {
+  const samples: number[] = []
+  for (let at = 0; at < count; at++) samples.push(await measured())
+  return samples
+}
