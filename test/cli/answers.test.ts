@@ -34,7 +34,7 @@ let answer: Answer = page
 beforeAll(async () => {
   home = makeServedHome()
   env = await home.inRun(() => answer)
-  for (const name of ['AGENT.md', 'answer.json', 'task.md', 'result.json', 'tasks.json', 'file.json'])
+  for (const name of ['AGENT.md', 'answer.json', 'task.md', 'result.json', 'tasks.json', 'file.json', 'report.pdf'])
     writeFileSync(join(home.dir, name), '{}')
 })
 afterAll(() => home.close())

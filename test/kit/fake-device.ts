@@ -114,6 +114,14 @@ export class FakeDevice {
     this.socket.send(JSON.stringify(message))
   }
 
+  /** Beats at once, as after time that a test let pass, and waits until the server has noted it. */
+  async beat(): Promise<void> {
+    if (this.claimState === null) throw new Error('the device has not said hello')
+    while (this.pending.includes('heartbeat.ack')) await this.next('heartbeat.ack')
+    this.send({ type: 'heartbeat', claimState: this.claimState })
+    await this.next('heartbeat.ack')
+  }
+
   /** The next message of this type that was not asked for yet. */
   async next<T extends ServerMessage['type']>(type: T): Promise<Named<T>> {
     return (await this.nextOf((message) => message.type === type, type)) as Named<T>

@@ -56,11 +56,13 @@ export class TestSystem {
     this.root = realpathSync(mkdtempSync(join(tmpdir(), 'svc-system-')))
     const { serverEnv = {}, databaseUrl = null, replicas = 1 } = options
     const programs = options.programs?.server
+    // Replicas share the folder of their files; a release that knows of no files ignores the setting.
+    const env = replicas > 1 ? { SVC_FILES_URL: `file://${join(this.root, 'files')}`, ...serverEnv } : serverEnv
     const servers: TestServer[] = []
     for (let number = 1; number <= replicas; number++) {
       const name = `server${number}`
       const tokenOf = servers[0] ?? null
-      servers.push(new TestServer({ name, root: this.root, env: serverEnv, databaseUrl, tokenOf, programs }))
+      servers.push(new TestServer({ name, root: this.root, env, databaseUrl, tokenOf, programs }))
     }
     this.servers = servers
   }

@@ -17,6 +17,8 @@ beforeEach(() => {
   github.trouble = null
 })
 
+/** The device of the tests that have one. */
+let linked: FakeDevice | null = null
 let count = 0
 const newRepo = () => `acme/waited-${++count}`
 const run = (name: string, conclusion: string | null) => ({
@@ -38,9 +40,10 @@ async function wait(repo: string, more = ''): Promise<string> {
   await settled(server)
   return id
 }
-/** A minute later. */
+/** A minute later, of which the device knows. */
 async function look() {
   server.world.advance(60_000)
+  await linked?.beat()
   await server.plane.sweeper.runAll()
   await settled(server)
 }
@@ -128,6 +131,7 @@ describe('fix_failing_checks', () => {
   let fixer: { id: string; handle: string }
   beforeAll(async () => {
     device = await FakeDevice.connect(server)
+    linked = device
     fixer = await server.createAgent({ name: 'Fixer', harness: 'claude' })
   })
   afterAll(() => device.disconnect())

@@ -139,6 +139,7 @@ describe.each([
 
   test('the sweep removes what nobody owns after an hour, whole or in parts, and nothing else', async () => {
     const { blobs, place, things } = await keep()
+    const begun = world.now()
     const kept = await blobs.put(of(bytesOf(100)), { workspaceId })
     await own(kept.blobId)
     await blobs.put(of(bytesOf(100)), { workspaceId })
@@ -150,7 +151,7 @@ describe.each([
     await stuck((source) => void place.put({ id: half, beginUpload }, source).catch(() => undefined))
     const before = things().length
     expect(before).toBeGreaterThanOrEqual(3)
-    await blobs.sweep(world.now() + forgottenMs - 1_000)
+    await blobs.sweep(begun + forgottenMs - 1_000)
     expect(things()).toHaveLength(before)
     await blobs.sweep(world.now() + forgottenMs + 1)
     expect(things()).toHaveLength(1)
