@@ -7,6 +7,7 @@ import type { HostRecord } from '../../device-manager/run-host/wire/protocol.ts'
 import { takeFiles, whyNoFileLimit } from '../kit/file-limit.ts'
 import { checkInvariants } from '../kit/invariants.ts'
 import { waitFor } from '../kit/programs.ts'
+import type { TestDevice } from '../kit/system-device.ts'
 import { TestSystem } from '../kit/system.ts'
 import { printedLines, scenario } from '../kit/system-scenario.ts'
 
@@ -37,13 +38,13 @@ describe.skipIf(why !== null)('without a file left', () => {
     const liveId = await live.start()
     await live.reached('up')
     await waitFor(() => device.hosts().some((host) => host.runId === null && isConnected(host)), 'a spare run host')
-    const giveBack = takeFiles(pid)
+    const giveBack = await takeFilesAtRest(device)
     // By the host that stands by; there is none for the next one.
     const takenId = await taken.start()
     const ended = await system.api.waitForRun(takenId, 'succeeded')
     expect(ended.exitReason).toBe('completed')
     // What the daemon closed since left room for others.
-    takeFiles(pid)
+    await takeFilesAtRest(device)
     const refusedId = await refused.start()
     const failed = await system.api.waitForRun(refusedId, 'failed')
     expect(failed.exitReason).toBe('dispatch_error')
@@ -108,6 +109,22 @@ describe.skipIf(why !== null)('without a file left', () => {
     expect((await child).stdout).toBe('up 2')
   })
 })
+
+/** Takes them while the daemon has no program but its hosts: the pipes of one, once it ends, would leave room for others. */
+async function takeFilesAtRest(device: TestDevice): Promise<() => void> {
+  const { pid } = device.program
+  const isAtRest = () => {
+    const hosts = new Set(device.hosts().map((host) => host.pid))
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean)
+    return children.every((child) => hosts.has(Number(child)))
+  }
+  return waitFor(() => {
+    if (!isAtRest()) return null
+    const giveBack = takeFiles(pid)
+    // One that was started in between counts as well.
+    return isAtRest() ? giveBack : (giveBack(), null)
+  }, 'the daemon is at rest')
+}
 
 /** The daemon has reached it: a host that is only there could not be reached any more without a file. */
 function isConnected({ socket }: HostRecord): boolean {

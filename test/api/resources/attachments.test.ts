@@ -61,10 +61,10 @@ describe('attachments', () => {
       )
       return [...rows, one].map(namesOf)
     }
-    expect(await seenAs(server.owner.token)).toEqual(Array(4).fill(['secret.bin', 'open.txt']))
-    expect(await seenAs(member.token)).toEqual(Array(4).fill(['open.txt']))
+    expect(await seenAs(server.owner.token)).toEqual(Array.from({ length: 4 }, () => ['secret.bin', 'open.txt']))
+    expect(await seenAs(member.token)).toEqual(Array.from({ length: 4 }, () => ['open.txt']))
     await server.call(`/files/${open.id}`, { method: 'DELETE', token: server.owner.token })
-    expect(await seenAs(member.token)).toEqual(Array(4).fill([]))
+    expect(await seenAs(member.token)).toEqual(Array.from({ length: 4 }, () => []))
     const removed = await server.ok(`/messages/${reply.body.id}/delete`, { body: {}, headers: key() })
     expect(removed.attachments).toEqual([])
   })
