@@ -76,7 +76,10 @@ test('row 44: a spool that vanishes under a run ends that run as `crashed`, and 
   const { pid } = device.program
   const runId = await broken.start()
   await broken.reached('up')
+  // At once, as far as the daemon can see: it would else make the first anew before the others are gone.
+  device.program.signal('SIGSTOP')
   for (const suffix of ['', '-wal', '-shm']) rmSync(join(device.stateDir, `spool.db${suffix}`), { force: true })
+  device.program.signal('SIGCONT')
   broken.open('on')
   const run = await system.api.waitForRun(runId, 'failed')
   expect(run.exitReason).toBe('crashed')
