@@ -78,8 +78,9 @@ const ways = {
     process.exit(0)
   },
   async asksTwice() {
-    await say(ask('one', 'echo allowed', 'call-1'))
-    await say(ask('one', 'touch denied', 'call-2'))
+    // In one write: an answer to the first could else come before the second is there.
+    const both = [ask('one', 'echo allowed', 'call-1'), ask('one', 'touch denied', 'call-2')]
+    await write(both.map((each) => `${JSON.stringify({ session_id: 'ses-1', ...each })}\n`).join(''))
     const { response } = await next()
     await say(text(JSON.stringify(response)))
     await end()
