@@ -45,6 +45,9 @@ export function hasRole(caller: Caller, least: Role): boolean {
   return caller.kind === 'person' && rank[caller.role] >= rank[least]
 }
 
+/** Public id of the person (`usr_`) or the agent (`agt_`) who calls. */
+export const publicIdOf = (caller: Caller): string => (caller.kind === 'person' ? caller.userPublicId : caller.agentId)
+
 /** Names the caller in idempotency scopes and rate limits; an agent's runs share one. */
 export function callerKey(caller: Caller): string {
   return caller.kind === 'person' ? `person:${caller.userId}` : `agent:${caller.agentId}`

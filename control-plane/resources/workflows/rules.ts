@@ -1,7 +1,7 @@
 import type { WorkflowInput } from './store.ts'
 import type { CallRow, CheckRow } from './call-store.ts'
 import type { StepState } from '../../../shared/api/workflow-words.ts'
-import { hasRole, type Caller } from '../../http/callers.ts'
+import { hasRole, type Caller, publicIdOf } from '../../http/callers.ts'
 import type { Role } from '../members/store.ts'
 import type { QuestionRow } from '../questions/store.ts'
 import type { WorkflowRunRow } from './run-store.ts'
@@ -21,7 +21,7 @@ export const mayDecideProgram = (speaker: Speaker, { ownerUserId }: { ownerUserI
 
 /** Whoever started it may, and workspace admins. */
 export function mayCancel(run: Pick<WorkflowRunRow, 'startedBy'>, caller: Caller): boolean {
-  return hasRole(caller, 'admin') || run.startedBy === (caller.kind === 'person' ? caller.userPublicId : caller.agentId)
+  return hasRole(caller, 'admin') || run.startedBy === publicIdOf(caller)
 }
 
 /** Journals of one page of runs together. */

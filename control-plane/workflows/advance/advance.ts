@@ -131,7 +131,7 @@ async function outcomesOf(
     const own = runs.filter(({ workflowCall }) => workflowCall === seq)
     const ofRun = () =>
       call.kind === 'gate'
-        ? gateOutcome(root, own)
+        ? gateOutcome(root, own, callArgs.gate.parse(JSON.parse(call.args)))
         : agentOutcome(root, own, callArgs.agent.parse(JSON.parse(call.args)))
     const outcome = result === null ? await ofRun() : { isValue: isValue === true, text: result }
     results.push({ seq, at: call.endedAt!, ...outcome })

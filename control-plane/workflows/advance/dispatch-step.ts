@@ -3,7 +3,7 @@ import { findTaskById } from '../../resources/tasks/store.ts'
 import { insertCall } from '../../resources/workflows/call-store.ts'
 import { callArgs } from '../engine/args.ts'
 import { dispatchAsk, dispatchChecks } from './dispatch-waits.ts'
-import { refuse, type NewCall, type StartedStep, type Surroundings } from './new-call.ts'
+import { refuse, rowOf, type NewCall, type StartedStep, type Surroundings } from './new-call.ts'
 import { failed, type StepOutcome } from './outcome.ts'
 import { startAgentStep } from './start-agent.ts'
 import { startGate } from './start-gate.ts'
@@ -17,13 +17,12 @@ export async function dispatchCall(tx: Tx, call: NewCall, surroundings: Surround
 
 async function dispatchStep(tx: Tx, call: NewCall, { run, calls, context }: Surroundings): Promise<void> {
   const now = context.world.now()
-  const { seq, stepOrdinal, kind, digest } = call
+  const { seq, kind } = call
   const given = JSON.parse(call.args) as unknown
   const { task: on, agent: named = null } = (kind === 'gate' ? callArgs.gate : callArgs.agent).parse(given)
   const task = on === null || run.taskId === null ? null : await findTaskById(tx, run.taskId)
   const agent = await agentFor(tx, run, { named, task })
-  const row = { workflowRunId: run.id, seq, stepOrdinal, kind, args: call.args, digest }
-  await insertCall(tx, { ...row, agentId: agent?.id ?? null, dispatchedAt: now })
+  await insertCall(tx, rowOf(call, run, { agentId: agent?.id ?? null, at: now }))
   const start = async (): Promise<StepOutcome | null> => {
     if (agent === null) return failed(noAgent(named))
     const step: StartedStep = { seq, task, agent, run, calls, context }

@@ -8,26 +8,18 @@ import type { WorkflowRunRow } from '../../resources/workflows/run-store.ts'
 import { listRunsOfSteps } from '../../resources/workflows/step-store.ts'
 import { callArgs, type AskArgs, type ChecksArgs } from '../engine/args.ts'
 import { askPerson, type Asked } from './ask.ts'
-import { refuse, type NewCall, type Surroundings } from './new-call.ts'
+import { refuse, rowOf, type NewCall, type Surroundings } from './new-call.ts'
 import { failed, type StepOutcome } from './outcome.ts'
 
 /** What a program waits for without a run: the answer of a person, and the checks of a pull request. */
 
-export async function dispatchAsk(tx: Tx, { seq, kind, args: text, digest }: NewCall, of: Surroundings): Promise<void> {
+export async function dispatchAsk(tx: Tx, call: NewCall, of: Surroundings): Promise<void> {
+  const { seq, args: text } = call
   const { run, context } = of
   const { world } = context
   const now = world.now()
   const about = (await listRunsOfSteps(tx, [run.id])).at(-1)
-  const row = {
-    workflowRunId: run.id,
-    seq,
-    stepOrdinal: null,
-    kind,
-    args: text,
-    digest,
-    agentId: null,
-    dispatchedAt: now,
-  }
+  const row = rowOf(call, run, { agentId: null, at: now })
   if (about === undefined) {
     await insertCall(tx, row)
     const message = 'A workflow asks after its first step: a question is about a run.'
@@ -47,24 +39,12 @@ function questionOf({ prompt, options = null, multiple }: AskArgs): Pick<Asked, 
   }
 }
 
-export async function dispatchChecks(
-  tx: Tx,
-  { seq, kind, args: text, digest }: NewCall,
-  of: Surroundings,
-): Promise<void> {
+export async function dispatchChecks(tx: Tx, call: NewCall, of: Surroundings): Promise<void> {
+  const { seq, args: text } = call
   const { run, context, readsChecks } = of
   const now = context.world.now()
   const args = callArgs.checks.parse(JSON.parse(text))
-  const row = {
-    workflowRunId: run.id,
-    seq,
-    stepOrdinal: null,
-    kind,
-    args: text,
-    digest,
-    agentId: null,
-    dispatchedAt: now,
-  }
+  const row = rowOf(call, run, { agentId: null, at: now })
   const place = readsChecks
     ? await placeOfChecks(tx, run, args)
     : failed({ code: 'github_not_installed', message: 'This server is not connected to GitHub.' })

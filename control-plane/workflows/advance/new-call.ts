@@ -32,6 +32,13 @@ export interface StartedStep extends Omit<Surroundings, 'readsChecks'> {
   agent: AgentRow
 }
 
+/** The call as the journal has it. */
+export const rowOf = (
+  { seq, stepOrdinal, kind, args, digest }: NewCall,
+  { id: workflowRunId }: WorkflowRunRow,
+  { agentId, at: dispatchedAt }: { agentId: string | null; at: number },
+) => ({ workflowRunId, seq, stepOrdinal, kind, args, digest, agentId, dispatchedAt })
+
 /** The call, which is written down, has failed at once. */
 export async function refuse(
   tx: Tx,

@@ -5,7 +5,7 @@ import { findDetails } from '../../resources/runs/details-store.ts'
 import { findFinalAnswer } from '../../resources/runs/event-log.ts'
 import type { RunRow } from '../../resources/runs/store.ts'
 import type { WakeAnswer } from '../../wakes/wake.ts'
-import type { AgentArgs } from '../engine/args.ts'
+import type { AgentArgs, GateArgs } from '../engine/args.ts'
 import type { StepFailure } from '../engine/words.ts'
 
 /** The outcome of a step: JSON of its value, or of a failure. */
@@ -62,23 +62,37 @@ export interface GateValue {
 
 /**
  * The outcome of a gate step from its runs, oldest first, the last of which has ended. A command that began has come to a
- * value, whatever its exit status is, and so has one that took too long.
+ * value, whatever its exit status is, and so has one that took too long. A device says whether it began; the command is that of the
+ * call, and what a broken device tells is cut.
  */
-export async function gateOutcome(db: Db, runs: readonly RunRow[]): Promise<StepOutcome> {
+export async function gateOutcome(db: Db, runs: readonly RunRow[], { argv }: GateArgs): Promise<StepOutcome> {
   const last = runs.at(-1)
   if (last === undefined) return failed({ code: 'run_missing', message: 'The run of this step is gone.' })
   const { id: runId, exitReason } = last
   if (isAsking(exitReason)) return failed({ ...(await whyUnapproved(db, last)), exitReason, runId })
   const answer = await findFinalAnswer(db, runId)
-  const { ranArgv = null, exitCode = null, cwd: ranIn = null, refused } = answer?.gate ?? {}
+  const { ranArgv = null, exitCode = null, cwd = null, refused } = answer?.gate ?? {}
   const timedOut = exitReason === 'timeout'
   if (ranArgv !== null && (timedOut || exitReason === 'completed')) {
-    const gate = { exitCode, output: answer?.text ?? '', ranArgv, timedOut } satisfies GateValue
-    return { ...value(gate), ranIn }
+    const output = lastBytes(answer?.text ?? '', outputBytes)
+    const gate = { exitCode, output, ranArgv: argv, timedOut } satisfies GateValue
+    return { ...value(gate), ranIn: cwd?.slice(0, 4_096) ?? null }
   }
   if (refused === undefined) return failureOfRun(last)
   const message = last.errorMessage ?? 'The command was not started.'
   return failed({ code: gateCodes[refused], message, exitReason, runId })
+}
+
+/** As a device that works well cuts it. */
+const outputBytes = 64 * 1024
+
+/** The end of a text, without a character that was cut in two. */
+function lastBytes(text: string, limit: number): string {
+  const bytes = Buffer.from(text)
+  if (bytes.length <= limit) return text
+  let start = bytes.length - limit
+  while (((bytes[start] ?? 0) & 0xc0) === 0x80) start++
+  return bytes.toString('utf8', start)
 }
 
 const gateCodes = {

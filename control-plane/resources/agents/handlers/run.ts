@@ -8,7 +8,7 @@ import type { Tx } from '../../../db/open.ts'
 import { causeOfCaller } from '../../../wakes/cause.ts'
 import { startRun } from '../../../wakes/start-run.ts'
 import type { WakeAnswer } from '../../../wakes/wake.ts'
-import type { Caller } from '../../../http/callers.ts'
+import { publicIdOf, type Caller } from '../../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { lookUpTask } from '../../tasks/lookup.ts'
@@ -70,7 +70,7 @@ async function wake(
     {
       agent,
       triggerSource: body.source === 'on_demand' ? onDemand(caller) : body.source,
-      requestedBy: caller.kind === 'person' ? caller.userPublicId : caller.agentId,
+      requestedBy: publicIdOf(caller),
       causedBy: await causeOfCaller(db, caller),
       prompt: promptOf(task, body.prompt),
       task,

@@ -5,7 +5,7 @@ import { timeAndId, beforeOf, pageByTime } from '../../../../shared/api/paging.t
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Db, Tx } from '../../../db/open.ts'
 import { causeOfCaller } from '../../../wakes/cause.ts'
-import type { Caller } from '../../../http/callers.ts'
+import { publicIdOf, type Caller } from '../../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { lookUpAgent } from '../../agents/lookup.ts'
 import { viewerOf } from '../../agents/rules.ts'
@@ -165,7 +165,7 @@ async function takenOver(
 async function runByHand({ db, caller, params }: HandlerInput<typeof automationRoutes.run>, deps: Dependencies) {
   const automation = await lockedAutomation(db, caller, params.automationId)
   if (automation.workflow !== null) fail('workflow_needs_github_event')
-  const requestedBy = caller.kind === 'person' ? caller.userPublicId : caller.agentId
+  const requestedBy = publicIdOf(caller)
   const cause = { triggerSource: 'manual', requestedBy, prompt: automation.prompt } as const
   const outcome = await fire(db as Tx, { automation, cause }, deps.wakeContext)
   if (outcome.kind === 'repeated') throw new Error('a fire by hand has no occasion')

@@ -4,7 +4,7 @@ import { fail } from '../../../../shared/api/errors.ts'
 import type { BodyOf } from '../../../../shared/api/route.ts'
 import { base62 } from '../../../../shared/lib/base62.ts'
 import type { World } from '../../../../shared/lib/world.ts'
-import type { Caller } from '../../../http/callers.ts'
+import { publicIdOf, type Caller } from '../../../http/callers.ts'
 import { hashToken } from '../../../http/token-hash.ts'
 import { defaultPolicy, readTrigger } from '../rules.ts'
 import { nextInstant } from '../schedule.ts'
@@ -79,7 +79,7 @@ export function newAutomation(body: BodyOf<typeof automationRoutes.create>, arou
     environment: body.environment ?? null,
     concurrencyPolicy: body.concurrencyPolicy ?? defaultPolicy(trigger.type),
     createdByType: caller.kind === 'person' ? 'user' : 'agent',
-    createdById: caller.kind === 'person' ? caller.userPublicId : caller.agentId,
+    createdById: publicIdOf(caller),
     causedByUserId: around.causedBy,
     lastRunId: null,
     lastWorkflowRunId: null,

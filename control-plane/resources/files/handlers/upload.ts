@@ -5,6 +5,7 @@ import type { StoredContent } from '../../../../shared/api/stored-content.ts'
 import { ownBlob } from '../../../blobs/store.ts'
 import type { Caller } from '../../../http/callers.ts'
 import { answer, type HandlerInput } from '../../../http/implement.ts'
+import { subjectOf } from '../../conversations/rules.ts'
 import type { Nature } from '../content-type.ts'
 import { liveFile } from '../lookup.ts'
 import { insertFileRelation } from '../relation-store.ts'
@@ -24,7 +25,7 @@ export async function create(
     fail('visibility_flip_forbidden', { param: 'visibility' })
   const { sha256, sizeBytes, blobId } = body.contentBase64
   const now = world.now()
-  const by = authorOf(caller)
+  const by = subjectOf(caller)
   const file: FileRow = {
     id: world.id('file_'),
     workspaceId: caller.workspaceId,
@@ -74,16 +75,11 @@ export async function replace(
 
 type By = Pick<HandlerInput<typeof fileRoutes.replace>, 'db' | 'world' | 'caller'>
 
-const authorOf = (caller: Caller) =>
-  caller.kind === 'person'
-    ? ({ type: 'user', id: caller.userPublicId } as const)
-    : ({ type: 'agent', id: caller.agentId } as const)
-
 async function addRevision({ db, world, caller }: By, file: FileRow, content: StoredContent): Promise<void> {
   const { blobId, sizeBytes, sha256 } = content
   const now = world.now()
   await ownBlob(db, blobId, now)
-  const { type, id } = authorOf(caller)
+  const { type, id } = subjectOf(caller)
   await insertFileRevision(db, {
     id: world.id('frev_'),
     fileId: file.id,

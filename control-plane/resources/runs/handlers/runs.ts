@@ -6,7 +6,7 @@ import type { Db, Tx } from '../../../db/open.ts'
 import { cancelRun } from '../../../lifecycle/cancel-run.ts'
 import { causeOfCaller } from '../../../wakes/cause.ts'
 import { startRun } from '../../../wakes/start-run.ts'
-import type { Caller } from '../../../http/callers.ts'
+import { publicIdOf, type Caller } from '../../../http/callers.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { lookUpAgent } from '../../agents/lookup.ts'
 import { viewerOf } from '../../agents/rules.ts'
@@ -138,7 +138,7 @@ async function retry({ db, caller, params, body }: HandlerInput<typeof runRoutes
     {
       agent,
       triggerSource: 'manual',
-      requestedBy: caller.kind === 'person' ? caller.userPublicId : caller.agentId,
+      requestedBy: publicIdOf(caller),
       causedBy: await causeOfCaller(db, caller),
       prompt: retryPrompt(details?.prompt ?? null, { runId: run.id, reason: body.reason }),
       parent: run,

@@ -1,3 +1,4 @@
+import { publicIdOf } from '../../../http/callers.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import type { workflowRoutes } from '../../../../shared/api/workflows.ts'
 import { answer, type HandlerInput } from '../../../http/implement.ts'
@@ -31,7 +32,7 @@ export async function startWorkflow(
     input,
     taskId: task?.id ?? null,
     toolPermissionMode: body.toolPermissionMode ?? null,
-    startedBy: caller.kind === 'person' ? caller.userPublicId : caller.agentId,
+    startedBy: publicIdOf(caller),
     causedBy: await causeOfCaller(db, caller),
   }
   return answer(201, presentStarted(await beginWorkflowRun(db, begin, world)))

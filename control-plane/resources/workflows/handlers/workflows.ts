@@ -6,7 +6,7 @@ import { workflowRoutes } from '../../../../shared/api/workflows.ts'
 import { given } from '../../../../shared/lib/given.ts'
 import { z } from 'zod'
 import type { Tx } from '../../../db/open.ts'
-import type { Caller } from '../../../http/callers.ts'
+import { publicIdOf, type Caller } from '../../../http/callers.ts'
 import { answer, implement, prepared, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { causeOfCaller } from '../../../wakes/cause.ts'
 import { failureOf, finishWorkflowRun } from '../../../workflows/advance/finish.ts'
@@ -109,8 +109,6 @@ function changeable(row: WorkflowRow | null, caller: Caller): WorkflowRow {
   return row
 }
 
-const writerOf = (caller: Caller) => (caller.kind === 'person' ? caller.userPublicId : caller.agentId)
-
 async function create(
   { db, caller, body, world }: HandlerInput<Routes['create']>,
   { name, title, description, inputs, toolPermissionMode }: ProgramMeta,
@@ -130,7 +128,7 @@ async function create(
     version: 1,
     revision: 1,
     authorAgentId: caller.kind === 'agent' ? caller.agentId : null,
-    writtenBy: writerOf(caller),
+    writtenBy: publicIdOf(caller),
     causedByUserId: await causeOfCaller(db, caller),
     retiredAt: null,
     createdAt: now,
@@ -155,7 +153,7 @@ async function update({ db, caller, params, body, world }: HandlerInput<Routes['
     ...meta,
     source: body.source,
     version: before.version + 1,
-    writtenBy: writerOf(caller),
+    writtenBy: publicIdOf(caller),
     causedByUserId: await causeOfCaller(db, caller),
     updatedAt: world.now(),
   }
