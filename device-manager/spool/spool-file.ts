@@ -1,10 +1,10 @@
-import { statSync } from 'node:fs'
 import { z } from 'zod'
 import { changeSetResult, type ChangeSetResult } from '../../shared/device/change-set.ts'
 import { endReport, type EndReport } from '../../shared/device/protocol.ts'
 import { askedCall } from '../../shared/runs/asked-call.ts'
 import { usageData } from '../../shared/runs/events.ts'
 import { pageBytes, type Connection } from './connection.ts'
+import { FileIdentity } from './file-identity.ts'
 import {
   SpoolDamagedError,
   SpoolError,
@@ -68,7 +68,7 @@ export class Spool {
   readonly #breaks: Breaks
   readonly #reserve: Reserve
   readonly #limit: { pages: number; pagesOfEndings: number }
-  readonly #inode: number
+  readonly #files: FileIdentity
 
   constructor(parts: SpoolParts) {
     this.path = parts.path
@@ -78,7 +78,7 @@ export class Spool {
     this.#breaks = new Breaks(parts.db)
     this.#reserve = makeReserve(`${parts.path}.reserve`, parts.reserveBytes)
     this.#limit = { pages: parts.maxPageCount, pagesOfEndings: parts.maxPageCount + parts.reservedPages }
-    this.#inode = statSync(parts.path).ino
+    this.#files = new FileIdentity(parts.path)
     this.#reserve.ensure()
   }
 
@@ -305,9 +305,8 @@ export class Spool {
 
   #guard<Result>(work: () => Result): Result {
     try {
-      if (statSync(this.path, { throwIfNoEntry: false })?.ino !== this.#inode) {
-        throw new SpoolReplacedError('another file stands at the spool’s path')
-      }
+      const changed = this.#files.findChanged()
+      if (changed !== null) throw new SpoolReplacedError(`${changed} is gone, or another file stands at its path`)
       return work()
     } catch (error) {
       throw toSpoolError(error)

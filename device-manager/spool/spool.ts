@@ -64,7 +64,12 @@ export function openSpool(path: string, options: SpoolOptions = {}): Spool {
       throw toSpoolError(again)
     }
   }
-  return new Spool({ path, db, salvage: salvaged, ...settings })
+  try {
+    return new Spool({ path, db, salvage: salvaged, ...settings })
+  } catch (error) {
+    db.close()
+    throw toSpoolError(error)
+  }
 }
 
 function openChecked(path: string, settings: typeof defaults & { mustExist: boolean }): Connection {

@@ -30,7 +30,7 @@ export interface StandingSpoolOptions {
   onOpenedAnew(why: string, salvage: Salvage | null): void
 }
 
-/** A file that is wrong again so soon is not set right again: it would be set aside for ever. */
+/** A damaged file that is wrong again so soon is not set right again: it would be set aside for ever. */
 const againMs = 10_000
 
 /**
@@ -93,8 +93,9 @@ export class StandingSpool implements DaemonSpool {
 
   /** A run host met damage that the daemon's own calls may never touch. */
   distrust(why: string): void {
-    if (this.#isTooSoon()) return
-    this.#trouble ??= new SpoolDamagedError(why)
+    const damage = new SpoolDamagedError(why)
+    if (this.#isTooSoonFor(damage)) return
+    this.#trouble ??= damage
     try {
       this.#openAnew()
     } catch {
@@ -113,7 +114,7 @@ export class StandingSpool implements DaemonSpool {
         return work(this.#spool)
       } catch (error) {
         if (!(error instanceof SpoolDamagedError || error instanceof SpoolReplacedError)) throw error
-        if (this.#isTooSoon()) throw error
+        if (this.#isTooSoonFor(error)) throw error
         this.#trouble = error
       }
     }
@@ -124,7 +125,7 @@ export class StandingSpool implements DaemonSpool {
     const { path, world } = this.#options
     const trouble = this.#trouble
     // A folder that somebody removed, with all that this device is, does not come back by itself.
-    if (trouble === null || this.#isTooSoon() || !existsSync(dirname(path)))
+    if (trouble === null || this.#isTooSoonFor(trouble) || !existsSync(dirname(path)))
       throw new SpoolUnavailableError(`the spool is closed${trouble === null ? '' : `: ${trouble.message}`}`)
     this.#openedAt = world.monotonic()
     this.#isWhole = false
@@ -141,7 +142,7 @@ export class StandingSpool implements DaemonSpool {
     return openSpool(path, { ...settings, repair: true, world, ...(damage !== null && { damage }) })
   }
 
-  #isTooSoon(): boolean {
-    return this.#options.world.monotonic() - this.#openedAt < againMs
+  #isTooSoonFor(trouble: Error): boolean {
+    return trouble instanceof SpoolDamagedError && this.#options.world.monotonic() - this.#openedAt < againMs
   }
 }

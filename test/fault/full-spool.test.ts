@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { checkInvariants, rssOf } from '../kit/invariants.ts'
@@ -76,10 +76,11 @@ test('row 44: a spool that vanishes under a run ends that run as `crashed`, and 
   const { pid } = device.program
   const runId = await broken.start()
   await broken.reached('up')
-  // At once, as far as the daemon can see: it would else make the first anew before the others are gone.
-  device.program.signal('SIGSTOP')
-  for (const suffix of ['', '-wal', '-shm']) rmSync(join(device.stateDir, `spool.db${suffix}`), { force: true })
-  device.program.signal('SIGCONT')
+  const spoolFile = (suffix = '') => join(device.stateDir, `spool.db${suffix}`)
+  rmSync(spoolFile())
+  // As `rm spool.db*` does when the daemon makes the file anew in its midst: the log of the new one goes, too.
+  await waitFor(() => existsSync(spoolFile()), 'a new spool')
+  for (const suffix of ['-wal', '-shm']) rmSync(spoolFile(suffix), { force: true })
   broken.open('on')
   const run = await system.api.waitForRun(runId, 'failed')
   expect(run.exitReason).toBe('crashed')

@@ -180,6 +180,16 @@ describe('a damaged spool', () => {
     for (const spool of [host, daemon, again]) spool.close()
   })
 
+  test.each(['', '-wal', '-shm'])('whose file spool.db%s is removed under it is noticed at the next row', (suffix) => {
+    fill()
+    const host = open({ repair: false })
+    rmSync(`${path}${suffix}`)
+    expect(() => host.append(keys[0]!, [{ seq: rowsEach + 1, line: lineOf('run_a', rowsEach + 1) }])).toThrow(
+      SpoolReplacedError,
+    )
+    host.close()
+  })
+
   test('whose log is cut at every frame loses only the rows after the cut', () => {
     const spool = open()
     for (let seq = 1; seq <= 20; seq++) spool.append(keys[0]!, [{ seq, line: lineOf('run_a', seq) }])
