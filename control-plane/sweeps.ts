@@ -9,6 +9,7 @@ import { dueAutomationsSweep, oldSkipsSweep } from './sweeps/due-automations.ts'
 import { expiredApprovalsSweep } from './sweeps/expired-approvals.ts'
 import { idleCompactionSweep } from './sweeps/idle-compaction.ts'
 import { oldRowsSweep } from './sweeps/old-rows.ts'
+import { overdueQuestionsSweep } from './sweeps/overdue-questions.ts'
 import { purgedFilesSweep } from './sweeps/purged-files.ts'
 import { quotasSweep } from './sweeps/quotas.ts'
 import { queuedRunsSweep } from './sweeps/queued-runs.ts'
@@ -60,6 +61,7 @@ export function createSweeper(options: {
       quotasSweep({ everyMs: soonMs, dispatch: (workspaceId) => dispatcher.capacityChanged(workspaceId) }),
       { name: 'waiting_wakes', everyMs, run: async () => waker.lookAgain(), idle: () => waker.idle() },
       scheduledTasksSweep({ everyMs: soonMs }),
+      overdueQuestionsSweep({ everyMs: soonMs }),
       dueAutomationsSweep({ everyMs: soonMs, context: options.wakeContext }),
       idleCompactionSweep({ everyMs, context: options.wakeContext }),
       workflowsSweep({

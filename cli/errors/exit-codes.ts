@@ -8,7 +8,10 @@ export const exitCodes = {
     text: 'The server cannot be reached, gave no answer, or something else answered in its place.',
   },
   not_signed_in: { status: 4, text: 'There is no login, or the server does not accept its token.' },
-  wait_timed_out: { status: 5, text: 'The run had not ended when the time given to --wait was over. It goes on.' },
+  wait_timed_out: {
+    status: 5,
+    text: 'The time given to --wait is over. A run that was waited for goes on; a question is closed.',
+  },
   run_failed: { status: 6, text: 'The run that was waited for failed.' },
   run_cancelled: { status: 7, text: 'The run that was waited for was cancelled.' },
   not_started: { status: 8, text: 'The call started no run (kind not_dispatched), so there is nothing to wait for.' },

@@ -1,15 +1,60 @@
-import type { Flow } from '../context.ts'
-import { sendAndPrint } from '../http/route-call.ts'
+import { backoffMs } from '../../shared/lib/backoff.ts'
+import type { CommandContext, Flow } from '../context.ts'
+import { CliError, usageError } from '../errors/cli-error.ts'
+import { exitStatus } from '../errors/exit-codes.ts'
+import type { Client } from '../http/client.ts'
+import { callOf, printReply, sendAndPrint } from '../http/route-call.ts'
+import { textAt } from '../replies/fields.ts'
+import { readWait } from './wait-flag.ts'
+
+/** How long the server may take to close a question whose time is over, and be out of reach meanwhile. */
+const graceMs = 60_000
 
 /**
  * `question ask`: asks for a free answer, or with --secret-name for a secret; then the text also says why the agent
- * needs it.
+ * needs it. With --wait it prints the question once it is answered; the run goes on.
  */
 export const questionAsk: Flow = async (context) => {
   const { values } = context
+  const waitMs = readWait(values)
   const request = values.body?.['secretRequest']
+  if (waitMs !== null && request !== undefined)
+    throw usageError('--wait is not for secrets: the run stops, and the next one has the secret in its environment.')
   const secretRequest =
     request === undefined ? {} : { secretRequest: { ...(request as object), reason: values.body?.['prompt'] } }
   const answerMode = request === undefined ? 'free_text' : 'secret_input'
-  return sendAndPrint(context, { body: { answerMode, ...secretRequest } })
+  if (waitMs === null) return sendAndPrint(context, { body: { answerMode, ...secretRequest } })
+  const client = await context.connect()
+  const { body: asked } = await client.call(callOf(context, { body: { answerMode, waitMs } }))
+  const id = textAt((asked as { question?: unknown }).question, 'id')
+  if (id === null)
+    throw new CliError('unusable_reply', 'The server did not name the question.', { exit: 'unreachable' })
+  context.out.message(`svc: waiting for the answer to ${id}`)
+  return printAnswer(context, await waitForAnswer(context, client, { id, waitMs }))
+}
+
+/** The question when it is closed; null: the server said nothing of it for too long. */
+async function waitForAnswer(
+  { world }: CommandContext,
+  client: Client,
+  { id, waitMs }: { id: string; waitMs: number },
+): Promise<unknown> {
+  const until = world.monotonic() + waitMs + graceMs
+  for (let attempt = 1; world.monotonic() < until; attempt++) {
+    try {
+      const { body: question } = await client.call({ method: 'GET', path: `/api/v1/questions/${id}` })
+      if (textAt(question, 'status') !== 'open') return question
+    } catch (error) {
+      if (!(error instanceof CliError) || error.exit !== 'unreachable') throw error
+    }
+    await world.sleep(backoffMs(attempt, { minMs: 250, maxMs: 2_000, random: world.random() }))
+  }
+  return null
+}
+
+async function printAnswer(context: CommandContext, question: unknown): Promise<number> {
+  if (question !== null) await printReply(context, question)
+  if (question !== null && (question as { answeredBy?: unknown }).answeredBy !== null) return exitStatus('ok')
+  context.out.message('svc: nobody answered in time.')
+  return exitStatus('wait_timed_out')
 }

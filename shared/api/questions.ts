@@ -45,6 +45,9 @@ export const question = z
       .nullable()
       .describe('null while open or after the system closed it.'),
     answeredAt: timestamp.nullable(),
+    waitUntil: timestamp
+      .nullable()
+      .describe('The run waits for the answer until then, and goes on; null: it has stopped to ask.'),
     createdAt: timestamp,
     updatedAt: timestamp,
   })
@@ -63,6 +66,9 @@ const options = z
   .array(z.object({ key: z.string().trim().min(1).max(200), label: z.string().trim().min(1).max(1000) }))
   .refine((list) => new Set(list.map((option) => option.key)).size === list.length, 'two options have the same key')
 
+/** As long as `run create --wait` waits at most. */
+const maxWaitMs = 86_400_000
+
 const createBody = z
   .object({
     prompt: z.string().trim().min(1).max(20_000).describe('The question, as Markdown.'),
@@ -78,6 +84,14 @@ const createBody = z
       .nullable()
       .optional()
       .describe('What secret is asked for, with `secret_input`.'),
+    waitMs: z
+      .int()
+      .min(1)
+      .max(maxWaitMs)
+      .optional()
+      .describe(
+        'The run does not stop, it reads the answer itself within this time; then the system closes the question. Not with `secret_input`.',
+      ),
     taskId: taskRef.optional().describe("The task it is about; by default the run's."),
     conversationId: conversationId.optional().describe("Where it is asked; by default the run's conversation."),
     runId: runRef.optional(),
@@ -89,7 +103,7 @@ export const questionRoutes = {
   create: defineRoute({
     id: 'questions.create',
     endpoint: 'POST /questions',
-    summary: 'Ask a person; the run stops and goes on when it is answered',
+    summary: 'Ask a person; the run stops and goes on when it is answered, or waits for the answer',
     callers: { person: { refused: 'user_cannot_create_question' }, agent: 'allowed' },
     idempotency: 'required',
     // A question whose run cannot be stopped any more stays stored, closed by the system.
@@ -100,7 +114,10 @@ export const questionRoutes = {
       scope: 'question_not_a_gate',
       appliedScope: 'question_not_a_gate',
     },
-    reply: z.object({ question, sentinel: z.string().describe('Print it and stop.') }),
+    reply: z.object({
+      question,
+      sentinel: z.string().nullable().describe('Print it and stop; null: the run goes on.'),
+    }),
     status: 201,
     errors: [
       'user_cannot_create_question',
@@ -120,6 +137,14 @@ export const questionRoutes = {
       command: 'question ask',
       positionals: [{ name: 'text', target: 'body.prompt' }],
       flags: {
+        'wait-ms': null,
+        wait: {
+          target: null,
+          kind: 'number',
+          bare: 300_000,
+          description:
+            'Do not stop: wait for the answer and print it, this many milliseconds at most (300,000 without a number; up to 86,400,000).',
+        },
         'answer-mode': null,
         options: null,
         'run-id': null,

@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { refusal, type Answer, type Received } from './api-server.ts'
 import { makeServedHome, type ServedHome } from './served-home.ts'
 
@@ -68,6 +68,43 @@ test('an agent asks a question, or for a secret', async () => {
       secretRequest: { name: 'key', provider: 'github', envVarName: 'KEY', reason: 'To push the tag' },
     },
   ])
+})
+
+describe('an agent that waits for the answer', () => {
+  const waiting = (reply: (asked: number) => Record<string, unknown>) => {
+    let asked = 0
+    return home.inRun(({ method }) =>
+      method === 'POST'
+        ? { status: 201, body: { question: { id: ids.question, status: 'open' }, sentinel: null } }
+        : { body: { id: ids.question, ...reply(asked++) } },
+    )
+  }
+  const open = { status: 'open' }
+
+  test('has it printed when it is there', async () => {
+    const answered = { status: 'resolved', answer: { text: 'red' }, answeredBy: { type: 'user' } }
+    const env = await waiting((asked) => (asked < 2 ? open : answered))
+    const end = await home.svc(['question', 'ask', 'Which one?', '--wait'], { env })
+    expect([end.status, JSON.parse(end.stdout)]).toEqual([0, { id: ids.question, ...answered }])
+    const [asked, ...reads] = home.api.received
+    expect(asked!.body).toEqual({ prompt: 'Which one?', answerMode: 'free_text', waitMs: 300_000 })
+    expect(reads).toHaveLength(3)
+  })
+
+  test('hears that nobody answered', async () => {
+    const closed = { status: 'resolved', answer: { text: '[system:wait_timeout]' }, answeredBy: null }
+    const env = await waiting((asked) => (asked < 1 ? open : closed))
+    const end = await home.svc(['question', 'ask', 'Which one?', '--wait', '1000'], { env })
+    expect([end.status, JSON.parse(end.stdout).status]).toEqual([5, 'resolved'])
+    expect(end.stderr).toContain('nobody answered in time')
+  })
+
+  test('cannot wait for a secret', async () => {
+    const env = await waiting(() => open)
+    const line = ['question', 'ask', 'x', '--secret-name', 'k', '--provider', 'p', '--env', 'K', '--wait']
+    expect((await home.svc(line, { env })).status).toBe(2)
+    expect(home.api.received).toEqual([])
+  })
 })
 
 test('a person answers with a text or with keys', async () => {

@@ -8,7 +8,7 @@ import { waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
 import { scenario } from '../kit/system-scenario.ts'
 
-/** A real run asks for a secret with the real `svc`, a person gives it, and the run that this wakes has it. */
+/** A real run asks a person with the real `svc`: for a secret, which the run that this wakes has, and for an answer it waits for. */
 
 let system: TestSystem
 beforeAll(async () => {
@@ -63,4 +63,19 @@ test('an agent asks for a secret; the next run has it in its environment, and no
   noSecrets(system, forms)
   const key = join(system.server.dataDir, 'secrets.key')
   expect(statSync(key).mode & 0o777).toBe(0o600)
+})
+
+test('an agent waits for an answer and goes on with it, in the same run', async () => {
+  const run = await scenario(system, {
+    steps: ['run=svc question ask "Which colour?" --wait 60000 > answer.json; cat answer.json'],
+  })
+  const runId = await run.start()
+  const question = await waitFor(
+    async () => (await run.api.call<{ data: Question[] }>('GET', `/questions?runId=${runId}`)).data[0] ?? null,
+    'the question',
+  )
+  expect(question).toMatchObject({ status: 'open', waitUntil: expect.any(String) })
+  await run.api.insist(`/questions/${question.id}/answer`, { answer: { text: 'Take the red one.' } })
+  expect((await run.api.waitForRun(runId, 'succeeded')).exitReason).toBe('completed')
+  expect(outputOf(await run.api.events(runId)).output.toString()).toContain('the red one')
 })

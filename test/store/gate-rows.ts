@@ -44,6 +44,7 @@ export const questionRow = (workspaceId: string, changes: Partial<NewQuestion> =
   prompt: 'Which?',
   workflowRunId: null,
   workflowCall: null,
+  waitUntil: null,
   answerMode: 'free_text',
   options: null,
   secretRequest: null,

@@ -6,6 +6,7 @@ import type { PersonCaller } from '../../control-plane/http/callers.ts'
 import { implement } from '../../control-plane/http/implement.ts'
 import { silentLog } from '../../control-plane/process/log.ts'
 import { addToQuestions } from '../../control-plane/db/migrations/020-workflows.ts'
+import { questionWaits } from '../../control-plane/db/migrations/025-question-waits.ts'
 import { migrations } from '../../control-plane/db/migrations/index.ts'
 import { listApprovals } from '../../control-plane/resources/approvals/store.ts'
 import {
@@ -78,7 +79,10 @@ onBoth('writes that waited before there were approvals get theirs by the migrati
   } finally {
     if (!(await root.schema.hasTable('approvals'))) await root.transaction((tx) => gates.up(tx))
     // What later migrations add to the tables that are made anew: other tests use this database, too.
-    await root.transaction((tx) => addToQuestions(tx))
+    await root.transaction(async (tx) => {
+      await addToQuestions(tx)
+      await questionWaits.up(tx)
+    })
   }
 })
 

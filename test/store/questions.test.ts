@@ -5,6 +5,7 @@ import {
   findQuestionByMessage,
   insertQuestion,
   listOpenQuestions,
+  listOverdueQuestions,
   listQuestions,
   resolveQuestion,
   setQuestionMessage,
@@ -47,6 +48,20 @@ onBoth(
     expect(await listOpenQuestions(root, 'task_id', [stored.taskId!])).toEqual([])
   },
 )
+
+onBoth('questions that have been waited for long enough are listed, the longest overdue first', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const waiting = (waitUntil: number | null) => questionRow(workspaceId, { waitUntil })
+  const [stops, later, second, first] = [waiting(null), waiting(at + 3), waiting(at + 2), waiting(at + 1)] as const
+  for (const row of [stops, later, second, first]) await insertQuestion(root, row)
+  const overdue = async (limit: number) =>
+    (await listOverdueQuestions(root, { now: at + 2, limit })).map(({ id }) => id)
+  expect(await overdue(10)).toEqual([first.id, second.id])
+  expect(await overdue(1)).toEqual([first.id])
+  const row = (await findQuestion(root, workspaceId, first.id))!
+  await resolveQuestion(root, row, { answer: null, by: null, at: at + 2 })
+  expect(await overdue(10)).toEqual([second.id])
+})
 
 onBoth('questions are listed by each filter', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)

@@ -1,26 +1,21 @@
 import type { CommandContext, Flow } from '../../context.ts'
-import { usageError } from '../../errors/cli-error.ts'
 import { exitStatus } from '../../errors/exit-codes.ts'
 import { textAt } from '../../replies/fields.ts'
 import { followRun } from '../../http/follow.ts'
 import type { Client } from '../../http/client.ts'
 import { callOf, printReply } from '../../http/route-call.ts'
 import { aboutEnding } from '../../output/run-ending.ts'
-
-const maxWaitMs = 86_400_000
+import { readWait } from '../wait-flag.ts'
 
 /**
  * `run create`: wakes the agent. With --wait it prints the run at its end and returns how it ended as the exit status.
  */
 export const runCreate: Flow = async (context) => {
   const { values, out } = context
-  const waitMs = values.local['wait']
-  if (typeof waitMs === 'number' && (waitMs < 1 || waitMs > maxWaitMs || !Number.isInteger(waitMs))) {
-    throw usageError(`--wait takes 1 to ${maxWaitMs} milliseconds.`)
-  }
+  const waitMs = readWait(values)
   const client = await context.connect()
   const { body: wake } = await client.call(callOf(context))
-  if (typeof waitMs !== 'number') {
+  if (waitMs === null) {
     await printReply(context, wake)
     return 0
   }

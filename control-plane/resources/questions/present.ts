@@ -21,6 +21,7 @@ export function presentQuestion(question: QuestionRow): Question {
     answer: question.answer && { ...question.answer, secretId: null },
     answeredBy: question.answeredBy === null ? null : { type: 'user', id: question.answeredBy },
     answeredAt: toTimestamp(question.answeredAt),
+    waitUntil: toTimestamp(question.waitUntil),
     createdAt: toTimestamp(question.createdAt),
     updatedAt: toTimestamp(question.updatedAt),
   }

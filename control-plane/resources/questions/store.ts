@@ -38,6 +38,8 @@ const questions = table('questions', {
   workflowRunId: nullableText,
   /** The number of its call that asks; null: what to do about a stall. */
   workflowCall: nullableInt,
+  /** The asking run waits for the answer until then, and reads it itself; null: it stops. */
+  waitUntil: nullableTime,
   version: int,
   createdAt: time,
   updatedAt: time,
@@ -54,8 +56,9 @@ export type NewQuestion = Omit<
   | 'messageId'
   | 'workflowRunId'
   | 'workflowCall'
+  | 'waitUntil'
 > &
-  Partial<Pick<QuestionRow, 'workflowRunId' | 'workflowCall'>>
+  Partial<Pick<QuestionRow, 'workflowRunId' | 'workflowCall' | 'waitUntil'>>
 
 export async function insertQuestion(db: Db, question: NewQuestion): Promise<void> {
   await questions.insert(db, { ...question, status: 'open', updatedAt: question.createdAt })
@@ -133,4 +136,14 @@ export async function listOpenQuestions(
     .whereIn(column, [...ids])
   if (column === 'run_id') void query.whereNull('workflow_run_id')
   return questions.list(query.orderBy(['created_at', 'workflow_call', 'id']))
+}
+
+/** Lists open questions whose runs have waited long enough, oldest first. */
+export async function listOverdueQuestions(
+  db: Db,
+  { now, limit }: { now: number; limit: number },
+): Promise<QuestionRow[]> {
+  return questions.list(
+    questions.from(db).where({ status: 'open' }).where('wait_until', '<=', now).orderBy('wait_until').limit(limit),
+  )
 }

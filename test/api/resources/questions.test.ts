@@ -36,6 +36,7 @@ describe('asking', () => {
       answer: null,
       answeredBy: null,
       answeredAt: null,
+      waitUntil: null,
       createdAt: expect.any(String),
       updatedAt: expect.any(String),
     })

@@ -24,19 +24,23 @@ type Ask = Pick<HandlerInput<typeof questionRoutes.create>, 'caller' | 'body' | 
 type Body = Ask['body']
 
 /**
- * Stores the question, shows it on its task or in its conversation, and stops the run, in the caller's transaction. If
- * the run cannot be stopped any more, the question is closed at once and `isStopped` is false.
+ * Stores the question, shows it on its task or in its conversation, and stops the run unless that waits for the answer, in
+ * the caller's transaction. If the run can neither be stopped nor wait any more, the question is closed at once and
+ * `isAsked` is false.
  */
 export async function ask(
   tx: Db,
   { caller, body, world }: Ask,
   deps: Pick<ResourceDependencies, 'leaseMs' | 'secretProviders'>,
-): Promise<{ question: QuestionRow; isStopped: boolean }> {
+): Promise<{ question: QuestionRow; isAsked: boolean }> {
   const run = (await askingRun(tx, caller, body.runId)) ?? fail('question_run_required', { param: 'runId' })
   checkAuthor(caller, body)
+  checkWait(body)
   await checkSecret(tx, caller, { body, providers: deps.secretProviders })
   const task = await taskOf(tx, caller, { run, reference: body.taskId })
   const conversation = await conversationOf(tx, caller, { run, task, id: body.conversationId })
+  const now = world.now()
+  const waitUntil = body.waitMs === undefined ? null : now + body.waitMs
   const isSelect = body.answerMode === 'single_select' || body.answerMode === 'multi_select'
   const asked: NewQuestion = {
     id: world.id('qst_'),
@@ -51,7 +55,8 @@ export async function ask(
     answerMode: body.answerMode,
     options: isSelect ? (body.options ?? []) : null,
     secretRequest: body.secretRequest ?? null,
-    createdAt: world.now(),
+    waitUntil,
+    createdAt: now,
   }
   await insertQuestion(tx, asked)
   await recordGate(tx, {
@@ -62,10 +67,11 @@ export async function ask(
     world,
   })
   await show(tx, asked, { caller, place: conversation ?? task, world })
-  const isStopped = await stopToAsk(tx as Tx, run, { exitReason: 'question_asked', world, leaseMs: deps.leaseMs })
-  if (!isStopped) await closeUnstopped(tx, asked, world)
+  const stop = { exitReason: 'question_asked', world, leaseMs: deps.leaseMs } as const
+  const isAsked = asked.waitUntil !== null ? canWait(run) : await stopToAsk(tx as Tx, run, stop)
+  if (!isAsked) await closeUnstopped(tx, asked, world)
   const question = await findQuestion(tx, caller.workspaceId, asked.id)
-  return question === null ? fail('question_not_found') : { question, isStopped }
+  return question === null ? fail('question_not_found') : { question, isAsked }
 }
 
 function checkAuthor({ agentId }: AgentCaller, { askedBy, answerMode }: Body): void {
@@ -75,6 +81,14 @@ function checkAuthor({ agentId }: AgentCaller, { askedBy, answerMode }: Body): v
   const isSelf = askedBy.type === 'agent' && (askedBy.id == null || askedBy.id === 'me' || askedBy.id === agentId)
   if (!isSelf) fail('validation_error', { param: 'askedBy', message: 'An agent asks in its own name only.' })
 }
+
+/** A secret reaches a run in its environment, so only the next one has it. */
+function checkWait({ answerMode, waitMs }: Body): void {
+  if (waitMs !== undefined && answerMode === 'secret_input')
+    fail('validation_error', { param: 'waitMs', message: 'A run stops to ask for a secret: the next one gets it.' })
+}
+
+const canWait = (run: RunRow): boolean => run.endedAt === null && run.cancelRequestedAt === null
 
 async function checkSecret(
   tx: Db,

@@ -32,13 +32,16 @@ export function questionHandlers(deps: Dependencies): ImplementedRoute[] {
     list,
 
     async create(input) {
-      // The route has no transaction of its own: a question whose run could not be stopped stays, closed.
+      // The route has no transaction of its own: a question whose run has ended meanwhile stays, closed.
       const asked = await inTransaction(input.db as Knex, async (tx) => ask(tx, input, deps), {
         turns: [input.caller.workspaceId],
       })
-      if (!asked.isStopped) stopFailed()
+      if (!asked.isAsked) stopFailed()
       const { question } = asked
-      return answerWith(201, { question: presentQuestion(question), sentinel: sentinelOf(question.id) })
+      return answerWith(201, {
+        question: presentQuestion(question),
+        sentinel: question.waitUntil === null ? sentinelOf(question.id) : null,
+      })
     },
 
     async get({ db, caller, params, query, world }) {

@@ -2,6 +2,7 @@ import type { QuestionAnswer } from '../../../../shared/api/approval-words.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Db } from '../../../db/open.ts'
 import { requestWake } from '../../../wakes/wakes.ts'
+import { findRun } from '../../runs/store.ts'
 import { recordGate } from '../../tasks/gate-activity.ts'
 import { takeAnswer } from '../../workflows/answer.ts'
 import { answeredPrompt, systemAnswer } from '../rules.ts'
@@ -32,7 +33,8 @@ export async function answerFromReply(
 }
 
 /**
- * Stores the answer and wakes the agent in the session in which it asked; one of a workflow moves its program instead. Returns false when another answer was first.
+ * Stores the answer and wakes the agent in the session in which it asked. A run that waits for it reads it itself, and one of a
+ * workflow moves its program. Returns false when another answer was first.
  */
 export async function closeAnswered(
   tx: Db,
@@ -55,6 +57,7 @@ export async function closeAnswered(
     await takeAnswer(tx, { ...question, workflowRunId, workflowCall }, { answer, at: resolution.at })
     return true
   }
+  if (question.waitUntil !== null && (await findRun(tx, question.runId))?.endedAt === null) return true
   await requestWake(
     tx,
     {
