@@ -19,6 +19,11 @@ import {
   type WorkflowStack,
 } from './workflow-stack.ts'
 
+interface OfferedRun {
+  runId: string
+  fence: number
+}
+
 /** What a step gives back. */
 const resultText = 'x'.repeat(2_048)
 
@@ -93,17 +98,23 @@ export async function bareReplayMs(engine: BareEngine, { input }: Journal): Prom
   return ms
 }
 
-/** From the end of the run that does the last step but one, to the offer of the run that does the last one. */
+/**
+ * From the end of the run that does the last step but one, to the offer of the run that does the last one. The server has done
+ * the step before them, so it knows the journal as it does in a program that goes its way.
+ */
 export async function advanceMs(stack: WorkflowStack, journal: Journal): Promise<number> {
   const { device } = stack
   const flow = await startFlow(stack.server, journal.name)
   const { runId } = await device.peek('run.offer')
   await writePast(stack, { flow, runId, journal })
   await settleWrites(stack)
+  await endWithResult(device, await takeOffered(device))
+  await device.next('run.closed')
   const run = await takeOffered(device)
+  await settleWrites(stack)
   await sendResult(device, run)
   const start = performance.now()
-  device.send({ type: 'run.ended', ...run, report: endReport({ eventCount: 1 }) })
+  sendEnd(device, run)
   const next = await device.peek('run.offer')
   const ms = performance.now() - start
   if (next.runId === run.runId) throw new Error('the same run was offered again')
@@ -114,7 +125,7 @@ export async function advanceMs(stack: WorkflowStack, journal: Journal): Promise
 }
 
 /**
- * Makes the first step, whose run was just offered, the last one but one, and writes those before it as the server would have:
+ * Makes the first step, whose run was just offered, the last one but two, and writes those before it as the server would have:
  * calls with their results, and runs that have ended.
  */
 async function writePast(
@@ -128,7 +139,7 @@ async function writePast(
       unknown
     >
     const at = Number(run['created_at'])
-    const live = steps - 2
+    const live = steps - 3
     const callAt = (seq: number) => ({ seq, step_ordinal: seq, args: calls[seq]!.args, digest: calls[seq]!.digest })
     await tx('workflow_calls').where({ workflow_run_id: flow, seq: 0 }).update(callAt(live))
     await tx('runs').where({ id: runId }).update({ workflow_call: live })
@@ -148,7 +159,7 @@ async function writePast(
     )
     await tx('workflow_runs')
       .where({ id: flow })
-      .update({ journal_bytes: bytesOf(calls.slice(0, -1), live) })
+      .update({ journal_bytes: bytesOf(calls.slice(0, live + 1), live) })
   })
 }
 
@@ -162,8 +173,16 @@ const pastId = (flow: string, seq: number) => {
   return `run_${hash.slice(0, 16)}`
 }
 
+const sendEnd = (device: DeviceSocket, run: OfferedRun) =>
+  device.send({ type: 'run.ended', ...run, report: endReport({ eventCount: 1 }) })
+
+async function endWithResult(device: DeviceSocket, run: OfferedRun): Promise<void> {
+  await sendResult(device, run)
+  sendEnd(device, run)
+}
+
 /** What the step's agent says last, stored before its run ends. */
-async function sendResult(device: DeviceSocket, run: { runId: string; fence: number }): Promise<void> {
+async function sendResult(device: DeviceSocket, run: OfferedRun): Promise<void> {
   const event = { seq: 1, at: Date.now(), kind: 'result', data: { text: resultText, isError: false } }
   const body = Buffer.from(`${JSON.stringify(event)}\n`)
   const sha256 = createHash('sha256').update(body).digest('hex')

@@ -138,6 +138,7 @@ onBoth('a call ends once, is handed over in an order, and waits in between', asy
     { seq: 1, endedAt: at + 10, isValue: null, result: null, resumeAttempts: 2, resumedAt: at + 30, advancedAt: null },
   ])
   expect(await listCallsOf(root, [flow.id])).toEqual(calls)
+  expect(await listCalls(root, flow.id, { handedBefore: 1 })).toEqual(calls.slice(1))
   await resetAttempts(root, flow.id)
   expect(await listCalls(root, flow.id)).toMatchObject([
     { seq: 0, resumedAt: at + 40 },

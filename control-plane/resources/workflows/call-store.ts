@@ -69,9 +69,16 @@ export async function insertCall(
   await calls.insert(db, { ...call, resumeAttempts: 0 })
 }
 
-/** In their order. */
-export async function listCalls(db: Db, workflowRunId: string): Promise<CallRow[]> {
-  return calls.list(calls.from(db).where({ workflow_run_id: workflowRunId }).orderBy('seq'))
+/** In their order. `handedBefore`: without those whose results were handed over before the one of this number. */
+export async function listCalls(
+  db: Db,
+  workflowRunId: string,
+  { handedBefore = 0 }: { handedBefore?: number } = {},
+): Promise<CallRow[]> {
+  const query = calls.from(db).where({ workflow_run_id: workflowRunId }).orderBy('seq')
+  if (handedBefore > 0)
+    void query.where((its) => its.whereNull('handed_order').orWhere('handed_order', '>=', handedBefore))
+  return calls.list(query)
 }
 
 /** The calls of several runs, in their order. */

@@ -21,6 +21,7 @@ import { callArgs } from '../engine/args.ts'
 import type { EnginePool } from '../engine/pool.ts'
 import { engineLimits, isStep, type HandedResult, type ProgramCall, type Replayed } from '../engine/words.ts'
 import { dispatchCall } from './dispatch-step.ts'
+import type { HandedCalls } from './handed-calls.ts'
 import { failureOf, finishWorkflowRun } from './finish.ts'
 import type { NewCall } from './new-call.ts'
 import { agentOutcome, failed, gateOutcome, sizeOfResult, type StepOutcome } from './outcome.ts'
@@ -44,6 +45,7 @@ export interface AdvanceDependencies {
   /** Whether the checks of pull requests can be read. */
   readsChecks: () => boolean
   leaseMs: number
+  handedCalls: HandedCalls
 }
 
 export type Advanced = 'moved' | 'nothing to do' | 'somebody else was first' | 'in trouble'
@@ -57,11 +59,16 @@ export async function advance(id: string, deps: AdvanceDependencies): Promise<Ad
   const { root, log, engine } = deps
   const run = await findWorkflowRun(root, id)
   if (run !== null && run.cancelRequestedAt !== null && run.completedAt === null) return cancel(run, deps)
+  if (run?.status !== 'running') deps.handedCalls.forget(id)
   if (run === null || run.status !== 'running' || engine === null) return 'nothing to do'
-  const workspace = await findWorkspace(root, run.workspaceId)
+  // After the run: calls that are older than it would be taken for all that it has.
+  const [workspace, calls, source] = await Promise.all([
+    findWorkspace(root, run.workspaceId),
+    journalCalls(id, deps),
+    findProgram(root, run.workspaceId, run.programDigest),
+  ])
   // Its steps would be refused; the program goes on when the agents of the workspace are resumed.
   if (workspace === null || isHalted(workspace)) return 'nothing to do'
-  const calls = await listCalls(root, id)
   const waiting = calls
     .filter(({ endedAt, handedOrder }) => endedAt !== null && handedOrder === null)
     .toSorted((a, b) => a.endedAt! - b.endedAt! || a.seq - b.seq)
@@ -73,7 +80,7 @@ export async function advance(id: string, deps: AdvanceDependencies): Promise<Ad
   const journal = journalOf(run, calls, results)
   if (journal.bytes > engineLimits.journalBytes)
     return store(run, deps, (tx, locked) => finishWorkflowRun(tx, locked, failureOf(journalFull), finishOf(deps)))
-  const answer = await replayed(run, { calls, journal }, { root, engine })
+  const answer = await replayed(run, { source: source ?? '', calls, journal }, engine)
   if (answer.kind === 'gave_up' || answer.value.kind !== 'replayed') {
     const trouble = troubleOf(answer, calls)
     log.warn({ workflowRun: id, ...trouble }, 'a workflow did not go on')
@@ -82,6 +89,18 @@ export async function advance(id: string, deps: AdvanceDependencies): Promise<Ad
   const { value } = answer
   const made = await newCalls(value.calls, { run, calls, deps })
   return store(run, deps, (tx, locked) => commit(tx, locked, { calls, results, made, journal, replay: value, deps }))
+}
+
+/** All calls, in their order. */
+async function journalCalls(id: string, { root, handedCalls }: AdvanceDependencies): Promise<CallRow[]> {
+  const known = handedCalls.of(id)
+  const others = await listCalls(root, id, { handedBefore: known.length })
+  const calls = known.length === 0 ? others : [...known, ...others].toSorted((a, b) => a.seq - b.seq)
+  handedCalls.keep(
+    id,
+    calls.filter(({ handedOrder }) => handedOrder !== null),
+  )
+  return calls
 }
 
 /** A person answered so when they were asked about its stall. */
@@ -159,12 +178,11 @@ function journalOf({ createdAt }: WorkflowRunRow, calls: readonly CallRow[], res
 
 async function replayed(
   run: WorkflowRunRow,
-  { calls, journal }: { calls: readonly CallRow[]; journal: Journal },
-  { root, engine }: { root: Knex; engine: Pick<EnginePool, 'run'> },
+  { source, calls, journal }: { source: string; calls: readonly CallRow[]; journal: Journal },
+  engine: Pick<EnginePool, 'run'>,
 ): Promise<JobAnswer<Replayed>> {
   const { workspaceId, id: seed, createdAt: startedAt } = run
   const { results, bytes: journalBytes } = journal
-  const source = (await findProgram(root, workspaceId, run.programDigest)) ?? ''
   const input = JSON.stringify(run.input)
   return engine.run(
     'replay',

@@ -3,19 +3,23 @@ import { Lines } from '../../process/lines.ts'
 import { listWaitingRuns } from '../../resources/workflows/call-store.ts'
 import { listUnreplayed } from '../../resources/workflows/run-store.ts'
 import { advance, type AdvanceDependencies } from './advance.ts'
+import { HandedCalls } from './handed-calls.ts'
 
 const mostAtStart = 5_000
+
+type AdvancerOptions = Omit<AdvanceDependencies, 'handedCalls'> & { bus: Pick<Bus, 'on'> }
 
 /**
  * Advances workflow runs when something of them has ended, on whichever replica hears of it; one of several that try
  * wins. Those of a workspace follow one another, and wait for none of another workspace.
  */
 export class Advancer {
-  private readonly options: AdvanceDependencies & { bus: Pick<Bus, 'on'> }
+  private readonly options: AdvancerOptions
+  private readonly handedCalls = new HandedCalls()
   private readonly work: Lines
   private unsubscribe: (() => void) | null = null
 
-  constructor(options: AdvanceDependencies & { bus: Pick<Bus, 'on'> }) {
+  constructor(options: AdvancerOptions) {
     this.options = options
     this.work = new Lines(options.log, 'a workflow was not advanced; the sweep tries again')
   }
@@ -53,7 +57,7 @@ export class Advancer {
   }
 
   private async advance(id: string): Promise<void> {
-    const outcome = await advance(id, this.options)
+    const outcome = await advance(id, { ...this.options, handedCalls: this.handedCalls })
     this.options.log.info({ workflowRun: id, outcome }, 'workflow advanced')
   }
 }

@@ -1,0 +1,43 @@
+import type { CallRow } from '../../resources/workflows/call-store.ts'
+
+/** Text that is kept of all workflow runs together. */
+const keptBytes = 32 * 1024 * 1024
+
+/**
+ * Calls whose results were handed over, as this process last read them. Nothing changes such a call any more, so an advance
+ * reads only the others: a journal of a thousand steps would else cross the wire once for each of them. The runs that moved last
+ * are kept.
+ */
+export class HandedCalls {
+  private readonly kept = new Map<string, { calls: readonly CallRow[]; bytes: number }>()
+  private bytes = 0
+  private readonly limit: number
+
+  constructor(limit = keptBytes) {
+    this.limit = limit
+  }
+
+  /** In no order; their `handedOrder` is 0 and up without a gap. */
+  of(workflowRunId: string): readonly CallRow[] {
+    return this.kept.get(workflowRunId)?.calls ?? []
+  }
+
+  keep(workflowRunId: string, calls: readonly CallRow[]): void {
+    this.forget(workflowRunId)
+    const bytes = calls.reduce((sum, { args, result }) => sum + args.length + (result?.length ?? 0), 0)
+    if (calls.length === 0 || bytes > this.limit) return
+    this.kept.set(workflowRunId, { calls, bytes })
+    this.bytes += bytes
+    for (const oldest of this.kept.keys()) {
+      if (this.bytes <= this.limit) return
+      this.forget(oldest)
+    }
+  }
+
+  forget(workflowRunId: string): void {
+    const entry = this.kept.get(workflowRunId)
+    if (entry === undefined) return
+    this.kept.delete(workflowRunId)
+    this.bytes -= entry.bytes
+  }
+}
