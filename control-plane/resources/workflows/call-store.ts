@@ -77,7 +77,7 @@ export async function listCalls(
 ): Promise<CallRow[]> {
   const query = calls.from(db).where({ workflow_run_id: workflowRunId }).orderBy('seq')
   if (handedBefore > 0)
-    void query.where((its) => its.whereNull('handed_order').orWhere('handed_order', '>=', handedBefore))
+    void query.where((its) => void its.whereNull('handed_order').orWhere('handed_order', '>=', handedBefore))
   return calls.list(query)
 }
 

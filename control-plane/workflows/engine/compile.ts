@@ -1,10 +1,11 @@
 import { flawOf, type Flaw } from '../program/flaw.ts'
-import { asGuestError, createInstance } from './instance.ts'
+import { asGuestError, type Instance } from './instance.ts'
 import { placeIn, programFile, wrapped } from './source.ts'
 
 /** Why the engine cannot run the program, though it parses elsewhere; null when it can. */
-export async function compile(wasm: WebAssembly.Module, source: string): Promise<Flaw | null> {
-  const { vm } = await createInstance(wasm, { startedAt: 0 })
+export function compile(instance: Instance, source: string): Flaw | null {
+  instance.begin(0)
+  const { vm } = instance
   try {
     // Makes the function, and does not call it.
     vm.evalCode(wrapped(source), programFile)

@@ -11,6 +11,8 @@ export interface Instance {
   vm: QuickJS
   /** Set once the processor time was over. */
   readonly isOutOfTime: boolean
+  /** Processor time counts from here, and the program sees this time, in ms UTC. */
+  begin(startedAt: number, replayMs?: number): void
   /** Ends whatever runs, since the program is over. */
   halt(): void
   /** The time that the program sees, in ms UTC. */
@@ -24,20 +26,17 @@ export interface Rejection {
   reason: JSValueHandle
 }
 
-export async function createInstance(
-  wasm: WebAssembly.Module,
-  { startedAt, replayMs }: { startedAt: number; replayMs?: number },
-): Promise<Instance> {
-  let now = startedAt
+export async function createInstance(wasm: WebAssembly.Module): Promise<Instance> {
+  let now = 0
   let isOutOfTime = false
   let isHalted = false
   const unhandled = new Map<number, Rejection>()
-  const mostUs = (replayMs ?? engineLimits.replayMs) * 1_000
+  let mostUs = engineLimits.replayMs * 1_000
   const usedUs = () => {
     const { user, system } = process.threadCpuUsage()
     return user + system
   }
-  const before = usedUs()
+  let before = usedUs()
   const options: QuickJSOptions = {
     wasm,
     memoryLimit: engineLimits.memoryBytes,
@@ -70,6 +69,11 @@ export async function createInstance(
     unhandled,
     get isOutOfTime() {
       return isOutOfTime
+    },
+    begin(startedAt, replayMs = engineLimits.replayMs) {
+      now = startedAt
+      mostUs = replayMs * 1_000
+      before = usedUs()
     },
     halt() {
       isHalted = true

@@ -3,12 +3,13 @@ import { assetUrl } from '../../../shared/lib/program-file.ts'
 import { serveJobs } from '../../process/worker-jobs.ts'
 import { compile } from './compile.ts'
 import { replay } from './replay.ts'
+import { InstanceSupply } from './supply.ts'
 import type { EngineJobs } from './words.ts'
 
-/** The worker of `pool.ts`. The engine's code is compiled once, and each job has an instance of its own. */
-const wasm = new WebAssembly.Module(readFileSync(assetUrl('quickjs.wasm')))
+/** The worker of `pool.ts`. The engine's code is compiled once, and each job has a fresh instance. */
+const supply = new InstanceSupply(new WebAssembly.Module(readFileSync(assetUrl('quickjs.wasm'))))
 const jobs: EngineJobs = {
-  compile: (source) => compile(wasm, source),
-  replay: (input) => replay(wasm, input),
+  compile: (source) => supply.with((instance) => compile(instance, source)),
+  replay: (input) => supply.with((instance) => replay(instance, input)),
 }
 serveJobs((name, input) => jobs[name as keyof EngineJobs](input as never))

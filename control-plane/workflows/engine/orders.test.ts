@@ -2,6 +2,7 @@ import { readFileSync, readdirSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { assetUrl } from '../../../shared/lib/program-file.ts'
+import { createInstance } from './instance.ts'
 import { replay } from './replay.ts'
 import type { HandedResult, ReplayInput } from './words.ts'
 
@@ -36,7 +37,7 @@ interface State {
 const base = { source, input: '{}', seed: 'flr_1', startedAt: 1_000, journalBytes: 0 }
 
 async function play(input: Pick<ReplayInput, 'known' | 'results'>): Promise<State> {
-  const played = await replay(wasm, { ...base, ...input })
+  const played = replay(await createInstance(wasm), { ...base, ...input })
   if (played.kind !== 'replayed') throw new Error(JSON.stringify(played))
   return played
 }
@@ -105,11 +106,11 @@ describe('a journal that was kept', () => {
       end: unknown
       log: unknown
     }
-    expect(await replay(wasm, input)).toEqual({ kind: 'replayed', calls: [], log, end })
+    expect(replay(await createInstance(wasm), input)).toEqual({ kind: 'replayed', calls: [], log, end })
     const [last] = input.results.slice(-1)
     expect(last).toBeDefined()
     // One result before its end it waits for that one.
-    expect(await replay(wasm, { ...input, results: input.results.slice(0, -1) })).toMatchObject({
+    expect(replay(await createInstance(wasm), { ...input, results: input.results.slice(0, -1) })).toMatchObject({
       kind: 'replayed',
       end: null,
     })

@@ -2,14 +2,15 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { assetUrl } from '../../../shared/lib/program-file.ts'
 import { compile } from './compile.ts'
+import { createInstance } from './instance.ts'
 import { replay } from './replay.ts'
 import type { HandedResult, ReplayInput } from './words.ts'
 
 const wasm = new WebAssembly.Module(readFileSync(assetUrl('quickjs.wasm')))
 const meta = "export const meta = { name: 'x', title: 'X' };\n"
 
-const play = (body: string, more: Partial<ReplayInput> = {}) =>
-  replay(wasm, {
+const play = async (body: string, more: Partial<ReplayInput> = {}) =>
+  replay(await createInstance(wasm), {
     source: meta + body,
     input: '{"repo":"a/b"}',
     seed: 'flr_1',
@@ -215,10 +216,12 @@ describe('a replay', () => {
 })
 
 describe('a compile', () => {
+  const compiled = async (source: string) => compile(await createInstance(wasm), source)
+
   it('tells what the engine cannot run, and where', async () => {
-    expect(await compile(wasm, `${meta}return await agent('x')`)).toBeNull()
-    expect(await compile(wasm, `// export\n/* export */ ${meta}return 1`)).toBeNull()
-    expect(await compile(wasm, `${meta}\nconst a = 1; const a = 2`)).toMatchObject({ code: 'workflow_syntax', line: 3 })
-    expect(await compile(wasm, `${meta}${'['.repeat(90_000)}`)).toMatchObject({ code: 'workflow_syntax', line: null })
+    expect(await compiled(`${meta}return await agent('x')`)).toBeNull()
+    expect(await compiled(`// export\n/* export */ ${meta}return 1`)).toBeNull()
+    expect(await compiled(`${meta}\nconst a = 1; const a = 2`)).toMatchObject({ code: 'workflow_syntax', line: 3 })
+    expect(await compiled(`${meta}${'['.repeat(90_000)}`)).toMatchObject({ code: 'workflow_syntax', line: null })
   })
 })

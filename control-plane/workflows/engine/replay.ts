@@ -4,7 +4,7 @@ import { canonicalJson } from '../../../shared/lib/canonical-json.ts'
 import { bannedNames } from '../program/check.ts'
 import { misfitOfCall } from './args.ts'
 import { guest, guestFile } from './guest.ts'
-import { asGuestError, createInstance, isMemoryError, seedOf, type Instance } from './instance.ts'
+import { asGuestError, isMemoryError, seedOf, type Instance } from './instance.ts'
 import { placeIn, programFile, wrapped } from './source.ts'
 import {
   engineLimits,
@@ -16,12 +16,12 @@ import {
 } from './words.ts'
 
 /**
- * Runs a program from its beginning to where it waits, with the results that its calls came to. They are handed over one
+ * Runs a program in a fresh instance, from its beginning to where it waits, with the results that its calls came to. They are handed over one
  * by one, in their order, and everything that follows from one is done before the next: so the program does the same each
  * time. Its calls are compared with the known ones by their numbers.
  */
-export async function replay(wasm: WebAssembly.Module, input: ReplayInput): Promise<Replayed> {
-  return new Replay(input).run(wasm)
+export function replay(instance: Instance, input: ReplayInput): Replayed {
+  return new Replay(input).run(instance)
 }
 
 class Replay {
@@ -41,9 +41,9 @@ class Replay {
     this.bytes = input.journalBytes
   }
 
-  async run(wasm: WebAssembly.Module): Promise<Replayed> {
+  run(instance: Instance): Replayed {
     const { startedAt, replayMs } = this.input
-    const instance = await createInstance(wasm, { startedAt, ...(replayMs !== undefined && { replayMs }) })
+    instance.begin(startedAt, replayMs)
     const { vm } = instance
     this.halt = () => instance.halt()
     try {
