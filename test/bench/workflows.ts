@@ -2,6 +2,7 @@ import type { Bench, Context } from './context.ts'
 import { atMost, compare, quantile, type Result } from './measure.ts'
 import { serverProbe } from './server-probe.ts'
 import { lagOfChecks } from './workflow-checks.ts'
+import { besideHostile } from './workflow-hostile.ts'
 import { advanceMs, bareReplayMs, makeJournal, startBareEngine } from './workflow-journal.ts'
 import {
   databases,
@@ -35,7 +36,7 @@ export const workflows: Bench = {
       } finally {
         await stack.end()
       }
-      results.push(await parked(context, on), await lagOfChecks(context, on))
+      results.push(await parked(context, on), await lagOfChecks(context, on), ...(await besideHostile(context, on)))
     }
     return results
   },
