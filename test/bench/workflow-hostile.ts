@@ -73,10 +73,10 @@ async function storeAll({ server }: Side): Promise<string[]> {
 /** Starts all of them at once, and asks after the server's health until each has ended or waits. */
 async function play({ server, root }: Side, names: readonly string[]): Promise<{ asked: number[]; lastedMs: number }> {
   const startedAt = performance.now()
-  let isOver = false
+  const over = new AbortController()
   const asked: number[] = []
   const asking = (async () => {
-    while (!isOver) {
+    while (!over.signal.aborted) {
       const at = performance.now()
       await (await fetch(new URL('/healthz', server.url))).arrayBuffer()
       asked.push(performance.now() - at)
@@ -86,7 +86,7 @@ async function play({ server, root }: Side, names: readonly string[]): Promise<{
   await Promise.all(names.map((name) => startFlow(server, name)))
   const unplayed = () => root('workflow_runs').where({ status: 'running' }).whereNull('replayed_at').first('id')
   await waitFor(async () => (await unplayed()) === undefined, 'all were played', { ms: 300_000, everyMs: 100 })
-  isOver = true
+  over.abort()
   await asking
   return { asked, lastedMs: performance.now() - startedAt }
 }
