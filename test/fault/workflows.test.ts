@@ -70,16 +70,20 @@ async function play(options: SystemOptions): Promise<void> {
     const trouble = Promise.all([faults(system, over.signal), answers(system.servers.at(-1)!, ids, over.signal)])
     trouble.catch(() => undefined)
     const read = (id: string) => api.call<WorkflowRun>('GET', `/workflows/runs/${id}`).catch(() => null)
-    let last: WorkflowRun[] = []
+    // Only those at work are read: to read all of them again and again would be most of the work.
+    const atWork = new Map<string, WorkflowRun | null>(ids.map((id) => [id, null]))
     try {
       await waitFor(
         async () => {
-          const runs = await Promise.all(ids.map(read))
-          if (runs.every((run) => run !== null)) last = runs
-          return runs.every((run) => run !== null && run.status !== 'running')
+          for (const id of atWork.keys()) {
+            const run = await read(id)
+            if (run !== null && run.status !== 'running') atWork.delete(id)
+            else if (run !== null) atWork.set(id, run)
+          }
+          return atWork.size === 0
         },
         'all programs end',
-        { ms: allMs, everyMs: 300, about: () => JSON.stringify(last, null, 1) },
+        { ms: allMs, everyMs: 300, about: () => JSON.stringify([...atWork.values()], null, 1) },
       )
     } finally {
       over.abort()
@@ -111,15 +115,18 @@ async function play(options: SystemOptions): Promise<void> {
 /** A person answers whatever the programs ask, and GitHub tells of its checks. */
 async function answers(server: TestServer, ids: readonly string[], over: AbortSignal): Promise<void> {
   const { api } = server
-  const answered = new Set<string>()
+  const [answered, past] = [new Set<string>(), new Set<string>()]
   while (!over.aborted) {
     for (const id of ids) {
+      if (past.has(id) || over.aborted) continue
       const run = await api.call<WorkflowRun>('GET', `/workflows/runs/${id}`).catch(() => null)
-      if (run?.parkedChecks != null) await tellChecks(server.url).catch(() => null)
-      const question = run?.parkedQuestion?.id
-      if (question === undefined || answered.has(question)) continue
+      if (run === null) continue
+      if (run.parkedChecks !== null) await tellChecks(server.url).catch(() => null)
+      const question = run.parkedQuestion?.id
+      if (answered.has(id) && run.parkedChecks === null) past.add(id)
+      if (question === undefined || answered.has(id)) continue
       await api.insist(`/questions/${question}/answer`, { answer: { text: null, selected: ['blue'] } })
-      answered.add(question)
+      answered.add(id)
     }
     await delay(100)
   }
