@@ -62,6 +62,7 @@ async function outcomeOf({ name, example }: Command): Promise<string> {
     values,
     out,
     ...sources,
+    words: bound,
     positionals: parsed.positionals,
     world: realWorld,
     isInteractive: false,

@@ -4,6 +4,7 @@ import { insertFileRelation } from '../../control-plane/resources/files/relation
 import { insertLoginToken } from '../../control-plane/resources/members/store.ts'
 import { insertGrant, insertProject } from '../../control-plane/resources/projects/store.ts'
 import { insertProgram } from '../../control-plane/resources/workflows/run-store.ts'
+import { insertLearning } from '../../control-plane/resources/learnings/store.ts'
 import { replaceLinks } from '../../control-plane/resources/wiki/link-store.ts'
 import { insertRelation } from '../../control-plane/resources/wiki/relation-store.ts'
 import { insertWorkflow } from '../../control-plane/resources/workflows/store.ts'
@@ -13,6 +14,7 @@ import { findWorkspace } from '../../control-plane/resources/workspaces/store.ts
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth, openSqlite } from '../kit/database.ts'
 import { seedFile } from './file-rows.ts'
+import { learningRow } from './learning-rows.ts'
 import { linkRow, seedPage } from './wiki-rows.ts'
 import { seedCall, seedFlow, workflowRow } from './workflow-rows.ts'
 import { at, projectRow, seedAgent, seedDevice, seedPerson, seedRun, seedWorkspace } from './seed.ts'
@@ -88,6 +90,7 @@ async function furnished(db: Db) {
   const file = await seedFile(db, workspaceId)
   const relation = { id: realWorld.uuid(), fileId: file.id, entityType: 'run', entityId: runId, role: 'spec' } as const
   await insertFileRelation(db, { ...relation, createdAt: at })
+  await insertLearning(db, learningRow(workspaceId))
   const page = await seedPage(db, workspaceId)
   await replaceLinks(db, page.id, [linkRow(page, 0)])
   const other = await seedPage(db, workspaceId)

@@ -21,6 +21,7 @@ import { compactions } from './019-idle-compaction.ts'
 import { workflows } from './020-workflows.ts'
 import { files } from './021-files.ts'
 import { wiki } from './022-wiki.ts'
+import { learnings } from './024-learnings.ts'
 import { questionWaits } from './025-question-waits.ts'
 
 /** In the order of their numbers; a released one is never changed. */
@@ -47,5 +48,6 @@ export const migrations: readonly Migration[] = [
   workflows,
   files,
   wiki,
+  learnings,
   questionWaits,
 ]

@@ -2,7 +2,16 @@ import type { Db } from '../../db/open.ts'
 
 /** The tables of everything that belongs to a workspace, for its removal. */
 
-type Owner = 'files' | 'wiki_pages' | 'workflow_runs' | 'runs' | 'agents' | 'projects' | 'tasks' | 'conversations'
+type Owner =
+  | 'files'
+  | 'wiki_pages'
+  | 'learnings'
+  | 'workflow_runs'
+  | 'runs'
+  | 'agents'
+  | 'projects'
+  | 'tasks'
+  | 'conversations'
 
 interface OwnedTable {
   table: string
@@ -19,6 +28,8 @@ export const ownedTables: readonly OwnedTable[] = [
   { table: 'file_relations', column: 'file_id', owner: 'files' },
   { table: 'file_revisions', column: 'file_id', owner: 'files' },
   { table: 'files', column: 'workspace_id' },
+  { table: 'learning_entities', column: 'learning_id', owner: 'learnings' },
+  { table: 'learnings', column: 'workspace_id' },
   { table: 'wiki_links', column: 'page_id', owner: 'wiki_pages' },
   { table: 'wiki_relations', column: 'from_page_id', owner: 'wiki_pages' },
   { table: 'wiki_revisions', column: 'page_id', owner: 'wiki_pages' },

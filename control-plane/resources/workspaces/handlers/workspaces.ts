@@ -10,6 +10,7 @@ import { countAgents } from '../../agents/store.ts'
 import { reviewWorkspaceBudget } from '../../approvals/steps/budget-gate.ts'
 import { fileViewerOf } from '../../files/rules.ts'
 import { countFiles } from '../../files/store.ts'
+import { countLearnings } from '../../learnings/store.ts'
 import { countPages } from '../../wiki/store.ts'
 import { findRole } from '../../members/store.ts'
 import { projectViewerOf } from '../../projects/rules.ts'
@@ -48,7 +49,8 @@ export function workspaceHandlers(): ImplementedRoute[] {
       const workflows = await countWorkflows(db, workspaceId)
       const { count: files, bytes: fileBytes } = await countFiles(db, { workspaceId, visibleTo: fileViewerOf(caller) })
       const wikiPages = await countPages(db, { workspaceId })
-      return { agents, tasks, projects, workflows, files, fileBytes, wikiPages }
+      const proposedLearnings = await countLearnings(db, { workspaceId, status: 'proposed' })
+      return { agents, tasks, projects, workflows, files, fileBytes, wikiPages, proposedLearnings }
     },
 
     async userList({ db, caller }) {
