@@ -56,8 +56,8 @@ export async function addRevision(
     ...(isTitled && { title, titleFolded: foldCase(title) }),
     ...(isPublished && { currentRevisionId: revision.id, tokenCount: tokenCountOf(sizeBytes), updatedAt: now }),
   }
-  await insertPageRevision(db, revision, body)
   await replacePage(db, page, after)
+  await insertPageRevision(db, revision, body)
   if (isPublished) await replaceLinks(db, page.id, await resolved(db, page, links))
   return { page: { ...after, version: page.version + 1 }, revision }
 }
