@@ -1,0 +1,75 @@
+import type { Db } from '../db/open.ts'
+import { listByWords, wordParts } from '../db/word-index.ts'
+import { expressionOf, hasCompounds, type SearchQuery } from './query.ts'
+import { rankOf } from './rank.ts'
+import { snippetOf, type Snippet } from './snippet.ts'
+import { listChunks, listSearchPages, type SearchPageRow } from './store.ts'
+
+/** No search finds more pages. */
+export const maxFound = 200
+/** UTF-16 units of text that are read for the snippets of one page of results; more than one page of usual texts has. */
+const maxRead = 4_000_000
+
+export interface Ranked {
+  subject: string
+  size: number
+}
+
+/**
+ * Lists the pages with all of these words, best first. The index knows which pages have a word and in which part of them; where
+ * more pages have it than are shown, those with it in narrower parts come first, then the newest. What is left is ranked by
+ * numbers that both databases store alike.
+ */
+export async function findRanked(
+  db: Db,
+  { workspaceId, query }: { workspaceId: string; query: SearchQuery },
+): Promise<Ranked[]> {
+  for (let attempt = 1; ; attempt++) {
+    const found = await candidates(db, workspaceId, query)
+    const rows = await listSearchPages(db, { workspaceId, ids: [...found.keys()] })
+    // A page that was indexed again in between has another number now.
+    if (rows.length < found.size && attempt < 3) continue
+    return rows
+      .map((row) => ({ row, rank: rankOf(query, { ...row, isExact: found.get(row.id) === true }) }))
+      .toSorted((a, b) => b.rank - a.rank || b.row.id - a.row.id)
+      .map(({ row: { subject, size } }) => ({ subject, size }))
+  }
+}
+
+/** Numbers of pages, each with whether what is one thing in the query is so in the page. */
+async function candidates(db: Db, workspaceId: string, query: SearchQuery): Promise<Map<SearchPageRow['id'], boolean>> {
+  const found = new Map<number, boolean>()
+  for (const isExact of hasCompounds(query) ? [true, false] : [false]) {
+    const words = expressionOf(query, isExact)
+    const list = (part: (typeof wordParts)[number]) =>
+      listByWords(db, { workspaceId, words, part, limit: maxFound + 1 })
+    const add = (ids: readonly number[]) => {
+      for (const id of ids) if (found.size < maxFound && !found.has(id)) found.set(id, isExact)
+    }
+    const all = await list('body')
+    if (all.length > maxFound - found.size)
+      for (const part of wordParts.slice(0, -1)) if (found.size < maxFound) add(await list(part))
+    add(all)
+  }
+  return found
+}
+
+/** Where each of these pages has the words. A page without text is left out. */
+export async function listSnippets(
+  db: Db,
+  { workspaceId, query, pages }: { workspaceId: string; query: SearchQuery; pages: readonly Ranked[] },
+): Promise<Map<string, Snippet>> {
+  let left = maxRead
+  const [subjects, firstOnly]: [string[], string[]] = [[], []]
+  for (const { subject, size } of pages) {
+    left -= size
+    ;(left >= 0 ? subjects : firstOnly).push(subject)
+  }
+  const bySubject = Map.groupBy(await listChunks(db, { workspaceId, subjects, firstOnly }), ({ subject }) => subject)
+  const snippets = new Map<string, Snippet>()
+  for (const [subject, chunks] of bySubject) {
+    const snippet = snippetOf(query, chunks)
+    if (snippet !== null) snippets.set(subject, snippet)
+  }
+  return snippets
+}

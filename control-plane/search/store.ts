@@ -1,0 +1,163 @@
+import { hash } from 'node:crypto'
+import { z } from 'zod'
+import { int, nullableText, text } from '../db/columns.ts'
+import type { Db } from '../db/open.ts'
+import { table, type RowOf } from '../db/table.ts'
+import { insertWords, removeWords } from '../db/word-index.ts'
+import { chunksOf, type BodyKind } from './chunks.ts'
+import { pageWords } from './page-words.ts'
+
+/**
+ * What of a workspace is found by its words. A subject is a page to whoever has it indexed, in the transaction that changes it,
+ * so that what is found is what is stored. An archived or deleted one is removed.
+ */
+const pages = table('search_pages', {
+  id: int,
+  workspaceId: text,
+  subject: text,
+  /** Words for the ranking; see page-words.ts. */
+  title: text,
+  headings: text,
+  counts: text,
+  length: int,
+  /** Of the body, in UTF-16 units. */
+  size: int,
+})
+export type SearchPageRow = RowOf<typeof pages>
+
+const chunks = table('search_chunks', {
+  id: int,
+  workspaceId: text,
+  subject: text,
+  ord: int,
+  heading: text,
+  start: int,
+  body: text,
+  /** Of all that a model is told of it: equal ones have one vector. */
+  digest: text,
+  /** The model that its vector is of; null: it has none. */
+  model: nullableText,
+})
+export type SearchChunkRow = RowOf<typeof chunks>
+
+export interface Indexed {
+  workspaceId: string
+  subject: string
+  title: string
+  kind: BodyKind
+  body: string
+}
+
+/** Replaces what is known of the subject. */
+export async function indexSubject(db: Db, page: Indexed): Promise<void> {
+  const { workspaceId, subject } = page
+  await removeFromIndex(db, subject)
+  const before = await removeChunks(db, subject)
+  const { chunks: cut, headings } = chunksOf(page.kind, page.body)
+  const { byPart, ...facts } = pageWords({ title: page.title, headings, body: page.body })
+  const [row] = (await db('search_pages')
+    .insert(pages.toColumns({ workspaceId, subject, size: page.body.length, ...facts }))
+    .returning('id')) as { id: number | string }[]
+  await insertWords(db, { id: Number(row!.id), workspaceId, words: byPart })
+  const rows = cut.map(({ heading, start, text }, ord) => ({
+    ...{ workspaceId, subject, ord, heading, start, body: text },
+    digest: digestOf({ title: page.title, heading, text }),
+  }))
+  const models = await listModels(
+    db,
+    workspaceId,
+    rows.map(({ digest }) => digest),
+  )
+  const now = rows.map((chunk) => ({ ...chunk, model: models.get(chunk.digest) ?? null }))
+  for (let i = 0; i < now.length; i += atOnce) await chunks.insert(db, now.slice(i, i + atOnce))
+  await removeLoneVectors(db, workspaceId, before)
+}
+
+/** PostgreSQL and SQLite bound the values of a statement. */
+const atOnce = 500
+
+/** Nothing of the subject is found any more. */
+export async function removeSubject(
+  db: Db,
+  { workspaceId, subject }: { workspaceId: string; subject: string },
+): Promise<void> {
+  await removeFromIndex(db, subject)
+  await removeLoneVectors(db, workspaceId, await removeChunks(db, subject))
+}
+
+async function removeFromIndex(db: Db, subject: string): Promise<void> {
+  const page = await pages.find(db, { subject })
+  if (page === null) return
+  await removeWords(db, [page.id])
+  await db('search_pages').where({ id: page.id }).delete()
+}
+
+/** Returns the digests of those that had a vector. */
+async function removeChunks(db: Db, subject: string): Promise<string[]> {
+  const digests: unknown[] = await db('search_chunks').where({ subject }).whereNotNull('model').pluck('digest')
+  await db('search_chunks').where({ subject }).delete()
+  return digests.map((digest) => text.parse(digest))
+}
+
+const digestOf = ({ title, heading, text }: { title: string; heading: string; text: string }): string =>
+  hash('sha256', JSON.stringify([title, heading, text]))
+
+const withModel = z.object({ digest: text, model: text })
+
+/** The models of vectors that are there for these digests. */
+async function listModels(db: Db, workspaceId: string, digests: readonly string[]): Promise<Map<string, string>> {
+  const models = new Map<string, string>()
+  for (let i = 0; i < digests.length; i += atOnce) {
+    const rows: unknown[] = await db('search_vectors')
+      .where({ workspace_id: workspaceId })
+      .whereIn('digest', digests.slice(i, i + atOnce))
+      .select('digest', 'model')
+    for (const row of rows) {
+      const { digest, model } = withModel.parse(row)
+      models.set(digest, model)
+    }
+  }
+  return models
+}
+
+/** Removes those of these vectors that no chunk has any more. */
+async function removeLoneVectors(db: Db, workspaceId: string, digests: readonly string[]): Promise<void> {
+  for (let i = 0; i < digests.length; i += atOnce)
+    await db('search_vectors')
+      .where({ workspace_id: workspaceId })
+      .whereIn('digest', digests.slice(i, i + atOnce))
+      .whereNotExists((left) => {
+        void left.from('search_chunks').select(db.raw('1')).whereRaw('search_chunks.digest = search_vectors.digest')
+        void left.where('search_chunks.workspace_id', workspaceId)
+      })
+      .delete()
+}
+
+const byIds = pages.query('where id in ? and workspace_id = ?')
+
+/** Those that are still there, in no order. */
+export async function listSearchPages(
+  db: Db,
+  { workspaceId, ids }: { workspaceId: string; ids: readonly number[] },
+): Promise<SearchPageRow[]> {
+  return ids.length === 0 ? [] : byIds.list(db, [ids.map(String), workspaceId])
+}
+
+/** The chunks of these subjects in their order; of one that is in `firstOnly`, the first. */
+export async function listChunks(
+  db: Db,
+  {
+    workspaceId,
+    subjects,
+    firstOnly = [],
+  }: { workspaceId: string; subjects: readonly string[]; firstOnly?: readonly string[] },
+): Promise<SearchChunkRow[]> {
+  const query = chunks
+    .from(db)
+    .where({ workspace_id: workspaceId })
+    .where((either) => {
+      void either.whereIn('subject', [...subjects])
+      void either.orWhere((first) => void first.whereIn('subject', [...firstOnly]).where({ ord: 0 }))
+    })
+  return chunks.list(query.orderBy('subject').orderBy('ord'))
+}
