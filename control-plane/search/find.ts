@@ -65,7 +65,9 @@ export async function listSnippets(
     left -= size
     ;(left >= 0 ? subjects : firstOnly).push(subject)
   }
-  const bySubject = Map.groupBy(await listChunks(db, { workspaceId, subjects, firstOnly }), ({ subject }) => subject)
+  const chunks = await listChunks(db, { workspaceId, subjects })
+  const firsts = await listChunks(db, { workspaceId, subjects: firstOnly, isFirst: true })
+  const bySubject = Map.groupBy([...chunks, ...firsts], ({ subject }) => subject)
   const snippets = new Map<string, Snippet>()
   for (const [subject, chunks] of bySubject) {
     const snippet = snippetOf(query, chunks)

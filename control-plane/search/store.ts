@@ -143,21 +143,14 @@ export async function listSearchPages(
   return ids.length === 0 ? [] : byIds.list(db, [ids.map(String), workspaceId])
 }
 
-/** The chunks of these subjects in their order; of one that is in `firstOnly`, the first. */
+const ofSubjects = chunks.query('where subject in ? and workspace_id = ? order by subject, ord')
+const firstOfSubjects = chunks.query('where subject in ? and ord = 0 and workspace_id = ?')
+
+/** The chunks of these subjects in their order, or only the first of each. */
 export async function listChunks(
   db: Db,
-  {
-    workspaceId,
-    subjects,
-    firstOnly = [],
-  }: { workspaceId: string; subjects: readonly string[]; firstOnly?: readonly string[] },
+  { workspaceId, subjects, isFirst = false }: { workspaceId: string; subjects: readonly string[]; isFirst?: boolean },
 ): Promise<SearchChunkRow[]> {
-  const query = chunks
-    .from(db)
-    .where({ workspace_id: workspaceId })
-    .where((either) => {
-      void either.whereIn('subject', [...subjects])
-      void either.orWhere((first) => void first.whereIn('subject', [...firstOnly]).where({ ord: 0 }))
-    })
-  return chunks.list(query.orderBy('subject').orderBy('ord'))
+  if (subjects.length === 0) return []
+  return (isFirst ? firstOfSubjects : ofSubjects).list(db, [subjects, workspaceId])
 }
