@@ -37,6 +37,8 @@ import { FileUrls } from './resources/files/signature.ts'
 import { clearAllLinks } from './resources/devices/store.ts'
 import { implementResources } from './routes.ts'
 import { registerAllRunEffects } from './run-effects.ts'
+import { createEmbeddingClient } from './search/embeddings/client.ts'
+import { EmbeddingFiller } from './search/embeddings/filler.ts'
 import { checkKey } from './resources/secrets/add.ts'
 import { keySourceOf } from './vault/key-source.ts'
 import { createVault, type Vault } from './vault/vault.ts'
@@ -94,6 +96,7 @@ export class ControlPlane {
   private readonly costly: CostlyPool
   private readonly engine: EnginePool | null
   private readonly workflowCatalog: WorkflowCatalog
+  private readonly filler: EmbeddingFiller | null
   private readonly idleMemory: IdleMemory
   private readonly vault: Vault
   private readonly starter: RunStarter
@@ -193,6 +196,9 @@ export class ControlPlane {
       everyMs: config.sweepMs,
       wakeContext: this.wakeContext,
     })
+    const { embeddings } = config
+    const model = embeddings === null ? null : createEmbeddingClient(embeddings, world)
+    this.filler = model === null ? null : new EmbeddingFiller({ root, client: model, world, log })
     this.sweeper = createSweeper({
       ...common,
       config,
@@ -202,6 +208,7 @@ export class ControlPlane {
       github: this.github.sweeps,
       wakeContext: this.wakeContext,
       blobs: this.blobs,
+      filler: this.filler,
     })
     this.http = createServer({
       // Other upgrade requests are ignored, which is allowed: clients that speak HTTP/2 send one with each request.
@@ -265,6 +272,7 @@ export class ControlPlane {
     const closed = new Promise<void>((resolve) => this.http.close(() => resolve()))
     this.http.closeIdleConnections()
     await this.sweeper.stop()
+    await this.filler?.stop()
     await this.github.stop()
     await this.linkServer.stop()
     const cancel = this.options.world.after(drainMs, () => this.http.closeAllConnections())

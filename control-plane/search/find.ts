@@ -1,6 +1,6 @@
 import type { Db } from '../db/open.ts'
 import { listByWords, wordParts } from '../db/word-index.ts'
-import { expressionOf, hasCompounds, type SearchQuery } from './query.ts'
+import { expressionOf, hasCompounds, readQuery, type SearchQuery } from './query.ts'
 import { rankOf } from './rank.ts'
 import { snippetOf, type Snippet } from './snippet.ts'
 import { listChunks, listSearchPages, type SearchPageRow } from './store.ts'
@@ -12,7 +12,10 @@ const maxRead = 4_000_000
 
 export interface Ranked {
   subject: string
+  /** Of its body, in UTF-16 units. */
   size: number
+  /** The chunk to show when none has the words. */
+  ord?: number | undefined
 }
 
 /**
@@ -57,7 +60,7 @@ async function candidates(db: Db, workspaceId: string, query: SearchQuery): Prom
 /** Where each of these pages has the words. A page without text is left out. */
 export async function listSnippets(
   db: Db,
-  { workspaceId, query, pages }: { workspaceId: string; query: SearchQuery; pages: readonly Ranked[] },
+  { workspaceId, text, pages }: { workspaceId: string; text: string; pages: readonly Ranked[] },
 ): Promise<Map<string, Snippet>> {
   let left = maxRead
   const [subjects, firstOnly]: [string[], string[]] = [[], []]
@@ -68,9 +71,15 @@ export async function listSnippets(
   const chunks = await listChunks(db, { workspaceId, subjects })
   const firsts = await listChunks(db, { workspaceId, subjects: firstOnly, isFirst: true })
   const bySubject = Map.groupBy([...chunks, ...firsts], ({ subject }) => subject)
+  const query = readQuery(text)
+  const ords = new Map(pages.map(({ subject, ord }) => [subject, ord ?? 0]))
   const snippets = new Map<string, Snippet>()
-  for (const [subject, chunks] of bySubject) {
-    const snippet = snippetOf(query, chunks)
+  for (const [subject, ofPage] of bySubject) {
+    const ord = ords.get(subject)
+    const snippet = snippetOf(
+      query,
+      ofPage.toSorted((a, b) => Number(b.ord === ord) - Number(a.ord === ord)),
+    )
     if (snippet !== null) snippets.set(subject, snippet)
   }
   return snippets

@@ -26,7 +26,7 @@ interface Piece {
 }
 
 /** The best of these chunks of a page: the one with most words of the query, the first of several. null: there is none. */
-export function snippetOf(query: SearchQuery, chunks: readonly Piece[]): Snippet | null {
+export function snippetOf(query: SearchQuery | null, chunks: readonly Piece[]): Snippet | null {
   const terms = termsOf(query)
   let best: { chunk: Piece; ranges: Snippet['ranges']; count: number } | null = null
   for (const chunk of chunks) {
@@ -43,8 +43,8 @@ interface Term {
   isPrefix: boolean
 }
 
-const termsOf = ({ items }: SearchQuery): Term[] =>
-  items.flatMap(({ words, whole }) => [...words, ...(whole === null ? [] : [whole])])
+const termsOf = (query: SearchQuery | null): Term[] =>
+  (query?.items ?? []).flatMap(({ words, whole }) => [...words, ...(whole === null ? [] : [whole])])
 
 /** Much quicker than reading the words of the text. */
 function mayHold(text: string, terms: readonly Term[]): boolean {

@@ -1,11 +1,9 @@
-import { hash } from 'node:crypto'
 import { z } from 'zod'
 import { int, nullableText, text } from '../db/columns.ts'
 import type { Db } from '../db/open.ts'
 import { table, type RowOf } from '../db/table.ts'
 import { insertWords, removeWords } from '../db/word-index.ts'
-import { chunksOf, type BodyKind } from './chunks.ts'
-import { pageWords } from './page-words.ts'
+import type { Searchable } from './searchable.ts'
 
 /**
  * What of a workspace is found by its words. A subject is a page to whoever has it indexed, in the transaction that changes it,
@@ -15,6 +13,8 @@ const pages = table('search_pages', {
   id: int,
   workspaceId: text,
   subject: text,
+  /** The title as its author wrote it. */
+  caption: text,
   /** Words for the ranking; see page-words.ts. */
   title: text,
   headings: text,
@@ -40,36 +40,31 @@ const chunks = table('search_chunks', {
 })
 export type SearchChunkRow = RowOf<typeof chunks>
 
-export interface Indexed {
-  workspaceId: string
-  subject: string
-  title: string
-  kind: BodyKind
-  body: string
-}
-
 /** Replaces what is known of the subject. */
-export async function indexSubject(db: Db, page: Indexed): Promise<void> {
-  const { workspaceId, subject } = page
+export async function indexSubject(
+  db: Db,
+  { workspaceId, subject }: { workspaceId: string; subject: string },
+  { caption, words: { byPart, ...facts }, chunks: cut, size }: Searchable,
+): Promise<void> {
   await removeFromIndex(db, subject)
   const before = await removeChunks(db, subject)
-  const { chunks: cut, headings } = chunksOf(page.kind, page.body)
-  const { byPart, ...facts } = pageWords({ title: page.title, headings, body: page.body })
   const [row] = (await db('search_pages')
-    .insert(pages.toColumns({ workspaceId, subject, size: page.body.length, ...facts }))
+    .insert(pages.toColumns({ workspaceId, subject, caption, size, ...facts }))
     .returning('id')) as { id: number | string }[]
   await insertWords(db, { id: Number(row!.id), workspaceId, words: byPart })
-  const rows = cut.map(({ heading, start, text }, ord) => ({
-    ...{ workspaceId, subject, ord, heading, start, body: text },
-    digest: digestOf({ title: page.title, heading, text }),
-  }))
-  const models = await listModels(
-    db,
+  const digests = cut.map(({ digest }) => digest)
+  const models = await listModels(db, workspaceId, digests)
+  const rows = cut.map(({ heading, start, text, digest }, ord) => ({
     workspaceId,
-    rows.map(({ digest }) => digest),
-  )
-  const now = rows.map((chunk) => ({ ...chunk, model: models.get(chunk.digest) ?? null }))
-  for (let i = 0; i < now.length; i += atOnce) await chunks.insert(db, now.slice(i, i + atOnce))
+    subject,
+    ord,
+    heading,
+    start,
+    body: text,
+    digest,
+    model: models.get(digest) ?? null,
+  }))
+  for (let i = 0; i < rows.length; i += atOnce) await chunks.insert(db, rows.slice(i, i + atOnce))
   await removeLoneVectors(db, workspaceId, before)
 }
 
@@ -98,9 +93,6 @@ async function removeChunks(db: Db, subject: string): Promise<string[]> {
   await db('search_chunks').where({ subject }).delete()
   return digests.map((digest) => text.parse(digest))
 }
-
-const digestOf = ({ title, heading, text }: { title: string; heading: string; text: string }): string =>
-  hash('sha256', JSON.stringify([title, heading, text]))
 
 const withModel = z.object({ digest: text, model: text })
 

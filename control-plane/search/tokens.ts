@@ -53,7 +53,8 @@ export function* tokenGroups(text: string): Generator<TokenGroup> {
     }
     end = index + run.length
     const found = tokensOf(run, index)
-    tokens.push(...found)
+    // Not by one call: a run may be as long as the text.
+    for (const token of found) tokens.push(token)
     words.push(found.length === 1 ? found[0]!.text : '')
   }
   if (tokens.length > 0) yield { tokens, ...joined(words) }
@@ -73,22 +74,23 @@ function joined(words: readonly string[]): Pick<TokenGroup, 'compounds' | 'whole
 
 function tokensOf(run: string, at: number): Token[] {
   if (!isUnspaced.test(run)) return wordsOf(run, at)
-  const tokens: Token[] = []
+  const parts: Token[][] = []
   let done = 0
   for (const match of run.matchAll(unspaced)) {
-    if (match.index > done) tokens.push(...wordsOf(run.slice(done, match.index), at + done))
+    if (match.index > done) parts.push(wordsOf(run.slice(done, match.index), at + done))
     const start = at + match.index
-    tokens.push(...(match[1] === undefined ? segments(match[0], start) : pairs(match[0], start)))
+    parts.push(match[1] === undefined ? segments(match[0], start) : pairs(match[0], start))
     done = match.index + match[0].length
   }
-  if (done < run.length) tokens.push(...wordsOf(run.slice(done), at + done))
-  return tokens
+  if (done < run.length) parts.push(wordsOf(run.slice(done), at + done))
+  return parts.flat()
 }
 
 /** One word as a rule; folding takes some signs apart into several. */
 function wordsOf(run: string, start: number): Token[] {
   const end = start + run.length
-  const folded = fold(run)
+  // A longer run is no word of anybody.
+  const folded = fold(run.slice(0, 4 * maxWord))
   const words = noWord.test(folded) ? folded.split(noWord) : [folded]
   return words.filter((word) => word !== '').map((word) => ({ text: cut(word), start, end }))
 }
@@ -100,7 +102,7 @@ const cut = (word: string): string =>
 /** Each two neighbours, and the last character, which begins no pair: so each character begins some word. */
 function pairs(run: string, start: number): Token[] {
   const folded = fold(run)
-  const characters = [...folded]
+  const characters = Array.from(folded)
   // Folding may change the length (half width to full); then the whole run stands for each of its pairs.
   const isSame = folded.length === run.length
   let at = start

@@ -3,6 +3,7 @@ import { expect } from 'vitest'
 import { z } from 'zod'
 import { findRanked } from '../../control-plane/search/find.ts'
 import { readQuery } from '../../control-plane/search/query.ts'
+import { readForSearch } from '../../control-plane/search/searchable.ts'
 import { indexSubject } from '../../control-plane/search/store.ts'
 import { onBoth } from '../kit/database.ts'
 import { seedWorkspace } from './seed.ts'
@@ -28,7 +29,7 @@ onBoth('each judged query finds its page first, in the same order on both databa
   expect([pages.length, queries.length]).toEqual([300, 89])
   const workspaceId = await seedWorkspace(root)
   await root.transaction(async (tx) => {
-    for (const { id, ...page } of pages) await indexSubject(tx, { workspaceId, subject: id, ...page })
+    for (const { id, ...page } of pages) await indexSubject(tx, { workspaceId, subject: id }, readForSearch(page))
   })
   const found: { q: string; order: string[] }[] = []
   for (const { q } of queries) {

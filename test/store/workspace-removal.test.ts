@@ -3,6 +3,9 @@ import type { Db } from '../../control-plane/db/open.ts'
 import { insertFileRelation } from '../../control-plane/resources/files/relation-store.ts'
 import { insertLoginToken } from '../../control-plane/resources/members/store.ts'
 import { insertGrant, insertProject } from '../../control-plane/resources/projects/store.ts'
+import { readForSearch } from '../../control-plane/search/searchable.ts'
+import { indexSubject } from '../../control-plane/search/store.ts'
+import { wordIndexTables } from '../../control-plane/db/word-index.ts'
 import { insertProgram } from '../../control-plane/resources/workflows/run-store.ts'
 import { insertWorkflow } from '../../control-plane/resources/workflows/store.ts'
 import { ownedTables, removeWorkspaceRows } from '../../control-plane/resources/workspaces/removal-store.ts'
@@ -38,6 +41,7 @@ test('each table is either emptied with its workspace or known to stay', async (
     .root('sqlite_master')
     .where({ type: 'table' })
     .whereNot('name', 'like', 'sqlite_%')
+    .whereNotIn('name', [...wordIndexTables])
     .orderBy('name')
     .select('name')
   const known = [...ownedTables.map(({ table }) => table), ...keptTables].toSorted()
@@ -85,6 +89,8 @@ async function furnished(db: Db) {
   const file = await seedFile(db, workspaceId)
   const relation = { id: realWorld.uuid(), fileId: file.id, entityType: 'run', entityId: runId, role: 'spec' } as const
   await insertFileRelation(db, { ...relation, createdAt: at })
+  const page = readForSearch({ title: 'Page', kind: 'markdown', body: 'Some text.' })
+  await indexSubject(db, { workspaceId, subject: realWorld.id('wik_') }, page)
   const id = realWorld.uuid()
   const body = Buffer.from('x')
   const rows: Record<string, Record<string, unknown>> = {
@@ -116,6 +122,7 @@ async function furnished(db: Db) {
       created_at: at,
       updated_at: at,
     },
+    search_vectors: { workspace_id: workspaceId, digest: 'd', model: 'm', vector: body, code: body },
     automation_fires: { id, automation_id: id, workspace_id: workspaceId, kind: 'skipped', created_at: at },
     repo_bindings: { workspace_id: workspaceId, repository: 'acme/web', created_at: at },
     provider_circuits: {
