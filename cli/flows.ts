@@ -25,6 +25,8 @@ const flows: Readonly<Record<string, () => Promise<Flow>>> = {
   'file download': async () => (await import('./flows/file/download.ts')).fileDownload,
   'file bulk-delete': async () => (await import('./flows/file/several.ts')).fileBulk,
   'file bulk-relate': async () => (await import('./flows/file/several.ts')).fileBulk,
+  'wiki get': async () => (await import('./flows/wiki.ts')).wikiGet,
+  'wiki restore': async () => (await import('./flows/wiki.ts')).wikiRestore,
   'task get': async () => (await import('./flows/task/get.ts')).taskGet,
   'task batch': async () => (await import('./flows/task/batch.ts')).taskBatch,
   'task assign': async () => (await import('./flows/task/change.ts')).taskAssign,

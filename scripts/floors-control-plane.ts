@@ -46,6 +46,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/files': 'files, their versions and relations, who sees them, what their URLs are signed with',
       'resources/tasks': 'tasks, checklists, dependencies, watchers, activity',
       'resources/conversations': 'conversations, their messages, who takes part, names of who speaks',
+      'resources/wiki': 'pages, their revisions, links and relations, what is read of their texts',
       'resources/workflows': 'stored programs, their runs and journals',
       'resources/automations': 'automations, their triggers, schedules and fires',
     },
@@ -74,6 +75,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/members/steps': 'ending what goes on in the name of a person',
       'resources/workflows/steps': 'beginning a run, and what the end of one means for its step',
       'resources/automations/steps': 'firing',
+      'resources/wiki/steps': 'publishing a text, making, archiving and removing pages',
       'resources/files/steps': 'a file as clients read it, what it belongs to, its end',
     },
   },
@@ -106,6 +108,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/workflows/handlers': 'programs, their starts and runs',
       'resources/automations/handlers': 'automations and their hooks',
       'resources/files/handlers': 'files, their versions and relations',
+      'resources/wiki/handlers': 'pages, their revisions and relations',
     },
   },
   {

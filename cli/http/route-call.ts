@@ -120,5 +120,9 @@ const columnsOf: Readonly<Record<string, readonly string[]>> = {
   'file list': ['id', 'name', 'contentType', 'sizeBytes', 'description', 'createdAt'],
   'file history': ['id', 'version', 'sizeBytes', 'sha256', 'author.name', 'createdAt'],
   'file relations list': ['id', 'entityType', 'entityId', 'role', 'createdAt'],
+  'wiki list': ['id', 'slug', 'title', 'tokenCount', 'updatedAt'],
+  'wiki backlinks': ['id', 'slug', 'title', 'updatedAt'],
+  'wiki sources': ['ord', 'url', 'text', 'page.slug'],
+  'wiki history': ['id', 'title', 'author.name', 'isPublished', 'createdAt'],
   'member list': ['userId', 'name', 'email', 'role'],
 }

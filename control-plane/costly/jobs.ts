@@ -1,5 +1,6 @@
 import { readDelivery } from '../github/read-delivery.ts'
 import { checkProgram } from '../workflows/program/check.ts'
+import { readPage } from '../resources/wiki/read-page.ts'
 import { findMisfit, findSchemaFlaw } from '../resources/runs/json-schemas.ts'
 
 /**
@@ -11,6 +12,7 @@ export const jobs = {
   'schemas.misfit': findMisfit,
   'github.delivery': readDelivery,
   'workflows.check': checkProgram,
+  'wiki.read': readPage,
 } as const
 
 export type JobName = keyof typeof jobs

@@ -43,26 +43,23 @@ export async function createWordIndex(tx: Tx): Promise<void> {
     with (fastupdate = off)`)
 }
 
-/** Words of each part, without those of narrower ones. */
-export type WordsByPart = Readonly<Record<WordPart, readonly string[]>>
+/** Words between blanks. A part need not repeat those of narrower ones. */
+export type WordsByPart = Readonly<Record<WordPart, string>>
 
 export async function insertWords(
   db: Db,
   { id, workspaceId, words }: { id: number; workspaceId: string; words: WordsByPart },
 ): Promise<void> {
   if (dialectOfDb(db) === 'sqlite') {
-    const values = [id, sqliteWorkspace(workspaceId), ...wordParts.map((part) => words[part].join(' '))]
+    const values = [id, sqliteWorkspace(workspaceId), ...wordParts.map((part) => words[part])]
     await db.raw(
       `insert into search_index (rowid, workspace, ${wordParts.join(', ')}) values (?, ?, ?, ?, ?, ?)`,
       values,
     )
     return
   }
-  const lexemes: string[] = [postgresWorkspace(workspaceId)]
-  const values = wordParts.map((part) => {
-    lexemes.push(...words[part])
-    return lexemes.join(' ')
-  })
+  let lexemes = postgresWorkspace(workspaceId)
+  const values = wordParts.map((part) => (lexemes = `${lexemes} ${words[part].trim()}`.trim()))
   const vectors = wordParts.map(() => `array_to_tsvector(string_to_array(?, ' '))`)
   await db.raw(`insert into search_index (rowid, ${wordParts.join(', ')}) values (?, ${vectors.join(', ')})`, [
     id,

@@ -1,11 +1,13 @@
-import type { WordsByPart } from '../db/word-index.ts'
 import { tokenGroups } from './tokens.ts'
 
-/** What the index and the ranking know of a page. */
-export interface PageWords {
-  byPart: WordsByPart
-  /** The words of the title, as in ` roll back `. */
-  title: string
+/** The words of a text for the index and for the ranking: flat, as a thread hands it over. Words stand between blanks. */
+export interface BodyWords {
+  heading: string
+  /** Those that the body has often. */
+  often: string
+  /** All that the body has. */
+  body: string
+  /** Those of the headings that the ranking looks at. */
   headings: string
   /** How often words stand in the body, as in ` run:12 id:3 `: those that do more than once, most frequent first. */
   counts: string
@@ -15,38 +17,34 @@ export interface PageWords {
 
 /** From this on a word counts as frequent in a page. */
 const often = 3
-/** Of all different words of a part, in UTF-8: PostgreSQL refuses 1 MiB. Only folded ligatures come near it. */
-const maxIndexed = 700_000
+/** Of different words, in UTF-8: PostgreSQL refuses 1 MiB of all together. Only folded ligatures come near it. */
+const maxBody = 900_000
+const maxPart = 50_000
 /** Of what the ranking reads of a page, in UTF-16 units. */
 const maxRead = 8_000
 
-export function pageWords(page: { title: string; headings: readonly string[]; body: string }): PageWords {
-  const title = countWords(page.title)
-  const headings = countWords(page.headings.join('\n'))
-  const body = countWords(page.body)
-  const frequent = [...body.counts].filter(([, count]) => count >= often).map(([word]) => word)
-  const parts = [title.counts.keys(), headings.counts.keys(), frequent, body.counts.keys()]
-  const known = new Set<string>()
-  let left = maxIndexed
-  const [inTitle = [], inHeadings = [], inOften = [], inBody = []] = parts.map((words) =>
-    [...words].filter((word) => {
-      left -= known.has(word) ? 0 : Buffer.byteLength(word)
-      return left >= 0 && !known.has(word) && known.add(word)
-    }),
-  )
+export function bodyWords({ headings, body }: { headings: readonly string[]; body: string }): BodyWords {
+  const inHeadings = countWords(headings.join('\n'))
+  const inBody = countWords(body)
+  const repeated = [...inBody.counts].filter(([, count]) => count > 1).toSorted(([, a], [, b]) => b - a)
   return {
-    byPart: { title: inTitle, heading: inHeadings, often: inOften, body: inBody },
-    title: listed([...title.counts.keys()]),
-    headings: listed([...headings.counts.keys()]),
-    counts: listed(
-      [...body.counts]
-        .filter(([, count]) => count > 1)
-        .toSorted(([, a], [, b]) => b - a)
-        .map(([word, count]) => `${word}:${count}`),
+    heading: listed(inHeadings.counts.keys(), maxPart),
+    often: listed(
+      repeated.filter(([, count]) => count >= often).map(([word]) => word),
+      maxPart,
     ),
-    length: body.length,
+    body: listed(inBody.counts.keys(), maxBody),
+    headings: listed(inHeadings.counts.keys(), maxRead),
+    counts: listed(
+      repeated.map(([word, count]) => `${word}:${count}`),
+      maxRead,
+    ),
+    length: inBody.length,
   }
 }
+
+/** The words of a title, each once. */
+export const titleWords = (title: string): string => listed(countWords(title).counts.keys(), maxRead)
 
 function countWords(text: string): { counts: Map<string, number>; length: number } {
   const counts = new Map<string, number>()
@@ -61,12 +59,14 @@ function countWords(text: string): { counts: Map<string, number>; length: number
   return { counts, length }
 }
 
-/** As many as fit, each between blanks. */
-function listed(words: readonly string[]): string {
-  let list = ' '
+/** As many as fit. */
+function listed(words: Iterable<string>, maxBytes: number): string {
+  const list: string[] = []
+  let left = maxBytes
   for (const word of words) {
-    if (list.length + word.length >= maxRead) break
-    list += `${word} `
+    left -= Buffer.byteLength(word) + 1
+    if (left < 0) break
+    list.push(word)
   }
-  return list
+  return ` ${list.map((word) => `${word} `).join('')}`
 }

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
-import { pageWords } from './page-words.ts'
+import { bodyWords, titleWords } from './page-words.ts'
 import { readQuery } from './query.ts'
 import { rankOf } from './rank.ts'
 
-const rank = (query: string, page: { title?: string; headings?: string[]; body?: string }, isExact = false): number => {
-  const { byPart, ...facts } = pageWords({ title: 'Notes', headings: [], body: '', ...page })
-  expect(byPart.title.length).toBeGreaterThan(0)
-  return rankOf(readQuery(query)!, { ...facts, isExact })
-}
+const rank = (
+  query: string,
+  { title = 'Notes', headings = [], body = '' }: { title?: string; headings?: string[]; body?: string },
+  isExact = false,
+): number => rankOf(readQuery(query)!, { ...bodyWords({ headings, body }), title: titleWords(title), isExact })
 const filler = 'filler '.repeat(200)
 
 /** Each ranks above the next. */

@@ -1,9 +1,11 @@
 import type { SearchedWord } from '../db/word-index.ts'
-import type { PageWords } from './page-words.ts'
+import type { BodyWords } from './page-words.ts'
 import type { SearchQuery } from './query.ts'
 
 /** A page that the index found, and what its rank depends on. The same on both databases, so the rank is. */
-export interface Found extends Omit<PageWords, 'byPart'> {
+export interface Found extends Pick<BodyWords, 'headings' | 'counts' | 'length'> {
+  /** Words of the title. */
+  title: string
   /** What the query has as one thing stands so in the page. */
   isExact: boolean
 }

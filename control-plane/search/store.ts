@@ -1,8 +1,11 @@
+import { hash } from 'node:crypto'
 import { z } from 'zod'
 import { int, nullableText, text } from '../db/columns.ts'
 import type { Db } from '../db/open.ts'
 import { table, type RowOf } from '../db/table.ts'
 import { insertWords, removeWords } from '../db/word-index.ts'
+import type { Chunk } from './chunks.ts'
+import { titleWords } from './page-words.ts'
 import type { Searchable } from './searchable.ts'
 
 /**
@@ -43,30 +46,30 @@ export type SearchChunkRow = RowOf<typeof chunks>
 /** Replaces what is known of the subject. */
 export async function indexSubject(
   db: Db,
-  { workspaceId, subject }: { workspaceId: string; subject: string },
-  { caption, words: { byPart, ...facts }, chunks: cut, size }: Searchable,
+  { workspaceId, subject, title }: { workspaceId: string; subject: string; title: string },
+  { words, chunks: cut, size }: Searchable,
 ): Promise<void> {
   await removeFromIndex(db, subject)
   const before = await removeChunks(db, subject)
+  const inTitle = titleWords(title)
+  const { headings, counts, length } = words
+  const facts = { caption: title, title: inTitle, headings, counts, length, size }
   const [row] = (await db('search_pages')
-    .insert(pages.toColumns({ workspaceId, subject, caption, size, ...facts }))
+    .insert(pages.toColumns({ workspaceId, subject, ...facts }))
     .returning('id')) as { id: number | string }[]
-  await insertWords(db, { id: Number(row!.id), workspaceId, words: byPart })
-  const digests = cut.map(({ digest }) => digest)
+  await insertWords(db, { id: Number(row!.id), workspaceId, words: { ...words, title: inTitle } })
+  const digests = cut.map((chunk) => digestOf(title, chunk))
   const models = await listModels(db, workspaceId, digests)
-  const rows = cut.map(({ heading, start, text, digest }, ord) => ({
-    workspaceId,
-    subject,
-    ord,
-    heading,
-    start,
-    body: text,
-    digest,
-    model: models.get(digest) ?? null,
-  }))
+  const rows = cut.map(({ heading, start, text: body }, ord) => {
+    const digest = digests[ord]!
+    return { workspaceId, subject, ord, heading, start, body, digest, model: models.get(digest) ?? null }
+  })
   for (let i = 0; i < rows.length; i += atOnce) await chunks.insert(db, rows.slice(i, i + atOnce))
   await removeLoneVectors(db, workspaceId, before)
 }
+
+const digestOf = (title: string, { heading, text: body }: Chunk): string =>
+  hash('sha256', JSON.stringify([title, heading, body]))
 
 /** PostgreSQL and SQLite bound the values of a statement. */
 const atOnce = 500

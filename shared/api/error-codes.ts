@@ -199,6 +199,25 @@ export const fileErrors = {
   sweeper_not_registered: entry(503, 'The server is starting. Try again.', 'retry'),
 } as const
 
+export const wikiErrors = {
+  wiki_page_not_found: entry(404, 'There is no page with this id or slug.', 'check_id'),
+  wiki_revision_not_found: entry(404, 'The page has no such revision.', 'check_id'),
+  wiki_stale_base_revision: entry(409, 'The page was changed since. Read it again.', 'read_again'),
+  wiki_body_truncated: entry(422, 'The body holds the mark of a text that was cut. Send all of it.', 'send_whole_body'),
+  wiki_body_shrunk: entry(422, 'The body has less than 60 % of the bytes of the current one.', 'send_allow_shrink'),
+  wiki_citation_style: entry(
+    422,
+    'The body has numbered citations or a section of sources. Cite with links where they belong.',
+    'use_inline_links',
+  ),
+  wiki_page_slug_conflict: entry(409, 'Another page has this slug, live or archived.', 'change_values'),
+  wiki_publish_failed: entry(409, 'The body cannot be published on this page.', 'fix_request'),
+  wiki_source_page_immutable: entry(409, 'The files that this page comes from say its slug and whether it is live.'),
+  wiki_relation_self: entry(400, 'A page does not supersede itself.', 'choose_another'),
+  wiki_relation_exists: entry(409, 'One of these pages supersedes the other, directly or through others.'),
+  wiki_relation_workspace_mismatch: entry(400, 'There is no such page in this workspace.', 'check_id'),
+} as const
+
 export const conversationErrors = {
   conversation_not_found: entry(404, 'There is no conversation with this id that you can see.', 'check_id'),
   dm_already_exists: entry(409, 'You have a dm with this agent; `details.conversationId` names it.', 'use_existing'),
@@ -273,6 +292,7 @@ export const errorCodes = {
   ...automationErrors,
   ...workflowErrors,
   ...fileErrors,
+  ...wikiErrors,
   ...gateErrors,
 } satisfies Record<string, ErrorEntry>
 

@@ -28,6 +28,7 @@ import { taskHistoryRoutes } from './task-history.ts'
 import { taskLinkRoutes } from './task-links.ts'
 import { taskRoutes } from './tasks.ts'
 import { secretRoutes } from './secrets.ts'
+import { wikiRoutes } from './wiki.ts'
 import { workflowRoutes } from './workflows.ts'
 import { workspaceActionRoutes } from './workspace-actions.ts'
 import { workspaceRoutes } from './workspaces.ts'
@@ -65,6 +66,7 @@ export const groups = {
   taskComments: taskCommentRoutes,
   files: fileRoutes,
   fileRelations: fileRelationRoutes,
+  wiki: wikiRoutes,
   openapi: openapiRoutes,
 } as const
 

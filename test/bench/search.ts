@@ -49,16 +49,14 @@ async function fill(database: Database): Promise<string> {
   await migrate(root, 1)
   const workspaceId = await seedWorkspace(root)
   const random = randomFrom(1)
-  const titles = new Map<string, string>()
   for (let from = 0; from < pages; from += 100)
     await root.transaction(async (tx) => {
       for (let i = from; i < from + 100; i++) {
         const subject = `page-${i}`
         const title = words(random, 3)
-        titles.set(subject, title)
         const sections = Array.from({ length: chunksOfPage }, () => `# ${words(random, 2)}\n\n${words(random, 90)}\n`)
-        const page = readForSearch({ title, kind: 'markdown', body: sections.join('\n') })
-        await indexSubject(tx, { workspaceId, subject }, page)
+        const text = readForSearch({ kind: 'markdown', body: sections.join('\n') })
+        await indexSubject(tx, { workspaceId, subject, title }, text)
       }
     })
   await fillBare(database)

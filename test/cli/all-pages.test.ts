@@ -44,7 +44,11 @@ async function fill(): Promise<Record<string, string>> {
   })
   const contentBase64 = 'eA=='
   const { id: fileId } = await post('/files', { name: 'pages.txt', contentBase64 })
+  const { id: wikiId } = await post('/wiki/pages', { title: 'Linked', body: 'Words.' })
+  const links = five.map((n) => `[${n}](https://example.com/${n})`).join(' ')
   for (const n of five) {
+    await post(`/wiki/pages/${wikiId}/revisions`, { body: `${links} ${n}` })
+    await post('/wiki/pages', { title: `Linking ${n}`, body: '[[Linked]]' })
     await post('/files', { name: `${n}.txt`, contentBase64 })
     await post(`/files/${fileId}/replace`, { contentBase64 })
     await post(`/files/${fileId}/relations`, { entityType: 'task', entityId: task.id, role: `role ${n}` })
@@ -85,6 +89,7 @@ async function fill(): Promise<Record<string, string>> {
     taskId: task.id,
     'tasks.id': task.id,
     'files.id': fileId,
+    'wiki.id': wikiId,
     dm: dm.id,
     'conversations.id': channel,
   }

@@ -80,7 +80,7 @@ function meant({ dimensions, meanings }: FakeEmbeddings, text: string): number[]
   const sum = Array.from({ length: dimensions }, () => 0)
   for (const { tokens } of tokenGroups(text))
     for (const { text: word } of tokens) {
-      let seed = [...(meanings.get(word) ?? word)].reduce((hash, c) => (hash * 31 + c.codePointAt(0)!) >>> 0, 7)
+      let seed = Array.from(meanings.get(word) ?? word).reduce((hash, c) => (hash * 31 + c.codePointAt(0)!) >>> 0, 7)
       for (let i = 0; i < dimensions; i++) {
         seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0
         sum[i]! += seed / 2 ** 31 - 1

@@ -22,14 +22,14 @@ import { normalized, vectorOfBytes } from '../../control-plane/search/embeddings
 import { listSnippets } from '../../control-plane/search/find.ts'
 import { search } from '../../control-plane/search/search.ts'
 import { readForSearch } from '../../control-plane/search/searchable.ts'
-import { indexSubject, removeSubject } from '../../control-plane/search/store.ts'
+import { indexSubject, listChunks, removeSubject } from '../../control-plane/search/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { startFakeEmbeddings, type FakeEmbeddings } from '../kit/fake-embeddings.ts'
 import { at, seedWorkspace } from './seed.ts'
 
 async function put(db: Db, workspaceId: string, subject: string, body: string): Promise<void> {
-  await indexSubject(db, { workspaceId, subject }, readForSearch({ title: subject, kind: 'markdown', body }))
+  await indexSubject(db, { workspaceId, subject, title: subject }, readForSearch({ kind: 'markdown', body }))
 }
 
 const model = 'one'
@@ -70,9 +70,9 @@ onBoth('a chunk is claimed by one, has its vector, and takes it along when its p
 onBoth('a text that two pages have keeps its vector until both are gone; another model asks anew', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
   const title = 'Same'
-  const both = readForSearch({ title, kind: 'markdown', body: 'Some text.' })
-  for (const subject of ['one', 'two']) await indexSubject(root, { workspaceId, subject }, both)
-  const [{ digest } = { digest: '' }] = both.chunks
+  const both = readForSearch({ kind: 'markdown', body: 'Some text.' })
+  for (const subject of ['one', 'two']) await indexSubject(root, { workspaceId, subject, title }, both)
+  const [{ digest } = { digest: '' }] = await listChunks(root, { workspaceId, subjects: ['one'] })
   await putVector(root, { workspaceId, digest, model, vector })
   await removeSubject(root, { workspaceId, subject: 'one' })
   expect(await listVectors(root, { workspaceId, digests: [digest] })).toHaveLength(1)

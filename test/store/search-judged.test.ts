@@ -29,7 +29,8 @@ onBoth('each judged query finds its page first, in the same order on both databa
   expect([pages.length, queries.length]).toEqual([300, 89])
   const workspaceId = await seedWorkspace(root)
   await root.transaction(async (tx) => {
-    for (const { id, ...page } of pages) await indexSubject(tx, { workspaceId, subject: id }, readForSearch(page))
+    for (const { id: subject, title, ...text } of pages)
+      await indexSubject(tx, { workspaceId, subject, title }, readForSearch(text))
   })
   const found: { q: string; order: string[] }[] = []
   for (const { q } of queries) {

@@ -7,6 +7,8 @@ import { readForSearch } from '../../control-plane/search/searchable.ts'
 import { indexSubject } from '../../control-plane/search/store.ts'
 import { wordIndexTables } from '../../control-plane/db/word-index.ts'
 import { insertProgram } from '../../control-plane/resources/workflows/run-store.ts'
+import { replaceLinks } from '../../control-plane/resources/wiki/link-store.ts'
+import { insertRelation } from '../../control-plane/resources/wiki/relation-store.ts'
 import { insertWorkflow } from '../../control-plane/resources/workflows/store.ts'
 import { ownedTables, removeWorkspaceRows } from '../../control-plane/resources/workspaces/removal-store.ts'
 import { findSlugOwner } from '../../control-plane/resources/workspaces/slug-store.ts'
@@ -14,6 +16,7 @@ import { findWorkspace } from '../../control-plane/resources/workspaces/store.ts
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth, openSqlite } from '../kit/database.ts'
 import { seedFile } from './file-rows.ts'
+import { linkRow, seedPage } from './wiki-rows.ts'
 import { seedCall, seedFlow, workflowRow } from './workflow-rows.ts'
 import { at, projectRow, seedAgent, seedDevice, seedPerson, seedRun, seedWorkspace } from './seed.ts'
 
@@ -89,8 +92,12 @@ async function furnished(db: Db) {
   const file = await seedFile(db, workspaceId)
   const relation = { id: realWorld.uuid(), fileId: file.id, entityType: 'run', entityId: runId, role: 'spec' } as const
   await insertFileRelation(db, { ...relation, createdAt: at })
-  const page = readForSearch({ title: 'Page', kind: 'markdown', body: 'Some text.' })
-  await indexSubject(db, { workspaceId, subject: realWorld.id('wik_') }, page)
+  const searched = { workspaceId, subject: realWorld.id('wik_'), title: 'Page' }
+  await indexSubject(db, searched, readForSearch({ kind: 'markdown', body: 'Some text.' }))
+  const page = await seedPage(db, workspaceId)
+  await replaceLinks(db, page.id, [linkRow(page, 0)])
+  const other = await seedPage(db, workspaceId)
+  await insertRelation(db, { fromPageId: page.id, toPageId: other.id, createdAt: at })
   const id = realWorld.uuid()
   const body = Buffer.from('x')
   const rows: Record<string, Record<string, unknown>> = {

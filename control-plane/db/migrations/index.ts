@@ -20,6 +20,7 @@ import { providerFailures } from './018-provider-failures.ts'
 import { compactions } from './019-idle-compaction.ts'
 import { workflows } from './020-workflows.ts'
 import { files } from './021-files.ts'
+import { wiki } from './022-wiki.ts'
 import { search } from './023-search.ts'
 
 /** In the order of their numbers; a released one is never changed. */
@@ -45,5 +46,6 @@ export const migrations: readonly Migration[] = [
   compactions,
   workflows,
   files,
+  wiki,
   search,
 ]

@@ -2,7 +2,16 @@ import type { Db } from '../../db/open.ts'
 
 /** The tables of everything that belongs to a workspace, for its removal. */
 
-type Owner = 'search_pages' | 'files' | 'workflow_runs' | 'runs' | 'agents' | 'projects' | 'tasks' | 'conversations'
+type Owner =
+  | 'search_pages'
+  | 'files'
+  | 'wiki_pages'
+  | 'workflow_runs'
+  | 'runs'
+  | 'agents'
+  | 'projects'
+  | 'tasks'
+  | 'conversations'
 
 interface OwnedTable {
   table: string
@@ -23,6 +32,10 @@ export const ownedTables: readonly OwnedTable[] = [
   { table: 'file_relations', column: 'file_id', owner: 'files' },
   { table: 'file_revisions', column: 'file_id', owner: 'files' },
   { table: 'files', column: 'workspace_id' },
+  { table: 'wiki_links', column: 'page_id', owner: 'wiki_pages' },
+  { table: 'wiki_relations', column: 'from_page_id', owner: 'wiki_pages' },
+  { table: 'wiki_revisions', column: 'page_id', owner: 'wiki_pages' },
+  { table: 'wiki_pages', column: 'workspace_id' },
   { table: 'run_frames', column: 'run_id', owner: 'runs' },
   { table: 'run_evidence', column: 'run_id', owner: 'runs' },
   { table: 'run_change_sets', column: 'run_id', owner: 'runs' },

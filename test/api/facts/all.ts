@@ -27,6 +27,7 @@ import { taskCommentFacts } from './task-comments.ts'
 import { taskHistoryFacts } from './task-history.ts'
 import { taskLinkFacts } from './task-links.ts'
 import { taskFacts } from './tasks.ts'
+import { wikiFacts } from './wiki.ts'
 import { workflowFacts } from './workflows.ts'
 import { workspaceActionFacts } from './workspace-actions.ts'
 import { workspaceFacts } from './workspaces.ts'
@@ -66,5 +67,6 @@ export const allFacts: Readonly<Record<keyof typeof groups, ResourceFacts>> = {
   taskComments: taskCommentFacts,
   files: fileFacts,
   fileRelations: fileRelationFacts,
+  wiki: wikiFacts,
   openapi: openapiFacts,
 }

@@ -1,3 +1,4 @@
+import { makePage } from '../facts/kit/wiki.ts'
 import { upload } from './files-kit.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { addUser } from '../../../control-plane/operator/people.ts'
@@ -157,6 +158,10 @@ test('the export tells of all agents and projects, and keeps text as text', asyn
     body: { source: source.replace('return ````', "return '````'") },
   })
   await upload(server, { token: person.token, visibility: 'private' })
+  await makePage({ server }, { title: 'How we ship', body: '# First\n```\n# Still\n' }, person.token)
+  const { id: draft } = await makePage({ server }, { title: 'Draft', kind: 'csv', body: 'a,b' }, person.token)
+  const neverPublished = { current_revision_id: null, token_count: null, archived_at: 1 }
+  await server.database.root('wiki_pages').where({ id: draft }).update(neverPublished)
   for (const prefix of ['workspaces', 'companies']) {
     const { manifest } = (await act(person, 'export', prefix)).body as { manifest: string }
     const headings = outsideOfFences(manifest).filter((line) => line.startsWith('#'))
@@ -173,6 +178,9 @@ test('the export tells of all agents and projects, and keeps text as text', asyn
       '### `nightly` `` At `night` ``',
       '## Files (1)',
       '### `notes.txt`',
+      '## Wiki (2)',
+      '### `How we ship`',
+      '### `Draft`',
     ])
     for (const text of [
       `- Id: \`${person.workspaceId}\``,
@@ -187,6 +195,8 @@ test('the export tells of all agents and projects, and keeps text as text', asyn
       '- Assignee: `@chief`',
       '```markdown\n# Big\n```',
       "`````js\nexport const meta = { name: 'nightly'",
+      '- Slug: `how-we-ship`\n- Status: `live`\n\n````markdown\n# First\n```\n# Still\n\n````\n',
+      '- Slug: `draft`\n- Status: `archived`\n\nIt was never published.\n',
     ])
       expect(manifest).toContain(text)
   }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { specOf } from '../../kit/rows.ts'
+import { makePage } from '../facts/kit/wiki.ts'
 import { upload } from './files-kit.ts'
 import { makeWorkflow } from './workflows-kit.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
@@ -181,6 +182,9 @@ test('stats count what the caller sees', async () => {
   const retired = await makeWorkflow(server, 'return 3', { token: person.token })
   await server.ok(`/workflows/records/${retired}`, { method: 'DELETE', token: person.token })
   await upload(server, { token: person.token })
+  await makePage({ server }, {}, person.token)
+  const { id: old } = await makePage({ server }, {}, person.token)
+  await server.ok(`/wiki/pages/${old}`, { method: 'PATCH', body: { archived: true }, token: person.token })
   await upload(server, { token: person.token, visibility: 'private' })
   for (const path of ['/workspaces/stats', '/companies/stats']) {
     expect(await server.ok(path, { token: person.token })).toEqual({
@@ -190,6 +194,7 @@ test('stats count what the caller sees', async () => {
       workflows: 2,
       files: 2,
       fileBytes: 22,
+      wikiPages: 1,
     })
     expect(await server.ok(path, { token: member.token })).toEqual({
       agents: 1,
@@ -198,6 +203,7 @@ test('stats count what the caller sees', async () => {
       workflows: 2,
       files: 1,
       fileBytes: 11,
+      wikiPages: 1,
     })
   }
 })

@@ -4,13 +4,15 @@ import { listAgents } from '../../agents/store.ts'
 import { listFiles } from '../../files/store.ts'
 import { listProjects } from '../../projects/store.ts'
 import { listTasks } from '../../tasks/list-store.ts'
+import { findRevisionBody } from '../../wiki/revision-store.ts'
+import { listPages, type WikiPageRow } from '../../wiki/store.ts'
 import { listWorkflows, type WorkflowRow } from '../../workflows/store.ts'
-import { manifestOf } from './manifest.ts'
+import { manifestOf, type ExportedPage } from './manifest.ts'
 import type { WorkspaceRow } from '../store.ts'
 
 const pageSize = 200
 
-/** Writes all live agents, projects and tasks of a workspace as Markdown, oldest first, its workflows by name, and what its files are. */
+/** Writes all live agents, projects and tasks of a workspace as Markdown, oldest first, its workflows by name, what its files are, and its wiki. */
 export async function exportWorkspace(db: Db, workspace: WorkspaceRow, now: number): Promise<string> {
   const filter = { workspaceId: workspace.id, limit: pageSize }
   const agents = await readAll((before) => listAgents(db, { ...filter, ...before }))
@@ -20,7 +22,25 @@ export async function exportWorkspace(db: Db, workspace: WorkspaceRow, now: numb
   )
   const workflows = await allWorkflows(db, workspace.id)
   const files = await readAll((before) => listFiles(db, { ...filter, visibleTo: null, ...before }))
-  return manifestOf({ workspace, exportedAt: toTimestamp(now), agents, projects, tasks, workflows, files })
+  const pages = await withBodies(
+    db,
+    await readAll((before) => listPages(db, { ...filter, isArchived: null, ...before })),
+  )
+  return manifestOf({ workspace, exportedAt: toTimestamp(now), agents, projects, tasks, workflows, files, pages })
+}
+
+/** Beyond this many tokens in total, texts of pages are left out. */
+const mostTokens = 4_000_000
+
+async function withBodies(db: Db, pages: readonly WikiPageRow[]): Promise<ExportedPage[]> {
+  const all: ExportedPage[] = []
+  let left = mostTokens
+  for (const page of pages) {
+    left -= page.tokenCount ?? 0
+    const isRead = page.currentRevisionId !== null && left >= 0
+    all.push({ ...page, body: isRead ? await findRevisionBody(db, page.currentRevisionId!) : null })
+  }
+  return all
 }
 
 async function allWorkflows(db: Db, workspaceId: string): Promise<WorkflowRow[]> {

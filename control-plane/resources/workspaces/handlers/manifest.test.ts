@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { agentRow } from '../../../../test/store/seed.ts'
+import { pageRow } from '../../../../test/store/wiki-rows.ts'
 import { manifestOf, type ManifestFacts } from './manifest.ts'
 
 const workspace = {
@@ -24,6 +25,7 @@ test('the text for an empty workspace says that it is empty', () => {
     tasks: [],
     workflows: [],
     files: [],
+    pages: [],
   })
   expect(text).toContain('## Agents (0)\n\nNone.')
   expect(text).toContain('## Projects (0)\n\nNone.')
@@ -34,7 +36,16 @@ test('the text for an empty workspace says that it is empty', () => {
 
 test('names with backticks and line breaks stay on one line and add no markup', () => {
   const agents = [agent('a `b`\n# c', ''), agent('`', ''), agent('\n', '')]
-  const text = manifestOf({ workspace, exportedAt: 'x', agents, projects: [], tasks: [], workflows: [], files: [] })
+  const text = manifestOf({
+    workspace,
+    exportedAt: 'x',
+    agents,
+    projects: [],
+    tasks: [],
+    workflows: [],
+    files: [],
+    pages: [],
+  })
   expect(text.match(/^### .*$/gm)).toEqual(['### ``a `b` # c``', '### `` ` ``', '### (empty)'])
 })
 
@@ -48,8 +59,20 @@ test('instructions that are too long in total are replaced by their hash', () =>
     tasks: [],
     workflows: [],
     files: [],
+    pages: [],
   })
   expect(text.length).toBeLessThan(10_000_000)
   expect(text).toContain('`hash of second`')
   expect(text).not.toContain('hash of first')
+})
+
+test('texts of pages that are too long in total are left out', () => {
+  const pages = [
+    { ...pageRow('w', { title: 'A' }), body: 'Words.' },
+    { ...pageRow('w', { title: 'B', kind: 'csv' }), body: null },
+  ]
+  const empty = { agents: [], projects: [], tasks: [], workflows: [], files: [] }
+  const text = manifestOf({ workspace, exportedAt: 'x', ...empty, pages })
+  expect(text).toContain('```markdown\nWords.\n```')
+  expect(text).toContain('Its text is left out for its length.')
 })

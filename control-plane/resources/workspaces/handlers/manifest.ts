@@ -3,6 +3,7 @@ import { handleText } from '../../agents/present.ts'
 import type { FileRow } from '../../files/store.ts'
 import type { ProjectRow } from '../../projects/store.ts'
 import type { TaskRow } from '../../tasks/store.ts'
+import type { WikiPageRow } from '../../wiki/store.ts'
 import type { WorkflowRow } from '../../workflows/store.ts'
 import type { WorkspaceRow } from '../store.ts'
 
@@ -26,7 +27,11 @@ export interface ManifestFacts {
   tasks: readonly TaskRow[]
   workflows: readonly WorkflowRow[]
   files: readonly FileRow[]
+  pages: readonly ExportedPage[]
 }
+
+/** `body` is null when it was left out for its length, or when there is none. */
+export type ExportedPage = WikiPageRow & { body: string | null }
 
 export function manifestOf({
   workspace,
@@ -36,6 +41,7 @@ export function manifestOf({
   tasks,
   workflows,
   files,
+  pages,
 }: ManifestFacts): string {
   const byUuid = new Map(agents.map((agent) => [agent.uuid, agent]))
   let left = longestInstructions
@@ -71,6 +77,9 @@ export function manifestOf({
     '',
     `## Files (${files.length})`,
     ...(files.length === 0 ? ['', 'None.'] : files.flatMap(fileSection)),
+    '',
+    `## Wiki (${pages.length})`,
+    ...(pages.length === 0 ? ['', 'None.'] : pages.flatMap(pageSection)),
     '',
   ].join('\n')
 }
@@ -116,6 +125,27 @@ function fileSection({ id, name, contentType, sizeBytes, sha256, visibility, des
       Visibility: visibility,
       Description: description,
     }),
+  ]
+}
+
+function pageSection(page: ExportedPage): string[] {
+  const { id, slug, title, kind, archivedAt, sourceRef, currentRevisionId, body } = page
+  return [
+    '',
+    `### ${span(title)}`,
+    '',
+    ...facts({
+      Id: id,
+      Slug: slug,
+      Status: archivedAt === null ? 'live' : 'archived',
+      File: sourceRef,
+    }),
+    '',
+    ...(currentRevisionId === null
+      ? ['It was never published.']
+      : body === null
+        ? ['Its text is left out for its length.']
+        : fence(body, kind)),
   ]
 }
 
@@ -208,7 +238,7 @@ function span(text: string): string {
   return line === '' ? '(empty)' : `${ticks}${pad}${line}${pad}${ticks}`
 }
 
-function fence(text: string, language: 'markdown' | 'js' = 'markdown'): string[] {
+function fence(text: string, language: 'markdown' | 'csv' | 'js' = 'markdown'): string[] {
   const ticks = '`'.repeat(Math.max(3, longestRun(text) + 1))
   return [`${ticks}${language}`, text, ticks]
 }

@@ -10,6 +10,7 @@ import { countAgents } from '../../agents/store.ts'
 import { reviewWorkspaceBudget } from '../../approvals/steps/budget-gate.ts'
 import { fileViewerOf } from '../../files/rules.ts'
 import { countFiles } from '../../files/store.ts'
+import { countPages } from '../../wiki/store.ts'
 import { findRole } from '../../members/store.ts'
 import { projectViewerOf } from '../../projects/rules.ts'
 import { countProjects } from '../../projects/store.ts'
@@ -46,7 +47,8 @@ export function workspaceHandlers(): ImplementedRoute[] {
       const tasks = await countTasks(db, workspaceId, projectViewerOf(caller))
       const workflows = await countWorkflows(db, workspaceId)
       const { count: files, bytes: fileBytes } = await countFiles(db, { workspaceId, visibleTo: fileViewerOf(caller) })
-      return { agents, tasks, projects, workflows, files, fileBytes }
+      const wikiPages = await countPages(db, { workspaceId })
+      return { agents, tasks, projects, workflows, files, fileBytes, wikiPages }
     },
 
     async userList({ db, caller }) {

@@ -1,0 +1,96 @@
+import { cursorOf, pageOf } from '../../../../shared/api/paging.ts'
+import { bytesOf } from '../../../../shared/api/wiki-fields.ts'
+import type { wikiRoutes } from '../../../../shared/api/wiki.ts'
+import { z } from 'zod'
+import type { Db } from '../../../db/open.ts'
+import { answer, type HandlerInput } from '../../../http/implement.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { namedPage, namedRevision } from '../lookup.ts'
+import { presentPageSummary, presentRevisions } from '../present.ts'
+import type { PageReading } from '../read-page.ts'
+import { findPageRevision, findRevisionBody, listPageRevisions, type WikiRevisionRow } from '../revision-store.ts'
+import { publishFlaws, restoreFlaws } from '../rules.ts'
+import { addRevision } from '../steps/publish.ts'
+import type { WikiPageRow } from '../store.ts'
+import { authorOf } from './author.ts'
+import { readingOf, refuseIfAny } from './reading.ts'
+
+/** Revisions of pages. None is ever changed: what is restored is published once more. */
+type Routes = typeof wikiRoutes
+
+const cursor = z.tuple([z.number().int().positive().max(2_147_483_647)])
+
+export async function revisions({ db, caller, params, query }: HandlerInput<Routes['revisions']>) {
+  const page = await namedPage(db, caller.workspaceId, params.id)
+  const { limit } = query
+  const below = cursorOf(query, cursor)?.[0] ?? null
+  const rows = await listPageRevisions(db, { pageId: page.id, below, limit })
+  const shown = await presentRevisions(db, page.workspaceId, rows.slice(0, limit))
+  const byId = new Map(shown.map((revision) => [revision.id, revision]))
+  return pageOf({ rows, limit, keyOf: ({ number }) => [number], present: ({ id }) => byId.get(id)! })
+}
+
+export async function revision({ db, caller, params }: HandlerInput<Routes['revision']>) {
+  const page = await namedPage(db, caller.workspaceId, params.id)
+  return presented(db, page, await namedRevision(db, page, { id: params.revisionId, param: 'revisionId' }))
+}
+
+export async function publish(
+  { db, caller, params, body, world }: HandlerInput<Routes['publish']>,
+  { links, flaws }: PageReading,
+) {
+  const page = await namedPage(db, caller.workspaceId, params.id)
+  const { baseRevisionId = null, allowShrink, title = page.title } = body
+  if (baseRevisionId !== null) await namedRevision(db, page, { id: baseRevisionId, param: 'baseRevisionId' })
+  const current = page.currentRevisionId === null ? null : await findPageRevision(db, page.id, page.currentRevisionId)
+  refuseIfAny(
+    publishFlaws({
+      bodyFlaws: flaws,
+      sizeBytes: bytesOf(body.body),
+      current,
+      baseRevisionId,
+      allowShrink,
+      isArchived: page.archivedAt !== null,
+    }),
+  )
+  const draft = { title, body: body.body, links, ...(await authorOf(db, caller)) }
+  return answer(201, await published(db, await addRevision(db, page, draft, world), draft.body))
+}
+
+/** A revision is read before the transaction: it never changes. */
+export interface ToRestore {
+  body: string
+  reading: PageReading
+}
+
+export async function readToRestore(
+  { db, caller, params }: HandlerInput<Routes['restore']>,
+  deps: Pick<ResourceDependencies, 'costly'>,
+): Promise<ToRestore> {
+  const page = await namedPage(db, caller.workspaceId, params.id)
+  const { id } = await namedRevision(db, page, { id: params.revisionId, param: 'revisionId' })
+  const body = await findRevisionBody(db, id)
+  return { body, reading: await readingOf({ kind: page.kind, body }, { caller, ...deps }) }
+}
+
+export async function restore(
+  { db, caller, params, world }: HandlerInput<Routes['restore']>,
+  { body, reading: { links, flaws } }: ToRestore,
+) {
+  const page = await namedPage(db, caller.workspaceId, params.id)
+  const { title, sourceRef } = await namedRevision(db, page, { id: params.revisionId, param: 'revisionId' })
+  const facts = { sizeBytes: bytesOf(body), current: null, baseRevisionId: null, allowShrink: true }
+  refuseIfAny(restoreFlaws(publishFlaws({ ...facts, bodyFlaws: flaws, isArchived: page.archivedAt !== null })))
+  const draft = { title, body, links, sourceRef, ...(await authorOf(db, caller)) }
+  return published(db, await addRevision(db, page, draft, world), body)
+}
+
+async function published(db: Db, { page, revision }: { page: WikiPageRow; revision: WikiRevisionRow }, body: string) {
+  const [shown] = await presentRevisions(db, page.workspaceId, [revision])
+  return { ...shown!, body, page: presentPageSummary(page) }
+}
+
+async function presented(db: Db, page: WikiPageRow, row: WikiRevisionRow) {
+  const [shown] = await presentRevisions(db, page.workspaceId, [row])
+  return { ...shown!, body: await findRevisionBody(db, row.id) }
+}

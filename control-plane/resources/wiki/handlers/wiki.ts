@@ -1,0 +1,130 @@
+import { fail } from '../../../../shared/api/errors.ts'
+import { wikiPageId } from '../../../../shared/api/ids.ts'
+import { batchOf, beforeOf, cursorOf, pageByTime, pageOf, timeAndId } from '../../../../shared/api/paging.ts'
+import { wikiRoutes } from '../../../../shared/api/wiki.ts'
+import { asPageSlug, pageSlugOf } from '../../../../shared/lib/page-slug.ts'
+import { given } from '../../../../shared/lib/given.ts'
+import { z } from 'zod'
+import { answer, implement, prepared, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import type { ResourceDependencies } from '../../dependencies.ts'
+import { listLinks } from '../link-store.ts'
+import { namedPage } from '../lookup.ts'
+import { presentPage, presentPageSummary, presentSources } from '../present.ts'
+import type { PageReading } from '../read-page.ts'
+import { changesWhatFilesSay } from '../rules.ts'
+import { changePage, checkSlug, makePage, removePage } from '../steps/page.ts'
+import { addRevision } from '../steps/publish.ts'
+import { countPages, listPages, listPagesByIds } from '../store.ts'
+import { authorOf } from './author.ts'
+import { readingOf, refuseIfAny } from './reading.ts'
+import { supersede, unsupersede } from './relation.ts'
+import { publish, readToRestore, restore, revision, revisions, type ToRestore } from './revision.ts'
+
+type Dependencies = Pick<ResourceDependencies, 'costly'>
+type Routes = typeof wikiRoutes
+
+/** Pages are there for everybody in their workspace. */
+export function wikiHandlers(deps: Dependencies): ImplementedRoute[] {
+  return implement(wikiRoutes, {
+    list,
+
+    create: prepared<Routes['create'], PageReading>({
+      before: ({ caller, body }) => readingOf(body, { caller, ...deps }),
+      handle: create,
+    }),
+
+    async get({ db, caller, params }) {
+      return presentPage(db, await namedPage(db, caller.workspaceId, params.id))
+    },
+
+    update,
+
+    async delete({ db, caller, params }) {
+      await removePage(db, await namedPage(db, caller.workspaceId, params.id))
+    },
+
+    revisions,
+
+    publish: prepared<Routes['publish'], PageReading>({
+      async before({ db, caller, params, body: { body } }) {
+        const { kind } = await namedPage(db, caller.workspaceId, params.id)
+        return readingOf({ kind, body }, { caller, ...deps })
+      },
+      handle: publish,
+    }),
+
+    revision,
+
+    restore: prepared<Routes['restore'], ToRestore>({
+      before: (input) => readToRestore(input, deps),
+      handle: restore,
+    }),
+
+    supersede,
+    unsupersede,
+    backlinks,
+    sources,
+
+    async embeddingStatus({ db, caller }) {
+      const pages = await countPages(db, { workspaceId: caller.workspaceId, isPublished: true })
+      return { object: 'wiki_embedding_status' as const, isConfigured: false, pages, embeddedPages: 0 }
+    },
+  })
+}
+
+const cursor = timeAndId(wikiPageId)
+
+async function list({ db, caller, query }: HandlerInput<Routes['list']>) {
+  const { workspaceId } = caller
+  const { ids, archived: isArchived = false, neverPublished, q, limit } = query
+  if (ids !== undefined) {
+    const found = new Map((await listPagesByIds(db, { workspaceId, ids })).map((page) => [page.id, page]))
+    return batchOf(ids, (id) => (found.has(id) ? presentPageSummary(found.get(id)!) : null))
+  }
+  const isPublished = neverPublished === undefined ? undefined : !neverPublished
+  const filter = { workspaceId, isArchived, ...given({ isPublished, q }) }
+  return pageByTime(await listPages(db, { ...filter, ...beforeOf(query, cursor), limit }), limit, presentPageSummary)
+}
+
+async function create({ db, caller, body, world }: HandlerInput<Routes['create']>, { links, flaws }: PageReading) {
+  const { title, kind } = body
+  const slug = asPageSlug(body.slug ?? pageSlugOf(title))
+  if (slug === null)
+    fail('validation_error', { param: 'slug', message: 'The title gives no slug: send one of letters and digits.' })
+  refuseIfAny(flaws)
+  const authored = await authorOf(db, caller, body)
+  const made = await makePage(db, { workspaceId: caller.workspaceId, slug, title, kind, sourceRef: null }, world)
+  const { page } = await addRevision(db, made, { title, body: body.body, links, ...authored }, world)
+  return answer(201, await presentPage(db, page))
+}
+
+async function update({ db, caller, params, body, world }: HandlerInput<Routes['update']>) {
+  const page = await namedPage(db, caller.workspaceId, params.id)
+  const { archived } = body
+  const slug = body.slug === undefined ? undefined : (asPageSlug(body.slug) ?? undefined)
+  if (changesWhatFilesSay(page, { slug, archived }))
+    fail('wiki_source_page_immutable', {
+      message: `The page comes from ${page.sourceRef}: the files say its slug and whether it is live.`,
+    })
+  if (slug !== undefined && slug !== page.slug) await checkSlug(db, caller.workspaceId, slug)
+  return presentPage(db, await changePage(db, page, given({ slug, archived }), world))
+}
+
+async function backlinks({ db, caller, params, query }: HandlerInput<Routes['backlinks']>) {
+  const { workspaceId } = caller
+  const { limit } = query
+  const linkingTo = await namedPage(db, workspaceId, params.id)
+  const filter = { workspaceId, isArchived: false, linkingTo, ...beforeOf(query, cursor), limit }
+  return pageByTime(await listPages(db, filter), limit, presentPageSummary)
+}
+
+const linkCursor = z.tuple([z.number().int().nonnegative().max(2_147_483_647)])
+
+async function sources({ db, caller, params, query }: HandlerInput<Routes['sources']>) {
+  const { workspaceId } = caller
+  const { limit } = query
+  const { id: pageId } = await namedPage(db, workspaceId, params.id)
+  const rows = await listLinks(db, { pageId, after: cursorOf(query, linkCursor)?.[0] ?? null, limit })
+  const shown = await presentSources(db, workspaceId, rows.slice(0, limit))
+  return pageOf({ rows, limit, keyOf: ({ ord }) => [ord], present: ({ ord }) => shown.get(ord)! })
+}

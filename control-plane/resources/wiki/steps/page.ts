@@ -1,0 +1,79 @@
+import { fail } from '../../../../shared/api/errors.ts'
+import type { PageKind } from '../../../../shared/api/wiki-fields.ts'
+import type { World } from '../../../../shared/lib/world.ts'
+import type { Db } from '../../../db/open.ts'
+import { replaceLinks } from '../link-store.ts'
+import { removeRelationsOf } from '../relation-store.ts'
+import { removePageRevisions } from '../revision-store.ts'
+import { findPageBySlug, foldCase, insertPage, removePageRow, replacePage, type WikiPageRow } from '../store.ts'
+
+/**
+ * The life of a page.
+ *
+ *   (none) --make--> live <--archive, unarchive--> archived
+ *   live, archived --remove--> (none), its slug free
+ */
+
+/** Makes a live page without a revision. Fails with `wiki_page_slug_conflict`. */
+export async function makePage(
+  db: Db,
+  {
+    workspaceId,
+    slug,
+    title,
+    kind,
+    sourceRef,
+  }: { workspaceId: string; slug: string; title: string; kind: PageKind; sourceRef: string | null },
+  world: World,
+): Promise<WikiPageRow> {
+  await checkSlug(db, workspaceId, slug)
+  const now = world.now()
+  const page: WikiPageRow = {
+    id: world.id('wik_'),
+    workspaceId,
+    slug,
+    title,
+    titleFolded: foldCase(title),
+    kind,
+    sourceRef,
+    currentRevisionId: null,
+    tokenCount: null,
+    revisionCount: 0,
+    archivedAt: null,
+    version: 1,
+    createdAt: now,
+    updatedAt: now,
+  }
+  await insertPage(db, page)
+  return page
+}
+
+/** Fails with `wiki_page_slug_conflict` when a page, live or archived, has the slug. */
+export async function checkSlug(db: Db, workspaceId: string, slug: string): Promise<void> {
+  const other = await findPageBySlug(db, workspaceId, slug)
+  if (other === null) return
+  const message = `The ${other.archivedAt === null ? 'live' : 'archived'} page ${other.id} has the slug ${slug}.`
+  fail('wiki_page_slug_conflict', { param: 'slug', message, details: { pageId: other.id } })
+}
+
+/** Changes slug and archive state; what is left out stays. Does nothing when all is so already. */
+export async function changePage(
+  db: Db,
+  page: WikiPageRow,
+  { slug = page.slug, archived = page.archivedAt !== null }: { slug?: string; archived?: boolean },
+  world: World,
+): Promise<WikiPageRow> {
+  if (slug === page.slug && archived === (page.archivedAt !== null)) return page
+  const now = world.now()
+  const after = { ...page, slug, archivedAt: archived ? (page.archivedAt ?? now) : null, updatedAt: now }
+  await replacePage(db, page, after)
+  return { ...after, version: page.version + 1 }
+}
+
+/** Links of other pages stay and lead to nothing, until another page has the slug. */
+export async function removePage(db: Db, { id }: WikiPageRow): Promise<void> {
+  await replaceLinks(db, id, [])
+  await removeRelationsOf(db, id)
+  await removePageRevisions(db, id)
+  await removePageRow(db, id)
+}

@@ -1,0 +1,81 @@
+import { bytesOf, type PublishCheck } from '../../../../shared/api/wiki-fields.ts'
+import type { World } from '../../../../shared/lib/world.ts'
+import type { Db } from '../../../db/open.ts'
+import { replaceLinks, type WikiLinkRow } from '../link-store.ts'
+import type { PageLink } from '../read-page.ts'
+import { insertPageRevision, type WikiRevisionRow } from '../revision-store.ts'
+import { tokenCountOf } from '../rules.ts'
+import { foldCase, listPagesByIds, listPagesBySlugs, replacePage, type WikiPageRow } from '../store.ts'
+
+/** A text that becomes a revision. */
+export interface Draft {
+  title: string
+  body: string
+  /** What `read-page.ts` found in the body. */
+  links: readonly PageLink[]
+  author: { type: 'user' | 'agent'; id: string }
+  sourceRef?: string | null
+  taskId?: string | null
+  runId?: string | null
+  /** The checks that it does not pass: it is then kept, and what readers see stays. */
+  failedChecks?: readonly PublishCheck[]
+}
+
+/**
+ * Stores a text as the next revision of a page. Unless it failed a check, it is what readers see from then on, and its links are
+ * the page's. Fails with `transient_conflict` when somebody else changed the page since it was read.
+ */
+export async function addRevision(
+  db: Db,
+  page: WikiPageRow,
+  { title, body, links, author, sourceRef = null, taskId = null, runId = null, failedChecks = [] }: Draft,
+  world: World,
+): Promise<{ page: WikiPageRow; revision: WikiRevisionRow }> {
+  const now = world.now()
+  const sizeBytes = bytesOf(body)
+  const revision: WikiRevisionRow = {
+    id: world.id('wrev_'),
+    pageId: page.id,
+    number: page.revisionCount + 1,
+    title,
+    baseRevisionId: page.currentRevisionId,
+    sourceRef,
+    authorType: author.type,
+    authorId: author.id,
+    taskId,
+    runId,
+    sizeBytes,
+    failedChecks: [...failedChecks],
+    createdAt: now,
+  }
+  const isPublished = failedChecks.length === 0
+  const isTitled = isPublished || page.currentRevisionId === null
+  const after: WikiPageRow = {
+    ...page,
+    revisionCount: revision.number,
+    ...(isTitled && { title, titleFolded: foldCase(title) }),
+    ...(isPublished && { currentRevisionId: revision.id, tokenCount: tokenCountOf(sizeBytes), updatedAt: now }),
+  }
+  await insertPageRevision(db, revision, body)
+  await replacePage(db, page, after)
+  if (isPublished) await replaceLinks(db, page.id, await resolved(db, page, links))
+  return { page: { ...after, version: page.version + 1 }, revision }
+}
+
+/** A link by slug remembers the page that has the slug now: it stays that page's when its slug changes. */
+async function resolved(
+  db: Db,
+  { id: pageId, workspaceId }: WikiPageRow,
+  links: readonly PageLink[],
+): Promise<WikiLinkRow[]> {
+  const slugs = links.flatMap(({ target }) => (target !== null && 'slug' in target ? target.slug : []))
+  const ids = links.flatMap(({ target }) => (target !== null && 'pageId' in target ? target.pageId : []))
+  const bySlug = new Map((await listPagesBySlugs(db, { workspaceId, slugs })).map((page) => [page.slug, page.id]))
+  const known = new Set((await listPagesByIds(db, { workspaceId, ids })).map(({ id }) => id))
+  return links.map(({ url, text, target }, ord) => {
+    const row = { pageId, ord, workspaceId, url, text }
+    if (target === null) return { ...row, targetSlug: null, targetPageId: null }
+    if ('slug' in target) return { ...row, targetSlug: target.slug, targetPageId: bySlug.get(target.slug) ?? null }
+    return { ...row, targetSlug: null, targetPageId: known.has(target.pageId) ? target.pageId : null }
+  })
+}

@@ -1,0 +1,132 @@
+import { z } from 'zod'
+import { pageKinds } from '../../../shared/api/wiki-fields.ts'
+import { int, nullableInt, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import { newestFirst } from '../../db/id-page.ts'
+import { likeContaining } from '../../db/like.ts'
+import type { Db } from '../../db/open.ts'
+import { table, type RowOf } from '../../db/table.ts'
+
+const pages = table('wiki_pages', {
+  id: text,
+  workspaceId: text,
+  slug: text,
+  /** Of the current revision; of the newest one when none was published. */
+  title: text,
+  /** The title in lower case, for looking through. */
+  titleFolded: text,
+  kind: z.enum(pageKinds),
+  /** The path of the file from which it comes; null: people and agents write it. */
+  sourceRef: nullableText,
+  /** null: never published. */
+  currentRevisionId: nullableText,
+  tokenCount: nullableInt,
+  /** The number of the newest revision. */
+  revisionCount: int,
+  archivedAt: nullableTime,
+  version: int,
+  createdAt: time,
+  updatedAt: time,
+})
+export type WikiPageRow = RowOf<typeof pages>
+
+export const foldCase = (words: string): string => words.normalize('NFC').toLowerCase()
+
+export async function insertPage(db: Db, page: WikiPageRow): Promise<void> {
+  await pages.insert(db, page)
+}
+
+/** Fails with `transient_conflict` when somebody else changed it since it was read. */
+export async function replacePage(db: Db, before: WikiPageRow, after: WikiPageRow): Promise<void> {
+  await pages.replace(db, before, after)
+}
+
+export async function findPage(db: Db, workspaceId: string, id: string): Promise<WikiPageRow | null> {
+  return pages.find(db, { workspaceId, id })
+}
+
+/** The page with this slug, live or archived. */
+export async function findPageBySlug(db: Db, workspaceId: string, slug: string): Promise<WikiPageRow | null> {
+  return pages.find(db, { workspaceId, slug })
+}
+
+/** In no order. */
+export async function listPagesByIds(
+  db: Db,
+  { workspaceId, ids }: { workspaceId: string; ids: readonly string[] },
+): Promise<WikiPageRow[]> {
+  if (ids.length === 0) return []
+  return pages.list(
+    pages
+      .from(db)
+      .where({ workspace_id: workspaceId })
+      .whereIn('id', [...ids]),
+  )
+}
+
+/** In no order. */
+export async function listPagesBySlugs(
+  db: Db,
+  { workspaceId, slugs }: { workspaceId: string; slugs: readonly string[] },
+): Promise<WikiPageRow[]> {
+  if (slugs.length === 0) return []
+  return pages.list(
+    pages
+      .from(db)
+      .where({ workspace_id: workspaceId })
+      .whereIn('slug', [...slugs]),
+  )
+}
+
+export interface PageFilter {
+  workspaceId: string
+  /** Archived pages instead of live ones; null: both. */
+  isArchived: boolean | null
+  isPublished?: boolean
+  /** In title or slug, whatever the case. */
+  q?: string
+  /** Only pages whose text links to this one, itself left out. */
+  linkingTo?: Pick<WikiPageRow, 'id' | 'slug'>
+  before?: { createdAt: number; id: string }
+  limit: number
+}
+
+/** Lists pages newest first; returns one row more than `limit`. */
+export async function listPages(db: Db, filter: PageFilter): Promise<WikiPageRow[]> {
+  const { workspaceId, isArchived, isPublished, q, linkingTo } = filter
+  const query = pages.from(db).where({ workspace_id: workspaceId })
+  if (isArchived !== null) void (isArchived ? query.whereNotNull('archived_at') : query.whereNull('archived_at'))
+  if (isPublished !== undefined)
+    void (isPublished ? query.whereNotNull('current_revision_id') : query.whereNull('current_revision_id'))
+  if (q !== undefined) {
+    const like = likeContaining(foldCase(q))
+    void query.where((either) => {
+      void either.whereRaw(`title_folded like ? escape '\\'`, [like]).orWhereRaw(`slug like ? escape '\\'`, [like])
+    })
+  }
+  if (linkingTo !== undefined) {
+    const { id, slug } = linkingTo
+    void query.whereNot({ id }).where((either) => {
+      const links = () => db('wiki_links').select('page_id')
+      void either
+        .whereIn('id', links().where({ target_page_id: id }))
+        .orWhereIn('id', links().where({ workspace_id: workspaceId, target_slug: slug }))
+    })
+  }
+  return pages.list(newestFirst(query, filter))
+}
+
+/** The number of live pages; with `isPublished` only of those that were published. */
+export async function countPages(
+  db: Db,
+  { workspaceId, isPublished = false }: { workspaceId: string; isPublished?: boolean },
+): Promise<number> {
+  const query = db('wiki_pages').where({ workspace_id: workspaceId }).whereNull('archived_at')
+  if (isPublished) void query.whereNotNull('current_revision_id')
+  const counted: unknown = await query.count({ n: '*' }).first()
+  return z.object({ n: int }).parse(counted).n
+}
+
+/** Removes the page, once all that refers to it is removed. */
+export async function removePageRow(db: Db, id: string): Promise<void> {
+  await db('wiki_pages').where({ id }).delete()
+}
