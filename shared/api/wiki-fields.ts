@@ -29,7 +29,13 @@ const encoder = new TextEncoder()
 export const bytesOf = (text: string): number => encoder.encode(text).length
 
 export const pageKeys = {
-  title: z.string().trim().min(1).max(300).describe('Its title.'),
+  title: z
+    .string()
+    .trim()
+    .min(1)
+    .max(300)
+    .regex(/^[^\p{Cc}]+$/u, 'no control characters')
+    .describe('Its title.'),
   body: z
     .string()
     // A character has a byte at least.

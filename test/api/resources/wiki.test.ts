@@ -42,8 +42,10 @@ describe('a new page', () => {
     })
     for (const reference of [made.id, encodeURIComponent(made.slug)])
       expect(await server.ok(`/wiki/pages/${reference}`, { token: member.token })).toEqual(made)
-    for (const reference of ['wik_0000000000000000', 'nothing', 'ÜBER-UNS', 'x'.repeat(200), '%25'])
+    for (const reference of ['wik_0000000000000000', 'nothing', 'ÜBER-UNS', 'x'.repeat(200), '%25', '..%2Fpages'])
       expect(outcomeOf(await server.call(`/wiki/pages/${reference}`))).toBe('404 wiki_page_not_found')
+    for (const reference of ['%00', 'a%00b', 'x'.repeat(201)])
+      expect(outcomeOf(await server.call(`/wiki/pages/${reference}`))).toMatch(/^400 /)
     expect(outcomeOf(await server.call(`/wiki/pages/${made.id}`, { token: stranger.token }))).toBe(
       '404 wiki_page_not_found',
     )
@@ -69,9 +71,16 @@ describe('a new page', () => {
     expect(outcomeOf(await create({ slug }))).toBe('201')
   })
 
+  test('gets its slug alone of several at once', async () => {
+    const slug = server.world.uuid()
+    const replies = await Promise.all(Array.from({ length: 6 }, () => create({ slug })))
+    expect(replies.map(outcomeOf).toSorted()).toEqual(['201', ...Array(5).fill('409 wiki_page_slug_conflict')])
+  })
+
   test.each([
     ['no title', { title: ' ' }],
     ['a title that is too long', { title: 'x'.repeat(301) }],
+    ['a title of two lines', { title: 'a\nb' }],
     ['a title without a slug', { title: '!?' }],
     ['an empty slug', { slug: '' }],
     ['a slug with a space', { slug: 'a b' }],
