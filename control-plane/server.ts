@@ -39,6 +39,7 @@ import { implementResources } from './routes.ts'
 import { registerAllRunEffects } from './run-effects.ts'
 import { createEmbeddingClient } from './search/embeddings/client.ts'
 import { EmbeddingFiller } from './search/embeddings/filler.ts'
+import { Meaning } from './search/embeddings/meaning.ts'
 import { checkKey } from './resources/secrets/add.ts'
 import { keySourceOf } from './vault/key-source.ts'
 import { createVault, type Vault } from './vault/vault.ts'
@@ -96,6 +97,7 @@ export class ControlPlane {
   private readonly costly: CostlyPool
   private readonly engine: EnginePool | null
   private readonly workflowCatalog: WorkflowCatalog
+  private readonly meaning: Meaning | null
   private readonly filler: EmbeddingFiller | null
   private readonly idleMemory: IdleMemory
   private readonly vault: Vault
@@ -198,6 +200,7 @@ export class ControlPlane {
     })
     const { embeddings } = config
     const model = embeddings === null ? null : createEmbeddingClient(embeddings, world)
+    this.meaning = model === null ? null : new Meaning({ client: model, world, log })
     this.filler = model === null ? null : new EmbeddingFiller({ root, client: model, world, log })
     this.sweeper = createSweeper({
       ...common,
@@ -330,6 +333,7 @@ export class ControlPlane {
       vault: this.vault,
       secretProviders: config.secretProviders,
       blobs: this.blobs,
+      meaning: this.meaning,
       fileUrls,
       isSweeping: () => this.sweeper.isRunning,
       publicUrl: () => this.url,

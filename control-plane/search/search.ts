@@ -1,5 +1,5 @@
 import type { Db } from '../db/open.ts'
-import { fuse } from './embeddings/fuse.ts'
+import { fuse } from './fuse.ts'
 import type { Meaning } from './embeddings/meaning.ts'
 import { findRanked, maxFound, type Ranked } from './find.ts'
 import { readQuery } from './query.ts'

@@ -66,7 +66,7 @@ async function answer(
   if (request.url !== '/v1/embeddings' || request.method !== 'POST') return void send(404, '{}')
   if (request.headers.authorization !== `Bearer ${fake.key}`) return void send(401, '{}')
   fake.asked.push(input)
-  if (fake.trouble === 'hang') return void (await later(60_000, undefined, { signal, ref: false }))
+  if (fake.trouble === 'hang') return later(60_000, undefined, { signal, ref: false })
   if (fake.trouble !== null) return void send(fake.trouble.status, fake.trouble.text)
   const { refused } = fake
   if (refused !== null && input.some((text) => text.includes(refused))) return void send(400, '{}')

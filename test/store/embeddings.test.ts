@@ -48,12 +48,16 @@ onBoth('a chunk is claimed by one, has its vector, and takes it along when its p
   const { digest } = chunk!
   await putVector(root, { workspaceId, digest, model, vector })
   expect(await claimToEmbed(root, { now: at + 99, until: at + 100 })).toEqual([])
-  expect(await countEmbedded(root, { workspaceId, model })).toEqual({ chunks: 1, embedded: 1 })
-  expect(await countEmbedded(root, { workspaceId, model: null })).toEqual({ chunks: 1, embedded: 0 })
+  expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 1, embeddedChunks: 1 })
+  expect(await countEmbedded(root, { workspaceId, model: null })).toEqual({
+    chunks: 1,
+    embeddedChunks: 0,
+    embeddedPages: 0,
+  })
   expect(await findDimensions(root, model)).toBe(3)
   // The same text again, and one more that says the same.
   await put(root, workspaceId, 'page', 'Some text.')
-  expect(await countEmbedded(root, { workspaceId, model })).toEqual({ chunks: 1, embedded: 1 })
+  expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 1, embeddedChunks: 1 })
   const [row] = await listVectors(root, { workspaceId, digests: [digest] })
   expect(vectorOfBytes(row!.vector)).toEqual(vector)
   expect(await listCodes(root, { workspaceId, model, after: 0, limit: 9 })).toMatchObject([{ digest }])
@@ -61,7 +65,7 @@ onBoth('a chunk is claimed by one, has its vector, and takes it along when its p
     { subject: 'page', ord: 0, digest, size: 10 },
   ])
   await put(root, workspaceId, 'page', 'Another text.')
-  expect(await countEmbedded(root, { workspaceId, model })).toEqual({ chunks: 1, embedded: 0 })
+  expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 1, embeddedChunks: 0 })
   expect(await listVectors(root, { workspaceId, digests: [digest] })).toEqual([])
   await putVector(root, { workspaceId, digest, model, vector })
   expect(await listVectors(root, { workspaceId, digests: [digest] })).toEqual([])
@@ -131,7 +135,11 @@ onBoth('a page is found by what it is about, and by its words while the model is
     filler.begin()
     await filler.idle()
     expect(fake.asked.length).toBeGreaterThan(1)
-    expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ embedded: 70 + 3 })
+    expect(await countEmbedded(root, { workspaceId, model })).toEqual({
+      chunks: 73,
+      embeddedChunks: 73,
+      embeddedPages: 71,
+    })
     expect((await find('automobile garage'))[0]).toBe('car')
     const pages = await search(root, { workspaceId, text: 'automobile garage', meaning })
     const snippets = await listSnippets(root, { workspaceId, text: 'automobile garage', pages })
@@ -198,7 +206,7 @@ onBoth('what does not fit is not stored, and is asked for again later and later'
       filler.begin()
       await filler.idle()
       expect(fake.asked.length, trouble.text.slice(0, 60)).toBe(asked + 1)
-      expect(await countEmbedded(root, { workspaceId, model })).toEqual({ chunks: 1, embedded: 0 })
+      expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 1, embeddedChunks: 0 })
       // Not before half of the time, whatever chance says.
       advance(Math.min(15 * 60_000, 2_000 * 2 ** count) / 2 - 500)
       filler.begin()
@@ -209,13 +217,13 @@ onBoth('what does not fit is not stored, and is asked for again later and later'
     fake.trouble = null
     filler.begin()
     await filler.idle()
-    expect(await countEmbedded(root, { workspaceId, model })).toEqual({ chunks: 1, embedded: 1 })
+    expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 1, embeddedChunks: 1 })
     // The same name for a model of another size.
     fake.dimensions = 32
     await put(root, workspaceId, 'page-2', 'More text.')
     filler.begin()
     await filler.idle()
-    expect(await countEmbedded(root, { workspaceId, model })).toEqual({ chunks: 2, embedded: 1 })
+    expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 2, embeddedChunks: 1 })
   }),
 )
 
@@ -226,7 +234,7 @@ onBoth('a text that is refused does not hold up others, and is asked for again a
     fake.refused = 'poisoned'
     filler.begin()
     await filler.idle()
-    expect(await countEmbedded(root, { workspaceId, model })).toEqual({ chunks: 40, embedded: 39 })
+    expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 40, embeddedChunks: 39 })
     const asked = fake.asked.length
     filler.begin()
     await filler.idle()
@@ -235,7 +243,7 @@ onBoth('a text that is refused does not hold up others, and is asked for again a
     advance(24 * 3_600_000)
     filler.begin()
     await filler.idle()
-    expect(await countEmbedded(root, { workspaceId, model })).toEqual({ chunks: 40, embedded: 40 })
+    expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 40, embeddedChunks: 40 })
   }),
 )
 
@@ -249,7 +257,7 @@ onBoth('two at once ask for each text once', (database) =>
     await Promise.all([filler.idle(), other.idle()])
     const texts = fake.asked.flat()
     expect([texts.length, new Set(texts).size]).toEqual([100, 100])
-    expect(await countEmbedded(root, { workspaceId, model })).toEqual({ chunks: 100, embedded: 100 })
+    expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 100, embeddedChunks: 100 })
     await other.stop()
   }),
 )

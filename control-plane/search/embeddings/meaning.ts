@@ -42,6 +42,10 @@ export class Meaning {
     this.codes = new SignCodes({ world: options.world, model: options.client.model })
   }
 
+  get model(): string {
+    return this.client.model
+  }
+
   /** Lists the nearest pages, nearest first; none when the model is away. */
   async find(db: Db, { workspaceId, text }: { workspaceId: string; text: string }): Promise<Near[]> {
     const vector = await this.vectorOf(text)

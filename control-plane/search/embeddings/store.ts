@@ -54,16 +54,25 @@ export async function forgetOtherModels(db: Db, model: string): Promise<boolean>
   return (await db('search_chunks').whereNot({ model }).update({ model: null, embed_at: 0 })) > 0
 }
 
-const counts = z.object({ chunks: int, embedded: int })
+const counts = z.object({ chunks: int, embeddedChunks: int, embeddedPages: int })
 
+/** What of a workspace is embedded by this model; null: there is none. */
 export async function countEmbedded(
   db: Db,
   { workspaceId, model }: { workspaceId: string; model: string | null },
 ): Promise<z.output<typeof counts>> {
-  const rows: unknown[] = await db('search_chunks')
+  if (model === null) return { ...(await countEmbedded(db, { workspaceId, model: '' })), embeddedPages: 0 }
+  const chunks: unknown[] = await db('search_chunks')
     .where({ workspace_id: workspaceId })
-    .select(db.raw('count(*) as chunks, coalesce(sum(case when model = ? then 1 else 0 end), 0) as embedded', [model]))
-  return counts.parse(rows[0])
+    .select({ chunks: db.raw('count(*)'), embeddedChunks: db.raw('count(case when model = ? then 1 end)', [model]) })
+  const pages: unknown[] = await db('search_pages')
+    .where({ workspace_id: workspaceId })
+    .whereNotExists((missing) => {
+      void missing.from('search_chunks').select(db.raw('1')).whereRaw('search_chunks.subject = search_pages.subject')
+      void missing.where((other) => void other.whereNull('model').orWhereNot({ model }))
+    })
+    .select({ embeddedPages: db.raw('count(*)') })
+  return counts.parse({ ...(chunks[0] as object), ...(pages[0] as object) })
 }
 
 const bytes = z.instanceof(Uint8Array)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { fuse } from './fuse.ts'
+import { fuse } from '../fuse.ts'
 import { endpointOf } from './settings.ts'
 import {
   bytesOfCode,
