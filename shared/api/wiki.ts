@@ -72,7 +72,7 @@ export const wikiRoutes = {
       .object({
         title: pageKeys.title,
         body: pageKeys.body,
-        kind: pageKeys.kind.default('markdown').describe('`csv` must parse.'),
+        kind: pageKeys.kind.default('markdown').describe('Default `markdown`; `csv` must parse.'),
         slug: pageKeys.slug.optional().describe('Its name in links; default: made from the title.'),
         taskId: taskRef.nullable().optional().describe('The task it is about; within a run, that of the run.'),
         runId: z.string().min(1).max(100).nullable().optional().describe('`run_` id; within a run, that one.'),
@@ -97,7 +97,7 @@ export const wikiRoutes = {
         'run-id': null,
         run: { target: 'body.runId' },
       },
-      example: 'svc wiki create --title "How we deploy" --body-file deploy.md',
+      example: 'svc wiki create --title "How we deploy" --body-file - < deploy.md',
     },
   }),
 
@@ -206,7 +206,7 @@ export const wikiRoutes = {
         'base-revision-id': null,
         base: { target: 'body.baseRevisionId', aliases: ['base-revision-id'] },
       },
-      example: `svc wiki update how-we-deploy --body-file deploy.md --base ${exampleRevision}`,
+      example: `svc wiki update how-we-deploy --base ${exampleRevision} --body-file - < deploy.md`,
     },
   }),
 

@@ -58,8 +58,8 @@ export async function addRevision(
     ...(isTitled && { title }),
     ...(isPublished && { currentRevisionId: revision.id, tokenCount: tokenCountOf(sizeBytes), updatedAt: now }),
   }
-  await insertPageRevision(db, revision, body)
   await replacePage(db, page, after)
+  await insertPageRevision(db, revision, body)
   if (isPublished) await replaceLinks(db, page.id, await resolved(db, page, reading.links))
   // Before its first text is published a page is found by its title.
   if (isTitled) {
