@@ -8,6 +8,7 @@ import { defaultReadMs, defaultWriteMs } from './db/open.ts'
 import { ConfigError } from './process/config-error.ts'
 import type { GithubSettings } from './github/settings.ts'
 import { parseKey } from './vault/vault.ts'
+import { endpointOf, type EmbeddingSettings } from './search/embeddings/settings.ts'
 import type { OidcSettings } from './sign-in/oidc/client.ts'
 
 /**
@@ -61,6 +62,12 @@ const environment = z.object({
   SVC_SECRET_PROVIDERS: z.string().max(10_000).optional(),
   SVC_WORKFLOWS: z.enum(['on', 'off']).default('on'),
   SVC_WORKFLOW_CATALOG_DIR: z.string().min(1).optional(),
+  SVC_EMBEDDINGS_URL: z.url({ protocol: /^https?$/ }).optional(),
+  SVC_EMBEDDINGS_KEY: z
+    .string()
+    .regex(/^[!-~]{1,1000}$/, 'must be a key')
+    .optional(),
+  SVC_EMBEDDINGS_MODEL: z.string().min(1).max(200).optional(),
   SVC_FILES_URL: z.string().min(1).max(2000).optional(),
   AWS_ACCESS_KEY_ID: z.string().min(1).max(500).optional(),
   AWS_SECRET_ACCESS_KEY: z.string().min(1).max(500).optional(),
@@ -131,6 +138,8 @@ export function readConfig(env: Record<string, string | undefined>, flags: Serve
     runsWorkflows: value.SVC_WORKFLOWS === 'on',
     /** A folder of programs that the operator gives to all workspaces. */
     workflowCatalogDir: value.SVC_WORKFLOW_CATALOG_DIR ?? null,
+    /** The model that says what texts are about; null: texts are found by their words alone. */
+    embeddings: embeddingsOf(value),
     /** Where the bytes of files are kept. */
     files: filesOf(value, dataDir),
     logLevel: value.SVC_LOG_LEVEL,
@@ -169,6 +178,16 @@ function filesOf(value: z.infer<typeof environment>, dataDir: string): BlobLocat
   if (location.kind === 's3' && isInTheClear(location.endpoint))
     throw new ConfigError('SVC_FILES_URL: the endpoint must begin with https://, unless it is on this machine.')
   return location
+}
+
+function embeddingsOf(value: z.infer<typeof environment>): EmbeddingSettings | null {
+  const { SVC_EMBEDDINGS_URL: url, SVC_EMBEDDINGS_KEY: key, SVC_EMBEDDINGS_MODEL: model } = value
+  if (url === undefined && model === undefined && key === undefined) return null
+  if (url === undefined || model === undefined)
+    throw new ConfigError('SVC_EMBEDDINGS_URL and SVC_EMBEDDINGS_MODEL are set together.')
+  if (isInTheClear(url))
+    throw new ConfigError('SVC_EMBEDDINGS_URL: must begin with https://, unless it is on this machine.')
+  return { url: endpointOf(url), key: key ?? null, model }
 }
 
 /** All three settings or none. The secret and the tokens must not travel unencrypted, except within one machine. */

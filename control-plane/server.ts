@@ -37,6 +37,7 @@ import { FileUrls } from './resources/files/signature.ts'
 import { clearAllLinks } from './resources/devices/store.ts'
 import { implementResources } from './routes.ts'
 import { registerAllRunEffects } from './run-effects.ts'
+import { createEmbeddings, type Embeddings } from './search/embeddings/embeddings.ts'
 import { checkKey } from './resources/secrets/add.ts'
 import { keySourceOf } from './vault/key-source.ts'
 import { createVault, type Vault } from './vault/vault.ts'
@@ -94,6 +95,7 @@ export class ControlPlane {
   private readonly costly: CostlyPool
   private readonly engine: EnginePool | null
   private readonly workflowCatalog: WorkflowCatalog
+  private readonly embeddings: Embeddings
   private readonly idleMemory: IdleMemory
   private readonly vault: Vault
   private readonly starter: RunStarter
@@ -193,6 +195,7 @@ export class ControlPlane {
       everyMs: config.sweepMs,
       wakeContext: this.wakeContext,
     })
+    this.embeddings = createEmbeddings(config.embeddings, { root, world, log })
     this.sweeper = createSweeper({
       ...common,
       config,
@@ -202,6 +205,7 @@ export class ControlPlane {
       github: this.github.sweeps,
       wakeContext: this.wakeContext,
       blobs: this.blobs,
+      filler: this.embeddings.filler,
     })
     this.http = createServer({
       // Other upgrade requests are ignored, which is allowed: clients that speak HTTP/2 send one with each request.
@@ -265,6 +269,7 @@ export class ControlPlane {
     const closed = new Promise<void>((resolve) => this.http.close(() => resolve()))
     this.http.closeIdleConnections()
     await this.sweeper.stop()
+    await this.embeddings.filler?.stop()
     await this.github.stop()
     await this.linkServer.stop()
     const cancel = this.options.world.after(drainMs, () => this.http.closeAllConnections())
@@ -322,6 +327,7 @@ export class ControlPlane {
       vault: this.vault,
       secretProviders: config.secretProviders,
       blobs: this.blobs,
+      meaning: this.embeddings.meaning,
       fileUrls,
       isSweeping: () => this.sweeper.isRunning,
       publicUrl: () => this.url,

@@ -4,8 +4,10 @@ import type { Blobs } from './blobs/blobs.ts'
 import type { ServerConfig } from './config.ts'
 import type { Dispatcher } from './lifecycle/dispatcher.ts'
 import type { Log } from './process/log.ts'
+import type { EmbeddingFiller } from './search/embeddings/filler.ts'
 import { blobsSweep } from './sweeps/blobs.ts'
 import { dueAutomationsSweep, oldSkipsSweep } from './sweeps/due-automations.ts'
+import { embeddingsSweep } from './sweeps/embeddings.ts'
 import { expiredApprovalsSweep } from './sweeps/expired-approvals.ts'
 import { idleCompactionSweep } from './sweeps/idle-compaction.ts'
 import { oldRowsSweep } from './sweeps/old-rows.ts'
@@ -33,6 +35,8 @@ export function createSweeper(options: {
   wakeContext: WakeContext
   advancer: Advancer
   blobs: Blobs
+  /** null: there is no model. */
+  filler: EmbeddingFiller | null
 }): Sweeper {
   const { root, world, log, config, dispatcher, waker, advancer } = options
   const everyMs = config.sweepMs
@@ -73,6 +77,7 @@ export function createSweeper(options: {
       oldSkipsSweep,
       ...options.github,
       purgedFilesSweep({ blobs: options.blobs, everyMs }),
+      ...(options.filler === null ? [] : [embeddingsSweep({ filler: options.filler, everyMs: soonMs })]),
       blobsSweep({ blobs: options.blobs, everyMs }),
       expiredApprovalsSweep,
       oldRowsSweep,

@@ -65,6 +65,11 @@ export const belowSerializable: readonly { what: string; tables: readonly string
     tables: ['blobs'],
     why: 'One row by its id, from one state to the next under a condition. A transaction that comes to own the blob writes the same row under the same condition.',
   },
+  {
+    what: 'chunks of texts that somebody embeds, or tries again later',
+    tables: ['search_chunks'],
+    why: 'One statement that changes when a chunk is tried next, where nobody else has taken it. Nobody decides by that time what is stored.',
+  },
   { what: 'counts of rate limits', tables: ['rate_limits'], why: 'The library counts in one statement.' },
   { what: 'keys of the server', tables: ['server_keys'], why: 'The first insert wins; the row never changes.' },
   { what: 'the schema', tables: ['schema_migrations'], why: 'Migrations wait for each other by a lock.' },

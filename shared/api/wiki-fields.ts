@@ -70,6 +70,25 @@ export const wikiPageSummary = z
   .meta({ id: 'WikiPageSummary' })
 export type WikiPageSummary = z.infer<typeof wikiPageSummary>
 
+const pageMatch = z
+  .object({
+    heading: z.string().describe('The headings above it, the highest first, as in `Deploy > Roll back`.'),
+    text: z.string().describe('As the page has it.'),
+    offset: z.number().int().describe('Where it begins in the text of the page, in UTF-16 units.'),
+    ranges: z
+      .array(z.object({ start: z.number().int(), end: z.number().int() }))
+      .describe(
+        'Where words of the search stand in it, in UTF-16 units; none when the page is about it in other words.',
+      ),
+  })
+  .meta({ id: 'WikiPageMatch' })
+
+export const wikiPageRow = wikiPageSummary
+  .extend({
+    match: pageMatch.nullable().optional().describe('With `q`: the best place of the page; null when it has no text.'),
+  })
+  .meta({ id: 'WikiPageRow' })
+
 export const wikiPage = wikiPageSummary
   .extend({
     body: z.string().nullable().describe('null: never published.'),
@@ -134,6 +153,8 @@ export const embeddingStatus = z
     object: z.literal('wiki_embedding_status'),
     isConfigured: z.boolean().describe('Whether this server has a model for embeddings.'),
     pages: z.number().int().describe('Live pages that were published.'),
-    embeddedPages: z.number().int().describe('Those of them whose current text is embedded.'),
+    embeddedPages: z.number().int().describe('Those of them whose current text is embedded as a whole.'),
+    chunks: z.number().int().describe('The pieces of their texts.'),
+    embeddedChunks: z.number().int().describe('Those of them that are embedded.'),
   })
   .meta({ id: 'WikiEmbeddingStatus' })

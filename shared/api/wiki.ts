@@ -9,6 +9,7 @@ import {
   pageRef,
   publishedRevision,
   wikiPage,
+  wikiPageRow,
   wikiPageSummary,
   wikiRelation,
   wikiRevision,
@@ -36,16 +37,30 @@ export const wikiRoutes = {
   list: defineRoute({
     id: 'wiki.pages.list',
     endpoint: 'GET /wiki/pages',
-    summary: 'List the pages of the wiki, newest first',
+    summary: 'List the pages of the wiki, newest first, or find them by their words, best first',
     query: z.object({
       archived: z.boolean().optional().describe('Archived pages instead of live ones.'),
       neverPublished: z.boolean().optional().describe('Only those that were never published; false: only others.'),
-      q: z.string().trim().min(1).max(100).optional().describe('Text in title or slug.'),
+      q: z
+        .string()
+        .trim()
+        .min(1)
+        .max(100)
+        .optional()
+        .describe('Words of live pages, the last one perhaps only begun: best first, at most 200.'),
       ids: idsParam,
       ...pageParams,
     }),
-    reply: listOrBatchOf(wikiPageSummary),
-    cli: { command: 'wiki list', ...paged, example: 'svc wiki list --q deploy' },
+    reply: listOrBatchOf(wikiPageRow),
+    cli: [
+      { command: 'wiki list', ...paged, example: 'svc wiki list --archived' },
+      {
+        command: 'wiki search',
+        positionals: [{ name: 'q', target: 'query.q' }],
+        flags: { ...paged.flags, archived: null, 'never-published': null, ids: null },
+        example: 'svc wiki search "roll back"',
+      },
+    ],
   }),
 
   create: defineRoute({

@@ -25,6 +25,7 @@ import { ptyCapture } from './pty-capture.ts'
 import { reads } from './reads.ts'
 import { reconnect } from './reconnect.ts'
 import { lineOf } from './report.ts'
+import { search } from './search.ts'
 import { wake } from './wake.ts'
 import { wall } from './wall.ts'
 import { workflows } from './workflows.ts'
@@ -42,6 +43,7 @@ const benches: readonly Bench[] = [
   follow,
   lists,
   reads,
+  search,
   heartbeats,
   reconnect,
   workflows,

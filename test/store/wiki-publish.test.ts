@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
 import { listLinks } from '../../control-plane/resources/wiki/link-store.ts'
+import { readPage } from '../../control-plane/resources/wiki/read-page.ts'
 import { findRevisionBody, listPageRevisions } from '../../control-plane/resources/wiki/revision-store.ts'
 import { makePage } from '../../control-plane/resources/wiki/steps/page.ts'
 import { addRevision, type Draft } from '../../control-plane/resources/wiki/steps/publish.ts'
@@ -13,7 +14,7 @@ import { seedWorkspace } from './seed.ts'
 const draft = (changes: Partial<Draft> = {}): Draft => ({
   title: 'From a file',
   body: 'See [it](elsewhere).',
-  links: [{ url: 'elsewhere', text: 'it', target: { slug: 'elsewhere' } }],
+  reading: readPage({ kind: 'markdown', body: 'See [it](elsewhere).' }),
   author: { type: 'user', id: 'usr_1' },
   sourceRef: 'docs/a.md',
   ...changes,
@@ -26,7 +27,7 @@ onBoth('a text that failed a check is kept, and what readers see stays', async (
   await expect(makePage(root, about, realWorld)).rejects.toMatchObject({ code: 'wiki_page_slug_conflict' })
 
   const failed = await addRevision(root, made, draft({ failedChecks: ['wiki_citation_style'] }), realWorld)
-  const never = { title: 'From a file', titleFolded: 'from a file', currentRevisionId: null, tokenCount: null }
+  const never = { title: 'From a file', currentRevisionId: null, tokenCount: null }
   expect(failed.page).toEqual({ ...made, ...never, revisionCount: 1, version: 2 })
   expect(await findPage(root, workspaceId, made.id)).toEqual(failed.page)
   expect(await listLinks(root, { pageId: made.id, after: null, limit: 10 })).toEqual([])
@@ -37,7 +38,7 @@ onBoth('a text that failed a check is kept, and what readers see stays', async (
     { url: 'elsewhere', targetSlug: 'elsewhere', targetPageId: null },
   ])
 
-  const worse = draft({ title: 'Worse', body: 'Cut.', links: [], failedChecks: ['wiki_body_shrunk'] })
+  const worse = draft({ title: 'Worse', body: 'Cut.', failedChecks: ['wiki_body_shrunk'] })
   const kept = await addRevision(root, first.page, worse, realWorld)
   expect(kept.page).toEqual({ ...first.page, revisionCount: 3, version: first.page.version + 1 })
   expect(await findRevisionBody(root, kept.revision.id)).toBe('Cut.')

@@ -1,20 +1,18 @@
 import type { Db } from '../../control-plane/db/open.ts'
 import type { WikiLinkRow } from '../../control-plane/resources/wiki/link-store.ts'
 import { insertPageRevision, type WikiRevisionRow } from '../../control-plane/resources/wiki/revision-store.ts'
-import { foldCase, insertPage, type WikiPageRow } from '../../control-plane/resources/wiki/store.ts'
+import { insertPage, type WikiPageRow } from '../../control-plane/resources/wiki/store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { at } from './seed.ts'
 
 /** Rows of the wiki for store tests. */
 
 export function pageRow(workspaceId: string, changes: Partial<WikiPageRow> = {}): WikiPageRow {
-  const { title = 'A page' } = changes
   return {
     id: realWorld.id('wik_'),
     workspaceId,
     slug: realWorld.uuid(),
-    title,
-    titleFolded: foldCase(title),
+    title: 'A page',
     kind: 'markdown',
     sourceRef: null,
     currentRevisionId: realWorld.id('wrev_'),

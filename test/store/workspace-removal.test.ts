@@ -3,6 +3,9 @@ import type { Db } from '../../control-plane/db/open.ts'
 import { insertFileRelation } from '../../control-plane/resources/files/relation-store.ts'
 import { insertLoginToken } from '../../control-plane/resources/members/store.ts'
 import { insertGrant, insertProject } from '../../control-plane/resources/projects/store.ts'
+import { readForSearch } from '../../control-plane/search/searchable.ts'
+import { indexSubject } from '../../control-plane/search/store.ts'
+import { wordIndexTables } from '../../control-plane/db/word-index.ts'
 import { insertProgram } from '../../control-plane/resources/workflows/run-store.ts'
 import { insertLearning } from '../../control-plane/resources/learnings/store.ts'
 import { replaceLinks } from '../../control-plane/resources/wiki/link-store.ts'
@@ -43,6 +46,7 @@ test('each table is either emptied with its workspace or known to stay', async (
     .root('sqlite_master')
     .where({ type: 'table' })
     .whereNot('name', 'like', 'sqlite_%')
+    .whereNotIn('name', [...wordIndexTables])
     .orderBy('name')
     .select('name')
   const known = [...ownedTables.map(({ table }) => table), ...keptTables].toSorted()
@@ -90,6 +94,8 @@ async function furnished(db: Db) {
   const file = await seedFile(db, workspaceId)
   const relation = { id: realWorld.uuid(), fileId: file.id, entityType: 'run', entityId: runId, role: 'spec' } as const
   await insertFileRelation(db, { ...relation, createdAt: at })
+  const searched = { workspaceId, subject: realWorld.id('wik_'), title: 'Page' }
+  await indexSubject(db, searched, readForSearch({ kind: 'markdown', body: 'Some text.' }))
   await insertLearning(db, learningRow(workspaceId))
   const page = await seedPage(db, workspaceId)
   await replaceLinks(db, page.id, [linkRow(page, 0)])
@@ -126,6 +132,7 @@ async function furnished(db: Db) {
       created_at: at,
       updated_at: at,
     },
+    search_vectors: { workspace_id: workspaceId, digest: 'd', model: 'm', vector: body, code: body },
     automation_fires: { id, automation_id: id, workspace_id: workspaceId, kind: 'skipped', created_at: at },
     repo_bindings: { workspace_id: workspaceId, repository: 'acme/web', created_at: at },
     provider_circuits: {

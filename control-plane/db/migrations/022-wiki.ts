@@ -18,8 +18,6 @@ async function pages(tx: Knex.Transaction): Promise<void> {
     t.text('workspace_id').notNullable().references('workspaces.id')
     t.text('slug').notNullable()
     t.text('title').notNullable()
-    // SQLite folds the case of ASCII only.
-    t.text('title_folded').notNullable()
     t.text('kind').notNullable()
     t.text('source_ref')
     t.text('current_revision_id')

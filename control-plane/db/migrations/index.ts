@@ -21,6 +21,7 @@ import { compactions } from './019-idle-compaction.ts'
 import { workflows } from './020-workflows.ts'
 import { files } from './021-files.ts'
 import { wiki } from './022-wiki.ts'
+import { search } from './023-search.ts'
 import { learnings } from './024-learnings.ts'
 import { questionWaits } from './025-question-waits.ts'
 
@@ -48,6 +49,7 @@ export const migrations: readonly Migration[] = [
   workflows,
   files,
   wiki,
+  search,
   learnings,
   questionWaits,
 ]

@@ -1,6 +1,7 @@
 import createMarkdown, { type MarkdownIt, type StateInline, type Token } from 'markdown-it'
 import { maxLinkChars, maxPageLinks, type PageKind, type PublishCheck } from '../../../shared/api/wiki-fields.ts'
 import { pageSlugOf } from '../../../shared/lib/page-slug.ts'
+import { readForSearch, type Searchable } from '../../search/searchable.ts'
 import { findCsvFlaw } from './csv.ts'
 import { linkTargetOf, type LinkTarget } from './link-target.ts'
 
@@ -25,9 +26,15 @@ export interface PageReading {
   /** In the order of the body; each URL once. */
   links: PageLink[]
   flaws: BodyFlaw[]
+  /** By what it is found. */
+  searchable: Searchable
 }
 
-export function readPage({ kind, body }: { kind: PageKind; body: string }): PageReading {
+export function readPage(page: { kind: PageKind; body: string }): PageReading {
+  return { ...check(page), searchable: readForSearch(page) }
+}
+
+function check({ kind, body }: { kind: PageKind; body: string }): Omit<PageReading, 'searchable'> {
   const flaws: BodyFlaw[] = []
   // One digit is enough; a run of them would be tried from each of its digits.
   const cut = /\d tokens truncated/i.exec(body)

@@ -2,7 +2,6 @@ import { z } from 'zod'
 import { pageKinds } from '../../../shared/api/wiki-fields.ts'
 import { int, nullableInt, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { newestFirst } from '../../db/id-page.ts'
-import { likeContaining } from '../../db/like.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
@@ -12,8 +11,6 @@ const pages = table('wiki_pages', {
   slug: text,
   /** Of the current revision; of the newest one when none was published. */
   title: text,
-  /** The title in lower case, for looking through. */
-  titleFolded: text,
   kind: z.enum(pageKinds),
   /** The path of the file from which it comes; null: people and agents write it. */
   sourceRef: nullableText,
@@ -28,8 +25,6 @@ const pages = table('wiki_pages', {
   updatedAt: time,
 })
 export type WikiPageRow = RowOf<typeof pages>
-
-export const foldCase = (words: string): string => words.normalize('NFC').toLowerCase()
 
 export async function insertPage(db: Db, page: WikiPageRow): Promise<void> {
   await pages.insert(db, page)
@@ -82,8 +77,6 @@ export interface PageFilter {
   /** Archived pages instead of live ones; null: both. */
   isArchived: boolean | null
   isPublished?: boolean
-  /** In title or slug, whatever the case. */
-  q?: string
   /** Only pages whose text links to this one, itself left out. */
   linkingTo?: Pick<WikiPageRow, 'id' | 'slug'>
   before?: { createdAt: number; id: string }
@@ -92,17 +85,11 @@ export interface PageFilter {
 
 /** Lists pages newest first; returns one row more than `limit`. */
 export async function listPages(db: Db, filter: PageFilter): Promise<WikiPageRow[]> {
-  const { workspaceId, isArchived, isPublished, q, linkingTo } = filter
+  const { workspaceId, isArchived, isPublished, linkingTo } = filter
   const query = pages.from(db).where({ workspace_id: workspaceId })
   if (isArchived !== null) void (isArchived ? query.whereNotNull('archived_at') : query.whereNull('archived_at'))
   if (isPublished !== undefined)
     void (isPublished ? query.whereNotNull('current_revision_id') : query.whereNull('current_revision_id'))
-  if (q !== undefined) {
-    const like = likeContaining(foldCase(q))
-    void query.where((either) => {
-      void either.whereRaw(`title_folded like ? escape '\\'`, [like]).orWhereRaw(`slug like ? escape '\\'`, [like])
-    })
-  }
   if (linkingTo !== undefined) {
     const { id, slug } = linkingTo
     void query.whereNot({ id }).where((either) => {

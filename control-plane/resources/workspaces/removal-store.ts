@@ -3,6 +3,7 @@ import type { Db } from '../../db/open.ts'
 /** The tables of everything that belongs to a workspace, for its removal. */
 
 type Owner =
+  | 'search_pages'
   | 'files'
   | 'wiki_pages'
   | 'learnings'
@@ -25,6 +26,10 @@ interface OwnedTable {
  * that stay.
  */
 export const ownedTables: readonly OwnedTable[] = [
+  { table: 'search_index', column: 'rowid', owner: 'search_pages' },
+  { table: 'search_pages', column: 'workspace_id' },
+  { table: 'search_chunks', column: 'workspace_id' },
+  { table: 'search_vectors', column: 'workspace_id' },
   { table: 'file_relations', column: 'file_id', owner: 'files' },
   { table: 'file_revisions', column: 'file_id', owner: 'files' },
   { table: 'files', column: 'workspace_id' },

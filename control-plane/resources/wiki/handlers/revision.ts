@@ -37,7 +37,7 @@ export async function revision({ db, caller, params }: HandlerInput<Routes['revi
 
 export async function publish(
   { db, caller, params, body, world }: HandlerInput<Routes['publish']>,
-  { links, flaws }: PageReading,
+  reading: PageReading,
 ) {
   const page = await namedPage(db, caller.workspaceId, params.id)
   const { baseRevisionId = null, allowShrink, title = page.title } = body
@@ -45,7 +45,7 @@ export async function publish(
   const current = page.currentRevisionId === null ? null : await findPageRevision(db, page.id, page.currentRevisionId)
   refuseIfAny(
     publishFlaws({
-      bodyFlaws: flaws,
+      bodyFlaws: reading.flaws,
       sizeBytes: bytesOf(body.body),
       current,
       baseRevisionId,
@@ -53,7 +53,7 @@ export async function publish(
       isArchived: page.archivedAt !== null,
     }),
   )
-  const draft = { title, body: body.body, links, ...(await authoredBy(db, caller)) }
+  const draft = { title, body: body.body, reading, ...(await authoredBy(db, caller)) }
   return answer(201, await published(db, await addRevision(db, page, draft, world), draft.body))
 }
 
@@ -75,13 +75,13 @@ export async function readToRestore(
 
 export async function restore(
   { db, caller, params, world }: HandlerInput<Routes['restore']>,
-  { body, reading: { links, flaws } }: ToRestore,
+  { body, reading }: ToRestore,
 ) {
   const page = await namedPage(db, caller.workspaceId, params.id)
   const { title, sourceRef } = await namedRevision(db, page, { id: params.revisionId, param: 'revisionId' })
   const facts = { sizeBytes: bytesOf(body), current: null, baseRevisionId: null, allowShrink: true }
-  refuseIfAny(restoreFlaws(publishFlaws({ ...facts, bodyFlaws: flaws, isArchived: page.archivedAt !== null })))
-  const draft = { title, body, links, sourceRef, ...(await authoredBy(db, caller)) }
+  refuseIfAny(restoreFlaws(publishFlaws({ ...facts, bodyFlaws: reading.flaws, isArchived: page.archivedAt !== null })))
+  const draft = { title, body, reading, sourceRef, ...(await authoredBy(db, caller)) }
   return published(db, await addRevision(db, page, draft, world), body)
 }
 

@@ -6,27 +6,31 @@ import { asPageSlug, pageSlugOf } from '../../../../shared/lib/page-slug.ts'
 import { given } from '../../../../shared/lib/given.ts'
 import { z } from 'zod'
 import { answer, implement, prepared, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
+import { countEmbedded } from '../../../search/embeddings/store.ts'
+import type { Searchable } from '../../../search/searchable.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { listLinks } from '../link-store.ts'
 import { namedPage } from '../lookup.ts'
 import { presentPage, presentPageSummary, presentSources } from '../present.ts'
 import type { PageReading } from '../read-page.ts'
+import { findRevisionBody } from '../revision-store.ts'
 import { changesWhatFilesSay } from '../rules.ts'
 import { changePage, checkSlug, makePage, removePage } from '../steps/page.ts'
 import { addRevision } from '../steps/publish.ts'
 import { countPages, listPages, listPagesByIds } from '../store.ts'
 import { authoredBy } from '../../tasks/steps/authored.ts'
 import { readingOf, refuseIfAny } from './reading.ts'
+import { found } from './found.ts'
 import { supersede, unsupersede } from './relation.ts'
 import { publish, readToRestore, restore, revision, revisions, type ToRestore } from './revision.ts'
 
-type Dependencies = Pick<ResourceDependencies, 'costly'>
+type Dependencies = Pick<ResourceDependencies, 'costly' | 'meaning'>
 type Routes = typeof wikiRoutes
 
 /** Pages are there for everybody in their workspace. */
 export function wikiHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(wikiRoutes, {
-    list,
+    list: (input) => (input.query.q === undefined ? list(input) : found(input, input.query.q, deps)),
 
     create: prepared<Routes['create'], PageReading>({
       before: ({ caller, body }) => readingOf(body, { caller, ...deps }),
@@ -37,7 +41,10 @@ export function wikiHandlers(deps: Dependencies): ImplementedRoute[] {
       return presentPage(db, await namedPage(db, caller.workspaceId, params.id))
     },
 
-    update,
+    update: prepared<Routes['update'], Revived | null>({
+      before: (input) => readToRevive(input, deps),
+      handle: update,
+    }),
 
     async delete({ db, caller, params }) {
       await removePage(db, await namedPage(db, caller.workspaceId, params.id))
@@ -65,9 +72,11 @@ export function wikiHandlers(deps: Dependencies): ImplementedRoute[] {
     backlinks,
     sources,
 
-    async embeddingStatus({ db, caller }) {
-      const pages = await countPages(db, { workspaceId: caller.workspaceId, isPublished: true })
-      return { object: 'wiki_embedding_status' as const, isConfigured: false, pages, embeddedPages: 0 }
+    async embeddingStatus({ db, caller: { workspaceId } }) {
+      const model = deps.meaning?.model ?? null
+      const pages = await countPages(db, { workspaceId, isPublished: true })
+      const counts = await countEmbedded(db, { workspaceId, model })
+      return { object: 'wiki_embedding_status' as const, isConfigured: model !== null, pages, ...counts }
     },
   })
 }
@@ -76,38 +85,57 @@ const cursor = timeAndId(wikiPageId)
 
 async function list({ db, caller, query }: HandlerInput<Routes['list']>) {
   const { workspaceId } = caller
-  const { ids, archived: isArchived = false, neverPublished, q, limit } = query
+  const { ids, archived: isArchived = false, neverPublished, limit } = query
   if (ids !== undefined) {
     const found = new Map((await listPagesByIds(db, { workspaceId, ids })).map((page) => [page.id, page]))
     return batchOf(ids, (id) => (found.has(id) ? presentPageSummary(found.get(id)!) : null))
   }
   const isPublished = neverPublished === undefined ? undefined : !neverPublished
-  const filter = { workspaceId, isArchived, ...given({ isPublished, q }) }
+  const filter = { workspaceId, isArchived, ...given({ isPublished }) }
   return pageByTime(await listPages(db, { ...filter, ...beforeOf(query, cursor), limit }), limit, presentPageSummary)
 }
 
-async function create({ db, caller, body, world }: HandlerInput<Routes['create']>, { links, flaws }: PageReading) {
+async function create({ db, caller, body, world }: HandlerInput<Routes['create']>, reading: PageReading) {
   const { title, kind } = body
   const slug = asPageSlug(body.slug ?? pageSlugOf(title))
   if (slug === null)
     fail('validation_error', { param: 'slug', message: 'The title gives no slug: send one of letters and digits.' })
-  refuseIfAny(flaws)
+  refuseIfAny(reading.flaws)
   const authored = await authoredBy(db, caller, body)
   const made = await makePage(db, { workspaceId: caller.workspaceId, slug, title, kind, sourceRef: null }, world)
-  const { page } = await addRevision(db, made, { title, body: body.body, links, ...authored }, world)
+  const { page } = await addRevision(db, made, { title, body: body.body, reading, ...authored }, world)
   return answer(201, await presentPage(db, page))
 }
 
-async function update({ db, caller, params, body, world }: HandlerInput<Routes['update']>) {
+/** The text of a page that is to be live again. */
+interface Revived {
+  /** null: none was published. */
+  revisionId: string | null
+  searchable: Searchable
+}
+
+async function readToRevive(
+  { db, caller, params, body }: HandlerInput<Routes['update']>,
+  deps: Pick<Dependencies, 'costly'>,
+): Promise<Revived | null> {
+  if (body.archived !== false) return null
+  const { kind, currentRevisionId: revisionId } = await namedPage(db, caller.workspaceId, params.id)
+  const text = revisionId === null ? '' : await findRevisionBody(db, revisionId)
+  const { searchable } = await readingOf({ kind, body: text }, { caller, ...deps })
+  return { revisionId, searchable }
+}
+
+async function update({ db, caller, params, body, world }: HandlerInput<Routes['update']>, revived: Revived | null) {
   const page = await namedPage(db, caller.workspaceId, params.id)
-  const { archived } = body
   const slug = body.slug === undefined ? undefined : (asPageSlug(body.slug) ?? undefined)
-  if (changesWhatFilesSay(page, { slug, archived }))
+  if (changesWhatFilesSay(page, { slug, archived: body.archived }))
     fail('wiki_source_page_immutable', {
       message: `The page comes from ${page.sourceRef}: the files say its slug and whether it is live.`,
     })
   if (slug !== undefined && slug !== page.slug) await checkSlug(db, caller.workspaceId, slug)
-  return presentPage(db, await changePage(db, page, given({ slug, archived }), world))
+  if (revived !== null && page.currentRevisionId !== revived.revisionId) fail('transient_conflict')
+  const archived = revived === null ? body.archived === true || undefined : { liveAs: revived.searchable }
+  return presentPage(db, await changePage(db, page, { slug, archived }, world))
 }
 
 async function backlinks({ db, caller, params, query }: HandlerInput<Routes['backlinks']>) {

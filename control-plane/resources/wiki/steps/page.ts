@@ -2,10 +2,12 @@ import { fail } from '../../../../shared/api/errors.ts'
 import type { PageKind } from '../../../../shared/api/wiki-fields.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Db } from '../../../db/open.ts'
+import type { Searchable } from '../../../search/searchable.ts'
+import { indexSubject, removeSubject } from '../../../search/store.ts'
 import { replaceLinks } from '../link-store.ts'
 import { removeRelationsOf } from '../relation-store.ts'
 import { removePageRevisions } from '../revision-store.ts'
-import { findPageBySlug, foldCase, insertPage, removePageRow, replacePage, type WikiPageRow } from '../store.ts'
+import { findPageBySlug, insertPage, removePageRow, replacePage, type WikiPageRow } from '../store.ts'
 
 /**
  * The life of a page.
@@ -33,7 +35,6 @@ export async function makePage(
     workspaceId,
     slug,
     title,
-    titleFolded: foldCase(title),
     kind,
     sourceRef,
     currentRevisionId: null,
@@ -56,22 +57,38 @@ export async function checkSlug(db: Db, workspaceId: string, slug: string): Prom
   fail('wiki_page_slug_conflict', { param: 'slug', message, details: { pageId: other.id } })
 }
 
+interface PageChanges {
+  slug?: string | undefined
+  /** A page that is live again is found by this text. */
+  archived?: true | { liveAs: Searchable } | undefined
+}
+
 /** Changes slug and archive state; what is left out stays. Does nothing when all is so already. */
 export async function changePage(
   db: Db,
   page: WikiPageRow,
-  { slug = page.slug, archived = page.archivedAt !== null }: { slug?: string; archived?: boolean },
+  { slug = page.slug, archived }: PageChanges,
   world: World,
 ): Promise<WikiPageRow> {
-  if (slug === page.slug && archived === (page.archivedAt !== null)) return page
+  const isArchived = archived === undefined ? page.archivedAt !== null : archived === true
+  const isSame = isArchived === (page.archivedAt !== null)
+  if (slug === page.slug && isSame) return page
   const now = world.now()
-  const after = { ...page, slug, archivedAt: archived ? (page.archivedAt ?? now) : null, updatedAt: now }
+  const after = { ...page, slug, archivedAt: isArchived ? (page.archivedAt ?? now) : null, updatedAt: now }
   await replacePage(db, page, after)
+  if (!isSame) await changeIndex(db, page, archived)
   return { ...after, version: page.version + 1 }
 }
 
+async function changeIndex(db: Db, page: WikiPageRow, archived: PageChanges['archived']): Promise<void> {
+  const { workspaceId, id: subject, title } = page
+  if (typeof archived !== 'object') await removeSubject(db, { workspaceId, subject })
+  else await indexSubject(db, { workspaceId, subject, title }, archived.liveAs)
+}
+
 /** Links of other pages stay and lead to nothing, until another page has the slug. */
-export async function removePage(db: Db, { id }: WikiPageRow): Promise<void> {
+export async function removePage(db: Db, { id, workspaceId }: WikiPageRow): Promise<void> {
+  await removeSubject(db, { workspaceId, subject: id })
   await replaceLinks(db, id, [])
   await removeRelationsOf(db, id)
   await removePageRevisions(db, id)

@@ -1,18 +1,20 @@
 import { bytesOf, type PublishCheck } from '../../../../shared/api/wiki-fields.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Db } from '../../../db/open.ts'
+import { readForSearch } from '../../../search/searchable.ts'
+import { indexSubject } from '../../../search/store.ts'
 import { replaceLinks, type WikiLinkRow } from '../link-store.ts'
-import type { PageLink } from '../read-page.ts'
+import type { PageLink, PageReading } from '../read-page.ts'
 import { insertPageRevision, type WikiRevisionRow } from '../revision-store.ts'
 import { tokenCountOf } from '../rules.ts'
-import { foldCase, listPagesByIds, listPagesBySlugs, replacePage, type WikiPageRow } from '../store.ts'
+import { listPagesByIds, listPagesBySlugs, replacePage, type WikiPageRow } from '../store.ts'
 
 /** A text that becomes a revision. */
 export interface Draft {
   title: string
   body: string
   /** What `read-page.ts` found in the body. */
-  links: readonly PageLink[]
+  reading: Pick<PageReading, 'links' | 'searchable'>
   author: { type: 'user' | 'agent'; id: string }
   sourceRef?: string | null
   taskId?: string | null
@@ -23,12 +25,12 @@ export interface Draft {
 
 /**
  * Stores a text as the next revision of a page. Unless it failed a check, it is what readers see from then on, and its links are
- * the page's. Fails with `transient_conflict` when somebody else changed the page since it was read.
+ * the page's, and it is found by its words. Fails with `transient_conflict` when somebody else changed the page since it was read.
  */
 export async function addRevision(
   db: Db,
   page: WikiPageRow,
-  { title, body, links, author, sourceRef = null, taskId = null, runId = null, failedChecks = [] }: Draft,
+  { title, body, reading, author, sourceRef = null, taskId = null, runId = null, failedChecks = [] }: Draft,
   world: World,
 ): Promise<{ page: WikiPageRow; revision: WikiRevisionRow }> {
   const now = world.now()
@@ -53,12 +55,17 @@ export async function addRevision(
   const after: WikiPageRow = {
     ...page,
     revisionCount: revision.number,
-    ...(isTitled && { title, titleFolded: foldCase(title) }),
+    ...(isTitled && { title }),
     ...(isPublished && { currentRevisionId: revision.id, tokenCount: tokenCountOf(sizeBytes), updatedAt: now }),
   }
   await replacePage(db, page, after)
   await insertPageRevision(db, revision, body)
-  if (isPublished) await replaceLinks(db, page.id, await resolved(db, page, links))
+  if (isPublished) await replaceLinks(db, page.id, await resolved(db, page, reading.links))
+  // Before its first text is published a page is found by its title.
+  if (isTitled) {
+    const searchable = isPublished ? reading.searchable : readForSearch({ kind: page.kind, body: '' })
+    await indexSubject(db, { workspaceId: page.workspaceId, subject: page.id, title }, searchable)
+  }
   return { page: { ...after, version: page.version + 1 }, revision }
 }
 

@@ -1,0 +1,15 @@
+import { chunksOf, type BodyKind, type Chunk } from './chunks.ts'
+import { bodyWords, type BodyWords } from './page-words.ts'
+
+/** What is stored of a text so that it is found. Takes long for a large text, so a thread makes it; hence it is flat. */
+export interface Searchable {
+  words: BodyWords
+  chunks: Chunk[]
+  /** In UTF-16 units. */
+  size: number
+}
+
+export function readForSearch({ kind, body }: { kind: BodyKind; body: string }): Searchable {
+  const { chunks, headings } = chunksOf(kind, body)
+  return { words: bodyWords({ headings, body }), chunks, size: body.length }
+}

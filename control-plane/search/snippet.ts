@@ -1,0 +1,104 @@
+import type { SearchQuery } from './query.ts'
+import { fold } from './fold.ts'
+import { tokenGroups } from './tokens.ts'
+
+/** The place of a page that a query found, as its author wrote it. */
+export interface Snippet {
+  /** The headings above it. */
+  heading: string
+  text: string
+  /** Where the text begins in the body of the page, in UTF-16 units. */
+  offset: number
+  /** Where words of the query stand in the text, in UTF-16 units. */
+  ranges: { start: number; end: number }[]
+}
+
+const maxText = 240
+/** What is shown before the first word that was found. */
+const before = 60
+const maxRanges = 20
+
+interface Piece {
+  heading: string
+  /** Where it begins in the body. */
+  start: number
+  body: string
+}
+
+/** The best of these chunks of a page: the one with most words of the query, the first of several. null: there is none. */
+export function snippetOf(query: SearchQuery | null, chunks: readonly Piece[]): Snippet | null {
+  const terms = termsOf(query)
+  let best: { chunk: Piece; ranges: Snippet['ranges']; count: number } | null = null
+  for (const chunk of chunks) {
+    if (best?.count === terms.length) break
+    if (best !== null && !mayHold(chunk.body, terms)) continue
+    const { ranges, count } = findIn(chunk.body, terms)
+    if (best === null || count > best.count) best = { chunk, ranges, count }
+  }
+  return best === null ? null : cutOut(best.chunk, best.ranges)
+}
+
+interface Term {
+  text: string
+  isPrefix: boolean
+}
+
+const termsOf = (query: SearchQuery | null): Term[] =>
+  (query?.items ?? []).flatMap(({ words, whole }) => [...words, ...(whole === null ? [] : [whole])])
+
+/** Much quicker than reading the words of the text. */
+function mayHold(text: string, terms: readonly Term[]): boolean {
+  const folded = fold(text)
+  return terms.some((term) => folded.includes(term.text))
+}
+
+function findIn(text: string, terms: readonly Term[]): { ranges: Snippet['ranges']; count: number } {
+  const ranges: Snippet['ranges'] = []
+  const found = new Set<Term>()
+  const matching = (word: string) =>
+    terms.filter((term) => (term.isPrefix ? word.startsWith(term.text) : word === term.text))
+  const mark = (start: number, end: number) => {
+    const last = ranges.at(-1)
+    if (last !== undefined && start <= last.end) last.end = Math.max(last.end, end)
+    else ranges.push({ start, end })
+  }
+  for (const { tokens, whole } of tokenGroups(text)) {
+    for (const token of tokens) {
+      const of = matching(token.text)
+      of.forEach((term) => found.add(term))
+      if (of.length > 0) mark(token.start, token.end)
+    }
+    const of = whole === null ? [] : matching(whole)
+    of.forEach((term) => found.add(term))
+    if (of.length > 0) mark(tokens[0]!.start, tokens.at(-1)!.end)
+  }
+  return { ranges, count: found.size }
+}
+
+function cutOut({ heading, start: at, body: text }: Piece, ranges: Snippet['ranges']): Snippet {
+  const first = ranges[0]?.start ?? 0
+  let from = Math.max(0, first - before)
+  // Not in the middle of a word, and not in that of a character.
+  if (from > 0) from = wordStart(text, from, first)
+  let to = Math.min(text.length, from + maxText)
+  if (/[\ud800-\udbff]/.test(text[to - 1] ?? '')) to--
+  const shown = text.slice(from, to)
+  const skipped = shown.length - shown.trimStart().length
+  const start = from + skipped
+  const end = start + shown.trim().length
+  return {
+    heading,
+    text: text.slice(start, end),
+    offset: at + start,
+    ranges: ranges
+      .filter((range) => range.start < end && range.end > start)
+      .slice(0, maxRanges)
+      .map((range) => ({ start: Math.max(range.start, start) - start, end: Math.min(range.end, end) - start })),
+  }
+}
+
+function wordStart(text: string, from: number, first: number): number {
+  const blank = text.slice(from, first).search(/\s/)
+  if (blank >= 0) return from + blank
+  return /[\udc00-\udfff]/.test(text[from] ?? '') ? from + 1 : from
+}

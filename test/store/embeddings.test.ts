@@ -1,0 +1,281 @@
+import { expect, test } from 'vitest'
+import { readConfig } from '../../control-plane/config.ts'
+import { ConfigError } from '../../control-plane/process/config-error.ts'
+import type { Database, Db } from '../../control-plane/db/open.ts'
+import { silentLog } from '../../control-plane/process/log.ts'
+import { createEmbeddingClient } from '../../control-plane/search/embeddings/client.ts'
+import { EmbeddingFiller } from '../../control-plane/search/embeddings/filler.ts'
+import { Meaning } from '../../control-plane/search/embeddings/meaning.ts'
+import { endpointOf } from '../../control-plane/search/embeddings/settings.ts'
+import {
+  claimToEmbed,
+  countEmbedded,
+  findDimensions,
+  forgetOtherModels,
+  listCodes,
+  listPlaces,
+  listVectors,
+  postponeEmbedding,
+  putVector,
+} from '../../control-plane/search/embeddings/store.ts'
+import { normalized, vectorOfBytes } from '../../control-plane/search/embeddings/vectors.ts'
+import { listSnippets } from '../../control-plane/search/find.ts'
+import { search } from '../../control-plane/search/search.ts'
+import { readForSearch } from '../../control-plane/search/searchable.ts'
+import { indexSubject, listChunks, removeSubject } from '../../control-plane/search/store.ts'
+import { realWorld } from '../../shared/lib/world.ts'
+import { onBoth } from '../kit/database.ts'
+import { startFakeEmbeddings, type FakeEmbeddings } from '../kit/fake-embeddings.ts'
+import { at, seedWorkspace } from './seed.ts'
+
+async function put(db: Db, workspaceId: string, subject: string, body: string): Promise<void> {
+  await indexSubject(db, { workspaceId, subject, title: subject }, readForSearch({ kind: 'markdown', body }))
+}
+
+const model = 'one'
+const vector = normalized([1, 2, 3])
+
+onBoth('a chunk is claimed by one, has its vector, and takes it along when its page is changed', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  await put(root, workspaceId, 'page', 'Some text.')
+  const [chunk, ...others] = await claimToEmbed(root, { now: at, until: at + 10 })
+  expect(others).toEqual([])
+  expect(chunk).toMatchObject({ workspaceId, title: 'page', heading: '', body: 'Some text.' })
+  expect(await claimToEmbed(root, { now: at, until: at + 10 })).toEqual([])
+  await postponeEmbedding(root, [chunk!.id], 0)
+  expect(await claimToEmbed(root, { now: at, until: at + 10 })).toHaveLength(1)
+  expect(await claimToEmbed(root, { now: at + 10, until: at + 20 })).toHaveLength(1)
+  const { digest } = chunk!
+  await putVector(root, { workspaceId, digest, model, vector })
+  expect(await claimToEmbed(root, { now: at + 99, until: at + 100 })).toEqual([])
+  expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 1, embeddedChunks: 1 })
+  expect(await countEmbedded(root, { workspaceId, model: null })).toEqual({
+    chunks: 1,
+    embeddedChunks: 0,
+    embeddedPages: 0,
+  })
+  expect(await findDimensions(root, model)).toBe(3)
+  // The same text again, and one more that says the same.
+  await put(root, workspaceId, 'page', 'Some text.')
+  expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 1, embeddedChunks: 1 })
+  const [row] = await listVectors(root, { workspaceId, digests: [digest] })
+  expect(vectorOfBytes(row!.vector)).toEqual(vector)
+  expect(await listCodes(root, { workspaceId, model, after: 0, limit: 9 })).toMatchObject([{ digest }])
+  expect(await listPlaces(root, { workspaceId, digests: [digest] })).toEqual([
+    { subject: 'page', ord: 0, digest, size: 10 },
+  ])
+  await put(root, workspaceId, 'page', 'Another text.')
+  expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 1, embeddedChunks: 0 })
+  expect(await listVectors(root, { workspaceId, digests: [digest] })).toEqual([])
+  await putVector(root, { workspaceId, digest, model, vector })
+  expect(await listVectors(root, { workspaceId, digests: [digest] })).toEqual([])
+})
+
+onBoth('a text that two pages have keeps its vector until both are gone; another model asks anew', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const title = 'Same'
+  const both = readForSearch({ kind: 'markdown', body: 'Some text.' })
+  for (const subject of ['one', 'two']) await indexSubject(root, { workspaceId, subject, title }, both)
+  const [{ digest } = { digest: '' }] = await listChunks(root, { workspaceId, subjects: ['one'] })
+  await putVector(root, { workspaceId, digest, model, vector })
+  await removeSubject(root, { workspaceId, subject: 'one' })
+  expect(await listVectors(root, { workspaceId, digests: [digest] })).toHaveLength(1)
+  expect(await forgetOtherModels(root, model)).toBe(false)
+  expect(await forgetOtherModels(root, 'other')).toBe(true)
+  expect(await findDimensions(root, model)).toBeNull()
+  expect(await claimToEmbed(root, { now: at, until: at })).toHaveLength(1)
+  await putVector(root, { workspaceId, digest, model: 'other', vector })
+  await removeSubject(root, { workspaceId, subject: 'two' })
+  expect(await listVectors(root, { workspaceId, digests: [digest] })).toEqual([])
+})
+
+interface Parts {
+  fake: FakeEmbeddings
+  filler: EmbeddingFiller
+  meaning: Meaning
+  workspaceId: string
+  find: (text: string) => Promise<string[]>
+  /** Moves both clocks. */
+  advance: (ms: number) => void
+}
+
+async function withModel({ root }: Database, run: (parts: Parts) => Promise<void>, name = model): Promise<void> {
+  const fake = await startFakeEmbeddings()
+  let offset = 0
+  const world = {
+    ...realWorld,
+    now: () => Date.now() + offset,
+    monotonic: () => performance.now() + offset,
+  }
+  const client = createEmbeddingClient({ url: endpointOf(fake.url), key: fake.key, model: name }, world)
+  const filler = new EmbeddingFiller({ root, client, world, log: silentLog })
+  const meaning = new Meaning({ client, world, log: silentLog })
+  const workspaceId = await seedWorkspace(root)
+  const find = async (text: string) =>
+    (await search(root, { workspaceId, text, meaning })).map(({ subject }) => subject)
+  try {
+    await run({ fake, filler, meaning, workspaceId, find, advance: (ms) => void (offset += ms) })
+  } finally {
+    await filler.stop()
+    await fake.stop()
+  }
+}
+
+onBoth('a page is found by what it is about, and by its words while the model is away', (database) =>
+  withModel(database, async ({ fake, filler, workspaceId, find, advance, meaning }) => {
+    const { root } = database
+    fake.meanings.set('automobile', 'car').set('garage', 'parking')
+    for (let i = 0; i < 70; i++) await put(root, workspaceId, `other-${i}`, `Number ${i} tells of ships and ${i * 7}.`)
+    await put(
+      root,
+      workspaceId,
+      'car',
+      `${'Intro without it.\n\n'.repeat(100)}# Where\n\nCar, car parking, car parking.`,
+    )
+    filler.begin()
+    await filler.idle()
+    expect(fake.asked.length).toBeGreaterThan(1)
+    expect(await countEmbedded(root, { workspaceId, model })).toEqual({
+      chunks: 73,
+      embeddedChunks: 73,
+      embeddedPages: 71,
+    })
+    expect((await find('automobile garage'))[0]).toBe('car')
+    const pages = await search(root, { workspaceId, text: 'automobile garage', meaning })
+    const snippets = await listSnippets(root, { workspaceId, text: 'automobile garage', pages })
+    expect(snippets.get('car')).toMatchObject({ heading: 'Where', ranges: [] })
+    // Both lists have it, so it is before what only one has.
+    expect((await find('ships 42'))[0]).toBe('other-42')
+    const other = await seedWorkspace(root)
+    expect(await search(root, { workspaceId: other, text: 'automobile', meaning })).toEqual([])
+    // What comes and goes after the first search is seen.
+    await removeSubject(root, { workspaceId, subject: 'car' })
+    await put(root, workspaceId, 'new', 'Parking for a car.')
+    filler.begin()
+    await filler.idle()
+    const found = await find('automobile garage')
+    expect(found[0]).toBe('new')
+    expect(found).not.toContain('car')
+    fake.trouble = { status: 503, text: '' }
+    expect(await find('automobile tyre')).toEqual([])
+    fake.trouble = null
+    const asked = fake.asked.length
+    expect(await find('parking')).toEqual(['new'])
+    expect(fake.asked.length).toBe(asked)
+    advance(10_000)
+    expect((await find('garage'))[0]).toBe('new')
+  }),
+)
+
+onBoth('a search waits a second for the model, and no longer', (database) =>
+  withModel(database, async ({ fake, workspaceId, find }) => {
+    await put(database.root, workspaceId, 'page', 'Some words.')
+    fake.trouble = 'hang'
+    const start = performance.now()
+    expect(await find('words')).toEqual(['page'])
+    expect(performance.now() - start).toBeGreaterThan(900)
+    expect(await find('some')).toEqual(['page'])
+    expect(performance.now() - start).toBeLessThan(5_000)
+  }),
+)
+
+const answerOf = (...embeddings: unknown[]) => ({
+  status: 200,
+  text: JSON.stringify({ data: embeddings.map((embedding, index) => ({ index, embedding })) }),
+})
+onBoth('what does not fit is not stored, and is asked for again later and later', (database) =>
+  withModel(database, async ({ fake, filler, workspaceId, advance }) => {
+    const { root } = database
+    await put(root, workspaceId, 'page', 'Some text.')
+    const troubles = [
+      { status: 500, text: '' },
+      { status: 200, text: 'no json' },
+      { status: 200, text: '{"data":[{"index":0,"embedding":[1e999]}]}' },
+      { status: 200, text: `{"data":[],"x":"${'x'.repeat(17 * 1024 * 1024)}"}` },
+      answerOf(),
+      answerOf([1], [2]),
+      answerOf([null]),
+      answerOf(['1']),
+      answerOf([]),
+      answerOf([1e300]),
+      answerOf(Array.from({ length: 9_000 }, () => 1)),
+    ]
+    for (const [count, trouble] of troubles.entries()) {
+      fake.trouble = trouble
+      const asked = fake.asked.length
+      filler.begin()
+      await filler.idle()
+      expect(fake.asked.length, trouble.text.slice(0, 60)).toBe(asked + 1)
+      expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 1, embeddedChunks: 0 })
+      // Not before half of the time, whatever chance says.
+      advance(Math.min(15 * 60_000, 2_000 * 2 ** count) / 2 - 500)
+      filler.begin()
+      await filler.idle()
+      expect(fake.asked.length).toBe(asked + 1)
+      advance(15 * 60_000)
+    }
+    fake.trouble = null
+    filler.begin()
+    await filler.idle()
+    expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 1, embeddedChunks: 1 })
+    // The same name for a model of another size.
+    fake.dimensions = 32
+    await put(root, workspaceId, 'page-2', 'More text.')
+    filler.begin()
+    await filler.idle()
+    expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 2, embeddedChunks: 1 })
+  }),
+)
+
+onBoth('a text that is refused does not hold up others, and is asked for again a day later', (database) =>
+  withModel(database, async ({ fake, filler, workspaceId, advance }) => {
+    const { root } = database
+    for (let i = 0; i < 40; i++) await put(root, workspaceId, `page-${i}`, i === 7 ? 'A poisoned text.' : `Text ${i}.`)
+    fake.refused = 'poisoned'
+    filler.begin()
+    await filler.idle()
+    expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 40, embeddedChunks: 39 })
+    const asked = fake.asked.length
+    filler.begin()
+    await filler.idle()
+    expect(fake.asked.length).toBe(asked)
+    fake.refused = null
+    advance(24 * 3_600_000)
+    filler.begin()
+    await filler.idle()
+    expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 40, embeddedChunks: 40 })
+  }),
+)
+
+onBoth('two at once ask for each text once', (database) =>
+  withModel(database, async ({ fake, filler, workspaceId }) => {
+    const { root } = database
+    const client = createEmbeddingClient({ url: endpointOf(fake.url), key: fake.key, model }, realWorld)
+    const other = new EmbeddingFiller({ root, client, world: realWorld, log: silentLog })
+    for (let i = 0; i < 100; i++) await put(root, workspaceId, `page-${i}`, `Text ${i}.`)
+    for (const one of [filler, other]) one.begin()
+    await Promise.all([filler.idle(), other.idle()])
+    const texts = fake.asked.flat()
+    expect([texts.length, new Set(texts).size]).toEqual([100, 100])
+    expect(await countEmbedded(root, { workspaceId, model })).toMatchObject({ chunks: 100, embeddedChunks: 100 })
+    await other.stop()
+  }),
+)
+
+test('the endpoint and the model are set together, and the key does not travel unencrypted', () => {
+  const read = (env: Record<string, string>) => () => readConfig(env, {}).embeddings
+  const whole = { SVC_EMBEDDINGS_URL: 'https://model.example/v1', SVC_EMBEDDINGS_MODEL: 'm' }
+  expect(read({})()).toBeNull()
+  expect(read(whole)()).toEqual({ url: 'https://model.example/v1/embeddings', key: null, model: 'm' })
+  expect(read({ ...whole, SVC_EMBEDDINGS_KEY: 'k' })()).toMatchObject({ key: 'k' })
+  for (const changes of [
+    { SVC_EMBEDDINGS_MODEL: '' },
+    { SVC_EMBEDDINGS_KEY: 'a b' },
+    { SVC_EMBEDDINGS_URL: 'ftp://x' },
+  ])
+    expect(read({ ...whole, ...changes })).toThrow(ConfigError)
+  expect(read({ SVC_EMBEDDINGS_URL: whole.SVC_EMBEDDINGS_URL })).toThrow('together')
+  expect(read({ SVC_EMBEDDINGS_KEY: 'k' })).toThrow('together')
+  expect(read({ ...whole, SVC_EMBEDDINGS_URL: 'http://model.example' })).toThrow('https')
+  expect(read({ ...whole, SVC_EMBEDDINGS_URL: 'http://127.0.0.1:1' })()).toMatchObject({ model: 'm' })
+})
