@@ -125,8 +125,12 @@ for (const database of ['sqlite', 'postgres'] as const)
         await ended(run, '', { ranArgv: null, exitCode: null, cwd: null, refused })
         await run.end('error', { message: 'It may not.' })
       }
-      await (await device.take()).end('harness_start_failed', { message: 'No shell.' })
+      const last = await device.take()
+      await last.end('harness_start_failed', { message: 'No shell.' })
       await settled(server)
+      // Its program has gone on: to run the command once more would be nobody's step.
+      const retried = await server.call(`/runs/${last.runId}/retry`, { body: {} })
+      expect([retried.status, retried.body.error.code]).toEqual([409, 'run.not_retriable'])
       expect(JSON.parse((await readFlow(server, id)).summary)).toEqual([
         { exitCode: null, output: 'still', ranArgv: ['sleep', '9'], timedOut: true },
         [
