@@ -9,8 +9,6 @@ import type { Values } from './arguments/values.ts'
 export interface CommandContext {
   command: Command
   values: Values
-  /** The words after the command in their order, values bound to their flags: `--bullet=text`. */
-  words: readonly string[]
   /** The positionals as they were given, by name. */
   positionals: ParsedArguments['positionals']
   out: Output

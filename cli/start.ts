@@ -66,7 +66,6 @@ async function run({ command, rest, out, env }: Invocation): Promise<number> {
   const context: CommandContext = {
     command,
     values,
-    words: bound,
     positionals: parsed.positionals,
     out,
     env,

@@ -91,23 +91,6 @@ const positionals = [{ name: 'approval', target: 'params.approvalId' }] as const
 const exampleId = 'apr_6tG4kV2zMxF8pL0w'
 const reason = z.string().max(2000)
 
-/** How `svc` names the learnings that are decided about: one, several, or all of before a time. */
-const exampleLearning = 'lrn_5vN8dR2kWq7Tz1Bc'
-const ofLearnings = {
-  positionals: [{ name: 'learning', target: null, isOptional: true, description: '`lrn_` id.' }],
-  flags: {
-    'approval-id': null,
-    ids: { target: null, kind: 'string', description: 'Several `lrn_` ids, with commas between them.' },
-    'all-proposed-before': {
-      target: null,
-      kind: 'string',
-      description: 'All that were proposed before this time, such as 2026-03-01.',
-    },
-    note: { target: 'body.reason' },
-  },
-  flow: true,
-} as const
-
 const statusFilter = z
   .enum([...gateStatuses, 'all'])
   .optional()
@@ -238,20 +221,12 @@ export const approvalRoutes = {
       'user_cannot_resolve_system_approval',
       'agent_md_stale',
     ],
-    cli: [
-      {
-        command: 'approval approve',
-        positionals,
-        flags: { note: { target: 'body.reason' }, 'applied-scope': { aliases: ['scope'] } },
-        example: `svc approval approve ${exampleId} --note "go ahead"`,
-      },
-      {
-        command: 'learning accept',
-        ...ofLearnings,
-        flags: { ...ofLearnings.flags, 'applied-scope': null },
-        example: `svc learning accept ${exampleLearning} --note "well found"`,
-      },
-    ],
+    cli: {
+      command: 'approval approve',
+      positionals,
+      flags: { note: { target: 'body.reason' }, 'applied-scope': { aliases: ['scope'] } },
+      example: `svc approval approve ${exampleId} --note "go ahead"`,
+    },
   }),
 
   reject: defineRoute({
@@ -269,19 +244,12 @@ export const approvalRoutes = {
       'approval_assignee_mismatch',
       'user_cannot_resolve_system_approval',
     ],
-    cli: [
-      {
-        command: 'approval reject',
-        positionals,
-        flags: { note: { target: 'body.reason' } },
-        example: `svc approval reject ${exampleId} --note "not before Monday"`,
-      },
-      {
-        command: 'learning reject',
-        ...ofLearnings,
-        example: `svc learning reject ${exampleLearning} --note "known already"`,
-      },
-    ],
+    cli: {
+      command: 'approval reject',
+      positionals,
+      flags: { note: { target: 'body.reason' } },
+      example: `svc approval reject ${exampleId} --note "not before Monday"`,
+    },
   }),
 
   assign: defineRoute({

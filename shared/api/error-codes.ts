@@ -216,8 +216,6 @@ export const wikiErrors = {
   wiki_relation_self: entry(400, 'A page does not supersede itself.', 'choose_another'),
   wiki_relation_exists: entry(409, 'One of these pages supersedes the other, directly or through others.'),
   wiki_relation_workspace_mismatch: entry(400, 'There is no such page in this workspace.', 'check_id'),
-  learning_not_found: entry(404, 'There is no such learning.', 'check_id'),
-  learning_not_editable: entry(409, 'Only a learning that is still proposed can be changed.'),
 } as const
 
 export const conversationErrors = {

@@ -28,7 +28,6 @@ import { taskHistoryRoutes } from './task-history.ts'
 import { taskLinkRoutes } from './task-links.ts'
 import { taskRoutes } from './tasks.ts'
 import { secretRoutes } from './secrets.ts'
-import { learningRoutes } from './learnings.ts'
 import { wikiRoutes } from './wiki.ts'
 import { workflowRoutes } from './workflows.ts'
 import { workspaceActionRoutes } from './workspace-actions.ts'
@@ -68,7 +67,6 @@ export const groups = {
   files: fileRoutes,
   fileRelations: fileRelationRoutes,
   wiki: wikiRoutes,
-  learnings: learningRoutes,
   openapi: openapiRoutes,
 } as const
 

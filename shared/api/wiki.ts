@@ -82,7 +82,6 @@ export const wikiRoutes = {
     status: 201,
     errors: [
       'resource_not_found',
-      'run_not_found',
       'wiki_body_truncated',
       'wiki_citation_style',
       'wiki_page_slug_conflict',

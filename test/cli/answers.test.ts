@@ -62,7 +62,6 @@ async function outcomeOf({ name, example }: Command): Promise<string> {
     values,
     out,
     ...sources,
-    words: bound,
     positionals: parsed.positionals,
     world: realWorld,
     isInteractive: false,

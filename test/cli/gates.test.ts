@@ -1,6 +1,8 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { refusal } from './api-server.ts'
-import { makeServedHome, signedIn, type ServedHome } from './served-home.ts'
+import { refusal, type Answer, type Received } from './api-server.ts'
+import { makeServedHome, type ServedHome } from './served-home.ts'
 
 let home: ServedHome
 const ids = { approval: 'apr_6tG4kV2zMxF8pL0w', question: 'qst_1rT5nY9bJcQ3dH7s', secret: 'sec_7kP2nV5xQbD8rM1c' }
@@ -10,8 +12,16 @@ beforeEach(() => {
 })
 afterEach(() => home.close())
 
+/** As a person: the login is kept in the home. */
+async function signedIn(answer: (request: Received) => Answer): Promise<void> {
+  await home.serve(answer)
+  mkdirSync(join(home.dir, 'config'))
+  const login = { server: home.api.url, token: 'svc_pat_x', workspace: null }
+  writeFileSync(join(home.dir, 'config/login.json'), JSON.stringify(login))
+}
+
 test('approvals are listed when they are open, unless another status is asked for', async () => {
-  await signedIn(home, () => ({ body: { object: 'list', data: [] } }))
+  await signedIn(() => ({ body: { object: 'list', data: [] } }))
   await home.svc(['approval', 'list'])
   await home.svc(['approval', 'list', '--status', 'all', '--task', 'MAI-1', '--trigger', 'tool_permission'])
   expect(home.api.received.map(({ query }) => Object.fromEntries(query))).toEqual([
@@ -22,9 +32,7 @@ test('approvals are listed when they are open, unless another status is asked fo
 })
 
 test('an approval is resolved with a note, and a refusal is passed on', async () => {
-  await signedIn(home, ({ path }) =>
-    path.endsWith('/reject') ? refusal(403, 'approval_assignee_mismatch') : { body: {} },
-  )
+  await signedIn(({ path }) => (path.endsWith('/reject') ? refusal(403, 'approval_assignee_mismatch') : { body: {} }))
   await home.svc(['approval', 'approve', ids.approval, '--note', 'go', '--scope', 'always'])
   expect(home.api.received[0]).toMatchObject({
     path: `/api/v1/approvals/${ids.approval}/approve`,
@@ -100,7 +108,7 @@ describe('an agent that waits for the answer', () => {
 })
 
 test('a person answers with a text or with keys', async () => {
-  await signedIn(home, () => ({ body: { id: ids.question, status: 'open', answerMode: 'multi_select' } }))
+  await signedIn(() => ({ body: { id: ids.question, status: 'open', answerMode: 'multi_select' } }))
   await home.svc(['question', 'answer', ids.question, 'the left one'])
   await home.svc(['question', 'answer', ids.question, '--select', 'a', '--select', 'b'])
   const answers = home.api.received.filter((call) => call.method === 'POST').map((call) => call.body)
@@ -112,7 +120,7 @@ test('a person answers with a text or with keys', async () => {
 })
 
 test('a secret is given on standard input alone, to the route for secrets', async () => {
-  await signedIn(home, () => ({ body: { id: ids.question, status: 'open', answerMode: 'secret_input' } }))
+  await signedIn(() => ({ body: { id: ids.question, status: 'open', answerMode: 'secret_input' } }))
   const refused = await home.svc(['question', 'answer', ids.question, 'my-secret-value'])
   expect([refused.status, refused.stderr.includes('my-secret-value')]).toEqual([2, false])
   expect(home.api.received.filter((call) => call.method === 'POST')).toEqual([])
@@ -132,9 +140,7 @@ test('in a run nobody answers, and nothing is asked of the server', async () => 
 })
 
 test('secrets are stored from standard input, and revealed as a text', async () => {
-  await signedIn(home, ({ path }) => ({
-    body: path.endsWith('/reveal') ? { id: ids.secret, value: 'two\nlines' } : {},
-  }))
+  await signedIn(({ path }) => ({ body: path.endsWith('/reveal') ? { id: ids.secret, value: 'two\nlines' } : {} }))
   await home.svc(['secret', 'create', '--name', 'key', '--env', 'KEY', '--agent', '@b'], { input: 'two\nlines\n' })
   expect(home.api.received[0]).toMatchObject({
     path: '/api/v1/secrets',

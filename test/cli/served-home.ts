@@ -1,5 +1,3 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { startApi, type Answer, type ApiServer, type Received } from './api-server.ts'
 import { makeHome, type Home } from './run-svc.ts'
 
@@ -17,14 +15,6 @@ export interface ServedHome extends Home {
   inRun(answer: Answering): Promise<Record<string, string>>
   /** Ends what was served and removes the home. */
   close(): Promise<void>
-}
-
-/** Serves, and keeps a person's login for it in the home. */
-export async function signedIn(home: ServedHome, answer: Answering): Promise<void> {
-  const { url } = await home.serve(answer)
-  mkdirSync(join(home.dir, 'config'))
-  const login = { server: url, token: 'svc_pat_x', workspace: null }
-  writeFileSync(join(home.dir, 'config/login.json'), JSON.stringify(login))
 }
 
 export function makeServedHome(): ServedHome {

@@ -7,7 +7,6 @@ import { readForSearch } from '../../control-plane/search/searchable.ts'
 import { indexSubject } from '../../control-plane/search/store.ts'
 import { wordIndexTables } from '../../control-plane/db/word-index.ts'
 import { insertProgram } from '../../control-plane/resources/workflows/run-store.ts'
-import { insertLearning } from '../../control-plane/resources/learnings/store.ts'
 import { replaceLinks } from '../../control-plane/resources/wiki/link-store.ts'
 import { insertRelation } from '../../control-plane/resources/wiki/relation-store.ts'
 import { insertWorkflow } from '../../control-plane/resources/workflows/store.ts'
@@ -17,7 +16,6 @@ import { findWorkspace } from '../../control-plane/resources/workspaces/store.ts
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth, openSqlite } from '../kit/database.ts'
 import { seedFile } from './file-rows.ts'
-import { learningRow } from './learning-rows.ts'
 import { linkRow, seedPage } from './wiki-rows.ts'
 import { seedCall, seedFlow, workflowRow } from './workflow-rows.ts'
 import { at, projectRow, seedAgent, seedDevice, seedPerson, seedRun, seedWorkspace } from './seed.ts'
@@ -96,7 +94,6 @@ async function furnished(db: Db) {
   await insertFileRelation(db, { ...relation, createdAt: at })
   const searched = { workspaceId, subject: realWorld.id('wik_'), title: 'Page' }
   await indexSubject(db, searched, readForSearch({ kind: 'markdown', body: 'Some text.' }))
-  await insertLearning(db, learningRow(workspaceId))
   const page = await seedPage(db, workspaceId)
   await replaceLinks(db, page.id, [linkRow(page, 0)])
   const other = await seedPage(db, workspaceId)

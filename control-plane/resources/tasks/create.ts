@@ -12,7 +12,7 @@ import { replaceDependency } from './dependency-store.ts'
 import { isSameWork, mayBeSame, titleWords } from './duplicates.ts'
 import { listAncestors, listDuplicateCandidates } from './list-store.ts'
 import { assigneeOf, assigneeReference, checkRepo, checkRunSettings, projectOf } from './body-lookup.ts'
-import { actorOf, parentRefusal, systemActor, wakeAtOf, type Actor } from './rules.ts'
+import { actorOf, parentRefusal, wakeAtOf } from './rules.ts'
 import { claimTaskKey, insertTask, listTasksByIds, lockTaskGraph, type TaskRow } from './store.ts'
 
 export interface Creating {
@@ -20,8 +20,6 @@ export interface Creating {
   caller: Caller
   world: World
   catalog: ModelCatalog
-  /** The platform makes the task, on the occasion of what the caller does. */
-  isSystem?: boolean
 }
 
 /** The values of a new task. Its references to other tasks are given apart, since a batch resolves them differently. */
@@ -29,15 +27,14 @@ export type NewTask = Omit<BatchItem, 'parentTaskId' | 'dependsOn' | 'ref'>
 
 /** Makes the task without its dependencies; nobody is woken yet. Fails with the codes of POST /tasks. */
 export async function createTask(
-  { db, caller, world, catalog, isSystem = false }: Creating,
+  { db, caller, world, catalog }: Creating,
   { body, parent }: { body: NewTask; parent: TaskRow | null },
 ): Promise<TaskRow> {
   // First, so that whoever makes a task is alone with those of the workspace: nothing looked up below changes meanwhile.
   await lockTaskGraph(db, caller.workspaceId)
   const claimed = await claimTaskKey(db, caller.workspaceId)
   if (claimed === null) return fail('resource_not_found', { param: 'workspaceId' })
-  const actor = isSystem ? systemActor : actorOf(caller)
-  const task = await newRow({ db, caller, world, catalog }, { body, parent, actor, key: claimed.key })
+  const task = await newRow({ db, caller, world, catalog }, { body, parent, key: claimed.key })
   if (parent !== null) await checkParent(db, { taskId: null, levels: 1, parentId: parent.id })
   if (body.force !== true) await checkDuplicate(db, task)
   try {
@@ -47,9 +44,10 @@ export async function createTask(
     throw error
   }
   await insertChecklist({ db, world }, task, body.checklist ?? [])
+  const actor = actorOf(caller)
   const data = { key: task.key, title: task.title, assigneeAgentId: task.assigneeAgentId }
   await recordActivity(db, { taskId: task.id, kind: 'task.created', actor, data, world })
-  if (!isSystem) await watchAsCreator({ db, caller, world }, task, parent)
+  await watchAsCreator({ db, caller, world }, task, parent)
   return task
 }
 
@@ -70,7 +68,7 @@ async function workflowOf(db: Db, caller: Caller): Promise<string | null> {
 
 async function newRow(
   { db, caller, world, catalog }: Creating,
-  { body, parent, actor, key }: { body: NewTask; parent: TaskRow | null; actor: Actor; key: string },
+  { body, parent, key }: { body: NewTask; parent: TaskRow | null; key: string },
 ): Promise<TaskRow> {
   const now = world.now()
   // A subtask belongs to the project of its parent unless it says otherwise.
@@ -82,6 +80,7 @@ async function newRow(
         : (await projectOf(db, caller, body.projectId)).id
   const reference = assigneeReference(body.assignee)
   const agent = reference === null ? null : await assigneeOf(db, caller, { reference, projectId })
+  const { type, id } = actorOf(caller)
   const task: TaskRow = {
     id: world.id('tsk_'),
     workspaceId: caller.workspaceId,
@@ -107,8 +106,8 @@ async function newRow(
     modelId: body.modelId ?? null,
     reasoningEffort: body.reasoningEffort ?? null,
     sandboxSize: body.sandboxSize ?? null,
-    createdByType: actor.type,
-    createdById: actor.id,
+    createdByType: type,
+    createdById: id,
     startedAt: null,
     completedAt: null,
     cancelledAt: null,

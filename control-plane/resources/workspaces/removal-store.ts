@@ -6,7 +6,6 @@ type Owner =
   | 'search_pages'
   | 'files'
   | 'wiki_pages'
-  | 'learnings'
   | 'workflow_runs'
   | 'runs'
   | 'agents'
@@ -33,8 +32,6 @@ export const ownedTables: readonly OwnedTable[] = [
   { table: 'file_relations', column: 'file_id', owner: 'files' },
   { table: 'file_revisions', column: 'file_id', owner: 'files' },
   { table: 'files', column: 'workspace_id' },
-  { table: 'learning_entities', column: 'learning_id', owner: 'learnings' },
-  { table: 'learnings', column: 'workspace_id' },
   { table: 'wiki_links', column: 'page_id', owner: 'wiki_pages' },
   { table: 'wiki_relations', column: 'from_page_id', owner: 'wiki_pages' },
   { table: 'wiki_revisions', column: 'page_id', owner: 'wiki_pages' },

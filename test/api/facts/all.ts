@@ -11,7 +11,6 @@ import { deviceFacts } from './devices.ts'
 import { fileRelationFacts } from './file-relations.ts'
 import { fileFacts } from './files.ts'
 import { folderFacts } from './folders.ts'
-import { learningFacts } from './learnings.ts'
 import { memberFacts } from './members.ts'
 import { messageFacts } from './messages.ts'
 import { openapiFacts } from './openapi.ts'
@@ -69,6 +68,5 @@ export const allFacts: Readonly<Record<keyof typeof groups, ResourceFacts>> = {
   files: fileFacts,
   fileRelations: fileRelationFacts,
   wiki: wikiFacts,
-  learnings: learningFacts,
   openapi: openapiFacts,
 }

@@ -90,7 +90,7 @@ describe('a new page', () => {
     ['no text', { body: undefined }],
     ['a text that is too long in bytes', { body: 'ü'.repeat(131_073) }],
     ['a task that is not there', { taskId: 'NOPE-1' }, '404 resource_not_found'],
-    ['a run that is not there', { runId: 'run_0000000000000000' }, '404 run_not_found'],
+    ['a run that is not there', { runId: 'run_0000000000000000' }, '404 resource_not_found'],
   ])('is refused with %s', async (_, body, outcome = '400 validation_error') =>
     expect(outcomeOf(await create(body))).toBe(outcome),
   )

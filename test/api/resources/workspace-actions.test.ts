@@ -162,8 +162,6 @@ test('the export tells of all agents and projects, and keeps text as text', asyn
   const { id: draft } = await makePage({ server }, { title: 'Draft', kind: 'csv', body: 'a,b' }, person.token)
   const neverPublished = { current_revision_id: null, token_count: null, archived_at: 1 }
   await server.database.root('wiki_pages').where({ id: draft }).update(neverPublished)
-  const bullets = [{ text: 'Look twice.', sources: ['https://example.com/'] }]
-  await server.ok('/learnings', { body: { topic: 'Ships', bullets }, token: person.token })
   for (const prefix of ['workspaces', 'companies']) {
     const { manifest } = (await act(person, 'export', prefix)).body as { manifest: string }
     const headings = outsideOfFences(manifest).filter((line) => line.startsWith('#'))
@@ -183,8 +181,6 @@ test('the export tells of all agents and projects, and keeps text as text', asyn
       '## Wiki (2)',
       '### `How we ship`',
       '### `Draft`',
-      '## Learnings (1)',
-      '### `Ships`',
     ])
     for (const text of [
       `- Id: \`${person.workspaceId}\``,

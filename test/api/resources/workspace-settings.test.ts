@@ -195,7 +195,6 @@ test('stats count what the caller sees', async () => {
       files: 2,
       fileBytes: 22,
       wikiPages: 1,
-      proposedLearnings: 0,
     })
     expect(await server.ok(path, { token: member.token })).toEqual({
       agents: 1,
@@ -205,7 +204,6 @@ test('stats count what the caller sees', async () => {
       files: 1,
       fileBytes: 11,
       wikiPages: 1,
-      proposedLearnings: 0,
     })
   }
 })

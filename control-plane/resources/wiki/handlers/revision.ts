@@ -12,7 +12,7 @@ import { findPageRevision, findRevisionBody, listPageRevisions, type WikiRevisio
 import { publishFlaws, restoreFlaws } from '../rules.ts'
 import { addRevision } from '../steps/publish.ts'
 import type { WikiPageRow } from '../store.ts'
-import { authoredBy } from '../../tasks/steps/authored.ts'
+import { authorOf } from './author.ts'
 import { readingOf, refuseIfAny } from './reading.ts'
 
 /** Revisions of pages. None is ever changed: what is restored is published once more. */
@@ -53,7 +53,7 @@ export async function publish(
       isArchived: page.archivedAt !== null,
     }),
   )
-  const draft = { title, body: body.body, reading, ...(await authoredBy(db, caller)) }
+  const draft = { title, body: body.body, reading, ...(await authorOf(db, caller)) }
   return answer(201, await published(db, await addRevision(db, page, draft, world), draft.body))
 }
 
@@ -81,7 +81,7 @@ export async function restore(
   const { title, sourceRef } = await namedRevision(db, page, { id: params.revisionId, param: 'revisionId' })
   const facts = { sizeBytes: bytesOf(body), current: null, baseRevisionId: null, allowShrink: true }
   refuseIfAny(restoreFlaws(publishFlaws({ ...facts, bodyFlaws: reading.flaws, isArchived: page.archivedAt !== null })))
-  const draft = { title, body, reading, sourceRef, ...(await authoredBy(db, caller)) }
+  const draft = { title, body, reading, sourceRef, ...(await authorOf(db, caller)) }
   return published(db, await addRevision(db, page, draft, world), body)
 }
 

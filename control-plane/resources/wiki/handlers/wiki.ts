@@ -18,7 +18,7 @@ import { changesWhatFilesSay } from '../rules.ts'
 import { changePage, checkSlug, makePage, removePage } from '../steps/page.ts'
 import { addRevision } from '../steps/publish.ts'
 import { countPages, listPages, listPagesByIds } from '../store.ts'
-import { authoredBy } from '../../tasks/steps/authored.ts'
+import { authorOf } from './author.ts'
 import { readingOf, refuseIfAny } from './reading.ts'
 import { found } from './found.ts'
 import { supersede, unsupersede } from './relation.ts'
@@ -101,7 +101,7 @@ async function create({ db, caller, body, world }: HandlerInput<Routes['create']
   if (slug === null)
     fail('validation_error', { param: 'slug', message: 'The title gives no slug: send one of letters and digits.' })
   refuseIfAny(reading.flaws)
-  const authored = await authoredBy(db, caller, body)
+  const authored = await authorOf(db, caller, body)
   const made = await makePage(db, { workspaceId: caller.workspaceId, slug, title, kind, sourceRef: null }, world)
   const { page } = await addRevision(db, made, { title, body: body.body, reading, ...authored }, world)
   return answer(201, await presentPage(db, page))

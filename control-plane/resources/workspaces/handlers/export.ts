@@ -4,7 +4,6 @@ import { listAgents } from '../../agents/store.ts'
 import { listFiles } from '../../files/store.ts'
 import { listProjects } from '../../projects/store.ts'
 import { listTasks } from '../../tasks/list-store.ts'
-import { listLearnings } from '../../learnings/store.ts'
 import { findRevisionBody } from '../../wiki/revision-store.ts'
 import { listPages, type WikiPageRow } from '../../wiki/store.ts'
 import { listWorkflows, type WorkflowRow } from '../../workflows/store.ts'
@@ -13,7 +12,7 @@ import type { WorkspaceRow } from '../store.ts'
 
 const pageSize = 200
 
-/** Writes all live agents, projects and tasks of a workspace as Markdown, oldest first, its workflows by name, what its files are, its wiki, and what was proposed for it. */
+/** Writes all live agents, projects and tasks of a workspace as Markdown, oldest first, its workflows by name, what its files are, and its wiki. */
 export async function exportWorkspace(db: Db, workspace: WorkspaceRow, now: number): Promise<string> {
   const filter = { workspaceId: workspace.id, limit: pageSize }
   const agents = await readAll((before) => listAgents(db, { ...filter, ...before }))
@@ -27,9 +26,7 @@ export async function exportWorkspace(db: Db, workspace: WorkspaceRow, now: numb
     db,
     await readAll((before) => listPages(db, { ...filter, isArchived: null, ...before })),
   )
-  const learnings = await readAll((before) => listLearnings(db, { ...filter, ...before }))
-  const all = { agents, projects, tasks, workflows, files, pages, learnings }
-  return manifestOf({ workspace, exportedAt: toTimestamp(now), ...all })
+  return manifestOf({ workspace, exportedAt: toTimestamp(now), agents, projects, tasks, workflows, files, pages })
 }
 
 /** Beyond this many tokens in total, texts of pages are left out. */

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import { agentRow } from '../../../../test/store/seed.ts'
-import { learningRow } from '../../../../test/store/learning-rows.ts'
 import { pageRow } from '../../../../test/store/wiki-rows.ts'
 import { manifestOf, type ManifestFacts } from './manifest.ts'
 
@@ -27,7 +26,6 @@ test('the text for an empty workspace says that it is empty', () => {
     workflows: [],
     files: [],
     pages: [],
-    learnings: [],
   })
   expect(text).toContain('## Agents (0)\n\nNone.')
   expect(text).toContain('## Projects (0)\n\nNone.')
@@ -47,7 +45,6 @@ test('names with backticks and line breaks stay on one line and add no markup', 
     workflows: [],
     files: [],
     pages: [],
-    learnings: [],
   })
   expect(text.match(/^### .*$/gm)).toEqual(['### ``a `b` # c``', '### `` ` ``', '### (empty)'])
 })
@@ -63,7 +60,6 @@ test('instructions that are too long in total are replaced by their hash', () =>
     workflows: [],
     files: [],
     pages: [],
-    learnings: [],
   })
   expect(text.length).toBeLessThan(10_000_000)
   expect(text).toContain('`hash of second`')
@@ -75,22 +71,8 @@ test('texts of pages that are too long in total are left out', () => {
     { ...pageRow('w', { title: 'A' }), body: 'Words.' },
     { ...pageRow('w', { title: 'B', kind: 'csv' }), body: null },
   ]
-  const empty = { agents: [], projects: [], tasks: [], workflows: [], files: [], learnings: [] }
+  const empty = { agents: [], projects: [], tasks: [], workflows: [], files: [] }
   const text = manifestOf({ workspace, exportedAt: 'x', ...empty, pages })
   expect(text).toContain('```markdown\nWords.\n```')
   expect(text).toContain('Its text is left out for its length.')
-})
-
-test('learnings are shown with their sources', () => {
-  const learning = learningRow('w', { topic: 'Tags', status: 'rejected', rejectedReason: 'Known.', taskId: 'tsk_1' })
-  const empty = { agents: [], projects: [], tasks: [], workflows: [], files: [], pages: [] }
-  const text = manifestOf({ workspace, exportedAt: 'x', ...empty, learnings: [learning] })
-  for (const part of [
-    '## Learnings (1)',
-    '### `Tags`',
-    'rejected',
-    'Known.',
-    '- Tag it first.\n  - https://example.com/',
-  ])
-    expect(text).toContain(part)
 })

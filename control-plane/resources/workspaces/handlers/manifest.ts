@@ -3,8 +3,6 @@ import { handleText } from '../../agents/present.ts'
 import type { FileRow } from '../../files/store.ts'
 import type { ProjectRow } from '../../projects/store.ts'
 import type { TaskRow } from '../../tasks/store.ts'
-import { bulletText } from '../../learnings/rules.ts'
-import type { LearningRow } from '../../learnings/store.ts'
 import type { WikiPageRow } from '../../wiki/store.ts'
 import type { WorkflowRow } from '../../workflows/store.ts'
 import type { WorkspaceRow } from '../store.ts'
@@ -30,7 +28,6 @@ export interface ManifestFacts {
   workflows: readonly WorkflowRow[]
   files: readonly FileRow[]
   pages: readonly ExportedPage[]
-  learnings: readonly LearningRow[]
 }
 
 /** `body` is null when it was left out for its length, or when there is none. */
@@ -45,7 +42,6 @@ export function manifestOf({
   workflows,
   files,
   pages,
-  learnings,
 }: ManifestFacts): string {
   const byUuid = new Map(agents.map((agent) => [agent.uuid, agent]))
   let left = longestInstructions
@@ -84,9 +80,6 @@ export function manifestOf({
     '',
     `## Wiki (${pages.length})`,
     ...(pages.length === 0 ? ['', 'None.'] : pages.flatMap(pageSection)),
-    '',
-    `## Learnings (${learnings.length})`,
-    ...(learnings.length === 0 ? ['', 'None.'] : learnings.flatMap(learningSection)),
     '',
   ].join('\n')
 }
@@ -153,24 +146,6 @@ function pageSection(page: ExportedPage): string[] {
       : body === null
         ? ['Its text is left out for its length.']
         : fence(body, kind)),
-  ]
-}
-
-function learningSection(learning: LearningRow): string[] {
-  const { id, topic, status, bullets, entities, taskId, rejectedReason } = learning
-  return [
-    '',
-    `### ${span(topic)}`,
-    '',
-    ...facts({
-      Id: id,
-      Status: status,
-      Task: taskId,
-      Tags: entities.map(({ type, name }) => `${type}:${name}`).join(', ') || null,
-      Reason: rejectedReason,
-    }),
-    '',
-    ...fence(bulletText(bullets)),
   ]
 }
 

@@ -10,7 +10,6 @@ import { countAgents } from '../../agents/store.ts'
 import { reviewWorkspaceBudget } from '../../approvals/steps/budget-gate.ts'
 import { fileViewerOf } from '../../files/rules.ts'
 import { countFiles } from '../../files/store.ts'
-import { countLearnings } from '../../learnings/store.ts'
 import { countPages } from '../../wiki/store.ts'
 import { findRole } from '../../members/store.ts'
 import { projectViewerOf } from '../../projects/rules.ts'
@@ -49,8 +48,7 @@ export function workspaceHandlers(): ImplementedRoute[] {
       const workflows = await countWorkflows(db, workspaceId)
       const { count: files, bytes: fileBytes } = await countFiles(db, { workspaceId, visibleTo: fileViewerOf(caller) })
       const wikiPages = await countPages(db, { workspaceId })
-      const proposedLearnings = await countLearnings(db, { workspaceId, status: 'proposed' })
-      return { agents, tasks, projects, workflows, files, fileBytes, wikiPages, proposedLearnings }
+      return { agents, tasks, projects, workflows, files, fileBytes, wikiPages }
     },
 
     async userList({ db, caller }) {

@@ -1,0 +1,42 @@
+import { fail } from '../../../../shared/api/errors.ts'
+import type { Db } from '../../../db/open.ts'
+import type { Caller } from '../../../http/callers.ts'
+import { subjectOf } from '../../conversations/rules.ts'
+import { lookUpRun } from '../../runs/lookup.ts'
+import { findRun } from '../../runs/store.ts'
+import { lookUpTask } from '../../tasks/lookup.ts'
+import type { Draft } from '../steps/publish.ts'
+
+export type Authored = Pick<Draft, 'author'> & { taskId: string | null; runId: string | null }
+
+interface Named {
+  taskId?: string | null | undefined
+  runId?: string | null | undefined
+}
+
+/**
+ * Who writes, and on which task and run. For an agent its token says that: naming another task or run is refused. A person may name
+ * those that they see.
+ */
+export async function authorOf(db: Db, caller: Caller, named: Named = {}): Promise<Authored> {
+  const who = { author: subjectOf(caller) }
+  const task = named.taskId == null ? null : await lookUpTask(db, caller, named.taskId)
+  if (named.taskId != null && task === null) unknown('taskId', 'task')
+  const run = named.runId == null ? null : await lookUpRun(db, caller, named.runId)
+  if (named.runId != null && run?.isVisible !== true) unknown('runId', 'run')
+  if (caller.kind === 'person') return { ...who, taskId: task?.id ?? null, runId: run?.run.id ?? null }
+  const { runId } = caller
+  const taskId = (await findRun(db, runId))?.taskId ?? null
+  if (run !== null && run.run.id !== runId) notOwn('runId', 'run')
+  if (task !== null && task.id !== taskId) notOwn('taskId', 'task')
+  return { ...who, taskId, runId }
+}
+
+const unknown = (param: keyof Named, what: string): never =>
+  fail('resource_not_found', { param, message: `There is no such ${what} that you can see.` })
+
+const notOwn = (param: keyof Named, what: string): never =>
+  fail('validation_error', {
+    param,
+    message: `Within a run a page belongs to the ${what} of the run; leave ${param} out.`,
+  })
