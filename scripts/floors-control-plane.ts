@@ -44,6 +44,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/files': 'files, their versions and relations, who sees them, what their URLs are signed with',
       'resources/tasks': 'tasks, checklists, dependencies, watchers, activity',
       'resources/conversations': 'conversations, their messages, who takes part, names of who speaks',
+      'resources/learnings': 'learnings, what they are about, who sees them',
       'resources/workflows': 'stored programs, their runs and journals',
       'resources/automations': 'automations, their triggers, schedules and fires',
     },
@@ -73,6 +74,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/workflows/steps': 'beginning a run, and what the end of one means for its step',
       'resources/automations/steps': 'firing',
       'resources/files/steps': 'a file as clients read it, what it belongs to, its end',
+      'resources/learnings/steps': 'a learning as clients read it, and what its review does',
     },
   },
   {
@@ -104,6 +106,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/workflows/handlers': 'programs, their starts and runs',
       'resources/automations/handlers': 'automations and their hooks',
       'resources/files/handlers': 'files, their versions and relations',
+      'resources/learnings/handlers': 'learnings',
     },
   },
   {

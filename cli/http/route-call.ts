@@ -120,5 +120,8 @@ const columnsOf: Readonly<Record<string, readonly string[]>> = {
   'file list': ['id', 'name', 'contentType', 'sizeBytes', 'description', 'createdAt'],
   'file history': ['id', 'version', 'sizeBytes', 'sha256', 'author.name', 'createdAt'],
   'file relations list': ['id', 'entityType', 'entityId', 'role', 'createdAt'],
+  'learning list': ['id', 'status', 'topic', 'createdByAgentId', 'createdAt'],
+  'learning accept': ['learningId', 'ok', 'status', 'code', 'message'],
+  'learning reject': ['learningId', 'ok', 'status', 'code', 'message'],
   'member list': ['userId', 'name', 'email', 'role'],
 }

@@ -199,6 +199,11 @@ export const fileErrors = {
   sweeper_not_registered: entry(503, 'The server is starting. Try again.', 'retry'),
 } as const
 
+export const learningErrors = {
+  learning_not_found: entry(404, 'There is no learning with this id that you can see.', 'check_id'),
+  learning_not_editable: entry(409, 'The learning is reviewed already. File another one.', 'file_again'),
+} as const
+
 export const conversationErrors = {
   conversation_not_found: entry(404, 'There is no conversation with this id that you can see.', 'check_id'),
   dm_already_exists: entry(409, 'You have a dm with this agent; `details.conversationId` names it.', 'use_existing'),
@@ -273,6 +278,7 @@ export const errorCodes = {
   ...automationErrors,
   ...workflowErrors,
   ...fileErrors,
+  ...learningErrors,
   ...gateErrors,
 } satisfies Record<string, ErrorEntry>
 

@@ -218,7 +218,7 @@ export const workspaceRoutes = {
     id: 'workspaces.stats',
     endpoint: 'GET /workspaces/stats',
     aliases: ['/companies/stats'],
-    summary: 'Count the agents, tasks, projects, workflows and files that you can see in your workspace',
+    summary: 'Count the agents, tasks, projects, workflows, files and learnings that you can see in your workspace',
     reply: z
       .object({
         agents: z.number().int(),
@@ -227,6 +227,7 @@ export const workspaceRoutes = {
         workflows: z.number().int().describe('Without retired and built-in ones.'),
         files: z.number().int(),
         fileBytes: z.number().int().describe('Of the current versions of these files.'),
+        learnings: z.number().int().describe('Reviewed or not.'),
       })
       .meta({ id: 'WorkspaceStats' }),
     cli: { command: 'workspace stats', example: 'svc workspace stats' },

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Db } from '../../control-plane/db/open.ts'
 import { insertFileRelation } from '../../control-plane/resources/files/relation-store.ts'
+import { replaceEntities } from '../../control-plane/resources/learnings/store.ts'
 import { insertLoginToken } from '../../control-plane/resources/members/store.ts'
 import { insertGrant, insertProject } from '../../control-plane/resources/projects/store.ts'
 import { insertProgram } from '../../control-plane/resources/workflows/run-store.ts'
@@ -11,6 +12,7 @@ import { findWorkspace } from '../../control-plane/resources/workspaces/store.ts
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth, openSqlite } from '../kit/database.ts'
 import { seedFile } from './file-rows.ts'
+import { seedLearning } from './learning-rows.ts'
 import { seedCall, seedFlow, workflowRow } from './workflow-rows.ts'
 import { at, projectRow, seedAgent, seedDevice, seedPerson, seedRun, seedWorkspace } from './seed.ts'
 
@@ -85,6 +87,8 @@ async function furnished(db: Db) {
   const file = await seedFile(db, workspaceId)
   const relation = { id: realWorld.uuid(), fileId: file.id, entityType: 'run', entityId: runId, role: 'spec' } as const
   await insertFileRelation(db, { ...relation, createdAt: at })
+  const learning = await seedLearning(db, workspaceId)
+  await replaceEntities(db, learning, [{ type: 'repo', name: 'web' }])
   const id = realWorld.uuid()
   const body = Buffer.from('x')
   const rows: Record<string, Record<string, unknown>> = {

@@ -20,6 +20,7 @@ import { providerFailures } from './018-provider-failures.ts'
 import { compactions } from './019-idle-compaction.ts'
 import { workflows } from './020-workflows.ts'
 import { files } from './021-files.ts'
+import { learnings } from './024-learnings.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -44,4 +45,5 @@ export const migrations: readonly Migration[] = [
   compactions,
   workflows,
   files,
+  learnings,
 ]

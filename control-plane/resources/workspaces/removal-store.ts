@@ -2,7 +2,7 @@ import type { Db } from '../../db/open.ts'
 
 /** The tables of everything that belongs to a workspace, for its removal. */
 
-type Owner = 'files' | 'workflow_runs' | 'runs' | 'agents' | 'projects' | 'tasks' | 'conversations'
+type Owner = 'files' | 'learnings' | 'workflow_runs' | 'runs' | 'agents' | 'projects' | 'tasks' | 'conversations'
 
 interface OwnedTable {
   table: string
@@ -19,6 +19,8 @@ export const ownedTables: readonly OwnedTable[] = [
   { table: 'file_relations', column: 'file_id', owner: 'files' },
   { table: 'file_revisions', column: 'file_id', owner: 'files' },
   { table: 'files', column: 'workspace_id' },
+  { table: 'learning_entities', column: 'learning_id', owner: 'learnings' },
+  { table: 'learnings', column: 'workspace_id' },
   { table: 'run_frames', column: 'run_id', owner: 'runs' },
   { table: 'run_evidence', column: 'run_id', owner: 'runs' },
   { table: 'run_change_sets', column: 'run_id', owner: 'runs' },

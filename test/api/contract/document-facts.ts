@@ -65,9 +65,10 @@ function read<T extends z.ZodType>(name: string, schema: T): z.output<T> {
   return schema.parse(JSON.parse(readFileSync(path, 'utf8')))
 }
 
-/** Of the third document, the workflows and the files. */
+/** Of the third document, the workflows, the files and the learnings. */
 const isBuilt = (fact: { doc: number }) =>
-  builtDocuments.includes(fact.doc) || (fact.doc === 3 && /"(workflows|files)\./.test(JSON.stringify(fact)))
+  builtDocuments.includes(fact.doc) ||
+  (fact.doc === 3 && /"((workflows|files|learnings)\.|learning )/.test(JSON.stringify(fact)))
 
 export const routeFacts = read('routes', z.array(routeFact)).filter(isBuilt)
 export const commandFacts = read('commands', z.array(commandFact)).filter(isBuilt)

@@ -11,6 +11,7 @@ import { deviceFacts } from './devices.ts'
 import { fileRelationFacts } from './file-relations.ts'
 import { fileFacts } from './files.ts'
 import { folderFacts } from './folders.ts'
+import { learningFacts } from './learnings.ts'
 import { memberFacts } from './members.ts'
 import { messageFacts } from './messages.ts'
 import { openapiFacts } from './openapi.ts'
@@ -66,5 +67,6 @@ export const allFacts: Readonly<Record<keyof typeof groups, ResourceFacts>> = {
   taskComments: taskCommentFacts,
   files: fileFacts,
   fileRelations: fileRelationFacts,
+  learnings: learningFacts,
   openapi: openapiFacts,
 }

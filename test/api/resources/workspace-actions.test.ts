@@ -1,3 +1,4 @@
+import { makeLearning } from '../facts/kit/learnings.ts'
 import { upload } from './files-kit.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { addUser } from '../../../control-plane/operator/people.ts'
@@ -157,6 +158,8 @@ test('the export tells of all agents and projects, and keeps text as text', asyn
     body: { source: source.replace('return ````', "return '````'") },
   })
   await upload(server, { token: person.token, visibility: 'private' })
+  const bullets = [{ text: 'Use `make`.\n# Now', sources: ['https://example.com/builds'] }]
+  await makeLearning({ server }, { token: person.token, topic: '# Builds', bullets })
   for (const prefix of ['workspaces', 'companies']) {
     const { manifest } = (await act(person, 'export', prefix)).body as { manifest: string }
     const headings = outsideOfFences(manifest).filter((line) => line.startsWith('#'))
@@ -173,6 +176,8 @@ test('the export tells of all agents and projects, and keeps text as text', asyn
       '### `nightly` `` At `night` ``',
       '## Files (1)',
       '### `notes.txt`',
+      '## Learnings (1)',
+      '### `# Builds`',
     ])
     for (const text of [
       `- Id: \`${person.workspaceId}\``,
@@ -187,6 +192,7 @@ test('the export tells of all agents and projects, and keeps text as text', asyn
       '- Assignee: `@chief`',
       '```markdown\n# Big\n```',
       "`````js\nexport const meta = { name: 'nightly'",
+      '- ``Use `make`. # Now``\n  - `https://example.com/builds`',
     ])
       expect(manifest).toContain(text)
   }

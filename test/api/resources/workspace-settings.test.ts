@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { specOf } from '../../kit/rows.ts'
+import { makeLearning } from '../facts/kit/learnings.ts'
 import { upload } from './files-kit.ts'
 import { makeWorkflow } from './workflows-kit.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
@@ -182,14 +183,18 @@ test('stats count what the caller sees', async () => {
   await server.ok(`/workflows/records/${retired}`, { method: 'DELETE', token: person.token })
   await upload(server, { token: person.token })
   await upload(server, { token: person.token, visibility: 'private' })
+  await makeLearning({ server }, { token: person.token })
+  const { token } = await server.agentCaller({ visibility: 'private' }, { token: person.token })
+  await makeLearning({ server }, { token })
   for (const path of ['/workspaces/stats', '/companies/stats']) {
     expect(await server.ok(path, { token: person.token })).toEqual({
-      agents: 2,
+      agents: 3,
       tasks: 1,
       projects: 2,
       workflows: 2,
       files: 2,
       fileBytes: 22,
+      learnings: 2,
     })
     expect(await server.ok(path, { token: member.token })).toEqual({
       agents: 1,
@@ -198,6 +203,7 @@ test('stats count what the caller sees', async () => {
       workflows: 2,
       files: 1,
       fileBytes: 11,
+      learnings: 1,
     })
   }
 })

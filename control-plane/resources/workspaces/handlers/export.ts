@@ -2,6 +2,7 @@ import { toTimestamp } from '../../../../shared/api/ids.ts'
 import type { Db } from '../../../db/open.ts'
 import { listAgents } from '../../agents/store.ts'
 import { listFiles } from '../../files/store.ts'
+import { listLearnings } from '../../learnings/store.ts'
 import { listProjects } from '../../projects/store.ts'
 import { listTasks } from '../../tasks/list-store.ts'
 import { listWorkflows, type WorkflowRow } from '../../workflows/store.ts'
@@ -10,7 +11,7 @@ import type { WorkspaceRow } from '../store.ts'
 
 const pageSize = 200
 
-/** Writes all live agents, projects and tasks of a workspace as Markdown, oldest first, its workflows by name, and what its files are. */
+/** Writes all live agents, projects and tasks of a workspace as Markdown, oldest first, its workflows by name, what its files are, and its learnings. */
 export async function exportWorkspace(db: Db, workspace: WorkspaceRow, now: number): Promise<string> {
   const filter = { workspaceId: workspace.id, limit: pageSize }
   const agents = await readAll((before) => listAgents(db, { ...filter, ...before }))
@@ -20,7 +21,8 @@ export async function exportWorkspace(db: Db, workspace: WorkspaceRow, now: numb
   )
   const workflows = await allWorkflows(db, workspace.id)
   const files = await readAll((before) => listFiles(db, { ...filter, visibleTo: null, ...before }))
-  return manifestOf({ workspace, exportedAt: toTimestamp(now), agents, projects, tasks, workflows, files })
+  const learnings = await readAll((before) => listLearnings(db, { ...filter, ...before }))
+  return manifestOf({ workspace, exportedAt: toTimestamp(now), agents, projects, tasks, workflows, files, learnings })
 }
 
 async function allWorkflows(db: Db, workspaceId: string): Promise<WorkflowRow[]> {

@@ -24,6 +24,7 @@ test('the text for an empty workspace says that it is empty', () => {
     tasks: [],
     workflows: [],
     files: [],
+    learnings: [],
   })
   expect(text).toContain('## Agents (0)\n\nNone.')
   expect(text).toContain('## Projects (0)\n\nNone.')
@@ -34,7 +35,16 @@ test('the text for an empty workspace says that it is empty', () => {
 
 test('names with backticks and line breaks stay on one line and add no markup', () => {
   const agents = [agent('a `b`\n# c', ''), agent('`', ''), agent('\n', '')]
-  const text = manifestOf({ workspace, exportedAt: 'x', agents, projects: [], tasks: [], workflows: [], files: [] })
+  const text = manifestOf({
+    workspace,
+    exportedAt: 'x',
+    agents,
+    projects: [],
+    tasks: [],
+    workflows: [],
+    files: [],
+    learnings: [],
+  })
   expect(text.match(/^### .*$/gm)).toEqual(['### ``a `b` # c``', '### `` ` ``', '### (empty)'])
 })
 
@@ -48,6 +58,7 @@ test('instructions that are too long in total are replaced by their hash', () =>
     tasks: [],
     workflows: [],
     files: [],
+    learnings: [],
   })
   expect(text.length).toBeLessThan(10_000_000)
   expect(text).toContain('`hash of second`')

@@ -1,6 +1,7 @@
 import type { AgentRow } from '../../agents/store.ts'
 import { handleText } from '../../agents/present.ts'
 import type { FileRow } from '../../files/store.ts'
+import type { LearningRow } from '../../learnings/store.ts'
 import type { ProjectRow } from '../../projects/store.ts'
 import type { TaskRow } from '../../tasks/store.ts'
 import type { WorkflowRow } from '../../workflows/store.ts'
@@ -14,6 +15,8 @@ import type { WorkspaceRow } from '../store.ts'
 const longestInstructions = 16_000_000
 /** Beyond this many characters in total, programs of workflows are left out. */
 const longestPrograms = 16_000_000
+/** Beyond this many characters in total, bullets of learnings are left out. */
+const longestLearnings = 16_000_000
 /** Beyond this many characters in total, descriptions of tasks are left out. */
 const longestDescriptions = 16_000_000
 
@@ -26,6 +29,7 @@ export interface ManifestFacts {
   tasks: readonly TaskRow[]
   workflows: readonly WorkflowRow[]
   files: readonly FileRow[]
+  learnings: readonly LearningRow[]
 }
 
 export function manifestOf({
@@ -36,6 +40,7 @@ export function manifestOf({
   tasks,
   workflows,
   files,
+  learnings,
 }: ManifestFacts): string {
   const byUuid = new Map(agents.map((agent) => [agent.uuid, agent]))
   let left = longestInstructions
@@ -71,6 +76,9 @@ export function manifestOf({
     '',
     `## Files (${files.length})`,
     ...(files.length === 0 ? ['', 'None.'] : files.flatMap(fileSection)),
+    '',
+    `## Learnings (${learnings.length})`,
+    ...(learnings.length === 0 ? ['', 'None.'] : learningSections(learnings)),
     '',
   ].join('\n')
 }
@@ -117,6 +125,25 @@ function fileSection({ id, name, contentType, sizeBytes, sha256, visibility, des
       Description: description,
     }),
   ]
+}
+
+function learningSections(learnings: readonly LearningRow[]): string[] {
+  let left = longestLearnings
+  return learnings.flatMap(({ id, topic, status, bullets, rejectedReason }) => {
+    const lines = bullets.flatMap(({ text, sources }) => [
+      `- ${span(text)}`,
+      ...sources.map((url) => `  - ${span(url)}`),
+    ])
+    left -= lines.join('').length
+    return [
+      '',
+      `### ${span(topic)}`,
+      '',
+      ...facts({ Id: id, Status: status, 'Rejected because': rejectedReason }),
+      '',
+      ...(left >= 0 ? lines : ['Its bullets are left out for their length.']),
+    ]
+  })
 }
 
 function workflowSections(workflows: readonly WorkflowRow[]): string[] {

@@ -9,7 +9,9 @@ import { viewerOf } from '../../agents/rules.ts'
 import { countAgents } from '../../agents/store.ts'
 import { reviewWorkspaceBudget } from '../../approvals/steps/budget-gate.ts'
 import { fileViewerOf } from '../../files/rules.ts'
+import { gateViewerOf } from '../../approvals/lookup.ts'
 import { countFiles } from '../../files/store.ts'
+import { countLearnings } from '../../learnings/store.ts'
 import { findRole } from '../../members/store.ts'
 import { projectViewerOf } from '../../projects/rules.ts'
 import { countProjects } from '../../projects/store.ts'
@@ -46,7 +48,8 @@ export function workspaceHandlers(): ImplementedRoute[] {
       const tasks = await countTasks(db, workspaceId, projectViewerOf(caller))
       const workflows = await countWorkflows(db, workspaceId)
       const { count: files, bytes: fileBytes } = await countFiles(db, { workspaceId, visibleTo: fileViewerOf(caller) })
-      return { agents, tasks, projects, workflows, files, fileBytes }
+      const learnings = await countLearnings(db, { workspaceId, ...given({ visibleTo: gateViewerOf(caller) }) })
+      return { agents, tasks, projects, workflows, files, fileBytes, learnings }
     },
 
     async userList({ db, caller }) {
