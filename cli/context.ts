@@ -11,6 +11,8 @@ export interface CommandContext {
   values: Values
   /** The positionals as they were given, by name. */
   positionals: ParsedArguments['positionals']
+  /** The names of the flags in the order in which they were given, repeated ones as often. */
+  givenFlags: readonly string[]
   out: Output
   env: CliEnvironment
   world: World

@@ -1,5 +1,5 @@
 import { realWorld } from '../shared/lib/world.ts'
-import { bindValues, matchCommand, parseQuickly } from './arguments/parse.ts'
+import { bindValues, givenFlags, matchCommand, parseQuickly } from './arguments/parse.ts'
 import type { Command } from './arguments/command.ts'
 import type { CommandContext } from './context.ts'
 import { allCommands, contractCommands } from './arguments/commands.ts'
@@ -67,6 +67,7 @@ async function run({ command, rest, out, env }: Invocation): Promise<number> {
     command,
     values,
     positionals: parsed.positionals,
+    givenFlags: givenFlags(command, bound),
     out,
     env,
     world: realWorld,

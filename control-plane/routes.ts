@@ -21,6 +21,7 @@ import { deviceInternalHandlers } from './resources/devices/handlers/internal.ts
 import { fileHandlers } from './resources/files/handlers/files.ts'
 import { fileRelationHandlers } from './resources/files/handlers/relation.ts'
 import { folderHandlers } from './resources/folders/handlers/folders.ts'
+import { learningHandlers } from './resources/learnings/handlers/learnings.ts'
 import { memberHandlers } from './resources/members/handlers/members.ts'
 import { projectGrantHandlers } from './resources/projects/handlers/grant.ts'
 import { projectHandlers } from './resources/projects/handlers/projects.ts'
@@ -77,6 +78,7 @@ export function implementResources(deps: ResourceDependencies): ImplementedRoute
     ...fileHandlers(deps),
     ...fileRelationHandlers(),
     ...wikiHandlers(deps),
+    ...learningHandlers(),
     // The server named in the document is the one it was read from.
     ...implementOpenApi(contract, '/'),
   ]

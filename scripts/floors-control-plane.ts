@@ -47,6 +47,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/tasks': 'tasks, checklists, dependencies, watchers, activity',
       'resources/conversations': 'conversations, their messages, who takes part, names of who speaks',
       'resources/wiki': 'pages, their revisions, links and relations, what is read of their texts',
+      'resources/learnings': 'learnings, what they are about, who sees them',
       'resources/workflows': 'stored programs, their runs and journals',
       'resources/automations': 'automations, their triggers, schedules and fires',
     },
@@ -77,6 +78,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/automations/steps': 'firing',
       'resources/wiki/steps': 'publishing a text, making, archiving and removing pages',
       'resources/files/steps': 'a file as clients read it, what it belongs to, its end',
+      'resources/learnings/steps': 'a learning as clients read it, and what its review does',
     },
   },
   {
@@ -109,6 +111,7 @@ export const controlPlaneFloors: readonly Floor[] = [
       'resources/automations/handlers': 'automations and their hooks',
       'resources/files/handlers': 'files, their versions and relations',
       'resources/wiki/handlers': 'pages, their revisions and relations',
+      'resources/learnings/handlers': 'learnings',
     },
   },
   {

@@ -49,6 +49,14 @@ export function bindValues(command: Command, rest: readonly string[]): string[] 
   return bound
 }
 
+/** The names of the flags in the order in which they stand in a line whose values are bound. */
+export function givenFlags(command: Command, bound: readonly string[]): string[] {
+  const names = new Map<string, string>()
+  for (const flag of flagsFor(command)) for (const spelling of spellingsOf(flag)) names.set(spelling, flag.name)
+  const end = bound.indexOf('--')
+  return (end === -1 ? bound : bound.slice(0, end)).flatMap((word) => names.get(word.split('=', 1)[0]!) ?? [])
+}
+
 /** The spellings of a flag: `--q` for its name, `-f` for an alias of one letter. */
 export const spellingsOf = ({ name, aliases }: CommandFlag): string[] => [
   `--${name}`,

@@ -124,5 +124,8 @@ const columnsOf: Readonly<Record<string, readonly string[]>> = {
   'wiki backlinks': ['id', 'slug', 'title', 'updatedAt'],
   'wiki sources': ['ord', 'url', 'text', 'page.slug'],
   'wiki history': ['id', 'title', 'author.name', 'isPublished', 'createdAt'],
+  'learning list': ['id', 'status', 'topic', 'createdByAgentId', 'createdAt'],
+  'learning accept': ['learningId', 'ok', 'status', 'code', 'message'],
+  'learning reject': ['learningId', 'ok', 'status', 'code', 'message'],
   'member list': ['userId', 'name', 'email', 'role'],
 }

@@ -89,6 +89,23 @@ export const included = {
 const params = z.object({ approvalId })
 const positionals = [{ name: 'approval', target: 'params.approvalId' }] as const
 const exampleId = 'apr_6tG4kV2zMxF8pL0w'
+/** Commands that resolve the approvals of learnings; their flow finds the approval of the learning that is named. */
+const ofLearnings = {
+  positionals: [
+    { name: 'learning', target: 'params.approvalId', description: 'A learning: `lrn_` id.', isOptional: true },
+  ],
+  flags: {
+    note: { target: 'body.reason' },
+    ids: { target: null, kind: 'string', description: 'Several learnings: `lrn_` ids with commas between.' },
+    'all-proposed-before': {
+      target: null,
+      kind: 'string',
+      description: 'All learnings that were filed before this date or time and are not reviewed.',
+    },
+  },
+  flow: true,
+} as const
+const exampleLearning = 'lrn_7vT2mX9qLbR4kD1s'
 const reason = z.string().max(2000)
 
 const statusFilter = z
@@ -221,12 +238,20 @@ export const approvalRoutes = {
       'user_cannot_resolve_system_approval',
       'agent_md_stale',
     ],
-    cli: {
-      command: 'approval approve',
-      positionals,
-      flags: { note: { target: 'body.reason' }, 'applied-scope': { aliases: ['scope'] } },
-      example: `svc approval approve ${exampleId} --note "go ahead"`,
-    },
+    cli: [
+      {
+        command: 'approval approve',
+        positionals,
+        flags: { note: { target: 'body.reason' }, 'applied-scope': { aliases: ['scope'] } },
+        example: `svc approval approve ${exampleId} --note "go ahead"`,
+      },
+      {
+        command: 'learning accept',
+        ...ofLearnings,
+        flags: { ...ofLearnings.flags, 'applied-scope': null },
+        example: `svc learning accept ${exampleLearning}`,
+      },
+    ],
   }),
 
   reject: defineRoute({
@@ -244,12 +269,19 @@ export const approvalRoutes = {
       'approval_assignee_mismatch',
       'user_cannot_resolve_system_approval',
     ],
-    cli: {
-      command: 'approval reject',
-      positionals,
-      flags: { note: { target: 'body.reason' } },
-      example: `svc approval reject ${exampleId} --note "not before Monday"`,
-    },
+    cli: [
+      {
+        command: 'approval reject',
+        positionals,
+        flags: { note: { target: 'body.reason' } },
+        example: `svc approval reject ${exampleId} --note "not before Monday"`,
+      },
+      {
+        command: 'learning reject',
+        ...ofLearnings,
+        example: `svc learning reject ${exampleLearning} --note "true only for the old build"`,
+      },
+    ],
   }),
 
   assign: defineRoute({

@@ -218,6 +218,11 @@ export const wikiErrors = {
   wiki_relation_workspace_mismatch: entry(400, 'There is no such page in this workspace.', 'check_id'),
 } as const
 
+export const learningErrors = {
+  learning_not_found: entry(404, 'There is no learning with this id that you can see.', 'check_id'),
+  learning_not_editable: entry(409, 'The learning is reviewed already. File another one.', 'file_again'),
+} as const
+
 export const conversationErrors = {
   conversation_not_found: entry(404, 'There is no conversation with this id that you can see.', 'check_id'),
   dm_already_exists: entry(409, 'You have a dm with this agent; `details.conversationId` names it.', 'use_existing'),
@@ -293,6 +298,7 @@ export const errorCodes = {
   ...workflowErrors,
   ...fileErrors,
   ...wikiErrors,
+  ...learningErrors,
   ...gateErrors,
 } satisfies Record<string, ErrorEntry>
 

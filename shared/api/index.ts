@@ -13,6 +13,7 @@ import { deviceRoutes } from './devices.ts'
 import { fileRelationRoutes } from './file-relations.ts'
 import { fileRoutes } from './files.ts'
 import { folderRoutes } from './folders.ts'
+import { learningRoutes } from './learnings.ts'
 import { memberRoutes } from './members.ts'
 import { openapiRoutes } from './openapi.ts'
 import { projectGrantRoutes } from './project-grants.ts'
@@ -67,6 +68,7 @@ export const groups = {
   files: fileRoutes,
   fileRelations: fileRelationRoutes,
   wiki: wikiRoutes,
+  learnings: learningRoutes,
   openapi: openapiRoutes,
 } as const
 

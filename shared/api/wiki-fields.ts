@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { byteLength } from '../lib/byte-length.ts'
 import { asPageSlug, maxSlugLength } from '../lib/page-slug.ts'
 import { runId, taskId, timestamp, wikiPageId, wikiRevisionId } from './ids.ts'
 
@@ -25,9 +26,6 @@ export type PublishCheck = (typeof publishChecks)[number]
 /** Path and body keys that name a page: never malformed, only unknown. */
 export const pageRef = z.string().min(1).max(maxSlugLength).describe('A page: `wik_` id or slug.')
 
-const encoder = new TextEncoder()
-export const bytesOf = (text: string): number => encoder.encode(text).length
-
 export const pageKeys = {
   title: z
     .string()
@@ -40,7 +38,7 @@ export const pageKeys = {
     .string()
     // A character has a byte at least.
     .max(maxPageBytes)
-    .refine((text) => bytesOf(text) <= maxPageBytes, `has more than ${maxPageBytes} bytes`)
+    .refine((text) => byteLength(text) <= maxPageBytes, `has more than ${maxPageBytes} bytes`)
     .describe(`Its text, at most ${maxPageBytes} bytes.`),
   kind: z.enum(pageKinds),
   slug: z

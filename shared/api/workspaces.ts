@@ -218,7 +218,8 @@ export const workspaceRoutes = {
     id: 'workspaces.stats',
     endpoint: 'GET /workspaces/stats',
     aliases: ['/companies/stats'],
-    summary: 'Count the agents, tasks, projects, workflows, files and pages that you can see in your workspace',
+    summary:
+      'Count the agents, tasks, projects, workflows, files, pages and learnings that you can see in your workspace',
     reply: z
       .object({
         agents: z.number().int(),
@@ -228,6 +229,7 @@ export const workspaceRoutes = {
         files: z.number().int(),
         fileBytes: z.number().int().describe('Of the current versions of these files.'),
         wikiPages: z.number().int().describe('Without archived ones.'),
+        learnings: z.number().int().describe('Reviewed or not.'),
       })
       .meta({ id: 'WorkspaceStats' }),
     cli: { command: 'workspace stats', example: 'svc workspace stats' },

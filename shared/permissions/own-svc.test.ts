@@ -94,6 +94,9 @@ const table = JSON.parse(
 /** Not sent as they are given, and no files either. One that is new must be looked at before it stands here. */
 const harmless = new Set([
   'question ask --wait',
+  'learning add --bullet',
+  'learning add --entity',
+  'learning add --source',
   'run events --follow',
   'run read --full',
   'task assign --assignee',

@@ -12,6 +12,7 @@ const groups: ReadonlyMap<string, readonly string[] | null> = new Map([
   ['comment', null],
   ['question', null],
   ['conversation', null],
+  ['learning', ['add', 'get', 'list']],
   ['run', ['get', 'list', 'read', 'events', 'result', 'output']],
   ['agent', ['get', 'list', 'identity']],
   ['project', ['get', 'list']],

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { bindValues, matchCommand, parseQuickly } from '../../cli/arguments/parse.ts'
+import { bindValues, givenFlags, matchCommand, parseQuickly } from '../../cli/arguments/parse.ts'
 import { parseWithYargs } from '../../cli/arguments/parse-with-yargs.ts'
 import type { Command } from '../../cli/arguments/command.ts'
 import { contractCommands } from '../../cli/arguments/commands.ts'
@@ -63,6 +63,7 @@ async function outcomeOf({ name, example }: Command): Promise<string> {
     out,
     ...sources,
     positionals: parsed.positionals,
+    givenFlags: givenFlags(command, bound),
     world: realWorld,
     isInteractive: false,
     env: readEnvironment(person),

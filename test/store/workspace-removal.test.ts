@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Db } from '../../control-plane/db/open.ts'
 import { insertFileRelation } from '../../control-plane/resources/files/relation-store.ts'
+import { replaceEntities } from '../../control-plane/resources/learnings/store.ts'
 import { insertLoginToken } from '../../control-plane/resources/members/store.ts'
 import { insertGrant, insertProject } from '../../control-plane/resources/projects/store.ts'
 import { readForSearch } from '../../control-plane/search/searchable.ts'
@@ -17,6 +18,7 @@ import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth, openSqlite } from '../kit/database.ts'
 import { seedFile } from './file-rows.ts'
 import { linkRow, seedPage } from './wiki-rows.ts'
+import { seedLearning } from './learning-rows.ts'
 import { seedCall, seedFlow, workflowRow } from './workflow-rows.ts'
 import { at, projectRow, seedAgent, seedDevice, seedPerson, seedRun, seedWorkspace } from './seed.ts'
 
@@ -98,6 +100,8 @@ async function furnished(db: Db) {
   await replaceLinks(db, page.id, [linkRow(page, 0)])
   const other = await seedPage(db, workspaceId)
   await insertRelation(db, { fromPageId: page.id, toPageId: other.id, createdAt: at })
+  const learning = await seedLearning(db, workspaceId)
+  await replaceEntities(db, learning, [{ type: 'repo', name: 'web' }])
   const id = realWorld.uuid()
   const body = Buffer.from('x')
   const rows: Record<string, Record<string, unknown>> = {

@@ -22,6 +22,7 @@ import { workflows } from './020-workflows.ts'
 import { files } from './021-files.ts'
 import { wiki } from './022-wiki.ts'
 import { search } from './023-search.ts'
+import { learnings } from './024-learnings.ts'
 import { questionWaits } from './025-question-waits.ts'
 
 /** In the order of their numbers; a released one is never changed. */
@@ -49,5 +50,6 @@ export const migrations: readonly Migration[] = [
   files,
   wiki,
   search,
+  learnings,
   questionWaits,
 ]

@@ -21,7 +21,7 @@ export function onlyVisibleAgents(
 /** Selects the agent of a row of `table` if it is private and this viewer is neither its owner nor the agent itself. */
 export function hiddenAgents(
   query: Knex.QueryBuilder,
-  { viewer, table }: { viewer: GateViewer; table: 'approvals' | 'questions' | 'runs' },
+  { viewer, table }: { viewer: GateViewer; table: 'approvals' | 'questions' | 'runs' | 'learnings' },
 ): void {
   void query
     .from('agents')

@@ -12,7 +12,7 @@ import { replaceDependency } from './dependency-store.ts'
 import { isSameWork, mayBeSame, titleWords } from './duplicates.ts'
 import { listAncestors, listDuplicateCandidates } from './list-store.ts'
 import { assigneeOf, assigneeReference, checkRepo, checkRunSettings, projectOf } from './body-lookup.ts'
-import { actorOf, parentRefusal, wakeAtOf } from './rules.ts'
+import { actorOf, parentRefusal, wakeAtOf, type Actor } from './rules.ts'
 import { claimTaskKey, insertTask, listTasksByIds, lockTaskGraph, type TaskRow } from './store.ts'
 
 export interface Creating {
@@ -20,6 +20,8 @@ export interface Creating {
   caller: Caller
   world: World
   catalog: ModelCatalog
+  /** Who makes the task; default: the caller. Nobody watches a task of the platform for having made it. */
+  author?: Actor
 }
 
 /** The values of a new task. Its references to other tasks are given apart, since a batch resolves them differently. */
@@ -27,14 +29,15 @@ export type NewTask = Omit<BatchItem, 'parentTaskId' | 'dependsOn' | 'ref'>
 
 /** Makes the task without its dependencies; nobody is woken yet. Fails with the codes of POST /tasks. */
 export async function createTask(
-  { db, caller, world, catalog }: Creating,
+  creating: Creating,
   { body, parent }: { body: NewTask; parent: TaskRow | null },
 ): Promise<TaskRow> {
+  const { db, caller, world, author = actorOf(caller) } = creating
   // First, so that whoever makes a task is alone with those of the workspace: nothing looked up below changes meanwhile.
   await lockTaskGraph(db, caller.workspaceId)
   const claimed = await claimTaskKey(db, caller.workspaceId)
   if (claimed === null) return fail('resource_not_found', { param: 'workspaceId' })
-  const task = await newRow({ db, caller, world, catalog }, { body, parent, key: claimed.key })
+  const task = await newRow(creating, { body, parent, key: claimed.key })
   if (parent !== null) await checkParent(db, { taskId: null, levels: 1, parentId: parent.id })
   if (body.force !== true) await checkDuplicate(db, task)
   try {
@@ -44,10 +47,9 @@ export async function createTask(
     throw error
   }
   await insertChecklist({ db, world }, task, body.checklist ?? [])
-  const actor = actorOf(caller)
   const data = { key: task.key, title: task.title, assigneeAgentId: task.assigneeAgentId }
-  await recordActivity(db, { taskId: task.id, kind: 'task.created', actor, data, world })
-  await watchAsCreator({ db, caller, world }, task, parent)
+  await recordActivity(db, { taskId: task.id, kind: 'task.created', actor: author, data, world })
+  if (author.type !== 'system') await watchAsCreator({ db, caller, world }, task, parent)
   return task
 }
 
@@ -67,7 +69,7 @@ async function workflowOf(db: Db, caller: Caller): Promise<string | null> {
 }
 
 async function newRow(
-  { db, caller, world, catalog }: Creating,
+  { db, caller, world, catalog, author = actorOf(caller) }: Creating,
   { body, parent, key }: { body: NewTask; parent: TaskRow | null; key: string },
 ): Promise<TaskRow> {
   const now = world.now()
@@ -80,7 +82,6 @@ async function newRow(
         : (await projectOf(db, caller, body.projectId)).id
   const reference = assigneeReference(body.assignee)
   const agent = reference === null ? null : await assigneeOf(db, caller, { reference, projectId })
-  const { type, id } = actorOf(caller)
   const task: TaskRow = {
     id: world.id('tsk_'),
     workspaceId: caller.workspaceId,
@@ -106,8 +107,8 @@ async function newRow(
     modelId: body.modelId ?? null,
     reasoningEffort: body.reasoningEffort ?? null,
     sandboxSize: body.sandboxSize ?? null,
-    createdByType: type,
-    createdById: id,
+    createdByType: author.type,
+    createdById: author.id,
     startedAt: null,
     completedAt: null,
     cancelledAt: null,

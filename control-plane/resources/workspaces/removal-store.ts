@@ -6,6 +6,7 @@ type Owner =
   | 'search_pages'
   | 'files'
   | 'wiki_pages'
+  | 'learnings'
   | 'workflow_runs'
   | 'runs'
   | 'agents'
@@ -36,6 +37,8 @@ export const ownedTables: readonly OwnedTable[] = [
   { table: 'wiki_relations', column: 'from_page_id', owner: 'wiki_pages' },
   { table: 'wiki_revisions', column: 'page_id', owner: 'wiki_pages' },
   { table: 'wiki_pages', column: 'workspace_id' },
+  { table: 'learning_entities', column: 'learning_id', owner: 'learnings' },
+  { table: 'learnings', column: 'workspace_id' },
   { table: 'run_frames', column: 'run_id', owner: 'runs' },
   { table: 'run_evidence', column: 'run_id', owner: 'runs' },
   { table: 'run_change_sets', column: 'run_id', owner: 'runs' },

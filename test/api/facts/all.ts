@@ -11,6 +11,7 @@ import { deviceFacts } from './devices.ts'
 import { fileRelationFacts } from './file-relations.ts'
 import { fileFacts } from './files.ts'
 import { folderFacts } from './folders.ts'
+import { learningFacts } from './learnings.ts'
 import { memberFacts } from './members.ts'
 import { messageFacts } from './messages.ts'
 import { openapiFacts } from './openapi.ts'
@@ -68,5 +69,6 @@ export const allFacts: Readonly<Record<keyof typeof groups, ResourceFacts>> = {
   files: fileFacts,
   fileRelations: fileRelationFacts,
   wiki: wikiFacts,
+  learnings: learningFacts,
   openapi: openapiFacts,
 }

@@ -1,4 +1,5 @@
 import { makePage } from '../facts/kit/wiki.ts'
+import { makeLearning } from '../facts/kit/learnings.ts'
 import { upload } from './files-kit.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { addUser } from '../../../control-plane/operator/people.ts'
@@ -162,6 +163,8 @@ test('the export tells of all agents and projects, and keeps text as text', asyn
   const { id: draft } = await makePage({ server }, { title: 'Draft', kind: 'csv', body: 'a,b' }, person.token)
   const neverPublished = { current_revision_id: null, token_count: null, archived_at: 1 }
   await server.database.root('wiki_pages').where({ id: draft }).update(neverPublished)
+  const bullets = [{ text: 'Use `make`.\n# Now', sources: ['https://example.com/builds'] }]
+  await makeLearning({ server }, { token: person.token, topic: '# Builds', bullets })
   for (const prefix of ['workspaces', 'companies']) {
     const { manifest } = (await act(person, 'export', prefix)).body as { manifest: string }
     const headings = outsideOfFences(manifest).filter((line) => line.startsWith('#'))
@@ -181,6 +184,8 @@ test('the export tells of all agents and projects, and keeps text as text', asyn
       '## Wiki (2)',
       '### `How we ship`',
       '### `Draft`',
+      '## Learnings (1)',
+      '### `# Builds`',
     ])
     for (const text of [
       `- Id: \`${person.workspaceId}\``,
@@ -197,6 +202,7 @@ test('the export tells of all agents and projects, and keeps text as text', asyn
       "`````js\nexport const meta = { name: 'nightly'",
       '- Slug: `how-we-ship`\n- Status: `live`\n\n````markdown\n# First\n```\n# Still\n\n````\n',
       '- Slug: `draft`\n- Status: `archived`\n\nIt was never published.\n',
+      '- ``Use `make`. # Now``\n  - `https://example.com/builds`',
     ])
       expect(manifest).toContain(text)
   }

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { specOf } from '../../kit/rows.ts'
 import { makePage } from '../facts/kit/wiki.ts'
+import { makeLearning } from '../facts/kit/learnings.ts'
 import { upload } from './files-kit.ts'
 import { makeWorkflow } from './workflows-kit.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
@@ -186,15 +187,19 @@ test('stats count what the caller sees', async () => {
   const { id: old } = await makePage({ server }, {}, person.token)
   await server.ok(`/wiki/pages/${old}`, { method: 'PATCH', body: { archived: true }, token: person.token })
   await upload(server, { token: person.token, visibility: 'private' })
+  await makeLearning({ server }, { token: person.token })
+  const { token } = await server.agentCaller({ visibility: 'private' }, { token: person.token })
+  await makeLearning({ server }, { token })
   for (const path of ['/workspaces/stats', '/companies/stats']) {
     expect(await server.ok(path, { token: person.token })).toEqual({
-      agents: 2,
+      agents: 3,
       tasks: 1,
       projects: 2,
       workflows: 2,
       files: 2,
       fileBytes: 22,
       wikiPages: 1,
+      learnings: 2,
     })
     expect(await server.ok(path, { token: member.token })).toEqual({
       agents: 1,
@@ -204,6 +209,7 @@ test('stats count what the caller sees', async () => {
       files: 1,
       fileBytes: 11,
       wikiPages: 1,
+      learnings: 1,
     })
   }
 })

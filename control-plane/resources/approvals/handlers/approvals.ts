@@ -3,6 +3,7 @@ import { fail } from '../../../../shared/api/errors.ts'
 import { idPageOf } from '../../../../shared/api/id-paging.ts'
 import type { Page } from '../../../../shared/api/paging.ts'
 import type { ApprovalSummary } from '../../../../shared/api/approvals.ts'
+import type { ModelCatalog } from '../../../catalog/catalog.ts'
 import type { PersonCaller } from '../../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { findConversation } from '../../conversations/store.ts'
@@ -21,10 +22,11 @@ import { sentinelOf } from '../../../lifecycle/stop-to-ask.ts'
 import { findApproval, listApprovals, replaceAssignee, resolveApproval, type ApprovalFilter } from '../store.ts'
 import { given } from '../../../../shared/lib/given.ts'
 
-type Dependencies = Pick<ResourceDependencies, 'leaseMs'>
+type Dependencies = Pick<ResourceDependencies, 'leaseMs' | 'catalog'>
 
 /** `routes`: every route of the API with its handler; approving a platform change calls one of them. */
 export function approvalHandlers(deps: Dependencies, routes: () => readonly ImplementedRoute[]) {
+  const acting = () => ({ routes: routes(), catalog: deps.catalog })
   return implement(approvalRoutes, {
     list,
 
@@ -45,11 +47,11 @@ export function approvalHandlers(deps: Dependencies, routes: () => readonly Impl
 
     async approve(input) {
       const { body } = input
-      return resolve(input, { routes: routes(), outcome: 'approve', appliedScope: body.appliedScope ?? 'once' })
+      return resolve(input, { ...acting(), outcome: 'approve', appliedScope: body.appliedScope ?? 'once' })
     },
 
     async reject(input) {
-      return resolve(input, { routes: routes(), outcome: 'reject', appliedScope: null })
+      return resolve(input, { ...acting(), outcome: 'reject', appliedScope: null })
     },
 
     async assign({ db, caller, params, body, world }) {
@@ -108,6 +110,7 @@ async function filterOf({
 
 interface Decision {
   routes: readonly ImplementedRoute[]
+  catalog: ModelCatalog
   outcome: 'approve' | 'reject'
   appliedScope: 'once' | 'always' | null
 }
@@ -118,7 +121,7 @@ type ResolveInput = Omit<HandlerInput<typeof approvalRoutes.reject>, 'caller'> &
  * Closes the approval first, so that only one of two simultaneous resolutions has an effect. A refused effect opens it
  * again.
  */
-async function resolve(input: ResolveInput, { routes, outcome, appliedScope }: Decision) {
+async function resolve(input: ResolveInput, { outcome, appliedScope, ...acting }: Decision) {
   const { db, caller, params, body, world } = input
   const approval = await visibleApproval(db, caller, params.approvalId)
   const refusal = refusalOf(approval, caller, world.now())
@@ -133,7 +136,7 @@ async function resolve(input: ResolveInput, { routes, outcome, appliedScope }: D
   }
   await recordResolved(db, approval, { ...resolution, world })
   const effect = approvalEffects[approval.trigger]
-  const resolved = { approval, person: caller, reason, scope, request: input, routes }
+  const resolved = { approval, person: caller, reason, scope, request: input, ...acting }
   await (outcome === 'approve' ? effect?.onApprove?.(resolved) : effect?.onReject?.(resolved))
   const isRejectedGate = outcome === 'reject' && (await endRejectedGate(db, approval.runId, world.now()))
   if (!isRejectedGate)

@@ -1,10 +1,12 @@
 import { fail } from '../../../../shared/api/errors.ts'
 import type { ApprovalScope, ApprovalTrigger } from '../../../../shared/api/approval-words.ts'
+import type { ModelCatalog } from '../../../catalog/catalog.ts'
 import type { PersonCaller } from '../../../http/callers.ts'
 import type { ImplementedRoute } from '../../../http/implement.ts'
 import { hashAgentMd } from '../../agents/agent-md.ts'
 import { findAgent } from '../../agents/store.ts'
 import { storeAgent } from '../../agents/steps/store-agent.ts'
+import { acceptLearning, rejectLearning } from '../../learnings/steps/review.ts'
 import { approveChange, dropChange, type ApprovingRequest } from '../../platform-changes/steps/replay.ts'
 import { allowRulesOf, withoutRules, withRules } from '../rules.ts'
 import type { ApprovalRow } from '../store.ts'
@@ -27,11 +29,18 @@ export interface ResolvedApproval {
   request: ApprovingRequest
   /** Every route of the API with its handler. */
   routes: readonly ImplementedRoute[]
+  catalog: ModelCatalog
 }
 
 export const approvalEffects: Readonly<Partial<Record<ApprovalTrigger, ApprovalEffect>>> = {
   tool_permission: { onApprove: allowFromNowOn },
   instruction_publish: { onApprove: publishInstructions },
+  learning_review: {
+    onApprove: ({ approval, person, request: { db, world }, catalog }) =>
+      acceptLearning(db, { approvalId: approval.id, world, person, catalog }),
+    onReject: ({ approval, reason, request: { db, world } }) =>
+      rejectLearning(db, { approvalId: approval.id, world, note: reason }),
+  },
   platform_change: {
     onApprove: ({ approval, person, request, routes }) => approveChange(request, approval, { person, routes }),
     onReject: ({ approval, request }) => dropChange(request.db, approval.id),

@@ -132,7 +132,9 @@ async function retry({ db, caller, params, body }: HandlerInput<typeof runRoutes
   if (agent === null) return notDispatched('The agent of this run is gone.')
   const details = await findDetails(db, run.id)
   if (details?.spec.gate != null)
-    fail('run.not_retriable', { message: 'The run does a gate of a workflow, whose program decides what is done next.' })
+    fail('run.not_retriable', {
+      message: 'The run does a gate of a workflow, whose program decides what is done next.',
+    })
   // On the same task, whose lock lets one run at a time work on it.
   const task = run.taskId === null ? null : await findTaskById(db, run.taskId)
   const answer = await startRun(

@@ -1,5 +1,6 @@
 import { fail } from '../../../../shared/api/errors.ts'
-import { bytesOf, type PageKind } from '../../../../shared/api/wiki-fields.ts'
+import type { PageKind } from '../../../../shared/api/wiki-fields.ts'
+import { byteLength } from '../../../../shared/lib/byte-length.ts'
 import { callerKey, type Caller } from '../../../http/callers.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import type { PageReading } from '../read-page.ts'
@@ -13,7 +14,7 @@ export async function readingOf(
   { kind, body }: { kind: PageKind; body: string },
   { caller, costly }: { caller: Caller } & Pick<ResourceDependencies, 'costly'>,
 ): Promise<PageReading> {
-  const owner = { workspaceId: caller.workspaceId, caller: callerKey(caller), bytes: bytesOf(body) }
+  const owner = { workspaceId: caller.workspaceId, caller: callerKey(caller), bytes: byteLength(body) }
   const answer = await costly.run('wiki.read', { kind, body }, owner)
   if (answer.kind === 'done') return answer.value
   const what = {

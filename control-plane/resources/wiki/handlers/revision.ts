@@ -1,5 +1,5 @@
 import { cursorOf, pageOf } from '../../../../shared/api/paging.ts'
-import { bytesOf } from '../../../../shared/api/wiki-fields.ts'
+import { byteLength } from '../../../../shared/lib/byte-length.ts'
 import type { wikiRoutes } from '../../../../shared/api/wiki.ts'
 import { z } from 'zod'
 import type { Db } from '../../../db/open.ts'
@@ -46,7 +46,7 @@ export async function publish(
   refuseIfAny(
     publishFlaws({
       bodyFlaws: reading.flaws,
-      sizeBytes: bytesOf(body.body),
+      sizeBytes: byteLength(body.body),
       current,
       baseRevisionId,
       allowShrink,
@@ -79,7 +79,7 @@ export async function restore(
 ) {
   const page = await namedPage(db, caller.workspaceId, params.id)
   const { title, sourceRef } = await namedRevision(db, page, { id: params.revisionId, param: 'revisionId' })
-  const facts = { sizeBytes: bytesOf(body), current: null, baseRevisionId: null, allowShrink: true }
+  const facts = { sizeBytes: byteLength(body), current: null, baseRevisionId: null, allowShrink: true }
   refuseIfAny(restoreFlaws(publishFlaws({ ...facts, bodyFlaws: reading.flaws, isArchived: page.archivedAt !== null })))
   const draft = { title, body, reading, sourceRef, ...(await authorOf(db, caller)) }
   return published(db, await addRevision(db, page, draft, world), body)

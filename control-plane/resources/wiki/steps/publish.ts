@@ -1,4 +1,5 @@
-import { bytesOf, type PublishCheck } from '../../../../shared/api/wiki-fields.ts'
+import type { PublishCheck } from '../../../../shared/api/wiki-fields.ts'
+import { byteLength } from '../../../../shared/lib/byte-length.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { Db } from '../../../db/open.ts'
 import { readForSearch } from '../../../search/searchable.ts'
@@ -34,7 +35,7 @@ export async function addRevision(
   world: World,
 ): Promise<{ page: WikiPageRow; revision: WikiRevisionRow }> {
   const now = world.now()
-  const sizeBytes = bytesOf(body)
+  const sizeBytes = byteLength(body)
   const revision: WikiRevisionRow = {
     id: world.id('wrev_'),
     pageId: page.id,

@@ -2,6 +2,7 @@ import { toTimestamp } from '../../../../shared/api/ids.ts'
 import type { Db } from '../../../db/open.ts'
 import { listAgents } from '../../agents/store.ts'
 import { listFiles } from '../../files/store.ts'
+import { listLearnings } from '../../learnings/store.ts'
 import { listProjects } from '../../projects/store.ts'
 import { listTasks } from '../../tasks/list-store.ts'
 import { findRevisionBody } from '../../wiki/revision-store.ts'
@@ -12,7 +13,7 @@ import type { WorkspaceRow } from '../store.ts'
 
 const pageSize = 200
 
-/** Writes all live agents, projects and tasks of a workspace as Markdown, oldest first, its workflows by name, what its files are, and its wiki. */
+/** Writes all live agents, projects and tasks of a workspace as Markdown, oldest first, its workflows by name, what its files are, its wiki and its learnings. */
 export async function exportWorkspace(db: Db, workspace: WorkspaceRow, now: number): Promise<string> {
   const filter = { workspaceId: workspace.id, limit: pageSize }
   const agents = await readAll((before) => listAgents(db, { ...filter, ...before }))
@@ -26,7 +27,9 @@ export async function exportWorkspace(db: Db, workspace: WorkspaceRow, now: numb
     db,
     await readAll((before) => listPages(db, { ...filter, isArchived: null, ...before })),
   )
-  return manifestOf({ workspace, exportedAt: toTimestamp(now), agents, projects, tasks, workflows, files, pages })
+  const learnings = await readAll((before) => listLearnings(db, { ...filter, ...before }))
+  const all = { agents, projects, tasks, workflows, files, pages, learnings }
+  return manifestOf({ workspace, exportedAt: toTimestamp(now), ...all })
 }
 
 /** Beyond this many tokens in total, texts of pages are left out. */

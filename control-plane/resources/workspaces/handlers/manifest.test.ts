@@ -26,6 +26,7 @@ test('the text for an empty workspace says that it is empty', () => {
     workflows: [],
     files: [],
     pages: [],
+    learnings: [],
   })
   expect(text).toContain('## Agents (0)\n\nNone.')
   expect(text).toContain('## Projects (0)\n\nNone.')
@@ -45,6 +46,7 @@ test('names with backticks and line breaks stay on one line and add no markup', 
     workflows: [],
     files: [],
     pages: [],
+    learnings: [],
   })
   expect(text.match(/^### .*$/gm)).toEqual(['### ``a `b` # c``', '### `` ` ``', '### (empty)'])
 })
@@ -60,6 +62,7 @@ test('instructions that are too long in total are replaced by their hash', () =>
     workflows: [],
     files: [],
     pages: [],
+    learnings: [],
   })
   expect(text.length).toBeLessThan(10_000_000)
   expect(text).toContain('`hash of second`')
@@ -71,7 +74,7 @@ test('texts of pages that are too long in total are left out', () => {
     { ...pageRow('w', { title: 'A' }), body: 'Words.' },
     { ...pageRow('w', { title: 'B', kind: 'csv' }), body: null },
   ]
-  const empty = { agents: [], projects: [], tasks: [], workflows: [], files: [] }
+  const empty = { agents: [], projects: [], tasks: [], workflows: [], files: [], learnings: [] }
   const text = manifestOf({ workspace, exportedAt: 'x', ...empty, pages })
   expect(text).toContain('```markdown\nWords.\n```')
   expect(text).toContain('Its text is left out for its length.')

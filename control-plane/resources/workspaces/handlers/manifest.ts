@@ -1,6 +1,7 @@
 import type { AgentRow } from '../../agents/store.ts'
 import { handleText } from '../../agents/present.ts'
 import type { FileRow } from '../../files/store.ts'
+import type { LearningRow } from '../../learnings/store.ts'
 import type { ProjectRow } from '../../projects/store.ts'
 import type { TaskRow } from '../../tasks/store.ts'
 import type { WikiPageRow } from '../../wiki/store.ts'
@@ -15,6 +16,8 @@ import type { WorkspaceRow } from '../store.ts'
 const longestInstructions = 16_000_000
 /** Beyond this many characters in total, programs of workflows are left out. */
 const longestPrograms = 16_000_000
+/** Beyond this many characters in total, bullets of learnings are left out. */
+const longestLearnings = 16_000_000
 /** Beyond this many characters in total, descriptions of tasks are left out. */
 const longestDescriptions = 16_000_000
 
@@ -28,6 +31,7 @@ export interface ManifestFacts {
   workflows: readonly WorkflowRow[]
   files: readonly FileRow[]
   pages: readonly ExportedPage[]
+  learnings: readonly LearningRow[]
 }
 
 /** `body` is null when it was left out for its length, or when there is none. */
@@ -42,6 +46,7 @@ export function manifestOf({
   workflows,
   files,
   pages,
+  learnings,
 }: ManifestFacts): string {
   const byUuid = new Map(agents.map((agent) => [agent.uuid, agent]))
   let left = longestInstructions
@@ -80,6 +85,9 @@ export function manifestOf({
     '',
     `## Wiki (${pages.length})`,
     ...(pages.length === 0 ? ['', 'None.'] : pages.flatMap(pageSection)),
+    '',
+    `## Learnings (${learnings.length})`,
+    ...(learnings.length === 0 ? ['', 'None.'] : learningSections(learnings)),
     '',
   ].join('\n')
 }
@@ -147,6 +155,25 @@ function pageSection(page: ExportedPage): string[] {
         ? ['Its text is left out for its length.']
         : fence(body, kind)),
   ]
+}
+
+function learningSections(learnings: readonly LearningRow[]): string[] {
+  let left = longestLearnings
+  return learnings.flatMap(({ id, topic, status, bullets, rejectedReason }) => {
+    const lines = bullets.flatMap(({ text, sources }) => [
+      `- ${span(text)}`,
+      ...sources.map((url) => `  - ${span(url)}`),
+    ])
+    left -= lines.join('').length
+    return [
+      '',
+      `### ${span(topic)}`,
+      '',
+      ...facts({ Id: id, Status: status, 'Rejected because': rejectedReason }),
+      '',
+      ...(left >= 0 ? lines : ['Its bullets are left out for their length.']),
+    ]
+  })
 }
 
 function workflowSections(workflows: readonly WorkflowRow[]): string[] {

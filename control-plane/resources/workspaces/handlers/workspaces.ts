@@ -9,8 +9,10 @@ import { viewerOf } from '../../agents/rules.ts'
 import { countAgents } from '../../agents/store.ts'
 import { reviewWorkspaceBudget } from '../../approvals/steps/budget-gate.ts'
 import { fileViewerOf } from '../../files/rules.ts'
+import { gateViewerOf } from '../../approvals/lookup.ts'
 import { countFiles } from '../../files/store.ts'
 import { countPages } from '../../wiki/store.ts'
+import { countLearnings } from '../../learnings/store.ts'
 import { findRole } from '../../members/store.ts'
 import { projectViewerOf } from '../../projects/rules.ts'
 import { countProjects } from '../../projects/store.ts'
@@ -48,7 +50,8 @@ export function workspaceHandlers(): ImplementedRoute[] {
       const workflows = await countWorkflows(db, workspaceId)
       const { count: files, bytes: fileBytes } = await countFiles(db, { workspaceId, visibleTo: fileViewerOf(caller) })
       const wikiPages = await countPages(db, { workspaceId })
-      return { agents, tasks, projects, workflows, files, fileBytes, wikiPages }
+      const learnings = await countLearnings(db, { workspaceId, ...given({ visibleTo: gateViewerOf(caller) }) })
+      return { agents, tasks, projects, workflows, files, fileBytes, wikiPages, learnings }
     },
 
     async userList({ db, caller }) {

@@ -1,0 +1,123 @@
+import type { Knex } from 'knex'
+import { z } from 'zod'
+import { learningStatuses, storedBullet, type Entity } from '../../../shared/api/learning-fields.ts'
+import { given } from '../../../shared/lib/given.ts'
+import { int, json, nullableText, text, time } from '../../db/columns.ts'
+import { newestFirst } from '../../db/id-page.ts'
+import type { Db } from '../../db/open.ts'
+import { table, type RowOf } from '../../db/table.ts'
+import { hiddenAgents, type GateViewer } from '../agents/visibility.ts'
+
+const learnings = table('learnings', {
+  id: text,
+  workspaceId: text,
+  topic: text,
+  status: z.enum(learningStatuses),
+  bullets: json(z.array(storedBullet)),
+  /** The agent that filed it; null: a person did. */
+  agentId: nullableText,
+  runId: nullableText,
+  /** The task on which it was learned. */
+  taskId: nullableText,
+  conversationId: nullableText,
+  approvalId: text,
+  rejectedReason: nullableText,
+  version: int,
+  createdAt: time,
+  updatedAt: time,
+})
+export type LearningRow = RowOf<typeof learnings>
+
+const entities = table('learning_entities', { learningId: text, workspaceId: text, ord: int, type: text, name: text })
+
+export async function insertLearning(db: Db, learning: LearningRow): Promise<void> {
+  await learnings.insert(db, learning)
+}
+
+/** Fails with `transient_conflict` when somebody else changed it since it was read. */
+export async function replaceLearning(db: Db, before: LearningRow, after: LearningRow): Promise<void> {
+  await learnings.replace(db, before, after)
+}
+
+export async function findLearning(db: Db, workspaceId: string, id: string): Promise<LearningRow | null> {
+  return learnings.find(db, { workspaceId, id })
+}
+
+export async function findLearningOfApproval(db: Db, approvalId: string): Promise<LearningRow | null> {
+  return learnings.find(db, { approvalId })
+}
+
+/** Makes these, in this order, all that the learning is about. */
+export async function replaceEntities(
+  db: Db,
+  { id: learningId, workspaceId }: Pick<LearningRow, 'id' | 'workspaceId'>,
+  all: readonly Entity[],
+): Promise<void> {
+  await db('learning_entities').where({ learning_id: learningId }).delete()
+  await entities.insert(
+    db,
+    all.map(({ type, name }, ord) => ({ learningId, workspaceId, ord, type, name })),
+  )
+}
+
+/** What these learnings are about, in the order given by whoever filed them, by `lrn_` id; one without any has no entry. */
+export async function listEntities(db: Db, learningIds: readonly string[]): Promise<Map<string, Entity[]>> {
+  const found = new Map<string, Entity[]>()
+  if (learningIds.length === 0) return found
+  const rows = entities
+    .from(db)
+    .whereIn('learning_id', [...learningIds])
+    .orderBy(['learning_id', 'ord'])
+  for (const { learningId, type, name } of await entities.list(rows))
+    found.set(learningId, [...(found.get(learningId) ?? []), { type, name }])
+  return found
+}
+
+export interface LearningFilter {
+  workspaceId: string
+  /** When set, learnings of private agents are left out unless this viewer sees those, or is the reviewer. */
+  visibleTo?: GateViewer
+  status?: LearningRow['status']
+  entityType?: string
+  entityName?: string
+  conversationId?: string
+  approvalId?: string
+  before?: { createdAt: number; id: string }
+  limit: number
+}
+
+/** Lists learnings newest first; returns one row more than `limit`. */
+export async function listLearnings(db: Db, filter: LearningFilter): Promise<LearningRow[]> {
+  const { workspaceId, visibleTo, status, entityType, entityName, conversationId, approvalId } = filter
+  const query = learnings
+    .from(db)
+    .where(learnings.toColumns(given({ workspaceId, status, conversationId, approvalId })))
+  if (entityType !== undefined || entityName !== undefined) {
+    const named = entities.toColumns(given({ workspaceId, type: entityType, name: entityName }))
+    void query.whereIn('id', (about) => void about.from('learning_entities').select('learning_id').where(named))
+  }
+  if (visibleTo !== undefined) onlyVisible(query, visibleTo)
+  return learnings.list(newestFirst(query, filter))
+}
+
+/** The number of learnings that this viewer sees. */
+export async function countLearnings(
+  db: Db,
+  { workspaceId, visibleTo }: Pick<LearningFilter, 'workspaceId' | 'visibleTo'>,
+): Promise<number> {
+  const query = db('learnings').where({ workspace_id: workspaceId })
+  if (visibleTo !== undefined) onlyVisible(query, visibleTo)
+  const counted: unknown = await query.count({ n: '*' }).first()
+  return z.object({ n: int }).parse(counted).n
+}
+
+/** As `mayRead` decides it for one row. */
+function onlyVisible(query: Knex.QueryBuilder, viewer: GateViewer): void {
+  void query.where((any) => {
+    void any.where({ status: 'accepted' })
+    void any.orWhereNotExists((hidden) => hiddenAgents(hidden, { viewer, table: 'learnings' }))
+    if (viewer.userPublicId == null) return
+    const theirs = { assigned_type: 'user', assigned_id: viewer.userPublicId }
+    void any.orWhereIn('approval_id', (reviewed) => void reviewed.from('approvals').select('id').where(theirs))
+  })
+}
