@@ -18,6 +18,7 @@ import { RunStarter } from './lifecycle/run-starter.ts'
 import type { WakeContext } from './wakes/wake.ts'
 import { Waker } from './wakes/waker.ts'
 import { connectGithub, type GithubConnection } from './github/connection.ts'
+import { localUrlOf } from './http/address.ts'
 import { createApp } from './http/app.ts'
 import { assertComplete } from './http/implement.ts'
 import { operations } from './http/operations.ts'
@@ -222,9 +223,8 @@ export class ControlPlane {
   }
 
   get localUrl(): string {
-    const { host } = this.options.config
-    const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host
-    return `http://${name}:${this.address?.port ?? this.options.config.port}`
+    const { host, port } = this.options.config
+    return localUrlOf(host, this.address?.port ?? port)
   }
 
   async start(): Promise<void> {

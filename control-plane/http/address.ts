@@ -13,3 +13,9 @@ export function clientAddress(request: IncomingMessage, trustedProxies: number):
     .map((address) => address.trim())
   return seen.slice(-trustedProxies)[0] || own
 }
+
+/** The address under which a server that listens on this host is reached from its own machine. */
+export function localUrlOf(host: string, port: number): string {
+  const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host
+  return `http://${name}:${port}`
+}

@@ -49,6 +49,8 @@ async function fill(): Promise<Record<string, string>> {
   for (const n of five) {
     await post(`/wiki/pages/${wikiId}/revisions`, { body: `${links} ${n}` })
     await post('/wiki/pages', { title: `Linking ${n}`, body: '[[Linked]]' })
+    const bullets = [{ text: 'Learn.', sources: ['https://example.com/'] }]
+    await post('/learnings', { topic: `Topic ${n}`, bullets })
     await post('/files', { name: `${n}.txt`, contentBase64 })
     await post(`/files/${fileId}/replace`, { contentBase64 })
     await post(`/files/${fileId}/relations`, { entityType: 'task', entityId: task.id, role: `role ${n}` })
