@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:http'
+import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { contract } from '../shared/api/index.ts'
 import type { World } from '../shared/lib/world.ts'
@@ -22,7 +22,7 @@ import { localUrlOf } from './http/address.ts'
 import { createApp } from './http/app.ts'
 import { assertComplete } from './http/implement.ts'
 import { operations } from './http/operations.ts'
-import { answerUnreadable } from './http/unreadable.ts'
+import { createHttpServer } from './http/http-server.ts'
 import { createKernel } from './kernel.ts'
 import { IdleMemory } from './process/idle-memory.ts'
 import { createBus, type Bus } from './db/bus.ts'
@@ -72,12 +72,6 @@ const drainMs = 25_000
  * with the usual 511 a server that comes back would lose its devices.
  */
 const backlog = 4_096
-
-/**
- * The time that an idle connection is kept. It is longer than proxies keep theirs (60 s by default): otherwise one sometimes sends
- * a request over a connection that is just being closed here.
- */
-const keepAliveMs = 72_000
 
 /** One replica of the control plane, assembled. `start` listens, `stop` drains in order; both may be called twice. */
 export class ControlPlane {
@@ -208,12 +202,7 @@ export class ControlPlane {
       blobs: this.blobs,
       filler: this.embeddings.filler,
     })
-    this.http = createServer({
-      // Other upgrade requests are ignored, which is allowed: clients that speak HTTP/2 send one with each request.
-      shouldUpgradeCallback: isLinkRequest,
-      keepAliveTimeout: keepAliveMs,
-    })
-    answerUnreadable(this.http, world)
+    this.http = createHttpServer({ takesUpgrade: isLinkRequest, world })
   }
 
   /** The address of this replica: the public one when set, else the one it listens on. */
