@@ -26,6 +26,7 @@ const flows: Readonly<Record<string, () => Promise<Flow>>> = {
   'file bulk-delete': async () => (await import('./flows/file/several.ts')).fileBulk,
   'file bulk-relate': async () => (await import('./flows/file/several.ts')).fileBulk,
   'wiki get': async () => (await import('./flows/wiki.ts')).wikiGet,
+  'wiki ingest': async () => (await import('./flows/wiki-ingest.ts')).wikiIngest,
   'wiki restore': async () => (await import('./flows/wiki.ts')).wikiRestore,
   'task get': async () => (await import('./flows/task/get.ts')).taskGet,
   'task batch': async () => (await import('./flows/task/batch.ts')).taskBatch,

@@ -28,6 +28,7 @@ import { taskHistoryRoutes } from './task-history.ts'
 import { taskLinkRoutes } from './task-links.ts'
 import { taskRoutes } from './tasks.ts'
 import { secretRoutes } from './secrets.ts'
+import { wikiIngestRoutes } from './wiki-ingest.ts'
 import { wikiRoutes } from './wiki.ts'
 import { workflowRoutes } from './workflows.ts'
 import { workspaceActionRoutes } from './workspace-actions.ts'
@@ -67,6 +68,7 @@ export const groups = {
   files: fileRoutes,
   fileRelations: fileRelationRoutes,
   wiki: wikiRoutes,
+  wikiIngest: wikiIngestRoutes,
   openapi: openapiRoutes,
 } as const
 

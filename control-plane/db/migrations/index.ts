@@ -22,6 +22,7 @@ import { workflows } from './020-workflows.ts'
 import { files } from './021-files.ts'
 import { wiki } from './022-wiki.ts'
 import { search } from './023-search.ts'
+import { wikiSources } from './024-wiki-sources.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -48,4 +49,5 @@ export const migrations: readonly Migration[] = [
   files,
   wiki,
   search,
+  wikiSources,
 ]

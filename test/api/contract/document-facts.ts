@@ -67,8 +67,7 @@ function read<T extends z.ZodType>(name: string, schema: T): z.output<T> {
 
 /** Of the third document, the workflows, the files and the pages of the wiki. */
 const isBuilt = (fact: { doc: number }) =>
-  builtDocuments.includes(fact.doc) ||
-  (fact.doc === 3 && /"(workflows\.|files\.|wiki\.(pages|embeddingStatus))/.test(JSON.stringify(fact)))
+  builtDocuments.includes(fact.doc) || (fact.doc === 3 && /"(workflows\.|files\.|wiki\.)/.test(JSON.stringify(fact)))
 
 export const routeFacts = read('routes', z.array(routeFact)).filter(isBuilt)
 export const commandFacts = read('commands', z.array(commandFact)).filter(isBuilt)

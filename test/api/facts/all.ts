@@ -27,6 +27,7 @@ import { taskCommentFacts } from './task-comments.ts'
 import { taskHistoryFacts } from './task-history.ts'
 import { taskLinkFacts } from './task-links.ts'
 import { taskFacts } from './tasks.ts'
+import { wikiIngestFacts } from './wiki-ingest.ts'
 import { wikiFacts } from './wiki.ts'
 import { workflowFacts } from './workflows.ts'
 import { workspaceActionFacts } from './workspace-actions.ts'
@@ -68,5 +69,6 @@ export const allFacts: Readonly<Record<keyof typeof groups, ResourceFacts>> = {
   files: fileFacts,
   fileRelations: fileRelationFacts,
   wiki: wikiFacts,
+  wikiIngest: wikiIngestFacts,
   openapi: openapiFacts,
 }
