@@ -1,13 +1,13 @@
 import { stat } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
-import { maxIngestBytes, maxIngestFiles } from '../../shared/api/wiki-ingest.ts'
+import { maxIngestBytes, maxIngestFiles } from '../../shared/lib/wiki-limits.ts'
 import { localText } from '../arguments/values.ts'
 import type { Flow } from '../context.ts'
 import { CliError, usageError } from '../errors/cli-error.ts'
 import type { Client } from '../http/client.ts'
 import { printReply } from '../http/route-call.ts'
 import { listSourceFiles, readSource, type Skipped, type SourceFile } from '../machine/source-files.ts'
-import { fieldAt, listAt } from '../replies/fields.ts'
+import { fieldAt, listAt, textAt } from '../replies/fields.ts'
 
 const path = '/api/v1/wiki/ingest'
 /** Texts of one request: what publishes more takes long, and is repeated as a whole when it fails. */
@@ -19,7 +19,7 @@ const maxTexts = 100
  */
 export const wikiIngest: Flow = async (context) => {
   const dir = resolve(context.cwd, localText(context.values, 'dir') ?? '')
-  const root = String(context.values.body?.['root'] ?? basename(dir))
+  const root = textAt(context.values.body, 'root') ?? basename(dir)
   if (root === '') throw usageError('This directory has no name: give one with --root.')
   const isDirectory = await stat(dir).then(
     (stats) => stats.isDirectory(),

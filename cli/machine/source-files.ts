@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { open, readdir, realpath, stat } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
-import { maxPageBytes } from '../../shared/api/wiki-fields.ts'
 import { isSourcePath, sourceKind } from '../../shared/lib/source-path.ts'
+import { maxPageBytes } from '../../shared/lib/wiki-limits.ts'
 
 /** The files of a directory that become pages of the wiki. */
 

@@ -1,12 +1,11 @@
 import { z } from 'zod'
 import { isSourcePath, maxSourcePath, sourceKind } from '../lib/source-path.ts'
+import { maxIngestBytes, maxIngestFiles } from '../lib/wiki-limits.ts'
 import { defineRoute, mebibyte, peopleOnly } from './route.ts'
 import { pageKeys, publishChecks } from './wiki-fields.ts'
 
 /** Pages that come from files: which of them the server lacks, and how they are brought. */
 
-export const maxIngestBytes = 8_388_608
-export const maxIngestFiles = 10_000
 /** Texts of one request; each is published by itself. */
 export const maxIngestBodies = 500
 
@@ -24,8 +23,7 @@ const sha256 = z
 const root = z.string().max(10_000).describe('The name under which the directory is ingested, such as `docs`.')
 const file = z.object({ path, sha256 })
 
-const unlike = <Row extends { path: string }>(rows: readonly Row[]): boolean =>
-  new Set(rows.map((row) => row.path)).size === rows.length
+const unlike = (rows: readonly { path: string }[]): boolean => new Set(rows.map((row) => row.path)).size === rows.length
 const twice = 'names a path twice'
 
 const body = {

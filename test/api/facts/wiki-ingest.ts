@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
-import { maxIngestBytes } from '../../../shared/api/wiki-ingest.ts'
+import { maxIngestBytes } from '../../../shared/lib/wiki-limits.ts'
 import { on, post } from './kit/recipe.ts'
 import type { ResourceFacts } from './kit/resource-facts.ts'
 
