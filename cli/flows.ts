@@ -26,6 +26,7 @@ const flows: Readonly<Record<string, () => Promise<Flow>>> = {
   'file bulk-delete': async () => (await import('./flows/file/several.ts')).fileBulk,
   'file bulk-relate': async () => (await import('./flows/file/several.ts')).fileBulk,
   'wiki get': async () => (await import('./flows/wiki.ts')).wikiGet,
+  'wiki ingest': async () => (await import('./flows/wiki-ingest.ts')).wikiIngest,
   'wiki restore': async () => (await import('./flows/wiki.ts')).wikiRestore,
   'learning add': async () => (await import('./flows/learning/bullets.ts')).learningWrite,
   'learning update': async () => (await import('./flows/learning/bullets.ts')).learningWrite,

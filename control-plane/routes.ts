@@ -35,6 +35,7 @@ import { unassignTasks } from './resources/tasks/steps/assign.ts'
 import { taskHandlers } from './resources/tasks/handlers/tasks.ts'
 import { taskHistoryHandlers } from './resources/tasks/handlers/history.ts'
 import { taskLinkHandlers } from './resources/tasks/handlers/link.ts'
+import { wikiIngestHandlers } from './resources/wiki/handlers/ingest.ts'
 import { wikiHandlers } from './resources/wiki/handlers/wiki.ts'
 import { workflowHandlers } from './resources/workflows/handlers/workflows.ts'
 import { workspaceActionHandlers } from './resources/workspaces/handlers/action.ts'
@@ -79,6 +80,7 @@ export function implementResources(deps: ResourceDependencies): ImplementedRoute
     ...fileRelationHandlers(),
     ...wikiHandlers(deps),
     ...learningHandlers(),
+    ...wikiIngestHandlers(deps),
     // The server named in the document is the one it was read from.
     ...implementOpenApi(contract, '/'),
   ]

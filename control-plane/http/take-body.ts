@@ -1,4 +1,5 @@
 import type Koa from 'koa'
+import { fail } from '../../shared/api/errors.ts'
 import { rawBody, type AnyRoute } from '../../shared/api/route.ts'
 import { StoredContent } from '../../shared/api/stored-content.ts'
 import type { Release, RoomOwner } from './body-room.ts'
@@ -40,6 +41,8 @@ export async function takeBody(door: Door, ctx: Koa.Context, caller: Caller | nu
   if (route.body === rawBody) return { body: bytes, release }
   if (route.body.def.type === 'undefined') return { body: undefined, release }
   try {
+    if (route.softLimit !== null && bytes.length > route.softLimit.bytes)
+      fail(route.softLimit.code, { message: `The body has more than ${route.softLimit.bytes} bytes.` })
     return { body: await censored(kernel, caller, parseJson(bytes, headerOf(ctx, 'content-type'))), release }
   } catch (error) {
     release()

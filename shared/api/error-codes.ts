@@ -216,6 +216,8 @@ export const wikiErrors = {
   wiki_relation_self: entry(400, 'A page does not supersede itself.', 'choose_another'),
   wiki_relation_exists: entry(409, 'One of these pages supersedes the other, directly or through others.'),
   wiki_relation_workspace_mismatch: entry(400, 'There is no such page in this workspace.', 'check_id'),
+  wiki_ingest_request_too_large: entry(400, 'The request has more than 8 MiB. Send several.', 'fix_request'),
+  wiki_ingest_invalid_root: entry(400, 'The root must be relative, without . and .. in it.', 'change_values'),
 } as const
 
 export const learningErrors = {

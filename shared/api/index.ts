@@ -29,6 +29,7 @@ import { taskHistoryRoutes } from './task-history.ts'
 import { taskLinkRoutes } from './task-links.ts'
 import { taskRoutes } from './tasks.ts'
 import { secretRoutes } from './secrets.ts'
+import { wikiIngestRoutes } from './wiki-ingest.ts'
 import { wikiRoutes } from './wiki.ts'
 import { workflowRoutes } from './workflows.ts'
 import { workspaceActionRoutes } from './workspace-actions.ts'
@@ -69,6 +70,7 @@ export const groups = {
   fileRelations: fileRelationRoutes,
   wiki: wikiRoutes,
   learnings: learningRoutes,
+  wikiIngest: wikiIngestRoutes,
   openapi: openapiRoutes,
 } as const
 

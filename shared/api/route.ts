@@ -62,6 +62,8 @@ export interface RouteInput<
   isSecret?: boolean
   /** Bytes, after inflating. Default 2 MiB. */
   bodyLimit?: number
+  /** A body beyond this, but within `bodyLimit`, is read and refused with this code. */
+  softLimit?: { bytes: number; code: ErrorCode } | null
   rate?: RateClass
   params?: P
   query?: Q
@@ -153,6 +155,7 @@ export function defineRoute<
     idempotency: route.idempotency ?? (isRead ? 'none' : 'accepted'),
     isSecret: route.isSecret ?? false,
     bodyLimit: route.bodyLimit ?? 2 * mebibyte,
+    softLimit: route.softLimit ?? null,
     rate: route.rate ?? 'general',
     // The defaults of the type parameters are these very schemas; the casts only tell the compiler so.
     params: route.params ?? (nothing as unknown as P),

@@ -1,12 +1,11 @@
 import { z } from 'zod'
 import { byteLength } from '../lib/byte-length.ts'
 import { asPageSlug, maxSlugLength } from '../lib/page-slug.ts'
+import { maxPageBytes } from '../lib/wiki-limits.ts'
 import { runId, taskId, timestamp, wikiPageId, wikiRevisionId } from './ids.ts'
 
 /** The wiki as clients read it. */
 
-/** Bytes of a body in UTF-8. */
-export const maxPageBytes = 262_144
 /** Links of one body that are stored; what is beyond them is no source and no backlink. */
 export const maxPageLinks = 1_000
 export const maxLinkChars = 2_048

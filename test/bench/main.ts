@@ -28,6 +28,7 @@ import { lineOf } from './report.ts'
 import { search } from './search.ts'
 import { wake } from './wake.ts'
 import { wall } from './wall.ts'
+import { wikiIngest } from './wiki-ingest.ts'
 import { workflows } from './workflows.ts'
 
 /**
@@ -44,6 +45,7 @@ const benches: readonly Bench[] = [
   lists,
   reads,
   search,
+  wikiIngest,
   heartbeats,
   reconnect,
   workflows,

@@ -32,6 +32,8 @@ test('all commands of docs/wiki.md work in their order', async () => {
   writeFileSync(join(folder, 'deploy.md'), deploy)
   writeFileSync(join(folder, 'short.md'), 'Ask.')
   writeFileSync(join(folder, 'ports.csv'), 'port,for\n4400,"the ""API"""\n')
+  mkdirSync(join(folder, 'handbook'))
+  writeFileSync(join(folder, 'handbook', 'start.md'), '# Start here\n')
   const values: Record<string, string> = {}
   const printed: Record<string, string> = {}
   for (const line of lines) {

@@ -27,6 +27,12 @@ import {
   removePageRow,
   replacePage,
 } from '../../control-plane/resources/wiki/store.ts'
+import {
+  insertSource,
+  listSources,
+  removeSource,
+  updateSource,
+} from '../../control-plane/resources/wiki/source-store.ts'
 import { onBoth } from '../kit/database.ts'
 import { at, seedWorkspace } from './seed.ts'
 import { linkRow, pageRow, seedPage, wikiRevisionRow } from './wiki-rows.ts'
@@ -154,4 +160,22 @@ onBoth('what a page supersedes, directly and through others, also in circles', a
   await removeRelationsOf(root, c.id)
   expect(await isSuperseding(root, b.id, c.id)).toBe(false)
   expect(await isSuperseding(root, c.id, a.id)).toBe(false)
+})
+
+onBoth('the files of a root are known by their paths, with what their pages are', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const [page, old] = [await seedPage(root, workspaceId), await seedPage(root, workspaceId, { archivedAt: at })]
+  const source = (pageId: string, path: string) => ({ pageId, workspaceId, root: 'docs', path, sha256: 'a' })
+  await insertSource(root, source(page.id, 'a.md'))
+  await insertSource(root, source(old.id, 'b.md'))
+  await updateSource(root, page.id, 'b')
+  const listed = await listSources(root, { workspaceId, root: 'docs' })
+  expect(listed.toSorted((one, other) => one.path.localeCompare(other.path))).toEqual([
+    { pageId: page.id, path: 'a.md', sha256: 'b', archivedAt: null },
+    { pageId: old.id, path: 'b.md', sha256: 'a', archivedAt: at },
+  ])
+  expect(await listSources(root, { workspaceId, root: 'doc' })).toEqual([])
+  expect(await listSources(root, { workspaceId: await seedWorkspace(root), root: 'docs' })).toEqual([])
+  await removeSource(root, page.id)
+  expect(await listSources(root, { workspaceId, root: 'docs' })).toHaveLength(1)
 })

@@ -9,6 +9,7 @@ import { indexSubject } from '../../control-plane/search/store.ts'
 import { wordIndexTables } from '../../control-plane/db/word-index.ts'
 import { insertProgram } from '../../control-plane/resources/workflows/run-store.ts'
 import { replaceLinks } from '../../control-plane/resources/wiki/link-store.ts'
+import { insertSource } from '../../control-plane/resources/wiki/source-store.ts'
 import { insertRelation } from '../../control-plane/resources/wiki/relation-store.ts'
 import { insertWorkflow } from '../../control-plane/resources/workflows/store.ts'
 import { ownedTables, removeWorkspaceRows } from '../../control-plane/resources/workspaces/removal-store.ts'
@@ -97,6 +98,7 @@ async function furnished(db: Db) {
   const searched = { workspaceId, subject: realWorld.id('wik_'), title: 'Page' }
   await indexSubject(db, searched, readForSearch({ kind: 'markdown', body: 'Some text.' }))
   const page = await seedPage(db, workspaceId)
+  await insertSource(db, { pageId: page.id, workspaceId, root: 'docs', path: 'a.md', sha256: 'x' })
   await replaceLinks(db, page.id, [linkRow(page, 0)])
   const other = await seedPage(db, workspaceId)
   await insertRelation(db, { fromPageId: page.id, toPageId: other.id, createdAt: at })

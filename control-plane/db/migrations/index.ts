@@ -24,6 +24,7 @@ import { wiki } from './022-wiki.ts'
 import { search } from './023-search.ts'
 import { learnings } from './024-learnings.ts'
 import { questionWaits } from './025-question-waits.ts'
+import { wikiSources } from './026-wiki-sources.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -52,4 +53,5 @@ export const migrations: readonly Migration[] = [
   search,
   learnings,
   questionWaits,
+  wikiSources,
 ]

@@ -33,6 +33,7 @@ export const ownedTables: readonly OwnedTable[] = [
   { table: 'file_relations', column: 'file_id', owner: 'files' },
   { table: 'file_revisions', column: 'file_id', owner: 'files' },
   { table: 'files', column: 'workspace_id' },
+  { table: 'wiki_sources', column: 'workspace_id' },
   { table: 'wiki_links', column: 'page_id', owner: 'wiki_pages' },
   { table: 'wiki_relations', column: 'from_page_id', owner: 'wiki_pages' },
   { table: 'wiki_revisions', column: 'page_id', owner: 'wiki_pages' },

@@ -28,6 +28,7 @@ import { taskCommentFacts } from './task-comments.ts'
 import { taskHistoryFacts } from './task-history.ts'
 import { taskLinkFacts } from './task-links.ts'
 import { taskFacts } from './tasks.ts'
+import { wikiIngestFacts } from './wiki-ingest.ts'
 import { wikiFacts } from './wiki.ts'
 import { workflowFacts } from './workflows.ts'
 import { workspaceActionFacts } from './workspace-actions.ts'
@@ -70,5 +71,6 @@ export const allFacts: Readonly<Record<keyof typeof groups, ResourceFacts>> = {
   fileRelations: fileRelationFacts,
   wiki: wikiFacts,
   learnings: learningFacts,
+  wikiIngest: wikiIngestFacts,
   openapi: openapiFacts,
 }

@@ -3,7 +3,7 @@ import { CostlyPool } from '../../../control-plane/costly/pool.ts'
 import { silentLog } from '../../../control-plane/process/log.ts'
 import { readingOf } from '../../../control-plane/resources/wiki/handlers/reading.ts'
 import { readPage } from '../../../control-plane/resources/wiki/read-page.ts'
-import { maxPageBytes } from '../../../shared/api/wiki-fields.ts'
+import { maxPageBytes } from '../../../shared/lib/wiki-limits.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
 

@@ -6,6 +6,7 @@ import type { Searchable } from '../../../search/searchable.ts'
 import { indexSubject, removeSubject } from '../../../search/store.ts'
 import { replaceLinks } from '../link-store.ts'
 import { removeRelationsOf } from '../relation-store.ts'
+import { removeSource } from '../source-store.ts'
 import { removePageRevisions } from '../revision-store.ts'
 import { findPageBySlug, insertPage, removePageRow, replacePage, type WikiPageRow } from '../store.ts'
 
@@ -89,6 +90,7 @@ async function changeIndex(db: Db, page: WikiPageRow, archived: PageChanges['arc
 /** Links of other pages stay and lead to nothing, until another page has the slug. */
 export async function removePage(db: Db, { id, workspaceId }: WikiPageRow): Promise<void> {
   await removeSubject(db, { workspaceId, subject: id })
+  await removeSource(db, id)
   await replaceLinks(db, id, [])
   await removeRelationsOf(db, id)
   await removePageRevisions(db, id)

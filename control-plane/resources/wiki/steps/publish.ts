@@ -63,7 +63,7 @@ export async function addRevision(
   await insertPageRevision(db, revision, body)
   if (isPublished) await replaceLinks(db, page.id, await resolved(db, page, reading.links))
   // Before its first text is published a page is found by its title.
-  if (isTitled) {
+  if (isTitled && page.archivedAt === null) {
     const searchable = isPublished ? reading.searchable : readForSearch({ kind: page.kind, body: '' })
     await indexSubject(db, { workspaceId: page.workspaceId, subject: page.id, title }, searchable)
   }

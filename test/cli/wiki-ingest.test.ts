@@ -1,0 +1,160 @@
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { TestServer } from '../kit/server.ts'
+import { makeHome, type Home } from './run-svc.ts'
+
+/** Directories ingested by the real `svc`, against a real server. */
+
+let home: Home
+let server: TestServer
+let between: Awaited<ReturnType<typeof startBetween>>
+beforeAll(async () => {
+  home = makeHome()
+  server = await TestServer.start()
+  between = await startBetween(server.plane.localUrl)
+})
+afterAll(async () => {
+  await between.stop()
+  await server.stop()
+  home.remove()
+})
+
+/** Hands requests on, counts those that bring texts, and can end one of them before its answer. */
+async function startBetween(target: string) {
+  const state = { ingests: 0, cutAt: Number.POSITIVE_INFINITY, onCut: () => {} }
+  const onCall = (incoming: IncomingMessage, response: ServerResponse) => {
+    const isIngest = incoming.url === '/api/v1/wiki/ingest'
+    if (isIngest && ++state.ingests >= state.cutAt) {
+      state.onCut()
+      incoming.socket.destroy()
+      return
+    }
+    const outgoing = request(
+      `${target}${incoming.url}`,
+      { method: incoming.method, headers: incoming.headers },
+      (reply) => {
+        response.writeHead(reply.statusCode ?? 500, reply.headers)
+        reply.pipe(response)
+      },
+    )
+    outgoing.on('error', () => incoming.socket.destroy())
+    incoming.pipe(outgoing)
+  }
+  const proxy = createServer((incoming, response) => onCall(incoming, response))
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+  return {
+    state,
+    url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+    stop: () =>
+      new Promise<void>((resolve) => {
+        proxy.close(() => resolve())
+        proxy.closeAllConnections()
+      }),
+  }
+}
+
+const start = (...line: string[]) =>
+  home.start(line, { env: { SVC_TOKEN: server.owner.token, SVC_API_URL: between.url }, cwd: home.dir })
+const svc = (...line: string[]) => start(...line).finished
+async function ingest(...line: string[]) {
+  const end = await svc('wiki', 'ingest', ...line)
+  expect([end.status, end.stderr]).toEqual([0, ''])
+  return JSON.parse(end.stdout)
+}
+const livePages = async () =>
+  Number((await server.database.root('wiki_pages').whereNull('archived_at').count({ n: '*' }).first())!['n'])
+
+const nameOf = (n: number) => `part-${n % 7}/page-${n}.md`
+
+test('500 files come, change, go, and come again, with a client that dies in between', async () => {
+  const dir = join(home.dir, 'handbook')
+  for (let n = 0; n < 7; n++) mkdirSync(join(dir, `part-${n}`), { recursive: true })
+  const write = (n: number, more = '') =>
+    writeFileSync(join(dir, nameOf(n)), `# Page ${n}\n\nIt says word${n} and more. ${more}\n`)
+  for (let n = 0; n < 500; n++) write(n)
+
+  const planned = await ingest('handbook', '--dry-run')
+  expect([planned.root, planned.missing.length, between.state.ingests]).toEqual(['handbook', 500, 0])
+  between.state.cutAt = 3
+  expect((await svc('wiki', 'ingest', 'handbook')).status).toBe(3)
+  const brought = await livePages()
+  expect(brought).toBe(200)
+  between.state.cutAt = Number.POSITIVE_INFINITY
+  const nothing = { root: 'handbook', created: 0, updated: 0, archived: 0, failed: [], skipped: [] }
+  expect(await ingest('handbook')).toEqual({ ...nothing, created: 300, unchanged: 200 })
+  expect(await livePages()).toBe(500)
+
+  const before = between.state.ingests
+  expect(await ingest('handbook')).toEqual({ ...nothing, unchanged: 500 })
+  expect(between.state.ingests).toBe(before)
+
+  for (let n = 0; n < 150; n++) write(n, 'Changed.')
+  for (let n = 490; n < 500; n++) rmSync(join(dir, nameOf(n)))
+  // Killed once the first of two requests is through: nothing is archived.
+  between.state.cutAt = between.state.ingests + 2
+  const running = start('wiki', 'ingest', 'handbook')
+  between.state.onCut = () => running.child.kill('SIGKILL')
+  expect((await running.finished).status).toBeNull()
+  expect(await livePages()).toBe(500)
+  between.state.cutAt = Number.POSITIVE_INFINITY
+  expect(await ingest('handbook')).toEqual({ ...nothing, updated: 50, archived: 10, unchanged: 440 })
+  expect(await livePages()).toBe(490)
+  const { data } = JSON.parse((await svc('wiki', 'search', 'word149 changed')).stdout)
+  expect(data).toMatchObject([
+    { title: 'Page 149', sourceRef: `handbook/${nameOf(149)}`, match: { heading: 'Page 149' } },
+  ])
+  expect(JSON.parse((await svc('wiki', 'search', 'word495')).stdout).data).toEqual([])
+})
+
+test('what cannot be a page is told, and what leads out of the directory is left alone', async () => {
+  const dir = join(home.dir, 'mixed')
+  mkdirSync(join(dir, 'sub'), { recursive: true })
+  mkdirSync(join(dir, '.git'))
+  writeFileSync(join(home.dir, 'secret.md'), 'A secret.')
+  writeFileSync(join(dir, 'good.md'), '\u{feff}# Good')
+  writeFileSync(join(dir, 'notes.txt'), 'No page.')
+  writeFileSync(join(dir, '.git', 'x.md'), 'No page.')
+  writeFileSync(join(dir, 'large.md'), 'x'.repeat(262_145))
+  writeFileSync(join(dir, 'latin.md'), Buffer.from([0x66, 0xfc, 0x72]))
+  writeFileSync(join(dir, 'nul.csv'), 'a\0b')
+  writeFileSync(join(dir, 'cited.md'), 'So it is [1].')
+  symlinkSync(join(home.dir, 'secret.md'), join(dir, 'out.md'))
+  symlinkSync('../good.md', join(dir, 'sub', 'in.md'))
+  symlinkSync('nowhere.md', join(dir, 'broken.md'))
+  symlinkSync('..', join(dir, 'sub', 'round'))
+  const end = await svc('wiki', 'ingest', 'mixed', '--root', 'guides/mixed')
+  expect(end.status).toBe(1)
+  expect(JSON.parse(end.stdout)).toEqual({
+    root: 'guides/mixed',
+    created: 3,
+    updated: 0,
+    archived: 0,
+    unchanged: 0,
+    failed: [{ path: 'cited.md', checks: ['wiki_citation_style'] }],
+    skipped: [
+      { path: 'large.md', reason: 'has more than 262,144 bytes' },
+      { path: 'latin.md', reason: 'is no UTF-8 text' },
+      { path: 'nul.csv', reason: 'has a NUL character' },
+    ],
+  })
+  const refs: unknown = await server.database
+    .root('wiki_pages')
+    .where('source_ref', 'like', 'guides/mixed/%')
+    .orderBy('source_ref')
+    .pluck('source_ref')
+  expect(refs).toEqual(['guides/mixed/cited.md', 'guides/mixed/good.md', 'guides/mixed/sub/in.md'])
+})
+
+test('what cannot be ingested is refused with a sentence', async () => {
+  writeFileSync(join(home.dir, 'file.md'), 'x')
+  for (const line of [['file.md'], ['nothing']]) {
+    const end = await svc('wiki', 'ingest', ...line)
+    expect([end.status, end.stderr]).toEqual([1, expect.stringContaining('is no directory')])
+  }
+  mkdirSync(join(home.dir, 'empty'))
+  expect((await svc('wiki', 'ingest', 'empty', '--root', '../up')).stderr).toContain('wiki_ingest_invalid_root')
+  expect(await ingest('empty')).toMatchObject({ created: 0, unchanged: 0 })
+})
