@@ -26,7 +26,7 @@ export const wikiIngest: Flow = async (context) => {
     () => false,
   )
   if (!isDirectory) throw new CliError('no_directory', `${dir} is no directory.`, { exit: 'refused' })
-  const { files, skipped } = await listSourceFiles(dir)
+  const { files, skipped } = listSourceFiles(dir)
   if (files.length > maxIngestFiles)
     throw new CliError('too_many_files', `${dir} has more than ${maxIngestFiles} files. Ingest parts of it.`, {
       exit: 'refused',

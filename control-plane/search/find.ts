@@ -8,7 +8,7 @@ import { listChunks, listSearchPages, type SearchPageRow } from './store.ts'
 /** No search finds more pages. */
 export const maxFound = 200
 /** UTF-16 units of text that are read for the snippets of one page of results; more than one page of usual texts has. */
-const maxRead = 4_000_000
+const maxRead = 1_000_000
 
 export interface Ranked {
   subject: string
