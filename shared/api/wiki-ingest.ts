@@ -103,7 +103,9 @@ export const wikiIngestRoutes = {
     errors,
     cli: {
       command: 'wiki ingest',
-      positionals: [{ name: 'dir', target: null, description: 'The directory: its .md, .markdown and .csv files.' }],
+      positionals: [
+        { name: 'dir', target: null, default: '.', description: 'The directory: its .md, .markdown and .csv files.' },
+      ],
       flags: {
         root: {
           target: 'body.root',

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { bindValues, givenFlags, matchCommand, parseQuickly } from '../../cli/arguments/parse.ts'
@@ -34,6 +34,7 @@ let answer: Answer = page
 beforeAll(async () => {
   home = makeServedHome()
   env = await home.inRun(() => answer)
+  mkdirSync(join(home.dir, 'docs'))
   for (const name of ['AGENT.md', 'answer.json', 'task.md', 'result.json', 'tasks.json', 'file.json', 'report.pdf'])
     writeFileSync(join(home.dir, name), '{}')
 })
