@@ -138,8 +138,9 @@ export async function listSearchPages(
   return ids.length === 0 ? [] : byIds.list(db, [ids.map(String), workspaceId])
 }
 
-const ofSubjects = chunks.query('where subject in ? and workspace_id = ? order by subject, ord')
-const firstOfSubjects = chunks.query('where subject in ? and ord = 0 and workspace_id = ?')
+// Not by workspace as well: SQLite would read all chunks of it.
+const ofSubjects = chunks.query('where subject in ? order by subject, ord')
+const firstOfSubjects = chunks.query('where subject in ? and ord = 0')
 
 /** The chunks of these subjects in their order, or only the first of each. */
 export async function listChunks(
@@ -147,5 +148,6 @@ export async function listChunks(
   { workspaceId, subjects, isFirst = false }: { workspaceId: string; subjects: readonly string[]; isFirst?: boolean },
 ): Promise<SearchChunkRow[]> {
   if (subjects.length === 0) return []
-  return (isFirst ? firstOfSubjects : ofSubjects).list(db, [subjects, workspaceId])
+  const found = await (isFirst ? firstOfSubjects : ofSubjects).list(db, [subjects])
+  return found.filter((chunk) => chunk.workspaceId === workspaceId)
 }
