@@ -3,6 +3,7 @@ import type { S3mini } from 's3mini'
 import type { World } from '../../shared/lib/world.ts'
 import { BlobMissingError, StorageError, type BlobPlace, type ByteRange, type NewBlob } from './place.ts'
 import { gathered } from './pieces.ts'
+import { ByteSender } from './s3-sender.ts'
 
 export interface S3Location {
   kind: 's3'
@@ -132,12 +133,24 @@ const writeMs = 60_000
 /** Loaded when it is needed: its `fetch` brings an HTTP client along that nothing else here uses. */
 async function connect({ endpoint, bucket, region, keyId, secret }: S3Location): Promise<S3mini> {
   const { S3mini: Client } = await import('s3mini')
+  const sender = new ByteSender()
   return new Client({
     endpoint: `${endpoint}/${bucket}`,
     region,
     accessKeyId: keyId,
     secretAccessKey: secret,
-    fetch: (url, init) => fetch(url, init?.method === 'GET' ? init : { ...init, signal: AbortSignal.timeout(writeMs) }),
+    fetch: (url, init) => {
+      if (typeof url === 'string' && init?.body instanceof Uint8Array) {
+        const { method = 'PUT', headers, body: bytes } = init
+        return sender.send(url, {
+          method,
+          headers: headers as Record<string, string>,
+          bytes,
+          timeoutMs: writeMs,
+        })
+      }
+      return fetch(url, init?.method === 'GET' ? init : { ...init, signal: AbortSignal.timeout(writeMs) })
+    },
   })
 }
 
