@@ -11,6 +11,7 @@ import type { Bench, Context } from './context.ts'
 import { cost } from './cost.ts'
 import { dispatch } from './dispatch.ts'
 import { field } from './field.ts'
+import { files } from './files.ts'
 import { follow } from './follow.ts'
 import { harness } from './harness.ts'
 import { harnessFlood } from './harness-flood.ts'
@@ -49,6 +50,7 @@ const benches: readonly Bench[] = [
   heartbeats,
   reconnect,
   workflows,
+  files,
   changeSets,
   ptyCapture,
   harness,

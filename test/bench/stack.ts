@@ -29,7 +29,13 @@ export async function startServer(
     name,
     databaseUrl = null,
     nodeFlags = [],
-  }: { name: string; databaseUrl?: string | null; nodeFlags?: readonly string[] },
+    env = {},
+  }: {
+    name: string
+    databaseUrl?: string | null
+    nodeFlags?: readonly string[]
+    env?: Readonly<Record<string, string>>
+  },
 ): Promise<BenchServer> {
   const dataDir = join(scratch, name)
   mkdirSync(dataDir, { recursive: true })
@@ -43,6 +49,7 @@ export async function startServer(
       HOME: scratch,
       SVC_RATE_LIMIT_PER_MINUTE: '100000000',
       ...(databaseUrl === null ? {} : { SVC_DATABASE_URL: databaseUrl }),
+      ...env,
     },
   })
   const file = join(dataDir, 'server.json')
