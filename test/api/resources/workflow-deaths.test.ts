@@ -1,59 +1,16 @@
-import type { Knex } from 'knex'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { FakeDevice } from '../../kit/fake-device.ts'
 import { hasPostgres } from '../../kit/database.ts'
+import { dieAtWrite, removeDeaths, setUpDeaths } from '../../kit/dying-writes.ts'
+import { FakeDevice } from '../../kit/fake-device.ts'
 import { TestServer } from '../../kit/server.ts'
 import { makeWorkflow, readFlow, settled, startFlow } from './workflows-kit.ts'
 
 /**
- * What is left of an advance that dies at each of its writes in turn: nothing, and the next one does all of it once. A trigger on
- * every table counts the writes down, and breaks the transaction with the one at which it comes to nothing.
+ * What is left of an advance that dies at each of its writes in turn: nothing, and the next one does all of it once.
  */
-
-const tablesOf = async (root: Knex, isSqlite: boolean): Promise<string[]> => {
-  const rows: { name: string }[] = isSqlite
-    ? await root('sqlite_master').where({ type: 'table' }).whereRaw("name not like 'sqlite%'").select('name')
-    : await root('pg_tables').whereRaw('schemaname = current_schema()').select({ name: 'tablename' })
-  return rows.map(({ name }) => name).filter((name) => name !== 'death')
-}
-
-async function setUp(root: Knex, isSqlite: boolean): Promise<void> {
-  const tables = await tablesOf(root, isSqlite)
-  await root.raw('create table death (writes integer not null)')
-  await root('death').insert({ writes: 0 })
-  if (!isSqlite)
-    await root.raw(`create function count_down() returns trigger language plpgsql as $$
-      declare left_over integer;
-      begin
-        update death set writes = writes - 1 returning writes into left_over;
-        if left_over = 0 then raise exception 'dies here'; end if;
-        return null;
-      end $$`)
-  for (const table of tables)
-    for (const event of ['insert', 'update', 'delete']) {
-      const name = `death_${event}_${table}`
-      await root.raw(
-        isSqlite
-          ? `create trigger ${name} after ${event} on ${table} begin
-               update death set writes = writes - 1;
-               select raise(abort, 'dies here') from death where writes = 0;
-             end`
-          : `create trigger ${name} after ${event} on ${table} for each row execute function count_down()`,
-      )
-    }
-}
-
-async function cleanUp(root: Knex, isSqlite: boolean): Promise<void> {
-  for (const table of await tablesOf(root, isSqlite))
-    for (const event of ['insert', 'update', 'delete'])
-      await root.raw(`drop trigger if exists death_${event}_${table}${isSqlite ? '' : ` on ${table}`}`)
-  if (!isSqlite) await root.raw('drop function if exists count_down')
-  await root.raw('drop table if exists death')
-}
 
 for (const database of ['sqlite', 'postgres'] as const)
   describe.skipIf(database === 'postgres' && !hasPostgres())(`on ${database}`, () => {
-    const isSqlite = database === 'sqlite'
     let server: TestServer
     let device: FakeDevice
     let agent: string
@@ -61,10 +18,10 @@ for (const database of ['sqlite', 'postgres'] as const)
       server = await TestServer.start({ database })
       device = await FakeDevice.connect(server)
       agent = (await server.createAgent({ name: 'Worker', harness: 'claude' })).handle as string
-      await setUp(server.database.root, isSqlite)
+      await setUpDeaths(server.database.root, database)
     })
     afterAll(async () => {
-      await cleanUp(server.database.root, isSqlite)
+      await removeDeaths(server.database.root, database)
       await device.disconnect()
       await server.stop()
     })
@@ -103,11 +60,11 @@ for (const database of ['sqlite', 'postgres'] as const)
       const before = await stateOf()
       let deaths = 0
       for (;;) {
-        await root('death').update({ writes: deaths + 1 })
+        await dieAtWrite(root, deaths + 1)
         advancer.start()
         await advancer.idle()
         await advancer.stop()
-        await root('death').update({ writes: 0 })
+        await dieAtWrite(root, 0)
         const after = await stateOf()
         if (after.flow[0].version !== before.flow[0].version) break
         expect(after).toEqual(before)
