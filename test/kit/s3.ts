@@ -18,8 +18,11 @@ export interface S3Bucket {
   close(): Promise<void>
 }
 
-/** A status that the service answers with, or the connection is cut in the middle of the request's body. */
-export type Fault = number | 'cut'
+/**
+ * A status that the service answers with, or the connection is cut in the middle of the request's body, or the service does
+ * what it is asked, this is called, and then its answer is lost.
+ */
+export type Fault = number | 'cut' | (() => Promise<void>)
 
 const name = 'svc-files'
 
@@ -30,9 +33,13 @@ export async function startS3(folder: string): Promise<S3Bucket> {
   let fault: ((request: IncomingMessage) => Fault | null) | null = null
   const proxy = createServer((incoming, answer) => {
     const happens = fault?.(incoming) ?? null
-    if (happens === null) return pass(incoming, answer, { port, uploads: join(folder, name, '._S3rver_uploads') })
-    if (happens === 'cut')
-      return void incoming.once('data', () => incoming.destroy()).once('end', () => incoming.destroy())
+    if (happens === null || typeof happens === 'function')
+      return pass(incoming, answer, { port, uploads: join(folder, name, '._S3rver_uploads'), lose: happens })
+    if (happens === 'cut') {
+      // A message that is whole does not take its socket along.
+      const cut = () => void incoming.socket.destroy()
+      return void incoming.once('data', cut).once('end', cut)
+    }
     incoming.resume().once('end', () => answer.writeHead(happens, { 'content-type': 'application/xml' }).end(slowDown))
   })
   await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
@@ -59,9 +66,17 @@ async function portOf(child: ChildProcess): Promise<number> {
 }
 
 /** The server checks who gives up an upload, and then says that it cannot do it: it is done here. */
-function pass(incoming: IncomingMessage, answer: ServerResponse, { port, uploads }: { port: number; uploads: string }) {
+function pass(
+  incoming: IncomingMessage,
+  answer: ServerResponse,
+  { port, uploads, lose }: { port: number; uploads: string; lose: (() => Promise<void>) | null },
+) {
   const { method, url = '', headers } = incoming
   const onward = request({ host: '127.0.0.1', port, method, path: url, headers }, (reply) => {
+    if (lose !== null) {
+      reply.resume()
+      return void lose().finally(() => answer.destroy())
+    }
     const upload = new URL(url, 'http://localhost').searchParams.get('uploadId')
     if (method === 'DELETE' && upload !== null && reply.statusCode === 405) {
       reply.resume()
@@ -76,12 +91,15 @@ function pass(incoming: IncomingMessage, answer: ServerResponse, { port, uploads
   incoming.pipe(onward)
 }
 
-/** The server keeps an object as a file of that name with a suffix, and parts of uploads in a folder of their own. */
+/**
+ * The server keeps an object as a file of that name with a suffix, and an upload in a folder of its own, where `key` and
+ * `metadata` say that it was begun and all else are parts.
+ */
 function keysIn(folder: string): string[] {
   if (!existsSync(folder)) return []
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1))
-    .filter((path) => !/(\.md5|_S3rver_metadata\.json)$/.test(path))
+    .filter((path) => !/(\.md5|_S3rver_metadata\.json|_S3rver_uploads\/[^/]+\/(key|metadata))$/.test(path))
     .map((path) => path.replace(/\._S3rver_object$/, ''))
 }

@@ -15,6 +15,8 @@ export interface ServerOptions {
   tokenOf: TestServer | null
   /** The folder of the programs; default this checkout's. */
   programs?: string | undefined
+  /** A command that becomes the program: `nsenter ... --`. */
+  via?: readonly string[]
 }
 
 /** One replica of the real control plane. It keeps its port over restarts, as a service does. */
@@ -58,11 +60,12 @@ export class TestServer {
   }
 
   async start(): Promise<void> {
-    const { name, root, env, databaseUrl } = this.#options
+    const { name, root, env, databaseUrl, via = [] } = this.#options
     const program = new Program({
       name,
       cwd: root,
       logPath: this.logPath,
+      via,
       args: [
         programFile('control-plane', this.programs),
         'start',

@@ -1,0 +1,186 @@
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { hasPostgres, openPostgres, type PostgresDatabase } from '../kit/database.ts'
+import { whyNoFailingDisk } from '../kit/failing-disk.ts'
+import { fileThreadOf, killAt } from '../kit/traced-thread.ts'
+import { seededRandom, waitFor } from '../kit/programs.ts'
+import { contentOf, deletedLongAgo, startFilesStage, type FilesStage } from './files-stage.ts'
+
+/**
+ * Rows and bytes do not come apart: `kill -9` of a real server before and after each operation on a file, each write of its
+ * database, and each request to its bucket, while files are uploaded, replaced, deleted, restored and purged. Some points are
+ * drawn; `FAULT_FILES=all` walks through all of them.
+ */
+
+const isWhole = process.env['FAULT_FILES'] === 'all'
+
+interface Operation {
+  /** Resolves with what is done while the server dies: true when the client was told that it is done. */
+  ready(stage: FilesStage, length: number): Promise<() => Promise<boolean>>
+}
+
+/** What a client was told must be so; what it was not told may be so or not. */
+const operations: Record<string, Operation> = {
+  upload: {
+    ready: async (stage, length) => async () => {
+      const { contentBase64, sha256 } = contentOf(length)
+      const answer = await stage.ask('POST', '/files', { name: 'new.bin', contentBase64 })
+      return promised(stage, answer?.status === 201 ? { id: answer.body.id, sha256 } : null)
+    },
+  },
+  replace: {
+    async ready(stage, length) {
+      const { id } = await stage.upload(length)
+      return async () => {
+        const { contentBase64, sha256 } = contentOf(length)
+        const answer = await stage.ask('POST', `/files/${id}/replace`, { contentBase64 })
+        return promised(stage, answer?.status === 200 ? { id, sha256 } : null)
+      }
+    },
+  },
+  delete: {
+    async ready(stage, length) {
+      const { id } = await stage.upload(length)
+      const { blob_id: blob } = await stage.root('files').where({ id }).first('blob_id')
+      return async () => {
+        const isTold = (await stage.ask('DELETE', `/files/${id}`))?.status === 204
+        // The bytes go after the answer.
+        const isGone = async () => (await stage.root('blobs').where({ id: blob }).first()) === undefined
+        if (isTold)
+          await waitFor(async () => !stage.server.isRunning || (await isGone()), 'its bytes go, or the server')
+        return isTold
+      }
+    },
+  },
+  'bulk-delete': {
+    async ready(stage, length) {
+      const fileIds = [(await stage.upload(length)).id, (await stage.upload(10)).id]
+      return async () => (await stage.ask('POST', '/files/bulk-delete', { fileIds }))?.status === 200
+    },
+  },
+  restore: {
+    async ready(stage, length) {
+      const { id, sha256 } = await stage.upload(length)
+      await stage.ask('POST', '/files/bulk-delete', { fileIds: [id] })
+      return async () =>
+        promised(stage, (await stage.ask('POST', `/files/${id}/restore`))?.status === 200 ? { id, sha256 } : null)
+    },
+  },
+  purge: {
+    async ready(stage, length) {
+      const { id } = await stage.upload(length)
+      await stage.ask('POST', `/files/${id}/replace`, { contentBase64: contentOf(length).contentBase64 })
+      return async () => {
+        await deletedLongAgo(stage, id)
+        const isGone = async () => (await stage.root('files').where({ id }).first()) === undefined
+        await waitFor(async () => !stage.server.isRunning || (await isGone()), 'it is purged, or the server dies')
+        return isGone()
+      }
+    },
+  },
+}
+
+/** The files whose bytes a client was promised. */
+const promises = new WeakMap<FilesStage, Map<string, string>>()
+function promised(stage: FilesStage, file: { id: string; sha256: string } | null): boolean {
+  if (file === null) return false
+  promises.set(stage, (promises.get(stage) ?? new Map<string, string>()).set(file.id, file.sha256))
+  return true
+}
+
+/** A way to die at the nth of some points; answers what is left to do when it did not come to that. */
+type Death = (stage: FilesStage, nth: number) => Promise<() => Promise<void>>
+
+const atFile: Death = ({ server }, nth) => killAt(fileThreadOf(server.program.pid), { nth })
+const atRow: Death = ({ server }, nth) => {
+  const paths = ['svc.db', 'svc.db-wal'].map((name) => join(server.dataDir, name))
+  return killAt(server.program.pid, { nth, paths })
+}
+/** By turns before a request is taken, and after it was done and before it was answered. */
+const atRequest: Death = async ({ server, bucket }, nth) => {
+  let left = Math.ceil(nth / 2)
+  let dying = Promise.resolve()
+  bucket!.fault(() => {
+    if (--left !== 0) return null
+    // Waited for from now on, though the service has yet to do what it is asked.
+    const { promise, resolve } = Promise.withResolvers<void>()
+    dying = promise
+    const kill = () => server.kill9().then(resolve)
+    if (nth % 2 === 0) return kill
+    void kill()
+    return 'cut'
+  })
+  return async () => {
+    bucket!.fault(null)
+    await dying
+  }
+}
+
+async function die(stage: FilesStage, { name, nth, death }: { name: string; nth: number; death: Death }) {
+  const { server } = stage
+  const act = await operations[name]!.ready(stage, stage.bucket === null ? 300_000 : 6 * 1024 * 1024)
+  const undo = await death(stage, nth)
+  const isTold = await act()
+  await undo()
+  const isDead = await stage.hasDied()
+  if (isDead) await server.start()
+  const about = `${name}, ${death.name} ${nth}, ${isTold ? 'told' : 'not told'}, ${isDead ? 'dead' : 'alive'}`
+  await stage.checkAll(about)
+  for (const [id, sha256] of promises.get(stage) ?? [])
+    expect([about, id, (await stage.ask('GET', `/files/${id}`))?.body.sha256]).toEqual([about, id, sha256])
+  promises.delete(stage)
+  return isDead
+}
+
+const names = Object.keys(operations)
+const random = seededRandom('files')
+/** More points than each of them has; those without one are not reached. */
+const most = 200
+
+async function dieOften(stage: FilesStage, deaths: readonly Death[]): Promise<number> {
+  let count = 0
+  for (const name of names)
+    for (const death of isWhole ? deaths : [deaths[Math.floor(random() * deaths.length)]!]) {
+      const first = isWhole ? 1 : 1 + Math.floor(random() * 5)
+      for (let nth = first; nth < (isWhole ? most : first + 1); nth++) {
+        if (!(await die(stage, { name, nth, death }))) break
+        count++
+      }
+    }
+  process.stderr.write(`files: a server died ${count} times\n`)
+  return count
+}
+
+const why = whyNoFailingDisk()
+if (why !== null) process.stderr.write(`NOT RUN: ${why}, so no server died at a file\n`)
+
+const timeout = isWhole ? 3_600_000 : 120_000
+
+describe.skipIf(why !== null)('on a disk, with SQLite', () => {
+  let stage: FilesStage
+  beforeAll(async () => {
+    stage = await startFilesStage({ storage: 'disk' })
+  })
+  afterAll(() => stage?.close())
+
+  test('a server that dies anywhere leaves all bytes that are owned, and no others', { timeout }, async () => {
+    expect(await dieOften(stage, [atFile, atRow])).toBeGreaterThan(isWhole ? 50 : 1)
+  })
+})
+
+describe('in a bucket', () => {
+  let database: PostgresDatabase | null = null
+  let stage: FilesStage
+  beforeAll(async () => {
+    database = hasPostgres() ? await openPostgres() : null
+    stage = await startFilesStage({ storage: 's3', databaseUrl: database?.url ?? null })
+  })
+  afterAll(async () => {
+    await stage?.close()
+    await database?.close()
+  })
+
+  test('a server that dies at any request leaves all bytes that are owned, and no others', { timeout }, async () => {
+    expect(await dieOften(stage, [atRequest])).toBeGreaterThan(isWhole ? 12 : 1)
+  })
+})
