@@ -79,12 +79,15 @@ export function parseQuickly(command: Command, rest: readonly string[]): ParsedA
     const parsed = parseArgs({ args: [...rest], options, allowPositionals: true, strict: true })
     return {
       positionals: placePositionals(command, parsed.positionals),
-      flags: parsed.values as ParsedArguments['flags'],
+      flags: Object.fromEntries(Object.entries(parsed.values).map(([name, given = []]) => [name, lastSwitch(given)])),
     }
   } catch {
     return null
   }
 }
+
+/** Of a switch that is given more than once the last one holds. */
+const lastSwitch = (given: readonly (string | boolean)[]) => (typeof given[0] === 'boolean' ? given.slice(-1) : given)
 
 /** Assigns the words to the command's positionals. Fails when there are too few or too many. */
 export function placePositionals(command: Command, words: readonly string[]): Record<string, readonly string[]> {

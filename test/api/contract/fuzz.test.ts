@@ -167,4 +167,4 @@ it(`sends the same for the same seed (seed ${seed})`, async () => {
   }
   const [first, again] = [await sentOf(), await sentOf()]
   expect(again).toEqual(first)
-})
+}, 300_000)
