@@ -67,6 +67,25 @@ test('files become pages, which change, go, and come back with them', async () =
   expect((await find('4400')).map(({ id }: { id: string }) => id)).toEqual([gone.id])
 })
 
+test('a page whose file comes back with a text that fails a check is found by what readers see', async () => {
+  const [root, word] = [newRoot(), `w${server.world.uuid().slice(0, 8)}`]
+  const file = textOf(`${word}.md`, `# The ${word} guide\n\nSeen words.`)
+  await ingest({ root, pages: [file] })
+  await ingest({ root, pages: [] })
+  const back = textOf(file.path, `# The ${word} guide\n\nUnseen${word} words [1].`)
+  expect((await ingest({ root, pages: [back] })).failed).toMatchObject([{ checks: ['wiki_citation_style'] }])
+  expect(await server.ok(`/wiki/pages/${word}`)).toMatchObject({ archivedAt: null, body: file.body })
+  expect(await find(`unseen${word}`)).toEqual([])
+  expect(await find(`${word} seen`)).toMatchObject([{ slug: word, match: { text: expect.stringContaining('Seen') } }])
+
+  const draft = textOf('draft.md', `So it is${word} [1].`)
+  await ingest({ root, pages: [back, draft] })
+  await ingest({ root, pages: [back] })
+  const again = textOf(draft.path, `So it was${word} [2].`)
+  await ingest({ root, pages: [back, again] })
+  expect(await find(`was${word}`)).toEqual([])
+})
+
 test('without files, the pages are all there are', async () => {
   const root = newRoot()
   const [one, two] = [textOf('one.md', 'One.'), textOf('two.md', 'Two.')]

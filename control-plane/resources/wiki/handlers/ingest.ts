@@ -9,11 +9,12 @@ import type { ResourceDependencies } from '../../dependencies.ts'
 import { gone, isCurrent } from '../ingest-rules.ts'
 import type { PageReading } from '../read-page.ts'
 import { listSources, type ListedSource } from '../source-store.ts'
-import { changePage } from '../steps/page.ts'
+import { changePage, type Revived } from '../steps/page.ts'
 import { ingestFile, type FileText } from '../steps/ingest.ts'
-import { listPagesByIds } from '../store.ts'
+import { findPage, listPagesByIds } from '../store.ts'
 import { authorOf } from './author.ts'
 import { readingOf } from './reading.ts'
+import { revivedOf } from './revive.ts'
 
 /**
  * Directories of files whose pages follow them. Each request says which files there are, and brings some of their texts; only the
@@ -21,8 +22,8 @@ import { readingOf } from './reading.ts'
  */
 type Run = (typeof wikiIngestRoutes)['run']
 type Dependencies = Pick<ResourceDependencies, 'costly'>
-/** By their paths. */
-type Readings = ReadonlyMap<string, PageReading>
+/** By their paths. `revived`: what readers see of an archived page whose file has come back with a text that is not published. */
+type Readings = ReadonlyMap<string, { reading: PageReading; revived: Revived | null }>
 
 export function wikiIngestHandlers(deps: Dependencies): ImplementedRoute[] {
   return implement(wikiIngestRoutes, {
@@ -67,10 +68,24 @@ async function readTexts(input: HandlerInput<Run>, deps: Dependencies): Promise<
     if (page.body !== undefined && createHash('sha256').update(page.body).digest('hex') !== page.sha256)
       refuse(index, 'sha256', 'is not that of the body.')
   }
-  const { texts } = await textsToBring(input)
-  const readings = new Map<string, PageReading>()
-  for (const { path, body } of texts) readings.set(path, await readFile(input, { path, body }, deps))
+  const { known, texts } = await textsToBring(input)
+  const readings: Map<string, { reading: PageReading; revived: Revived | null }> = new Map()
+  for (const { path, body } of texts) {
+    const reading = await readFile(input, { path, body }, deps)
+    const revived = reading.flaws.length === 0 ? null : await readToRevive(input, known.get(path), deps)
+    readings.set(path, { reading, revived })
+  }
   return readings
+}
+
+async function readToRevive(
+  { db, caller }: HandlerInput<Run>,
+  source: ListedSource | undefined,
+  deps: Dependencies,
+): Promise<Revived | null> {
+  if (source === undefined || source.archivedAt === null) return null
+  const page = await findPage(db, caller.workspaceId, source.pageId)
+  return page === null ? null : revivedOf(db, page, { caller, ...deps })
 }
 
 function refuse(index: number, key: string, what: string): never {
@@ -102,10 +117,10 @@ async function run(input: HandlerInput<Run>, readings: Readings) {
   const { author } = await authorOf(db, caller)
   const failed: { path: string; checks: PublishCheck[] }[] = []
   for (const file of texts) {
-    const reading = readings.get(file.path)
+    const read = readings.get(file.path)
     // Another ingest changed what there is since this one looked.
-    if (reading === undefined) return fail('transient_conflict')
-    const about = { workspaceId, root, file, known: known.get(file.path), reading, author }
+    if (read === undefined) return fail('transient_conflict')
+    const about = { workspaceId, root, file, known: known.get(file.path), ...read, author }
     const checks = await ingestFile(db, about, world)
     if (checks.length > 0) failed.push({ path: file.path, checks })
   }

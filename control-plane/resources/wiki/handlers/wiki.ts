@@ -7,7 +7,6 @@ import { given } from '../../../../shared/lib/given.ts'
 import { z } from 'zod'
 import { answer, implement, prepared, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { countEmbedded } from '../../../search/embeddings/store.ts'
-import type { Searchable } from '../../../search/searchable.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { listLinks } from '../link-store.ts'
 import { namedPage } from '../lookup.ts'
@@ -15,11 +14,12 @@ import { presentPage, presentPageSummary, presentSources } from '../present.ts'
 import type { PageReading } from '../read-page.ts'
 import { findRevisionBody } from '../revision-store.ts'
 import { changesWhatFilesSay } from '../rules.ts'
-import { changePage, checkSlug, makePage, removePage } from '../steps/page.ts'
+import { changePage, checkSlug, makePage, removePage, textOfRevived, type Revived } from '../steps/page.ts'
 import { addRevision } from '../steps/publish.ts'
 import { countPages, listPages, listPagesByIds } from '../store.ts'
 import { authorOf } from './author.ts'
 import { readingOf, refuseIfAny } from './reading.ts'
+import { revivedOf } from './revive.ts'
 import { found } from './found.ts'
 import { supersede, unsupersede } from './relation.ts'
 import { publish, readToRestore, restore, revision, revisions, type ToRestore } from './revision.ts'
@@ -107,22 +107,12 @@ async function create({ db, caller, body, world }: HandlerInput<Routes['create']
   return answer(201, await presentPage(db, page))
 }
 
-/** The text of a page that is to be live again. */
-interface Revived {
-  /** null: none was published. */
-  revisionId: string | null
-  searchable: Searchable
-}
-
 async function readToRevive(
   { db, caller, params, body }: HandlerInput<Routes['update']>,
   deps: Pick<Dependencies, 'costly'>,
 ): Promise<Revived | null> {
   if (body.archived !== false) return null
-  const { kind, currentRevisionId: revisionId } = await namedPage(db, caller.workspaceId, params.id)
-  const text = revisionId === null ? '' : await findRevisionBody(db, revisionId)
-  const { searchable } = await readingOf({ kind, body: text }, { caller, ...deps })
-  return { revisionId, searchable }
+  return revivedOf(db, await namedPage(db, caller.workspaceId, params.id), { caller, ...deps })
 }
 
 async function update({ db, caller, params, body, world }: HandlerInput<Routes['update']>, revived: Revived | null) {
@@ -133,8 +123,7 @@ async function update({ db, caller, params, body, world }: HandlerInput<Routes['
       message: `The page comes from ${page.sourceRef}: the files say its slug and whether it is live.`,
     })
   if (slug !== undefined && slug !== page.slug) await checkSlug(db, caller.workspaceId, slug)
-  if (revived !== null && page.currentRevisionId !== revived.revisionId) fail('transient_conflict')
-  const archived = revived === null ? body.archived === true || undefined : { liveAs: revived.searchable }
+  const archived = revived === null ? body.archived === true || undefined : { liveAs: textOfRevived(page, revived) }
   return presentPage(db, await changePage(db, page, { slug, archived }, world))
 }
 

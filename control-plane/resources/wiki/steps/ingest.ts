@@ -6,7 +6,7 @@ import { slugsOfFile, titleOfFile, type File } from '../ingest-rules.ts'
 import type { PageReading } from '../read-page.ts'
 import { insertSource, updateSource, type ListedSource } from '../source-store.ts'
 import { findPage, listPagesBySlugs, type WikiPageRow } from '../store.ts'
-import { changePage, makePage } from './page.ts'
+import { changePage, makePage, textOfRevived, type Revived } from './page.ts'
 import { addRevision, type Draft } from './publish.ts'
 
 /** The text of a file. */
@@ -24,6 +24,7 @@ export async function ingestFile(
     file,
     known,
     reading,
+    revived,
     author,
   }: {
     workspaceId: string
@@ -31,6 +32,7 @@ export async function ingestFile(
     file: FileText
     known: ListedSource | undefined
     reading: PageReading
+    revived: Revived | null
     author: Draft['author']
   },
   world: World,
@@ -41,7 +43,7 @@ export async function ingestFile(
   const page =
     known === undefined
       ? await newPage(db, { workspaceId, path, title, sourceRef }, world)
-      : await livePage(db, workspaceId, known, { reading, world })
+      : await livePage(db, workspaceId, known, { reading, revived, world })
   if (known === undefined) await insertSource(db, { pageId: page.id, workspaceId, root, path, sha256 })
   else await updateSource(db, page.id, sha256)
   const failedChecks = reading.flaws.map(({ check }) => check)
@@ -65,9 +67,12 @@ async function livePage(
   db: Db,
   workspaceId: string,
   { pageId }: ListedSource,
-  { reading, world }: { reading: PageReading; world: World },
+  { reading, revived, world }: { reading: PageReading; revived: Revived | null; world: World },
 ): Promise<WikiPageRow> {
   const page = await findPage(db, workspaceId, pageId)
   if (page === null) throw new Error(`the page ${pageId} of a file is gone`)
-  return page.archivedAt === null ? page : changePage(db, page, { archived: { liveAs: reading.searchable } }, world)
+  if (page.archivedAt === null) return page
+  // A text that is not published must not be found.
+  const liveAs = reading.flaws.length === 0 ? reading.searchable : textOfRevived(page, revived)
+  return changePage(db, page, { archived: { liveAs } }, world)
 }

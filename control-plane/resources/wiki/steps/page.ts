@@ -58,10 +58,24 @@ export async function checkSlug(db: Db, workspaceId: string, slug: string): Prom
   fail('wiki_page_slug_conflict', { param: 'slug', message, details: { pageId: other.id } })
 }
 
+/** What readers see of a page that is to be live again; it was read before the transaction. */
+export interface Revived {
+  /** null: none was published. */
+  revisionId: string | null
+  searchable: Searchable
+}
+
 interface PageChanges {
   slug?: string | undefined
   /** A page that is live again is found by this text. */
   archived?: true | { liveAs: Searchable } | undefined
+}
+
+/** The text by which a live page is found. Fails with `transient_conflict` when what readers see is another text by now. */
+export function textOfRevived(page: WikiPageRow, revived: Revived | null): Searchable {
+  return revived !== null && revived.revisionId === page.currentRevisionId
+    ? revived.searchable
+    : fail('transient_conflict')
 }
 
 /** Changes slug and archive state; what is left out stays. Does nothing when all is so already. */
