@@ -8,7 +8,8 @@ import { download, fileBytes, startFilePeer, timed, upload, uploadBody } from '.
 import { loadOfUploads } from './file-load.ts'
 import { bornAt } from './many-runs.ts'
 import { atMost, compare, quantile, type Result } from './measure.ts'
-import { ask, startServer, type BenchServer } from './stack.ts'
+import { pageLatencies } from './page-latency.ts'
+import { startServer, type BenchServer } from './stack.ts'
 
 const few = 10_000
 
@@ -112,18 +113,7 @@ function middle(count: number): string {
 }
 
 async function p99(server: BenchServer, path: () => string): Promise<number[]> {
-  const agent = new Agent({ keepAlive: true })
-  const samples: number[] = []
-  for (let i = 0; i < 520; i++) {
-    const url = `${server.url}/api/v1${path()}`
-    const start = performance.now()
-    const { status, text } = await ask({ agent, url, method: 'GET', token: server.token })
-    // The first ones of a new connection are not counted.
-    if (i >= 20) samples.push(performance.now() - start)
-    if (status !== 200) throw new Error(`${url} answered ${status}: ${text}`)
-  }
-  agent.destroy()
-  return [quantile(samples, 0.99)]
+  return [quantile(await pageLatencies(server, path, 500), 0.99)]
 }
 
 /** A server on SQLite with this many rows of files, whose bytes nobody asks for. */

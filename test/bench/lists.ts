@@ -1,9 +1,8 @@
-import { Agent } from 'node:http'
 import { encodeCursor } from '../../shared/lib/cursor.ts'
 import type { Bench } from './context.ts'
 import { bornAt, serverWithRuns } from './many-runs.ts'
 import { atMost, compare, type Result } from './measure.ts'
-import { ask, type BenchServer } from './stack.ts'
+import { pageLatencies } from './page-latency.ts'
 
 const few = 1_000
 const many = 1_000_000
@@ -30,8 +29,8 @@ export const lists: Bench = {
             peerIs: '1,000 runs',
             target: atMost(limit),
             rounds: context.rounds,
-            ours: () => latencies(large, () => path(many)),
-            peer: () => latencies(small, () => path(few)),
+            ours: () => pageLatencies(large, () => path(many), 200),
+            peer: () => pageLatencies(small, () => path(few), 200),
           }),
         )
       }
@@ -47,19 +46,4 @@ export const lists: Bench = {
 function middle(count: number): string {
   const at = 100 + Math.floor(Math.random() * (count - 200))
   return `/runs?limit=50&cursor=${encodeCursor([bornAt + at * 1000, 'run_zzzzzzzzzzzzzzzz'])}`
-}
-
-async function latencies(server: BenchServer, path: () => string): Promise<number[]> {
-  const agent = new Agent({ keepAlive: true })
-  const samples: number[] = []
-  for (let i = 0; i < 220; i++) {
-    const url = `${server.url}/api/v1${path()}`
-    const start = performance.now()
-    const { status, text } = await ask({ agent, url, method: 'GET', token: server.token })
-    // The first ones of a new connection are not counted.
-    if (i >= 20) samples.push(performance.now() - start)
-    if (status !== 200) throw new Error(`${url} answered ${status}: ${text}`)
-  }
-  agent.destroy()
-  return samples
 }

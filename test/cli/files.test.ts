@@ -1,30 +1,13 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { makeTask } from '../api/facts/kit/tasks.ts'
-import { TestServer } from '../kit/server.ts'
-import { makeHome, type Home } from './run-svc.ts'
+import { useRealServer, type RealServer } from './real-server.ts'
 
 /** The commands of files, by the real `svc` against a real server. */
 
-let home: Home
-let server: TestServer
-let folder: string
-beforeAll(async () => {
-  home = makeHome()
-  server = await TestServer.start()
-  folder = join(home.dir, 'work')
-  mkdirSync(folder)
-})
-afterAll(async () => {
-  await server.stop()
-  home.remove()
-})
-
-const call = (
-  line: readonly string[],
-  { env = {}, input = '' }: { env?: Record<string, string>; input?: string } = {},
-) => home.svc(line, { env: { SVC_TOKEN: server.owner.token, SVC_API_URL: server.url, ...env }, input, cwd: folder })
+const real = useRealServer()
+const call: RealServer['svc'] = (line, options) => real.svc(line, options)
 
 // oxlint-disable-next-line typescript/no-explicit-any
 async function svc(line: readonly string[], options?: Parameters<typeof call>[1]): Promise<any> {
@@ -37,8 +20,8 @@ test('all commands of docs/files.md work in their order', async () => {
   const page = readFileSync(join(import.meta.dirname, '../../docs/files.md'), 'utf8')
   const lines = page.split('\n').filter((line) => line.startsWith('svc '))
   expect(lines.length).toBeGreaterThan(15)
-  writeFileSync(join(folder, 'report.md'), '# Report\n')
-  const values: Record<string, string> = { TASK: (await makeTask({ server })).key }
+  writeFileSync(join(real.folder, 'report.md'), '# Report\n')
+  const values: Record<string, string> = { TASK: (await makeTask({ server: real.server })).key }
   for (const line of lines) {
     const words = [...line.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, word]) => quoted ?? values[word!] ?? word!)
     const end = await call(words.slice(1), { input: 'Notes of today.' })
@@ -48,35 +31,35 @@ test('all commands of docs/files.md work in their order', async () => {
       values['OTHER' in values || !('FILE' in values) ? 'FILE' : 'OTHER'] = reply.id
     if (line.startsWith('svc file history')) values['REVISION'] = reply.data.at(-1).id
   }
-  expect(readFileSync(join(folder, 'copy.md'), 'utf8')).toBe('# Report\n')
-  expect(readFileSync(join(folder, 'first.md'), 'utf8')).toBe('# Report\n')
+  expect(readFileSync(join(real.folder, 'copy.md'), 'utf8')).toBe('# Report\n')
+  expect(readFileSync(join(real.folder, 'first.md'), 'utf8')).toBe('# Report\n')
 })
 
 test('bytes of any kind go up and come down as they are', async () => {
   const bytes = Buffer.from(Array.from({ length: 1_000_003 }, (_, at) => (at * 7919) % 256))
-  writeFileSync(join(folder, 'bytes.bin'), bytes)
+  writeFileSync(join(real.folder, 'bytes.bin'), bytes)
   const { id, sizeBytes } = await svc(['file', 'upload', 'bytes.bin'])
   expect(sizeBytes).toBe(bytes.length)
-  writeFileSync(join(folder, 'empty.bin'), '')
+  writeFileSync(join(real.folder, 'empty.bin'), '')
   expect((await svc(['file', 'upload', 'empty.bin'])).sizeBytes).toBe(0)
   expect((await call(['file', 'download', id])).stderr).toContain('bytes.bin is there already')
   await svc(['file', 'download', id, '--output', 'again.bin'])
-  expect(readFileSync(join(folder, 'again.bin')).equals(bytes)).toBe(true)
+  expect(readFileSync(join(real.folder, 'again.bin')).equals(bytes)).toBe(true)
   expect((await call(['file', 'read', id])).stderr).toContain('This file is no text')
 })
 
 test('within a run a file belongs to its task, unless told otherwise', async () => {
-  const { runId, token } = await server.agentCaller()
+  const { runId, token } = await real.server.agentCaller()
   const env = { SVC_TOKEN: token, SVC_RUN_ID: runId }
   const relationsOf = async (line: string[]) => {
     const { id } = await svc(['file', 'upload', '--name', 'out.txt', ...line], { env, input: 'out' })
-    return (await server.ok(`/files/${id}/relations`)).data.map(
+    return (await real.server.ok(`/files/${id}/relations`)).data.map(
       ({ entityId, role }: { entityId: string; role: string }) => `${entityId} ${role}`,
     )
   }
   expect(await relationsOf([])).toEqual([])
-  const [task, other] = [await makeTask({ server }), await makeTask({ server })]
-  await server.database.root('runs').where({ id: runId }).update({ task_id: task.id })
+  const [task, other] = [await makeTask({ server: real.server }), await makeTask({ server: real.server })]
+  await real.server.database.root('runs').where({ id: runId }).update({ task_id: task.id })
   expect(await relationsOf([])).toEqual([`${task.id} attachment`])
   expect(await relationsOf(['--role', 'log'])).toEqual([`${task.id} log`])
   expect(await relationsOf(['--task', other.key])).toEqual([`${other.id} attachment`])
@@ -87,7 +70,7 @@ test('what cannot be sent is told', async () => {
   expect((await call(['file', 'upload', 'missing.txt'])).stderr).toContain('missing.txt cannot be read')
   expect((await call(['file', 'upload', '.'])).stderr).toContain('. is no file')
   expect((await call(['file', 'upload', '-'], { input: 'x' })).stderr).toContain('give one with --name')
-  const large = join(folder, 'large.bin')
+  const large = join(real.folder, 'large.bin')
   writeFileSync(large, Buffer.alloc(52_428_801))
   const refused = await call(['file', 'upload', large])
   expect([refused.status, refused.stderr]).toEqual([1, expect.stringContaining('larger than the 52428800 bytes')])

@@ -1,25 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { makeLearning } from '../api/facts/kit/learnings.ts'
-import { TestServer } from '../kit/server.ts'
-import { makeHome, type Home } from './run-svc.ts'
+import { useRealServer } from './real-server.ts'
 
 /** The commands of learnings, by the real `svc` against a real server. */
 
-let home: Home
-let server: TestServer
-beforeAll(async () => {
-  home = makeHome()
-  server = await TestServer.start()
-})
-afterAll(async () => {
-  await server.stop()
-  home.remove()
-})
-
-const call = (line: readonly string[], env: Record<string, string> = {}) =>
-  home.svc(['learning', ...line], { env: { SVC_TOKEN: server.owner.token, SVC_API_URL: server.url, ...env } })
+const real = useRealServer()
+const call = (line: readonly string[], env: Record<string, string> = {}) => real.svc(['learning', ...line], { env })
 
 async function svc(line: readonly string[], env?: Record<string, string>) {
   const end = await call(line, env)
@@ -38,7 +26,7 @@ test('all commands of docs/learnings.md work in their order', async () => {
   const page = readFileSync(join(import.meta.dirname, '../../docs/learnings.md'), 'utf8')
   const lines = page.split('\n').filter((line) => line.startsWith('svc learning '))
   expect(lines.length).toBe(7)
-  const [other, third] = [await makeLearning({ server }), await makeLearning({ server })]
+  const [other, third] = [await makeLearning({ server: real.server }), await makeLearning({ server: real.server })]
   const values: Record<string, string> = { 'OTHER,THIRD': `${other.id},${third.id}` }
   for (const line of lines) {
     const words = [...line.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, word]) => quoted ?? values[word!] ?? word!)
@@ -88,17 +76,17 @@ test('what cannot be sent is told', async () => {
 })
 
 test('a review of several says what happened to each', async () => {
-  const { agent, token } = await server.agentCaller()
-  const member = await server.addPerson('member')
+  const { agent, token } = await real.server.agentCaller()
+  const member = await real.server.addPerson('member')
   const [mine, reviewed, theirs] = [
-    await makeLearning({ server }),
-    await makeLearning({ server }),
-    await makeLearning({ server }, { token }),
+    await makeLearning({ server: real.server }),
+    await makeLearning({ server: real.server }),
+    await makeLearning({ server: real.server }, { token }),
   ]
   await svc(['reject', reviewed.id])
   const assignment = { assignedTo: { type: 'user', id: member.userId }, reason: 'x' }
   const headers = { 'idempotency-key': crypto.randomUUID() }
-  await server.ok(`/approvals/${theirs.approvalId}/assign`, { body: assignment, headers })
+  await real.server.ok(`/approvals/${theirs.approvalId}/assign`, { body: assignment, headers })
   expect(theirs.createdByAgentId).toBe(agent.id)
   const unknown = 'lrn_0000000000000000'
   const ids = [unknown, reviewed.id, theirs.id, mine.id, mine.id].join(', ')
@@ -111,13 +99,16 @@ test('a review of several says what happened to each', async () => {
       [mine.id, true, 'accepted'],
     ],
   })
-  expect((await server.ok(`/approvals/${mine.approvalId}`)).result).toEqual({ outcome: 'approve', reason: 'Good.' })
+  expect((await real.server.ok(`/approvals/${mine.approvalId}`)).result).toEqual({
+    outcome: 'approve',
+    reason: 'Good.',
+  })
 })
 
 test('all that were filed before a time are reviewed, the oldest first', async () => {
-  const old = [await makeLearning({ server }), await makeLearning({ server })]
-  server.world.advance(60_000)
-  const fresh = await makeLearning({ server })
+  const old = [await makeLearning({ server: real.server }), await makeLearning({ server: real.server })]
+  real.server.world.advance(60_000)
+  const fresh = await makeLearning({ server: real.server })
   const reply = await rowsOf(['reject', '--all-proposed-before', fresh.createdAt, '--note', 'Late.'])
   const rows = reply.rows.filter(([id]) => old.some((one) => one.id === id) || id === fresh.id)
   expect(rows).toEqual(old.map(({ id }) => [id, true, 'rejected']))
@@ -126,7 +117,7 @@ test('all that were filed before a time are reviewed, the oldest first', async (
 })
 
 test('in a run agents file and read, and nobody reviews', async () => {
-  const { runId, token } = await server.agentCaller()
+  const { runId, token } = await real.server.agentCaller()
   const env = { SVC_TOKEN: token, SVC_RUN_ID: runId }
   const filed = await svc(['add', '--topic', 'T', '--bullet', 'One.', '--source', 'https://a.example'], env)
   expect(filed).toMatchObject({ runId, status: 'proposed' })

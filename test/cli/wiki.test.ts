@@ -1,39 +1,25 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { makePage } from '../api/facts/kit/wiki.ts'
-import { TestServer } from '../kit/server.ts'
-import { makeHome, type Home } from './run-svc.ts'
+import { useRealServer } from './real-server.ts'
 
 /** The commands of the wiki, by the real `svc` against a real server. */
 
-let home: Home
-let server: TestServer
-let folder: string
-beforeAll(async () => {
-  home = makeHome()
-  server = await TestServer.start()
-  folder = join(home.dir, 'work')
-  mkdirSync(folder)
-})
-afterAll(async () => {
-  await server.stop()
-  home.remove()
-})
-
-const call = (line: readonly string[], { token = server.owner.token, input = '' } = {}) =>
-  home.svc(line, { env: { SVC_TOKEN: token, SVC_API_URL: server.url }, input, cwd: folder })
+const real = useRealServer()
+const call = (line: readonly string[], { token = real.server.owner.token, input = '' } = {}) =>
+  real.svc(line, { env: { SVC_TOKEN: token }, input })
 
 test('all commands of docs/wiki.md work in their order', async () => {
   const page = readFileSync(join(import.meta.dirname, '../../docs/wiki.md'), 'utf8')
   const lines = page.split('\n').filter((line) => line.startsWith('svc '))
   expect(lines.length).toBeGreaterThan(20)
   const deploy = '# How we deploy\n\nSee [the ports](ports) first.'
-  writeFileSync(join(folder, 'deploy.md'), deploy)
-  writeFileSync(join(folder, 'short.md'), 'Ask.')
-  writeFileSync(join(folder, 'ports.csv'), 'port,for\n4400,"the ""API"""\n')
-  mkdirSync(join(folder, 'handbook'))
-  writeFileSync(join(folder, 'handbook', 'start.md'), '# Start here\n')
+  writeFileSync(join(real.folder, 'deploy.md'), deploy)
+  writeFileSync(join(real.folder, 'short.md'), 'Ask.')
+  writeFileSync(join(real.folder, 'ports.csv'), 'port,for\n4400,"the ""API"""\n')
+  mkdirSync(join(real.folder, 'handbook'))
+  writeFileSync(join(real.folder, 'handbook', 'start.md'), '# Start here\n')
   const values: Record<string, string> = {}
   const printed: Record<string, string> = {}
   for (const line of lines) {
@@ -43,7 +29,7 @@ test('all commands of docs/wiki.md work in their order', async () => {
     printed[line] = end.stdout
     if (line === 'svc wiki get how-we-deploy') values['BASE'] = JSON.parse(end.stdout).currentRevisionId
   }
-  expect(readFileSync(join(folder, 'copy.md'), 'utf8')).toBe(deploy)
+  expect(readFileSync(join(real.folder, 'copy.md'), 'utf8')).toBe(deploy)
   expect(printed['svc wiki get how-we-deploy --revision BASE --out -']).toBe(`${deploy}\n`)
   // The newest that was not current: the short one.
   expect(JSON.parse(printed['svc wiki restore how-we-deploy']!)).toMatchObject({ body: 'Ask.', isPublished: true })
@@ -51,11 +37,11 @@ test('all commands of docs/wiki.md work in their order', async () => {
 })
 
 test('what there is nothing of is said', async () => {
-  const { id, currentRevisionId } = await makePage({ server }, { body: 'Words.' })
+  const { id, currentRevisionId } = await makePage({ server: real.server }, { body: 'Words.' })
   const restored = await call(['wiki', 'restore', id])
   expect(restored.status).toBe(1)
   expect(restored.stderr).toContain('no other revision')
-  await server.database.root('wiki_pages').where({ id }).update({ current_revision_id: null, token_count: null })
+  await real.server.database.root('wiki_pages').where({ id }).update({ current_revision_id: null, token_count: null })
   const got = await call(['wiki', 'get', id, '--out', '-'])
   expect(got.status).toBe(1)
   expect(got.stderr).toContain('never published')
@@ -64,7 +50,7 @@ test('what there is nothing of is said', async () => {
 })
 
 test('an agent writes, is told what is wrong, and does not archive', async () => {
-  const { token } = await server.agentCaller()
+  const { token } = await real.server.agentCaller()
   const cited = ['wiki', 'create', '--title', 'Findings', '--body-file', '-']
   const refused = await call(cited, { token, input: 'It is so [1].' })
   expect(refused.status).toBe(1)

@@ -1,4 +1,5 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
+import { trace } from './tracer.ts'
 
 /** null: writes of a running program can be made to fail here. */
 export function whyNoFailingDisk(): string | null {
@@ -14,15 +15,5 @@ export function whyNoFailingDisk(): string | null {
 export async function failWrites(pid: number, paths: readonly string[]): Promise<() => Promise<void>> {
   const calls = 'pwrite64,write,fsync,fdatasync,ftruncate'
   const files = paths.flatMap((path) => ['-P', path])
-  const args = ['-f', '-p', String(pid), ...files, '-e', `trace=${calls}`, '-e', `inject=${calls}:error=EIO`]
-  const tracer = spawn('strace', [...args, '-o', '/dev/null'], { stdio: ['ignore', 'ignore', 'pipe'] })
-  const gone = new Promise<void>((resolve) => tracer.once('exit', () => resolve()))
-  await new Promise<void>((resolve, reject) => {
-    tracer.stderr.on('data', (chunk: Buffer) => chunk.includes('attached') && resolve())
-    tracer.once('exit', (code) => reject(new Error(`strace ended with ${code}`)))
-  })
-  return async () => {
-    tracer.kill('SIGINT')
-    await gone
-  }
+  return trace(pid, ['-f', ...files, '-e', `trace=${calls}`, '-e', `inject=${calls}:error=EIO`])
 }

@@ -1,5 +1,5 @@
-import { spawn } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
+import { trace } from './tracer.ts'
 
 /** The calls by which a program changes files; `write` is also how a thread tells another one that it is done. */
 const calls = 'openat,mkdir,write,pwrite64,fsync,fdatasync,ftruncate,rename,unlink'
@@ -19,20 +19,6 @@ export async function killAt(
 /** From now on these calls of the thread fail with EIO. Answers what undoes it. */
 export function failCalls(thread: number, failing: string): Promise<() => Promise<void>> {
   return trace(thread, ['-e', `trace=${failing}`, '-e', `inject=${failing}:error=EIO`])
-}
-
-async function trace(thread: number, what: readonly string[]): Promise<() => Promise<void>> {
-  const args = ['-p', String(thread), ...what, '-o', '/dev/null']
-  const tracer = spawn('strace', args, { stdio: ['ignore', 'ignore', 'pipe'] })
-  const gone = new Promise<void>((resolve) => tracer.once('exit', () => resolve()))
-  await new Promise<void>((resolve, reject) => {
-    tracer.stderr.on('data', (chunk: Buffer) => chunk.includes('attached') && resolve())
-    tracer.once('exit', (code) => reject(new Error(`strace ended with ${code}`)))
-  })
-  return async () => {
-    tracer.kill('SIGINT')
-    await gone
-  }
 }
 
 /** The one thread in which a Node with `UV_THREADPOOL_SIZE=1` works on files; it is there once something was done. */

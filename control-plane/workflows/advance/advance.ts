@@ -87,6 +87,7 @@ export async function advance(id: string, deps: AdvanceDependencies): Promise<Ad
     return store(run, deps, (tx, locked) => noteTrouble(tx, locked, { waiting, trouble, deps }), 'in trouble')
   }
   const { value } = answer
+  if (value.end !== null) deps.handedCalls.forget(id)
   const made = await newCalls(value.calls, { run, calls, deps })
   return store(run, deps, (tx, locked) => commit(tx, locked, { calls, results, made, journal, replay: value, deps }))
 }

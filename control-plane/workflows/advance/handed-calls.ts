@@ -1,7 +1,9 @@
 import type { CallRow } from '../../resources/workflows/call-store.ts'
 
-/** Text that is kept of all workflow runs together. */
+/** Of all workflow runs together. */
 const keptBytes = 32 * 1024 * 1024
+/** About what a call takes beside its text. */
+const bytesPerCall = 1_024
 
 /**
  * Calls whose results were handed over, as this process last read them. Nothing changes such a call any more, so an advance
@@ -24,7 +26,7 @@ export class HandedCalls {
 
   keep(workflowRunId: string, calls: readonly CallRow[]): void {
     this.forget(workflowRunId)
-    const bytes = calls.reduce((sum, { args, result }) => sum + args.length + (result?.length ?? 0), 0)
+    const bytes = calls.reduce((sum, { args, result }) => sum + bytesPerCall + args.length + (result?.length ?? 0), 0)
     if (calls.length === 0 || bytes > this.limit) return
     this.kept.set(workflowRunId, { calls, bytes })
     this.bytes += bytes
