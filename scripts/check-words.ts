@@ -4,7 +4,8 @@ import { join } from 'node:path'
 
 /**
  * Checks the text of tracked files: no host name of a package registry, no focused or silently skipped test, no module
- * mock, no clock or chance except through World, and no source file of 350 lines or more.
+ * mock, no clock or chance except through World, no source file of 350 lines or more, and no page of docs that the README does not
+ * name.
  */
 const root = join(import.meta.dirname, '..')
 const files = execFileSync('git', ['ls-files', '-z'], { cwd: root, encoding: 'utf8' }).split('\0').filter(Boolean)
@@ -67,6 +68,11 @@ for (const file of files) {
   if (file.endsWith('.ts') && !file.endsWith('.test.ts') && lines > maxLines)
     problems.push(`${file}: ${lines} lines; split it by role`)
 }
+
+const readme = readFileSync(join(root, 'README.md'), 'utf8')
+for (const file of files)
+  if (/^docs\/[^/]+\.md$/.test(file) && !readme.includes(`\`${file}\``))
+    problems.push(`${file}: the README does not name it`)
 
 if (problems.length > 0) {
   process.stderr.write(`${problems.join('\n')}\n${problems.length} problem(s)\n`)
