@@ -72,6 +72,7 @@ function gateSpec(spec: RunSpec, { command, timeoutMs }: Gate): RunSpec {
     protocol: null,
     gate: command,
     mcpServers: {},
+    skillFolders: null,
     // It may be silent for as long as it may take.
     limits: { ...spec.limits, runMs: timeoutMs, noProgressMs: timeoutMs + gateSlackMs },
   }
@@ -102,6 +103,7 @@ function agentSpec(input: SpecInput): RunSpec {
     protocol: agent.protocol,
     permissions,
     mcpServers: mcpServersFor(workspace.mcpServers, { harness, protocol: agent.protocol, permissions }).given,
+    skillFolders: agent.skillFolders,
     allowCalls: [...input.allowCalls],
     resumeSessionId: input.resumeSessionId,
     limits: {

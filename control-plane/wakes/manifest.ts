@@ -13,7 +13,6 @@ export function manifestOf(
 ): Record<string, unknown> {
   return {
     rules: instructions,
-    skills: [],
     permissions: spec.permissions,
     envKeys: ['SVC_API_URL', 'SVC_TOKEN', 'SVC_RUN_ID', 'SVC_AGENT_ID', ...secretKeys],
     harness: spec.harness,

@@ -26,6 +26,7 @@ import { finishRun } from '../lifecycle/end-run.ts'
 import { toRunFacts } from '../placement/facts.ts'
 import { isTaskHeld } from '../placement/waiting-store.ts'
 import { placeNew, specFor } from '../lifecycle/offer.ts'
+import { goingOn } from './going-on.ts'
 import { instructionsFor } from './instructions.ts'
 import { manifestOf } from './manifest.ts'
 import type { RunFacts } from '../placement/placement.ts'
@@ -77,13 +78,14 @@ export async function startRun(tx: Tx, wake: Wake, context: WakeContext): Promis
   const gate = wake.gate ?? null
   const instructions = gate === null ? instructionsFor(agent, workspace) : []
   const draft = { runId, agent, workspace, instructions, folder, prompt, limits, catalog, overrides, gate }
-  const unresumed = buildSpec({ ...draft, allowCalls: wake.allowCalls ?? [], resumeSessionId: null })
+  const built = buildSpec({ ...draft, allowCalls: wake.allowCalls ?? [], resumeSessionId: null })
+  const unresumed = wake.compacts ? { ...built, skillFolders: null } : built
   const parent = await parentOf(tx, wake, { spec: unresumed, folderId: folder?.shortId ?? null })
   if (wake.compacts && parent?.sessionId == null) return nothingToCompact
   const isCompacting = parent !== null && !wake.compacts && !(await endCompactions(tx, parent, context))
   const anew = await toldAnew(tx, wake, { spec: unresumed, prompt: gate === null ? prompt : unresumed.prompt })
   const resumeSessionId = parent?.sessionId ?? null
-  const spec = { ...unresumed, resumeSessionId, prompt: resumeSessionId === null ? anew : prompt }
+  const spec = await goingOn(tx, parent, { ...unresumed, resumeSessionId, prompt }, anew)
   const continued = parent?.run ?? null
   const causedBy = wake.causedBy === undefined ? await causeOf(tx, wake.requestedBy) : wake.causedBy
   const secretKeys = await listSecretKeys(tx, agent.id)

@@ -121,6 +121,7 @@ export const agentConfigRoutes = {
         command: { ...configCommand, kind: 'string' },
         'command-json': { ...configCommand, kind: 'json', description: 'The same as a JSON array of arguments.' },
         protocol: configFlag('runtime.protocol'),
+        'skill-folder': configFlag('runtime.skillFolders'),
         'wake-on-assignment': configFlag('runtime.triggers.wakeOnAssignment'),
         'wake-on-hook': configFlag('runtime.triggers.wakeOnHook'),
         mode: configFlag('permissions.tools.defaultMode'),

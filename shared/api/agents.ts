@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { agentPrograms, harnessNames } from '../runs/harnesses.ts'
 import { commandProtocols, harnessCommand, reasoningEfforts, toolPermissionModes } from '../runs/spec.ts'
+import { skillFolders } from '../runs/skills.ts'
 import { agentId, agentRef, approvalId, folderShortId, timestamp, uuid } from './ids.ts'
 import { idsParam, listOrBatchOf, pageParams } from './paging.ts'
 import { defineRoute, orPlatformChange } from './route.ts'
@@ -114,6 +115,11 @@ export const runtimeFields = {
     .enum(commandProtocols)
     .nullable()
     .describe('How the command is spoken to: `acp` (Agent Client Protocol); null: a plain program.'),
+  skillFolders: skillFolders
+    .nullable()
+    .describe(
+      'Folders of skills (`<folder>/<name>/SKILL.md`) on the device: absolute, below `~/`, or below its folder; null: none.',
+    ),
 }
 
 const createBody = z
@@ -156,6 +162,7 @@ const settingsKeys = [
   'monthlyBudgetCents',
   'command',
   'protocol',
+  'skillFolders',
   'triggers',
   'wakeOnAssignment',
   'wakeOnHook',
@@ -220,6 +227,7 @@ export const agentRoutes = {
       flags: {
         role: { default: 'agent' },
         effort: { target: 'body.reasoningEffort' },
+        'skill-folder': { target: 'body.skillFolders' },
         mode: { target: 'body.toolPermissionMode' },
         command: { target: 'body.command', kind: 'string', description: 'Command line for the `command` harness.' },
         'command-json': { target: 'body.command', kind: 'json', description: 'The same as a JSON array of arguments.' },

@@ -28,7 +28,11 @@ export const runManifest = z
       .describe(
         'All texts that the run was given beside its prompt, in their order, with the hash of each: AGENT.md too.',
       ),
-    skills: z.array(z.object({ id: z.string(), name: z.string(), version: z.string().nullable() })),
+    skills: z
+      .array(z.object({ id: z.string(), name: z.string(), version: z.string().nullable() }))
+      .describe(
+        "Skills from the agent's folders, as the device told when the run began; `version` changes with SKILL.md and the list of its files.",
+      ),
     permissions: toolPermissions,
     mcpServers: z
       .object({

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { askDetails, askedCallLimits, type AskedCall } from './asked-call.ts'
+import { skillsGiven } from './skills.ts'
 
 /**
  * The events of a run, as the run host writes them to the spool and as clients read them. One event is one line of JSON
@@ -49,6 +50,8 @@ export type GateResult = z.infer<typeof gateResult>
 export const runEventSchemas = {
   /** The harness was launched. */
   started: z.object({ harness: z.string(), pid: z.number().int().optional(), cwd: z.string(), argv0: z.string() }),
+  /** The skills that the run was given from the folders of its agent; only where the agent names any. */
+  skills: skillsGiven,
   /** The harness named its session; a later run can resume it by this id. */
   session: z.object({ sessionId: z.string(), model: z.string().optional(), resumed: z.boolean().optional() }),
   /** The words of the agent. For the `command` harness: its terminal output as it came. */

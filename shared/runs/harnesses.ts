@@ -1,5 +1,5 @@
 /** Settings of an agent that not every harness can do something with. */
-export const agentSettings = ['model', 'backupModel', 'reasoningEffort', 'maxTurns'] as const
+export const agentSettings = ['model', 'backupModel', 'reasoningEffort', 'maxTurns', 'skillFolders'] as const
 export type AgentSetting = (typeof agentSettings)[number]
 
 /** The ways to speak to an MCP server: a program that is started, or a server on the network in one of two ways. */
@@ -91,7 +91,7 @@ const table = {
     // Its print mode reads those of files only.
     takesMcpUnasked: false,
     // It does not tell that its provider failed, and its names of models say the effort.
-    ignores: ['backupModel', 'reasoningEffort'],
+    ignores: ['backupModel', 'reasoningEffort', 'skillFolders'],
     label: 'Cursor',
     // The program's newer name, `agent`, is too common to be taken for Cursor's.
     programs: ['cursor-agent'],
@@ -122,7 +122,7 @@ const table = {
     callsTools: false,
     // There is nothing to hold: it calls no tools.
     holdsStrict: true,
-    ignores: ['model', 'backupModel', 'reasoningEffort', 'maxTurns'],
+    ignores: ['model', 'backupModel', 'reasoningEffort', 'maxTurns', 'skillFolders'],
     compactCommand: null,
     changesModel: false,
     mcpTransports: [],
@@ -145,7 +145,7 @@ export const agentPrograms = harnessNames.filter((name) => !harnesses[name].runs
 const byProtocol = {
   runsOwnCommand: true,
   holdsStrict: false,
-  ignores: ['model', 'backupModel', 'reasoningEffort'],
+  ignores: ['model', 'backupModel', 'reasoningEffort', 'skillFolders'],
 } as const
 
 /** The facts about what a run is driven by: a command that speaks a protocol is an agent program, though not one that svc chose. */

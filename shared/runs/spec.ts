@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { harnessNames } from './harnesses.ts'
 import { inputDigest } from './asked-call.ts'
 import { mcpServers } from './mcp-servers.ts'
+import { skillFolders } from './skills.ts'
 
 /** A rule of an agent's tool lists: a tool name or a pattern. */
 export const toolRule = z.union([
@@ -81,6 +82,13 @@ export const runSpec = z.object({
   allowCalls: z.array(allowedCall).max(100).default([]),
   /** Of the workspace, beside those that the person has. Their `${NAME}` are filled in on the device. */
   mcpServers: mcpServers.default({}),
+  /** null or left out: none. */
+  skillFolders: skillFolders.nullish(),
+  /**
+   * With a session to continue and folders of skills: the digest of the skills that the session has, null where nobody knows.
+   * Where the device finds others, the run begins a new session, with this prompt.
+   */
+  sessionSkills: z.object({ digest: z.string().max(64).nullable(), promptAnew: z.string() }).nullish(),
   /** The harness session to continue: that of the run this one continues. */
   resumeSessionId: z.string().nullable(),
   limits: z.object({

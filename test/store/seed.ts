@@ -51,6 +51,7 @@ export function agentRow(workspaceId: string, changes: Partial<AgentRow> = {}): 
     maxTurns: null,
     command: null,
     protocol: null,
+    skillFolders: null,
     defaultFolderId: null,
     defaultRepoId: null,
     ownerUserId: null,

@@ -25,6 +25,7 @@ import { search } from './023-search.ts'
 import { learnings } from './024-learnings.ts'
 import { questionWaits } from './025-question-waits.ts'
 import { wikiSources } from './026-wiki-sources.ts'
+import { skillFolders } from './027-skill-folders.ts'
 
 /** In the order of their numbers; a released one is never changed. */
 export const migrations: readonly Migration[] = [
@@ -54,4 +55,5 @@ export const migrations: readonly Migration[] = [
   learnings,
   questionWaits,
   wikiSources,
+  skillFolders,
 ]

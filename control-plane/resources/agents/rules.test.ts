@@ -49,6 +49,7 @@ const row: AgentRow = {
   environment: 'device',
   maxTurns: null,
   protocol: null,
+  skillFolders: null,
   command: null,
   defaultFolderId: null,
   defaultRepoId: null,

@@ -130,6 +130,7 @@ export function configOf(agent: AgentRow): AgentConfig {
       monthlyBudgetCents: agent.monthlyBudgetCents,
       command: agent.command,
       protocol: agent.protocol,
+      skillFolders: agent.skillFolders,
       triggers: { wakeOnAssignment: agent.wakeOnAssignment, wakeOnHook: agent.wakeOnHook },
     },
     permissions: {
@@ -209,14 +210,20 @@ function flatten(revised: ReturnType<typeof revisedOf>): Record<string, unknown>
   ])
 }
 
-const programKeys: readonly string[] = ['runtime.harness', 'runtime.command', 'runtime.protocol']
+/** The program, and what a session was told at its beginning. */
+const sessionKeys: readonly string[] = [
+  'runtime.harness',
+  'runtime.command',
+  'runtime.protocol',
+  'runtime.skillFolders',
+]
 
 /**
- * Whether sessions that were begun before a change of these settings are not gone on with: another program runs, or a session
- * keeps the instructions it began with. What was said in them is then told anew.
+ * Whether sessions that were begun before a change of these settings are not gone on with: another program runs, the skills are
+ * others, or a session keeps the instructions it began with. What was said in them is then told anew.
  */
 export function endsSessions({ harness, protocol }: AgentRow, keys: readonly string[]): boolean {
-  if (keys.some((key) => programKeys.includes(key))) return true
+  if (keys.some((key) => sessionKeys.includes(key))) return true
   return keys.includes('agentMd') && harness !== null && harnessFactsOf({ harness, protocol }).keepsInstructions
 }
 

@@ -9,6 +9,7 @@ import {
   toolPermissionModes,
   toolRule,
 } from '../../../shared/runs/spec.ts'
+import { skillFolders } from '../../../shared/runs/skills.ts'
 import { flag, int, json, nullableInt, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { newestFirst } from '../../db/id-page.ts'
 import { onlyContaining, onlyLive } from '../../db/list-filters.ts'
@@ -45,6 +46,7 @@ export const agents = table('agents', {
   maxTurns: nullableInt,
   command: nullableJson(harnessCommand),
   protocol: z.enum(commandProtocols).nullable(),
+  skillFolders: nullableJson(skillFolders),
   defaultFolderId: nullableText,
   defaultRepoId: nullableText,
   ownerUserId: nullableText,

@@ -27,6 +27,7 @@ test('the command of an agent, and a change to or from a command agent, decide w
   expect(decidesWhatRuns(change('command', null, 'runtime.harness'))).toBe(true)
   expect(decidesWhatRuns(change('claude', 'claude', 'runtime.command'))).toBe(true)
   expect(decidesWhatRuns(change('command', 'command', 'runtime.protocol'))).toBe(true)
+  expect(decidesWhatRuns(change('codex', 'codex', 'runtime.skillFolders'))).toBe(true)
 })
 
 test('only the owner and admins change what runs, and only admins change permissions', () => {
@@ -49,6 +50,7 @@ test('an agent may change its own settings that any person may change, but never
   expect(mayChangeItself(change('command', 'claude', 'runtime.harness'))).toBe(false)
   expect(mayChangeItself(change(null, null, 'runtime.command'))).toBe(false)
   expect(mayChangeItself(change('command', 'command', 'runtime.protocol'))).toBe(false)
+  expect(mayChangeItself(change(null, null, 'runtime.skillFolders'))).toBe(false)
   expect(mayChangeItself(change(null, null, 'permissions.tools.deny'))).toBe(false)
 })
 

@@ -26,8 +26,8 @@ const runsOwnCommand = ({ harness }: Programs): boolean => harness !== null && h
 /** Agent programs may be exchanged freely, but a command can be any program. */
 const crossesToCommand = ({ before, after }: Change): boolean => runsOwnCommand(before) !== runsOwnCommand(after)
 
-/** The program that runs as an agent's own command, and how svc speaks to it. */
-const programKeys: ReadonlySet<string> = new Set(['runtime.command', 'runtime.protocol'])
+/** The program that runs as an agent's own command, how svc speaks to it, and folders that are read on the device, whose skills bring scripts. */
+const programKeys: ReadonlySet<string> = new Set(['runtime.command', 'runtime.protocol', 'runtime.skillFolders'])
 
 export const decidesWhatRuns = (change: Change): boolean =>
   change.keys.some((key) => programKeys.has(key)) || crossesToCommand(change)

@@ -71,6 +71,12 @@ export async function listEvents(
   }
 }
 
+/** Events of the first frames: what a device tells when a run begins. */
+export async function listFirstEvents(db: Db, runId: string): Promise<RunEvent[]> {
+  const frames = await listFrames(db, { runId, afterSeq: 0, limit: 2 })
+  return frames.flatMap((frame) => [...eventsOf(frame)].map(({ event }) => event))
+}
+
 /** Events before `beforeSeq`, newest first. */
 export async function listEventsBackward(
   db: Db,

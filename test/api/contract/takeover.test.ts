@@ -106,7 +106,7 @@ test(`nobody takes over a device (seed ${seed})`, { timeout: 600_000 }, async ()
     body: { deviceId: device.identity.deviceId, displayName: 'f', rootPath: '/tmp' },
     token: victim.token,
   })
-  const offers: { commandOf: unknown; protocol: unknown; servers: string[]; secrets: string[] }[] = []
+  const offers: { commandOf: unknown; protocol: unknown; given: string[]; secrets: string[] }[] = []
   /** Whether the rules of the agent must allow the command of a gate. */
   const gates: boolean[] = []
   /** Takes what is offered, as the victim's device would, and ends it. */
@@ -120,10 +120,14 @@ test(`nobody takes over a device (seed ${seed})`, { timeout: 600_000 }, async ()
       const isStarted = device.pending.includes('run.start')
       const secrets = isStarted ? (await device.next('run.start')).secrets : {}
       if (!isStarted) await device.next('run.withdrawn')
-      const { harness, command, protocol, mcpServers, gate } = spec
+      const { harness, command, protocol, mcpServers, skillFolders, gate } = spec
       if (gate != null) gates.push(gate.needsRule)
       const ofCommand = harness === 'command' ? { commandOf: command, protocol } : { commandOf: null, protocol: null }
-      offers.push({ ...ofCommand, servers: Object.keys(mcpServers), secrets: Object.keys(secrets) })
+      offers.push({
+        ...ofCommand,
+        given: [...Object.keys(mcpServers), ...(skillFolders ?? [])],
+        secrets: Object.keys(secrets),
+      })
       if (!isStarted) continue
       device.send({ type: 'run.ended', runId, fence, report: endReport({ exitReason: 'completed', eventCount: 0 }) })
       await device.next('run.closed')
@@ -176,7 +180,7 @@ test(`nobody takes over a device (seed ${seed})`, { timeout: 600_000 }, async ()
     agents: await root('agents')
       .whereIn('id', [plain.id, program.id])
       .orderBy('id')
-      .select('id', 'command', 'protocol', 'owner_user_id', 'tools', 'capabilities'),
+      .select('id', 'command', 'protocol', 'skill_folders', 'owner_user_id', 'tools', 'capabilities'),
     device: await root('devices')
       .where({ public_id: device.identity.publicId })
       .select('user_id', 'runs_by', 'removed_at'),
@@ -224,7 +228,7 @@ test(`nobody takes over a device (seed ${seed})`, { timeout: 600_000 }, async ()
   const commands = new Set(offers.map(({ commandOf }) => JSON.stringify(commandOf)))
   expect([...commands].filter((text) => text !== 'null' && text !== JSON.stringify(ownCommand))).toEqual([])
   expect(gates.filter((needsRule) => !needsRule)).toEqual([])
-  expect(offers.filter(({ protocol, servers }) => protocol != null || servers.length > 0)).toEqual([])
+  expect(offers.filter(({ protocol, given }) => protocol != null || given.length > 0)).toEqual([])
   expect(new Set(offers.flatMap(({ secrets }) => secrets))).toEqual(new Set(['OWN_KEY']))
   // Else the walk would say little.
   expect(done.removed).toBe(0)

@@ -105,6 +105,7 @@ export const agentFacts: ResourceFacts = {
     command: fc.constantFrom<unknown>(evil, ['sh', '-c', evil], null),
     harness: fc.constantFrom('command', 'claude', null),
     protocol: fc.constantFrom('acp', null),
+    skillFolders: fc.constantFrom(['/tmp/skills'], ['~/skills', 'skills'], null),
     fallbackHarness: fc.constantFrom('command', 'codex', null),
   },
 }

@@ -43,6 +43,7 @@ describe('settings', () => {
           fallbackHarness: null,
           maxTurns: 7,
           protocol: null,
+          skillFolders: null,
           monthlyBudgetCents: null,
           command: null,
           triggers: { wakeOnAssignment: true, wakeOnHook: true },

@@ -12,6 +12,7 @@ const healthyAgent = {
   maxTurns: null,
   fallbackHarness: null,
   protocol: null,
+  skillFolders: null,
   command: null,
   transferredAt: null,
   agentMd: 'Work well.',

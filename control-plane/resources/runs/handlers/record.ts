@@ -1,4 +1,6 @@
 import { harnessFactsOf } from '../../../../shared/runs/harnesses.ts'
+import type { SkillsGiven } from '../../../../shared/runs/skills.ts'
+import { takesSkills } from '../../../../shared/runs/takes-skills.ts'
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { fail } from '../../../../shared/api/errors.ts'
@@ -17,6 +19,7 @@ import { isLinked } from '../../devices/rules.ts'
 import { findDeviceByPublicId } from '../../devices/store.ts'
 import { findDetails, replaceOutput, type RunDetails } from '../details-store.ts'
 import { findChangeSet } from '../log-store.ts'
+import { findSkillsGiven } from '../skills-given.ts'
 import { listOutputSchemas, misfitOf } from '../output-schemas.ts'
 import { lookUpRun, readableRun, unknownRun } from '../lookup.ts'
 import { findRun, type RunRow } from '../store.ts'
@@ -38,7 +41,8 @@ export function runRecordHandlers(deps: Dependencies): ImplementedRoute[] {
       const run = await readableRun(db, caller, params.runId)
       const details = await findDetails(db, run.id)
       if (details === null || details.manifest === null) return fail('run.manifest_not_pinned')
-      return { ...manifestOf(details), outputSchemas: await listOutputSchemas(db, run) }
+      const skills = takesSkills(details.spec) ? skillsOf(await findSkillsGiven(db, run.id)) : []
+      return { ...manifestOf(details), skills, outputSchemas: await listOutputSchemas(db, run) }
     },
 
     async changeSet({ db, caller, params, world }) {
@@ -104,7 +108,7 @@ const storedManifest = z.object({
   mcpServers: runManifest.shape.mcpServers.default({ given: [], leftOut: [] }),
 })
 
-function manifestOf({ runId, spec, manifest }: RunDetails): Omit<RunManifest, 'outputSchemas'> {
+function manifestOf({ runId, spec, manifest }: RunDetails): Omit<RunManifest, 'outputSchemas' | 'skills'> {
   const stored = storedManifest.parse(manifest)
   // A run that went to its fallback harness was given what that one takes.
   const given = Object.keys(spec.mcpServers)
@@ -116,15 +120,20 @@ function manifestOf({ runId, spec, manifest }: RunDetails): Omit<RunManifest, 'o
     backupModel: spec.backupModel,
     reasoningEffort: spec.reasoningEffort,
     maxTurns: spec.maxTurns,
-    ignored: harnessFactsOf(spec).ignores.filter((setting) => spec[setting] !== null),
+    ignored: harnessFactsOf(spec).ignores.filter((setting) => spec[setting] != null),
     folder: spec.folder,
     rules: stored.rules.filter((rule) => rule.name !== 'AGENT.md').map((rule) => rule.text),
     instructions: stored.rules.map(({ name, text }) => ({ name, sha256: sha256(text) })),
-    skills: [],
     permissions: spec.permissions,
     mcpServers: { given, leftOut: stored.mcpServers.leftOut.filter(({ name }) => !given.includes(name)) },
     envKeys: stored.envKeys,
   }
+}
+
+function skillsOf(given: SkillsGiven | null): RunManifest['skills'] {
+  return (given?.folders ?? []).flatMap(({ folder, skills }) =>
+    skills.map(({ name, version }) => ({ id: `${folder.replace(/\/+$/, '')}/${name}`, name, version })),
+  )
 }
 
 /** The change-set that the run's device stored last. While the run works, the one that its device computes now. */
