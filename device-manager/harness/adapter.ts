@@ -3,6 +3,7 @@ import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { HarnessName } from '../../shared/runs/harnesses.ts'
 import type { McpServers } from '../../shared/runs/mcp-servers.ts'
 import type { RunSpec, ToolPermissions } from '../../shared/runs/spec.ts'
+import type { GivenSkill } from './parts/skills.ts'
 
 /**
  * A harness as the run host knows it. An adapter holds no state and does no I/O except in `detect`; what one run needs
@@ -37,6 +38,7 @@ export interface DialogueOptions {
   cwd?: string
   /** As in the facts of the launch. */
   mcpServers?: McpServers
+  skills?: readonly GivenSkill[]
 }
 export type RedactText = (text: string) => string
 
@@ -86,6 +88,8 @@ export interface LaunchFacts {
    * standard input, never into arguments or variables. None while the launch is only planned.
    */
   mcpServers: McpServers
+  /** From the folders that the agent names, as they were read for this run. */
+  skills: readonly GivenSkill[]
 }
 
 export interface HarnessLaunch {

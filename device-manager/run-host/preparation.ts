@@ -3,6 +3,8 @@ import { join } from 'node:path'
 import { releaseBase } from '../change-set/diff.ts'
 import { takeBase } from '../change-set/snapshot.ts'
 import type { World } from '../../shared/lib/world.ts'
+import type { RunSpec } from '../../shared/runs/spec.ts'
+import { takesSkills } from '../../shared/runs/takes-skills.ts'
 import type { HarnessAdapter, HarnessLaunch, LaunchFacts } from '../harness/adapter.ts'
 import { HarnessLaunchError } from '../harness/parts/adapter-errors.ts'
 import { adapterOfRun } from '../harness/registry.ts'
@@ -12,6 +14,7 @@ import { hiddenFolderAround } from '../wall/hidden.ts'
 import { makeWall, type Wall } from '../wall/wall.ts'
 import { knownEnv, pathOf } from './launch/environment.ts'
 import { foldersAround } from './launch/folders-around.ts'
+import { readSkills, type SkillsRead } from './launch/skills.ts'
 import { messageOf, type HostLog } from '../log/host-log.ts'
 import { machineLinks } from './permission/machine-links.ts'
 import { ownFolders } from './permission/own-folders.ts'
@@ -44,6 +47,8 @@ export interface Prepared {
   /** Resolves the paths of calls, which are judged by it. */
   lookup: PathLookup
   place: JudgedPlace
+  /** null: the run is given none, and nothing was looked for. */
+  skills: SkillsRead | null
   /** null: the run has none. */
   wall: Wall | null | { problem: unknown }
   /** Made when the harness runs. */
@@ -57,19 +62,21 @@ export interface Prepared {
  */
 export async function prepare(
   stateDir: string,
-  assignment: Assignment,
+  assigned: Assignment,
   { world, log }: { world: World; log: HostLog },
 ): Promise<Prepared> {
-  const { spec } = assignment
+  const { spec } = assigned
   const paths = runPaths(stateDir, spec.runId)
   // An earlier host of this run left these (a lease that was lost before its start).
   if (existsSync(paths.root))
     for (const old of [paths.harness, paths.base, paths.store]) rmSync(old, { recursive: true, force: true })
-  const cwd = spec.folder?.rootPath ?? assignment.homeDir
-  const taking = baseOf(assignment, { storeDir: paths.store, world })
-  const walling = wallOf(assignment, { paths, cwd, world })
+  const cwd = spec.folder?.rootPath ?? assigned.homeDir
+  const taking = baseOf(assigned, { storeDir: paths.store, world })
+  const walling = wallOf(assigned, { paths, cwd, world })
   // While git is at work.
-  const plan = planOf(assignment, { paths, cwd, world })
+  const skills = takesSkills(spec) ? await skillsOf(assigned, { stateDir, cwd, world }) : null
+  const assignment = skills === null ? assigned : { ...assigned, spec: withTheseSkills(spec, skills.told.digest) }
+  const plan = planOf(assignment, { paths, cwd, world, skills: skills?.given ?? [] })
   const lookup = new PathLookup(world, machineLinks)
   const place = await placeOf(assignment, { stateDir, cwd, lookup })
   const base = await taking
@@ -81,7 +88,22 @@ export async function prepare(
       log('base_not_recorded', { runId: spec.runId, error: messageOf(error) })
     }
   }
-  return { assignment, paths, cwd, base, plan, lookup, place, wall: await walling, cgroup: null }
+  return { assignment, paths, cwd, base, plan, lookup, place, skills, wall: await walling, cgroup: null }
+}
+
+function skillsOf(
+  { spec, homeDir, wall }: Assignment,
+  { stateDir, cwd, world }: { stateDir: string; cwd: string; world: World },
+): Promise<SkillsRead> {
+  const own = [...ownFolders(stateDir, process.env), ...(wall?.hidden ?? [])]
+  return readSkills(spec.skillFolders ?? [], { cwd, homeDir, ownFolders: own }, world)
+}
+
+/** A session that was begun with other skills than these is not gone on with. */
+function withTheseSkills(spec: RunSpec, digest: string): RunSpec {
+  const { resumeSessionId, sessionSkills: before } = spec
+  if (resumeSessionId === null || before == null || before.digest === digest) return spec
+  return { ...spec, resumeSessionId: null, prompt: before.promptAnew }
 }
 
 /** Resolves what the run's rules are about, before anything of the run can move it. A harness that asks nothing needs none of it. */
@@ -129,7 +151,7 @@ async function wallOf(
 /** Plans the launch from the spec alone; a spec that does not say enough is a problem for the launch to tell. */
 function planOf(
   { spec, env, loginShell, svcBinDir, harnessVersion }: Assignment,
-  { paths, cwd, world }: { paths: RunPaths; cwd: string; world: World },
+  { paths, cwd, world, skills }: { paths: RunPaths; cwd: string; world: World; skills: SkillsRead['given'] },
 ): Prepared['plan'] {
   try {
     const adapter = adapterOfRun(spec)
@@ -143,6 +165,7 @@ function planOf(
       loginShell,
       version: harnessVersion,
       mcpServers: {},
+      skills,
     }
     const launch = adapter.command(spec, facts)
     const known = knownEnv(env, launch.env)

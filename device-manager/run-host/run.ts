@@ -13,6 +13,7 @@ import { changeSetOf, drain, stopTree, type Tree } from './ending.ts'
 import { CallJudge } from './permission/call-judge.ts'
 import { withServers } from './launch/mcp-servers.ts'
 import { leftOutEvent, type ServerLeftOut } from '../harness/parts/mcp-servers.ts'
+import { skillEvents } from './launch/skills.ts'
 import { launchHarness, type Launched, type StartRequest } from './launch/launch.ts'
 import { type Trip, Watchdog } from './watchdog.ts'
 import type { HostLog } from '../log/host-log.ts'
@@ -109,6 +110,7 @@ export class LiveRun {
       redactText: this.#redact.text,
       cwd: prepared.cwd,
       mcpServers: servers,
+      skills: plan.facts.skills,
     })
     this.#watchdog = makeWatchdog(world, spec, (trip) => this.stop(trip.exitReason, trip.message))
     this.#judge = new CallJudge({
@@ -127,7 +129,10 @@ export class LiveRun {
     const { prepared, plan, writer } = this.#parts
     const { pid } = this.#child
     const { harness } = prepared.assignment.spec
-    writer.emit([{ kind: 'started', data: { harness, pid, cwd: prepared.cwd, argv0: plan.launch.file } }])
+    writer.emit([
+      { kind: 'started', data: { harness, pid, cwd: prepared.cwd, argv0: plan.launch.file } },
+      ...(prepared.skills === null ? [] : skillEvents(prepared.skills)),
+    ])
     if (this.#serversLeftOut.length > 0) writer.emit(this.#serversLeftOut.map(leftOutEvent))
     this.#pipeline.open()
   }

@@ -9,6 +9,7 @@ import type {
   HarnessOutcome,
   ToolAsk,
 } from '../../device-manager/harness/adapter.ts'
+import type { GivenSkill } from '../../device-manager/harness/parts/skills.ts'
 import { filledServers } from '../../device-manager/harness/parts/mcp-servers.ts'
 import { launcherOf } from '../../device-manager/run-host/launch/launch.ts'
 import { foldersAround } from '../../device-manager/run-host/launch/folders-around.ts'
@@ -102,6 +103,8 @@ export interface DriveOptions {
   adapter: HarnessAdapter
   version: string
   spec?: Partial<RunSpec>
+  /** As they were read for the run. */
+  skills?: readonly GivenSkill[]
   /** null: the question stays open. */
   decide?: (ask: ToolAsk) => CallDecision | null
   /** Sees the bytes that the dialogue reads. */
@@ -114,6 +117,7 @@ export function driveHarness({
   adapter,
   version,
   spec: changes,
+  skills = [],
   decide = () => ({ behavior: 'allow', rule: null }),
   onOutput = () => {},
 }: DriveOptions): DrivenRun {
@@ -129,15 +133,19 @@ export function driveHarness({
     loginShell: '/bin/sh',
     version,
     mcpServers,
+    skills,
   }
   const launch = adapter.command(spec, facts)
-  for (const { path, content } of launch.files) writeFileSync(path, content, { mode: 0o600 })
+  for (const { path, content } of launch.files) {
+    mkdirSync(dirname(path), { recursive: true })
+    writeFileSync(path, content, { mode: 0o600 })
+  }
   for (const { path, target, isMade } of launch.links ?? []) {
     mkdirSync(dirname(path), { recursive: true })
     if (isMade) mkdirSync(target, { recursive: true })
     if (existsSync(target)) symlinkSync(target, path)
   }
-  const session = adapter.dialogue(spec, { cwd: machine.cwd, mcpServers })
+  const session = adapter.dialogue(spec, { cwd: machine.cwd, mcpServers, skills })
   const events: RunEventBody[] = []
   const asks: ToolAsk[] = []
   const waiting: { is(event: RunEventBody): boolean; found(event: RunEventBody): void }[] = []

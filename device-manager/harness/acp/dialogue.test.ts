@@ -345,6 +345,7 @@ it('does not start in the mode strict', () => {
     loginShell: '/bin/sh',
     version: null,
     mcpServers: {},
+    skills: [],
   }
   expect(() => acpLaunch(strict, facts)).toThrow(/strict cannot hold/)
 })

@@ -15,6 +15,7 @@ const launch = (changes: Partial<RunSpec> = {}, version: string | null = '2.1.32
     loginShell: '/bin/sh',
     version,
     mcpServers: {},
+    skills: [],
     ...place,
   })
 
@@ -134,5 +135,37 @@ describe('versions', () => {
     expect(isAtLeast('2.1.1000', '2.1.329')).toBe(true)
     expect(isAtLeast('2.0.999', '2.1.0')).toBe(false)
     expect(isAtLeast('3.0.0', '2.1.329')).toBe(true)
+  })
+})
+
+describe('skills', () => {
+  const text = 'Loop.\nSee ${CLAUDE_SKILL_DIR}/a.md.'
+  const knots = { name: 'knots', description: 'Ties: "a" bowline.', body: text, folder: '/skills/$&', hasFiles: true }
+  const settingsOf = (args: readonly string[]) => args.filter((arg) => arg.startsWith('--settings'))
+
+  it('are a plugin of the run, with their names, descriptions and texts alone, and run nothing where lists have a say', () => {
+    const { args, files } = launch({ speed: 'fast' }, null, { skills: [knots] })
+    expect(args).toContain('--plugin-dir=/run/1/svc')
+    expect(settingsOf(args)).toEqual(['--settings={"fastMode":true,"disableSkillShellExecution":true}'])
+    const [file] = files
+    expect(file?.path).toBe('/run/1/svc/skills/knots/SKILL.md')
+    expect(file?.content.split('\n')).toEqual([
+      '---',
+      'name: "knots"',
+      'description: "Ties: \\"a\\" bowline."',
+      '---',
+      expect.stringContaining('The files of this skill are in /skills/$&, '),
+      '',
+      'Loop.',
+      'See /skills/$&/a.md.',
+    ])
+    const plain = launch({}, null, { skills: [{ ...knots, hasFiles: false }] })
+    expect(plain.files[0]?.content).not.toContain('The files of this skill')
+  })
+
+  it('may run commands as claude has it where nobody restricts anything', () => {
+    const full = { allow: [], ask: [], deny: [], defaultMode: 'full' } as const
+    const { args } = launch({ permissions: { ...full, allow: [], ask: [], deny: [] } }, null, { skills: [knots] })
+    expect(settingsOf(args)).toEqual([])
   })
 })

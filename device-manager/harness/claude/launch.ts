@@ -4,6 +4,7 @@ import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { HarnessLaunch, LaunchFacts } from '../adapter.ts'
 import { isGated } from '../../../shared/runs/gated.ts'
 import { isAtLeast } from '../parts/version.ts'
+import { skillsPlugin } from './skills.ts'
 
 /**
  * `claude -p` with JSON lines in both directions. The prompt goes over standard input, so it has no size limit and is
@@ -14,6 +15,7 @@ export function claudeLaunch(spec: RunSpec, launch: LaunchFacts): HarnessLaunch 
   const hasAgentMd = spec.agentMd.trim() !== ''
   const mcpFile = join(launch.runDir, 'mcp.json')
   const servers = serversOf(spec, launch)
+  const plugin = skillsPlugin(launch)
   return {
     file: 'claude',
     args: [
@@ -23,10 +25,11 @@ export function claudeLaunch(spec: RunSpec, launch: LaunchFacts): HarnessLaunch 
       ...(spec.model === null ? [] : [`--model=${spec.model}`]),
       ...fallbackArgs(spec),
       ...effortArgs(spec),
-      ...speedArgs(spec),
+      ...settingsArgs(spec, launch),
       ...(spec.maxTurns === null ? [] : [`--max-turns=${spec.maxTurns}`]),
       ...(hasAgentMd ? [`--append-system-prompt-file=${agentMdFile}`] : []),
       ...(servers === null ? [] : [`--mcp-config=${mcpFile}`]),
+      ...plugin.args,
       ...(spec.resumeSessionId === null ? [] : resumeArgs(spec.resumeSessionId, launch.version)),
     ],
     env: isGated(spec)
@@ -36,6 +39,7 @@ export function claudeLaunch(spec: RunSpec, launch: LaunchFacts): HarnessLaunch 
     files: [
       ...(hasAgentMd ? [{ path: agentMdFile, content: spec.agentMd }] : []),
       ...(servers === null ? [] : [{ path: mcpFile, content: JSON.stringify({ mcpServers: servers }) }]),
+      ...plugin.files,
     ],
   }
 }
@@ -101,9 +105,16 @@ function effortArgs({ reasoningEffort }: RunSpec): string[] {
   return [`--effort=${reasoningEffort === 'none' || reasoningEffort === 'minimal' ? 'low' : reasoningEffort}`]
 }
 
-/** Its fast mode has no flag of its own; without a choice the person's settings stand. Models without it pass it over. */
-function speedArgs({ speed }: RunSpec): string[] {
-  return speed == null ? [] : [`--settings=${JSON.stringify({ fastMode: speed === 'fast' })}`]
+/**
+ * Its fast mode has no flag of its own; without a choice the person's settings stand. Models without it pass it over. Where lists
+ * have a say, a skill may not have claude run commands while it is read: no hook is asked about those.
+ */
+function settingsArgs(spec: RunSpec, { skills }: LaunchFacts): string[] {
+  const settings = {
+    ...(spec.speed != null && { fastMode: spec.speed === 'fast' }),
+    ...(skills.length > 0 && isGated(spec) && { disableSkillShellExecution: true }),
+  }
+  return Object.keys(settings).length === 0 ? [] : [`--settings=${JSON.stringify(settings)}`]
 }
 
 /**

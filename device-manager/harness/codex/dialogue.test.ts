@@ -17,6 +17,10 @@ function play(name: string, changes: Partial<RunSpec> = {}, exit: ProcessExit = 
   return { ...output, outcome: dialogue.outcome(exit) }
 }
 
+const lines = (write = '') =>
+  write.split('\n').flatMap((text) => (text === '' ? [] : [JSON.parse(text) as Record<string, unknown>]))
+const knots = { name: 'knots', description: 'Ties.', body: 'Loop.', folder: '/skills/knots', hasFiles: false }
+
 describe('MCP servers', () => {
   const mcpServers: McpServers = {
     files: { type: 'stdio', command: 'files', args: ['--x'], env: { A: 'b' } },
@@ -25,7 +29,6 @@ describe('MCP servers', () => {
   const asked = { default_tools_approval_mode: 'prompt' }
   const files = { ...asked, command: 'files', args: ['--x'], env: { A: 'b' } }
   const web = { ...asked, url: 'https://x.test', http_headers: { 'X-Key': 'k' } }
-  const lines = (write = '') => write.split('\n').flatMap((text) => (text === '' ? [] : [JSON.parse(text) as object]))
   function opened(changes: Partial<RunSpec>, config: object | null, servers = mcpServers) {
     const dialogue = codexDialogue(specOf({ harness: 'codex', ...changes }), { mcpServers: servers })
     expect(lines(dialogue.open().write).at(-1)).toMatchObject({ id: 5, method: 'config/read' })
@@ -238,7 +241,8 @@ describe('the script of a shell command', () => {
 })
 
 it('has a home of its own, without the rules of the person, and trusts no repository', () => {
-  const facts = { cwd: '/w', runDir: '/run', isRoot: false, loginShell: '/bin/sh', version: null, mcpServers: {} }
+  const machine = { isRoot: false, loginShell: '/bin/sh', version: null, mcpServers: {}, skills: [] }
+  const facts = { cwd: '/w', runDir: '/run', ...machine }
   const launch = codexLaunch(specOf({ harness: 'codex' }), {
     ...facts,
     env: { HOME: '/home/ada' },
@@ -257,4 +261,29 @@ it('has a home of its own, without the rules of the person, and trusts no reposi
     foldersAround: ['/w'],
   })
   expect(open.args.join(' ')).not.toMatch(/projects|web_search/)
+})
+
+describe('skills', () => {
+  const dialogue = () => codexDialogue(specOf({ harness: 'codex' }), { skills: [knots] })
+
+  it('are named by their folders before the thread begins', () => {
+    const written = lines(dialogue().open().write)
+    expect(written.map(({ method }) => method)).toEqual([
+      'initialize',
+      'initialized',
+      'skills/extraRoots/set',
+      'config/read',
+    ])
+    expect(written[2]).toMatchObject({ params: { extraRoots: ['/skills/knots'] } })
+    expect(JSON.stringify(lines(codexDialogue(specOf({ harness: 'codex' })).open().write))).not.toContain('skills')
+  })
+
+  it('that codex does not take are told, and the run goes on', () => {
+    const run = dialogue()
+    run.open()
+    const error = { code: -32_600, message: 'unknown method' }
+    const { events, finished } = run.push(Buffer.from(`${JSON.stringify({ id: 6, error })}\n`))
+    expect(events).toMatchObject([{ kind: 'error', data: { class: 'skill_left_out', willRetry: false } }])
+    expect(finished).toBeUndefined()
+  })
 })

@@ -1,4 +1,3 @@
-import type { RunEventBody } from '../../../shared/runs/events.ts'
 import type { McpServers } from '../../../shared/runs/mcp-servers.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import type { CallDecision, DialogueOptions, DialogueOutput, HarnessDialogue, RedactText } from '../adapter.ts'
@@ -6,10 +5,21 @@ import { asItIs, cappedText } from '../parts/event-pieces.ts'
 import { isGated } from '../../../shared/runs/gated.ts'
 import { leftOutEvent } from '../parts/mcp-servers.ts'
 import { lineFrame } from '../parts/line-frame.ts'
+import type { GivenSkill } from '../parts/skills.ts'
 import { Approvals } from './approvals.ts'
 import { callEvent, callOf, resultEvent, wordsOf } from './items.ts'
-import { ids, initializeLines, interruptLine, settingsLine, steerLine, threadLine, turnLine } from './lines.ts'
+import {
+  ids,
+  initializeLines,
+  interruptLine,
+  settingsLine,
+  skillsLine,
+  steerLine,
+  threadLine,
+  turnLine,
+} from './lines.ts'
 import { threadConfig } from './mcp-servers.ts'
+import { noSkills, tooLate } from './notes.ts'
 import { AskedCalls, readsResource, whatActed } from './unasked.ts'
 import { classOf, codexOutcome, factsBefore, httpStatusOf, type OutcomeFacts } from './outcome.ts'
 import {
@@ -41,7 +51,8 @@ const maxPatches = 100
  */
 export function codexDialogue(spec: RunSpec, options: DialogueOptions = {}): HarnessDialogue {
   const redactText = options.redactText ?? asItIs
-  const run = new CodexRun(spec, { redactText, mcpServers: options.mcpServers ?? {}, cwd: options.cwd })
+  const { mcpServers = {}, cwd, skills = [] } = options
+  const run = new CodexRun(spec, { redactText, mcpServers, cwd, skills })
   return {
     open: () => run.open(),
     ...lineFrame(run, redactText),
@@ -51,12 +62,20 @@ export function codexDialogue(spec: RunSpec, options: DialogueOptions = {}): Har
   }
 }
 
+interface RunParts {
+  redactText: RedactText
+  mcpServers: McpServers
+  cwd: string | undefined
+  skills: readonly GivenSkill[]
+}
+
 class CodexRun {
   readonly facts: OutcomeFacts
   readonly #spec: RunSpec
   readonly #redactText: RedactText
   readonly #mcpServers: McpServers
   readonly #cwd: string | undefined
+  readonly #skills: readonly GivenSkill[]
   #hasSettings = false
   readonly #approvals = new Approvals()
   readonly #patches = new Map<string, readonly FileChange[]>()
@@ -70,11 +89,9 @@ class CodexRun {
   #usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
   #inputs = 0
 
-  constructor(
-    spec: RunSpec,
-    { redactText, mcpServers, cwd }: { redactText: RedactText; mcpServers: McpServers; cwd: string | undefined },
-  ) {
+  constructor(spec: RunSpec, { redactText, mcpServers, cwd, skills }: RunParts) {
     this.#cwd = cwd
+    this.#skills = skills
     this.#spec = spec
     this.#mcpServers = mcpServers
     this.#redactText = redactText
@@ -85,7 +102,8 @@ class CodexRun {
   open(): DialogueOutput {
     const readsSettings = isGated(this.#spec) || Object.keys(this.#mcpServers).length > 0
     const next = readsSettings ? settingsLine(this.#cwd) : threadLine(this.#spec, {})
-    return { events: [], write: initializeLines() + next }
+    const skills = this.#skills.length === 0 ? '' : skillsLine(this.#skills)
+    return { events: [], write: initializeLines() + skills + next }
   }
 
   #settings(result: unknown): DialogueOutput {
@@ -156,6 +174,7 @@ class CodexRun {
     const { id, result, error } = parsed.data
     if (id >= ids.firstInput) return { events: error === undefined ? [] : [tooLate] }
     if (id === ids.interrupt || (id === ids.initialize && error === undefined)) return { events: [] }
+    if (id === ids.skills) return { events: error === undefined ? [] : [noSkills] }
     if (error !== undefined) return this.#refused(error.message)
     if (id === ids.settings) return this.#settings(result)
     return id === ids.thread ? this.#thread(result) : id === ids.turn ? this.#turn(result) : null
@@ -321,13 +340,4 @@ const forScreens =
 function threadOf({ params }: { params?: unknown }): string {
   const threadId = typeof params === 'object' && params !== null && 'threadId' in params ? params.threadId : null
   return typeof threadId === 'string' ? threadId : ''
-}
-
-const tooLate: RunEventBody = {
-  kind: 'error',
-  data: {
-    class: 'input_too_late',
-    message: 'The text came after codex had ended its turn and was not delivered.',
-    willRetry: false,
-  },
 }

@@ -50,6 +50,8 @@ const withoutAGate = [
   // Both bring servers that `config/read` does not name, so their tools could not be told to ask.
   'features.apps=false',
   'features.plugins=false',
+  // A skill would bring servers, too.
+  'features.skill_mcp_dependency_install=false',
 ]
 
 /** The settings and rules that a repository brings count only where a person trusts it; they could allow every command. */

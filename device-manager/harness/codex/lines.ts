@@ -1,14 +1,23 @@
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import { jsonLine } from '../parts/json-lines.ts'
+import type { GivenSkill } from '../parts/skills.ts'
 
 /** The ids of our requests. What a person adds has ids from `firstInput` on. */
-export const ids = { initialize: 1, thread: 2, turn: 3, interrupt: 4, settings: 5, firstInput: 10 } as const
+export const ids = { initialize: 1, thread: 2, turn: 3, interrupt: 4, settings: 5, skills: 6, firstInput: 10 } as const
 
 export function initializeLines(): string {
   const clientInfo = { name: 'svc', title: 'svc', version: '1' }
   const initialize = { id: ids.initialize, method: 'initialize', params: { clientInfo } }
   return jsonLine(initialize) + jsonLine({ method: 'initialized' })
 }
+
+/** Has codex take these skills, too, each by its own folder: that is where it sends the model. */
+export const skillsLine = (skills: readonly GivenSkill[]): string =>
+  jsonLine({
+    id: ids.skills,
+    method: 'skills/extraRoots/set',
+    params: { extraRoots: skills.map(({ folder }) => folder) },
+  })
 
 /** Asks for the settings that hold in a folder. */
 export const settingsLine = (cwd: string | undefined): string =>

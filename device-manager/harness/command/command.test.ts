@@ -20,6 +20,7 @@ function launch(
     loginShell,
     version: null,
     mcpServers: {},
+    skills: [],
   })
 }
 const exited = (exitCode: number | null, signal: string | null = null): ProcessExit => ({

@@ -17,6 +17,7 @@ const facts: LaunchFacts = {
   loginShell: '/bin/sh',
   version: null,
   mcpServers: {},
+  skills: [],
 }
 const spec = (changes: Partial<RunSpec> = {}) => specOf({ harness: 'cursor', permissions: full, ...changes })
 const newRun = (changes: Partial<RunSpec> = {}) => cursorAdapter.dialogue(spec(changes))

@@ -3,11 +3,18 @@ import { specOf } from '../../../test/kit/harness-recordings.ts'
 import type { McpServers } from '../../../shared/runs/mcp-servers.ts'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
 import { HarnessLaunchError } from '../parts/adapter-errors.ts'
+import type { GivenSkill } from '../parts/skills.ts'
 import { opencodeLaunch } from './launch.ts'
 
 const full: RunSpec['permissions'] = { allow: [], ask: [], deny: [], defaultMode: 'full' }
 
-function launch(spec: Partial<RunSpec> = {}, env: Record<string, string> = {}, mcpServers: McpServers = {}) {
+const noSkills: readonly GivenSkill[] = []
+function launch(
+  spec: Partial<RunSpec> = {},
+  env: Record<string, string> = {},
+  mcpServers: McpServers = {},
+  skills = noSkills,
+) {
   const made = opencodeLaunch(specOf({ harness: 'opencode', ...spec }), {
     env,
     cwd: '/work',
@@ -17,6 +24,7 @@ function launch(spec: Partial<RunSpec> = {}, env: Record<string, string> = {}, m
     loginShell: '/bin/sh',
     version: '1.18.33',
     mcpServers,
+    skills,
   })
   return { ...made, settings: JSON.parse(made.env['OPENCODE_CONFIG_CONTENT']!) as Record<string, unknown> }
 }
@@ -76,4 +84,12 @@ it.each([
 it('needs the provider of a model', () => {
   expect(() => launch({ model: 'sonnet' })).toThrow(HarnessLaunchError)
   expect(() => launch({ model: 'openrouter/anthropic/sonnet' })).not.toThrow()
+})
+
+it('names the folder of each skill beside what the person has', () => {
+  const knots = { name: 'knots', description: 'Ties.', body: 'Loop.', folder: '/skills/knots', hasFiles: false }
+  const theirs = { OPENCODE_CONFIG_CONTENT: JSON.stringify({ skills: { paths: ['/own'], urls: ['u'] } }) }
+  expect(launch({}, theirs, {}, [knots]).settings['skills']).toEqual({ paths: ['/own', '/skills/knots'], urls: ['u'] })
+  expect(launch({}, {}, {}, [knots]).settings['skills']).toEqual({ paths: ['/skills/knots'] })
+  expect(launch({}, {}).settings).not.toHaveProperty('skills')
 })

@@ -15,7 +15,7 @@ const passwordVariable = 'OPENCODE_SERVER_PASSWORD'
  * the repository do not count, and no formatter or language server runs: both are programs of the repository, started by
  * an edit without being asked.
  */
-export function opencodeLaunch(spec: RunSpec, { env, runDir, cwd, mcpServers }: LaunchFacts): HarnessLaunch {
+export function opencodeLaunch(spec: RunSpec, { env, runDir, cwd, mcpServers, skills }: LaunchFacts): HarnessLaunch {
   if (spec.model !== null && !/^[^/]+\/./.test(spec.model)) {
     throw new HarnessLaunchError(
       `opencode names a model as provider/model, such as anthropic/claude-sonnet-4-5; "${spec.model}" has no provider.`,
@@ -34,7 +34,7 @@ export function opencodeLaunch(spec: RunSpec, { env, runDir, cwd, mcpServers }: 
       ...(gated && { OPENCODE_DISABLE_PROJECT_CONFIG: '1' }),
       // It takes its folder from this before it asks the system.
       PWD: cwd,
-      OPENCODE_CONFIG_CONTENT: JSON.stringify(settingsOf(env, { gated, plugin: pathToFileURL(plugin).href })),
+      OPENCODE_CONFIG_CONTENT: JSON.stringify(settingsOf(env, { gated, plugin: pathToFileURL(plugin).href, skills })),
     },
     io: 'http',
     http: { events: '/event', user: 'opencode', passwordVariable },
@@ -80,11 +80,15 @@ const settingsOfServers = (servers: McpServers): Record<string, object> =>
   )
 
 /** The person's own settings in this variable stay in force. */
-function settingsOf(env: Readonly<Record<string, string>>, { gated, plugin }: { gated: boolean; plugin: string }) {
+function settingsOf(
+  env: Readonly<Record<string, string>>,
+  { gated, plugin, skills }: { gated: boolean; plugin: string; skills: LaunchFacts['skills'] },
+) {
   const theirs = jsonObject(Buffer.from(env['OPENCODE_CONFIG_CONTENT'] ?? '{}')) ?? {}
   const plugins: unknown[] = Array.isArray(theirs['plugin']) ? theirs['plugin'] : []
   return {
     ...theirs,
+    ...(skills.length > 0 && { skills: withPaths(theirs['skills'], skills) }),
     // The last one: what another plugin makes of a call's input is what svc judges.
     plugin: [...plugins, plugin],
     share: 'disabled',
@@ -92,4 +96,11 @@ function settingsOf(env: Readonly<Record<string, string>>, { gated, plugin }: { 
     snapshot: false,
     ...(gated && { formatter: false, lsp: false }),
   }
+}
+
+/** Each skill by the folder of its own, so that what was left out stays out. */
+function withPaths(theirs: unknown, skills: LaunchFacts['skills']): object {
+  const settings = typeof theirs === 'object' && theirs !== null ? theirs : {}
+  const paths: unknown[] = 'paths' in settings && Array.isArray(settings.paths) ? settings.paths : []
+  return { ...settings, paths: [...paths, ...skills.map(({ folder }) => folder)] }
 }

@@ -51,6 +51,7 @@ async function run(
     loginShell: shell,
     version: null,
     mcpServers: {},
+    skills: [],
   }
   const launch = commandAdapter.command(spec, facts)
   for (const { path, content } of launch.files) writeFileSync(path, content, { mode: 0o600 })

@@ -2,12 +2,13 @@
 // Stands in for the claude program: speaks its line protocol from a recording, over real pipes. Prints the recording line by
 // line; after a question (control_request) it waits for the answer and keeps it in PLAYER_ANSWERS.
 //     PLAYER_RECORDING  the recording          PLAYER_CALLS  how often a tool call is printed (with ids of its own)
+//     PLAYER_HEARD      a file to which its arguments and the prompt are written
 //     PLAYER_SAY        printed as one more text of the assistant
 //     PLAYER_MODE       silent: says nothing; stay: does not exit after its result; deaf: says nothing after an answer
-import { appendFileSync, readFileSync } from 'node:fs'
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 
-const { PLAYER_RECORDING, PLAYER_ANSWERS, PLAYER_CALLS = '1', PLAYER_SAY, PLAYER_MODE } = process.env
+const { PLAYER_RECORDING, PLAYER_ANSWERS, PLAYER_CALLS = '1', PLAYER_SAY, PLAYER_MODE, PLAYER_HEARD } = process.env
 const input = createInterface({ input: process.stdin })[Symbol.asyncIterator]()
 const out = (value) => process.stdout.write(`${JSON.stringify(value)}\n`)
 
@@ -18,7 +19,8 @@ for (const text of readFileSync(PLAYER_RECORDING, 'utf8').trimEnd().split('\n'))
   if (line.type === 'control_response') {
     line.response.request_id = hello.request_id
     out(line)
-    await input.next()
+    const { value } = await input.next()
+    if (PLAYER_HEARD) writeFileSync(PLAYER_HEARD, JSON.stringify({ args: process.argv.slice(2), prompt: value }))
     continue
   }
   const call = line.message?.content?.[0]

@@ -1,0 +1,32 @@
+import { join } from 'node:path'
+import type { HarnessLaunch, LaunchFacts } from '../adapter.ts'
+import type { GivenSkill } from '../parts/skills.ts'
+
+/**
+ * The skills as a plugin of this run's own, in which claude names them `svc:<name>`. Each SKILL.md is written anew with its name,
+ * its description and its text alone: claude would take hooks and allowed tools from a skill's front matter, also from one that
+ * changes while the run goes on, and run those hooks without asking (seen with 2.1.329).
+ */
+export function skillsPlugin({ skills, runDir }: LaunchFacts): { args: string[]; files: HarnessLaunch['files'] } {
+  if (skills.length === 0) return { args: [], files: [] }
+  const plugin = join(runDir, 'svc')
+  const files = skills.map((skill) => ({
+    path: join(plugin, 'skills', skill.name, 'SKILL.md'),
+    content: writtenAnew(skill),
+  }))
+  return { args: [`--plugin-dir=${plugin}`], files }
+}
+
+/** claude calls the folder of the plugin the skill's base directory; the skill's files are elsewhere. */
+function writtenAnew({ name, description, body, folder, hasFiles }: GivenSkill): string {
+  const place = `The files of this skill are in ${folder}, which is meant wherever this text speaks of its base directory or names a file without a folder.`
+  return [
+    '---',
+    // Strings of JSON are strings of YAML.
+    `name: ${JSON.stringify(name)}`,
+    `description: ${JSON.stringify(description)}`,
+    '---',
+    ...(hasFiles ? [place, ''] : []),
+    body.replaceAll('${CLAUDE_SKILL_DIR}', () => folder),
+  ].join('\n')
+}

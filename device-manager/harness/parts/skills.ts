@@ -1,0 +1,24 @@
+import type { RunEventBody } from '../../../shared/runs/events.ts'
+
+/** A skill that a run is given. */
+export interface GivenSkill {
+  name: string
+  description: string
+  /** What its SKILL.md says below the front matter. */
+  body: string
+  /** Its folder, without links. */
+  folder: string
+  /** It has more files than its SKILL.md. */
+  hasFiles: boolean
+}
+
+/** A skill, or a folder of skills, that a run does without, and why, in words that say what to do. */
+export interface SkillLeftOut {
+  path: string
+  why: string
+}
+
+export const skillLeftOutEvent = ({ path, why }: SkillLeftOut): RunEventBody => ({
+  kind: 'error',
+  data: { class: 'skill_left_out', message: `The run goes without skills of ${path}: ${why}.`, willRetry: false },
+})
