@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { goneMs, wholeLog } from '../kit/invariants.ts'
-import { nothingNames } from '../kit/programs.ts'
+import { nothingNames, waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
 import { makeRepo } from '../kit/system-scenario.ts'
 
@@ -23,18 +23,24 @@ beforeAll(async () => {
 })
 afterAll(() => system?.stop())
 
+async function agentIn(name: string, tools: object): Promise<{ id: string; folder: string }> {
+  const { api, root, device } = system
+  const folder = join(root, name)
+  makeRepo(folder)
+  const { shortId } = await api.addFolder({ displayName: name, rootPath: folder, deviceId: device.identity.publicId })
+  const { id } = await api.createAgent({ name: `Cursor ${name.length}`, harness: 'cursor', defaultFolderId: shortId })
+  await api.call('PUT', `/agents/${id}/config`, { config: { permissions: { tools } } })
+  return { id, folder }
+}
+
 test.each([
   ['in print mode, whose process lingers', {}, 'completed', false],
   ['by ACP, allowed by a rule', { defaultMode: 'ask', allow: ['Bash'] }, 'completed', true],
   ['by ACP, denied', { deny: ['Bash(echo *)'] }, 'error', false],
 ] as const)('a run %s ends', async (name, tools, exitReason, isMade) => {
-  const { api, root, device } = system
-  const folder = join(root, name)
-  makeRepo(folder)
-  const { shortId } = await api.addFolder({ displayName: name, rootPath: folder, deviceId: device.identity.publicId })
-  const agent = await api.createAgent({ name: `Cursor ${name.length}`, harness: 'cursor', defaultFolderId: shortId })
-  await api.call('PUT', `/agents/${agent.id}/config`, { config: { permissions: { tools } } })
-  const runId = await api.startRun(agent.id, 'Create hello.txt')
+  const { api } = system
+  const { id, folder } = await agentIn(name, tools)
+  const runId = await api.startRun(id, 'Create hello.txt')
   const run = await api.waitForRun(runId, exitReason === 'completed' ? 'succeeded' : 'failed')
   expect(run).toMatchObject({ exitReason, harness: { id: 'cursor' }, toolCallCount: 1 })
   const events = await api.events(runId)
@@ -46,4 +52,35 @@ test.each([
   const made = join(folder, 'hello.txt')
   expect(existsSync(made) && readFileSync(made, 'utf8')).toBe(isMade && 'hello\n')
   await nothingNames(runId, goneMs)
+})
+
+test('a call that the host had to allow is never made when the host is killed while it waits', async () => {
+  const { api, device } = system
+  const { id, folder } = await agentIn('killed', { defaultMode: 'ask', allow: ['Bash'] })
+  const at = (name: string) => join(folder, name)
+  writeFileSync(at('hold'), '')
+  const runId = await api.startRun(id, 'Create hello.txt')
+  await waitFor(() => existsSync(at('begun')), 'the program has its prompt')
+  const { pid } = await device.hostOf(runId)
+  process.kill(pid, 'SIGSTOP')
+  try {
+    writeFileSync(at('go'), '')
+    await waitFor(() => existsSync(at('asked')), 'the program asks')
+  } finally {
+    process.kill(pid, 'SIGKILL')
+  }
+  expect(await api.waitForRun(runId, 'failed')).toMatchObject({ exitReason: 'crashed' })
+  await nothingNames(runId, goneMs)
+  expect(existsSync(at('hello.txt'))).toBe(false)
+})
+
+test('in the mode strict, which print mode and ACP cannot hold, it is not started', async () => {
+  const { api } = system
+  const { id, folder } = await agentIn('strict', { defaultMode: 'strict', allow: ['Bash'] })
+  writeFileSync(join(folder, 'hold'), '')
+  const runId = await api.startRun(id, 'Create hello.txt')
+  const run = await api.waitForRun(runId, 'failed')
+  expect(run).toMatchObject({ exitReason: 'harness_start_failed', errorMessage: expect.stringContaining('strict') })
+  expect((await api.events(runId)).map(({ kind }) => kind)).not.toContain('started')
+  expect(['begun', 'hello.txt'].filter((name) => existsSync(join(folder, name)))).toEqual([])
 })

@@ -1,7 +1,8 @@
 // Stands in for cursor-agent, which cannot be had without an account: it does what Cursor's pages say of `status`, of print
-// mode (replays a recorded stream, then lingers) and of `acp` (asks before its one command).
+// mode (replays a recorded stream, then lingers) and of `acp` (asks before its one command). With a file `hold` in its folder it
+// waits for a file `go` before that, and makes `begun` before and `asked` after.
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -12,57 +13,57 @@ else if (args[0] === 'status') tell({ status: 'authenticated', isAuthenticated: 
 else if (args.includes('acp')) acp()
 else await print()
 
+function linesOf(name) {
+  const stream = readFileSync(new URL(`../fixtures/harness/cursor/${name}.jsonl`, import.meta.url), 'utf8')
+  return stream.split(/(?<=\n)/)
+}
+
 async function print() {
   for await (const _ of process.stdin);
-  const stream = readFileSync(new URL('../fixtures/harness/cursor/success.jsonl', import.meta.url), 'utf8')
-  for (const line of stream.split(/(?<=\n)/)) {
+  for (const line of linesOf('success')) {
     process.stdout.write(line)
     await sleep(20)
   }
   await sleep(1_500)
 }
 
+/** Answers as the written stream of `acp` does. Without its input nobody can allow anything: it ends, and what waits is never made. */
 function acp() {
-  const command = 'echo hello > hello.txt'
-  const sessionId = 'chat-1'
+  const [initialized, unsigned, signedIn, opened, ...turn] = linesOf('acp').map((line) => JSON.parse(line))
+  const asked = turn.at(-1)
+  const { toolCallId, rawInput } = asked.params.toolCall
+  const { sessionId } = asked.params
   let hasSignedIn = false
   let prompt = null
-  const answer = (id, result) => tell({ jsonrpc: '2.0', id, result })
   const update = (fields) => tell({ jsonrpc: '2.0', method: 'session/update', params: { sessionId, update: fields } })
   const on = {
-    initialize: (id) => answer(id, { protocolVersion: 1, agentCapabilities: { loadSession: true } }),
+    initialize: (id) => tell({ ...initialized, id }),
     authenticate(id) {
       hasSignedIn = true
-      answer(id, {})
+      tell({ ...signedIn, id })
     },
-    'session/new'(id) {
-      if (hasSignedIn) return answer(id, { sessionId })
-      tell({ jsonrpc: '2.0', id, error: { code: -32_000, message: 'Authentication required' } })
-    },
-    'session/prompt'(id) {
+    'session/new': (id) => tell({ ...(hasSignedIn ? opened : unsigned), id }),
+    async 'session/prompt'(id) {
       prompt = id
-      const toolCall = { toolCallId: 't1', kind: 'execute', status: 'pending', rawInput: { command } }
-      update({ sessionUpdate: 'tool_call', title: 'Shell', ...toolCall })
-      const options = ['allow_once', 'allow_always', 'reject_once'].map((kind) => ({
-        optionId: kind,
-        name: kind,
-        kind,
-      }))
-      const params = { sessionId, toolCall, options }
-      tell({ jsonrpc: '2.0', id: 'ask-1', method: 'session/request_permission', params })
+      if (existsSync('hold')) {
+        writeFileSync('begun', '')
+        while (!existsSync('go')) await sleep(20)
+      }
+      for (const line of turn) tell(line)
+      if (existsSync('hold')) writeFileSync('asked', '')
     },
   }
-  createInterface({ input: process.stdin }).on('line', (line) => {
-    const { id, method, result } = JSON.parse(line)
-    if (method !== undefined) return on[method]?.(id)
-    if (id !== 'ask-1') return
-    const isAllowed = result.outcome.optionId === 'allow_once'
-    if (isAllowed) spawnSync('/bin/sh', ['-c', command])
-    update({ sessionUpdate: 'tool_call_update', toolCallId: 't1', status: isAllowed ? 'completed' : 'failed' })
-    update({
-      sessionUpdate: 'agent_message_chunk',
-      content: { type: 'text', text: isAllowed ? 'Done.' : 'I may not.' },
+  createInterface({ input: process.stdin })
+    .on('line', (line) => {
+      const { id, method, result } = JSON.parse(line)
+      if (method !== undefined) return void on[method]?.(id)
+      if (id !== asked.id) return
+      const isAllowed = result.outcome.optionId === 'allow-once'
+      if (isAllowed) spawnSync('/bin/sh', ['-c', rawInput.command])
+      update({ sessionUpdate: 'tool_call_update', toolCallId, status: isAllowed ? 'completed' : 'failed' })
+      const text = isAllowed ? 'Done.' : 'I may not.'
+      update({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } })
+      tell({ jsonrpc: '2.0', id: prompt, result: { stopReason: 'end_turn' } })
     })
-    answer(prompt, { stopReason: 'end_turn' })
-  })
+    .on('close', () => process.exit(0))
 }
