@@ -47,11 +47,31 @@ const toAttachment = ({ id, name, contentType, sizeBytes }: FileRow): Attachment
   sizeBytes,
 })
 
+const heading =
+  'The message has files. `svc file read ID` prints a text, `svc file download ID --output PATH` fetches any of them:'
+
 /** Tells an agent which files a message has, and how to get them; empty without any. */
 export function toldAttachments(attachments: readonly Attachment[]): string {
   if (attachments.length === 0) return ''
   const lines = attachments.map(
     ({ id, name, contentType, sizeBytes }) => `- ${id} ${JSON.stringify(name)} (${contentType}, ${sizeBytes} bytes)`,
   )
-  return `\n\nThe message has files. \`svc file read ID\` prints a text, \`svc file download ID --output PATH\` fetches any of them:\n${lines.join('\n')}`
+  return `\n\n${heading}\n${lines.join('\n')}`
+}
+
+/** A line of `toldAttachments`. */
+const told = /^- (file_[0-9A-Za-z]{16}) ".*" \(.*, \d+ bytes\)$/
+
+/** A prompt that told an agent of files, without those that this viewer does not see. */
+export async function withoutHiddenFiles(
+  db: Db,
+  { workspaceId, viewer }: { workspaceId: string; viewer: FileViewer },
+  prompt: string,
+): Promise<string> {
+  const lines = prompt.split('\n')
+  const ids = lines.flatMap((line) => told.exec(line)?.[1] ?? [])
+  const seen = new Set((await listFilesByIds(db, { workspaceId, ids, visibleTo: viewer })).map(({ id }) => id))
+  if (ids.every((id) => seen.has(id))) return prompt
+  const shown = lines.filter((line) => seen.has(told.exec(line)?.[1] ?? '') || !told.test(line))
+  return shown.filter((line, at) => line !== heading || told.test(shown[at + 1] ?? '')).join('\n')
 }

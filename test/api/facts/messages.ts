@@ -97,6 +97,11 @@ export const messageFacts: ResourceFacts = {
       'POST',
       (stage, ids) => atChannel(stage, '/messages', { body: 'x', parentMessageId: ids['messages.id'] }),
     ],
+    [
+      'conversations.messages.create',
+      'POST',
+      (stage, ids) => atChannel(stage, '/messages', { body: 'x', attachmentIds: [ids['files.id']] }),
+    ],
   ],
   named: { parentMessageId: thing('messages.id'), around: thing('messages.id'), startingAfter: thing('messages.id') },
 }

@@ -35,5 +35,10 @@ export const taskCommentFacts: ResourceFacts = {
       'POST',
       (stage, ids) => atTask(stage, '/comments', { content: 'x', parentMessageId: ids['messages.id'] }),
     ],
+    [
+      'tasks.comments.create',
+      'POST',
+      (stage, ids) => atTask(stage, '/comments', { content: 'x', attachmentIds: [ids['files.id']] }),
+    ],
   ],
 }

@@ -15,8 +15,10 @@ import type { ChangeSetResult } from '../../../../shared/device/change-set.ts'
 import type { Db } from '../../../db/open.ts'
 import { implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
+import { withoutHiddenFiles } from '../../conversations/attachments.ts'
 import { isLinked } from '../../devices/rules.ts'
 import { findDeviceByPublicId } from '../../devices/store.ts'
+import { fileViewerOf } from '../../files/rules.ts'
 import { findDetails, replaceOutput, type RunDetails } from '../details-store.ts'
 import { findChangeSet } from '../log-store.ts'
 import { findSkillsGiven } from '../skills-given.ts'
@@ -34,7 +36,10 @@ export function runRecordHandlers(deps: Dependencies): ImplementedRoute[] {
     async context({ db, caller, params }) {
       const run = await readableRun(db, caller, params.runId)
       const prompt = (await findDetails(db, run.id))?.prompt ?? null
-      return prompt === null ? fail('run.context_not_stored') : { prompt }
+      if (prompt === null) return fail('run.context_not_stored')
+      // It names files that its agent sees; who reads it may not.
+      const viewing = { workspaceId: caller.workspaceId, viewer: fileViewerOf(caller) }
+      return { prompt: await withoutHiddenFiles(db, viewing, prompt) }
     },
 
     async manifest({ db, caller, params }) {

@@ -1,0 +1,216 @@
+import { given } from '../../../shared/lib/given.ts'
+import type { AnyRoute } from '../../../shared/api/route.ts'
+import type { CallOptions, Reply } from '../../kit/server.ts'
+import type { GoodRequest, Ids, Recipe } from '../facts/kit/resource-facts.ts'
+import { places, placesWithin } from './collected.ts'
+import { asked, fill, isUnavailable } from './every-route.ts'
+import { readsOf, writesOf, type Asked } from './private-file-plan.ts'
+import {
+  callers,
+  castOf,
+  makeScene,
+  otherThings,
+  readers,
+  type CallerName,
+  type Cast,
+  type Mark,
+  type Scene,
+} from './private-file-scene.ts'
+import type { Stage } from './stage.ts'
+
+/** Asks routes about a private file as everybody, and notes what is seen of it. */
+
+export type Ask = (path: string, options: CallOptions) => Promise<Reply>
+
+export class PrivateFileWalk {
+  /** Sentences: who saw what of the file and should not have. */
+  readonly leaks: string[] = []
+  private readonly seen = new Map<string, Map<CallerName, Set<Mark>>>()
+  private readonly good = new Set<string>()
+  private readonly stage: Stage
+  private readonly cast: Cast
+  private readonly things: Ids
+  private readonly ask: Ask
+  private scene: Scene
+  private whole: string
+
+  static async start(stage: Stage): Promise<PrivateFileWalk> {
+    const cast = await castOf(stage)
+    const walk = new PrivateFileWalk(stage, cast, { things: await otherThings(stage, cast) })
+    await walk.setScene()
+    return walk
+  }
+
+  private constructor(stage: Stage, cast: Cast, { things, ask }: { things: Ids; ask?: Ask }) {
+    this.stage = stage
+    this.cast = cast
+    this.things = things
+    this.ask = ask ?? ((path, options) => stage.server.call(path, options))
+    this.scene = { views: [], marks: {} as Scene['marks'] }
+    this.whole = ''
+  }
+
+  /** The same walk, where some requests are answered by this. */
+  answeredBy(ask: (before: Ask) => Ask): PrivateFileWalk {
+    const walk = new PrivateFileWalk(this.stage, this.cast, { things: this.things, ask: ask(this.ask) })
+    walk.scene = this.scene
+    walk.whole = this.whole
+    return walk
+  }
+
+  /** What those who may read the file saw of it, by route and caller. */
+  shown(): Record<string, Record<string, readonly Mark[]>> {
+    return Object.fromEntries(
+      [...this.seen].map(([id, by]) => [
+        id,
+        Object.fromEntries([...by].map(([caller, marks]) => [caller, [...marks].toSorted()])),
+      ]),
+    )
+  }
+
+  /** Those of the routes from which nobody had a good answer. */
+  withoutSuccess(routes: readonly AnyRoute[]): string[] {
+    return routes.map(({ id }) => id).filter((id) => !this.good.has(id))
+  }
+
+  /** Fails with a sentence when it does not know how to ask the route. */
+  async route(route: AnyRoute, recipe: Recipe | undefined): Promise<void> {
+    if (recipe === undefined && !isUnavailable(route))
+      throw new Error(`${route.id}: there is no request that succeeds in test/api/facts.`)
+    const make = async (): Promise<GoodRequest> => (await recipe?.(this.stage)) ?? {}
+    await (route.method === 'GET' ? this.read(route, await make()) : this.write(route, make))
+  }
+
+  private async read(route: AnyRoute, good: GoodRequest): Promise<void> {
+    for (const request of readsOf(route, this.scene.views, { things: this.things, good }))
+      for (const caller of callers) await this.send(route, request, { caller, headers: good.headers })
+  }
+
+  private async write(route: AnyRoute, make: () => Promise<GoodRequest>): Promise<void> {
+    let good = await make()
+    const plain = async (): Promise<void> => void (good = await make())
+    const pathOf = () => asked(fill(route.path, { ...this.things, ...good.params }), good.query)
+    await this.all(route, async () => ({ path: pathOf(), body: good.body }), { headers: good.headers, renew: plain })
+    // Whom the good request is made for is asked last, as it may be gone then.
+    await this.send(
+      route,
+      { path: pathOf(), body: good.body },
+      {
+        caller: null,
+        headers: good.headers,
+        ...given({ token: good.token }),
+      },
+    )
+
+    const renew = () => this.mendScene()
+    for (let nth = 0; nth < writesOf(route, this.scene.views, { things: this.things, good }).length; nth++)
+      await this.all(route, async () => writesOf(route, this.scene.views, { things: this.things, good })[nth]!, {
+        headers: good.headers,
+        renew,
+      })
+    for (const [id, method, at] of [...places, ...placesWithin]) {
+      if (id !== route.id || method !== route.method) continue
+      const request = async () => at(this.stage, { ...this.things, ...this.scene.views[0] })
+      if (namesAny(await request(), this.scene.views[0]!))
+        await this.all(route, request, { headers: good.headers, renew })
+    }
+  }
+
+  /** As everybody, and anew after each success. */
+  private async all(
+    route: AnyRoute,
+    make: () => Promise<Asked>,
+    { headers, renew }: { headers: GoodRequest['headers'] | undefined; renew: () => Promise<void> },
+  ): Promise<void> {
+    let request = await make()
+    for (const caller of callers) {
+      if (!(await this.send(route, request, { caller, headers }))) continue
+      await renew()
+      request = await make()
+    }
+  }
+
+  /** Answers whether the request succeeded. */
+  private async send(
+    route: AnyRoute,
+    { path, body }: Asked,
+    // Without one: whom the good request is made for.
+    {
+      caller,
+      headers,
+      token,
+    }: { caller: CallerName | null; headers: GoodRequest['headers'] | undefined; token?: string },
+  ): Promise<boolean> {
+    const options = (): CallOptions => ({
+      method: route.method,
+      base: route.base,
+      token: caller === null ? (token ?? this.stage.owner.token) : this.cast[caller].token,
+      headers: { accept: 'application/json', ...headers, 'idempotency-key': crypto.randomUUID() },
+      ...(body === undefined ? {} : { body }),
+    })
+    let reply = await this.ask(path, options())
+    if (reply.status === 401 && caller !== null) {
+      // Some requests end the run that asks.
+      await this.renew()
+      reply = await this.ask(path, options())
+    }
+    const sent = `${path} ${JSON.stringify(body ?? null)}`
+    const answer = `${JSON.stringify([...reply.headers])} ${JSON.stringify(reply.body)}`
+    const seen = (Object.entries(this.scene.marks) as [Mark, string][]).filter(
+      ([, mark]) => answer.includes(mark) && !sent.includes(mark),
+    )
+    for (const [mark] of seen) {
+      if (caller === null) continue
+      if (readers.includes(caller)) this.noteShown(route.id, caller, mark)
+      else this.leaks.push(`${route.method} ${path} shows the ${mark} of the file to the ${caller}.`)
+    }
+    if (reply.status >= 500 && !isUnavailable(route)) throw new Error(`${route.id} ${path}: ${answer}`)
+    if (reply.status < 400) this.good.add(route.id)
+    return reply.status < 400
+  }
+
+  private noteShown(id: string, caller: CallerName, mark: Mark): void {
+    const ofRoute = this.seen.get(id) ?? new Map<CallerName, Set<Mark>>()
+    this.seen.set(id, ofRoute.set(caller, (ofRoute.get(caller) ?? new Set<Mark>()).add(mark)))
+  }
+
+  private async renew(): Promise<void> {
+    const { server } = this.stage
+    for (const [agent, owner] of [
+      [this.cast.uploader, this.cast.owner],
+      [this.cast.agent, this.cast.member],
+    ] as const) {
+      if ((await server.call('/runs/current', { token: agent.token })).status < 400) continue
+      agent.runId = await server.startRun(agent.agent.id, {}, owner.token)
+      agent.token = await server.runToken(agent.runId)
+    }
+  }
+
+  private async setScene(): Promise<void> {
+    this.scene = await makeScene(this.stage, this.cast)
+    this.whole = await this.look()
+  }
+
+  /** Sets the scene anew when the file, or what hangs on it, is not as it was. */
+  private async mendScene(): Promise<void> {
+    if ((await this.look()) !== this.whole) await this.setScene()
+  }
+
+  private async look(): Promise<string> {
+    const { root } = this.stage.server.database
+    const id = this.scene.views[0]!['files.id']
+    const file = await root('files').where({ id }).first()
+    const relations = await root('file_relations').where({ file_id: id }).orderBy('id')
+    const messageIds = this.scene.views.map((view) => view['messages.id']!)
+    const messages = await root('messages')
+      .whereIn('id', messageIds)
+      .orderBy('id')
+      .select('id', 'deleted_at', 'attachment_ids')
+    return JSON.stringify([file, relations, messages])
+  }
+}
+
+const namesAny = (request: Asked, ids: Ids): boolean => {
+  const sent = JSON.stringify(request)
+  return Object.values(ids).some((id) => sent.includes(id))
+}
