@@ -6,7 +6,7 @@ import type { World } from '../../shared/lib/world.ts'
 import type { Tx } from '../db/open.ts'
 import { afterCommit } from '../db/transaction.ts'
 import type { Log } from '../process/log.ts'
-import type { BlobPlace, ByteRange } from './place.ts'
+import type { BlobPlace, ByteRange, GoneBlob } from './place.ts'
 import {
   giveUpBlob,
   insertBlob,
@@ -71,7 +71,7 @@ export class Blobs {
       await this.place.put({ id, beginUpload: (upload) => noteUpload(this.root, id, upload) }, measured())
       return { blobId: id, sha256: hash.digest('hex'), sizeBytes, head: Buffer.concat(head) }
     } catch (error) {
-      await this.giveUp(id)
+      await this.giveUp(id, { isWhole: false })
       throw error
     }
   }
@@ -87,10 +87,10 @@ export class Blobs {
   }
 
   /** Removes the blob, unless somebody owns it. Never fails: the sweep does what cannot be done now. */
-  async giveUp(id: string): Promise<void> {
+  async giveUp(id: string, { isWhole } = { isWhole: true }): Promise<void> {
     try {
       const row = await giveUpBlob(this.root, id, this.world.now())
-      if (row === null || row.releasedAt !== null) await this.remove({ id, upload: row?.upload ?? null })
+      if (row === null || row.releasedAt !== null) await this.remove({ id, upload: row?.upload ?? null, isWhole })
     } catch (error) {
       this.log.warn({ err: error, blob: id }, 'the bytes of an upload could not be removed; the sweep tries again')
     }
@@ -108,7 +108,7 @@ export class Blobs {
     await releaseForgotten(this.root, now - forgottenMs, now)
     for (const blob of await listReleased(this.root, sweptAtOnce)) {
       try {
-        await this.remove(blob)
+        await this.removeRow(blob)
       } catch (error) {
         await postponeRemoval(this.root, blob.id, now)
         throw error
@@ -123,15 +123,20 @@ export class Blobs {
 
   private removeSoon(ids: readonly string[]): void {
     const work = async () => {
-      for (const blob of await listReleasedOf(this.root, ids)) await this.remove(blob)
+      for (const blob of await listReleasedOf(this.root, ids)) await this.removeRow(blob)
     }
     this.removal = this.removal.then(work).catch((error: unknown) => {
       this.log.warn({ err: error }, 'bytes could not be removed; the sweep tries again')
     })
   }
 
+  /** What somebody owned was whole; of the rest nobody knows whether its server lived to the end of the upload. */
+  private removeRow({ id, upload, ownedAt }: BlobRow): Promise<void> {
+    return this.remove({ id, upload, isWhole: ownedAt !== null })
+  }
+
   /** The bytes first: a row without bytes is removed again, bytes without a row never. */
-  private async remove(blob: Pick<BlobRow, 'id' | 'upload'>): Promise<void> {
+  private async remove(blob: GoneBlob): Promise<void> {
     await this.place.remove(blob)
     await removeBlob(this.root, blob.id)
   }

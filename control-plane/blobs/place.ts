@@ -17,7 +17,7 @@ export interface BlobPlace {
   /** Whether the bytes are there. Fails with `StorageError`. */
   has(id: string): Promise<boolean>
   /** Removes the bytes, and what an upload left; nothing to remove is no failure. */
-  remove(blob: { id: string; upload: string | null }): Promise<void>
+  remove(blob: GoneBlob): Promise<void>
   /** Whether this place belongs to the database with this mark. */
   isMarked(mark: string): Promise<boolean>
   mark(mark: string): Promise<void>
@@ -29,6 +29,13 @@ export interface NewBlob {
   id: string
   /** Called before the first bytes of an upload in parts, with the name by which it can be given up. */
   beginUpload: (upload: string) => Promise<void>
+}
+
+export interface GoneBlob {
+  id: string
+  upload: string | null
+  /** Its bytes were stored to the end. Else there may be an upload whose name nobody came to note. */
+  isWhole: boolean
 }
 
 /** From `start` up to, and without, `end`. */

@@ -1,9 +1,10 @@
 import { Readable } from 'node:stream'
 import type { S3mini } from 's3mini'
 import type { World } from '../../shared/lib/world.ts'
-import { BlobMissingError, StorageError, type BlobPlace, type ByteRange, type NewBlob } from './place.ts'
+import { BlobMissingError, StorageError, type BlobPlace, type ByteRange, type GoneBlob, type NewBlob } from './place.ts'
 import { gathered } from './pieces.ts'
 import { ByteSender } from './s3-sender.ts'
+import { uploadsIn } from './s3-uploads.ts'
 
 export interface S3Location {
   kind: 's3'
@@ -19,8 +20,9 @@ export interface S3Location {
 
 /**
  * Blobs in a bucket: `<prefix>/<mark>/<id>`. One that is larger than a part is sent in parts; the upload's name is noted in the
- * database before the first of them, so that a sweep can give it up when this process dies. Nothing is ever listed, and no
- * request depends on a condition: services differ in both.
+ * database before the first of them, so that a sweep can give it up when this process dies. Where it may have died before that,
+ * uploads are looked for by their key, as far as the service lists them: nothing else is ever listed, and no request depends on
+ * a condition, since services differ in both.
  */
 export class S3Place implements BlobPlace {
   readonly name: string
@@ -61,9 +63,11 @@ export class S3Place implements BlobPlace {
     return body === null ? Readable.from([]) : Readable.fromWeb(body)
   }
 
-  async remove({ id, upload }: { id: string; upload: string | null }): Promise<void> {
+  async remove({ id, upload, isWhole }: GoneBlob): Promise<void> {
     const key = this.keyOf(id)
-    if (upload !== null) await this.again((s3) => s3.abortMultipartUpload(key, upload)).catch(unlessNotThere)
+    const begun = isWhole ? [] : await this.uploadsOf(key)
+    for (const each of new Set(upload === null ? begun : [upload, ...begun]))
+      await this.again((s3) => s3.abortMultipartUpload(key, each)).catch(unlessNotThere)
     await this.again((s3) => s3.deleteObject(key)).catch(unlessNotThere)
   }
 
@@ -99,6 +103,17 @@ export class S3Place implements BlobPlace {
       await this.again((s3) => s3.abortMultipartUpload(key, upload), 1).catch(() => undefined)
       throw error
     }
+  }
+
+  /** Uploads that were begun and did not end; none where the service does not list them, or not for us. */
+  private async uploadsOf(key: string): Promise<string[]> {
+    const listed = await this.again((s3) => s3.listMultipartUploads('/', '', 'GET', { prefix: key })).catch(
+      (error: unknown) => {
+        if (error instanceof StorageError && isRefused(error.cause)) return null
+        throw error
+      },
+    )
+    return uploadsIn(listed).flatMap((each) => (each.Key === key ? [each.UploadId] : []))
   }
 
   private keyOf(id: string): string {
@@ -161,7 +176,7 @@ const statusOf = (error: unknown): number | undefined => (error as { status?: nu
 /** Nothing that another try would change. */
 const isRefused = (error: unknown): boolean => {
   const status = statusOf(error)
-  return status !== undefined && status >= 400 && status < 500 && status !== 408 && status !== 429
+  return status === 501 || (status !== undefined && status >= 400 && status < 500 && status !== 408 && status !== 429)
 }
 const isNotThere = (error: unknown): boolean => error instanceof StorageError && statusOf(error.cause) === 404
 function unlessNotThere(error: unknown): void {

@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ export interface S3Bucket {
   /** As `SVC_FILES_URL` takes it. */
   readonly url: string
   readonly environment: { AWS_ACCESS_KEY_ID: string; AWS_SECRET_ACCESS_KEY: string }
-  /** Keys of the objects in the bucket, and of parts of uploads that were not completed. */
+  /** Keys of the objects in the bucket, and files of uploads that were begun and not completed. */
   keys(): string[]
   /** What happens to requests from now on: null answers them. */
   fault(fault: ((request: IncomingMessage) => Fault | null) | null): void
@@ -65,7 +65,7 @@ async function portOf(child: ChildProcess): Promise<number> {
   return (JSON.parse(line) as { port: number }).port
 }
 
-/** The server checks who gives up an upload, and then says that it cannot do it: it is done here. */
+/** The server checks who lists uploads or gives one up, and then says that it cannot do it: it is done here. */
 function pass(
   incoming: IncomingMessage,
   answer: ServerResponse,
@@ -84,6 +84,13 @@ function pass(
       if (isThere) rmSync(join(uploads, upload), { recursive: true })
       return answer.writeHead(isThere ? 204 : 404).end()
     }
+    const query = new URL(url, 'http://localhost').searchParams
+    if (method === 'GET' && query.has('uploads') && reply.statusCode === 501) {
+      reply.resume()
+      return answer
+        .writeHead(200, { 'content-type': 'application/xml' })
+        .end(listOf(uploads, query.get('prefix') ?? ''))
+    }
     answer.writeHead(reply.statusCode!, reply.headers)
     return reply.pipe(answer)
   })
@@ -91,15 +98,24 @@ function pass(
   incoming.pipe(onward)
 }
 
+function listOf(uploads: string, prefix: string): string {
+  const all = existsSync(uploads) ? readdirSync(uploads) : []
+  const shown = all
+    .map((id) => ({ id, key: readFileSync(join(uploads, id, 'key'), 'utf8') }))
+    .filter(({ key }) => key.startsWith(prefix))
+    .map(({ id, key }) => `<Upload><Key>${key}</Key><UploadId>${id}</UploadId></Upload>`)
+  return `<?xml version="1.0"?><ListMultipartUploadsResult><IsTruncated>false</IsTruncated>${shown.join('')}</ListMultipartUploadsResult>`
+}
+
 /**
  * The server keeps an object as a file of that name with a suffix, and an upload in a folder of its own, where `key` and
- * `metadata` say that it was begun and all else are parts.
+ * `metadata` say that it was begun and all else are parts. One is told by its `key`.
  */
 function keysIn(folder: string): string[] {
   if (!existsSync(folder)) return []
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1))
-    .filter((path) => !/(\.md5|_S3rver_metadata\.json|_S3rver_uploads\/[^/]+\/(key|metadata))$/.test(path))
+    .filter((path) => !/(\.md5|_S3rver_metadata\.json|_S3rver_uploads\/[^/]+\/metadata)$/.test(path))
     .map((path) => path.replace(/\._S3rver_object$/, ''))
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
@@ -236,6 +237,66 @@ test('a bucket that is busy for a moment is asked again; one that is away loses 
   await blobs.sweep(world.now() + forgottenMs + 1)
   expect(things()).toHaveLength(1)
   expect(sha256(await read(blobs, stored.blobId))).toBe(stored.sha256)
+})
+
+/** As a process leaves it that was killed between the begin of an upload and the row that notes its name. */
+async function unnoted(place: Kept['place']): Promise<string> {
+  const id = world.id('blb_')
+  await insertBlob(database.root, { id, workspaceId, createdAt: world.now() })
+  await new Promise<void>((begun) => {
+    const beginUpload = () => (begun(), new Promise<void>(() => undefined))
+    void place.put({ id, beginUpload }, of(bytesOf(6 * mebibyte)))
+  })
+  return id
+}
+const isList = ({ method, url = '' }: IncomingMessage) => method === 'GET' && url.includes('uploads=')
+
+test('an upload that was begun and whose name nobody noted is found by its key', async () => {
+  const { blobs, place, things } = await inBucket()
+  await unnoted(place)
+  expect(things()).toEqual([expect.stringMatching(/_uploads.*\/key$/)])
+  // One that goes on.
+  const other = await unnoted(place)
+  await database.root('blobs').where({ id: other }).update({ owned_at: world.now() })
+  expect(things()).toHaveLength(2)
+  bucket.fault((request) => (isList(request) ? 503 : null))
+  await expect(blobs.sweep(world.now() + forgottenMs + 1)).rejects.toMatchObject({ name: 'StorageError' })
+  expect(await rows()).toHaveLength(2)
+  bucket.fault(null)
+  await blobs.sweep(world.now() + forgottenMs + 1)
+  expect(things()).toHaveLength(1)
+  expect(await rows()).toEqual([{ id: other }])
+})
+
+test.each([403, 405, 501])(
+  'a bucket that answers %i to who lists uploads is removed from all the same',
+  async (status) => {
+    const { blobs, place, things } = await inBucket()
+    const { blobId } = await blobs.put(of(bytesOf(100)), { workspaceId })
+    await unnoted(place)
+    let listed = 0
+    bucket.fault((request) => (isList(request) ? (listed++, status) : null))
+    await blobs.sweep(world.now() + forgottenMs + 1)
+    expect(listed).toBe(2)
+    expect(await rows()).toEqual([])
+    expect(things()).not.toContainEqual(expect.stringContaining(blobId))
+  },
+)
+
+test('bytes that were stored to the end are removed without a look for uploads', async () => {
+  const { blobs, things } = await inBucket()
+  const [refused, released] = [
+    await blobs.put(of(bytesOf(6 * mebibyte)), { workspaceId }),
+    await blobs.put(of(bytesOf(6 * mebibyte)), { workspaceId }),
+  ]
+  await own(released.blobId)
+  let listed = 0
+  bucket.fault((request) => (isList(request) && listed++, null))
+  await blobs.giveUp(refused.blobId)
+  await inTransaction(database.root, (tx) => blobs.release(tx, [released.blobId]))
+  await blobs.idle()
+  expect(things()).toEqual([])
+  expect(listed).toBe(0)
 })
 
 test('a wrong key is refused by the bucket and not tried again', async () => {
