@@ -1,8 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs'
+import { request, type IncomingMessage } from 'node:http'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { json } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { whyNoFailingDisk } from '../kit/failing-disk.ts'
+import { waitFor } from '../kit/programs.ts'
 import { smallDisk, whyNoSmallDisk, type SmallDisk } from '../kit/small-disk.ts'
 import { failCalls, fileThreadOf } from '../kit/traced-thread.ts'
 import { contentOf, startFilesStage, type Answer, type FilesStage } from './files-stage.ts'
@@ -70,11 +74,30 @@ describe.skipIf(whyNotFull !== null)('a full disk', () => {
 const whyNotFailing = whyNoFailingDisk()
 if (whyNotFailing !== null) process.stderr.write(`NOT RUN: ${whyNotFailing}, so no storage of files ever failed\n`)
 
+interface Halves {
+  bytes: number
+  /** Characters of the body that are sent at first. */
+  first: number
+  between: () => Promise<void>
+}
+
+/** The file of an upload that goes on, once this many bytes are in it. */
+const draftOf = (folder: string, bytes: number): string | null =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter(({ name }) => name.endsWith('.part'))
+    .map(({ parentPath, name }) => join(parentPath, name))
+    .find((path) => statSync(path).size >= bytes) ?? null
+
 describe.skipIf(whyNotFailing !== null)('a disk that fails', () => {
+  let place: string
   beforeAll(async () => {
-    stage = await startFilesStage({ storage: 'disk' })
+    place = join(realpathSync(mkdtempSync(join(tmpdir(), 'svc-failing-'))), 'files')
+    stage = await startFilesStage({ storage: 'disk', folder: { served: place, seen: place } })
   })
-  afterAll(() => stage?.close())
+  afterAll(async () => {
+    await stage?.close()
+    rmSync(dirname(place), { recursive: true, force: true })
+  })
 
   test.each(['openat', 'fsync', 'rename'])('at %s refuses bytes and keeps those that it has', async (call) => {
     const kept = await stage.upload(100_000)
@@ -85,6 +108,46 @@ describe.skipIf(whyNotFailing !== null)('a disk that fails', () => {
     await isKept(kept)
     await stage.checkAll(`a disk that failed at ${call}`)
     expect(await tryReplace(kept.id, 100_000)).toBe('200')
+  })
+
+  /** Sends the beginning of an upload, does something, and sends the rest. */
+  async function inTwo(path: string, { bytes, first, between }: Halves): Promise<string> {
+    const { port, token } = stage.server
+    const body = JSON.stringify({
+      ...(path === '/files' && { name: 'new.bin' }),
+      contentBase64: contentOf(bytes).contentBase64,
+    })
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+    const sent = request({ host: '127.0.0.1', port, method: 'POST', path: `/api/v1${path}`, headers })
+    const answered = once(sent, 'response') as Promise<[IncomingMessage]>
+    sent.write(body.slice(0, first))
+    await between()
+    sent.end(body.slice(first))
+    const [reply] = await answered
+    return outcomeOf({ status: reply.statusCode!, body: await json(reply) })
+  }
+
+  // Of the two megabytes some are written before, or none; what is written can be removed, or not.
+  test.each([
+    ['the first bytes', 1_000, 0, 'write,pwrite64'],
+    ['some bytes', 1_000_000, 262_144, 'write,pwrite64'],
+    ['some bytes, and the removal of what was written', 1_000_000, 262_144, 'write,pwrite64,unlink'],
+  ])('at the write of %s refuses them and keeps those that it has', async (_, first, written, calls) => {
+    const kept = await stage.upload(100_000)
+    for (const path of ['/files', `/files/${kept.id}/replace`]) {
+      let mend = async () => {}
+      const between = async () => {
+        const draft = await waitFor(() => draftOf(place, written), 'some bytes are written')
+        mend = await failCalls(fileThreadOf(stage.server.program.pid), calls, [draft])
+      }
+      expect([path, await inTwo(path, { bytes: 2 * mebibyte, first, between })]).toEqual([path, unavailable])
+      if (calls.includes('unlink')) expect(draftOf(place, 0)).not.toBeNull()
+      await mend()
+      await isKept(kept)
+      await stage.checkAll(`a disk that failed at the write of ${path}`)
+      expect(draftOf(place, 0)).toBeNull()
+    }
+    expect(await tryReplace(kept.id, 2 * mebibyte)).toBe('200')
   })
 
   test('when bytes are removed deletes the file, and the sweep removes them later', async () => {

@@ -16,9 +16,14 @@ export async function killAt(
   return trace(thread, [...files, '-e', `trace=${calls}`, '-e', `inject=${calls}:signal=KILL:when=${nth}`])
 }
 
-/** From now on these calls of the thread fail with EIO. Answers what undoes it. */
-export function failCalls(thread: number, failing: string): Promise<() => Promise<void>> {
-  return trace(thread, ['-e', `trace=${failing}`, '-e', `inject=${failing}:error=EIO`])
+/** From now on these calls of the thread, or those on these files, fail with EIO. Answers what undoes it. */
+export function failCalls(
+  thread: number,
+  failing: string,
+  paths: readonly string[] = [],
+): Promise<() => Promise<void>> {
+  const files = paths.flatMap((path) => ['-P', path])
+  return trace(thread, [...files, '-e', `trace=${failing}`, '-e', `inject=${failing}:error=EIO`])
 }
 
 /** The one thread in which a Node with `UV_THREADPOOL_SIZE=1` works on files; it is there once something was done. */
