@@ -24,10 +24,14 @@ export interface Answer {
 }
 
 export interface FilesStage {
+  /** The first of the replicas. */
   server: TestServer
+  servers: readonly TestServer[]
   /** null: on a disk. */
   bucket: S3Bucket | null
   root: Knex
+  /** Names of what lies in the storage, without its mark. */
+  stored(): string[]
   /** null: the server was gone before it answered. */
   ask(method: string, path: string, body?: unknown): Promise<Answer | null>
   /** Uploads this many bytes, all different; fails when it is refused. */
@@ -52,6 +56,8 @@ export interface StageOptions {
   /** On a disk: where it lies for the server, and for this test. */
   folder?: { served: string; seen: string }
   via?: readonly string[]
+  /** Default 1; more need PostgreSQL. */
+  replicas?: number
 }
 
 export async function startFilesStage(options: StageOptions): Promise<FilesStage> {
@@ -60,21 +66,28 @@ export async function startFilesStage(options: StageOptions): Promise<FilesStage
   const { served, seen } = options.folder ?? { served: join(folder, 'files'), seen: join(folder, 'files') }
   const where =
     bucket === null ? { SVC_FILES_URL: `file://${served}` } : { SVC_FILES_URL: bucket.url, ...bucket.environment }
-  const server = new TestServer({
-    name: 'server',
-    root: folder,
-    env: { SVC_SWEEP_MS: '100', UV_THREADPOOL_SIZE: '1', ...where, ...options.env },
-    databaseUrl: options.databaseUrl ?? null,
-    tokenOf: null,
-    ...(options.via && { via: options.via }),
-  })
-  await server.start()
+  const servers: TestServer[] = []
+  for (let number = 1; number <= (options.replicas ?? 1); number++) {
+    const made = new TestServer({
+      name: number === 1 ? 'server' : `server-${number}`,
+      root: folder,
+      env: { SVC_SWEEP_MS: '100', UV_THREADPOOL_SIZE: '1', ...where, ...options.env },
+      databaseUrl: options.databaseUrl ?? null,
+      tokenOf: servers[0] ?? null,
+      ...(options.via && { via: options.via }),
+    })
+    await made.start()
+    servers.push(made)
+  }
+  const server = servers[0]!
   const database = openDatabase({ url: options.databaseUrl ?? join(server.dataDir, 'svc.db') })
   const stored = () => (bucket === null ? namesIn(seen) : bucket.keys().filter((key) => basename(key) !== 'mark'))
   return {
     server,
+    servers,
     bucket,
     root: database.root,
+    stored,
     ...callsOf(server),
     checkAll: (about) => checkAll({ server, root: database.root, stored }, about),
     hasDied: async () => {
@@ -82,7 +95,7 @@ export async function startFilesStage(options: StageOptions): Promise<FilesStage
       await server.program.exited
       return true
     },
-    close: () => close(folder, { server, bucket, database }),
+    close: () => close(folder, { servers, bucket, database }),
   }
 }
 
@@ -186,10 +199,10 @@ async function checkAll(
 
 async function close(
   folder: string,
-  { server, bucket, database }: { server: TestServer; bucket: S3Bucket | null; database: Database },
+  { servers, bucket, database }: { servers: readonly TestServer[]; bucket: S3Bucket | null; database: Database },
 ): Promise<void> {
   await database.close()
-  await server.kill9()
+  for (const server of servers) await server.kill9()
   await bucket?.close()
   rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
 }
