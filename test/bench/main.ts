@@ -29,6 +29,7 @@ import { lineOf } from './report.ts'
 import { search } from './search.ts'
 import { wake } from './wake.ts'
 import { wall } from './wall.ts'
+import { wikiHostile } from './wiki-hostile.ts'
 import { wikiIngest } from './wiki-ingest.ts'
 import { workflows } from './workflows.ts'
 
@@ -47,6 +48,7 @@ const benches: readonly Bench[] = [
   reads,
   search,
   wikiIngest,
+  wikiHostile,
   heartbeats,
   reconnect,
   workflows,
