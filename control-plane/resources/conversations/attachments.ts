@@ -59,8 +59,11 @@ export function toldAttachments(attachments: readonly Attachment[]): string {
   return `\n\n${heading}\n${lines.join('\n')}`
 }
 
-/** A line of `toldAttachments`. */
-const told = /^- (file_[0-9A-Za-z]{16}) ".*" \(.*, \d+ bytes\)$/
+/** The file that a line of `toldAttachments` names. In parts, since a prompt may be one long line that is made to be read slowly. */
+function toldIn(line: string): string | null {
+  const [, id = null] = /^- (file_[0-9A-Za-z]{16}) "/.exec(line) ?? []
+  return id !== null && /, \d{1,9} bytes\)$/.test(line) ? id : null
+}
 
 /** A prompt that told an agent of files, without those that this viewer does not see. */
 export async function withoutHiddenFiles(
@@ -69,9 +72,12 @@ export async function withoutHiddenFiles(
   prompt: string,
 ): Promise<string> {
   const lines = prompt.split('\n')
-  const ids = lines.flatMap((line) => told.exec(line)?.[1] ?? [])
+  const ids = lines.flatMap((line) => toldIn(line) ?? [])
   const seen = new Set((await listFilesByIds(db, { workspaceId, ids, visibleTo: viewer })).map(({ id }) => id))
   if (ids.every((id) => seen.has(id))) return prompt
-  const shown = lines.filter((line) => seen.has(told.exec(line)?.[1] ?? '') || !told.test(line))
-  return shown.filter((line, at) => line !== heading || told.test(shown[at + 1] ?? '')).join('\n')
+  const shown = lines.filter((line) => {
+    const id = toldIn(line)
+    return id === null || seen.has(id)
+  })
+  return shown.filter((line, at) => line !== heading || toldIn(shown[at + 1] ?? '') !== null).join('\n')
 }
