@@ -69,7 +69,7 @@ describe.each<{ server: Age; device: Age }>([
   test.skipIf(cutOff)('runs and tasks from their wake to their end, started and read by svc', async () => {
     const system = await begin(server, device)
     const owner = await connect(system)
-    await followedRun(system, owner)
+    await followedRun(system, owner, { skillFolders: server === 'new' ? ['~/skills'] : null })
     await finishedTask(system, owner)
     await cancelledRun(system, owner)
     await owner.text('device', 'disconnect')
@@ -84,7 +84,12 @@ async function wakes({ json }: DeviceOwner, { agentId }: Scenario): Promise<stri
   return (wake as { runPublicId: string }).runPublicId
 }
 
-async function followedRun(system: TestSystem, owner: DeviceOwner): Promise<void> {
+/** `skillFolders`: a setting of which the last release knew nothing; null: the server does not take it. */
+async function followedRun(
+  system: TestSystem,
+  owner: DeviceOwner,
+  { skillFolders }: { skillFolders: string[] | null },
+): Promise<void> {
   const { device, json, text } = owner
   expect(await json('device', 'status')).toMatchObject({ running: true, link: { state: 'connected' }, runs: [] })
   const output = `run=svc run output --data '{"ok":true}'`
@@ -92,6 +97,8 @@ async function followedRun(system: TestSystem, owner: DeviceOwner): Promise<void
     device,
     steps: ['prompt', 'write=made.txt:x', 'touch=GATES/half', 'await=GATES/end', output, 'lines=200'],
   })
+  if (skillFolders !== null)
+    await system.api.call('PUT', `/agents/${run.agentId}/config`, { config: { runtime: { skillFolders } } })
   const runId = await wakes(owner, run)
   const following = owner.follow(runId)
   await run.reached('half')
