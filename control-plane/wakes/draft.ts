@@ -1,0 +1,187 @@
+import { type HarnessName, harnesses, harnessFactsOf } from '../../shared/runs/harnesses.ts'
+import type { RunSpec } from '../../shared/runs/spec.ts'
+import { takesSkills } from '../../shared/runs/takes-skills.ts'
+import type { Tx } from '../db/open.ts'
+import { cancelRun } from '../lifecycle/cancel-run.ts'
+import { toRunFacts } from '../placement/facts.ts'
+import type { RunFacts } from '../placement/placement.ts'
+import { isTaskHeld } from '../placement/waiting-store.ts'
+import { saidBefore } from '../resources/conversations/said.ts'
+import { isMember } from '../resources/members/store.ts'
+import { listCompacting } from '../resources/runs/compaction-store.ts'
+import { findDetails } from '../resources/runs/details-store.ts'
+import { findSkillsGiven } from '../resources/runs/skills-given.ts'
+import { findRun, type RunRow } from '../resources/runs/store.ts'
+import { listSecretKeys } from '../resources/secrets/store.ts'
+import { buildSpec, type SpecInput } from './build-spec.ts'
+import { causeOf } from './cause.ts'
+import { fallbackSpecOf } from './fallback.ts'
+import { instructionsFor, type Instructions } from './instructions.ts'
+import type { Order } from './order.ts'
+import { findContinued, isResumable } from './session.ts'
+import type { Wake, WakeContext } from './wake.ts'
+
+/** A run that is about to be made. */
+export interface Draft {
+  runId: string
+  instructions: readonly Instructions[]
+  own: Way
+  /** On the agent's fallback harness. */
+  fallback: Way | null
+  /** The run that it continues. */
+  continued: RunRow | null
+  causedBy: string | null
+  /** The ids of the secrets that the agent is given, by the names of their variables. */
+  secretKeys: ReadonlyMap<string, string>
+  /** By them it is placed. */
+  facts: RunFacts
+}
+
+/** The spec that a run is given, and the agent's own key that its harness takes. */
+export interface Way {
+  spec: RunSpec
+  keyId: string | null
+}
+
+/** The run that it continues, with its session as far as it can be gone on with. */
+interface Parent {
+  run: RunRow
+  sessionId: string | null
+}
+
+/** Draws up the run of an order. null: there is no session that it could make smaller. */
+export async function draftRun(tx: Tx, order: Order, context: WakeContext): Promise<Draft | null> {
+  const { wake, folder } = order
+  const gate = wake.gate ?? null
+  const input = inputOf(order, context)
+  const built = buildSpec(input)
+  const unresumed = wake.compacts ? { ...built, skillFolders: null } : built
+  const parent = await parentOf(tx, wake, { spec: unresumed, folderId: folder?.shortId ?? null })
+  if (wake.compacts && parent?.sessionId == null) return null
+  const isCompacting = parent !== null && !wake.compacts && !(await endCompactions(tx, parent, context))
+  const { prompt } = input
+  const anew = await toldAnew(tx, wake, { spec: unresumed, prompt: gate === null ? prompt : unresumed.prompt })
+  const resumeSessionId = parent?.sessionId ?? null
+  const spec = await goingOn(tx, parent, { ...unresumed, resumeSessionId, prompt }, anew)
+  const causedBy = wake.causedBy === undefined ? await causeOf(tx, wake.requestedBy) : wake.causedBy
+  const secretKeys = await listSecretKeys(tx, wake.agent.id)
+  const own: Way = { spec, keyId: keyOf(spec.harness, secretKeys) }
+  const hasFallback = !wake.compacts && gate === null
+  const fallback = hasFallback ? fallbackOf({ ...input, prompt: anew }, own, secretKeys) : null
+  const continued = parent?.run ?? null
+  const facts = await factsOf(tx, order, { own, fallback, isCompacting, causedBy, continued })
+  const { runId, instructions } = input
+  return { runId, instructions, own, fallback, continued, causedBy, secretKeys, facts }
+}
+
+function inputOf({ wake, workspace, overrides, folder }: Order, { world, limits, catalog }: WakeContext): SpecInput {
+  const { agent, triggerSource, gate = null } = wake
+  return {
+    runId: world.id('run_'),
+    agent,
+    workspace,
+    instructions: gate === null ? instructionsFor(agent, workspace) : [],
+    folder,
+    prompt: wake.prompt ?? `You were woken by ${triggerSource}. No prompt was given.`,
+    allowCalls: wake.allowCalls ?? [],
+    overrides,
+    resumeSessionId: null,
+    catalog,
+    limits,
+    gate,
+  }
+}
+
+async function parentOf(
+  tx: Tx,
+  wake: Wake,
+  { spec, folderId }: { spec: RunSpec; folderId: string | null },
+): Promise<Parent | null> {
+  const where = { harness: spec.harness, folderId, agent: wake.agent, freshSince: wake.freshSince ?? null }
+  const of = { taskId: wake.task?.id ?? null, conversationId: wake.conversationId ?? null }
+  const run = wake.parent ?? (wake.gate == null ? await findContinued(tx, of, where) : null)
+  if (run === null) return null
+  const goesOn = isResumable(run, where) && (await hasItsInstructions(tx, run, spec))
+  return { run, sessionId: goesOn ? run.sessionId : null }
+}
+
+/** True when the session was begun with the instructions of the new run, or when the harness takes new ones. */
+async function hasItsInstructions(tx: Tx, run: RunRow, spec: RunSpec): Promise<boolean> {
+  if (!harnessFactsOf(spec).keepsInstructions) return true
+  return (await findDetails(tx, run.id))?.spec.agentMd === spec.agentMd
+}
+
+/**
+ * Nobody's work waits until a session is smaller. False while a process that does it has yet to leave: two that write one
+ * session would forget what one of them did.
+ */
+async function endCompactions(
+  tx: Tx,
+  { run: { agentId, sessionId } }: Parent,
+  { world, offers: { leaseMs } }: WakeContext,
+): Promise<boolean> {
+  let haveEnded = true
+  for (const compaction of await listCompacting(tx, agentId)) {
+    const of = compaction.parentRunId === null ? null : await findRun(tx, compaction.parentRunId)
+    if (of?.sessionId !== sessionId) continue
+    await cancelRun(tx, compaction, { exitReason: 'duplicate_trigger', reason: null, world, leaseMs })
+    if ((await findRun(tx, compaction.id))?.endedAt === null) haveEnded = false
+  }
+  return haveEnded
+}
+
+/** The prompt for a session that knows nothing of the conversation. A program without sessions remembers by itself. */
+async function toldAnew(
+  tx: Tx,
+  { agent, conversationId = null }: Wake,
+  { spec, prompt }: { spec: RunSpec; prompt: string },
+): Promise<string> {
+  if (conversationId === null || !harnessFactsOf(spec).keepsSessions) return prompt
+  const said = await saidBefore(tx, { workspaceId: agent.workspaceId, conversationId, agentId: agent.id })
+  return [said, prompt].filter(Boolean).join('\n\n')
+}
+
+/** The spec with what it needs where a session is gone on with, or for a new session. */
+async function goingOn(tx: Tx, parent: Parent | null, spec: RunSpec, promptAnew: string): Promise<RunSpec> {
+  if (parent === null || spec.resumeSessionId === null) return { ...spec, prompt: promptAnew }
+  if (!takesSkills(spec)) return spec
+  const given = await findSkillsGiven(tx, parent.run.id)
+  return { ...spec, sessionSkills: { digest: given?.digest ?? null, promptAnew } }
+}
+
+function fallbackOf(input: SpecInput, own: Way, secretKeys: ReadonlyMap<string, string>): Way | null {
+  const spec = fallbackSpecOf(input, own.spec)
+  return spec && { spec, keyId: keyOf(spec.harness, secretKeys) }
+}
+
+/** The facts that the placement of a new run depends on. */
+async function factsOf(
+  tx: Tx,
+  { wake: { agent, compacts }, folder, task }: Order,
+  run: Pick<Draft, 'own' | 'fallback' | 'causedBy' | 'continued'> & { isCompacting: boolean },
+): Promise<RunFacts> {
+  const { own, fallback, causedBy, continued: parent } = run
+  const isTaskLocked = run.isCompacting || (task !== null && (await isTaskHeld(tx, task.id)))
+  const isCauseGone = causedBy !== null && !(await isMember(tx, agent.workspaceId, causedBy))
+  return toRunFacts(
+    {
+      agentId: agent.id,
+      harness: own.spec.harness,
+      folderId: folder?.shortId ?? null,
+      causedByUserId: causedBy,
+      providerKeyId: own.keyId,
+      modelId: own.spec.model,
+      compacts: compacts ?? null,
+      fallbackHarness: fallback?.spec.harness ?? null,
+      fallbackKeyId: fallback?.keyId ?? null,
+      fallbackModel: fallback?.spec.model ?? null,
+    },
+    { agent, folder, parent, isCauseGone, isTaskLocked },
+  )
+}
+
+/** The id of the agent's own key that the harness takes. */
+function keyOf(harness: HarnessName, secretKeys: ReadonlyMap<string, string>): string | null {
+  const name = harnesses[harness].keyNames.find((each) => secretKeys.has(each))
+  return name === undefined ? null : secretKeys.get(name)!
+}

@@ -1,0 +1,101 @@
+import { findFolder, findFolderByRepo, type FolderRow } from '../resources/folders/store.ts'
+import type { Tx } from '../db/open.ts'
+import type { AgentRow } from '../resources/agents/store.ts'
+import { spentBudgetOf } from '../resources/agents/budget.ts'
+import { hasOnlyHeldTasks } from '../resources/approvals/held-tasks-store.ts'
+import { findDetails } from '../resources/runs/details-store.ts'
+import { listLiveOfAgent } from '../resources/runs/live-store.ts'
+import type { RunRow } from '../resources/runs/store.ts'
+import { findWorkspace, type WorkspaceRow } from '../resources/workspaces/store.ts'
+import { admit, type Admission } from './admission.ts'
+import type { RunOverrides } from './build-spec.ts'
+import { loadTaskFacts } from './task-facts.ts'
+import type { Wake, WakeContext, WakeTask } from './wake.ts'
+
+/** A wake, with what it is about. */
+export interface Order {
+  wake: Wake
+  workspace: WorkspaceRow
+  task: WakeTask | null
+  /** Those of the wake before those of the task. */
+  overrides: RunOverrides
+  environment: 'device' | 'cloud'
+  folder: FolderRow | null
+  /** Of the wake. */
+  at: number
+}
+
+/** null: the workspace is gone. */
+export async function readOrder(tx: Tx, wake: Wake, at: number): Promise<Order | null> {
+  const { agent, task = null } = wake
+  const workspace = await findWorkspace(tx, agent.workspaceId)
+  if (workspace === null) return null
+  const overrides = { ...overridesOf(task), ...given(wake.overrides ?? {}) }
+  const folder = wake.compacts ? await folderOfSession(tx, wake) : await folderOf(tx, { agent, workspace, task })
+  return { wake, workspace, task, overrides, environment: overrides.environment ?? agent.environment, folder, at }
+}
+
+/** Reads what admission depends on, and asks it. */
+export async function admissionOf(
+  tx: Tx,
+  { wake, workspace, task, environment, folder, at: now }: Order,
+  { cloudEnabled }: Pick<WakeContext, 'cloudEnabled'>,
+): Promise<Admission> {
+  const { agent, triggerSource, step } = wake
+  const same = await findSameQueued(tx, wake)
+  const workflowRunId = step?.workflowRunId ?? null
+  return admit({
+    agent,
+    workspace,
+    environment,
+    folder: agent.defaultFolderId === null || task?.repoId ? null : folder ? 'bound' : 'missing',
+    cloudEnabled,
+    spentBudget: await spentBudgetOf(tx, { agent, workspace, now }),
+    task: task && (await loadTaskFacts(tx, task, { agent, triggerSource, now, workflowRunId })),
+    isTimerInVain: triggerSource === 'cron' && !wake.compacts && task === null && (await hasOnlyHeldTasks(tx, agent)),
+    isUnwantedHook: triggerSource === 'webhook' && !agent.wakeOnHook,
+    sameQueuedRunId: same?.id ?? null,
+  })
+}
+
+const folderOfSession = async (tx: Tx, { agent, parent }: Wake): Promise<FolderRow | null> =>
+  parent?.folderId == null ? null : findFolder(tx, agent.workspaceId, parent.folderId)
+
+/** The folder the run starts in. The folder of the task's repo takes precedence over the agent's own. */
+async function folderOf(
+  tx: Tx,
+  { agent, workspace, task }: { agent: AgentRow; workspace: WorkspaceRow; task: WakeTask | null },
+): Promise<FolderRow | null> {
+  const ofRepo = (repoId: string | null) =>
+    workspace.defaultDevice === null || repoId === null ? null : findFolderByRepo(tx, workspace.defaultDevice, repoId)
+  const ofTask = await ofRepo(task?.repoId ?? null)
+  if (ofTask) return ofTask
+  if (agent.defaultFolderId !== null) return findFolder(tx, agent.workspaceId, agent.defaultFolderId)
+  return ofRepo(agent.defaultRepoId)
+}
+
+/**
+ * A wake by assignment or mention that adds nothing to one still waiting is folded into it; a person's own wake never is.
+ */
+async function findSameQueued(tx: Tx, wake: Wake): Promise<RunRow | null> {
+  if (wake.triggerSource !== 'assignment' && wake.triggerSource !== 'mention') return null
+  const taskId = wake.task?.id ?? null
+  for (const run of await listLiveOfAgent(tx, wake.agent.id)) {
+    if (run.status !== 'queued' || run.triggerSource !== wake.triggerSource || run.taskId !== taskId) continue
+    if (run.conversationId !== (wake.conversationId ?? null)) continue
+    const details = await findDetails(tx, run.id)
+    if (wake.prompt === null || details?.prompt === wake.prompt) return run
+  }
+  return null
+}
+
+/** Without what is null: that leaves the task's or the agent's own. */
+const given = (overrides: RunOverrides): RunOverrides =>
+  Object.fromEntries(Object.entries(overrides).filter(([, value]) => value !== null))
+
+const overridesOf = (task: WakeTask | null): RunOverrides => ({
+  environment: task?.environment ?? null,
+  harness: task?.harness ?? null,
+  model: task?.modelId ?? null,
+  reasoningEffort: task?.reasoningEffort ?? null,
+})
