@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { setImmediate } from 'node:timers/promises'
 import { fail } from '../../shared/api/errors.ts'
 import { mebibyte } from '../../shared/api/route.ts'
 import type { StoredContent } from '../../shared/api/stored-content.ts'
@@ -38,6 +39,8 @@ export interface ContentBody {
 const streamBytes = 2 * mebibyte
 /** All but the content. */
 const restLimit = mebibyte
+/** After this many others have their turn: of a connection with much to read, node would read two megabytes in one turn. */
+const turnBytes = 64 * 1024
 /** The sender has this time for nothing, and more with each byte. */
 const graceMs = 15_000
 
@@ -81,10 +84,14 @@ async function split(chunks: BodyChunks, reading: ContentReading): Promise<Omit<
 
 async function* splitsOf(chunks: BodyChunks, splitter: ContentSplitter, limit: number): AsyncGenerator<Split, void> {
   let length = 0
+  let turnAt = turnBytes
   for (let chunk = await chunks.next(); chunk !== null; chunk = await chunks.next()) {
     length += chunk.length
     if (length > limit) throw new BodyTooLargeError()
     yield* splitter.push(chunk)
+    if (length < turnAt) continue
+    turnAt = length + turnBytes
+    await setImmediate()
   }
 }
 

@@ -13,6 +13,8 @@ export interface ServerProbe {
    * a loop with nothing to do are `lagResolutionMs`.
    */
   lagP99(): Promise<number>
+  /** The same without what others did: at most the time for which the thread had a processor. */
+  ownLagP99(): Promise<number>
   /** Resident bytes after a collection. */
   residentBytes(): Promise<number>
 }
@@ -36,6 +38,7 @@ export function serverProbe({ scratch }: Pick<Context, 'scratch'>, name: string)
   return {
     nodeFlags: ['--import', url.href],
     lagP99: async () => (await ask('lag')) as number,
+    ownLagP99: async () => (await ask('ownLag')) as number,
     residentBytes: async () => (await ask('resident')) as number,
   }
 }
