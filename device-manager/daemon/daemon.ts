@@ -103,7 +103,8 @@ export class Daemon {
       log,
       onCaughtUp: (runIds) => this.supervisor.caughtUp(runIds),
     })
-    this.pool = new HostPool({ places, world, log, spoolPages: config.spoolPages, unsentBytes: config.unsentBytes })
+    const { spoolPages, unsentBytes } = config
+    this.pool = new HostPool({ places, world, log, spoolPages, unsentBytes, wall: () => this.surroundings.wall() })
     this.isolation = new Isolation({
       ...options,
       hidden: config.otherDirs,

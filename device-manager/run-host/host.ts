@@ -8,6 +8,7 @@ import { changeSetOf } from './ending.ts'
 import type { StartRequest } from './launch/launch.ts'
 import { messageOf, type HostLog } from '../log/host-log.ts'
 import { cleanUp, prepare, type Assignment, type Prepared } from './preparation.ts'
+import { StandingWall } from './standing-wall.ts'
 import type { HostRecord, HostRequest, HostReply, hostPhases } from './wire/protocol.ts'
 import { endedEvent, reportMaker } from './end-report.ts'
 import { LiveRun } from './run.ts'
@@ -58,6 +59,7 @@ export class RunHost {
   #earlyInputs: { inputId: string; text: string }[] = []
   /** Opened while nobody waits. */
   #spoolAhead: Spool | null = null
+  readonly #wall: StandingWall
   #writer: EventWriter | null = null
   #run: LiveRun | null = null
   #cancelLonely: (() => void) | null = null
@@ -65,6 +67,7 @@ export class RunHost {
 
   constructor(options: HostOptions) {
     this.#options = options
+    this.#wall = new StandingWall(options.world)
   }
 
   hello(): HostReply {
@@ -120,6 +123,9 @@ export class RunHost {
       // Heard by the socket before all else.
       case 'owner':
         return
+      case 'stand_by':
+        if (this.#phase === 'idle' && !this.#isLeaving) this.#wall.standBy(request.wall)
+        return
       case 'assign':
         return void this.#assign(request)
       case 'start':
@@ -165,12 +171,14 @@ export class RunHost {
         onBroken: (message) => this.#run?.stop('crashed', message),
         onDamaged: (message) => this.#options.reply({ type: 'spool_damaged', message }),
       })
-      this.#prepared = await prepare(stateDir, request, { world, log })
+      this.#prepared = await prepare(stateDir, request, { world, log, wall: this.#wall })
     } catch (error) {
       log('prepare_failed', { ...key, error: messageOf(error) })
       if (error instanceof SpoolDamagedError) this.#options.reply({ type: 'spool_damaged', message: messageOf(error) })
       return this.#leave(74)
     }
+    // A run without a wall did not take it.
+    this.#wall.end()
     this.#phase = 'prepared'
     this.#options.reply({ type: 'prepared' })
     if (this.#earlyStop) return this.#endWithoutHarness(this.#earlyStop.exitReason, this.#earlyStop.message)
@@ -264,6 +272,7 @@ export class RunHost {
     if (this.#isLeaving) return
     this.#isLeaving = true
     this.#spoolAhead?.close()
+    this.#wall.end()
     this.#writer?.close()
     if (this.#prepared) await cleanUp(this.#prepared)
     this.#options.leave(exitCode, (this.#prepared?.lookup.hanging ?? 0) > 0)

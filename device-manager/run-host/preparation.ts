@@ -11,7 +11,7 @@ import { adapterOfRun } from '../harness/registry.ts'
 import { removeRunCgroup } from '../process/cgroup.ts'
 import { findProgram } from '../process/program.ts'
 import { hiddenFolderAround } from '../wall/hidden.ts'
-import { makeWall, type Wall } from '../wall/wall.ts'
+import type { Wall } from '../wall/wall.ts'
 import { knownEnv, pathOf } from './launch/environment.ts'
 import { foldersAround } from './launch/folders-around.ts'
 import { readSkills, type SkillsRead } from './launch/skills.ts'
@@ -21,6 +21,7 @@ import { ownFolders } from './permission/own-folders.ts'
 import { PathLookup } from '../../shared/permissions/path-lookup.ts'
 import type { JudgedPlace } from '../../shared/permissions/patterns/path-rules.ts'
 import type { HostRequest } from './wire/protocol.ts'
+import type { StandingWall } from './standing-wall.ts'
 import { makePrivateFolder, runPaths, writePrivateFile, type RunPaths } from './wire/record.ts'
 
 export type Assignment = Extract<HostRequest, { type: 'assign' }>
@@ -63,7 +64,7 @@ export interface Prepared {
 export async function prepare(
   stateDir: string,
   assigned: Assignment,
-  { world, log }: { world: World; log: HostLog },
+  { world, log, wall }: { world: World; log: HostLog; wall: StandingWall },
 ): Promise<Prepared> {
   const { spec } = assigned
   const paths = runPaths(stateDir, spec.runId)
@@ -72,7 +73,7 @@ export async function prepare(
     for (const old of [paths.harness, paths.base, paths.store]) rmSync(old, { recursive: true, force: true })
   const cwd = spec.folder?.rootPath ?? assigned.homeDir
   const taking = baseOf(assigned, { storeDir: paths.store, world })
-  const walling = wallOf(assigned, { paths, cwd, world })
+  const walling = wallOf(assigned, { paths, cwd, wall })
   // While git is at work.
   const skills = takesSkills(spec) ? await skillsOf(assigned, { stateDir, cwd, world }) : null
   const assignment = skills === null ? assigned : { ...assigned, spec: withTheseSkills(spec, skills.told.digest) }
@@ -131,7 +132,7 @@ function recordBase(paths: RunPaths, { spec, fence }: Assignment, base: BaseResu
 /** Made while git is at work, so that the start only enters it. What is wrong with it is a problem for the launch to tell. */
 async function wallOf(
   { wall: spec }: Assignment,
-  { paths, cwd, world }: { paths: RunPaths; cwd: string; world: World },
+  { paths, cwd, wall }: { paths: RunPaths; cwd: string; wall: StandingWall },
 ): Promise<Prepared['wall']> {
   if (spec === null) return null
   try {
@@ -142,7 +143,7 @@ async function wallOf(
       )
     }
     makePrivateFolder(paths.harness)
-    return await makeWall(spec, [paths.harness], world)
+    return await wall.make(spec, [paths.harness])
   } catch (problem) {
     return { problem }
   }

@@ -9,6 +9,7 @@ import { launchHarness, type StartRequest } from './launch/launch.ts'
 import { messageOf, type HostLog } from '../log/host-log.ts'
 import { Pipeline } from './output/pipeline.ts'
 import { cleanUp, prepare, type Assignment } from './preparation.ts'
+import { StandingWall } from './standing-wall.ts'
 import { hostRequest } from './wire/protocol.ts'
 import { streamRedactor, wholeValues } from './output/redaction.ts'
 
@@ -28,7 +29,7 @@ export async function warmUp({ world, log, stateDir, hostId }: WarmUpParts): Pro
     const said = JSON.stringify(assignmentOf(`warm_${hostId}`, stateDir))
     for (let round = 1; round < rounds; round++) readRequests(said)
     const { assignment, start } = readRequests(said)
-    const prepared = await prepare(stateDir, assignment, { world, log })
+    const prepared = await prepare(stateDir, assignment, { world, log, wall: new StandingWall(world) })
     try {
       if ('problem' in prepared.plan) return
       const pipeline = makePipeline(world)

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import path from 'node:path'
-import type { HolderPlan } from './namespaces.ts'
+import { behind, type HolderPlan } from './namespaces.ts'
 import { aliasesOf, cgroupMounts, isWithin, parseMounts, type Mount } from './mounts.ts'
 import { movableAbove, movedFolder } from './marks.ts'
 import { type WallSpec, WallError } from './spec.ts'
@@ -10,10 +10,9 @@ const shownToAll = ['bin', 'compile-cache']
 
 /**
  * Returns what the wall hides on this machine, now: svc's folders by their real paths and by each other path at which a mount shows
- * them, and the sockets of programs outside that start whatever they are told. `own`: folders within the state folder that
- * this run may write to.
+ * them, and the sockets of programs outside that start whatever they are told.
  */
-export function holderPlan(spec: WallSpec, own: readonly string[]): HolderPlan {
+export function holderPlan(spec: WallSpec): HolderPlan {
   demandUnmoved(spec)
   const stateDir = realFolder(spec.stateDir)
   if (stateDir === null) throw new WallError(`The state folder ${spec.stateDir} cannot be found.`)
@@ -29,13 +28,9 @@ export function holderPlan(spec: WallSpec, own: readonly string[]): HolderPlan {
   const isRoot = process.getuid?.() === 0
   makeDoors()
   const doors = doorsOf(isRoot).flatMap((door) => realPath(door) ?? [])
-  const shown = [
-    ...shownToAll.map((name) => ({ name, isWritable: false })),
-    ...own.map((folder) => ({ name: path.relative(spec.stateDir, folder), isWritable: true })),
-  ].filter(({ name }) => existsSync(path.join(stateDir, name)))
   return {
     stateDir,
-    shown,
+    shown: shownToAll.filter((name) => existsSync(path.join(stateDir, name))),
     // A folder within another hidden one is gone with it.
     folders: [
       ...folders.filter((folder) => !ofSvc.some((outer) => outer !== folder && isWithin(folder, outer))),
@@ -68,6 +63,8 @@ export function demandCovered(spec: WallSpec, plan: HolderPlan, holderPid: numbe
   const covered = new Set(mountsOf(holderPid).map(({ mountPoint }) => mountPoint))
   const open = [plan.stateDir, ...plan.folders].find((folder) => !covered.has(folder))
   if (open !== undefined) throw new WallError(`${open} was moved while the wall was made.`)
+  const left = path.join(plan.stateDir, behind)
+  if (covered.has(left)) throw new WallError(`${left} still shows the state folder inside of the wall.`)
   demandUnmoved(spec)
 }
 

@@ -7,10 +7,7 @@ import { judge } from '../isolation/trial.ts'
 
 const plan: HolderPlan = {
   stateDir: '/home/ann/.local/share/svc-device',
-  shown: [
-    { name: 'bin', isWritable: false },
-    { name: 'runs/run_1/harness', isWritable: true },
-  ],
+  shown: ['bin'],
   folders: ["/home/ann/it's/svc"],
   files: ['/run/user/1000/bus'],
   pinned: ['/home/ann/.local', '/home/ann/.local/share'],
@@ -55,10 +52,12 @@ describe('the holder', () => {
   test('the state folder shows what a run needs, the rest is empty, sockets of others are closed', () => {
     const lines = holderScript(plan).split('\n')
     const state = "'/home/ann/.local/share/svc-device'"
-    expect(lines).toContain(`mount --rbind '/home/ann/.local/share/svc-device/hosts' ${state}`)
+    expect(lines).toContain(`mount --no-mtab --move '/home/ann/.local/share/svc-device/hosts' ${state}`)
     expect(lines).toContain(`mount -o remount,bind,ro ${state}`)
     expect(lines).toContain("mount -o remount,bind,ro '/home/ann/.local/share/svc-device/hosts/bin'")
-    expect(lines).not.toContain("mount -o remount,bind,ro '/home/ann/.local/share/svc-device/hosts/runs/run_1/harness'")
+    // The last change: what is told of the run's own folders comes before.
+    expect(lines.indexOf("umount --lazy '.behind'")).toBeGreaterThan(lines.indexOf('done'))
+    expect(lines.indexOf(`mount -o remount,bind,ro ${state}`)).toBeGreaterThan(lines.indexOf("umount --lazy '.behind'"))
     expect(lines).toContain("mount -t tmpfs -o ro,mode=0700,nosuid,nodev svc '/home/ann/it'\\''s/svc'")
     expect(lines).toContain("mount --bind /dev/null '/run/user/1000/bus'")
     expect(lines).toContain("mount --rbind '/home/ann/.local' '/home/ann/.local'")
@@ -125,7 +124,7 @@ describe('the judgement of the trial', () => {
 
 describe('the profile for macOS', () => {
   test('denies the folders, allows what is shown, and keeps signals within', () => {
-    const profile = sandboxProfile({ ...plan, folders: ['/Users/ann/a "b"'] })
+    const profile = sandboxProfile({ ...plan, folders: ['/Users/ann/a "b"'] }, ['runs/run_1/harness'])
     expect(profile.split('\n')).toEqual([
       '(version 1)',
       '(allow default)',

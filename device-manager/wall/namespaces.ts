@@ -8,9 +8,9 @@ import type { WallSpec } from './spec.ts'
  *     bwrap or unshare -> sh (script below) -> cat    the holder: pid 1 of the new namespaces
  *     sh -> nsenter -> unshare --fork -> setpriv -> sh -> the program    enters them
  *
- * The holder makes the mounts and then waits for the end of its input, whose other end the run host holds: when the host
- * dies, however it dies, the holder ends, and the kernel ends all that is left in its pid namespace. It keeps its
- * capabilities, so that nothing inside, which has none, can trace it or open what it has open.
+ * The holder makes the mounts, reads which folders are the run's own, and then waits for the end of its input, whose other end the run
+ * host holds: when the host dies, however it dies, the holder ends, and the kernel ends all that is left in its pid namespace. It
+ * keeps its capabilities, so that nothing inside, which has none, can trace it or open what it has open.
  *
  * Of those who enter, `unshare --fork` stays outside of the pid namespace as the program's parent. It ignores SIGINT and
  * SIGTERM, which go to the whole process group, and ends as its child ended, by the same status or the same signal. bwrap
@@ -23,8 +23,8 @@ export const enteringPrograms = ['nsenter', 'unshare', 'setpriv', 'mount'] as co
 
 export interface HolderPlan {
   stateDir: string
-  /** Folders within the state folder that stay visible, by their paths in it. */
-  shown: readonly { name: string; isWritable: boolean }[]
+  /** Folders within the state folder that every run sees and none changes, by their paths in it. */
+  shown: readonly string[]
   /** Folders that become empty. */
   folders: readonly string[]
   /** Files and sockets that cannot be opened. */
@@ -38,6 +38,8 @@ export interface HolderPlan {
 
 /** The new content of the state folder is put together here: a folder in it that is not shown. */
 const staging = 'hosts'
+/** Where the state folder is seen in its new content, until the run's own folders are. */
+export const behind = '.behind'
 
 /** Files of /proc through which root without capabilities still commands the machine. */
 const rootOnlyProc = ['sys', 'sysrq-trigger', 'irq', 'bus']
@@ -56,7 +58,11 @@ const closeCgroups = (mounts: readonly string[]) => [
   ...mounts.map((at) => `mount -o remount,bind,ro ${quote(at)}`),
 ]
 
-/** Prints the holder's pid as the world outside sees it, once all stands. Ends with an error at the first mount that is refused. */
+/**
+ * Makes all mounts but those of the run's own folders, whose names within the state folder it reads from its input, a line each, up to
+ * an empty one. Prints the holder's pid as the world outside sees it, once all stands. Ends with an error at the first mount
+ * that is refused.
+ */
 export function holderScript(plan: HolderPlan): string {
   const { stateDir, shown } = plan
   const stage = path.posix.join(stateDir, staging)
@@ -73,22 +79,32 @@ export function holderScript(plan: HolderPlan): string {
     // and renames between these and what lies outside of them fail, as between file systems.
     ...plan.pinned.map((folder) => `mount --rbind ${quote(folder)} ${quote(folder)}`),
     `mount -t tmpfs -o mode=0700,nosuid,nodev svc ${quote(stage)}`,
-    ...shown.flatMap(({ name, isWritable }) => {
+    `mkdir ${[behind, ...shown].map((name) => quote(path.posix.join(stage, name))).join(' ')}`,
+    ...shown.flatMap((name) => {
       const at = path.posix.join(stage, name)
       return [
-        `mkdir -p ${quote(at)}`,
         `mount --bind ${quote(path.posix.join(stateDir, name))} ${quote(at)}`,
-        ...(isWritable ? [] : [`mount -o remount,bind,ro ${quote(at)}`]),
+        `mount -o remount,bind,ro ${quote(at)}`,
       ]
     }),
-    `mount --rbind ${quote(stage)} ${quote(stateDir)}`,
-    `mount -o remount,bind,ro ${quote(stateDir)}`,
+    `mount --rbind ${quote(stateDir)} ${quote(path.posix.join(stage, behind))}`,
+    `mount --no-mtab --move ${quote(stage)} ${quote(stateDir)}`,
     ...plan.folders.map((folder) => `mount -t tmpfs -o ro,mode=0700,nosuid,nodev svc ${quote(folder)}`),
     ...plan.files.map((file) => `mount --bind /dev/null ${quote(file)}`),
     ...closeCgroups(plan.cgroups),
     ...(plan.isRoot
       ? rootOnlyProc.map((name) => `if [ -e /proc/${name} ]; then ${readOnly(`/proc/${name}`).join('; ')}; fi`)
       : []),
+    `cd ${quote(stateDir)}`,
+    'while IFS= read -r own && [ -n "$own" ]; do',
+    '  mkdir -p "$own"',
+    `  mount --bind ${quote(behind)}/"$own" "$own"`,
+    'done',
+    // With all mounts below it, of which none can be taken away alone.
+    `umount --lazy ${quote(behind)}`,
+    `rmdir ${quote(behind)}`,
+    'cd /',
+    `mount -o remount,bind,ro ${quote(stateDir)}`,
     'echo "$pid"',
     'exec cat >/dev/null 2>&1',
   ].join('\n')

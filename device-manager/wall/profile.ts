@@ -6,9 +6,10 @@ import type { WallSpec } from './spec.ts'
 /**
  * The wall on macOS: a profile for sandbox-exec, which the program and all that it starts inherit. svc's folders cannot be
  * read or written, and other processes cannot be signalled or looked into. There are no namespaces, so processes can still
- * be listed and what leaves its session lives on: the level is `partial`.
+ * be listed and what leaves its session lives on: the level is `partial`. `own`: names within the state folder of folders that the run
+ * may write to.
  */
-export function sandboxProfile(plan: Omit<HolderPlan, 'isRoot' | 'cgroups'>): string {
+export function sandboxProfile(plan: Omit<HolderPlan, 'isRoot' | 'cgroups'>, own: readonly string[]): string {
   const { stateDir, shown, folders, files, pinned } = plan
   const inState = (name: string) => text(path.posix.join(stateDir, name))
   return [
@@ -18,7 +19,8 @@ export function sandboxProfile(plan: Omit<HolderPlan, 'isRoot' | 'cgroups'>): st
     ...files.map((file) => `(deny file* network* (literal ${text(file)}))`),
     // Also what a rename needs.
     ...pinned.map((folder) => `(deny file-write-unlink (literal ${text(folder)}))`),
-    ...shown.map(({ name, isWritable }) => `(allow ${isWritable ? 'file*' : 'file-read*'} (subpath ${inState(name)}))`),
+    ...shown.map((name) => `(allow file-read* (subpath ${inState(name)}))`),
+    ...own.map((name) => `(allow file* (subpath ${inState(name)}))`),
     // To reach what is shown, the folders above it are looked at, but not listed.
     `(allow file-read-metadata (literal ${text(stateDir)}) (literal ${inState('runs')}))`,
     '(deny signal)',

@@ -15,6 +15,7 @@ import { wallSpec } from '../../wall/spec.ts'
  *     owner (pid, start time)          ->      (first of all; a host that belongs to another daemon that lives answers
  *                                 refused  <-   and closes)
  *                                   hello  <-  (at once on each connection; says what it holds)
+ *     stand_by (wall)                  ->      makes the wall of the run to come, as far as that goes without it
  *     assign (spec, env)               ->      records the base of the change-set
  *                                prepared  <-
  *     start (token, secrets)           ->      launches the harness; a second start is ignored
@@ -29,6 +30,8 @@ import { wallSpec } from '../../wall/spec.ts'
 export const hostRequest = z.discriminatedUnion('type', [
   /** Daemons of the first release do not say who they are. */
   z.object({ type: z.literal('owner'), pid: z.number().int().positive(), startTime: z.string() }),
+  /** The wall that a run would be given now. */
+  z.object({ type: z.literal('stand_by'), wall: wallSpec }),
   z.object({
     type: z.literal('assign'),
     /** Checked whole by the daemon, which started this host, when it came with the offer. */

@@ -7,6 +7,7 @@ import type { HostRecord } from '../../run-host/wire/protocol.ts'
 import { hostPaths, removeHostFiles } from '../../run-host/wire/record.ts'
 import { HostConnection } from './host-connection.ts'
 import { startHostProcess } from './host-process.ts'
+import type { WallSpec } from '../../wall/spec.ts'
 import { HostRecords } from './host-records.ts'
 
 export interface HostPoolOptions {
@@ -15,6 +16,8 @@ export interface HostPoolOptions {
   log: Log
   spoolPages: number
   unsentBytes: number
+  /** The wall that a run would be given now; null: none. Fails when one should be there and cannot be made. */
+  wall(): WallSpec | null | Promise<WallSpec | null>
 }
 
 const startMs = 15_000
@@ -50,13 +53,23 @@ export class HostPool {
     this.spare = starting
     starting.then(
       (host) => {
-        if (this.spare === starting) this.ready = host
+        if (this.spare !== starting) return
+        this.ready = host
+        void this.standBy(host)
       },
       (error: unknown) => {
         if (!this.stopped) this.options.log.error({ err: error }, 'a run host could not be started')
         if (this.spare === starting) this.spare = null
       },
     )
+  }
+
+  /** Has the spare make the wall of the run to come. What is wrong with it, a run will tell. */
+  private async standBy(host: HostConnection): Promise<void> {
+    const wall = await Promise.resolve()
+      .then(() => this.options.wall())
+      .catch(() => null)
+    if (wall !== null && this.ready === host) host.send({ type: 'stand_by', wall })
   }
 
   /** The spare if it can be had without waiting. */

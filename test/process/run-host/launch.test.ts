@@ -5,6 +5,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { HarnessLaunchError } from '../../../device-manager/harness/parts/adapter-errors.ts'
 import { launchHarness, type StartRequest } from '../../../device-manager/run-host/launch/launch.ts'
 import { prepare, type Assignment, type Prepared } from '../../../device-manager/run-host/preparation.ts'
+import { StandingWall } from '../../../device-manager/run-host/standing-wall.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 import { runSpecFixture } from '../../kit/run-spec.ts'
 
@@ -44,7 +45,7 @@ async function prepared(folder: string, path: string): Promise<Prepared> {
     harnessVersion: null,
     wall: null,
   }
-  return prepare(folder, assignment, { world: realWorld, log: () => {} })
+  return prepare(folder, assignment, { world: realWorld, log: () => {}, wall: new StandingWall(realWorld) })
 }
 
 async function outputOf(run: Prepared, request: StartRequest, world = realWorld): Promise<string> {

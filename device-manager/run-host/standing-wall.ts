@@ -1,0 +1,33 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { World } from '../../shared/lib/world.ts'
+import type { WallSpec } from '../wall/spec.ts'
+import { beginWall, type Wall, type WallAhead } from '../wall/wall.ts'
+
+/** The wall of this host's run. Most of it is made before there is a run: that takes some twenty programs, one after another. */
+export class StandingWall {
+  readonly #world: World
+  #ahead: { spec: WallSpec; wall: WallAhead } | null = null
+
+  constructor(world: World) {
+    this.#world = world
+  }
+
+  standBy(spec: WallSpec): void {
+    this.end()
+    this.#ahead = { spec, wall: beginWall(spec, this.#world) }
+  }
+
+  /** As `makeWall`. What was made ahead is used when it is the same wall. */
+  make(spec: WallSpec, own: readonly string[]): Promise<Wall> {
+    if (this.#ahead === null || !isDeepStrictEqual(this.#ahead.spec, spec)) this.standBy(spec)
+    const { wall } = this.#ahead!
+    this.#ahead = null
+    return wall.finish(own)
+  }
+
+  /** What was made ahead is not wanted. */
+  end(): void {
+    this.#ahead?.wall.end()
+    this.#ahead = null
+  }
+}

@@ -1,0 +1,118 @@
+import { execFile } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { beginWall, type Wall } from '../../../device-manager/wall/wall.ts'
+import { realWorld } from '../../../shared/lib/world.ts'
+import { linuxTools, needsTool } from '../../kit/needs-bubblewrap.ts'
+import { allProcesses } from '../../kit/programs-processes.ts'
+import { wallSpecOf } from '../../kit/wall.ts'
+import { specOf, testDevice } from '../run-host/host-client.ts'
+import { waitFor } from '../../kit/programs.ts'
+
+/** Most of a wall is made before there is a run. */
+
+const run = promisify(execFile)
+
+describe.each(linuxTools)('with the wall of %s', (tool) => {
+  beforeEach((context) => needsTool(tool, context))
+
+  function machine() {
+    const stateDir = realpathSync(mkdtempSync(join(tmpdir(), 'svc-ahead-')))
+    onTestFinished(() => rmSync(stateDir, { recursive: true, force: true }))
+    const own = join(stateDir, "runs/run_1/it's own")
+    for (const folder of [join(stateDir, 'hosts'), join(stateDir, 'bin')]) mkdirSync(folder)
+    writeFileSync(join(stateDir, 'token'), 'secret')
+    const ahead = beginWall(wallSpecOf(stateDir, tool)!, realWorld)
+    const finish = async () => {
+      mkdirSync(own, { recursive: true })
+      const wall = await ahead.finish([own])
+      onTestFinished(() => wall.end())
+      return wall
+    }
+    return { stateDir, own, ahead, finish }
+  }
+
+  async function inside(wall: Wall, script: string): Promise<string[]> {
+    const env = { PATH: process.env['PATH'] ?? '' }
+    const { file, args } = wall.enter({ file: '/bin/sh', args: ['-c', script], env, cwd: '/', report: '/dev/null' })
+    return (await run(file, args, { env })).stdout.split('\n').filter(Boolean)
+  }
+
+  /** The first process of the namespaces, which has made all mounts that it makes before it is told of a run. */
+  const holderOf = (stateDir: string): Promise<number> =>
+    waitFor(() => {
+      const first = allProcesses(stateDir).find(({ pid }) => isFirst(pid))
+      return first !== undefined && mountsOf(first.pid).includes(`${stateDir}/.behind`) ? first.pid : null
+    }, 'the holder stands')
+
+  test('a folder of the run that came after it can be written to, and nothing else is seen or changed', async () => {
+    const { stateDir, own, finish } = machine()
+    const pid = await holderOf(stateDir)
+    const wall = await finish()
+    expect(wall.holder?.pid).toBe(pid)
+    const lines = await inside(
+      wall,
+      `cd '${stateDir}'; find . | sort; echo mine > "runs/run_1/it's own/file"; { echo x > new; } 2>/dev/null || echo refused`,
+    )
+    expect(lines).toEqual(['.', './bin', './runs', './runs/run_1', "./runs/run_1/it's own", 'refused'])
+    expect(readFileSync(join(own, 'file'), 'utf8')).toBe('mine\n')
+    expect(mountsOf(pid)).not.toContain('.behind')
+  })
+
+  test('is made anew where the holder ended meanwhile', async () => {
+    const { stateDir, finish } = machine()
+    const pid = await holderOf(stateDir)
+    process.kill(pid, 'SIGKILL')
+    await waitFor(() => !existsSync(`/proc/${pid}`), 'it is gone')
+    const wall = await finish()
+    expect(wall.holder?.pid).not.toBe(pid)
+    expect(await inside(wall, `ls '${stateDir}'`)).toEqual(['bin', 'runs'])
+  })
+
+  test('is made anew where the machine is not as it was', async () => {
+    const { stateDir, finish } = machine()
+    const pid = await holderOf(stateDir)
+    mkdirSync(join(stateDir, 'compile-cache'))
+    const wall = await finish()
+    expect(await inside(wall, `ls '${stateDir}'`)).toEqual(['bin', 'compile-cache', 'runs'])
+    await waitFor(() => !existsSync(`/proc/${pid}`), 'the first one is gone')
+  })
+
+  test('that is not wanted leaves nothing', async () => {
+    const { stateDir, ahead } = machine()
+    await holderOf(stateDir)
+    ahead.end()
+    await waitFor(() => allProcesses(stateDir).length === 0, 'nothing is left')
+  })
+
+  test('a run host that stands by takes it for its run, and with it when it is killed', async () => {
+    const device = testDevice()
+    onTestFinished(() => device.remove())
+    const wall = wallSpecOf(device.stateDir, tool)!
+    const host = await device.host()
+    await host.connect()
+    host.send({ type: 'stand_by', wall })
+    const pid = await holderOf(realpathSync(device.stateDir))
+    host.assign(specOf(device, { command: 'echo here > here; sleep 600' }), { wall })
+    await host.reply('prepared')
+    host.start()
+    await waitFor(() => existsSync(join(device.workDir, 'here')), 'the run works')
+    expect(readFileSync(host.recordPath, 'utf8')).toContain(`"pid":${pid}`)
+    host.child.kill('SIGKILL')
+    await waitFor(() => !existsSync(`/proc/${pid}`), 'the wall is gone')
+  })
+})
+
+const mountsOf = (pid: number): string => readFileSync(`/proc/${pid}/mountinfo`, 'utf8')
+
+/** By its number in its own namespace. */
+function isFirst(pid: number): boolean {
+  try {
+    return /^NSpid:.*\t1$/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
+  } catch {
+    return false
+  }
+}
