@@ -68,12 +68,11 @@ async function play(options: SystemOptions): Promise<void> {
       ids.push((await api.insist<{ id: string }>('/workflows/runs', { workflow: 'six' })).id)
     const over = new AbortController()
     const trouble = Promise.all([faults(system, over.signal), answers(system.servers.at(-1)!, ids, over.signal)])
-    trouble.catch(() => undefined)
     const read = (id: string) => api.call<WorkflowRun>('GET', `/workflows/runs/${id}`).catch(() => null)
     // Only those at work are read: to read all of them again and again would be most of the work.
     const atWork = new Map<string, WorkflowRun | null>(ids.map((id) => [id, null]))
     try {
-      await waitFor(
+      const ended = waitFor(
         async () => {
           for (const id of atWork.keys()) {
             const run = await read(id)
@@ -85,6 +84,8 @@ async function play(options: SystemOptions): Promise<void> {
         'all programs end',
         { ms: allMs, everyMs: 300, about: () => JSON.stringify([...atWork.values()], null, 1) },
       )
+      // Who kills and who answers stop when all is over, or fail.
+      await Promise.race([ended, trouble.then(() => ended)])
     } finally {
       over.abort()
       await trouble
@@ -125,8 +126,13 @@ async function answers(server: TestServer, ids: readonly string[], over: AbortSi
       const question = run.parkedQuestion?.id
       if (answered.has(id) && run.parkedChecks === null) past.add(id)
       if (question === undefined || answered.has(id)) continue
-      await api.insist(`/questions/${question}/answer`, { answer: { text: null, selected: ['blue'] } })
-      answered.add(id)
+      // A server that dies meanwhile may have taken it or not (`idempotency_effect_unknown`): the run is looked at again.
+      const answer = { text: null, selected: ['blue'] }
+      const headers = { 'idempotency-key': crypto.randomUUID() }
+      const taken = await api
+        .raw('POST', `/questions/${question}/answer`, { body: { answer }, headers })
+        .catch(() => null)
+      if (taken?.status === 200) answered.add(id)
     }
     await delay(100)
   }
