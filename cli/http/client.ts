@@ -51,6 +51,7 @@ const attempts = 4
 const runPatienceMs = 20_000
 
 export function createClient(caller: Caller, world: World): Client {
+  optimizeNothing()
   const send = (call: ApiCall) => sendPatiently(caller, keyed(call, world), world)
   return {
     caller,
@@ -74,6 +75,16 @@ export function createClient(caller: Caller, world: World): Client {
       throw failureOf(await readReply(response))
     },
   }
+}
+
+/**
+ * From the first call on no code is optimized, which another thread would do. At the exit Node waits for that thread, and the thread may
+ * wait for this one to collect garbage: then the command never ends (nodejs/node#54918, seen with 24.21). What a command does
+ * between its calls is too little to gain by it.
+ */
+function optimizeNothing(): void {
+  const { setFlagsFromString } = process.getBuiltinModule('node:v8')
+  for (const flag of ['--no-turbofan', '--no-maglev']) setFlagsFromString(flag)
 }
 
 function keyed(call: ApiCall, world: World): ApiCall {
