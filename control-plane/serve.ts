@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, renameSync, rmSync, utimesSync, writeFileSync } 
 import { dirname, join } from 'node:path'
 import { dataFiles } from '../shared/lib/places.ts'
 import { keepRelease } from '../shared/lib/release-use.ts'
+import { optimizeNothing } from '../shared/lib/optimize-nothing.ts'
 import { realWorld } from '../shared/lib/world.ts'
 import type { ServerConfig } from './config.ts'
 import { ConfigError } from './process/config-error.ts'
@@ -55,6 +56,7 @@ export async function serve(config: ServerConfig): Promise<void> {
     if (ending) return
     ending = true
     log.info({ signal }, 'draining')
+    optimizeNothing()
     setTimeout(() => process.exit(1), exitMs).unref()
     rmSync(serverFile, { force: true })
     await plane.stop()

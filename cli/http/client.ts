@@ -1,6 +1,7 @@
 import type { IncomingMessage, RequestOptions } from 'node:http'
 import type { World } from '../../shared/lib/world.ts'
 import { backoffMs } from '../../shared/lib/backoff.ts'
+import { optimizeNothing } from '../../shared/lib/optimize-nothing.ts'
 import { ApiFailure, CliError, usageError } from '../errors/cli-error.ts'
 import { parseJsonText } from '../replies/fields.ts'
 import type { Caller } from '../sign-in/caller.ts'
@@ -51,6 +52,7 @@ const attempts = 4
 const runPatienceMs = 20_000
 
 export function createClient(caller: Caller, world: World): Client {
+  // What a command does between its calls is too little to gain by it.
   optimizeNothing()
   const send = (call: ApiCall) => sendPatiently(caller, keyed(call, world), world)
   return {
@@ -75,16 +77,6 @@ export function createClient(caller: Caller, world: World): Client {
       throw failureOf(await readReply(response))
     },
   }
-}
-
-/**
- * From the first call on no code is optimized, which another thread would do. At the exit Node waits for that thread, and the thread may
- * wait for this one to collect garbage: then the command never ends (nodejs/node#54918, seen with 24.21). What a command does
- * between its calls is too little to gain by it.
- */
-function optimizeNothing(): void {
-  const { setFlagsFromString } = process.getBuiltinModule('node:v8')
-  for (const flag of ['--no-turbofan', '--no-maglev']) setFlagsFromString(flag)
 }
 
 function keyed(call: ApiCall, world: World): ApiCall {

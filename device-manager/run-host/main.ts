@@ -1,6 +1,7 @@
 import { dirname } from 'node:path'
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
+import { optimizeNothing } from '../../shared/lib/optimize-nothing.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { bootId, startTimeOf } from '../process/identity.ts'
 import { closeInheritedFiles } from '../process/inherited-files.ts'
@@ -84,6 +85,7 @@ async function main(): Promise<void> {
     }
   }
   const leave = async (exitCode: number, hangs: boolean) => {
+    optimizeNothing()
     await socket.close()
     removeHostFiles(paths)
     if (hangs) process.kill(process.pid, 'SIGKILL')

@@ -1,6 +1,7 @@
 import { utimesSync } from 'node:fs'
 import { homedir, userInfo } from 'node:os'
 import { keepRelease } from '../../shared/lib/release-use.ts'
+import { optimizeNothing } from '../../shared/lib/optimize-nothing.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { version } from '../../shared/lib/version.ts'
 import { compileForSpeed, forgetStart } from './compiler.ts'
@@ -62,6 +63,7 @@ async function run(service: 'systemd' | 'launchd' | null): Promise<void> {
     if (exiting) return
     exiting = true
     log.info({ code }, 'daemon ends')
+    optimizeNothing()
     await control.close().catch(() => undefined)
     await daemon.stop().catch((error: unknown) => log.error({ err: error }, 'the daemon did not stop cleanly'))
     leavePlace(places.daemon)
