@@ -65,6 +65,8 @@ function toldIn(line: string): string | null {
   return id !== null && /, \d{1,9} bytes\)$/.test(line) ? id : null
 }
 
+const idsAtOnce = 1_000
+
 /** A prompt that told an agent of files, without those that this viewer does not see. */
 export async function withoutHiddenFiles(
   db: Db,
@@ -72,8 +74,13 @@ export async function withoutHiddenFiles(
   prompt: string,
 ): Promise<string> {
   const lines = prompt.split('\n')
-  const ids = lines.flatMap((line) => toldIn(line) ?? [])
-  const seen = new Set((await listFilesByIds(db, { workspaceId, ids, visibleTo: viewer })).map(({ id }) => id))
+  const ids = [...new Set(lines.flatMap((line) => toldIn(line) ?? []))]
+  const seen = new Set<string>()
+  // A prompt may be made to name more of them than a statement takes.
+  for (let at = 0; at < ids.length; at += idsAtOnce) {
+    const some = ids.slice(at, at + idsAtOnce)
+    for (const { id } of await listFilesByIds(db, { workspaceId, ids: some, visibleTo: viewer })) seen.add(id)
+  }
   if (ids.every((id) => seen.has(id))) return prompt
   const shown = lines.filter((line) => {
     const id = toldIn(line)

@@ -39,6 +39,18 @@ describe('context', () => {
     expect(outcomeOf(await read('x', 'context'))).toBe('400 invalid_id_format')
     await run.end()
   })
+
+  test('that names more files than a statement takes is shown without those that are not there', async () => {
+    const run = await begin()
+    const named = Array.from(
+      { length: 70_000 },
+      (_, n) => `- file_${String(n).padStart(16, '0')} "a" (text/plain, 1 bytes)`,
+    )
+    const prompt = ['Before.', ...named, 'After.'].join('\n')
+    await root()('run_details').where({ run_id: run.runId }).update({ prompt })
+    expect((await read(run.runId, 'context')).body).toEqual({ prompt: 'Before.\nAfter.' })
+    await run.end()
+  })
 })
 
 describe('manifest', () => {
