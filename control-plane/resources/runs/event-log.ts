@@ -71,10 +71,19 @@ export async function listEvents(
   }
 }
 
-/** Events of the first frames: what a device tells when a run begins. */
-export async function listFirstEvents(db: Db, runId: string): Promise<RunEvent[]> {
+/** What a device tells when a run begins, before its harness says anything. */
+const openingEvents = 10
+
+/** The first events of a run, of its first two frames. */
+export async function listOpeningEvents(db: Db, runId: string): Promise<RunEvent[]> {
   const frames = await listFrames(db, { runId, afterSeq: 0, limit: 2 })
-  return frames.flatMap((frame) => [...eventsOf(frame)].map(({ event }) => event))
+  const events: RunEvent[] = []
+  for (const frame of frames)
+    for (const { event } of eventsOf(frame)) {
+      if (events.length >= openingEvents) return events
+      events.push(event)
+    }
+  return events
 }
 
 /** Events before `beforeSeq`, newest first. */
