@@ -78,7 +78,7 @@ test('the manifest names what the device told, and the doctor and the manifest w
   expect(audit).toContainEqual({
     code: 'setting_ignored',
     severity: 'warning',
-    message: 'Its folders of skills have no effect: Cursor takes none from svc.',
+    message: 'Its list of skill folders has no effect: Cursor takes none from svc.',
     param: 'skillFolders',
   })
   await server.startRun(agent.id)

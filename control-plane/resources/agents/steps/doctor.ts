@@ -196,7 +196,7 @@ const settingNames = {
   backupModel: 'backup model',
   reasoningEffort: 'reasoning effort',
   maxTurns: 'limit of turns',
-  skillFolders: 'folders of skills',
+  skillFolders: 'list of skill folders',
 } as const
 
 /** Settings that have no effect. */
@@ -207,7 +207,7 @@ function ignoredWarnings({ agent, harness }: Pick<DoctorFacts, 'agent' | 'harnes
     .filter((setting) => agent[setting] !== null)
     .map((setting) =>
       warning('setting_ignored', 'warning', {
-        message: `Its ${settingNames[setting]} ${setting === 'skillFolders' ? 'have' : 'has'} no effect: ${program} takes none from svc.`,
+        message: `Its ${settingNames[setting]} has no effect: ${program} takes none from svc.`,
         param: setting,
       }),
     )
