@@ -177,7 +177,7 @@ export class RunHost {
       if (error instanceof SpoolDamagedError) this.#options.reply({ type: 'spool_damaged', message: messageOf(error) })
       return this.#leave(74)
     }
-    // A run without a wall did not take it.
+    // The run has no wall, or another one.
     this.#wall.end()
     this.#phase = 'prepared'
     this.#options.reply({ type: 'prepared' })

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { World } from '../../shared/lib/world.ts'
 import type { WallSpec } from '../wall/spec.ts'
-import { beginWall, type Wall, type WallAhead } from '../wall/wall.ts'
+import { beginWall, makeWall, type Wall, type WallAhead } from '../wall/wall.ts'
 
 /** The wall of this host's run. Most of it is made before there is a run: that takes some twenty programs, one after another. */
 export class StandingWall {
@@ -19,10 +19,10 @@ export class StandingWall {
 
   /** As `makeWall`. What was made ahead is used when it is the same wall. */
   make(spec: WallSpec, own: readonly string[]): Promise<Wall> {
-    if (this.#ahead === null || !isDeepStrictEqual(this.#ahead.spec, spec)) this.standBy(spec)
-    const { wall } = this.#ahead!
+    const ahead = this.#ahead
+    if (ahead === null || !isDeepStrictEqual(ahead.spec, spec)) return makeWall(spec, own, this.#world)
     this.#ahead = null
-    return wall.finish(own)
+    return ahead.wall.finish(own)
   }
 
   /** What was made ahead is not wanted. */

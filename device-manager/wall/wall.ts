@@ -39,33 +39,39 @@ export function beginWall(spec: WallSpec, world: World): WallAhead {
   const begun = begin(spec)
   return {
     end: () => void begun.then((holder) => holder?.end()),
-    async finish(own) {
-      try {
-        const names = own.map((folder) => path.relative(spec.stateDir, folder))
-        const plan = holderPlan(spec)
-        if (spec.tool === 'sandbox-exec') {
-          const profile = sandboxProfile(plan, names)
-          return { holder: null, enter: (entering) => sandboxCommand(spec, profile, entering), end: async () => {} }
-        }
-        const told = { spec, names, world }
-        const ahead = await begun
-        if (ahead !== null && ahead.isOpen() && isDeepStrictEqual(ahead.plan, plan)) {
-          const wall = await finish(ahead, told).catch(() => null)
-          if (wall !== null) return wall
-        }
-        ahead?.end()
-        return await finish(await raise(spec, plan), told)
-      } catch (error) {
-        // Errors of the file system, too: no file may be left for looking at what is mounted.
-        throw error instanceof WallError ? error : notMade(spec, error instanceof Error ? error.message : String(error))
-      }
-    },
+    finish: async (own) => wallOf(await begun, { spec, own, world }),
   }
 }
 
 /** `own`: as for `finish`. Rejects with a WallError. */
 export const makeWall = (spec: WallSpec, own: readonly string[], world: World): Promise<Wall> =>
-  beginWall(spec, world).finish(own)
+  wallOf(null, { spec, own, world })
+
+/** `ahead`: one that was begun before; null: there is none. */
+async function wallOf(
+  ahead: Holder | null,
+  { spec, own, world }: { spec: WallSpec; own: readonly string[]; world: World },
+): Promise<Wall> {
+  try {
+    const names = own.map((folder) => path.relative(spec.stateDir, folder))
+    const plan = holderPlan(spec)
+    if (spec.tool === 'sandbox-exec') {
+      const profile = sandboxProfile(plan, names)
+      return { holder: null, enter: (entering) => sandboxCommand(spec, profile, entering), end: async () => {} }
+    }
+    const told = { spec, names, world }
+    if (ahead !== null && ahead.isOpen() && isDeepStrictEqual(ahead.plan, plan)) {
+      const wall = await finish(ahead, told).catch(() => null)
+      if (wall !== null) return wall
+    }
+    ahead?.end()
+    return await finish(await raise(spec, plan), told)
+  } catch (error) {
+    ahead?.end()
+    // Errors of the file system, too: no file may be left for looking at what is mounted.
+    throw error instanceof WallError ? error : notMade(spec, error instanceof Error ? error.message : String(error))
+  }
+}
 
 /** The first process of the namespaces, which makes the mounts, as long as it is not told which folders are the run's own. */
 interface Holder {

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { hostRecord } from '../../../device-manager/run-host/wire/protocol.ts'
 import { beginWall, type Wall } from '../../../device-manager/wall/wall.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 import { linuxTools, needsTool } from '../../kit/needs-bubblewrap.ts'
@@ -41,7 +42,7 @@ describe.each(linuxTools)('with the wall of %s', (tool) => {
     return (await run(file, args, { env })).stdout.split('\n').filter(Boolean)
   }
 
-  /** The first process of the namespaces, which has made all mounts that it makes before it is told of a run. */
+  /** The first process of the namespaces, which has begun to make the mounts. */
   const holderOf = (stateDir: string): Promise<number> =>
     waitFor(() => {
       const first = allProcesses(stateDir).find(({ pid }) => isFirst(pid))
@@ -100,7 +101,8 @@ describe.each(linuxTools)('with the wall of %s', (tool) => {
     await host.reply('prepared')
     host.start()
     await waitFor(() => existsSync(join(device.workDir, 'here')), 'the run works')
-    expect(readFileSync(host.recordPath, 'utf8')).toContain(`"pid":${pid}`)
+    const record = () => hostRecord.parse(JSON.parse(readFileSync(host.recordPath, 'utf8')))
+    await waitFor(() => record().wall?.pid === pid, 'the record names it')
     host.child.kill('SIGKILL')
     await waitFor(() => !existsSync(`/proc/${pid}`), 'the wall is gone')
   })
