@@ -1,3 +1,4 @@
+import { optimizeNothing } from '../shared/lib/optimize-nothing.ts'
 import { realWorld } from '../shared/lib/world.ts'
 import { bindValues, givenFlags, matchCommand, parseQuickly } from './arguments/parse.ts'
 import type { Command } from './arguments/command.ts'
@@ -83,6 +84,8 @@ async function run({ command, rest, out, env }: Invocation): Promise<number> {
     },
   }
   const flow = await flowOf(command)
+  // A command is over before it would gain by that. Here, since it holds for the whole process.
+  optimizeNothing()
   return flow(context)
 }
 

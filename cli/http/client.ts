@@ -1,7 +1,6 @@
 import type { IncomingMessage, RequestOptions } from 'node:http'
 import type { World } from '../../shared/lib/world.ts'
 import { backoffMs } from '../../shared/lib/backoff.ts'
-import { optimizeNothing } from '../../shared/lib/optimize-nothing.ts'
 import { ApiFailure, CliError, usageError } from '../errors/cli-error.ts'
 import { parseJsonText } from '../replies/fields.ts'
 import type { Caller } from '../sign-in/caller.ts'
@@ -52,8 +51,6 @@ const attempts = 4
 const runPatienceMs = 20_000
 
 export function createClient(caller: Caller, world: World): Client {
-  // What a command does between its calls is too little to gain by it.
-  optimizeNothing()
   const send = (call: ApiCall) => sendPatiently(caller, keyed(call, world), world)
   return {
     caller,
