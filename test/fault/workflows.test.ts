@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import type { WorkflowRun } from '../../shared/api/workflow-fields.ts'
 import { deliver, githubSettings, pullOf, repositoryOf, sha, startFakeGithub } from '../kit/fake-github.ts'
 import { hasPostgres, openPostgres } from '../kit/database.ts'
-import { delay, seededRandom, waitFor } from '../kit/programs.ts'
+import { delay, Hopeless, seededRandom, waitFor } from '../kit/programs.ts'
 import { makeRepo } from '../kit/system-scenario.ts'
 import type { TestServer } from '../kit/system-server.ts'
 import { shortDurations, TestSystem, type SystemOptions } from '../kit/system.ts'
@@ -68,12 +68,15 @@ async function play(options: SystemOptions): Promise<void> {
       ids.push((await api.insist<{ id: string }>('/workflows/runs', { workflow: 'six' })).id)
     const over = new AbortController()
     const trouble = Promise.all([faults(system, over.signal), answers(system.servers.at(-1)!, ids, over.signal)])
+    let failed: string | null = null
+    trouble.catch((error: unknown) => (failed = String(error)))
     const read = (id: string) => api.call<WorkflowRun>('GET', `/workflows/runs/${id}`).catch(() => null)
     // Only those at work are read: to read all of them again and again would be most of the work.
     const atWork = new Map<string, WorkflowRun | null>(ids.map((id) => [id, null]))
     try {
-      const ended = waitFor(
+      await waitFor(
         async () => {
+          if (failed !== null) throw new Hopeless(failed)
           for (const id of atWork.keys()) {
             const run = await read(id)
             if (run !== null && run.status !== 'running') atWork.delete(id)
@@ -84,8 +87,6 @@ async function play(options: SystemOptions): Promise<void> {
         'all programs end',
         { ms: allMs, everyMs: 300, about: () => JSON.stringify([...atWork.values()], null, 1) },
       )
-      // Who kills and who answers stop when all is over, or fail.
-      await Promise.race([ended, trouble.then(() => ended)])
     } finally {
       over.abort()
       await trouble
