@@ -1,7 +1,8 @@
-import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
+import { placeClaude, recording } from './claude-stand-in.ts'
 import { specOf, spooled, testDevice, type TestDevice } from './host-client.ts'
 
 /** A real run host with a stand-in for claude: the skills of a run are read before it starts, and told with its start. */
@@ -10,17 +11,13 @@ let device: TestDevice
 let bin: string
 beforeAll(() => {
   device = testDevice()
-  bin = join(device.stateDir, 'bin')
-  mkdirSync(bin)
-  copyFileSync(join(import.meta.dirname, 'claude-player.mjs'), join(bin, 'claude'))
-  chmodSync(join(bin, 'claude'), 0o755)
+  bin = placeClaude(device)
   const folder = join(device.workDir, 'skills', 'knots')
   mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, 'SKILL.md'), '---\nname: knots\ndescription: Ties a bowline.\n---\nMake a loop.\n')
 })
 afterAll(() => device.remove())
 
-const recording = resolve(import.meta.dirname, '../../fixtures/harness/claude/cbhook-ask.jsonl')
 const permissions = { allow: ['Bash'], ask: [], deny: [], defaultMode: 'ask' as const }
 
 async function play(change: Partial<RunSpec>) {

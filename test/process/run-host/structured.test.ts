@@ -1,22 +1,18 @@
 import { createHash } from 'node:crypto'
-import { chmodSync, copyFileSync, mkdirSync, readFileSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
+import { placeClaude, recording } from './claude-stand-in.ts'
 import { specOf, spooled, testDevice, type TestDevice } from './host-client.ts'
 
 let device: TestDevice
 let bin: string
 beforeAll(() => {
   device = testDevice()
-  bin = join(device.stateDir, 'bin')
-  mkdirSync(bin)
-  copyFileSync(join(import.meta.dirname, 'claude-player.mjs'), join(bin, 'claude'))
-  chmodSync(join(bin, 'claude'), 0o755)
+  bin = placeClaude(device)
 })
 afterAll(() => device.remove())
-
-const recording = resolve(import.meta.dirname, '../../fixtures/harness/claude/cbhook-ask.jsonl')
 
 async function play(
   change: Partial<RunSpec>,
