@@ -275,6 +275,7 @@ export class Daemon {
       },
       forgotten: (runId) => this.forwarder.forget(runId),
       spoolDamaged: (message) => this.spool.distrust(message),
+      spoolGone: () => this.spool.look(),
       changed: () => this.claimReports.report(),
     })
   }

@@ -3,7 +3,7 @@ import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import type { EndReport } from '../../shared/device/protocol.ts'
 import type { ProcessIdentity } from '../process/identity.ts'
 import { HarnessLaunchError } from '../harness/parts/adapter-errors.ts'
-import { openSpool, SpoolDamagedError, type RunKey, type Spool } from '../spool/spool.ts'
+import { openSpool, SpoolDamagedError, SpoolUnavailableError, type RunKey, type Spool } from '../spool/spool.ts'
 import { changeSetOf } from './ending.ts'
 import type { StartRequest } from './launch/launch.ts'
 import { messageOf, type HostLog } from '../log/host-log.ts'
@@ -170,11 +170,13 @@ export class RunHost {
         onSpooled: (lastSeq) => this.#options.spooled(lastSeq),
         onBroken: (message) => this.#run?.stop('crashed', message),
         onDamaged: (message) => this.#options.reply({ type: 'spool_damaged', message }),
+        onGone: (message) => this.#options.reply({ type: 'spool_gone', message }),
       })
       this.#prepared = await prepare(stateDir, request, { world, log, wall: this.#wall })
     } catch (error) {
       log('prepare_failed', { ...key, error: messageOf(error) })
       if (error instanceof SpoolDamagedError) this.#options.reply({ type: 'spool_damaged', message: messageOf(error) })
+      if (error instanceof SpoolUnavailableError) this.#options.reply({ type: 'spool_gone', message: messageOf(error) })
       return this.#leave(74)
     }
     // The run has no wall, or another one.

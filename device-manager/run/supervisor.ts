@@ -27,8 +27,10 @@ export interface SupervisorOptions {
   forward(run: { runId: string; fence: number }): void
   /** The run is over and forgotten. */
   forgotten(runId: string): void
-  /** A run host cannot use the spool. */
+  /** A run host cannot read the spool. */
   spoolDamaged(message: string): void
+  /** A run host finds another file or none where the spool was. */
+  spoolGone(): void
   /** Runs were taken or ended. */
   changed(): void
 }
@@ -272,6 +274,8 @@ export class Supervisor {
         return this.options.forward(state)
       case 'spool_damaged':
         return this.options.spoolDamaged(reply.message)
+      case 'spool_gone':
+        return this.options.spoolGone()
       case 'change_set':
         return this.options.sendChangeSet({ runId, fence: state.fence, requestId: reply.requestId }, reply.result)
       case 'ended':

@@ -91,8 +91,21 @@ export class StandingSpool implements DaemonSpool {
     return this.#on((spool) => spool.freeBytes())
   }
 
+  /** A run host finds another file or none at the path: the daemon's own calls may notice that much later. */
+  look(): void {
+    try {
+      this.freeBytes()
+    } catch {
+      // The calls that follow try again, and say what is wrong.
+    }
+  }
+
   /** A run host met damage that the daemon's own calls may never touch. */
   distrust(why: string): void {
+    const before = this.#openedAt
+    this.look()
+    // What the host read was not this file, or is set right by now.
+    if (this.#openedAt !== before) return
     const damage = new SpoolDamagedError(why)
     if (this.#isTooSoonFor(damage)) return
     this.#trouble ??= damage

@@ -72,6 +72,7 @@ async function capture(flood: string, path: string): Promise<number> {
       throw new Error(message)
     },
     onDamaged: () => undefined,
+    onGone: () => undefined,
     limits: writerLimits,
   })
   const pipeline = new Pipeline({

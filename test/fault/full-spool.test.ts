@@ -79,7 +79,8 @@ test('row 44: a spool that vanishes under a run ends that run as `crashed`, and 
   const spoolFile = (suffix = '') => join(device.stateDir, `spool.db${suffix}`)
   rmSync(spoolFile())
   // As `rm spool.db*` does when the daemon makes the file anew in its midst: the log of the new one goes, too.
-  await waitFor(() => existsSync(spoolFile()), 'a new spool')
+  // Where nothing is written just then, the daemon looks at its file when it is asked how it is.
+  await waitFor(async () => (await device.status()) && existsSync(spoolFile()), 'a new spool')
   for (const suffix of ['-wal', '-shm']) rmSync(spoolFile(suffix), { force: true })
   broken.open('on')
   const run = await system.api.waitForRun(runId, 'failed')

@@ -16,6 +16,8 @@ export interface WriterOptions {
   onBroken(message: string): void
   /** The file cannot be read as a spool. Only the daemon may set it aside; until then it is tried again. */
   onDamaged(message: string): void
+  /** The file that was open is gone, or another one is at its path. Only the daemon makes one where there is none; until then it is tried again. */
+  onGone(message: string): void
   limits: WriterLimits
 }
 export interface WriterLimits {

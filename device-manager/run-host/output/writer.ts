@@ -6,6 +6,7 @@ import {
   SpoolFullError,
   SpoolOrderError,
   SpoolReplacedError,
+  SpoolUnavailableError,
   type Spool,
 } from '../../spool/spool.ts'
 import { isEssential, nothingWritten, pendingEvent, toRows, type PendingEvent, type Written } from './event-lines.ts'
@@ -196,22 +197,34 @@ export class EventWriter {
   /** Opens the file again when it was set aside, and looks whether this run is still whole in the new one. */
   #onSpool(work: (spool: Spool) => void): void {
     try {
-      this.#spool ??= this.#options.openSpool()
-      work(this.#spool)
+      work((this.#spool ??= this.#open()))
     } catch (error) {
       if (error instanceof SpoolOrderError) return this.#break(messageOf(error))
       if (error instanceof SpoolDamagedError) this.#options.onDamaged(messageOf(error))
       if (!(error instanceof SpoolReplacedError)) throw error
-      this.#spool?.close()
-      this.#spool = null
-      const spool = this.#options.openSpool()
-      this.#spool = spool
+      this.#letGo(error)
+      const spool = (this.#spool = this.#open())
       const stats = spool.stats(this.#options.key)
       const left = stats?.lastSeq ?? 0
       if (left !== this.lastSeq || stats?.hasLostRows)
         return this.#break(`the spool was damaged: it holds ${left} of ${this.lastSeq} events`)
       work(spool)
     }
+  }
+
+  #open(): Spool {
+    try {
+      return this.#options.openSpool()
+    } catch (error) {
+      if (error instanceof SpoolUnavailableError) this.#options.onGone(messageOf(error))
+      throw error
+    }
+  }
+
+  #letGo(error: SpoolReplacedError): void {
+    this.#options.onGone(messageOf(error))
+    this.#spool?.close()
+    this.#spool = null
   }
 
   #break(message: string): void {
@@ -240,6 +253,7 @@ export class EventWriter {
         return this.#writeEnding([...attempt.events, pendingEvent(at, ended)], attempt.changeSet, reportOf)
       } catch (error) {
         this.#options.log('ending_write_failed', { runId: this.#options.key.runId, error: messageOf(error) })
+        if (error instanceof SpoolReplacedError) this.#letGo(error)
         if (!(error instanceof SpoolFullError)) return null
       }
     }
@@ -265,8 +279,8 @@ export class EventWriter {
   /** Writes what is left, and the last event; the spool numbers it above what the control plane has, and declares what is lost. */
   #endBroken(ended: PendingEvent, changeSet: ChangeSetResult | null, reportOf: ReportOf): EndReport {
     const { key } = this.#options
-    this.#spool ??= this.#options.openSpool()
-    const left = this.#spool.stats(key)
+    const spool = (this.#spool ??= this.#open())
+    const left = spool.stats(key)
     const seq = (left?.lastSeq ?? 0) + 1
     const told = reportOf({ ...totalsOf(this.#written), eventCount: seq })
     // Rows that were lost only now, after the harness had left: the run is not told as complete all the same.
@@ -275,7 +289,7 @@ export class EventWriter {
     const data = { ...ended.body.data, ...lost }
     const line = Buffer.from(`${JSON.stringify({ seq, at: ended.at, kind: 'ended', data })}\n`)
     const bytes = this.#unsentBytes - (left?.pendingBytes ?? 0)
-    this.#spool.end(key, [{ seq, line }], { report, changeSet }, { lost: { knownSeq: this.lastSeq, bytes } })
+    spool.end(key, [{ seq, line }], { report, changeSet }, { lost: { knownSeq: this.lastSeq, bytes } })
     return report
   }
 

@@ -22,6 +22,7 @@ import { wallSpec } from '../../wall/spec.ts'
  *                                 started  <-
  *                                 spooled  <-  rows up to lastSeq are on disk (coalesced)
  *                           spool_damaged  <-  the daemon sets the file right, which only it may do
+ *                              spool_gone  <-  another file or none is at its path; the daemon looks, and makes it anew
  *     stop / input / change_set.get    ->
  *                                   ended  <-  the ending is in the spool; the host exits
  *     discard                          ->      not started and not wanted any more; the host exits
@@ -79,6 +80,7 @@ export const hostReply = z.discriminatedUnion('type', [
   z.object({ type: z.literal('started'), pid: z.number().int().nullable(), at: z.number().int() }),
   z.object({ type: z.literal('spooled'), lastSeq: z.number().int().nonnegative() }),
   z.object({ type: z.literal('spool_damaged'), message: z.string() }),
+  z.object({ type: z.literal('spool_gone'), message: z.string() }),
   z.object({ type: z.literal('change_set'), requestId: z.string(), result: changeSetResult }),
   z.object({ type: z.literal('ended'), report: endReport }),
 ])

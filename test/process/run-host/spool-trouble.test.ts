@@ -1,4 +1,5 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openSpool } from '../../../device-manager/spool/spool.ts'
@@ -79,6 +80,31 @@ describe('a run host whose spool is in trouble', () => {
     await host.left()
     expect(report).toMatchObject({ exitReason: 'completed', gapBytes: 0 })
     expect(outputOf(spooled(device, runId).events).toString().replace('ready\r\n', '')).toBe(lines(10))
+  })
+
+  test('tells the daemon of a file that is gone, also of one that goes before its ending is written', async () => {
+    const host = await device.host()
+    const went = join(device.workDir, 'went')
+    const spec = specOf(device, {
+      command: `trap 'while [ ! -e "${went}" ]; do sleep 0.02; done; exit 1' INT; stty -echo; echo ready; read x; echo more; while :; do sleep 0.02; done`,
+    })
+    const removeSpool = () => {
+      for (const suffix of ['', '-wal', '-shm']) rmSync(device.spoolPath + suffix)
+    }
+    await host.launch(spec)
+    await until(() => outputOf(spooled(device, spec.runId).events).includes('ready'), 'it runs')
+    removeSpool()
+    host.send({ type: 'input', inputId: '1', text: '' })
+    await host.reply('spool_gone')
+    openSpool(device.spoolPath).close()
+    await until(() => host.log.includes('spool_broken'), 'its rows are missed')
+    removeSpool()
+    openSpool(device.spoolPath).close()
+    writeFileSync(went, '')
+    const { report } = await host.reply('ended')
+    await host.left()
+    expect(report).toMatchObject({ exitReason: 'crashed', logHash: '' })
+    expect(spooled(device, spec.runId).ending?.report).toEqual(report)
   })
 
   test('ends the run as crashed when rows were lost, and uses no seq twice', async () => {

@@ -348,6 +348,30 @@ describe('a spool that turns out wrong while the daemon holds it', () => {
     daemon.close()
   })
 
+  test('a file that a run host finds gone is looked for, and made anew only when it is', () => {
+    append(1, 3)
+    const daemon = standing()
+    daemon.look()
+    expect(opened).toEqual([])
+    for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true })
+    daemon.look()
+    expect(opened).toHaveLength(1)
+    append(1, 2)
+    expect(daemon.read(key, 0, 1e9)).toHaveLength(2)
+    daemon.close()
+  })
+
+  test('damage that a run host met in a file that is gone is not looked for in the one that comes', () => {
+    append(1, 3)
+    const daemon = standing()
+    for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true })
+    append(1, 2)
+    daemon.distrust('database disk image is malformed')
+    expect(opened).toMatchObject([{ salvaged: null }])
+    expect(daemon.read(key, 0, 1e9)).toHaveLength(2)
+    daemon.close()
+  })
+
   test('what a run host met is believed, once', () => {
     append(1, 3)
     const daemon = standing()
