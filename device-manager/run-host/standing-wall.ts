@@ -3,7 +3,7 @@ import type { World } from '../../shared/lib/world.ts'
 import type { WallSpec } from '../wall/spec.ts'
 import { beginWall, makeWall, type Wall, type WallAhead } from '../wall/wall.ts'
 
-/** The wall of this host's run. Most of it is made before there is a run: that takes some twenty programs, one after another. */
+/** The wall of this host's run. Most of it is made before there is a run: that takes several programs, one after another. */
 export class StandingWall {
   readonly #world: World
   #ahead: { spec: WallSpec; wall: WallAhead } | null = null

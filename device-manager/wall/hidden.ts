@@ -1,12 +1,14 @@
 import { existsSync, mkdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { behind, type HolderPlan } from './namespaces.ts'
-import { aliasesOf, cgroupMounts, isWithin, parseMounts, type Mount } from './mounts.ts'
+import { aliasesOf, cgroupMounts, isWithin, mountShownAt, parseMounts, type Mount } from './mounts.ts'
 import { movableAbove, movedFolder } from './marks.ts'
 import { type WallSpec, WallError } from './spec.ts'
 
 /** Of the state folder each run needs these, and cannot change them: `svc`, and Node's cache of its code. */
 const shownToAll = ['bin', 'compile-cache']
+
+const rootOnlyProc = ['/proc/sys', '/proc/sysrq-trigger', '/proc/irq', '/proc/bus']
 
 /**
  * Returns what the wall hides on this machine, now: svc's folders by their real paths and by each other path at which a mount shows
@@ -27,6 +29,13 @@ export function holderPlan(spec: WallSpec): HolderPlan {
   const folders = [...new Set([...others, ...aliases.map((alias) => alias.path)])]
   const isRoot = process.getuid?.() === 0
   makeDoors()
+  const cgroups = [
+    ...new Set(
+      cgroupMounts(mounts)
+        .filter(isOnTop)
+        .map(({ mountPoint }) => mountPoint),
+    ),
+  ]
   const doors = doorsOf(isRoot).flatMap((door) => realPath(door) ?? [])
   return {
     stateDir,
@@ -38,13 +47,9 @@ export function holderPlan(spec: WallSpec): HolderPlan {
     ],
     files: doors.filter((door) => !statSync(door).isDirectory()),
     pinned: movableAbove(ofSvc),
-    cgroups: [
-      ...new Set(
-        cgroupMounts(mounts)
-          .filter(isOnTop)
-          .map(({ mountPoint }) => mountPoint),
-      ),
-    ],
+    cgroups,
+    flags: Object.fromEntries([stateDir, '/proc', ...cgroups].map((at) => [at, mountShownAt(at, mounts)?.flags ?? []])),
+    procFiles: isRoot ? rootOnlyProc.filter((file) => existsSync(file)) : [],
     isRoot,
   }
 }
@@ -56,15 +61,27 @@ export function demandUnmoved(spec: WallSpec): void {
 }
 
 /**
- * Looks from outside at what the holder mounted: each mount lies at its path still, and the folder of that path is the one
+ * Looks from outside at what the holder mounted: each mount is what shows at its path, and the folder of that path is the one
  * that was noted. A program that renamed a folder meanwhile is seen by one of the two.
  */
 export function demandCovered(spec: WallSpec, plan: HolderPlan, holderPid: number): void {
-  const covered = new Set(mountsOf(holderPid).map(({ mountPoint }) => mountPoint))
-  const open = [plan.stateDir, ...plan.folders].find((folder) => !covered.has(folder))
+  const mounts = mountsOf(holderPid)
+  const shown = (at: string) => {
+    const mount = mountShownAt(at, mounts)
+    return mount?.mountPoint === at ? mount : null
+  }
+  const { stateDir, folders, files, pinned, cgroups, procFiles } = plan
+  const isEmptied = (folder: string) => shown(folder)?.type === 'tmpfs' && shown(folder)?.isReadOnly === true
+  const open = [stateDir, ...folders].find((folder) => !isEmptied(folder)) ?? pinned.find((folder) => !shown(folder))
   if (open !== undefined) throw new WallError(`${open} was moved while the wall was made.`)
-  const left = path.join(plan.stateDir, behind)
-  if (covered.has(left)) throw new WallError(`${left} still shows the state folder inside of the wall.`)
+  const readable = files.find((file) => shown(file)?.root !== '/null')
+  if (readable !== undefined) throw new WallError(`${readable} could be opened inside of the wall.`)
+  const shownInState = plan.shown.map((name) => path.join(stateDir, name))
+  const writable = [...shownInState, ...cgroups, ...procFiles].find((file) => !shown(file)?.isReadOnly)
+  if (writable !== undefined) throw new WallError(`${writable} could be written to inside of the wall.`)
+  const left = path.join(stateDir, behind)
+  if (mounts.some(({ mountPoint }) => mountPoint === left))
+    throw new WallError(`${left} still shows the state folder inside of the wall.`)
   demandUnmoved(spec)
 }
 

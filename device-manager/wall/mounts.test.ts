@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { aliasesOf, cgroupMounts, isWithin, parseMounts } from './mounts.ts'
+import { aliasesOf, cgroupMounts, isWithin, mountShownAt, parseMounts } from './mounts.ts'
 
 const table = parseMounts(
   [
@@ -44,4 +44,22 @@ test('a folder beside another one with the same beginning is not within it', () 
   expect(isWithin('/home/ann/..x', '/home/ann')).toBe(true)
   expect(isWithin('/home/ann', '/home/ann')).toBe(true)
   expect(isWithin('/home', '/home/ann')).toBe(false)
+})
+
+test('what a mount covers does not show, whatever is mounted there', () => {
+  const mounts = parseMounts(
+    [
+      '1 0 8:1 / / rw - ext4 a rw',
+      '2 1 8:2 / /home rw - ext4 b rw',
+      '3 2 0:9 / /home/ann/svc ro,nosuid - tmpfs svc ro',
+      '4 2 8:2 / /home rw - ext4 b rw',
+      '5 4 0:10 / /home/ann/bin ro - tmpfs svc ro',
+      '6 5 8:2 /x /home/ann/bin rw - ext4 b rw',
+    ].join('\n'),
+  )
+  expect(mountShownAt('/home/ann/svc', mounts)).toMatchObject({ id: '4', mountPoint: '/home' })
+  expect(mountShownAt('/home/ann/bin', mounts)).toMatchObject({ id: '6', isReadOnly: false })
+  expect(mountShownAt('/home/ann/bin/x', mounts)?.id).toBe('6')
+  expect(mountShownAt('/etc', mounts)).toMatchObject({ id: '1', type: 'ext4' })
+  expect(mountShownAt('/etc', [])).toBeNull()
 })

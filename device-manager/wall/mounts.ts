@@ -3,6 +3,9 @@ import { unescapeMount } from '../process/cgroup.ts'
 
 /** One line of /proc/self/mountinfo. */
 export interface Mount {
+  id: string
+  /** Id of the mount that this one is mounted on. */
+  parent: string
   /** `major:minor` of the file system. */
   device: string
   /** The folder of the file system that is shown. */
@@ -10,21 +13,58 @@ export interface Mount {
   mountPoint: string
   /** Type of the file system. */
   type: string
+  isReadOnly: boolean
+  /** What else is set for the mount, and not for its file system. */
+  flags: readonly string[]
 }
 
 export function parseMounts(text: string): Mount[] {
   return text.split('\n').flatMap((line) => {
     const [before, after] = line.split(' - ')
-    const [, , device, root, mountPoint] = before!.split(' ')
+    const [id, parent, device, root, mountPoint, options] = before!.split(' ')
     const type = after?.split(' ')[0]
-    if (device === undefined || root === undefined || mountPoint === undefined || type === undefined) return []
-    return [{ device, root: unescapeMount(root), mountPoint: unescapeMount(mountPoint), type }]
+    if (!id || !parent || !device || root === undefined || mountPoint === undefined || type === undefined) return []
+    const set = options?.split(',') ?? []
+    const at = unescapeMount(mountPoint)
+    return [
+      {
+        id,
+        parent,
+        device,
+        root: unescapeMount(root),
+        mountPoint: at,
+        type,
+        isReadOnly: set.includes('ro'),
+        flags: set.filter(isFlag),
+      },
+    ]
   })
 }
+
+const isFlag = (option: string) => /^(?:nosuid|nodev|noexec|nosymfollow|noatime|nodiratime|relatime)$/.test(option)
 
 /** The mounts at which control groups show. Whoever may write there freezes or kills the processes of a group. */
 export function cgroupMounts(mounts: readonly Mount[]): Mount[] {
   return mounts.filter(({ type }) => type === 'cgroup' || type === 'cgroup2')
+}
+
+/** The mount that shows at `at`, which is an absolute path without links; null: there is none at all. */
+export function mountShownAt(at: string, mounts: readonly Mount[]): Mount | null {
+  const ids = new Set(mounts.map(({ id }) => id))
+  let shown =
+    mounts.find(({ id, parent, mountPoint }) => mountPoint === '/' && (parent === id || !ids.has(parent))) ?? null
+  // From the root downwards, as the kernel goes: what a mount covers is not gone into.
+  for (let next = shown; next !== null;) {
+    shown = next
+    const { id } = shown
+    next = mounts
+      .filter((mount) => mount.parent === id && mount.id !== id && isWithin(at, mount.mountPoint))
+      .reduce<Mount | null>(
+        (first, mount) => (first && first.mountPoint.length <= mount.mountPoint.length ? first : mount),
+        null,
+      )
+  }
+  return shown
 }
 
 /** The same files under another path: `path` shows what lies at `of`. */

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { enterCommand, holderCommand, holderScript, type HolderPlan } from './namespaces.ts'
+import { mountLine } from './mount-entry.ts'
+import { enterCommand, holderCommand, holderScript, mountEntries, ownLines, type HolderPlan } from './namespaces.ts'
 import { sandboxCommand, sandboxProfile } from './profile.ts'
 import { trueExit, troubleIn } from './launch-report.ts'
 import type { WallSpec } from './spec.ts'
@@ -12,6 +13,12 @@ const plan: HolderPlan = {
   files: ['/run/user/1000/bus'],
   pinned: ['/home/ann/.local', '/home/ann/.local/share'],
   cgroups: ['/sys/fs/cgroup'],
+  flags: {
+    '/sys/fs/cgroup': ['nosuid', 'relatime'],
+    '/home/ann/.local/share/svc-device': ['noatime'],
+    '/proc': ['noexec'],
+  },
+  procFiles: [],
   isRoot: false,
 }
 const programs = Object.fromEntries(
@@ -36,35 +43,59 @@ const words = (text: string) => text.split(' ')
 describe('the holder', () => {
   test('bwrap makes namespaces and nothing else; the mounts are those of the script', () => {
     const namespaces = '--unshare-user --unshare-pid --as-pid-1 --die-with-parent --cap-add ALL --dev-bind / / --'
-    expect(holderCommand(spec('bwrap'), plan).slice(0, -1)).toEqual(words(`/usr/bin/bwrap ${namespaces} /bin/sh -c`))
-    expect(holderCommand(spec('bwrap'), plan).at(-1)).toBe(holderScript(plan))
+    expect(holderCommand(spec('bwrap'), plan, 'at_once').slice(0, -1)).toEqual(
+      words(`/usr/bin/bwrap ${namespaces} /bin/sh -c`),
+    )
+    expect(holderCommand(spec('bwrap'), plan, 'at_once').at(-1)).toBe(holderScript(plan, 'at_once'))
   })
 
   test('unshare makes the same ones, and dies with the host', () => {
     const namespaces = '--user --map-current-user --keep-caps --mount --propagation slave --pid'
-    expect(holderCommand(spec('unshare'), plan).slice(0, -1)).toEqual(
+    expect(holderCommand(spec('unshare'), plan, 'at_once').slice(0, -1)).toEqual(
       words(
         `/usr/bin/setpriv --pdeathsig KILL -- /usr/bin/unshare ${namespaces} --fork --kill-child=KILL -- /bin/sh -c`,
       ),
     )
   })
 
+  const state = "'/home/ann/.local/share/svc-device'"
+  const hosts = "'/home/ann/.local/share/svc-device/hosts'"
+
   test('the state folder shows what a run needs, the rest is empty, sockets of others are closed', () => {
-    const lines = holderScript(plan).split('\n')
-    const state = "'/home/ann/.local/share/svc-device'"
-    expect(lines).toContain(`mount --no-mtab --move '/home/ann/.local/share/svc-device/hosts' ${state}`)
-    expect(lines).toContain(`mount -o remount,bind,ro ${state}`)
-    expect(lines).toContain("mount -o remount,bind,ro '/home/ann/.local/share/svc-device/hosts/bin'")
+    const lines = holderScript(plan, 'each').split('\n')
+    expect(lines).toContain(`mount --no-mtab --move ${hosts} ${state}`)
+    const bin = "'/home/ann/.local/share/svc-device/hosts/bin'"
+    expect(lines).toContain(`mount -o rbind '/home/ann/.local/share/svc-device/bin' ${bin}`)
+    expect(lines).toContain(`mount -o remount,bind,ro,noatime ${bin}`)
     // The last change: what is told of the run's own folders comes before.
     expect(lines.indexOf("umount --lazy '.behind'")).toBeGreaterThan(lines.indexOf('done'))
     expect(lines.indexOf(`mount -o remount,bind,ro ${state}`)).toBeGreaterThan(lines.indexOf("umount --lazy '.behind'"))
-    expect(lines).toContain("mount -t tmpfs -o ro,mode=0700,nosuid,nodev svc '/home/ann/it'\\''s/svc'")
-    expect(lines).toContain("mount --bind /dev/null '/run/user/1000/bus'")
-    expect(lines).toContain("mount --rbind '/home/ann/.local' '/home/ann/.local'")
-    expect(lines).toContain("mount -o remount,bind,ro '/sys/fs/cgroup'")
+    expect(lines).toContain("mount -t tmpfs -o ro,mode=0700,nosuid,nodev 'svc' '/home/ann/it'\\''s/svc'")
+    expect(lines).toContain("mount -o rbind '/dev/null' '/run/user/1000/bus'")
+    expect(lines).toContain("mount -o rbind '/home/ann/.local' '/home/ann/.local'")
+    expect(lines).toContain("mount -o remount,bind,ro,nosuid,relatime '/sys/fs/cgroup'")
     expect(lines[0]).toBe('set -e')
     expect(lines.some((line) => line.includes("'/proc/sys'"))).toBe(false)
-    expect(holderScript({ ...plan, isRoot: true })).toContain("mount -o remount,bind,ro '/proc/sys'")
+    const asRoot = holderScript({ ...plan, procFiles: ['/proc/sys'] }, 'each')
+    expect(asRoot).toContain("mount -o rbind '/proc/sys' '/proc/sys'\nmount -o remount,bind,ro,noexec '/proc/sys'\n")
+  })
+
+  test('at once, one program reads the same mounts from a table; no path is split, or begins a comment', () => {
+    const spaced = { ...plan, folders: ['/home/ann/our #1 \\ svc\n'], procFiles: ['/proc/sys'] }
+    const script = holderScript(spaced, 'at_once')
+    expect(script.match(/^mount .*$/gm)).toEqual([
+      'mount -t proc svc /proc',
+      expect.stringContaining('mount -t devpts'),
+      `mount -t tmpfs -o mode=0700,nosuid,nodev svc ${hosts}`,
+      "mount --all --fstab '/home/ann/.local/share/svc-device/hosts/.mounts'",
+      `mount --no-mtab --move ${hosts} ${state}`,
+      `mount -o remount,bind,ro ${state}`,
+    ])
+    expect(script).toContain(
+      "'svc /home/ann/our\\040\\0431\\040\\134\\040svc\\012 tmpfs ro,mode=0700,nosuid,nodev 0 0'",
+    )
+    expect(mountEntries(spaced).filter((entry) => !script.includes(mountLine(entry)))).toEqual([])
+    expect(ownLines(['runs/r 1', 'runs/r2'])).toBe('runs/r 1\nruns/r\\0401\nruns/r2\nruns/r2\n\n')
   })
 })
 

@@ -1,5 +1,16 @@
 import path from 'node:path'
 import { begunWord } from './launch-report.ts'
+import {
+  bindReadOnly,
+  bindTree,
+  emptyReadOnly,
+  escapeField,
+  makeReadOnly,
+  mountCommand,
+  mountLine,
+  quote,
+  type MountEntry,
+} from './mount-entry.ts'
 import type { WallSpec } from './spec.ts'
 
 /**
@@ -33,87 +44,127 @@ export interface HolderPlan {
   pinned: readonly string[]
   /** Mounts of control groups, which become read-only. */
   cgroups: readonly string[]
+  /** Flags of the mounts that are made read-only, by path. */
+  flags: Readonly<Record<string, readonly string[]>>
+  /** Files of /proc through which root without capabilities still commands the machine; they become read-only. */
+  procFiles: readonly string[]
   isRoot: boolean
 }
 
-/** The new content of the state folder is put together here: a folder in it that is not shown. */
-const staging = 'hosts'
 /** Where the state folder is seen in its new content, until the run's own folders are. */
 export const behind = '.behind'
-
-/** Files of /proc through which root without capabilities still commands the machine. */
-const rootOnlyProc = ['sys', 'sysrq-trigger', 'irq', 'bus']
-
-const readOnly = (target: string) => [
-  `mount --bind ${quote(target)} ${quote(target)}`,
-  `mount -o remount,bind,ro ${quote(target)}`,
-]
 
 /**
  * A service's groups belong to its user, so a run could kill or freeze the daemon's. In a cgroup namespace of its own it
  * could mount its group once more, which is the daemon's too; so none can be made.
  */
-const closeCgroups = (mounts: readonly string[]) => [
-  'if [ -e /proc/self/ns/cgroup ]; then echo 0 >/proc/sys/user/max_cgroup_namespaces; fi',
-  ...mounts.map((at) => `mount -o remount,bind,ro ${quote(at)}`),
-]
+const noOtherGroups = 'if [ -e /proc/self/ns/cgroup ]; then echo 0 >/proc/sys/user/max_cgroup_namespaces; fi'
+
+/** The new content of the state folder is put together here: a folder in it that is not shown. */
+const stageOf = ({ stateDir }: HolderPlan) => path.posix.join(stateDir, 'hosts')
+
+const flagsAt = ({ flags }: HolderPlan, at: string) => flags[at] ?? []
+
+/** The mounts that can be made at once, in order. */
+export function mountEntries(plan: HolderPlan): MountEntry[] {
+  const { stateDir, shown } = plan
+  const stage = stageOf(plan)
+  return [
+    // Nobody can rename or remove what is a mount in his own namespace. Linux allows no more than that for folders, so links
+    // and renames between these and what lies outside of them fail, as between file systems.
+    ...plan.pinned.map((folder) => bindTree(folder, folder)),
+    ...shown.flatMap((name) =>
+      bindReadOnly(path.posix.join(stateDir, name), path.posix.join(stage, name), flagsAt(plan, stateDir)),
+    ),
+    bindTree(stateDir, path.posix.join(stage, behind)),
+    ...plan.folders.map(emptyReadOnly),
+    ...plan.files.map((file) => bindTree('/dev/null', file)),
+    ...plan.cgroups.map((at) => makeReadOnly(at, flagsAt(plan, at))),
+    ...plan.procFiles.flatMap((file) => bindReadOnly(file, file, flagsAt(plan, '/proc'))),
+  ]
+}
 
 /**
- * Makes all mounts but those of the run's own folders, whose names within the state folder it reads from its input, a line each, up to
- * an empty one. Prints the holder's pid as the world outside sees it, once all stands. Ends with an error at the first mount
- * that is refused.
+ * How mounts are made: `at_once` by one program that reads a table of them, where each that starts costs two milliseconds; or
+ * `each` by a program of its own. At once, a mount is left out that seems to be there already: whoever makes a wall looks at what
+ * is mounted, and makes it by `each` where that is not what it should be.
  */
-export function holderScript(plan: HolderPlan): string {
+export type Mounting = 'at_once' | 'each'
+
+/** Nobody reads it once the mounts are made. */
+const table = '.mounts'
+
+const ownMounts: Record<Mounting, (stateDir: string) => string[]> = {
+  at_once: (stateDir) => {
+    const [from, to] = [path.posix.join(stateDir, behind), stateDir].map((folder) => quote(escapeField(folder)))
+    return [
+      'set --',
+      `: >${table}`,
+      'while IFS= read -r own && [ -n "$own" ] && IFS= read -r field; do',
+      '  set -- "$@" "$own"',
+      `  printf '%s/%s %s/%s none rbind 0 0\\n' ${from} "$field" ${to} "$field" >>${table}`,
+      'done',
+      `[ $# = 0 ] || { mkdir -p -- "$@" && mount --all --fstab ${table}; }`,
+      `rm ${table}`,
+    ]
+  },
+  each: () => [
+    'while IFS= read -r own && [ -n "$own" ] && IFS= read -r field; do',
+    '  mkdir -p -- "$own"',
+    `  mount --rbind ${quote(behind)}/"$own" "$own"`,
+    'done',
+  ],
+}
+
+/**
+ * Makes all mounts but those of the run's own folders, of which it reads `ownLines` from its input. Prints the holder's pid as the world outside sees it, once all stands. Ends with an error at the
+ * first mount that is refused.
+ */
+export function holderScript(plan: HolderPlan, mounting: Mounting): string {
   const { stateDir, shown } = plan
-  const stage = path.posix.join(stateDir, staging)
+  const stage = stageOf(plan)
+  const entries = mountEntries(plan)
+  const staged = quote(path.posix.join(stage, table))
   return [
     'set -e',
     // The kernel takes away by itself what ends in the namespace and has no parent there.
     "trap '' CHLD",
     // The old /proc still shows the outer numbers.
     'read -r pid rest </proc/self/stat',
-    'mount -t proc proc /proc',
+    // By a name of its own: what is mounted below one that it covers is not taken for what is made below it.
+    'mount -t proc svc /proc',
+    noOtherGroups,
     // Terminals of other runs are files that this user may write to.
     'mount -t devpts -o newinstance,ptmxmode=0666,mode=0620 devpts /dev/pts',
-    // Nobody can rename or remove what is a mount in his own namespace. Linux allows no more than that for folders, so links
-    // and renames between these and what lies outside of them fail, as between file systems.
-    ...plan.pinned.map((folder) => `mount --rbind ${quote(folder)} ${quote(folder)}`),
     `mount -t tmpfs -o mode=0700,nosuid,nodev svc ${quote(stage)}`,
     `mkdir ${[behind, ...shown].map((name) => quote(path.posix.join(stage, name))).join(' ')}`,
-    ...shown.flatMap((name) => {
-      const at = path.posix.join(stage, name)
-      return [
-        `mount --bind ${quote(path.posix.join(stateDir, name))} ${quote(at)}`,
-        `mount -o remount,bind,ro ${quote(at)}`,
-      ]
-    }),
-    `mount --rbind ${quote(stateDir)} ${quote(path.posix.join(stage, behind))}`,
+    ...(mounting === 'each'
+      ? entries.map(mountCommand)
+      : [
+          `printf '%s\\n' ${entries.map((entry) => quote(mountLine(entry))).join(' ')} >${staged}`,
+          `mount --all --fstab ${staged}`,
+        ]),
     `mount --no-mtab --move ${quote(stage)} ${quote(stateDir)}`,
-    ...plan.folders.map((folder) => `mount -t tmpfs -o ro,mode=0700,nosuid,nodev svc ${quote(folder)}`),
-    ...plan.files.map((file) => `mount --bind /dev/null ${quote(file)}`),
-    ...closeCgroups(plan.cgroups),
-    ...(plan.isRoot
-      ? rootOnlyProc.map((name) => `if [ -e /proc/${name} ]; then ${readOnly(`/proc/${name}`).join('; ')}; fi`)
-      : []),
     `cd ${quote(stateDir)}`,
-    'while IFS= read -r own && [ -n "$own" ]; do',
-    '  mkdir -p "$own"',
-    `  mount --bind ${quote(behind)}/"$own" "$own"`,
-    'done',
+    ...ownMounts[mounting](stateDir),
     // With all mounts below it, of which none can be taken away alone.
     `umount --lazy ${quote(behind)}`,
     `rmdir ${quote(behind)}`,
     'cd /',
-    `mount -o remount,bind,ro ${quote(stateDir)}`,
+    mountCommand(makeReadOnly(stateDir, [])),
     'echo "$pid"',
     'exec cat >/dev/null 2>&1',
   ].join('\n')
 }
 
+/** What the holder reads: each of the `names` within the state folder, and as a field of a table; then an empty line. */
+export const ownLines = (names: readonly string[]): string =>
+  [...names.flatMap((name) => [name, escapeField(name)]), '', ''].join('\n')
+
 /** Program and arguments that start the holder. */
-export function holderCommand(spec: WallSpec, plan: HolderPlan): string[] {
+export function holderCommand(spec: WallSpec, plan: HolderPlan, mounting: Mounting): string[] {
   const { programs } = spec
-  const shell = ['/bin/sh', '-c', holderScript(plan)]
+  const shell = ['/bin/sh', '-c', holderScript(plan, mounting)]
   if (spec.tool === 'bwrap') {
     const namespaces = ['--unshare-user', '--unshare-pid', '--as-pid-1', '--die-with-parent']
     // The capabilities are those over the new namespaces alone.
@@ -190,8 +241,4 @@ export function enterCommand(
     args: [...before, ...lead, ...relay, ...dropping, ...after],
     env,
   }
-}
-
-export function quote(text: string): string {
-  return `'${text.replaceAll("'", `'\\''`)}'`
 }

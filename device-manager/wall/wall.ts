@@ -5,7 +5,16 @@ import type { World } from '../../shared/lib/world.ts'
 import { identityOf, isAlive, type ProcessIdentity } from '../process/identity.ts'
 import { spawnPiped } from '../process/spawn-piped.ts'
 import { demandCovered, holderPlan } from './hidden.ts'
-import { type Entered, type Entering, enterCommand, holderCommand, type HolderPlan, systemPath } from './namespaces.ts'
+import {
+  type Entered,
+  type Entering,
+  enterCommand,
+  holderCommand,
+  type HolderPlan,
+  type Mounting,
+  ownLines,
+  systemPath,
+} from './namespaces.ts'
 import { sandboxCommand, sandboxProfile } from './profile.ts'
 import { type WallSpec, WallError } from './spec.ts'
 
@@ -60,12 +69,11 @@ async function wallOf(
       return { holder: null, enter: (entering) => sandboxCommand(spec, profile, entering), end: async () => {} }
     }
     const told = { spec, names, world }
-    if (ahead !== null && ahead.isOpen() && isDeepStrictEqual(ahead.plan, plan)) {
-      const wall = await finish(ahead, told).catch(() => null)
-      if (wall !== null) return wall
-    }
-    ahead?.end()
-    return await finish(await raise(spec, plan), told)
+    const isStanding = ahead !== null && ahead.isOpen() && isDeepStrictEqual(ahead.plan, plan)
+    if (!isStanding) ahead?.end()
+    const first = isStanding ? ahead : await raise(spec, plan, 'at_once')
+    const wall = await finish(first, told).catch(() => null)
+    return wall ?? (await finish(await raise(spec, plan, 'each'), told))
   } catch (error) {
     ahead?.end()
     // Errors of the file system, too: no file may be left for looking at what is mounted.
@@ -87,14 +95,14 @@ interface Holder {
 async function begin(spec: WallSpec): Promise<Holder | null> {
   if (spec.tool === 'sandbox-exec') return null
   try {
-    return await raise(spec, holderPlan(spec))
+    return await raise(spec, holderPlan(spec), 'at_once')
   } catch {
     return null
   }
 }
 
-async function raise(spec: WallSpec, plan: HolderPlan): Promise<Holder> {
-  const [file, ...args] = holderCommand(spec, plan)
+async function raise(spec: WallSpec, plan: HolderPlan, mounting: Mounting): Promise<Holder> {
+  const [file, ...args] = holderCommand(spec, plan, mounting)
   // Detached: no signal to the run host's group reaches it.
   const started = spawnPiped(file!, args, { cwd: '/', env: { PATH: systemPath }, detached: true })
   if ('failed' in started) throw notMade(spec, (await started.failed).message)
@@ -126,7 +134,7 @@ async function finish(
   try {
     if (names.some((name) => name === '' || name.includes('\n')))
       throw notMade(spec, 'a folder of the run has no plain name.')
-    child.stdin.write([...names, '', ''].join('\n'))
+    child.stdin.write(ownLines(names))
     const first = await identified(holder, spec, world)
     demandCovered(spec, plan, first.pid)
     child.unref()

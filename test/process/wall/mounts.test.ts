@@ -62,4 +62,11 @@ describe.each(linuxTools)('with the wall of %s', (tool) => {
     const lines = await behindTheWall(mounts, look)
     expect(lines).toEqual(['other/state:', 'other/login:', 'part:', 'covered/ann/login:', 'file', 'mine'])
   })
+
+  test('a mount that is covered does not pass for one that the wall needs', async () => {
+    const mounts = 'mount --bind "$D/home/ann" "$D/home/ann"; mount --bind "$D/home" "$D/home"'
+    const look =
+      'cd "$D/home"; mv ann moved 2>/dev/null || echo pinned; ls -A ann/login; echo mine >ann/state/runs/run_1/harness/x && echo written'
+    expect(await behindTheWall(mounts, look)).toEqual(['pinned', 'written'])
+  })
 })
