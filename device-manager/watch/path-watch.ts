@@ -1,16 +1,20 @@
 import { basename, join, resolve } from 'node:path'
 import type { FSWatcher, watch } from 'chokidar'
+import { z } from 'zod'
 import type { World } from '../../shared/lib/world.ts'
 import type { Log } from '../log/log.ts'
 
 export interface PathWatchOptions {
   world: Pick<World, 'after'>
   log: Log
-  /** Something may have changed since the last call, or since the watch began. */
-  changed(): void
+  /** The path may have changed since the last call; null: each may have, since the watch began. */
+  changed(path: string | null): void
   /** Loads the library, which a daemon without anything to watch never does. */
   load?: () => Promise<typeof watch>
 }
+
+/** Of its event `raw`: the path at which it asked the system to watch. */
+const rawDetails = z.object({ watchedPath: z.string() })
 
 /** A hint that comes late is worth more than a system without room for other programs' watches. */
 export const maxPaths = 256
@@ -67,12 +71,17 @@ export class PathWatch {
       const watcher = start([...wanted], settingsFor(wanted))
       this.watcher = watcher
       watcher.on('error', (error) => this.refused(turn, error))
-      watcher.on('all', () => this.options.changed())
+      watcher.on('all', (_, path) => this.options.changed(path))
+      // What went and came back at once is nothing to the library, but what the system said of it is.
+      watcher.on('raw', (_, name: string | null, details) => {
+        const { watchedPath } = rawDetails.parse(details)
+        if (name === null || name === basename(watchedPath)) this.options.changed(watchedPath)
+      })
       watcher.on('ready', () => {
         if (this.isRefused) this.options.log.info({}, 'folders and sign-ins are watched again')
         this.isRefused = false
         this.isOn = this.watcher === watcher
-        this.options.changed()
+        this.options.changed(null)
       })
     } catch (error) {
       this.refused(turn, error)

@@ -33,8 +33,9 @@ interface Seen {
 
 /**
  * Says which of its subjects changed, by fingerprints of a few paths of each: soon after the system told of a change, and
- * each minute. A subject that is new counts as changed, and so does one that may have changed while it was found out about:
- * a folder that was away for that moment only has the fingerprints of before, and would be taken for missing for good.
+ * each minute. A subject that is new counts as changed, and so does one of whose path the system told, or that may have changed
+ * while it was found out about: a folder that was away for that moment only has the fingerprints of before, and would be taken for
+ * missing for good.
  */
 export class Watch {
   private readonly options: WatchOptions
@@ -48,12 +49,14 @@ export class Watch {
   private told = 0
   /** Subjects that were found out about while the system would not have told of a change. */
   private readonly unwatched = new Set<string>()
+  /** The subjects that a path which is watched belongs to. */
+  private owners = new Map<string, Set<string>>()
 
   constructor(options: WatchOptions) {
     const { world, log } = options
     this.options = options
     this.looks = new Paced({ world, soonMs: 100, gapMs: 500, maxGapMs: 500, act: () => this.look() })
-    this.paths = new PathWatch({ world, log, changed: () => this.hear() })
+    this.paths = new PathWatch({ world, log, changed: (path) => this.hear(path) })
   }
 
   /** Null: it is of no interest any more. */
@@ -80,6 +83,7 @@ export class Watch {
   private async look(): Promise<boolean> {
     const changed: string[] = []
     const points: string[] = []
+    const owners = new Map<string, Set<string>>()
     for (const [name, subject] of Array.from(this.subjects)) {
       const seen = await this.options.patience.wait(name, () => see(subject.paths))
       // A subject that hangs has changed, too, and nothing of it may be touched again.
@@ -92,7 +96,9 @@ export class Watch {
       }
       if (this.subjects.get(name) === subject) this.subjects.set(name, { ...subject, prints })
       points.push(...own)
+      for (const point of own) owners.set(point, (owners.get(point) ?? new Set()).add(name))
     }
+    this.owners = owners
     this.paths.watch(await this.watchable(points))
     if (changed.length > 0) await this.findOut(changed)
     this.cancelLook?.()
@@ -100,8 +106,10 @@ export class Watch {
     return changed.length > 0
   }
 
-  private hear(): void {
+  /** Whatever the system tells of a subject's own path, that path may be as it was before once it is looked at. */
+  private hear(path: string | null): void {
     this.told++
+    for (const name of (path === null ? null : this.owners.get(path)) ?? []) this.lookAgain(name)
     if (this.paths.isReady) {
       for (const name of this.unwatched) this.lookAgain(name)
       this.unwatched.clear()

@@ -129,6 +129,14 @@ test('a folder that was away while it was found out about, before it was watched
   expect(found).toEqual([false, true])
 })
 
+test('a folder that went and came back while it was found out about for another reason is there', async () => {
+  const found = watchSite({ away: 2, back: true })
+  await waitFor(() => found.length === 2, 'its watch began')
+  writeFileSync(at('beside'), 'x')
+  await waitFor(() => found.length > 3, 'it is found out about again')
+  expect(found.slice(0, 4)).toEqual([true, true, false, true])
+})
+
 test('a folder that went while it was found out about for another reason, and came back, is there', async () => {
   const found = watchSite({ away: 2, back: false })
   await waitFor(() => found.length === 2, 'its watch began')
