@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { inject, test } from 'vitest'
 import { openDatabase, type Database } from '../../control-plane/db/open.ts'
+import { deleteRows, resetDatabase, schemaOf, SpareDatabases } from './spare-databases.ts'
 
 /** Databases for tests, migrated and empty. */
 
@@ -20,36 +21,61 @@ export interface PostgresDatabase extends Database {
 /** True where PostgreSQL is installed. */
 export const hasPostgres = (): boolean => shared().postgresUrl !== null
 
-/** A database of its own, cloned from the template; closing it removes it. */
+/** A database like the template, as long as it is open nobody else's. */
 export async function openPostgres(limits: { readMs?: number; writeMs?: number } = {}): Promise<PostgresDatabase> {
-  const { name, url, postgresUrl } = await clone()
+  const spare = new SpareDatabases(shared().folder)
+  const name = spare.take() ?? (await clone())
+  const url = addressOf(name)
   const database = openDatabase({ url, poolSize: 8, ...limits })
   return {
     ...database,
     url,
     async close() {
       await database.close()
-      await asAdmin(postgresUrl, `drop database ${name} with (force)`)
+      if (await isLikeTemplate(url)) spare.give(name)
+      else await drop(name)
     },
+  }
+}
+
+/** Empties it; false when a test has changed more of it than rows, or so much that it cannot be asked. */
+async function isLikeTemplate(url: string): Promise<boolean> {
+  const { template } = shared()
+  const database = openDatabase({ url, poolSize: 1 })
+  try {
+    await resetDatabase(database.root, template!.tables)
+    return (await schemaOf(database.root)) === template!.schema
+  } catch {
+    return false
+  } finally {
+    await database.close()
   }
 }
 
 /** An empty database, for a server that makes its schema itself; closing it removes it. */
 export async function emptyPostgres(): Promise<Pick<PostgresDatabase, 'url' | 'close'>> {
-  const { name, url, postgresUrl } = await clone('template0')
-  return { url, close: () => asAdmin(postgresUrl, `drop database ${name} with (force)`) }
+  const name = await clone('template0')
+  return { url: addressOf(name), close: () => drop(name) }
 }
 
-async function clone(template = 'svc_template') {
+async function clone(template = 'svc_template'): Promise<string> {
+  const name = `svc_${crypto.randomUUID().replaceAll('-', '')}`
+  await asAdmin(`create database ${name} template ${template} strategy file_copy`)
+  return name
+}
+
+const drop = (name: string) => asAdmin(`drop database ${name} with (force)`)
+
+const addressOf = (name: string) => adminUrl().replace('/postgres?', `/${name}?`)
+
+function adminUrl(): string {
   const { postgresUrl } = shared()
   if (postgresUrl === null) throw new Error('PostgreSQL is not installed')
-  const name = `svc_${crypto.randomUUID().replaceAll('-', '')}`
-  await asAdmin(postgresUrl, `create database ${name} template ${template} strategy file_copy`)
-  return { name, url: postgresUrl.replace('/postgres?', `/${name}?`), postgresUrl }
+  return postgresUrl
 }
 
-async function asAdmin(url: string, statement: string): Promise<void> {
-  const admin = openDatabase({ url, poolSize: 1 })
+async function asAdmin(statement: string): Promise<void> {
+  const admin = openDatabase({ url: adminUrl(), poolSize: 1 })
   try {
     await admin.root.raw(statement)
   } finally {
@@ -63,7 +89,7 @@ const postgresTest = test.extend<{ emptied: PostgresDatabase; cloned: PostgresDa
     // Vitest wants the pattern, though nothing is taken.
     // oxlint-disable-next-line no-empty-pattern
     async ({}, use) => {
-      const { url } = await clone()
+      const url = addressOf(await clone())
       const database = openDatabase({ url, poolSize: 8 })
       await use({ ...database, url })
       // Not removed: a worker's end may come after that of the whole cluster.
@@ -72,19 +98,10 @@ const postgresTest = test.extend<{ emptied: PostgresDatabase; cloned: PostgresDa
     { scope: 'worker' },
   ],
   emptied: async ({ cloned }, use) => {
-    await deleteRows(cloned)
+    await deleteRows(cloned.root)
     await use(cloned)
   },
 })
-
-async function deleteRows({ root }: Database): Promise<void> {
-  const { rows } = (await root.raw(
-    "select tablename from pg_tables where schemaname = 'public' and tablename <> 'schema_migrations'",
-  )) as { rows: { tablename: string }[] }
-  const deletes = rows.map(({ tablename }) => `delete from "${tablename}";`).join('')
-  // References between tables would ask for an order.
-  await root.raw(`set session_replication_role = replica; ${deletes} set session_replication_role = origin;`)
-}
 
 /** A test that must hold on SQLite and on PostgreSQL alike. */
 export function onBoth(name: string, run: (database: Database) => Promise<void>): void {

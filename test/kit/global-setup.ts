@@ -8,6 +8,7 @@ import { openDatabase } from '../../control-plane/db/open.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { findPostgres, startPostgres } from '../../scripts/postgres.ts'
 import { currentRelease } from '../../scripts/release.ts'
+import { schemaOf, tablesOf } from './spare-databases.ts'
 
 /**
  * Makes what all tests of a run share: an image of the migrated SQLite schema, and a throw-away PostgreSQL whose template
@@ -20,6 +21,8 @@ export interface SharedDatabases {
   sqliteImage: string | null
   /** Of the cluster's database `postgres`; null where PostgreSQL is not installed. */
   postgresUrl: string | null
+  /** What the migrations make there, of which every database of a test is a copy; null where PostgreSQL is not installed. */
+  template: { tables: string[]; schema: string } | null
   /** Why one of them is missing. */
   trouble: string | null
 }
@@ -64,7 +67,7 @@ export async function teardown(): Promise<void> {
 
 async function prepare(): Promise<Shared> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-tests-'))
-  const databases: SharedDatabases = { folder, sqliteImage: null, postgresUrl: null, trouble: null }
+  const databases: SharedDatabases = { folder, sqliteImage: null, postgresUrl: null, template: null, trouble: null }
   const [postgres] = await Promise.all([preparePostgres(databases), prepareSqlite(folder, databases)])
   return {
     databases,
@@ -110,6 +113,7 @@ async function preparePostgres(databases: SharedDatabases) {
     await admin.close()
     const template = openDatabase({ url: postgres.urlOf(templateName) })
     await migrate(template.root, realWorld.now())
+    databases.template = { tables: await tablesOf(template.root), schema: await schemaOf(template.root) }
     await template.close()
     databases.postgresUrl = postgres.url
   } catch (error) {
