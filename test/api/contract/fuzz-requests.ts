@@ -129,6 +129,6 @@ export function targetsOf({ paths }: OpenApiDocument): Target[] {
 }
 
 export function anyRequest(document: OpenApiDocument): fc.Arbitrary<Sent> {
-  const source: ValueSource = { document, known, named: namedValues }
+  const source: ValueSource = { document, known, named: namedValues, matching: new Map() }
   return fc.oneof(...targetsOf(document).map((target) => requestTo(target, source)))
 }

@@ -16,6 +16,8 @@ export interface ValueSource {
   known: fc.Arbitrary<string>
   /** Values for keys of objects that schemas alone would seldom meet. */
   named: Readonly<Record<string, fc.Arbitrary<unknown>>>
+  /** Texts by the pattern that they match: few patterns stand in many schemas, and making the texts of one costs much. */
+  matching: Map<string, fc.Arbitrary<string>>
 }
 
 export function fitting(source: ValueSource, given: JsonSchema): fc.Arbitrary<unknown> {
@@ -70,13 +72,14 @@ function object(source: ValueSource, { properties = {}, required = [] }: JsonSch
   return fc.oneof({ weight: 5, arbitrary: few }, { weight: 1, arbitrary: all })
 }
 
-function text({ known }: ValueSource, schema: JsonSchema): fc.Arbitrary<string> {
+function text({ known, matching: made }: ValueSource, schema: JsonSchema): fc.Arbitrary<string> {
   const { minLength = 0, maxLength = 40, pattern, format } = schema
   if (format === 'uuid') return fc.oneof(known, fc.uuid())
   if (format === 'date-time')
     return fc.date({ noInvalidDate: true, min: new Date(0) }).map((date) => date.toISOString())
   if (pattern !== undefined) {
-    const matching = fc.stringMatching(new RegExp(pattern, 'u'), { size: 'small' })
+    const matching = made.get(pattern) ?? fc.stringMatching(new RegExp(pattern, 'u'), { size: 'small' })
+    made.set(pattern, matching)
     return typeof schema.example !== 'string' ? matching : fc.oneof(matching, fc.constant(schema.example), known)
   }
   const words = fc.string({ minLength, maxLength: Math.max(minLength, Math.min(maxLength, 60)) })

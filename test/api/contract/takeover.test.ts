@@ -187,7 +187,8 @@ test(`nobody takes over a device (seed ${seed})`, { timeout: 600_000 }, async ()
     defaults: await root('workspaces').where({ id: victim.workspaceId }).select('default_device', 'mcp_servers'),
   })
   const before = await stateOf()
-  const source: ValueSource = { document, known: fc.constantFrom('me', 'main', inPool('agentId'), '<victimId>'), named }
+  const names = fc.constantFrom('me', 'main', inPool('agentId'), '<victimId>')
+  const source: ValueSource = { document, known: names, named, matching: new Map() }
   const done: Record<Actor, number> = { member: 0, 'owner of agents': 0, run: 0, removed: 0, stranger: 0 }
   let at = 0
   for (const step of fc.sample(stepsOver(writes, source), { seed, numRuns: steps })) {
