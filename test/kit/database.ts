@@ -32,7 +32,9 @@ export async function openPostgres(limits: { readMs?: number; writeMs?: number }
     url,
     async close() {
       await database.close()
-      if (await isLikeTemplate(url)) spare.give(name)
+      // A server that runs as a program connects anew when its connections are cut, into what another test has by then.
+      const hasPrograms = inject('programs') !== undefined
+      if (!hasPrograms && (await isLikeTemplate(url))) spare.give(name)
       else await drop(name)
     },
   }
