@@ -84,7 +84,8 @@ describe.each(shells)('a command line in %s', (shell) => {
   })
 
   it('stays in the process group of its leader, so that a signal to the group reaches it', async () => {
-    const { result } = await run('ps -o pgid= -p $$; sh -c "ps -o pgid= -p \\$\\$"', { shell })
+    // Of the shell itself and of a program that it starts. Asked through sh, since fish has no `$$`.
+    const { result } = await run("sh -c 'ps -o pgid= -p $PPID'; sh -c 'ps -o pgid= -p $$'", { shell })
     const groups = result.trim().split(/\s+/)
     expect(groups).toHaveLength(2)
     expect(new Set(groups).size).toBe(1)
