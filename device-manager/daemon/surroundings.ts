@@ -6,6 +6,7 @@ import type { World } from '../../shared/lib/world.ts'
 import type { ProviderReadiness } from '../../shared/device/protocol.ts'
 import type { DaemonConfig } from '../setup/config.ts'
 import type { HarnessProbe } from '../harness/adapter.ts'
+import { FirstStarts } from '../harness/first-start.ts'
 import { harnessDetector, type HarnessDetector } from '../harness/detect-all.ts'
 import { harnessProbe, type ProbeLaunch } from '../harness/probe.ts'
 import { signInFiles } from '../harness/registry.ts'
@@ -42,6 +43,7 @@ export class Surroundings implements HarnessSurroundings {
   readonly svcBinDir: string
   private readonly options: SurroundingsOptions
   private readonly detector: HarnessDetector
+  private readonly firstStarts: FirstStarts
   private latest: { env: Record<string, string>; at: number } | null = null
   private probing: Promise<Record<string, string>> | null = null
   private isProbeDue = false
@@ -52,6 +54,15 @@ export class Surroundings implements HarnessSurroundings {
     this.shell = options.config.shell
     this.svcBinDir = options.places.bin
     this.detector = harnessDetector({ world: options.world })
+    this.firstStarts = new FirstStarts({
+      stateDir: options.places.stateDir,
+      world: options.world,
+      log: options.log,
+      within: async ({ home, env }, use) => {
+        const all = { ...(await this.env()), ...env }
+        return this.walled((enter) => use(harnessProbe({ env: all, homeDir: home, enter })), [home])
+      },
+    })
     try {
       writeSvcProgram(options.places)
     } catch (error) {
@@ -120,18 +131,20 @@ export class Surroundings implements HarnessSurroundings {
     env: Record<string, string>,
     detect: (probe: HarnessProbe) => Promise<ProviderReadiness['harnesses']>,
   ): Promise<ProviderReadiness> {
-    return this.walled(async (enter) => ({
-      harnesses: await detect(harnessProbe({ env, homeDir: this.homeDir, enter })),
-    }))
+    const harnesses = await this.walled((enter) => detect(harnessProbe({ env, homeDir: this.homeDir, enter })))
+    // Nobody waits for it.
+    void this.firstStarts.keep(harnesses)
+    return { harnesses }
   }
 
-  /** Lets programs be started behind a wall of their own, as a run has it. */
+  /** Lets programs be started behind a wall of their own, as a run has it. `own`: folders of svc's that they may write to. */
   private async walled<Result>(
     use: (enter: <L extends ProbeLaunch>(launch: L) => L) => Promise<Result>,
+    own: readonly string[] = [],
   ): Promise<Result> {
     const spec = await this.wall()
     if (spec === null) return use((launch) => launch)
-    const wall = await makeWall(spec, [], this.options.world)
+    const wall = await makeWall(spec, own, this.options.world)
     try {
       return await use((launch) => ({ ...launch, ...wall.enter({ ...launch, report: '/dev/null' }), cwd: '/' }))
     } finally {

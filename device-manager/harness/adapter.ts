@@ -23,6 +23,8 @@ export interface HarnessAdapter {
   detect(probe: HarnessProbe): Promise<HarnessReadiness>
   /** Files that are written when a person signs in or out, where it keeps any; absolute, whether they exist or not. */
   signInFiles?(machine: Pick<HarnessProbe, 'env' | 'homeDir'>): readonly string[]
+  /** What it does at its first start in a new home, where a run has one of its own and would wait for that (first-start.ts). */
+  firstStart?: FirstStart
   /** Returns how to launch it. Pure. Throws HarnessLaunchError (parts/adapter-errors.ts) when the spec does not say enough. */
   command(spec: RunSpec, launch: LaunchFacts): HarnessLaunch
   dialogue(spec: RunSpec, options?: DialogueOptions): HarnessDialogue
@@ -41,6 +43,14 @@ export interface DialogueOptions {
   skills?: readonly GivenSkill[]
 }
 export type RedactText = (text: string) => string
+
+export interface FirstStart {
+  /** Started with these and with its input closed, the program sets itself up in `home` and exits with 0. */
+  args: readonly string[]
+  env(home: string): Readonly<Record<string, string>>
+  /** Says of a file in `home` that a run's home begins with it. */
+  keeps(name: string): boolean
+}
 
 /** The door to the machine for `detect`. */
 export interface HarnessProbe {
@@ -90,6 +100,8 @@ export interface LaunchFacts {
   mcpServers: McpServers
   /** From the folders that the agent names, as they were read for this run. */
   skills: readonly GivenSkill[]
+  /** Holds the files that a first start of this version left (`firstStart`); null: there are none. */
+  firstStartDir: string | null
 }
 
 export interface HarnessLaunch {
@@ -114,6 +126,8 @@ export interface HarnessLaunch {
    * are inside `runDir`. `isMade`: the target is a folder that is made where it is missing.
    */
   links?: readonly { path: string; target: string; isMade?: boolean }[]
+  /** All files of the folder `from` are copied into the folder `path`, inside `runDir`. What cannot be had, the program makes itself. */
+  copies?: readonly { path: string; from: string }[]
 }
 
 /** Says how svc speaks to a program that serves HTTP. It prints its address in a line of its own. */

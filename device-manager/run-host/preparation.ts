@@ -6,6 +6,7 @@ import type { World } from '../../shared/lib/world.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
 import { takesSkills } from '../../shared/runs/takes-skills.ts'
 import type { HarnessAdapter, HarnessLaunch, LaunchFacts } from '../harness/adapter.ts'
+import { firstStartFolder } from '../harness/first-start.ts'
 import { HarnessLaunchError } from '../harness/parts/adapter-errors.ts'
 import { adapterOfRun } from '../harness/registry.ts'
 import { removeRunCgroup } from '../process/cgroup.ts'
@@ -77,7 +78,7 @@ export async function prepare(
   // While git is at work.
   const skills = takesSkills(spec) ? await skillsOf(assigned, { stateDir, cwd, world }) : null
   const assignment = skills === null ? assigned : { ...assigned, spec: withTheseSkills(spec, skills.told.digest) }
-  const plan = planOf(assignment, { paths, cwd, world, skills: skills?.given ?? [] })
+  const plan = planOf(assignment, { stateDir, paths, cwd, world, skills: skills?.given ?? [] })
   const lookup = new PathLookup(world, machineLinks)
   const place = await placeOf(assignment, { stateDir, cwd, lookup })
   const base = await taking
@@ -152,12 +153,19 @@ async function wallOf(
 /** Plans the launch from the spec alone; a spec that does not say enough is a problem for the launch to tell. */
 function planOf(
   { spec, env, loginShell, svcBinDir, harnessVersion }: Assignment,
-  { paths, cwd, world, skills }: { paths: RunPaths; cwd: string; world: World; skills: SkillsRead['given'] },
+  {
+    stateDir,
+    paths,
+    cwd,
+    world,
+    skills,
+  }: { stateDir: string; paths: RunPaths; cwd: string; world: World; skills: SkillsRead['given'] },
 ): Prepared['plan'] {
   try {
     const adapter = adapterOfRun(spec)
     const isRoot = process.getuid?.() === 0
     const facts = {
+      firstStartDir: firstStartOf(stateDir, adapter, harnessVersion),
       env,
       cwd,
       foldersAround: foldersAround(cwd),
@@ -175,6 +183,12 @@ function planOf(
   } catch (problem) {
     return { problem }
   }
+}
+
+function firstStartOf(stateDir: string, { name, firstStart }: HarnessAdapter, version: string | null): string | null {
+  if (firstStart === undefined || version === null) return null
+  const folder = firstStartFolder(stateDir, name, version)
+  return existsSync(folder) ? folder : null
 }
 
 /** Looked up while nobody waits; the launch tells what is wrong with it. */

@@ -35,9 +35,6 @@ export interface SupervisorOptions {
   changed(): void
 }
 
-/** The time after a harness's launch until the next run host is started. */
-const warmAfterMs = 50
-
 /** The time that the hosts of the daemon before are waited for, so that hello tells the truth. */
 const takeUpMs = 5_000
 
@@ -267,8 +264,7 @@ export class Supervisor {
       case 'hello':
         return this.hostFound(state, reply)
       case 'started':
-        // The next host's start would take a processor from the first moments of this harness.
-        this.options.world.after(warmAfterMs, () => this.options.pool.warm())
+        this.options.pool.warmLater()
         return this.handle(runId, { type: 'host_started' })
       case 'spooled':
         return this.options.forward(state)
@@ -325,6 +321,7 @@ export class Supervisor {
       await endCrashed(this.options, state, { record, isOfEarlierBoot, start: this.hosts.startOf(runId) })
       this.handle(runId, { type: 'host_ended' })
       if (record) records.remove(record)
+      this.options.pool.warm()
     } catch (error) {
       // A spool that takes nothing now may take it later.
       this.options.log.error({ err: error, runId }, 'the ending of a crashed run could not be written')

@@ -134,7 +134,7 @@ export interface BenchDevice {
   program: Program
   publicId: string
   stateDir: string
-  /** Resolves when a run host stands by and had a moment to settle. */
+  /** Resolves when a run host stands by and has done what it does ahead of a run. */
   whenWarm(): Promise<void>
   /** Ends the daemon and the run host that stands by. */
   end(): Promise<void>
@@ -187,7 +187,12 @@ export async function startDevice(
     stateDir,
     async whenWarm() {
       await waitFor(() => idleHosts().length === 1, `a run host of ${name} stands by`)
-      await delay(250)
+      // It compiles, and makes the wall of the run to come: both are done when it uses no processor any more.
+      const used = () => idleHosts().map(({ pid }) => processFigures(pid).cpuMs)
+      for (let before = null, now = used(); String(now) !== String(before); now = used()) {
+        before = now
+        await delay(250)
+      }
     },
     async end() {
       await program.end()

@@ -1,3 +1,7 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { waitFor } from '../kit/programs.ts'
 import { allHarnessCases } from '../kit/real-harness.ts'
 import { codexDriver } from './harness/drivers.ts'
 import { limitCases, longCases } from './harness/long-cases.ts'
@@ -7,6 +11,17 @@ import { stageFor } from './harness/stage.ts'
 
 // The quickest of the real ones, so it stands for the others in a usual run of the tests.
 const stage = stageFor(codexDriver)
+test('its first start was made apart, behind a wall where there is one, so that its runs begin with databases', async () => {
+  const all = join(stage().device.stateDir, 'first-starts')
+  const kept = await waitFor(
+    () => (existsSync(all) ? readdirSync(all).find((name) => /^codex-[\d.]+$/.test(name)) : null),
+    'a first start of codex is kept',
+  )
+  const names = readdirSync(join(all, kept))
+  expect(names).toContain('state_5.sqlite')
+  expect(names.filter((name) => !/\.sqlite(-wal)?$/.test(name))).toEqual([])
+})
+
 shortCases(stage, codexDriver)
 if (allHarnessCases) {
   longCases(stage, codexDriver)

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type {
@@ -11,7 +11,7 @@ import type {
 } from '../../device-manager/harness/adapter.ts'
 import type { GivenSkill } from '../../device-manager/harness/parts/skills.ts'
 import { filledServers } from '../../device-manager/harness/parts/mcp-servers.ts'
-import { launcherOf } from '../../device-manager/run-host/launch/launch.ts'
+import { launcherOf, layOut } from '../../device-manager/run-host/launch/launch.ts'
 import { foldersAround } from '../../device-manager/run-host/launch/folders-around.ts'
 import type { RunEventBody } from '../../shared/runs/events.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
@@ -105,6 +105,7 @@ export interface DriveOptions {
   spec?: Partial<RunSpec>
   /** As they were read for the run. */
   skills?: readonly GivenSkill[]
+  firstStartDir?: string
   /** null: the question stays open. */
   decide?: (ask: ToolAsk) => CallDecision | null
   /** Sees the bytes that the dialogue reads. */
@@ -118,6 +119,7 @@ export function driveHarness({
   version,
   spec: changes,
   skills = [],
+  firstStartDir,
   decide = () => ({ behavior: 'allow', rule: null }),
   onOutput = () => {},
 }: DriveOptions): DrivenRun {
@@ -134,17 +136,10 @@ export function driveHarness({
     version,
     mcpServers,
     skills,
+    firstStartDir: firstStartDir ?? null,
   }
   const launch = adapter.command(spec, facts)
-  for (const { path, content } of launch.files) {
-    mkdirSync(dirname(path), { recursive: true })
-    writeFileSync(path, content, { mode: 0o600 })
-  }
-  for (const { path, target, isMade } of launch.links ?? []) {
-    mkdirSync(dirname(path), { recursive: true })
-    if (isMade) mkdirSync(target, { recursive: true })
-    if (existsSync(target)) symlinkSync(target, path)
-  }
+  layOut(runDir, launch)
   const session = adapter.dialogue(spec, { cwd: machine.cwd, mcpServers, skills })
   const events: RunEventBody[] = []
   const asks: ToolAsk[] = []

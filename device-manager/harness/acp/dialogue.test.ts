@@ -342,6 +342,7 @@ it('does not start in the mode strict', () => {
     foldersAround: [],
     runDir: '/r',
     isRoot: false,
+    firstStartDir: null,
     loginShell: '/bin/sh',
     version: null,
     mcpServers: {},

@@ -12,6 +12,7 @@ const launch = (changes: Partial<RunSpec> = {}, version: string | null = '2.1.32
     foldersAround: [],
     runDir: '/run/1',
     isRoot: true,
+    firstStartDir: null,
     loginShell: '/bin/sh',
     version,
     mcpServers: {},

@@ -1,7 +1,7 @@
 import type { HarnessAdapter } from '../adapter.ts'
 import { codexSignInFiles, detectCodex } from './detect.ts'
 import { codexDialogue } from './dialogue.ts'
-import { codexLaunch } from './launch.ts'
+import { codexFirstStart, codexLaunch } from './launch.ts'
 
 /** Codex, driven over pipes by its app-server protocol; every command, patch and MCP call is asked. */
 export const codexAdapter: HarnessAdapter = {
@@ -9,6 +9,7 @@ export const codexAdapter: HarnessAdapter = {
   can: { resume: true, input: true, ask: true },
   detect: detectCodex,
   signInFiles: codexSignInFiles,
+  firstStart: codexFirstStart,
   command: codexLaunch,
   dialogue: codexDialogue,
 }

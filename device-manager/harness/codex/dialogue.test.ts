@@ -241,7 +241,14 @@ describe('the script of a shell command', () => {
 })
 
 it('has a home of its own, without the rules of the person, and trusts no repository', () => {
-  const machine = { isRoot: false, loginShell: '/bin/sh', version: null, mcpServers: {}, skills: [] }
+  const machine = {
+    firstStartDir: null,
+    isRoot: false,
+    loginShell: '/bin/sh',
+    version: null,
+    mcpServers: {},
+    skills: [],
+  }
   const facts = { cwd: '/w', runDir: '/run', ...machine }
   const launch = codexLaunch(specOf({ harness: 'codex' }), {
     ...facts,
@@ -259,7 +266,9 @@ it('has a home of its own, without the rules of the person, and trusts no reposi
     ...facts,
     env: {},
     foldersAround: ['/w'],
+    firstStartDir: '/state/first-starts/codex-1.2.3',
   })
+  expect([launch.copies, open.copies]).toEqual([[], [{ path: '/run/codex', from: '/state/first-starts/codex-1.2.3' }]])
   expect(open.args.join(' ')).not.toMatch(/projects|web_search/)
 })
 

@@ -17,6 +17,7 @@ function launch(
     foldersAround: [],
     runDir: '/run/1',
     isRoot: false,
+    firstStartDir: null,
     loginShell,
     version: null,
     mcpServers: {},

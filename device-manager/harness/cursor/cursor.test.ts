@@ -14,6 +14,7 @@ const facts: LaunchFacts = {
   foldersAround: [],
   runDir: '/r',
   isRoot: false,
+  firstStartDir: null,
   loginShell: '/bin/sh',
   version: null,
   mcpServers: {},

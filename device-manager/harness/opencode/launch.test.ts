@@ -21,6 +21,7 @@ function launch(
     foldersAround: ['/work', '/'],
     runDir: '/run dir',
     isRoot: false,
+    firstStartDir: null,
     loginShell: '/bin/sh',
     version: '1.18.33',
     mcpServers,

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { constants, copyFileSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, relative, isAbsolute, dirname } from 'node:path'
 import type { World } from '../../../shared/lib/world.ts'
 import type { HarnessLaunch } from '../../harness/adapter.ts'
@@ -38,8 +38,7 @@ export function launchHarness(
   const { program } = plan
   const isKnown = program !== null && program.path === path && world.monotonic() - program.at <= freshMs
   const file = isKnown ? program.file : programAt(plan.launch.file, { path, cwd })
-  for (const { path, content } of plan.launch.files) writeHarnessFile(paths.harness, path, content)
-  for (const link of plan.launch.links ?? []) linkHarnessFile(paths.harness, link)
+  layOut(paths.harness, plan.launch)
   const launchChild = launcherOf(plan.launch)
   const command = { file, args: plan.launch.args, env, cwd }
   if (wall === null) return { ...launchChild({ ...command, ...on }), launchTrouble: () => null }
@@ -106,13 +105,28 @@ function unwalled(problem: unknown): unknown {
   return problem instanceof WallError ? new HarnessLaunchError(problem.message) : problem
 }
 
-function writeHarnessFile(runDir: string, path: string, content: string): void {
-  writeFileSync(placeInside(runDir, path), content, { mode: 0o600 })
+/** Puts into the folder of the run's own what the launch asks for. */
+export function layOut(
+  runDir: string,
+  { files, links, copies }: Pick<HarnessLaunch, 'files' | 'links' | 'copies'>,
+): void {
+  for (const { path, content } of files) writeFileSync(placeInside(runDir, path), content, { mode: 0o600 })
+  for (const link of links ?? []) linkHarnessFile(runDir, link)
+  for (const copy of copies ?? []) copyHarnessFiles(runDir, copy)
+}
+
+function copyHarnessFiles(runDir: string, { path, from }: NonNullable<HarnessLaunch['copies']>[number]): void {
+  mkdirSync(placeInside(runDir, path), { recursive: true, mode: 0o700 })
+  try {
+    for (const name of readdirSync(from)) copyFileSync(join(from, name), join(path, name), constants.COPYFILE_FICLONE)
+  } catch {
+    // Another version's took its place at this moment, or the disk is full: the program tells better.
+  }
 }
 
 function linkHarnessFile(
   runDir: string,
-  { path, target, isMade = false }: NonNullable<LaunchPlan['launch']['links']>[number],
+  { path, target, isMade = false }: NonNullable<HarnessLaunch['links']>[number],
 ): void {
   const place = placeInside(runDir, path)
   try {

@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import type { ChildProcess } from 'node:child_process'
 import type { World } from '../../../shared/lib/world.ts'
 import type { Log } from '../../log/log.ts'
@@ -20,6 +21,11 @@ export interface HostPoolOptions {
   wall(): WallSpec | null | Promise<WallSpec | null>
 }
 
+/**
+ * The time from a harness's launch until the next run host is started, which takes half a second of a processor: where there
+ * are few of them, a harness that starts needs all. A run that comes before starts a host of its own.
+ */
+const warmAfterMs = availableParallelism() > 4 ? 50 : 2_500
 const startMs = 15_000
 const connectMs = 5_000
 const dismissMs = 2_000
@@ -36,6 +42,7 @@ export class HostPool {
   /** Processes that are not connected yet, by the id of their host. */
   private readonly starting = new Map<string, ChildProcess>()
   private stopped = false
+  private cancelWarming = (): void => {}
 
   constructor(options: HostPoolOptions) {
     this.options = options
@@ -64,6 +71,12 @@ export class HostPool {
     )
   }
 
+  /** Starts the spare when the harness that was launched now, or one after it, has had time to start. */
+  warmLater(): void {
+    this.cancelWarming()
+    this.cancelWarming = this.options.world.after(warmAfterMs, () => this.warm())
+  }
+
   /** Has the spare make the wall of the run to come. What is wrong with it, a run will tell. */
   private async standBy(host: HostConnection): Promise<void> {
     const wall = await Promise.resolve()
@@ -76,12 +89,14 @@ export class HostPool {
   takeReady(): HostConnection | null {
     const host = this.ready
     if (!host?.isOpen) return null
+    this.cancelWarming()
     this.ready = null
     this.spare = null
     return host
   }
 
   async take(): Promise<HostConnection> {
+    this.cancelWarming()
     const spare = this.spare
     this.spare = null
     this.ready = null

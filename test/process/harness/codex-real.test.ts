@@ -1,9 +1,12 @@
-import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import Database from 'better-sqlite3'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { firstStartFolder, FirstStarts } from '../../../device-manager/harness/first-start.ts'
 import { detectCodex } from '../../../device-manager/harness/codex/detect.ts'
 import { harnessProbe } from '../../../device-manager/harness/probe.ts'
+import { realWorld } from '../../../shared/lib/world.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import { killTheDecider } from '../../kit/killed-decider.ts'
 import { codexMachine, driveCodex } from '../../kit/real-codex.ts'
@@ -168,6 +171,46 @@ describe('a run', () => {
     const said = JSON.stringify((await stub.requests())[0]?.body['input'])
     expect(said).toContain('Who are you?')
     expect(said).toContain('My name is Ada.')
+  })
+
+  it('begins with what a first start left: reads no session of the person, and goes on with the one that it is told', async () => {
+    const stateDir = join(machine.home, 'state')
+    const starts = new FirstStarts({
+      stateDir,
+      world: realWorld,
+      log: { warn: (...said) => expect.unreachable(JSON.stringify(said)) },
+      within: ({ home, env }, use) => use(harnessProbe({ env: { ...machine.env, ...env }, homeDir: home })),
+    })
+    await starts.keep({ codex: { version: '0.169.0' } })
+    const firstStartDir = firstStartFolder(stateDir, 'codex', '0.169.0')
+    const theirs = join(machine.home, '.codex', 'sessions')
+    await script({ text: 'One.' })
+    const first = await drive({ spec: { prompt: 'Say one.' } }).done
+    expect(readdirSync(theirs, { recursive: true, encoding: 'utf8' }).join(' ')).toContain(first.outcome.sessionId)
+    const homes = () => readdirSync(machine.home).filter((name) => name.startsWith('run-'))
+    const sessionsIn = async (options: Partial<DriveOptions>) => {
+      const before = new Set(homes())
+      const { outcome } = await drive(options).done
+      expect(outcome.exitReason).toBe('completed')
+      const [home] = homes().filter((name) => !before.has(name))
+      const state = new Database(join(machine.home, home!, 'codex', 'state_5.sqlite'), { readonly: true })
+      onTestFinished(() => void state.close())
+      return { outcome, ids: state.prepare('SELECT id FROM threads').pluck().all() }
+    }
+    await script({ text: 'Two.' })
+    const without = await sessionsIn({})
+    expect(without.ids).toContain(first.outcome.sessionId)
+    await script({ text: 'Three.' })
+    const fresh = await sessionsIn({ firstStartDir })
+    expect(fresh.ids).toEqual([fresh.outcome.sessionId])
+    await script({ text: 'Four.' })
+    const resumed = await sessionsIn({
+      firstStartDir,
+      spec: { prompt: 'And then?', resumeSessionId: first.outcome.sessionId },
+    })
+    expect(resumed.outcome).toMatchObject({ sessionId: first.outcome.sessionId, resumeRefused: false })
+    const asked = (await stub.requests()).at(-1)
+    expect(JSON.stringify(asked?.body)).toContain('Say one.')
   })
 
   it('says so when the session to resume is not there', async () => {

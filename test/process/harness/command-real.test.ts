@@ -48,6 +48,7 @@ async function run(
     foldersAround: [],
     runDir,
     isRoot: false,
+    firstStartDir: null,
     loginShell: shell,
     version: null,
     mcpServers: {},
