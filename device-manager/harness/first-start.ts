@@ -38,8 +38,8 @@ interface Made {
  */
 export class FirstStarts {
   private readonly options: FirstStartsOptions
-  /** Also those that failed: they would fail again. */
-  private readonly tried = new Set<string>()
+  /** The version that was tried last, also where it failed: it would fail again. */
+  private readonly tried = new Map<HarnessName, string>()
   private working: Promise<void> = Promise.resolve()
 
   constructor(options: FirstStartsOptions) {
@@ -50,8 +50,8 @@ export class FirstStarts {
   keep(found: Readonly<Record<string, { version: string | null }>>): Promise<void> {
     for (const { name, firstStart } of this.options.harnesses ?? adapters) {
       const version = found[name]?.version ?? null
-      if (firstStart === undefined || version === null || this.tried.has(`${name} ${version}`)) continue
-      this.tried.add(`${name} ${version}`)
+      if (firstStart === undefined || version === null || this.tried.get(name) === version) continue
+      this.tried.set(name, version)
       this.working = this.working
         .then(() => this.make({ name, version, firstStart }))
         .catch((error: unknown) =>

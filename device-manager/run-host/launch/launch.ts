@@ -115,12 +115,23 @@ export function layOut(
   for (const copy of copies ?? []) copyHarnessFiles(runDir, copy)
 }
 
+/** What cannot be copied, since it goes at this moment or the disk is full, is left to the program, which tells better. */
 function copyHarnessFiles(runDir: string, { path, from }: NonNullable<HarnessLaunch['copies']>[number]): void {
   mkdirSync(placeInside(runDir, path), { recursive: true, mode: 0o700 })
+  // Never onto a link, which would lead to a file of the person's.
+  const mode = constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE
+  for (const name of namesIn(from)) {
+    try {
+      copyFileSync(join(from, name), join(path, name), mode)
+    } catch {}
+  }
+}
+
+function namesIn(folder: string): string[] {
   try {
-    for (const name of readdirSync(from)) copyFileSync(join(from, name), join(path, name), constants.COPYFILE_FICLONE)
+    return readdirSync(folder)
   } catch {
-    // Another version's took its place at this moment, or the disk is full: the program tells better.
+    return []
   }
 }
 

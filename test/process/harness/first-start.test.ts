@@ -72,6 +72,9 @@ test('keeps what a version writes at its first start, once, and forgets what the
   expect(device.starts()).toBe(1)
   await starts.keep(found('1.2.4'))
   expect([device.starts(), readdirSync(device.all)]).toEqual([2, ['codex-1.2.4']])
+  // Back again, as after an upgrade that was no good.
+  await starts.keep(found('1.2.3'))
+  expect([device.starts(), readdirSync(device.all)]).toEqual([3, ['codex-1.2.3']])
   expect(device.warned).toEqual([])
 })
 

@@ -1,9 +1,9 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { HarnessLaunchError } from '../../../device-manager/harness/parts/adapter-errors.ts'
-import { launchHarness, type StartRequest } from '../../../device-manager/run-host/launch/launch.ts'
+import { launchHarness, layOut, type StartRequest } from '../../../device-manager/run-host/launch/launch.ts'
 import { prepare, type Assignment, type Prepared } from '../../../device-manager/run-host/preparation.ts'
 import { StandingWall } from '../../../device-manager/run-host/standing-wall.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
@@ -84,4 +84,20 @@ test('a program that was not there is found when it is there at the start, and o
   rmSync(path)
   const later = { ...realWorld, monotonic: () => realWorld.monotonic() + 2_000 }
   await expect(outputOf(found, start(), later)).rejects.toThrow(/was not found/)
+})
+
+test('files are copied into a home of the run, never onto its links, and what cannot be had is left out', () => {
+  const { folder } = place()
+  const [runDir, from, theirs] = ['run', 'from', 'theirs'].map((name) => join(folder, name)) as [string, string, string]
+  const home = join(runDir, 'home')
+  for (const made of [runDir, join(from, 'folder'), theirs]) mkdirSync(made, { recursive: true })
+  for (const name of ['a.db', 'settings', 'z.db']) writeFileSync(join(from, name), 'new')
+  writeFileSync(join(theirs, 'settings'), 'theirs')
+  const links = [{ path: join(home, 'settings'), target: join(theirs, 'settings') }]
+  layOut(runDir, { files: [], links, copies: [{ path: home, from }] })
+  expect(readdirSync(home).toSorted()).toEqual(['a.db', 'settings', 'z.db'])
+  expect(readFileSync(join(theirs, 'settings'), 'utf8')).toBe('theirs')
+  layOut(runDir, { files: [], copies: [{ path: join(runDir, 'other'), from: join(folder, 'gone') }] })
+  expect(readdirSync(join(runDir, 'other'))).toEqual([])
+  expect(() => layOut(runDir, { files: [], copies: [{ path: theirs, from }] })).toThrow('outside')
 })
