@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 import { LongestFirst } from './test/kit/longest-first.ts'
 
@@ -11,8 +12,9 @@ const shared = {
   exclude: ['**/node_modules/**'],
   // Files that run one after another in the same worker need not load what they share again.
   isolate: false,
-  // More than there are processors: tests wait for programs and databases half of the time.
-  maxWorkers: 5,
+  // One more than there are processors: tests also wait for programs and databases. Five workers on two processors get no
+  // more done than three, and their tests run into limits of time.
+  maxWorkers: Math.min(availableParallelism() + 1, 8),
   globalSetup: ['test/kit/global-setup.ts'],
 }
 
