@@ -1,4 +1,5 @@
-import { mkdir, readdir, rename, rm, stat, lstat } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { lstat, mkdir, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { World } from '../../shared/lib/world.ts'
 import type { HarnessName } from '../../shared/runs/harnesses.ts'
@@ -9,8 +10,10 @@ import { adapters } from './registry.ts'
 const limitMs = 20_000
 /** A kept file that is larger is not what a first start writes. */
 const maxFileBytes = 8 * 1024 * 1024
+/** Each run copies all of them. */
+const maxFiles = 32
 
-/** Where it is kept what this version of the program writes at its first start. */
+/** The folder that keeps what this version of the program writes at its first start. */
 export const firstStartFolder = (stateDir: string, name: HarnessName, version: string): string =>
   join(stateDir, 'first-starts', `${name}-${version}`)
 
@@ -64,8 +67,7 @@ export class FirstStarts {
   private async make({ name, version, firstStart }: Made): Promise<void> {
     const { stateDir, world, within } = this.options
     const kept = firstStartFolder(stateDir, name, version)
-    const isKept = await stat(kept).catch(() => null)
-    if (isKept !== null) return
+    if (existsSync(kept)) return
     const all = join(kept, '..')
     await mkdir(all, { recursive: true, mode: 0o700 })
     // What an earlier version left, and what a daemon left that ended while it was at this.
@@ -82,9 +84,12 @@ export class FirstStarts {
       if (exitCode !== 0) throw new Error(`${name} ended with ${exitCode ?? 'a signal'}: ${stderr.slice(0, 500)}`)
       for (const entry of await readdir(home)) {
         const path = join(home, entry)
-        const { size, isFile } = await lstat(path).then((found) => ({ size: found.size, isFile: found.isFile() }))
-        if (!isFile || size > maxFileBytes || !firstStart.keeps(entry)) await rm(path, { recursive: true })
+        const status = await lstat(path)
+        // A second name of a file that lies elsewhere would hand that file to each run.
+        const isOwn = status.isFile() && status.nlink === 1 && status.size <= maxFileBytes
+        if (!isOwn || !firstStart.keeps(entry)) await rm(path, { recursive: true })
       }
+      if ((await readdir(home)).length > maxFiles) throw new Error(`${name} wrote more than ${maxFiles} files`)
       await rename(home, kept)
     } finally {
       await rm(home, { recursive: true, force: true })

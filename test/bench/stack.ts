@@ -188,8 +188,9 @@ export async function startDevice(
     async whenWarm() {
       await waitFor(() => idleHosts().length === 1, `a run host of ${name} stands by`)
       // It compiles, and makes the wall of the run to come: both are done when it uses no processor any more.
-      const used = () => idleHosts().map(({ pid }) => processFigures(pid).cpuMs)
-      for (let before = null, now = used(); String(now) !== String(before); now = used()) {
+      const used = () => JSON.stringify(idleHosts().map(({ pid }) => processFigures(pid).cpuMs))
+      let before = ''
+      for (let now = used(); now !== before; now = used()) {
         before = now
         await delay(250)
       }

@@ -14,7 +14,7 @@ export function codexLaunch(spec: RunSpec, { env, runDir, foldersAround, firstSt
   const settings = [...always, ...(isGated(spec) ? [...withoutAGate, untrusted(foldersAround)] : [])]
   return {
     file: 'codex',
-    args: ['app-server', ...settings.flatMap((setting) => ['-c', setting])],
+    args: ['app-server', ...asArgs(settings)],
     env: { CODEX_HOME: home },
     io: 'pipes',
     files: [],
@@ -27,28 +27,26 @@ export function codexLaunch(spec: RunSpec, { env, runDir, foldersAround, firstSt
   }
 }
 
+const linkOf = (home: string, theirs: string, name: string) => ({ path: join(home, name), target: join(theirs, name) })
+
+const asArgs = (settings: readonly string[]) => settings.flatMap((setting) => ['-c', setting])
+
+/** Nothing is sent to its maker. */
+const silent = ['check_for_update_on_startup=false', 'analytics.enabled=false']
+
 /**
  * In a home that is new to it codex makes its databases, with some eighty syncs of the disk, and reads all of the person's sessions
  * into them: eleven seconds of 5,000. In databases that a start without any session left, that counts as done; a session that
  * is gone on with is found by its name.
  */
 export const codexFirstStart: FirstStart = {
-  args: [
-    'app-server',
-    ...['check_for_update_on_startup=false', 'analytics.enabled=false', 'features.plugins=false'].flatMap((setting) => [
-      '-c',
-      setting,
-    ]),
-  ],
+  args: ['app-server', ...asArgs([...silent, 'features.plugins=false'])],
   env: (home) => ({ CODEX_HOME: home }),
   keeps: (name) => /\.sqlite(-wal)?$/.test(name),
 }
 
-const linkOf = (home: string, theirs: string, name: string) => ({ path: join(home, name), target: join(theirs, name) })
-
 const always = [
-  'check_for_update_on_startup=false',
-  'analytics.enabled=false',
+  ...silent,
   // A login shell reads the profile again, which may put another `svc` before the run's own.
   'allow_login_shell=false',
   // Variables that look like secrets would be kept from the tools: the run's token, and what the agent was given.

@@ -120,16 +120,18 @@ function copyHarnessFiles(runDir: string, { path, from }: NonNullable<HarnessLau
   mkdirSync(placeInside(runDir, path), { recursive: true, mode: 0o700 })
   // Never onto a link, which would lead to a file of the person's.
   const mode = constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE
-  for (const name of namesIn(from)) {
+  for (const name of filesIn(from)) {
     try {
       copyFileSync(join(from, name), join(path, name), mode)
     } catch {}
   }
 }
 
-function namesIn(folder: string): string[] {
+/** Only plain files: a link leads elsewhere, and a pipe holds up its reader. */
+function filesIn(folder: string): string[] {
   try {
-    return readdirSync(folder)
+    const entries = readdirSync(folder, { withFileTypes: true })
+    return entries.filter((entry) => entry.isFile()).map(({ name }) => name)
   } catch {
     return []
   }

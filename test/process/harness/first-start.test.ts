@@ -82,6 +82,7 @@ describe('a program that does otherwise', () => {
   test.each([
     ['fails', 'echo half > "$H/state.db"; echo "no room" >&2; exit 3'],
     ['takes the folder away', 'rm -r "$H"; exit 0'],
+    ['writes more than each run can copy', 'for i in $(seq 33); do : > "$H/$i.db"; done'],
   ])('%s: nothing is kept, it is said, and it is not tried again', async (_, script) => {
     const device = deviceWith(script)
     const starts = device.make()
@@ -93,7 +94,7 @@ describe('a program that does otherwise', () => {
 
   test('writes links, folders and heaps under the names of what is kept: they are not', async () => {
     const device = deviceWith(
-      'ln -s /etc/passwd "$H/link.db"; mkdir "$H/folder.db"; head -c 9000000 /dev/zero > "$H/heap.db"; mkfifo "$H/pipe.db"; : > "$H/plain.db"',
+      'ln -s /etc/passwd "$H/link.db"; mkdir "$H/folder.db"; head -c 9000000 /dev/zero > "$H/heap.db"; mkfifo "$H/pipe.db"; ln "$0" "$H/second-name.db"; : > "$H/plain.db"',
     )
     await device.make().keep(found('1.2.3'))
     expect(readdirSync(device.kept('1.2.3'))).toEqual(['plain.db'])

@@ -1,4 +1,14 @@
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
@@ -93,6 +103,8 @@ test('files are copied into a home of the run, never onto its links, and what ca
   for (const made of [runDir, join(from, 'folder'), theirs]) mkdirSync(made, { recursive: true })
   for (const name of ['a.db', 'settings', 'z.db']) writeFileSync(join(from, name), 'new')
   writeFileSync(join(theirs, 'settings'), 'theirs')
+  symlinkSync(join(theirs, 'settings'), join(from, 'link.db'))
+  execFileSync('mkfifo', [join(from, 'pipe.db')])
   const links = [{ path: join(home, 'settings'), target: join(theirs, 'settings') }]
   layOut(runDir, { files: [], links, copies: [{ path: home, from }] })
   expect(readdirSync(home).toSorted()).toEqual(['a.db', 'settings', 'z.db'])
