@@ -2,16 +2,26 @@ import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
 import type { Log } from '../process/log.ts'
 import { recordHeartbeats } from '../resources/devices/store.ts'
+import type { Link } from './registry.ts'
+
+interface Options {
+  root: Knex
+  world: World
+  log: Log
+  leaseMs: number
+  /** Offers what waits in a workspace. */
+  dispatcher: { capacityChanged(workspaceId: string): void }
+}
 
 /** Collects heartbeats in memory and writes those of one second in one statement, however many devices there are. */
 export class Heartbeats {
-  private readonly options: { root: Knex; world: World; log: Log }
+  private readonly options: Options
   private beats = new Map<string, number>()
   private cancel: (() => void) | null = null
   private work: Promise<void> = Promise.resolve()
   private stopped = true
 
-  constructor(options: { root: Knex; world: World; log: Log }) {
+  constructor(options: Options) {
     this.options = options
   }
 
@@ -21,19 +31,24 @@ export class Heartbeats {
 
   async stop(): Promise<void> {
     this.stopped = true
-    this.cancel?.()
-    this.cancel = null
-    this.flush()
+    this.writeNow()
     await this.work
   }
 
-  beat(deviceId: string): void {
-    this.beats.set(deviceId, this.options.world.now())
-    if (this.stopped || this.cancel) return
-    this.cancel = this.options.world.after(1_000, () => {
-      this.cancel = null
-      this.flush()
-    })
+  /**
+   * A heartbeat that comes late is written at once, before the lease ends. A link even outlives the lease of its device
+   * when the machine of the server slept, since the sockets stay open then: what waits for the device is offered with its
+   * first heartbeat.
+   */
+  beat(link: Link): void {
+    const now = this.options.world.now()
+    const silentMs = now - link.beatAt
+    link.beatAt = now
+    this.beats.set(link.deviceId, now)
+    if (silentMs > this.options.leaseMs / 2) this.writeNow()
+    else if (!this.stopped) this.cancel ??= this.options.world.after(1_000, () => this.writeNow())
+    if (silentMs > this.options.leaseMs)
+      this.after(async () => this.options.dispatcher.capacityChanged(link.workspaceId))
   }
 
   /** Runs a write in order with the heartbeats. */
@@ -43,7 +58,9 @@ export class Heartbeats {
     })
   }
 
-  private flush(): void {
+  private writeNow(): void {
+    this.cancel?.()
+    this.cancel = null
     if (this.beats.size === 0) return
     const latest = Math.max(...this.beats.values())
     // One time for all of them: they are at most a second apart, and a lease is ninety.

@@ -12,6 +12,8 @@ export interface Link {
   /** Identifies the daemon's process. */
   readonly instance: string
   claimState: ClaimState
+  /** The time of its hello or its last heartbeat. */
+  beatAt: number
   /** The settings last sent to the daemon. */
   settings: DeviceSettings
   /** The harnesses that can run, by the device's last report; null: it has not reported. */

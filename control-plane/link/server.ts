@@ -162,6 +162,7 @@ export class LinkServer {
       linkId,
       instance: hello.instance,
       claimState: hello.claimState,
+      beatAt: world.now(),
       settings,
       ready: null,
       isOpen: () => session.isOpen,
@@ -197,7 +198,7 @@ export class LinkServer {
     switch (message.type) {
       case 'heartbeat':
         this.options.metrics.heartbeats.inc()
-        this.heartbeats.beat(link.deviceId)
+        this.heartbeats.beat(link)
         link.send({
           type: 'heartbeat.ack',
           serverTime: this.options.world.now(),

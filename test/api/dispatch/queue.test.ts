@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { linkLimits } from '../../../shared/device/limits.ts'
 import { enrol, FakeDevice } from '../../kit/fake-device.ts'
 import { TestServer } from '../../kit/server.ts'
 
@@ -64,5 +65,17 @@ test('a run that waits for a harness goes when the device says that somebody sig
   const runId = await server.startRun((await server.createAgent({ harness: 'claude', command: null })).id)
   expect(device.pending).not.toContain('run.offer')
   tell(true)
+  expect((await device.take()).runId).toBe(runId)
+})
+
+test('a run that waits for a device whose lease ended while its link stayed open goes with the next heartbeat', async () => {
+  // A sweep would offer it, too, but later.
+  await server.plane.sweeper.stop()
+  const device = await FakeDevice.connect(server)
+  server.world.advance(linkLimits.leaseMs + 1)
+  const runId = await server.startRun((await server.createAgent()).id)
+  await server.plane.dispatcher.idle()
+  expect(device.pending).not.toContain('run.offer')
+  await device.beat()
   expect((await device.take()).runId).toBe(runId)
 })
