@@ -58,7 +58,7 @@ export const targets: readonly Target[] = [
       'test/store/runs.test.ts',
       ...routes('runs.test'),
     ],
-    far: ['test/api/dispatch/', 'test/store/', ...routes('')],
+    far: ['test/api/dispatch/', 'test/api/databases/', 'test/store/', ...routes('')],
   },
   {
     files: /^control-plane\/sign-in\/device-flow\/rules\.ts$/,
@@ -75,7 +75,7 @@ export const targets: readonly Target[] = [
   resource('repos', [`${room}repos/`], routes('repos', 'github')),
   resource('runs', [`${room}runs/`], routes('run')),
   resource('secrets', routes('secrets'), routes('run')),
-  resource('tasks', [`${room}tasks/`], routes('task')),
+  resource('tasks', [`${room}tasks/`], [...routes('task'), 'test/api/databases/tasks']),
   resource('workspaces', [`${room}workspaces/`], routes('workspace')),
 ]
 

@@ -3,7 +3,7 @@ import { hasPostgres } from '../../kit/database.ts'
 import { dieAtWrite, removeDeaths, setUpDeaths } from '../../kit/dying-writes.ts'
 import { FakeDevice } from '../../kit/fake-device.ts'
 import { TestServer } from '../../kit/server.ts'
-import { makeWorkflow, readFlow, settled, startFlow } from './workflows-kit.ts'
+import { makeWorkflow, readFlow, settled, startFlow } from '../resources/workflows-kit.ts'
 
 /**
  * What is left of an advance that dies at each of its writes in turn: nothing, and the next one does all of it once.

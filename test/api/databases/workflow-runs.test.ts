@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { FakeDevice } from '../../kit/fake-device.ts'
 import { hasPostgres } from '../../kit/database.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
-import { answerNext, makeWorkflow, readFlow, settled, startFlow } from './workflows-kit.ts'
+import { answerNext, makeWorkflow, readFlow, settled, startFlow } from '../resources/workflows-kit.ts'
 
 /** Runs of workflows on either database, with a device that answers as the test says. */
 for (const database of ['sqlite', 'postgres'] as const)

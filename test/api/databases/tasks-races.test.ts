@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { hasPostgres } from '../../kit/database.ts'
 import { TestServer, type Reply } from '../../kit/server.ts'
 import { keyed, makeConversation, say, tryPost } from '../../kit/talk.ts'
-import { call, made, move, task } from './tasks-kit.ts'
+import { call, made, move, task } from '../resources/tasks-kit.ts'
 
 /** Requests about tasks and conversations that meet in the database. */
 

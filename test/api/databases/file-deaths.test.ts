@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { hasPostgres } from '../../kit/database.ts'
 import { dieAtWrite, removeDeaths, setUpDeaths } from '../../kit/dying-writes.ts'
 import { TestServer, type Reply } from '../../kit/server.ts'
-import { base64, upload } from './files-kit.ts'
+import { base64, upload } from '../resources/files-kit.ts'
 
 /**
  * What is left of a change of a file that dies at each of its writes in turn: all of it or nothing, and no bytes that no row

@@ -4,8 +4,8 @@ import type { GateResult } from '../../../shared/runs/events.ts'
 import { FakeDevice, type FakeRun } from '../../kit/fake-device.ts'
 import { hasPostgres } from '../../kit/database.ts'
 import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
-import { digestOf } from './approvals-kit.ts'
-import { makeWorkflow, readFlow, settled, startFlow } from './workflows-kit.ts'
+import { digestOf } from '../resources/approvals-kit.ts'
+import { makeWorkflow, readFlow, settled, startFlow } from '../resources/workflows-kit.ts'
 
 const day = 24 * 60 * 60_000
 const key = () => ({ 'idempotency-key': crypto.randomUUID() })
