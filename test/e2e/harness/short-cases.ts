@@ -59,8 +59,14 @@ function workCases(stageOf: () => Stage, { tellsUsage, shell }: HarnessDriver): 
   })
 }
 
+/** Tests that nothing is called which may not be. */
+export function gateCases(stageOf: () => Stage, driver: HarnessDriver): void {
+  askCase(stageOf, driver)
+  strictCase(stageOf, driver)
+}
+
 /** Tests what each run of the tests shows of every harness. */
-export function gateCases(stageOf: () => Stage, { holdsStrict, shell }: HarnessDriver): void {
+export function askCase(stageOf: () => Stage, { shell }: HarnessDriver): void {
   test('a call that must be asked: a person approves it, and the woken run makes it in the same session', async () => {
     const stage = stageOf()
     const { api } = stage
@@ -88,7 +94,9 @@ export function gateCases(stageOf: () => Stage, { holdsStrict, shell }: HarnessD
     expect(dataOf(after.events, 'session')).toMatchObject([{ sessionId: first.sessionId, resumed: true }])
     expect(readFileSync(join(agent.folder, 'shipped.txt'), 'utf8')).toBe('shipped\n')
   })
+}
 
+function strictCase(stageOf: () => Stage, { holdsStrict, shell }: HarnessDriver): void {
   test('in the mode strict it makes what a rule allows and calls its svc, or does not start', async () => {
     const stage = stageOf()
     const agent = await newAgent(stage, 'Strict', withTools({ defaultMode: 'strict', allow: ['Bash(echo made:*)'] }))

@@ -75,72 +75,72 @@ it('is found with its version; of a provider of the person nobody can tell wheth
   expect(await detect()).toEqual({ installed: true, version: '1.18.33', signedIn: null, message: null })
 })
 
-describe('a run', () => {
-  it('says its words, calls its tool, hears a person, ends with its result, usage and session', async () => {
-    write(join(machine.cwd, 'AGENTS.md'), 'The harbour has rules.')
-    const command = 'while [ ! -e go ]; do sleep 0.05; done; echo made > made.txt; svc; env | grep -c SERVER_PASSWORD'
-    await script(
-      {
-        thinking: 'A file, then.',
-        text: 'I write it.',
-        ...shell(command),
-        usage: { input: 300, output: 30, cacheRead: 7 },
-      },
-      { text: 'The file is there.', usage: { input: 400, output: 40 } },
-    )
-    const own = join(machine.home, 'bin')
-    mkdirSync(own)
-    writeFileSync(join(own, 'svc'), '#!/bin/sh\necho own svc $SVC_TOKEN\n', { mode: 0o755 })
-    const env = { ...machine.env, PATH: `${own}:${machine.env['PATH']}`, SVC_TOKEN: 'the token' }
-    const run = drive({
-      machine: { ...machine, env },
-      spec: {
-        agentMd: 'You are Ada of the harbour.',
-        prompt: 'Make the file.',
-        reasoningEffort: 'high',
-        permissions: gated,
-      },
-    })
-    await run.event(({ kind }) => kind === 'tool_call')
-    run.input('Also mind the gap.')
-    writeFileSync(join(machine.cwd, 'go'), '')
-    const { outcome, exitCode } = await run.done
-    expect(outcome).toMatchObject({ exitReason: 'completed', message: null, resumeRefused: false })
-    expect(exitCode).toBe(0)
-    expect(readFileSync(join(machine.cwd, 'made.txt'), 'utf8')).toBe('made\n')
-    expect(dataOf(run.events, 'session')).toEqual([{ sessionId: outcome.sessionId }])
-    expect(dataOf(run.events, 'thinking')).toEqual([{ text: 'A file, then.' }])
-    expect(dataOf(run.events, 'text').map(({ text }) => text)).toEqual(['I write it.', 'The file is there.'])
-    const [call] = dataOf(run.events, 'tool_call')
-    expect(call).toMatchObject({ name: 'Bash', input: { command } })
-    const toolCallId = call?.toolCallId
-    // The password of the server is not in what a tool inherits.
-    const output = 'own svc the token\n0\n'
-    expect(dataOf(run.events, 'tool_result')).toEqual([{ toolCallId, isError: false, output }])
-    expect(run.asks).toMatchObject([{ toolCallId, name: 'Bash', input: call?.input }])
-    const usage = {
-      inputTokens: 700,
-      outputTokens: 70,
-      cacheReadTokens: 7,
-      costUsd: '0.0008400000',
-      model: 'stub/stub-model',
-    }
-    expect(dataOf(run.events, 'usage').at(-1)).toMatchObject(usage)
-    expect(run.events.at(-1)).toEqual({ kind: 'result', data: { text: 'The file is there.', isError: false } })
-    const requests = (await stub.requests()).map(({ body }) => JSON.stringify(body))
-    expect(requests).toHaveLength(2)
-    expect(requests[0]).toContain('You are Ada of the harbour.')
-    expect(requests[0]).toContain('Make the file.')
-    expect(requests[0]).toContain('The harbour has rules.')
-    expect(requests[0]).toContain('"thinking":{"type":"enabled"')
-    // Nobody is there to be asked at a terminal.
-    expect(requests[0]).not.toContain('"name":"question"')
-    expect(requests[1]).toContain('Also mind the gap.')
-  })
-})
-
-// By their recordings, too.
+// Each start takes 10 s of processor time. A usual run has the recordings, and the tests of `test/e2e`.
 if (allHarnessCases) {
+  describe('a run', () => {
+    it('says its words, calls its tool, hears a person, ends with its result, usage and session', async () => {
+      write(join(machine.cwd, 'AGENTS.md'), 'The harbour has rules.')
+      const command = 'while [ ! -e go ]; do sleep 0.05; done; echo made > made.txt; svc; env | grep -c SERVER_PASSWORD'
+      await script(
+        {
+          thinking: 'A file, then.',
+          text: 'I write it.',
+          ...shell(command),
+          usage: { input: 300, output: 30, cacheRead: 7 },
+        },
+        { text: 'The file is there.', usage: { input: 400, output: 40 } },
+      )
+      const own = join(machine.home, 'bin')
+      mkdirSync(own)
+      writeFileSync(join(own, 'svc'), '#!/bin/sh\necho own svc $SVC_TOKEN\n', { mode: 0o755 })
+      const env = { ...machine.env, PATH: `${own}:${machine.env['PATH']}`, SVC_TOKEN: 'the token' }
+      const run = drive({
+        machine: { ...machine, env },
+        spec: {
+          agentMd: 'You are Ada of the harbour.',
+          prompt: 'Make the file.',
+          reasoningEffort: 'high',
+          permissions: gated,
+        },
+      })
+      await run.event(({ kind }) => kind === 'tool_call')
+      run.input('Also mind the gap.')
+      writeFileSync(join(machine.cwd, 'go'), '')
+      const { outcome, exitCode } = await run.done
+      expect(outcome).toMatchObject({ exitReason: 'completed', message: null, resumeRefused: false })
+      expect(exitCode).toBe(0)
+      expect(readFileSync(join(machine.cwd, 'made.txt'), 'utf8')).toBe('made\n')
+      expect(dataOf(run.events, 'session')).toEqual([{ sessionId: outcome.sessionId }])
+      expect(dataOf(run.events, 'thinking')).toEqual([{ text: 'A file, then.' }])
+      expect(dataOf(run.events, 'text').map(({ text }) => text)).toEqual(['I write it.', 'The file is there.'])
+      const [call] = dataOf(run.events, 'tool_call')
+      expect(call).toMatchObject({ name: 'Bash', input: { command } })
+      const toolCallId = call?.toolCallId
+      // The password of the server is not in what a tool inherits.
+      const output = 'own svc the token\n0\n'
+      expect(dataOf(run.events, 'tool_result')).toEqual([{ toolCallId, isError: false, output }])
+      expect(run.asks).toMatchObject([{ toolCallId, name: 'Bash', input: call?.input }])
+      const usage = {
+        inputTokens: 700,
+        outputTokens: 70,
+        cacheReadTokens: 7,
+        costUsd: '0.0008400000',
+        model: 'stub/stub-model',
+      }
+      expect(dataOf(run.events, 'usage').at(-1)).toMatchObject(usage)
+      expect(run.events.at(-1)).toEqual({ kind: 'result', data: { text: 'The file is there.', isError: false } })
+      const requests = (await stub.requests()).map(({ body }) => JSON.stringify(body))
+      expect(requests).toHaveLength(2)
+      expect(requests[0]).toContain('You are Ada of the harbour.')
+      expect(requests[0]).toContain('Make the file.')
+      expect(requests[0]).toContain('The harbour has rules.')
+      expect(requests[0]).toContain('"thinking":{"type":"enabled"')
+      // Nobody is there to be asked at a terminal.
+      expect(requests[0]).not.toContain('"name":"question"')
+      expect(requests[1]).toContain('Also mind the gap.')
+    })
+  })
+
   describe('a run that is ended', () => {
     it('stops at the limit of turns', async () => {
       await stub.script({ run: { loop: true, steps: [shell('echo again')] } })
@@ -159,46 +159,46 @@ if (allHarnessCases) {
       })
     })
   })
-}
 
-describe('told to stop with a refusal', () => {
-  it('it ends by itself, asks the model no more; its session is gone on with, in its own folder', async () => {
-    const stop = () => ({ behavior: 'deny', message: 'A person is asked.', stop: true }) as const
-    const both = { tools: ['one', 'two'].map((name) => ({ kind: 'shell', command: `touch ${name}.txt` }) as const) }
-    await script({ text: 'My name is Ada.', ...both }, { text: 'I go on all the same.' })
-    const run = drive({ decide: stop, spec: { agentMd: 'First words.' } })
-    const { outcome } = await run.done
-    expect(run.asks.map(({ input }) => input)).toMatchObject([
-      { command: 'touch one.txt' },
-      { command: 'touch two.txt' },
-    ])
-    expect(await stub.requests()).toHaveLength(1)
-    expect(existsSync(join(machine.cwd, 'one.txt'))).toBe(false)
+  describe('told to stop with a refusal', () => {
+    it('it ends by itself, asks the model no more; its session is gone on with, in its own folder', async () => {
+      const stop = () => ({ behavior: 'deny', message: 'A person is asked.', stop: true }) as const
+      const both = { tools: ['one', 'two'].map((name) => ({ kind: 'shell', command: `touch ${name}.txt` }) as const) }
+      await script({ text: 'My name is Ada.', ...both }, { text: 'I go on all the same.' })
+      const run = drive({ decide: stop, spec: { agentMd: 'First words.' } })
+      const { outcome } = await run.done
+      expect(run.asks.map(({ input }) => input)).toMatchObject([
+        { command: 'touch one.txt' },
+        { command: 'touch two.txt' },
+      ])
+      expect(await stub.requests()).toHaveLength(1)
+      expect(existsSync(join(machine.cwd, 'one.txt'))).toBe(false)
 
-    const { sessionId: resumeSessionId } = outcome
-    await script({ tools: [...both.tools, tool('files_say', { text: 'hey' })] }, { text: 'Written.' })
-    const again = drive({
-      spec: { prompt: 'It was approved.', resumeSessionId, agentMd: 'Other words.', mcpServers: servedBy('HOME') },
+      const { sessionId: resumeSessionId } = outcome
+      await script({ tools: [...both.tools, tool('files_say', { text: 'hey' })] }, { text: 'Written.' })
+      const again = drive({
+        spec: { prompt: 'It was approved.', resumeSessionId, agentMd: 'Other words.', mcpServers: servedBy('HOME') },
+      })
+      expect((await again.done).outcome).toMatchObject({ exitReason: 'completed', sessionId: resumeSessionId })
+      expect(dataOf(again.events, 'session')).toMatchObject([{ sessionId: resumeSessionId, resumed: true }])
+      expect(again.asks.map(({ name }) => name).toSorted()).toEqual(['Bash', 'Bash', 'mcp__files__say'])
+      expect(dataOf(again.events, 'tool_result').map(({ output }) => output)).toContain(
+        `said hey with ${machine.home} else`,
+      )
+      expect(again.asks[0]).toMatchObject({ name: run.asks[0]!.name, input: run.asks[0]!.input })
+      expect(dataOf(again.events, 'usage').at(-1)).toMatchObject({ inputTokens: 200, outputTokens: 40 })
+      expect(existsSync(join(machine.cwd, 'one.txt'))).toBe(true)
+      const said = JSON.stringify((await stub.requests())[0]?.body)
+      for (const words of ['My name is Ada.', 'It was approved.', 'Other words.']) expect(said).toContain(words)
+      expect(said).not.toContain('First words.')
+
+      const elsewhere = join(machine.home, 'elsewhere')
+      mkdirSync(elsewhere)
+      const strange = await drive({ machine: { ...machine, cwd: elsewhere }, spec: { resumeSessionId } }).done
+      expect(strange.outcome).toMatchObject({ resumeRefused: true, exitReason: 'harness_start_failed' })
     })
-    expect((await again.done).outcome).toMatchObject({ exitReason: 'completed', sessionId: resumeSessionId })
-    expect(dataOf(again.events, 'session')).toMatchObject([{ sessionId: resumeSessionId, resumed: true }])
-    expect(again.asks.map(({ name }) => name).toSorted()).toEqual(['Bash', 'Bash', 'mcp__files__say'])
-    expect(dataOf(again.events, 'tool_result').map(({ output }) => output)).toContain(
-      `said hey with ${machine.home} else`,
-    )
-    expect(again.asks[0]).toMatchObject({ name: run.asks[0]!.name, input: run.asks[0]!.input })
-    expect(dataOf(again.events, 'usage').at(-1)).toMatchObject({ inputTokens: 200, outputTokens: 40 })
-    expect(existsSync(join(machine.cwd, 'one.txt'))).toBe(true)
-    const said = JSON.stringify((await stub.requests())[0]?.body)
-    for (const words of ['My name is Ada.', 'It was approved.', 'Other words.']) expect(said).toContain(words)
-    expect(said).not.toContain('First words.')
-
-    const elsewhere = join(machine.home, 'elsewhere')
-    mkdirSync(elsewhere)
-    const strange = await drive({ machine: { ...machine, cwd: elsewhere }, spec: { resumeSessionId } }).done
-    expect(strange.outcome).toMatchObject({ resumeRefused: true, exitReason: 'harness_start_failed' })
   })
-})
+}
 
 describe('tool calls', () => {
   it('are all asked, also those that opencode does not ask for, and those of a subagent', async () => {
@@ -336,17 +336,19 @@ describe('tool calls', () => {
   })
 })
 
-it('interrupted, it ends its tool, and its session can be gone on with', async () => {
-  await script(shell('echo $$ > pid; touch begun; tail -f /dev/null'), { text: 'Not reached.' })
-  const run = drive()
-  await fileOf(run, join(machine.cwd, 'begun'))
-  run.signal('SIGINT')
-  const { outcome, exitCode } = await run.done
-  expect(outcome).toMatchObject({ exitReason: 'error', sessionId: expect.stringMatching(/^ses_/) })
-  expect(exitCode).toBe(130)
-  const pid = Number(readFileSync(join(machine.cwd, 'pid'), 'utf8'))
-  expect(isAlive(pid)).toBe(false)
-})
+if (allHarnessCases) {
+  it('interrupted, it ends its tool, and its session can be gone on with', async () => {
+    await script(shell('echo $$ > pid; touch begun; tail -f /dev/null'), { text: 'Not reached.' })
+    const run = drive()
+    await fileOf(run, join(machine.cwd, 'begun'))
+    run.signal('SIGINT')
+    const { outcome, exitCode } = await run.done
+    expect(outcome).toMatchObject({ exitReason: 'error', sessionId: expect.stringMatching(/^ses_/) })
+    expect(exitCode).toBe(130)
+    const pid = Number(readFileSync(join(machine.cwd, 'pid'), 'utf8'))
+    expect(isAlive(pid)).toBe(false)
+  })
+}
 
 const attackProgram = `
 import { readFileSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs'
@@ -374,27 +376,25 @@ for (const port of ports) {
 }
 `
 
-describe('trouble', () => {
-  // The others by their recordings, too.
-  const refused = ['refused credentials', { status: 401 }, 'harness_start_failed', /opencode auth login/] as const
-  const more = [
-    ['a rate limit', { status: 429, retryAfter: 0 }, 'rate_limited', /429/],
-    ['a rate limit that lasts', { status: 429, retryAfter: 3_600 }, 'rate_limited', /60 min/],
-    ['a provider that is down', { status: 503, retryAfter: 0 }, 'error', /503/],
-    [
-      'a context that stays full',
-      { status: 400, message: 'prompt is too long: 3 tokens > 2 maximum' },
-      'error',
-      /full/,
-    ],
-  ] as const
-  it.each([refused, ...(allHarnessCases ? more : [])])(
-    'with %s ends as that',
-    async (_, error, exitReason, message) => {
+if (allHarnessCases) {
+  describe('trouble', () => {
+    const refused = ['refused credentials', { status: 401 }, 'harness_start_failed', /opencode auth login/] as const
+    const more = [
+      ['a rate limit', { status: 429, retryAfter: 0 }, 'rate_limited', /429/],
+      ['a rate limit that lasts', { status: 429, retryAfter: 3_600 }, 'rate_limited', /60 min/],
+      ['a provider that is down', { status: 503, retryAfter: 0 }, 'error', /503/],
+      [
+        'a context that stays full',
+        { status: 400, message: 'prompt is too long: 3 tokens > 2 maximum' },
+        'error',
+        /full/,
+      ],
+    ] as const
+    it.each([refused, ...more])('with %s ends as that', async (_, error, exitReason, message) => {
       await stub.script({ run: { loop: true, steps: [{ error }] } })
       const run = drive()
       expect((await run.done).outcome).toMatchObject({ exitReason, message: expect.stringMatching(message) })
       expect(dataOf(run.events, 'result')).toMatchObject([{ isError: true }])
-    },
-  )
-})
+    })
+  })
+}

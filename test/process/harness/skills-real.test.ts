@@ -6,7 +6,13 @@ import { readSkills } from '../../../device-manager/run-host/launch/skills.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 import { claudeMachine, driveClaude } from '../../kit/real-claude.ts'
 import { codexMachine, driveCodex } from '../../kit/real-codex.ts'
-import { fetchHarness, type DrivenRun, type DriveOptions, type HarnessMachine } from '../../kit/real-harness.ts'
+import {
+  allHarnessCases,
+  fetchHarness,
+  type DrivenRun,
+  type DriveOptions,
+  type HarnessMachine,
+} from '../../kit/real-harness.ts'
 import { driveOpencode, opencodeMachine } from '../../kit/real-opencode.ts'
 import { startStubLlm, type StubLlm, type StubStep } from '../../kit/stub-llm.ts'
 
@@ -72,8 +78,14 @@ const programs: Program[] = [
     make: (binDir) => codexMachine({ binDir, baseUrl: url() }),
     drive: (options) => driveCodex({ version: '0.169.0', ...options }),
   },
-  { name: 'opencode', make: (binDir) => opencodeMachine({ binDir, baseUrl: url() }), drive: driveOpencode },
 ]
+// It starts slowly.
+if (allHarnessCases)
+  programs.push({
+    name: 'opencode',
+    make: (binDir) => opencodeMachine({ binDir, baseUrl: url() }),
+    drive: driveOpencode,
+  })
 
 describe.each(programs)('$name', ({ name, make, drive }) => {
   const found = fetchHarness(name)
