@@ -45,13 +45,34 @@ export function gitIn(
   extra: Record<string, string> = {},
   input?: string,
 ): string {
-  const options = { cwd: dir, env: { ...env, ...extra }, encoding: 'utf8' as const, maxBuffer: 256 * 1024 * 1024 }
-  return execFileSync('git', args, {
-    ...options,
+  return programIn(dir, ['git', ...args], { extra, input })
+}
+
+/** Runs a script of several git commands: to start a program takes a process as large as a test's some ten milliseconds. */
+function scriptIn(
+  dir: string,
+  script: string,
+  { args = [], ...how }: { args?: readonly string[]; extra?: Record<string, string>; input?: string } = {},
+): string {
+  return programIn(dir, ['sh', '-ec', script, 'sh', ...args], how)
+}
+
+function programIn(
+  dir: string,
+  [program, ...args]: readonly [string, ...string[]],
+  { extra = {}, input }: { extra?: Record<string, string>; input?: string | undefined },
+): string {
+  return execFileSync(program, args, {
+    cwd: dir,
+    env: { ...env, ...extra },
+    encoding: 'utf8',
+    maxBuffer: 256 * 1024 * 1024,
     stdio: ['pipe', 'pipe', 'pipe'],
     ...(input === undefined ? {} : { input }),
   })
 }
+
+const commitAll = 'git add -A; git commit -q --allow-empty -m "$1"; git rev-parse HEAD'
 
 export function repoAt(dir: string): Repo {
   const at = (path: string) => join(dir, path)
@@ -66,11 +87,7 @@ export function repoAt(dir: string): Repo {
     remove: (path) => rmSync(at(path), { recursive: true }),
     link: (path, target) => symlinkSync(target, at(path)),
     executable: (path) => chmodSync(at(path), 0o755),
-    commit: (message = 'change') => {
-      git('add', '-A')
-      git('commit', '-q', '--allow-empty', '-m', message)
-      return git('rev-parse', 'HEAD').trim()
-    },
+    commit: (message = 'change') => scriptIn(dir, commitAll, { args: [message] }).trim(),
   }
 }
 
@@ -133,15 +150,15 @@ export function summary(files: readonly ChangedFile[]): string[] {
  */
 export function proveAgainstCopy(base: BaseSnapshot, changeSet: ChangeSet): void {
   const scratch = tempDir()
-  const stored = { GIT_DIR: base.storeDir, GIT_INDEX_FILE: join(scratch, 'index') }
-  gitIn(scratch, ['read-tree', base.tree], stored)
-  if (changeSet.diff !== '')
-    gitIn(scratch, ['apply', '--cached', '--binary', '--whitespace=nowarn', '-'], stored, changeSet.diff)
-  const applied = gitIn(scratch, ['write-tree'], stored).trim()
+  const apply = changeSet.diff === '' ? '' : 'git apply --cached --binary --whitespace=nowarn -;'
+  const applied = scriptIn(scratch, `git read-tree "$1"; ${apply} git write-tree`, {
+    args: [base.tree],
+    extra: { GIT_DIR: base.storeDir, GIT_INDEX_FILE: join(scratch, 'index') },
+    input: changeSet.diff,
+  }).trim()
   const copy = join(scratch, 'copy')
   cpSync(base.topLevel, copy, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true })
-  gitIn(copy, ['add', '-A'])
-  const whole = gitIn(copy, ['write-tree']).trim()
+  const whole = scriptIn(copy, 'git add -A; git write-tree').trim()
   const where = { GIT_DIR: base.storeDir, GIT_ALTERNATE_OBJECT_DIRECTORIES: join(copy, '.git', 'objects') }
   const part = base.prefix === '' ? '' : `:${base.prefix.slice(0, -1)}`
   const listing = (tree: string) => gitIn(scratch, ['ls-tree', '-r', `${tree}${part}`], where)
