@@ -55,9 +55,10 @@ if (how === 'silence') await forEver()
 await say({ type: 'system', subtype: 'init', model: 'bad', claude_code_version: version })
 
 const ways = {
+  // Less than the 64 MiB that wait for a server at most, so that none of it is dropped however slow that is.
   async longLine() {
     await write('{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"')
-    for (let megabytes = 0; megabytes < 64; megabytes++) await write('x'.repeat(1024 * 1024))
+    for (let megabytes = 0; megabytes < 48; megabytes++) await write('x'.repeat(1024 * 1024))
     await write('"}]}}\n')
     await end()
   },
