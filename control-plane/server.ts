@@ -55,8 +55,8 @@ export interface ControlPlaneOptions {
   database: Database
   world: World
   log: Log
-  /** Whether to collect process metrics; off when several servers share a process. */
-  processMetrics: boolean
+  /** Whether it has this process and its clock to itself; off when several servers share it, or a test moves the clock. */
+  isProcess: boolean
   /** Limits of costly work; default `poolLimits`. */
   costly?: PoolLimits
 }
@@ -139,7 +139,7 @@ export class ControlPlane {
       log,
     })
     this.idleMemory = new IdleMemory({ world })
-    this.metrics = createMetrics({ defaults: options.processMetrics })
+    this.metrics = createMetrics({ defaults: options.isProcess })
     writeStateOf(root).observers.add(this.observeWrites)
     writeStateOf(root).onStepFailed.add(this.stepFailed)
     this.bus = createBus({ root, dialect, databaseUrl: config.databaseUrl, world, log })
@@ -201,6 +201,7 @@ export class ControlPlane {
       wakeContext: this.wakeContext,
       blobs: this.blobs,
       filler: this.embeddings.filler,
+      noticesBreaks: options.isProcess,
     })
     this.http = createHttpServer({ takesUpgrade: isLinkRequest, world })
   }
@@ -241,7 +242,7 @@ export class ControlPlane {
     // The routes of the catalog tell what it cannot read now.
     if (this.engine !== null) await this.workflowCatalog.list().catch(() => undefined)
     // Several servers in one process must not collect its memory.
-    if (this.options.processMetrics) this.idleMemory.start()
+    if (this.options.isProcess) this.idleMemory.start()
   }
 
   /**

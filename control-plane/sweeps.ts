@@ -23,6 +23,9 @@ import type { Advancer } from './workflows/advance/advancer.ts'
 import type { WakeContext } from './wakes/wake.ts'
 import type { Waker } from './wakes/waker.ts'
 
+/** A busy server may be held up for less. */
+const shortestBreakMs = 10_000
+
 /** All sweeps. A new part adds its sweep to the list. */
 export function createSweeper(options: {
   root: Knex
@@ -37,6 +40,8 @@ export function createSweeper(options: {
   blobs: Blobs
   /** null: there is no model. */
   filler: EmbeddingFiller | null
+  /** Whether a clock that jumps tells of a machine that slept. */
+  noticesBreaks: boolean
 }): Sweeper {
   const { root, world, log, config, dispatcher, waker, advancer } = options
   const everyMs = config.sweepMs
@@ -46,6 +51,7 @@ export function createSweeper(options: {
     world,
     log,
     tickMs: soonMs,
+    ...(options.noticesBreaks && { breakMs: Math.max(config.leaseMs, shortestBreakMs) }),
     sweeps: [
       queuedRunsSweep({
         dispatchMs: config.dispatchMs,
@@ -60,7 +66,6 @@ export function createSweeper(options: {
         runMs: config.runLimits.runMs,
         everyMs,
         graceMs: config.leaseMs,
-        startedAt: world.now(),
       }),
       quotasSweep({ everyMs: soonMs, dispatch: (workspaceId) => dispatcher.capacityChanged(workspaceId) }),
       { name: 'waiting_wakes', everyMs, run: async () => waker.lookAgain(), idle: () => waker.idle() },

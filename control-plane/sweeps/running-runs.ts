@@ -12,9 +12,8 @@ export interface RunningRunsOptions {
   runnerLostMs: number
   runMs: number
   everyMs: number
-  /** No device is judged before the server has been up this long: after a restart all of them were silent. */
+  /** No device is judged before the server has been awake this long: after a restart or a sleep all of them were silent. */
   graceMs: number
-  startedAt: number
 }
 
 /** The time a device has to stop its run before the control plane ends the run itself. */
@@ -29,9 +28,9 @@ export function runningRunsSweep(options: RunningRunsOptions): Sweep {
     name: 'running_runs',
     everyMs: options.everyMs,
     async run(context) {
-      if (context.now - options.startedAt < options.graceMs) return
+      if (context.now - context.awakeSince() < options.graceMs) return
       for (const run of await listRunning(context.root, 5_000))
-        if (await judge(context.root, run, { now: context.now, options }))
+        if (await judge(context.root, run, { now: context.now, awakeSince: context.awakeSince(), options }))
           context.lines.add(run.workspaceId, () => end(context, run, options), run.id)
     },
   }
@@ -43,11 +42,12 @@ interface EndedByTime {
 }
 
 /** Judges the run again as it is now, since it may have changed after it was listed. */
-async function end({ root, world, log }: SweepContext, listed: RunRow, options: RunningRunsOptions): Promise<void> {
-  const now = world.now()
+async function end(context: SweepContext, listed: RunRow, options: RunningRunsOptions): Promise<void> {
+  const { root, world, log } = context
+  const [now, awakeSince] = [world.now(), context.awakeSince()]
   const endIt = async (tx: Tx): Promise<EndedByTime | null> => {
     const run = await findRun(tx, listed.id)
-    const ending = run?.status === 'running' ? await judge(tx, run, { now, options }) : null
+    const ending = run?.status === 'running' ? await judge(tx, run, { now, awakeSince, options }) : null
     if (run === null || ending === null) return null
     const ended = await finishRun(tx, run, {
       fence: null,
@@ -67,13 +67,13 @@ async function end({ root, world, log }: SweepContext, listed: RunRow, options: 
 async function judge(
   db: Db,
   run: RunRow,
-  { now, options }: { now: number; options: RunningRunsOptions },
+  { now, awakeSince, options }: { now: number; awakeSince: number; options: RunningRunsOptions },
 ): Promise<EndedByTime | null> {
   if (run.startedAt !== null && now - run.startedAt > options.runMs + stopMs)
     return { reason: 'timeout', message: 'The run took longer than a run may take.' }
   const device = run.device === null ? null : await findDeviceByPublicId(db, run.device)
   const lastHeard = device?.lastHeartbeatAt ?? run.startedAt ?? run.createdAt
-  if (!device || now - Math.max(lastHeard, options.startedAt) > options.runnerLostMs)
+  if (!device || now - Math.max(lastHeard, awakeSince) > options.runnerLostMs)
     return { reason: 'runner_lost', message: 'The device that held the run stopped reporting.' }
   if (run.cancelRequestedAt !== null && now - run.cancelRequestedAt > stopMs)
     return {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { realWorld, type World } from '../../shared/lib/world.ts'
 import type { Knex } from 'knex'
 import { silentLog } from '../process/log.ts'
-import { Sweeper } from './sweeper.ts'
+import { Sweeper, type Sweep } from './sweeper.ts'
 
 /** A clock that a test moves, second by second. */
 function steppedWorld() {
@@ -16,6 +16,8 @@ function steppedWorld() {
   const world: World = { ...realWorld, now: () => now, monotonic: () => now, after }
   return {
     world,
+    /** Time in which nothing runs. */
+    sleep: (ms: number) => void (now += ms),
     pass: async (ms: number) => {
       for (const end = now + ms; now < end;) {
         now += 1_000
@@ -60,5 +62,32 @@ test('after the first pass a sweep keeps to its period', async () => {
   expect(count('hourly')).toBe(1)
   await pass(60_000)
   expect(count('hourly')).toBe(2)
+  await sweeper.stop()
+})
+
+test('after a break sweeps know since when the server is awake, the first one, too', async () => {
+  const { world, pass, sleep } = steppedWorld()
+  const seen: { now: number; awakeSince: number }[] = []
+  const run: Sweep['run'] = async ({ now, awakeSince }) => void seen.push({ now, awakeSince: awakeSince() })
+  const root = null as unknown as Knex
+  const sweeper = new Sweeper({
+    root,
+    world,
+    log: silentLog,
+    sweeps: [{ name: 'often', everyMs: 1_000, run }],
+    tickMs: 1_000,
+    breakMs: 90_000,
+  })
+  sweeper.start()
+  await pass(2_000)
+  expect(seen.at(-1)).toMatchObject({ awakeSince: 0 })
+  await pass(90_000)
+  expect(seen.at(-1)).toMatchObject({ awakeSince: 0 })
+  sleep(120_000)
+  const before = seen.length
+  await pass(3_000)
+  const [first, ...later] = seen.slice(before)
+  expect(first!.awakeSince).toBe(first!.now)
+  expect(later.map(({ awakeSince }) => awakeSince)).toEqual(later.map(() => first!.now))
   await sweeper.stop()
 })

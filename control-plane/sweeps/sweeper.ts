@@ -16,6 +16,11 @@ export interface Sweep {
 export interface SweepContext {
   root: Knex
   now: number
+  /**
+   * The time since which this server runs without a break. Devices may have been silent before that for no other reason
+   * than that nobody heard them.
+   */
+  awakeSince: () => number
   world: World
   log: Log
   /**
@@ -33,20 +38,36 @@ export interface SweepContext {
  */
 const firstMs = 30_000
 
+interface SweeperOptions {
+  root: Knex
+  world: World
+  log: Log
+  sweeps: readonly Sweep[]
+  tickMs: number
+  /**
+   * A break as long as this says that the machine slept or that this process was stopped; default: none does, as where a
+   * test moves the clock.
+   */
+  breakMs?: number
+}
+
 /**
  * Runs sweeps one after another, each at its own interval; a failed one is logged and comes again. None waits for the
  * writes to workspaces, which proceed in `lines`.
  */
 export class Sweeper {
-  private readonly options: { root: Knex; world: World; log: Log; sweeps: readonly Sweep[]; tickMs: number }
+  private readonly options: SweeperOptions
   private readonly due = new Map<string, number>()
   private readonly lines: Lines
   private cancel: (() => void) | null = null
   private work: Promise<void> = Promise.resolve()
   private stopped = true
+  private awakeSince: number
+  private lookedAt: number
 
-  constructor(options: { root: Knex; world: World; log: Log; sweeps: readonly Sweep[]; tickMs: number }) {
+  constructor(options: SweeperOptions) {
     this.options = options
+    this.awakeSince = this.lookedAt = options.world.now()
     this.lines = new Lines(options.log, 'a sweep failed at one of many; it comes again')
     // Started here, since sweeps may be run without a clock (`runAll`).
     this.lines.start()
@@ -60,6 +81,7 @@ export class Sweeper {
     if (!this.stopped) return
     this.stopped = false
     this.lines.start()
+    this.lookedAt = this.options.world.now()
     const now = this.options.world.monotonic()
     for (const { name, everyMs } of this.options.sweeps) this.due.set(name, now + Math.min(everyMs, firstMs))
     this.tick()
@@ -98,10 +120,22 @@ export class Sweeper {
     }
   }
 
+  /** Before each sweep, since the first one after a break must know of it. */
+  private noticeBreak(): void {
+    const { world, log, breakMs = Infinity } = this.options
+    const now = world.now()
+    const ms = now - this.lookedAt
+    this.lookedAt = now
+    if (ms <= breakMs) return
+    this.awakeSince = now
+    log.info({ ms }, 'the machine slept or the server was held up')
+  }
+
   private async runOne(sweep: Sweep): Promise<void> {
     const { root, world, log } = this.options
+    this.noticeBreak()
     try {
-      await sweep.run({ root, now: world.now(), world, log, lines: this.lines })
+      await sweep.run({ root, now: world.now(), awakeSince: () => this.awakeSince, world, log, lines: this.lines })
     } catch (error) {
       log.error({ err: error, sweep: sweep.name }, 'sweep failed')
     }

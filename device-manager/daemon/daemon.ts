@@ -164,7 +164,7 @@ export class Daemon {
     void this.surroundings.probe()
     this.pool.warm()
     this.link.start()
-    this.watch()
+    this.contact.keepLooking(15_000, (silentMs) => this.watch(silentMs))
   }
 
   /** Heartbeats end last: what can still be sent is sent before the link is closed. Run hosts go on. */
@@ -306,19 +306,15 @@ export class Daemon {
     receiveMessage(this.messages, message)
   }
 
-  private watch(): void {
-    this.options.world.after(15_000, () => {
-      const silent = this.contact.silence()
-      for (const state of this.supervisor.active()) {
-        const limit = state.spec.limits.silentMs ?? runLimits.silentMs
-        if (this.link.isOpen() || silent < Math.max(limit - silentMarginMs, limit / 2)) continue
-        const message = 'The control plane was out of reach for too long.'
-        this.supervisor.handle(state.runId, { type: 'cancel_received', stop: { exitReason: 'runner_lost', message } })
-      }
-      this.forwarder.pumpAll()
-      this.claimReports.report()
-      this.watch()
-    })
+  private watch(silentMs: number): void {
+    for (const state of this.supervisor.active()) {
+      const limit = state.spec.limits.silentMs ?? runLimits.silentMs
+      if (this.link.isOpen() || silentMs < Math.max(limit - silentMarginMs, limit / 2)) continue
+      const message = 'The control plane was out of reach for too long.'
+      this.supervisor.handle(state.runId, { type: 'cancel_received', stop: { exitReason: 'runner_lost', message } })
+    }
+    this.forwarder.pumpAll()
+    this.claimReports.report()
   }
 
   /** The device may no longer work: its harnesses are ended, what they wrote stays in the spool. */

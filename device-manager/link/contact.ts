@@ -1,10 +1,15 @@
 import type { World } from '../../shared/lib/world.ts'
 
+/** The time in which a machine that woke reaches the control plane, if it is there. */
+const reachMs = 60_000
+
 /** When the control plane was heard last, and the heartbeats that keep the lease. */
 export class Contact {
   private readonly world: World
   private last: { wall: number; monotonic: number }
   private cancelBeat: (() => void) | null = null
+  private cancelLook: (() => void) | null = null
+  private awakeSince = -Infinity
 
   constructor(world: World) {
     this.world = world
@@ -30,7 +35,22 @@ export class Contact {
     })
   }
 
+  /**
+   * Calls `look` every `everyMs` with the silence. A machine that slept is given a minute to reach the control plane again,
+   * which may have slept on the same machine; until then there is no silence.
+   */
+  keepLooking(everyMs: number, look: (silentMs: number) => void): void {
+    const dueAt = this.world.now() + everyMs
+    this.cancelLook = this.world.after(everyMs, () => {
+      const now = this.world.now()
+      if (now - dueAt > reachMs) this.awakeSince = now
+      look(now - this.awakeSince < reachMs ? 0 : this.silence())
+      this.keepLooking(everyMs, look)
+    })
+  }
+
   stop(): void {
     this.cancelBeat?.()
+    this.cancelLook?.()
   }
 }

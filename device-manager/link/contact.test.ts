@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest'
+import { realWorld, type World } from '../../shared/lib/world.ts'
+import { Contact } from './contact.ts'
+
+const minute = 60_000
+const everyMs = 15_000
+
+/** A clock that a test moves to the next look, as many milliseconds late as it says. */
+function look() {
+  let now = 1_000_000
+  let timer: { ms: number; work: () => void } | null = null
+  const after: World['after'] = (ms, work) => {
+    timer = { ms, work }
+    return () => void (timer = null)
+  }
+  const world: World = { ...realWorld, now: () => now, monotonic: () => now, after }
+  const contact = new Contact(world)
+  const seen: number[] = []
+  contact.keepLooking(everyMs, (silentMs) => void seen.push(silentMs))
+  return {
+    contact,
+    next: (lateMs = 0) => {
+      const { ms, work } = timer!
+      now += ms + lateMs
+      work()
+      return seen.at(-1)
+    },
+    isLooking: () => timer !== null,
+  }
+}
+
+test('the silence is what passed since the control plane was heard', () => {
+  const { contact, next } = look()
+  expect([next(), next()]).toEqual([everyMs, 2 * everyMs])
+  contact.heard()
+  expect(next(minute)).toBe(everyMs + minute)
+})
+
+test('a machine that slept has a minute to reach the control plane', () => {
+  const { contact, next } = look()
+  const hours = 120 * minute
+  expect([next(hours), next(), next(), next()]).toEqual([0, 0, 0, 0])
+  expect(next()).toBe(hours + 5 * everyMs)
+  expect([next(hours), next()]).toEqual([0, 0])
+  contact.heard()
+  expect([next(), next(), next()]).toEqual([0, 0, 3 * everyMs])
+})
+
+test('nothing is looked at once it is stopped', () => {
+  const { contact, next, isLooking } = look()
+  next()
+  contact.stop()
+  expect(isLooking()).toBe(false)
+})
