@@ -43,7 +43,7 @@ export async function serve(config: ServerConfig): Promise<void> {
     writeFileSync(tokenFile, `${first.token}\n`, { mode: 0o600 })
     log.info({ tokenFile }, 'first start: a person, a company and a workspace were made')
   } else if (!existsSync(tokenFile)) log.debug({}, 'no login token beside this data folder')
-  const plane = await ControlPlane.create({ config, database, world, log, isProcess: true })
+  const plane = await ControlPlane.create({ config, database, world, log, ownsProcess: true })
   await plane.start()
   keepRelease(world, (file, at) => utimesSync(file, at, at))
   // Written completely or not at all, since others read it meanwhile.

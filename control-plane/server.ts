@@ -55,8 +55,8 @@ export interface ControlPlaneOptions {
   database: Database
   world: World
   log: Log
-  /** Whether it has this process and its clock to itself; off when several servers share it, or a test moves the clock. */
-  isProcess: boolean
+  /** Whether this process and its clock are this server's alone: several may share them, and a test moves the clock. */
+  ownsProcess: boolean
   /** Limits of costly work; default `poolLimits`. */
   costly?: PoolLimits
 }
@@ -139,7 +139,7 @@ export class ControlPlane {
       log,
     })
     this.idleMemory = new IdleMemory({ world })
-    this.metrics = createMetrics({ defaults: options.isProcess })
+    this.metrics = createMetrics({ defaults: options.ownsProcess })
     writeStateOf(root).observers.add(this.observeWrites)
     writeStateOf(root).onStepFailed.add(this.stepFailed)
     this.bus = createBus({ root, dialect, databaseUrl: config.databaseUrl, world, log })
@@ -201,7 +201,7 @@ export class ControlPlane {
       wakeContext: this.wakeContext,
       blobs: this.blobs,
       filler: this.embeddings.filler,
-      noticesBreaks: options.isProcess,
+      noticesSleep: options.ownsProcess,
     })
     this.http = createHttpServer({ takesUpgrade: isLinkRequest, world })
   }
@@ -242,7 +242,7 @@ export class ControlPlane {
     // The routes of the catalog tell what it cannot read now.
     if (this.engine !== null) await this.workflowCatalog.list().catch(() => undefined)
     // Several servers in one process must not collect its memory.
-    if (this.options.isProcess) this.idleMemory.start()
+    if (this.options.ownsProcess) this.idleMemory.start()
   }
 
   /**

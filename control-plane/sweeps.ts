@@ -24,7 +24,7 @@ import type { WakeContext } from './wakes/wake.ts'
 import type { Waker } from './wakes/waker.ts'
 
 /** A busy server may be held up for less. */
-const shortestBreakMs = 10_000
+const shortestSleepMs = 10_000
 
 /** All sweeps. A new part adds its sweep to the list. */
 export function createSweeper(options: {
@@ -40,8 +40,8 @@ export function createSweeper(options: {
   blobs: Blobs
   /** null: there is no model. */
   filler: EmbeddingFiller | null
-  /** Whether a clock that jumps tells of a machine that slept. */
-  noticesBreaks: boolean
+  /** Whether a jump of the clock says that the machine slept. */
+  noticesSleep: boolean
 }): Sweeper {
   const { root, world, log, config, dispatcher, waker, advancer } = options
   const everyMs = config.sweepMs
@@ -51,7 +51,7 @@ export function createSweeper(options: {
     world,
     log,
     tickMs: soonMs,
-    ...(options.noticesBreaks && { breakMs: Math.max(config.leaseMs, shortestBreakMs) }),
+    ...(options.noticesSleep && { jumpMs: Math.max(config.leaseMs, shortestSleepMs) }),
     sweeps: [
       queuedRunsSweep({
         dispatchMs: config.dispatchMs,

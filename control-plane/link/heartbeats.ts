@@ -8,6 +8,7 @@ interface Options {
   root: Knex
   world: World
   log: Log
+  heartbeatMs: number
   leaseMs: number
   /** Offers what waits in a workspace. */
   dispatcher: { capacityChanged(workspaceId: string): void }
@@ -36,19 +37,18 @@ export class Heartbeats {
   }
 
   /**
-   * A heartbeat that comes late is written at once, before the lease ends. A link even outlives the lease of its device
-   * when the machine of the server slept, since the sockets stay open then: what waits for the device is offered with its
-   * first heartbeat.
+   * Notes a heartbeat. The first one after a missed one is written at once. A link outlives the lease of its device when the
+   * machine of the server slept, since sockets stay open then; what waits for the device is offered with this heartbeat.
    */
   beat(link: Link): void {
-    const now = this.options.world.now()
+    const { world, heartbeatMs, leaseMs, dispatcher } = this.options
+    const now = world.now()
     const silentMs = now - link.beatAt
     link.beatAt = now
     this.beats.set(link.deviceId, now)
-    if (silentMs > this.options.leaseMs / 2) this.writeNow()
-    else if (!this.stopped) this.cancel ??= this.options.world.after(1_000, () => this.writeNow())
-    if (silentMs > this.options.leaseMs)
-      this.after(async () => this.options.dispatcher.capacityChanged(link.workspaceId))
+    if (silentMs > Math.min(2 * heartbeatMs, leaseMs)) this.writeNow()
+    else if (!this.stopped) this.cancel ??= world.after(1_000, () => this.writeNow())
+    if (silentMs > leaseMs) this.after(async () => dispatcher.capacityChanged(link.workspaceId))
   }
 
   /** Runs a write in order with the heartbeats. */

@@ -76,7 +76,7 @@ test('after a break sweeps know since when the server is awake, the first one, t
     log: silentLog,
     sweeps: [{ name: 'often', everyMs: 1_000, run }],
     tickMs: 1_000,
-    breakMs: 90_000,
+    jumpMs: 90_000,
   })
   sweeper.start()
   await pass(2_000)

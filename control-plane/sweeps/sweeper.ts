@@ -1,5 +1,6 @@
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
+import { ClockWatch } from '../../shared/lib/clock-watch.ts'
 import { Lines } from '../process/lines.ts'
 import type { Log } from '../process/log.ts'
 
@@ -17,8 +18,7 @@ export interface SweepContext {
   root: Knex
   now: number
   /**
-   * The time since which this server runs without a break. Devices may have been silent before that for no other reason
-   * than that nobody heard them.
+   * Returns the time since which this server runs without a break. What devices said before that, nobody heard.
    */
   awakeSince: () => number
   world: World
@@ -45,10 +45,10 @@ interface SweeperOptions {
   sweeps: readonly Sweep[]
   tickMs: number
   /**
-   * A break as long as this says that the machine slept or that this process was stopped; default: none does, as where a
-   * test moves the clock.
+   * A jump of the clock by more than this says that the machine slept or that this process was stopped; default: none does,
+   * as where a test moves the clock.
    */
-  breakMs?: number
+  jumpMs?: number
 }
 
 /**
@@ -62,12 +62,18 @@ export class Sweeper {
   private cancel: (() => void) | null = null
   private work: Promise<void> = Promise.resolve()
   private stopped = true
+  private readonly clock: ClockWatch
   private awakeSince: number
-  private lookedAt: number
 
   constructor(options: SweeperOptions) {
     this.options = options
-    this.awakeSince = this.lookedAt = options.world.now()
+    const { world, log, jumpMs = Infinity } = options
+    this.awakeSince = world.now()
+    const onJump = (ms: number) => {
+      this.awakeSince = world.now()
+      log.info({ ms }, 'the machine slept or the server was held up')
+    }
+    this.clock = new ClockWatch({ world, jumpMs, onJump })
     this.lines = new Lines(options.log, 'a sweep failed at one of many; it comes again')
     // Started here, since sweeps may be run without a clock (`runAll`).
     this.lines.start()
@@ -81,7 +87,7 @@ export class Sweeper {
     if (!this.stopped) return
     this.stopped = false
     this.lines.start()
-    this.lookedAt = this.options.world.now()
+    this.clock.start(this.options.tickMs)
     const now = this.options.world.monotonic()
     for (const { name, everyMs } of this.options.sweeps) this.due.set(name, now + Math.min(everyMs, firstMs))
     this.tick()
@@ -89,6 +95,7 @@ export class Sweeper {
 
   async stop(): Promise<void> {
     this.stopped = true
+    this.clock.stop()
     this.cancel?.()
     await this.work
     await this.lines.stop()
@@ -120,24 +127,17 @@ export class Sweeper {
     }
   }
 
-  /** Before each sweep, since the first one after a break must know of it. */
-  private noticeBreak(): void {
-    const { world, log, breakMs = Infinity } = this.options
-    const now = world.now()
-    const ms = now - this.lookedAt
-    this.lookedAt = now
-    if (ms <= breakMs) return
-    this.awakeSince = now
-    log.info({ ms }, 'the machine slept or the server was held up')
-  }
-
   private async runOne(sweep: Sweep): Promise<void> {
     const { root, world, log } = this.options
-    this.noticeBreak()
     try {
-      await sweep.run({ root, now: world.now(), awakeSince: () => this.awakeSince, world, log, lines: this.lines })
+      await sweep.run({ root, now: world.now(), awakeSince: this.sinceAwake, world, log, lines: this.lines })
     } catch (error) {
       log.error({ err: error, sweep: sweep.name }, 'sweep failed')
     }
+  }
+
+  private readonly sinceAwake = (): number => {
+    this.clock.look()
+    return this.awakeSince
   }
 }

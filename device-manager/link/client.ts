@@ -2,6 +2,7 @@ import { WebSocket, type RawData } from 'ws'
 import type { CloseName } from '../../shared/device/limits.ts'
 import { linkLimits, silenceLimitMs } from '../../shared/device/limits.ts'
 import { serverMessage, type DeviceMessage, type ServerMessage } from '../../shared/device/protocol.ts'
+import { ClockWatch } from '../../shared/lib/clock-watch.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { Log } from '../log/log.ts'
 import { linkStep, startState, type LinkEffect, type LinkEvent, type LinkState } from './machine.ts'
@@ -37,22 +38,23 @@ export class LinkClient {
   private isSilent = false
   private cancelWait: (() => void) | null = null
   private cancelPing: (() => void) | null = null
-  private cancelTick: (() => void) | null = null
+  private readonly clock: ClockWatch
   private since: number
   private lastError: string | null = null
 
   constructor(options: LinkClientOptions) {
     this.options = options
     this.since = options.world.now()
+    this.clock = new ClockWatch({ world: options.world, jumpMs: 10_000, onJump: (ms) => this.woke(ms) })
   }
 
   start(): void {
     this.apply({ type: 'start' })
-    this.watchClock()
+    this.clock.start(5_000)
   }
 
   stop(): void {
-    this.cancelTick?.()
+    this.clock.stop()
     this.apply({ type: 'stop' })
   }
 
@@ -222,24 +224,10 @@ export class LinkClient {
     this.cancelPing = world.after(pingMs, tick)
   }
 
-  /**
-   * A tick that comes late tells that the machine slept (or was blocked, which looks the same): the socket is pinged at
-   * once, and a delay that was being waited out is over.
-   */
-  private watchClock(): void {
-    const { world } = this.options
-    const everyMs = 5_000
-    let wall = world.now()
-    const tick = () => {
-      const late = world.now() - wall
-      wall = world.now()
-      if (late > everyMs * 2) {
-        this.options.log.info({ ms: late }, 'the machine slept or was held up')
-        this.hurry()
-        if (this.socket?.readyState === WebSocket.OPEN) this.socket.ping()
-      }
-      this.cancelTick = world.after(everyMs, tick)
-    }
-    this.cancelTick = world.after(everyMs, tick)
+  /** Pings the socket at once after a sleep, and ends a delay that was being waited out. */
+  private woke(ms: number): void {
+    this.options.log.info({ ms }, 'the machine slept or was held up')
+    this.hurry()
+    if (this.socket?.readyState === WebSocket.OPEN) this.socket.ping()
   }
 }

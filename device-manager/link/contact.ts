@@ -1,3 +1,4 @@
+import { ClockWatch } from '../../shared/lib/clock-watch.ts'
 import type { World } from '../../shared/lib/world.ts'
 
 /** The time in which a machine that woke reaches the control plane, if it is there. */
@@ -9,10 +10,13 @@ export class Contact {
   private last: { wall: number; monotonic: number }
   private cancelBeat: (() => void) | null = null
   private cancelLook: (() => void) | null = null
+  /** By the monotonic clock. */
   private awakeSince = -Infinity
+  private readonly clock: ClockWatch
 
   constructor(world: World) {
     this.world = world
+    this.clock = new ClockWatch({ world, jumpMs: reachMs, onJump: () => (this.awakeSince = world.monotonic()) })
     this.last = { wall: world.now(), monotonic: world.monotonic() }
   }
 
@@ -21,7 +25,7 @@ export class Contact {
   }
 
   /** Milliseconds since the control plane was heard; a machine that slept stops one of its clocks, so the larger counts. */
-  silence(): number {
+  private silence(): number {
     return Math.max(this.world.now() - this.last.wall, this.world.monotonic() - this.last.monotonic)
   }
 
@@ -36,15 +40,14 @@ export class Contact {
   }
 
   /**
-   * Calls `look` every `everyMs` with the silence. A machine that slept is given a minute to reach the control plane again,
-   * which may have slept on the same machine; until then there is no silence.
+   * Calls `look` every `everyMs`, which is less than a minute, with the silence. A machine that slept has a minute to reach the
+   * control plane again, which may have slept on the same machine; until then the silence is 0.
    */
   keepLooking(everyMs: number, look: (silentMs: number) => void): void {
-    const dueAt = this.world.now() + everyMs
     this.cancelLook = this.world.after(everyMs, () => {
-      const now = this.world.now()
-      if (now - dueAt > reachMs) this.awakeSince = now
-      look(now - this.awakeSince < reachMs ? 0 : this.silence())
+      this.clock.look()
+      const isJustAwake = this.world.monotonic() - this.awakeSince < reachMs
+      look(isJustAwake ? 0 : this.silence())
       this.keepLooking(everyMs, look)
     })
   }

@@ -85,7 +85,7 @@ test('the harness gets no token of the device and none of a person, and reaches 
   for (const secret of foreign) expect(output.toString()).not.toContain(secret)
   for (const name of ['SVC_STATE_DIR', 'SVC_SPOOL', 'SVC_DATA_DIR']) expect(output.toString()).not.toContain(`${name}=`)
   expect((await call('/api/v1/runs/current')).status, 'dead with its run').toBe(401)
-  // A run host that is made ready for the next run may be rehearsing in a folder of its own, which holds nothing of a run.
+  // The run host that stands by for the next run may be rehearsing in a folder of its own, which holds nothing of a run.
   const left = existsSync(join(stateDir, 'runs')) ? readdirSync(join(stateDir, 'runs')) : []
   expect(left.filter((name) => !name.startsWith('warm_'))).toEqual([])
 })

@@ -77,7 +77,7 @@ const dataOf = (events: readonly RunEvent[], kind: string): Record<string, unkno
   events.filter((event) => event.kind === kind).map(({ data }) => data)
 const words = (events: readonly RunEvent[]) => dataOf(events, 'text').map(({ text }) => text)
 
-test('a line of 48 MB, of which 32 are taken for a message, is kept raw, and what follows is read', async () => {
+test('a line of 48 MB, which is longer than a message may be, is kept raw, and what follows is read', async () => {
   const { run, events } = await play('longLine')
   expect(run.exitReason).toBe('completed')
   expect(words(events)).toEqual(['The last words.'])

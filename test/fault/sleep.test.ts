@@ -1,51 +1,58 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { checkInvariants } from '../kit/invariants.ts'
-import { delay } from '../kit/programs.ts'
+import { delay, type Program } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
-import { printedLines, scenario } from '../kit/system-scenario.ts'
+import { printedLines, scenario, type Scenario } from '../kit/system-scenario.ts'
 
 /** A machine on which the control plane and a device are both, and which sleeps longer than a silent device keeps its run. */
 
-const runnerLostMs = 8_000
 const sleepMs = 12_000
 
-test('a run goes on when the machine wakes, although the control plane wakes first', async () => {
-  const system = await TestSystem.start({
-    serverEnv: {
-      SVC_RUNNER_LOST_MS: String(runnerLostMs),
-      SVC_LEASE_MS: '5000',
-      SVC_HEARTBEAT_MS: '1000',
-      SVC_SWEEP_MS: '200',
-    },
-  })
+interface Slept {
+  server: Program
+  device: Program
+  run: Scenario
+  runId: string
+  system: TestSystem
+}
+
+/** Starts a run that waits, and lets server and device sleep. */
+async function slept(durations: Readonly<Record<string, number>>): Promise<Slept> {
+  const serverEnv = Object.fromEntries(Object.entries(durations).map(([name, ms]) => [name, String(ms)]))
+  const system = await TestSystem.start({ serverEnv: { ...serverEnv, SVC_SWEEP_MS: '200' } })
   onTestFinished(() => system.stop())
   const run = await scenario(system, { steps: ['lines=20', 'touch=GATES/up', 'await=GATES/end', 'lines=20'] })
   const runId = await run.start()
   await run.reached('up')
-  const programs = [system.server.program, run.device.program]
-  for (const program of programs) program.signal('SIGSTOP')
+  const [server, device] = [system.server.program, run.device.program]
+  for (const program of [server, device]) program.signal('SIGSTOP')
+  // A program that still sleeps cannot be ended; functions given later run first.
+  onTestFinished(() => [server, device].forEach((program) => program.signal('SIGCONT')))
   await delay(sleepMs)
-  system.server.program.signal('SIGCONT')
+  return { server, device, run, runId, system }
+}
+
+test('a run goes on when the machine wakes, although the control plane wakes first', async () => {
+  const { server, device, run, runId, system } = await slept({
+    SVC_RUNNER_LOST_MS: 8_000,
+    SVC_LEASE_MS: 5_000,
+    SVC_HEARTBEAT_MS: 1_000,
+  })
+  server.signal('SIGCONT')
   // Its sweeps look at the run some times before the device can say a word.
   await delay(2_000)
   expect(await run.api.run(runId)).toMatchObject({ status: 'running' })
-  run.device.program.signal('SIGCONT')
+  device.signal('SIGCONT')
   run.open('end')
   await checkInvariants(system, run, runId, { exitReason: 'completed', output: printedLines(40) })
 })
 
 test('a run is given up when the device does not wake', async () => {
-  const system = await TestSystem.start({
-    serverEnv: { SVC_RUNNER_LOST_MS: '2000', SVC_LEASE_MS: '1000', SVC_HEARTBEAT_MS: '300', SVC_SWEEP_MS: '200' },
+  const { server, run, runId } = await slept({
+    SVC_RUNNER_LOST_MS: 2_000,
+    SVC_LEASE_MS: 1_000,
+    SVC_HEARTBEAT_MS: 300,
   })
-  onTestFinished(() => system.stop())
-  const run = await scenario(system, { steps: ['touch=GATES/up', 'await=GATES/end'] })
-  const runId = await run.start()
-  await run.reached('up')
-  const programs = [system.server.program, run.device.program]
-  for (const program of programs) program.signal('SIGSTOP')
-  await delay(sleepMs)
-  system.server.program.signal('SIGCONT')
+  server.signal('SIGCONT')
   expect((await run.api.waitForRun(runId, 'failed')).exitReason).toBe('runner_lost')
-  run.device.program.signal('SIGCONT')
 })

@@ -55,7 +55,7 @@ if (how === 'silence') await forEver()
 await say({ type: 'system', subtype: 'init', model: 'bad', claude_code_version: version })
 
 const ways = {
-  // Less than the 64 MiB that wait for a server at most, so that none of it is dropped however slow that is.
+  // A device holds 64 MiB that its server has not taken. With less than that nothing is dropped, however slow the server is.
   async longLine() {
     await write('{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"')
     for (let megabytes = 0; megabytes < 48; megabytes++) await write('x'.repeat(1024 * 1024))

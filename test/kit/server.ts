@@ -133,7 +133,7 @@ export class TestServer {
     const log = options.log ?? silentLog
     // A machine that is busy with all tests at once refuses none of their schemas for want of a processor.
     const costly = { ...poolLimits, waitMs: 60_000, longestMs: 60_000 }
-    const plane = await ControlPlane.create({ config, database, world, log, isProcess: false, costly })
+    const plane = await ControlPlane.create({ config, database, world, log, ownsProcess: false, costly })
     await plane.start()
     return new TestServer({ plane, database, world, owner, ownsDatabase: database !== beside?.database, twin })
   }

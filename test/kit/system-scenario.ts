@@ -93,7 +93,7 @@ export function makeRepo(folder: string): string {
   return within(folder, ['sh', '-ec', beginRepo]).trim()
 }
 
-// One program instead of four: to start one takes a process as large as a test's some ten milliseconds.
+// One shell instead of four programs: a process as large as a test's needs some ten milliseconds to start one.
 const beginRepo = `git init -q -b main; git add -A
   git -c user.name=Test -c user.email=test@example.com commit -q -m Begin; git rev-parse HEAD`
 

@@ -48,7 +48,7 @@ export function gitIn(
   return programIn(dir, ['git', ...args], { extra, input })
 }
 
-/** Runs a script of several git commands: to start a program takes a process as large as a test's some ten milliseconds. */
+/** Runs several git commands in one shell. A process as large as a test's needs some ten milliseconds to start a program. */
 function scriptIn(
   dir: string,
   script: string,

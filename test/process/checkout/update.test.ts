@@ -12,7 +12,7 @@ import { Checkout, devices } from './checkout.ts'
 let checkout: Checkout
 afterEach(() => checkout.remove())
 
-/** Runs of each device, of which there are two: it takes ten. All of them ask svc every 2 s, and more the machine cannot do. */
+/** Runs of each of two devices, which take ten. Each run asks svc every 2 s: twenty keep more than two processors busy. */
 const [before, meanwhile] = process.env['CHECKOUT_RUNS'] === 'all' ? [6, 4] : [2, 1]
 
 test('a pull with other packages under live runs takes nothing away from them, nor from those woken meanwhile', async () => {

@@ -52,7 +52,7 @@ afterAll(async () => {
   await stub?.stop()
 })
 
-// It starts slowly. A usual run has the recordings, and the tests of `test/e2e`.
+// Qwen Code starts slowly. A usual run has the recordings, and the tests of `test/e2e`.
 if (allHarnessCases) {
   it('says its words, has its calls judged, goes on with its session and new MCP servers, and takes what a person adds', async () => {
     const refused = { tool: qwenShell('touch refused.txt') }

@@ -79,7 +79,7 @@ const programs: Program[] = [
     drive: (options) => driveCodex({ version: '0.169.0', ...options }),
   },
 ]
-// It starts slowly.
+// Each start takes 10 s of processor time.
 if (allHarnessCases)
   programs.push({
     name: 'opencode',
