@@ -40,7 +40,7 @@ declare module 'knex/lib/dialects/postgres/index.js' {
     releaseConnection(connection: Client): Promise<void>
     query(
       connection: Client,
-      query: { sql: string; bindings: readonly unknown[]; options: { name: string } },
+      query: { sql: string; bindings: readonly unknown[]; options: { name?: string } },
     ): Promise<{ response: { rows: unknown[]; rowCount: number | null } }>
   }
 }

@@ -1,23 +1,6 @@
 import { z } from 'zod'
-import { dialectOfDb, newOutbox, oldestOpenTransaction } from './dialect.ts'
+import { newOutbox, oldestOpenTransaction } from './dialect.ts'
 import type { Db } from './handle.ts'
-import { command } from './statement.ts'
-import { markPublished } from './transaction.ts'
-
-/**
- * Happenings that other parts, on this replica or another, must act on. Written in the transaction of the change; the bus
- * reads them once it is committed.
- */
-export type Topic =
-  | 'wake.requested'
-  | 'run.queued'
-  | 'run.ended'
-  | 'run.cancel'
-  | 'device.changed'
-  | 'device.request'
-  | 'device.reply'
-  | 'link.challenge'
-  | 'workflow.changed'
 
 export interface OutboxRow {
   seq: number
@@ -26,27 +9,6 @@ export interface OutboxRow {
   /** Id of the run or device concerned. */
   key: string
   payload: Record<string, unknown>
-}
-
-export const channel = 'svc_outbox'
-
-export interface OutboxEntry {
-  topic: Topic
-  key: string
-  payload?: Record<string, unknown>
-  at: number
-}
-
-const insert = 'insert into outbox (topic, key, payload, created_at) values (?, ?, ?, ?)'
-const write = {
-  sqlite: command(insert),
-  // Every process that listens is woken when the transaction commits.
-  postgres: command(`with published as (${insert} returning seq) select pg_notify('${channel}', '') from published`),
-}
-
-export async function publish(db: Db, { topic, key, payload = {}, at }: OutboxEntry): Promise<void> {
-  await write[dialectOfDb(db)](db, [topic, key, JSON.stringify(payload), at])
-  markPublished(db)
 }
 
 const rowSchema = z.object({

@@ -66,7 +66,11 @@ export class PostgresClient extends Client implements StatementClient {
   private async ask({ postgres, name }: StatementText, bindings: readonly Value[]) {
     const connection = await this.acquireConnection()
     try {
-      const { response } = await this.query(connection, { sql: postgres, bindings, options: { name } })
+      const { response } = await this.query(connection, {
+        sql: postgres,
+        bindings,
+        options: name === null ? {} : { name },
+      })
       // As knex tells of its own queries.
       this.emit('query-response', response, { sql: postgres })
       return response

@@ -37,7 +37,7 @@ export class SqliteClient extends Client implements StatementClient {
     for (const row of rows) await this.ask(sql, row)
   }
 
-  private async ask(sql: string, values: readonly (Value | Uint8Array)[]): Promise<unknown> {
+  private async ask(sql: string, values: readonly Value[]): Promise<unknown> {
     const connection = await this.acquireConnection()
     try {
       const { response } = await this.query(connection, { sql, bindings: bindingsOf(values) })
@@ -104,7 +104,7 @@ class Reader {
   }
 }
 
-function bindingsOf(values: readonly (Value | Uint8Array)[]): readonly unknown[] {
+function bindingsOf(values: readonly Value[]): readonly unknown[] {
   return values.some((value) => Array.isArray(value))
     ? values.map((value) => (Array.isArray(value) ? JSON.stringify(value) : value))
     : values

@@ -18,15 +18,15 @@ export interface Query<Row> {
   list(db: Db, values: readonly Value[]): Promise<Row[]>
 }
 
-export type Value = string | number | null | readonly string[]
+export type Value = string | number | null | Uint8Array | readonly (string | number)[]
 
 /** A statement's text as each database wants it. */
 export interface StatementText {
   /** Lists are bound as JSON. */
   sqlite: string
   postgres: string
-  /** Unlike that of any other text. */
-  name: string
+  /** Unlike that of any other text; null: it is not prepared. */
+  name: string | null
 }
 
 /** The methods of both databases' clients that knex does not have. */
@@ -59,6 +59,37 @@ export function query<Row>(sql: string, row: { parse(row: unknown): Row }): Quer
 export function command(sql: string): (db: Db, values: readonly Value[]) => Promise<number> {
   const text = textOf(sql)
   return (db, values) => clientOf(db).change(text, values)
+}
+
+/**
+ * Statements whose text depends on the fields that are given. The first `most` texts are prepared, all others are not: what
+ * is prepared stays with a connection for as long as that lives, and a caller may name any set of fields.
+ */
+export class Texts {
+  private readonly known = new Map<string, StatementText>()
+  private readonly most: number
+
+  constructor(most = 50) {
+    this.most = most
+  }
+
+  of(sql: string): StatementText {
+    const known = this.known.get(sql)
+    if (known !== undefined) return known
+    const text = textOf(sql)
+    if (this.known.size >= this.most) return { ...text, name: null }
+    this.known.set(sql, text)
+    return text
+  }
+
+  /** Returns the number of rows that the statement changed. */
+  change(db: Db, sql: string, values: readonly Value[]): Promise<number> {
+    return clientOf(db).change(this.of(sql), values)
+  }
+
+  async first(db: Db, sql: string, values: readonly Value[]): Promise<unknown> {
+    return (await clientOf(db).readRows(this.of(sql), values))[0]
+  }
 }
 
 /** The same for one that ends with `returning`: returns the rows that it changed. */

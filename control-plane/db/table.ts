@@ -4,7 +4,7 @@ import { encoderOf } from './columns.ts'
 import type { Db } from './handle.ts'
 import { expectOnlyWriter } from './only-writer.ts'
 import { rowReader } from './row-reader.ts'
-import { command, query, returning, type Query, type Value } from './statement.ts'
+import { command, query, returning, Texts, type Query, type Value } from './statement.ts'
 
 /**
  * One description of a table, from which come the type of its rows, what selects them, and what inserts and updates them. A
@@ -40,6 +40,11 @@ export interface Table<Shape extends Columns> {
   find(db: Db, by: Fields<Shape>): Promise<Row<Shape> | null>
   /** These fields as columns with the values that the database keeps; a field that is undefined is left out. */
   toColumns(fields: Partial<Row<Shape>>): Record<string, Knex.Value>
+  /**
+   * Writes these fields of the rows that have those of `by`, where null is a value like any other. Returns how many rows had
+   * them. Throws as `find` does, and when there is nothing to write.
+   */
+  update(db: Db, by: Fields<Shape>, changes: Changes<Shape>): Promise<number>
   /** Fields that are left out get the default of the schema. */
   insert(db: Db, rows: Fields<Shape> | readonly Fields<Shape>[]): Promise<void>
   /** A prepared insert of these fields, for a row that is written often. */
@@ -63,6 +68,8 @@ export interface Table<Shape extends Columns> {
 export type Columns = Readonly<Record<string, z.ZodType>>
 type Row<Shape extends Columns> = { -readonly [Field in keyof Shape]: z.output<Shape[Field]> }
 type Fields<Shape extends Columns> = Partial<Row<Shape>>
+/** A field that is undefined is left out. */
+type Changes<Shape extends Columns> = { [Field in keyof Row<Shape>]?: Row<Shape>[Field] | undefined }
 
 export type RowOf<T> = T extends Table<infer Shape> ? Row<Shape> : never
 
@@ -96,7 +103,7 @@ export function table<Shape extends Columns>(
         return column === field ? column : `${column} as "${field}"`
       })
       .join(', ')
-  const toColumns = (fields: Fields<Shape>) => {
+  const toColumns = (fields: Changes<Shape>) => {
     const values: Record<string, Knex.Value> = {}
     for (const [field, value] of Object.entries(fields)) {
       if (value === undefined) continue
@@ -112,6 +119,17 @@ export function table<Shape extends Columns>(
     return toColumns(by)
   }
   const from = (db: Db): Knex.QueryBuilder => db(name).select(own)
+  const texts = new Texts()
+  const selected = `select ${select()} from ${name}`
+  const insertOf = (columns: readonly string[]) =>
+    `insert into ${name} (${columns.join(', ')}) values (${columns.map(() => '?').join(', ')})`
+  const update = (db: Db, by: Record<string, Knex.Value>, columns: Record<string, Knex.Value>) => {
+    const names = Object.keys(columns)
+    if (names.length === 0) throw new Error(`Nothing of ${name} is written.`)
+    const where = whereOf(by)
+    const sql = `update ${name} set ${names.map((column) => `${column} = ?`).join(', ')} where ${where.sql}`
+    return texts.change(db, sql, [...valuesOf(columns), ...where.values])
+  }
   const first = async (rows: Knex.QueryBuilder) => {
     const found: unknown = await rows.first()
     return found === undefined ? null : read(found)
@@ -126,20 +144,25 @@ export function table<Shape extends Columns>(
     toColumns,
     from,
     first,
-    find: async (db, by) => first(from(db).where(conditions(by))),
-    query: (rest) => query(`select ${select()} from ${name} ${rest}`, schema) as unknown as Query<Row<Shape>>,
+    async find(db, by) {
+      const where = whereOf(conditions(by))
+      const found = await texts.first(db, `${selected} where ${where.sql}`, where.values)
+      return found === undefined ? null : read(found)
+    },
+    update: (db, by, changes) => update(db, conditions(by), toColumns(changes)),
+    query: (rest) => query(`${selected} ${rest}`, schema) as unknown as Query<Row<Shape>>,
     returning: (sql) =>
       returning(`${sql} returning ${select()}`, schema) as unknown as ReturnType<Table<Shape>['returning']>,
     list: async (rows) => ((await rows) as unknown[]).map(read),
     async insert(db, rows) {
-      const all = Array.isArray(rows) ? (rows as readonly Fields<Shape>[]) : [rows as Fields<Shape>]
-      if (all.length > 0) await db(name).insert(all.map(toColumns))
+      const all = (Array.isArray(rows) ? (rows as readonly Fields<Shape>[]) : [rows as Fields<Shape>]).map(toColumns)
+      const [only] = all
+      if (only === undefined) return
+      if (all.length > 1) await db(name).insert(all)
+      else await texts.change(db, insertOf(Object.keys(only)), valuesOf(only))
     },
     inserter(written) {
-      const marks = written.map(() => '?').join(', ')
-      const insert = command(
-        `insert into ${name} (${written.map((field) => columnOf.get(field)!).join(', ')}) values (${marks})`,
-      )
+      const insert = command(insertOf(written.map((field) => columnOf.get(field)!)))
       return (db, row) =>
         insert(
           db,
@@ -152,11 +175,19 @@ export function table<Shape extends Columns>(
       const was = toColumns(before)
       // An unchanged column is left out, since writing one costs the indexes that have it.
       const columns = Object.entries(toColumns(changes)).filter(([column, value]) => value !== was[column])
-      const changed = await db(name)
-        .where({ [id]: was[id]!, [raised]: seen })
-        .update({ ...Object.fromEntries(columns), ...also, [raised]: seen + 1 })
-      expectOnlyWriter(changed)
+      const written = { ...Object.fromEntries(columns), ...also, [raised]: seen + 1 }
+      expectOnlyWriter(await update(db, { [id]: was[id]!, [raised]: seen }, written))
     },
+  }
+}
+
+const valuesOf = (columns: Record<string, Knex.Value>) => Object.values(columns) as Value[]
+
+function whereOf(columns: Record<string, Knex.Value>): { sql: string; values: Value[] } {
+  const conditions = Object.entries(columns)
+  return {
+    sql: conditions.map(([column, value]) => `${column} ${value === null ? 'is null' : '= ?'}`).join(' and '),
+    values: conditions.flatMap(([, value]) => (value === null ? [] : [value as Value])),
   }
 }
 

@@ -3,6 +3,7 @@ import { ApiError } from '../../shared/api/errors.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { dialectOfDb, NotBegunError, undoneFor, type Undone } from './dialect.ts'
 import type { Db, Tx } from './handle.ts'
+import { writeEntries, type OutboxEntry } from './outbox-entries.ts'
 import type { PostgresClient } from './postgres-client.ts'
 import { lockTurns, type Turns } from './turns.ts'
 
@@ -44,8 +45,8 @@ type Step = () => void
 
 /** Steps to be done once these transactions are committed. */
 const steps = new WeakMap<object, Step[]>()
-/** Transactions that have published. */
-const publishing = new WeakSet<object>()
+/** What transactions publish, written in one statement before they are committed. */
+const entries = new WeakMap<object, OutboxEntry[]>()
 
 /** Runs the step once the transaction is committed, never when it is undone. It may not wait for anything. */
 export function afterCommit(tx: Tx, step: Step): void {
@@ -54,13 +55,13 @@ export function afterCommit(tx: Tx, step: Step): void {
   else before.push(step)
 }
 
-/** Called after each write to the outbox, so that the bus reads it as soon as it is committed. */
-export function markPublished(db: Db): void {
-  if (isTransaction(db)) publishing.add(db)
-  else tellPublished(writeStateOf(db))
+/** In the order of the calls, and told to `onPublished` once it is committed. In a transaction it is written at the end. */
+export async function publish(db: Db, entry: OutboxEntry): Promise<void> {
+  const before = entries.get(db)
+  if (before !== undefined) return void before.push(entry)
+  await writeEntries(db, [entry])
+  if (db.isTransaction !== true) tellPublished(writeStateOf(db))
 }
-
-const isTransaction = (db: Db): db is Tx => db.isTransaction === true
 
 function tellPublished({ onPublished }: WriteState): void {
   for (const tell of onPublished) tell()
@@ -100,8 +101,11 @@ export async function inTransaction<Result>(
   let toDo: readonly Step[] = []
   const begun = async (tx: Tx) => {
     isBegun = true
+    const toPublish: OutboxEntry[] = []
+    entries.set(tx, toPublish)
     const result = await work(tx)
-    published = publishing.has(tx)
+    published = toPublish.length > 0
+    if (published) await writeEntries(tx, toPublish)
     toDo = steps.get(tx) ?? []
     return result
   }
@@ -149,8 +153,9 @@ async function inOrder<Result>(
 /** A part of a transaction that is undone by itself when it fails. */
 export function inSavepoint<Result>(tx: Tx, work: (tx: Tx) => Promise<Result>): Promise<Result> {
   return tx.transaction(async (inner) => {
+    entries.set(inner, [])
     const result = await work(inner)
-    if (publishing.has(inner)) publishing.add(tx)
+    for (const entry of entries.get(inner) ?? []) await publish(tx, entry)
     for (const step of steps.get(inner) ?? []) afterCommit(tx, step)
     return result
   })

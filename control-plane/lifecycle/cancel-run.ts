@@ -1,6 +1,6 @@
 import type { World } from '../../shared/lib/world.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
-import { publish } from '../db/outbox.ts'
+import { publish } from '../db/transaction.ts'
 import type { Tx } from '../db/open.ts'
 import { livenessOf } from '../resources/devices/rules.ts'
 import { findDeviceByPublicId } from '../resources/devices/store.ts'

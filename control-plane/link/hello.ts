@@ -2,7 +2,6 @@ import type { Knex } from 'knex'
 import { linkLimits, type CloseName } from '../../shared/device/limits.ts'
 import type { DeviceMessage, ServerMessage } from '../../shared/device/protocol.ts'
 import type { World } from '../../shared/lib/world.ts'
-import { publish } from '../db/outbox.ts'
 import type { Tx } from '../db/open.ts'
 import { finishRun } from '../lifecycle/end-run.ts'
 import { applyRunEffects } from '../lifecycle/run-effects.ts'
@@ -19,7 +18,7 @@ import { claimRun, withdrawOffer } from '../resources/runs/lease-store.ts'
 import { findRun, type RunRow } from '../resources/runs/store.ts'
 import { hashToken, newToken } from '../http/token-hash.ts'
 import { reconcile, type Reconciliation } from './reconcile.ts'
-import { inTransaction } from '../db/transaction.ts'
+import { inTransaction, publish } from '../db/transaction.ts'
 
 type Hello = DeviceMessage & { type: 'hello' }
 

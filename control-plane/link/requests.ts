@@ -5,12 +5,11 @@ import { folderCheck, type FolderCheck } from '../../shared/device/folder-check.
 import type { ServerMessage } from '../../shared/device/protocol.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { findReply, insertReply } from '../db/device-replies.ts'
-import { publish } from '../db/outbox.ts'
 import type { Log } from '../process/log.ts'
 import { findDeviceByPublicId } from '../resources/devices/store.ts'
 import type { Bus } from '../db/bus.ts'
 import type { LinkRegistry } from './registry.ts'
-import { inTransaction } from '../db/transaction.ts'
+import { inTransaction, publish } from '../db/transaction.ts'
 
 /**
  * Requests to a device whose link may be on another replica. The request travels as an outbox row, the answer as a row

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 import type { World } from '../../shared/lib/world.ts'
-import { publish } from '../db/outbox.ts'
+import { publish } from '../db/transaction.ts'
 import type { Log } from '../process/log.ts'
 import { clearLink, findDevice, recordHeartbeats, type DeviceRow } from '../resources/devices/store.ts'
 import type { Bus } from '../db/bus.ts'

@@ -1,12 +1,11 @@
 import type { Db, Tx } from '../db/open.ts'
-import { publish } from '../db/outbox.ts'
 import type { ExitReason } from '../../shared/runs/exit-reasons.ts'
 import { finishRun } from '../lifecycle/end-run.ts'
 import { findDeviceByPublicId } from '../resources/devices/store.ts'
 import { listRunning } from '../resources/runs/live-store.ts'
 import { findRun, type RunRow } from '../resources/runs/store.ts'
 import type { Sweep, SweepContext } from './sweeper.ts'
-import { inTransaction } from '../db/transaction.ts'
+import { inTransaction, publish } from '../db/transaction.ts'
 
 export interface RunningRunsOptions {
   runnerLostMs: number

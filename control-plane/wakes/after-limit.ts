@@ -1,6 +1,6 @@
 import { reasoningEfforts } from '../../shared/runs/spec.ts'
 import type { RunEffect } from '../lifecycle/run-effects.ts'
-import { publish } from '../db/outbox.ts'
+import { publish } from '../db/transaction.ts'
 import type { AgentRow } from '../resources/agents/store.ts'
 import { listDevicesOfWorkspace } from '../resources/devices/store.ts'
 import { accountOf, accountsOf, longestWindowMs, successorsInARow } from '../resources/quotas/rules.ts'

@@ -2,7 +2,7 @@ import type { TriggerSource } from '../../shared/api/runs.ts'
 import type { World } from '../../shared/lib/world.ts'
 import type { AllowedCall } from '../../shared/runs/spec.ts'
 import type { Db } from '../db/open.ts'
-import { publish } from '../db/outbox.ts'
+import { publish } from '../db/transaction.ts'
 import { causeOf } from './cause.ts'
 import { insertWake } from './wake-store.ts'
 

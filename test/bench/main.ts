@@ -31,6 +31,7 @@ import { wake } from './wake.ts'
 import { wall } from './wall.ts'
 import { wikiHostile } from './wiki-hostile.ts'
 import { wikiIngest } from './wiki-ingest.ts'
+import { workflowLoad } from './workflow-load.ts'
 import { workflows } from './workflows.ts'
 
 /**
@@ -52,6 +53,7 @@ const benches: readonly Bench[] = [
   heartbeats,
   reconnect,
   workflows,
+  workflowLoad,
   files,
   changeSets,
   ptyCapture,

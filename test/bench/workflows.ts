@@ -1,32 +1,22 @@
 import type { Bench, Context } from './context.ts'
 import { atMost, compare, quantile, type Result } from './measure.ts'
-import { serverProbe } from './server-probe.ts'
-import { lagOfChecks } from './workflow-checks.ts'
-import { besideHostile } from './workflow-hostile.ts'
 import { advanceMs, bareReplayMs, makeJournal, startBareEngine } from './workflow-journal.ts'
 import {
   databases,
   doOffered,
   flowEnded,
-  parkFlows,
   programOf,
-  runFlows,
   startFlow,
-  startSide,
   startWorkflowStack,
   storeProgram,
   type On,
   type WorkflowStack,
 } from './workflow-stack.ts'
 
-/**
- * What workflows cost above what they are made of: a step above the replay of its journal, a start above the start of a run,
- * those that wait above a server without any, and the check of a program above an event loop that has nothing to do.
- */
+/** What a workflow costs above what it is made of: a step above the replay of its journal, a start above that of a run. */
 export const workflows: Bench = {
   name: 'workflows',
-  about:
-    'steps and starts of workflows, against a bare replay and a bare run; what parked ones and checks of programs cost',
+  about: 'steps and starts of workflows, against a bare replay and a bare run',
   async run(context) {
     const results: Result[] = []
     for (const on of await databases(context)) {
@@ -36,7 +26,6 @@ export const workflows: Bench = {
       } finally {
         await stack.end()
       }
-      results.push(await parked(context, on), await lagOfChecks(context, on), ...(await besideHostile(context, on)))
     }
     return results
   },
@@ -119,38 +108,6 @@ async function starts({ rounds }: Context, { on, stack }: { on: On; stack: Workf
     rounds,
     ours,
     peer,
-  })
-}
-
-const parkedAtOnce = 1_000
-/** Each takes half a minute. */
-const mostParkedRounds = 3
-const megabyte = 1024 * 1024
-
-/** Each round has a server of its own, which does the same work before: as many workflow runs, which have ended. */
-async function parked(context: Context, on: On): Promise<Result> {
-  const rounds: { without: number; beside: number }[] = []
-  for (let round = 0; round < Math.min(context.rounds, mostParkedRounds); round++) {
-    const name = `parked-${round}`
-    const probe = serverProbe(context, `${name}-${on.name}`)
-    const side = await startSide(context, { on, name, nodeFlags: probe.nodeFlags })
-    try {
-      await runFlows(side, parkedAtOnce)
-      const without = (await probe.residentBytes()) / megabyte
-      await parkFlows(side, parkedAtOnce)
-      rounds.push({ without, beside: (await probe.residentBytes()) / megabyte })
-    } finally {
-      await side.end()
-    }
-  }
-  return compare({
-    name: `server with 1,000 parked workflow runs (${on.name})`,
-    unit: 'MB',
-    peerIs: 'without',
-    target: atMost(1.1),
-    rounds: rounds.length,
-    ours: (round) => Promise.resolve([rounds[round]!.beside]),
-    peer: (round) => Promise.resolve([rounds[round]!.without]),
   })
 }
 

@@ -1,11 +1,11 @@
 import type { Tx } from '../../control-plane/db/open.ts'
 import { ApiError } from '../../shared/api/errors.ts'
-import { afterCommit, inSavepoint, inTransaction, writeStateOf } from '../../control-plane/db/transaction.ts'
+import { afterCommit, inSavepoint, inTransaction, publish, writeStateOf } from '../../control-plane/db/transaction.ts'
 import { expect, test, vi } from 'vitest'
 import { findReply, insertReply, pruneReplies } from '../../control-plane/db/device-replies.ts'
 import { isMigrated, migrate } from '../../control-plane/db/migrate.ts'
 import type { Db } from '../../control-plane/db/open.ts'
-import { listOutbox, outboxEnd, pruneOutbox, publish, type OutboxCursor } from '../../control-plane/db/outbox.ts'
+import { listOutbox, outboxEnd, pruneOutbox, type OutboxCursor } from '../../control-plane/db/outbox.ts'
 import { serverKey } from '../../control-plane/db/server-keys.ts'
 import {
   claimKey,
@@ -211,6 +211,19 @@ onBoth(
     expect(told).toBe(2)
     await publish(root, row)
     expect(told).toBe(3)
+    // What was undone is not written, and the rest stands in the order in which it was published.
+    await root('outbox').delete()
+    await inTransaction(root, async (tx) => {
+      await publish(tx, { ...row, key: 'first' })
+      await inSavepoint(tx, undone).catch(() => undefined)
+      await inSavepoint(tx, async (inner) => publish(inner, { ...row, key: 'second', payload: { quoted: '{"a\\' } }))
+      await publish(tx, { ...row, key: 'third' })
+    })
+    expect(await root('outbox').orderBy('seq').select('key', 'payload')).toEqual([
+      { key: 'first', payload: '{}' },
+      { key: 'second', payload: JSON.stringify({ quoted: '{"a\\' }) },
+      { key: 'third', payload: '{}' },
+    ])
     writeStateOf(root).onPublished.delete(tell)
   },
 )

@@ -115,12 +115,12 @@ export async function replaceBody(
   before: MessageRow,
   after: { body: string; mentions: readonly Mention[]; at: number },
 ): Promise<void> {
-  const changed = await db('messages')
-    .where({ id: before.id, body: before.body, updated_at: before.updatedAt })
-    .whereNull('deleted_at')
-    .update(
-      messages.toColumns({ body: after.body, mentions: [...after.mentions], editedAt: after.at, updatedAt: after.at }),
-    )
+  const { id, updatedAt } = before
+  const changed = await messages.update(
+    db,
+    { id, body: before.body, updatedAt, deletedAt: null },
+    { body: after.body, mentions: [...after.mentions], editedAt: after.at, updatedAt: after.at },
+  )
   expectOnlyWriter(changed)
   await edits.insert(db, {
     messageId: before.id,

@@ -113,10 +113,12 @@ export async function replaceDevice(
   changes: Partial<Pick<DeviceRow, 'displayName' | 'removedAt' | HostFields | SettingFields>> & { at: number },
 ): Promise<void> {
   const { at, ...fields } = changes
-  const changed = await db('devices')
-    .where({ device_id: device.deviceId, row_version: device.rowVersion })
-    .whereNull('removed_at')
-    .update(devices.toColumns({ ...fields, rowVersion: device.rowVersion + 1, updatedAt: at }))
+  const { deviceId, rowVersion } = device
+  const changed = await devices.update(
+    db,
+    { deviceId, rowVersion, removedAt: null },
+    { ...fields, rowVersion: rowVersion + 1, updatedAt: at },
+  )
   expectOnlyWriter(changed)
 }
 
@@ -126,10 +128,11 @@ export async function markLinked(
   link: Pick<DeviceRow, 'deviceId' | 'replicaId' | 'linkId' | 'claimState' | HostFields> & { at: number },
 ): Promise<boolean> {
   const { deviceId, at, ...fields } = link
-  const marked = await db('devices')
-    .where({ device_id: deviceId })
-    .whereNull('removed_at')
-    .update(devices.toColumns({ ...fields, lastHeartbeatAt: at, updatedAt: at }))
+  const marked = await devices.update(
+    db,
+    { deviceId, removedAt: null },
+    { ...fields, lastHeartbeatAt: at, updatedAt: at },
+  )
   return marked === 1
 }
 
@@ -150,15 +153,11 @@ export async function recordHeartbeats(db: Db, beats: readonly { deviceId: strin
 }
 
 export async function recordClaimState(db: Db, deviceId: string, state: ClaimState): Promise<void> {
-  await db('devices')
-    .where({ device_id: deviceId })
-    .update(devices.toColumns({ claimState: state }))
+  await devices.update(db, { deviceId }, { claimState: state })
 }
 
 export async function recordReadiness(db: Db, deviceId: string, readiness: ProviderReadiness, at: number) {
-  await db('devices')
-    .where({ device_id: deviceId })
-    .update(devices.toColumns({ providerReadiness: readiness, providerReadinessAt: at }))
+  await devices.update(db, { deviceId }, { providerReadiness: readiness, providerReadinessAt: at })
 }
 
 /** Stores a new token beside the old one; both work until the new one is used. */

@@ -45,8 +45,6 @@ export async function closePlatformChange(
   db: Db,
   change: { id: string; status: 'approved' | 'rejected' | 'expired'; result: ChangeResult | null },
 ): Promise<boolean> {
-  const changed = await db('platform_changes')
-    .where({ id: change.id, status: 'pending' })
-    .update(changes.toColumns({ status: change.status, result: change.result }))
-  return changed === 1
+  const { id, status, result } = change
+  return (await changes.update(db, { id, status: 'pending' }, { status, result })) === 1
 }

@@ -89,18 +89,19 @@ export async function resolveQuestion(
   question: QuestionRow,
   resolution: { answer: QuestionAnswer | null; by: string | null; at: number },
 ): Promise<boolean> {
-  const changed = await db('questions')
-    .where({ id: question.id, version: question.version, status: 'open' })
-    .update(
-      questions.toColumns({
-        status: 'resolved',
-        answer: resolution.answer,
-        answeredBy: resolution.by,
-        answeredAt: resolution.by === null ? null : resolution.at,
-        updatedAt: resolution.at,
-        version: question.version + 1,
-      }),
-    )
+  const { id, version } = question
+  const changed = await questions.update(
+    db,
+    { id, version, status: 'open' },
+    {
+      status: 'resolved',
+      answer: resolution.answer,
+      answeredBy: resolution.by,
+      answeredAt: resolution.by === null ? null : resolution.at,
+      updatedAt: resolution.at,
+      version: version + 1,
+    },
+  )
   return changed === 1
 }
 

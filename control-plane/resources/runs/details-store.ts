@@ -50,19 +50,16 @@ export async function replaceOutput(
   db: Db,
   output: { runId: string; schema: string | null; value: unknown; at: number },
 ): Promise<void> {
-  await db('run_details')
-    .where({ run_id: output.runId })
-    .update(details.toColumns({ output: output.value, outputSchema: output.schema, outputAt: output.at }))
+  const { runId, schema: outputSchema, value, at: outputAt } = output
+  await details.update(db, { runId }, { output: value, outputSchema, outputAt })
 }
 
 /** Sets the schemas that the run's output may name. */
 export async function replaceOutputSchemas(db: Db, runId: string, schemas: JsonSchemas): Promise<void> {
-  await db('run_details')
-    .where({ run_id: runId })
-    .update(details.toColumns({ outputSchemas: schemas }))
+  await details.update(db, { runId }, { outputSchemas: schemas })
 }
 
 /** For a run that no device was given yet. */
 export async function replaceSpec(db: Db, runId: string, spec: RunSpec): Promise<void> {
-  await db('run_details').where({ run_id: runId }).update(details.toColumns({ spec }))
+  await details.update(db, { runId }, { spec })
 }

@@ -4,7 +4,7 @@ import type { RunUsage } from '../../../shared/runs/events.ts'
 import { int, json, nullableInt, text, time } from '../../db/columns.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
-import { inserter } from '../../db/statement.ts'
+import { command, inserter } from '../../db/statement.ts'
 import { runs } from './store.ts'
 
 /** Frames of events as the device sent them: one row each, the body unread. */
@@ -46,31 +46,21 @@ export async function insertFrames(db: Db, given: readonly Frame[]): Promise<voi
   await insert(db, rows)
 }
 
+const forward = frames.query('where run_id = ? and last_seq > ? order by first_seq limit ?')
+
 /** Frames that hold events after `afterSeq`, in order, at most `limit`. */
 export async function listFrames(db: Db, range: { runId: string; afterSeq: number; limit: number }): Promise<Frame[]> {
-  return frames.list(
-    frames
-      .from(db)
-      .where({ run_id: range.runId })
-      .where('last_seq', '>', range.afterSeq)
-      .orderBy('first_seq')
-      .limit(range.limit),
-  )
+  return forward.list(db, [range.runId, range.afterSeq, range.limit])
 }
+
+const backward = frames.query('where run_id = ? and first_seq < ? order by first_seq desc limit ?')
 
 /** Frames that hold events before `beforeSeq`, last first. */
 export async function listFramesBackward(
   db: Db,
   range: { runId: string; beforeSeq: number; limit: number },
 ): Promise<Frame[]> {
-  return frames.list(
-    frames
-      .from(db)
-      .where({ run_id: range.runId })
-      .where('first_seq', '<', range.beforeSeq)
-      .orderBy('first_seq', 'desc')
-      .limit(range.limit),
-  )
+  return backward.list(db, [range.runId, range.beforeSeq, range.limit])
 }
 
 /** The frame that holds event `seq`, or null. */
@@ -80,16 +70,17 @@ export async function findFrame(db: Db, runId: string, seq: number): Promise<Fra
   )
 }
 
+const moveLog = command(
+  `update runs set event_seq = ?, event_bytes = event_bytes + ?
+   where id = ? and fence = ? and event_seq = ? and lease_state = 'claimed' and ended_at is null`,
+)
+
 /** Moves the run's stored sequence forward for its current lease. False when the fence is old or another writer was first. */
 export async function advanceLog(
   db: Db,
   step: { runId: string; fence: number; fromSeq: number; toSeq: number; bytes: number },
 ): Promise<boolean> {
-  const changed = await db('runs')
-    .where({ id: step.runId, fence: step.fence, event_seq: step.fromSeq, lease_state: 'claimed' })
-    .whereNull('ended_at')
-    .update({ event_seq: step.toSeq, event_bytes: db.raw('event_bytes + ?', [step.bytes]) })
-  return changed === 1
+  return (await moveLog(db, [step.toSeq, step.bytes, step.runId, step.fence, step.fromSeq])) === 1
 }
 
 /** The session and the usage of a live run, as its events told them so far. */
@@ -100,14 +91,14 @@ export async function recordProgress(
 ): Promise<void> {
   const { usage, sessionId } = progress
   if (!usage && !sessionId) return
-  await db('runs')
-    .where({ id: runId })
-    .update(
-      runs.toColumns({
-        ...(usage && { usage, costUsd: usage.costUsd ?? null }),
-        ...(sessionId !== undefined && sessionId !== '' && { sessionId }),
-      }),
-    )
+  await runs.update(
+    db,
+    { id: runId },
+    {
+      ...(usage && { usage, costUsd: usage.costUsd ?? null }),
+      ...(sessionId !== undefined && sessionId !== '' && { sessionId }),
+    },
+  )
 }
 
 const evidence = table('run_evidence', {

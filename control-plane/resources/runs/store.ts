@@ -13,7 +13,6 @@ import {
   text,
   time,
 } from '../../db/columns.ts'
-import { lockRows } from '../../db/dialect.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
 import { command } from '../../db/statement.ts'
@@ -141,6 +140,7 @@ export async function insertRun(db: Db, { offer = null, step = null, ...run }: N
 }
 
 const byId = runs.query('where id = ?')
+const byIdLocked = runs.query('where id = ? locked')
 
 export async function findRun(db: Db, id: string): Promise<RunRow | null> {
   return byId.first(db, [id])
@@ -148,7 +148,7 @@ export async function findRun(db: Db, id: string): Promise<RunRow | null> {
 
 /** Locked until the transaction ends. */
 export async function lockRun(db: Db, id: string): Promise<RunRow | null> {
-  return runs.first(lockRows(runs.from(db).where({ id })))
+  return byIdLocked.first(db, [id])
 }
 
 const byIdInWorkspace = runs.query('where id = ? and workspace_id = ?')
@@ -236,12 +236,12 @@ export interface Ending {
 
 /** Ends a live run: the one place a run gets its ending. False when it had ended, or the fence is not the run's. */
 export async function endRun(db: Db, ending: Ending): Promise<boolean> {
-  const query = db('runs').where({ id: ending.runId }).whereNull('ended_at')
-  if (ending.fence !== null) void query.where({ fence: ending.fence, lease_state: 'claimed' })
-  const { exitReason, errorCode, errorMessage, usage, toolCallCount, sessionId, gapBytes, logVerified } = ending
+  const { fence, exitReason, errorCode, errorMessage, usage, toolCallCount, sessionId, gapBytes, logVerified } = ending
   const { limitResetsAt, providerFailed } = ending
-  const changed = await query.update(
-    runs.toColumns({
+  const changed = await runs.update(
+    db,
+    { id: ending.runId, endedAt: null, ...(fence !== null && { fence, leaseState: 'claimed' }) },
+    {
       status: statusOfExitReason(exitReason),
       exitReason,
       errorCode,
@@ -250,13 +250,13 @@ export async function endRun(db: Db, ending: Ending): Promise<boolean> {
       leaseState: 'none',
       offerExpiresAt: null,
       ...(usage !== undefined && { usage, costUsd: usage?.costUsd ?? null }),
-      ...(toolCallCount !== undefined && { toolCallCount }),
-      ...(sessionId !== undefined && { sessionId }),
-      ...(gapBytes !== undefined && { gapBytes }),
+      toolCallCount,
+      sessionId,
+      gapBytes,
       ...(logVerified != null && { logVerified }),
       ...(limitResetsAt != null && { limitResetsAt }),
       ...(providerFailed === true && { providerFailed }),
-    }),
+    },
   )
   return changed === 1
 }

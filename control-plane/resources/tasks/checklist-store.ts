@@ -26,7 +26,7 @@ export async function insertChecklistItem(db: Db, item: ChecklistRow): Promise<v
 
 export async function replaceChecklistItem(db: Db, item: ChecklistRow): Promise<void> {
   const { id, taskId, createdAt: _, ...changed } = item
-  await db('task_checklist_items').where({ id, task_id: taskId }).update(items.toColumns(changed))
+  await items.update(db, { id, taskId }, changed)
 }
 
 /** Archived ones too. */

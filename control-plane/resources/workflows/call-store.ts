@@ -58,6 +58,10 @@ const calls = table('workflow_calls', {
 })
 export type CallRow = RowOf<typeof calls>
 
+export type CallKey = Pick<CallRow, 'workflowRunId' | 'seq'>
+/** A wider object may be given. */
+const keyOf = ({ workflowRunId, seq }: CallKey): CallKey => ({ workflowRunId, seq })
+
 export async function insertCall(
   db: Db,
   call: Pick<
@@ -69,16 +73,15 @@ export async function insertCall(
   await calls.insert(db, { ...call, resumeAttempts: 0 })
 }
 
+const byRun = calls.query('where workflow_run_id = ? and (handed_order is null or handed_order >= ?) order by seq')
+
 /** In their order. `handedBefore`: without those whose results were handed over before the one of this number. */
 export async function listCalls(
   db: Db,
   workflowRunId: string,
   { handedBefore = 0 }: { handedBefore?: number } = {},
 ): Promise<CallRow[]> {
-  const query = calls.from(db).where({ workflow_run_id: workflowRunId }).orderBy('seq')
-  if (handedBefore > 0)
-    void query.where((its) => void its.whereNull('handed_order').orWhere('handed_order', '>=', handedBefore))
-  return calls.list(query)
+  return byRun.list(db, [workflowRunId, handedBefore])
 }
 
 /** The calls of several runs, in their order. */
@@ -94,64 +97,37 @@ export async function listCallsOf(db: Db, workflowRunIds: readonly string[]): Pr
 /** Notes that the call has come to its end, once. Without a result, that is read from its run. */
 export async function endCall(
   db: Db,
-  call: { workflowRunId: string; seq: number },
+  call: CallKey,
   end: { at: number; isValue?: boolean; result?: string },
 ): Promise<boolean> {
-  const changed = await db('workflow_calls')
-    .where({ workflow_run_id: call.workflowRunId, seq: call.seq })
-    .whereNull('ended_at')
-    .update(
-      calls.toColumns({
-        endedAt: end.at,
-        ...(end.isValue !== undefined && { isValue: end.isValue }),
-        ...(end.result !== undefined && { result: end.result }),
-      }),
-    )
-  return changed === 1
+  const { at: endedAt, isValue, result } = end
+  return (await calls.update(db, { ...keyOf(call), endedAt: null }, { endedAt, isValue, result })) === 1
 }
 
 /** The result was handed over and the program went on. */
 export async function recordHanded(
   db: Db,
-  call: { workflowRunId: string; seq: number },
+  call: CallKey,
   handed: { isValue: boolean; result: string; order: number; at: number; ranIn?: string | null },
 ): Promise<void> {
   const { isValue, result, order: handedOrder, at, ranIn = null } = handed
-  await db('workflow_calls')
-    .where({ workflow_run_id: call.workflowRunId, seq: call.seq })
-    .update(calls.toColumns({ isValue, result, handedOrder, ranIn, resumedAt: at, advancedAt: at }))
+  await calls.update(db, keyOf(call), { isValue, result, handedOrder, ranIn, resumedAt: at, advancedAt: at })
 }
 
 /** The result was sent, and the program did not go on. */
-export async function recordSent(
-  db: Db,
-  call: { workflowRunId: string; seq: number },
-  sent: { at: number; attempts: number },
-): Promise<void> {
-  await db('workflow_calls')
-    .where({ workflow_run_id: call.workflowRunId, seq: call.seq })
-    .whereNull('advanced_at')
-    .update(calls.toColumns({ resumedAt: sent.at, resumeAttempts: sent.attempts }))
+export async function recordSent(db: Db, call: CallKey, sent: { at: number; attempts: number }): Promise<void> {
+  const { at: resumedAt, attempts: resumeAttempts } = sent
+  await calls.update(db, { ...keyOf(call), advancedAt: null }, { resumedAt, resumeAttempts })
 }
 
 /** The checks of the pull request as they were read last. */
-export async function recordChecks(
-  db: Db,
-  call: { workflowRunId: string; seq: number },
-  checks: readonly CheckRow[],
-): Promise<void> {
-  await db('workflow_calls')
-    .where({ workflow_run_id: call.workflowRunId, seq: call.seq })
-    .whereNull('ended_at')
-    .update(calls.toColumns({ checks: [...checks] }))
+export async function recordChecks(db: Db, call: CallKey, checks: readonly CheckRow[]): Promise<void> {
+  await calls.update(db, { ...keyOf(call), endedAt: null }, { checks: [...checks] })
 }
 
 /** The results that wait count as never sent. */
 export async function resetAttempts(db: Db, workflowRunId: string): Promise<void> {
-  await db('workflow_calls')
-    .where({ workflow_run_id: workflowRunId })
-    .whereNull('advanced_at')
-    .update(calls.toColumns({ resumedAt: null, resumeAttempts: 0 }))
+  await calls.update(db, { workflowRunId, advancedAt: null }, { resumedAt: null, resumeAttempts: 0 })
 }
 
 const waiting = z.object({ id: text, workspace_id: text, ended_at: int })

@@ -1,4 +1,4 @@
-import { publish } from '../../db/outbox.ts'
+import { publish } from '../../db/transaction.ts'
 import type { Db } from '../../db/open.ts'
 
 /** Has any replica advance the workflow run, once this is committed. */

@@ -2,9 +2,9 @@ import type { Knex } from 'knex'
 import { z } from 'zod'
 import { toolModes, workflowRunStatuses } from '../../../shared/api/workflow-words.ts'
 import { int, json, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
-import { lockRows } from '../../db/dialect.ts'
 import { newestFirst } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
+import { query } from '../../db/statement.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
 /** Runs of workflows, and the programs they were started with. */
@@ -83,9 +83,11 @@ export async function findWorkflowRun(db: Db, id: string): Promise<WorkflowRunRo
   return runs.find(db, { id })
 }
 
+const byIdLocked = runs.query('where id = ? locked')
+
 /** The same, locked until the transaction ends. */
 export async function lockWorkflowRun(db: Db, id: string): Promise<WorkflowRunRow | null> {
-  return runs.first(lockRows(runs.from(db).where({ id })))
+  return byIdLocked.first(db, [id])
 }
 
 export async function findWorkflowRunInWorkspace(
@@ -190,11 +192,13 @@ export async function insertProgram(
     .ignore()
 }
 
+const program = query(
+  'select source from workflow_programs where workspace_id = ? and digest = ?',
+  z.object({ source: text }),
+)
+
 export async function findProgram(db: Db, workspaceId: string, digest: string): Promise<string | null> {
-  const row: { source: string } | undefined = await db('workflow_programs')
-    .where({ workspace_id: workspaceId, digest })
-    .first('source')
-  return row?.source ?? null
+  return (await program.first(db, [workspaceId, digest]))?.source ?? null
 }
 
 /** Runs in progress whose program has not run yet, oldest first. */

@@ -16,18 +16,14 @@ export async function listRunsOfSteps(db: Db, workflowRunIds: readonly string[])
   )
 }
 
+const ofCalls = runs.query('where workflow_run_id = ? and workflow_call in ? order by created_at, id')
+
 /** The runs of some steps of one workflow run, by the numbers of their calls, oldest first. */
 export async function listRunsOfCalls(
   db: Db,
   { workflowRunId, seqs }: { workflowRunId: string; seqs: readonly number[] },
 ): Promise<RunRow[]> {
-  return runs.list(
-    runs
-      .from(db)
-      .where({ workflow_run_id: workflowRunId })
-      .whereIn('workflow_call', [...seqs])
-      .orderBy([{ column: 'created_at' }, { column: 'id' }]),
-  )
+  return ofCalls.list(db, [workflowRunId, seqs])
 }
 
 /** Holds where something goes on with a run that ended: a person has yet to answer, or a wake waits. */

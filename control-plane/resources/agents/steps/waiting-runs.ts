@@ -1,6 +1,6 @@
 import type { World } from '../../../../shared/lib/world.ts'
 import { linkLimits } from '../../../../shared/device/limits.ts'
-import { publish } from '../../../db/outbox.ts'
+import { publish } from '../../../db/transaction.ts'
 import type { Db, Tx } from '../../../db/open.ts'
 import { cancelRun } from '../../../lifecycle/cancel-run.ts'
 import { listLiveOfAgent } from '../../runs/live-store.ts'

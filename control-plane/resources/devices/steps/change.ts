@@ -1,6 +1,6 @@
 import type { deviceRoutes } from '../../../../shared/api/devices.ts'
 import type { BodyOf } from '../../../../shared/api/route.ts'
-import { publish } from '../../../db/outbox.ts'
+import { publish } from '../../../db/transaction.ts'
 import type { Db } from '../../../db/open.ts'
 import { replaceDefaultDevice } from '../../workspaces/store.ts'
 import { replaceDevice, type DeviceRow } from '../store.ts'

@@ -1,5 +1,5 @@
 import type { World } from '../../../../shared/lib/world.ts'
-import { publish } from '../../../db/outbox.ts'
+import { publish } from '../../../db/transaction.ts'
 import type { Db } from '../../../db/open.ts'
 import { finishRun } from '../../../lifecycle/end-run.ts'
 import { withdrawOffer } from '../../runs/lease-store.ts'

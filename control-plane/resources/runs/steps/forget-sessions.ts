@@ -1,4 +1,4 @@
-import { publish } from '../../../db/outbox.ts'
+import { publish } from '../../../db/transaction.ts'
 import type { Db } from '../../../db/open.ts'
 import { findDetails, replaceSpec } from '../details-store.ts'
 import { withdrawOffer } from '../lease-store.ts'
