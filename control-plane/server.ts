@@ -171,7 +171,7 @@ export class ControlPlane {
       ...common,
       counters: ingestCounters(this.metrics, log),
       catalog: this.catalog,
-      onEnded: (run) => this.dispatcher.capacityChanged(run.workspaceId),
+      onEnded: (run) => this.dispatcher.runEnded(run),
     })
     this.linkServer = new LinkServer({
       ...common,

@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events'
 import type { Knex } from 'knex'
 import pg from 'pg'
 import { channel, type Topic } from './outbox-entries.ts'
+import type { PostgresClient } from './postgres-client.ts'
 import { listOutbox, outboxEnd, type OutboxCursor, type OutboxRow } from './outbox.ts'
 import type { Dialect } from './dialect.ts'
 import { writeStateOf } from './transaction.ts'
@@ -34,6 +35,7 @@ export interface BusOptions {
 }
 
 const signalChannel = 'svc_signal'
+const signals = 'select pg_notify($1, key) from unnest($2::text[]) as key'
 
 export function createBus(options: BusOptions): Bus {
   return new OutboxBus(options)
@@ -119,7 +121,7 @@ class OutboxBus implements Bus {
       const keys = [...this.pendingSignals]
       this.pendingSignals.clear()
       try {
-        await this.listener.query('select pg_notify($1, key) from unnest($2::text[]) as key', [signalChannel, keys])
+        await this.listener.query({ name: 'svc_signals', text: signals, values: [signalChannel, keys] })
       } catch (error) {
         this.options.log.warn({ err: error }, 'a signal was not sent')
       }
@@ -160,9 +162,11 @@ class OutboxBus implements Bus {
       this.options.log.warn({ err: error }, 'the notification connection was lost')
       if (this.listener === client) this.listener = null
     })
+    const ours = (this.options.root.client as PostgresClient).backends
     client.on('notification', (message) => {
-      if (message.channel === channel) this.poke()
-      else if (message.payload) this.signals.emit(message.payload)
+      // What this process published it has read as soon as that was committed.
+      if (message.channel === channel) return ours.has(message.processId) ? undefined : this.poke()
+      if (message.payload) this.signals.emit(message.payload)
     })
     try {
       await client.connect()

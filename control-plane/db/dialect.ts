@@ -38,31 +38,14 @@ export async function lockName(db: Db, name: string): Promise<void> {
   if (dialectOfDb(db) === 'postgres') await db.raw('select pg_advisory_xact_lock(hashtextextended(?, 0))', [name])
 }
 
+/** On PostgreSQL: all transactions below it have ended. */
+export const oldestOpen = 'pg_snapshot_xmin(pg_current_snapshot())::text::bigint'
+
 /** All transactions below it have ended. 0 on SQLite, which has one writer. */
-const xmin = 'pg_snapshot_xmin(pg_current_snapshot())::text::bigint'
 export async function oldestOpenTransaction(db: Db): Promise<number> {
   if (dialectOfDb(db) === 'sqlite') return 0
-  const result: { rows: { xmin: number }[] } = await db.raw(`select ${xmin} as xmin`)
+  const result: { rows: { xmin: number }[] } = await db.raw(`select ${oldestOpen} as xmin`)
   return result.rows[0]?.xmin ?? 0
-}
-
-/**
- * Rows of the outbox that are committed and that this reader has not got yet. Each comes with its transaction (`xid`) and
- * with the oldest transaction that is still open (`horizon`). A row may be committed after one with a higher number, so the
- * query excludes each row that the reader has, and not all below a number.
- */
-export function newOutbox(
-  db: Db,
-  cursor: { from: number; given: ReadonlyMap<number, number>; seq: number },
-): Knex.QueryBuilder {
-  const query = db('outbox').select('seq', 'topic', 'key', 'payload')
-  // SQLite has one writer, so no row comes late: -1 is below every horizon, and the reader remembers no row.
-  if (dialectOfDb(db) === 'sqlite')
-    return query.select({ xid: db.raw('-1'), horizon: db.raw('0') }).where('seq', '>', cursor.seq)
-  return query
-    .select({ xid: 'xid', horizon: db.raw(xmin) })
-    .where('xid', '>=', cursor.from)
-    .whereRaw('not (seq = any(?::bigint[]))', [[...cursor.given.keys()]])
 }
 
 /**

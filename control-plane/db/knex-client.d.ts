@@ -36,6 +36,7 @@ declare module 'knex/lib/dialects/postgres/index.js' {
   import type { Client } from 'pg'
 
   export default class PostgresClient extends Knex.Client {
+    acquireRawConnection(): Promise<Client & { readonly processID: number }>
     acquireConnection(): Promise<Client>
     releaseConnection(connection: Client): Promise<void>
     query(

@@ -1,6 +1,7 @@
 import { z } from 'zod'
-import { newOutbox, oldestOpenTransaction } from './dialect.ts'
+import { dialectOfDb, oldestOpen, oldestOpenTransaction } from './dialect.ts'
 import type { Db } from './handle.ts'
+import { query } from './statement.ts'
 
 export interface OutboxRow {
   seq: number
@@ -33,14 +34,32 @@ export interface OutboxCursor {
   seq: number
 }
 
+const fields = 'select seq, topic, key, payload'
+// SQLite has one writer, so no row comes late: -1 is below every horizon, and the reader remembers no row.
+const after = query(`${fields}, -1 as xid, 0 as horizon from outbox where seq > ? order by seq limit ?`, rowSchema)
+const notGiven = query(
+  `${fields}, xid, ${oldestOpen} as horizon from outbox where xid >= ? and not (seq in ?) order by seq limit ?`,
+  rowSchema,
+)
+
+/**
+ * Rows that are committed and that this reader has not got yet. Each comes with its transaction (`xid`) and with the oldest
+ * transaction that is still open (`horizon`). A row may be committed after one with a higher number, so the query excludes
+ * each row that the reader has, and not all below a number.
+ */
+function newRows(db: Db, { from, given, seq }: OutboxCursor, limit: number): Promise<z.output<typeof rowSchema>[]> {
+  return dialectOfDb(db) === 'sqlite'
+    ? after.list(db, [seq, limit])
+    : notGiven.list(db, [from, [...given.keys()], limit])
+}
+
 /** Rows that the reader has not got yet, in the order of their numbers. A later call may return lower numbers. */
 export async function listOutbox(
   db: Db,
   cursor: OutboxCursor,
   limit: number,
 ): Promise<{ rows: OutboxRow[]; next: OutboxCursor; hasMore: boolean }> {
-  const found: unknown[] = await newOutbox(db, cursor).orderBy('seq').limit(limit)
-  const parsed = found.map((row) => rowSchema.parse(row))
+  const parsed = await newRows(db, cursor, limit)
   const rows = parsed.map(({ seq, topic, key, payload }) => ({
     seq,
     topic,
@@ -61,8 +80,8 @@ export async function outboxEnd(db: Db): Promise<OutboxCursor> {
   const last: unknown = await db('outbox').max({ seq: 'seq' }).first()
   const seq = Number((last as { seq: unknown } | undefined)?.seq ?? 0)
   const start = { from: await oldestOpenTransaction(db), given: new Map<number, number>(), seq }
-  const there: unknown[] = await newOutbox(db, start)
-  return { ...start, given: new Map(there.map((row) => rowSchema.parse(row)).map((row) => [row.seq, row.xid])) }
+  const there = await newRows(db, start, Number.MAX_SAFE_INTEGER)
+  return { ...start, given: new Map(there.map((row) => [row.seq, row.xid])) }
 }
 
 export async function pruneOutbox(db: Db, before: number): Promise<number> {

@@ -9,6 +9,17 @@ type Connection = Awaited<ReturnType<Client['acquireConnection']>>
 
 /** knex's client; statements are prepared once for each connection, and transactions begin as `inTransaction` says. */
 export class PostgresClient extends Client implements StatementClient {
+  /** The processes of the database that serve this one's connections. */
+  readonly backends = new Set<number>()
+
+  override async acquireRawConnection() {
+    const connection = await super.acquireRawConnection()
+    const { processID } = connection
+    this.backends.add(processID)
+    connection.once('end', () => this.backends.delete(processID))
+    return connection
+  }
+
   override transaction(container: unknown, config?: BeginConfig, outer?: unknown): Knex.Transaction {
     // As knex makes its own ones, whose type does not say that they are promises of the transaction's result.
     return new WriteTransaction(this, container, config, outer) as unknown as Knex.Transaction

@@ -70,6 +70,8 @@ export class Dispatcher implements Offering {
   private readonly queued = new Set<string>()
   /** The ones of them that wait to be offered, by workspace. */
   private readonly found = new Map<string, Set<string>>()
+  /** Runs that this replica ended, until the outbox says so. */
+  private readonly ended = new Set<string>()
   private readonly unsubscribe: (() => void)[] = []
   private readonly work: Lines
 
@@ -88,6 +90,8 @@ export class Dispatcher implements Offering {
     this.unsubscribe.push(
       bus.on('run.queued', (row) => this.runQueued(row.key)),
       bus.on('run.ended', (row) => {
+        // Seen by this replica as it was committed.
+        if (this.ended.delete(row.key)) return
         if (typeof row.payload.workspaceId === 'string') this.capacityChanged(row.payload.workspaceId)
       }),
       bus.on('device.changed', (row) => {
@@ -107,6 +111,13 @@ export class Dispatcher implements Offering {
   runQueued(runId: string): void {
     this.queued.add(runId)
     this.work.add('queued', () => this.findQueued(), 'queued')
+  }
+
+  /** This replica ended the run: its device has room, before the outbox says so. */
+  runEnded({ id, workspaceId }: { id: string; workspaceId: string }): void {
+    if (this.work.isStopped) return
+    this.ended.add(id)
+    this.capacityChanged(workspaceId)
   }
 
   /** A device of the workspace connected, changed or has room: runs that wait are offered to it, oldest first. */

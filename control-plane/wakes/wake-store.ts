@@ -1,4 +1,3 @@
-import type { Knex } from 'knex'
 import { z } from 'zod'
 import { triggerSources } from '../../shared/api/runs.ts'
 import { allowedCall } from '../../shared/runs/spec.ts'
@@ -86,6 +85,18 @@ export async function claimWakesOfRun(
   return wakes.list(lockRows(rowsOf))
 }
 
+const waitingAfter = (and: string) =>
+  wakes.query(`where ${waiting} and (created_at, seq) > (?, ?) ${and} order by created_at, seq limit ?`)
+const allWaiting = waitingAfter('')
+// The run may have gone on with a session that a wake is for, too.
+const waitingFor = waitingAfter(
+  `and (
+     continues_run_id = ?
+     or (continues_run_id is not null and agent_id = (select agent_id from runs where id = ?))
+     or conversation_id = ?
+   )`,
+)
+
 /** Wakes that wait, oldest first. `ended`: only those that may have waited for that run, to continue it or to speak after it. */
 export async function listWaitingWakes(
   db: Db,
@@ -96,24 +107,12 @@ export async function listWaitingWakes(
     ended?: { runId: string; conversationId: string | null }
   },
 ): Promise<WakeRow[]> {
-  const query = wakes.from(db).whereRaw(waiting)
-  if (filter.after) void query.whereRaw('(created_at, seq) > (?, ?)', [filter.after.createdAt, filter.after.seq])
-  if (filter.ended) {
-    const { runId, conversationId } = filter.ended
-    void query.where((any) => {
-      void any.where({ continues_run_id: runId })
-      // The run may have gone on with a session that the wake is for, too.
-      void any.orWhere((same) => {
-        void same.whereNotNull('continues_run_id')
-        void same.where(
-          'agent_id',
-          (run: Knex.QueryBuilder) => void run.from('runs').select('agent_id').where({ id: runId }),
-        )
-      })
-      if (conversationId !== null) void any.orWhere({ conversation_id: conversationId })
-    })
-  }
-  return wakes.list(query.orderBy([{ column: 'created_at' }, { column: 'seq' }]).limit(filter.limit))
+  const { limit, after, ended } = filter
+  const from = [after?.createdAt ?? -1, after?.seq ?? -1]
+  if (ended === undefined) return allWaiting.list(db, [...from, limit])
+  const { runId, conversationId } = ended
+  // No conversation is called so.
+  return waitingFor.list(db, [...from, runId, runId, conversationId ?? '', limit])
 }
 
 export async function answerWakes(

@@ -12,7 +12,7 @@ import {
 } from '../../control-plane/resources/workflows/call-store.ts'
 import {
   countRunsByWorkflow,
-  findProgram,
+  findRunToAdvance,
   findWorkflowRun,
   findWorkflowRunInWorkspace,
   insertProgram,
@@ -32,6 +32,7 @@ import {
   listLeftSteps,
   listRunsOfCalls,
   listRunsOfSteps,
+  listRunsOfWaitingCalls,
 } from '../../control-plane/resources/workflows/step-store.ts'
 import {
   countWorkflows,
@@ -107,12 +108,15 @@ onBoth('runs of workflows are listed newest first and counted; of two writers on
   await expect(replaceWorkflowRun(root, first, { summary: 'x' })).rejects.toMatchObject({ code: 'transient_conflict' })
 })
 
-onBoth('runs of one program share its text', async ({ root }) => {
+onBoth('runs of one program share its text, and are read with it', async ({ root }) => {
   const workspaceId = await seedWorkspace(root)
   await insertProgram(root, { workspaceId, digest: 'd', source: 'return 1' })
   await insertProgram(root, { workspaceId, digest: 'd', source: 'never' })
-  expect(await findProgram(root, workspaceId, 'd')).toBe('return 1')
-  expect(await findProgram(root, workspaceId, 'e')).toBeNull()
+  const [run, other] = [await seedFlow(root, workspaceId), await seedFlow(root, workspaceId, { programDigest: 'e' })]
+  const workspace = { status: 'active', agentsPaused: false }
+  expect(await findRunToAdvance(root, run.id)).toEqual({ run, source: 'return 1', workspace })
+  expect(await findRunToAdvance(root, other.id)).toEqual({ run: other, source: null, workspace })
+  expect(await findRunToAdvance(root, 'flr_none')).toBeNull()
 })
 
 onBoth('a call ends once, is handed over in an order, and waits in between', async ({ root }) => {
@@ -186,6 +190,12 @@ onBoth('a step is left when its run has ended and nothing goes on with it', asyn
   const ofCalls = async (seqs: number[]) =>
     (await listRunsOfCalls(root, { workflowRunId: flow.id, seqs })).map(({ id }) => id)
   expect([await ofCalls([0, 1]), await ofCalls([1]), await ofCalls([])]).toEqual([[run.id], [], []])
+  const ofWaiting = async () => (await listRunsOfWaitingCalls(root, flow.id)).map(({ id }) => id)
+  expect(await ofWaiting()).toEqual([])
+  await endCall(root, { workflowRunId: flow.id, seq: 0 }, { at: at + 6 })
+  expect(await ofWaiting()).toEqual([run.id])
+  await recordHanded(root, { workflowRunId: flow.id, seq: 0 }, { isValue: true, result: '1', order: 0, at: at + 7 })
+  expect(await ofWaiting()).toEqual([])
 })
 
 onBoth('a run that waits for nothing is told from one that does', async ({ root }) => {

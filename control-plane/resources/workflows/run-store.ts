@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import { z } from 'zod'
 import { toolModes, workflowRunStatuses } from '../../../shared/api/workflow-words.ts'
-import { int, json, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
+import { flag, int, json, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { newestFirst } from '../../db/id-page.ts'
 import type { Db } from '../../db/open.ts'
 import { query } from '../../db/statement.ts'
@@ -192,13 +192,31 @@ export async function insertProgram(
     .ignore()
 }
 
-const program = query(
-  'select source from workflow_programs where workspace_id = ? and digest = ?',
-  z.object({ source: text }),
+const toAdvance = query(
+  `select ${runs.select('runs')}, source, workspaces.status as workspace_status, agents_paused
+   from workflow_runs runs join workspaces on workspaces.id = runs.workspace_id
+   left join workflow_programs programs
+     on programs.workspace_id = runs.workspace_id and programs.digest = runs.program_digest
+   where runs.id = ?`,
+  z
+    .looseObject({ source: nullableText, workspace_status: z.enum(['active', 'archived']), agents_paused: flag })
+    .transform(({ source, workspace_status: status, agents_paused: agentsPaused, ...row }) => ({
+      run: runs.part(row),
+      source,
+      workspace: { status, agentsPaused },
+    })),
 )
 
-export async function findProgram(db: Db, workspaceId: string, digest: string): Promise<string | null> {
-  return (await program.first(db, [workspaceId, digest]))?.source ?? null
+/** The run with its program, and whether its workspace lets agents work. */
+export async function findRunToAdvance(
+  db: Db,
+  id: string,
+): Promise<{
+  run: WorkflowRunRow
+  source: string | null
+  workspace: { status: 'active' | 'archived'; agentsPaused: boolean }
+} | null> {
+  return toAdvance.first(db, [id])
 }
 
 /** Runs in progress whose program has not run yet, oldest first. */

@@ -6,16 +6,15 @@ import type { Log } from '../../process/log.ts'
 import type { JobAnswer, JobOwner } from '../../process/worker-pool.ts'
 import { listCalls, recordHanded, recordSent, type CallRow } from '../../resources/workflows/call-store.ts'
 import {
-  findProgram,
-  findWorkflowRun,
+  findRunToAdvance,
   lockWorkflowRun,
   replaceWorkflowRun,
   type Stall,
   type WorkflowRunRow,
 } from '../../resources/workflows/run-store.ts'
-import { listRunsOfCalls } from '../../resources/workflows/step-store.ts'
+import type { RunRow } from '../../resources/runs/store.ts'
+import { listRunsOfCalls, listRunsOfWaitingCalls } from '../../resources/workflows/step-store.ts'
 import { isHalted } from '../../resources/workspaces/rules.ts'
-import { findWorkspace } from '../../resources/workspaces/store.ts'
 import type { WakeContext } from '../../wakes/wake.ts'
 import { callArgs } from '../engine/args.ts'
 import type { EnginePool } from '../engine/pool.ts'
@@ -57,30 +56,30 @@ const finishOf = ({ context: { world }, leaseMs }: AdvanceDependencies) => ({ wo
 
 export async function advance(id: string, deps: AdvanceDependencies): Promise<Advanced> {
   const { root, log, engine } = deps
-  const run = await findWorkflowRun(root, id)
+  const found = await findRunToAdvance(root, id)
+  const run = found?.run ?? null
   if (run !== null && run.cancelRequestedAt !== null && run.completedAt === null) return cancel(run, deps)
   if (run?.status !== 'running') deps.handedCalls.forget(id)
-  if (run === null || run.status !== 'running' || engine === null) return 'nothing to do'
-  // After the run: calls that are older than it would be taken for all that it has.
-  const [workspace, calls, source] = await Promise.all([
-    findWorkspace(root, run.workspaceId),
-    journalCalls(id, deps),
-    findProgram(root, run.workspaceId, run.programDigest),
-  ])
+  if (found === null || run?.status !== 'running' || engine === null) return 'nothing to do'
   // Its steps would be refused; the program goes on when the agents of the workspace are resumed.
-  if (workspace === null || isHalted(workspace)) return 'nothing to do'
+  if (isHalted(found.workspace)) return 'nothing to do'
+  // After the run: calls that are older than it would be taken for all that it has.
+  const [calls, runs] = await Promise.all([
+    journalCalls(id, deps),
+    run.replayedAt === null ? [] : listRunsOfWaitingCalls(root, id),
+  ])
   const waiting = calls
     .filter(({ endedAt, handedOrder }) => endedAt !== null && handedOrder === null)
     .toSorted((a, b) => a.endedAt! - b.endedAt! || a.seq - b.seq)
   if (run.replayedAt !== null && waiting.length === 0) return 'nothing to do'
-  const results = await outcomesOf(run, waiting, deps)
+  const results = await outcomesOf(run, { waiting, runs }, deps)
   const gates = new Set(calls.filter(({ kind }) => kind === 'gate').map(({ seq }) => seq))
   const large = results.find((result) => !gates.has(result.seq) && sizeOfResult(result) > resultBytes)
   if (large !== undefined) return store(run, deps, (tx, locked) => failFor(tx, locked, large, calls, deps))
   const journal = journalOf(run, calls, results)
   if (journal.bytes > engineLimits.journalBytes)
     return store(run, deps, (tx, locked) => finishWorkflowRun(tx, locked, failureOf(journalFull), finishOf(deps)))
-  const answer = await replayed(run, { source: source ?? '', calls, journal }, engine)
+  const answer = await replayed(run, { source: found.source ?? '', calls, journal }, engine)
   if (answer.kind === 'gave_up' || answer.value.kind !== 'replayed') {
     const trouble = troubleOf(answer, calls)
     log.warn({ workflowRun: id, ...trouble }, 'a workflow did not go on')
@@ -139,16 +138,18 @@ interface Result extends StepOutcome {
 
 async function outcomesOf(
   run: WorkflowRunRow,
-  waiting: readonly CallRow[],
+  { waiting, runs }: { waiting: readonly CallRow[]; runs: readonly RunRow[] },
   { root }: AdvanceDependencies,
 ): Promise<Result[]> {
-  if (waiting.length === 0) return []
-  // Only theirs: those of earlier steps are as many as the journal is long.
-  const runs = await listRunsOfCalls(root, { workflowRunId: run.id, seqs: waiting.map(({ seq }) => seq) })
+  // Those that ended after the runs were read.
+  const seqs = waiting
+    .filter(({ seq, result }) => result === null && runs.every(({ workflowCall }) => workflowCall !== seq))
+    .map(({ seq }) => seq)
+  const others = seqs.length === 0 ? [] : await listRunsOfCalls(root, { workflowRunId: run.id, seqs })
   const results: Result[] = []
   for (const call of waiting) {
     const { seq, result, isValue } = call
-    const own = runs.filter(({ workflowCall }) => workflowCall === seq)
+    const own = [...runs, ...others].filter(({ workflowCall }) => workflowCall === seq)
     const ofRun = () =>
       call.kind === 'gate'
         ? gateOutcome(root, own, callArgs.gate.parse(JSON.parse(call.args)))
