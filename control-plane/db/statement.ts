@@ -61,6 +61,21 @@ export function command(sql: string): (db: Db, values: readonly Value[]) => Prom
   return (db, values) => clientOf(db).change(text, values)
 }
 
+/** The same for one that ends with `returning`: returns the rows that it changed. */
+export function returning<Row>(
+  sql: string,
+  row: { parse(row: unknown): Row },
+): (db: Db, values: readonly Value[]) => Promise<Row[]> {
+  const text = textOf(sql)
+  const read = rowReader(row)
+  return async (db, values) => (await clientOf(db).changeRows(text, values)).map(read)
+}
+
+/** Inserts rows whose values are large: the quickest way that each database has for them. */
+export function inserter(into: CopiedInto): (db: Db, rows: readonly CopiedRow[]) => Promise<void> {
+  return (db, rows) => clientOf(db).insertRows(into, rows)
+}
+
 /**
  * Statements whose text depends on the fields that are given. The first `most` texts are prepared, all others are not: what
  * is prepared stays with a connection for as long as that lives, and a caller may name any set of fields.
@@ -73,7 +88,7 @@ export class Texts {
     this.most = most
   }
 
-  of(sql: string): StatementText {
+  private of(sql: string): StatementText {
     const known = this.known.get(sql)
     if (known !== undefined) return known
     const text = textOf(sql)
@@ -90,21 +105,6 @@ export class Texts {
   async first(db: Db, sql: string, values: readonly Value[]): Promise<unknown> {
     return (await clientOf(db).readRows(this.of(sql), values))[0]
   }
-}
-
-/** The same for one that ends with `returning`: returns the rows that it changed. */
-export function returning<Row>(
-  sql: string,
-  row: { parse(row: unknown): Row },
-): (db: Db, values: readonly Value[]) => Promise<Row[]> {
-  const text = textOf(sql)
-  const read = rowReader(row)
-  return async (db, values) => (await clientOf(db).changeRows(text, values)).map(read)
-}
-
-/** Inserts rows whose values are large: the quickest way that each database has for them. */
-export function inserter(into: CopiedInto): (db: Db, rows: readonly CopiedRow[]) => Promise<void> {
-  return (db, rows) => clientOf(db).insertRows(into, rows)
 }
 
 /** The columns that a row's schema reads, for `select`. */

@@ -59,6 +59,7 @@ export interface DispatcherOptions {
 
 /** Waiting runs looked at, and offered, at once. */
 const batch = 200
+const mostEnded = 1_000
 
 export class Dispatcher implements Offering {
   readonly world: World
@@ -116,6 +117,8 @@ export class Dispatcher implements Offering {
   /** This replica ended the run: its device has room, before the outbox says so. */
   runEnded({ id, workspaceId }: { id: string; workspaceId: string }): void {
     if (this.work.isStopped) return
+    // The outbox may have said so already: forgetting one costs another look.
+    if (this.ended.size >= mostEnded) this.ended.clear()
     this.ended.add(id)
     this.capacityChanged(workspaceId)
   }

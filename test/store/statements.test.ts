@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { troubleOf } from '../../control-plane/db/dialect.ts'
+import { dialectOfDb, troubleOf } from '../../control-plane/db/dialect.ts'
 import { openDatabase, type Database, type Db } from '../../control-plane/db/open.ts'
-import { columnsOf, command, inserter, query } from '../../control-plane/db/statement.ts'
+import { columnsOf, command, inserter, query, Texts } from '../../control-plane/db/statement.ts'
 import { hasPostgres, onBoth, openPostgres } from '../kit/database.ts'
 
 /** Written statements against knex's builder, in memory, in a file (which has a connection that only reads) and on PostgreSQL. */
@@ -48,6 +48,31 @@ async function answersAsTheBuilder(root: Db): Promise<void> {
   await root.raw(addColumn)
   expect((await byId.first(root, ['c']))?.note).toBe('new')
 }
+
+onBoth('texts that depend on what is given are prepared up to a number, and asked all the same', async ({ root }) => {
+  await fill(root)
+  const texts = new Texts(2)
+  try {
+    await root.transaction(async (tx) => {
+      for (const columns of ['id', 'rank', 'note', 'id, rank', 'note'])
+        expect(await texts.first(tx, `select ${columns} from letters where id = ?`, ['b'])).toMatchObject(
+          columns === 'note' ? { note: null } : {},
+        )
+      expect(await texts.change(tx, 'update letters set note = ? where id = ?', ['last', 'b'])).toBe(1)
+      if (dialectOfDb(tx) === 'postgres') {
+        const prepared = "select statement from pg_prepared_statements where statement like '%from letters%' order by 1"
+        const { rows } = (await tx.raw(prepared)) as { rows: { statement: string }[] }
+        expect(rows.map(({ statement }) => statement)).toEqual([
+          'select id from letters where id = $1',
+          'select rank from letters where id = $1',
+        ])
+      }
+    })
+    expect((await byId.first(root, ['b']))?.note).toBe('last')
+  } finally {
+    await root.raw('drop table letters')
+  }
+})
 
 onBoth('a written statement answers as the builder does', async ({ root }) => {
   await fill(root)
