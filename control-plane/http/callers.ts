@@ -48,6 +48,12 @@ export function hasRole(caller: Caller, least: Role): boolean {
 /** Public id of the person (`usr_`) or the agent (`agt_`) who calls. */
 export const publicIdOf = (caller: Caller): string => (caller.kind === 'person' ? caller.userPublicId : caller.agentId)
 
+/** The caller as the author of what it does. */
+export const actorOf = (caller: Caller): { type: 'user' | 'agent'; id: string } => ({
+  type: caller.kind === 'person' ? 'user' : 'agent',
+  id: publicIdOf(caller),
+})
+
 /** Names the caller in idempotency scopes and rate limits; an agent's runs share one. */
 export function callerKey(caller: Caller): string {
   return caller.kind === 'person' ? `person:${caller.userId}` : `agent:${caller.agentId}`

@@ -31,6 +31,8 @@ import {
   isGoneOnWith,
   listLeftSteps,
   listRunsOfCalls,
+  findLastRunOfSteps,
+  listOpenRunsOfSteps,
   listRunsOfSteps,
   listRunsOfWaitingCalls,
 } from '../../control-plane/resources/workflows/step-store.ts'
@@ -43,11 +45,12 @@ import {
   replaceWorkflow,
 } from '../../control-plane/resources/workflows/store.ts'
 import { endRun } from '../../control-plane/resources/runs/store.ts'
+import { insertApproval } from '../../control-plane/resources/approvals/store.ts'
 import { insertQuestion, listOpenQuestions } from '../../control-plane/resources/questions/store.ts'
 import { insertWake } from '../../control-plane/wakes/wake-store.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
-import { questionRow } from './gate-rows.ts'
+import { approvalRow, questionRow } from './gate-rows.ts'
 import { at, seedAgent, seedRun, seedWorkspace } from './seed.ts'
 import { seedCall, seedFlow, workflowRow } from './workflow-rows.ts'
 
@@ -158,14 +161,8 @@ onBoth('a step is left when its run has ended and nothing goes on with it', asyn
   const left = async () => (await listLeftSteps(root, 100)).filter((step) => step.workflowRunId === flow.id)
   const run = await seedRun(root, agent, { step: { workflowRunId: flow.id, call: 0 } })
   expect(await left()).toEqual([])
-  await endRun(root, {
-    fence: null,
-    exitReason: 'approval_requested',
-    errorCode: null,
-    errorMessage: null,
-    runId: run.id,
-    at: at + 5,
-  })
+  const ended = { fence: null, exitReason: 'approval_requested', errorCode: null, errorMessage: null } as const
+  await endRun(root, { ...ended, runId: run.id, at: at + 5 })
   expect([await isGoneOnWith(root, run.id), await left()]).toEqual([
     false,
     [{ workflowRunId: flow.id, seq: 0, workspaceId }],
@@ -187,6 +184,15 @@ onBoth('a step is left when its run has ended and nothing goes on with it', asyn
   })
   expect([await isGoneOnWith(root, run.id), await left()]).toEqual([true, []])
   expect((await listRunsOfSteps(root, [flow.id])).map(({ id }) => id)).toEqual([run.id])
+  const open = async () => (await listOpenRunsOfSteps(root, flow.id)).map(({ id }) => id)
+  expect(await open()).toEqual([])
+  await insertApproval(root, approvalRow(workspaceId, { runId: run.id }))
+  expect(await open()).toEqual([run.id])
+  const later = await seedRun(root, agent, { step: { workflowRunId: flow.id, call: 5 }, createdAt: at + 50 })
+  expect([await open(), (await findLastRunOfSteps(root, flow.id))?.id]).toEqual([[run.id, later.id], later.id])
+  expect(await findLastRunOfSteps(root, 'flr_none')).toBeNull()
+  await endRun(root, { ...ended, runId: later.id, at: at + 60 })
+  expect(await open()).toEqual([run.id])
   const ofCalls = async (seqs: number[]) =>
     (await listRunsOfCalls(root, { workflowRunId: flow.id, seqs })).map(({ id }) => id)
   expect([await ofCalls([0, 1]), await ofCalls([1]), await ofCalls([])]).toEqual([[run.id], [], []])

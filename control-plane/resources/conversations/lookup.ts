@@ -1,13 +1,12 @@
 import { fail } from '../../../shared/api/errors.ts'
 import type { ParticipantInput } from '../../../shared/api/conversation-shapes.ts'
 import type { Db } from '../../db/open.ts'
-import { hasRole, type Caller } from '../../http/callers.ts'
+import { actorOf, type Caller, hasRole } from '../../http/callers.ts'
 import { lookUpAgent } from '../agents/lookup.ts'
 import { findMemberByReference } from '../members/store.ts'
 import { isTaskVisible } from '../tasks/lookup.ts'
 import { findTaskById } from '../tasks/store.ts'
 import { isParticipant, type Participant } from './participant-store.ts'
-import { subjectOf } from './rules.ts'
 import { claimConversation, findConversation, type ConversationRow, type ConversationViewer } from './store.ts'
 
 /**
@@ -16,7 +15,7 @@ import { claimConversation, findConversation, type ConversationRow, type Convers
  */
 export async function isConversationVisible(db: Db, caller: Caller, conversation: ConversationRow): Promise<boolean> {
   if (conversation.workspaceId !== caller.workspaceId) return false
-  const isIn = () => isParticipant(db, conversation.id, subjectOf(caller))
+  const isIn = () => isParticipant(db, conversation.id, actorOf(caller))
   if (caller.kind === 'agent') return isIn()
   if (hasRole(caller, 'admin')) return true
   if (conversation.taskId === null) return conversation.kind === 'channel' || isIn()
@@ -54,7 +53,7 @@ export async function administeredConversation(db: Db, caller: Caller, id: strin
 
 /** Callers may post only where they take part. */
 export async function participantOnly(db: Db, caller: Caller, conversation: ConversationRow): Promise<void> {
-  if (!(await isParticipant(db, conversation.id, subjectOf(caller)))) fail('not_a_participant')
+  if (!(await isParticipant(db, conversation.id, actorOf(caller)))) fail('not_a_participant')
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { Conversation, ConversationDetail } from '../../../shared/api/conversation-shapes.ts'
 import { toTimestamp } from '../../../shared/api/ids.ts'
 import type { Db } from '../../db/open.ts'
-import type { Caller } from '../../http/callers.ts'
+import { actorOf, type Caller } from '../../http/callers.ts'
 import { presentMessages } from './present-message.ts'
 import { listMessages } from './message-store.ts'
 import { isTaskVisible } from '../tasks/lookup.ts'
@@ -10,7 +10,7 @@ import { findTaskById } from '../tasks/store.ts'
 import { ownWorkspace } from '../workspaces/lookup.ts'
 import { loadNames } from './names.ts'
 import { countUnread, listParticipants, listReads, type Participant, type ReadMark } from './participant-store.ts'
-import { capabilitiesOf, subjectOf, triggerModeOf } from './rules.ts'
+import { capabilitiesOf, triggerModeOf } from './rules.ts'
 import type { ConversationRow } from './store.ts'
 
 /** Conversations as one caller reads them. The rows that a page of them needs are loaded at once. */
@@ -47,7 +47,7 @@ function presentRow(
   conversation: ConversationRow,
   { caller, participants }: { caller: Caller; participants: readonly Participant[] },
 ): Omit<Conversation, 'workspaceId' | 'companyId' | 'lastReadAt' | 'unreadCount'> {
-  const self = subjectOf(caller)
+  const self = actorOf(caller)
   const isIn = participants.some(({ id }) => id === self.id)
   return {
     object: 'conversation',

@@ -4,9 +4,6 @@ import type { ConversationRow } from './store.ts'
 
 /** Decisions about conversations. */
 
-export const subjectOf = (caller: Caller): Participant =>
-  caller.kind === 'person' ? { type: 'user', id: caller.userPublicId } : { type: 'agent', id: caller.agentId }
-
 export const triggerModeOf = ({ kind }: Pick<ConversationRow, 'kind'>) =>
   kind === 'dm' ? ('respond_to_all' as const) : ('mention_to_wake' as const)
 

@@ -1,3 +1,4 @@
+import { actorOf } from '../../http/callers.ts'
 import { fail } from '../../../shared/api/errors.ts'
 import type { taskLinkRoutes } from '../../../shared/api/task-links.ts'
 import { answer, type HandlerInput } from '../../http/implement.ts'
@@ -13,7 +14,7 @@ import {
 } from './checklist-store.ts'
 import { changeableTask } from './lookup.ts'
 import { presentItem } from './present.ts'
-import { actorOf, movedPositions, type Actor } from './rules.ts'
+import { movedPositions, type Actor } from './rules.ts'
 
 /** The task is locked while its checklist changes, so that positions stay without gaps. */
 

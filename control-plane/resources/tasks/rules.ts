@@ -1,5 +1,4 @@
 import type { TaskStatus } from '../../../shared/api/task-fields.ts'
-import type { Caller } from '../../http/callers.ts'
 import type { TaskRow } from './store.ts'
 
 /** Decisions about tasks. */
@@ -57,9 +56,6 @@ export interface Actor {
 }
 
 export const systemActor: Actor = { type: 'system', id: null }
-
-export const actorOf = (caller: Caller): Actor =>
-  caller.kind === 'person' ? { type: 'user', id: caller.userPublicId } : { type: 'agent', id: caller.agentId }
 
 /** Root tasks are level 1. */
 export const mostLevels = 4

@@ -16,6 +16,26 @@ export async function listRunsOfSteps(db: Db, workflowRunIds: readonly string[])
   )
 }
 
+const last = runs.query('where workflow_run_id = ? order by created_at desc, id desc limit ?')
+
+/** The run that was made last for a step; null: there is none yet. */
+export async function findLastRunOfSteps(db: Db, workflowRunId: string): Promise<RunRow | null> {
+  return last.first(db, [workflowRunId, 1])
+}
+
+const open = runs.query(
+  `where workflow_run_id = ? and (
+     ended_at is null
+     or exists (select 1 from approvals where run_id = runs.id and status = 'open')
+     or exists (select 1 from questions where run_id = runs.id and status = 'open')
+   ) order by created_at, id`,
+)
+
+/** The steps' runs that have not ended, or that asked what nobody has answered, oldest first. */
+export async function listOpenRunsOfSteps(db: Db, workflowRunId: string): Promise<RunRow[]> {
+  return open.list(db, [workflowRunId])
+}
+
 const ofCalls = runs.query('where workflow_run_id = ? and workflow_call in ? order by created_at, id')
 
 /** The runs of some steps of one workflow run, by the numbers of their calls, oldest first. */

@@ -5,7 +5,7 @@ import { findRepo } from '../../resources/repos/store.ts'
 import { findTaskById } from '../../resources/tasks/store.ts'
 import { insertCall } from '../../resources/workflows/call-store.ts'
 import type { WorkflowRunRow } from '../../resources/workflows/run-store.ts'
-import { listRunsOfSteps } from '../../resources/workflows/step-store.ts'
+import { findLastRunOfSteps } from '../../resources/workflows/step-store.ts'
 import { callArgs, type AskArgs, type ChecksArgs } from '../engine/args.ts'
 import { askPerson, type Asked } from './ask.ts'
 import { refuse, rowOf, type NewCall, type Surroundings } from './new-call.ts'
@@ -18,9 +18,9 @@ export async function dispatchAsk(tx: Tx, call: NewCall, of: Surroundings): Prom
   const { run, context } = of
   const { world } = context
   const now = world.now()
-  const about = (await listRunsOfSteps(tx, [run.id])).at(-1)
+  const about = await findLastRunOfSteps(tx, run.id)
   const row = rowOf(call, run, { agentId: null, at: now })
-  if (about === undefined) {
+  if (about === null) {
     await insertCall(tx, row)
     const message = 'A workflow asks after its first step: a question is about a run.'
     return refuse(tx, run, { seq, at: now, refusal: failed({ code: 'ask_before_step', message }) })

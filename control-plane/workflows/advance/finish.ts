@@ -6,7 +6,7 @@ import { listHoldingApprovals } from '../../resources/approvals/store.ts'
 import { closeBySystem } from '../../resources/questions/steps/answer.ts'
 import { listOpenQuestions } from '../../resources/questions/store.ts'
 import { replaceWorkflowRun, type WorkflowRunRow } from '../../resources/workflows/run-store.ts'
-import { listRunsOfSteps } from '../../resources/workflows/step-store.ts'
+import { listOpenRunsOfSteps } from '../../resources/workflows/step-store.ts'
 
 export interface Finish {
   status: 'completed' | 'failed'
@@ -25,7 +25,7 @@ export async function finishWorkflowRun(
   const now = world.now()
   const replayedAt = run.replayedAt ?? now
   await replaceWorkflowRun(tx, run, { status, summary, error, log, replayedAt, changedAt: now, completedAt: now })
-  const runs = await listRunsOfSteps(tx, [run.id])
+  const runs = await listOpenRunsOfSteps(tx, run.id)
   const ids = runs.map(({ id }) => id)
   for (const approval of await listHoldingApprovals(tx, 'run_id', { ids, triggers: ['tool_permission'] }))
     await closeByPlatform(tx, approval, { outcome: 'reject', reason: 'workflow_ended', world })

@@ -3,7 +3,7 @@ import type { Tx } from '../../db/open.ts'
 import { listCalls, recordSent, type CallRow } from '../../resources/workflows/call-store.ts'
 import { nextForUnmoved } from '../../resources/workflows/rules.ts'
 import { lockWorkflowRun, replaceWorkflowRun, type WorkflowRunRow } from '../../resources/workflows/run-store.ts'
-import { listRunsOfSteps } from '../../resources/workflows/step-store.ts'
+import { findLastRunOfSteps, listRunsOfCalls } from '../../resources/workflows/step-store.ts'
 import { isHalted } from '../../resources/workspaces/rules.ts'
 import { findWorkspace } from '../../resources/workspaces/store.ts'
 import { askPerson } from './ask.ts'
@@ -46,12 +46,11 @@ async function stall(
   waiting: readonly CallRow[],
   context: { world: World; leaseMs: number },
 ): Promise<void> {
-  const runs = await listRunsOfSteps(tx, [run.id])
-  const own = runs.filter(({ workflowCall }) => waiting.some(({ seq }) => seq === workflowCall))
-  const about = own.at(-1) ?? runs.at(-1)
+  const own = await listRunsOfCalls(tx, { workflowRunId: run.id, seqs: waiting.map(({ seq }) => seq) })
+  const about = own.at(-1) ?? (await findLastRunOfSteps(tx, run.id))
   const trouble = run.stall?.message ?? 'The engine did not take the result.'
   // A question is always about a run.
-  if (about === undefined) return finishWorkflowRun(tx, run, failureOf(trouble), context)
+  if (about === null) return finishWorkflowRun(tx, run, failureOf(trouble), context)
   const { world } = context
   await askPerson(tx, run, {
     prompt: promptOf(run, waiting),

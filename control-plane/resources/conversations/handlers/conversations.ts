@@ -1,3 +1,4 @@
+import { actorOf } from '../../../http/callers.ts'
 import { conversationRoutes } from '../../../../shared/api/conversations.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import { idCursorOf, idPageOf, type IdCursor } from '../../../../shared/api/id-paging.ts'
@@ -25,7 +26,7 @@ import {
 import { isParticipant, listReads } from '../participant-store.ts'
 import { markRead } from '../steps/read.ts'
 import { presentConversation, presentConversations, presentDetail } from '../present.ts'
-import { capabilitiesOf, subjectOf } from '../rules.ts'
+import { capabilitiesOf } from '../rules.ts'
 import { storeConversation } from '../store-conversation.ts'
 import { updateRuntime } from './runtime.ts'
 import { sendMessage } from './send.ts'
@@ -46,7 +47,7 @@ export function conversationHandlers(deps: Dependencies): ImplementedRoute[] {
 
     async rename({ db, caller, params, body, world }) {
       const before = await readableConversation(db, caller, params.id)
-      const isIn = await isParticipant(db, before.id, subjectOf(caller))
+      const isIn = await isParticipant(db, before.id, actorOf(caller))
       if (!capabilitiesOf(before, { caller, isIn }).canEdit)
         fail('not_authorized', { message: 'Only who is in it, or a workspace admin, renames a conversation.' })
       const after = await storeConversation(db, world, { before, changes: { title: body.title } })

@@ -1,7 +1,7 @@
 import { firstText, type conversationRoutes } from '../../../../shared/api/conversations.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import type { Db } from '../../../db/open.ts'
-import type { Caller } from '../../../http/callers.ts'
+import { actorOf, type Caller } from '../../../http/callers.ts'
 import { answer, type HandlerInput } from '../../../http/implement.ts'
 import { lookUpTask } from '../../tasks/lookup.ts'
 import type { TaskRow } from '../../tasks/store.ts'
@@ -9,7 +9,7 @@ import { knownParticipant } from '../lookup.ts'
 import { insertParticipants, type Participant } from '../participant-store.ts'
 import { checkText, postMessage } from '../steps/post.ts'
 import { presentConversation } from '../present.ts'
-import { dmOf, subjectOf } from '../rules.ts'
+import { dmOf } from '../rules.ts'
 import {
   findConversation,
   findConversationOfTask,
@@ -32,7 +32,7 @@ export async function createConversation(input: Create) {
   // A task's conversation is exempt from the rules of a dm.
   const dm = kind === 'dm' && task === null ? dmOf(participants) : null
   if (typeof dm === 'string') fail(dm, { param: 'participants' })
-  const author = subjectOf(caller)
+  const author = actorOf(caller)
   const row: NewConversation = {
     id: world.id('cnv_'),
     workspaceId: caller.workspaceId,
@@ -64,7 +64,7 @@ async function everybody(
   caller: Caller,
   { asked, task }: { asked: Create['body']['participants']; task: TaskRow | null },
 ): Promise<Participant[]> {
-  const all = [subjectOf(caller)]
+  const all = [actorOf(caller)]
   for (const input of asked) all.push(await knownParticipant(db, caller, input))
   if (task !== null) all.push(...participantsOf(task))
   return [...new Map(all.map((participant) => [participant.id, participant])).values()]

@@ -3,13 +3,12 @@ import { idCursorOf, idPageOf } from '../../../../shared/api/id-paging.ts'
 import { toTimestamp } from '../../../../shared/api/ids.ts'
 import { messageRoutes, type Message, sentText } from '../../../../shared/api/messages.ts'
 import type { Db } from '../../../db/open.ts'
-import { hasRole, type Caller } from '../../../http/callers.ts'
+import { actorOf, type Caller, hasRole } from '../../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { viewerOf } from '../../agents/rules.ts'
 import { isConversationVisible, participantOnly, readableConversation } from '../lookup.ts'
 import { loadNames } from '../names.ts'
 import { checkText, postMessage } from '../steps/post.ts'
-import { subjectOf } from '../rules.ts'
 import { claimConversation, findConversation, recordRemoval, replacePreview, type ConversationRow } from '../store.ts'
 import { requiredText } from '../text.ts'
 import { findMentions } from '../mentions.ts'
@@ -34,7 +33,7 @@ export function messageHandlers(): ImplementedRoute[] {
       const { parentMessageId, source, externalRef, attachmentIds } = body
       const message = await postMessage(db, {
         conversation,
-        author: subjectOf(caller),
+        author: actorOf(caller),
         body: requiredText(sentText(body)),
         source,
         caller,
@@ -53,7 +52,7 @@ export function messageHandlers(): ImplementedRoute[] {
     async delete(input) {
       const { db, caller, params, world } = input
       const { message, conversation } = await changeableMessage(db, caller, params.id)
-      if (message.authorId !== subjectOf(caller).id && !hasRole(caller, 'admin'))
+      if (message.authorId !== actorOf(caller).id && !hasRole(caller, 'admin'))
         fail('not_authorized', { message: 'Only who wrote it, or a workspace admin, deletes a message.' })
       const at = world.now()
       if (!(await removeMessage(db, message.id, at))) fail('message_deleted')
@@ -147,7 +146,7 @@ async function get({ db, caller, params, query }: HandlerInput<typeof messageRou
 
 async function edit({ db, caller, params, body, world }: HandlerInput<typeof messageRoutes.edit>) {
   const { message, conversation } = await changeableMessage(db, caller, params.id)
-  if (message.authorId !== subjectOf(caller).id)
+  if (message.authorId !== actorOf(caller).id)
     fail('not_authorized', { message: 'Only who wrote it changes a message.' })
   if (message.deletedAt !== null) fail('message_deleted')
   const text = requiredText(sentText(body))

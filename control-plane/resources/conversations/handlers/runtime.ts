@@ -1,3 +1,4 @@
+import { actorOf } from '../../../http/callers.ts'
 import type { conversationRoutes } from '../../../../shared/api/conversations.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import type { Db } from '../../../db/open.ts'
@@ -9,7 +10,7 @@ import { findWorkspace } from '../../workspaces/store.ts'
 import { readableConversation } from '../lookup.ts'
 import { isParticipant, listParticipants } from '../participant-store.ts'
 import { presentDetail } from '../present.ts'
-import { capabilitiesOf, subjectOf } from '../rules.ts'
+import { capabilitiesOf } from '../rules.ts'
 import { checkRuntime, type Runtime } from '../runtime.ts'
 import { claimConversation, type ConversationRow } from '../store.ts'
 import { storeConversation } from '../store-conversation.ts'
@@ -21,7 +22,7 @@ export async function updateRuntime(
   deps: Pick<ResourceDependencies, 'catalog'>,
 ) {
   const seen = await readableConversation(db, caller, params.id)
-  const isIn = await isParticipant(db, seen.id, subjectOf(caller))
+  const isIn = await isParticipant(db, seen.id, actorOf(caller))
   if (!capabilitiesOf(seen, { caller, isIn }).canEdit)
     fail('not_authorized', { message: 'Only who is in it, or a workspace admin, changes its runtime.' })
   // Turns begin under the same lock, so none begins between the check and the change.

@@ -1,10 +1,10 @@
+import { actorOf } from '../../../http/callers.ts'
 import { fail } from '../../../../shared/api/errors.ts'
 import type { RelationInput } from '../../../../shared/api/file-fields.ts'
 import type { fileRoutes } from '../../../../shared/api/files.ts'
 import type { StoredContent } from '../../../../shared/api/stored-content.ts'
 import { ownBlob } from '../../../blobs/store.ts'
 import { answer, type HandlerInput } from '../../../http/implement.ts'
-import { subjectOf } from '../../conversations/rules.ts'
 import type { Nature } from '../content-type.ts'
 import { liveFile } from '../lookup.ts'
 import { insertFileRelation } from '../relation-store.ts'
@@ -24,7 +24,7 @@ export async function create(
     fail('visibility_flip_forbidden', { param: 'visibility' })
   const { sha256, sizeBytes, blobId } = body.contentBase64
   const now = world.now()
-  const by = subjectOf(caller)
+  const by = actorOf(caller)
   const file: FileRow = {
     id: world.id('file_'),
     workspaceId: caller.workspaceId,
@@ -78,7 +78,7 @@ async function addRevision({ db, world, caller }: By, file: FileRow, content: St
   const { blobId, sizeBytes, sha256 } = content
   const now = world.now()
   await ownBlob(db, blobId, now)
-  const { type, id } = subjectOf(caller)
+  const { type, id } = actorOf(caller)
   await insertFileRevision(db, {
     id: world.id('frev_'),
     fileId: file.id,

@@ -3,10 +3,9 @@ import { sentText } from '../../../../shared/api/messages.ts'
 import { taskCommentRoutes } from '../../../../shared/api/task-comments.ts'
 import type { Db, Tx } from '../../../db/open.ts'
 import { cancelRun } from '../../../lifecycle/cancel-run.ts'
-import type { Caller } from '../../../http/callers.ts'
+import { actorOf, type Caller } from '../../../http/callers.ts'
 import { answer, implement, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { checkText, postMessage } from '../../conversations/steps/post.ts'
-import { subjectOf } from '../../conversations/rules.ts'
 import { findConversationOfTask } from '../../conversations/store.ts'
 import { ensureTaskConversation } from '../../conversations/task-conversation.ts'
 import { requiredText } from '../../conversations/text.ts'
@@ -17,7 +16,7 @@ import { listLiveOfTask } from '../../runs/live-store.ts'
 import { watchTask } from '../../tasks/record.ts'
 import { reopenTask } from '../../tasks/steps/transition.ts'
 import { lookUpTask } from '../../tasks/lookup.ts'
-import { actorOf, isFinished } from '../../tasks/rules.ts'
+import { isFinished } from '../../tasks/rules.ts'
 import { findTaskById, type TaskRow } from '../../tasks/store.ts'
 
 /** The comments of a task are the messages of its conversation in another shape. */
@@ -68,7 +67,7 @@ async function create(
   const { parentMessageId, attachmentIds } = body
   const message = await postMessage(db, {
     conversation,
-    author: subjectOf(caller),
+    author: actorOf(caller),
     body: text,
     caller,
     world,
@@ -76,7 +75,7 @@ async function create(
     ...(attachmentIds === undefined ? {} : { attachmentIds }),
   })
   // Whoever comments on a task watches it from then on.
-  const { type, id } = subjectOf(caller)
+  const { type, id } = actorOf(caller)
   await watchTask(db, { taskId: task.id, subject: { type, id }, addedBy: 'auto', origin: null, world })
   const commented = (await findTaskById(db, task.id)) ?? task
   const [comment] = await presentComments(db, caller, { task: commented, messages: [message] })

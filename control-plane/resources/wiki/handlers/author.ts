@@ -1,7 +1,6 @@
 import { fail } from '../../../../shared/api/errors.ts'
 import type { Db } from '../../../db/open.ts'
-import type { Caller } from '../../../http/callers.ts'
-import { subjectOf } from '../../conversations/rules.ts'
+import { actorOf, type Caller } from '../../../http/callers.ts'
 import { lookUpRun } from '../../runs/lookup.ts'
 import { findRun } from '../../runs/store.ts'
 import { lookUpTask } from '../../tasks/lookup.ts'
@@ -19,7 +18,7 @@ interface Named {
  * those that they see.
  */
 export async function authorOf(db: Db, caller: Caller, named: Named = {}): Promise<Authored> {
-  const who = { author: subjectOf(caller) }
+  const who = { author: actorOf(caller) }
   const task = named.taskId == null ? null : await lookUpTask(db, caller, named.taskId)
   if (named.taskId != null && task === null) unknown('taskId', 'task')
   const run = named.runId == null ? null : await lookUpRun(db, caller, named.runId)
