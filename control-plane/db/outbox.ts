@@ -40,6 +40,8 @@ const after = query(`${fields}, -1 as xid, 0 as horizon from outbox where seq > 
 const notGiven = query(
   `${fields}, xid, ${oldestOpen} as horizon from outbox where xid >= ? and not (seq in ?) order by seq limit ?`,
   rowSchema,
+  // A reader asks for the last few of very many rows.
+  { isPrepared: false },
 )
 
 /**

@@ -41,8 +41,16 @@ export interface StatementClient {
   changeRows(text: StatementText, values: readonly Value[]): Promise<unknown[]>
 }
 
-export function query<Row>(sql: string, row: { parse(row: unknown): Row }): Query<Row> {
-  const text = textOf(sql)
+/**
+ * `isPrepared` false: PostgreSQL plans it each time by its values. For a condition whose share of the table is not known
+ * without them, where a plan for any values may read the whole of it.
+ */
+export function query<Row>(
+  sql: string,
+  row: { parse(row: unknown): Row },
+  { isPrepared = true }: { isPrepared?: boolean } = {},
+): Query<Row> {
+  const text = isPrepared ? textOf(sql) : { ...textOf(sql), name: null }
   const read = rowReader(row)
   return {
     async first(db, values) {

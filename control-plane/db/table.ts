@@ -35,7 +35,8 @@ export interface Table<Shape extends Columns> {
   first(rows: Knex.QueryBuilder): Promise<Row<Shape> | null>
   /**
    * The row with these fields, of which there is at most one; null when there is none. Throws when a field is undefined or is
-   * none of the table's: left out, it would find a row that was not asked for.
+   * none of the table's: left out, it would find a row that was not asked for. It is prepared: what is searched by an index
+   * for one value of a field alone is a query of its own, with that value written out.
    */
   find(db: Db, by: Fields<Shape>): Promise<Row<Shape> | null>
   /** These fields as columns with the values that the database keeps; a field that is undefined is left out. */
