@@ -52,11 +52,15 @@ onBoth('frames keep their bytes and are read forwards, backwards and by event', 
   await insertFrames(root, [frame(await seedRunning(root), 1, 1)])
   expect(await listFrames(root, { runId, afterSeq: 0, limit: 10 })).toEqual([a, b, c])
   expect(await listFrames(root, { runId, afterSeq: 3, limit: 1 })).toEqual([b])
+  expect(await listFrames(root, { runId, afterSeq: 2, limit: 2 })).toEqual([a, b])
+  expect(await listFrames(root, { runId, afterSeq: 6, limit: 10 })).toEqual([c])
   expect(await listFrames(root, { runId, afterSeq: 9, limit: 10 })).toEqual([])
   expect(await listFramesBackward(root, { runId, beforeSeq: 99, limit: 2 })).toEqual([c, b])
   expect(await listFramesBackward(root, { runId, beforeSeq: 5, limit: 10 })).toEqual([b, a])
   expect(await findFrame(root, runId, 6)).toEqual(c)
+  expect(await findFrame(root, runId, 3)).toEqual(a)
   expect(await findFrame(root, runId, 10)).toBeNull()
+  expect(await findFrame(root, runId, 0)).toBeNull()
 })
 
 onBoth('the log moves forward from where it is, for the lease that holds the run', async ({ root }) => {

@@ -46,11 +46,17 @@ export async function insertFrames(db: Db, given: readonly Frame[]): Promise<voi
   await insert(db, rows)
 }
 
-const forward = frames.query('where run_id = ? and last_seq > ? order by first_seq limit ?')
+/** Frames follow one another: none before the one that holds `afterSeq` is looked at. */
+const forward = frames.query(
+  `where run_id = ? and last_seq > ? and first_seq >= coalesce(
+     (select max(earlier.first_seq) from run_frames earlier where earlier.run_id = ? and earlier.first_seq <= ?), 0
+   ) order by first_seq limit ?`,
+)
 
 /** Frames that hold events after `afterSeq`, in order, at most `limit`. */
 export async function listFrames(db: Db, range: { runId: string; afterSeq: number; limit: number }): Promise<Frame[]> {
-  return forward.list(db, [range.runId, range.afterSeq, range.limit])
+  const { runId, afterSeq, limit } = range
+  return forward.list(db, [runId, afterSeq, runId, afterSeq, limit])
 }
 
 const backward = frames.query('where run_id = ? and first_seq < ? order by first_seq desc limit ?')
@@ -65,9 +71,8 @@ export async function listFramesBackward(
 
 /** The frame that holds event `seq`, or null. */
 export async function findFrame(db: Db, runId: string, seq: number): Promise<Frame | null> {
-  return frames.first(
-    frames.from(db).where({ run_id: runId }).where('first_seq', '<=', seq).where('last_seq', '>=', seq),
-  )
+  const [frame] = await backward.list(db, [runId, seq + 1, 1])
+  return frame !== undefined && frame.lastSeq >= seq ? frame : null
 }
 
 const moveLog = command(
