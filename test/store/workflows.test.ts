@@ -34,7 +34,6 @@ import {
   findLastRunOfSteps,
   listOpenRunsOfSteps,
   listRunsOfSteps,
-  listRunsOfWaitingCalls,
 } from '../../control-plane/resources/workflows/step-store.ts'
 import {
   countWorkflows,
@@ -196,12 +195,6 @@ onBoth('a step is left when its run has ended and nothing goes on with it', asyn
   const ofCalls = async (seqs: number[]) =>
     (await listRunsOfCalls(root, { workflowRunId: flow.id, seqs })).map(({ id }) => id)
   expect([await ofCalls([0, 1]), await ofCalls([1]), await ofCalls([])]).toEqual([[run.id], [], []])
-  const ofWaiting = async () => (await listRunsOfWaitingCalls(root, flow.id)).map(({ id }) => id)
-  expect(await ofWaiting()).toEqual([])
-  await endCall(root, { workflowRunId: flow.id, seq: 0 }, { at: at + 6 })
-  expect(await ofWaiting()).toEqual([run.id])
-  await recordHanded(root, { workflowRunId: flow.id, seq: 0 }, { isValue: true, result: '1', order: 0, at: at + 7 })
-  expect(await ofWaiting()).toEqual([])
 })
 
 onBoth('a run that waits for nothing is told from one that does', async ({ root }) => {

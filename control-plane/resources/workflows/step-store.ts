@@ -46,18 +46,6 @@ export async function listRunsOfCalls(
   return ofCalls.list(db, [workflowRunId, seqs])
 }
 
-const ofWaiting = runs.query(
-  `where workflow_run_id = ? and workflow_call in (
-     select seq from workflow_calls
-     where workflow_calls.workflow_run_id = ? and ended_at is not null and handed_order is null and result is null
-   ) order by created_at, id`,
-)
-
-/** The runs of the steps whose results wait to be handed over and are read from them, oldest first. */
-export async function listRunsOfWaitingCalls(db: Db, workflowRunId: string): Promise<RunRow[]> {
-  return ofWaiting.list(db, [workflowRunId, workflowRunId])
-}
-
 /** Holds where something goes on with a run that ended: a person has yet to answer, or a wake waits. */
 const goesOn = (runId: string) => `(
   exists (select 1 from approvals where run_id = ${runId} and status = 'open')

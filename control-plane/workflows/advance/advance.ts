@@ -12,8 +12,7 @@ import {
   type Stall,
   type WorkflowRunRow,
 } from '../../resources/workflows/run-store.ts'
-import type { RunRow } from '../../resources/runs/store.ts'
-import { listRunsOfCalls, listRunsOfWaitingCalls } from '../../resources/workflows/step-store.ts'
+import { listRunsOfCalls } from '../../resources/workflows/step-store.ts'
 import { isHalted } from '../../resources/workspaces/rules.ts'
 import type { WakeContext } from '../../wakes/wake.ts'
 import { callArgs } from '../engine/args.ts'
@@ -64,15 +63,12 @@ export async function advance(id: string, deps: AdvanceDependencies): Promise<Ad
   // Its steps would be refused; the program goes on when the agents of the workspace are resumed.
   if (isHalted(found.workspace)) return 'nothing to do'
   // After the run: calls that are older than it would be taken for all that it has.
-  const [calls, runs] = await Promise.all([
-    journalCalls(id, deps),
-    run.replayedAt === null ? [] : listRunsOfWaitingCalls(root, id),
-  ])
+  const calls = await journalCalls(id, deps)
   const waiting = calls
     .filter(({ endedAt, handedOrder }) => endedAt !== null && handedOrder === null)
     .toSorted((a, b) => a.endedAt! - b.endedAt! || a.seq - b.seq)
   if (run.replayedAt !== null && waiting.length === 0) return 'nothing to do'
-  const results = await outcomesOf(run, { waiting, runs }, deps)
+  const results = await outcomesOf(run, waiting, deps)
   const gates = new Set(calls.filter(({ kind }) => kind === 'gate').map(({ seq }) => seq))
   const large = results.find((result) => !gates.has(result.seq) && sizeOfResult(result) > resultBytes)
   if (large !== undefined) return store(run, deps, (tx, locked) => failFor(tx, locked, large, calls, deps))
@@ -138,18 +134,16 @@ interface Result extends StepOutcome {
 
 async function outcomesOf(
   run: WorkflowRunRow,
-  { waiting, runs }: { waiting: readonly CallRow[]; runs: readonly RunRow[] },
+  waiting: readonly CallRow[],
   { root }: AdvanceDependencies,
 ): Promise<Result[]> {
-  // Those that ended after the runs were read.
-  const seqs = waiting
-    .filter(({ seq, result }) => result === null && runs.every(({ workflowCall }) => workflowCall !== seq))
-    .map(({ seq }) => seq)
-  const others = seqs.length === 0 ? [] : await listRunsOfCalls(root, { workflowRunId: run.id, seqs })
+  // Only theirs: those of earlier steps are as many as the journal is long.
+  const seqs = waiting.filter(({ result }) => result === null).map(({ seq }) => seq)
+  const runs = seqs.length === 0 ? [] : await listRunsOfCalls(root, { workflowRunId: run.id, seqs })
   const results: Result[] = []
   for (const call of waiting) {
     const { seq, result, isValue } = call
-    const own = [...runs, ...others].filter(({ workflowCall }) => workflowCall === seq)
+    const own = runs.filter(({ workflowCall }) => workflowCall === seq)
     const ofRun = () =>
       call.kind === 'gate'
         ? gateOutcome(root, own, callArgs.gate.parse(JSON.parse(call.args)))
