@@ -56,19 +56,21 @@ export interface Table<Shape extends Columns> {
    * Writes what is new of these fields and raises the version. Fails with `transient_conflict` when somebody else wrote the
    * row since it was read.
    */
-  replace(
-    db: Db,
-    before: Row<Shape>,
-    changes: Fields<Shape>,
-    /** Columns that are no fields. */
-    also?: Readonly<Record<string, Knex.Value>>,
-  ): Promise<void>
+  replace(db: Db, ...replacement: Replacement<Shape>): Promise<void>
+  /** The same, which returns whether the row is as it was read; without that nothing is written. */
+  replaceIfSame(db: Db, ...replacement: Replacement<Shape>): Promise<boolean>
 }
 
 /** The columns of a table by their fields' names; the kinds are those of `columns.ts`. */
 export type Columns = Readonly<Record<string, z.ZodType>>
 type Row<Shape extends Columns> = { -readonly [Field in keyof Shape]: z.output<Shape[Field]> }
 type Fields<Shape extends Columns> = Partial<Row<Shape>>
+type Replacement<Shape extends Columns> = readonly [
+  before: Row<Shape>,
+  changes: Fields<Shape>,
+  /** Columns that are no fields. */
+  also?: Readonly<Record<string, Knex.Value>>,
+]
 /** A field that is undefined is left out. */
 type Changes<Shape extends Columns> = { [Field in keyof Row<Shape>]?: Row<Shape>[Field] | undefined }
 
@@ -131,6 +133,15 @@ export function table<Shape extends Columns>(
     const sql = `update ${name} set ${names.map((column) => `${column} = ?`).join(', ')} where ${where.sql}`
     return texts.change(db, sql, [...valuesOf(columns), ...where.values])
   }
+  const replaceIfSame = async (db: Db, ...[before, changes, also = {}]: Replacement<Shape>) => {
+    const [id, raised] = [columnOf.get(key)!, columnOf.get(version)!]
+    const seen = before[version as keyof Shape] as number
+    const was = toColumns(before)
+    // An unchanged column is left out, since writing one costs the indexes that have it.
+    const columns = Object.entries(toColumns(changes)).filter(([column, value]) => value !== was[column])
+    const written = { ...Object.fromEntries(columns), ...also, [raised]: seen + 1 }
+    return (await update(db, { [id]: was[id]!, [raised]: seen }, written)) === 1
+  }
   const first = async (rows: Knex.QueryBuilder) => {
     const found: unknown = await rows.first()
     return found === undefined ? null : read(found)
@@ -170,18 +181,12 @@ export function table<Shape extends Columns>(
           written.map((field) => encoders.get(field)!(row[field]) as Value),
         )
     },
-    async replace(db, before, changes, also = {}) {
-      const [id, raised] = [columnOf.get(key)!, columnOf.get(version)!]
-      const seen = before[version as keyof Shape] as number
-      const was = toColumns(before)
-      // An unchanged column is left out, since writing one costs the indexes that have it.
-      const columns = Object.entries(toColumns(changes)).filter(([column, value]) => value !== was[column])
-      const written = { ...Object.fromEntries(columns), ...also, [raised]: seen + 1 }
-      expectOnlyWriter(await update(db, { [id]: was[id]!, [raised]: seen }, written))
+    async replace(db, ...replacement) {
+      expectOnlyWriter(Number(await replaceIfSame(db, ...replacement)))
     },
+    replaceIfSame,
   }
 }
-
 const valuesOf = (columns: Record<string, Knex.Value>) => Object.values(columns) as Value[]
 
 function whereOf(columns: Record<string, Knex.Value>): { sql: string; values: Value[] } {

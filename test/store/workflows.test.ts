@@ -25,6 +25,7 @@ import {
   listUnchanged,
   lockWorkflowRun,
   replaceWorkflowRun,
+  takeWorkflowRun,
 } from '../../control-plane/resources/workflows/run-store.ts'
 import { listOpenChecks } from '../../control-plane/resources/workflows/checks-store.ts'
 import {
@@ -108,6 +109,10 @@ onBoth('runs of workflows are listed newest first and counted; of two writers on
   await replaceWorkflowRun(root, first, { stall, replayedAt: at + 5 })
   expect(await root.transaction((tx) => lockWorkflowRun(tx, first.id))).toMatchObject({ stall, version: 2 })
   await expect(replaceWorkflowRun(root, first, { summary: 'x' })).rejects.toMatchObject({ code: 'transient_conflict' })
+  const take = (changes: { summary: string }) => root.transaction((tx) => takeWorkflowRun(tx, first, changes))
+  expect(await take({ summary: 'x' })).toBe(false)
+  expect(await root.transaction((tx) => takeWorkflowRun(tx, { ...first, version: 2 }, { summary: 'y' }))).toBe(true)
+  expect(await findWorkflowRun(root, first.id)).toMatchObject({ summary: 'y', version: 3 })
 })
 
 onBoth('runs of one program share its text, and are read with it', async ({ root }) => {

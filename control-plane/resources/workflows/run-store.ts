@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { toolModes, workflowRunStatuses } from '../../../shared/api/workflow-words.ts'
 import { flag, int, json, nullableJson, nullableText, nullableTime, text, time } from '../../db/columns.ts'
 import { newestFirst } from '../../db/id-page.ts'
-import type { Db } from '../../db/open.ts'
+import type { Db, Tx } from '../../db/open.ts'
 import { query } from '../../db/statement.ts'
 import { table, type RowOf } from '../../db/table.ts'
 
@@ -77,6 +77,15 @@ export async function replaceWorkflowRun(
   changes: Partial<WorkflowRunRow>,
 ): Promise<void> {
   await runs.replace(db, before, changes)
+}
+
+/** The same, which returns whether it is as it was read; without that nothing is written. Held until the transaction ends. */
+export async function takeWorkflowRun(
+  tx: Tx,
+  before: WorkflowRunRow,
+  changes: Partial<WorkflowRunRow>,
+): Promise<boolean> {
+  return runs.replaceIfSame(tx, before, changes)
 }
 
 export async function findWorkflowRun(db: Db, id: string): Promise<WorkflowRunRow | null> {

@@ -9,6 +9,7 @@ import {
   findRunToAdvance,
   lockWorkflowRun,
   replaceWorkflowRun,
+  takeWorkflowRun,
   type Stall,
   type WorkflowRunRow,
 } from '../../resources/workflows/run-store.ts'
@@ -17,10 +18,17 @@ import { isHalted } from '../../resources/workspaces/rules.ts'
 import type { WakeContext } from '../../wakes/wake.ts'
 import { callArgs } from '../engine/args.ts'
 import type { EnginePool } from '../engine/pool.ts'
-import { engineLimits, isStep, type HandedResult, type ProgramCall, type Replayed } from '../engine/words.ts'
+import {
+  engineLimits,
+  isStep,
+  type HandedResult,
+  type ProgramCall,
+  type ProgramEnd,
+  type Replayed,
+} from '../engine/words.ts'
 import { dispatchCall } from './dispatch-step.ts'
 import type { HandedCalls } from './handed-calls.ts'
-import { failureOf, finishWorkflowRun } from './finish.ts'
+import { failureOf, finishWorkflowRun, type Finish } from './finish.ts'
 import type { NewCall } from './new-call.ts'
 import { agentOutcome, failed, gateOutcome, sizeOfResult, type StepOutcome } from './outcome.ts'
 
@@ -83,8 +91,14 @@ export async function advance(id: string, deps: AdvanceDependencies): Promise<Ad
   }
   const { value } = answer
   if (value.end !== null) deps.handedCalls.forget(id)
+  const { end, log: said } = value
+  if (end !== null)
+    return store(run, deps, async (tx, locked) => {
+      await handOver(tx, locked, { calls, results, at: deps.context.world.now() })
+      await finishWorkflowRun(tx, locked, { ...endOf(end), log: [...said] }, finishOf(deps))
+    })
   const made = await newCalls(value.calls, { run, calls, deps })
-  return store(run, deps, (tx, locked) => commit(tx, locked, { calls, results, made, journal, replay: value, deps }))
+  return goOn(run, { calls, results, made, journal, log: said, deps })
 }
 
 /** All calls, in their order. */
@@ -229,47 +243,56 @@ async function schemaRefusal(
   return failed({ code: 'schema_invalid', message: `The schema of this step is none: ${why}.` })
 }
 
-interface Commit {
+interface Handed {
   calls: readonly CallRow[]
   results: readonly Result[]
+}
+
+async function handOver(
+  tx: Tx,
+  { id }: WorkflowRunRow,
+  { calls, results, at }: Handed & { at: number },
+): Promise<void> {
+  let order = calls.filter(({ handedOrder }) => handedOrder !== null).length
+  for (const { seq, isValue, text, ranIn = null } of results)
+    await recordHanded(tx, { workflowRunId: id, seq }, { isValue, result: text, order: order++, at, ranIn })
+}
+
+function endOf(end: ProgramEnd): Finish {
+  if (end.kind === 'returned') return { status: 'completed', summary: end.summary }
+  const { message, line, column } = end
+  return { status: 'failed', summary: message, error: { message, line, column } }
+}
+
+interface Step extends Handed {
   made: readonly NewCall[]
   journal: Journal
-  replay: Replayed & { kind: 'replayed' }
+  log: readonly string[]
   deps: AdvanceDependencies
 }
 
-async function commit(
-  tx: Tx,
-  run: WorkflowRunRow,
-  { calls, results, made, journal, replay, deps }: Commit,
-): Promise<void> {
-  const { context } = deps
-  const now = context.world.now()
-  let order = calls.filter(({ handedOrder }) => handedOrder !== null).length
-  for (const { seq, isValue, text, ranIn = null } of results)
-    await recordHanded(tx, { workflowRunId: run.id, seq }, { isValue, result: text, order: order++, at: now, ranIn })
-  const { end, log } = replay
-  const finish = finishOf(deps)
-  if (end?.kind === 'returned')
-    return finishWorkflowRun(tx, run, { status: 'completed', summary: end.summary, log: [...log] }, finish)
-  if (end?.kind === 'failed') {
-    const { message, line, column } = end
-    return finishWorkflowRun(
-      tx,
-      run,
-      { status: 'failed', summary: message, error: { message, line, column }, log: [...log] },
-      finish,
-    )
-  }
+/**
+ * Stores what the program did, when it has not ended. The write of the run comes first: it takes the run by its version, and
+ * holds it until the transaction ends.
+ */
+async function goOn(run: WorkflowRunRow, { calls, results, made, journal, log, deps }: Step): Promise<Advanced> {
+  const { root, context, readsChecks } = deps
   const all: Pick<CallRow, 'seq' | 'kind' | 'args'>[] = [...calls, ...made]
-  for (const call of made) await dispatchCall(tx, call, { run, calls: all, context, readsChecks: deps.readsChecks() })
-  await replaceWorkflowRun(tx, run, {
-    log: [...log],
-    replayedAt: run.replayedAt ?? now,
-    changedAt: now,
-    stall: null,
-    journalBytes: journal.bytes + sizeOf(made.map(({ args }) => args)),
-  })
+  const move = async (tx: Tx): Promise<Advanced> => {
+    const now = context.world.now()
+    const changes = {
+      log: [...log],
+      replayedAt: run.replayedAt ?? now,
+      changedAt: now,
+      stall: null,
+      journalBytes: journal.bytes + sizeOf(made.map(({ args }) => args)),
+    }
+    if (!(await takeWorkflowRun(tx, run, changes))) return 'somebody else was first'
+    await handOver(tx, run, { calls, results, at: now })
+    for (const call of made) await dispatchCall(tx, call, { run, calls: all, context, readsChecks: readsChecks() })
+    return 'moved'
+  }
+  return inTransaction(root, move, { turns: [run.workspaceId] })
 }
 
 async function failFor(
