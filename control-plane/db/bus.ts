@@ -164,7 +164,7 @@ class OutboxBus implements Bus {
     })
     const ours = (this.options.root.client as PostgresClient).backends
     client.on('notification', (message) => {
-      // What this process published it has read as soon as that was committed.
+      // Each commit of this process that published has made it read already.
       if (message.channel === channel) return ours.has(message.processId) ? undefined : this.poke()
       if (message.payload) this.signals.emit(message.payload)
     })

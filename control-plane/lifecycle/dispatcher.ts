@@ -91,7 +91,7 @@ export class Dispatcher implements Offering {
     this.unsubscribe.push(
       bus.on('run.queued', (row) => this.runQueued(row.key)),
       bus.on('run.ended', (row) => {
-        // Seen by this replica as it was committed.
+        // This replica looked when it ended the run.
         if (this.ended.delete(row.key)) return
         if (typeof row.payload.workspaceId === 'string') this.capacityChanged(row.payload.workspaceId)
       }),
@@ -105,6 +105,7 @@ export class Dispatcher implements Offering {
     for (const off of this.unsubscribe.splice(0)) off()
     for (const { cancel } of this.offers.values()) cancel()
     this.offers.clear()
+    this.ended.clear()
     await this.work.stop()
   }
 

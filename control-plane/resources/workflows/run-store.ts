@@ -88,13 +88,9 @@ export async function takeWorkflowRun(
   return runs.replaceIfSame(tx, before, changes)
 }
 
-export async function findWorkflowRun(db: Db, id: string): Promise<WorkflowRunRow | null> {
-  return runs.find(db, { id })
-}
-
 const byIdLocked = runs.query('where id = ? locked')
 
-/** The same, locked until the transaction ends. */
+/** The run, locked until the transaction ends. */
 export async function lockWorkflowRun(db: Db, id: string): Promise<WorkflowRunRow | null> {
   return byIdLocked.first(db, [id])
 }

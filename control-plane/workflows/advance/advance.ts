@@ -30,6 +30,7 @@ import { dispatchCall } from './dispatch-step.ts'
 import type { HandedCalls } from './handed-calls.ts'
 import { failureOf, finishWorkflowRun, type Finish } from './finish.ts'
 import type { NewCall } from './new-call.ts'
+import { troubleOf } from './trouble.ts'
 import { agentOutcome, failed, gateOutcome, sizeOfResult, type StepOutcome } from './outcome.ts'
 
 /**
@@ -320,26 +321,4 @@ async function noteTrouble(
   for (const { seq, resumeAttempts: attempts } of waiting)
     await recordSent(tx, { workflowRunId: run.id, seq }, { at: now, attempts })
   await replaceWorkflowRun(tx, run, { stall: trouble })
-}
-
-const limits = {
-  time: `The program took more than ${engineLimits.replayMs / 1_000} s of processor time.`,
-  memory: `The program took more than ${engineLimits.memoryBytes / 1024 / 1024} MiB of memory.`,
-  crash: 'The program cannot be run.',
-} as const
-
-function troubleOf(answer: JobAnswer<Replayed>, calls: readonly CallRow[]): Stall {
-  const nothing = { seq: null, recorded: null, made: null }
-  if (answer.kind === 'gave_up') return { ...nothing, message: limits[answer.why] }
-  const { value } = answer
-  if (value.kind !== 'differs') return { ...nothing, message: limits[value.kind === 'beyond' ? value.limit : 'crash'] }
-  const { seq, made } = value
-  const recorded = calls.find((call) => call.seq === seq)
-  const shown = (call: { kind: string; args: string }) => ({ kind: call.kind, args: call.args.slice(0, 2_000) })
-  return {
-    message: `The program made another call than before at the place of call ${seq}.`,
-    seq,
-    recorded: recorded === undefined ? null : shown(recorded),
-    made: made === null ? null : shown(made),
-  }
 }
