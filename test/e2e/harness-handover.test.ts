@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { wholeLog } from '../kit/invariants.ts'
@@ -65,15 +65,16 @@ test('a task goes through the hands of an agent of each real harness, and the la
   const assignee = { type: 'agent', id: agents[0]!.id }
   const { id, key } = await api.insist<{ id: string; key: string }>('/tasks', { title: 'Build it', assignee })
   const task = () => api.call<{ status: string; conditions: { type: string }[] }>('GET', `/tasks/${id}`)
-  await waitFor(
-    async () => {
-      const { status, conditions } = await task()
-      return status === 'done' && !conditions.some(({ type }) => type === 'active_run')
-    },
-    'the task is done and nobody works on it',
-    { ms: 100_000, about: () => device.log },
-  )
-  expect(readFileSync(join(folder, 'hands.txt'), 'utf8')).toBe('claude\ncodex\nopencode\nqwen\n')
+  const handsPath = join(folder, 'hands.txt')
+  const played = () => (existsSync(handsPath) ? readFileSync(handsPath, 'utf8') : '').split('\n')
+  const about = () => device.log
+  for (const { program } of hands)
+    await waitFor(() => played().includes(program), `the part of ${program}`, { ms: 60_000, everyMs: 200, about })
+  await waitFor(async () => {
+    const { status, conditions } = await task()
+    return status === 'done' && !conditions.some(({ type }) => type === 'active_run')
+  }, 'the task is done and nobody works on it')
+  expect(readFileSync(handsPath, 'utf8')).toBe('claude\ncodex\nopencode\nqwen\n')
   const { data: runs } = await api.call<{ data: { id: string; harness: { id: string }; status: string }[] }>(
     'GET',
     `/runs?task=${key}`,
@@ -89,4 +90,4 @@ test('a task goes through the hands of an agent of each real harness, and the la
     const last = asked.findLast(({ scenario }) => scenario === program)
     expect(JSON.stringify(last?.body)).toContain(`${hands[index]!.program} did its part`)
   }
-})
+}, 300_000)

@@ -1,12 +1,14 @@
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { TestRunner } from 'vitest'
 import { linkLimits } from '../../shared/device/limits.ts'
 import { nothingNames, processesNaming } from './programs.ts'
 import { startProxy, type TestProxy } from './proxy.ts'
 import type { TestApi } from './system-api.ts'
 import { TestDevice, type DeviceOptions } from './system-device.ts'
 import { TestServer } from './system-server.ts'
+import { tellRuns } from './told-runs.ts'
 
 export interface SystemOptions {
   /** Settings of the control plane and of the daemon (`SVC_...`). */
@@ -130,9 +132,16 @@ export class TestSystem {
     return device
   }
 
-  /** Ends all programs, fails when something of them lives on, and removes all files (`FAULT_KEEP` keeps them). */
+  /**
+   * Ends all programs, fails when something of them lives on, and removes all files (`FAULT_KEEP` keeps them). When the test
+   * has failed, its runs are told before.
+   */
   async stop(): Promise<void> {
     this.#proxy?.heal()
+    if (TestRunner.getCurrentTest()?.result?.state === 'fail') {
+      const told = await tellRuns(this.api).catch((error: unknown) => `Its runs cannot be read: ${String(error)}`)
+      process.stderr.write(`${told}\n`)
+    }
     const running = [
       ...this.devices.filter((device) => device.isRunning),
       ...this.servers.filter((server) => server.isRunning),
