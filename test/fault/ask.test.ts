@@ -2,6 +2,7 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { realWorld } from '../../shared/lib/world.ts'
+import { repeats } from '../kit/forms.ts'
 import { delay, nothingNames, seededRandom, waitFor } from '../kit/programs.ts'
 import { runSpecFixture } from '../kit/run-spec.ts'
 import { startScripted, type ScriptedSystem } from '../kit/scripted-system.ts'
@@ -9,6 +10,9 @@ import type { TestDevice } from '../kit/system-device.ts'
 import type { Lease, ScriptedServer } from '../kit/system-scripted-server.ts'
 
 /** What a person is asked is not lost by a death of daemon or run host at any moment after it was on the disk. */
+
+/** Moments at which the run host is killed. */
+const rounds = repeats('FAULT_ASKS', { short: 5, long: 16 })
 
 const player = resolve(import.meta.dirname, '../process/run-host/claude-player.mjs')
 const recording = resolve(import.meta.dirname, '../fixtures/harness/claude/cbhook-ask.jsonl')
@@ -114,7 +118,7 @@ test.each([true, false])('kill -9 of both (acknowledged: %s)', async (isAcknowle
 test('kill -9 of the run host at any moment: the run ends as one that asked exactly when it did', async () => {
   const random = seededRandom('ask')
   const reasons = new Set<string>()
-  for (let round = 0; round < 16; round++) {
+  for (let round = 0; round < rounds; round++) {
     const lease = await startRun()
     // The harness is asked within a fifth of a second, or two on a machine at work.
     await server.heard('run.started', lease)

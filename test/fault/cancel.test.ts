@@ -1,11 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { repeats } from '../kit/forms.ts'
 import { checkInvariants } from '../kit/invariants.ts'
 import { seededRandom, delay } from '../kit/programs.ts'
 import { ApiFailure } from '../kit/system-api.ts'
 import { TestSystem } from '../kit/system.ts'
 import { printedLines, scenario } from '../kit/system-scenario.ts'
 
-/** Fault matrix, row 40: a cancel at every point of a run's life gives exactly one ending. */
+/**
+ * Fault matrix, row 40: a cancel at every point of a run's life gives exactly one ending. `FAULT_CANCELS` sets how many of
+ * them are drawn from its spawn.
+ */
+const rounds = repeats('FAULT_CANCELS', { short: 4, long: 12 })
 
 let system: TestSystem
 beforeAll(async () => {
@@ -43,7 +48,7 @@ describe('row 40: a cancel', () => {
 
   test('at random points of the spawn: one ending, at most one start, and a device with nothing left', async () => {
     const random = seededRandom('row 40')
-    for (let round = 0; round < 12; round++) {
+    for (let round = 0; round < rounds; round++) {
       const run = await scenario(system, { steps: ['lines=20', 'forever'] })
       const runId = await run.start()
       await delay(random() * 150)

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parseRunEventId } from '../../shared/api/run-events.ts'
+import { repeats } from '../kit/forms.ts'
 import { checkInvariants } from '../kit/invariants.ts'
 import { delay, processesNaming, seededRandom, waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
@@ -9,7 +10,7 @@ import { printedLines, scenario, stepsWhileAlone } from '../kit/system-scenario.
 
 /** Fault matrix, rows 1 and 2: kill -9 of the daemon. `FAULT_KILLS` sets how often row 2 kills. */
 
-const kills = Number(process.env['FAULT_KILLS'] ?? 6)
+const kills = repeats('FAULT_KILLS', { short: 2, long: 6 })
 
 let system: TestSystem
 beforeAll(async () => {

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { RunDetail } from '../../shared/api/runs.ts'
+import { repeats } from '../kit/forms.ts'
 import { checkInvariants } from '../kit/invariants.ts'
 import { delay, seededRandom, waitFor } from '../kit/programs.ts'
 import { whyNoSmallDisk } from '../kit/small-disk.ts'
@@ -13,7 +14,7 @@ import { printedLines, scenario, type Scenario } from '../kit/system-scenario.ts
  * disk is filled to its last byte at random points; `FAULT_DISKS` sets how often.
  */
 
-const rounds = Number(process.env['FAULT_DISKS'] ?? 3)
+const rounds = repeats('FAULT_DISKS', { short: 1, long: 3 })
 /** A run that the full disk met before its harness was launched says so; it is not lost. */
 const launchFailures = ['dispatch_error', 'harness_start_failed']
 

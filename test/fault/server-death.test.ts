@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { repeats } from '../kit/forms.ts'
 import { checkInvariants } from '../kit/invariants.ts'
 import { delay, seededRandom, waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
@@ -9,7 +10,7 @@ import { printedLines, scenario, stepsWhileAlone } from '../kit/system-scenario.
  * connects again. `FAULT_KILLS` sets how often row 5 kills at random points.
  */
 
-const kills = Number(process.env['FAULT_KILLS'] ?? 6)
+const kills = repeats('FAULT_KILLS', { short: 2, long: 6 })
 
 let system: TestSystem
 beforeAll(async () => {

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import type { WorkflowRun } from '../../shared/api/workflow-fields.ts'
 import { deliver, githubSettings, pullOf, repositoryOf, sha, startFakeGithub } from '../kit/fake-github.ts'
 import { hasPostgres, openPostgres } from '../kit/database.ts'
+import { repeats } from '../kit/forms.ts'
 import { delay, Hopeless, seededRandom, waitFor } from '../kit/programs.ts'
 import { makeRepo } from '../kit/system-scenario.ts'
 import type { TestServer } from '../kit/system-server.ts'
@@ -13,7 +14,7 @@ import { shortDurations, TestSystem, type SystemOptions } from '../kit/system.ts
  * Programs of agents, a gate, a question, checks and many steps at once, which really run, while control planes and the daemon are killed at
  * random moments: each step is dispatched once, its command is started once, and each program ends. `FAULT_WORKFLOWS` sets their number.
  */
-const count = Number(process.env['FAULT_WORKFLOWS'] ?? 2)
+const count = repeats('FAULT_WORKFLOWS', { short: 1, long: 4 })
 
 /** Steps at once at its end; less in the short form, which has few processors beside it. */
 const fan = count > 2 ? 20 : 4

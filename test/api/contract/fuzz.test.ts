@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, it, onTestFinished } from 'vitest'
 import { ApiError } from '../../../shared/api/errors.ts'
 import { silentLog, type Log } from '../../../control-plane/process/log.ts'
+import { repeats } from '../../kit/forms.ts'
 import { seededWorld } from '../../kit/seeded-world.ts'
 import { makeJudge, troubleWith, type Answer } from './fuzz-judge.ts'
 import { filled, isInPool, makePool, poolNameOf, type Pool } from './fuzz-pool.ts'
@@ -146,7 +147,7 @@ it(`answers anything as the OpenAPI document says (seed ${seed})`, async () => {
   const targets = targetsOf(fuzz.document)
   const judge = makeJudge(fuzz.document)
   const good = new Set<string>()
-  await walk(fuzz, { seed, requests: 5_000 }, (target, _, answer) => {
+  await walk(fuzz, { seed, requests: repeats('FUZZ_REQUESTS', { short: 2_000, long: 5_000 }) }, (target, _, answer) => {
     if (answer.status < 300) good.add(target.operation.operationId)
     const trouble = answer.status === 500 ? 'a failure of the server' : troubleWith(target, answer, judge)
     expect([trouble, fuzz.failures]).toEqual([null, []])
