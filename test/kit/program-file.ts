@@ -7,3 +7,7 @@ const ownPrograms = (): string => process.env['SVC_TEST_PROGRAMS'] ?? inject('pr
 
 /** The program's `main`, bundled as it is published. `programs`: the folder of other ones than this checkout's. */
 export const programFile = (program: Program, programs = ownPrograms()): string => join(programs, program, 'main.js')
+
+/** A file with the schema as this checkout migrates it. null: the programs of a test that nobody runs as one, or it could not be made. */
+export const migratedImage = (): string | null =>
+  process.env['SVC_TEST_PROGRAMS'] === undefined ? inject('databases').sqliteImage : null

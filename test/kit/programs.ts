@@ -86,6 +86,7 @@ export class Hopeless extends Error {}
 
 export interface WaitOptions {
   ms?: number
+  /** The time between two questions; by itself a tenth of what was waited, between 20 and 100 ms. */
   everyMs?: number
   /** More for the message of a failure. */
   about?: () => string
@@ -95,9 +96,10 @@ export interface WaitOptions {
 export async function waitFor<Value>(
   ask: () => Value | Promise<Value>,
   what: string,
-  { ms = 30_000, everyMs = 20, about }: WaitOptions = {},
+  { ms = 30_000, everyMs, about }: WaitOptions = {},
 ): Promise<NonNullable<Exclude<Value, false>>> {
-  const deadline = performance.now() + ms
+  const begun = performance.now()
+  const deadline = begun + ms
   let trouble: unknown
   for (;;) {
     try {
@@ -109,13 +111,15 @@ export async function waitFor<Value>(
       // A program that is being started again refuses connections for a while.
       trouble = error
     }
-    if (performance.now() > deadline) {
+    const now = performance.now()
+    if (now > deadline) {
       const more = [trouble instanceof Error && trouble.message, about?.().split('\n').slice(-30).join('\n')]
         .filter(Boolean)
         .join('\n')
       throw new Error(`not within ${ms} ms: ${what}${more ? `\n${more}` : ''}`)
     }
-    await delay(everyMs)
+    // Each question to a server costs both of them milliseconds, which programs that start beside it need.
+    await delay(everyMs ?? Math.min(100, Math.max(20, (now - begun) / 10)))
   }
 }
 

@@ -1,7 +1,7 @@
-import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { compileCache } from './compile-cache.ts'
-import { programFile } from './program-file.ts'
+import { migratedImage, programFile } from './program-file.ts'
 import { Hopeless, Program, waitFor, type ProgramExit } from './programs.ts'
 import { TestApi } from './system-api.ts'
 
@@ -36,6 +36,13 @@ export class TestServer {
     this.dataDir = join(options.root, options.name)
     this.logPath = join(options.root, `${options.name}.log`)
     mkdirSync(this.dataDir)
+    // What its first start would make there, which takes a third of a second.
+    const image = options.databaseUrl === null && options.programs === undefined ? migratedImage() : null
+    if (image !== null) {
+      const file = join(this.dataDir, 'svc.db')
+      copyFileSync(image, file)
+      chmodSync(file, 0o600)
+    }
     this.api = new TestApi(() => ({ url: this.url, token: this.token }))
   }
 
