@@ -2,11 +2,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { allCommands } from '../../cli/arguments/commands.ts'
 import type { Command } from '../../cli/arguments/command.ts'
 import type { CommandFlag } from '../../shared/api/command.ts'
+import { helpOf } from '../../cli/arguments/help.ts'
+import { matchCommand } from '../../cli/arguments/parse.ts'
 import { isSharedError } from '../../shared/api/errors.ts'
 import { commandFacts, routeFacts } from '../api/contract/document-facts.ts'
-import { makeHome, type Finished, type Home } from './run-svc.ts'
+import { isLong } from '../kit/forms.ts'
+import { makeHome, type Home } from './run-svc.ts'
 
-/** The commands as the documents write them: each is asked of the real program with `--help`. */
+/** The commands as the documents write them, by their help; some of them, or all in the long form, are asked of the real program. */
 
 let home: Home
 let commands: readonly Command[]
@@ -29,31 +32,40 @@ function written(args: readonly string[]) {
   )
 }
 
+/** Where standard output is no terminal. */
+const lineChars = 100
+/** Of the contract's commands, which are loaded first, and of those of this machine a few. */
+const asked = [true, false].flatMap((isLocal) => facts.filter(({ local }) => Boolean(local) === isLocal).slice(0, 3))
+const isAskedOfProgram = (fact: (typeof facts)[number]): boolean => isLong || asked.includes(fact)
+
 describe.each(facts)('svc $command', (fact) => {
-  let help: Finished
-  beforeAll(async () => {
-    help = await home.svc([...fact.command.split(' '), '--help'])
-  })
   const found = () => {
-    const command = commands.find(({ name }) => name === fact.command)
-    if (command === undefined) throw new Error(`svc has no command ${fact.command}`)
-    return command
+    const match = matchCommand(commands, fact.command.split(' '))
+    if (match?.command.name !== fact.command) throw new Error(`svc has no command ${fact.command}`)
+    return match.command
   }
 
-  test('is there, and its help names its example, route and codes', () => {
-    expect(help).toMatchObject({ status: 0, stderr: '' })
-    expect(help.stdout).toContain(`Usage: svc ${fact.command}`)
-    expect(help.stdout).toContain(`svc ${found().example.replace(/^svc /, '')}`)
+  test('is there, and its help names its example, route and codes', async () => {
+    const help = await helpOf(found(), lineChars)
+    if (isAskedOfProgram(fact))
+      expect(await home.svc([...fact.command.split(' '), '--help'])).toEqual({
+        status: 0,
+        stdout: `${help}\n`,
+        stderr: '',
+      })
+    expect(help).toContain(`Usage: svc ${fact.command}`)
+    expect(help).toContain(`svc ${found().example.replace(/^svc /, '')}`)
     const routes = routeFacts.filter(({ id }) => fact.routes.includes(id))
     if (fact.local || routes.length === 0) return
     const [own] = routes.filter(({ id }) => id === found().route?.id)
     expect([fact.command, own?.id]).toEqual([fact.command, expect.any(String)])
-    expect(help.stdout).toMatch(new RegExp(`^Route: ${own!.method} /api/v1`, 'm'))
-    for (const code of own!.codes.filter((each) => !isSharedError(each))) expect(help.stdout).toContain(code)
+    expect(help).toMatch(new RegExp(`^Route: ${own!.method} /api/v1`, 'm'))
+    for (const code of own!.codes.filter((each) => !isSharedError(each))) expect(help).toContain(code)
   })
 
-  test('takes the flags and arguments that are written', () => {
+  test('takes the flags and arguments that are written', async () => {
     const command = found()
+    const help = await helpOf(command, lineChars)
     const flags = new Map<string, CommandFlag>(
       command.flags.flatMap((flag) => [flag.name, ...(flag.aliases ?? [])].map((name) => [`--${name}`, flag] as const)),
     )
@@ -62,7 +74,7 @@ describe.each(facts)('svc $command', (fact) => {
       expect([fact.command, name, flag === undefined ? 'missing' : 'there']).toEqual([fact.command, name, 'there'])
       if (flag == null) continue
       if (required) expect([name, flag.required]).toEqual([name, true])
-      if (flag.hidden !== true) expect(help.stdout).toContain(`--${flag.name}`)
+      if (flag.hidden !== true) expect(help).toContain(`--${flag.name}`)
     }
     const given = command.positionals
     for (const [at, { isRequired, isVariadic }] of written(fact.args).entries()) {

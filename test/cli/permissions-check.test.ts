@@ -100,9 +100,12 @@ describe('the check and the gate of a run agree', () => {
     ['mcp__x__y', { path: 'src/a' }],
   ]
 
-  test.each(calls)('%s %j', async (name, input) => {
-    const { permissions } = (await ok(['run', 'manifest', runId])) as { permissions: ToolPermissions }
+  let permissions: ToolPermissions
+  beforeAll(async () => {
+    ;({ permissions } = (await ok(['run', 'manifest', runId])) as { permissions: ToolPermissions })
     expect(permissions.defaultMode).toBe('strict')
+  })
+  test.each(calls)('%s %j', async (name, input) => {
     const lookup = new PathLookup(realWorld, machineLinks)
     const ownFolders = ['config', 'state', 'data'].map((folder) => join(home.dir, folder))
     const facts = { cwd: work, homeDir: home.dir, ownFolders, svcProgram: 'svc' }
