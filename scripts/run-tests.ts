@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { isLong } from '../test/kit/forms.ts'
 
 /**
  * Runs every check, then every test, then prints one line that counts them. Tests that could not run (no PostgreSQL, no
@@ -75,6 +76,7 @@ async function main(): Promise<number> {
   passed += result.numPassedTests
   failed += result.numFailedTests + brokenFiles
   if (code !== 0 && failed === 0) failed = 1
+  if (!isLong) process.stdout.write('This was the short form; `TESTS=long ./scripts/test` runs all of it.\n')
   process.stdout.write(`${passed} passed, ${failed} failed, ${skipped.length} skipped\n`)
   return failed === 0 ? 0 : 1
 }
