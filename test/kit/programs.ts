@@ -86,6 +86,7 @@ export class Hopeless extends Error {}
 
 export interface WaitOptions {
   ms?: number
+  /** The time between two questions; else it grows with the time that was waited, since each costs the one who is asked. */
   everyMs?: number
   /** More for the message of a failure. */
   about?: () => string
@@ -95,9 +96,10 @@ export interface WaitOptions {
 export async function waitFor<Value>(
   ask: () => Value | Promise<Value>,
   what: string,
-  { ms = 30_000, everyMs = 20, about }: WaitOptions = {},
+  { ms = 30_000, everyMs, about }: WaitOptions = {},
 ): Promise<NonNullable<Exclude<Value, false>>> {
-  const deadline = performance.now() + ms
+  const begunAt = performance.now()
+  const deadline = begunAt + ms
   let trouble: unknown
   for (;;) {
     try {
@@ -115,7 +117,7 @@ export async function waitFor<Value>(
         .join('\n')
       throw new Error(`not within ${ms} ms: ${what}${more ? `\n${more}` : ''}`)
     }
-    await delay(everyMs)
+    await delay(everyMs ?? Math.min(20 + (performance.now() - begunAt) / 20, 150))
   }
 }
 
