@@ -48,8 +48,11 @@ async function operator(...line: string[]) {
   return JSON.parse(stdout) as Record<string, string>
 }
 
-/** A browser signed in by a link of the operator. */
-async function signedIn(): Promise<Browser> {
+let browser: Promise<Browser> | null = null
+/** A browser signed in by a link of the operator, which all tests share: the operator's command is a program to start. */
+const signedIn = (): Promise<Browser> => (browser ??= signIn())
+
+async function signIn(): Promise<Browser> {
   const link = await operator('login-link', '--email', 'owner@localhost')
   expect(link).toEqual({
     userId: expect.stringMatching(/^usr_/),
