@@ -155,7 +155,8 @@ test('an operator’s link leads to the public address, and is for members', asy
   })
 })
 
-describe('svc login at servers that answer otherwise', () => {
+// At once: they mostly wait for the times at which svc asks.
+describe.concurrent('svc login at servers that answer otherwise', () => {
   const grant = (url: string) => ({
     device_code: 'the-device-code',
     user_code: 'BBBB-CCCC',
@@ -170,16 +171,20 @@ describe('svc login at servers that answer otherwise', () => {
   })
 
   async function loginAt(tokens: readonly Answer[], first?: (url: string) => Answer) {
-    const home = newHome()
+    const home = makeHome()
     const api: ApiServer = await startApi((request, before) => {
       if (request.path === '/api/auth/token') return tokens[Math.min(before, tokens.length - 1)]!
       return first?.(api.url) ?? { body: grant(api.url) }
     })
-    // No program that opens a browser is found there; svc goes on without.
-    const end = await home.svc(['login', '--server', api.url, '--browser'], { env: { PATH: home.dir } })
-    const polls = api.received.filter(({ path }) => path === '/api/auth/token')
-    await api.close()
-    return { ...end, polls, begun: api.received[0]! }
+    try {
+      // No program that opens a browser is found there; svc goes on without.
+      const end = await home.svc(['login', '--server', api.url, '--browser'], { env: { PATH: home.dir } })
+      const polls = api.received.filter(({ path }) => path === '/api/auth/token')
+      return { ...end, polls, begun: api.received[0]! }
+    } finally {
+      await api.close()
+      home.remove()
+    }
   }
   const codeOf = (stderr: string) => {
     const line = stderr.split('\n').find((text) => text.startsWith('{'))!
