@@ -30,18 +30,17 @@ const play = (change: Partial<RunSpec>) => machine.play({ permissions, ...change
 const shell = (command: string) => ({ kind: 'shell', command }) as const
 const made = (name: string) => existsSync(join(machine.folder, name))
 
-test('a call is asked, the run woken by its answer makes it, and another call is asked again', async () => {
-  await stub.script({
-    run: { steps: [{ text: 'I deploy.', tool: shell('echo done > deployed.txt') }, { text: 'Hm.' }] },
-  })
+test('a call is asked, the run woken by its answer makes it once, and is asked about all other calls of a turn together', async () => {
+  const deploy = shell('echo done >> deployed.txt')
+  await stub.script({ run: { steps: [{ text: 'I deploy.', tool: deploy }, { text: 'Hm.' }] } })
   const first = await play({ prompt: 'Deploy it.' })
   expect(first.report).toMatchObject({ exitReason: 'approval_requested', exitCode: 0, forced: false })
   expect(first.told).toMatchObject([
     {
       name: 'Bash',
       inputDigest: expect.stringMatching(/^[0-9a-f]{64}$/),
-      safeSummary: 'Bash: echo done > deployed.txt',
-      toolArgs: { command: 'echo done > deployed.txt' },
+      safeSummary: 'Bash: echo done >> deployed.txt',
+      toolArgs: { command: 'echo done >> deployed.txt' },
       prompt: expect.stringContaining('asks to use Bash (rule: Bash)'),
     },
   ])
@@ -51,51 +50,33 @@ test('a call is asked, the run woken by its answer makes it, and another call is
   expect(await stub.requests()).toHaveLength(1)
 
   const allowCalls = first.told.map(({ name, inputDigest }: AskedCall) => ({ name, inputDigest, approvalId: 'apr_1' }))
+  // The second call of the turn is allowed, and waits with those that are asked.
+  const tools = [
+    deploy,
+    { kind: 'write', path: 'beside.txt', content: 'x' } as const,
+    shell('echo done > everything.txt'),
+  ]
   await stub.script({
-    run: {
-      steps: [
-        { text: 'Allowed, then.', tool: shell('echo done > deployed.txt') },
-        { text: 'And now all of it.', tool: shell('echo done > everything.txt') },
-        { text: 'Hm.' },
-      ],
-    },
+    run: { steps: [{ text: 'Allowed, then.', tool: deploy }, { text: 'And now all of it.', tools }, { text: 'Hm.' }] },
   })
   const second = await play({
     prompt: 'Your call of Bash was approved. Make it again.',
     resumeSessionId: first.report.sessionId,
     allowCalls,
   })
-  expect(readFileSync(join(machine.folder, 'deployed.txt'), 'utf8')).toBe('done\n')
-  expect(made('everything.txt')).toBe(false)
   expect(second.report).toMatchObject({ exitReason: 'approval_requested', sessionId: first.report.sessionId })
-  expect(second.told).toMatchObject([{ safeSummary: 'Bash: echo done > everything.txt' }])
-  expect(second.told[0]!.inputDigest).not.toBe(first.told[0]!.inputDigest)
+  // An approval is good for one call.
+  expect(readFileSync(join(machine.folder, 'deployed.txt'), 'utf8')).toBe('done\n')
+  expect(second.told.map(({ safeSummary }) => safeSummary)).toEqual([
+    'Bash: echo done >> deployed.txt',
+    'Bash: echo done > everything.txt',
+  ])
+  const [sameCall, otherCall] = second.told.map(({ inputDigest }) => inputDigest)
+  expect(sameCall).toBe(first.told[0]!.inputDigest)
+  expect(otherCall).not.toBe(sameCall)
+  for (const name of ['beside.txt', 'everything.txt']) expect(made(name), name).toBe(false)
   // The model was told what it had asked before, and what became of it.
   const [request] = await stub.requests()
   const messages = JSON.stringify(request?.body['messages'])
   for (const text of ['Deploy it.', 'I deploy.', 'is asked now', 'was approved']) expect(messages).toContain(text)
-})
-
-test('all calls of one turn are asked together, and one that is allowed beside them waits', async () => {
-  const tools = [
-    shell('echo 1 > one.txt'),
-    { kind: 'write', path: 'beside.txt', content: 'x' } as const,
-    shell('echo 2 > two.txt'),
-  ]
-  await stub.script({ run: { steps: [{ tools }, { text: 'Hm.' }] } })
-  const { report, told } = await play({})
-  expect(report.exitReason).toBe('approval_requested')
-  expect(told.map(({ safeSummary }) => safeSummary)).toEqual(['Bash: echo 1 > one.txt', 'Bash: echo 2 > two.txt'])
-  for (const name of ['one.txt', 'beside.txt', 'two.txt']) expect(made(name), name).toBe(false)
-})
-
-test('an approval is good for one call', async () => {
-  await stub.script({ run: { steps: [{ tool: shell('echo x >> log.txt') }, { text: 'Hm.' }] } })
-  const { told, report } = await play({})
-  const allowCalls = told.map(({ name, inputDigest }) => ({ name, inputDigest, approvalId: 'apr_1' }))
-  await stub.script({ run: { loop: true, steps: [{ tool: shell('echo x >> log.txt') }] } })
-  const again = await play({ allowCalls, resumeSessionId: report.sessionId })
-  expect(again.report.exitReason).toBe('approval_requested')
-  expect(again.told).toMatchObject([{ inputDigest: told[0]!.inputDigest }])
-  expect(readFileSync(join(machine.folder, 'log.txt'), 'utf8')).toBe('x\n')
 })

@@ -9,6 +9,7 @@ import type { File, FileRevision } from '../../shared/api/file-fields.ts'
 import { maxFileBytes } from '../../shared/api/file-fields.ts'
 import { startFilesStage, type FilesStage } from '../fault/files-stage.ts'
 import { hasPostgres, openPostgres, type PostgresDatabase } from '../kit/database.ts'
+import { isLong } from '../kit/forms.ts'
 import { waitFor } from '../kit/programs.ts'
 import type { TestServer } from '../kit/system-server.ts'
 
@@ -150,18 +151,20 @@ test('up, restarted, down, replaced, deleted, restored and purged: on a disk, wi
   }
 })
 
-describe.skipIf(!hasPostgres())('with two replicas on PostgreSQL', () => {
-  let database: PostgresDatabase
-  let stage: FilesStage
-  beforeAll(async () => {
-    database = await openPostgres()
-    const env = { UV_THREADPOOL_SIZE: '4' }
-    stage = await startFilesStage({ storage: 's3', databaseUrl: database.url, replicas: 2, env })
-  })
-  afterAll(async () => {
-    await stage?.close()
-    await database.close()
-  })
+// Buckets and kills stand in test/fault/files-deaths.test.ts, replicas in the tests of the API.
+if (isLong)
+  describe.skipIf(!hasPostgres())('with two replicas on PostgreSQL', () => {
+    let database: PostgresDatabase
+    let stage: FilesStage
+    beforeAll(async () => {
+      database = await openPostgres()
+      const env = { UV_THREADPOOL_SIZE: '4' }
+      stage = await startFilesStage({ storage: 's3', databaseUrl: database.url, replicas: 2, env })
+    })
+    afterAll(async () => {
+      await stage?.close()
+      await database.close()
+    })
 
-  test('the same in a bucket', () => story(stage))
-})
+    test('the same in a bucket', () => story(stage))
+  })

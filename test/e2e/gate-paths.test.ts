@@ -34,68 +34,59 @@ afterAll(() => machine?.stop())
 const inWork = (name: string) => join(machine.folder, name)
 const write = (path: string) => ({ name: 'Write', input: { file_path: path, content: 'by claude\n' } })
 
-/** Returns what the model was told after it made the calls, one after another. */
-async function heard(permissions: Partial<RunSpec['permissions']>, calls: readonly StubTool[]): Promise<string> {
+/** Returns how the run ended, and what the model was told after it made the calls, one after another. */
+async function played(permissions: Partial<RunSpec['permissions']>, calls: readonly StubTool[]) {
   await machine.stub.script({ run: { steps: [...calls.map((tool) => ({ tool })), { text: 'That was it.' }] } })
-  await machine.play({ permissions: { allow: [], ask: [], deny: [], defaultMode: 'strict', ...permissions } })
+  const { report } = await machine.play({
+    permissions: { allow: [], ask: [], deny: [], defaultMode: 'strict', ...permissions },
+  })
   const request = (await machine.stub.requests()).at(-1)
-  return JSON.stringify(request?.body['messages'])
+  return { report, heard: JSON.stringify(request?.body['messages']) }
 }
+const shell = (command: string) => ({ kind: 'shell', command }) as const
 
-test('a rule that allows a folder allows nothing that a link in it leads to', async () => {
-  const said = await heard({ allow: ['Write(src/**)'] }, [
+test("a rule that allows a folder allows nothing that a link in it leads to; the run's own svc needs none, and nothing comes along with it", async () => {
+  const { report, heard } = await played({ allow: ['Write(src/**)'] }, [
     write(inWork('src/plain.txt')),
     write(inWork('src/link/written.txt')),
     write(inWork('src/dangling.txt')),
     write(inWork('src/link/../above.txt')),
+    shell('svc version'),
+    shell('svc version && echo along'),
+    shell('svc device status'),
   ])
   expect(readFileSync(inWork('src/plain.txt'), 'utf8')).toBe('by claude\n')
   expect(existsSync(join(outside, 'written.txt'))).toBe(false)
   expect(existsSync(join(outside, 'new.txt'))).toBe(false)
   expect(existsSync(join(machine.root, 'above.txt'))).toBe(false)
-  expect(said).toContain('no rule allows it')
+  expect(heard).toContain(version)
+  expect(heard).not.toContain('along\\n')
+  expect(heard.match(/no rule allows it/g)).toHaveLength(4)
+  expect(report).toMatchObject({ exitReason: 'completed', message: null })
 })
 
-test('a rule that forbids a folder forbids every way to it', async () => {
-  const said = await heard({ defaultMode: 'full', deny: [`Read(${outside}/**)`] }, [
+test("a rule that forbids a folder forbids every way to it, svc's own files are out of reach, and everything else is as the rules say", async () => {
+  writeFileSync(inWork('readme.txt'), 'hello from the work folder')
+  const { stateDir } = machine.device
+  const { heard } = await played({ allow: ['Read', 'Bash'], deny: [`Read(${outside}/**)`] }, [
     { name: 'Read', input: { file_path: inWork('src/link/id') } },
     { name: 'Read', input: { file_path: `/proc/self/root${outside}/id` } },
     { name: 'Read', input: { file_path: inWork('src/../../outside/id') } },
-  ])
-  expect(said).not.toContain('the key of a person')
-  expect(said.match(/was denied/g)).toHaveLength(3)
-})
-
-test("the run's own svc needs no rule, and nothing comes along with it", async () => {
-  const shell = (command: string) => ({ kind: 'shell', command }) as const
-  const said = await heard({}, [shell('svc version'), shell('svc version && echo along'), shell('svc device status')])
-  expect(said).toContain(version)
-  expect(said).not.toContain('along\\n')
-  expect(said.match(/no rule allows it/g)).toHaveLength(2)
-})
-
-test("svc's own files are out of reach, and everything else is as the rules say", async () => {
-  writeFileSync(inWork('readme.txt'), 'hello from the work folder')
-  const { stateDir } = machine.device
-  const said = await heard({ allow: ['Read', 'Bash'] }, [
     { name: 'Read', input: { file_path: join(stateDir, 'device-token') } },
-    { kind: 'shell', command: `cat ${join(stateDir, 'device-token')}` },
+    shell(`cat ${join(stateDir, 'device-token')}`),
     { name: 'Read', input: { file_path: inWork('readme.txt') } },
   ])
-  expect(said).not.toContain('svc_dev_x')
-  expect(said.match(/holds files of svc itself/g)).toHaveLength(2)
-  expect(said).toContain('hello from the work folder')
+  expect(heard).not.toContain('the key of a person')
+  expect(heard.match(/was denied/g)).toHaveLength(5)
+  expect(heard).not.toContain('svc_dev_x')
+  expect(heard.match(/holds files of svc itself/g)).toHaveLength(2)
+  expect(heard).toContain('hello from the work folder')
 })
 
-test('a run whose agent was allowed nothing is no success, and one that was allowed something is', async () => {
-  const calls = [write(inWork('a.txt')), write(inWork('b.txt'))]
-  const play = async (allow: string[]) => {
-    await machine.stub.script({ run: { steps: [...calls.map((tool) => ({ tool })), { text: 'That was it.' }] } })
-    return machine.play({ permissions: { allow, ask: [], deny: [], defaultMode: 'strict' } })
-  }
+test('a run whose agent was allowed nothing is no success', async () => {
+  const { report } = await played({}, [write(inWork('a.txt')), write(inWork('b.txt'))])
   const message = expect.stringContaining(
     'All 2 tool calls that the agent tried were denied by its permissions: the mode strict.',
   )
-  expect((await play([])).report).toMatchObject({ exitReason: 'error', message })
-  expect((await play(['Write(a.txt)'])).report).toMatchObject({ exitReason: 'completed', message: null })
+  expect(report).toMatchObject({ exitReason: 'error', message })
 })

@@ -1,13 +1,14 @@
 import { allHarnessCases } from '../kit/real-harness.ts'
 import { claudeDriver } from './harness/drivers.ts'
 import { longCases } from './harness/long-cases.ts'
-import { shortCases } from './harness/short-cases.ts'
+import { askCase, shortCases } from './harness/short-cases.ts'
 import { skillCases } from './harness/skill-cases.ts'
 import { stageFor } from './harness/stage.ts'
 
+// Claude does the work of people.test.ts, workflow.test.ts and gate-paths.test.ts, too.
 const stage = stageFor(claudeDriver)
-shortCases(stage, claudeDriver)
 if (allHarnessCases) {
+  shortCases(stage, claudeDriver)
   longCases(stage, claudeDriver)
   skillCases(stage)
-}
+} else askCase(stage, claudeDriver)

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { checkInvariants } from '../kit/invariants.ts'
 import { hasPostgres, openPostgres, type PostgresDatabase } from '../kit/database.ts'
+import { repeats } from '../kit/forms.ts'
 import { waitFor } from '../kit/programs.ts'
 import { shortDurations, TestSystem } from '../kit/system.ts'
 import { printedLines, scenario } from '../kit/system-scenario.ts'
@@ -45,13 +46,14 @@ describe.skipIf(!hasPostgres())('several replicas', () => {
   })
 
   test('wakes by several replicas at once start each run once', async () => {
+    const wakes = repeats('REPLICA_WAKES', { short: 3, long: 6 })
     const run = await scenario(system, { steps: ['lines=20'] })
     const started = await Promise.all(
-      Array.from({ length: 6 }, (_, index) => system.servers[index % 3]!.api.startRun(run.agentId)),
+      Array.from({ length: wakes }, (_, index) => system.servers[index % 3]!.api.startRun(run.agentId)),
     )
     const output = printedLines(20)
     for (const runId of started) await run.api.waitForRun(runId, 'succeeded')
-    expect(run.starts()).toBe(6)
+    expect(run.starts()).toBe(wakes)
     for (const runId of started) await checkInvariants(system, run, runId, { exitReason: 'completed', output })
   })
 

@@ -48,8 +48,11 @@ async function operator(...line: string[]) {
   return JSON.parse(stdout) as Record<string, string>
 }
 
-/** A browser signed in by a link of the operator. */
-async function signedIn(): Promise<Browser> {
+let browser: Promise<Browser> | null = null
+/** A browser signed in by a link of the operator, which all tests share: the operator's command is a program to start. */
+const signedIn = (): Promise<Browser> => (browser ??= signIn())
+
+async function signIn(): Promise<Browser> {
   const link = await operator('login-link', '--email', 'owner@localhost')
   expect(link).toEqual({
     userId: expect.stringMatching(/^usr_/),
@@ -152,7 +155,8 @@ test('an operator’s link leads to the public address, and is for members', asy
   })
 })
 
-describe('svc login at servers that answer otherwise', () => {
+// At once: they mostly wait for the times at which svc asks.
+describe.concurrent('svc login at servers that answer otherwise', () => {
   const grant = (url: string) => ({
     device_code: 'the-device-code',
     user_code: 'BBBB-CCCC',
@@ -167,16 +171,20 @@ describe('svc login at servers that answer otherwise', () => {
   })
 
   async function loginAt(tokens: readonly Answer[], first?: (url: string) => Answer) {
-    const home = newHome()
+    const home = makeHome()
     const api: ApiServer = await startApi((request, before) => {
       if (request.path === '/api/auth/token') return tokens[Math.min(before, tokens.length - 1)]!
       return first?.(api.url) ?? { body: grant(api.url) }
     })
-    // No program that opens a browser is found there; svc goes on without.
-    const end = await home.svc(['login', '--server', api.url, '--browser'], { env: { PATH: home.dir } })
-    const polls = api.received.filter(({ path }) => path === '/api/auth/token')
-    await api.close()
-    return { ...end, polls, begun: api.received[0]! }
+    try {
+      // No program that opens a browser is found there; svc goes on without.
+      const end = await home.svc(['login', '--server', api.url, '--browser'], { env: { PATH: home.dir } })
+      const polls = api.received.filter(({ path }) => path === '/api/auth/token')
+      return { ...end, polls, begun: api.received[0]! }
+    } finally {
+      await api.close()
+      home.remove()
+    }
   }
   const codeOf = (stderr: string) => {
     const line = stderr.split('\n').find((text) => text.startsWith('{'))!

@@ -8,7 +8,8 @@ import { git, printedLines, scenario } from '../kit/system-scenario.ts'
 
 let system: TestSystem
 beforeAll(async () => {
-  system = await TestSystem.start()
+  // So that a device soon notices that its server is back.
+  system = await TestSystem.start({ deviceEnv: { SVC_RECONNECT_MIN_MS: '100', SVC_RECONNECT_MAX_MS: '500' } })
 })
 afterAll(() => system?.stop())
 

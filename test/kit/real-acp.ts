@@ -1,9 +1,10 @@
 import { acpAdapter } from '../../device-manager/harness/acp/adapter.ts'
+import { compileCache } from './compile-cache.ts'
 import { driveHarness, harnessMachine, type DrivenRun, type DriveOptions, type HarnessMachine } from './real-harness.ts'
 
 /** A shell line that starts qwen as an agent that speaks ACP, asks before it acts, and knows the scripted model's server. */
 export const qwenCommand = (baseUrl: string): string =>
-  `ANTHROPIC_API_KEY=dummy ANTHROPIC_BASE_URL='${baseUrl}' ANTHROPIC_MODEL=stub-model ` +
+  `NODE_COMPILE_CACHE='${compileCache.NODE_COMPILE_CACHE}' ANTHROPIC_API_KEY=dummy ANTHROPIC_BASE_URL='${baseUrl}' ANTHROPIC_MODEL=stub-model ` +
   'exec qwen --acp --auth-type anthropic --approval-mode default'
 
 export const acpMachine = (binDir: string): HarnessMachine =>

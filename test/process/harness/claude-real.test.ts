@@ -8,11 +8,21 @@ import { harnessProbe } from '../../../device-manager/harness/probe.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import { killTheDecider } from '../../kit/killed-decider.ts'
 import { claudeMachine, driveClaude } from '../../kit/real-claude.ts'
-import { fetchHarness, servedBy, type DriveOptions, type Fetched, type HarnessMachine } from '../../kit/real-harness.ts'
+import {
+  allHarnessCases,
+  fetchHarness,
+  servedBy,
+  type DriveOptions,
+  type Fetched,
+  type HarnessMachine,
+} from '../../kit/real-harness.ts'
 import { startStubLlm } from '../../kit/stub-llm.ts'
 import type { StubLlm, StubStep } from '../../kit/stub-llm.ts'
 
-/** Drives the real Claude Code over real pipes; only the model's server is scripted. */
+/**
+ * Drives the real Claude Code over real pipes; only the model's server is scripted. Recordings stand for the rest of the
+ * cases in a usual run.
+ */
 
 let found: Fetched
 let stub: StubLlm
@@ -80,7 +90,13 @@ describe('a run', () => {
       { text: 'The file is there.', usage: { input: 400, output: 40 } },
     )
     const run = drive({
-      spec: { agentMd: 'You are Ada of the harbour.', prompt: 'Make the file.', model: 'claude-opus-5-5' },
+      spec: {
+        agentMd: 'You are Ada of the harbour.',
+        prompt: 'Make the file.',
+        model: 'claude-opus-5-5',
+        reasoningEffort: 'minimal',
+        speed: 'fast',
+      },
     })
     const { outcome, exitCode } = await run.done
     expect(outcome).toMatchObject({ exitReason: 'completed', message: null, resumeRefused: false })
@@ -98,25 +114,7 @@ describe('a run', () => {
     const [request] = await stub.requests()
     expect(JSON.stringify(request?.body['system'])).toContain('You are Ada of the harbour.')
     expect(JSON.stringify(request?.body['messages'])).toContain('Make the file.')
-  })
-
-  it('sends the effort that was asked for, and stops at the limit of turns', async () => {
-    await stub.script({ run: { loop: true, steps: [{ tool: { kind: 'shell', command: 'echo again' } }] } })
-    const run = drive({ spec: { reasoningEffort: 'minimal', maxTurns: 2, backupModel: 'claude-haiku-4-5' } })
-    expect((await run.done).outcome).toMatchObject({ exitReason: 'budget_exceeded' })
-    const [request] = await stub.requests()
-    expect(request?.body['output_config']).toMatchObject({ effort: 'low' })
-    expect(dataOf(run.events, 'tool_result')).toHaveLength(2)
-  })
-
-  it('asks for the speed that was chosen', async () => {
-    for (const speed of ['fast', 'standard', null] as const) {
-      await script({ text: 'Done.' })
-      const run = drive({ spec: { model: 'claude-opus-5-5', speed } })
-      expect((await run.done).outcome).toMatchObject({ exitReason: 'completed' })
-      const [request] = await stub.requests()
-      expect([speed, request?.body['speed']]).toEqual([speed, speed === 'fast' ? 'fast' : undefined])
-    }
+    expect(request?.body).toMatchObject({ speed: 'fast', output_config: { effort: 'low' } })
   })
 
   it('goes on with its session in a later process, counts only itself, reads the new AGENT.md and has the new MCP servers asked', async () => {
@@ -178,44 +176,79 @@ describe('a run', () => {
     expect(asked).toContain('A bird was named.')
     expect(asked).not.toContain('heron')
   })
-
-  it('says so when the session to resume is not there', async () => {
-    const run = drive({ spec: { resumeSessionId: '00000000-0000-4000-8000-000000000000' } })
-    expect((await run.done).outcome).toMatchObject({
-      resumeRefused: true,
-      exitReason: 'harness_start_failed',
-      sessionId: null,
-    })
-  })
-
-  it('takes a word from a person in the middle of a tool call', async () => {
-    const waitForGo = 'while [ ! -e go ]; do sleep 0.05; done; cat go'
-    await script({ tool: { kind: 'shell', command: waitForGo } }, { text: 'Heard.' })
-    const run = drive()
-    await run.event(({ kind }) => kind === 'tool_call')
-    run.input('Also mind the gap.')
-    writeFileSync(join(machine.cwd, 'go'), 'now')
-    expect((await run.done).outcome).toMatchObject({ exitReason: 'completed' })
-    const requests = await stub.requests()
-    expect(JSON.stringify(requests.at(-1)?.body['messages'])).toContain('Also mind the gap.')
-  })
 })
 
+if (allHarnessCases) {
+  describe('a run', () => {
+    it('sends the effort that was asked for, and stops at the limit of turns', async () => {
+      await stub.script({ run: { loop: true, steps: [{ tool: { kind: 'shell', command: 'echo again' } }] } })
+      const run = drive({ spec: { reasoningEffort: 'minimal', maxTurns: 2, backupModel: 'claude-haiku-4-5' } })
+      expect((await run.done).outcome).toMatchObject({ exitReason: 'budget_exceeded' })
+      const [request] = await stub.requests()
+      expect(request?.body['output_config']).toMatchObject({ effort: 'low' })
+      expect(dataOf(run.events, 'tool_result')).toHaveLength(2)
+    })
+
+    it('asks for the speed that was chosen', async () => {
+      for (const speed of ['fast', 'standard', null] as const) {
+        await script({ text: 'Done.' })
+        const run = drive({ spec: { model: 'claude-opus-5-5', speed } })
+        expect((await run.done).outcome).toMatchObject({ exitReason: 'completed' })
+        const [request] = await stub.requests()
+        expect([speed, request?.body['speed']]).toEqual([speed, speed === 'fast' ? 'fast' : undefined])
+      }
+    })
+
+    it('says so when the session to resume is not there', async () => {
+      const run = drive({ spec: { resumeSessionId: '00000000-0000-4000-8000-000000000000' } })
+      expect((await run.done).outcome).toMatchObject({
+        resumeRefused: true,
+        exitReason: 'harness_start_failed',
+        sessionId: null,
+      })
+    })
+
+    it('takes a word from a person in the middle of a tool call', async () => {
+      const waitForGo = 'while [ ! -e go ]; do sleep 0.05; done; cat go'
+      await script({ tool: { kind: 'shell', command: waitForGo } }, { text: 'Heard.' })
+      const run = drive()
+      await run.event(({ kind }) => kind === 'tool_call')
+      run.input('Also mind the gap.')
+      writeFileSync(join(machine.cwd, 'go'), 'now')
+      expect((await run.done).outcome).toMatchObject({ exitReason: 'completed' })
+      const requests = await stub.requests()
+      expect(JSON.stringify(requests.at(-1)?.body['messages'])).toContain('Also mind the gap.')
+    })
+  })
+}
+
 describe('a tool call', () => {
-  it('that is denied is not run, and the model reads why', async () => {
-    await script({ tool: { kind: 'write', path: 'forbidden.txt', content: 'x' } }, { text: 'Then not.' })
+  it('that is denied is not made, also one that only reads, and the model reads why', async () => {
+    writeFileSync(join(machine.cwd, 'secret.txt'), 'the secret')
+    const reading = { name: 'Read', input: { file_path: join(machine.cwd, 'secret.txt') } }
+    const writing = { kind: 'write', path: 'forbidden.txt', content: 'x' } as const
+    await script({ tool: writing }, { tool: reading }, { text: 'Then not.' })
     const run = drive({ decide: () => ({ behavior: 'deny', message: 'Not on the list of this agent.' }) })
     expect((await run.done).outcome).toMatchObject({ exitReason: 'completed' })
+    expect(run.asks).toMatchObject([{ name: 'Write' }, { name: 'Read' }])
     expect(existsSync(join(machine.cwd, 'forbidden.txt'))).toBe(false)
-    expect(dataOf(run.events, 'tool_result')).toMatchObject([
-      { isError: true, output: expect.stringContaining('Not on the list') },
-    ])
-    expect(JSON.stringify((await stub.requests()).at(-1)?.body['messages'])).toContain('Not on the list of this agent.')
+    const refused = { isError: true, output: expect.stringContaining('Not on the list') }
+    expect(dataOf(run.events, 'tool_result')).toMatchObject([refused, refused])
+    const messages = JSON.stringify((await stub.requests()).at(-1)?.body['messages'])
+    expect(messages).toContain('Not on the list of this agent.')
+    expect(messages).not.toContain('the secret')
   })
 
-  it.each([
-    ['hooks are disabled and the tool is allowed', { disableAllHooks: true, permissions: { allow: ['Bash'] } }],
-    ['permissions are bypassed', { permissions: { defaultMode: 'bypassPermissions' } }],
+  const allowing = { disableAllHooks: true, permissions: { allow: ['Bash'] } }
+  const bypassing = { permissions: { defaultMode: 'bypassPermissions' } }
+  const both = { ...allowing, permissions: { ...allowing.permissions, ...bypassing.permissions } }
+  const each: [string, object][] = [
+    ['hooks are disabled and the tool is allowed', allowing],
+    ['permissions are bypassed', bypassing],
+  ]
+  it.each<[string, object]>([
+    ['hooks are disabled, the tool is allowed, and permissions are bypassed', both],
+    ...(allHarnessCases ? each : []),
   ])("is asked also where the person's settings say that %s", async (_, settings) => {
     const careless = newMachine({ apiKey: 'dummy' })
     mkdirSync(join(careless.home, '.claude'))
@@ -227,28 +260,18 @@ describe('a tool call', () => {
     expect(existsSync(join(careless.cwd, 'forbidden.txt'))).toBe(false)
   })
 
-  it("is asked once although the person's settings want to ask too", async () => {
-    const careful = newMachine({ apiKey: 'dummy' })
-    mkdirSync(join(careful.home, '.claude'))
-    writeFileSync(join(careful.home, '.claude', 'settings.json'), JSON.stringify({ permissions: { ask: ['Bash'] } }))
-    await script({ tool: { kind: 'shell', command: 'echo made > asked.txt' } }, { text: 'Done.' })
-    const run = drive({ machine: careful })
-    await run.done
-    expect(run.asks).toHaveLength(1)
-    expect(readFileSync(join(careful.cwd, 'asked.txt'), 'utf8')).toBe('made\n')
-  })
-
-  it('that only reads is asked too', async () => {
-    writeFileSync(join(machine.cwd, 'secret.txt'), 'the secret')
-    await script(
-      { tool: { name: 'Read', input: { file_path: join(machine.cwd, 'secret.txt') } } },
-      { text: 'Then not.' },
-    )
-    const run = drive({ decide: () => ({ behavior: 'deny', message: 'No.' }) })
-    await run.done
-    expect(run.asks).toMatchObject([{ name: 'Read' }])
-    expect(JSON.stringify((await stub.requests()).at(-1)?.body)).not.toContain('the secret')
-  })
+  if (allHarnessCases) {
+    it("is asked once although the person's settings want to ask too", async () => {
+      const careful = newMachine({ apiKey: 'dummy' })
+      mkdirSync(join(careful.home, '.claude'))
+      writeFileSync(join(careful.home, '.claude', 'settings.json'), JSON.stringify({ permissions: { ask: ['Bash'] } }))
+      await script({ tool: { kind: 'shell', command: 'echo made > asked.txt' } }, { text: 'Done.' })
+      const run = drive({ machine: careful })
+      await run.done
+      expect(run.asks).toHaveLength(1)
+      expect(readFileSync(join(careful.cwd, 'asked.txt'), 'utf8')).toBe('made\n')
+    })
+  }
 })
 
 describe('a hostile repository', () => {
@@ -283,60 +306,31 @@ it('a call that waits when the process that decides is killed is never made, and
 })
 
 describe('told to stop with a refusal', () => {
-  const stop = () => ({ behavior: 'deny', message: 'A person is asked.', stop: true }) as const
-
-  it('it ends by itself, asks the model no more, and its session can be gone on with', async () => {
+  it('it asks about all calls of the turn, ends by itself, asks the model no more, and its session can be gone on with', async () => {
+    const stop = () => ({ behavior: 'deny', message: 'A person is asked.', stop: true }) as const
+    const writing = { kind: 'write', path: 'asked.txt', content: 'x' } as const
+    const shells = ['one', 'two'].map((name) => ({ kind: 'shell', command: `echo ${name} > ${name}.txt` }) as const)
     await script(
-      { tool: { kind: 'write', path: 'asked.txt', content: 'x' } },
+      { tools: [writing, ...shells] },
       { text: 'I go on all the same.', tool: { kind: 'shell', command: 'echo no > no.txt' } },
     )
     const run = drive({ decide: stop })
     const { outcome } = await run.done
-    expect(run.asks).toHaveLength(1)
+    expect(run.asks).toHaveLength(3)
     expect(await stub.requests()).toHaveLength(1)
-    expect(existsSync(join(machine.cwd, 'asked.txt'))).toBe(false)
+    const isThere = (name: string) => existsSync(join(machine.cwd, `${name}.txt`))
+    expect(['asked', 'one', 'two', 'no'].filter(isThere)).toEqual([])
 
-    await script({ tool: { kind: 'write', path: 'asked.txt', content: 'x' } }, { text: 'Written.' })
+    await script({ tool: writing }, { text: 'Written.' })
     const again = drive({ spec: { prompt: 'It was approved.', resumeSessionId: outcome.sessionId } })
     expect((await again.done).outcome).toMatchObject({ exitReason: 'completed', sessionId: outcome.sessionId })
     expect(again.asks[0]).toMatchObject({ name: run.asks[0]!.name, input: run.asks[0]!.input })
     expect(readFileSync(join(machine.cwd, 'asked.txt'), 'utf8')).toBe('x')
     expect(JSON.stringify((await stub.requests())[0]?.body['messages'])).toContain('A person is asked.')
   })
-
-  it('all calls of the turn are asked first', async () => {
-    await script(
-      {
-        tools: [
-          { kind: 'shell', command: 'echo one > one.txt' },
-          { kind: 'write', path: 'two.txt', content: 'x' },
-          { kind: 'shell', command: 'echo three > three.txt' },
-        ],
-      },
-      { text: 'I go on all the same.' },
-    )
-    const run = drive({ decide: stop })
-    await run.done
-    expect(run.asks).toHaveLength(3)
-    expect(await stub.requests()).toHaveLength(1)
-  })
 })
 
 describe('trouble', () => {
-  it('with a rate limit ends as that, after retries that are told', async () => {
-    await stub.script({ run: { loop: true, steps: [{ error: { status: 429 } }] } })
-    const run = drive()
-    const { outcome, exitCode } = await run.done
-    expect(outcome).toMatchObject({ exitReason: 'rate_limited', message: expect.stringContaining('429') })
-    expect(exitCode).toBe(1)
-    expect(dataOf(run.events, 'error').map((error) => [error.httpStatus, error.willRetry])).toEqual([
-      [429, true],
-      [429, true],
-      [429, true],
-      [429, false],
-    ])
-  })
-
   it('with a used-up allowance says when it begins anew', async () => {
     const resetsAt = Math.floor(Date.now() / 1000) + 3_600
     const headers = {
@@ -352,38 +346,54 @@ describe('trouble', () => {
     })
   })
 
-  it('without a sign-in is a failed start, with a hint, and asks no server', async () => {
-    await script({ text: 'unreachable' })
-    const run = drive({ machine: newMachine({ apiKey: null }) })
-    expect((await run.done).outcome).toMatchObject({
-      exitReason: 'harness_start_failed',
-      message: expect.stringContaining('not signed in; run `claude` once'),
+  if (allHarnessCases) {
+    it('with a rate limit ends as that, after retries that are told', async () => {
+      await stub.script({ run: { loop: true, steps: [{ error: { status: 429 } }] } })
+      const run = drive()
+      const { outcome, exitCode } = await run.done
+      expect(outcome).toMatchObject({ exitReason: 'rate_limited', message: expect.stringContaining('429') })
+      expect(exitCode).toBe(1)
+      expect(dataOf(run.events, 'error').map((error) => [error.httpStatus, error.willRetry])).toEqual([
+        [429, true],
+        [429, true],
+        [429, true],
+        [429, false],
+      ])
     })
-    expect(await stub.requests()).toEqual([])
-  })
 
-  it('of being interrupted while the model thinks ends at once and keeps the session', async () => {
-    await script({ hang: true })
-    const run = drive()
-    const session = await run.event(({ kind }) => kind === 'session')
-    // It names its session before it asks the model; only then is there a turn to interrupt.
-    await expect.poll(async () => (await stub.requests()).length, { timeout: 20_000 }).toBeGreaterThan(0)
-    run.signal('SIGINT')
-    const { outcome } = await run.done
-    // Interrupted early in its turn the program leaves with status 0 and sometimes without the result it else gives.
-    expect(outcome.exitReason).toBe('error')
-    expect(outcome.message).toMatch(/was interrupted from outside|exited with status 0 without a result/)
-    expect(session).toMatchObject({ data: { sessionId: outcome.sessionId } })
-  })
+    it('without a sign-in is a failed start, with a hint, and asks no server', async () => {
+      await script({ text: 'unreachable' })
+      const run = drive({ machine: newMachine({ apiKey: null }) })
+      expect((await run.done).outcome).toMatchObject({
+        exitReason: 'harness_start_failed',
+        message: expect.stringContaining('not signed in; run `claude` once'),
+      })
+      expect(await stub.requests()).toEqual([])
+    })
 
-  it('of being killed in a tool call is no success', async () => {
-    await script({ tool: { kind: 'shell', command: 'tail -f /dev/null' } })
-    const run = drive()
-    await run.event(({ kind }) => kind === 'tool_call')
-    run.signal('SIGTERM')
-    const { outcome } = await run.done
-    expect(outcome.exitReason).toBe('error')
-    expect(outcome.message).toMatch(/without a result/)
-    expect(dataOf(run.events, 'result')).toEqual([])
-  })
+    it('of being interrupted while the model thinks ends at once and keeps the session', async () => {
+      await script({ hang: true })
+      const run = drive()
+      const session = await run.event(({ kind }) => kind === 'session')
+      // It names its session before it asks the model; only then is there a turn to interrupt.
+      await expect.poll(async () => (await stub.requests()).length, { timeout: 20_000 }).toBeGreaterThan(0)
+      run.signal('SIGINT')
+      const { outcome } = await run.done
+      // Interrupted early in its turn the program leaves with status 0 and sometimes without the result it else gives.
+      expect(outcome.exitReason).toBe('error')
+      expect(outcome.message).toMatch(/was interrupted from outside|exited with status 0 without a result/)
+      expect(session).toMatchObject({ data: { sessionId: outcome.sessionId } })
+    })
+
+    it('of being killed in a tool call is no success', async () => {
+      await script({ tool: { kind: 'shell', command: 'tail -f /dev/null' } })
+      const run = drive()
+      await run.event(({ kind }) => kind === 'tool_call')
+      run.signal('SIGTERM')
+      const { outcome } = await run.done
+      expect(outcome.exitReason).toBe('error')
+      expect(outcome.message).toMatch(/without a result/)
+      expect(dataOf(run.events, 'result')).toEqual([])
+    })
+  }
 })
