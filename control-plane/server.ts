@@ -22,7 +22,7 @@ import { localUrlOf } from './http/address.ts'
 import { createApp } from './http/app.ts'
 import { assertComplete } from './http/implement.ts'
 import { operations } from './http/operations.ts'
-import { createHttpServer } from './http/http-server.ts'
+import { createHttpServer, endWhenAnswered } from './http/http-server.ts'
 import { createKernel } from './kernel.ts'
 import { IdleMemory } from './process/idle-memory.ts'
 import { createBus, type Bus } from './db/bus.ts'
@@ -257,7 +257,6 @@ export class ControlPlane {
     this.stopping.abort()
     this.idleMemory.stop()
     const closed = new Promise<void>((resolve) => this.http.close(() => resolve()))
-    this.http.closeIdleConnections()
     await Promise.all([this.sweeper.stop(), this.embeddings.filler?.stop()])
     await this.github.stop()
     await this.linkServer.stop()
@@ -333,6 +332,7 @@ export class ControlPlane {
       signInRoutes({ root, world, log, limiter, rooms, publicUrl, isHttps, sessions: config.sessions, oidc }),
     ])
     const handle = app.callback()
+    endWhenAnswered(this.http, this.stopping.signal)
     this.http.on('request', (request, response) => void handle(request, response))
     this.http.on('upgrade', (request, socket, head) => this.linkServer.upgrade(request, socket, head))
   }

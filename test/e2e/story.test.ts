@@ -112,7 +112,8 @@ describe('a control plane that is told to end', () => {
     await isFollowed.promise
     const endedAt = performance.now()
     expect(await system.server.end()).toEqual({ code: 0, signal: null })
-    expect(performance.now() - endedAt).toBeLessThan(30_000)
+    // Nothing is at work: the time for that, 25 s, is not waited out.
+    expect(performance.now() - endedAt).toBeLessThan(20_000)
     // Its streams end; what they gave is kept.
     expect((await followed).events.length).toBeGreaterThan(0)
     await waitFor(async () => (await run.device.status()).link.state === 'connecting', 'the daemon looks for it')
