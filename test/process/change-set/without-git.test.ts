@@ -64,11 +64,11 @@ test('what is not plain is left to git', () => {
   }
   const repo = tempRepo()
   for (const [name, act] of Object.entries(acts)) {
-    const { dir, git } = repoAt(join(tempDir(), 'copy'))
-    cpSync(repo.dir, dir, { recursive: true })
-    expect(locatePlain(dir)).not.toBe(null)
-    act(dir, git)
-    expect({ name, plain: locatePlain(dir) }).toEqual({ name, plain: null })
+    const copy = repoAt(join(tempDir(), 'copy'))
+    cpSync(repo.dir, copy.dir, { recursive: true })
+    expect(locatePlain(copy.dir)).not.toBe(null)
+    act(copy.dir, (...args) => copy.git(...args))
+    expect({ name, plain: locatePlain(copy.dir) }).toEqual({ name, plain: null })
   }
   const linked = join(tempDir(), 'linked')
   repo.git('worktree', 'add', '-q', linked)

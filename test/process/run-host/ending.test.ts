@@ -86,7 +86,8 @@ describe('how a run ends', () => {
     expect(outputOf(events).toString()).toContain('stopped by INT')
   })
 
-  test('a harness that ignores interrupt and terminate is killed after both had their time', async () => {
+  // These three mostly wait.
+  test.concurrent('a harness that ignores interrupt and terminate is killed after both had their time', async () => {
     const host = await device.host()
     const spec = specOf(device, {
       command: [
@@ -107,7 +108,7 @@ describe('how a run ends', () => {
     expect(outputOf(events).toString()).toMatch(/ignored 2\r\n[^]*ignored 15\r\n/)
   })
 
-  test('a child that holds the terminal has a moment and is ended; one that left the session is ended too', async () => {
+  test.concurrent('a child that holds the terminal has a moment and is ended; one that left the session is ended too', async () => {
     const host = await device.host()
     const spec = specOf(device, {
       command: `trap '' HUP; sleep 300 & setsid sleep 301 > /dev/null < /dev/null 2>&1 & echo ready`,
@@ -120,7 +121,7 @@ describe('how a run ends', () => {
     expect(Date.now() - before).toBeLessThan(12_000)
   })
 
-  test('a child that holds the terminal and ignores SIGTERM delays the ending by 5 s at most', async () => {
+  test.concurrent('a child that holds the terminal and ignores SIGTERM delays the ending by 5 s at most', async () => {
     const host = await device.host()
     const spec = specOf(device, {
       command: `python3 -c 'import signal,time
