@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { beforeEach, expect, test } from 'vitest'
 import { findGit } from '../../../device-manager/change-set/git-program.ts'
+import { compileCache } from '../../kit/compile-cache.ts'
 import { gitIn, repoAt, tempDir, tempRepo, type Repo } from './repo.ts'
 
 /**
@@ -67,7 +68,7 @@ async function underNewGit(folder: string, script: string) {
     process.stdout.write(JSON.stringify(said))`
   const setUp = `mount --bind '${at('git')}' '${git}' && exec "$@"`
   const inside = ['--user', '--map-root-user', '--mount', '/bin/sh', '-c', setUp, 'sh', ...node, program]
-  const env = { PATH: process.env['PATH'], HOME: at('home'), GIT_CONFIG_NOSYSTEM: '1' }
+  const env = { PATH: process.env['PATH'], HOME: at('home'), GIT_CONFIG_NOSYSTEM: '1', ...compileCache }
   const { stdout } = await promisify(execFile)('unshare', inside, { env })
   const calls = readFileSync(at('log'), 'utf8').trim().split('\n')
   return { said: JSON.parse(stdout) as unknown, calls, hasRun: existsSync(at('marker')) }

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { cpSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
+import { repeats } from '../../kit/forms.ts'
 import {
   baseOf,
   changesOf,
@@ -237,7 +238,7 @@ test('asked again and again while files change, it answers each time and ends ri
   const ended = once(harness, 'exit')
   await once(harness.stdout, 'data')
   const codes: string[] = []
-  for (let round = 0; round < 10; round++) {
+  for (let round = 0; round < repeats('BUSY_ROUNDS', { short: 3, long: 10 }); round++) {
     for (const result of await Promise.all([resultOf(base), resultOf(base)])) codes.push(result.ok ? 'ok' : result.code)
   }
   harness.stdin.end()

@@ -49,7 +49,7 @@ export function gitIn(
 }
 
 /** Runs several git commands in one shell. A process as large as a test's needs some ten milliseconds to start a program. */
-function scriptIn(
+export function scriptIn(
   dir: string,
   script: string,
   { args = [], ...how }: { args?: readonly string[]; extra?: Record<string, string>; input?: string } = {},

@@ -1,25 +1,91 @@
 import { execFileSync, spawn } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, readlinkSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { isLong } from '../../kit/forms.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { TestApi } from '../../kit/system-api.ts'
 import { makeRepo } from '../../kit/system-scenario.ts'
-import { Checkout, devices } from './checkout.ts'
+import { Checkout, devices as allDevices } from './checkout.ts'
 
-/** A checkout goes on under the programs that were started from it. */
+/** A checkout goes on under the programs that were started from it. One for all tests, since its programs take a while to make. */
 
 let checkout: Checkout
-afterEach(() => checkout.remove())
-
-/** Runs of each of two devices, which take ten. Each run asks svc every 2 s: twenty keep more than two processors busy. */
-const [before, meanwhile] = process.env['CHECKOUT_RUNS'] === 'all' ? [6, 4] : [2, 1]
-
-test('a pull with other packages under live runs takes nothing away from them, nor from those woken meanwhile', async () => {
+beforeAll(async () => {
   checkout = new Checkout()
-  const { folder } = checkout
   // Makes the release, which takes its time on a busy machine.
   await checkout.svc(['version'])
+})
+afterAll(() => checkout.remove())
+
+/** Each run asks svc every 2 s: the twenty of `all` keep more than two processors busy. */
+const areAll = process.env['CHECKOUT_RUNS'] === 'all'
+const [before, meanwhile] = areAll ? [6, 4] : isLong ? [2, 1] : [1, 1]
+const devices = areAll || isLong ? allDevices : allDevices.slice(0, 1)
+
+test('what is not changed is not made again, and sources that cannot be made into programs say so', async () => {
+  const release = releaseOf(checkout)
+  const madeAt = () => statSync(join(checkout.code, '.cache/releases', release, 'checked')).mtimeMs
+  const first = madeAt()
+  await checkout.svc(['version'])
+  expect(madeAt()).toBe(first)
+
+  const source = join(checkout.code, 'cli/main.ts')
+  const text = readFileSync(source)
+  writeFileSync(source, 'import { nothing } from "./no-such-file.ts"\nnothing()\n')
+  const broken = await checkout.start('svc', ['version']).said
+  expect(broken).toMatchObject({ status: 1, stdout: '' })
+  expect(broken.stderr).toContain('no-such-file')
+  expect(broken.stderr).toContain('the programs could not be made')
+  expect(releaseOf(checkout)).toBe(release)
+  writeFileSync(source, text)
+})
+
+test(
+  'releases are removed once nobody uses them, and one that is not whole is made again',
+  { timeout: 300_000 },
+  async () => {
+    const releases = join(checkout.code, '.cache/releases')
+    const current = releaseOf(checkout)
+    const daysAgo = new Date(Date.now() - 5 * 86_400_000)
+    const makeOld = (name: string, used: boolean) => {
+      const folder = join(releases, name)
+      cpSync(join(releases, current), folder, { recursive: true })
+      for (const file of ['checked', ...(used ? [] : ['used'])]) utimesSync(join(folder, file), daysAgo, daysAgo)
+      if (!used) utimesSync(folder, daysAgo, daysAgo)
+      return folder
+    }
+    const [left, used, running] = [makeOld('left', false), makeOld('used', true), makeOld('running', false)]
+    const args = [join(running, 'device-manager/main.js'), 'run']
+    const process = spawn('sh', ['-c', 'read line', ...args], { stdio: ['pipe', 'ignore', 'ignore'] })
+    // A kill in the midst of its removal, or a machine that went down while it was made.
+    rmSync(join(releases, current, 'whole'))
+    rmSync(join(releases, current, 'cli'), { recursive: true })
+
+    checkout.env['SVC_RUN_ID'] = 'run_3nB7cW1yHsD5jK9q'
+    expect(await checkout.svc(['version'])).toContain('.')
+    expect(releaseOf(checkout)).toBe(current)
+    expect([left, used, running].map((folder) => existsSync(folder))).toEqual([true, true, true])
+    delete checkout.env['SVC_RUN_ID']
+    utimesSync(join(releases, current, 'checked'), 0, 0)
+    await checkout.svc(['version'])
+    expect([left, used, running].map((folder) => existsSync(folder))).toEqual([false, true, true])
+    process.stdin.end()
+  },
+)
+
+test('a pull with other packages under live runs takes nothing away from them, nor from those woken meanwhile', async () => {
+  const { folder } = checkout
   checkout.start('svc-server', ['start'])
   const server = await checkout.serverRecord()
   const api = new TestApi(() => server)
@@ -87,57 +153,5 @@ test('a pull with other packages under live runs takes nothing away from them, n
   writeFileSync(join(gate, 'go'), '')
   for (const id of all) expect((await api.waitForRun(id, 'succeeded')).exitReason, id).toBe('completed')
 }, 300_000)
-
-test('what is not changed is not made again, and sources that cannot be made into programs say so', async () => {
-  checkout = new Checkout()
-  await checkout.svc(['version'])
-  const release = releaseOf(checkout)
-  const madeAt = () => statSync(join(checkout.code, '.cache/releases', release, 'checked')).mtimeMs
-  const first = madeAt()
-  await checkout.svc(['version'])
-  expect(madeAt()).toBe(first)
-
-  writeFileSync(join(checkout.code, 'cli/main.ts'), 'import { nothing } from "./no-such-file.ts"\nnothing()\n')
-  const broken = await checkout.start('svc', ['version']).said
-  expect(broken).toMatchObject({ status: 1, stdout: '' })
-  expect(broken.stderr).toContain('no-such-file')
-  expect(broken.stderr).toContain('the programs could not be made')
-  expect(releaseOf(checkout)).toBe(release)
-})
-
-test(
-  'releases are removed once nobody uses them, and one that is not whole is made again',
-  { timeout: 300_000 },
-  async () => {
-    checkout = new Checkout()
-    const releases = join(checkout.code, '.cache/releases')
-    await checkout.svc(['version'])
-    const current = releaseOf(checkout)
-    const daysAgo = new Date(Date.now() - 5 * 86_400_000)
-    const makeOld = (name: string, used: boolean) => {
-      const folder = join(releases, name)
-      cpSync(join(releases, current), folder, { recursive: true })
-      for (const file of ['checked', ...(used ? [] : ['used'])]) utimesSync(join(folder, file), daysAgo, daysAgo)
-      if (!used) utimesSync(folder, daysAgo, daysAgo)
-      return folder
-    }
-    const [left, used, running] = [makeOld('left', false), makeOld('used', true), makeOld('running', false)]
-    const args = [join(running, 'device-manager/main.js'), 'run']
-    const process = spawn('sh', ['-c', 'read line', ...args], { stdio: ['pipe', 'ignore', 'ignore'] })
-    // A kill in the midst of its removal, or a machine that went down while it was made.
-    rmSync(join(releases, current, 'whole'))
-    rmSync(join(releases, current, 'cli'), { recursive: true })
-
-    checkout.env['SVC_RUN_ID'] = 'run_3nB7cW1yHsD5jK9q'
-    expect(await checkout.svc(['version'])).toContain('.')
-    expect(releaseOf(checkout)).toBe(current)
-    expect([left, used, running].map((folder) => existsSync(folder))).toEqual([true, true, true])
-    delete checkout.env['SVC_RUN_ID']
-    utimesSync(join(releases, current, 'checked'), 0, 0)
-    await checkout.svc(['version'])
-    expect([left, used, running].map((folder) => existsSync(folder))).toEqual([false, true, true])
-    process.stdin.end()
-  },
-)
 
 const releaseOf = ({ code }: Checkout) => readlinkSync(join(code, '.cache/releases/current'))

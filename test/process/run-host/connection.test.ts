@@ -34,7 +34,7 @@ describe('host and daemon', () => {
     await host.exited
   })
 
-  test('a daemon that goes away and another one that comes change nothing', async () => {
+  test.concurrent('a daemon that goes away and another one that comes change nothing', async () => {
     const host = await device.host()
     const spec = specOf(device, { command: numbered })
     await host.launch(spec)
@@ -51,7 +51,7 @@ describe('host and daemon', () => {
     expect(outputOf(events).toString()).toBe(allLines)
   })
 
-  test('a daemon killed with its socket open, and none after it: the run ends by itself', async () => {
+  test.concurrent('a daemon killed with its socket open, and none after it: the run ends by itself', async () => {
     const host = await device.host()
     await until(() => existsSync(host.recordPath), 'record')
     const spec = specOf(device, { command: numbered })
@@ -84,7 +84,7 @@ describe('host and daemon', () => {
     expect(ending?.report.exitReason).toBe('completed')
   })
 
-  test('a daemon that stops reading does not hold the harness up', async () => {
+  test.concurrent('a daemon that stops reading does not hold the harness up', async () => {
     const host = await device.host()
     await host.connect()
     const spec = specOf(device, { command: `head -c 3000000 /dev/zero | tr '\\0' 'x'` })

@@ -13,11 +13,11 @@ afterEach(() => device.remove())
 
 const lines = (count: number) => Array.from({ length: count }, (_, i) => `line ${i + 1}\r\n`).join('')
 
-/** Prints `before` lines, waits for a typed newline (echoed), prints on up to `after`. */
-async function launchTwoParts(before: number, after: number): Promise<{ host: TestHost; runId: string }> {
+/** Prints `before` lines, waits for a typed newline (echoed), prints on up to `after`; `more` makes the first ones longer. */
+async function launchTwoParts(before: number, after: number, more = ''): Promise<{ host: TestHost; runId: string }> {
   const host = await device.host()
   const spec = specOf(device, {
-    command: `stty -echo; for i in $(seq ${before}); do echo "line $i"; sleep 0.01; done; echo ready; read x; for i in $(seq ${before + 1} ${after}); do echo "line $i"; done`,
+    command: `stty -echo; for i in $(seq ${before}); do echo "line $i${more}"; sleep 0.01; done; echo ready; read x; for i in $(seq ${before + 1} ${after}); do echo "line $i"; done`,
   })
   await host.launch(spec)
   await until(() => outputOf(spooled(device, spec.runId).events).includes('ready'), 'the first part')
@@ -108,7 +108,7 @@ describe('a run host whose spool is in trouble', () => {
   })
 
   test('ends the run as crashed when rows were lost, and uses no seq twice', async () => {
-    const { host, runId } = await launchTwoParts(800, 900)
+    const { host, runId } = await launchTwoParts(150, 250, 'x'.repeat(1_000))
     const known = spooled(device, runId).events.length
     const size = readFileSync(device.spoolPath).length
     const [run] = damage(size - 3 * 16_384, 3 * 16_384).runs

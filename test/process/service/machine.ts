@@ -14,7 +14,9 @@ import {
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { stableMain } from '../../../device-manager/service/definition.ts'
+import { runServiceCommand } from '../../../device-manager/service/command.ts'
 import type { ServiceAction, ServiceValue } from '../../../shared/device/service.ts'
+import { realWorld } from '../../../shared/lib/world.ts'
 import { nothingNames, processesNaming } from '../../kit/programs.ts'
 import { compileCache } from '../../kit/compile-cache.ts'
 import { programFile } from '../../kit/program-file.ts'
@@ -42,8 +44,11 @@ export class TestMachine {
   readonly binDir: string
   readonly unitFile: string
   readonly plistFile: string
+  readonly #platform: NodeJS.Platform
 
-  constructor() {
+  /** `platform`: the one that the service is installed on, whose service manager is a stub everywhere. */
+  constructor(platform: NodeJS.Platform = 'linux') {
+    this.#platform = platform
     this.root = realpathSync(mkdtempSync(join(tmpdir(), 'svc-service-')))
     this.home = join(this.root, 'home')
     this.stateDir = join(this.root, 'state')
@@ -54,10 +59,9 @@ export class TestMachine {
     for (const each of [this.home, this.stateDir, join(this.stubDir, 'fail'), this.binDir])
       mkdirSync(each, { recursive: true })
     chmodSync(this.stateDir, 0o700)
-    const stub = join(import.meta.dirname, 'stub-systemctl.sh')
-    for (const name of ['systemctl', 'loginctl']) symlinkSync(stub, join(this.binDir, name))
-    const launchctl = join(import.meta.dirname, 'stub-launchctl.mjs')
-    this.addProgram('launchctl', `#!/bin/sh\nexec '${process.execPath}' '${launchctl}' "$@"\n`)
+    const stubs = { systemctl: 'systemctl', loginctl: 'systemctl', launchctl: 'launchctl' }
+    for (const [name, stub] of Object.entries(stubs))
+      symlinkSync(join(import.meta.dirname, `stub-${stub}.sh`), join(this.binDir, name))
   }
 
   get env(): Record<string, string> {
@@ -87,11 +91,26 @@ export class TestMachine {
     writeFileSync(join(this.stateDir, 'device-token'), 'token\n')
   }
 
-  /** `svc-device service ACTION` */
-  async service<A extends ServiceAction>(action: A, env: Record<string, string> = {}): Promise<Reply<A>> {
+  /** `svc-device service ACTION`, as the program. */
+  async program<A extends ServiceAction>(action: A, env: Record<string, string> = {}): Promise<Reply<A>> {
     const { stdout, stderr } = await this.node([deviceMain, 'service', action], env)
     if (stderr !== '') throw new Error(stderr)
     return JSON.parse(stdout) as Reply<A>
+  }
+
+  /** The same within this process, which saves the start of a program; as user 501. */
+  async service<A extends ServiceAction>(action: A, env: Record<string, string> = {}): Promise<Reply<A>> {
+    const system = {
+      env: { ...this.env, ...env },
+      platform: this.#platform,
+      uid: 501,
+      userName: 'test',
+      execPath: process.execPath,
+      main: deviceMain,
+      umask: 0o022,
+      world: realWorld,
+    }
+    return (await runServiceCommand([action], system)).reply as Reply<A>
   }
 
   async done<A extends ServiceAction>(action: A, env: Record<string, string> = {}): Promise<ServiceValue<A>> {

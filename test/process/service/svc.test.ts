@@ -22,7 +22,6 @@ const json = (ended: Ended, from: 'stdout' | 'stderr' = 'stdout'): Record<string
   if (ended[from] === '') throw new Error(`status ${ended.status}: ${ended.stderr}`)
   return JSON.parse(ended[from]) as Record<string, unknown>
 }
-const status = async () => json(await machine.svc('device', 'status'))
 
 /** A run whose harness is at work until it is let go. */
 async function startRun(deviceId: string) {
@@ -54,12 +53,13 @@ it.runIf(process.platform === 'linux')(
     const installed = await machine.svc('device', 'install-service')
     expect(installed.status).toBe(0)
     expect(json(installed)).toMatchObject({ changed: true, tookOver: byHand['pid'], manager: 'systemd', warnings: [] })
-    expect(await status()).toMatchObject({
+    const now = json(await machine.svc('device', 'status'))
+    expect(now).toMatchObject({
       running: true,
       pid: json(installed)['pid'],
       service: { installed: true, running: true, enabled: true, lingering: true },
     })
-    const problems = (await status())['problems'] as { code?: string }[]
+    const problems = now['problems'] as { code?: string }[]
     expect(problems.filter(({ code }) => code !== undefined)).toEqual([])
 
     // With a live run: it outlives the restart, and without a daemon nobody would take it up.

@@ -11,7 +11,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import {
   openSpool,
   SpoolDamagedError,
@@ -22,6 +22,7 @@ import {
 } from '../../../device-manager/spool/spool.ts'
 import { StandingSpool } from '../../../device-manager/spool/standing-spool.ts'
 import { endReport } from '../../kit/end-report.ts'
+import { repeats } from '../../kit/forms.ts'
 
 let folder: string
 let path: string
@@ -39,14 +40,20 @@ const acked = 100
 const open = (options = {}) =>
   openSpool(path, { reserveBytes: 64 * 1024, world: { now: () => 1_767_225_600_000 }, ...options })
 
-/** Three runs, interleaved, with an acknowledged start each. */
-function fill(): void {
-  const spool = open()
+/** Three runs, interleaved, with an acknowledged start each. Written once: each row is a transaction of its own. */
+let filledFolder: string
+let filled: string
+beforeAll(() => {
+  filledFolder = mkdtempSync(join(tmpdir(), 'svc-filled-'))
+  filled = join(filledFolder, 'spool.db')
+  const spool = openSpool(filled, { reserveBytes: 64 * 1024 })
   for (let seq = 1; seq <= rowsEach; seq++)
     for (const key of keys) spool.append(key, [{ seq, line: lineOf(key.runId, seq) }])
   for (const key of keys) spool.ack(key, acked)
   spool.close()
-}
+})
+afterAll(() => rmSync(filledFolder, { recursive: true, force: true }))
+const fill = () => copyFileSync(filled, path)
 
 /** All that is left is what was written, in order, without a hole, from the acknowledged row on; and nothing else. */
 function checkLeft(spool: Spool): number {
@@ -107,10 +114,10 @@ describe('a damaged spool', () => {
     const seed = Date.now() % 1_000_000
     const random = randomFrom(seed)
     let salvaged = 0
-    for (let round = 0; round < 60; round++) {
+    for (let round = 0; round < repeats('SPOOL_DAMAGES', { short: 40, long: 60 }); round++) {
       const bytes = Buffer.from(whole)
       const at = random(bytes.length)
-      const length = [1, 40, 3_000, 40_000][random(4)]!
+      const length = [1, 40, 3_000, 40_000][round % 4]!
       for (let i = at; i < Math.min(at + length, bytes.length); i++) bytes[i] = bytes[i]! ^ (1 + random(255))
       for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true })
       writeFileSync(path, bytes)

@@ -14,6 +14,7 @@ import {
 } from '../../../device-manager/spool/spool.ts'
 import type { EndReport } from '../../../shared/device/protocol.ts'
 import { askedCallFixture } from '../../kit/asked-call.ts'
+import { isLong } from '../../kit/forms.ts'
 
 let folder: string
 let path: string
@@ -160,11 +161,13 @@ describe('the file', () => {
   })
 
   test('is this user’s alone and gives room back', () => {
+    // In either form more bytes than the file may have at the end.
+    const count = isLong ? 3000 : 1500
     for (let round = 0; round < 2; round++) {
       const spool = open()
-      spool.append(key, rows(round * 3000 + 1, round * 3000 + 3000, 30_000))
+      spool.append(key, rows(round * count + 1, round * count + count, 30_000))
       expect(statSync(path).mode & 0o777).toBe(0o600)
-      spool.ack(key, round * 3000 + 3000)
+      spool.ack(key, round * count + count)
       spool.close()
     }
     expect(readdirSync(folder).sort()).toEqual(['spool.db', 'spool.db.reserve'])
@@ -176,7 +179,7 @@ describe('the file', () => {
 
   test('the write-ahead log does not grow for ever', () => {
     const spool = open()
-    for (let seq = 1; seq <= 3000; seq++) spool.append(key, [row(seq, 10_000)])
+    for (let seq = 1; seq <= (isLong ? 3000 : 1000); seq++) spool.append(key, [row(seq, 10_000)])
     expect(statSync(`${path}-wal`).size).toBeLessThan(10 * 1024 * 1024)
     spool.close()
   })

@@ -31,9 +31,9 @@ test('the real claude, whose credentials come and go, is shown as signed in and 
   mkdirSync(folder, { recursive: true })
   const credentials = { accessToken: 'a', refreshToken: 'b', expiresAt: 1, scopes: ['user:inference'] }
   // Its own answer takes a third of a second of a quiet processor; without a watch it would be asked in a minute.
-  const ms = 30_000
+  const patience = { ms: 30_000, everyMs: 200, about: () => device.log }
   writeFileSync(file, JSON.stringify({ claudeAiOauth: credentials }))
-  await waitFor(async () => (await signedIn()) === true, 'it is signed in', { ms, about: () => device.log })
+  await waitFor(async () => (await signedIn()) === true, 'it is signed in', patience)
   rmSync(file)
-  await waitFor(async () => (await signedIn()) === false, 'it is signed out', { ms, about: () => device.log })
+  await waitFor(async () => (await signedIn()) === false, 'it is signed out', patience)
 })

@@ -48,7 +48,8 @@ async function folderNow({ shortId }: Pick<Folder, 'shortId'>): Promise<Pick<Fol
 
 async function seen(isSeen: () => Promise<boolean>, what: string): Promise<void> {
   const begun = performance.now()
-  await waitFor(isSeen, what, { ms: busyMs, about: () => system.device.log })
+  // Asked more often, the server would take from the processor what the device needs to see it.
+  await waitFor(isSeen, what, { ms: busyMs, everyMs: 100, about: () => system.device.log })
   took.push(performance.now() - begun)
 }
 
