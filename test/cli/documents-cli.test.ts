@@ -35,7 +35,7 @@ function written(args: readonly string[]) {
 /** Where standard output is no terminal. */
 const lineChars = 100
 /** Of the contract's commands, which are loaded first, and of those of this machine a few. */
-const asked = [true, false].flatMap((isLocal) => facts.filter(({ local }) => Boolean(local) === isLocal).slice(0, 3))
+const asked = [true, false].flatMap((isLocal) => facts.filter(({ local }) => local === isLocal).slice(0, 3))
 const isAskedOfProgram = (fact: (typeof facts)[number]): boolean => isLong || asked.includes(fact)
 
 describe.each(facts)('svc $command', (fact) => {

@@ -103,9 +103,9 @@ describe('the check and the gate of a run agree', () => {
   let permissions: ToolPermissions
   beforeAll(async () => {
     ;({ permissions } = (await ok(['run', 'manifest', runId])) as { permissions: ToolPermissions })
-    expect(permissions.defaultMode).toBe('strict')
   })
   test.each(calls)('%s %j', async (name, input) => {
+    expect(permissions.defaultMode).toBe('strict')
     const lookup = new PathLookup(realWorld, machineLinks)
     const ownFolders = ['config', 'state', 'data'].map((folder) => join(home.dir, folder))
     const facts = { cwd: work, homeDir: home.dir, ownFolders, svcProgram: 'svc' }

@@ -1,4 +1,4 @@
-import { allHarnessCases } from '../kit/real-harness.ts'
+import { isLong } from '../kit/forms.ts'
 import { claudeDriver } from './harness/drivers.ts'
 import { longCases } from './harness/long-cases.ts'
 import { askCase, shortCases } from './harness/short-cases.ts'
@@ -7,7 +7,7 @@ import { stageFor } from './harness/stage.ts'
 
 // Claude does the work of people.test.ts, workflow.test.ts and gate-paths.test.ts, too.
 const stage = stageFor(claudeDriver)
-if (allHarnessCases) {
+if (isLong) {
   shortCases(stage, claudeDriver)
   longCases(stage, claudeDriver)
   skillCases(stage)

@@ -1,8 +1,8 @@
+import { isLong } from '../kit/forms.ts'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { waitFor } from '../kit/programs.ts'
-import { allHarnessCases } from '../kit/real-harness.ts'
 import { codexDriver } from './harness/drivers.ts'
 import { limitCases, longCases } from './harness/long-cases.ts'
 import { shortCases } from './harness/short-cases.ts'
@@ -23,7 +23,7 @@ test('its first start was made apart, behind a wall where there is one, so that 
 })
 
 shortCases(stage, codexDriver)
-if (allHarnessCases) {
+if (isLong) {
   longCases(stage, codexDriver)
   skillCases(stage)
 } else limitCases(stage, codexDriver)

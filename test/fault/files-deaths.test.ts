@@ -10,10 +10,8 @@ import { contentOf, deletedLongAgo, startFilesStage, type FilesStage } from './f
 /**
  * Rows and bytes do not come apart: `kill -9` of a real server before and after each operation on a file, each write of its
  * database, and each request to its bucket, while files are uploaded, replaced, deleted, restored and purged. Some points are
- * drawn, of half of the operations with each storage; `FAULT_FILES=all` walks through all of them.
+ * drawn, of half of the operations with each storage; the long form walks through all of them.
  */
-
-const isWhole = isLong || process.env['FAULT_FILES'] === 'all'
 
 interface Operation {
   /** Resolves with what is done while the server dies: true when the client was told that it is done. */
@@ -139,7 +137,7 @@ const random = seededRandom('files')
 const most = 200
 
 /** The operations of one storage: all of them, or those of an even or odd number. */
-const ofStorage = (nth: 0 | 1) => names.filter((_, at) => isWhole || at % 2 === nth)
+const ofStorage = (nth: 0 | 1) => names.filter((_, at) => isLong || at % 2 === nth)
 
 async function dieOften(
   stage: FilesStage,
@@ -147,9 +145,9 @@ async function dieOften(
 ): Promise<number> {
   let count = 0
   for (const name of drawn)
-    for (const death of isWhole ? deaths : [deaths[Math.floor(random() * deaths.length)]!]) {
-      const first = isWhole ? 1 : 1 + Math.floor(random() * 5)
-      for (let nth = first; nth < (isWhole ? most : first + 1); nth++) {
+    for (const death of isLong ? deaths : [deaths[Math.floor(random() * deaths.length)]!]) {
+      const first = isLong ? 1 : 1 + Math.floor(random() * 5)
+      for (let nth = first; nth < (isLong ? most : first + 1); nth++) {
         if (!(await die(stage, { name, nth, death }))) break
         count++
       }
@@ -161,7 +159,7 @@ async function dieOften(
 const why = whyNoFailingDisk()
 if (why !== null) process.stderr.write(`NOT RUN: ${why}, so no server died at a file\n`)
 
-const timeout = isWhole ? 3_600_000 : 120_000
+const timeout = isLong ? 3_600_000 : 120_000
 
 describe.skipIf(why !== null)('on a disk, with SQLite', () => {
   let stage: FilesStage
@@ -171,7 +169,7 @@ describe.skipIf(why !== null)('on a disk, with SQLite', () => {
   afterAll(() => stage?.close())
 
   test('a server that dies anywhere leaves all bytes that are owned, and no others', { timeout }, async () => {
-    expect(await dieOften(stage, { deaths: [atFile, atRow], names: ofStorage(0) })).toBeGreaterThan(isWhole ? 50 : 0)
+    expect(await dieOften(stage, { deaths: [atFile, atRow], names: ofStorage(0) })).toBeGreaterThan(isLong ? 50 : 0)
   })
 })
 
@@ -188,6 +186,6 @@ describe('in a bucket', () => {
   })
 
   test('a server that dies at any request leaves all bytes that are owned, and no others', { timeout }, async () => {
-    expect(await dieOften(stage, { deaths: [atRequest], names: ofStorage(1) })).toBeGreaterThan(isWhole ? 12 : 0)
+    expect(await dieOften(stage, { deaths: [atRequest], names: ofStorage(1) })).toBeGreaterThan(isLong ? 12 : 0)
   })
 })

@@ -16,16 +16,12 @@ import { foldersAround } from '../../device-manager/run-host/launch/folders-arou
 import type { RunEventBody } from '../../shared/runs/events.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
 import type { McpServer } from '../../shared/runs/mcp-servers.ts'
-import { isLong } from './forms.ts'
 import { specOf } from './harness-recordings.ts'
 import { Hopeless, waitFor } from './programs.ts'
 
 /** Real harnesses, driven over real pipes with nothing of the run host in between. */
 
 export type Fetched = { binDir: string } | { missing: string }
-
-/** Also the cases that recordings stand for in a usual run of the tests. */
-export const allHarnessCases = isLong || process.env['HARNESS_CASES'] === 'all'
 
 /** The folder of the real program, or why there is none here. */
 export function fetchHarness(name: 'claude' | 'codex' | 'opencode' | 'qwen'): Fetched {

@@ -183,7 +183,7 @@ export class TestDevice {
       const socket = connect(join(this.stateDir, 'daemon.sock'))
       let text = ''
       socket.setEncoding('utf8')
-      socket.setTimeout(5_000, () => socket.destroy(new Error('the daemon did not answer')))
+      socket.setTimeout(30_000, () => socket.destroy(new Error('the daemon did not answer')))
       socket.on('data', (chunk: string) => (text += chunk))
       socket.on('error', fail)
       socket.on('end', () => {

@@ -1,17 +1,11 @@
+import { isLong } from '../../kit/forms.ts'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import { killTheDecider } from '../../kit/killed-decider.ts'
 import { acpMachine, driveAcp, qwenCommand, qwenShell } from '../../kit/real-acp.ts'
-import {
-  allHarnessCases,
-  fetchHarness,
-  fileOf,
-  servedBy,
-  type Fetched,
-  type HarnessMachine,
-} from '../../kit/real-harness.ts'
+import { fetchHarness, fileOf, servedBy, type Fetched, type HarnessMachine } from '../../kit/real-harness.ts'
 import { startStubLlm, type StubLlm, type StubStep } from '../../kit/stub-llm.ts'
 
 /** Drives the real Qwen Code by the Agent Client Protocol as a run host does; only the model's server is scripted. */
@@ -53,7 +47,7 @@ afterAll(async () => {
 })
 
 // Qwen Code starts slowly. A usual run has the recordings, and the tests of `test/e2e`.
-if (allHarnessCases) {
+if (isLong) {
   it('says its words, has its calls judged, goes on with its session and new MCP servers, and takes what a person adds', async () => {
     const refused = { tool: qwenShell('touch refused.txt') }
     await script({ text: 'I write it.', ...shell('echo made > made.txt') }, refused, { text: 'The file is there.' })
@@ -110,7 +104,7 @@ it('a call that waits when the process that decides is killed is never made, and
   expect(existsSync(join(machine.cwd, 'unanswered.txt'))).toBe(false)
 })
 
-if (allHarnessCases) {
+if (isLong) {
   describe('is no success', () => {
     it('with an error of the model', async () => {
       await stub.script({ run: { loop: true, steps: [{ error: { status: 401, message: 'no such key' } }] } })

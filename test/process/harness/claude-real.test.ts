@@ -1,3 +1,4 @@
+import { isLong } from '../../kit/forms.ts'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
@@ -8,14 +9,7 @@ import { harnessProbe } from '../../../device-manager/harness/probe.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import { killTheDecider } from '../../kit/killed-decider.ts'
 import { claudeMachine, driveClaude } from '../../kit/real-claude.ts'
-import {
-  allHarnessCases,
-  fetchHarness,
-  servedBy,
-  type DriveOptions,
-  type Fetched,
-  type HarnessMachine,
-} from '../../kit/real-harness.ts'
+import { fetchHarness, servedBy, type DriveOptions, type Fetched, type HarnessMachine } from '../../kit/real-harness.ts'
 import { startStubLlm } from '../../kit/stub-llm.ts'
 import type { StubLlm, StubStep } from '../../kit/stub-llm.ts'
 
@@ -178,7 +172,7 @@ describe('a run', () => {
   })
 })
 
-if (allHarnessCases) {
+if (isLong) {
   describe('a run', () => {
     it('sends the effort that was asked for, and stops at the limit of turns', async () => {
       await stub.script({ run: { loop: true, steps: [{ tool: { kind: 'shell', command: 'echo again' } }] } })
@@ -248,7 +242,7 @@ describe('a tool call', () => {
   ]
   it.each<[string, object]>([
     ['hooks are disabled, the tool is allowed, and permissions are bypassed', both],
-    ...(allHarnessCases ? each : []),
+    ...(isLong ? each : []),
   ])("is asked also where the person's settings say that %s", async (_, settings) => {
     const careless = newMachine({ apiKey: 'dummy' })
     mkdirSync(join(careless.home, '.claude'))
@@ -260,7 +254,7 @@ describe('a tool call', () => {
     expect(existsSync(join(careless.cwd, 'forbidden.txt'))).toBe(false)
   })
 
-  if (allHarnessCases) {
+  if (isLong) {
     it("is asked once although the person's settings want to ask too", async () => {
       const careful = newMachine({ apiKey: 'dummy' })
       mkdirSync(join(careful.home, '.claude'))
@@ -346,7 +340,7 @@ describe('trouble', () => {
     })
   })
 
-  if (allHarnessCases) {
+  if (isLong) {
     it('with a rate limit ends as that, after retries that are told', async () => {
       await stub.script({ run: { loop: true, steps: [{ error: { status: 429 } }] } })
       const run = drive()

@@ -1,3 +1,4 @@
+import { isLong } from '../../kit/forms.ts'
 import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
@@ -10,14 +11,7 @@ import { realWorld } from '../../../shared/lib/world.ts'
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import { killTheDecider } from '../../kit/killed-decider.ts'
 import { codexMachine, driveCodex } from '../../kit/real-codex.ts'
-import {
-  allHarnessCases,
-  fetchHarness,
-  servedBy,
-  type DriveOptions,
-  type Fetched,
-  type HarnessMachine,
-} from '../../kit/real-harness.ts'
+import { fetchHarness, servedBy, type DriveOptions, type Fetched, type HarnessMachine } from '../../kit/real-harness.ts'
 import { startStubLlm, type StubLlm, type StubStep } from '../../kit/stub-llm.ts'
 
 /**
@@ -183,7 +177,7 @@ describe('a run', () => {
       onTestFinished(() => void state.close())
       return { outcome, ids: state.prepare('SELECT id FROM threads').pluck().all() }
     }
-    if (allHarnessCases) {
+    if (isLong) {
       await script({ text: 'Two.' })
       const without = await sessionsIn({})
       expect(without.ids).toContain(first.outcome.sessionId)
@@ -211,7 +205,7 @@ describe('a run', () => {
     expect(JSON.stringify((await stub.requests()).at(-1)?.body['input'])).toContain('Also mind the gap.')
   })
 
-  if (allHarnessCases) {
+  if (isLong) {
     it("finds the run's own svc first, and what the agent was given", async () => {
       const own = newMachine()
       const bin = join(own.home, 'bin')
@@ -293,7 +287,7 @@ describe('a tool call', () => {
   ]
   it.each<[string, Rules]>([
     ["the person's rules and those of a repository that they trust", { isPersons: true, below: 'deep/down' }],
-    ...(allHarnessCases ? each : []),
+    ...(isLong ? each : []),
   ])('is asked also where %s allow it', async (_, { isPersons, below }) => {
     const careless = newMachine()
     const root = careless.cwd
@@ -343,7 +337,7 @@ it('a call that waits when the process that decides is killed is never made, and
   expect(existsSync(join(machine.cwd, 'unanswered.txt'))).toBe(false)
 })
 
-if (allHarnessCases) {
+if (isLong) {
   describe('told to stop with a refusal', () => {
     it('it ends by itself, asks the model no more, and its session can be gone on with', async () => {
       const stop = () => ({ behavior: 'deny', message: 'A person is asked.', stop: true }) as const

@@ -1,3 +1,4 @@
+import { isLong } from '../../kit/forms.ts'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -9,14 +10,7 @@ import type { ToolPermissions } from '../../../shared/runs/spec.ts'
 import { killTheDecider } from '../../kit/killed-decider.ts'
 import { isAlive } from '../../kit/programs.ts'
 import { driveOpencode, opencodeMachine, writeOpencodeConfig } from '../../kit/real-opencode.ts'
-import {
-  allHarnessCases,
-  fetchHarness,
-  servedBy,
-  fileOf,
-  type Fetched,
-  type HarnessMachine,
-} from '../../kit/real-harness.ts'
+import { fetchHarness, servedBy, fileOf, type Fetched, type HarnessMachine } from '../../kit/real-harness.ts'
 import { startStubLlm, type StubLlm, type StubStep } from '../../kit/stub-llm.ts'
 
 /** Drives the real opencode as a run host does; only the model's server is scripted. A run costs four seconds of a processor. */
@@ -76,7 +70,7 @@ it('is found with its version; of a provider of the person nobody can tell wheth
 })
 
 // Each start takes 10 s of processor time. A usual run has the recordings, and the tests of `test/e2e`.
-if (allHarnessCases) {
+if (isLong) {
   describe('a run', () => {
     it('says its words, calls its tool, hears a person, ends with its result, usage and session', async () => {
       write(join(machine.cwd, 'AGENTS.md'), 'The harbour has rules.')
@@ -314,7 +308,7 @@ function hostileRepository(victim: HarnessMachine): { marked: (name: string) => 
   return { marked, cwd }
 }
 
-if (allHarnessCases) {
+if (isLong) {
   it('interrupted, it ends its tool, and its session can be gone on with', async () => {
     await script(shell('echo $$ > pid; touch begun; tail -f /dev/null'), { text: 'Not reached.' })
     const run = drive()
@@ -354,7 +348,7 @@ for (const port of ports) {
 }
 `
 
-if (allHarnessCases) {
+if (isLong) {
   describe('trouble', () => {
     const refused = ['refused credentials', { status: 401 }, 'harness_start_failed', /opencode auth login/] as const
     const more = [

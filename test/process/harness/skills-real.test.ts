@@ -1,3 +1,4 @@
+import { isLong } from '../../kit/forms.ts'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
@@ -6,13 +7,7 @@ import { readSkills } from '../../../device-manager/run-host/launch/skills.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 import { claudeMachine, driveClaude } from '../../kit/real-claude.ts'
 import { codexMachine, driveCodex } from '../../kit/real-codex.ts'
-import {
-  allHarnessCases,
-  fetchHarness,
-  type DrivenRun,
-  type DriveOptions,
-  type HarnessMachine,
-} from '../../kit/real-harness.ts'
+import { fetchHarness, type DrivenRun, type DriveOptions, type HarnessMachine } from '../../kit/real-harness.ts'
 import { driveOpencode, opencodeMachine } from '../../kit/real-opencode.ts'
 import { startStubLlm, type StubLlm, type StubStep } from '../../kit/stub-llm.ts'
 
@@ -80,7 +75,7 @@ const programs: Program[] = [
   },
 ]
 // Each start takes 10 s of processor time.
-if (allHarnessCases)
+if (isLong)
   programs.push({
     name: 'opencode',
     make: (binDir) => opencodeMachine({ binDir, baseUrl: url() }),
