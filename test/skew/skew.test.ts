@@ -266,30 +266,28 @@ async function goesOn(system: TestSystem, run: Scenario, { runId, seen, host }: 
   expect(new Set(events.map(({ id }) => parseRunEventId(runId, id)?.fence)), 'one lease').toEqual(new Set([1]))
 }
 
-// Replicas of one age stand in test/e2e/replicas.test.ts.
-if (isLong)
-  describe.skipIf(!hasPostgres())('two replicas on one PostgreSQL', () => {
-    test.skipIf(cutOff)('are upgraded one after the other, with runs on both', async () => {
-      const database = await emptyPostgres()
-      ends.push(() => database.close())
-      const system = await begin('old', 'old', { replicas: 2, databaseUrl: database.url })
-      const [first, second] = system.servers as [TestServer, TestServer]
-      const [{ device: onFirst }, { device: onSecond }] = [await connect(system, first), await connect(system, second)]
-      const runOnFirst = await scenario(system, { device: onFirst, steps: stepsWhileAlone })
-      const runOnSecond = await scenario(system, { device: onSecond, steps: stepsWhileAlone })
-      const [firstAtWork, secondAtWork] = await Promise.all([untilHalf(runOnFirst), untilHalf(runOnSecond)])
+describe.skipIf(!hasPostgres())('two replicas on one PostgreSQL', () => {
+  test.skipIf(cutOff)('are upgraded one after the other, with runs on both', async () => {
+    const database = await emptyPostgres()
+    ends.push(() => database.close())
+    const system = await begin('old', 'old', { replicas: 2, databaseUrl: database.url })
+    const [first, second] = system.servers as [TestServer, TestServer]
+    const [{ device: onFirst }, { device: onSecond }] = [await connect(system, first), await connect(system, second)]
+    const runOnFirst = await scenario(system, { device: onFirst, steps: stepsWhileAlone })
+    const runOnSecond = await scenario(system, { device: onSecond, steps: stepsWhileAlone })
+    const [firstAtWork, secondAtWork] = await Promise.all([untilHalf(runOnFirst), untilHalf(runOnSecond)])
 
-      await upgradeServer(second, runOnSecond)
-      // Each is woken and read on the replica that does not hold its device's link.
-      await Promise.all([
-        acrossReplicas(system, { device: onFirst, api: second.api }),
-        acrossReplicas(system, { device: onSecond, api: first.api }),
-      ])
-      await goesOn(system, runOnSecond, secondAtWork)
-      await upgradeServer(first, runOnFirst)
-      await goesOn(system, runOnFirst, firstAtWork)
-    })
+    await upgradeServer(second, runOnSecond)
+    // Each is woken and read on the replica that does not hold its device's link.
+    await Promise.all([
+      acrossReplicas(system, { device: onFirst, api: second.api }),
+      acrossReplicas(system, { device: onSecond, api: first.api }),
+    ])
+    await goesOn(system, runOnSecond, secondAtWork)
+    await upgradeServer(first, runOnFirst)
+    await goesOn(system, runOnFirst, firstAtWork)
   })
+})
 
 async function acrossReplicas(system: TestSystem, where: { device: TestDevice; api: TestApi }): Promise<void> {
   const steps = ['lines=100', 'write=made.txt:x', 'touch=GATES/up', 'await=GATES/end', 'lines=100']
