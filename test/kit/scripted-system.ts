@@ -34,6 +34,7 @@ export async function startScripted(
       await device.end()
       await server.stop()
       await nothingNames(root)
+      await device.removeDisk()
       rmSync(root, { recursive: true, force: true, maxRetries: 5 })
     },
   }

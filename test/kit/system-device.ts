@@ -1,7 +1,8 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { hostRecord, type HostRecord } from '../../device-manager/run-host/wire/protocol.ts'
+import { shortFolder } from '../../device-manager/run-host/wire/record.ts'
 import type { ControlStatus, EnrolReply, SpooledRun } from '../../shared/device/control.ts'
 import { compileCache } from './compile-cache.ts'
 import { programFile } from './program-file.ts'
@@ -64,6 +65,8 @@ export class TestDevice {
   async removeDisk(): Promise<void> {
     await this.#disk?.close()
     this.stateDir = this.#ownStateDir
+    // Beside the state folder; all else of the device lies under the test's root.
+    rmSync(shortFolder(this.#ownStateDir), { recursive: true, force: true })
   }
 
   /** As `svc device connect` does. `url`: where the daemon reaches the server, when that is not the server itself. */
