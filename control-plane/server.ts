@@ -22,7 +22,7 @@ import { localUrlOf } from './http/address.ts'
 import { createApp } from './http/app.ts'
 import { assertComplete } from './http/implement.ts'
 import { operations } from './http/operations.ts'
-import { createHttpServer, endWhenAnswered } from './http/http-server.ts'
+import { createHttpServer } from './http/http-server.ts'
 import { createKernel } from './kernel.ts'
 import { IdleMemory } from './process/idle-memory.ts'
 import { createBus, type Bus } from './db/bus.ts'
@@ -203,7 +203,7 @@ export class ControlPlane {
       filler: this.embeddings.filler,
       noticesSleep: options.ownsProcess,
     })
-    this.http = createHttpServer({ takesUpgrade: isLinkRequest, world })
+    this.http = createHttpServer({ takesUpgrade: isLinkRequest, world, stopping: this.stopping.signal })
   }
 
   /** The address of this replica: the public one when set, else the one it listens on. */
@@ -332,7 +332,6 @@ export class ControlPlane {
       signInRoutes({ root, world, log, limiter, rooms, publicUrl, isHttps, sessions: config.sessions, oidc }),
     ])
     const handle = app.callback()
-    endWhenAnswered(this.http, this.stopping.signal)
     this.http.on('request', (request, response) => void handle(request, response))
     this.http.on('upgrade', (request, socket, head) => this.linkServer.upgrade(request, socket, head))
   }

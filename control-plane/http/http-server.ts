@@ -13,12 +13,16 @@ const keepAliveMs = 72_000
 export function createHttpServer({
   takesUpgrade,
   world,
+  stopping,
 }: {
   takesUpgrade: (request: IncomingMessage) => boolean
   world: World
+  /** Aborted when the server begins to stop, before it is closed. */
+  stopping: AbortSignal
 }): Server {
   const server = createServer({ shouldUpgradeCallback: takesUpgrade, keepAliveTimeout: keepAliveMs })
   answerUnreadable(server, world)
+  endWhenAnswered(server, stopping)
   return server
 }
 
@@ -27,7 +31,7 @@ export function createHttpServer({
  * `keepAliveMs` that was not idle when the server began to stop, as that of a stream which is ended then, and cuts off an
  * answer that is written but not yet taken.
  */
-export function endWhenAnswered(server: Server, stopping: AbortSignal): void {
+function endWhenAnswered(server: Server, stopping: AbortSignal): void {
   /** The answers under way on each. */
   const connections = new Map<Socket, number>()
   const answering = (socket: Socket, change: number) => {

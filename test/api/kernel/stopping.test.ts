@@ -2,7 +2,7 @@ import { Agent, request, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
-import { createHttpServer, endWhenAnswered } from '../../../control-plane/http/http-server.ts'
+import { createHttpServer } from '../../../control-plane/http/http-server.ts'
 import { realWorld } from '../../../shared/lib/world.ts'
 
 /** A server that stops, and clients that keep their connections open as long as they may. */
@@ -10,9 +10,8 @@ import { realWorld } from '../../../shared/lib/world.ts'
 const bytes = 20 * 1024 * 1024
 
 async function start() {
-  const server = createHttpServer({ takesUpgrade: () => false, world: realWorld })
   const stopping = new AbortController()
-  endWhenAnswered(server, stopping.signal)
+  const server = createHttpServer({ takesUpgrade: () => false, world: realWorld, stopping: stopping.signal })
   server.on('request', ({ url }, response) => {
     if (url === '/stream') {
       response.write('begun')
