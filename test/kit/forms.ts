@@ -1,14 +1,17 @@
 /**
  * Two forms of the tests. The short one, which `./scripts/test` and CI run, tries each behaviour once: what is repeated at
  * random moments is repeated a few times, and what holds alike for several programs or databases is shown with one of
- * them. `TESTS=long` runs all of it. A test that stands in the long form alone has a brother in the short one that would
- * show the same fault, or recordings of the real program that do.
+ * them. `TESTS=long` runs all of it. What only the long form tries is shown in the short one by another test, or by recordings
+ * of the real program.
  */
 export const isLong = formOf(process.env['TESTS'])
 
 /** How often a test repeats what it draws: as its own variable says, else as the form does. */
 export function repeats(variable: string, { short, long }: { short: number; long: number }): number {
-  return Number(process.env[variable] ?? (isLong ? long : short))
+  const count = Number(process.env[variable] ?? (isLong ? long : short))
+  // A test that repeats nothing would pass.
+  if (!Number.isInteger(count) || count < 1) throw new Error(`${variable} is a whole number from 1.`)
+  return count
 }
 
 function formOf(named = 'short'): boolean {

@@ -8,6 +8,6 @@ const ownPrograms = (): string => process.env['SVC_TEST_PROGRAMS'] ?? inject('pr
 /** The program's `main`, bundled as it is published. `programs`: the folder of other ones than this checkout's. */
 export const programFile = (program: Program, programs = ownPrograms()): string => join(programs, program, 'main.js')
 
-/** A file with the schema as this checkout migrates it. null: the programs of a test that nobody runs as one, or it could not be made. */
+/** A database with this checkout's schema. null: in a program that a test starts, or when the migrations failed. */
 export const migratedImage = (): string | null =>
   process.env['SVC_TEST_PROGRAMS'] === undefined ? inject('databases').sqliteImage : null

@@ -34,7 +34,7 @@ export async function startScripted(
       await device.end()
       await server.stop()
       await nothingNames(root)
-      await device.removeDisk()
+      await device.cleanUp()
       rmSync(root, { recursive: true, force: true, maxRetries: 5 })
     },
   }

@@ -62,10 +62,10 @@ export class TestDevice {
     if (!this.#disk) throw new Error(`${this.name} has no disk of its own`)
     return this.#disk
   }
-  async removeDisk(): Promise<void> {
+  /** Removes what does not lie under the test's root: its disk, and the folder for long paths. */
+  async cleanUp(): Promise<void> {
     await this.#disk?.close()
     this.stateDir = this.#ownStateDir
-    // Beside the state folder; all else of the device lies under the test's root.
     rmSync(shortFolder(this.#ownStateDir), { recursive: true, force: true })
   }
 

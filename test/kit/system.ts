@@ -148,7 +148,7 @@ export class TestSystem {
     ]
     const ends = await Promise.allSettled(running.map((program) => program.end()))
     await this.#proxy?.close()
-    for (const device of this.devices) await device.removeDisk()
+    for (const device of this.devices) await device.cleanUp()
     try {
       await nothingNames(this.root)
       for (const end of ends) if (end.status === 'rejected') throw end.reason
