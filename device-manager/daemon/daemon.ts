@@ -162,7 +162,6 @@ export class Daemon {
     })
     this.isolation.start()
     void this.surroundings.probe()
-    this.pool.warm()
     this.link.start()
     this.contact.keepLooking(15_000, (silentMs) => this.watch(silentMs))
   }
@@ -298,6 +297,8 @@ export class Daemon {
       this.link.send({ type: 'heartbeat', claimState: this.claimState() }),
     )
     void this.readiness.report(harnessesMs)
+    // Not before: a machine that is offline gets no runs, and need not start a program for them.
+    this.pool.warm()
   }
 
   private received(message: ServerMessage): void {
