@@ -297,8 +297,8 @@ export class Daemon {
       this.link.send({ type: 'heartbeat', claimState: this.claimState() }),
     )
     void this.readiness.report(harnessesMs)
-    // Not before: a machine that is offline gets no runs, and need not start a program for them.
-    this.pool.warm()
+    // Not before: a machine that is offline gets no runs, and one that starts has other work for its processors.
+    this.pool.warmLater()
   }
 
   private received(message: ServerMessage): void {

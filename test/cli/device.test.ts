@@ -62,6 +62,9 @@ const liveRuns = async () => {
   return data.map((run) => run.id)
 }
 
+/** What `svc device status` would tell, without a start of it for each look. */
+const daemonStatus = async () => askDaemon(await devicePlaces(readEnvironment(home.env)), { op: 'status' })
+
 function daemonPid(): number | null {
   if (!existsSync(statePath('daemon.json'))) return null
   const { pid } = JSON.parse(readFileSync(statePath('daemon.json'), 'utf8')) as { pid: number }
@@ -205,16 +208,15 @@ test('disconnect names the runs that hold it back; a restart leaves them working
   const refused = await home.svc(['device', 'disconnect'])
   expect(refused.status).toBe(1)
   expect(JSON.parse(refused.stderr)).toMatchObject({ error: { code: 'cli.runs_active', details: { runIds: [runId] } } })
-  const accepting = async () => json(await home.svc(['device', 'status']))['accepting']
   const draining = home.start(['device', 'restart', '--drain'])
-  await until(async () => (await accepting()) === false)
+  await until(async () => !(await daemonStatus()).accepting)
   draining.child.kill('SIGKILL')
   await draining.finished
-  await until(async () => (await accepting()) === true)
+  await until(async () => (await daemonStatus()).accepting)
   const before = daemonPid()
   expect(json(await home.svc(['device', 'restart']))).toMatchObject({ restarted: true, link: 'connected' })
   expect(daemonPid()).not.toBe(before)
-  await until(async () => JSON.stringify(json(await home.svc(['device', 'status']))['runs']).includes(runId))
+  await until(async () => (await daemonStatus()).runs.some((run) => run.runId === runId))
   expect((await home.svc(['run', 'cancel', runId])).status).toBe(0)
   const end = await following.finished
   expect(end.status).toBe(0)
@@ -224,7 +226,7 @@ test('disconnect names the runs that hold it back; a restart leaves them working
 
 test('disconnect revokes the token and forgets it; connected again this is the same device', async () => {
   const token = readFileSync(statePath('device-token'), 'utf8').trim()
-  await until(async () => (json(await home.svc(['device', 'status']))['runs'] as unknown[]).length === 0)
+  await until(async () => (await daemonStatus()).runs.length === 0)
   expect(await home.svc(['device', 'disconnect'])).toMatchObject({ status: 0 })
   expect(daemonPid()).toBeNull()
   expect(existsSync(statePath('device-token'))).toBe(false)

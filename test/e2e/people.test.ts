@@ -214,7 +214,7 @@ describe('people and agents', () => {
         const { system, ...scene } = await begin(options)
         const over = new AbortController()
         // Each program that was killed costs a start.
-        const pauseMs = Number(process.env['PEOPLE_PAUSE_MS'] ?? 2_500)
+        const pauseMs = repeats('PEOPLE_PAUSE_MS', { short: 2_500, long: 2_500 })
         const faults = async () => {
           const [first, second] = system.servers
           while (!over.signal.aborted) {

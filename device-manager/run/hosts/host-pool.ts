@@ -22,8 +22,8 @@ export interface HostPoolOptions {
 }
 
 /**
- * The time from a harness's launch until the next run host is started, which takes half a second of a processor: where there
- * are few of them, a harness that starts needs all. A run that comes before starts a host of its own.
+ * The time from a harness's launch, or from the link of a daemon that starts, until the next run host is started, which takes
+ * half a second of a processor: where there are few of them, what starts needs all. A run that comes before starts a host of its own.
  */
 const warmAfterMs = availableParallelism() > 4 ? 50 : 2_500
 const startMs = 15_000
@@ -71,7 +71,7 @@ export class HostPool {
     )
   }
 
-  /** Starts the spare when the harness that was launched now, or one after it, has had time to start. */
+  /** Starts the spare when what starts now, the daemon or a harness, or one after it, has had time to do so. */
   warmLater(): void {
     this.cancelWarming()
     this.cancelWarming = this.options.world.after(warmAfterMs, () => this.warm())

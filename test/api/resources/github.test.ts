@@ -16,6 +16,7 @@ import { outcomeOf, TestServer } from '../../kit/server.ts'
 import { createAutomation, runsOf, skipsOf, type WakingAgent } from './automations-kit.ts'
 import { startWithGithub, workedOff } from './github-kit.ts'
 import { task as createTask } from './tasks-kit.ts'
+import { isTriedHere } from '../../kit/replicas.ts'
 
 /** Events of GitHub, by real deliveries to the receiver; what they are about is read from a GitHub on loopback. */
 
@@ -79,20 +80,21 @@ describe('POST /integrations/github/webhook', () => {
     ])
   })
 
-  it('reads a delivery of many megabytes, while small ones pass it', async () => {
-    const large = { ...mergedPayload(newRepo()), more: Array.from({ length: 300_000 }, (_, at) => ({ at })) }
-    const order: string[] = []
-    const first = send('pull_request', large).then((reply) => {
-      order.push('large')
-      return reply
+  if (isTriedHere)
+    it('reads a delivery of many megabytes, while small ones pass it', async () => {
+      const large = { ...mergedPayload(newRepo()), more: Array.from({ length: 300_000 }, (_, at) => ({ at })) }
+      const order: string[] = []
+      const first = send('pull_request', large).then((reply) => {
+        order.push('large')
+        return reply
+      })
+      expect(await send('ping', {})).toMatchObject({ status: 202 })
+      order.push('small')
+      expect(await first).toMatchObject({ status: 202, body: { status: 'accepted' } })
+      expect(order).toEqual(['small', 'large'])
+      const broken = await deliver(server.url, { event: 'pull_request', payload: `{"a":"${'x'.repeat(300_000)}` })
+      expect([broken.status, broken.body.error?.code]).toEqual([400, 'validation_error'])
     })
-    expect(await send('ping', {})).toMatchObject({ status: 202 })
-    order.push('small')
-    expect(await first).toMatchObject({ status: 202, body: { status: 'accepted' } })
-    expect(order).toEqual(['small', 'large'])
-    const broken = await deliver(server.url, { event: 'pull_request', payload: `{"a":"${'x'.repeat(300_000)}` })
-    expect([broken.status, broken.body.error?.code]).toEqual([400, 'validation_error'])
-  })
 
   it('takes a delivery once by its id', async () => {
     const payload = mergedPayload(newRepo())
@@ -114,19 +116,20 @@ describe('POST /integrations/github/webhook', () => {
       expect([event, (await send(event, payload)).body.status]).toEqual([event, 'ignored'])
   })
 
-  it('refuses what it cannot read', async () => {
-    const bad = [
-      await send('pull_request', 'no json'),
-      await send('pull_request', { action: 'closed' }),
-      await send('pull_request', mergedPayload('no repository')),
-      await send('pull_request', mergedPayload(newRepo()), 'an id with spaces'),
-    ]
-    for (const reply of bad) expect([reply.status, reply.body.error?.code]).toEqual([400, 'validation_error'])
-    const large = await send('push', 'x'.repeat(25 * 1024 * 1024 + 1))
-    expect([large.status, large.body.error?.code]).toEqual([413, 'payload_too_large'])
-    const get = await fetch(`${server.url}/integrations/github/webhook`)
-    expect([get.status, get.headers.get('allow')]).toEqual([405, 'POST'])
-  })
+  if (isTriedHere)
+    it('refuses what it cannot read', async () => {
+      const bad = [
+        await send('pull_request', 'no json'),
+        await send('pull_request', { action: 'closed' }),
+        await send('pull_request', mergedPayload('no repository')),
+        await send('pull_request', mergedPayload(newRepo()), 'an id with spaces'),
+      ]
+      for (const reply of bad) expect([reply.status, reply.body.error?.code]).toEqual([400, 'validation_error'])
+      const large = await send('push', 'x'.repeat(25 * 1024 * 1024 + 1))
+      expect([large.status, large.body.error?.code]).toEqual([413, 'payload_too_large'])
+      const get = await fetch(`${server.url}/integrations/github/webhook`)
+      expect([get.status, get.headers.get('allow')]).toEqual([405, 'POST'])
+    })
 
   it('is not there without a secret', async () => {
     const bare = await TestServer.start()

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'no
 import { dirname, join } from 'node:path'
 import { parse } from 'plist'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { isLong } from '../../kit/forms.ts'
 import { waitFor } from '../../kit/programs.ts'
 import { TestMachine } from './machine.ts'
 
@@ -44,26 +45,28 @@ describe.runIf(process.platform === 'linux')('svc-device service under launchd',
     expect(machine.changes()).toEqual(['launchctl bootout gui/501/dev.svc.device'])
   })
 
-  it('starts a service that a person had disabled, cuts its output, and starts one anew that was changed', async () => {
-    writeFileSync(join(machine.stubDir, 'disabled'), '')
-    // launchd never cuts the file that takes the output.
-    const output = join(machine.stateDir, 'logs', 'daemon.out')
-    mkdirSync(dirname(output), { mode: 0o700 })
-    writeFileSync(output, 'x'.repeat(1024 * 1024 + 1))
-    const first = await machine.done('install')
-    expect(first).toMatchObject({ changed: true })
-    expect(await machine.done('status')).toMatchObject({ enabled: true, problems: [] })
-    await waitFor(() => statSync(output).size < 1024, 'the output was cut')
+  // The start and the end of the daemon are shown above; this is about what is left there by a person or an older version.
+  if (isLong)
+    it('starts a service that a person had disabled, cuts its output, and starts one anew that was changed', async () => {
+      writeFileSync(join(machine.stubDir, 'disabled'), '')
+      // launchd never cuts the file that takes the output.
+      const output = join(machine.stateDir, 'logs', 'daemon.out')
+      mkdirSync(dirname(output), { mode: 0o700 })
+      writeFileSync(output, 'x'.repeat(1024 * 1024 + 1))
+      const first = await machine.done('install')
+      expect(first).toMatchObject({ changed: true })
+      expect(await machine.done('status')).toMatchObject({ enabled: true, problems: [] })
+      await waitFor(() => statSync(output).size < 1024, 'the output was cut')
 
-    writeFileSync(machine.plistFile, readFileSync(machine.plistFile, 'utf8').replace('<integer>10<', '<integer>11<'))
-    const second = await machine.done('install')
-    expect(second).toMatchObject({ changed: true, tookOver: null })
-    expect(second.pid).not.toBe(first.pid)
+      writeFileSync(machine.plistFile, readFileSync(machine.plistFile, 'utf8').replace('<integer>10<', '<integer>11<'))
+      const second = await machine.done('install')
+      expect(second).toMatchObject({ changed: true, tookOver: null })
+      expect(second.pid).not.toBe(first.pid)
 
-    await machine.done('stop')
-    expect(machine.daemonPid).toBeNull()
-    expect((await machine.done('start')).pid).toBe(machine.daemonPid)
-  })
+      await machine.done('stop')
+      expect(machine.daemonPid).toBeNull()
+      expect((await machine.done('start')).pid).toBe(machine.daemonPid)
+    })
 
   it.each(['enable', 'bootstrap'])('leaves nothing behind when `%s` fails', async (verb) => {
     machine.fail(verb)

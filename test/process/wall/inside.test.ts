@@ -30,6 +30,9 @@ const moreExits: [string, { exitCode: number | null; signal: string | null }][] 
   ['ulimit -c 0; kill -SEGV $$', { exitCode: null, signal: 'SIGSEGV' }],
 ]
 
+/** Where bubblewrap is missing svc makes the same wall by `unshare`: what it shuts out is tried in both forms of the tests. */
+const isWhole = (tool: string) => isLong || tool === linuxTools[0]
+
 describe.each(linuxTools)('behind the wall of %s', (tool) => {
   beforeEach((context) => needsTool(tool, context))
 
@@ -95,6 +98,7 @@ describe.each(linuxTools)('behind the wall of %s', (tool) => {
     expect(report).toMatchObject({ exitReason: 'error', exitCode: 3 })
   })
 
+  if (!isWhole(tool)) return
   test('user, folder, terminal and job control are as without it', async () => {
     const command = `stty -echo; trap 'echo interrupted; exit 4' INT
       id -u; pwd; stty size; [ -t 0 ] && [ -t 1 ] && echo terminal; : </dev/tty && echo controlling

@@ -19,8 +19,12 @@ const says = 'cannot be watched; they are looked at each minute'
 
 test.for([
   ['max_inotify_instances', 0],
-  ...(isLong ? [['max_inotify_watches', 0] as const] : []),
-  ['max_inotify_watches', 2],
+  ...(isLong
+    ? ([
+        ['max_inotify_watches', 0],
+        ['max_inotify_watches', 2],
+      ] as const)
+    : []),
 ] as const)(
   'with %s of %i the daemon goes on, says so once, and refresh tells what is true',
   async ([limit, count], { skip }) => {
