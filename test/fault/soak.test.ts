@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseRunEventId } from '../../shared/api/run-events.ts'
 import { openPostgres, type PostgresDatabase } from '../kit/database.ts'
+import { repeats } from '../kit/forms.ts'
 import { checkInvariants } from '../kit/invariants.ts'
 import { delay, seededRandom, waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
@@ -11,8 +12,7 @@ import { printedLines, scenario, type Scenario } from '../kit/system-scenario.ts
  * `FAULT_SOAK_REPLICAS` how many replicas there are, on PostgreSQL; without it there is one, on SQLite.
  */
 
-const seconds = Number(process.env['FAULT_SOAK_S'] ?? 10)
-
+const seconds = repeats('FAULT_SOAK_S', { short: 2, long: 10 })
 const replicas = Number(process.env['FAULT_SOAK_REPLICAS'] ?? 0)
 
 let system: TestSystem
