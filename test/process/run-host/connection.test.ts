@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hostRecord } from '../../../device-manager/run-host/wire/protocol.ts'
 import { isAlive } from '../../../device-manager/process/identity.ts'
 import { wallSpecOf } from '../../kit/wall.ts'
-import { outputOf, specOf, spooled, testDevice, until, type TestDevice } from './host-client.ts'
+import { accountOf, outputOf, specOf, spooled, testDevice, until, type TestDevice } from './host-client.ts'
 
 let device: TestDevice
 beforeAll(() => {
@@ -14,8 +14,8 @@ beforeAll(() => {
 afterAll(() => device.remove())
 
 const recordOf = (path: string) => hostRecord.parse(JSON.parse(readFileSync(path, 'utf8')))
-const numbered = `i=0; while [ $i -lt 40 ]; do i=$((i+1)); echo "line $i"; sleep 0.05; done`
-const allLines = Array.from({ length: 40 }, (_, i) => `line ${i + 1}\r\n`).join('')
+const numbered = `i=0; while [ $i -lt 20 ]; do i=$((i+1)); echo "line $i"; sleep 0.05; done`
+const allLines = Array.from({ length: 20 }, (_, i) => `line ${i + 1}\r\n`).join('')
 
 describe('host and daemon', () => {
   test('the record tells a later daemon whose process and socket they are', async () => {
@@ -92,7 +92,7 @@ describe('host and daemon', () => {
     await host.reply('prepared')
     host.start()
     host.pause()
-    await until(() => spooled(device, spec.runId).ending !== null, 'ending')
+    await until(() => accountOf(device, spec.runId).ending !== null, 'ending')
     expect(outputOf(spooled(device, spec.runId).events).length).toBe(3_000_000)
     host.disconnect()
     await host.left()
