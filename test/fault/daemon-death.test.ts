@@ -85,8 +85,12 @@ describe('kill -9 of the daemon', () => {
         await system.device.kill9()
         system.device.launch()
       }
-      await system.device.kill9()
-      await system.device.start()
+      // Once more, when it has just begun.
+      if (isLong) {
+        await system.device.kill9()
+        system.device.launch()
+      }
+      await waitFor(() => system.device.isConnected(), 'the device is connected', { about: () => system.device.log })
       await checkInvariants(system, long, longId, { exitReason: 'completed', output: printedLines(lines) })
       await checkInvariants(system, short, shortId, { exitReason: 'completed', output: printedLines(200) })
     },
