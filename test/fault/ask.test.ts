@@ -12,7 +12,7 @@ import type { Lease, ScriptedServer } from '../kit/system-scripted-server.ts'
 /** What a person is asked is not lost by a death of daemon or run host at any moment after it was on the disk. */
 
 /** Moments at which the run host is killed. */
-const rounds = repeats('FAULT_ASKS', { short: 2, long: 16 })
+const rounds = repeats('FAULT_ASKS', { short: 1, long: 16 })
 
 const player = resolve(import.meta.dirname, '../process/run-host/claude-player.mjs')
 const recording = resolve(import.meta.dirname, '../fixtures/harness/claude/cbhook-ask.jsonl')
