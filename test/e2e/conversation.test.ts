@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Conversation } from '../../shared/api/conversation-shapes.ts'
 import type { Message } from '../../shared/api/messages.ts'
 import { makeHome, type Home } from '../cli/run-svc.ts'
+import { isLong } from '../kit/forms.ts'
 import { waitFor } from '../kit/programs.ts'
 import { TestSystem } from '../kit/system.ts'
 import { printedLines, scenario, type Scenario } from '../kit/system-scenario.ts'
@@ -57,13 +58,15 @@ test('the reply is read while the run works, and the server may die under it: ea
   expect(run.starts()).toBe(1)
 })
 
-test('a message that is only posted is answered there, too', async () => {
-  const run = await scenario(system, { steps: ['lines=2'] })
-  const dm = await makeDm(run)
-  await run.api.insist<Message>(`/conversations/${dm.id}/messages`, { body: 'Hello.' })
-  const messages = await waitFor(async () => {
-    const found = await messagesOf(run, dm.id)
-    return found.length === 2 && found
-  }, 'the agent answered')
-  expect(messages[1]?.author).toEqual({ type: 'agent', id: run.agentId })
-})
+// In the short form the tests of the API show that, with a device that the test plays.
+if (isLong)
+  test('a message that is only posted is answered there, too', async () => {
+    const run = await scenario(system, { steps: ['lines=2'] })
+    const dm = await makeDm(run)
+    await run.api.insist<Message>(`/conversations/${dm.id}/messages`, { body: 'Hello.' })
+    const messages = await waitFor(async () => {
+      const found = await messagesOf(run, dm.id)
+      return found.length === 2 && found
+    }, 'the agent answered')
+    expect(messages[1]?.author).toEqual({ type: 'agent', id: run.agentId })
+  })

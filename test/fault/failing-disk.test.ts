@@ -46,33 +46,24 @@ describe.skipIf(why !== null)('a disk that fails', () => {
     expect(await device.status()).toMatchObject({ pid, accepting: true, reason: null, runs: [] })
   })
 
-  test('under a daemon without runs: what is offered is refused, not again and again, and taken afterwards', async () => {
+  test('under a daemon without runs, and then under a run host: an offer is refused, not again and again, and taken afterwards; what the harness prints meanwhile is stored afterwards', async () => {
     const { device } = system
     await waitFor(async () => (await device.status()).runs.length === 0, 'no run is there')
-    const run = await scenario(system, { steps: ['touch=GATES/up', 'await=GATES/on', 'lines=50'] })
-    const mend = await failWrites(device.program.pid, files('journal.db'))
+    const run = await scenario(system, { steps: stepsWhileAlone })
+    const mendJournal = await failWrites(device.program.pid, files('journal.db'))
     const runId = await run.start()
     await waitFor(async () => (await device.status()).reason === 'spool_unavailable', 'the device takes no runs')
-    await mend()
-    await run.reached('up')
+    await mendJournal()
+    await run.reached('half')
     // Each offer has a fence of its own.
     expect((await device.status()).runs.map(({ fence }) => fence < 5)).toEqual([true])
-    run.open('on')
-    await checkInvariants(system, run, runId, { exitReason: 'completed', output: printedLines(50) })
-  })
 
-  test('under a run host: the harness works on, and what it printed meanwhile is stored afterwards', async () => {
-    const run = await scenario(system, { steps: stepsWhileAlone })
-    const runId = await run.start()
-    await run.reached('half')
-    const host = await run.device.hostOf(runId)
-    const mend = await failWrites(host.pid, files('spool.db'))
+    const host = await device.hostOf(runId)
+    const mendSpool = await failWrites(host.pid, files('spool.db'))
     run.open('more')
     await run.reached('alone')
-    await waitFor(() => run.device.log.includes('spool_write_failed'), 'a write failed', {
-      about: () => run.device.log,
-    })
-    await mend()
+    await waitFor(() => device.log.includes('spool_write_failed'), 'a write failed', { about: () => device.log })
+    await mendSpool()
     run.open('end')
     await checkInvariants(system, run, runId, { exitReason: 'completed', output: printedLines(600) })
   })

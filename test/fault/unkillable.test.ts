@@ -3,7 +3,9 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { killCgroup, removeRunCgroup } from '../../device-manager/process/cgroup.ts'
+import { compileCache } from '../kit/compile-cache.ts'
 import { makeTestGroup } from '../kit/control-group.ts'
+import { repeats } from '../kit/forms.ts'
 
 /**
  * Runs that do all they can to end the daemon, the run hosts and their neighbours, or to take what these have recorded.
@@ -11,7 +13,7 @@ import { makeTestGroup } from '../kit/control-group.ts'
  * this machine is in reach even where the wall is broken. `UNKILLABLE=1000` draws more, and others each time; `FAULT_SEED` draws
  * the same ones again.
  */
-const count = Number(process.env['UNKILLABLE'] ?? 16)
+const count = repeats('UNKILLABLE', { short: 8, long: 16 })
 const seed = process.env['UNKILLABLE'] === undefined ? { FAULT_SEED: '1' } : {}
 const stage = join(import.meta.dirname, 'unkillable-stage.ts')
 
@@ -45,6 +47,7 @@ test(
         UNKILLABLE: String(count),
         ...seed,
         ...process.env,
+        ...compileCache,
         SVC_TEST_PROGRAMS: inject('programs'),
         TMPDIR: '/tmp',
       },

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import type { WorkflowRun } from '../../shared/api/workflow-fields.ts'
 import { deliver, githubSettings, pullOf, repositoryOf, sha, startFakeGithub } from '../kit/fake-github.ts'
 import { hasPostgres, openPostgres } from '../kit/database.ts'
-import { repeats } from '../kit/forms.ts'
+import { isLong, repeats } from '../kit/forms.ts'
 import { delay, Hopeless, seededRandom, waitFor } from '../kit/programs.ts'
 import { makeRepo } from '../kit/system-scenario.ts'
 import type { TestServer } from '../kit/system-server.ts'
@@ -17,7 +17,7 @@ import { shortDurations, TestSystem, type SystemOptions } from '../kit/system.ts
 const count = repeats('FAULT_WORKFLOWS', { short: 1, long: 4 })
 
 /** Steps at once at its end; less in the short form, which has few processors beside it. */
-const fan = count > 2 ? 20 : 4
+const fan = count > 2 ? 20 : 2
 const repo = 'acme/six'
 /** A busy machine takes a second for each step; four are at work at once. */
 const allMs = 60_000 + count * (6 + fan) * 1_000
@@ -160,18 +160,20 @@ async function faults(system: TestSystem, over: AbortSignal): Promise<void> {
 
 test('on SQLite, while the server and the daemon are killed', { timeout: 200_000 + allMs }, () => play(options()))
 
-test.skipIf(!hasPostgres())(
-  'on two replicas, while one of them and the daemon are killed',
-  { timeout: 200_000 + allMs },
-  async () => {
-    const database = await openPostgres()
-    try {
-      await play({ ...options(), replicas: 2, databaseUrl: database.url })
-    } finally {
-      await database.close()
-    }
-  },
-)
+// In the short form the tests of the API run programs on two replicas, and `workflow-deaths.test.ts` lets one die at each write.
+if (isLong)
+  test.skipIf(!hasPostgres())(
+    'on two replicas, while one of them and the daemon are killed',
+    { timeout: 200_000 + allMs },
+    async () => {
+      const database = await openPostgres()
+      try {
+        await play({ ...options(), replicas: 2, databaseUrl: database.url })
+      } finally {
+        await database.close()
+      }
+    },
+  )
 
 const tellChecks = (url: string) =>
   deliver(url, {

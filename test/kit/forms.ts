@@ -14,6 +14,11 @@ export function repeats(variable: string, { short, long }: { short: number; long
   return count
 }
 
+/** Says whether a test draws at all that only the long form has: there, and wherever its variable says how often. */
+export function isDrawn(variable: string): boolean {
+  return isLong || process.env[variable] !== undefined
+}
+
 function formOf(named = 'short'): boolean {
   if (named === 'short' || named === 'long') return named === 'long'
   throw new Error(`TESTS is "short" or "long", not "${named}".`)

@@ -25,7 +25,6 @@ const longest = [
   'test/process/wall/inside.test.ts',
   'test/e2e/story.test.ts',
   'test/process/checkout/start.test.ts',
-  'test/fault/files-storage.test.ts',
   'test/fault/bad-harness.test.ts',
   'test/process/harness/codex-real.test.ts',
   'test/fault/daemon-death.test.ts',

@@ -53,8 +53,12 @@ describe('how a run ends', () => {
 
   test.for([
     ['a program that does not exist', ['no-such-program-anywhere']],
-    ...(isLong ? [['a program that is not executable', ['/etc/passwd']] as const] : []),
-    ['no command at all', null],
+    ...(isLong
+      ? ([
+          ['a program that is not executable', ['/etc/passwd']],
+          ['no command at all', null],
+        ] as const)
+      : []),
   ] as const)('%s is harness_start_failed, with a started that has no pid', async ([, command]) => {
     const host = await device.host()
     const spec = specOf(device, { command: command && [...command] })
@@ -86,7 +90,7 @@ describe('how a run ends', () => {
     expect(outputOf(events).toString()).toContain('stopped by INT')
   })
 
-  // These three mostly wait.
+  // These mostly wait.
   test.concurrent('a harness that ignores interrupt and terminate is killed after both had their time', async () => {
     const host = await device.host()
     const spec = specOf(device, {
@@ -108,23 +112,25 @@ describe('how a run ends', () => {
     expect(outputOf(events).toString()).toMatch(/ignored 2\r\n[^]*ignored 15\r\n/)
   })
 
-  test.concurrent('a child that holds the terminal has a moment and is ended; one that left the session is ended too', async () => {
-    const host = await device.host()
-    const spec = specOf(device, {
-      command: `trap '' HUP; sleep 300 & setsid sleep 301 > /dev/null < /dev/null 2>&1 & echo ready`,
+  // In the short form the next test has such children, too.
+  if (isLong)
+    test.concurrent('a child that holds the terminal has a moment and is ended; one that left the session is ended too', async () => {
+      const host = await device.host()
+      const spec = specOf(device, {
+        command: `trap '' HUP; sleep 300 & setsid sleep 301 > /dev/null < /dev/null 2>&1 & echo ready`,
+      })
+      const before = Date.now()
+      await host.launch(spec)
+      const { report } = await ended(host, spec.runId)
+      expect(report).toMatchObject({ exitReason: 'completed', exitCode: 0 })
+      expect(Date.now() - before).toBeGreaterThan(1_900)
+      expect(Date.now() - before).toBeLessThan(12_000)
     })
-    const before = Date.now()
-    await host.launch(spec)
-    const { report } = await ended(host, spec.runId)
-    expect(report).toMatchObject({ exitReason: 'completed', exitCode: 0 })
-    expect(Date.now() - before).toBeGreaterThan(1_900)
-    expect(Date.now() - before).toBeLessThan(12_000)
-  })
 
-  test.concurrent('a child that holds the terminal and ignores SIGTERM delays the ending by 5 s at most', async () => {
+  test.concurrent('a child that holds the terminal and ignores SIGTERM delays the ending by 5 s at most, and one that left the session is ended too', async () => {
     const host = await device.host()
     const spec = specOf(device, {
-      command: `python3 -c 'import signal,time
+      command: `setsid sleep 301 > /dev/null < /dev/null 2>&1 & python3 -c 'import signal,time
 for s in (1, 2, 15): signal.signal(s, signal.SIG_IGN)
 print("ready", flush=True)
 time.sleep(300)' & while ! grep -qs . started; do sleep 0.05; done; rm started`,
@@ -152,11 +158,16 @@ time.sleep(300)' & while ! grep -qs . started; do sleep 0.05; done; rm started`,
     expect(existsSync(proof)).toBe(false)
   })
 
-  test('a host told to terminate leaves when idle, and ends its run when it has one', async () => {
-    const idle = await device.host()
-    await idle.connect()
-    idle.child.kill('SIGTERM')
-    await idle.left()
+  // In the short form a daemon that is stopped shows it, in `test/fault/daemon-death.test.ts`.
+  if (isLong)
+    test('a host told to terminate leaves when idle', async () => {
+      const idle = await device.host()
+      await idle.connect()
+      idle.child.kill('SIGTERM')
+      await idle.left()
+    })
+
+  test('a host told to terminate ends the run that it has', async () => {
     const host = await device.host()
     const spec = specOf(device, { command: 'echo ready; sleep 300' })
     await host.launch(spec)

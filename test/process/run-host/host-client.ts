@@ -224,6 +224,16 @@ export function spooled(device: TestDevice, runId: string, fence = 1) {
   }
 }
 
+/** What the spool holds about the run beside its events, which are not read: for those who ask again and again. */
+export function accountOf(device: TestDevice, runId: string, fence = 1) {
+  const spool = openSpool(device.spoolPath)
+  try {
+    return { ending: spool.ending({ runId, fence }), stats: spool.stats({ runId, fence }) }
+  } finally {
+    spool.close()
+  }
+}
+
 /** The bytes of all text events: what the terminal printed. */
 export function outputOf(events: readonly StoredEvent[]): Buffer {
   return Buffer.concat(

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { RunSpec } from '../../../shared/runs/spec.ts'
+import { isLong } from '../../kit/forms.ts'
 import { placeClaude, recording } from './claude-stand-in.ts'
 import { specOf, spooled, testDevice, type TestDevice } from './host-client.ts'
 
@@ -47,8 +48,13 @@ const permissions = (change: Partial<RunSpec['permissions']>) => ({
 })
 
 describe('a structured harness', () => {
-  test('session, calls, usage and result become events and totals', async () => {
-    const { report, events, stats } = await play(permissions({ defaultMode: 'full' }))
+  test('session, calls, usage and result become events and totals; a secret in what it says is redacted, also one that looks like its protocol, and what goes back to it is not', async () => {
+    const secrets = { ODD: '","type":"text","x', COMMAND: 'echo hello > hello.txt' }
+    const { log, report, events, stats, answered } = await play(
+      permissions({ defaultMode: 'full' }),
+      { PLAYER_SAY: `I know ${secrets.ODD} and ${Buffer.from(secrets.ODD).toString('base64')}` },
+      { secrets },
+    )
     expect(report).toMatchObject({ exitReason: 'completed', exitCode: 0, toolCallCount: 1, forced: false })
     expect(report.sessionId).toBe('0daf4b85-4a04-4615-a93c-15ac4b358767')
     expect(report.usage).toMatchObject({ inputTokens: 200, outputTokens: 40 })
@@ -66,28 +72,37 @@ describe('a structured harness', () => {
         'ended',
       ]),
     )
+    const said = events.filter(({ kind }) => kind === 'text' || kind === 'raw').map(({ data }) => data['text'])
+    expect(said).toContain('I know [redacted:ODD] and [redacted:ODD]')
+    expect(log.toString()).not.toContain('hello.txt &&')
+    expect(JSON.stringify(answered().at(-1)!.response.response)).toContain('echo hello > hello.txt')
   })
 
-  test.for([
+  const byLists = [
     [{ allow: ['Bash'] }, 'allow', 'Bash', /allow/],
     [{ deny: ['Bash(echo hello:*)'], allow: ['Bash'] }, 'deny', 'Bash(echo hello:*)', /deny.*Bash\(echo hello/],
-  ] as const)('its question is answered by the lists: %o gives %s', async ([lists, decision, rule, answer]) => {
-    const { events, answered } = await play(
-      permissions({
-        ...lists,
-        allow: [...('allow' in lists ? lists.allow : [])],
-        deny: [...('deny' in lists ? lists.deny : [])],
-      }),
-    )
-    const decided = events.filter(({ kind }) => kind === 'permission').map(({ data }) => data)
-    expect(decided[0]).toEqual({
-      toolCallId: 'toolu_02401bc531833d4ff4ae5730',
-      name: 'Bash',
-      decision,
-      ...(rule !== undefined && { rule }),
-    })
-    expect(JSON.stringify(answered()[0]!.response.response)).toMatch(answer)
-  })
+  ] as const
+  // What a list allows is made like what a person allowed, below.
+  test.for(isLong ? byLists : byLists.slice(1))(
+    'its question is answered by the lists: %o gives %s',
+    async ([lists, decision, rule, answer]) => {
+      const { events, answered } = await play(
+        permissions({
+          ...lists,
+          allow: [...('allow' in lists ? lists.allow : [])],
+          deny: [...('deny' in lists ? lists.deny : [])],
+        }),
+      )
+      const decided = events.filter(({ kind }) => kind === 'permission').map(({ data }) => data)
+      expect(decided[0]).toEqual({
+        toolCallId: 'toolu_02401bc531833d4ff4ae5730',
+        name: 'Bash',
+        decision,
+        ...(rule !== undefined && { rule }),
+      })
+      expect(JSON.stringify(answered()[0]!.response.response)).toMatch(answer)
+    },
+  )
 
   describe('with a call that must be asked', () => {
     // Of the recorded call without its description; with one field it is its own canonical form.
@@ -125,20 +140,24 @@ describe('a structured harness', () => {
       })
     })
 
-    test('interrupts a harness that goes on although it was told to stop', async () => {
-      const { report } = await play(permissions({}), { PLAYER_MODE: 'deaf' })
-      expect(report).toMatchObject({ exitReason: 'approval_requested', signal: 'SIGINT', forced: false })
-      expect(report.approvals).toHaveLength(1)
-    })
+    // In the short form `test/fault/ask.test.ts` ends such a one.
+    if (isLong)
+      test('interrupts a harness that goes on although it was told to stop', async () => {
+        const { report } = await play(permissions({}), { PLAYER_MODE: 'deaf' })
+        expect(report).toMatchObject({ exitReason: 'approval_requested', signal: 'SIGINT', forced: false })
+        expect(report.approvals).toHaveLength(1)
+      })
 
-    test('shows no secret, in whatever form, and asks for the call with its secret', async () => {
-      const secrets = { GREETING: 'hello > hello.txt' }
-      const { log, report } = await play(permissions({}), {}, { secrets })
-      expect(report.approvals).toMatchObject([
-        { inputDigest, safeSummary: 'Bash: echo [redacted:GREETING] && cat hello.txt' },
-      ])
-      for (const text of [log.toString(), JSON.stringify(report)]) expect(text).not.toContain(secrets.GREETING)
-    })
+    // In the short form `call-judge.test.ts` shows this, as it does which calls an approval does not make.
+    if (isLong)
+      test('shows no secret, in whatever form, and asks for the call with its secret', async () => {
+        const secrets = { GREETING: 'hello > hello.txt' }
+        const { log, report } = await play(permissions({}), {}, { secrets })
+        expect(report.approvals).toMatchObject([
+          { inputDigest, safeSummary: 'Bash: echo [redacted:GREETING] && cat hello.txt' },
+        ])
+        for (const text of [log.toString(), JSON.stringify(report)]) expect(text).not.toContain(secrets.GREETING)
+      })
 
     test('makes the call that a person allowed, by its digest, once', async () => {
       const approved = { name: 'Bash', inputDigest, approvalId: 'apr_0123456789abcdef' }
@@ -155,19 +174,20 @@ describe('a structured harness', () => {
       ])
     })
 
-    test.for([
-      ['another digest', { inputDigest: '0'.repeat(64) }, {}, 'approval_requested'],
-      ['another name', { name: 'Write' }, {}, 'approval_requested'],
-      ['a deny list that names it', {}, { deny: ['Bash'] }, 'error'],
-    ] as const)('does not make it with %s', async ([, change, lists, exitReason]) => {
-      const approved = { name: 'Bash', inputDigest, approvalId: 'apr_0123456789abcdef', ...change }
-      const deny = 'deny' in lists ? [...lists.deny] : []
-      const { report, answered } = await play({ allowCalls: [approved], ...permissions({ deny }) })
-      expect(report.exitReason).toBe(exitReason)
-      expect(JSON.stringify(answered()[0])).toContain('"permissionDecision":"deny"')
-      const denied = 'The one tool call that the agent tried was denied by its permissions: the rule Bash.'
-      if (exitReason === 'error') expect(report.message).toContain(denied)
-    })
+    if (isLong)
+      test.for([
+        ['another digest', { inputDigest: '0'.repeat(64) }, {}, 'approval_requested'],
+        ['another name', { name: 'Write' }, {}, 'approval_requested'],
+        ['a deny list that names it', {}, { deny: ['Bash'] }, 'error'],
+      ] as const)('does not make it with %s', async ([, change, lists, exitReason]) => {
+        const approved = { name: 'Bash', inputDigest, approvalId: 'apr_0123456789abcdef', ...change }
+        const deny = 'deny' in lists ? [...lists.deny] : []
+        const { report, answered } = await play({ allowCalls: [approved], ...permissions({ deny }) })
+        expect(report.exitReason).toBe(exitReason)
+        expect(JSON.stringify(answered()[0])).toContain('"permissionDecision":"deny"')
+        const denied = 'The one tool call that the agent tried was denied by its permissions: the rule Bash.'
+        if (exitReason === 'error') expect(report.message).toContain(denied)
+      })
   })
 
   test('more tool calls than the limit end it', async () => {
@@ -193,19 +213,5 @@ describe('a structured harness', () => {
     )
     expect(report).toMatchObject({ exitReason: 'completed', forced: true })
     expect(events.at(-1)!.data).toMatchObject({ exitReason: 'completed', forced: true })
-  })
-
-  test('a secret in what it says is redacted, also one that looks like its protocol; what goes back to it is not', async () => {
-    const secrets = { ODD: '","type":"text","x', COMMAND: 'echo hello > hello.txt' }
-    const { log, events, report, answered } = await play(
-      permissions({ defaultMode: 'full' }),
-      { PLAYER_SAY: `I know ${secrets.ODD} and ${Buffer.from(secrets.ODD).toString('base64')}` },
-      { secrets },
-    )
-    expect(report.exitReason).toBe('completed')
-    const said = events.filter(({ kind }) => kind === 'text' || kind === 'raw').map(({ data }) => data['text'])
-    expect(said).toContain('I know [redacted:ODD] and [redacted:ODD]')
-    expect(log.toString()).not.toContain('hello.txt &&')
-    expect(JSON.stringify(answered().at(-1)!.response.response)).toContain('echo hello > hello.txt')
   })
 })
