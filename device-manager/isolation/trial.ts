@@ -101,12 +101,14 @@ if [ -e /proc/1/comm ]; then
   echo "first $(cat /proc/1/comm)"
   readlink /proc/1/root >/dev/null && echo opened
   unshare --user --cgroup true 2>/dev/null && echo regrouped
+  set --
   while read -r id parent device root at rest; do
-    case "$rest" in *' - cgroup'*) printf '%s\\n' "$at" ;; esac
-  done </proc/self/mountinfo | while read -r at; do
-    find "$at" -name cgroup.kill -o -name cgroup.procs -o -name cgroup.freeze -o -name freezer.state 2>/dev/null |
+    case "$at" in *'\\'*) at=$(printf %b "$at") ;; esac
+    case "$rest" in *' - cgroup'*) set -- "$@" "$at" ;; esac
+  done </proc/self/mountinfo
+  [ $# -gt 0 ] &&
+    find "$@" -name cgroup.kill -o -name cgroup.procs -o -name cgroup.freeze -o -name freezer.state 2>/dev/null |
       while read -r file; do { true >>"$file"; } 2>/dev/null && echo "group $file" && break; done
-  done
 fi
 echo done
 `

@@ -1,4 +1,13 @@
-import { accessSync, constants, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  writeFileSync,
+} from 'node:fs'
 import path from 'node:path'
 
 /**
@@ -7,12 +16,10 @@ import path from 'node:path'
  * the ways to find a run's processes, and never the only one. Version 2 only. Nothing here throws.
  */
 export function makeRunCgroup(runId: string): string | null {
-  if (process.platform !== 'linux' || !/^[A-Za-z0-9_-]{1,100}$/.test(runId)) return null
+  const folder = placeOf(runId)
+  if (folder === null) return null
   try {
-    const parent = ownCgroup(readFileSync('/proc/self/cgroup', 'utf8'), readFileSync('/proc/self/mountinfo', 'utf8'))
-    if (parent === null) return null
-    accessSync(path.join(parent, 'cgroup.procs'), constants.W_OK)
-    const folder = path.join(parent, `svc-${runId}`)
+    accessSync(path.join(path.dirname(folder), 'cgroup.procs'), constants.W_OK)
     mkdirSync(folder, { recursive: true })
     try {
       accessSync(path.join(folder, 'cgroup.procs'), constants.W_OK)
@@ -22,6 +29,22 @@ export function makeRunCgroup(runId: string): string | null {
       removeRunCgroup(folder)
       return null
     }
+  } catch {
+    return null
+  }
+}
+
+/** The group of a run whose host is gone, where this process is in the group that the host was in; null: there is none. */
+export function findRunCgroup(runId: string): string | null {
+  const folder = placeOf(runId)
+  return folder !== null && existsSync(folder) ? folder : null
+}
+
+function placeOf(runId: string): string | null {
+  if (process.platform !== 'linux' || !/^[A-Za-z0-9_-]{1,100}$/.test(runId)) return null
+  try {
+    const parent = ownCgroup(readFileSync('/proc/self/cgroup', 'utf8'), readFileSync('/proc/self/mountinfo', 'utf8'))
+    return parent === null ? null : path.join(parent, `svc-${runId}`)
   } catch {
     return null
   }

@@ -5,6 +5,7 @@ import type { World } from '../../shared/lib/world.ts'
 import type { BaseSnapshot } from '../change-set/snapshot.ts'
 import type { Log } from '../log/log.ts'
 import type { Places } from '../setup/places.ts'
+import { findRunCgroup, removeRunCgroup } from '../process/cgroup.ts'
 import { endTree } from '../process/kill.ts'
 import type { HostRecord } from '../run-host/wire/protocol.ts'
 import type { DaemonSpool } from '../spool/standing-spool.ts'
@@ -44,16 +45,18 @@ export async function endCrashed(context: EndingContext, state: RunState, left: 
   const leader = record?.harness ?? null
   // It ends with its host by itself, unless somebody inside keeps it from that.
   if (record?.wall) endHolder(record.wall)
+  const cgroup = findRunCgroup(state.runId)
   const { survivors } = await endTree({
     runId: state.runId,
     leader,
     pgid: leader?.pid ?? null,
-    cgroup: null,
+    cgroup,
     exclude: [process.pid],
     world,
     skipTo: 'terminate',
   })
   if (survivors.length > 0) log.error({ runId: state.runId, survivors }, 'processes of the run could not be ended')
+  if (cgroup !== null) removeRunCgroup(cgroup)
   const base = readBase(places, state.runId)
   const changeSet = await withoutSecrets(state, start, () => changeSetOf(context, state, base))
   const message = isOfEarlierBoot

@@ -1,6 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { findRunCgroup, removeRunCgroup } from '../../device-manager/process/cgroup.ts'
+import { makeTestGroup } from '../kit/control-group.ts'
 import { isLong } from '../kit/forms.ts'
 import { checkInvariants, outputOf } from '../kit/invariants.ts'
 import { waitFor } from '../kit/programs.ts'
@@ -36,10 +38,12 @@ describe('kill -9 of the run host', () => {
     await run.reached('up')
     const host = await run.device.hostOf(runId)
     await outputIsStored(runId)
+    expect(findRunCgroup(runId) !== null, 'it has a control group where one can be made').toBe(canMakeGroups())
     process.kill(host.pid, 'SIGKILL')
     const { output, run: ended } = await checkInvariants(system, run, runId, crashed)
     expect(output.toString()).toContain(printedLines(200))
     expect(ended).toMatchObject({ status: 'failed', errorCode: 'crashed' })
+    expect(findRunCgroup(runId)).toBe(null)
     const changeSet = await run.api.changeSet(runId)
     expect(changeSet.files.map(({ path }) => path)).toEqual(['README.md', 'made.txt'])
   })
@@ -66,6 +70,7 @@ describe('kill -9 of the run host', () => {
     const { output: before, run: ended } = await checkInvariants(system, down, downId, crashed)
     expect(before.toString()).toContain(printedLines(200))
     expect(ended.errorMessage).toBe('The machine went down while the run went on.')
+    expect([survivingId, downId].map((runId) => findRunCgroup(runId))).toEqual([null, null])
   })
 
   // Row 3 begins with one as well.
@@ -77,6 +82,11 @@ describe('kill -9 of the run host', () => {
       await checkInvariants(system, run, runId, { exitReason: 'completed', output: printedLines(100) })
     })
 })
+
+function canMakeGroups(): boolean {
+  const group = makeTestGroup()
+  return group !== null && removeRunCgroup(group)
+}
 
 /** The host that waits for the next run. */
 async function killSpare(): Promise<void> {
