@@ -1,7 +1,7 @@
 import { isLong } from '../kit/forms.ts'
 import { claudeDriver } from './harness/drivers.ts'
 import { longCases } from './harness/long-cases.ts'
-import { askCase, shortCases } from './harness/short-cases.ts'
+import { approvedCase, shortCases } from './harness/short-cases.ts'
 import { skillCases } from './harness/skill-cases.ts'
 import { stageFor } from './harness/stage.ts'
 
@@ -11,4 +11,4 @@ if (isLong) {
   shortCases(stage, claudeDriver)
   longCases(stage, claudeDriver)
   skillCases(stage)
-} else askCase(stage, claudeDriver)
+} else approvedCase(stage, claudeDriver)
