@@ -21,7 +21,7 @@ test('its first start was made apart, behind a wall where there is one, so that 
   expect(names.filter((name) => !/\.sqlite(-wal)?$/.test(name))).toEqual([])
 })
 
-// Recordings stand for the rest of the cases in the short form; fallback.test.ts shows what follows a provider that fails.
+// Recordings stand for the rest of the cases in the short form; harness-handover.test.ts shows what follows a provider that fails.
 if (isLong) {
   shortCases(stage, codexDriver)
   longCases(stage, codexDriver)
