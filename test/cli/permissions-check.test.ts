@@ -1,11 +1,19 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { allCommands } from '../../cli/arguments/commands.ts'
+import { parseWithYargs } from '../../cli/arguments/parse-with-yargs.ts'
+import { bindValues, matchCommand, parseQuickly } from '../../cli/arguments/parse.ts'
+import { valuesOf } from '../../cli/arguments/values.ts'
+import type { CommandContext } from '../../cli/context.ts'
+import { callFrom } from '../../cli/flows/permissions-check-call.ts'
 import { CallJudge } from '../../device-manager/run-host/permission/call-judge.ts'
 import { machineLinks } from '../../device-manager/run-host/permission/machine-links.ts'
 import { realWorld } from '../../shared/lib/world.ts'
+import type { ToolCall } from '../../shared/permissions/call-inputs.ts'
 import { PathLookup } from '../../shared/permissions/path-lookup.ts'
 import type { ToolPermissions } from '../../shared/runs/spec.ts'
+import { isLong } from '../kit/forms.ts'
 import { TestServer } from '../kit/server.ts'
 import { makeHome, type Home } from './run-svc.ts'
 
@@ -73,31 +81,41 @@ test('it says the answer, the rule, its list and the reason', async () => {
   })
 })
 
-test.each([
+type Why = [tool: string, input: string, shown: object]
+// page.test.ts shows in the short form why the engine answers as it does.
+const more: Why[] = [
   ['Bash', 'npm test $(cat x)', { by: 'mode', reason: expect.stringContaining('`$(cat`') }],
   ['Bash', "npm test 'x", { list: 'deny', reason: expect.stringContaining('cannot be read for certain') }],
   ['Bash', 'npm test && make all', { answer: 'deny', reason: expect.stringContaining('names `make all`') }],
   ['Bash', '$tool x', { list: 'ask', reason: expect.stringContaining('which program `$tool` is') }],
+]
+test.each<Why>([
   ['Bash', 'svc task get OPS-1', { answer: 'allow', by: 'own_svc', rule: null }],
   ['Read', 'src/link', { answer: 'deny', rule: 'Read(secrets/**)' }],
   ['Read', '/dev/fd/3', { answer: 'deny', by: 'doubt', reason: expect.stringContaining('whatever the rules say') }],
+  ...(isLong ? more : []),
 ])('%s %s says why', async (tool, input, shown) => {
   expect(await check(tool, input)).toMatchObject(shown)
 })
 
 /** The same calls, asked of `svc` and of the gate of a run with what the server gave the run. */
 describe('the check and the gate of a run agree', () => {
-  const calls: [string, Record<string, string>][] = [
-    ...['git push', 'git status', 'npm test', 'npm publish', 'cd sub', 'cd x && npm test', 'sudo git push'].map(
-      (line): [string, Record<string, string>] => ['Bash', { command: line }],
-    ),
-    ...['src/a', 'src/link', 'secrets/key', '../x', '/proc/self/root/x', '~/x'].map(
-      (path): [string, Record<string, string>] => ['Read', { file_path: path }],
-    ),
-    ['Write', { file_path: 'src/new' }],
-    ['Write', { file_path: 'src/link' }],
-    ['WebFetch', { url: 'https://a.example.com' }],
+  type Call = [name: string, input: Record<string, string>]
+  const bash = (command: string): Call => ['Bash', { command }]
+  const read = (path: string): Call => ['Read', { file_path: path }]
+  // One engine answers both; page.test.ts shows it in the short form.
+  const more = [
+    ...['git status', 'npm test', 'cd sub', 'cd x && npm test', 'sudo git push'].map(bash),
+    ...['src/a', 'secrets/key', '../x', '/proc/self/root/x'].map(read),
+    ['Write', { file_path: 'src/new' }] as Call,
+    ['Write', { file_path: 'src/link' }] as Call,
+    ['WebFetch', { url: 'https://a.example.com' }] as Call,
+  ]
+  const calls: Call[] = [
+    ...['git push', 'npm publish'].map(bash),
+    ...['src/link', '~/x'].map(read),
     ['mcp__x__y', { path: 'src/a' }],
+    ...(isLong ? more : []),
   ]
 
   let permissions: ToolPermissions
@@ -120,9 +138,9 @@ describe('the check and the gate of a run agree', () => {
     const { event } = judge.answer(ask, await judge.lookUp(ask, lookup))
     const checked = await ok([...command, '@builder', '--tool', name, '--input-json', JSON.stringify(input)])
     const rule = checked.by === 'own_svc' ? 'svc' : (checked.rule ?? undefined)
-    expect(event.data).toEqual({ name, decision: checked.answer, ...(rule !== undefined && { rule }), ...more(event) })
+    expect(event.data).toEqual({ name, decision: checked.answer, ...(rule !== undefined && { rule }), ...asked(event) })
   })
-  const more = ({ data }: { data: object }) => ('ask' in data ? { ask: data.ask } : {})
+  const asked = ({ data }: { data: object }) => ('ask' in data ? { ask: data.ask } : {})
 })
 
 test('a folder that is not here is judged as it is written, and the answer says so', async () => {
@@ -162,7 +180,7 @@ test('input comes from a file, from standard input, or as JSON', async () => {
   expect(JSON.parse(end.stdout)).toMatchObject({ answer: 'allow', list: 'allow', rule: 'Bash(npm test:*)' })
 })
 
-test.each([
+const refused: [line: string[], message: string][] = [
   [['--tool', 'Bash'], 'Give --input or --input-json'],
   [['--tool', 'Bash', '--input', ' '], '--input is empty'],
   [['--tool', '', '--input', 'x'], '--tool is empty'],
@@ -173,8 +191,26 @@ test.each([
   [['--tool', 'Bash', '--input-json', '{'], 'is not JSON'],
   [['--tool', 'Bash', '--input', '@big'], 'longer than 1048576'],
   [['--tool', 'Bash', '--input', '@none'], 'cannot be read'],
-])('%j is refused: %s', async (line, message) => {
-  writeFileSync(join(work, 'big'), 'x'.repeat(1_048_577))
+]
+const layBig = () => writeFileSync(join(work, 'big'), 'x'.repeat(1_048_577))
+
+/** Reads the call of a line as svc does, without a process of its own. */
+async function callOf(line: readonly string[]): Promise<ToolCall> {
+  const match = matchCommand(await allCommands(), [...command, '@builder', ...line])!
+  const bound = bindValues(match.command, match.rest)
+  const parsed = parseQuickly(match.command, bound) ?? parseWithYargs(match.command, bound)
+  const sources = { cwd: work, readInput: () => Promise.reject(new Error('nothing is read from standard input')) }
+  const values = await valuesOf(match.command, parsed, sources)
+  return callFrom({ command: match.command, values, ...sources } as unknown as CommandContext)
+}
+
+test.each(refused)('%j is refused: %s', async (line, message) => {
+  layBig()
+  await expect(callOf(line)).rejects.toMatchObject({ exit: 'usage', message: expect.stringContaining(message) })
+})
+
+test.each(isLong ? refused : refused.slice(0, 1))('%j is refused by svc itself: %s', async (line, message) => {
+  layBig()
   const end = await home.svc([...command, '@builder', ...line], { cwd: work })
   expect([end.status, end.stderr]).toEqual([2, expect.stringContaining(message)])
 })

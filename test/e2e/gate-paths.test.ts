@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { version } from '../../shared/lib/version.ts'
 import type { RunSpec } from '../../shared/runs/spec.ts'
+import { isLong } from '../kit/forms.ts'
 import { ClaudeDevice } from '../kit/claude-device.ts'
 import type { StubTool } from '../kit/stub-llm.ts'
 
@@ -45,8 +46,12 @@ async function played(permissions: Partial<RunSpec['permissions']>, calls: reado
 }
 const shell = (command: string) => ({ kind: 'shell', command }) as const
 
-test("a rule that allows a folder allows nothing that a link in it leads to; the run's own svc needs none, and nothing comes along with it", async () => {
-  const { report, heard } = await played({ allow: ['Write(src/**)'] }, [
+test("a rule holds for a folder however a link leads into or out of it, svc's own files are out of reach, and the run's own svc needs no rule and nothing comes along with it", async () => {
+  writeFileSync(inWork('readme.txt'), 'hello from the work folder')
+  const { stateDir } = machine.device
+  const read = (path: string) => ({ name: 'Read', input: { file_path: path } })
+  const rules = { allow: ['Write(src/**)', 'Read', 'Bash(cat:*)'], deny: [`Read(${outside}/**)`] }
+  const { report, heard } = await played(rules, [
     write(inWork('src/plain.txt')),
     write(inWork('src/link/written.txt')),
     write(inWork('src/dangling.txt')),
@@ -54,7 +59,14 @@ test("a rule that allows a folder allows nothing that a link in it leads to; the
     shell('svc version'),
     shell('svc version && echo along'),
     shell('svc device status'),
+    read(inWork('src/link/id')),
+    read(`/proc/self/root${outside}/id`),
+    read(inWork('src/../../outside/id')),
+    read(join(stateDir, 'device-token')),
+    shell(`cat ${join(stateDir, 'device-token')}`),
+    read(inWork('readme.txt')),
   ])
+  // A rule that allows a folder allows nothing that a link in it leads to.
   expect(readFileSync(inWork('src/plain.txt'), 'utf8')).toBe('by claude\n')
   expect(existsSync(join(outside, 'written.txt'))).toBe(false)
   expect(existsSync(join(outside, 'new.txt'))).toBe(false)
@@ -62,31 +74,22 @@ test("a rule that allows a folder allows nothing that a link in it leads to; the
   expect(heard).toContain(version)
   expect(heard).not.toContain('along\\n')
   expect(heard.match(/no rule allows it/g)).toHaveLength(4)
-  expect(report).toMatchObject({ exitReason: 'completed', message: null })
-})
-
-test("a rule that forbids a folder forbids every way to it, svc's own files are out of reach, and everything else is as the rules say", async () => {
-  writeFileSync(inWork('readme.txt'), 'hello from the work folder')
-  const { stateDir } = machine.device
-  const { heard } = await played({ allow: ['Read', 'Bash'], deny: [`Read(${outside}/**)`] }, [
-    { name: 'Read', input: { file_path: inWork('src/link/id') } },
-    { name: 'Read', input: { file_path: `/proc/self/root${outside}/id` } },
-    { name: 'Read', input: { file_path: inWork('src/../../outside/id') } },
-    { name: 'Read', input: { file_path: join(stateDir, 'device-token') } },
-    shell(`cat ${join(stateDir, 'device-token')}`),
-    { name: 'Read', input: { file_path: inWork('readme.txt') } },
-  ])
+  // A rule that forbids a folder forbids every way to it.
   expect(heard).not.toContain('the key of a person')
-  expect(heard.match(/was denied/g)).toHaveLength(5)
+  expect(heard.match(/was denied/g)).toHaveLength(9)
   expect(heard).not.toContain('svc_dev_x')
   expect(heard.match(/holds files of svc itself/g)).toHaveLength(2)
   expect(heard).toContain('hello from the work folder')
+  expect(report).toMatchObject({ exitReason: 'completed', message: null })
 })
 
-test('a run whose agent was allowed nothing is no success', async () => {
-  const { report } = await played({}, [write(inWork('a.txt')), write(inWork('b.txt'))])
-  const message = expect.stringContaining(
-    'All 2 tool calls that the agent tried were denied by its permissions: the mode strict.',
-  )
-  expect(report).toMatchObject({ exitReason: 'error', message })
-})
+// In the short form harness-cursor.test.ts shows such a run, and call-judge.test.ts what is said of it.
+if (isLong) {
+  test('a run whose agent was allowed nothing is no success', async () => {
+    const { report } = await played({}, [write(inWork('a.txt')), write(inWork('b.txt'))])
+    const message = expect.stringContaining(
+      'All 2 tool calls that the agent tried were denied by its permissions: the mode strict.',
+    )
+    expect(report).toMatchObject({ exitReason: 'error', message })
+  })
+}

@@ -18,9 +18,10 @@ afterAll(() => system?.stop())
 
 const asking = `svc question ask "To sign the release" --secret-name release-key --provider internal --env RELEASE_KEY`
 
-test('an agent asks for a secret; the next run has it in its environment, and nobody else reads it', async () => {
+test('an agent waits for an answer and goes on with it, then asks for a secret; the next run has it in its environment, and nobody else reads it', async () => {
   const run = await scenario(system, {
     steps: [
+      'run=[ -n "$RELEASE_KEY" ] || svc question ask "Which colour?" --wait 60000 > answer.json; cat answer.json',
       // The run ends by the question: what follows it is not come to.
       `run=[ -n "$RELEASE_KEY" ] || { ${asking}; sleep 600; }`,
       'run=echo "it is $RELEASE_KEY"; printf %s "$RELEASE_KEY" | base64 -w0; echo',
@@ -29,7 +30,14 @@ test('an agent asks for a secret; the next run has it in its environment, and no
     ],
   })
   const first = await run.start()
+  const question = await waitFor(
+    async () => (await run.api.call<{ data: Question[] }>('GET', `/questions?runId=${first}`)).data[0] ?? null,
+    'the question',
+  )
+  expect(question).toMatchObject({ status: 'open', waitUntil: expect.any(String) })
+  await run.api.insist(`/questions/${question.id}/answer`, { answer: { text: 'Take the red one.' } })
   const ended = await run.api.waitForRun(first, 'succeeded')
+  expect(outputOf(await run.api.events(first)).output.toString()).toContain('the red one')
   expect(ended.exitReason).toBe('question_asked')
   expect(ended.waitingOn).toMatchObject({ kind: 'question', label: 'To sign the release' })
   const { data } = await run.api.call<{ data: Question[] }>('GET', '/questions?status=open')
@@ -63,19 +71,4 @@ test('an agent asks for a secret; the next run has it in its environment, and no
   noSecrets(system, forms)
   const key = join(system.server.dataDir, 'secrets.key')
   expect(statSync(key).mode & 0o777).toBe(0o600)
-})
-
-test('an agent waits for an answer and goes on with it, in the same run', async () => {
-  const run = await scenario(system, {
-    steps: ['run=svc question ask "Which colour?" --wait 60000 > answer.json; cat answer.json'],
-  })
-  const runId = await run.start()
-  const question = await waitFor(
-    async () => (await run.api.call<{ data: Question[] }>('GET', `/questions?runId=${runId}`)).data[0] ?? null,
-    'the question',
-  )
-  expect(question).toMatchObject({ status: 'open', waitUntil: expect.any(String) })
-  await run.api.insist(`/questions/${question.id}/answer`, { answer: { text: 'Take the red one.' } })
-  expect((await run.api.waitForRun(runId, 'succeeded')).exitReason).toBe('completed')
-  expect(outputOf(await run.api.events(runId)).output.toString()).toContain('the red one')
 })

@@ -4,12 +4,11 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { waitFor } from '../kit/programs.ts'
 import { codexDriver } from './harness/drivers.ts'
-import { limitCases, longCases } from './harness/long-cases.ts'
-import { shortCases } from './harness/short-cases.ts'
+import { longCases } from './harness/long-cases.ts'
+import { approvedCase, shortCases } from './harness/short-cases.ts'
 import { skillCases } from './harness/skill-cases.ts'
 import { stageFor } from './harness/stage.ts'
 
-// The quickest of the real ones, so it stands for the others in a usual run of the tests.
 const stage = stageFor(codexDriver)
 test('its first start was made apart, behind a wall where there is one, so that its runs begin with databases', async () => {
   const all = join(stage().device.stateDir, 'first-starts')
@@ -22,8 +21,9 @@ test('its first start was made apart, behind a wall where there is one, so that 
   expect(names.filter((name) => !/\.sqlite(-wal)?$/.test(name))).toEqual([])
 })
 
-shortCases(stage, codexDriver)
+// Recordings stand for the rest of the cases in the short form; harness-handover.test.ts shows what follows a provider that fails.
 if (isLong) {
+  shortCases(stage, codexDriver)
   longCases(stage, codexDriver)
   skillCases(stage)
-} else limitCases(stage, codexDriver)
+} else approvedCase(stage, codexDriver)

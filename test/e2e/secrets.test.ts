@@ -31,33 +31,12 @@ async function tokenOf(run: Scenario): Promise<string> {
   return readFileSync(file, 'utf8')
 }
 
-test('the token of a run, printed in many forms, stands nowhere', async () => {
-  const run = await scenario(system, {
-    steps: ['run=printf %s "$SVC_TOKEN" > GATES/token', 'touch=GATES/token-is-there', ...printing, 'env'],
-  })
-  const runId = await run.start()
-  const token = await tokenOf(run)
-  expect(token.split('.')).toHaveLength(3)
-  const { output, events } = await checkInvariants(system, run, runId, { exitReason: 'completed', hasChangeSet: false })
-  const changeSet = await run.api.raw('GET', `/runs/${runId}/change-set`)
-  const forms = [token, encodeURIComponent(token), ...[0, 1, 2].map((shift) => base64Core(token, shift))]
-  const told = [
-    output.toString(),
-    JSON.stringify(events),
-    JSON.stringify(changeSet),
-    JSON.stringify(await run.api.run(runId)),
-  ]
-  for (const form of forms)
-    for (const text of told) expect(text.includes(form), `the form ${form.slice(0, 12)}...`).toBe(false)
-  expect(output.toString()).toContain('[redacted:SVC_TOKEN]')
-  noSecrets(system, forms)
-})
-
-test('the harness gets no token of the device and none of a person, and reaches no more than its own', async () => {
+test('the token of a run, printed in many forms, stands nowhere; the harness gets no token of the device and none of a person', async () => {
   const run = await scenario(system, {
     steps: [
       'run=printf %s "$SVC_TOKEN" > GATES/token',
       'touch=GATES/token-is-there',
+      ...printing,
       'env',
       'touch=GATES/up',
       'await=GATES/end',
@@ -65,6 +44,7 @@ test('the harness gets no token of the device and none of a person, and reaches 
   })
   const runId = await run.start()
   const token = await tokenOf(run)
+  expect(token.split('.')).toHaveLength(3)
   await run.reached('up')
   const { identity, stateDir } = run.device
   const foreign = [identity.token, system.server.token]
@@ -81,7 +61,19 @@ test('the harness gets no token of the device and none of a person, and reaches 
   expect((await call('/api/v1/devices')).status).toBe(403)
   expect((await call('/api/v1/runs/current')).status).toBe(200)
   run.open('end')
-  const { output } = await checkInvariants(system, run, runId, { exitReason: 'completed' })
+  const { output, events } = await checkInvariants(system, run, runId, { exitReason: 'completed', hasChangeSet: false })
+  const changeSet = await run.api.raw('GET', `/runs/${runId}/change-set`)
+  const forms = [token, encodeURIComponent(token), ...[0, 1, 2].map((shift) => base64Core(token, shift))]
+  const told = [
+    output.toString(),
+    JSON.stringify(events),
+    JSON.stringify(changeSet),
+    JSON.stringify(await run.api.run(runId)),
+  ]
+  for (const form of forms)
+    for (const text of told) expect(text.includes(form), `the form ${form.slice(0, 12)}...`).toBe(false)
+  expect(output.toString()).toContain('[redacted:SVC_TOKEN]')
+  noSecrets(system, forms)
   for (const secret of foreign) expect(output.toString()).not.toContain(secret)
   for (const name of ['SVC_STATE_DIR', 'SVC_SPOOL', 'SVC_DATA_DIR']) expect(output.toString()).not.toContain(`${name}=`)
   expect((await call('/api/v1/runs/current')).status, 'dead with its run').toBe(401)

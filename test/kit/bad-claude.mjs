@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Stands in for a claude program that behaves badly, in the way that its prompt names. It begins as claude does.
+// Stands in for a claude program that behaves badly, in the ways that its prompt names. It begins and ends as claude does.
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 
@@ -44,7 +44,7 @@ const input = createInterface({ input: process.stdin })[Symbol.asyncIterator]()
 const next = async () => JSON.parse((await input.next()).value)
 const hello = await next()
 await say({ type: 'control_response', response: { subtype: 'success', request_id: hello.request_id, response: {} } })
-const [, how, mark] = /do (\w+) (\S+)/.exec((await next()).message.content[0].text)
+const [, how, mark] = /do (\S+) (\S+)/.exec((await next()).message.content[0].text)
 const forEver = () => new Promise(() => setInterval(() => {}, 60_000))
 const end = async () => {
   await say(text('The last words.'))
@@ -60,15 +60,12 @@ const ways = {
     await write('{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"')
     for (let megabytes = 0; megabytes < 48; megabytes++) await write('x'.repeat(1024 * 1024))
     await write('"}]}}\n')
-    await end()
   },
   async noText() {
     await write(Buffer.from([0xff, 0xfe, 0x80, 0x7b, 0xc3, 0x0a]))
-    await end()
   },
   async wrongShape() {
     await write('{"type":"assistant","message":7}\n[1,2]\n{"type":{}}\n{"type":"control_request"}\nnull\n')
-    await end()
   },
   async goesOn() {
     await say(text('The last words.'))
@@ -84,19 +81,16 @@ const ways = {
     await write(both.map((each) => `${JSON.stringify({ session_id: 'ses-1', ...each })}\n`).join(''))
     const { response } = await next()
     await say(text(JSON.stringify(response)))
-    await end()
   },
   async otherSession() {
     await say({ type: 'control_response', response: { subtype: 'success', request_id: 'never-asked', response: {} } })
     await say({ ...text('Of another session.'), session_id: 'ses-other' })
     await say({ type: 'system', subtype: 'init', model: 'bad', session_id: 'ses-other' })
-    await end()
   },
   async closesInput() {
     process.stdin.destroy()
     await say(ask('one', 'echo allowed', 'call-1'))
     await say(text('I hear nothing.'))
-    process.exit(0)
   },
   async forksAway() {
     const stays = `trap '' HUP INT TERM; while :; do sleep 1; done # ${mark}`
@@ -106,4 +100,5 @@ const ways = {
   },
   end,
 }
-await ways[how]()
+for (const each of how.split(',')) await ways[each]()
+await end()

@@ -152,7 +152,7 @@ function sessionCases(stageOf: () => Stage, { shell, skills, keepsInstructions }
   })
 }
 
-export function limitCases(stageOf: () => Stage, { models, backupBy, limit, shell, signedOut }: HarnessDriver): void {
+function limitCases(stageOf: () => Stage, { models, backupBy, limit, shell, signedOut }: HarnessDriver): void {
   describe('limits and providers', () => {
     test('past its limit of turns it is stopped', async () => {
       const stage = stageOf()

@@ -1,10 +1,22 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { changeSetIsRight } from '../../kit/invariants.ts'
 import { waitFor } from '../../kit/programs.ts'
 import type { HarnessDriver } from './drivers.ts'
-import { dataOf, ended, newAgent, plays, says, asked, successorOf, withTools, type Stage } from './stage.ts'
+import {
+  dataOf,
+  ended,
+  newAgent,
+  plays,
+  says,
+  asked,
+  successorOf,
+  withTools,
+  type EndedRun,
+  type Stage,
+  type StagedAgent,
+} from './stage.ts'
 
 /** Tests what every harness does alike. */
 export function shortCases(stageOf: () => Stage, driver: HarnessDriver): void {
@@ -60,59 +72,101 @@ function workCases(stageOf: () => Stage, { tellsUsage, shell }: HarnessDriver): 
 }
 
 /** Tests that nothing is called which may not be. */
-export function gateCases(stageOf: () => Stage, driver: HarnessDriver): void {
-  askCase(stageOf, driver)
-  strictCase(stageOf, driver)
+function gateCases(stageOf: () => Stage, driver: HarnessDriver): void {
+  approvedCase(stageOf, driver)
+  if (!driver.holdsStrict) strictCase(stageOf)
 }
 
-/** Tests what each run of the tests shows of every harness. */
-export function askCase(stageOf: () => Stage, { shell }: HarnessDriver): void {
-  test('a call that must be asked: a person approves it, and the woken run makes it in the same session', async () => {
+/** Tests in two runs what the short form shows of a harness. */
+export function approvedCase(stageOf: () => Stage, driver: HarnessDriver): void {
+  test('a call that is allowed is made, one that is denied is not, and one that is asked is made in the same session once a person has approved it', async () => {
     const stage = stageOf()
     const { api } = stage
-    const agent = await newAgent(stage, 'Careful', withTools({ ask: ['Bash'] }))
-    const command = 'echo shipped > shipped.txt'
-    const call = shell(command)
-    await says(stage, [{ text: 'I ship it.', tool: call }, { text: 'Not reached.' }])
-    const first = await plays(stage, agent, { prompt: 'Ship it.', exitReason: 'approval_requested' })
-    expect(dataOf(first.events, 'permission')).toMatchObject([
-      { name: 'Bash', decision: 'ask', ask: { toolArgs: { command } } },
+    const { agent, first, approval } = await asksOnce(stage, driver)
+    const { shell, stopsAtDenial, tellsUsage } = driver
+    await says(stage, [
+      { text: 'Thank you.', tool: shell(asking), usage: { input: 300, output: 30 } },
+      ...(stopsAtDenial ? [{ tool: shell(denying) }] : []),
+      { text: 'Shipped.', usage: { input: 400, output: 40 } },
     ])
-    expect(existsSync(join(agent.folder, 'shipped.txt'))).toBe(false)
-    const { data } = await api.call<{ data: { id: string; runId: string }[] }>('GET', '/approvals')
-    const [approval] = data.filter((each) => each.runId === first.run.id)
-    expect(approval).toMatchObject({
-      trigger: 'tool_permission',
-      gatedThing: { name: 'Bash', safeSummary: `Bash: ${command}` },
-    })
-    await says(stage, [{ text: 'Thank you.', tool: call }, { text: 'Shipped.' }])
-    await api.insist(`/approvals/${approval!.id}/approve`)
+    await api.insist(`/approvals/${approval.id}/approve`)
     const after = await ended(stage, await successorOf(stage, first.run.id), 'completed')
-    expect(dataOf(after.events, 'permission')).toMatchObject([
-      { name: 'Bash', decision: 'allow', rule: `approval:${approval!.id}` },
+    expect(decisionsOf(after)).toEqual([
+      `allow approval:${approval.id}`,
+      ...(stopsAtDenial ? [`deny Bash(${denying})`] : []),
     ])
     expect(dataOf(after.events, 'session')).toMatchObject([{ sessionId: first.sessionId, resumed: true }])
-    expect(readFileSync(join(agent.folder, 'shipped.txt'), 'utf8')).toBe('shipped\n')
+    expect(dataOf(after.events, 'result')).toMatchObject([{ text: stopsAtDenial ? '' : 'Shipped.', isError: false }])
+    const used = dataOf(after.events, 'usage').at(-1)
+    if (tellsUsage) expect(used).toMatchObject({ inputTokens: 700, outputTokens: 70 })
+    else expect(used).toBeUndefined()
+    expect(madeIn(agent)).toEqual(['made.txt', 'shipped'])
   })
 }
 
-function strictCase(stageOf: () => Stage, { holdsStrict, shell }: HarnessDriver): void {
-  test('in the mode strict it makes what a rule allows and calls its svc, or does not start', async () => {
+/** The first of these two runs, for a harness whose starts take long: recordings show how its session is gone on with. */
+export function askedCase(stageOf: () => Stage, driver: HarnessDriver): void {
+  test('what it may do is done, and a call that is asked ends the run with the question and is not made', async () => {
+    await asksOnce(stageOf(), driver)
+  })
+}
+
+const asking = 'mkdir shipped'
+const denying = 'touch denied.txt'
+const madeIn = ({ folder }: StagedAgent) =>
+  ['made.txt', 'denied.txt', 'shipped'].filter((name) => existsSync(join(folder, name)))
+const decisionsOf = ({ events }: EndedRun) =>
+  dataOf(events, 'permission').map(({ decision, rule }) => [decision, rule].join(' '))
+
+/** Plays a run until it asks a person: its model has a call of its svc, one allowed by a rule, and one denied before. */
+async function asksOnce(stage: Stage, { holdsStrict, stopsAtDenial, shell }: HarnessDriver) {
+  const denied = holdsStrict ? { defaultMode: 'strict' } : { deny: [`Bash(${denying})`] }
+  const tools = { allow: ['Bash(touch made.txt)'], ask: ['Bash(mkdir:*)'], ...denied }
+  const agent = await newAgent(stage, 'Careful', withTools(tools))
+  const commands = ['svc agent get @careful', 'touch made.txt', ...(stopsAtDenial ? [] : [denying]), asking]
+  const steps = commands.map((command, index) => ({ text: `Step ${index}.`, tool: shell(command) }))
+  await says(stage, [...steps, { text: 'Not reached.' }])
+  const first = await plays(stage, agent, { prompt: 'Ship it.', exitReason: 'approval_requested' })
+  expect(first.run).toMatchObject({ harness: { id: stage.driver.harness } })
+  expect(first.sessionId).toEqual(expect.stringMatching(/^[\w-]{8,}$/))
+  const texts = dataOf(first.events, 'text').map(({ text }) => text)
+  expect(texts.join('')).toBe(steps.map(({ text }) => text).join(''))
+  expect(dataOf(first.events, 'tool_call')).toMatchObject(
+    commands.map((command) => ({ name: 'Bash', input: { command } })),
+  )
+  const whatDenies = holdsStrict ? '' : `Bash(${denying})`
+  expect(decisionsOf(first)).toEqual([
+    'allow svc',
+    'allow Bash(touch made.txt)',
+    ...(stopsAtDenial ? [] : [`deny ${whatDenies}`]),
+    'ask Bash(mkdir:*)',
+  ])
+  expect(dataOf(first.events, 'permission').at(-1)).toMatchObject({ ask: { toolArgs: { command: asking } } })
+  const results = dataOf(first.events, 'tool_result')
+  expect(results.slice(0, 2)).toMatchObject([
+    { isError: false, output: expect.stringContaining('Careful') },
+    { isError: false },
+  ])
+  expect((await asked(stage))[0]).toContain('You run unattended, as an agent of svc')
+  if (!stopsAtDenial) {
+    expect(results[2]).toMatchObject({ isError: true })
+    expect((await asked(stage)).at(-1)).toMatch(/denied|rejected|declined|not allowed/i)
+  }
+  expect(madeIn(agent)).toEqual(['made.txt'])
+  const { data } = await stage.api.call<{ data: { id: string; runId: string }[] }>('GET', '/approvals')
+  const [approval] = data.filter((each) => each.runId === first.run.id)
+  expect(approval).toMatchObject({
+    trigger: 'tool_permission',
+    gatedThing: { name: 'Bash', safeSummary: `Bash: ${asking}` },
+  })
+  return { agent, first, approval: approval! }
+}
+
+export function strictCase(stageOf: () => Stage): void {
+  test('in the mode strict, which it cannot hold, it does not start', async () => {
     const stage = stageOf()
     const agent = await newAgent(stage, 'Strict', withTools({ defaultMode: 'strict', allow: ['Bash(echo made:*)'] }))
-    const calls = ['echo made', 'svc agent get @strict', 'touch not-allowed.txt']
-    await says(stage, [{ tools: calls.map(shell) }, { text: 'That was it.' }])
-    if (!holdsStrict) {
-      const { run } = await plays(stage, agent, { exitReason: 'harness_start_failed' })
-      expect(run.errorMessage).toContain('strict')
-      return
-    }
-    const { events } = await plays(stage, agent, {})
-    // Some ask about all calls of a turn at once.
-    const decisions = dataOf(events, 'permission').map(({ decision, rule }) => [decision, rule].join(' '))
-    expect(decisions.toSorted()).toEqual(['allow Bash(echo made:*)', 'allow svc', 'deny '])
-    const outputs = dataOf(events, 'tool_result').map(({ output }) => String(output))
-    expect(outputs.filter((output) => output.includes('Strict'))).toHaveLength(1)
-    expect(existsSync(join(agent.folder, 'not-allowed.txt'))).toBe(false)
+    const { run } = await plays(stage, agent, { exitReason: 'harness_start_failed' })
+    expect(run.errorMessage).toContain('strict')
   })
 }

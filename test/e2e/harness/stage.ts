@@ -108,7 +108,8 @@ export async function ended({ api }: Stage, runId: string, exitReason: string): 
       return ['succeeded', 'failed', 'cancelled'].includes(now.status) ? now : null
     },
     `${runId} ends`,
-    { ms: 240_000 },
+    // A program takes seconds to start; questions that come more often than that take them from it.
+    { ms: 240_000, everyMs: 250 },
   )
   const events = await api.events(runId)
   if (run.exitReason !== exitReason)

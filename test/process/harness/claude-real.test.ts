@@ -14,8 +14,8 @@ import { startStubLlm } from '../../kit/stub-llm.ts'
 import type { StubLlm, StubStep } from '../../kit/stub-llm.ts'
 
 /**
- * Drives the real Claude Code over real pipes; only the model's server is scripted. Recordings stand for the rest of the
- * cases in a usual run.
+ * Drives the real Claude Code over real pipes; only the model's server is scripted. In the short form recordings
+ * stand for most of it, and harness-claude.test.ts shows its runs, its session and its MCP servers.
  */
 
 let found: Fetched
@@ -77,103 +77,112 @@ describe('claude is found', () => {
   })
 })
 
-describe('a run', () => {
-  it('says its words, calls its tool, ends with its result, usage and session', async () => {
-    await script(
-      { thinking: 'A file, then.', ...writeFile, usage: { input: 300, output: 30, cacheRead: 7 } },
-      { text: 'The file is there.', usage: { input: 400, output: 40 } },
-    )
-    const run = drive({
-      spec: {
-        agentMd: 'You are Ada of the harbour.',
-        prompt: 'Make the file.',
-        model: 'claude-opus-5-5',
-        reasoningEffort: 'minimal',
-        speed: 'fast',
-      },
-    })
-    const { outcome, exitCode } = await run.done
-    expect(outcome).toMatchObject({ exitReason: 'completed', message: null, resumeRefused: false })
-    expect(exitCode).toBe(0)
-    expect(readFileSync(join(machine.cwd, 'made.txt'), 'utf8')).toBe('by claude\n')
-    expect(dataOf(run.events, 'session')).toEqual([{ sessionId: outcome.sessionId, model: 'claude-opus-5-5' }])
-    expect(dataOf(run.events, 'thinking')).toEqual([{ text: 'A file, then.' }])
-    expect(dataOf(run.events, 'text').map(({ text }) => text)).toEqual(['I write it.', 'The file is there.'])
-    const [call] = dataOf(run.events, 'tool_call')
-    expect(call).toMatchObject({ name: 'Write' })
-    expect(dataOf(run.events, 'tool_result')).toMatchObject([{ toolCallId: call?.toolCallId, isError: false }])
-    expect(run.asks).toMatchObject([{ toolCallId: call?.toolCallId, name: 'Write', input: { content: 'by claude\n' } }])
-    expect(dataOf(run.events, 'usage').at(-1)).toMatchObject({ inputTokens: 700, outputTokens: 70, cacheReadTokens: 7 })
-    expect(run.events.at(-1)).toEqual({ kind: 'result', data: { text: 'The file is there.', isError: false } })
-    const [request] = await stub.requests()
-    expect(JSON.stringify(request?.body['system'])).toContain('You are Ada of the harbour.')
-    expect(JSON.stringify(request?.body['messages'])).toContain('Make the file.')
-    expect(request?.body).toMatchObject({ speed: 'fast', output_config: { effort: 'low' } })
-  })
-
-  it('goes on with its session in a later process, counts only itself, reads the new AGENT.md and has the new MCP servers asked', async () => {
-    await script({ text: 'My name is Ada.' })
-    const first = await drive({ spec: { prompt: 'Who are you?', agentMd: 'You are Ada.' } }).done
-    const says = (text: string) => ({ name: 'mcp__files__say', input: { text } })
-    // The person's own, one of them with the name of one of the workspace's.
-    const settings = join(machine.home, '.claude', '.claude.json')
-    const theirs = { files: { command: 'false' }, own: { ...servedBy('HOME')['files'] } }
-    writeFileSync(
-      settings,
-      JSON.stringify({ ...(JSON.parse(readFileSync(settings, 'utf8')) as object), mcpServers: theirs }),
-    )
-    const ofOwn = { ...says('yes'), name: 'mcp__own__say' }
-    await script({ tools: [says('yes'), says('no'), ofOwn] }, { text: 'As I said.' })
-    const run = drive({
-      machine: { ...machine, env: { ...machine.env, WORD: 'a ${HOME} word' } },
-      spec: {
-        prompt: 'Once more?',
-        agentMd: 'You are Ada the second.',
-        resumeSessionId: first.outcome.sessionId,
-        mcpServers: servedBy('WORD'),
-      },
-      decide: ({ input }) =>
-        isDeepStrictEqual(input, { text: 'yes' })
-          ? { behavior: 'allow', rule: null }
-          : { behavior: 'deny', message: 'No.' },
-    })
-    const { outcome } = await run.done
-    expect(outcome).toMatchObject({ exitReason: 'completed', sessionId: first.outcome.sessionId })
-    expect(dataOf(run.events, 'session')).toMatchObject([{ sessionId: first.outcome.sessionId, resumed: true }])
-    expect(dataOf(run.events, 'usage').at(-1)).toMatchObject({ inputTokens: 200, outputTokens: 40 })
-    const [request] = await stub.requests()
-    expect(run.asks.map(({ name }) => name).toSorted()).toEqual(['mcp__files__say', 'mcp__files__say', 'mcp__own__say'])
-    const said = dataOf(run.events, 'tool_result').map(({ isError, output }) => (isError ? 'refused' : output))
-    const expected = ['said yes with a ${HOME} word else', `said yes with ${machine.home} else`, 'refused']
-    expect(said.toSorted()).toEqual(expected.toSorted())
-    expect(JSON.stringify(request?.body['tools'])).toContain('mcp__files__say')
-    const messages = JSON.stringify(request?.body['messages'])
-    expect(messages).toContain('Who are you?')
-    expect(messages).toContain('My name is Ada.')
-    expect(JSON.stringify(request?.body['system'])).toContain('You are Ada the second.')
-  })
-
-  it('makes its session smaller when told to without a terminal, and goes on with what is left', async () => {
-    await script({ text: 'My word is heron.' })
-    const first = await drive({ spec: { prompt: 'Say a word.' } }).done
-    await script({ text: '<summary>A bird was named.</summary>' })
-    const compaction = drive({ spec: { prompt: '/compact', resumeSessionId: first.outcome.sessionId } })
-    const { outcome } = await compaction.done
-    expect(outcome).toMatchObject({ exitReason: 'completed', sessionId: first.outcome.sessionId })
-    expect(compaction.asks).toEqual([])
-    expect(dataOf(compaction.events, 'result')).toMatchObject([{ text: '', isError: false }])
-    expect(dataOf(compaction.events, 'usage').at(-1)?.costUsd).toMatch(/^0\.\d+$/)
-
-    await script({ text: 'Yes.' })
-    await drive({ spec: { prompt: 'Go on.', resumeSessionId: outcome.sessionId } }).done
-    const asked = JSON.stringify((await stub.requests())[0]?.body['messages'])
-    expect(asked).toContain('A bird was named.')
-    expect(asked).not.toContain('heron')
-  })
-})
-
+// Recordings show the rest of it in the short form.
 if (isLong) {
   describe('a run', () => {
+    it('says its words, calls its tool, ends with its result, usage and session', async () => {
+      await script(
+        { thinking: 'A file, then.', ...writeFile, usage: { input: 300, output: 30, cacheRead: 7 } },
+        { text: 'The file is there.', usage: { input: 400, output: 40 } },
+      )
+      const run = drive({
+        spec: {
+          agentMd: 'You are Ada of the harbour.',
+          prompt: 'Make the file.',
+          model: 'claude-opus-5-5',
+          reasoningEffort: 'minimal',
+          speed: 'fast',
+        },
+      })
+      const { outcome, exitCode } = await run.done
+      expect(outcome).toMatchObject({ exitReason: 'completed', message: null, resumeRefused: false })
+      expect(exitCode).toBe(0)
+      expect(readFileSync(join(machine.cwd, 'made.txt'), 'utf8')).toBe('by claude\n')
+      expect(dataOf(run.events, 'session')).toEqual([{ sessionId: outcome.sessionId, model: 'claude-opus-5-5' }])
+      expect(dataOf(run.events, 'thinking')).toEqual([{ text: 'A file, then.' }])
+      expect(dataOf(run.events, 'text').map(({ text }) => text)).toEqual(['I write it.', 'The file is there.'])
+      const [call] = dataOf(run.events, 'tool_call')
+      expect(call).toMatchObject({ name: 'Write' })
+      expect(dataOf(run.events, 'tool_result')).toMatchObject([{ toolCallId: call?.toolCallId, isError: false }])
+      expect(run.asks).toMatchObject([
+        { toolCallId: call?.toolCallId, name: 'Write', input: { content: 'by claude\n' } },
+      ])
+      expect(dataOf(run.events, 'usage').at(-1)).toMatchObject({
+        inputTokens: 700,
+        outputTokens: 70,
+        cacheReadTokens: 7,
+      })
+      expect(run.events.at(-1)).toEqual({ kind: 'result', data: { text: 'The file is there.', isError: false } })
+      const [request] = await stub.requests()
+      expect(JSON.stringify(request?.body['system'])).toContain('You are Ada of the harbour.')
+      expect(JSON.stringify(request?.body['messages'])).toContain('Make the file.')
+      expect(request?.body).toMatchObject({ speed: 'fast', output_config: { effort: 'low' } })
+    })
+
+    it('goes on with its session in a later process, counts only itself, reads the new AGENT.md and has the new MCP servers asked', async () => {
+      await script({ text: 'My name is Ada.' })
+      const first = await drive({ spec: { prompt: 'Who are you?', agentMd: 'You are Ada.' } }).done
+      const says = (text: string) => ({ name: 'mcp__files__say', input: { text } })
+      // The person's own, one of them with the name of one of the workspace's.
+      const settings = join(machine.home, '.claude', '.claude.json')
+      const theirs = { files: { command: 'false' }, own: { ...servedBy('HOME')['files'] } }
+      writeFileSync(
+        settings,
+        JSON.stringify({ ...(JSON.parse(readFileSync(settings, 'utf8')) as object), mcpServers: theirs }),
+      )
+      const ofOwn = { ...says('yes'), name: 'mcp__own__say' }
+      await script({ tools: [says('yes'), says('no'), ofOwn] }, { text: 'As I said.' })
+      const run = drive({
+        machine: { ...machine, env: { ...machine.env, WORD: 'a ${HOME} word' } },
+        spec: {
+          prompt: 'Once more?',
+          agentMd: 'You are Ada the second.',
+          resumeSessionId: first.outcome.sessionId,
+          mcpServers: servedBy('WORD'),
+        },
+        decide: ({ input }) =>
+          isDeepStrictEqual(input, { text: 'yes' })
+            ? { behavior: 'allow', rule: null }
+            : { behavior: 'deny', message: 'No.' },
+      })
+      const { outcome } = await run.done
+      expect(outcome).toMatchObject({ exitReason: 'completed', sessionId: first.outcome.sessionId })
+      expect(dataOf(run.events, 'session')).toMatchObject([{ sessionId: first.outcome.sessionId, resumed: true }])
+      expect(dataOf(run.events, 'usage').at(-1)).toMatchObject({ inputTokens: 200, outputTokens: 40 })
+      const [request] = await stub.requests()
+      expect(run.asks.map(({ name }) => name).toSorted()).toEqual([
+        'mcp__files__say',
+        'mcp__files__say',
+        'mcp__own__say',
+      ])
+      const said = dataOf(run.events, 'tool_result').map(({ isError, output }) => (isError ? 'refused' : output))
+      const expected = ['said yes with a ${HOME} word else', `said yes with ${machine.home} else`, 'refused']
+      expect(said.toSorted()).toEqual(expected.toSorted())
+      expect(JSON.stringify(request?.body['tools'])).toContain('mcp__files__say')
+      const messages = JSON.stringify(request?.body['messages'])
+      expect(messages).toContain('Who are you?')
+      expect(messages).toContain('My name is Ada.')
+      expect(JSON.stringify(request?.body['system'])).toContain('You are Ada the second.')
+    })
+
+    it('makes its session smaller when told to without a terminal, and goes on with what is left', async () => {
+      await script({ text: 'My word is heron.' })
+      const first = await drive({ spec: { prompt: 'Say a word.' } }).done
+      await script({ text: '<summary>A bird was named.</summary>' })
+      const compaction = drive({ spec: { prompt: '/compact', resumeSessionId: first.outcome.sessionId } })
+      const { outcome } = await compaction.done
+      expect(outcome).toMatchObject({ exitReason: 'completed', sessionId: first.outcome.sessionId })
+      expect(compaction.asks).toEqual([])
+      expect(dataOf(compaction.events, 'result')).toMatchObject([{ text: '', isError: false }])
+      expect(dataOf(compaction.events, 'usage').at(-1)?.costUsd).toMatch(/^0\.\d+$/)
+
+      await script({ text: 'Yes.' })
+      await drive({ spec: { prompt: 'Go on.', resumeSessionId: outcome.sessionId } }).done
+      const asked = JSON.stringify((await stub.requests())[0]?.body['messages'])
+      expect(asked).toContain('A bird was named.')
+      expect(asked).not.toContain('heron')
+    })
+
     it('sends the effort that was asked for, and stops at the limit of turns', async () => {
       await stub.script({ run: { loop: true, steps: [{ tool: { kind: 'shell', command: 'echo again' } }] } })
       const run = drive({ spec: { reasoningEffort: 'minimal', maxTurns: 2, backupModel: 'claude-haiku-4-5' } })
@@ -217,21 +226,23 @@ if (isLong) {
 }
 
 describe('a tool call', () => {
-  it('that is denied is not made, also one that only reads, and the model reads why', async () => {
-    writeFileSync(join(machine.cwd, 'secret.txt'), 'the secret')
-    const reading = { name: 'Read', input: { file_path: join(machine.cwd, 'secret.txt') } }
-    const writing = { kind: 'write', path: 'forbidden.txt', content: 'x' } as const
-    await script({ tool: writing }, { tool: reading }, { text: 'Then not.' })
-    const run = drive({ decide: () => ({ behavior: 'deny', message: 'Not on the list of this agent.' }) })
-    expect((await run.done).outcome).toMatchObject({ exitReason: 'completed' })
-    expect(run.asks).toMatchObject([{ name: 'Write' }, { name: 'Read' }])
-    expect(existsSync(join(machine.cwd, 'forbidden.txt'))).toBe(false)
-    const refused = { isError: true, output: expect.stringContaining('Not on the list') }
-    expect(dataOf(run.events, 'tool_result')).toMatchObject([refused, refused])
-    const messages = JSON.stringify((await stub.requests()).at(-1)?.body['messages'])
-    expect(messages).toContain('Not on the list of this agent.')
-    expect(messages).not.toContain('the secret')
-  })
+  if (isLong) {
+    it('that is denied is not made, also one that only reads, and the model reads why', async () => {
+      writeFileSync(join(machine.cwd, 'secret.txt'), 'the secret')
+      const reading = { name: 'Read', input: { file_path: join(machine.cwd, 'secret.txt') } }
+      const writing = { kind: 'write', path: 'forbidden.txt', content: 'x' } as const
+      await script({ tool: writing }, { tool: reading }, { text: 'Then not.' })
+      const run = drive({ decide: () => ({ behavior: 'deny', message: 'Not on the list of this agent.' }) })
+      expect((await run.done).outcome).toMatchObject({ exitReason: 'completed' })
+      expect(run.asks).toMatchObject([{ name: 'Write' }, { name: 'Read' }])
+      expect(existsSync(join(machine.cwd, 'forbidden.txt'))).toBe(false)
+      const refused = { isError: true, output: expect.stringContaining('Not on the list') }
+      expect(dataOf(run.events, 'tool_result')).toMatchObject([refused, refused])
+      const messages = JSON.stringify((await stub.requests()).at(-1)?.body['messages'])
+      expect(messages).toContain('Not on the list of this agent.')
+      expect(messages).not.toContain('the secret')
+    })
+  }
 
   const allowing = { disableAllHooks: true, permissions: { allow: ['Bash'] } }
   const bypassing = { permissions: { defaultMode: 'bypassPermissions' } }
@@ -269,10 +280,12 @@ describe('a tool call', () => {
 })
 
 describe('a hostile repository', () => {
-  it.each([
+  type Hostile = [string, 'strict' | 'full', string[]]
+  const unrestricted: Hostile = ['has its say where nobody restricts anything', 'full', ['start', 'helper', 'server']]
+  it.each<Hostile>([
     ['starts nothing where lists have a say, and its CLAUDE.md is read', 'strict', []],
-    ['has its say where nobody restricts anything', 'full', ['start', 'helper', 'server']],
-  ] as const)('%s', async (_, defaultMode, started) => {
+    ...(isLong ? [unrestricted] : []),
+  ])('%s', async (_, defaultMode, started) => {
     const hostile = newMachine({ apiKey: 'dummy' })
     const { cwd } = hostile
     const makes = (name: string) => `touch '${join(cwd, name)}'`
@@ -299,48 +312,50 @@ it('a call that waits when the process that decides is killed is never made, and
   expect(existsSync(join(machine.cwd, 'unanswered.txt'))).toBe(false)
 })
 
-describe('told to stop with a refusal', () => {
-  it('it asks about all calls of the turn, ends by itself, asks the model no more, and its session can be gone on with', async () => {
-    const stop = () => ({ behavior: 'deny', message: 'A person is asked.', stop: true }) as const
-    const writing = { kind: 'write', path: 'asked.txt', content: 'x' } as const
-    const shells = ['one', 'two'].map((name) => ({ kind: 'shell', command: `echo ${name} > ${name}.txt` }) as const)
-    await script(
-      { tools: [writing, ...shells] },
-      { text: 'I go on all the same.', tool: { kind: 'shell', command: 'echo no > no.txt' } },
-    )
-    const run = drive({ decide: stop })
-    const { outcome } = await run.done
-    expect(run.asks).toHaveLength(3)
-    expect(await stub.requests()).toHaveLength(1)
-    const isThere = (name: string) => existsSync(join(machine.cwd, `${name}.txt`))
-    expect(['asked', 'one', 'two', 'no'].filter(isThere)).toEqual([])
+if (isLong) {
+  describe('told to stop with a refusal', () => {
+    it('it asks about all calls of the turn, ends by itself, asks the model no more, and its session can be gone on with', async () => {
+      const stop = () => ({ behavior: 'deny', message: 'A person is asked.', stop: true }) as const
+      const writing = { kind: 'write', path: 'asked.txt', content: 'x' } as const
+      const shells = ['one', 'two'].map((name) => ({ kind: 'shell', command: `echo ${name} > ${name}.txt` }) as const)
+      await script(
+        { tools: [writing, ...shells] },
+        { text: 'I go on all the same.', tool: { kind: 'shell', command: 'echo no > no.txt' } },
+      )
+      const run = drive({ decide: stop })
+      const { outcome } = await run.done
+      expect(run.asks).toHaveLength(3)
+      expect(await stub.requests()).toHaveLength(1)
+      const isThere = (name: string) => existsSync(join(machine.cwd, `${name}.txt`))
+      expect(['asked', 'one', 'two', 'no'].filter(isThere)).toEqual([])
 
-    await script({ tool: writing }, { text: 'Written.' })
-    const again = drive({ spec: { prompt: 'It was approved.', resumeSessionId: outcome.sessionId } })
-    expect((await again.done).outcome).toMatchObject({ exitReason: 'completed', sessionId: outcome.sessionId })
-    expect(again.asks[0]).toMatchObject({ name: run.asks[0]!.name, input: run.asks[0]!.input })
-    expect(readFileSync(join(machine.cwd, 'asked.txt'), 'utf8')).toBe('x')
-    expect(JSON.stringify((await stub.requests())[0]?.body['messages'])).toContain('A person is asked.')
-  })
-})
-
-describe('trouble', () => {
-  it('with a used-up allowance says when it begins anew', async () => {
-    const resetsAt = Math.floor(Date.now() / 1000) + 3_600
-    const headers = {
-      'anthropic-ratelimit-unified-status': 'rejected',
-      'anthropic-ratelimit-unified-reset': String(resetsAt),
-      'anthropic-ratelimit-unified-representative-claim': 'five_hour',
-    }
-    await stub.script({ run: { loop: true, steps: [{ error: { status: 429, headers } }] } })
-    const subscriber = newMachine({ apiKey: null, oauthToken: 'dummy' })
-    expect((await drive({ machine: subscriber }).done).outcome).toMatchObject({
-      exitReason: 'rate_limited',
-      limitResetsAt: resetsAt * 1000,
+      await script({ tool: writing }, { text: 'Written.' })
+      const again = drive({ spec: { prompt: 'It was approved.', resumeSessionId: outcome.sessionId } })
+      expect((await again.done).outcome).toMatchObject({ exitReason: 'completed', sessionId: outcome.sessionId })
+      expect(again.asks[0]).toMatchObject({ name: run.asks[0]!.name, input: run.asks[0]!.input })
+      expect(readFileSync(join(machine.cwd, 'asked.txt'), 'utf8')).toBe('x')
+      expect(JSON.stringify((await stub.requests())[0]?.body['messages'])).toContain('A person is asked.')
     })
   })
+}
 
-  if (isLong) {
+if (isLong) {
+  describe('trouble', () => {
+    it('with a used-up allowance says when it begins anew', async () => {
+      const resetsAt = Math.floor(Date.now() / 1000) + 3_600
+      const headers = {
+        'anthropic-ratelimit-unified-status': 'rejected',
+        'anthropic-ratelimit-unified-reset': String(resetsAt),
+        'anthropic-ratelimit-unified-representative-claim': 'five_hour',
+      }
+      await stub.script({ run: { loop: true, steps: [{ error: { status: 429, headers } }] } })
+      const subscriber = newMachine({ apiKey: null, oauthToken: 'dummy' })
+      expect((await drive({ machine: subscriber }).done).outcome).toMatchObject({
+        exitReason: 'rate_limited',
+        limitResetsAt: resetsAt * 1000,
+      })
+    })
+
     it('with a rate limit ends as that, after retries that are told', async () => {
       await stub.script({ run: { loop: true, steps: [{ error: { status: 429 } }] } })
       const run = drive()
@@ -389,5 +404,5 @@ describe('trouble', () => {
       expect(outcome.message).toMatch(/without a result/)
       expect(dataOf(run.events, 'result')).toEqual([])
     })
-  }
-})
+  })
+}

@@ -15,8 +15,8 @@ import { fetchHarness, servedBy, type DriveOptions, type Fetched, type HarnessMa
 import { startStubLlm, type StubLlm, type StubStep } from '../../kit/stub-llm.ts'
 
 /**
- * Drives the real codex over real pipes; only the model's server is scripted. Recordings and the tests of `test/e2e` stand
- * for the rest of the cases in a usual run.
+ * Drives the real codex over real pipes; only the model's server is scripted. In the short form recordings stand for
+ * most of it, and harness-codex.test.ts shows its runs, its session and its first start.
  */
 
 let found: Fetched
@@ -78,134 +78,149 @@ describe('codex is found', () => {
   })
 })
 
-describe('a run', () => {
-  it('says its words, calls its tool, ends with its result, usage and session', async () => {
-    await script(
-      {
-        thinking: 'A file, then.',
-        text: 'I write it.',
-        ...shell('echo made > made.txt; cat made.txt'),
-        usage: { input: 300, output: 30, cacheRead: 7 },
-      },
-      { text: 'The file is there.', usage: { input: 400, output: 40 } },
-    )
-    const run = drive({
-      // It needs as many turns as it may have.
-      spec: { agentMd: 'You are Ada of the harbour.', prompt: 'Make the file.', reasoningEffort: 'high', maxTurns: 2 },
+if (isLong) {
+  describe('a run', () => {
+    it('says its words, calls its tool, ends with its result, usage and session', async () => {
+      await script(
+        {
+          thinking: 'A file, then.',
+          text: 'I write it.',
+          ...shell('echo made > made.txt; cat made.txt'),
+          usage: { input: 300, output: 30, cacheRead: 7 },
+        },
+        { text: 'The file is there.', usage: { input: 400, output: 40 } },
+      )
+      const run = drive({
+        // It needs as many turns as it may have.
+        spec: {
+          agentMd: 'You are Ada of the harbour.',
+          prompt: 'Make the file.',
+          reasoningEffort: 'high',
+          maxTurns: 2,
+        },
+      })
+      const { outcome, exitCode } = await run.done
+      expect(outcome).toMatchObject({ exitReason: 'completed', message: null, resumeRefused: false })
+      expect(exitCode).toBe(0)
+      expect(readFileSync(join(machine.cwd, 'made.txt'), 'utf8')).toBe('made\n')
+      expect(dataOf(run.events, 'session')).toEqual([{ sessionId: outcome.sessionId, model: 'stub-model' }])
+      expect(dataOf(run.events, 'thinking')).toEqual([{ text: 'A file, then.' }])
+      expect(dataOf(run.events, 'text').map(({ text }) => text)).toEqual(['I write it.', 'The file is there.'])
+      const [call] = dataOf(run.events, 'tool_call')
+      expect(call).toMatchObject({ name: 'Bash', input: { command: 'echo made > made.txt; cat made.txt' } })
+      expect(dataOf(run.events, 'tool_result')).toEqual([
+        { toolCallId: call?.toolCallId, isError: false, output: 'made\n' },
+      ])
+      expect(run.asks).toMatchObject([
+        { toolCallId: call?.toolCallId, name: 'Bash', input: call?.input, cwd: machine.cwd },
+      ])
+      expect(dataOf(run.events, 'usage').at(-1)).toMatchObject({
+        inputTokens: 693,
+        outputTokens: 70,
+        cacheReadTokens: 7,
+      })
+      expect(run.events.at(-1)).toEqual({ kind: 'result', data: { text: 'The file is there.', isError: false } })
+      const [request] = await stub.requests()
+      expect(JSON.stringify(request?.body)).toContain('You are Ada of the harbour.')
+      expect(JSON.stringify(request?.body['input'])).toContain('Make the file.')
+      expect(request?.body['reasoning']).toMatchObject({ effort: 'high' })
     })
-    const { outcome, exitCode } = await run.done
-    expect(outcome).toMatchObject({ exitReason: 'completed', message: null, resumeRefused: false })
-    expect(exitCode).toBe(0)
-    expect(readFileSync(join(machine.cwd, 'made.txt'), 'utf8')).toBe('made\n')
-    expect(dataOf(run.events, 'session')).toEqual([{ sessionId: outcome.sessionId, model: 'stub-model' }])
-    expect(dataOf(run.events, 'thinking')).toEqual([{ text: 'A file, then.' }])
-    expect(dataOf(run.events, 'text').map(({ text }) => text)).toEqual(['I write it.', 'The file is there.'])
-    const [call] = dataOf(run.events, 'tool_call')
-    expect(call).toMatchObject({ name: 'Bash', input: { command: 'echo made > made.txt; cat made.txt' } })
-    expect(dataOf(run.events, 'tool_result')).toEqual([
-      { toolCallId: call?.toolCallId, isError: false, output: 'made\n' },
-    ])
-    expect(run.asks).toMatchObject([
-      { toolCallId: call?.toolCallId, name: 'Bash', input: call?.input, cwd: machine.cwd },
-    ])
-    expect(dataOf(run.events, 'usage').at(-1)).toMatchObject({ inputTokens: 693, outputTokens: 70, cacheReadTokens: 7 })
-    expect(run.events.at(-1)).toEqual({ kind: 'result', data: { text: 'The file is there.', isError: false } })
-    const [request] = await stub.requests()
-    expect(JSON.stringify(request?.body)).toContain('You are Ada of the harbour.')
-    expect(JSON.stringify(request?.body['input'])).toContain('Make the file.')
-    expect(request?.body['reasoning']).toMatchObject({ effort: 'high' })
-  })
 
-  it('goes on with its session in a later process, counts only itself, and has the new MCP servers asked', async () => {
-    const machine = newMachine()
-    await script({ text: 'My name is Ada.' })
-    const first = await drive({ machine, spec: { prompt: 'Who are you?' } }).done
-    const says = (text: string) => ({ name: 'say', namespace: 'mcp__files', input: { text } })
-    // The person's own, which codex would not ask about.
-    const program = `command = "${process.execPath}"\nargs = ["${join(import.meta.dirname, '../../kit/mcp-server.mjs')}"]`
-    const own = `[mcp_servers.own]\n${program}\n[mcp_servers.own.tools.say]\napproval_mode = "approve"\n`
-    appendFileSync(join(machine.home, '.codex', 'config.toml'), own)
-    const ofOwn = { ...says('theirs'), namespace: 'mcp__own' }
-    await script({ tools: [says('yes'), says('no'), ofOwn] }, { text: 'As I said.' })
-    const served = servedBy('OPENAI_API_KEY')
-    const mcpServers = { ...served, own: served['files']! }
-    const run = drive({
-      machine,
-      spec: { prompt: 'Once more?', resumeSessionId: first.outcome.sessionId, mcpServers },
-      decide: ({ input }) =>
-        isDeepStrictEqual(input, { text: 'yes' })
-          ? { behavior: 'allow', rule: null }
-          : { behavior: 'deny', message: 'No.' },
+    it('goes on with its session in a later process, counts only itself, and has the new MCP servers asked', async () => {
+      const machine = newMachine()
+      await script({ text: 'My name is Ada.' })
+      const first = await drive({ machine, spec: { prompt: 'Who are you?' } }).done
+      const says = (text: string) => ({ name: 'say', namespace: 'mcp__files', input: { text } })
+      // The person's own, which codex would not ask about.
+      const program = `command = "${process.execPath}"\nargs = ["${join(import.meta.dirname, '../../kit/mcp-server.mjs')}"]`
+      const own = `[mcp_servers.own]\n${program}\n[mcp_servers.own.tools.say]\napproval_mode = "approve"\n`
+      appendFileSync(join(machine.home, '.codex', 'config.toml'), own)
+      const ofOwn = { ...says('theirs'), namespace: 'mcp__own' }
+      await script({ tools: [says('yes'), says('no'), ofOwn] }, { text: 'As I said.' })
+      const served = servedBy('OPENAI_API_KEY')
+      const mcpServers = { ...served, own: served['files']! }
+      const run = drive({
+        machine,
+        spec: { prompt: 'Once more?', resumeSessionId: first.outcome.sessionId, mcpServers },
+        decide: ({ input }) =>
+          isDeepStrictEqual(input, { text: 'yes' })
+            ? { behavior: 'allow', rule: null }
+            : { behavior: 'deny', message: 'No.' },
+      })
+      const { outcome } = await run.done
+      expect(outcome).toMatchObject({ exitReason: 'completed', sessionId: first.outcome.sessionId })
+      expect(dataOf(run.events, 'session')).toMatchObject([{ sessionId: first.outcome.sessionId, resumed: true }])
+      expect(dataOf(run.events, 'usage').at(-1)).toMatchObject({ inputTokens: 200, outputTokens: 40 })
+      expect(run.asks.map(({ name }) => name).toSorted()).toEqual([
+        'mcp__files__say',
+        'mcp__files__say',
+        'mcp__own__say',
+      ])
+      expect(dataOf(run.events, 'error')).toMatchObject([{ class: 'mcp_server_left_out' }])
+      expect(
+        dataOf(run.events, 'tool_result')
+          .map(({ output }) => output)
+          .toSorted(),
+      ).toEqual(['said yes with dummy else', 'user rejected MCP tool call', 'user rejected MCP tool call'])
+      const said = JSON.stringify((await stub.requests())[0]?.body['input'])
+      expect(said).toContain('Who are you?')
+      expect(said).toContain('My name is Ada.')
     })
-    const { outcome } = await run.done
-    expect(outcome).toMatchObject({ exitReason: 'completed', sessionId: first.outcome.sessionId })
-    expect(dataOf(run.events, 'session')).toMatchObject([{ sessionId: first.outcome.sessionId, resumed: true }])
-    expect(dataOf(run.events, 'usage').at(-1)).toMatchObject({ inputTokens: 200, outputTokens: 40 })
-    expect(run.asks.map(({ name }) => name).toSorted()).toEqual(['mcp__files__say', 'mcp__files__say', 'mcp__own__say'])
-    expect(dataOf(run.events, 'error')).toMatchObject([{ class: 'mcp_server_left_out' }])
-    expect(
-      dataOf(run.events, 'tool_result')
-        .map(({ output }) => output)
-        .toSorted(),
-    ).toEqual(['said yes with dummy else', 'user rejected MCP tool call', 'user rejected MCP tool call'])
-    const said = JSON.stringify((await stub.requests())[0]?.body['input'])
-    expect(said).toContain('Who are you?')
-    expect(said).toContain('My name is Ada.')
-  })
 
-  it('begins with what a first start left: reads no session of the person, and goes on with the one that it is told', async () => {
-    const stateDir = join(machine.home, 'state')
-    const starts = new FirstStarts({
-      stateDir,
-      world: realWorld,
-      log: { warn: (...said) => expect.unreachable(JSON.stringify(said)) },
-      within: ({ home, env }, use) => use(harnessProbe({ env: { ...machine.env, ...env }, homeDir: home })),
-    })
-    await starts.keep({ codex: { version: '0.169.0' } })
-    const firstStartDir = firstStartFolder(stateDir, 'codex', '0.169.0')
-    const theirs = join(machine.home, '.codex', 'sessions')
-    await script({ text: 'One.' })
-    const first = await drive({ spec: { prompt: 'Say one.' } }).done
-    expect(readdirSync(theirs, { recursive: true, encoding: 'utf8' }).join(' ')).toContain(first.outcome.sessionId)
-    const homes = () => readdirSync(machine.home).filter((name) => name.startsWith('run-'))
-    const sessionsIn = async (options: Partial<DriveOptions>) => {
-      const before = new Set(homes())
-      const { outcome } = await drive(options).done
-      expect(outcome.exitReason).toBe('completed')
-      const [home] = homes().filter((name) => !before.has(name))
-      const state = new Database(join(machine.home, home!, 'codex', 'state_5.sqlite'), { readonly: true })
-      onTestFinished(() => void state.close())
-      return { outcome, ids: state.prepare('SELECT id FROM threads').pluck().all() }
-    }
-    if (isLong) {
+    it('begins with what a first start left: reads no session of the person, and goes on with the one that it is told', async () => {
+      const stateDir = join(machine.home, 'state')
+      const starts = new FirstStarts({
+        stateDir,
+        world: realWorld,
+        log: { warn: (...said) => expect.unreachable(JSON.stringify(said)) },
+        within: ({ home, env }, use) => use(harnessProbe({ env: { ...machine.env, ...env }, homeDir: home })),
+      })
+      await starts.keep({ codex: { version: '0.169.0' } })
+      const firstStartDir = firstStartFolder(stateDir, 'codex', '0.169.0')
+      const theirs = join(machine.home, '.codex', 'sessions')
+      await script({ text: 'One.' })
+      const first = await drive({ spec: { prompt: 'Say one.' } }).done
+      expect(readdirSync(theirs, { recursive: true, encoding: 'utf8' }).join(' ')).toContain(first.outcome.sessionId)
+      const homes = () => readdirSync(machine.home).filter((name) => name.startsWith('run-'))
+      const sessionsIn = async (options: Partial<DriveOptions>) => {
+        const before = new Set(homes())
+        const { outcome } = await drive(options).done
+        expect(outcome.exitReason).toBe('completed')
+        const [home] = homes().filter((name) => !before.has(name))
+        const state = new Database(join(machine.home, home!, 'codex', 'state_5.sqlite'), { readonly: true })
+        onTestFinished(() => void state.close())
+        return { outcome, ids: state.prepare('SELECT id FROM threads').pluck().all() }
+      }
       await script({ text: 'Two.' })
       const without = await sessionsIn({})
       expect(without.ids).toContain(first.outcome.sessionId)
-    }
-    await script({ text: 'Three.' })
-    const fresh = await sessionsIn({ firstStartDir })
-    expect(fresh.ids).toEqual([fresh.outcome.sessionId])
-    await script({ text: 'Four.' })
-    const resumed = await sessionsIn({
-      firstStartDir,
-      spec: { prompt: 'And then?', resumeSessionId: first.outcome.sessionId },
+      await script({ text: 'Three.' })
+      const fresh = await sessionsIn({ firstStartDir })
+      expect(fresh.ids).toEqual([fresh.outcome.sessionId])
+      await script({ text: 'Four.' })
+      const resumed = await sessionsIn({
+        firstStartDir,
+        spec: { prompt: 'And then?', resumeSessionId: first.outcome.sessionId },
+      })
+      expect(resumed.outcome).toMatchObject({ sessionId: first.outcome.sessionId, resumeRefused: false })
+      const asked = (await stub.requests()).at(-1)
+      expect(JSON.stringify(asked?.body)).toContain('Say one.')
     })
-    expect(resumed.outcome).toMatchObject({ sessionId: first.outcome.sessionId, resumeRefused: false })
-    const asked = (await stub.requests()).at(-1)
-    expect(JSON.stringify(asked?.body)).toContain('Say one.')
-  })
 
-  it('takes a word from a person in the middle of a tool call', async () => {
-    await script(shell('while [ ! -e go ]; do sleep 0.05; done; cat go'), { text: 'Heard.' }, { text: 'Heard again.' })
-    const run = drive()
-    await run.event(({ kind }) => kind === 'tool_call')
-    run.input('Also mind the gap.')
-    writeFileSync(join(machine.cwd, 'go'), 'now')
-    expect((await run.done).outcome).toMatchObject({ exitReason: 'completed' })
-    expect(JSON.stringify((await stub.requests()).at(-1)?.body['input'])).toContain('Also mind the gap.')
-  })
+    it('takes a word from a person in the middle of a tool call', async () => {
+      await script(
+        shell('while [ ! -e go ]; do sleep 0.05; done; cat go'),
+        { text: 'Heard.' },
+        { text: 'Heard again.' },
+      )
+      const run = drive()
+      await run.event(({ kind }) => kind === 'tool_call')
+      run.input('Also mind the gap.')
+      writeFileSync(join(machine.cwd, 'go'), 'now')
+      expect((await run.done).outcome).toMatchObject({ exitReason: 'completed' })
+      expect(JSON.stringify((await stub.requests()).at(-1)?.body['input'])).toContain('Also mind the gap.')
+    })
 
-  if (isLong) {
     it("finds the run's own svc first, and what the agent was given", async () => {
       const own = newMachine()
       const bin = join(own.home, 'bin')
@@ -234,47 +249,51 @@ describe('a run', () => {
         sessionId: null,
       })
     })
-  }
-})
+  })
+}
 
 describe('a tool call', () => {
-  it('that is denied is not made, also one that only reads, and the turn goes on', async () => {
-    writeFileSync(join(machine.cwd, 'secret.txt'), 'the secret')
-    await script(shell('echo x > forbidden.txt'), shell('cat secret.txt'), { text: 'Then not.' })
-    const run = drive({ decide: () => ({ behavior: 'deny', message: 'No.' }) })
-    expect((await run.done).outcome).toMatchObject({ exitReason: 'completed' })
-    expect(run.asks).toMatchObject([{ name: 'Bash' }, { name: 'Bash', input: { command: 'cat secret.txt' } }])
-    expect(existsSync(join(machine.cwd, 'forbidden.txt'))).toBe(false)
-    expect(dataOf(run.events, 'tool_result')).toMatchObject([{ isError: true }, { isError: true }])
-    expect(dataOf(run.events, 'result')).toMatchObject([{ text: 'Then not.' }])
-    expect(JSON.stringify((await stub.requests()).at(-1)?.body)).not.toContain('the secret')
-  })
-
-  it('that patches files is asked with the files, and denied as a whole when one of them is', async () => {
-    const patch = (...files: string[]) => ['*** Begin Patch', ...files, '*** End Patch'].join('\n')
-    const added = patch('*** Add File: new.txt', '+one')
-    writeFileSync(join(machine.cwd, 'old.txt'), 'a\n')
-    const both = patch('*** Add File: other.txt', '+x', '*** Update File: old.txt', '@@', '-a', '+b')
-    await script(
-      { tool: { name: 'apply_patch', input: added } },
-      { tool: { name: 'apply_patch', input: both } },
-      { text: 'Done.' },
-    )
-    const run = drive({
-      spec: { model: patching },
-      decide: ({ name }) =>
-        name === 'Edit' ? { behavior: 'deny', message: 'No.' } : { behavior: 'allow', rule: null },
+  if (isLong) {
+    it('that is denied is not made, also one that only reads, and the turn goes on', async () => {
+      writeFileSync(join(machine.cwd, 'secret.txt'), 'the secret')
+      await script(shell('echo x > forbidden.txt'), shell('cat secret.txt'), { text: 'Then not.' })
+      const run = drive({ decide: () => ({ behavior: 'deny', message: 'No.' }) })
+      expect((await run.done).outcome).toMatchObject({ exitReason: 'completed' })
+      expect(run.asks).toMatchObject([{ name: 'Bash' }, { name: 'Bash', input: { command: 'cat secret.txt' } }])
+      expect(existsSync(join(machine.cwd, 'forbidden.txt'))).toBe(false)
+      expect(dataOf(run.events, 'tool_result')).toMatchObject([{ isError: true }, { isError: true }])
+      expect(dataOf(run.events, 'result')).toMatchObject([{ text: 'Then not.' }])
+      expect(JSON.stringify((await stub.requests()).at(-1)?.body)).not.toContain('the secret')
     })
-    await run.done
-    const at = (name: string) => join(machine.cwd, name)
-    expect(run.asks).toMatchObject([
-      { name: 'Write', input: { changes: [{ file_path: at('new.txt') }] } },
-      { name: 'Write', input: { changes: [{ file_path: at('other.txt') }] } },
-      { name: 'Edit', input: { changes: [{ file_path: at('old.txt') }] } },
-    ])
-    expect(readFileSync(at('new.txt'), 'utf8')).toBe('one\n')
-    expect([existsSync(at('other.txt')), readFileSync(at('old.txt'), 'utf8')]).toEqual([false, 'a\n'])
-  })
+  }
+
+  if (isLong) {
+    it('that patches files is asked with the files, and denied as a whole when one of them is', async () => {
+      const patch = (...files: string[]) => ['*** Begin Patch', ...files, '*** End Patch'].join('\n')
+      const added = patch('*** Add File: new.txt', '+one')
+      writeFileSync(join(machine.cwd, 'old.txt'), 'a\n')
+      const both = patch('*** Add File: other.txt', '+x', '*** Update File: old.txt', '@@', '-a', '+b')
+      await script(
+        { tool: { name: 'apply_patch', input: added } },
+        { tool: { name: 'apply_patch', input: both } },
+        { text: 'Done.' },
+      )
+      const run = drive({
+        spec: { model: patching },
+        decide: ({ name }) =>
+          name === 'Edit' ? { behavior: 'deny', message: 'No.' } : { behavior: 'allow', rule: null },
+      })
+      await run.done
+      const at = (name: string) => join(machine.cwd, name)
+      expect(run.asks).toMatchObject([
+        { name: 'Write', input: { changes: [{ file_path: at('new.txt') }] } },
+        { name: 'Write', input: { changes: [{ file_path: at('other.txt') }] } },
+        { name: 'Edit', input: { changes: [{ file_path: at('old.txt') }] } },
+      ])
+      expect(readFileSync(at('new.txt'), 'utf8')).toBe('one\n')
+      expect([existsSync(at('other.txt')), readFileSync(at('old.txt'), 'utf8')]).toEqual([false, 'a\n'])
+    })
+  }
 
   const deny = () => ({ behavior: 'deny', message: 'No.' }) as const
   const allowEcho = 'prefix_rule(pattern=["echo"], decision="allow")\n'
@@ -311,24 +330,26 @@ describe('a tool call', () => {
     expect(existsSync(join(cwd, 'forbidden.txt'))).toBe(false)
   })
 
-  it('that no list can judge is not offered, and one that reads a resource of an MCP server, which codex never asks about, ends the run unless a rule allows it', async () => {
-    const read = { name: 'read_mcp_resource', input: { server: 'files', uri: 'x://y' } }
-    const play = async (allow: string[]) => {
-      const permissions = { allow, ask: [], deny: [], defaultMode: 'strict' as const }
-      await script({ tools: [{ name: 'list_mcp_resources', input: {} }, read] }, { text: 'Read.' })
-      return (await drive({ spec: { mcpServers: servedBy('HOME'), permissions } }).done).outcome
-    }
-    expect(await play([])).toMatchObject({
-      exitReason: 'error',
-      message: expect.stringContaining('`mcp__files__read_mcp_resource` in `allow`'),
+  if (isLong) {
+    it('that no list can judge is not offered, and one that reads a resource of an MCP server, which codex never asks about, ends the run unless a rule allows it', async () => {
+      const read = { name: 'read_mcp_resource', input: { server: 'files', uri: 'x://y' } }
+      const play = async (allow: string[]) => {
+        const permissions = { allow, ask: [], deny: [], defaultMode: 'strict' as const }
+        await script({ tools: [{ name: 'list_mcp_resources', input: {} }, read] }, { text: 'Read.' })
+        return (await drive({ spec: { mcpServers: servedBy('HOME'), permissions } }).done).outcome
+      }
+      expect(await play([])).toMatchObject({
+        exitReason: 'error',
+        message: expect.stringContaining('`mcp__files__read_mcp_resource` in `allow`'),
+      })
+      expect(await play(['mcp__files__*'])).toMatchObject({ exitReason: 'completed' })
+      const requests = await stub.requests()
+      expect(requests).toHaveLength(2)
+      const tools = JSON.stringify(requests[0]?.body['tools'])
+      expect(tools).toContain('exec_command')
+      for (const ungated of ['view_image', 'web_search', 'request_user_input']) expect(tools).not.toContain(ungated)
     })
-    expect(await play(['mcp__files__*'])).toMatchObject({ exitReason: 'completed' })
-    const requests = await stub.requests()
-    expect(requests).toHaveLength(2)
-    const tools = JSON.stringify(requests[0]?.body['tools'])
-    expect(tools).toContain('exec_command')
-    for (const ungated of ['view_image', 'web_search', 'request_user_input']) expect(tools).not.toContain(ungated)
-  })
+  }
 })
 
 it('a call that waits when the process that decides is killed is never made, and codex ends', async () => {

@@ -13,7 +13,7 @@ import { driveOpencode, opencodeMachine, writeOpencodeConfig } from '../../kit/r
 import { fetchHarness, servedBy, fileOf, type Fetched, type HarnessMachine } from '../../kit/real-harness.ts'
 import { startStubLlm, type StubLlm, type StubStep } from '../../kit/stub-llm.ts'
 
-/** Drives the real opencode as a run host does; only the model's server is scripted. A run costs four seconds of a processor. */
+/** Drives the real opencode as a run host does; only the model's server is scripted. */
 
 let found: Fetched
 let stub: StubLlm
@@ -69,7 +69,8 @@ it('is found with its version; of a provider of the person nobody can tell wheth
   expect(await detect()).toEqual({ installed: true, version: '1.18.33', signedIn: null, message: null })
 })
 
-// Each start takes 10 s of processor time. A usual run has the recordings, and the tests of `test/e2e`.
+// Each start takes 15 s of processor time. The short form has the recordings, and harness-opencode.test.ts, where calls are
+// allowed, denied and asked.
 if (isLong) {
   describe('a run', () => {
     it('says its words, calls its tool, hears a person, ends with its result, usage and session', async () => {
@@ -194,84 +195,86 @@ if (isLong) {
   })
 }
 
-describe('tool calls', () => {
-  // One start for all of it: each takes 10 s of processor time.
-  it('are all asked, those of a subagent too, whatever the person, a hostile repository and another call would allow', async () => {
-    const server = join(import.meta.dirname, '../../kit/mcp-server.mjs')
-    const careless = newMachine({
-      permission: { '*': 'allow', bash: { '*': 'allow' } },
-      mcp: { 'my srv': { type: 'local', command: [process.execPath, server] } },
-    })
-    const own = `export default { description: 'x', args: {}, async execute() { return 'it ran' } }`
-    write(join(careless.home, '.config', 'opencode', 'tool', 'mine.js'), own)
-    const { marked, cwd } = hostileRepository(careless)
-    const at = (name: string) => join(cwd, name)
-    writeFileSync(at('a.txt'), 'hello\n')
-    // As the same user it can read what the server was started with, and speak to it.
-    writeFileSync(at('attack.mjs'), attackProgram)
-    await stub.script({
-      run: {
-        rules: [
-          { when: 'Do the part', tools: [{ kind: 'shell', command: 'touch sub.txt' }] },
-          { when: 'Evil prompt', tools: [{ kind: 'shell', command: 'touch evil.txt' }] },
-        ],
-        steps: [
-          {
-            tools: [
-              tool('bash', { command: '> emptied.txt', description: 'x' }),
-              tool('mine', {}),
-              tool('my_srv_say', { text: 'hey' }),
-              tool('files_say', { text: 'ho' }),
-              tool('read', { filePath: at('a.txt') }),
-              tool('edit', { filePath: at('a.txt'), oldString: 'hello', newString: 'bye' }),
-              tool('write', { filePath: at('b.txt'), content: 'b' }),
-              tool('write', { filePath: at('made.txt'), content: 'made' }),
-              tool('task', { description: 'part', prompt: 'Do the part.', subagent_type: 'general' }),
-            ],
-          },
-          shell(`${process.execPath} attack.mjs`),
-          shell('touch wanted.txt'),
-          { text: 'Done.' },
-        ],
-      },
-    })
-    const decide = ({ name, input }: ToolAsk) =>
-      ['Read', 'Task'].includes(name) || /hey|made|attack/.test(JSON.stringify(input)) ? yes : no
-    const run = drive({
-      machine: { ...careless, cwd },
-      decide,
-      spec: { permissions: gated, mcpServers: servedBy('HOME') },
-    })
-    expect((await run.done).outcome).toMatchObject({ exitReason: 'completed' })
+if (isLong) {
+  describe('tool calls', () => {
+    // One start for all of it.
+    it('are all asked, those of a subagent too, whatever the person, a hostile repository and another call would allow', async () => {
+      const server = join(import.meta.dirname, '../../kit/mcp-server.mjs')
+      const careless = newMachine({
+        permission: { '*': 'allow', bash: { '*': 'allow' } },
+        mcp: { 'my srv': { type: 'local', command: [process.execPath, server] } },
+      })
+      const own = `export default { description: 'x', args: {}, async execute() { return 'it ran' } }`
+      write(join(careless.home, '.config', 'opencode', 'tool', 'mine.js'), own)
+      const { marked, cwd } = hostileRepository(careless)
+      const at = (name: string) => join(cwd, name)
+      writeFileSync(at('a.txt'), 'hello\n')
+      // As the same user it can read what the server was started with, and speak to it.
+      writeFileSync(at('attack.mjs'), attackProgram)
+      await stub.script({
+        run: {
+          rules: [
+            { when: 'Do the part', tools: [{ kind: 'shell', command: 'touch sub.txt' }] },
+            { when: 'Evil prompt', tools: [{ kind: 'shell', command: 'touch evil.txt' }] },
+          ],
+          steps: [
+            {
+              tools: [
+                tool('bash', { command: '> emptied.txt', description: 'x' }),
+                tool('mine', {}),
+                tool('my_srv_say', { text: 'hey' }),
+                tool('files_say', { text: 'ho' }),
+                tool('read', { filePath: at('a.txt') }),
+                tool('edit', { filePath: at('a.txt'), oldString: 'hello', newString: 'bye' }),
+                tool('write', { filePath: at('b.txt'), content: 'b' }),
+                tool('write', { filePath: at('made.txt'), content: 'made' }),
+                tool('task', { description: 'part', prompt: 'Do the part.', subagent_type: 'general' }),
+              ],
+            },
+            shell(`${process.execPath} attack.mjs`),
+            shell('touch wanted.txt'),
+            { text: 'Done.' },
+          ],
+        },
+      })
+      const decide = ({ name, input }: ToolAsk) =>
+        ['Read', 'Task'].includes(name) || /hey|made|attack/.test(JSON.stringify(input)) ? yes : no
+      const run = drive({
+        machine: { ...careless, cwd },
+        decide,
+        spec: { permissions: gated, mcpServers: servedBy('HOME') },
+      })
+      expect((await run.done).outcome).toMatchObject({ exitReason: 'completed' })
 
-    const builtIn = ['Bash', 'Bash', 'Bash', 'Bash', 'Edit', 'Read', 'Task', 'Write', 'Write']
-    expect(run.asks.map(({ name }) => name).toSorted()).toEqual(
-      [...builtIn, 'mcp__files__say', 'mcp__my_srv__say', 'mine'].toSorted(),
-    )
-    const made = ['emptied', 'sub', 'b', 'made', 'wanted', 'evil'].filter((name) => existsSync(at(`${name}.txt`)))
-    expect(made).toEqual(['made'])
-    expect(readFileSync(at('a.txt'), 'utf8')).toBe('hello\n')
-    const task = dataOf(run.events, 'tool_call').find(({ name }) => name === 'Task')
-    const ofTask = { name: 'Bash', parentToolCallId: task?.toolCallId }
-    expect(dataOf(run.events, 'tool_call')).toContainEqual(expect.objectContaining(ofTask))
-    const results = dataOf(run.events, 'tool_result').map(({ output }) => output)
-    expect(results).toContain('said hey')
-    expect(results.join()).not.toMatch(/it ran|said ho/)
+      const builtIn = ['Bash', 'Bash', 'Bash', 'Bash', 'Edit', 'Read', 'Task', 'Write', 'Write']
+      expect(run.asks.map(({ name }) => name).toSorted()).toEqual(
+        [...builtIn, 'mcp__files__say', 'mcp__my_srv__say', 'mine'].toSorted(),
+      )
+      const made = ['emptied', 'sub', 'b', 'made', 'wanted', 'evil'].filter((name) => existsSync(at(`${name}.txt`)))
+      expect(made).toEqual(['made'])
+      expect(readFileSync(at('a.txt'), 'utf8')).toBe('hello\n')
+      const task = dataOf(run.events, 'tool_call').find(({ name }) => name === 'Task')
+      const ofTask = { name: 'Bash', parentToolCallId: task?.toolCallId }
+      expect(dataOf(run.events, 'tool_call')).toContainEqual(expect.objectContaining(ofTask))
+      const results = dataOf(run.events, 'tool_result').map(({ output }) => output)
+      expect(results).toContain('said hey')
+      expect(results.join()).not.toMatch(/it ran|said ho/)
 
-    expect(readFileSync(at('attacked.txt'), 'utf8')).toBe('200 204')
-    const ran = ['plugin', 'plugins', 'tool', 'tools', 'named', 'package', 'mcp', 'formatter', 'lsp']
-    expect(ran.filter((name) => existsSync(marked(name)))).toEqual([])
-    const requests = await stub.requests()
-    expect(new Set(requests.map(({ scenario }) => scenario))).toEqual(new Set(['run']))
-    expect(JSON.stringify(requests[0]?.body)).not.toContain('Evil words.')
+      expect(readFileSync(at('attacked.txt'), 'utf8')).toBe('200 204')
+      const ran = ['plugin', 'plugins', 'tool', 'tools', 'named', 'package', 'mcp', 'formatter', 'lsp']
+      expect(ran.filter((name) => existsSync(marked(name)))).toEqual([])
+      const requests = await stub.requests()
+      expect(new Set(requests.map(({ scenario }) => scenario))).toEqual(new Set(['run']))
+      expect(JSON.stringify(requests[0]?.body)).not.toContain('Evil words.')
+    })
+
+    it('that wait when the process that decides is killed are never made, and opencode ends', async () => {
+      await script(shell('touch unanswered.txt'), { text: 'Then not.' })
+      await killTheDecider(machine, { version: '1.18.33', spec: { harness: 'opencode' } })
+      expect(existsSync(join(machine.cwd, 'unanswered.txt'))).toBe(false)
+    })
   })
-
-  it('that wait when the process that decides is killed are never made, and opencode ends', async () => {
-    await script(shell('touch unanswered.txt'), { text: 'Then not.' })
-    await killTheDecider(machine, { version: '1.18.33', spec: { harness: 'opencode' } })
-    expect(existsSync(join(machine.cwd, 'unanswered.txt'))).toBe(false)
-  })
-})
+}
 
 /** Lays out whatever a repository can bring that opencode would run or heed; the run works in a folder of it. */
 function hostileRepository(victim: HarnessMachine): { marked: (name: string) => string; cwd: string } {

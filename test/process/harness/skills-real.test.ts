@@ -62,21 +62,21 @@ interface Program {
   drive: (options: Omit<DriveOptions, 'adapter' | 'version'>) => DrivenRun
 }
 const url = () => `${stub.url}/s/run`
+const claudeProgram: Program = {
+  name: 'claude',
+  make: (binDir) => claudeMachine({ binDir, baseUrl: url(), apiKey: 'dummy' }),
+  drive: (options) => driveClaude({ version: '2.1.329', ...options }),
+}
 const programs: Program[] = [
-  {
-    name: 'claude',
-    make: (binDir) => claudeMachine({ binDir, baseUrl: url(), apiKey: 'dummy' }),
-    drive: (options) => driveClaude({ version: '2.1.329', ...options }),
-  },
   {
     name: 'codex',
     make: (binDir) => codexMachine({ binDir, baseUrl: url() }),
     drive: (options) => driveCodex({ version: '0.169.0', ...options }),
   },
 ]
-// Each start takes 10 s of processor time.
+// In the short form claude shows it below; each start of opencode takes 15 s of processor time.
 if (isLong)
-  programs.push({
+  programs.push(claudeProgram, {
     name: 'opencode',
     make: (binDir) => opencodeMachine({ binDir, baseUrl: url() }),
     drive: driveOpencode,
@@ -104,9 +104,9 @@ describe.each(programs)('$name', ({ name, make, drive }) => {
 
 const claude = fetchHarness('claude')
 it.skipIf('missing' in claude)(
-  'claude reads the skill when it is allowed to, and runs nothing that the skill brings',
+  'claude is offered the skill, reads it when it is allowed to, and runs nothing that the skill brings',
   async () => {
-    machine = programs[0]!.make('binDir' in claude ? claude.binDir : '')
+    machine = claudeProgram.make('binDir' in claude ? claude.binDir : '')
     const skills = await skillsOf(machine)
     const reads: StubStep = { tool: { name: 'Skill', input: { skill: 'svc:ferry' } } }
     await script(reads, { tool: { kind: 'shell', command: 'echo made > made.txt' } }, { text: 'Done.' })
@@ -114,6 +114,11 @@ it.skipIf('missing' in claude)(
     expect((await run.done).outcome).toMatchObject({ exitReason: 'completed' })
     expect(run.asks.map(({ name }) => name)).toEqual(['Skill', 'Bash'])
     const request = await asked()
+    expect([request.includes('Knows the ferries of the harbour.'), request.includes('Is left out.')]).toEqual([
+      true,
+      false,
+    ])
+    expect(JSON.stringify(run.events)).not.toContain('skill_left_out')
     expect(request).toContain('Ask for the timetable.')
     expect(request).toContain(`The files of this skill are in ${join(machine.home, 'team skills/ferry')}, `)
     const { cwd } = machine

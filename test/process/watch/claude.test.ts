@@ -12,20 +12,19 @@ test('the real claude, whose credentials come and go, is shown as signed in and 
     process.stderr.write(`\n*** NOT TESTED: the real claude is not available here. ${found.missing}\n\n`)
     return skip('the real claude is not available here')
   }
-  const system = await TestSystem.start()
+  const system = await TestSystem.start({ devices: 0 })
   onTestFinished(() => system.stop())
-  const { device, api } = system
+  const { api } = system
+  const device = system.makeDevice()
   writeFileSync(join(device.homeDir, '.profile'), `PATH=${found.binDir}:$PATH\n`)
+  await device.enrol(api, system.server.url)
+  await device.start()
   const signedIn = async () => {
     const { devices } = await api.call<{ devices: Device[] }>('GET', '/devices')
     const [{ providerReadiness }] = devices as [Device]
     return 'harnesses' in providerReadiness ? providerReadiness.harnesses['claude']?.signedIn : undefined
   }
-  const isKnown = async () => {
-    await device.control({ op: 'refresh' })
-    return (await signedIn()) === false
-  }
-  await waitFor(isKnown, 'it is installed and not signed in')
+  await waitFor(async () => (await signedIn()) === false, 'it is installed and not signed in')
   const folder = join(device.homeDir, '.claude')
   const file = join(folder, '.credentials.json')
   mkdirSync(folder, { recursive: true })
