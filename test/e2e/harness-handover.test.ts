@@ -1,49 +1,49 @@
-import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { isLong } from '../kit/forms.ts'
 import { wholeLog } from '../kit/invariants.ts'
 import { waitFor } from '../kit/programs.ts'
-import { signInClaude } from '../kit/real-claude.ts'
-import { codexConfig } from '../kit/real-codex.ts'
 import { fetchHarness } from '../kit/real-harness.ts'
 import { startStubLlm } from '../kit/stub-llm.ts'
 import { makeRepo } from '../kit/system-scenario.ts'
 import { TestSystem } from '../kit/system.ts'
-import { acpDriver, claudeDriver, codexDriver, opencodeDriver } from './harness/drivers.ts'
+import { acpDriver, claudeDriver, codexDriver, opencodeDriver, type HarnessDriver } from './harness/drivers.ts'
 
 const hands = [claudeDriver, codexDriver, opencodeDriver, acpDriver]
+
+/** A folder on a device on which these programs are installed, each with a model of its own; skips where one cannot be had. */
+async function placeFor(drivers: readonly HarnessDriver[], skip: (note: string) => never) {
+  const binDirs = drivers.map(({ program }) => {
+    const found = fetchHarness(program)
+    if (!('missing' in found)) return found.binDir
+    process.stderr.write(`\n*** NOT TESTED: the real ${program} is not available here. ${found.missing}\n\n`)
+    return skip(found.missing)
+  })
+  const stub = await startStubLlm()
+  onTestFinished(() => stub.stop())
+  const system = await TestSystem.start({ devices: 0 })
+  onTestFinished(() => system.stop())
+  const { api } = system
+  const device = system.makeDevice()
+  const modelUrlOf = (program: string) => `${stub.url}/s/${program}`
+  for (const [index, { install, program }] of drivers.entries())
+    install(device.homeDir, { binDir: binDirs[index]!, modelUrl: modelUrlOf(program) })
+  await device.enrol(api, system.server.url)
+  await device.start()
+  const folder = join(system.root, 'site')
+  makeRepo(folder)
+  const { publicId } = device.identity
+  const { shortId } = await api.addFolder({ displayName: 'site', rootPath: folder, deviceId: publicId })
+  return { api, device, folder, defaultFolderId: shortId, modelUrlOf, stub }
+}
 
 // conversations-send.test.ts shows in the short form that another harness begins anew and is told what was said.
 if (isLong) {
   test('a task goes through the hands of agents of several real harnesses, and the last one finishes it', async ({
     skip,
   }) => {
-    const binDirs = hands.map(({ program }) => {
-      const found = fetchHarness(program)
-      if (!('missing' in found)) return found.binDir
-      process.stderr.write(`\n*** NOT TESTED: the real ${program} is not available here. ${found.missing}\n\n`)
-      return skip(found.missing)
-    })
-    const stub = await startStubLlm()
-    onTestFinished(() => stub.stop())
-    const system = await TestSystem.start({ devices: 0 })
-    onTestFinished(() => system.stop())
-    const { api } = system
-    const device = system.makeDevice()
-    const modelUrlOf = (program: string) => `${stub.url}/s/${program}`
-    for (const [index, { install, program }] of hands.entries())
-      install(device.homeDir, { binDir: binDirs[index]!, modelUrl: modelUrlOf(program) })
-    await device.enrol(api, system.server.url)
-    await device.start()
-    const folder = join(system.root, 'site')
-    makeRepo(folder)
-    const { publicId } = device.identity
-    const { shortId: defaultFolderId } = await api.addFolder({
-      displayName: 'site',
-      rootPath: folder,
-      deviceId: publicId,
-    })
+    const { api, device, folder, defaultFolderId, modelUrlOf, stub } = await placeFor(hands, skip)
     const agents: { id: string }[] = []
     for (const { program, harness, agentFields } of hands)
       agents.push(
@@ -99,44 +99,18 @@ if (isLong) {
 }
 
 test('a task that the real claude began, and whose provider fails, is finished by the real codex', async ({ skip }) => {
-  const [claude, codex] = [fetchHarness('claude'), fetchHarness('codex')]
-  for (const found of [claude, codex]) {
-    if (!('missing' in found)) continue
-    process.stderr.write(`\n*** NOT TESTED: a real harness is not available here. ${found.missing}\n\n`)
-    return skip(found.missing)
-  }
-  if ('missing' in claude || 'missing' in codex) return
-  const stub = await startStubLlm()
-  onTestFinished(() => stub.stop())
-  const system = await TestSystem.start({ devices: 0 })
-  onTestFinished(() => system.stop())
-  const { api } = system
-  const device = system.makeDevice()
-  mkdirSync(join(device.homeDir, '.codex'), { recursive: true })
-  writeFileSync(join(device.homeDir, '.codex', 'config.toml'), codexConfig(`${stub.url}/s/codex`))
-  signInClaude(device.homeDir, { binDir: claude.binDir, modelUrl: `${stub.url}/s/claude` })
-  appendFileSync(
-    join(device.homeDir, '.profile'),
-    `export PATH='${codex.binDir}':"$PATH"\nexport OPENAI_API_KEY=dummy\n`,
-  )
-  await device.enrol(api, system.server.url)
-  await device.start()
-  const folder = join(system.root, 'site')
-  makeRepo(folder)
-  const { publicId } = device.identity
-  const { shortId } = await api.addFolder({ displayName: 'site', rootPath: folder, deviceId: publicId })
+  const { api, folder, defaultFolderId, stub } = await placeFor([claudeDriver, codexDriver], skip)
   const agent = await api.createAgent({
     name: 'Builder',
     harness: 'claude',
     fallbackHarness: 'codex',
     model: 'claude-opus-4-5',
-    defaultFolderId: shortId,
+    defaultFolderId,
   })
-  const shell = (command: string) => ({ kind: 'shell', command }) as const
   const failures = Array.from({ length: 20 }, () => ({ error: { status: 529, retryAfter: 0 } }))
   await stub.script({
-    claude: { steps: [{ text: 'I begin.', tool: shell('echo claude >> who.txt') }, ...failures] },
-    codex: { steps: [{ text: 'I go on.', tool: shell('echo codex >> who.txt') }, { text: 'Done.' }] },
+    claude: { steps: [{ text: 'I begin.', tool: claudeDriver.shell('echo claude >> who.txt') }, ...failures] },
+    codex: { steps: [{ text: 'I go on.', tool: codexDriver.shell('echo codex >> who.txt') }, { text: 'Done.' }] },
   })
   const { key } = await api.insist<{ key: string }>('/tasks', { title: 'Build it', assignee: agent.id })
   const runs = async () => (await api.call<{ data: { id: string }[] }>('GET', `/runs?task=${key}`)).data
