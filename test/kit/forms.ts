@@ -14,7 +14,7 @@ export function repeats(variable: string, { short, long }: { short: number; long
   return count
 }
 
-/** Says whether a test draws at all that only the long form has: there, and wherever its variable says how often. */
+/** Says whether a test of the long form runs that draws: in that form, and wherever its variable says how often it draws. */
 export function isDrawn(variable: string): boolean {
   return isLong || process.env[variable] !== undefined
 }

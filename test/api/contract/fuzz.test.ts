@@ -159,7 +159,7 @@ it(`answers anything as the OpenAPI document says (seed ${seed})`, async () => {
   expect(good.size).toBeGreaterThan((targets.length * 2) / 3)
 }, 300_000)
 
-// Of use to whoever draws a failure again.
+// Whoever draws a failure again by its seed relies on this; the short form draws no failure again.
 if (isLong)
   it(`sends the same for the same seed (seed ${seed})`, async () => {
     const sentOf = async () => {

@@ -51,7 +51,7 @@ test('what is not changed is not made again, and sources that cannot be made int
   writeFileSync(source, text)
 })
 
-// No program that runs depends on it: a day later its release is still there.
+// The short form shows, in the next test, that programs that run keep their release.
 if (isLong)
   test(
     'releases are removed once nobody uses them, and one that is not whole is made again',

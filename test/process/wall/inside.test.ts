@@ -30,7 +30,7 @@ const moreExits: [string, { exitCode: number | null; signal: string | null }][] 
   ['ulimit -c 0; kill -SEGV $$', { exitCode: null, signal: 'SIGSEGV' }],
 ]
 
-/** Where bubblewrap is missing svc makes the same wall by `unshare`: what it shuts out is tried in both forms of the tests. */
+/** In the short form the second tool, which is used where bubblewrap is missing, is tried only for what its wall shuts out. */
 const isWhole = (tool: string) => isLong || tool === linuxTools[0]
 
 describe.each(linuxTools)('behind the wall of %s', (tool) => {
