@@ -13,6 +13,7 @@ import { signInFiles } from '../harness/registry.ts'
 import { writePrivately } from '../setup/identity-file.ts'
 import type { Log } from '../log/log.ts'
 import type { Places } from '../setup/places.ts'
+import { whenIdle } from '../process/idle-processors.ts'
 import { envOfDaemon, probeLoginEnv } from '../process/login-env.ts'
 import type { HarnessSurroundings } from '../run/hosts/run-hosts.ts'
 import type { Isolation } from '../isolation/isolation.ts'
@@ -83,7 +84,7 @@ export class Surroundings implements HarnessSurroundings {
     // One look follows all runs that begin until then: it comes after each of them took its environment.
     if (this.isProbeDue) return
     this.isProbeDue = true
-    this.options.world.after(probeAfterMs, () => {
+    whenIdle(this.options.world, { few: probeAfterMs, many: probeAfterMs }, () => {
       this.isProbeDue = false
       void this.probe()
     })

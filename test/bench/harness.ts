@@ -115,11 +115,17 @@ interface Door {
   next(): Promise<number>
 }
 
-/** Hands every request on to the model's server. */
+/**
+ * Hands every request on to the model's server. Only what the agent itself asks counts, which names its tools: a harness
+ * may ask for a title of the session first, which svc gives it.
+ */
 async function openDoor(target: string): Promise<Door> {
   let arrived: (at: number) => void = () => {}
   const server = createServer((incoming, reply) => {
-    if (incoming.method === 'POST') arrived(performance.now())
+    const at = performance.now()
+    const body: Buffer[] = []
+    incoming.on('data', (chunk: Buffer) => body.push(chunk))
+    incoming.on('end', () => isAgents(Buffer.concat(body)) && arrived(at))
     const { method, headers } = incoming
     const onward = request(new URL(incoming.url ?? '/', target), { method: method ?? 'GET', headers }, (answer) => {
       reply.writeHead(answer.statusCode ?? 502, answer.headers)
@@ -135,4 +141,10 @@ async function openDoor(target: string): Promise<Door> {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     next: () => new Promise((resolve) => (arrived = resolve)),
   }
+}
+
+function isAgents(body: Buffer): boolean {
+  if (body.length === 0) return false
+  const { tools = [] } = JSON.parse(body.toString('utf8')) as { tools?: unknown[] }
+  return tools.length > 0
 }

@@ -1,9 +1,9 @@
-import { availableParallelism } from 'node:os'
 import type { ChildProcess } from 'node:child_process'
 import type { World } from '../../../shared/lib/world.ts'
 import type { Log } from '../../log/log.ts'
 import type { Places } from '../../setup/places.ts'
 import { startTimeOf } from '../../process/identity.ts'
+import { whenIdle } from '../../process/idle-processors.ts'
 import type { HostRecord } from '../../run-host/wire/protocol.ts'
 import { hostPaths, removeHostFiles } from '../../run-host/wire/record.ts'
 import { HostConnection } from './host-connection.ts'
@@ -21,11 +21,8 @@ export interface HostPoolOptions {
   wall(): WallSpec | null | Promise<WallSpec | null>
 }
 
-/**
- * The time from a harness's launch, or from the link of a daemon that starts, until the next run host is started, which takes
- * half a second of a processor: where there are few of them, what starts needs all. A run that comes before starts a host of its own.
- */
-const warmAfterMs = availableParallelism() > 4 ? 50 : 2_500
+/** From a harness's launch, or from the link of a daemon that starts: the next run host takes most of a processor for a second. */
+const warmAfterMs = { few: 2_500, many: 50 }
 const startMs = 15_000
 const connectMs = 5_000
 const dismissMs = 2_000
@@ -71,10 +68,10 @@ export class HostPool {
     )
   }
 
-  /** Starts the spare when what starts now, the daemon or a harness, or one after it, has had time to do so. */
+  /** Starts the spare when what starts now, the daemon or a harness, has had time to do so. A run that comes before starts one. */
   warmLater(): void {
     this.cancelWarming()
-    this.cancelWarming = this.options.world.after(warmAfterMs, () => this.warm())
+    this.cancelWarming = whenIdle(this.options.world, warmAfterMs, () => this.warm())
   }
 
   /** Has the spare make the wall of the run to come. What is wrong with it, a run will tell. */
