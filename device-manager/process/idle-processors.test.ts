@@ -39,12 +39,10 @@ describe('work that is put off', () => {
         return () => void (due = null)
       },
     }
-    const cancel = whenIdle(
-      world,
-      afterMs,
-      () => acted.push(now),
-      () => spent.map(({ busy, idle }) => processor(busy, idle)),
-    )
+    const cancel = whenIdle(world, afterMs, () => acted.push(now), {
+      count: processors,
+      look: () => spent.map(({ busy, idle }) => processor(busy, idle)),
+    })
     const run = () => {
       while (due !== null) {
         const { at, fn } = due

@@ -1,4 +1,4 @@
-import { cpus, type CpuInfo } from 'node:os'
+import { availableParallelism, cpus, type CpuInfo } from 'node:os'
 import type { World } from '../../shared/lib/world.ts'
 
 /** With more processors than these, work on the side takes nothing from what a person waits for. */
@@ -17,9 +17,9 @@ export function whenIdle(
   world: Pick<World, 'after' | 'monotonic'>,
   afterMs: { few: number; many: number },
   act: () => void,
-  look: () => Times[] = cpus,
+  // In a container those that may be used are fewer than those that are looked at; what is idle says little there.
+  { count, look }: { count: number; look(): Times[] } = { count: availableParallelism(), look: cpus },
 ): () => void {
-  const count = look().length
   if (count > fewProcessors) return world.after(afterMs.many, act)
   const until = world.monotonic() + atLatestMs
   const wait = (ms: number): (() => void) => {
