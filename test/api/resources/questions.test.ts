@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startWithPeople } from '../../kit/people.ts'
 import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
+import { makeDm, say } from '../../kit/talk.ts'
 import { options, questionCalls, secretRequest, secretsKey } from './questions-kit.ts'
 import { made } from './tasks-kit.ts'
 
@@ -227,6 +228,19 @@ describe('on a task', () => {
 })
 
 describe('reading', () => {
+  test('names a dm only to who sees it, though others may answer what its agent asks there', async () => {
+    const agent = await server.createAgent({}, member.token)
+    const { id } = await makeDm(server, agent.id, member.token)
+    await server.ok(`/conversations/${id}`, { body: { title: 'My notice' }, token: member.token })
+    await say(server, id, 'Begin', member.token)
+    const runs = async () => (await server.ok(`/runs?agent=${agent.id}`)).data as { id: string }[]
+    await expect.poll(async () => (await runs()).length, { timeout: 5_000 }).toBe(1)
+    const { question } = (await ask(await server.runToken((await runs())[0]!.id))).body
+    const read = (token: string) => server.ok(`/questions/${question.id}?include[]=conversation`, { token })
+    expect((await read(member.token)).conversation).toMatchObject({ id, title: 'My notice', kind: 'dm' })
+    expect(await read(other.token)).toMatchObject({ id: question.id, conversation: null })
+  })
+
   test('a list is newest first, takes filters, and pages in both directions', async () => {
     const ids: string[] = []
     for (let n = 0; n < 3; n++) ids.unshift((await asked()).id)
