@@ -60,7 +60,7 @@ test('the woken run gets the question and its answer, but for a secret only its 
   expect(secret).toContain('the environment variable KEY')
 })
 
-test('an answer that chooses ten thousand of as many options is told at once', () => {
+test('an answer that chooses all of ten thousand options is told at once', () => {
   const many = Array.from({ length: 10_000 }, (_, n) => ({ key: `${'k'.repeat(100)}${n}`, label: 'x' }))
   const selected = many.map(({ key }) => key)
   const began = performance.now()

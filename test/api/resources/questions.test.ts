@@ -91,6 +91,16 @@ describe('asking', () => {
       expect([body, outcomeOf(await ask(token, body))]).toEqual([body, expected])
   })
 
+  test('fits into one message, in which it is shown, with all of its options', async () => {
+    const { token } = await agentCaller()
+    const many = (count: number) =>
+      Array.from({ length: count }, (_, n) => ({ key: `k${n}`, label: 'l'.repeat(1_000) }))
+    const asking = (count: number) => ask(token, { answerMode: 'single_select', options: many(count) })
+    const { status, body } = await asking(79)
+    expect([status, body.error]).toMatchObject([400, { code: 'validation_error', param: 'options' }])
+    expect(outcomeOf(await asking(78))).toBe('201')
+  })
+
   test('once the run is being ended for another reason is refused, and the question is closed', async () => {
     const { work, device, person } = await working()
     await server.ok(`/runs/${work.runId}/cancel`, { body: {}, token: person.token })
