@@ -1,0 +1,5 @@
+/** Whether every database stores the text as it is: PostgreSQL refuses a zero byte, and half a surrogate pair is no UTF-8. */
+export const isStorable = (text: string): boolean => !text.includes('\0') && text.isWellFormed()
+
+/** The text with U+FFFD in the place of what no database stores. */
+export const asStorable = (text: string): string => text.toWellFormed().replaceAll('\0', '\uFFFD')
