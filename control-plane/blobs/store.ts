@@ -38,12 +38,16 @@ export async function ownBlob(db: Db, id: string, now: number): Promise<void> {
   )
 }
 
+/** A file may have more versions than a statement takes values. */
+const idsAtOnce = 5_000
+
 /** In the transaction that needs these blobs no more. */
 export async function releaseBlobs(db: Db, ids: readonly string[], now: number): Promise<void> {
-  await db('blobs')
-    .whereIn('id', [...ids])
-    .whereNull('released_at')
-    .update({ released_at: now })
+  for (let at = 0; at < ids.length; at += idsAtOnce)
+    await db('blobs')
+      .whereIn('id', ids.slice(at, at + idsAtOnce))
+      .whereNull('released_at')
+      .update({ released_at: now })
 }
 
 export async function releaseBlobsOfWorkspace(db: Db, workspaceId: string, now: number): Promise<void> {
@@ -72,12 +76,12 @@ export async function listReleased(db: Db, limit: number): Promise<BlobRow[]> {
 
 /** Lists those of these blobs that are released. */
 export async function listReleasedOf(db: Db, ids: readonly string[]): Promise<BlobRow[]> {
-  return blobs.list(
-    blobs
-      .from(db)
-      .whereNotNull('released_at')
-      .whereIn('id', [...ids]),
-  )
+  const released: BlobRow[] = []
+  for (let at = 0; at < ids.length; at += idsAtOnce) {
+    const some = ids.slice(at, at + idsAtOnce)
+    released.push(...(await blobs.list(blobs.from(db).whereNotNull('released_at').whereIn('id', some))))
+  }
+  return released
 }
 
 /** Puts a blob whose bytes could not be removed behind the others. */

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 import type { Readable } from 'node:stream'
 import { fail } from '../../shared/api/errors.ts'
+import { isStorable } from '../../shared/lib/storable.ts'
 import type { World } from '../../shared/lib/world.ts'
 import { watchPace, type Pace } from './body-pace.ts'
 import type { BodyRoom, Release, RoomOwner } from './body-room.ts'
@@ -258,10 +259,6 @@ function flawOf(value: unknown): Flaw | null {
 function within(flaw: Flaw, key: string | number): Flaw {
   flaw.path.push(key)
   return flaw
-}
-
-export function isStorable(text: string): boolean {
-  return !text.includes('\0') && text.isWellFormed()
 }
 
 function textFlaw(text: string): Flaw | null {

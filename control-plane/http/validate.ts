@@ -4,7 +4,7 @@ import { maxIds } from '../../shared/api/paging.ts'
 import type { AnyRoute } from '../../shared/api/route.ts'
 import { shapeOf, type ValueShape } from '../../shared/api/schema-shape.ts'
 import { nearest } from '../../shared/lib/nearest.ts'
-import { isStorable } from './body.ts'
+import { isStorable } from '../../shared/lib/storable.ts'
 
 /** Turns the texts of a request into what the schemas of its route say. Made once per route. */
 export interface Validator {

@@ -2,6 +2,7 @@ import type { Duplex } from 'node:stream'
 import { WebSocket, type RawData } from 'ws'
 import { closeCodes, linkLimits, silenceLimitMs, type CloseName } from '../../shared/device/limits.ts'
 import { decodeFrame } from '../../shared/device/frame.ts'
+import { parseStorable } from '../../shared/lib/storable.ts'
 import {
   deviceMessage,
   type BinaryHeader,
@@ -253,7 +254,7 @@ export class Session {
 function parseMessage(bytes: Buffer): DeviceMessage | 'malformed' | 'unknown' {
   let value: unknown
   try {
-    value = JSON.parse(bytes.toString('utf8'))
+    value = parseStorable(bytes.toString('utf8'))
   } catch {
     return 'malformed'
   }

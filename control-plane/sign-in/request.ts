@@ -1,5 +1,6 @@
 import type Koa from 'koa'
-import { isStorable, readBody } from '../http/body.ts'
+import { isStorable } from '../../shared/lib/storable.ts'
+import { readBody } from '../http/body.ts'
 import { isOwnSender, ownHosts } from '../http/sender.ts'
 import { isCsrfToken } from './csrf.ts'
 import type { SignInDependencies } from './dependencies.ts'

@@ -45,7 +45,7 @@ export const conversationRoutes = {
     body: z
       .object({
         participants: z.array(participantInput).max(100).default([]).describe('Who else is in it.'),
-        kind: z.enum(conversationKinds).optional().describe('Default: `dm` for a task, else `channel`.'),
+        kind: z.enum(conversationKinds).optional().describe('Default: `channel`; that of a task is always a `dm`.'),
         title: title.nullable().optional().describe('Title.'),
         taskId: taskRef.nullable().optional().describe('The task it belongs to.'),
         firstMessage: z

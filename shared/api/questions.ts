@@ -62,9 +62,17 @@ const params = z.object({ id: questionId })
 const positionals = [{ name: 'question', target: 'params.id' }] as const
 const exampleId = 'qst_1rT5nY9bJcQ3dH7s'
 
+/** With the longest prompt they still fit into one message, which shows them line by line. */
+const maxOptionChars = 79_000
+const signsOfLine = 8
+
 const options = z
   .array(z.object({ key: z.string().trim().min(1).max(200), label: z.string().trim().min(1).max(1000) }))
   .refine((list) => new Set(list.map((option) => option.key)).size === list.length, 'two options have the same key')
+  .refine(
+    (list) => list.reduce((sum, { key, label }) => sum + key.length + label.length + signsOfLine, 0) <= maxOptionChars,
+    `all options together are longer than ${maxOptionChars} characters`,
+  )
 
 /** As long as `run create --wait` waits at most. */
 const maxWaitMs = 86_400_000

@@ -1,4 +1,5 @@
 import { binaryHeader, type BinaryHeader } from './protocol.ts'
+import { parseStorable } from '../lib/storable.ts'
 import { linkLimits } from './limits.ts'
 
 /**
@@ -24,7 +25,7 @@ export function decodeFrame(frame: Uint8Array): DecodedFrame {
   if (frame.length < 4 + length) return { ok: false, error: 'cut off in its header' }
   let value: unknown
   try {
-    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(frame.subarray(4, 4 + length)))
+    value = parseStorable(new TextDecoder('utf-8', { fatal: true }).decode(frame.subarray(4, 4 + length)))
   } catch {
     return { ok: false, error: 'header is not JSON' }
   }

@@ -1,3 +1,4 @@
+import { asStorable } from '../lib/storable.ts'
 import { z } from 'zod'
 import { askDetails, askedCallLimits, type AskedCall } from './asked-call.ts'
 import { skillsGiven } from './skills.ts'
@@ -40,7 +41,7 @@ export const gateResult = z.object({
   /** null: it was not started, or did not end by itself. One that a signal ended has 128 and the signal's number. */
   exitCode: z.number().int().nullable(),
   /** The folder in which it ran, without links; null: it was not started. */
-  cwd: z.string().nullable(),
+  cwd: z.string().overwrite(asStorable).nullable(),
   /** null: it was not started. */
   ranArgv: z.array(z.string()).nullable(),
   refused: z.enum(gateRefusals).optional(),

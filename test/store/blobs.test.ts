@@ -47,6 +47,16 @@ onBoth('what is intended for an hour is released, what is owned stays', async ({
   expect(idsOf(await listReleasedOf(root, [old, owned, young]))).toEqual([old])
 })
 
+onBoth(
+  'the blobs of a file with more versions than a statement takes values are released all the same',
+  async ({ root }) => {
+    const [first, last] = [await seedBlob(root), await seedBlob(root)]
+    const ids = [first, ...Array.from({ length: 33_000 }, (_, n) => `blb_${n}`), last]
+    await releaseBlobs(root, ids, at + 1)
+    expect(idsOf(await listReleasedOf(root, ids)).toSorted()).toEqual([first, last].toSorted())
+  },
+)
+
 onBoth('released blobs are listed longest released first, and removed', async ({ root }) => {
   const [first, second, other] = [await seedBlob(root), await seedBlob(root), await seedBlob(root)]
   await noteUpload(root, first, 'upload-1')

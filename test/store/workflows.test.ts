@@ -47,6 +47,7 @@ import { endRun } from '../../control-plane/resources/runs/store.ts'
 import { insertApproval } from '../../control-plane/resources/approvals/store.ts'
 import { insertQuestion, listOpenQuestions } from '../../control-plane/resources/questions/store.ts'
 import { insertWake } from '../../control-plane/wakes/wake-store.ts'
+import { dialectOfDb } from '../../control-plane/db/dialect.ts'
 import { realWorld } from '../../shared/lib/world.ts'
 import { onBoth } from '../kit/database.ts'
 import { approvalRow, questionRow } from './gate-rows.ts'
@@ -75,6 +76,20 @@ onBoth('a workflow is found by its name, changed by one at a time, and listed by
   expect([await names(), await names('build'), await names('review')]).toEqual([['build', 'review'], ['review'], []])
   await insertWorkflow(root, workflowRow(workspaceId, { name: 'old', retiredAt: at }))
   expect(await countWorkflows(root, workspaceId)).toBe(2)
+})
+
+onBoth('the order of names is that of their characters, whatever language the database sorts by', async ({ root }) => {
+  const workspaceId = await seedWorkspace(root)
+  const names = ['a1', 'a_b', 'ab', 'b']
+  for (const name of names) await insertWorkflow(root, workflowRow(workspaceId, { name }))
+  const tx = await root.transaction()
+  if (dialectOfDb(root) === 'postgres')
+    await tx.raw('alter table workflows alter column name type text collate "und-x-icu"')
+  const page = (afterName: string) => listWorkflows(tx, { workspaceId, limit: 1, afterName })
+  const read: unknown[] = []
+  for (const name of ['', ...names]) read.push((await page(name))[0]?.name)
+  await tx.rollback()
+  expect(read).toEqual([...names, undefined])
 })
 
 onBoth('runs of workflows are listed newest first and counted; of two writers one wins', async ({ root }) => {

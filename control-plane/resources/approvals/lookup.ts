@@ -23,7 +23,7 @@ export async function seesAgent(db: Db, caller: Caller, agentId: string | null):
 }
 
 /**
- * An approval is visible to those who see the asking agent, and to the person it is assigned to. Fails with
+ * An approval is visible to those who see its agent, and to the person it is assigned to. Fails with
  * `approval_not_found`.
  */
 export async function visibleApproval(db: Db, caller: Caller, id: string): Promise<ApprovalRow> {

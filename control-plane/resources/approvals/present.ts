@@ -3,7 +3,7 @@ import { toTimestamp } from '../../../shared/api/ids.ts'
 import type { Db } from '../../db/open.ts'
 import { shownChange } from '../platform-changes/present.ts'
 import { listPlatformChanges, type PlatformChangeRow } from '../platform-changes/store.ts'
-import { platformChangeMs } from './rules.ts'
+import { askerOf, platformChangeMs } from './rules.ts'
 import type { ApprovalRow } from './store.ts'
 
 /** Approvals as clients read them. The stored writes of a page are loaded at once. */
@@ -23,6 +23,7 @@ async function changesOf(db: Db, approvals: readonly ApprovalRow[]): Promise<Map
 }
 
 function summaryOf(approval: ApprovalRow, changes: ReadonlyMap<string, PlatformChangeRow>): ApprovalSummary {
+  const asker = askerOf(approval)
   return {
     object: 'approval',
     id: approval.id,
@@ -32,7 +33,7 @@ function summaryOf(approval: ApprovalRow, changes: ReadonlyMap<string, PlatformC
     status: approval.status,
     prompt: approval.prompt,
     gatedThing: thingOf(approval, changes.get(approval.id) ?? null),
-    requestedBy: { type: approval.agentId === null ? 'system' : 'agent', id: approval.agentId },
+    requestedBy: { type: asker === null ? 'system' : 'agent', id: asker },
     assignedTo: approval.assignedType && { type: approval.assignedType, id: approval.assignedId },
     result: approval.outcome && { outcome: approval.outcome, reason: approval.reason },
     appliedScope: approval.appliedScope,

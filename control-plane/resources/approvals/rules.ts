@@ -23,6 +23,10 @@ export const holdsItsRun = (trigger: ApprovalTrigger): boolean => holdingTrigger
 /** Triggers whose approvals are rejected when their run ends for another reason than asking. */
 export const rejectedWithRun = ['budget_breach', 'connection_action'] as const
 
+/** The agent that asks; null: the platform does. Of a spent budget the agent only says who sees it. */
+export const askerOf = ({ agentId, trigger }: Pick<ApprovalRow, 'agentId' | 'trigger'>): string | null =>
+  trigger === 'budget_breach' ? null : agentId
+
 const askingReasons = ['approval_requested', 'question_asked']
 /** Whether the run stopped to ask a person. */
 export const isAsking = (exitReason: string | null): boolean =>

@@ -21,7 +21,7 @@ const approvals = table('approvals', {
   workspaceId: text,
   trigger: z.enum(approvalTriggers),
   status: z.enum(gateStatuses),
-  /** The asking agent; null: the platform. */
+  /** The asking agent, or that of a spent budget; null: the platform asks, and about no agent. */
   agentId: nullableText,
   runId: nullableText,
   /** `tsk_...` */

@@ -59,3 +59,12 @@ test('the woken run gets the question and its answer, but for a secret only its 
   const secret = answeredPrompt({ ...question, secretRequest }, { answer: null, by: 'Ada' })
   expect(secret).toContain('the environment variable KEY')
 })
+
+test('an answer that chooses all of ten thousand options is told at once', () => {
+  const many = Array.from({ length: 10_000 }, (_, n) => ({ key: `${'k'.repeat(100)}${n}`, label: 'x' }))
+  const selected = many.map(({ key }) => key)
+  const began = performance.now()
+  const question = { id: 'qst_1', prompt: 'Which?', options: many, secretRequest: null }
+  expect(answeredPrompt(question, { answer: { text: null, selected }, by: 'Ada' })).toContain(`${selected.at(-1)} (x)`)
+  expect(performance.now() - began).toBeLessThan(150)
+})

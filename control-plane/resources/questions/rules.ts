@@ -57,8 +57,9 @@ export function answeredPrompt(
     const { name = '', envVarName = '' } = question.secretRequest ?? {}
     return `${asked}\n\n${by} gave the secret ${name}. It is in the environment variable ${envVarName} of this run; do not print it.`
   }
+  const labelOf = new Map((question.options ?? []).map(({ key, label }) => [key, label]))
   const labels = (answer.selected ?? []).map((key) => {
-    const label = question.options?.find((option) => option.key === key)?.label
+    const label = labelOf.get(key)
     return label === undefined || label === key ? key : `${key} (${label})`
   })
   const chosen = labels.length === 0 ? '' : `Chosen: ${labels.join(', ')}`

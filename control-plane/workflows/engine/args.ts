@@ -1,20 +1,23 @@
 import { z } from 'zod'
 import { gateCommand, reasoningEfforts } from '../../../shared/runs/spec.ts'
+import { asStorable } from '../../../shared/lib/storable.ts'
 import type { CallKind } from './words.ts'
 
 /** The arguments that the calls of a program take. A call that does not fit rejects, and is not made. */
 
+/** Texts that come into the database or are looked up there: programs cut and build them out of anything. */
+const text = z.string().overwrite(asStorable)
 const shown = z.string().max(200)
-const ref = z.string().min(1).max(200)
+const ref = text.min(1).max(200)
 
 const agent = z.strictObject({
-  prompt: z.string().min(1).max(100_000),
+  prompt: text.min(1).max(100_000),
   label: shown.nullish(),
   phase: shown.nullish(),
   agent: ref.nullish(),
   task: z.null().optional(),
   schema: z.record(z.string(), z.unknown()).nullish(),
-  model: z.string().min(1).max(200).nullish(),
+  model: text.min(1).max(200).nullish(),
   effort: z.enum(reasoningEfforts).nullish(),
   continues: shown.min(1).nullish(),
 })
@@ -45,12 +48,12 @@ export type GateArgs = z.output<typeof gate>
 export const gateSeconds = 600
 
 const option = z.union([
-  z.string().min(1).max(200),
-  z.strictObject({ key: z.string().min(1).max(100), label: z.string().min(1).max(500) }),
+  text.min(1).max(200),
+  z.strictObject({ key: text.min(1).max(100), label: text.min(1).max(500) }),
 ])
 const ask = z
   .strictObject({
-    prompt: z.string().min(1).max(10_000),
+    prompt: text.min(1).max(10_000),
     options: z.array(option).min(1).max(50).nullish(),
     multiple: z.boolean().nullish(),
   })
@@ -62,7 +65,7 @@ export type AskArgs = z.output<typeof ask>
 export const keyOf = (of: z.output<typeof option>): string => (typeof of === 'string' ? of : of.key)
 
 const checks = z.strictObject({
-  branch: z.string().min(1).max(255).nullish(),
+  branch: text.min(1).max(255).nullish(),
   repo: z
     .string()
     .regex(/^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,38})\/[A-Za-z0-9._-]{1,100}$/, 'owner/name')

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { JSValueHandle, QuickJS } from 'quickjs-wasi'
 import { canonicalJson } from '../../../shared/lib/canonical-json.ts'
+import { asStorable } from '../../../shared/lib/storable.ts'
 import { bannedNames } from '../program/check.ts'
 import { misfitOfCall } from './args.ts'
 import { guest, guestFile } from './guest.ts'
@@ -144,13 +145,13 @@ class Replay {
     if (this.end !== null || this.differs !== null) return 0
     if (kind === 'returned') {
       const summary = JSON.parse(text) as string | null
-      this.end = { kind, summary: summary === null ? null : summary.slice(0, engineLimits.summaryChars) }
+      this.end = { kind, summary: summary === null ? null : asStorable(summary.slice(0, engineLimits.summaryChars)) }
       return 0
     }
     const { name, message = '', stack = '' } = JSON.parse(text) as { name?: string; message?: string; stack?: string }
     if (isMemoryError({ name: name ?? '', message })) this.isOutOfMemory = true
     const said = name === undefined || name === 'Error' ? message : `${name}: ${message}`
-    this.end = { kind: 'failed', message: said.slice(0, engineLimits.messageChars), ...placeIn(stack) }
+    this.end = { kind: 'failed', message: asStorable(said.slice(0, engineLimits.messageChars)), ...placeIn(stack) }
     this.halt()
     return 0
   }

@@ -3,7 +3,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hasPostgres } from '../../kit/database.ts'
 import { openStream } from '../../kit/event-stream.ts'
 import { FakeDevice } from '../../kit/fake-device.ts'
+import { askedCallFixture } from '../../kit/asked-call.ts'
 import { outcomeOf, TestServer } from '../../kit/server.ts'
+import { makeDm, say } from '../../kit/talk.ts'
 
 /** The main job from wake to result, on either database; and what only several writers or replicas can show. */
 for (const database of ['sqlite', 'postgres'] as const)
@@ -13,6 +15,24 @@ for (const database of ['sqlite', 'postgres'] as const)
       server = await TestServer.start({ database })
     })
     afterAll(() => server.stop())
+
+    test('a run ends and says its last word, though its agent and its harness write zero bytes', async () => {
+      const agent = await server.createAgent({ harness: 'claude' })
+      const { id } = await makeDm(server, agent.id)
+      await say(server, id, 'Begin')
+      const device = await FakeDevice.connect(server)
+      const run = await device.take()
+      const asked = askedCallFixture({ prompt: 'Allow a\0b?', safeSummary: 'a\0b' })
+      const permission = { name: asked.name, decision: 'ask', ask: asked } as const
+      await run.events({ kind: 'session', data: { sessionId: 's\0' } }, { kind: 'permission', data: permission })
+      await run.events({ kind: 'result', data: { text: 'Done\0', isError: false } })
+      await run.end('error', { message: 'It broke\0', sessionId: 's\0' })
+      await device.disconnect()
+      expect(await server.ok(`/runs/${run.runId}`)).toMatchObject({ status: 'failed', errorMessage: 'It broke\ufffd' })
+      expect((await server.ok(`/approvals?runId=${run.runId}`)).data).toMatchObject([{ prompt: 'Allow a\ufffdb?' }])
+      const messages = (await server.ok(`/conversations/${id}/messages`)).data as { body: string }[]
+      expect(messages.map(({ body }) => body)).toEqual(['Begin', 'Done\ufffd'])
+    })
 
     test('an agent works in a folder of a device, and everything about it can be read', async () => {
       const device = await FakeDevice.connect(server)

@@ -84,14 +84,17 @@ for (const database of ['sqlite', 'postgres'] as const)
       await settled(server)
       const asked = { argv: ['make', '-s', 'all things'], exitCode: null, output: null, cwd: null, ranArgv: null }
       expect((await readFlow(server, id)).steps).toMatchObject([{ label: 'make', phase: 'Test', gate: asked }])
-      await ended(run, 'no rule\n', { ranArgv: spec.gate!.argv, exitCode: 2, cwd: '/w/sub' })
+      await ended(run, 'no rule\n', { ranArgv: spec.gate!.argv, exitCode: 2, cwd: '/w/su\0b' })
       await run.end('completed')
       await settled(server)
       const done = await readFlow(server, id)
       expect(done).toMatchObject({
         status: 'completed',
         steps: [
-          { state: 'done', gate: { ...asked, exitCode: 2, output: 'no rule\n', cwd: '/w/sub', ranArgv: asked.argv } },
+          {
+            state: 'done',
+            gate: { ...asked, exitCode: 2, output: 'no rule\n', cwd: '/w/su\ufffdb', ranArgv: asked.argv },
+          },
         ],
       })
       expect(JSON.parse(done.summary)).toEqual({

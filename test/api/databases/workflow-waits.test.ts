@@ -26,6 +26,25 @@ for (const database of ['sqlite', 'postgres'] as const)
     const answer = (id: string, given: Record<string, unknown>) =>
       server.call(`/questions/${id}/answer`, { body: { answer: given }, headers: key() })
 
+    it('no zero byte of a program comes into the database, which may refuse it', async () => {
+      const source = (title: string) => `export const meta = { name: 'zero', title: '${title}' }\nreturn 1`
+      const refused = await server.call('/workflows/records', { body: { source: source('a\\u0000b') } })
+      expect(outcomeOf(refused)).toBe('400 workflow_meta_invalid')
+      const endOf = async (body: string) => {
+        const id = await startFlow(server, await makeWorkflow(server, body))
+        await settled(server)
+        return readFlow(server, id)
+      }
+      expect(await endOf(`return 'a\\0b\\ud800'`)).toMatchObject({ status: 'completed', summary: 'a\ufffdb\ufffd' })
+      expect(await endOf(`fail('a\\0b')`)).toMatchObject({ status: 'failed', error: { message: 'a\ufffdb' } })
+      expect((await endOf(`await agent('x', { agent: 'a\\0b' })`)).summary).toContain('There is no agent a\ufffdb')
+      const name = await makeWorkflow(server, `await agent('a\\0b', ${on()}); await ask('c\\0d')`)
+      const id = await startFlow(server, name)
+      expect(await answerNext(device, 'done')).toBe('a\ufffdb')
+      await settled(server)
+      expect((await readFlow(server, id)).parkedQuestion.prompt).toBe('c\ufffdd')
+    })
+
     it('a question of the program is answered by a person, moves it and wakes no agent', async () => {
       const name = await makeWorkflow(
         server,

@@ -3,10 +3,11 @@ import { FakeDevice } from '../../kit/fake-device.ts'
 import { outcomeOf, TestServer, type Person } from '../../kit/server.ts'
 
 let server: TestServer
-let admin: Person
+let admin: Person, member: Person
 beforeAll(async () => {
   server = await TestServer.start()
   admin = await server.addPerson('admin')
+  member = await server.addPerson('member')
 })
 afterAll(() => server.stop())
 
@@ -90,4 +91,24 @@ test('a run that used up what one run may use leaves a breach that ended with it
       resolvedBy: { type: 'system', id: null },
     }),
   )
+})
+
+test('who does not see a private agent learns neither that its budget is spent nor that a run used up its own', async () => {
+  const agent = await server.createAgent({ name: 'Mole', visibility: 'private' })
+  await setBudget(agent.id, 100)
+  const runId = await spend(agent.id, '1.10')
+  const [ofAgent] = await breaches()
+  const device = await FakeDevice.connect(server)
+  await setBudget(agent.id, null)
+  const ended = await server.startRun(agent.id)
+  await (await device.take()).end('budget_exceeded')
+  await device.disconnect()
+  const [ofRun] = (await server.ok(`/approvals?runId=${ended}`)).data
+  expect(runId).not.toBe(ended)
+  for (const { id, requestedBy } of [ofAgent, ofRun] as unknown as { id: string; requestedBy: unknown }[]) {
+    expect(requestedBy).toEqual({ type: 'system', id: null })
+    expect(outcomeOf(await server.call(`/approvals/${id}`, { token: member.token }))).toBe('404 approval_not_found')
+    expect(outcomeOf(await server.call(`/approvals/${id}`, { token: admin.token }))).toBe('200')
+  }
+  expect(JSON.stringify(await server.ok('/approvals', { token: member.token }))).not.toMatch(/mole/i)
 })

@@ -222,6 +222,9 @@ describe('assigning', () => {
     await assign(id, to(other))
     expect(outcomeOf(await read(other.token))).toBe('200')
     expect((await server.ok(`/approvals?runId=${caller.runId}`, { token: other.token })).data).toHaveLength(1)
+    const included = `/approvals/${id}?include[]=run&include[]=session`
+    expect(await server.ok(included, { token: other.token })).toMatchObject({ run: null, session: null })
+    expect(await server.ok(included)).toMatchObject({ run: { id: caller.runId } })
   })
 })
 

@@ -121,6 +121,13 @@ describe('create', () => {
     expect(await count()).toBe(before)
   })
 
+  test('the conversation of a task is no channel either, in which comments would not wake the assignee', async () => {
+    const task = await server.ok('/tasks', { body: { title: `Talk ${crypto.randomUUID()}` }, headers: keyed() })
+    const made = await makeConversation(server, { taskId: task.key, kind: 'channel' }, member.token)
+    expect(made).toMatchObject({ kind: 'dm', taskId: task.id, triggerMode: 'respond_to_all' })
+    expect(outcomeOf(await act(server, made.id, 'archive'))).toBe('409 conversation_dm_not_archivable')
+  })
+
   test('the conversation of a task is a dm of its own rules, and there is one', async () => {
     const agent = await server.createAgent()
     const task = await server.ok('/tasks', { body: { title: `Talk ${crypto.randomUUID()}` }, headers: keyed() })

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startWithPeople } from '../../kit/people.ts'
 import { outcomeOf, type Person, type TestServer } from '../../kit/server.ts'
+import { makeDm, say } from '../../kit/talk.ts'
 import { options, questionCalls, secretRequest, secretsKey } from './questions-kit.ts'
 import { made } from './tasks-kit.ts'
 
@@ -88,6 +89,16 @@ describe('asking', () => {
       [{ conversationId: 'cnv_0000000000000000' }, '404 conversation_not_found'],
     ] as const)
       expect([body, outcomeOf(await ask(token, body))]).toEqual([body, expected])
+  })
+
+  test('fits into one message, in which it is shown, with all of its options', async () => {
+    const { token } = await agentCaller()
+    const many = (count: number) =>
+      Array.from({ length: count }, (_, n) => ({ key: `k${n}`, label: 'l'.repeat(1_000) }))
+    const asking = (count: number) => ask(token, { answerMode: 'single_select', options: many(count) })
+    const { status, body } = await asking(79)
+    expect([status, body.error]).toMatchObject([400, { code: 'validation_error', param: 'options' }])
+    expect(outcomeOf(await asking(78))).toBe('201')
   })
 
   test('once the run is being ended for another reason is refused, and the question is closed', async () => {
@@ -227,6 +238,19 @@ describe('on a task', () => {
 })
 
 describe('reading', () => {
+  test('names a dm only to who sees it, though others may answer what its agent asks there', async () => {
+    const agent = await server.createAgent({}, member.token)
+    const { id } = await makeDm(server, agent.id, member.token)
+    await server.ok(`/conversations/${id}`, { body: { title: 'My notice' }, token: member.token })
+    await say(server, id, 'Begin', member.token)
+    const runs = async () => (await server.ok(`/runs?agent=${agent.id}`)).data as { id: string }[]
+    await expect.poll(async () => (await runs()).length, { timeout: 5_000 }).toBe(1)
+    const { question } = (await ask(await server.runToken((await runs())[0]!.id))).body
+    const read = (token: string) => server.ok(`/questions/${question.id}?include[]=conversation`, { token })
+    expect((await read(member.token)).conversation).toMatchObject({ id, title: 'My notice', kind: 'dm' })
+    expect(await read(other.token)).toMatchObject({ id: question.id, conversation: null })
+  })
+
   test('a list is newest first, takes filters, and pages in both directions', async () => {
     const ids: string[] = []
     for (let n = 0; n < 3; n++) ids.unshift((await asked()).id)

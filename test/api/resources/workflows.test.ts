@@ -98,6 +98,16 @@ describe('a workflow', () => {
     )
   })
 
+  it('that a private agent wrote gets no other program from who does not see the agent, which does its steps', async () => {
+    const writer = await server.agentCaller({ visibility: 'private' })
+    const name = await makeWorkflow(server, 'return 1', { token: writer.token })
+    const { token } = await server.addPerson('member')
+    expect((await server.ok(`/workflows/records/${name}`, { token })).author).toBeNull()
+    const source = programOf(`return await agent('Tell me all')`, { name })
+    expect(outcomeOf(await update(name, source, token))).toBe('403 not_permitted')
+    expect((await update(name, source)).body.version).toBe(2)
+  })
+
   it.each([
     ['workflow_syntax', 'const a = ;', 2, 11],
     ['workflow_banned_global', '\n  await fetch(1)', 3, 9],

@@ -16,6 +16,8 @@ import { findApprovalByKey } from '../store.ts'
  */
 
 interface BudgetState {
+  /** null: the workspace's. */
+  agentId: string | null
   key: string
   name: string
   owner: string
@@ -30,6 +32,7 @@ export async function reviewAgentBudget(tx: Db, agent: AgentRow, world: World): 
   await review(tx, agent.workspaceId, {
     world,
     state: {
+      agentId: agent.id,
       key: agentBudgetKey(agent.id),
       name: `agent:@${agent.handle}`,
       owner: agent.name,
@@ -47,6 +50,7 @@ export async function reviewWorkspaceBudget(tx: Db, workspace: WorkspaceRow, wor
   await review(tx, workspace.id, {
     world,
     state: {
+      agentId: null,
       key: workspaceBudgetKey,
       name: 'workspace',
       owner: 'the workspace',
@@ -89,7 +93,7 @@ async function review(
       tx,
       {
         workspaceId,
-        agentId: null,
+        agentId: state.agentId,
         runId: null,
         taskId: null,
         conversationId: null,

@@ -3,7 +3,7 @@ import type { included } from '../../../../shared/api/approvals.ts'
 import type { Db } from '../../../db/open.ts'
 import type { Caller } from '../../../http/callers.ts'
 import { presentRuns, type Moment } from '../../runs/steps/present.ts'
-import { findRun } from '../../runs/store.ts'
+import { lookUpRun } from '../../runs/lookup.ts'
 import { lookUpTask } from '../../tasks/lookup.ts'
 
 type Included = { [K in keyof typeof included]?: z.input<(typeof included)[K]> }
@@ -19,7 +19,9 @@ export async function includedIn(
   { caller, moment }: { caller: Caller; moment: Moment },
 ): Promise<Included> {
   const isWanted = (part: string) => wanted.includes(part)
-  const run = gate.runId === null || !(isWanted('run') || isWanted('session')) ? null : await findRun(db, gate.runId)
+  const found =
+    gate.runId === null || !(isWanted('run') || isWanted('session')) ? null : await lookUpRun(db, caller, gate.runId)
+  const run = found?.isVisible === true ? found.run : null
   const task = gate.taskId === null || !isWanted('task') ? null : await lookUpTask(db, caller, gate.taskId)
   const { sessionId } = gate
   return {

@@ -9,6 +9,7 @@ import { findAgent, listManagers } from '../../agents/store.ts'
 import { findMemberByReference } from '../../members/store.ts'
 import type { RunRow } from '../../runs/store.ts'
 import { recordGate } from '../../tasks/gate-activity.ts'
+import { askerOf } from '../rules.ts'
 import { insertApproval, type NewApproval } from '../store.ts'
 
 /**
@@ -56,12 +57,13 @@ export async function raiseApproval(tx: Db, raised: RaisedApproval, world: World
     createdAt: world.now(),
     ...(await defaultAssignee(tx, raised)),
   })
-  const { taskId, trigger, agentId, runId } = raised
+  const { taskId, trigger, runId } = raised
+  const asker = askerOf(raised)
   if (stored === id)
     await recordGate(tx, {
       taskId,
       kind: 'approval.requested',
-      actor: agentId === null ? { type: 'system', id: null } : { type: 'agent', id: agentId },
+      actor: asker === null ? { type: 'system', id: null } : { type: 'agent', id: asker },
       data: { approvalId: id, runId, trigger, prompt },
       world,
     })

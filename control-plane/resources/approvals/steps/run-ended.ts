@@ -22,7 +22,6 @@ export const closeGatesOfRun: RunEffect = async (tx, run, { world, exitReason })
       tx,
       {
         ...ofRun(run),
-        agentId: null,
         trigger: 'budget_breach',
         prompt: 'The run used up what a single run may use. Give its work to a new run in smaller steps.',
         gatedThing: {

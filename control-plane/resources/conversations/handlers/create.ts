@@ -28,8 +28,8 @@ export async function createConversation(input: Create) {
   if (first !== undefined) checkText(first)
   const task = body.taskId == null ? null : await knownTask(db, caller, body.taskId)
   const participants = await everybody(db, caller, { asked: body.participants, task })
-  const kind = body.kind ?? (task === null ? 'channel' : 'dm')
-  // A task's conversation is exempt from the rules of a dm.
+  // That of a task wakes its assignee, whatever kind is asked for. It is exempt from the rules of a dm.
+  const kind = task === null ? (body.kind ?? 'channel') : 'dm'
   const dm = kind === 'dm' && task === null ? dmOf(participants) : null
   if (typeof dm === 'string') fail(dm, { param: 'participants' })
   const author = actorOf(caller)

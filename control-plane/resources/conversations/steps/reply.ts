@@ -1,3 +1,4 @@
+import { asStorable } from '../../../../shared/lib/storable.ts'
 import type { World } from '../../../../shared/lib/world.ts'
 import type { ExitReason } from '../../../../shared/runs/exit-reasons.ts'
 import type { Db } from '../../../db/open.ts'
@@ -26,7 +27,7 @@ export async function postReply(
   // Read before the conversation is locked: whoever ends waiting runs has locked their workspace, and beginning a turn
   // locks the workspace after the conversation.
   const answer = await findFinalAnswer(tx, run.id)
-  const body = answer?.text.trim() ?? ''
+  const body = asStorable(answer?.text ?? '').trim()
   if (body === '') return
   const conversation = await claimConversation(tx, run.conversationId)
   if (conversation === null || (await findReplyOfRun(tx, run.id)) !== null) return

@@ -12,6 +12,7 @@ import { findAgent } from '../../agents/store.ts'
 import { includedIn } from '../../approvals/steps/include.ts'
 import { gateViewerOf, pageFrom, seesAgent } from '../../approvals/lookup.ts'
 import { sentinelOf, stopFailed } from '../../../lifecycle/stop-to-ask.ts'
+import { isConversationVisible } from '../../conversations/lookup.ts'
 import { findConversation } from '../../conversations/store.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { mayDecideWhatRuns } from '../../agents/trust-rules.ts'
@@ -51,7 +52,7 @@ export function questionHandlers(deps: Dependencies): ImplementedRoute[] {
       return {
         ...presentQuestion(question),
         ...(await includedIn(db, question, wanted, { caller, moment })),
-        ...(wanted.includes('conversation') && { conversation: await conversationOf(db, question) }),
+        ...(wanted.includes('conversation') && { conversation: await conversationOf(db, caller, question) }),
       }
     },
 
@@ -119,9 +120,9 @@ async function openQuestion(db: Db, caller: PersonCaller, id: string): Promise<Q
   return question.status === 'open' ? question : fail('question_resolved')
 }
 
-async function conversationOf(db: Db, { conversationId }: QuestionRow) {
+async function conversationOf(db: Db, caller: Caller, { conversationId }: QuestionRow) {
   const conversation = conversationId === null ? null : await findConversation(db, conversationId)
-  if (conversation === null) return null
+  if (conversation === null || !(await isConversationVisible(db, caller, conversation))) return null
   const { id, title, kind } = conversation
   return { object: 'conversation' as const, id, title, kind }
 }

@@ -5,13 +5,14 @@ import { workflowName } from '../../../../shared/api/workflow-words.ts'
 import { workflowRoutes } from '../../../../shared/api/workflows.ts'
 import { given } from '../../../../shared/lib/given.ts'
 import { z } from 'zod'
-import type { Tx } from '../../../db/open.ts'
+import type { Db, Tx } from '../../../db/open.ts'
 import { publicIdOf, type Caller } from '../../../http/callers.ts'
 import { answer, implement, prepared, type HandlerInput, type ImplementedRoute } from '../../../http/implement.ts'
 import { causeOfCaller } from '../../../wakes/cause.ts'
 import { failureOf, finishWorkflowRun } from '../../../workflows/advance/finish.ts'
 import type { BuiltIn } from '../../../workflows/catalog/catalog.ts'
 import type { ProgramMeta } from '../../../workflows/program/meta.ts'
+import { seesAgent } from '../../approvals/lookup.ts'
 import type { ResourceDependencies } from '../../dependencies.ts'
 import { presentWorkflow, presentWorkflowRuns, presentWorkflows, runActivity } from '../present.ts'
 import { fittingRuns, mayCancel, mayChangeWorkflow } from '../rules.ts'
@@ -77,7 +78,7 @@ export function workflowHandlers(deps: Dependencies): ImplementedRoute[] {
 
     update: prepared<Routes['update'], ProgramMeta>({
       before: async ({ caller, params, body, db }) => {
-        changeable(await named(db, caller, params.name), caller)
+        await checkSeesAuthor(db, caller, changeable(await named(db, caller, params.name), caller))
         return checkedMeta(body.source, { caller, ...deps })
       },
       handle: update,
@@ -107,6 +108,15 @@ function changeable(row: WorkflowRow | null, caller: Caller): WorkflowRow {
   if (!mayChangeWorkflow(row, caller))
     fail('not_permitted', { param: 'name', message: 'An agent changes and retires only workflows that it wrote.' })
   return row
+}
+
+/** The author does the steps that name no agent: who may not wake it gives it no prompts in this way either. */
+async function checkSeesAuthor(db: Db, caller: Caller, { authorAgentId }: WorkflowRow): Promise<void> {
+  if (!(await seesAgent(db, caller, authorAgentId)))
+    fail('not_permitted', {
+      param: 'name',
+      message: 'An agent that you do not see wrote this workflow, and does its steps.',
+    })
 }
 
 async function create(
@@ -140,6 +150,7 @@ async function create(
 
 async function update({ db, caller, params, body, world }: HandlerInput<Routes['update']>, meta: ProgramMeta) {
   const before = changeable(await lockWorkflow(db, caller.workspaceId, params.name), caller)
+  await checkSeesAuthor(db, caller, before)
   if (before.retiredAt !== null) {
     const message = `The workflow ${before.name} was retired on ${toTimestamp(before.retiredAt)}.`
     fail('validation_error', { param: 'name', message })
