@@ -48,6 +48,10 @@ export async function oldestOpenTransaction(db: Db): Promise<number> {
   return result.rows[0]?.xmin ?? 0
 }
 
+/** The column, compared and sorted by its characters as JavaScript does: PostgreSQL goes by the language of the database. */
+export const byCharacters = (db: Db, column: string): string =>
+  dialectOfDb(db) === 'postgres' ? `${column} collate "C"` : column
+
 /**
  * PostgreSQL compresses what is written to a large column from now on by LZ4, where it knows that: in a fifth of the
  * time that its own way takes. SQLite compresses nothing.

@@ -60,11 +60,17 @@ test('the woken run gets the question and its answer, but for a secret only its 
   expect(secret).toContain('the environment variable KEY')
 })
 
-test('an answer that chooses all of ten thousand options is told at once', () => {
-  const many = Array.from({ length: 10_000 }, (_, n) => ({ key: `${'k'.repeat(100)}${n}`, label: 'x' }))
-  const selected = many.map(({ key }) => key)
-  const began = performance.now()
+test('an answer that chooses all of very many options looks each of them up once', () => {
+  let looks = 0
+  const many = Array.from({ length: 1_000 }, (_, n) => ({
+    get key() {
+      looks++
+      return `key ${n}`
+    },
+    label: 'x',
+  }))
+  const selected = many.map((_, n) => `key ${n}`)
   const question = { id: 'qst_1', prompt: 'Which?', options: many, secretRequest: null }
-  expect(answeredPrompt(question, { answer: { text: null, selected }, by: 'Ada' })).toContain(`${selected.at(-1)} (x)`)
-  expect(performance.now() - began).toBeLessThan(150)
+  expect(answeredPrompt(question, { answer: { text: null, selected }, by: 'Ada' })).toContain('key 999 (x)')
+  expect(looks).toBeLessThanOrEqual(2 * many.length)
 })

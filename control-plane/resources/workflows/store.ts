@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { inputKinds, toolModes } from '../../../shared/api/workflow-words.ts'
 import { int, json, nullableText, nullableTime, text, time } from '../../db/columns.ts'
-import { dialectOfDb, lockRows } from '../../db/dialect.ts'
+import { byCharacters, lockRows } from '../../db/dialect.ts'
 import { countOf } from '../../db/reads.ts'
 import type { Db } from '../../db/open.ts'
 import { table, type RowOf } from '../../db/table.ts'
@@ -64,15 +64,13 @@ export async function countWorkflows(db: Db, workspaceId: string): Promise<numbe
   return countOf(db('workflows').where({ workspace_id: workspaceId }).whereNull('retired_at'))
 }
 
-/** By their characters, as built-in ones are put between them: PostgreSQL sorts by the language of the database otherwise. */
-const nameIn = (db: Db): string => (dialectOfDb(db) === 'postgres' ? 'name collate "C"' : 'name')
-
-/** All of the workspace, by name. */
+/** All of the workspace, by name; built-in ones are put between them. */
 export async function listWorkflows(
   db: Db,
   { workspaceId, afterName, limit }: { workspaceId: string; afterName?: string; limit: number },
 ): Promise<WorkflowRow[]> {
   const query = workflows.from(db).where({ workspace_id: workspaceId })
-  if (afterName !== undefined) void query.whereRaw(`${nameIn(db)} > ?`, [afterName])
-  return workflows.list(query.orderByRaw(nameIn(db)).limit(limit + 1))
+  const name = byCharacters(db, 'name')
+  if (afterName !== undefined) void query.whereRaw(`${name} > ?`, [afterName])
+  return workflows.list(query.orderByRaw(name).limit(limit + 1))
 }
