@@ -11,6 +11,15 @@ const count = z.number().nonnegative().catch(0)
 const status = z.number().int().nullish().catch(null)
 const parent = z.string().max(500).nullish().catch(null)
 
+/** The sessions that a line names: its own, and the one in the question of a hook. */
+export function sessionsOf(line: Record<string, unknown>): unknown[] {
+  const question = line['type'] === 'control_request' ? hookSession.safeParse(line) : null
+  return [line['session_id'], question?.data?.request.input.session_id].filter((id) => id != null)
+}
+const hookSession = z.object({
+  request: z.object({ subtype: z.literal('hook_callback'), input: z.object({ session_id: z.unknown() }) }),
+})
+
 export const initLine = z.object({
   session_id: id,
   model: z.string().max(500).optional(),
