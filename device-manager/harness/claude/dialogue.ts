@@ -37,7 +37,7 @@ export function claudeDialogue(spec: RunSpec, options: DialogueOptions = {}): Ha
   const run = new ClaudeRun(spec, redactText)
   return {
     open: () => ({ events: [], write: initializeRequest }),
-    ...lineFrame(run, redactText),
+    ...lineFrame(run, options),
     answer(askId, decision) {
       const write = run.questions.answer(askId, decision)
       return write === null ? { events: [] } : { events: [], write }

@@ -57,7 +57,7 @@ export function codexDialogue(spec: RunSpec, options: DialogueOptions = {}): Har
   const run = new CodexRun(spec, { redactText, mcpServers, cwd, skills })
   return {
     open: () => run.open(),
-    ...lineFrame(run, redactText),
+    ...lineFrame(run, options),
     answer: (askId, decision) => run.answer(askId, decision),
     input: (text) => run.input(text),
     outcome: (exit) => codexOutcome(run.facts, exit),

@@ -20,7 +20,7 @@ export function cursorDialogue(spec: RunSpec, options: DialogueOptions = {}): Ha
   const run = new CursorRun(spec, redactText)
   return {
     open: () => ({ events: [], write: promptWithInstructions(spec).join('\n\n'), closeInput: true }),
-    ...lineFrame(run, redactText),
+    ...lineFrame(run, options),
     answer: () => ({ events: [] }),
     input: () => ({ events: [noInput] }),
     outcome: (exit) => cursorOutcome(run.facts, exit),

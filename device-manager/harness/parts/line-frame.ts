@@ -1,7 +1,7 @@
 import type { RunEventBody } from '../../../shared/runs/events.ts'
 import { lineReader, type Piece } from '../../../shared/lib/lines.ts'
-import type { DialogueOutput, HarnessDialogue, RedactText } from '../adapter.ts'
-import { maxPieceBytes, rawEvents } from './event-pieces.ts'
+import type { DialogueOptions, DialogueOutput, HarnessDialogue, RedactStream } from '../adapter.ts'
+import { asItIs, maxPieceBytes, rawEvents, streamAsItIs } from './event-pieces.ts'
 import { isBlank, joined, jsonObject } from './json-lines.ts'
 
 /** A line can hold the output of a tool; one longer than this is kept raw and the next one read again. */
@@ -22,15 +22,17 @@ export interface LineRun {
  */
 export function lineFrame(
   run: LineRun,
-  redactText: RedactText,
+  { redactText = asItIs, redactStream = streamAsItIs }: Pick<DialogueOptions, 'redactText' | 'redactStream'>,
   longest = maxLineBytes,
 ): Pick<HarnessDialogue, 'push' | 'pushStderr' | 'end'> {
   const stdout = lineReader(longest)
   const stderr = lineReader(maxPieceBytes)
+  const [outParts, errParts] = [redactStream(), redactStream()]
   const readOut = (piece: Piece): DialogueOutput => {
     const value = piece.kind === 'line' ? jsonObject(piece.bytes) : null
     const output = value === null ? null : run.line(value)
-    return output ?? { events: isBlank(piece.bytes) ? [] : rawEvents(piece.bytes, 'stdout', redactText) }
+    const bytes = piece.kind === 'part' ? wholeSecrets(piece.bytes, outParts) : piece.bytes
+    return output ?? { events: isBlank(bytes) ? [] : rawEvents(bytes, 'stdout', redactText) }
   }
   const readErr = (bytes: Uint8Array): RunEventBody[] => {
     const text = redactText(Buffer.from(bytes).toString('utf8'))
@@ -39,13 +41,23 @@ export function lineFrame(
   }
   return {
     push: (chunk) => joined(stdout.push(chunk).map(readOut)),
-    pushStderr: (chunk) => ({ events: stderr.push(chunk).flatMap((piece) => readErr(piece.bytes)) }),
+    pushStderr: (chunk) => ({
+      events: stderr
+        .push(chunk)
+        .flatMap(({ kind, bytes }) => readErr(kind === 'part' ? wholeSecrets(bytes, errParts) : bytes)),
+    }),
     end() {
-      const out = stdout.end()
-      const err = stderr.end()
-      return {
-        events: [...(out === null ? [] : rawEvents(out, 'stdout', redactText)), ...(err === null ? [] : readErr(err))],
-      }
+      const out = Buffer.concat([outParts.push(stdout.end() ?? nothing), outParts.flush()])
+      const err = Buffer.concat([errParts.push(stderr.end() ?? nothing), errParts.flush()])
+      return { events: [...rawEvents(out, 'stdout', redactText), ...(err.length === 0 ? [] : readErr(err))] }
     },
   }
+}
+
+const nothing = new Uint8Array()
+
+/** A part of a line that is too long, as far as it is safe by itself; with its last part comes all that was held back. */
+function wholeSecrets(part: Uint8Array, stream: RedactStream): Uint8Array {
+  const safe = stream.push(part)
+  return part.at(-1) === 0x0a ? Buffer.concat([safe, stream.flush()]) : safe
 }
