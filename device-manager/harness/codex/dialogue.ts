@@ -6,6 +6,7 @@ import { isGated } from '../../../shared/runs/gated.ts'
 import { leftOutEvent } from '../parts/mcp-servers.ts'
 import { lineFrame } from '../parts/line-frame.ts'
 import type { GivenSkill } from '../parts/skills.ts'
+import { addedTokens } from '../parts/tokens.ts'
 import { Approvals } from './approvals.ts'
 import { callEvent, callOf, resultEvent, wordsOf } from './items.ts'
 import {
@@ -290,10 +291,11 @@ class CodexRun {
     const { last } = usage
     const sum = this.#usage
     // `inputTokens` counts what came from the cache as well.
-    sum.inputTokens += Math.max(0, last.inputTokens - last.cachedInputTokens)
-    sum.cacheReadTokens += last.cachedInputTokens
-    sum.cacheWriteTokens += last.cacheWriteInputTokens
-    sum.outputTokens += last.outputTokens
+    const uncached = Math.max(0, last.inputTokens - last.cachedInputTokens)
+    sum.inputTokens = addedTokens(sum.inputTokens, uncached)
+    sum.cacheReadTokens = addedTokens(sum.cacheReadTokens, last.cachedInputTokens)
+    sum.cacheWriteTokens = addedTokens(sum.cacheWriteTokens, last.cacheWriteInputTokens)
+    sum.outputTokens = addedTokens(sum.outputTokens, last.outputTokens)
     return { events: [{ kind: 'usage', data: { ...sum, ...(this.#model !== null && { model: this.#model }) } }] }
   }
 
