@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { outputBytes } from '../../../test/kit/harness-recordings.ts'
-import { streamRedactor, wholeValues } from '../../run-host/output/redaction.ts'
+import { redactBody, streamRedactor, wholeValues } from '../../run-host/output/redaction.ts'
 import { lineFrame } from './line-frame.ts'
 
 const secret = 'correct-horse-battery-staple'
@@ -37,4 +37,13 @@ it('what is held back of such a line comes with its end', () => {
   const kept = Buffer.concat(events.map((event) => outputBytes(event)!)).toString()
   expect(kept.slice(110_000)).toBe(' correct-ho\nnoise\n')
   expect(outputBytes(events.at(-1)!)?.toString()).toBe('noise\n')
+})
+
+it('a secret is taken out of a long line that is no text, wherever it is cut into events', () => {
+  const { push } = frame()
+  const line = Buffer.concat([Buffer.from([0xff]), Buffer.from(`${`${secret} `.repeat(3_000)}\n`)])
+  // As the run host does with each event.
+  const events = push(line).events.map((event) => redactBody(event, wholeValues(secrets)))
+  const kept = Buffer.concat(events.map((event) => outputBytes(event)!)).toString('latin1')
+  expect(kept).toBe(line.toString('latin1').replaceAll(secret, '[redacted:VAULT]'))
 })

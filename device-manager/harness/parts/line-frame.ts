@@ -28,16 +28,22 @@ export function lineFrame(
   const stdout = lineReader(longest)
   const stderr = lineReader(maxPieceBytes)
   const [outParts, errParts] = [redactStream(), redactStream()]
+  // What is cut into several events is looked at before: afterwards half a secret is not recognised, in bytes that are no text either.
+  const raw = (bytes: Uint8Array, of: 'stdout' | 'stderr'): RunEventBody[] => {
+    if (bytes.length <= maxPieceBytes) return rawEvents(bytes, of, redactText)
+    const whole = redactStream()
+    return rawEvents(Buffer.concat([whole.push(bytes), whole.flush()]), of, redactText)
+  }
   const readOut = (piece: Piece): DialogueOutput => {
     const value = piece.kind === 'line' ? jsonObject(piece.bytes) : null
     const output = value === null ? null : run.line(value)
     const bytes = piece.kind === 'part' ? wholeSecrets(piece.bytes, outParts) : piece.bytes
-    return output ?? { events: isBlank(bytes) ? [] : rawEvents(bytes, 'stdout', redactText) }
+    return output ?? { events: isBlank(bytes) ? [] : raw(bytes, 'stdout') }
   }
   const readErr = (bytes: Uint8Array): RunEventBody[] => {
     const text = redactText(Buffer.from(bytes).toString('utf8'))
     run.facts.stderrTail = (run.facts.stderrTail + text).slice(-stderrTailChars)
-    return rawEvents(bytes, 'stderr', redactText)
+    return raw(bytes, 'stderr')
   }
   return {
     push: (chunk) => joined(stdout.push(chunk).map(readOut)),
@@ -49,7 +55,7 @@ export function lineFrame(
     end() {
       const out = Buffer.concat([outParts.push(stdout.end() ?? nothing), outParts.flush()])
       const err = Buffer.concat([errParts.push(stderr.end() ?? nothing), errParts.flush()])
-      return { events: [...rawEvents(out, 'stdout', redactText), ...(err.length === 0 ? [] : readErr(err))] }
+      return { events: [...raw(out, 'stdout'), ...(err.length === 0 ? [] : readErr(err))] }
     },
   }
 }
